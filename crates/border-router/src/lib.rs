@@ -1,0 +1,1 @@
+//! Linux I/O for the border router.

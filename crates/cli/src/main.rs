@@ -1,0 +1,2 @@
+//! Motet's command line.
+fn main() {}

@@ -1,0 +1,30 @@
+//! Motet: TCP for motes.
+//!
+//! One `no_std`, allocation-free, sans-IO stack: TCP, IPv6, 6LoWPAN and the IEEE 802.15.4
+//! MAC discipline, for devices with 32 KiB of RAM. A driver (firmware, border router or
+//! the lab) feeds events into a [`node::Node`], takes actions out of it, and calls it again
+//! at its next deadline. Time and randomness are arguments; nothing here reads a clock.
+//!
+//! Deliberately absent: `unsafe`, heap, callbacks, threads, globals.
+#![no_std]
+#![forbid(unsafe_code)]
+// Bytes from the network must never reach a panic: the linked minimal node is checked to
+// hold no panic machinery (`cargo xtask sizes`), and these lints keep it so at the source.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable
+    )
+)]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod limits;
+pub mod random;
+pub mod time;
+pub mod wire;
