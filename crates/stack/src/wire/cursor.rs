@@ -83,7 +83,10 @@ pub struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// A cursor at the first byte of `out`.
     pub const fn new(out: &'a mut [u8]) -> Self {
-        Self { rest: out, written: 0 }
+        Self {
+            rest: out,
+            written: 0,
+        }
     }
 
     /// Bytes written so far.

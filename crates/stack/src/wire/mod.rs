@@ -4,7 +4,9 @@
 //! Place: the innermost layer; knows no protocol state, no time, no tables.
 //! Left out: policy. A parser says what the bytes are, never what to do about them.
 
+pub mod checksum;
 pub mod cursor;
+pub mod tcp;
 
 /// A link-layer address of IEEE 802.15.4, in canonical (big-endian) order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
