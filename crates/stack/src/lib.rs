@@ -25,6 +25,7 @@
 extern crate std;
 
 pub mod limits;
+pub mod mac;
 pub mod random;
 pub mod time;
 pub mod wire;

@@ -1,0 +1,121 @@
+//! Every constant of the MAC: default, unit, source.
+
+use crate::time::Duration;
+
+/// Settings of one 802.15.4 interface.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// PAN identifier.
+    pub pan: u16,
+    /// This node's EUI-64, canonical (big-endian) order.
+    pub extended: [u8; 8],
+    /// This node's short address, if it has one; frames to it are accepted.
+    pub short: Option<u16>,
+    /// Whether data frames carry the short address as their source when there is one.
+    /// Off by default: TCPlp's platform sends extended addresses (23 B of MAC overhead).
+    pub short_source: bool,
+    /// Channel, 11 to 26.
+    pub channel: u8,
+    /// `macMinBE`: the first backoff of an attempt is uniform in 0..2^BE unit backoffs.
+    pub be_min: u8,
+    /// `macMaxBE`: BE grows by one with each busy channel, up to this.
+    pub be_max: u8,
+    /// `macMaxCSMABackoffs`: the attempt fails when the channel was busy more often.
+    pub csma_backoffs_max: u8,
+    /// Attempts in all before a frame is given up; a channel that stayed busy consumes one.
+    pub attempts_max: u8,
+    /// d: before each retry a uniformly random wait in [0, d] precedes the CSMA backoff.
+    pub retry_delay_max: Duration,
+    /// `macAckWaitDuration`: from the end of our frame to the end of its ACK.
+    pub ack_wait: Duration,
+    /// How long the radio may take to answer an action before the attempt is given up.
+    pub answer_timeout: Duration,
+    /// How long a sequence number heard from a neighbour marks a repetition.
+    pub duplicate_lifetime: Duration,
+    /// Queue slots that only control messages may take.
+    pub reserve_control: u8,
+    /// Queue slots, besides those, that this node's own data leaves to forwarded frames:
+    /// own data can wait for room, a forwarded frame cannot.
+    pub reserve_forward: u8,
+    /// Whether a frame in its retry delay holds back frames to other neighbours too.
+    pub retry_blocks_queue: bool,
+    /// Whether the radio sleeps during the CSMA backoff, as the AT86RF23x hardware CSMA
+    /// does ("deaf listening", TCPlp §4). Off: the radio listens between attempts.
+    pub deaf_backoff: bool,
+}
+
+impl Config {
+    /// The defaults, for the node with this EUI-64 in this PAN.
+    pub const fn new(pan: u16, extended: [u8; 8]) -> Self {
+        Self {
+            pan,
+            extended,
+            short: None,
+            short_source: false,
+            channel: CHANNEL,
+            be_min: BE_MIN,
+            be_max: BE_MAX,
+            csma_backoffs_max: CSMA_BACKOFFS_MAX,
+            attempts_max: ATTEMPTS_MAX,
+            retry_delay_max: RETRY_DELAY_MAX,
+            ack_wait: ACK_WAIT,
+            answer_timeout: ANSWER_TIMEOUT,
+            duplicate_lifetime: DUPLICATE_LIFETIME,
+            reserve_control: RESERVE_CONTROL,
+            reserve_forward: RESERVE_FORWARD,
+            retry_blocks_queue: true,
+            deaf_backoff: false,
+        }
+    }
+}
+
+/// One symbol of the 2.4 GHz PHY, µs: 4 bits at 250 kb/s (IEEE 802.15.4-2006 §6.5).
+pub const SYMBOL_US: u32 = 16;
+
+/// `aUnitBackoffPeriod`, 20 symbols, µs (IEEE 802.15.4-2006 table 85).
+pub const UNIT_BACKOFF_US: u32 = 20 * SYMBOL_US;
+
+/// `aTurnaroundTime`, 12 symbols: between a frame and its ACK, and between a clear channel
+/// and the frame (IEEE 802.15.4-2006 table 22).
+pub const TURNAROUND: Duration = Duration::from_micros(192);
+
+/// Air time of an ACK: 6 bytes of preamble, delimiter and length, 5 of PSDU, 32 µs each.
+pub const ACK_AIR_TIME: Duration = Duration::from_micros(352);
+
+/// Channel used by TCPlp's testbed, the one least hit by WiFi.
+pub const CHANNEL: u8 = 26;
+
+/// `macMinBE` (IEEE 802.15.4-2006 table 86).
+pub const BE_MIN: u8 = 3;
+
+/// `macMaxBE` (IEEE 802.15.4-2006 table 86).
+pub const BE_MAX: u8 = 5;
+
+/// `macMaxCSMABackoffs` (IEEE 802.15.4-2006 table 86).
+pub const CSMA_BACKOFFS_MAX: u8 = 4;
+
+/// More than `macMaxFrameRetries` + 1 = 4: with four attempts hidden terminals lose a
+/// quarter of all segments over three hops whatever d is; eight meet TCPlp's measured loss.
+pub const ATTEMPTS_MAX: u8 = 8;
+
+/// d = 40 ms (TCPlp §7.1): long enough to outlast a hidden neighbour's burst of frames.
+pub const RETRY_DELAY_MAX: Duration = Duration::from_millis(40);
+
+/// `macAckWaitDuration`, 54 symbols (IEEE 802.15.4-2006 table 86): a unit backoff, a
+/// turnaround and the ACK's air time.
+pub const ACK_WAIT: Duration = Duration::from_micros(864);
+
+/// Well above what a radio ever needs (2.2 ms of copy and 4.3 ms of frame on the slowest
+/// profile), so that it expires only when an answer was lost.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Longer than one frame's attempts may last (8 × (40 ms + backoffs of at most 37 ms + a
+/// frame) = 0.68 s), shorter than 256 frames take (2.1 s), after which a sequence number
+/// comes back.
+pub const DUPLICATE_LIFETIME: Duration = Duration::from_millis(1_000);
+
+/// One slot: the router advertisement or error that must pass when data fills the queue.
+pub const RESERVE_CONTROL: u8 = 1;
+
+/// One five-frame segment of somebody else's.
+pub const RESERVE_FORWARD: u8 = 5;

@@ -1,0 +1,88 @@
+//! What the MAC counts: every frame it sent, heard, or discarded, and why.
+
+/// Why the MAC discarded a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Drop {
+    /// Not a frame: shorter than its header says, or a reserved frame type.
+    Malformed,
+    /// The frame check sequence does not match.
+    BadFcs,
+    /// A frame version or header this stack does not speak (security, information
+    /// elements, IEEE 802.15.4-2015 and later).
+    Unsupported,
+    /// Secured frame: there is no key.
+    Secured,
+    /// For another PAN.
+    OtherPan,
+    /// For another node.
+    OtherNode,
+    /// Without a source address, or with one that cannot be a single neighbour's.
+    BadSource,
+    /// The neighbour repeated a frame whose ACK it missed. Acknowledged, not delivered.
+    Duplicate,
+    /// An ACK nobody waits for.
+    StrayAck,
+    /// A MAC command (association, data request): not served.
+    Command,
+    /// A beacon: not used.
+    Beacon,
+    /// An ACK not sent: the frame was reported too late for its sender to hear the answer.
+    AckTooLate,
+    /// Payload longer than a frame to that neighbour carries, or empty.
+    BadLength,
+    /// No room in the queue for a frame of that class.
+    QueueFull,
+    /// The channel stayed busy in the last attempt.
+    ChannelBusy,
+    /// The last attempt was not acknowledged.
+    NoAck,
+    /// The radio did not answer in the last attempt.
+    RadioSilent,
+    /// Taken back by the layer above before its first attempt.
+    Cancelled,
+}
+
+impl Drop {
+    /// How many reasons there are.
+    pub const COUNT: usize = Self::Cancelled as usize + 1;
+}
+
+/// Totals since start; all wrap at 2^32.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Frames acknowledged, or broadcast.
+    pub delivered: u32,
+    /// Attempts that put a frame on the air.
+    pub transmissions: u32,
+    /// Attempts after the first of a frame.
+    pub retries: u32,
+    /// Channel assessments that found it busy.
+    pub channel_busy: u32,
+    /// Attempts given up because the channel stayed busy.
+    pub csma_failures: u32,
+    /// Attempts whose ACK did not come.
+    pub ack_timeouts: u32,
+    /// Answers the radio owed and did not give.
+    pub radio_resets: u32,
+    /// ACKs sent by software.
+    pub acks_sent: u32,
+    /// Data frames passed to the layer above.
+    pub received: u32,
+    /// Preloaded frames that had to be copied again.
+    pub reloads: u32,
+    drops: [u32; Drop::COUNT],
+}
+
+impl Counters {
+    /// Frames discarded for `reason`.
+    pub fn dropped(&self, reason: Drop) -> u32 {
+        self.drops.get(reason as usize).copied().unwrap_or_default()
+    }
+
+    pub(super) fn drop(&mut self, reason: Drop) {
+        if let Some(count) = self.drops.get_mut(reason as usize) {
+            *count = count.wrapping_add(1);
+        }
+    }
+}

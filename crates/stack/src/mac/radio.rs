@@ -1,0 +1,115 @@
+//! What passes between the MAC and a radio driver.
+//!
+//! The driver reports [`Event`]s and carries out [`Action`]s in the order it gets them; one
+//! answer at most belongs to each action, and answers come in the order of the actions.
+//! After [`Action::Fire`] and [`Action::Transmit`] the radio goes back by itself to what
+//! was last asked of it, listening or sleeping.
+//!
+//! Left out: registers, interrupts, copies. How long a copy between microcontroller and
+//! radio takes, and whether the radio hears anything meanwhile, is the driver's matter.
+//!
+//! Source: IEEE 802.15.4-2006 §6.2 for the PHY's services; `Preload` and `Fire` are the
+//! two halves of its PD-DATA.request, apart so that a frame can be fired with no copy.
+
+use crate::time::{Duration, Instant};
+
+/// What a radio reports.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A whole frame has been received and copied out of the radio.
+    FrameReceived {
+        /// PSDU as on air: header, payload, FCS.
+        psdu: &'a [u8],
+        /// How it was heard.
+        meta: RxMeta,
+    },
+    /// The first bytes of a frame that is still on the air. May fire a preloaded frame in
+    /// a later version; ignored now, and a driver need not report it.
+    FrameStarted {
+        /// PSDU so far, from its first byte.
+        head: &'a [u8],
+        /// How it is heard; `at` is when `head` was complete.
+        meta: RxMeta,
+    },
+    /// The frame of the last [`Action::Preload`] is in the radio.
+    Preloaded,
+    /// Answer to [`Action::AssessChannel`].
+    ChannelAssessed {
+        /// No energy or carrier above the threshold, and no frame being received.
+        clear: bool,
+    },
+    /// The last symbol of a [`Action::Fire`] or [`Action::Transmit`] left the antenna.
+    TransmitDone,
+}
+
+/// How a frame was heard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RxMeta {
+    /// Signal strength, dBm.
+    pub rssi_dbm: i8,
+    /// Link quality, 255 best (IEEE 802.15.4-2006 §6.9.8).
+    pub lqi: u8,
+    /// Channel, 11 to 26 at 2.4 GHz.
+    pub channel: u8,
+    /// When the frame's last symbol was on the air; the ACK is timed from here.
+    pub at: Instant,
+}
+
+/// What the MAC asks of a radio. Frame bytes are in the caller's `out[..len]`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Copy this PSDU (FCS included) into the radio; answered by [`Event::Preloaded`].
+    /// Replaces what was preloaded before.
+    Preload {
+        /// Bytes of `out`.
+        len: usize,
+    },
+    /// Assess the channel once, 8 symbols (128 µs); answered by
+    /// [`Event::ChannelAssessed`]. A [`Action::Transmit`] that follows cancels it.
+    AssessChannel,
+    /// Transmit what is preloaded, one turnaround (192 µs) from now; answered by
+    /// [`Event::TransmitDone`]. The frame stays preloaded where buffers are separate.
+    Fire,
+    /// Transmit an immediate ACK without assessing the channel; answered by
+    /// [`Event::TransmitDone`]. Leaves a preloaded frame alone where buffers are separate.
+    Transmit {
+        /// Bytes of `out`.
+        len: usize,
+        /// When its first symbol goes on air: a turnaround after the frame it answers.
+        at: Instant,
+    },
+    /// Receive from now on.
+    Listen,
+    /// Switch the receiver off; whatever is preloaded may be kept or lost as
+    /// [`RadioCapabilities::shared_buffer`] tells.
+    Sleep,
+    /// Tune to this channel.
+    ChangeChannel {
+        /// 11 to 26.
+        channel: u8,
+    },
+}
+
+/// What a radio can do; part of its profile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RadioCapabilities {
+    /// One buffer for both directions (AT86RF23x): reception and ACKs overwrite the
+    /// preloaded frame, so it is copied anew for each attempt, after the backoff. Radios
+    /// with separate buffers (CC2420, DMA from RAM) are preloaded before the backoff, once.
+    pub shared_buffer: bool,
+    /// The radio answers frames with ACKs itself; the MAC then emits none.
+    pub auto_ack: bool,
+    /// Time to tune to another channel.
+    pub channel_switch: Duration,
+}
+
+impl RadioCapabilities {
+    /// AT86RF233 as TCPlp drives it: one shared buffer, ACKs by hardware, and CSMA in
+    /// software. Channel switching: the PLL settles in 11 µs (data sheet, tTR20 typical).
+    pub const AT86RF233: Self =
+        Self { shared_buffer: true, auto_ack: true, channel_switch: Duration::from_micros(11) };
+
+    /// CC2420: two FIFOs of 128 B; 48 µs to switch channels (the CIT paper's measurement).
+    pub const CC2420: Self =
+        Self { shared_buffer: false, auto_ack: true, channel_switch: Duration::from_micros(48) };
+}
