@@ -1,0 +1,255 @@
+//! `cargo xtask check`: every step, timed; the output of those that fail; the sum.
+
+use std::io::{self, Write};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::step::{Verdict, run_logged};
+use crate::workspace::{Workspace, in_ci};
+use crate::{deny, firmware, sizes, tools};
+
+type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
+
+/// In the order of what fails soonest.
+const STEPS: &[Step] = &[
+    ("tools", tools::check),
+    ("fmt", fmt),
+    ("clippy", clippy),
+    ("test", test),
+    ("doc", doc),
+    ("thumb", thumb),
+    ("firmware-clippy", firmware_clippy),
+    ("sizes", sizes::check),
+    ("qemu", firmware::check_pair),
+    ("licences", deny::check_licences),
+    ("advisories", deny::check_advisories),
+];
+
+/// The names that `check` takes as arguments.
+pub(crate) fn step_names() -> Vec<&'static str> {
+    STEPS.iter().map(|(name, _)| *name).collect()
+}
+
+/// Runs the steps named in `only`, or all; gives whether every check held.
+pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
+    let start = Instant::now();
+    let (mut passed, mut failed) = (0, 0);
+    for (name, step) in STEPS {
+        if !only.is_empty() && !only.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        print!("{name:<16}");
+        io::stdout().flush()?;
+        let step_start = Instant::now();
+        let verdict = step(workspace)
+            .unwrap_or_else(|error| Verdict::single(false, "", format!("{error:#}\n")));
+        let word = if verdict.failed == 0 { "ok" } else { "FAILED" };
+        println!(
+            "{word:<7} {:>6.1} s  {}",
+            step_start.elapsed().as_secs_f32(),
+            verdict.note
+        );
+        if verdict.failed > 0 {
+            println!("\n{}", verdict.output.trim_end());
+            println!("\n(end of {name})\n");
+        }
+        passed += verdict.passed;
+        failed += verdict.failed;
+    }
+    println!("{:.1} s in all", start.elapsed().as_secs_f32());
+    println!("{passed} passed, {failed} failed");
+    Ok(failed == 0)
+}
+
+/// Both workspaces are formatted.
+fn fmt(workspace: &Workspace) -> Result<Verdict> {
+    let here = &mut workspace.cargo("fmt");
+    let firmware = &mut workspace.firmware_cargo("fmt");
+    all(
+        workspace,
+        "fmt",
+        &mut [
+            here.args(["--all", "--check"]),
+            firmware.args(["--all", "--check"]),
+        ],
+    )
+}
+
+fn clippy(workspace: &Workspace) -> Result<Verdict> {
+    let mut command = workspace.cargo("clippy");
+    command
+        .args(["--workspace", "--all-targets"])
+        .args(locked())
+        .args(["--", "-D", "warnings"]);
+    all(workspace, "clippy", &mut [&mut command])
+}
+
+fn firmware_clippy(workspace: &Workspace) -> Result<Verdict> {
+    let mut command = workspace.firmware_cargo("clippy");
+    command
+        .args(["--workspace", "--release"])
+        .args(locked())
+        .args(["--", "-D", "warnings"]);
+    all(workspace, "firmware-clippy", &mut [&mut command])
+}
+
+fn doc(workspace: &Workspace) -> Result<Verdict> {
+    let mut command = workspace.cargo("doc");
+    command
+        .args(["--workspace", "--no-deps"])
+        .args(locked())
+        .env("RUSTDOCFLAGS", "-D warnings");
+    all(workspace, "doc", &mut [&mut command])
+}
+
+/// The stack builds for both kinds of device, without `std`.
+fn thumb(workspace: &Workspace) -> Result<Verdict> {
+    let mut command = workspace.cargo("build");
+    command
+        .args([
+            "--package",
+            "motet",
+            "--release",
+            "--target",
+            "thumbv6m-none-eabi",
+        ])
+        .args(["--target", "thumbv7em-none-eabihf"])
+        .args(locked());
+    all(workspace, "thumb", &mut [&mut command])
+}
+
+/// All tests of the workspace, counted one by one.
+fn test(workspace: &Workspace) -> Result<Verdict> {
+    let log = workspace.scratch()?.join("test.log");
+    let mut command = workspace.cargo("test");
+    command
+        .args(["--workspace", "--no-fail-fast"])
+        .args(locked());
+    let (good, output) = run_logged(&mut command, &log)?;
+    let count = count_tests(&output);
+    // A test binary that does not build, or dies, names no failed test.
+    let failed = if good {
+        count.failed
+    } else {
+        count.failed.max(1)
+    };
+    let mut note = format!("{} passed, {failed} failed", count.passed);
+    if count.ignored > 0 {
+        note.push_str(&format!(", {} ignored", count.ignored));
+    }
+    Ok(Verdict {
+        passed: count.passed,
+        failed,
+        note,
+        output: without_passes(&output),
+    })
+}
+
+/// One check that holds when every command succeeds; all of them run.
+fn all(workspace: &Workspace, name: &str, commands: &mut [&mut Command]) -> Result<Verdict> {
+    let log = workspace.scratch()?.join(format!("{name}.log"));
+    let (mut good, mut output) = (true, String::new());
+    for command in commands {
+        let (this_good, this_output) = run_logged(command, &log)?;
+        good &= this_good;
+        output.push_str(&this_output);
+    }
+    Ok(Verdict::single(good, "", output))
+}
+
+/// In continuous integration Cargo.lock is part of what is checked.
+fn locked() -> Option<&'static str> {
+    in_ci().then_some("--locked")
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct TestCount {
+    passed: u32,
+    failed: u32,
+    ignored: u32,
+}
+
+/// Sums the "test result:" lines, one of which every test binary prints.
+fn count_tests(output: &str) -> TestCount {
+    let mut sum = TestCount::default();
+    for line in output
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("test result: "))
+    {
+        for part in line.split(['.', ';']) {
+            let mut words = part.split_whitespace();
+            let (Some(number), Some(what)) = (words.next(), words.next()) else {
+                continue;
+            };
+            let Ok(number) = number.parse::<u32>() else {
+                continue;
+            };
+            match what {
+                "passed" => sum.passed += number,
+                "failed" => sum.failed += number,
+                "ignored" => sum.ignored += number,
+                _ => {}
+            }
+        }
+    }
+    sum
+}
+
+/// The output without the lines that only say that all is well.
+fn without_passes(output: &str) -> String {
+    let boring = |line: &str| {
+        let line = line.trim();
+        (line.starts_with("test ") && line.ends_with("... ok"))
+            || line.starts_with("Compiling ")
+            || line.starts_with("Downloaded ")
+    };
+    output
+        .lines()
+        .filter(|line| !boring(line))
+        .fold(String::new(), |mut kept, line| {
+            kept.push_str(line);
+            kept.push('\n');
+            kept
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTPUT: &str = "\
+running 2 tests
+test a ... ok
+test b ... FAILED
+
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
+
+   Doc-tests motet
+test result: ok. 12 passed; 0 failed; 3 ignored; 0 measured; 0 filtered out; finished in 1.52s
+";
+
+    #[test]
+    fn test_results_are_summed_over_binaries() {
+        assert_eq!(
+            count_tests(OUTPUT),
+            TestCount {
+                passed: 13,
+                failed: 1,
+                ignored: 3
+            }
+        );
+        assert_eq!(
+            count_tests("error: could not compile `motet`"),
+            TestCount::default()
+        );
+    }
+
+    #[test]
+    fn failures_stay_and_passes_go() {
+        let kept = without_passes(OUTPUT);
+        assert!(kept.contains("test b ... FAILED"));
+        assert!(!kept.contains("test a"));
+    }
+}

@@ -1,0 +1,50 @@
+//! `cargo deny`: licences, sources and advisories of the dependencies, by deny.toml.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::step::{Verdict, run_logged};
+use crate::tools;
+use crate::workspace::Workspace;
+
+/// Licences, banned crates and registries.
+pub(crate) fn check_licences(workspace: &Workspace) -> Result<Verdict> {
+    let (good, output) = deny(workspace, &["bans", "licenses", "sources"])?;
+    Ok(Verdict::single(good, "", output))
+}
+
+/// Known vulnerabilities. The database is fetched; where it cannot be reached nothing is
+/// judged, in continuous integration either: that is the network's failure, not the code's.
+pub(crate) fn check_advisories(workspace: &Workspace) -> Result<Verdict> {
+    let (good, output) = deny(workspace, &["advisories"])?;
+    if !good && output.contains("failed to fetch advisory database") {
+        let note = "not judged: the advisory database cannot be reached";
+        return Ok(Verdict {
+            passed: 0,
+            failed: 0,
+            note: note.to_owned(),
+            output,
+        });
+    }
+    Ok(Verdict::single(good, "", output))
+}
+
+/// Runs the named checks on both workspaces.
+fn deny(workspace: &Workspace, checks: &[&str]) -> Result<(bool, String)> {
+    let program = tools::cargo_deny(workspace)?;
+    let log = workspace.scratch()?.join("deny.log");
+    let (mut good, mut output) = (true, String::new());
+    for manifest in ["Cargo.toml", "firmware/Cargo.toml"] {
+        let mut command = Command::new(&program);
+        // deny.toml is found where it runs.
+        command
+            .current_dir(&workspace.root)
+            .args(["--color", "never", "--manifest-path", manifest, "check"])
+            .args(checks);
+        let (this_good, this_output) = run_logged(&mut command, &log)?;
+        good &= this_good;
+        output.push_str(&this_output);
+    }
+    Ok((good, output))
+}

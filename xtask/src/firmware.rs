@@ -1,0 +1,142 @@
+//! Builds the firmware's images and runs the pair of nodes under QEMU.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::panics::reachable_panics;
+use crate::step::{Verdict, run_logged};
+use crate::tools::{self, QEMU};
+use crate::workspace::{Workspace, in_ci};
+
+const TARGET: &str = "thumbv6m-none-eabi";
+
+/// Longer than any run on a loaded machine; the guest itself needs seconds.
+const QEMU_LIMIT: Duration = Duration::from_secs(120);
+
+/// The images whose sizes are taken.
+pub(crate) struct MinimalNode {
+    /// Lines that can panic; the image does not ship while there is one.
+    pub(crate) panics: Vec<String>,
+}
+
+/// Builds the images of `minimal-node`.
+///
+/// They link only when no panic is reachable. Where one is, they are linked once more with
+/// a handler, so that the sizes can still be read and the lines named.
+pub(crate) fn build_minimal_node(workspace: &Workspace) -> Result<MinimalNode> {
+    let (good, output) = build(workspace, &["--package", "minimal-node"])?;
+    if good {
+        return Ok(MinimalNode { panics: Vec::new() });
+    }
+    let trapping = ["--package", "minimal-node", "--features", "trap-panics"];
+    if !build(workspace, &trapping)?.0 {
+        bail!("{output}\nthe firmware does not build");
+    }
+    let mut panics = reachable_panics(&image_path(workspace, "echo-node"))?;
+    if panics.is_empty() {
+        panics.push(format!("the linker names what it misses:\n{output}"));
+    }
+    Ok(MinimalNode { panics })
+}
+
+/// Where the linker put an image.
+pub(crate) fn image_path(workspace: &Workspace, name: &str) -> PathBuf {
+    workspace.target.join(TARGET).join("release").join(name)
+}
+
+/// The pair's run under QEMU is sound.
+pub(crate) fn check_pair(workspace: &Workspace) -> Result<Verdict> {
+    if tools::find(QEMU).is_none() && !in_ci() {
+        return Ok(Verdict {
+            passed: 0,
+            failed: 0,
+            note: format!("not run: no {QEMU}"),
+            output: String::new(),
+        });
+    }
+    let run = run_pair(workspace)?;
+    let note = run.output.lines().last().unwrap_or_default().to_owned();
+    Ok(Verdict::single(run.good, note, run.output))
+}
+
+/// What the pair printed.
+pub(crate) struct PairRun {
+    /// Whether the guest ended with success.
+    pub(crate) good: bool,
+    /// All its lines.
+    pub(crate) output: String,
+}
+
+impl PairRun {
+    /// The number after `name=` in the output.
+    pub(crate) fn figure(&self, name: &str) -> Option<u32> {
+        let after = |word: &str| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok();
+        self.output.split_whitespace().find_map(after)
+    }
+}
+
+/// Builds the pair and runs it.
+pub(crate) fn run_pair(workspace: &Workspace) -> Result<PairRun> {
+    let (good, output) = build(workspace, &["--package", "qemu-pair"])?;
+    if !good {
+        bail!("{output}\nthe pair of nodes does not build");
+    }
+    let mut child = Command::new(QEMU)
+        .args([
+            "-M",
+            "mps2-an385",
+            "-cpu",
+            "cortex-m3",
+            "-nographic",
+            "-monitor",
+            "none",
+        ])
+        .args([
+            "-serial",
+            "none",
+            "-semihosting-config",
+            "enable=on,target=native",
+            "-kernel",
+        ])
+        .arg(image_path(workspace, "qemu-pair"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run {QEMU}: install Debian's qemu-system-arm"))?;
+    let start = Instant::now();
+    while child.try_wait()?.is_none() {
+        if start.elapsed() > QEMU_LIMIT {
+            child.kill()?;
+            break;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    // The guest prints a few lines: they fit the pipe while nobody reads it.
+    let run = child.wait_with_output()?;
+    let mut text = String::from_utf8_lossy(&run.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&run.stderr));
+    if start.elapsed() > QEMU_LIMIT {
+        text.push_str("\nstopped: the guest did not end by itself");
+    }
+    Ok(PairRun {
+        good: run.status.success(),
+        output: text,
+    })
+}
+
+/// A release build in the firmware workspace; gives whether it succeeded, and its output.
+fn build(workspace: &Workspace, arguments: &[&str]) -> Result<(bool, String)> {
+    let mut command = workspace.firmware_cargo("build");
+    command
+        .args(["--release", "--target", TARGET])
+        .args(arguments);
+    if in_ci() {
+        command.arg("--locked");
+    }
+    run_logged(&mut command, &workspace.scratch()?.join("firmware.log"))
+}

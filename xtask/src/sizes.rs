@@ -1,0 +1,216 @@
+//! `cargo xtask sizes`: what a mote pays in flash and RAM, held against a snapshot.
+//!
+//! Every figure comes from a linked thumbv6m image, the call stack's depth from a run of
+//! the node pair under QEMU.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::firmware::{build_minimal_node, image_path, run_pair};
+use crate::image::Image;
+use crate::step::Verdict;
+use crate::tools::{self, QEMU};
+use crate::workspace::{Workspace, in_ci};
+
+/// Bytes of RAM that a minimal node may take, static and stack together: three quarters of
+/// a 32 KiB mote, the rest is the application's.
+const NODE_RAM_MAX: u32 = 24 * 1024;
+
+/// The figures, in bytes.
+#[derive(Serialize, Deserialize, Clone, Copy)]
+struct Sizes {
+    /// One TCP connection's state, without its buffers.
+    connection_bytes: u32,
+    /// A passive socket.
+    listener_bytes: u32,
+    /// A connection whose handshake is not done.
+    half_open_bytes: u32,
+    /// Code and constants that TCP adds to a node.
+    tcp_text_bytes: u32,
+    /// Flash of the minimal node.
+    minimal_node_text_bytes: u32,
+    /// Its static RAM, buffers and queues included.
+    minimal_node_ram_bytes: u32,
+    /// The call stack at its deepest; none where QEMU is missing.
+    stack_high_water_bytes: Option<u32>,
+}
+
+impl Sizes {
+    fn rows(&self) -> [(&'static str, Option<u32>); 7] {
+        [
+            ("connection_bytes", Some(self.connection_bytes)),
+            ("listener_bytes", Some(self.listener_bytes)),
+            ("half_open_bytes", Some(self.half_open_bytes)),
+            ("tcp_text_bytes", Some(self.tcp_text_bytes)),
+            (
+                "minimal_node_text_bytes",
+                Some(self.minimal_node_text_bytes),
+            ),
+            ("minimal_node_ram_bytes", Some(self.minimal_node_ram_bytes)),
+            ("stack_high_water_bytes", self.stack_high_water_bytes),
+        ]
+    }
+}
+
+/// The command: prints the figures, writes the snapshot on demand.
+pub(crate) fn run(workspace: &Workspace, json: bool, update: bool) -> Result<bool> {
+    let (sizes, panics) = measure(workspace)?;
+    if json {
+        println!("{}", serde_json::to_string(&sizes)?);
+    } else {
+        print!("{}", table(&sizes, read_snapshot(workspace).ok().as_ref()));
+    }
+    for line in &panics {
+        eprintln!("a panic is reachable from {line}");
+    }
+    if update {
+        ensure!(
+            sizes.stack_high_water_bytes.is_some(),
+            "the snapshot needs the stack's depth, so install {QEMU} first"
+        );
+        let mut text = serde_json::to_string_pretty(&sizes)?;
+        text.push('\n');
+        let path = snapshot_path(workspace);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(panics.is_empty())
+}
+
+/// The step of the check: nothing grew, no panic is reachable, the node fits its RAM.
+pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+    let (sizes, panics) = measure(workspace)?;
+    let snapshot = read_snapshot(workspace)?;
+    let mut wrong: Vec<_> = panics
+        .iter()
+        .map(|line| format!("a panic is reachable from {line}"))
+        .collect();
+    wrong.extend(growth(&sizes, &snapshot));
+    let ram = sizes.minimal_node_ram_bytes + sizes.stack_high_water_bytes.unwrap_or(0);
+    if ram > NODE_RAM_MAX {
+        wrong.push(format!(
+            "the minimal node takes {ram} B of RAM, stack included, of {NODE_RAM_MAX}"
+        ));
+    }
+    let note = format!(
+        "minimal node: {} B of flash, {ram} B of RAM, stack included",
+        sizes.minimal_node_text_bytes
+    );
+    let output = format!("{}\n{}", table(&sizes, Some(&snapshot)), wrong.join("\n"));
+    Ok(Verdict::single(wrong.is_empty(), note, output))
+}
+
+/// Builds, reads, runs. The second value names the lines that can panic.
+fn measure(workspace: &Workspace) -> Result<(Sizes, Vec<String>)> {
+    let node = build_minimal_node(workspace)?;
+    let image = |name| Image::open(&image_path(workspace, name));
+    let types = image("type-sizes")?.words("MOTET_TYPE_SIZES")?;
+    let [connection_bytes, listener_bytes, half_open_bytes] = *types else {
+        anyhow::bail!("type-sizes holds {} figures instead of 3", types.len());
+    };
+    let echo_node = image("echo-node")?;
+    let minimal_node_text_bytes = echo_node.flash_bytes()?;
+    let stack_high_water_bytes = if tools::find(QEMU).is_some() || in_ci() {
+        let run = run_pair(workspace)?;
+        let depth = run.figure("stack_high_water_bytes");
+        ensure!(
+            depth.is_some(),
+            "the pair of nodes printed no stack depth:\n{}",
+            run.output
+        );
+        depth
+    } else {
+        None
+    };
+    let sizes = Sizes {
+        connection_bytes,
+        listener_bytes,
+        half_open_bytes,
+        tcp_text_bytes: minimal_node_text_bytes.saturating_sub(image("blank-node")?.flash_bytes()?),
+        minimal_node_text_bytes,
+        minimal_node_ram_bytes: echo_node.ram_bytes()?,
+        stack_high_water_bytes,
+    };
+    Ok((sizes, node.panics))
+}
+
+fn snapshot_path(workspace: &Workspace) -> PathBuf {
+    workspace.root.join("firmware").join("sizes.json")
+}
+
+fn read_snapshot(workspace: &Workspace) -> Result<Sizes> {
+    let path = snapshot_path(workspace);
+    let text = fs::read(&path).with_context(|| {
+        format!(
+            "cannot read {}: write it with `cargo xtask sizes --update`",
+            path.display()
+        )
+    })?;
+    serde_json::from_slice(&text).with_context(|| format!("{} is no snapshot", path.display()))
+}
+
+/// One sentence for each figure above its snapshot.
+fn growth(now: &Sizes, snapshot: &Sizes) -> Vec<String> {
+    now.rows()
+        .into_iter()
+        .zip(snapshot.rows())
+        .filter_map(|((name, now), (_, before))| Some((name, now?, before?)))
+        .filter(|(_, now, before)| now > before)
+        .map(|(name, now, before)| {
+            format!(
+                "{name} grew from {before} to {now}: shrink it, or accept it with \
+                 `cargo xtask sizes --update`"
+            )
+        })
+        .collect()
+}
+
+fn table(now: &Sizes, snapshot: Option<&Sizes>) -> String {
+    let cell = |value: Option<u32>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
+    let before = snapshot.map_or([None; 7], |snapshot| {
+        snapshot.rows().map(|(_, value)| value)
+    });
+    let mut text = format!("{:<26}{:>9}{:>11}\n", "", "now", "snapshot");
+    for ((name, now), before) in now.rows().into_iter().zip(before) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:<26}{:>9}{:>11}", cell(now), cell(before));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SNAPSHOT: Sizes = Sizes {
+        connection_bytes: 300,
+        listener_bytes: 24,
+        half_open_bytes: 40,
+        tcp_text_bytes: 20_000,
+        minimal_node_text_bytes: 40_000,
+        minimal_node_ram_bytes: 9_000,
+        stack_high_water_bytes: Some(2_000),
+    };
+
+    #[test]
+    fn only_growth_fails() {
+        assert!(growth(&SNAPSHOT, &SNAPSHOT).is_empty());
+        let smaller = Sizes {
+            tcp_text_bytes: 1,
+            stack_high_water_bytes: None,
+            ..SNAPSHOT
+        };
+        assert!(growth(&smaller, &SNAPSHOT).is_empty());
+        let larger = Sizes {
+            connection_bytes: 301,
+            stack_high_water_bytes: Some(2_001),
+            ..SNAPSHOT
+        };
+        let wrong = growth(&larger, &SNAPSHOT);
+        assert_eq!(wrong.len(), 2);
+        assert!(wrong[0].starts_with("connection_bytes grew from 300 to 301"));
+    }
+}

@@ -1,0 +1,132 @@
+//! The programs that the check needs beside Rust: found, or installed, or asked for.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::step::{Verdict, run_logged};
+use crate::workspace::{Workspace, in_ci};
+
+/// A program and the Debian package that holds it.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+}
+
+/// The emulator that runs the linked node pair.
+pub(crate) const QEMU: &str = "qemu-system-arm";
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        program: QEMU,
+        package: "qemu-system-arm",
+    },
+    // Judges the frames that Motet emits.
+    Tool {
+        program: "tshark",
+        package: "tshark",
+    },
+];
+
+/// All tools are there, after installing the missing ones where that is possible.
+pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+    let mut output = String::new();
+    if !missing().is_empty() && may_use_apt() {
+        output = install(workspace)?;
+    }
+    let missing = missing();
+    if missing.is_empty() {
+        return Ok(Verdict::single(true, "", ""));
+    }
+    let packages: Vec<_> = missing.iter().map(|tool| tool.package).collect();
+    let programs: Vec<_> = missing.iter().map(|tool| tool.program).collect();
+    let advice = format!(
+        "{} not found: install with `apt-get install {}`, or by your system's own means.",
+        programs.join(" and "),
+        packages.join(" ")
+    );
+    if in_ci() {
+        return Ok(Verdict::single(false, "", format!("{output}{advice}")));
+    }
+    Ok(Verdict::single(true, format!("incomplete: {advice}"), ""))
+}
+
+/// Where `program` is on the search path.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let name = format!("{program}{}", env::consts::EXE_SUFFIX);
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|folder| folder.join(&name))
+        .find(|candidate| candidate.is_file())
+}
+
+/// cargo-deny: the one on the search path, or one built once into the target folder.
+pub(crate) fn cargo_deny(workspace: &Workspace) -> Result<PathBuf> {
+    const VERSION: &str = "0.20.2";
+    if let Some(found) = find("cargo-deny") {
+        return Ok(found);
+    }
+    let folder = workspace.scratch()?;
+    let program = folder
+        .join("bin")
+        .join(format!("cargo-deny{}", env::consts::EXE_SUFFIX));
+    if program.is_file() {
+        return Ok(program);
+    }
+    // Unoptimised: it runs for a second, and an optimised build takes minutes.
+    let mut command = workspace.cargo("install");
+    command
+        .args([
+            "cargo-deny",
+            "--version",
+            VERSION,
+            "--locked",
+            "--debug",
+            "--root",
+        ])
+        .arg(&folder)
+        .env("CARGO_TARGET_DIR", folder.join("cargo-deny"))
+        .env("CARGO_PROFILE_DEV_DEBUG", "false")
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
+    let (good, output) = run_logged(&mut command, &folder.join("cargo-deny.log"))?;
+    if !good {
+        bail!("{output}\ncargo-deny cannot be installed: see above, or install it yourself");
+    }
+    // Half a gigabyte that nothing needs any more; staying is harmless.
+    let _ = std::fs::remove_dir_all(folder.join("cargo-deny"));
+    Ok(program)
+}
+
+fn missing() -> Vec<&'static Tool> {
+    TOOLS
+        .iter()
+        .filter(|tool| find(tool.program).is_none())
+        .collect()
+}
+
+/// Installing packages takes root and a Debian-like system.
+fn may_use_apt() -> bool {
+    let root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|id| id.stdout.trim_ascii() == b"0");
+    root && find("apt-get").is_some()
+}
+
+fn install(workspace: &Workspace) -> Result<String> {
+    let log = workspace.scratch()?.join("apt.log");
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    let (_, mut output) = run_logged(apt().args(["--quiet", "update"]), &log)?;
+    let packages = missing().into_iter().map(|tool| tool.package);
+    let mut command = apt();
+    command
+        .args(["--quiet", "--yes", "--no-install-recommends", "install"])
+        .args(packages);
+    output.push_str(&run_logged(&mut command, &log)?.1);
+    Ok(output)
+}

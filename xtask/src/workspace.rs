@@ -1,0 +1,88 @@
+//! Where the project is and how to run Cargo in it.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+/// The project's folders.
+pub(crate) struct Workspace {
+    /// The folder of the top Cargo.toml.
+    pub(crate) root: PathBuf,
+    /// The one target folder, shared by the nested workspaces.
+    pub(crate) target: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    workspace_root: PathBuf,
+    target_directory: PathBuf,
+}
+
+impl Workspace {
+    /// Asks Cargo, which knows about CARGO_TARGET_DIR and configuration files.
+    pub(crate) fn locate() -> Result<Self> {
+        let here = env::var_os("CARGO_MANIFEST_DIR")
+            .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+        let manifest = here.join("Cargo.toml");
+        let output = Command::new(cargo())
+            .args([
+                "metadata",
+                "--format-version=1",
+                "--no-deps",
+                "--manifest-path",
+            ])
+            .arg(&manifest)
+            .output()
+            .context("cannot run `cargo metadata`")?;
+        ensure!(
+            output.status.success(),
+            "`cargo metadata` failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        let metadata: Metadata =
+            serde_json::from_slice(&output.stdout).context("`cargo metadata` printed no JSON")?;
+        Ok(Self {
+            root: metadata.workspace_root,
+            target: metadata.target_directory,
+        })
+    }
+
+    /// `cargo SUBCOMMAND` in the top workspace.
+    pub(crate) fn cargo(&self, subcommand: &str) -> Command {
+        let mut command = Command::new(cargo());
+        command
+            .arg(subcommand)
+            .current_dir(&self.root)
+            .env("CARGO_TARGET_DIR", &self.target)
+            .env("CARGO_TERM_COLOR", "never");
+        command
+    }
+
+    /// `cargo SUBCOMMAND` in the firmware workspace.
+    pub(crate) fn firmware_cargo(&self, subcommand: &str) -> Command {
+        let mut command = self.cargo(subcommand);
+        command.current_dir(self.root.join("firmware"));
+        command
+    }
+
+    /// A folder for this command's own files, created on demand.
+    pub(crate) fn scratch(&self) -> Result<PathBuf> {
+        let folder = self.target.join("xtask");
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        Ok(folder)
+    }
+}
+
+/// Whether this is continuous integration: what is missing is then a failure, never skipped.
+pub(crate) fn in_ci() -> bool {
+    env::var_os("CI").is_some_and(|value| value == "true")
+}
+
+/// The Cargo that runs this.
+fn cargo() -> PathBuf {
+    env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from)
+}
