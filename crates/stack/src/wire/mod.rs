@@ -6,6 +6,9 @@
 
 pub mod checksum;
 pub mod cursor;
+pub mod ieee802154;
+pub mod lowpan_dispatch;
+pub mod lowpan_frag;
 pub mod tcp;
 
 /// A link-layer address of IEEE 802.15.4, in canonical (big-endian) order.

@@ -122,7 +122,7 @@ impl Header {
     }
 
     /// Bytes that [`Self::emit`] writes: a multiple of four.
-    pub fn len(&self) -> usize {
+    pub fn header_len(&self) -> usize {
         HEADER_LEN + self.options.len()
     }
 
@@ -132,7 +132,7 @@ impl Header {
     /// # Errors
     /// [`Full`] when `out` is too short or the options exceed 40 bytes.
     pub fn emit(&self, out: &mut [u8]) -> Result<usize, Full> {
-        let len = self.len();
+        let len = self.header_len();
         if len > HEADER_LEN_MAX {
             return Err(Full);
         }
@@ -483,7 +483,7 @@ mod tests {
     fn emitted(header: &Header) -> Vec<u8> {
         let mut out = [0xee; HEADER_LEN_MAX];
         let len = header.emit(&mut out).unwrap();
-        assert_eq!(len, header.len());
+        assert_eq!(len, header.header_len());
         out[..len].to_vec()
     }
 
@@ -528,7 +528,8 @@ mod tests {
 
     #[test]
     fn hostile_options() {
-        let cases: [(&str, &[u8], Result<Option<u16>, ParseError>); 12] = [
+        type Expected = Result<Option<u16>, ParseError>;
+        let cases: [(&str, &[u8], Expected); 12] = [
             ("no length", &[2], Err(ParseError::OptionLength)),
             ("length 0", &[2, 0, 5, 0xa0], Err(ParseError::OptionLength)),
             ("length 1", &[2, 1, 5, 0xa0], Err(ParseError::OptionLength)),
