@@ -1,0 +1,75 @@
+//! Virtual time paced by the wall clock.
+//!
+//! The air's clock follows the wall clock. When the host is so late that the air could not
+//! keep up, the whole air waits: its clock falls behind by the excess, for good, so that a
+//! busy machine never becomes a missed ACK. Both the lateness and the waiting are counted.
+
+use std::time;
+
+use motet::time::{Duration, Instant};
+
+/// Lateness that the air makes up for by catching up, rather than by waiting: below the
+/// time of a frame, so that the kernel sees no burst.
+const TOLERANCE: Duration = Duration::from_millis(5);
+
+/// Maps the wall clock to the air's.
+#[derive(Debug)]
+pub(crate) struct Pacer {
+    started: time::Instant,
+    lateness: Lateness,
+}
+
+/// How late the host was for the air's events.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Lateness {
+    /// Times that the air had something to do.
+    pub(crate) turns: u64,
+    /// Sum over all turns.
+    pub(crate) total: Duration,
+    /// The worst of them.
+    pub(crate) max: Duration,
+    /// How far the air's clock has fallen behind the wall clock.
+    pub(crate) waited: Duration,
+}
+
+impl Pacer {
+    /// The air's clock starts now, at its origin.
+    pub(crate) fn start() -> Self {
+        Self { started: time::Instant::now(), lateness: Lateness::default() }
+    }
+
+    /// The air's time that belongs to a moment of the wall clock.
+    pub(crate) fn at(&self, wall: time::Instant) -> Instant {
+        let elapsed = wall.saturating_duration_since(self.started);
+        let elapsed = Duration::from_micros(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX));
+        Instant::ORIGIN + (elapsed - self.lateness.waited)
+    }
+
+    /// The air's time now.
+    pub(crate) fn now(&self) -> Instant {
+        self.at(time::Instant::now())
+    }
+
+    /// How long until the air's clock reads `due`; zero when it has passed.
+    pub(crate) fn until(&self, due: Instant) -> time::Duration {
+        time::Duration::from_micros(due.since(self.now()).as_micros())
+    }
+
+    /// The air's time to run to, given that its next event is at `due`.
+    pub(crate) fn turn(&mut self, due: Option<Instant>) -> Instant {
+        let now = self.now();
+        let Some(due) = due.filter(|due| *due <= now) else { return now };
+        let late = now.since(due);
+        self.lateness.turns += 1;
+        self.lateness.total = self.lateness.total + late;
+        self.lateness.max = self.lateness.max.max(late);
+        let excess = late - TOLERANCE;
+        self.lateness.waited = self.lateness.waited + excess;
+        due + (late - excess)
+    }
+
+    /// How late the host has been.
+    pub(crate) fn lateness(&self) -> Lateness {
+        self.lateness
+    }
+}

@@ -1,0 +1,56 @@
+//! A progress bar on stderr: on a terminal only, and only for work over two seconds.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Shorter work is over before anybody wonders.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A bar that appears once the work has lasted.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    started: Instant,
+    bytes_total: u64,
+    bar: Option<ProgressBar>,
+    wanted: bool,
+}
+
+impl Progress {
+    /// A bar for `bytes_total` bytes; `wanted` false never shows one.
+    pub(crate) fn new(bytes_total: u64, wanted: bool) -> Self {
+        Self { started: Instant::now(), bytes_total, bar: None, wanted }
+    }
+
+    /// Shows the bytes done; `message` is asked for only when the bar is on show.
+    pub(crate) fn update(&mut self, bytes: u64, message: impl FnOnce() -> String) {
+        if !self.wanted || self.started.elapsed() < PATIENCE {
+            return;
+        }
+        let bytes_total = self.bytes_total;
+        let bar = self.bar.get_or_insert_with(|| bar(bytes_total));
+        if !bar.is_hidden() {
+            bar.set_position(bytes);
+            bar.set_message(message());
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(bytes_total: u64) -> ProgressBar {
+    // Five times a second is smooth enough; `stderr` hides itself where there is no terminal.
+    let bar = ProgressBar::with_draw_target(Some(bytes_total), ProgressDrawTarget::stderr_with_hz(5));
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}  {elapsed_precise}")
+    {
+        bar.set_style(style.progress_chars("━╸ "));
+    }
+    bar
+}

@@ -1,0 +1,211 @@
+//! What a transfer tells at its end: a summary for people, one object for programs.
+
+use anstyle::Style;
+use serde::Serialize;
+
+use crate::{
+    error::Error,
+    output::{self, BAD, BOLD, DIM, GOOD},
+};
+
+/// A finished transfer. The order of the fields is the order of the JSON keys; the first
+/// fourteen are a promise to programs, more may follow.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct Report {
+    /// Bytes of the file.
+    pub(super) bytes: u64,
+    /// SHA-256 of the file, hexadecimal.
+    pub(super) sha256_sent: String,
+    /// SHA-256 of what the far end read, hexadecimal.
+    pub(super) sha256_received: String,
+    /// Radio hops.
+    pub(super) hops: u8,
+    /// From the first SYN until the far end had read the end of the file; the air's clock.
+    pub(super) seconds: f64,
+    /// Bytes of the file over `seconds`.
+    pub(super) goodput_kbps: f64,
+    /// What the frame times alone would allow.
+    pub(super) bound_kbps: f64,
+    /// Mean round-trip time that the sender measured; `None` when it could not.
+    pub(super) rtt_ms: Option<f64>,
+    /// Segments with data that the sender sent, retransmissions included.
+    pub(super) segments: u64,
+    /// Those of them that never arrived.
+    pub(super) segments_lost: u64,
+    /// Segments with data sent again, for any cause.
+    pub(super) retransmissions: u64,
+    /// Retransmission timeouts.
+    pub(super) timeouts: u64,
+    /// Frames sent again by a link, all hops and both directions.
+    pub(super) link_retries: u64,
+    /// Frames on the air but link ACKs, retries included.
+    pub(super) frames: u64,
+
+    /// `up` or `down`.
+    pub(super) direction: &'static str,
+    /// Whether time was virtual and the host ran this stack.
+    #[serde(rename = "virtual")]
+    pub(super) in_virtual_time: bool,
+    /// Retransmissions that duplicate or selective acknowledgements asked for.
+    pub(super) fast_retransmissions: u64,
+    /// Frames on the air by hop, the mote's hop first.
+    pub(super) frames_by_hop: Vec<u64>,
+    /// How late the host was; `None` in virtual time.
+    pub(super) lateness: Option<Lateness>,
+    /// Where the capture went.
+    pub(super) pcap: Option<String>,
+    /// Seed of every random choice.
+    pub(super) seed: u64,
+}
+
+/// How late the host ran the air's events, milliseconds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub(super) struct Lateness {
+    pub(super) mean_ms: f64,
+    pub(super) max_ms: f64,
+    /// By how much the whole air waited for the host.
+    pub(super) air_waited_ms: f64,
+}
+
+impl Report {
+    /// Whether the far end has the file, bit for bit.
+    pub(super) fn matches(&self) -> bool {
+        self.sha256_sent == self.sha256_received
+    }
+
+    /// Prints the report to stdout.
+    pub(super) fn print(&self, as_json: bool) -> Result<(), Error> {
+        if as_json {
+            return output::json(self);
+        }
+        for (name, style, value) in self.rows() {
+            output::line(format_args!(
+                "{DIM}{name:<16}{DIM:#} {style}{value}{style:#}"
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn rows(&self) -> Vec<(&'static str, Style, String)> {
+        let plain = Style::new();
+        let (verdict, style) = if self.matches() {
+            ("equal", GOOD)
+        } else {
+            ("DIFFERENT", BAD)
+        };
+        let mut rows = vec![
+            (
+                "file",
+                plain,
+                format!("{} bytes, {}", thousands(self.bytes), self.route()),
+            ),
+            ("SHA-256 sent", plain, self.sha256_sent.clone()),
+            ("SHA-256 received", plain, self.sha256_received.clone()),
+            ("", style, verdict.to_owned()),
+            ("time", plain, format!("{:.2} s", self.seconds)),
+            ("goodput", BOLD, self.goodput()),
+            (
+                "RTT",
+                plain,
+                self.rtt_ms
+                    .map_or_else(|| "not measured".to_owned(), |ms| format!("{ms:.0} ms")),
+            ),
+            (
+                "segments",
+                plain,
+                format!(
+                    "{} with data, {} lost",
+                    thousands(self.segments),
+                    self.segments_lost
+                ),
+            ),
+            ("retransmissions", plain, self.causes()),
+            ("link retries", plain, thousands(self.link_retries)),
+            ("frames", plain, self.frames_text()),
+        ];
+        if let Some(late) = self.lateness {
+            rows.push((
+                "host lateness",
+                plain,
+                format!(
+                    "mean {:.2} ms, max {:.1} ms; the air waited {:.1} ms",
+                    late.mean_ms, late.max_ms, late.air_waited_ms
+                ),
+            ));
+        }
+        if let Some(path) = &self.pcap {
+            rows.push(("capture", plain, path.clone()));
+        }
+        rows
+    }
+
+    fn route(&self) -> String {
+        let hops = if self.hops == 1 {
+            "1 hop".to_owned()
+        } else {
+            format!("{} hops", self.hops)
+        };
+        let host = if self.in_virtual_time {
+            "a simulated host"
+        } else {
+            "this kernel"
+        };
+        match self.direction {
+            "up" => format!("from a mote over {hops} to {host}"),
+            _ => format!("from {host} over {hops} to a mote"),
+        }
+    }
+
+    fn goodput(&self) -> String {
+        if self.bytes == 0 {
+            return format!("nothing to carry (bound {:.1} kb/s)", self.bound_kbps);
+        }
+        let percent = 100.0 * self.goodput_kbps / self.bound_kbps;
+        format!(
+            "{:.1} kb/s, {percent:.0} % of the bound of {:.1} kb/s",
+            self.goodput_kbps, self.bound_kbps
+        )
+    }
+
+    fn causes(&self) -> String {
+        format!(
+            "{} ({} after {} timeouts, {} fast)",
+            self.retransmissions,
+            self.retransmissions
+                .saturating_sub(self.fast_retransmissions),
+            self.timeouts,
+            self.fast_retransmissions
+        )
+    }
+
+    fn frames_text(&self) -> String {
+        let by_hop: Vec<String> = self
+            .frames_by_hop
+            .iter()
+            .map(|count| thousands(*count))
+            .collect();
+        format!(
+            "{} (by hop from the mote: {})",
+            thousands(self.frames),
+            by_hop.join(", ")
+        )
+    }
+}
+
+/// Groups digits in threes: `250 000`.
+fn thousands(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Lower-case hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
