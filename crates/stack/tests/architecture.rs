@@ -1,0 +1,283 @@
+//! The lines that ARCHITECTURE.md draws: which module may import which, and which crate may
+//! depend on which. Tests may import what they like.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+/// The stack's modules and, beside themselves, what each may import.
+const MODULES: &[(&str, &[&str])] = &[
+    ("limits", &[]),
+    ("time", &[]),
+    ("random", &["time"]),
+    ("wire", &["limits", "storage"]),
+    ("storage", &["limits", "wire"]),
+    ("tcp", PROTOCOL),
+    ("ip", PROTOCOL),
+    ("lowpan", PROTOCOL),
+    ("mac", PROTOCOL),
+    (
+        "node",
+        &[
+            "limits", "time", "random", "wire", "storage", "tcp", "ip", "lowpan", "mac",
+        ],
+    ),
+];
+
+/// Protocol modules never import one another: they meet in `node`.
+const PROTOCOL: &[&str] = &["limits", "time", "random", "wire", "storage"];
+
+/// The workspace's packages and which of one another they may depend on, tests aside.
+const PACKAGES: &[(&str, &[&str])] = &[
+    ("motet", &[]),
+    ("motet-lab", &["motet"]),
+    ("motet-router", &["motet"]),
+    ("motet-cli", &["motet", "motet-lab", "motet-router"]),
+    ("xtask", &[]),
+];
+
+#[test]
+fn modules_import_only_what_they_may() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&source, &mut files);
+    assert!(files.len() > 10, "found only {} source files", files.len());
+
+    let mut wrong = Vec::new();
+    for file in files {
+        let relative = file.strip_prefix(&source).expect("found below it");
+        let Some(module) = module_path(relative) else {
+            continue;
+        };
+        let text = fs::read_to_string(&file).expect("readable source");
+        for import in forbidden_imports(&module, &text) {
+            wrong.push(format!("crates/stack/src/{}:{import}", relative.display()));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "imports across the lines:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn packages_depend_inward() {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--format-version=1",
+            "--no-deps",
+            "--manifest-path",
+        ])
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
+        .output()
+        .expect("cargo runs");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("a list of packages");
+    assert!(
+        packages.len() >= 4,
+        "found only {} packages",
+        packages.len()
+    );
+    for package in packages {
+        let name = package["name"].as_str().expect("a name");
+        let (_, allowed) = PACKAGES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .unwrap_or_else(|| panic!("{name}: add the package and its rule to this test"));
+        for dependency in package["dependencies"].as_array().expect("a list") {
+            let target = dependency["name"].as_str().expect("a name");
+            let ours = PACKAGES.iter().any(|(known, _)| *known == target);
+            let for_tests = dependency["kind"] == "dev";
+            assert!(
+                !ours || for_tests || allowed.contains(&target),
+                "{}: {name} must not depend on {target}",
+                package["manifest_path"]
+            );
+        }
+    }
+}
+
+/// The checker itself: each case is a file's module, its text, and the lines it must report.
+#[test]
+fn imports_are_found_however_they_are_written() {
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("tcp", "use crate::wire::tcp::Header;\nuse core::fmt;", &[]),
+        (
+            "tcp",
+            "use crate::time::Instant;\n\nuse crate::ip::Route;",
+            &["3: tcp imports ip"],
+        ),
+        (
+            "wire::tcp",
+            "use crate::{limits::X, mac::{A, B}, time};",
+            &["1: wire imports mac", "1: wire imports time"],
+        ),
+        (
+            "mac::csma",
+            "fn f() { crate::node::g() }",
+            &["1: mac imports node"],
+        ),
+        (
+            "mac::csma",
+            "fn f() { debug_assert!(crate::ip::G, \"\") }",
+            &["1: mac imports ip"],
+        ),
+        (
+            "ip::route",
+            "use super::address::A;\nuse super::super::tcp;",
+            &["2: ip imports tcp"],
+        ),
+        (
+            "ip::route",
+            "mod inner { use super::super::super::lowpan::X; }",
+            &["1: ip imports lowpan"],
+        ),
+        (
+            "ip",
+            "use super::{storage, lowpan};",
+            &["1: ip imports lowpan"],
+        ),
+        (
+            "lowpan",
+            "/// See [`crate::node::Node`].\n// crate::mac\nfn f() { \"crate::mac\"; }",
+            &[],
+        ),
+        (
+            "lowpan",
+            "#[cfg(test)]\nmod tests { use crate::mac::X; }",
+            &[],
+        ),
+        ("lowpan::tests", "use crate::mac::X;", &[]),
+        ("wire", "use crate::*;", &["1: wire imports *"]),
+        ("tcp", "use crate as motet;", &["1: tcp imports as"]),
+        ("tcp", "pub(crate) struct S;\npub(super) fn f() {}", &[]),
+        ("node", "use crate::{mac, tcp, ip, lowpan};", &[]),
+        ("pigeon", "fn f() {}", &["0: no rule for module pigeon"]),
+    ];
+    for (module, text, expected) in cases {
+        let module: Vec<_> = module.split("::").map(str::to_owned).collect();
+        assert_eq!(forbidden_imports(&module, text), *expected, "in {text:?}");
+    }
+}
+
+fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("readable folder") {
+        let path = entry.expect("readable entry").path();
+        if path.is_dir() {
+            rust_files(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+}
+
+/// `tcp/rtt.rs` is `["tcp", "rtt"]`; none for `lib.rs`.
+fn module_path(relative: &Path) -> Option<Vec<String>> {
+    let mut names: Vec<String> = relative
+        .with_extension("")
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned())
+        .collect();
+    names.pop_if(|last| last == "mod");
+    (names != ["lib"]).then_some(names)
+}
+
+/// `line: module imports other`, for each import that the module's rule does not allow.
+fn forbidden_imports(module: &[String], text: &str) -> Vec<String> {
+    let name = module[0].as_str();
+    let Some((_, allowed)) = MODULES.iter().find(|(known, _)| *known == name) else {
+        return vec![format!("0: no rule for module {name}")];
+    };
+    let tokens: TokenStream = text.parse().expect("source that the compiler reads");
+    let mut imports = Vec::new();
+    collect_imports(tokens, module, &mut imports);
+    imports
+        .into_iter()
+        .filter(|(_, target)| target != name && !allowed.contains(&target.as_str()))
+        .map(|(line, target)| format!("{line}: {name} imports {target}"))
+        .collect()
+}
+
+/// Line and top-level module of every path that starts at the crate's root, in `use`, in
+/// code and in macro arguments. `module` is where the tokens stand.
+fn collect_imports(tokens: TokenStream, module: &[String], imports: &mut Vec<(usize, String)>) {
+    if module.iter().any(|name| name == "tests") {
+        return;
+    }
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut index = 0;
+    while let Some(token) = tokens.get(index) {
+        let rest = &tokens[index..];
+        match token {
+            // A module in line: `super` means one level more in it.
+            TokenTree::Ident(word) if word == "mod" => {
+                if let [_, TokenTree::Ident(name), TokenTree::Group(body), ..] = rest {
+                    let mut inner = module.to_vec();
+                    inner.push(name.to_string());
+                    collect_imports(body.stream(), &inner, imports);
+                    index += 2;
+                }
+            }
+            TokenTree::Ident(word) if word == "crate" => root_items(&rest[1..], imports),
+            TokenTree::Ident(word) if word == "super" => {
+                let ups = 1 + count_supers(&rest[1..]);
+                index += 3 * (ups - 1);
+                if ups == module.len() {
+                    root_items(&tokens[index + 1..], imports);
+                }
+            }
+            TokenTree::Group(group) => collect_imports(group.stream(), module, imports),
+            _ => {}
+        }
+        index += 1;
+    }
+}
+
+/// How many times `::super` follows.
+fn count_supers(mut tokens: &[TokenTree]) -> usize {
+    let mut count = 0;
+    while let [
+        TokenTree::Punct(_),
+        TokenTree::Punct(_),
+        TokenTree::Ident(word),
+        rest @ ..,
+    ] = tokens
+        && word == "super"
+    {
+        count += 1;
+        tokens = rest;
+    }
+    count
+}
+
+/// The names right below the root in `::name…`, `::{name…, name…}`, `::*` and `as name`.
+fn root_items(after_root: &[TokenTree], imports: &mut Vec<(usize, String)>) {
+    match after_root {
+        [TokenTree::Punct(a), TokenTree::Punct(b), item, ..]
+            if a.as_char() == ':' && b.as_char() == ':' =>
+        {
+            match item {
+                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                    let mut first = true;
+                    for token in group.stream() {
+                        if first {
+                            imports.push((token.span().start().line, token.to_string()));
+                        }
+                        first = matches!(&token, TokenTree::Punct(p) if p.as_char() == ',');
+                    }
+                }
+                item => imports.push((item.span().start().line, item.to_string())),
+            }
+        }
+        [TokenTree::Ident(word), ..] if word == "as" => {
+            imports.push((word.span().start().line, word.to_string()));
+        }
+        // `pub(crate)`, `pub(super)`.
+        _ => {}
+    }
+}
