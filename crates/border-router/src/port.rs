@@ -1,0 +1,454 @@
+//! A packet port to the kernel: whole IPv6 packets out and in.
+//!
+//! Place in the data flow: the wired interface of the border router's node. The
+//! kernel's side is an interface with the host's address and a route into the
+//! mesh; this side is a descriptor to poll, read and write, never blocking.
+//!
+//! Left out: neighbour discovery on this link (it is point to point), and any
+//! queue of our own: what the kernel cannot take is lost, as on any wire.
+//!
+//! Sources: packet(7), tuntap.rst, RFC 8200 section 3 (header), RFC 4861 and
+//! RFC 3810 (what is filtered).
+
+use std::{
+    fmt, io,
+    net::Ipv6Addr,
+    os::fd::{AsFd, BorrowedFd},
+    time::Duration,
+};
+
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, ppoll},
+    sys::{prctl, time::TimeSpec},
+};
+
+use crate::{
+    link::{NAME_LEN_MAX, Tun, Veth, index_of},
+    namespace::Namespace,
+    netlink::Netlink,
+};
+
+/// What carries the packets between the kernel and the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// A TUN interface: needs access to /dev/net/tun.
+    Tun,
+    /// A veth pair and a packet socket: needs nothing but the namespace.
+    Veth,
+}
+
+impl fmt::Display for LinkKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tun => "TUN",
+            Self::Veth => "veth",
+        })
+    }
+}
+
+/// How the kernel's side of a port is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct PortConfig<'a> {
+    /// Name of the kernel's interface, at most 10 bytes.
+    pub name: &'a str,
+    /// The kernel's own address on it.
+    pub host: Ipv6Addr,
+    /// Length in bits of the prefix that is on this link.
+    pub host_prefix_len: u8,
+    /// What else lies behind the port: prefixes and their lengths in bits.
+    pub routes: &'a [(Ipv6Addr, u8)],
+    /// Largest packet either way, in bytes; at least 1280 (RFC 8200 section 5).
+    pub mtu: u16,
+    /// `None`: TUN where it is open to us, else veth.
+    pub link: Option<LinkKind>,
+}
+
+impl Default for PortConfig<'_> {
+    /// `motet0`, fd6d:6f74:6574::1/64, no route, 1280 bytes, whichever link works.
+    fn default() -> Self {
+        Self {
+            name: "motet0",
+            host: Ipv6Addr::new(0xfd6d, 0x6f74, 0x6574, 0, 0, 0, 0, 1),
+            host_prefix_len: 64,
+            routes: &[],
+            mtu: MTU_MIN,
+            link: None,
+        }
+    }
+}
+
+/// Packets from the kernel that [`PacketPort::recv`] did not pass on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortDrops {
+    /// Not IPv6.
+    pub not_ipv6: u64,
+    /// Shorter than its header says, or larger than the buffer given.
+    pub truncated: u64,
+    /// The kernel's own router solicitations and multicast listener reports.
+    pub chatter: u64,
+}
+
+/// An open port. Its interface is deleted on drop, and by the end of the process.
+pub struct PacketPort {
+    device: Device,
+    mtu: u16,
+    drops: PortDrops,
+}
+
+enum Device {
+    Tun(Tun),
+    Veth(Veth),
+}
+
+impl PacketPort {
+    /// Makes the kernel's interface, with address and routes, and brings it up.
+    ///
+    /// `namespace` is the proof that this is not the machine's own network.
+    ///
+    /// # Errors
+    /// See [`PortError`].
+    pub fn open(_namespace: &Namespace, config: &PortConfig<'_>) -> Result<Self, PortError> {
+        let name_fits = (1..=NAME_LEN_MAX).contains(&config.name.len());
+        if !name_fits || config.name.contains(['/', ':', '%', '\0', ' ']) || config.mtu < MTU_MIN {
+            return Err(PortError::BadConfig);
+        }
+        let port = Self {
+            device: open_device(config)?,
+            mtu: config.mtu,
+            drops: PortDrops::default(),
+        };
+        configure(config).map_err(PortError::Configure)?;
+        Ok(port)
+    }
+
+    /// Takes the next packet from the kernel, if there is one.
+    ///
+    /// `buf`: at least the MTU. Returns the packet's length: a complete IPv6
+    /// packet, header first, without padding. `None` also after
+    /// [`RECV_DROPS_MAX`] packets not passed on: poll again.
+    ///
+    /// # Errors
+    /// What the descriptor reports, `ENETDOWN` for one if somebody takes the
+    /// interface down.
+    pub fn recv(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
+        for _ in 0..RECV_DROPS_MAX {
+            let received = match &mut self.device {
+                Device::Tun(tun) => tun.recv(buf),
+                Device::Veth(veth) => veth.recv(buf),
+            };
+            let len = match received {
+                Ok(len) => len,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            match classify(buf.get(..len).unwrap_or_default()) {
+                Arrival::Packet { len } => return Ok(Some(len)),
+                Arrival::NotIpv6 => self.drops.not_ipv6 += 1,
+                Arrival::Truncated => self.drops.truncated += 1,
+                Arrival::Chatter { .. } => self.drops.chatter += 1,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives the kernel one whole IPv6 packet.
+    ///
+    /// # Errors
+    /// `InvalidInput` if it is no IPv6 packet of at most the MTU; else what the
+    /// descriptor reports. `WouldBlock` and `ENOBUFS` mean that this packet is
+    /// lost, as on a full wire; the next may pass.
+    pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        let is_whole = matches!(
+            classify(packet),
+            Arrival::Packet { len } | Arrival::Chatter { len } if len == packet.len()
+        );
+        if !is_whole || packet.len() > usize::from(self.mtu) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not one whole IPv6 packet within the MTU",
+            ));
+        }
+        match &mut self.device {
+            Device::Tun(tun) => tun.send(packet),
+            Device::Veth(veth) => veth.send(packet),
+        }
+    }
+
+    /// Sleeps until a packet is there or `timeout` has passed; `None` is for ever.
+    ///
+    /// Returns whether there is something to `recv`. A signal ends the wait early
+    /// with `false`: look at the flag that its handler sets.
+    /// [`precise_timers`] says how late the wake-up may be.
+    ///
+    /// # Errors
+    /// What ppoll(2) reports, except `EINTR`.
+    pub fn wait(&self, timeout: Option<Duration>) -> io::Result<bool> {
+        let mut fds = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut fds, timeout.map(TimeSpec::from_duration), None) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::EINTR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Which kind of link was opened.
+    pub fn kind(&self) -> LinkKind {
+        match self.device {
+            Device::Tun(_) => LinkKind::Tun,
+            Device::Veth(_) => LinkKind::Veth,
+        }
+    }
+
+    /// Largest packet either way, in bytes.
+    pub fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    /// What `recv` has not passed on so far.
+    pub fn drops(&self) -> PortDrops {
+        self.drops
+    }
+}
+
+/// For a poll of several descriptors: readable when there is a packet.
+impl AsFd for PacketPort {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.device {
+            Device::Tun(tun) => tun.as_fd(),
+            Device::Veth(veth) => veth.as_fd(),
+        }
+    }
+}
+
+impl fmt::Debug for PacketPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacketPort")
+            .field("kind", &self.kind())
+            .field("mtu", &self.mtu)
+            .field("drops", &self.drops)
+            .finish()
+    }
+}
+
+/// Asks for wake-ups of this thread at the moment asked for.
+///
+/// Linux lets every timer of a thread be 50 µs late, to wake the processor less
+/// often; that is a sixth of an 802.15.4 backoff period. Call it once in the
+/// thread that calls [`PacketPort::wait`]; threads and children started later
+/// inherit it.
+///
+/// # Errors
+/// What prctl(2) reports.
+pub fn precise_timers() -> io::Result<()> {
+    /// Zero would restore the default.
+    const SLACK_NS: u64 = 1;
+    Ok(prctl::set_timerslack(SLACK_NS)?)
+}
+
+fn open_device(config: &PortConfig<'_>) -> Result<Device, PortError> {
+    let tun = || Tun::open(config.name).map(Device::Tun);
+    let veth = || Veth::open(config.name, config.mtu.into()).map(Device::Veth);
+    match config.link {
+        Some(LinkKind::Tun) => tun().map_err(PortError::Tun),
+        Some(LinkKind::Veth) => veth().map_err(PortError::Veth),
+        None => tun().or_else(|tun| veth().map_err(|veth| PortError::NoLink { tun, veth })),
+    }
+}
+
+fn configure(config: &PortConfig<'_>) -> io::Result<()> {
+    let netlink = Netlink::open()?;
+    let index = index_of(config.name)?;
+    netlink.set_mtu(index, config.mtu.into())?;
+    netlink.add_address(index, config.host, config.host_prefix_len)?;
+    netlink.set_up(index)?;
+    for (prefix, prefix_len) in config.routes {
+        netlink.add_route(index, *prefix, *prefix_len)?;
+    }
+    Ok(())
+}
+
+/// Why there is no port. `Display` is one sentence for the user.
+#[derive(Debug)]
+pub enum PortError {
+    /// A name that is empty, too long or no interface name, or an MTU below 1280.
+    BadConfig,
+    /// TUN was asked for and refused.
+    Tun(io::Error),
+    /// A veth pair was asked for and refused.
+    Veth(io::Error),
+    /// Neither kind of link could be opened.
+    NoLink {
+        /// Why not TUN.
+        tun: io::Error,
+        /// Why not veth.
+        veth: io::Error,
+    },
+    /// The link is there but would not take its address or routes.
+    Configure(io::Error),
+}
+
+impl fmt::Display for PortError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadConfig => write!(
+                f,
+                "a port needs an interface name of 1 to {NAME_LEN_MAX} bytes and an MTU of at least {MTU_MIN} bytes"
+            ),
+            Self::Tun(error) => write!(
+                f,
+                "cannot open a TUN interface ({error}): load the module tun and allow access to /dev/net/tun, or use --virtual"
+            ),
+            Self::Veth(error) => write!(
+                f,
+                "cannot open a veth pair ({error}): load the modules veth and af_packet, or use --virtual"
+            ),
+            Self::NoLink { tun, veth } => write!(
+                f,
+                "cannot open a link to the kernel (TUN: {tun}; veth: {veth}): allow access to /dev/net/tun or load the modules veth and af_packet, or use --virtual"
+            ),
+            Self::Configure(error) => write!(
+                f,
+                "cannot set up the link to the kernel ({error}): check that IPv6 is enabled (ipv6.disable=0), or use --virtual"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PortError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::BadConfig => None,
+            Self::Tun(error) | Self::Veth(error) | Self::Configure(error) => Some(error),
+            Self::NoLink { veth, .. } => Some(veth),
+        }
+    }
+}
+
+/// What a link delivered.
+#[derive(Debug, PartialEq, Eq)]
+enum Arrival {
+    /// An IPv6 packet of `len` bytes, perhaps followed by padding.
+    Packet {
+        len: usize,
+    },
+    /// One that the kernel sends on its own account, of no use to a mesh.
+    Chatter {
+        len: usize,
+    },
+    NotIpv6,
+    Truncated,
+}
+
+/// Looks at the fixed IPv6 header only (RFC 8200 section 3).
+fn classify(bytes: &[u8]) -> Arrival {
+    if bytes.first().is_none_or(|byte| byte >> 4 != 6) {
+        return Arrival::NotIpv6;
+    }
+    let Some(header) = bytes.first_chunk::<IPV6_HEADER_LEN>() else {
+        return Arrival::Truncated;
+    };
+    let len = IPV6_HEADER_LEN + usize::from(u16::from_be_bytes([header[4], header[5]]));
+    if bytes.len() < len {
+        return Arrival::Truncated;
+    }
+    let destination: &[u8] = &header[24..];
+    if destination == ALL_ROUTERS.octets() || destination == MLDV2_ROUTERS.octets() {
+        Arrival::Chatter { len }
+    } else {
+        Arrival::Packet { len }
+    }
+}
+
+/// How many unwanted packets one `recv` reads past before it returns.
+pub const RECV_DROPS_MAX: usize = 16;
+
+/// The smallest MTU that IPv6 allows, in bytes (RFC 8200 section 5).
+const MTU_MIN: u16 = 1280;
+
+const IPV6_HEADER_LEN: usize = 40;
+
+/// Where router solicitations go (RFC 4861 section 4.1).
+const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
+
+/// Where multicast listener reports go (RFC 3810 section 5.2.14).
+const MLDV2_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(destination: &str, payload_len: u16, carried: usize) -> Vec<u8> {
+        let mut bytes = vec![0; IPV6_HEADER_LEN + carried];
+        bytes[0] = 0x60;
+        bytes[4..6].copy_from_slice(&payload_len.to_be_bytes());
+        let destination: Ipv6Addr = destination.parse().expect("an address");
+        bytes[24..40].copy_from_slice(&destination.octets());
+        bytes
+    }
+
+    #[test]
+    fn only_whole_ipv6_packets_for_the_mesh_pass() {
+        let mut ipv4 = packet("fd00::1", 8, 8);
+        ipv4[0] = 0x45;
+        let cases = [
+            ("empty", vec![], Arrival::NotIpv6),
+            ("IPv4", ipv4, Arrival::NotIpv6),
+            ("version only", vec![0x60], Arrival::Truncated),
+            (
+                "one byte short of a header",
+                packet("fd00::1", 0, 0)[..39].to_vec(),
+                Arrival::Truncated,
+            ),
+            (
+                "header alone",
+                packet("fd00::1", 0, 0),
+                Arrival::Packet { len: 40 },
+            ),
+            (
+                "one byte short",
+                packet("fd00::1", 9, 8),
+                Arrival::Truncated,
+            ),
+            (
+                "exact",
+                packet("fd00::1", 8, 8),
+                Arrival::Packet { len: 48 },
+            ),
+            (
+                "padded",
+                packet("fd00::1", 8, 14),
+                Arrival::Packet { len: 48 },
+            ),
+            (
+                "largest length",
+                packet("fd00::1", 0xffff, 8),
+                Arrival::Truncated,
+            ),
+            (
+                "router solicitation",
+                packet("ff02::2", 8, 8),
+                Arrival::Chatter { len: 48 },
+            ),
+            (
+                "listener report",
+                packet("ff02::16", 8, 8),
+                Arrival::Chatter { len: 48 },
+            ),
+            (
+                "all nodes",
+                packet("ff02::1", 8, 8),
+                Arrival::Packet { len: 48 },
+            ),
+            (
+                "all routers of the realm",
+                packet("ff03::2", 8, 8),
+                Arrival::Packet { len: 48 },
+            ),
+        ];
+        for (name, bytes, expected) in cases {
+            assert_eq!(classify(&bytes), expected, "{name}");
+        }
+    }
+}
