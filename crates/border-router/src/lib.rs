@@ -7,6 +7,26 @@
 //! it. On the other side sits the kernel's TCP, reached with plain `std::net`
 //! from inside the [`namespace::Namespace`].
 //!
+//! ```no_run
+//! use std::net::{Ipv6Addr, TcpListener};
+//! use motet_router::{namespace, port::{PacketPort, PortConfig, precise_timers}};
+//!
+//! let namespace = namespace::enter()?; // before any thread
+//! let mesh = Ipv6Addr::new(0xfd6d, 0x6f74, 0x6574, 1, 0, 0, 0, 0);
+//! let config = PortConfig { routes: &[(mesh, 64)], ..PortConfig::default() };
+//! let mut port = PacketPort::open(&namespace, &config)?;
+//! let listener = TcpListener::bind((config.host, 4242))?; // the kernel's TCP
+//! precise_timers()?;
+//! let mut packet = [0; 1280];
+//! loop {
+//!     port.wait(None)?; // until the node's next deadline
+//!     while let Some(len) = port.recv(&mut packet)? {
+//!         // give `&packet[..len]` to the node; `port.send` what it answers
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Left out on purpose: every protocol. Nothing here looks deeper into a packet
 //! than its IPv6 header.
 //!
