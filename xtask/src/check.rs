@@ -65,15 +65,13 @@ pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
 
 /// Both workspaces are formatted.
 fn fmt(workspace: &Workspace) -> Result<Verdict> {
+    const ARGUMENTS: [&str; 5] = ["--all", "--check", "--", "--color", "never"];
     let here = &mut workspace.cargo("fmt");
     let firmware = &mut workspace.firmware_cargo("fmt");
     all(
         workspace,
         "fmt",
-        &mut [
-            here.args(["--all", "--check"]),
-            firmware.args(["--all", "--check"]),
-        ],
+        &mut [here.args(ARGUMENTS), firmware.args(ARGUMENTS)],
     )
 }
 
@@ -143,7 +141,7 @@ fn test(workspace: &Workspace) -> Result<Verdict> {
         passed: count.passed,
         failed,
         note,
-        output: without_passes(&output),
+        output: essence(&output),
     })
 }
 
@@ -156,7 +154,7 @@ fn all(workspace: &Workspace, name: &str, commands: &mut [&mut Command]) -> Resu
         good &= this_good;
         output.push_str(&this_output);
     }
-    Ok(Verdict::single(good, "", output))
+    Ok(Verdict::single(good, "", essence(&output)))
 }
 
 /// In continuous integration Cargo.lock is part of what is checked.
@@ -198,21 +196,25 @@ fn count_tests(output: &str) -> TestCount {
 }
 
 /// The output without the lines that only say that all is well.
-fn without_passes(output: &str) -> String {
+fn essence(output: &str) -> String {
+    const PROGRESS: &[&str] = &[
+        "Compiling ",
+        "Checking ",
+        "Documenting ",
+        "Downloading ",
+        "Downloaded ",
+        "Locking ",
+    ];
     let boring = |line: &str| {
         let line = line.trim();
         (line.starts_with("test ") && line.ends_with("... ok"))
-            || line.starts_with("Compiling ")
-            || line.starts_with("Downloaded ")
+            || PROGRESS.iter().any(|word| line.starts_with(word))
     };
     output
         .lines()
         .filter(|line| !boring(line))
-        .fold(String::new(), |mut kept, line| {
-            kept.push_str(line);
-            kept.push('\n');
-            kept
-        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]
@@ -248,7 +250,7 @@ test result: ok. 12 passed; 0 failed; 3 ignored; 0 measured; 0 filtered out; fin
 
     #[test]
     fn failures_stay_and_passes_go() {
-        let kept = without_passes(OUTPUT);
+        let kept = essence(OUTPUT);
         assert!(kept.contains("test b ... FAILED"));
         assert!(!kept.contains("test a"));
     }

@@ -36,7 +36,7 @@ pub(crate) fn build_minimal_node(workspace: &Workspace) -> Result<MinimalNode> {
     if !build(workspace, &trapping)?.0 {
         bail!("{output}\nthe firmware does not build");
     }
-    let mut panics = reachable_panics(&image_path(workspace, "echo-node"))?;
+    let mut panics = reachable_panics(&image_path(workspace, "echo-node"), &workspace.root)?;
     if panics.is_empty() {
         panics.push(format!("the linker names what it misses:\n{output}"));
     }

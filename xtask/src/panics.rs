@@ -25,8 +25,9 @@ struct Function {
 }
 
 /// One line per call that ends in the panic handler: the place in the project, the function
-/// that it calls. Empty when the image holds no panic machinery.
-pub(crate) fn reachable_panics(path: &Path) -> Result<Vec<String>> {
+/// that it calls. Empty when the image holds no panic machinery. Lines below `root` are
+/// given relative to it.
+pub(crate) fn reachable_panics(path: &Path, root: &Path) -> Result<Vec<String>> {
     let image = Image::open(path)?;
     let elf = image.elf()?;
     let functions = functions(&elf);
@@ -44,7 +45,8 @@ pub(crate) fn reachable_panics(path: &Path) -> Result<Vec<String>> {
     while let Some(target) = pending.pop() {
         for call in calls.iter().filter(|call| call.target == target) {
             if let Some(place) = project_line(&lines, call.site)? {
-                places.insert(format!("{place}: {}", functions[&target].name));
+                let callee = functions.get(&target).map_or("?", |f| &f.name);
+                places.insert(format!("{}: {callee}", without_prefix(&place, root)));
                 continue;
             }
             // A call inside the core library: what matters is who called that.
@@ -57,6 +59,12 @@ pub(crate) fn reachable_panics(path: &Path) -> Result<Vec<String>> {
         }
     }
     Ok(places.into_iter().collect())
+}
+
+/// `place` as seen from `root`; as it is where it lies elsewhere.
+fn without_prefix<'a>(place: &'a str, root: &Path) -> &'a str {
+    let shortened = || place.strip_prefix(root.to_str()?)?.strip_prefix('/');
+    shortened().unwrap_or(place)
 }
 
 /// The image's functions by address, their names demangled and without hash.
