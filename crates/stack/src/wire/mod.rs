@@ -6,10 +6,14 @@
 
 pub mod checksum;
 pub mod cursor;
+pub mod icmpv6;
 pub mod ieee802154;
+pub mod ipv6;
 pub mod lowpan_dispatch;
 pub mod lowpan_frag;
+pub mod ndp;
 pub mod tcp;
+pub mod udp;
 
 /// A link-layer address of IEEE 802.15.4, in canonical (big-endian) order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

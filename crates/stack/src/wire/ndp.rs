@@ -1,0 +1,452 @@
+//! Options of neighbour discovery.
+//!
+//! ```text
+//! +---------------+---------------+------------------------------+
+//! |     Type      |    Length     |   8 * Length - 2 bytes       |
+//! +---------------+---------------+------------------------------+
+//! ```
+//!
+//! Place: inside the messages of [`icmpv6`](super::icmpv6). A known option of a length that
+//! is not its own, and any unknown one, is [`NdpOption::Other`].
+//! Left out: the meaning of address registration, which comes with 6LoWPAN-ND.
+//! Sources: RFC 4861 §4.6; RFC 4944 §8; RFC 6775 §4; RFC 8505 §4.1.
+
+use core::net::Ipv6Addr;
+
+use super::LinkAddr;
+use super::cursor::{Full, Reader, Writer};
+
+/// An option whose length is 0 or reaches beyond the message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Malformed;
+
+/// A list of options whose lengths have been checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NdpOptions<'a>(&'a [u8]);
+
+impl<'a> NdpOptions<'a> {
+    /// Checks the lengths of all options in `bytes`.
+    ///
+    /// # Errors
+    /// [`Malformed`]: the whole message is to be dropped.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new(bytes);
+        while !r.is_empty() {
+            split(&mut r).ok_or(Malformed)?;
+        }
+        Ok(Self(bytes))
+    }
+
+    /// The options as on the wire.
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The options in order.
+    pub fn iter(&self) -> impl Iterator<Item = NdpOption<'a>> + use<'a> {
+        let mut r = Reader::new(self.0);
+        core::iter::from_fn(move || split(&mut r).map(|(kind, body)| NdpOption::parse(kind, body)))
+    }
+}
+
+fn split<'a>(r: &mut Reader<'a>) -> Option<(u8, &'a [u8])> {
+    let kind = r.u8().ok()?;
+    let len = usize::from(r.u8().ok()?) * 8;
+    Some((kind, r.slice(len.checked_sub(2)?).ok()?))
+}
+
+/// One option of neighbour discovery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NdpOption<'a> {
+    /// Type 1, in the form for IEEE 802.15.4 (RFC 4944 §8).
+    SourceLinkAddr(LinkAddr),
+    /// Type 2, in the form for IEEE 802.15.4 (RFC 4944 §8).
+    TargetLinkAddr(LinkAddr),
+    /// Type 3.
+    Prefix(PrefixInformation),
+    /// Type 5: the MTU of the link, bytes.
+    Mtu(u32),
+    /// Types 33: address registration (ARO, EARO), from its status byte on; not interpreted.
+    AddressRegistration(&'a [u8]),
+    /// Type 34: 6CO.
+    Context(LowpanContext),
+    /// Type 35: ABRO.
+    BorderRouter(BorderRouter),
+    /// Anything else.
+    Other {
+        /// Option type.
+        kind: u8,
+        /// What follows the length field: `8 * n - 2` bytes.
+        body: &'a [u8],
+    },
+}
+
+/// Prefix information (RFC 4861 §4.6.2; RFC 6275 §7.2 for the R flag).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PrefixInformation {
+    /// Leading bits of `prefix` that are valid.
+    pub prefix_len: u8,
+    /// The prefix is on-link; never set in a route-over mesh.
+    pub on_link: bool,
+    /// Hosts may form addresses from it.
+    pub autonomous: bool,
+    /// `prefix` holds the router's whole address.
+    pub router_address: bool,
+    /// Seconds; all ones: for ever.
+    pub valid_lifetime_s: u32,
+    /// Seconds; all ones: for ever.
+    pub preferred_lifetime_s: u32,
+    /// The prefix.
+    pub prefix: Ipv6Addr,
+}
+
+/// A 6LoWPAN context (RFC 6775 §4.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LowpanContext {
+    /// Context identifier, 0 to 15.
+    pub id: u8,
+    /// May be used to compress; a context that is being withdrawn only decompresses.
+    pub compress: bool,
+    /// Leading bits of `prefix` that are valid, 0 to 128.
+    pub prefix_len: u8,
+    /// Minutes; 0: withdraw it.
+    pub lifetime_min: u16,
+    /// The prefix, with zeros behind.
+    pub prefix: Ipv6Addr,
+}
+
+/// The authoritative border router of this information (RFC 6775 §4.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BorderRouter {
+    /// Grows with each change of prefixes or contexts.
+    pub version: u32,
+    /// Minutes; 0: 10,000 minutes.
+    pub lifetime_min: u16,
+    /// The border router.
+    pub addr: Ipv6Addr,
+}
+
+mod kind {
+    pub(super) const SOURCE_LINK_ADDR: u8 = 1;
+    pub(super) const TARGET_LINK_ADDR: u8 = 2;
+    pub(super) const PREFIX: u8 = 3;
+    pub(super) const MTU: u8 = 5;
+    pub(super) const ADDRESS_REGISTRATION: u8 = 33;
+    pub(super) const CONTEXT: u8 = 34;
+    pub(super) const BORDER_ROUTER: u8 = 35;
+}
+
+const ON_LINK: u8 = 0x80;
+const AUTONOMOUS: u8 = 0x40;
+const ROUTER_ADDRESS: u8 = 0x20;
+const COMPRESS: u8 = 0x10;
+
+impl<'a> NdpOption<'a> {
+    fn parse(kind: u8, body: &'a [u8]) -> Self {
+        let known = match kind {
+            kind::SOURCE_LINK_ADDR => link_addr(body).map(Self::SourceLinkAddr),
+            kind::TARGET_LINK_ADDR => link_addr(body).map(Self::TargetLinkAddr),
+            kind::PREFIX => PrefixInformation::parse(body).map(Self::Prefix),
+            kind::MTU => match *body {
+                [_, _, a, b, c, d] => Some(Self::Mtu(u32::from_be_bytes([a, b, c, d]))),
+                _ => None,
+            },
+            kind::ADDRESS_REGISTRATION => Some(Self::AddressRegistration(body)),
+            kind::CONTEXT => LowpanContext::parse(body).map(Self::Context),
+            kind::BORDER_ROUTER => BorderRouter::parse(body).map(Self::BorderRouter),
+            _ => None,
+        };
+        known.unwrap_or(Self::Other { kind, body })
+    }
+
+    /// Appends the option.
+    ///
+    /// # Errors
+    /// [`Full`] when it does not fit, or a body is no `8 * n - 2` bytes long.
+    pub fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+        match *self {
+            Self::SourceLinkAddr(addr) => emit_link_addr(w, kind::SOURCE_LINK_ADDR, addr),
+            Self::TargetLinkAddr(addr) => emit_link_addr(w, kind::TARGET_LINK_ADDR, addr),
+            Self::Prefix(prefix) => prefix.emit(w),
+            Self::Mtu(mtu) => {
+                w.put(&[kind::MTU, 1, 0, 0])?;
+                w.u32(mtu)
+            }
+            Self::AddressRegistration(body) => emit_other(w, kind::ADDRESS_REGISTRATION, body),
+            Self::Context(context) => context.emit(w),
+            Self::BorderRouter(router) => router.emit(w),
+            Self::Other { kind, body } => emit_other(w, kind, body),
+        }
+    }
+}
+
+fn emit_other(w: &mut Writer<'_>, kind: u8, body: &[u8]) -> Result<(), Full> {
+    let len = body.len() + 2;
+    if !len.is_multiple_of(8) || len > 255 * 8 {
+        return Err(Full);
+    }
+    w.put(&[kind, (len / 8) as u8])?;
+    w.put(body)
+}
+
+/// RFC 4944 §8: a short address padded to one unit, an EUI-64 padded to two. Other padding
+/// than zeros means another kind of link.
+fn link_addr(body: &[u8]) -> Option<LinkAddr> {
+    let mut r = Reader::new(body);
+    let addr = match body.len() {
+        6 => LinkAddr::Short(r.u16().ok()?),
+        14 => LinkAddr::Extended(r.array().ok()?),
+        _ => return None,
+    };
+    r.rest().iter().all(|byte| *byte == 0).then_some(addr)
+}
+
+fn emit_link_addr(w: &mut Writer<'_>, kind: u8, addr: LinkAddr) -> Result<(), Full> {
+    match addr {
+        LinkAddr::Short(short) => {
+            w.put(&[kind, 1])?;
+            w.u16(short)?;
+            w.put(&[0; 4])
+        }
+        LinkAddr::Extended(extended) => {
+            w.put(&[kind, 2])?;
+            w.put(&extended)?;
+            w.put(&[0; 6])
+        }
+    }
+}
+
+impl PrefixInformation {
+    fn parse(body: &[u8]) -> Option<Self> {
+        let mut r = Reader::new(body);
+        let (prefix_len, flags) = (r.u8().ok()?, r.u8().ok()?);
+        let (valid_lifetime_s, preferred_lifetime_s) = (r.u32().ok()?, r.u32().ok()?);
+        let _reserved = r.u32().ok()?;
+        let prefix = Ipv6Addr::from(r.array::<16>().ok()?);
+        (r.is_empty() && prefix_len <= 128).then_some(Self {
+            prefix_len,
+            on_link: flags & ON_LINK != 0,
+            autonomous: flags & AUTONOMOUS != 0,
+            router_address: flags & ROUTER_ADDRESS != 0,
+            valid_lifetime_s,
+            preferred_lifetime_s,
+            prefix,
+        })
+    }
+
+    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let flags = flag(self.on_link, ON_LINK)
+            | flag(self.autonomous, AUTONOMOUS)
+            | flag(self.router_address, ROUTER_ADDRESS);
+        w.put(&[kind::PREFIX, 4, self.prefix_len, flags])?;
+        w.u32(self.valid_lifetime_s)?;
+        w.u32(self.preferred_lifetime_s)?;
+        w.u32(0)?;
+        w.put(&self.prefix.octets())
+    }
+}
+
+impl LowpanContext {
+    fn parse(body: &[u8]) -> Option<Self> {
+        let mut r = Reader::new(body);
+        let (prefix_len, flags) = (r.u8().ok()?, r.u8().ok()?);
+        let _reserved = r.u16().ok()?;
+        let lifetime_min = r.u16().ok()?;
+        let (prefix, len_max) = match r.len() {
+            8 => (u128::from(u64::from_be_bytes(r.array().ok()?)) << 64, 64),
+            16 => (u128::from_be_bytes(r.array().ok()?), 128),
+            _ => return None,
+        };
+        (prefix_len <= len_max).then_some(Self {
+            id: flags & 15,
+            compress: flags & COMPRESS != 0,
+            prefix_len,
+            lifetime_min,
+            prefix: Ipv6Addr::from(prefix),
+        })
+    }
+
+    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+        let bits = u128::from(self.prefix);
+        // The long form also where bits are set behind a short prefix, so that none is lost.
+        let (high, low) = ((bits >> 64) as u64, bits as u64);
+        let long = self.prefix_len > 64 || low != 0;
+        let flags = self.id & 15 | if self.compress { COMPRESS } else { 0 };
+        w.put(&[
+            kind::CONTEXT,
+            if long { 3 } else { 2 },
+            self.prefix_len,
+            flags,
+            0,
+            0,
+        ])?;
+        w.u16(self.lifetime_min)?;
+        w.put(&high.to_be_bytes())?;
+        if long {
+            w.put(&low.to_be_bytes())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl BorderRouter {
+    fn parse(body: &[u8]) -> Option<Self> {
+        let mut r = Reader::new(body);
+        let (low, high) = (r.u16().ok()?, r.u16().ok()?);
+        let lifetime_min = r.u16().ok()?;
+        let addr = Ipv6Addr::from(r.array::<16>().ok()?);
+        let version = u32::from(high) << 16 | u32::from(low);
+        r.is_empty().then_some(Self {
+            version,
+            lifetime_min,
+            addr,
+        })
+    }
+
+    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+        w.put(&[kind::BORDER_ROUTER, 3])?;
+        w.u16(self.version as u16)?;
+        w.u16((self.version >> 16) as u16)?;
+        w.u16(self.lifetime_min)?;
+        w.put(&self.addr.octets())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    fn emitted(option: NdpOption<'_>) -> Vec<u8> {
+        let mut out = [0; 64];
+        let mut w = Writer::new(&mut out);
+        option.emit(&mut w).unwrap();
+        let len = w.written();
+        out[..len].to_vec()
+    }
+
+    #[test]
+    fn every_option_round_trips() {
+        let prefix = Ipv6Addr::new(0xfd6d, 0x6f74, 0x6574, 1, 0, 0, 0, 0);
+        let context = LowpanContext {
+            id: 1,
+            compress: true,
+            prefix_len: 64,
+            lifetime_min: 60,
+            prefix,
+        };
+        let long = LowpanContext {
+            prefix_len: 72,
+            compress: false,
+            ..context
+        };
+        let information = PrefixInformation {
+            prefix_len: 64,
+            on_link: false,
+            autonomous: true,
+            router_address: false,
+            valid_lifetime_s: u32::MAX,
+            preferred_lifetime_s: 600,
+            prefix,
+        };
+        let router = BorderRouter {
+            version: 0x0001_0002,
+            lifetime_min: 9,
+            addr: prefix,
+        };
+        let cases = [
+            (NdpOption::SourceLinkAddr(LinkAddr::Short(0x1234)), 8),
+            (
+                NdpOption::TargetLinkAddr(LinkAddr::Extended([1, 2, 3, 4, 5, 6, 7, 8])),
+                16,
+            ),
+            (NdpOption::Prefix(information), 32),
+            (NdpOption::Mtu(1280), 8),
+            (NdpOption::AddressRegistration(&[0; 14]), 16),
+            (NdpOption::Context(context), 16),
+            (NdpOption::Context(long), 24),
+            (NdpOption::BorderRouter(router), 24),
+            (
+                NdpOption::Other {
+                    kind: 200,
+                    body: &[9; 6],
+                },
+                8,
+            ),
+        ];
+        let mut all = Vec::new();
+        for (option, len) in cases {
+            let bytes = emitted(option);
+            assert_eq!(bytes.len(), len, "{option:?}");
+            let parsed: Vec<_> = NdpOptions::parse(&bytes).unwrap().iter().collect();
+            assert_eq!(parsed, [option]);
+            all.extend(bytes);
+        }
+        let parsed: Vec<_> = NdpOptions::parse(&all).unwrap().iter().collect();
+        assert_eq!(parsed, cases.map(|(option, _)| option));
+    }
+
+    #[test]
+    fn context_option_byte_for_byte() {
+        let bytes = [34, 2, 64, 0x13, 0, 0, 0, 10, 0xfd, 0, 0, 0, 0, 0, 0, 1];
+        let Some(NdpOption::Context(context)) = NdpOptions::parse(&bytes).unwrap().iter().next()
+        else {
+            panic!("a context")
+        };
+        assert_eq!(
+            (context.id, context.compress, context.lifetime_min),
+            (3, true, 10)
+        );
+        assert_eq!(emitted(NdpOption::Context(context)), bytes);
+    }
+
+    #[test]
+    fn known_options_of_strange_shape_are_not_interpreted() {
+        let cases: [&[u8]; 5] = [
+            &[1, 1, 2, 0x42, 0, 0, 0, 1],                      // an Ethernet address
+            &[5, 2, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0], // a long MTU
+            &[3, 1, 64, 0xc0, 0, 0, 0, 0],                     // a short prefix
+            &[34, 2, 65, 0x10, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0], // 65 bits in 8 bytes
+            &[34, 1, 0, 0x10, 0, 0, 0, 9],                     // no prefix at all
+        ];
+        for bytes in cases {
+            let options = NdpOptions::parse(bytes).unwrap();
+            assert!(
+                matches!(options.iter().next(), Some(NdpOption::Other { .. })),
+                "{bytes:02x?}"
+            );
+        }
+    }
+
+    #[test]
+    fn bodies_that_fill_no_unit_are_refused() {
+        let mut out = [0; 64];
+        let option = NdpOption::Other {
+            kind: 200,
+            body: &[0; 7],
+        };
+        assert_eq!(option.emit(&mut Writer::new(&mut out)), Err(Full));
+    }
+
+    proptest! {
+        #[test]
+        fn parse_never_panics_and_what_it_yields_round_trips(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..64), kind in prop_oneof![0u8..6, 33u8..36], len in 0u8..5,
+        ) {
+            if let Some(head) = bytes.first_chunk_mut::<2>() {
+                *head = [kind, len];
+            }
+            if let Ok(options) = NdpOptions::parse(&bytes) {
+                prop_assert_eq!(options.as_bytes(), &bytes[..]);
+                for option in options.iter() {
+                    let again = emitted(option);
+                    let parsed: Vec<_> = NdpOptions::parse(&again).unwrap().iter().collect();
+                    prop_assert_eq!(parsed, [option]);
+                }
+            }
+        }
+    }
+}
