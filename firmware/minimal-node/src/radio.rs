@@ -1,46 +1,12 @@
-//! A made-up 802.15.4 radio, as plain as memory-mapped ones are: a block of registers whose
-//! accesses are volatile, so that nothing the stack computes for it can be optimised away.
+//! A driver for a made-up 802.15.4 radio, as plain as memory-mapped ones are: a block of
+//! registers whose accesses are volatile, so that nothing the stack computes for it can be
+//! optimised away.
 //!
-//! Place: stands where a device's own radio driver would. Left out: power, calibration,
-//! interrupts (the loop polls).
+//! Place: stands where a device's own driver would, between registers and [`motet::mac`].
+//! Left out: power, calibration, interrupts (the main loop polls).
 
-/// What the radio has to say.
-pub enum Interrupt {
-    /// A frame with a good FCS lies in the receive buffer.
-    Received {
-        /// PSDU bytes, FCS included; at most 127.
-        len: usize,
-        /// Signal strength, dBm.
-        rssi_dbm: i8,
-        /// Link quality, 0 to 255.
-        lqi: u8,
-    },
-    /// The last symbol has left the antenna.
-    TransmitDone,
-    /// Clear-channel assessment is over.
-    ChannelAssessed {
-        /// Whether the channel was idle.
-        clear: bool,
-    },
-}
-
-/// What the radio can be told, with the register's codes.
-#[derive(Clone, Copy)]
-#[repr(u32)]
-pub enum Command {
-    /// Receive until told otherwise.
-    Listen = 1,
-    /// Power down.
-    Sleep = 2,
-    /// One clear-channel assessment; ends in [`Interrupt::ChannelAssessed`].
-    AssessChannel = 3,
-    /// Send the loaded frame now; ends in [`Interrupt::TransmitDone`].
-    Fire = 4,
-    /// Send the loaded frame when the clock reaches the argument.
-    FireAt = 5,
-    /// Tune to the channel in the argument.
-    ChangeChannel = 6,
-}
+use motet::mac::{Action, Event, RadioCapabilities, RxMeta};
+use motet::time::Instant;
 
 /// The one handle to the radio.
 pub struct Radio {
@@ -48,9 +14,16 @@ pub struct Radio {
     clock_wraps: u32,
     /// The clock's low half at its last reading.
     clock_us: u32,
+    /// Where the radio is tuned.
+    channel: u8,
+    /// A frame has been copied in and the MAC has not heard of it.
+    preloaded: bool,
 }
 
 impl Radio {
+    /// Separate buffers, ACKs by software: the case in which the stack has most to do.
+    pub const CAPABILITIES: RadioCapabilities = RadioCapabilities::CC2420;
+
     /// The radio; called once, by `main`.
     #[expect(
         clippy::new_without_default,
@@ -60,59 +33,84 @@ impl Radio {
         Self {
             clock_wraps: 0,
             clock_us: 0,
+            channel: 0,
+            preloaded: false,
         }
     }
 
-    /// Microseconds since power-on. Must be read at least once in 71 minutes.
-    pub fn now_us(&mut self) -> u64 {
+    /// Time since power-on. Must be read at least once in 71 minutes.
+    pub fn now(&mut self) -> Instant {
         let clock_us = read(CLOCK_US);
         if clock_us < self.clock_us {
             self.clock_wraps = self.clock_wraps.wrapping_add(1);
         }
         self.clock_us = clock_us;
-        (u64::from(self.clock_wraps) << 32) | u64::from(clock_us)
+        Instant::from_micros((u64::from(self.clock_wraps) << 32) | u64::from(clock_us))
     }
 
-    /// Takes the pending interrupt, if any.
-    pub fn interrupt(&mut self) -> Option<Interrupt> {
+    /// A seed from the radio's noise, as real ones offer it.
+    pub fn seed(&self) -> [u64; 2] {
+        let word = || (u64::from(read(RANDOM)) << 32) | u64::from(read(RANDOM));
+        [word(), word()]
+    }
+
+    /// What the radio has to say, if anything. `psdu` takes a received frame.
+    pub fn event<'a>(&mut self, psdu: &'a mut [u8; 127]) -> Option<Event<'a>> {
+        if core::mem::take(&mut self.preloaded) {
+            return Some(Event::Preloaded);
+        }
         let cause = read(INTERRUPT);
         write(INTERRUPT, cause);
         match cause {
-            1 => Some(Interrupt::Received {
-                len: (read(FRAME_LEN) & 0x7f) as usize,
-                rssi_dbm: read(RSSI_DBM) as i8,
-                lqi: read(LQI) as u8,
-            }),
-            2 => Some(Interrupt::TransmitDone),
-            3 | 4 => Some(Interrupt::ChannelAssessed { clear: cause == 3 }),
+            RECEIVED => {
+                let psdu = psdu.get_mut(..(read(FRAME_LEN) & 0x7f) as usize)?;
+                for byte in &mut *psdu {
+                    *byte = read(FIFO) as u8;
+                }
+                let meta = RxMeta {
+                    rssi_dbm: read(RSSI_DBM) as i8,
+                    lqi: read(LQI) as u8,
+                    channel: self.channel,
+                    at: self.now(),
+                };
+                Some(Event::FrameReceived { psdu, meta })
+            }
+            TRANSMITTED => Some(Event::TransmitDone),
+            CLEAR => Some(Event::ChannelAssessed { clear: true }),
+            BUSY => Some(Event::ChannelAssessed { clear: false }),
             _ => None,
         }
     }
 
-    /// Copies the received PSDU out of the receive FIFO.
-    pub fn read_frame(&mut self, psdu: &mut [u8]) {
-        for byte in psdu {
-            *byte = read(FIFO) as u8;
+    /// Does what the MAC asks; `out` holds the frame that the action speaks of.
+    pub fn perform(&mut self, action: Action, out: &[u8]) {
+        match action {
+            Action::Preload { len } => {
+                load(out.get(..len));
+                self.preloaded = true;
+            }
+            Action::AssessChannel => write(COMMAND, ASSESS),
+            Action::Fire => write(COMMAND, FIRE),
+            Action::Transmit { len, at } => {
+                load(out.get(..len));
+                write(ARGUMENT, at.as_micros() as u32);
+                write(COMMAND, FIRE_AT);
+            }
+            Action::Listen => write(COMMAND, LISTEN),
+            Action::Sleep => write(COMMAND, SLEEP),
+            Action::ChangeChannel { channel } => {
+                self.channel = channel;
+                write(ARGUMENT, u32::from(channel));
+                write(COMMAND, TUNE);
+            }
         }
     }
+}
 
-    /// Copies a PSDU into the transmit FIFO.
-    pub fn load_frame(&mut self, psdu: &[u8]) {
-        for &byte in psdu {
-            write(FIFO, u32::from(byte));
-        }
-    }
-
-    /// Gives a command; `argument` is 0 where it takes none.
-    pub fn command(&mut self, command: Command, argument: u32) {
-        write(ARGUMENT, argument);
-        write(COMMAND, command as u32);
-    }
-
-    /// A seed from the radio's noise, as real ones offer it.
-    pub fn seed(&mut self) -> [u64; 2] {
-        let word = || (u64::from(read(RANDOM)) << 32) | u64::from(read(RANDOM));
-        [word(), word()]
+/// Copies a PSDU into the transmit FIFO.
+fn load(psdu: Option<&[u8]>) {
+    for &byte in psdu.unwrap_or_default() {
+        write(FIFO, u32::from(byte));
     }
 }
 
@@ -127,6 +125,20 @@ const ARGUMENT: usize = 5;
 const COMMAND: usize = 6;
 const FIFO: usize = 7;
 const RANDOM: usize = 8;
+
+// Causes in the interrupt register.
+const RECEIVED: u32 = 1;
+const TRANSMITTED: u32 = 2;
+const CLEAR: u32 = 3;
+const BUSY: u32 = 4;
+
+// Codes of the command register.
+const LISTEN: u32 = 1;
+const SLEEP: u32 = 2;
+const ASSESS: u32 = 3;
+const FIRE: u32 = 4;
+const FIRE_AT: u32 = 5;
+const TUNE: u32 = 6;
 
 fn read(register: usize) -> u32 {
     // SAFETY: `register` is one of the constants above, all inside the mapped block.
