@@ -1,1 +1,20 @@
-//! The simulated air.
+//! The lab: a deterministic simulated 802.15.4 air in which Motet nodes live.
+//!
+//! Purpose: what a testbed is to a paper. The stack inside is the very crate a device
+//! runs; the lab replaces only the radio, the wire and the clock.
+//! Data flow: the [`queue::Calendar`] yields an event; it reaches the medium, a radio or a
+//! node; the node's actions go back to the radio and, as frames, onto the medium.
+//! Left out: wall-clock time and sockets. A caller paces the world and carries packets
+//! between it and a kernel.
+
+pub mod air;
+pub mod capture;
+pub mod filter;
+pub mod gains;
+pub mod medium;
+pub mod phy;
+pub mod power;
+pub mod profile;
+pub mod queue;
+pub mod radio;
+pub mod streams;

@@ -1,0 +1,139 @@
+//! The air as radios use it: medium, calendar, capture and tallies in one.
+//!
+//! Place: radios schedule their moments and put frames here; `world` takes events out.
+
+use std::collections::{BTreeMap, HashMap};
+
+use motet::time::Instant;
+use motet::wire::LinkAddr;
+use motet::wire::ieee802154::FrameType;
+
+use crate::capture::Capture;
+use crate::filter;
+use crate::medium::{Fate, Finished, Frame, FrameId, Medium};
+use crate::phy;
+use crate::queue::Calendar;
+use crate::radio::Due;
+
+/// Something that happens at an instant of virtual time.
+#[derive(Debug)]
+pub enum Event {
+    /// A node's deadline.
+    Deadline {
+        /// Whose.
+        mote: usize,
+    },
+    /// A moment a radio waits for.
+    Radio {
+        /// Whose.
+        mote: usize,
+        /// Which.
+        due: Due,
+    },
+    /// A frame's last symbol.
+    FrameEnd {
+        /// Its sender.
+        mote: usize,
+        /// The frame.
+        id: FrameId,
+    },
+    /// A node's processor is free for what happened while it was copying.
+    Resume {
+        /// Whose.
+        mote: usize,
+    },
+    /// A packet arrives at the end of a wire.
+    Packet {
+        /// At whom.
+        mote: usize,
+        /// The packet.
+        packet: Box<[u8]>,
+    },
+}
+
+/// The medium with all that happens on it.
+#[derive(Debug)]
+pub struct Air {
+    /// Who hears what.
+    pub medium: Medium,
+    /// What happens next.
+    pub calendar: Calendar<Event>,
+    /// Frames and what became of them, by sender and intended receiver.
+    pub links: BTreeMap<(usize, usize), LinkTally>,
+    /// Frames for nobody in particular, and ACKs nobody is known to wait for.
+    pub broadcasts: u64,
+    nodes: HashMap<LinkAddr, usize>,
+    capture: Option<Capture>,
+}
+
+/// What was sent from one node to another, and what became of it there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkTally {
+    /// Frames with a payload, each attempt counted.
+    pub frames: u64,
+    /// PSDU bytes in them.
+    pub bytes: u64,
+    /// Immediate ACKs.
+    pub acks: u64,
+    /// What became of the frames, by [`Fate::index`].
+    pub frame_fates: [u64; Fate::COUNT],
+    /// What became of the ACKs.
+    pub ack_fates: [u64; Fate::COUNT],
+}
+
+impl Air {
+    /// An empty air; `addresses` are each node's link addresses.
+    pub fn new(medium: Medium, addresses: impl IntoIterator<Item = (LinkAddr, usize)>) -> Self {
+        Self {
+            medium,
+            calendar: Calendar::new(),
+            links: BTreeMap::new(),
+            broadcasts: 0,
+            nodes: addresses.into_iter().collect(),
+            capture: None,
+        }
+    }
+
+    /// Writes every frame to `capture` from now on.
+    pub fn set_capture(&mut self, capture: Option<Capture>) {
+        self.capture = capture;
+    }
+
+    /// Takes the capture back, to finish it.
+    pub fn take_capture(&mut self) -> Option<Capture> {
+        self.capture.take()
+    }
+
+    /// Puts a frame on the air. `to`: for whom it is, where its bytes do not say: an ACK.
+    pub fn transmit(&mut self, from: usize, frame: Frame, to: Option<usize>, now: Instant) {
+        let addressed = || filter::header(frame.psdu())?.dst;
+        let intended = to.or_else(|| self.nodes.get(&addressed()?.addr).copied());
+        if let Some(capture) = &mut self.capture {
+            let power = intended.and_then(|to| self.medium.power(from, to));
+            capture.frame(now, frame.psdu(), self.medium.channel(from), power);
+        }
+        let id = self.medium.start(from, frame, intended, now);
+        let end = now + phy::air_time(frame.psdu().len());
+        self.calendar
+            .schedule(end, Event::FrameEnd { mote: from, id });
+    }
+
+    /// Counts a frame that has left the air, with its fate at the node it was for.
+    pub fn count(&mut self, finished: &Finished, fate: Fate) {
+        let Some(to) = finished.intended else {
+            self.broadcasts += 1;
+            return;
+        };
+        let tally = self.links.entry((finished.from, to)).or_default();
+        let psdu = finished.frame.psdu();
+        let is_ack = filter::header(psdu).is_some_and(|header| header.frame_type == FrameType::Ack);
+        if is_ack {
+            tally.acks += 1;
+            tally.ack_fates[fate.index()] += 1;
+        } else {
+            tally.frames += 1;
+            tally.bytes += psdu.len() as u64;
+            tally.frame_fates[fate.index()] += 1;
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! How strongly each node hears each other.
+//!
+//! Purpose: path gains in decibels, from geometry, from a matrix, or from the calibrated
+//! chain; kept as lists of who hears whom, so that a frame's cost does not grow with the
+//! number of nodes that hear nothing of it.
+//! Source: log-distance model and constants, Rappaport §4.9, 40.2 dB at 1 m for 2.44 GHz.
+
+use motet::random::Rng;
+
+use crate::streams::{Purpose, stream};
+
+/// One listener of a transmitter.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Gain {
+    /// The listening node.
+    pub to: usize,
+    /// Received over transmitted power, dB; negative.
+    pub db: f64,
+}
+
+/// Who hears whom: for each transmitter its listeners, by ascending node.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Gains {
+    from: Vec<Vec<Gain>>,
+}
+
+impl Gains {
+    /// `nodes` nodes, none of which hears another.
+    pub fn none(nodes: usize) -> Self {
+        Self {
+            from: vec![Vec::new(); nodes],
+        }
+    }
+
+    /// Gains in dB by `matrix[transmitter][receiver]`; entries below [`NEGLIGIBLE_DB`], and
+    /// the diagonal, mean that nothing is heard.
+    pub fn from_matrix(matrix: &[Vec<f64>]) -> Self {
+        Self::from_fn(matrix.len(), |from, to| {
+            matrix
+                .get(from)
+                .and_then(|row| row.get(to))
+                .copied()
+                .unwrap_or(f64::NEG_INFINITY)
+        })
+    }
+
+    /// Gains by a function of transmitter and receiver.
+    pub fn from_fn(nodes: usize, mut gain_db: impl FnMut(usize, usize) -> f64) -> Self {
+        let from = (0..nodes)
+            .map(|from| {
+                (0..nodes)
+                    .filter(|to| *to != from)
+                    .map(|to| Gain {
+                        to,
+                        db: gain_db(from, to),
+                    })
+                    .filter(|gain| gain.db >= NEGLIGIBLE_DB)
+                    .collect()
+            })
+            .collect();
+        Self { from }
+    }
+
+    /// Gains between nodes at `positions` (metres).
+    pub fn log_distance(positions: &[[f64; 2]], model: LogDistance, seed: u64) -> Self {
+        let mut rng = stream(seed, 0, Purpose::Shadowing);
+        let offsets: Vec<f64> = positions
+            .iter()
+            .map(|_| model.node_sigma_db * gaussian(&mut rng))
+            .collect();
+        let nodes = positions.len();
+        let mut gains = Self::none(nodes);
+        for a in 0..nodes {
+            for b in a + 1..nodes {
+                let ([ax, ay], [bx, by]) = (positions[a], positions[b]);
+                let distance = libm::hypot(ax - bx, ay - by).max(1.0);
+                // Shadowing belongs to the path, hence is the same both ways; what differs
+                // is how well each node hears.
+                let shadowing = if model.shadowing_sigma_db == 0.0 {
+                    0.0
+                } else {
+                    model.shadowing_sigma_db * gaussian(&mut rng)
+                };
+                let loss =
+                    model.loss_1m_db + 10.0 * model.exponent * libm::log10(distance) + shadowing;
+                gains.set(a, b, offsets[b] - loss);
+                gains.set(b, a, offsets[a] - loss);
+            }
+        }
+        gains
+    }
+
+    /// The calibrated chain of `nodes` nodes, numbered along it.
+    pub fn chain(nodes: usize, chain: ChainAir) -> Self {
+        Self::from_fn(nodes, |from, to| match from.abs_diff(to) {
+            1 => chain.one_hop_db,
+            2 => chain.two_hops_db,
+            _ => chain.beyond_db,
+        })
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.from.len()
+    }
+
+    /// Who hears `from`.
+    pub fn listeners(&self, from: usize) -> &[Gain] {
+        self.from.get(from).map_or(&[], Vec::as_slice)
+    }
+
+    /// The gain from `from` to `to`, dB, unless negligible.
+    pub fn get(&self, from: usize, to: usize) -> Option<f64> {
+        let listeners = self.listeners(from);
+        let found = listeners.binary_search_by_key(&to, |gain| gain.to).ok()?;
+        listeners.get(found).map(|gain| gain.db)
+    }
+
+    /// Sets one gain; callers set each pair once, by ascending `to`.
+    fn set(&mut self, from: usize, to: usize, db: f64) {
+        if db < NEGLIGIBLE_DB {
+            return;
+        }
+        let listeners = &mut self.from[from];
+        let at = listeners.partition_point(|gain| gain.to < to);
+        listeners.insert(at, Gain { to, db });
+    }
+}
+
+/// Path loss that grows with the logarithm of the distance.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LogDistance {
+    /// Loss at one metre, dB: free space at 2.44 GHz.
+    pub loss_1m_db: f64,
+    /// n: 2 in free space, 3 in an office.
+    pub exponent: f64,
+    /// Standard deviation of the loss between pairs at equal distance, dB.
+    pub shadowing_sigma_db: f64,
+    /// Standard deviation of how well single nodes hear, dB: makes links asymmetric.
+    pub node_sigma_db: f64,
+}
+
+impl LogDistance {
+    /// An office without shadowing.
+    pub const OFFICE: Self = Self {
+        loss_1m_db: 40.2,
+        exponent: 3.0,
+        shadowing_sigma_db: 0.0,
+        node_sigma_db: 0.0,
+    };
+}
+
+/// Gains along the chain on which TCPlp's multi-hop figures are calibrated.
+///
+/// Each hop goes through a wall or a floor as well as distance, so that power falls faster
+/// along the chain than in an open office: a neighbour is heard well, the node after it can
+/// still be decoded but lies below the threshold of the clear channel assessment, and all
+/// further ones vanish in the noise (calibration A: "a frame one hop away is sensed; two
+/// hops away it is decodable but below CCA").
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ChainAir {
+    /// To the neighbour, dB.
+    pub one_hop_db: f64,
+    /// To the neighbour's neighbour, dB.
+    pub two_hops_db: f64,
+    /// To everyone further away, dB.
+    pub beyond_db: f64,
+}
+
+impl ChainAir {
+    /// Received at -62, -87 and (nothing) -112 dBm from 0 dBm: 25 dB a wall.
+    pub const CALIBRATED: Self = Self {
+        one_hop_db: -62.0,
+        two_hops_db: -87.0,
+        beyond_db: -112.0,
+    };
+
+    /// Everyone senses everyone: no terminal is hidden from another.
+    pub const NO_HIDDEN: Self = Self {
+        one_hop_db: -50.0,
+        two_hops_db: -65.0,
+        beyond_db: -65.0,
+    };
+}
+
+/// Weaker than this no signal matters: 20 dB below the noise floor of the best receiver at
+/// 0 dBm, so that a hundred such interferers equal the noise.
+pub const NEGLIGIBLE_DB: f64 = -121.0;
+
+/// A standard normal variate (Box and Muller).
+fn gaussian(rng: &mut Rng) -> f64 {
+    let unit = |rng: &mut Rng| ((rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    let (radius, angle) = (unit(rng), unit(rng));
+    libm::sqrt(-2.0 * libm::log(radius)) * libm::cos(2.0 * std::f64::consts::PI * angle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distance_costs_what_the_exponent_says() {
+        let gains = Gains::log_distance(
+            &[[0.0, 0.0], [10.0, 0.0], [20.0, 0.0]],
+            LogDistance::OFFICE,
+            1,
+        );
+        let near = gains.get(0, 1).unwrap();
+        let far = gains.get(0, 2).unwrap();
+        assert!((near + 70.2).abs() < 1e-9, "{near}");
+        assert!((near - far - 9.03).abs() < 0.01, "{far}");
+        assert_eq!(gains.get(1, 0), gains.get(0, 1));
+    }
+
+    #[test]
+    fn the_list_holds_only_who_hears_something() {
+        let gains = Gains::from_matrix(&[
+            vec![0.0, -60.0, f64::NEG_INFINITY],
+            vec![-61.0, 0.0, -300.0],
+            vec![-90.0, -62.0, 0.0],
+        ]);
+        assert_eq!(gains.listeners(0).len(), 1);
+        assert_eq!(gains.get(1, 2), None);
+        assert_eq!(gains.get(2, 0), Some(-90.0));
+        assert_eq!(gains.get(1, 1), None);
+    }
+
+    #[test]
+    fn offsets_make_links_asymmetric_and_shadowing_does_not() {
+        let positions = [[0.0, 0.0], [10.0, 0.0], [10.0, 5.0]];
+        let shadowed = LogDistance {
+            shadowing_sigma_db: 6.0,
+            ..LogDistance::OFFICE
+        };
+        let gains = Gains::log_distance(&positions, shadowed, 3);
+        assert_eq!(gains.get(0, 1), gains.get(1, 0));
+        assert_ne!(gains, Gains::log_distance(&positions, shadowed, 4));
+        let uneven = LogDistance {
+            node_sigma_db: 2.0,
+            ..LogDistance::OFFICE
+        };
+        let gains = Gains::log_distance(&positions, uneven, 3);
+        assert_ne!(gains.get(0, 1), gains.get(1, 0));
+    }
+}

@@ -1,0 +1,533 @@
+//! One mote's radio chip and the driver that feeds it.
+//!
+//! Purpose: carries out a MAC's actions in the time a real driver takes, and reports what
+//! happened. While the driver copies, the processor does nothing else and, depending on the
+//! profile, the radio hears nothing.
+//! Place: between `motet::mac` and the medium. [`Radio::command`] takes actions in, due
+//! times and receptions come from the world, [`Radio::poll_output`] gives events back.
+//! Left out: a receive buffer of more than one frame's order: frames come out in sequence.
+
+use std::collections::VecDeque;
+
+use motet::mac::{Action, RxMeta};
+use motet::random::Rng;
+use motet::time::{Duration, Instant};
+
+use crate::air::{Air, Event};
+use crate::filter::{self, Filter};
+use crate::medium::{Deaf, Frame};
+use crate::phy;
+use crate::power::Power;
+use crate::profile::Profile;
+
+/// A radio and its driver.
+#[derive(Debug)]
+pub struct Radio {
+    me: usize,
+    profile: Profile,
+    filter: Filter,
+    jitter: Rng,
+    cca: Power,
+    asleep: bool,
+    activity: Activity,
+    answer: Answer,
+    loaded: Option<Frame>,
+    /// Commands that wait for the radio or the processor, first to come first.
+    waiting: VecDeque<Command>,
+    unloading: VecDeque<(Frame, RxMeta)>,
+    /// Who is to get the ACK that software sends.
+    heard_from: Option<usize>,
+    cpu_free_at: Instant,
+    usage: Usage,
+    outputs: VecDeque<Output>,
+}
+
+/// What a driver tells the MAC, as [`motet::mac::Event`] with its bytes inside.
+#[derive(Clone, Copy, Debug)]
+pub enum Output {
+    /// The frame is in the radio.
+    Preloaded,
+    /// The channel was assessed.
+    Assessed {
+        /// Nothing was sensed.
+        clear: bool,
+    },
+    /// The frame, or the ACK that software asked for, left.
+    TransmitDone,
+    /// A frame was copied out of the radio.
+    Frame(Frame, RxMeta),
+}
+
+/// A moment a radio waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Due {
+    /// The frame is copied into the radio.
+    Copied,
+    /// The assessment is over.
+    Assessed,
+    /// The driver has done all that precedes the turnaround.
+    Prepared,
+    /// The turnaround before a frame is over.
+    Turned,
+    /// The turnaround before an ACK is over.
+    AnswerTurned,
+    /// A received frame is copied out of the radio.
+    Unloaded,
+    /// The radio is on its new channel.
+    Tuned,
+    /// The processor is free again.
+    CpuFree,
+}
+
+/// What a radio spends its time and charge on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Off.
+    Sleep,
+    /// Receiving, or ready to.
+    Listen,
+    /// A frame is copied into it.
+    Copy,
+    /// A frame is copied out of it, and it is deaf meanwhile.
+    Unload,
+    /// Measuring energy.
+    Assess,
+    /// Waiting for the driver before a transmission.
+    Prepare,
+    /// Turning around to transmit, or tuning.
+    Turnaround,
+    /// Transmitting.
+    Transmit,
+}
+
+/// How long a radio was in each state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Usage {
+    spans: [Duration; State::COUNT],
+    state: State,
+    since: Instant,
+}
+
+impl Radio {
+    /// A radio that listens, at the origin of time.
+    pub fn new(me: usize, profile: Profile, filter: Filter, jitter: Rng) -> Self {
+        Self {
+            me,
+            profile,
+            filter,
+            jitter,
+            cca: Power::from_dbm(profile.cca_dbm),
+            asleep: false,
+            activity: Activity::Idle,
+            answer: Answer::None,
+            loaded: None,
+            waiting: VecDeque::new(),
+            unloading: VecDeque::new(),
+            heard_from: None,
+            cpu_free_at: Instant::ORIGIN,
+            usage: Usage::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// The MAC asks for `action`; `bytes` is the caller's buffer that the action speaks of.
+    pub fn command(&mut self, action: Action, bytes: &[u8], air: &mut Air, now: Instant) {
+        let frame = |len| Frame::new(bytes.get(..len).unwrap_or(bytes));
+        match action {
+            Action::Preload { len } => self.waiting.push_back(Command::Preload(frame(len))),
+            Action::AssessChannel => self.waiting.push_back(Command::Assess),
+            Action::Fire => self.waiting.push_back(Command::Fire),
+            Action::ChangeChannel { channel } => self.waiting.push_back(Command::Tune(channel)),
+            Action::Transmit { len, at } => self.answer_by_software(frame(len), at, air, now),
+            Action::Listen => self.asleep = false,
+            Action::Sleep => self.asleep = true,
+        }
+        self.proceed(air, now);
+    }
+
+    /// A moment this radio waited for has come.
+    pub fn on_due(&mut self, due: Due, air: &mut Air, now: Instant) {
+        match (due, self.activity) {
+            (Due::Copied, Activity::Copying) => {
+                self.activity = Activity::Idle;
+                self.outputs.push_back(Output::Preloaded);
+            }
+            // A software ACK may have cancelled the assessment.
+            (Due::Assessed, Activity::Assessing) => {
+                self.activity = Activity::Idle;
+                let (energy, carrier) = air.medium.assessed(self.me, now);
+                self.outputs.push_back(Output::Assessed {
+                    clear: energy < self.cca && !carrier,
+                });
+            }
+            (Due::Prepared, Activity::Preparing) => self.turn_around(air, now),
+            (Due::Turned, Activity::Turning) => {
+                self.activity = Activity::Idle;
+                if let Some(frame) = self.loaded {
+                    self.activity = Activity::Sending;
+                    self.refresh(air, now);
+                    air.transmit(self.me, frame, None, now);
+                }
+            }
+            (Due::Tuned, Activity::Tuning(channel)) => {
+                self.activity = Activity::Idle;
+                air.medium.set_channel(self.me, channel, now);
+            }
+            (Due::AnswerTurned, _) => self.send_answer(air, now),
+            (Due::Unloaded, _) => {
+                if let Some((frame, meta)) = self.unloading.pop_front() {
+                    self.outputs.push_back(Output::Frame(frame, meta));
+                }
+            }
+            _ => {}
+        }
+        self.proceed(air, now);
+    }
+
+    /// What this radio transmitted has left the antenna.
+    pub fn on_sent(&mut self, air: &mut Air, now: Instant) {
+        if let Answer::Sending { by_software } = self.answer {
+            self.answer = Answer::None;
+            if by_software {
+                self.outputs.push_back(Output::TransmitDone);
+            }
+            self.resume_fire(air, now);
+        } else {
+            self.activity = Activity::Idle;
+            self.outputs.push_back(Output::TransmitDone);
+        }
+        self.proceed(air, now);
+    }
+
+    /// A frame the radio was locked on has ended; `None` when it had errors.
+    pub fn on_reception(
+        &mut self,
+        heard: Option<(Frame, Power, usize)>,
+        air: &mut Air,
+        now: Instant,
+    ) {
+        if let Some((frame, power, from)) = heard {
+            self.accept(frame, power, from, air, now);
+        }
+        self.resume_fire(air, now);
+        self.proceed(air, now);
+    }
+
+    /// What there is to tell the MAC.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Until when the processor is busy copying.
+    pub fn cpu_free_at(&self) -> Instant {
+        self.cpu_free_at
+    }
+
+    /// How long it was in each state up to `now`.
+    pub fn usage(&self, now: Instant) -> Usage {
+        let mut usage = self.usage;
+        usage.enter(usage.state, now);
+        usage
+    }
+
+    /// Begins every waiting command that need not wait any longer.
+    fn proceed(&mut self, air: &mut Air, now: Instant) {
+        while let Some(command) = self.waiting.front()
+            && self.may_begin(command, air, now)
+        {
+            if let Some(command) = self.waiting.pop_front() {
+                self.begin(command, air, now);
+            }
+        }
+        self.refresh(air, now);
+    }
+
+    fn may_begin(&self, command: &Command, air: &mut Air, now: Instant) -> bool {
+        let busy = !matches!(self.activity, Activity::Idle) || !matches!(self.answer, Answer::None);
+        if busy || (self.profile.deaf && !self.unloading.is_empty()) {
+            return false;
+        }
+        if let Command::Preload(_) = command {
+            if now < self.cpu_free_at {
+                air.calendar.schedule(
+                    self.cpu_free_at,
+                    Event::Radio {
+                        mote: self.me,
+                        due: Due::CpuFree,
+                    },
+                );
+                return false;
+            }
+            // The driver waits for the end of a reception before it changes state.
+            return !(self.profile.deaf && air.medium.is_receiving(self.me));
+        }
+        true
+    }
+
+    fn begin(&mut self, command: Command, air: &mut Air, now: Instant) {
+        let (activity, span, due) = match command {
+            Command::Preload(frame) => {
+                self.loaded = Some(frame);
+                let copy = self.profile.transmit_copy(frame.psdu().len());
+                self.cpu_free_at = now + copy;
+                (Activity::Copying, copy, Due::Copied)
+            }
+            Command::Assess => {
+                air.medium.set_hearing(self.me, None, now);
+                air.medium.assess(self.me, now);
+                (Activity::Assessing, phy::CCA, Due::Assessed)
+            }
+            Command::Fire => {
+                let prepare = self.prepare();
+                self.cpu_free_at = self.cpu_free_at.max(now) + prepare;
+                (
+                    Activity::Preparing,
+                    self.cpu_free_at.since(now),
+                    Due::Prepared,
+                )
+            }
+            Command::Tune(channel) => (
+                Activity::Tuning(channel),
+                self.profile.capabilities.channel_switch,
+                Due::Tuned,
+            ),
+        };
+        self.activity = activity;
+        air.calendar
+            .schedule(now + span, Event::Radio { mote: self.me, due });
+    }
+
+    /// The driver's time before a turnaround, varied.
+    fn prepare(&mut self) -> Duration {
+        let Profile {
+            prepare, jitter, ..
+        } = self.profile;
+        if jitter == Duration::ZERO {
+            return prepare;
+        }
+        prepare + self.jitter.uniform(jitter + jitter) - jitter
+    }
+
+    /// Leaves reception for the frame's turnaround, unless a frame is coming in or an ACK
+    /// of ours is due: then after that.
+    fn turn_around(&mut self, air: &mut Air, now: Instant) {
+        let receiving = !self.profile.deaf && air.medium.is_receiving(self.me);
+        if receiving || !matches!(self.answer, Answer::None) {
+            self.activity = Activity::Holding;
+            return;
+        }
+        self.activity = Activity::Turning;
+        air.calendar.schedule(
+            now + phy::TURNAROUND,
+            Event::Radio {
+                mote: self.me,
+                due: Due::Turned,
+            },
+        );
+    }
+
+    /// A held transmission goes on once the exchange it waited for is over, ACK included.
+    fn resume_fire(&mut self, air: &mut Air, now: Instant) {
+        if !matches!(self.activity, Activity::Holding) || !matches!(self.answer, Answer::None) {
+            return;
+        }
+        self.activity = Activity::Turning;
+        let pause = phy::TURNAROUND + phy::air_time(phy::ACK_LEN) + phy::TURNAROUND;
+        air.calendar.schedule(
+            now + pause,
+            Event::Radio {
+                mote: self.me,
+                due: Due::Turned,
+            },
+        );
+    }
+
+    /// Takes a frame without errors: filter, ACK, copy to the processor.
+    fn accept(&mut self, frame: Frame, power: Power, from: usize, air: &mut Air, now: Instant) {
+        let Some(header) = filter::header(frame.psdu()) else {
+            return;
+        };
+        if !self.filter.accepts(&header) {
+            return;
+        }
+        self.heard_from = Some(from);
+        if self.profile.capabilities.auto_ack && header.ack_request && self.filter.is_mine(&header)
+        {
+            let ack = Frame::new(&filter::ack(header.sequence));
+            self.answer = Answer::Turning {
+                ack,
+                to: Some(from),
+                by_software: false,
+            };
+            air.calendar.schedule(
+                now + phy::TURNAROUND,
+                Event::Radio {
+                    mote: self.me,
+                    due: Due::AnswerTurned,
+                },
+            );
+        }
+        let copied_at = self.cpu_free_at.max(now) + self.profile.receive_copy(frame.psdu().len());
+        self.cpu_free_at = copied_at;
+        self.unloading
+            .push_back((frame, self.meta(power, air, now)));
+        air.calendar.schedule(
+            copied_at,
+            Event::Radio {
+                mote: self.me,
+                due: Due::Unloaded,
+            },
+        );
+    }
+
+    fn meta(&self, power: Power, air: &Air, at: Instant) -> RxMeta {
+        let dbm = power.dbm();
+        // Casts saturate. LQI: a few dB over the sensitivity are as good as it gets.
+        let lqi = (dbm - self.profile.sensitivity_dbm) * LQI_PER_DB;
+        RxMeta {
+            rssi_dbm: libm::round(dbm) as i8,
+            lqi: lqi as u8,
+            channel: air.medium.channel(self.me),
+            at,
+        }
+    }
+
+    fn answer_by_software(&mut self, ack: Frame, at: Instant, air: &mut Air, now: Instant) {
+        if matches!(self.activity, Activity::Assessing) {
+            self.activity = Activity::Idle;
+        }
+        self.answer = Answer::Turning {
+            ack,
+            to: self.heard_from,
+            by_software: true,
+        };
+        let copied = self.cpu_free_at.max(now) + self.profile.transmit_copy(ack.psdu().len());
+        self.cpu_free_at = copied;
+        air.calendar.schedule(
+            at.max(copied),
+            Event::Radio {
+                mote: self.me,
+                due: Due::AnswerTurned,
+            },
+        );
+    }
+
+    fn send_answer(&mut self, air: &mut Air, now: Instant) {
+        if let Answer::Turning {
+            ack,
+            to,
+            by_software,
+        } = self.answer
+        {
+            self.answer = Answer::Sending { by_software };
+            self.refresh(air, now);
+            air.transmit(self.me, ack, to, now);
+        }
+    }
+
+    /// Tells medium and account what the radio is doing now.
+    fn refresh(&mut self, air: &mut Air, now: Instant) {
+        let state = self.state();
+        if state == self.usage.state {
+            return;
+        }
+        self.usage.enter(state, now);
+        let deaf = match state {
+            State::Listen | State::Assess => None,
+            State::Sleep => Some(Deaf::Sleeping),
+            State::Copy | State::Prepare => self.profile.deaf.then_some(Deaf::Copying),
+            State::Unload => Some(Deaf::Unloading),
+            State::Turnaround | State::Transmit => Some(Deaf::Transmitting),
+        };
+        air.medium.set_hearing(self.me, deaf, now);
+    }
+
+    fn state(&self) -> State {
+        match (self.answer, self.activity) {
+            (Answer::Sending { .. }, _) | (_, Activity::Sending) => State::Transmit,
+            (Answer::Turning { .. }, _) | (_, Activity::Turning | Activity::Tuning(_)) => {
+                State::Turnaround
+            }
+            _ if self.profile.deaf && !self.unloading.is_empty() => State::Unload,
+            (_, Activity::Copying) => State::Copy,
+            (_, Activity::Preparing) => State::Prepare,
+            (_, Activity::Assessing) => State::Assess,
+            (_, Activity::Holding) => State::Listen,
+            (_, Activity::Idle) if self.asleep => State::Sleep,
+            (_, Activity::Idle) => State::Listen,
+        }
+    }
+}
+
+impl Usage {
+    fn new() -> Self {
+        Self {
+            spans: [Duration::ZERO; State::COUNT],
+            state: State::Listen,
+            since: Instant::ORIGIN,
+        }
+    }
+
+    fn enter(&mut self, state: State, now: Instant) {
+        let span = &mut self.spans[self.state as usize];
+        *span = *span + now.since(self.since);
+        self.state = state;
+        self.since = now;
+    }
+
+    /// Time spent in `state`.
+    pub fn span(&self, state: State) -> Duration {
+        self.spans[state as usize]
+    }
+
+    /// Time spent in any state.
+    pub fn total(&self) -> Duration {
+        self.spans
+            .iter()
+            .fold(Duration::ZERO, |sum, span| sum + *span)
+    }
+}
+
+impl State {
+    /// How many there are.
+    pub const COUNT: usize = 8;
+}
+
+/// What the transmitting side is at.
+#[derive(Clone, Copy, Debug)]
+enum Activity {
+    Idle,
+    Copying,
+    Assessing,
+    Preparing,
+    /// Ready to fire, but a frame is coming in.
+    Holding,
+    Turning,
+    Sending,
+    Tuning(u8),
+}
+
+/// An immediate ACK on its way out, independent of the frame that may wait behind it.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    None,
+    Turning {
+        ack: Frame,
+        to: Option<usize>,
+        by_software: bool,
+    },
+    Sending {
+        by_software: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Command {
+    Preload(Frame),
+    Assess,
+    Fire,
+    Tune(u8),
+}
+
+/// AT86RF233: link quality reaches its top about 10 dB over the sensitivity.
+const LQI_PER_DB: f64 = 25.0;

@@ -1,0 +1,264 @@
+//! The medium: collisions, capture, hidden terminals, sensing.
+
+use super::*;
+use motet::time::Duration;
+
+const FULL: usize = 127;
+
+fn at(us: u64) -> Instant {
+    Instant::from_micros(us)
+}
+
+/// Nodes whose gains are given by name of the pair; 0 dBm, noise of an AT86RF233.
+fn air(nodes: usize, gain_db: impl FnMut(usize, usize) -> f64) -> Medium {
+    let placement = Placement {
+        transmit_dbm: 0.0,
+        noise_dbm: -101.4,
+        channel: 26,
+    };
+    Medium::new(&Gains::from_fn(nodes, gain_db), &vec![placement; nodes])
+}
+
+fn frame(len: usize) -> Frame {
+    Frame::new(&vec![0x55; len])
+}
+
+fn end(start: u64, len: usize) -> Instant {
+    at(start) + phy::air_time(len)
+}
+
+/// The survival of a frame at node 0 from node 1 while node 2 sends one, later by `offset`.
+fn survival_against(
+    signal_db: f64,
+    interferer_db: f64,
+    offset: u64,
+    len: usize,
+) -> (Option<f64>, Option<f64>) {
+    let mut medium = air(3, |from, to| match (from, to) {
+        (1, 0) => signal_db,
+        (2, 0) => interferer_db,
+        _ => f64::NEG_INFINITY,
+    });
+    let first = medium.start(1, frame(FULL), Some(0), at(0));
+    let second = medium.start(2, frame(len), Some(0), at(offset));
+    let mut ends = [(end(0, FULL), first, 1), (end(offset, len), second, 2)];
+    ends.sort_by_key(|(when, ..)| *when);
+    let mut survivals = [None; 3];
+    for (when, id, from) in ends {
+        let mut receptions = Vec::new();
+        medium.finish(id, when, &mut receptions).unwrap();
+        survivals[from] = receptions.first().map(|reception| reception.survival);
+    }
+    (survivals[1], survivals[2])
+}
+
+#[test]
+fn a_frame_alone_arrives_and_leaves_silence() {
+    let mut medium = air(2, |_, _| -60.0);
+    let id = medium.start(0, frame(FULL), Some(1), at(0));
+    assert!(medium.is_receiving(1));
+    let mut receptions = Vec::new();
+    let finished = medium.finish(id, end(0, FULL), &mut receptions).unwrap();
+    assert_eq!(finished.fate, Fate::Arriving);
+    assert_eq!(receptions.len(), 1);
+    assert!(receptions[0].survival == 1.0 && receptions[0].intended);
+    assert_eq!(medium.ears[1].incident, Power::ZERO);
+    assert!(medium.finish(id, end(0, FULL), &mut receptions).is_none());
+}
+
+#[test]
+fn collisions_are_judged_by_power_offset_and_length() {
+    // (signal, interferer, later by µs, its bytes, signal's survival, interferer's)
+    let cases = [
+        (
+            "equal power, one hidden from the other",
+            -62.0,
+            -62.0,
+            1_000,
+            FULL,
+            0.0..1e-3,
+            None,
+        ),
+        (
+            "6 dB weaker: lives with the loss of 3",
+            -62.0,
+            -68.0,
+            1_000,
+            FULL,
+            0.98..1.0,
+            None,
+        ),
+        (
+            "2 dB weaker: 3 dB of co-channel loss kill it",
+            -62.0,
+            -64.0,
+            1_000,
+            FULL,
+            0.0..0.05,
+            None,
+        ),
+        (
+            "10 dB stronger, after the preamble: both lost",
+            -62.0,
+            -52.0,
+            1_000,
+            FULL,
+            0.0..1e-6,
+            None,
+        ),
+        (
+            "10 dB stronger, within the preamble: captures",
+            -62.0,
+            -52.0,
+            100,
+            FULL,
+            -1.0..0.0,
+            Some(0.99),
+        ),
+        (
+            "touches the last bytes only",
+            -62.0,
+            -62.0,
+            4_256 - 4,
+            20,
+            0.5..1.0,
+            None,
+        ),
+        (
+            "an ACK is an interferer as any other",
+            -62.0,
+            -62.0,
+            2_000,
+            5,
+            0.0..1e-3,
+            None,
+        ),
+    ];
+    for (name, signal, interferer, offset, len, expected, other) in cases {
+        let (first, second) = survival_against(signal, interferer, offset, len);
+        let first = first.unwrap_or(-0.5);
+        assert!(
+            expected.contains(&first) || (expected.end == 1.0 && first == 1.0),
+            "{name}: {first}"
+        );
+        match other {
+            None => assert_eq!(second, None, "{name}"),
+            Some(least) => assert!(second.unwrap() >= least, "{name}: {second:?}"),
+        }
+    }
+}
+
+#[test]
+fn interference_is_weighed_by_how_long_it_lasts() {
+    // 2.4 dB of margin less 3: -0.6 dB, where a whole 127-byte frame is lost 43 times of 100.
+    let whole = survival_against(-62.0, -64.4, 161, FULL).0.unwrap();
+    let half = survival_against(-62.0, -64.4, 2_224, FULL).0.unwrap();
+    assert!(whole < half && half < 1.0, "{whole} {half}");
+    // The frame's latter half has the square root of the whole's chance.
+    assert!((half * half - whole).abs() < 0.02, "{whole} {half}");
+}
+
+#[test]
+fn a_receiver_locked_on_a_foreign_frame_misses_its_own() {
+    // Node 1 hears 3 faintly, two hops away, and then its neighbour 0 much stronger.
+    let mut medium = air(4, |from, to| match from.abs_diff(to) {
+        1 => -62.0,
+        2 => -87.0,
+        _ => f64::NEG_INFINITY,
+    });
+    medium.start(3, frame(FULL), Some(2), at(0));
+    let own = medium.start(0, frame(FULL), Some(1), at(500));
+    let mut receptions = Vec::new();
+    let finished = medium.finish(own, end(500, FULL), &mut receptions).unwrap();
+    assert_eq!(finished.fate, Fate::LockedOnAnother);
+    assert!(receptions.iter().all(|reception| reception.at != 1));
+}
+
+#[test]
+fn deafness_names_its_reason_at_start_and_in_the_middle() {
+    let mut medium = air(2, |_, _| -60.0);
+    let mut receptions = Vec::new();
+    medium.set_hearing(1, Some(Deaf::Copying), at(0));
+    let id = medium.start(0, frame(20), Some(1), at(10));
+    medium.set_hearing(1, None, at(20));
+    let finished = medium.finish(id, end(10, 20), &mut receptions).unwrap();
+    assert_eq!(finished.fate, Fate::Deaf(Deaf::Copying));
+
+    let id = medium.start(0, frame(20), Some(1), at(5_000));
+    medium.set_hearing(1, Some(Deaf::Transmitting), at(5_300));
+    let finished = medium.finish(id, end(5_000, 20), &mut receptions).unwrap();
+    assert_eq!(finished.fate, Fate::Deaf(Deaf::Transmitting));
+    assert!(receptions.is_empty());
+}
+
+#[test]
+fn sensing_averages_energy_and_knows_carriers() {
+    // Node 0 hears 1 loudly and 2 faintly.
+    let mut medium = air(3, |from, to| match (from, to) {
+        (1, 0) => -62.0,
+        (2, 0) => -87.0,
+        _ => f64::NEG_INFINITY,
+    });
+    let threshold = Power::from_dbm(-80.0);
+    medium.assess(0, at(0));
+    let (silence, carrier) = medium.assessed(0, at(128));
+    assert!((silence.dbm() + 101.4).abs() < 0.1 && !carrier);
+
+    // A loud frame that began in the last tenth of the assessment still passes -80 dBm ...
+    medium.assess(0, at(1_000));
+    let loud = medium.start(1, frame(20), None, at(1_115));
+    let (energy, carrier) = medium.assessed(0, at(1_128));
+    assert!(energy > threshold && carrier, "{}", energy.dbm());
+    medium.finish(loud, end(1_115, 20), &mut Vec::new());
+
+    // ... a frame from two hops away never does, yet is known as a carrier.
+    let faint = medium.start(2, frame(FULL), None, at(10_000));
+    medium.assess(0, at(10_500));
+    let (energy, carrier) = medium.assessed(0, at(10_628));
+    assert!(energy < threshold && carrier, "{}", energy.dbm());
+    medium.finish(faint, end(10_000, FULL), &mut Vec::new());
+}
+
+#[test]
+fn channels_keep_frames_apart_and_powers_in_order() {
+    let mut medium = air(3, |_, _| -60.0);
+    medium.set_channel(1, 15, at(0));
+    let other = medium.start(0, frame(FULL), Some(1), at(0));
+    assert!(!medium.is_receiving(1) && medium.is_receiving(2));
+    // Tuning into a frame on the air hears its power, not its bits.
+    medium.set_channel(1, 26, at(1_000));
+    assert!(!medium.is_receiving(1));
+    medium.assess(1, at(1_000));
+    assert!(medium.assessed(1, at(1_128)).0 > Power::from_dbm(-61.0));
+    medium.set_channel(2, 11, at(2_000));
+    let mut receptions = Vec::new();
+    let finished = medium.finish(other, end(0, FULL), &mut receptions).unwrap();
+    assert_eq!(finished.fate, Fate::Unheard);
+    assert!(receptions.is_empty());
+    assert!(medium.ears.iter().all(|ear| ear.incident == Power::ZERO));
+}
+
+#[test]
+fn the_order_in_which_interferers_begin_changes_nothing() {
+    let survival = |order: [usize; 4]| {
+        let mut medium = air(6, |from, to| {
+            if to == 0 {
+                -60.0 - 7.3 * from as f64
+            } else {
+                f64::NEG_INFINITY
+            }
+        });
+        let own = medium.start(1, frame(FULL), Some(0), at(0));
+        for from in order {
+            medium.start(from, frame(FULL), None, at(1_000));
+        }
+        let mut receptions = Vec::new();
+        medium.finish(
+            own,
+            at(0) + phy::air_time(FULL) + Duration::ZERO,
+            &mut receptions,
+        );
+        receptions[0].survival.to_bits()
+    };
+    assert_eq!(survival([2, 3, 4, 5]), survival([5, 3, 2, 4]));
+}
