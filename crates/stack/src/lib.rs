@@ -24,6 +24,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod ip;
 pub mod limits;
 pub mod mac;
 pub mod random;

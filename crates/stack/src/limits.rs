@@ -8,3 +8,10 @@ pub const PSDU_LEN_MAX: usize = 127;
 
 /// Contexts a 6LoWPAN may define (RFC 6282 §3.1.2: four bits).
 pub const CONTEXTS_MAX: usize = 16;
+
+/// Addresses of one node, over all its interfaces.
+pub const ADDRESSES_MAX: usize = 4;
+
+/// Longest MAC payload: a PSDU less FCS, frame control, sequence number, one PAN id and two
+/// short addresses (IEEE 802.15.4-2006 §7.2.2.2). Longer addresses leave less.
+pub const FRAME_PAYLOAD_LEN_MAX: usize = PSDU_LEN_MAX - 2 - 2 - 1 - 2 - 2 - 2;

@@ -22,7 +22,10 @@ impl Rng {
     /// A generator keyed with 128 bits. Whoever knows the seed knows every later value.
     pub fn from_seed(seed: [u64; 2]) -> Self {
         let [a, b] = seed;
-        Self { key: (a, b), counter: 0 }
+        Self {
+            key: (a, b),
+            counter: 0,
+        }
     }
 
     /// The next 64 bits.
@@ -45,7 +48,9 @@ impl Rng {
 
     /// A span uniform in `[0, max]`, at 1 µs resolution; `max` is cut to 71 minutes.
     pub fn uniform(&mut self, max: Duration) -> Duration {
-        let bound = u32::try_from(max.as_micros()).unwrap_or(u32::MAX).saturating_add(1);
+        let bound = u32::try_from(max.as_micros())
+            .unwrap_or(u32::MAX)
+            .saturating_add(1);
         Duration::from_micros(u64::from(self.below(bound)))
     }
 
@@ -56,7 +61,9 @@ impl Rng {
 
     /// A secret for [`KeyedHash`].
     pub fn keyed_hash(&mut self) -> KeyedHash {
-        KeyedHash { key: (self.next_u64(), self.next_u64()) }
+        KeyedHash {
+            key: (self.next_u64(), self.next_u64()),
+        }
     }
 }
 

@@ -1,0 +1,260 @@
+//! ICMPv6 messages a node writes: echo replies and errors.
+//!
+//! Sources: RFC 4443 (§2.4 for what an error may answer), RFC 8200 §4.2.
+
+use core::net::Ipv6Addr;
+
+use crate::limits::IPV6_MTU_MIN;
+use crate::time::{Duration, Instant};
+use crate::wire::cursor::Full;
+use crate::wire::icmpv6::{self, Message};
+use crate::wire::ipv6::{self, Extensions, Header, TrafficClass, next_header};
+
+/// An error a node reports to the source of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ErrorKind {
+    /// Destination unreachable, code 0: no route.
+    NoRoute,
+    /// Destination unreachable, code 3: the last hop does not answer.
+    AddressUnreachable,
+    /// Destination unreachable, code 4: nobody listens on the port.
+    PortUnreachable,
+    /// Packet too big for the next link.
+    PacketTooBig {
+        /// What would fit, bytes.
+        mtu: u32,
+    },
+    /// Time exceeded, code 0.
+    HopLimitExceeded,
+    /// Parameter problem.
+    ParameterProblem {
+        /// 0 erroneous field, 1 unknown next header, 2 unknown option.
+        code: u8,
+        /// Offset of the offending octet.
+        pointer: u32,
+    },
+}
+
+impl ErrorKind {
+    /// Packet too big and an unknown option may answer multicast (RFC 4443 §2.4 e.3).
+    const fn may_answer_multicast(self) -> bool {
+        matches!(
+            self,
+            Self::PacketTooBig { .. } | Self::ParameterProblem { code: 2, .. }
+        )
+    }
+
+    /// The message that says so about `invoking`, the start of the offending packet.
+    fn message(self, invoking: &[u8]) -> Message<'_> {
+        let unreachable = |code| Message::DestinationUnreachable { code, invoking };
+        match self {
+            Self::NoRoute => unreachable(icmpv6::unreachable::NO_ROUTE),
+            Self::AddressUnreachable => unreachable(icmpv6::unreachable::ADDRESS),
+            Self::PortUnreachable => unreachable(icmpv6::unreachable::PORT),
+            Self::PacketTooBig { mtu } => Message::PacketTooBig { mtu, invoking },
+            Self::HopLimitExceeded => Message::TimeExceeded { code: 0, invoking },
+            Self::ParameterProblem { code, pointer } => Message::ParameterProblem {
+                code,
+                pointer,
+                invoking,
+            },
+        }
+    }
+}
+
+/// A token bucket over ICMPv6 errors: a burst, then a steady rate.
+///
+/// RFC 4443 §2.4 f proposes 10 a second with a burst of 10 for a small device.
+#[derive(Debug)]
+pub(super) struct ErrorBudget {
+    tokens: u8,
+    refilled: Instant,
+}
+
+impl ErrorBudget {
+    const BURST: u8 = 10;
+    const INTERVAL: Duration = Duration::from_millis(100);
+
+    pub(super) fn take(&mut self, now: Instant) -> bool {
+        while self.tokens < Self::BURST && now >= self.refilled + Self::INTERVAL {
+            self.tokens += 1;
+            self.refilled += Self::INTERVAL;
+        }
+        // A full bucket takes no more: what flowed over is lost.
+        if self.tokens == Self::BURST {
+            self.refilled = now;
+        }
+        let allowed = self.tokens > 0;
+        self.tokens = self.tokens.saturating_sub(1);
+        allowed
+    }
+}
+
+impl Default for ErrorBudget {
+    fn default() -> Self {
+        Self {
+            tokens: Self::BURST,
+            refilled: Instant::ORIGIN,
+        }
+    }
+}
+
+/// Whether an error about `packet` may be sent at all (RFC 4443 §2.4 e).
+///
+/// `packet`: IPv6 header first; may be cut short, as a first fragment is.
+pub fn may_answer(header: &Header, packet: &[u8], kind: ErrorKind) -> bool {
+    let to_one_node = !header.dst.is_multicast() || kind.may_answer_multicast();
+    let from_one_node = !header.src.is_unspecified() && !header.src.is_multicast();
+    to_one_node && from_one_node && !may_be_error(header, packet)
+}
+
+/// Whether `packet` is an ICMPv6 error or redirect, or hides what it is.
+fn may_be_error(header: &Header, packet: &[u8]) -> bool {
+    let mut walk = Extensions::new(
+        header.next_header,
+        packet.get(ipv6::HEADER_LEN..).unwrap_or_default(),
+    );
+    loop {
+        match walk.next() {
+            Ok(Some(extension)) if extension.kind != next_header::FRAGMENT => {}
+            Ok(None) => break,
+            Ok(Some(_)) | Err(_) => return true,
+        }
+    }
+    walk.next_header() == icmpv6::NEXT_HEADER
+        && walk
+            .rest()
+            .first()
+            .is_none_or(|kind| icmpv6::is_error(*kind) || *kind == REDIRECT)
+}
+
+/// ICMPv6 type of a redirect, which counts as an error here (RFC 4443 §2.4 e.2).
+const REDIRECT: u8 = 137;
+
+/// Writes an error about `offending` (IPv6 header first, sent by `to`): a whole packet, with
+/// as much of `offending` as the minimum MTU holds. Returns its length.
+///
+/// # Errors
+/// [`Full`] when `out` cannot hold it.
+pub fn write_error(
+    kind: ErrorKind,
+    offending: &[u8],
+    to: Ipv6Addr,
+    src: Ipv6Addr,
+    hop_limit: u8,
+    out: &mut [u8],
+) -> Result<usize, Full> {
+    let quoted = offending
+        .len()
+        .min(IPV6_MTU_MIN - ipv6::HEADER_LEN - icmpv6::HEADER_LEN);
+    let message = kind.message(offending.get(..quoted).unwrap_or_default());
+    write(&message, src, to, hop_limit, out)
+}
+
+/// Writes `message` as a whole packet; returns its length.
+///
+/// # Errors
+/// [`Full`] when `out` cannot hold it.
+pub fn write(
+    message: &Message<'_>,
+    src: Ipv6Addr,
+    dst: Ipv6Addr,
+    hop_limit: u8,
+    out: &mut [u8],
+) -> Result<usize, Full> {
+    let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN).ok_or(Full)?;
+    let len = message.emit(body)?;
+    icmpv6::fill_checksum(&src, &dst, body.get_mut(..len).unwrap_or_default());
+    let header = Header {
+        traffic_class: TrafficClass::default(),
+        flow_label: 0,
+        payload_len: u16::try_from(len).map_err(|_| Full)?,
+        next_header: icmpv6::NEXT_HEADER,
+        hop_limit,
+        src,
+        dst,
+    };
+    header.emit(head)?;
+    Ok(ipv6::HEADER_LEN + len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> Ipv6Addr {
+        text.parse().unwrap()
+    }
+
+    fn packet(dst: &str, message: &Message<'_>) -> std::vec::Vec<u8> {
+        let mut out = [0; 200];
+        let len = write(message, ip("fd00::9"), ip(dst), 64, &mut out).unwrap();
+        out[..len].to_vec()
+    }
+
+    fn answers(packet: &[u8], kind: ErrorKind) -> bool {
+        may_answer(&Header::parse_start(packet).unwrap().0, packet, kind)
+    }
+
+    #[test]
+    fn errors_answer_requests_only() {
+        let echo = icmpv6::Echo {
+            identifier: 1,
+            sequence: 2,
+            data: b"x",
+        };
+        let request = Message::EchoRequest(echo);
+        let error = Message::TimeExceeded {
+            code: 0,
+            invoking: &[],
+        };
+        assert!(answers(&packet("fd00::1", &request), ErrorKind::NoRoute));
+        assert!(
+            !answers(&packet("fd00::1", &error), ErrorKind::NoRoute),
+            "an error"
+        );
+        assert!(
+            !answers(&packet("ff02::1", &request), ErrorKind::NoRoute),
+            "to many"
+        );
+        assert!(answers(
+            &packet("ff02::1", &request),
+            ErrorKind::PacketTooBig { mtu: 1280 }
+        ));
+        let mut nameless = packet("fd00::1", &request);
+        nameless[8..24].fill(0);
+        assert!(!answers(&nameless, ErrorKind::NoRoute), "from nobody");
+        let mut hidden = packet("fd00::1", &request);
+        hidden[6] = next_header::FRAGMENT;
+        assert!(
+            !answers(&hidden, ErrorKind::NoRoute),
+            "could be the tail of an error"
+        );
+    }
+
+    #[test]
+    fn an_error_quotes_what_fits_and_sums_up() {
+        let offending = [0x60; 2000];
+        let mut out = [0; 1500];
+        let (src, to) = (ip("fd00::1"), ip("fd00::9"));
+        let len = write_error(ErrorKind::NoRoute, &offending, to, src, 64, &mut out).unwrap();
+        assert_eq!(len, IPV6_MTU_MIN);
+        let (header, message) = Header::parse(&out[..len]).unwrap();
+        assert!(icmpv6::is_checksum_valid(&header.src, &header.dst, message));
+        assert!(matches!(
+            Message::parse(message),
+            Ok(Message::DestinationUnreachable { code: 0, invoking }) if invoking.len() == 1232
+        ));
+    }
+
+    #[test]
+    fn the_budget_gives_a_burst_then_ten_a_second() {
+        let mut budget = ErrorBudget::default();
+        let start = Instant::from_micros(1_000_000);
+        assert_eq!((0..50).filter(|_| budget.take(start)).count(), 10);
+        let later = start + Duration::from_millis(250);
+        assert_eq!((0..50).filter(|_| budget.take(later)).count(), 2);
+        let much_later = start + Duration::from_secs(1_000_000);
+        assert_eq!((0..50).filter(|_| budget.take(much_later)).count(), 10);
+    }
+}

@@ -1,0 +1,350 @@
+//! IPv6: whose packet this is, where it goes next, and what the node says about it.
+//!
+//! Place: [`crate::node`] asks for a [`Disposition`] of each packet or first fragment, then
+//! delivers, forwards or answers. Neighbour discovery keeps the default route, the prefix and
+//! the 6LoWPAN contexts; ICMPv6 messages are written here.
+//! Left out: fragmentation (refused with a count), multicast forwarding, redirects. Packets
+//! are only looked at: bytes live in the interfaces' queues.
+//! Sources: RFC 8200, 4443, 4861, 4862, 6724, 6775.
+
+mod address;
+pub mod icmp;
+pub mod ndp;
+mod route;
+
+use core::net::Ipv6Addr;
+
+pub use address::{ALL_NODES, ALL_ROUTERS, Address};
+pub(crate) use address::{iid_of, link_local, with_iid};
+pub use route::{NextHop, Prefix, Route};
+
+use address::Addresses;
+use icmp::{ErrorBudget, ErrorKind};
+use route::Routes;
+
+use crate::time::Instant;
+use crate::wire::LinkAddr;
+use crate::wire::ipv6::{self, ExtensionHeader, Extensions, Header, next_header};
+
+/// Which of a node's interfaces; an index into the slice given to the node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct InterfaceId(pub u8);
+
+/// What a node is on the network.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Hop limit of the packets it originates (RFC 4861 §6.2.1's default, and the value IPHC
+    /// compresses to two bits).
+    pub hop_limit: u8,
+    /// Whether it forwards packets of others.
+    pub forwards: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            hop_limit: 64,
+            forwards: false,
+        }
+    }
+}
+
+/// What to do with a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Disposition {
+    /// It is for this node.
+    Local,
+    /// It goes on, with its hop limit one less.
+    Forward(NextHop),
+    /// It ends here, and its source is told.
+    Refuse(ErrorKind),
+    /// It ends here, silently.
+    Drop(Drop),
+}
+
+/// Why IP dropped a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Drop {
+    /// No header, a wrong version, or fewer bytes than the header says.
+    Malformed,
+    /// An unspecified, multicast or loopback source, or a loopback destination.
+    BadAddress,
+    /// A link-local address of another link, or a group this node has not joined.
+    NotMine,
+    /// For somebody else, and this node does not forward.
+    NotARouter,
+    /// An IPv6 fragment: refused, because reassembly would cost a packet's memory each.
+    Fragment,
+    /// An extension header that asks for a silent discard, or is malformed.
+    ExtensionHeader,
+    /// No route, and no error may be sent.
+    NoRoute,
+    /// The ICMPv6 checksum or length is wrong.
+    BadIcmp,
+    /// An ICMPv6 message this node does not act on.
+    IgnoredIcmp,
+    /// A neighbour discovery message that came from beyond the link or breaks a rule.
+    BadNdp,
+    /// A transport this node does not have.
+    UnknownProtocol,
+    /// The queue of the interface it should leave by is full.
+    QueueFull,
+}
+
+/// How many packets took which way.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Counters {
+    /// Delivered to a transport or to ICMPv6 of this node.
+    pub delivered: u32,
+    /// Passed on to another node.
+    pub forwarded: u32,
+    /// ICMPv6 errors sent.
+    pub errors_sent: u32,
+    /// ICMPv6 errors withheld by the rate limit (RFC 4443 §2.4 f).
+    pub errors_limited: u32,
+    /// Dropped, by reason, in the order of [`Drop`].
+    pub drops: [u32; Drop::COUNT],
+}
+
+impl Drop {
+    /// How many reasons there are.
+    pub const COUNT: usize = Self::QueueFull as usize + 1;
+}
+
+impl Counters {
+    /// Counts one drop.
+    pub fn count(&mut self, reason: Drop) {
+        if let Some(count) = self.drops.get_mut(reason as usize) {
+            *count = count.wrapping_add(1);
+        }
+    }
+
+    /// Drops for `reason` so far.
+    pub fn dropped(&self, reason: Drop) -> u32 {
+        self.drops.get(reason as usize).copied().unwrap_or_default()
+    }
+}
+
+/// Addresses, routes and the error budget of one node.
+#[derive(Debug)]
+pub struct Ip<'m> {
+    config: Config,
+    addresses: Addresses,
+    routes: Routes<'m>,
+    budget: ErrorBudget,
+    /// What happened so far.
+    pub counters: Counters,
+}
+
+impl<'m> Ip<'m> {
+    /// A node without addresses; `routes` bounds how many routes it can hold.
+    pub fn new(config: Config, routes: &'m mut [Option<Route>]) -> Self {
+        Self {
+            config,
+            addresses: Addresses::default(),
+            routes: Routes::new(routes),
+            budget: ErrorBudget::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Hop limit of packets originated here.
+    pub const fn hop_limit(&self) -> u8 {
+        self.config.hop_limit
+    }
+
+    /// Whether this node forwards packets of others.
+    pub const fn forwards(&self) -> bool {
+        self.config.forwards
+    }
+
+    /// Adds an address; false when the table ([`crate::limits::ADDRESSES_MAX`]) is full.
+    pub fn add_address(&mut self, address: Address) -> bool {
+        self.addresses.add(address)
+    }
+
+    /// Forgets `interface`'s addresses inside `prefix`.
+    pub fn remove_addresses(&mut self, interface: InterfaceId, prefix: Prefix) {
+        self.addresses.remove(interface, prefix);
+    }
+
+    /// The node's addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.addresses.iter()
+    }
+
+    /// Adds or replaces a route; false when the table is full.
+    pub fn add_route(&mut self, route: Route) -> bool {
+        self.routes.add(route)
+    }
+
+    /// Removes the route to exactly `prefix`.
+    pub fn remove_route(&mut self, prefix: Prefix) {
+        self.routes.remove(prefix);
+    }
+
+    /// Sets or clears the route for everything without a better one.
+    pub fn set_default_route(&mut self, next_hop: Option<NextHop>) {
+        self.routes.set_default(next_hop);
+    }
+
+    /// The default route, if a router has been heard.
+    pub fn default_route(&self) -> Option<NextHop> {
+        self.routes.default()
+    }
+
+    /// The address to speak to `dst` from, given the interface the packet leaves by.
+    pub fn source_for(&self, dst: &Ipv6Addr, egress: InterfaceId) -> Option<Ipv6Addr> {
+        self.addresses.source_for(dst, egress)
+    }
+
+    /// Whether unicast `addr` is this node's own, asked on interface `on`.
+    pub fn owns(&self, addr: &Ipv6Addr, on: InterfaceId) -> bool {
+        self.addresses.owns(addr, on)
+    }
+
+    /// The next step towards `dst`. A link-local destination stays on `on_link`, where its
+    /// link address follows from the interface identifier (RFC 6775 §5.6: no resolution).
+    pub fn next_hop(&self, dst: &Ipv6Addr, on_link: InterfaceId) -> Option<NextHop> {
+        if dst.is_multicast() {
+            let neighbour = Some(LinkAddr::BROADCAST);
+            return Some(NextHop {
+                interface: on_link,
+                neighbour,
+            });
+        }
+        if dst.is_unicast_link_local() {
+            let neighbour = Some(LinkAddr::from_iid(iid_of(dst)));
+            return Some(NextHop {
+                interface: on_link,
+                neighbour,
+            });
+        }
+        self.routes.lookup(dst)
+    }
+
+    /// What to do with a packet that arrived on `interface`, from its header alone: a first
+    /// fragment suffices.
+    pub fn disposition(&self, header: &Header, interface: InterfaceId) -> Disposition {
+        if header.src.is_multicast() || header.src.is_loopback() || header.dst.is_loopback() {
+            return Disposition::Drop(Drop::BadAddress);
+        }
+        if header.dst.is_multicast() {
+            return match self.addresses.joined(&header.dst, self.config.forwards) {
+                true => Disposition::Local,
+                false => Disposition::Drop(Drop::NotMine),
+            };
+        }
+        if self.addresses.owns(&header.dst, interface) {
+            return Disposition::Local;
+        }
+        self.forwarding(header, interface)
+    }
+
+    /// Forwarding's own rules (RFC 8200 §3, RFC 4443 §3.1 and §3.3, RFC 4007 §9).
+    fn forwarding(&self, header: &Header, interface: InterfaceId) -> Disposition {
+        let stays_on_link =
+            header.dst.is_unicast_link_local() || header.src.is_unicast_link_local();
+        if stays_on_link || header.src.is_unspecified() || header.dst.is_unspecified() {
+            return Disposition::Drop(Drop::NotMine);
+        }
+        if !self.config.forwards {
+            return Disposition::Drop(Drop::NotARouter);
+        }
+        if header.hop_limit <= 1 {
+            return Disposition::Refuse(ErrorKind::HopLimitExceeded);
+        }
+        match self.routes.lookup(&header.dst) {
+            // On a wire, sending back where it came from would only loop until the hop limit
+            // ends it; on a radio it is how a leaf's packet turns at its parent.
+            Some(hop) if hop.interface == interface && hop.neighbour.is_none() => {
+                Disposition::Refuse(ErrorKind::NoRoute)
+            }
+            Some(hop) => Disposition::Forward(hop),
+            None => Disposition::Refuse(ErrorKind::NoRoute),
+        }
+    }
+
+    /// Walks the extension headers of a packet for this node, acting on each, and returns the
+    /// upper layer's protocol and bytes.
+    ///
+    /// `payload`: what follows the IPv6 header.
+    ///
+    /// # Errors
+    /// [`Disposition::Drop`] or [`Disposition::Refuse`].
+    pub fn upper_layer<'a>(
+        &self,
+        header: &Header,
+        payload: &'a [u8],
+    ) -> Result<(u8, &'a [u8]), Disposition> {
+        let mut walk = Extensions::new(header.next_header, payload);
+        let mut named_at = NEXT_HEADER_AT;
+        loop {
+            let at = ipv6::HEADER_LEN + payload.len() - walk.rest().len();
+            match walk.next() {
+                Ok(None) => return Ok((walk.next_header(), walk.rest())),
+                Ok(Some(extension)) => accept_extension(&extension, at, named_at)?,
+                Err(_) => return Err(Disposition::Drop(Drop::ExtensionHeader)),
+            }
+            // Each extension header names its successor in its first byte.
+            named_at = at;
+        }
+    }
+
+    /// Whether one more ICMPv6 error may be sent now (RFC 4443 §2.4 f).
+    pub fn may_send_error(&mut self, now: Instant) -> bool {
+        let allowed = self.budget.take(now);
+        let counter = match allowed {
+            true => &mut self.counters.errors_sent,
+            false => &mut self.counters.errors_limited,
+        };
+        *counter = counter.wrapping_add(1);
+        allowed
+    }
+}
+
+/// Where the fixed header names what follows it.
+const NEXT_HEADER_AT: usize = 6;
+
+/// Acts on one extension header at offset `at` of its packet, named by the byte at
+/// `named_at`: options and routing headers that ask something of this node are refused as
+/// RFC 8200 §4.2 and §4.4 say, since none is supported.
+fn accept_extension(
+    extension: &ExtensionHeader<'_>,
+    at: usize,
+    named_at: usize,
+) -> Result<(), Disposition> {
+    let problem = |code, pointer: usize| {
+        let pointer = pointer as u32;
+        Err(Disposition::Refuse(ErrorKind::ParameterProblem {
+            code,
+            pointer,
+        }))
+    };
+    match extension.kind {
+        next_header::FRAGMENT => Err(Disposition::Drop(Drop::Fragment)),
+        // Hop-by-hop options stand first or nowhere; elsewhere an unknown next header (§4.3).
+        next_header::HOP_BY_HOP if named_at != NEXT_HEADER_AT => problem(1, named_at),
+        next_header::HOP_BY_HOP | next_header::DESTINATION_OPTIONS => {
+            for option in ipv6::options(extension.bytes) {
+                let Ok(option) = option else {
+                    return Err(Disposition::Drop(Drop::ExtensionHeader));
+                };
+                match option.kind >> 6 {
+                    0 => {}
+                    1 => return Err(Disposition::Drop(Drop::ExtensionHeader)),
+                    _ => return problem(2, at + option.offset),
+                }
+            }
+            Ok(())
+        }
+        // Segments left is the fourth byte; with none left the header is skipped.
+        next_header::ROUTING if extension.bytes.get(3).is_some_and(|left| *left != 0) => {
+            problem(0, at + 2)
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

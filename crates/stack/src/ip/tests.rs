@@ -1,0 +1,256 @@
+//! Dispositions and extension headers.
+
+use super::*;
+use crate::wire::ipv6::TrafficClass;
+
+const RADIO: InterfaceId = InterfaceId(0);
+const WIRE: InterfaceId = InterfaceId(1);
+
+fn ip(text: &str) -> Ipv6Addr {
+    text.parse().unwrap()
+}
+
+fn header(src: &str, dst: &str) -> Header {
+    Header {
+        traffic_class: TrafficClass::default(),
+        flow_label: 0,
+        payload_len: 0,
+        next_header: 6,
+        hop_limit: 64,
+        src: ip(src),
+        dst: ip(dst),
+    }
+}
+
+fn border_router(table: &mut [Option<Route>]) -> Ip<'_> {
+    let mut node = Ip::new(
+        Config {
+            forwards: true,
+            ..Config::default()
+        },
+        table,
+    );
+    for (text, interface) in [("fe80::1", RADIO), ("fd00:1::1", RADIO), ("fd00::2", WIRE)] {
+        assert!(node.add_address(Address {
+            addr: ip(text),
+            interface
+        }));
+    }
+    let to_mote = NextHop {
+        interface: RADIO,
+        neighbour: Some(LinkAddr::Short(7)),
+    };
+    let to_host = NextHop {
+        interface: WIRE,
+        neighbour: None,
+    };
+    assert!(node.add_route(Route {
+        prefix: Prefix::host(ip("fd00:1::7")),
+        next_hop: to_mote
+    }));
+    let wired = Prefix {
+        addr: ip("fd00::"),
+        len: 64,
+    };
+    assert!(node.add_route(Route {
+        prefix: wired,
+        next_hop: to_host
+    }));
+    node
+}
+
+#[test]
+fn dispositions_of_a_border_router() {
+    let mut table = [None; 4];
+    let node = border_router(&mut table);
+    let to_mote = NextHop {
+        interface: RADIO,
+        neighbour: Some(LinkAddr::Short(7)),
+    };
+    let to_host = NextHop {
+        interface: WIRE,
+        neighbour: None,
+    };
+    let refuse = Disposition::Refuse;
+    let drop = Disposition::Drop;
+    let cases = [
+        ("to me", "fd00::1", "fd00:1::1", WIRE, Disposition::Local),
+        (
+            "to all nodes",
+            "fe80::9",
+            "ff02::1",
+            RADIO,
+            Disposition::Local,
+        ),
+        (
+            "to all routers",
+            "fe80::9",
+            "ff02::2",
+            RADIO,
+            Disposition::Local,
+        ),
+        (
+            "group not joined",
+            "fe80::9",
+            "ff02::1a",
+            RADIO,
+            drop(Drop::NotMine),
+        ),
+        (
+            "host to mote",
+            "fd00::1",
+            "fd00:1::7",
+            WIRE,
+            Disposition::Forward(to_mote),
+        ),
+        (
+            "mote to host",
+            "fd00:1::7",
+            "fd00::1",
+            RADIO,
+            Disposition::Forward(to_host),
+        ),
+        (
+            "mote to mote turns here",
+            "fd00:1::8",
+            "fd00:1::7",
+            RADIO,
+            Disposition::Forward(to_mote),
+        ),
+        (
+            "back where it came from",
+            "fd00::1",
+            "fd00::77",
+            WIRE,
+            refuse(ErrorKind::NoRoute),
+        ),
+        (
+            "unknown mote",
+            "fd00::1",
+            "fd00:1::99",
+            WIRE,
+            refuse(ErrorKind::NoRoute),
+        ),
+        (
+            "link-local of others",
+            "fe80::9",
+            "fe80::8",
+            RADIO,
+            drop(Drop::NotMine),
+        ),
+        (
+            "link-local source abroad",
+            "fe80::9",
+            "fd00::1",
+            RADIO,
+            drop(Drop::NotMine),
+        ),
+        (
+            "unspecified source",
+            "::",
+            "fd00::1",
+            RADIO,
+            drop(Drop::NotMine),
+        ),
+        (
+            "multicast source",
+            "ff02::1",
+            "fd00:1::1",
+            RADIO,
+            drop(Drop::BadAddress),
+        ),
+        (
+            "loopback",
+            "::1",
+            "fd00:1::1",
+            RADIO,
+            drop(Drop::BadAddress),
+        ),
+    ];
+    for (name, src, dst, interface, want) in cases {
+        assert_eq!(
+            node.disposition(&header(src, dst), interface),
+            want,
+            "{name}"
+        );
+    }
+    let last_hop = Header {
+        hop_limit: 1,
+        ..header("fd00::1", "fd00:1::7")
+    };
+    assert_eq!(
+        node.disposition(&last_hop, WIRE),
+        refuse(ErrorKind::HopLimitExceeded)
+    );
+}
+
+#[test]
+fn a_leaf_forwards_nothing() {
+    let mut table = [None; 1];
+    let mut node = Ip::new(Config::default(), &mut table);
+    node.set_default_route(Some(NextHop {
+        interface: RADIO,
+        neighbour: None,
+    }));
+    let verdict = node.disposition(&header("fd00::1", "fd00::2"), RADIO);
+    assert_eq!(verdict, Disposition::Drop(Drop::NotARouter));
+}
+
+#[test]
+fn extension_headers_are_acted_upon() {
+    let mut table = [];
+    let node = Ip::new(Config::default(), &mut table);
+    let problem = |code, pointer| {
+        Err(Disposition::Refuse(ErrorKind::ParameterProblem {
+            code,
+            pointer,
+        }))
+    };
+    let dropped = |reason| Err(Disposition::Drop(reason));
+    let cases: [(&str, u8, &[u8], Result<u8, Disposition>); 9] = [
+        ("none", 6, &[1, 2], Ok(6)),
+        ("padding only", 0, &[6, 0, 1, 4, 0, 0, 0, 0], Ok(6)),
+        ("skippable option", 60, &[6, 0, 0x05, 2, 0, 0, 1, 0], Ok(6)),
+        (
+            "discard option",
+            60,
+            &[6, 0, 0x45, 2, 0, 0, 1, 0],
+            dropped(Drop::ExtensionHeader),
+        ),
+        (
+            "report option",
+            60,
+            &[6, 0, 0, 0x85, 1, 0, 0, 0],
+            problem(2, 43),
+        ),
+        ("spent routing header", 43, &[6, 0, 4, 0, 0, 0, 0, 0], Ok(6)),
+        (
+            "routing header",
+            43,
+            &[6, 0, 4, 1, 0, 0, 0, 0],
+            problem(0, 42),
+        ),
+        (
+            "fragment",
+            44,
+            &[6, 0, 0, 0, 0, 0, 0, 0],
+            dropped(Drop::Fragment),
+        ),
+        (
+            "late hop-by-hop",
+            60,
+            &[0, 0, 1, 4, 0, 0, 0, 0, 6, 0, 1, 4, 0, 0, 0, 0],
+            problem(1, 40),
+        ),
+    ];
+    for (name, next, payload, want) in cases {
+        let header = Header {
+            next_header: next,
+            ..header("fd00::1", "fd00::2")
+        };
+        let got = node
+            .upper_layer(&header, payload)
+            .map(|(protocol, _)| protocol);
+        assert_eq!(got, want, "{name}");
+    }
+}
