@@ -1,17 +1,70 @@
 //! IEEE 802.15.4 medium access: unslotted CSMA-CA in software, immediate ACKs, link retries.
+//!
+//! Place: between a radio driver and 6LoWPAN. Events go in by [`Mac::on_event`], which hands
+//! up the frames for this node; payloads to send go in by [`Mac::enqueue`] once there is
+//! [`Mac::room`]; actions for the radio come out of [`Mac::poll_action`], and what became of
+//! each frame out of [`Mac::poll_outcome`].
+//!
+//! One frame is under way at a time. An attempt is: backoff with the radio listening, copy
+//! into the radio, channel assessment, frame, wait for the ACK. After a failed attempt a
+//! uniformly random delay lets a hidden neighbour finish (TCPlp §7.1); meanwhile frames are
+//! received and acknowledged as ever. Every wait ends by an event or a deadline.
+//!
+//! Left out: slotted mode, association, indirect transmission, security.
+//!
+//! Sources: IEEE 802.15.4-2006 §7.5.1.4 (CSMA-CA), §7.5.6 (transmission, reception, ACKs);
+//! TCPlp §4 and §7.1 for software CSMA and the retry delay.
 
+mod acknowledge;
 pub mod config;
 mod counters;
+mod csma;
+mod neighbor;
+mod queue;
 mod radio;
+mod receive;
+mod retry;
 
 pub use config::Config;
 pub use counters::{Counters, Drop};
+pub use neighbor::{ETX_WINDOW, Neighbor};
+pub use queue::FrameSlot;
 pub use radio::{Action, Event, RadioCapabilities, RxMeta};
 
-use crate::wire::LinkAddr;
+use crate::random::Rng;
+use crate::time::{Instant, earliest};
+use crate::wire::{LinkAddr, ieee802154::Header};
+use acknowledge::Acknowledgment;
+use csma::{Csma, State};
+use neighbor::Neighbors;
+use queue::{FrameQueue, NIL};
+
+/// One 802.15.4 interface.
+#[derive(Debug)]
+pub struct Mac<'m> {
+    config: Config,
+    radio: RadioCapabilities,
+    queue: FrameQueue<'m>,
+    neighbors: Neighbors<'m>,
+    counters: Counters,
+    state: State,
+    csma: Csma,
+    /// Slot of the frame under way; [`NIL`] in [`State::Idle`] only.
+    current: u8,
+    /// Slot of the frame that is in the radio, or [`NIL`].
+    loaded: u8,
+    /// The next frame's sequence number.
+    dsn: u8,
+    /// The ACK owed to a neighbour.
+    acknowledgment: Acknowledgment,
+    outcome: Option<Outcome>,
+    tuned: bool,
+    /// What the radio was last asked: to listen or to sleep. `None`: nothing yet.
+    listening: Option<bool>,
+}
 
 /// A data frame for the layer above.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received<'a> {
     /// Who sent it over this hop.
     pub src: LinkAddr,
@@ -39,3 +92,243 @@ pub struct Outcome {
     /// Attempts made, at least 1.
     pub attempts: u8,
 }
+
+/// Who wants room in the queue; each class leaves some to those before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Neighbour discovery, errors, routing: may take the last slot.
+    Control,
+    /// A frame that came in and goes on: dropped when it finds no room.
+    Forward,
+    /// This node's own data, which can wait for room.
+    Own,
+}
+
+impl<'m> Mac<'m> {
+    /// An interface over borrowed queue slots (at most 255 are used) and neighbour entries
+    /// (with none, repeated frames are not recognised and ETX is not counted).
+    pub fn new(
+        config: Config,
+        radio: RadioCapabilities,
+        slots: &'m mut [FrameSlot],
+        neighbors: &'m mut [Neighbor],
+        rng: &mut Rng,
+    ) -> Self {
+        Self {
+            config,
+            radio,
+            queue: FrameQueue::new(slots),
+            neighbors: Neighbors::new(neighbors),
+            counters: Counters::default(),
+            state: State::Idle,
+            csma: Csma::default(),
+            current: NIL,
+            loaded: NIL,
+            // Random, so that a reboot does not look like a repetition (§7.5.6.1).
+            dsn: rng.next_u32() as u8,
+            acknowledgment: Acknowledgment::None,
+            outcome: None,
+            tuned: false,
+            listening: None,
+        }
+    }
+
+    /// Takes what the radio reports; returns a frame that is for this node.
+    pub fn on_event<'a>(
+        &mut self,
+        event: Event<'a>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Option<Received<'a>> {
+        match event {
+            Event::FrameReceived { psdu, meta } => return self.on_frame(psdu, meta, now),
+            Event::FrameStarted { .. } => {}
+            Event::Preloaded => self.on_preloaded(),
+            Event::ChannelAssessed { clear } => self.on_channel_assessed(clear, now, rng),
+            Event::TransmitDone => self.on_transmit_done(now),
+        }
+        None
+    }
+
+    /// What the radio shall do next; call until `None` after each event and deadline.
+    ///
+    /// `out`: at least 127 bytes; holds the frame that the action speaks of.
+    pub fn poll_action(&mut self, now: Instant, rng: &mut Rng, out: &mut [u8]) -> Option<Action> {
+        self.expire(now, rng);
+        if let Some(action) = self.poll_acknowledgment(now, out) {
+            return Some(action);
+        }
+        if self.acknowledgment.is_on_air() {
+            return None;
+        }
+        self.start_attempt(now, rng);
+        self.poll_receiver(now)
+            .or_else(|| self.poll_attempt(now, out))
+    }
+
+    /// When [`Self::poll_action`] has something to do though no event came. An instant in
+    /// the past means at once.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let answer = self.state.answer_until();
+        match self.acknowledgment {
+            Acknowledgment::OnAir { until } => return earliest(Some(until), answer),
+            Acknowledgment::Due { .. } if !self.state.is_firing() => return Some(Instant::ORIGIN),
+            _ if !self.tuned || self.listening.is_none() => return Some(Instant::ORIGIN),
+            _ => {}
+        }
+        match self.state {
+            State::Idle if self.outcome.is_some() => None,
+            State::Idle => self.next_start(Instant::ORIGIN).map(|(at, _)| at),
+            State::Backoff { until } if self.may_preload_early() => {
+                Some(until.min(Instant::ORIGIN))
+            }
+            State::Backoff { until } => Some(until),
+            State::Clear => Some(Instant::ORIGIN),
+            _ => answer,
+        }
+    }
+
+    /// The result of the frame that was under way. The next frame starts only after this
+    /// has been called, so that no result is lost.
+    pub fn poll_outcome(&mut self) -> Option<Outcome> {
+        self.outcome.take()
+    }
+
+    /// Frames of `class` that [`Self::enqueue`] would take now.
+    pub fn room(&self, class: Class) -> usize {
+        let control = usize::from(self.config.reserve_control);
+        let kept = match class {
+            Class::Control => 0,
+            Class::Forward => control,
+            Class::Own => control.saturating_add(usize::from(self.config.reserve_forward)),
+        };
+        // A small queue keeps nothing back: at least one slot serves every class.
+        let usable = self
+            .queue
+            .capacity()
+            .saturating_sub(kept)
+            .max(1)
+            .min(self.queue.capacity());
+        usable.saturating_sub(self.queue.len())
+    }
+
+    /// Queues `payload` for `to`.
+    ///
+    /// `token` comes back in the [`Outcome`]; frames of one datagram share it, so that
+    /// [`Self::cancel`] finds them.
+    ///
+    /// # Errors
+    /// [`Drop::QueueFull`], [`Drop::BadLength`]; counted.
+    pub fn enqueue(
+        &mut self,
+        to: LinkAddr,
+        token: u16,
+        payload: &[u8],
+        class: Class,
+    ) -> Result<(), Drop> {
+        let pushed = if payload.is_empty() || payload.len() > self.payload_len_max(to) {
+            Err(Drop::BadLength)
+        } else if self.room(class) == 0 {
+            Err(Drop::QueueFull)
+        } else {
+            self.queue.push(to, token, payload).ok_or(Drop::QueueFull)
+        };
+        if let Err(reason) = pushed {
+            self.counters.drop(reason);
+        }
+        pushed.map(|_| ())
+    }
+
+    /// Takes back the queued frames with this token, except one that is under way: their
+    /// datagram is lost anyway. No outcome follows. Returns how many there were.
+    pub fn cancel(&mut self, token: u16) -> usize {
+        let mut count = 0;
+        loop {
+            let current = self.current;
+            let found = self
+                .queue
+                .iter()
+                .find(|&(i, slot)| i != current && slot.token == token);
+            let Some((index, _)) = found else {
+                return count;
+            };
+            self.forget(index);
+            self.counters.drop(Drop::Cancelled);
+            count += 1;
+        }
+    }
+
+    /// Starts no new frame to `to` before `until`; retries of one already begun go on.
+    ///
+    /// For pacing by the layer above: a relay that has just been given a frame needs the
+    /// air to pass it on.
+    pub fn hold(&mut self, to: LinkAddr, until: Instant, now: Instant) {
+        self.neighbors.hold(to, until, now);
+    }
+
+    /// Payload bytes of one frame to `to`, with the addresses this interface would use.
+    pub fn payload_len_max(&self, to: LinkAddr) -> usize {
+        Header::data(self.config.pan, to, self.source(), 0).payload_len_max()
+    }
+
+    /// The source address of this interface's data frames.
+    pub fn source(&self) -> LinkAddr {
+        match self.config.short {
+            Some(short) if self.config.short_source => LinkAddr::Short(short),
+            _ => LinkAddr::Extended(self.config.extended),
+        }
+    }
+
+    /// Frames waiting or under way.
+    pub fn queue_len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Settings in force.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Totals since start.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What is known of a neighbour: its ETX.
+    pub fn neighbor(&self, addr: LinkAddr) -> Option<&Neighbor> {
+        self.neighbors.find(addr)
+    }
+
+    /// Tunes and listens, first of all and after the radio failed to answer; sleeps in the
+    /// backoff where that is asked for.
+    fn poll_receiver(&mut self, now: Instant) -> Option<Action> {
+        if !self.tuned {
+            self.tuned = true;
+            return Some(Action::ChangeChannel {
+                channel: self.config.channel,
+            });
+        }
+        let backoff = matches!(self.state, State::Backoff { until } if now < until);
+        let listen = !(backoff && self.config.deaf_backoff);
+        if self.listening == Some(listen) {
+            return None;
+        }
+        self.listening = Some(listen);
+        Some(if listen {
+            Action::Listen
+        } else {
+            Action::Sleep
+        })
+    }
+
+    /// Removes a frame from the queue, and from the radio as far as we remember.
+    fn forget(&mut self, index: u8) {
+        self.queue.remove(index);
+        if self.loaded == index {
+            self.loaded = NIL;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -106,10 +106,16 @@ pub struct RadioCapabilities {
 impl RadioCapabilities {
     /// AT86RF233 as TCPlp drives it: one shared buffer, ACKs by hardware, and CSMA in
     /// software. Channel switching: the PLL settles in 11 µs (data sheet, tTR20 typical).
-    pub const AT86RF233: Self =
-        Self { shared_buffer: true, auto_ack: true, channel_switch: Duration::from_micros(11) };
+    pub const AT86RF233: Self = Self {
+        shared_buffer: true,
+        auto_ack: true,
+        channel_switch: Duration::from_micros(11),
+    };
 
     /// CC2420: two FIFOs of 128 B; 48 µs to switch channels (the CIT paper's measurement).
-    pub const CC2420: Self =
-        Self { shared_buffer: false, auto_ack: true, channel_switch: Duration::from_micros(48) };
+    pub const CC2420: Self = Self {
+        shared_buffer: false,
+        auto_ack: true,
+        channel_switch: Duration::from_micros(48),
+    };
 }

@@ -1,0 +1,107 @@
+//! Immediate ACKs: those this node owes, and those it waits for.
+//!
+//! Source: IEEE 802.15.4-2006 §7.5.6.4.
+
+use super::config::{ACK_AIR_TIME, TURNAROUND};
+use super::csma::State;
+use super::{Action, Drop, Mac};
+use crate::time::Instant;
+use crate::wire::ieee802154::Header;
+
+/// The ACK this node owes; at most one, since the next frame cannot begin before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Acknowledgment {
+    None,
+    /// To be on the air from `at`.
+    Due {
+        dsn: u8,
+        at: Instant,
+    },
+    /// Handed to the radio, which shall answer by `until`.
+    OnAir {
+        until: Instant,
+    },
+}
+
+impl Acknowledgment {
+    pub(super) const fn is_on_air(self) -> bool {
+        matches!(self, Self::OnAir { .. })
+    }
+}
+
+impl Mac<'_> {
+    /// Owes the sender of `dsn`, whose frame ended at `frame_end`, an ACK.
+    pub(super) fn owe_acknowledgment(&mut self, dsn: u8, frame_end: Instant) {
+        if self.radio.auto_ack {
+            return;
+        }
+        if self.acknowledgment.is_on_air() {
+            self.counters.drop(Drop::AckTooLate);
+            return;
+        }
+        if matches!(self.acknowledgment, Acknowledgment::Due { .. }) {
+            self.counters.drop(Drop::AckTooLate);
+        }
+        self.acknowledgment = Acknowledgment::Due {
+            dsn,
+            at: frame_end + TURNAROUND,
+        };
+    }
+
+    /// The ACK that is due, unless its sender has stopped waiting for it.
+    pub(super) fn poll_acknowledgment(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
+        let Acknowledgment::Due { dsn, at } = self.acknowledgment else {
+            return None;
+        };
+        if self.state.is_firing() {
+            return None;
+        }
+        self.acknowledgment = Acknowledgment::None;
+        let slack = self.config.ack_wait - TURNAROUND - ACK_AIR_TIME;
+        if now.since(at) > slack {
+            self.counters.drop(Drop::AckTooLate);
+            return None;
+        }
+        let len = Header::ack(dsn, false).emit_frame(&[], out).ok()?;
+        self.interrupt_attempt(now);
+        self.acknowledgment = Acknowledgment::OnAir {
+            until: now + self.config.answer_timeout,
+        };
+        Some(Action::Transmit {
+            len,
+            at: at.max(now),
+        })
+    }
+
+    /// Whether what the radio has just transmitted was our ACK.
+    pub(super) fn acknowledgment_sent(&mut self) -> bool {
+        let sent = self.acknowledgment.is_on_air();
+        if sent {
+            self.acknowledgment = Acknowledgment::None;
+            self.counters.acks_sent = self.counters.acks_sent.wrapping_add(1);
+        }
+        sent
+    }
+
+    /// Gives up waiting for the radio to finish our ACK; whether that was due.
+    pub(super) fn acknowledgment_expired(&mut self, now: Instant) -> bool {
+        let expired =
+            matches!(self.acknowledgment, Acknowledgment::OnAir { until } if now >= until);
+        if expired {
+            self.acknowledgment = Acknowledgment::None;
+        }
+        expired
+    }
+
+    /// An ACK came in. It bears no address: the sequence number and the moment are all
+    /// there is to go by.
+    pub(super) fn on_acknowledgment(&mut self, dsn: u8, now: Instant) -> Result<(), Drop> {
+        let slot = self.queue.get(self.current).ok_or(Drop::StrayAck)?;
+        if !matches!(self.state, State::AwaitingAck { .. }) || slot.dsn != Some(dsn) {
+            return Err(Drop::StrayAck);
+        }
+        self.neighbors.record(slot.to, true, now);
+        self.finish(None);
+        Ok(())
+    }
+}

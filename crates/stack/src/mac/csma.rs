@@ -1,0 +1,231 @@
+//! One attempt: backoff, copy, channel assessment, frame, wait for the ACK.
+//!
+//! Source: IEEE 802.15.4-2006 §7.5.1.4, figure 69 (unslotted branch). Differs: with a
+//! shared buffer the copy stands between backoff and assessment, since reception would
+//! overwrite a frame copied before.
+
+use super::config::UNIT_BACKOFF_US;
+use super::queue::NIL;
+use super::{Action, Drop, Mac};
+use crate::random::Rng;
+use crate::time::{Duration, Instant};
+use crate::wire::ieee802154::Header;
+
+/// Where the attempt stands. Each state but `Idle` ends at a deadline or before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Nothing to send, or every frame must wait.
+    Idle,
+    /// Waiting a random time, receiver on.
+    Backoff { until: Instant },
+    /// The radio was asked to take the frame; the backoff, if any is left, runs on.
+    Preloading {
+        until: Instant,
+        backoff_until: Instant,
+    },
+    /// The radio was asked whether the channel is clear.
+    Assessing { until: Instant },
+    /// It is; the frame goes out next.
+    Clear,
+    /// The frame is on the air.
+    Firing { until: Instant },
+    /// Waiting for the ACK.
+    AwaitingAck { until: Instant },
+}
+
+impl State {
+    /// When the wait for the radio's answer, or for the ACK, is over.
+    pub(super) const fn answer_until(self) -> Option<Instant> {
+        match self {
+            Self::Idle | Self::Backoff { .. } | Self::Clear => None,
+            Self::Preloading { until, .. }
+            | Self::Assessing { until }
+            | Self::Firing { until }
+            | Self::AwaitingAck { until } => Some(until),
+        }
+    }
+
+    pub(super) const fn is_firing(self) -> bool {
+        matches!(self, Self::Firing { .. })
+    }
+}
+
+/// The variables of the algorithm; NB is `busy`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Csma {
+    be: u8,
+    busy: u8,
+}
+
+impl Mac<'_> {
+    /// Begins an attempt for the frame whose turn it is, if any.
+    pub(super) fn start_attempt(&mut self, now: Instant, rng: &mut Rng) {
+        if self.state != State::Idle || self.outcome.is_some() {
+            return;
+        }
+        let Some((at, index)) = self.next_start(now) else {
+            return;
+        };
+        if at > now {
+            return;
+        }
+        let dsn = self.dsn;
+        let Some(slot) = self.queue.get_mut(index) else {
+            return;
+        };
+        if slot.dsn.is_none() {
+            slot.dsn = Some(dsn);
+            self.dsn = dsn.wrapping_add(1);
+        }
+        if slot.attempts > 0 {
+            self.counters.retries = self.counters.retries.wrapping_add(1);
+        }
+        self.current = index;
+        self.csma = Csma {
+            be: self.config.be_min,
+            busy: 0,
+        };
+        self.back_off(now, rng);
+    }
+
+    /// The next step of the attempt, where it is ours to make.
+    pub(super) fn poll_attempt(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
+        match self.state {
+            State::Backoff { until } if self.loaded == self.current => {
+                (now >= until).then(|| self.assess(now))
+            }
+            State::Backoff { until } if now >= until || self.may_preload_early() => {
+                self.preload(until, now, out)
+            }
+            State::Clear => {
+                self.state = State::Firing {
+                    until: now + self.config.answer_timeout,
+                };
+                Some(Action::Fire)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the copy may overlap the backoff, and is still to be made.
+    pub(super) fn may_preload_early(&self) -> bool {
+        !self.radio.shared_buffer && self.loaded != self.current
+    }
+
+    pub(super) fn on_preloaded(&mut self) {
+        // A late answer to a copy that an ACK overtook is of no use.
+        if let State::Preloading { backoff_until, .. } = self.state {
+            self.loaded = self.current;
+            self.state = State::Backoff {
+                until: backoff_until,
+            };
+        }
+    }
+
+    pub(super) fn on_channel_assessed(&mut self, clear: bool, now: Instant, rng: &mut Rng) {
+        if !matches!(self.state, State::Assessing { .. }) {
+            return;
+        }
+        if clear {
+            self.state = State::Clear;
+            return;
+        }
+        self.counters.channel_busy = self.counters.channel_busy.wrapping_add(1);
+        self.csma.busy = self.csma.busy.saturating_add(1);
+        if self.csma.busy > self.config.csma_backoffs_max {
+            self.counters.csma_failures = self.counters.csma_failures.wrapping_add(1);
+            self.attempt_failed(Drop::ChannelBusy, now, rng);
+        } else {
+            self.csma.be = self.csma.be.saturating_add(1).min(self.config.be_max);
+            self.back_off(now, rng);
+        }
+    }
+
+    pub(super) fn on_transmit_done(&mut self, now: Instant) {
+        if self.acknowledgment_sent() || !self.state.is_firing() {
+            return;
+        }
+        self.counters.transmissions = self.counters.transmissions.wrapping_add(1);
+        let broadcast = self
+            .queue
+            .get(self.current)
+            .is_none_or(|slot| slot.to.is_broadcast());
+        if broadcast {
+            self.finish(None);
+        } else {
+            self.state = State::AwaitingAck {
+                until: now + self.config.ack_wait,
+            };
+        }
+    }
+
+    /// Gives the radio to an ACK: whatever it has disturbed is done again afterwards.
+    pub(super) fn interrupt_attempt(&mut self, now: Instant) {
+        if self.radio.shared_buffer {
+            if self.loaded != NIL {
+                self.counters.reloads = self.counters.reloads.wrapping_add(1);
+            }
+            self.loaded = NIL;
+            if let State::Preloading { backoff_until, .. } = self.state {
+                self.state = State::Backoff {
+                    until: backoff_until,
+                };
+            }
+        }
+        if matches!(self.state, State::Assessing { .. } | State::Clear) {
+            self.state = State::Backoff { until: now };
+        }
+    }
+
+    fn back_off(&mut self, now: Instant, rng: &mut Rng) {
+        if self.radio.shared_buffer {
+            // The radio listens meanwhile and may receive into the buffer.
+            self.loaded = NIL;
+        }
+        let periods = 1u32 << self.csma.be.min(BE_LIMIT);
+        let wait = rng.below(periods).wrapping_mul(UNIT_BACKOFF_US);
+        self.state = State::Backoff {
+            until: now + Duration::from_micros(u64::from(wait)),
+        };
+    }
+
+    fn preload(&mut self, backoff_until: Instant, now: Instant, out: &mut [u8]) -> Option<Action> {
+        let Some(len) = self.emit_current(out) else {
+            debug_assert!(
+                false,
+                "`out` holds a whole PSDU, and enqueue() checked the payload"
+            );
+            self.finish(Some(Drop::BadLength));
+            return None;
+        };
+        self.loaded = NIL;
+        self.state = State::Preloading {
+            until: now + self.config.answer_timeout,
+            backoff_until,
+        };
+        Some(Action::Preload { len })
+    }
+
+    fn emit_current(&self, out: &mut [u8]) -> Option<usize> {
+        let slot = self.queue.get(self.current)?;
+        let mut header = Header::data(self.config.pan, slot.to, self.source(), slot.dsn?);
+        let more = self
+            .queue
+            .iter()
+            .filter(|(_, other)| other.to == slot.to)
+            .nth(1)
+            .is_some();
+        header.frame_pending = more && header.ack_request;
+        header.emit_frame(slot.payload(), out).ok()
+    }
+
+    fn assess(&mut self, now: Instant) -> Action {
+        self.state = State::Assessing {
+            until: now + self.config.answer_timeout,
+        };
+        Action::AssessChannel
+    }
+}
+
+/// The standard allows `macMaxBE` up to 8 (IEEE 802.15.4-2006 table 86).
+const BE_LIMIT: u8 = 8;

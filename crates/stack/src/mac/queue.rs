@@ -1,0 +1,157 @@
+//! The frames waiting to be sent: a first-in first-out list over borrowed slots.
+//!
+//! Lives here rather than in `storage` because a slot knows which neighbour it is for.
+//! A slot holds the MAC payload only; the header is written anew for each attempt.
+
+use crate::limits::FRAME_PAYLOAD_LEN_MAX;
+use crate::time::Instant;
+use crate::wire::{LinkAddr, cursor};
+
+/// Room for one frame, borrowed from the caller; [`FrameSlot::EMPTY`] to begin with.
+#[derive(Clone, Debug)]
+pub struct FrameSlot {
+    bytes: [u8; FRAME_PAYLOAD_LEN_MAX],
+    len: u8,
+    /// The slot behind this one in the queue.
+    next: u8,
+    used: bool,
+    /// Attempts that have failed.
+    pub(super) attempts: u8,
+    /// Sequence number, given at the first attempt and kept for every retry.
+    pub(super) dsn: Option<u8>,
+    pub(super) token: u16,
+    pub(super) to: LinkAddr,
+    /// End of the retry delay.
+    pub(super) not_before: Instant,
+}
+
+impl FrameSlot {
+    /// A slot with nothing in it.
+    pub const EMPTY: Self = Self {
+        bytes: [0; FRAME_PAYLOAD_LEN_MAX],
+        len: 0,
+        next: NIL,
+        used: false,
+        attempts: 0,
+        dsn: None,
+        token: 0,
+        to: LinkAddr::BROADCAST,
+        not_before: Instant::ORIGIN,
+    };
+
+    /// The MAC payload.
+    pub(super) fn payload(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
+    }
+}
+
+/// First-in first-out, except that any frame may be taken out of the middle.
+#[derive(Debug)]
+pub(super) struct FrameQueue<'m> {
+    slots: &'m mut [FrameSlot],
+    head: u8,
+    tail: u8,
+    len: u8,
+}
+
+impl<'m> FrameQueue<'m> {
+    /// An empty queue over `slots`, of which the first 255 are used.
+    pub(super) fn new(slots: &'m mut [FrameSlot]) -> Self {
+        for slot in slots.iter_mut() {
+            slot.used = false;
+        }
+        Self {
+            slots,
+            head: NIL,
+            tail: NIL,
+            len: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.slots.len().min(usize::from(NIL))
+    }
+
+    /// Appends a frame; returns its slot, or `None` when every slot is taken or the payload
+    /// does not fit one.
+    pub(super) fn push(&mut self, to: LinkAddr, token: u16, payload: &[u8]) -> Option<u8> {
+        let len = u8::try_from(payload.len()).ok()?;
+        if payload.len() > FRAME_PAYLOAD_LEN_MAX {
+            return None;
+        }
+        let (index, slot) = (0..NIL)
+            .zip(self.slots.iter_mut())
+            .find(|(_, slot)| !slot.used)?;
+        cursor::copy(&mut slot.bytes, payload);
+        slot.len = len;
+        slot.next = NIL;
+        slot.used = true;
+        slot.attempts = 0;
+        slot.dsn = None;
+        slot.token = token;
+        slot.to = to;
+        slot.not_before = Instant::ORIGIN;
+        self.link(self.tail, index);
+        self.tail = index;
+        self.len = self.len.wrapping_add(1);
+        Some(index)
+    }
+
+    /// Takes the frame out, wherever it stands; false when the slot is empty.
+    pub(super) fn remove(&mut self, index: u8) -> bool {
+        let mut previous = NIL;
+        let mut at = self.head;
+        while at != index {
+            let Some(slot) = self.get(at) else {
+                return false;
+            };
+            (previous, at) = (at, slot.next);
+        }
+        let Some(slot) = self.get_mut(index) else {
+            return false;
+        };
+        slot.used = false;
+        let next = slot.next;
+        self.link(previous, next);
+        if self.tail == index {
+            self.tail = previous;
+        }
+        self.len = self.len.wrapping_sub(1);
+        true
+    }
+
+    pub(super) fn get(&self, index: u8) -> Option<&FrameSlot> {
+        self.slots.get(usize::from(index)).filter(|slot| slot.used)
+    }
+
+    pub(super) fn get_mut(&mut self, index: u8) -> Option<&mut FrameSlot> {
+        self.slots
+            .get_mut(usize::from(index))
+            .filter(|slot| slot.used)
+    }
+
+    /// The frames with their slots, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u8, &FrameSlot)> {
+        let mut at = self.head;
+        core::iter::from_fn(move || {
+            let index = at;
+            let slot = self.get(index)?;
+            at = slot.next;
+            Some((index, slot))
+        })
+    }
+
+    fn link(&mut self, previous: u8, index: u8) {
+        match self.get_mut(previous) {
+            Some(slot) => slot.next = index,
+            None => self.head = index,
+        }
+    }
+}
+
+/// No slot.
+pub(super) const NIL: u8 = u8::MAX;

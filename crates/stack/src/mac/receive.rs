@@ -1,0 +1,110 @@
+//! Which received frames are for this node.
+//!
+//! Source: IEEE 802.15.4-2006 §7.5.6.2, third level of filtering; duplicates §7.5.6.4.3
+//! (the standard leaves them to the layer above; TCP and fragment tables want them gone).
+
+use super::{Drop, Mac, Received, RxMeta};
+use crate::time::Instant;
+use crate::wire::LinkAddr;
+use crate::wire::ieee802154::{FrameType, Header, PAN_BROADCAST, ParseError, check_fcs};
+
+impl Mac<'_> {
+    /// Checks, acknowledges and unwraps a frame; counts why it is not delivered.
+    pub(super) fn on_frame<'a>(
+        &mut self,
+        psdu: &'a [u8],
+        meta: RxMeta,
+        now: Instant,
+    ) -> Option<Received<'a>> {
+        match self.accept(psdu, meta, now) {
+            Ok(received) => received,
+            Err(reason) => {
+                self.counters.drop(reason);
+                None
+            }
+        }
+    }
+
+    /// `Ok(None)`: the ACK that was waited for.
+    fn accept<'a>(
+        &mut self,
+        psdu: &'a [u8],
+        meta: RxMeta,
+        now: Instant,
+    ) -> Result<Option<Received<'a>>, Drop> {
+        let (header, payload) = Header::parse(check_fcs(psdu)?)?;
+        match header.frame_type {
+            FrameType::Ack => self.on_acknowledgment(header.sequence, now).map(|()| None),
+            FrameType::Beacon => Err(Drop::Beacon),
+            FrameType::Command => Err(Drop::Command),
+            FrameType::Data => {
+                let (src, dst) = self.filter(&header)?;
+                if header.ack_request && !dst.is_broadcast() {
+                    self.owe_acknowledgment(header.sequence, meta.at);
+                    let lifetime = self.config.duplicate_lifetime;
+                    if self
+                        .neighbors
+                        .is_duplicate(src, header.sequence, now, lifetime)
+                    {
+                        return Err(Drop::Duplicate);
+                    }
+                }
+                self.counters.received = self.counters.received.wrapping_add(1);
+                let pending = header.frame_pending;
+                Ok(Some(Received {
+                    src,
+                    dst,
+                    payload,
+                    pending,
+                    meta,
+                }))
+            }
+        }
+    }
+
+    /// The addresses of a frame that is for this node.
+    fn filter(&self, header: &Header) -> Result<(LinkAddr, LinkAddr), Drop> {
+        let pan = self.config.pan;
+        // Without a destination the frame is for the PAN coordinator, which no node here is.
+        let dst = header.dst.ok_or(Drop::OtherNode)?;
+        if dst.pan_id != pan && dst.pan_id != PAN_BROADCAST {
+            return Err(Drop::OtherPan);
+        }
+        if !dst.addr.is_broadcast() && !self.is_own(dst.addr) {
+            return Err(Drop::OtherNode);
+        }
+        let src = header.src.ok_or(Drop::BadSource)?;
+        // 0xfffe: has joined, but was given no short address (§7.2.1.6).
+        let nobody = matches!(src.addr, LinkAddr::Short(0xfffe..));
+        if nobody || self.is_own(src.addr) {
+            return Err(Drop::BadSource);
+        }
+        // Answers go to our own PAN, so its sender must be there.
+        if src.pan_id != pan && src.pan_id != PAN_BROADCAST {
+            return Err(Drop::OtherPan);
+        }
+        Ok((src.addr, dst.addr))
+    }
+
+    fn is_own(&self, addr: LinkAddr) -> bool {
+        match addr {
+            LinkAddr::Short(short) => self.config.short == Some(short),
+            LinkAddr::Extended(extended) => self.config.extended == extended,
+        }
+    }
+}
+
+impl From<ParseError> for Drop {
+    fn from(error: ParseError) -> Self {
+        match error {
+            ParseError::Fcs => Self::BadFcs,
+            ParseError::Security => Self::Secured,
+            ParseError::FrameType
+            | ParseError::ReservedVersion
+            | ParseError::Version2015
+            | ParseError::InformationElements
+            | ParseError::SequenceSuppressed => Self::Unsupported,
+            _ => Self::Malformed,
+        }
+    }
+}

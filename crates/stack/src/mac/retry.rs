@@ -1,0 +1,114 @@
+//! What follows an attempt: the next frame, a retry after a random delay, or giving up.
+
+use super::csma::State;
+use super::queue::NIL;
+use super::{Drop, Mac, Outcome};
+use crate::random::Rng;
+use crate::time::Instant;
+
+impl Mac<'_> {
+    /// The frame to send next and the earliest time for it, `now` at the earliest.
+    ///
+    /// The oldest that may start now, else the one that may start first. A frame never
+    /// overtakes another to the same neighbour. Cost: quadratic in the queue only while
+    /// frames are held back, linear otherwise.
+    pub(super) fn next_start(&self, now: Instant) -> Option<(Instant, u8)> {
+        let mut first = None;
+        for (index, slot) in self.queue.iter() {
+            if first.is_some() && self.waits_behind(index) {
+                continue;
+            }
+            let begun = slot.attempts > 0;
+            let at = if begun {
+                slot.not_before
+            } else {
+                self.neighbors.held_until(slot.to)
+            };
+            let at = at.max(now);
+            if at == now || (begun && self.config.retry_blocks_queue) {
+                return Some((at, index));
+            }
+            if first.is_none_or(|(earliest, _)| at < earliest) {
+                first = Some((at, index));
+            }
+        }
+        first
+    }
+
+    /// Whether an older frame to the same neighbour is still queued.
+    fn waits_behind(&self, index: u8) -> bool {
+        let Some(to) = self.queue.get(index).map(|slot| slot.to) else {
+            return false;
+        };
+        self.queue
+            .iter()
+            .take_while(|&(other, _)| other != index)
+            .any(|(_, slot)| slot.to == to)
+    }
+
+    /// Ends the waits whose time is over.
+    pub(super) fn expire(&mut self, now: Instant, rng: &mut Rng) {
+        if self.acknowledgment_expired(now) {
+            self.reset_radio();
+        }
+        if self.state.answer_until().is_none_or(|until| now < until) {
+            return;
+        }
+        if matches!(self.state, State::AwaitingAck { .. }) {
+            self.counters.ack_timeouts = self.counters.ack_timeouts.wrapping_add(1);
+            if let Some(slot) = self.queue.get(self.current) {
+                self.neighbors.record(slot.to, false, now);
+            }
+            self.attempt_failed(Drop::NoAck, now, rng);
+        } else {
+            self.reset_radio();
+            self.attempt_failed(Drop::RadioSilent, now, rng);
+        }
+    }
+
+    /// Counts the attempt; the frame waits for its next one, or is given up.
+    pub(super) fn attempt_failed(&mut self, reason: Drop, now: Instant, rng: &mut Rng) {
+        let not_before = now + rng.uniform(self.config.retry_delay_max);
+        let Some(slot) = self.queue.get_mut(self.current) else {
+            self.state = State::Idle;
+            return;
+        };
+        if slot.attempts.saturating_add(1) >= self.config.attempts_max || slot.to.is_broadcast() {
+            self.finish(Some(reason));
+            return;
+        }
+        slot.attempts = slot.attempts.saturating_add(1);
+        slot.not_before = not_before;
+        self.current = NIL;
+        self.state = State::Idle;
+    }
+
+    /// Ends the frame under way, delivered when there is no `reason` against it.
+    pub(super) fn finish(&mut self, reason: Option<Drop>) {
+        self.state = State::Idle;
+        let index = core::mem::replace(&mut self.current, NIL);
+        let Some(slot) = self.queue.get(index) else {
+            return;
+        };
+        self.outcome = Some(Outcome {
+            token: slot.token,
+            to: slot.to,
+            delivered: reason.is_none(),
+            reason,
+            attempts: slot.attempts.saturating_add(1),
+        });
+        self.forget(index);
+        match reason {
+            Some(reason) => self.counters.drop(reason),
+            None => self.counters.delivered = self.counters.delivered.wrapping_add(1),
+        }
+    }
+
+    /// The radio owed an answer: assume nothing of it any more.
+    fn reset_radio(&mut self) {
+        self.counters.radio_resets = self.counters.radio_resets.wrapping_add(1);
+        self.loaded = NIL;
+        self.tuned = false;
+        self.listening = None;
+    }
+}

@@ -1,0 +1,6 @@
+//! The MAC against a virtual radio, and its parts against naive models.
+
+mod bench;
+mod queue_model;
+mod reception;
+mod transmission;

@@ -1,0 +1,247 @@
+//! A virtual radio with natural delays, driving one `Mac` in virtual time.
+
+use std::collections::VecDeque;
+use std::vec::Vec;
+
+use crate::mac::config::{ACK_AIR_TIME, TURNAROUND};
+use crate::mac::*;
+use crate::time::Duration;
+use crate::wire::ieee802154::{FrameType, check_fcs};
+
+pub(super) const PAN: u16 = 0x4d54;
+pub(super) const ME: [u8; 8] = [2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 1];
+pub(super) const PEER: LinkAddr = LinkAddr::Extended([2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 2]);
+pub(super) const OTHER: LinkAddr = LinkAddr::Extended([2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 3]);
+
+/// Both ways of buffering; ACKs by software, unlike the profiles.
+pub(super) const SHARED: RadioCapabilities = RadioCapabilities {
+    auto_ack: false,
+    ..RadioCapabilities::AT86RF233
+};
+pub(super) const SEPARATE: RadioCapabilities = RadioCapabilities {
+    auto_ack: false,
+    ..RadioCapabilities::CC2420
+};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Answer {
+    Preloaded,
+    Assessed(bool),
+    Done,
+    Ack(u8),
+}
+
+pub(super) struct Bench {
+    pub mac: Mac<'static>,
+    pub rng: Rng,
+    pub now: Instant,
+    pub actions: Vec<(Instant, Action)>,
+    /// PSDUs fired.
+    pub fired: Vec<(Instant, Vec<u8>)>,
+    pub outcomes: Vec<Outcome>,
+    /// Results of the coming channel assessments; clear when empty.
+    pub clear: VecDeque<bool>,
+    /// Whether the coming frames are acknowledged; yes when empty.
+    pub acked: VecDeque<bool>,
+    /// Answers the radio swallows.
+    pub swallow: Option<fn(Answer) -> bool>,
+    pending: Vec<(Instant, Answer)>,
+    loaded: Option<Vec<u8>>,
+}
+
+impl Bench {
+    pub(super) fn new(radio: RadioCapabilities, seed: u64) -> Self {
+        Self::with(Config::new(PAN, ME), radio, 16, 4, seed)
+    }
+
+    pub(super) fn with(
+        config: Config,
+        radio: RadioCapabilities,
+        slots: usize,
+        neighbors: usize,
+        seed: u64,
+    ) -> Self {
+        let mut rng = Rng::from_seed([seed, 0]);
+        let slots = std::vec![FrameSlot::EMPTY; slots].leak();
+        let neighbors = std::vec![Neighbor::EMPTY; neighbors].leak();
+        Self {
+            mac: Mac::new(config, radio, slots, neighbors, &mut rng),
+            rng,
+            now: Instant::from_micros(1_000_000),
+            actions: Vec::new(),
+            fired: Vec::new(),
+            outcomes: Vec::new(),
+            clear: VecDeque::new(),
+            acked: VecDeque::new(),
+            swallow: None,
+            pending: Vec::new(),
+            loaded: None,
+        }
+    }
+
+    pub(super) fn send(&mut self, to: LinkAddr, token: u16) {
+        self.mac
+            .enqueue(to, token, &token.to_be_bytes(), Class::Control)
+            .unwrap();
+    }
+
+    /// Runs until nothing is left to happen, or for ten virtual seconds.
+    pub(super) fn run(&mut self) {
+        let end = self.now + Duration::from_secs(10);
+        self.run_until(|bench| bench.now >= end);
+    }
+
+    /// Goes to the next event or deadline; false when there is none.
+    pub(super) fn advance(&mut self) -> bool {
+        let event = self.pending.iter().map(|&(at, _)| at).min();
+        let Some(next) = earliest(event, self.mac.next_deadline()) else {
+            return false;
+        };
+        self.now = next.max(self.now);
+        if event == Some(next) {
+            let at = self.pending.iter().position(|&(at, _)| at == next).unwrap();
+            let (_, answer) = self.pending.remove(at);
+            self.answer(answer);
+        }
+        true
+    }
+
+    /// Stops right after the polling that led there; false when nothing more happens before.
+    pub(super) fn run_until(&mut self, reached: impl Fn(&Self) -> bool) -> bool {
+        loop {
+            self.poll();
+            if reached(self) {
+                return true;
+            }
+            if !self.advance() {
+                return false;
+            }
+        }
+    }
+
+    pub(super) fn poll(&mut self) {
+        let mut out = [0; 127];
+        loop {
+            while let Some(action) = self.mac.poll_action(self.now, &mut self.rng, &mut out) {
+                self.actions.push((self.now, action));
+                self.carry_out(action, &out);
+            }
+            match self.mac.poll_outcome() {
+                Some(outcome) => self.outcomes.push(outcome),
+                None => break,
+            }
+        }
+        if let Some(at) = self.mac.next_deadline() {
+            assert!(
+                at > self.now,
+                "deadline {at:?} passed at {:?}: {:?}",
+                self.now,
+                self.mac
+            );
+        }
+    }
+
+    fn carry_out(&mut self, action: Action, out: &[u8]) {
+        let us = Duration::from_micros;
+        match action {
+            Action::Preload { len } => {
+                self.loaded = Some(out[..len].to_vec());
+                self.answer_later(us(9 * len as u64), Answer::Preloaded);
+            }
+            Action::AssessChannel => {
+                let clear = self.clear.pop_front().unwrap_or(true);
+                self.answer_later(us(128), Answer::Assessed(clear));
+            }
+            Action::Fire => {
+                let psdu = self.loaded.clone().expect("something is preloaded");
+                let air = TURNAROUND + us(32 * (6 + psdu.len() as u64));
+                self.answer_later(air, Answer::Done);
+                let (header, _) = Header::parse(check_fcs(&psdu).unwrap()).unwrap();
+                if header.ack_request && self.acked.pop_front().unwrap_or(true) {
+                    let ack = air + TURNAROUND + ACK_AIR_TIME + us(50);
+                    self.answer_later(ack, Answer::Ack(header.sequence));
+                }
+                if self.mac.radio.shared_buffer {
+                    self.loaded = None;
+                }
+                self.fired.push((self.now, psdu));
+            }
+            Action::Transmit { len, at } => {
+                let (header, _) = Header::parse(check_fcs(&out[..len]).unwrap()).unwrap();
+                assert_eq!((len, header.frame_type), (5, FrameType::Ack));
+                // As the contract has it: cancels an assessment, spoils a shared buffer.
+                self.pending
+                    .retain(|(_, answer)| !matches!(answer, Answer::Assessed(_)));
+                if self.mac.radio.shared_buffer {
+                    self.loaded = None;
+                }
+                self.answer_later(at.since(self.now) + ACK_AIR_TIME, Answer::Done);
+            }
+            Action::Listen | Action::Sleep | Action::ChangeChannel { .. } => {}
+        }
+    }
+
+    fn answer_later(&mut self, wait: Duration, answer: Answer) {
+        if !self.swallow.is_some_and(|swallow| swallow(answer)) {
+            self.pending.push((self.now + wait, answer));
+        }
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        match answer {
+            Answer::Preloaded => self.event(Event::Preloaded),
+            Answer::Assessed(clear) => self.event(Event::ChannelAssessed { clear }),
+            Answer::Done => self.event(Event::TransmitDone),
+            Answer::Ack(dsn) => {
+                let mut psdu = [0; 5];
+                Header::ack(dsn, false).emit_frame(&[], &mut psdu).unwrap();
+                assert!(self.hear(&psdu).is_none());
+            }
+        }
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        assert_eq!(self.mac.on_event(event, self.now, &mut self.rng), None);
+    }
+
+    /// A frame that ended this very moment.
+    pub(super) fn hear<'a>(&mut self, psdu: &'a [u8]) -> Option<Received<'a>> {
+        let meta = RxMeta {
+            rssi_dbm: -60,
+            lqi: 255,
+            channel: 26,
+            at: self.now,
+        };
+        self.mac
+            .on_event(Event::FrameReceived { psdu, meta }, self.now, &mut self.rng)
+    }
+
+    pub(super) fn count(&self, wanted: impl Fn(Action) -> bool) -> usize {
+        self.actions
+            .iter()
+            .filter(|&&(_, action)| wanted(action))
+            .count()
+    }
+
+    pub(super) fn acks_sent(&self) -> Vec<Instant> {
+        let at = |&(_, action)| match action {
+            Action::Transmit { at, .. } => Some(at),
+            _ => None,
+        };
+        self.actions.iter().filter_map(at).collect()
+    }
+
+    pub(super) fn preloads(&self) -> usize {
+        self.count(|action| matches!(action, Action::Preload { .. }))
+    }
+}
+
+pub(super) fn data(src: LinkAddr, dst: LinkAddr, dsn: u8, payload: &[u8]) -> Vec<u8> {
+    frame(Header::data(PAN, dst, src, dsn), payload)
+}
+
+pub(super) fn frame(header: Header, payload: &[u8]) -> Vec<u8> {
+    let mut out = [0; 127];
+    let len = header.emit_frame(payload, &mut out).unwrap();
+    out[..len].to_vec()
+}

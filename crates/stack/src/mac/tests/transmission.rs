@@ -1,0 +1,359 @@
+use std::vec::Vec;
+
+use super::bench::*;
+use crate::mac::config::UNIT_BACKOFF_US;
+use crate::mac::*;
+use crate::time::Duration;
+use crate::wire::ieee802154::check_fcs;
+
+fn fired_tokens(bench: &Bench) -> Vec<u16> {
+    let token = |psdu: &Vec<u8>| {
+        let (_, payload) = Header::parse(check_fcs(psdu).unwrap()).unwrap();
+        u16::from_be_bytes(payload.try_into().unwrap())
+    };
+    bench.fired.iter().map(|(_, psdu)| token(psdu)).collect()
+}
+
+#[test]
+fn a_frame_is_delivered() {
+    for radio in [SHARED, SEPARATE] {
+        let mut bench = Bench::new(radio, 1);
+        bench.mac.enqueue(PEER, 7, b"payload", Class::Own).unwrap();
+        bench.run();
+        let actions: Vec<_> = bench.actions.iter().map(|&(_, action)| action).collect();
+        let expected = [
+            Action::ChangeChannel { channel: 26 },
+            Action::Listen,
+            Action::Preload { len: 30 },
+            Action::AssessChannel,
+            Action::Fire,
+        ];
+        assert_eq!(actions, expected);
+        let (header, payload) = Header::parse(check_fcs(&bench.fired[0].1).unwrap()).unwrap();
+        assert_eq!(payload, b"payload");
+        assert!(header.ack_request && !header.frame_pending);
+        assert_eq!(
+            bench.outcomes,
+            [Outcome {
+                token: 7,
+                to: PEER,
+                delivered: true,
+                reason: None,
+                attempts: 1
+            }]
+        );
+        assert_eq!(bench.mac.queue_len(), 0);
+        assert_eq!(bench.mac.next_deadline(), None);
+        assert_eq!(bench.mac.neighbor(PEER).unwrap().etx(), Some(128));
+    }
+}
+
+#[test]
+fn a_shared_buffer_is_loaded_after_the_backoff_a_separate_one_before_and_once() {
+    for (radio, preloads) in [(SHARED, 3), (SEPARATE, 1)] {
+        let mut bench = Bench::new(radio, 2);
+        bench.acked = [false, false].into();
+        bench.send(PEER, 1);
+        bench.poll();
+        assert_eq!(
+            bench.preloads(),
+            usize::from(!radio.shared_buffer),
+            "at once"
+        );
+        bench.run();
+        assert_eq!(bench.outcomes[0].attempts, 3);
+        assert_eq!(bench.preloads(), preloads);
+    }
+}
+
+#[test]
+fn backoffs_grow_and_a_busy_channel_consumes_an_attempt() {
+    let mut longest = [0; 5];
+    for seed in 0..200 {
+        let mut bench = Bench::new(SHARED, seed);
+        bench.clear = [false; 5].into();
+        bench.send(PEER, 1);
+        bench.run();
+        assert_eq!(bench.outcomes[0].attempts, 2);
+        assert!(bench.outcomes[0].delivered);
+        let counters = bench.mac.counters();
+        assert_eq!((counters.channel_busy, counters.csma_failures), (5, 1));
+        assert_eq!((counters.transmissions, counters.retries), (1, 1));
+        // From the answer before (or the start) to the copy that ends the backoff.
+        let assess = Action::AssessChannel;
+        let mut from = Instant::from_micros(1_000_000);
+        let mut backoff = 0;
+        for &(at, action) in &bench.actions {
+            if matches!(action, Action::Preload { .. }) && backoff < 5 {
+                let wait = at.since(from).as_micros();
+                assert_eq!(wait % u64::from(UNIT_BACKOFF_US), 0);
+                longest[backoff] = longest[backoff].max(wait / u64::from(UNIT_BACKOFF_US));
+                backoff += 1;
+            }
+            if action == assess {
+                from = at + Duration::from_micros(128);
+            }
+        }
+    }
+    assert_eq!(longest, [7, 15, 31, 31, 31], "BE 3, 4, 5, 5, 5");
+}
+
+#[test]
+fn retries_wait_uniformly_in_0_to_d_and_then_back_off() {
+    for d_ms in [0, 5, 40] {
+        let mut waits = Vec::new();
+        for seed in 0..200 {
+            let mut config = Config::new(PAN, ME);
+            config.retry_delay_max = Duration::from_millis(d_ms);
+            // No backoff: what is left is the retry delay.
+            (config.be_min, config.be_max) = (0, 0);
+            let ack_wait = config.ack_wait;
+            let mut bench = Bench::with(config, SHARED, 4, 4, seed);
+            bench.acked = [false].into();
+            bench.send(PEER, 1);
+            bench.run();
+            let (first, psdu) = &bench.fired[0];
+            let air = 192 + 32 * (6 + psdu.len() as u64);
+            let end_of_wait = *first + Duration::from_micros(air) + ack_wait;
+            let retry = bench
+                .actions
+                .iter()
+                .rev()
+                .find(|(_, a)| matches!(a, Action::Preload { .. }));
+            waits.push(retry.unwrap().0.since(end_of_wait).as_micros());
+            // The same frame again: the receiver must be able to see that it is.
+            assert_eq!(bench.fired[1].1, *psdu);
+        }
+        let (min, max) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+        assert!(*max <= d_ms * 1000, "{max}");
+        assert!(
+            *min <= d_ms * 50 && *max >= d_ms * 950,
+            "spread over [0, d]: {min}..{max}"
+        );
+    }
+}
+
+#[test]
+fn eight_attempts_in_all() {
+    for radio in [SHARED, SEPARATE] {
+        let mut bench = Bench::new(radio, 3);
+        bench.acked = [false; 8].into();
+        bench.send(PEER, 1);
+        bench.send(PEER, 2);
+        bench.run();
+        assert_eq!(bench.fired.len(), 9);
+        let failed = bench.outcomes[0];
+        assert_eq!(
+            (failed.delivered, failed.reason, failed.attempts),
+            (false, Some(Drop::NoAck), 8)
+        );
+        assert!(
+            bench.outcomes[1].delivered,
+            "the next frame has its own attempts"
+        );
+        let counters = bench.mac.counters();
+        assert_eq!((counters.ack_timeouts, counters.retries), (8, 7));
+        assert_eq!(counters.dropped(Drop::NoAck), 1);
+        assert_eq!(bench.mac.neighbor(PEER).unwrap().etx(), Some(9 * 128));
+    }
+}
+
+#[test]
+fn a_busy_channel_is_given_up_with_its_reason() {
+    let mut bench = Bench::new(SHARED, 4);
+    bench.clear = [false; 40].into();
+    bench.send(PEER, 1);
+    bench.run();
+    assert_eq!(bench.outcomes[0].reason, Some(Drop::ChannelBusy));
+    assert_eq!(bench.outcomes[0].attempts, 8);
+    assert!(bench.fired.is_empty());
+}
+
+#[test]
+fn a_broadcast_is_sent_once_and_awaits_nothing() {
+    let mut bench = Bench::new(SHARED, 5);
+    bench.send(LinkAddr::BROADCAST, 1);
+    bench.run();
+    let (header, _) = Header::parse(check_fcs(&bench.fired[0].1).unwrap()).unwrap();
+    assert!(!header.ack_request);
+    assert_eq!(bench.fired.len(), 1);
+    assert!(bench.outcomes[0].delivered);
+    assert!(bench.mac.neighbor(LinkAddr::BROADCAST).is_none());
+}
+
+#[test]
+fn an_ack_of_another_frame_or_out_of_time_does_not_count() {
+    let mut bench = Bench::new(SHARED, 6);
+    bench.acked = [false].into();
+    bench.send(PEER, 1);
+    assert!(bench.run_until(|bench| !bench.fired.is_empty()));
+    let dsn = bench.fired[0].1[2];
+    let ack = |dsn| frame(Header::ack(dsn, false), &[]);
+    assert_eq!(bench.hear(&ack(dsn)), None, "still on the air");
+    bench.advance();
+    bench.poll();
+    assert_eq!(
+        bench.hear(&ack(dsn.wrapping_add(1))),
+        None,
+        "another sequence number"
+    );
+    assert_eq!(bench.mac.counters().dropped(Drop::StrayAck), 2);
+    assert!(bench.mac.poll_outcome().is_none());
+    assert_eq!(bench.hear(&ack(dsn)), None);
+    assert!(bench.mac.poll_outcome().unwrap().delivered);
+}
+
+#[test]
+fn a_silent_radio_does_not_hang_the_mac() {
+    let cases: [(&str, fn(Answer) -> bool); 3] = [
+        ("no Preloaded", |a| a == Answer::Preloaded),
+        ("no ChannelAssessed", |a| matches!(a, Answer::Assessed(_))),
+        ("no TransmitDone", |a| a == Answer::Done),
+    ];
+    for radio in [SHARED, SEPARATE] {
+        for (name, swallow) in cases {
+            let mut bench = Bench::new(radio, 7);
+            bench.swallow = Some(swallow);
+            bench.send(PEER, 1);
+            bench.run();
+            assert_eq!(bench.outcomes[0].reason, Some(Drop::RadioSilent), "{name}");
+            assert_eq!(bench.mac.counters().radio_resets, 8, "{name}");
+            // Each reset tunes the radio and lets it listen again.
+            assert_eq!(bench.count(|a| a == Action::Listen), 9, "{name}");
+            bench.swallow = None;
+            bench.send(PEER, 2);
+            bench.run();
+            assert!(bench.outcomes[1].delivered, "{name}: recovers");
+        }
+    }
+}
+
+#[test]
+fn a_frame_in_its_retry_delay_holds_back_all_or_only_its_neighbour() {
+    for (blocks, order) in [(true, [1, 1, 2, 3]), (false, [1, 3, 1, 2])] {
+        let mut config = Config::new(PAN, ME);
+        config.retry_blocks_queue = blocks;
+        config.retry_delay_max = Duration::from_secs(1);
+        let mut bench = Bench::with(config, SHARED, 8, 4, 8);
+        bench.acked = [false].into();
+        bench.send(PEER, 1);
+        bench.send(PEER, 2);
+        bench.send(OTHER, 3);
+        bench.run();
+        assert_eq!(fired_tokens(&bench), order, "blocks: {blocks}");
+    }
+}
+
+#[test]
+fn a_held_neighbour_waits_and_others_do_not() {
+    let mut bench = Bench::new(SHARED, 9);
+    bench.run();
+    let until = bench.now + Duration::from_millis(50);
+    bench.mac.hold(PEER, until, bench.now);
+    bench.send(PEER, 1);
+    bench.send(OTHER, 2);
+    bench.send(PEER, 3);
+    bench.run();
+    assert_eq!(fired_tokens(&bench), [2, 1, 3]);
+    assert!(bench.fired[1].0 >= until);
+}
+
+#[test]
+fn the_pending_bit_announces_more_for_the_same_neighbour() {
+    let mut bench = Bench::new(SHARED, 10);
+    for (to, token) in [(PEER, 1), (OTHER, 2), (PEER, 3)] {
+        bench.send(to, token);
+    }
+    bench.run();
+    let pending = |(_, psdu): &(Instant, Vec<u8>)| psdu[0] & 0x10 != 0;
+    assert_eq!(
+        bench.fired.iter().map(pending).collect::<Vec<_>>(),
+        [true, false, false]
+    );
+}
+
+#[test]
+fn room_is_kept_for_control_and_forwarded_frames() {
+    let mut bench = Bench::with(Config::new(PAN, ME), SHARED, 10, 4, 11);
+    let filled = |mac: &mut Mac<'_>, class| {
+        let mut count = 0;
+        while mac.enqueue(PEER, 1, b"x", class).is_ok() {
+            count += 1;
+        }
+        assert_eq!(mac.room(class), 0);
+        count
+    };
+    assert_eq!(filled(&mut bench.mac, Class::Own), 4);
+    assert_eq!(filled(&mut bench.mac, Class::Forward), 5);
+    assert_eq!(filled(&mut bench.mac, Class::Control), 1);
+    assert_eq!(bench.mac.counters().dropped(Drop::QueueFull), 3);
+    let tiny = Bench::with(Config::new(PAN, ME), SHARED, 1, 0, 12);
+    assert_eq!(tiny.mac.room(Class::Own), 1, "one slot serves every class");
+    let none = Bench::with(Config::new(PAN, ME), SHARED, 0, 0, 12);
+    assert_eq!(none.mac.room(Class::Control), 0);
+}
+
+#[test]
+fn what_is_cancelled_is_not_sent() {
+    let mut bench = Bench::new(SHARED, 13);
+    for token in [1, 2, 1, 3, 1] {
+        bench.send(PEER, token);
+    }
+    assert!(bench.run_until(|bench| bench.preloads() == 1));
+    assert_eq!(bench.mac.cancel(1), 2, "the first is under way");
+    bench.run();
+    assert_eq!(fired_tokens(&bench), [1, 2, 3]);
+    assert_eq!(bench.mac.counters().dropped(Drop::Cancelled), 2);
+}
+
+#[test]
+fn payload_depends_on_the_addresses() {
+    let mut config = Config::new(PAN, ME);
+    config.short = Some(1);
+    let bench = Bench::with(config.clone(), SHARED, 4, 4, 14);
+    assert_eq!(
+        bench.mac.payload_len_max(PEER),
+        104,
+        "23 B of overhead, as on TCPlp's platform"
+    );
+    assert_eq!(bench.mac.payload_len_max(LinkAddr::BROADCAST), 110);
+    config.short_source = true;
+    let mut bench = Bench::with(config, SHARED, 4, 4, 14);
+    assert_eq!(bench.mac.payload_len_max(LinkAddr::Short(2)), 116);
+    let short = LinkAddr::Short(2);
+    for (to, len, expected) in [
+        (short, 116, Ok(())),
+        (short, 117, Err(Drop::BadLength)),
+        (PEER, 110, Ok(())),
+        (PEER, 111, Err(Drop::BadLength)),
+        (PEER, 0, Err(Drop::BadLength)),
+        (PEER, 300, Err(Drop::BadLength)),
+    ] {
+        assert_eq!(
+            bench.mac.enqueue(to, 0, &[0; 300][..len], Class::Control),
+            expected,
+            "{len}"
+        );
+    }
+    bench.run();
+    assert_eq!(bench.fired[0].1.len(), 127);
+}
+
+#[test]
+fn deaf_backoff_sleeps_until_the_copy() {
+    let mut config = Config::new(PAN, ME);
+    config.deaf_backoff = true;
+    let mut bench = Bench::with(config, SHARED, 4, 4, 15);
+    bench.send(PEER, 1);
+    bench.run();
+    let actions: Vec<_> = bench.actions.iter().map(|&(_, action)| action).collect();
+    let expected = [
+        Action::ChangeChannel { channel: 26 },
+        Action::Sleep,
+        Action::Listen,
+        Action::Preload { len: 25 },
+        Action::AssessChannel,
+        Action::Fire,
+    ];
+    assert_eq!(actions, expected);
+}
