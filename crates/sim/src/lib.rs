@@ -8,13 +8,16 @@
 //! between it and a kernel.
 
 pub mod air;
+pub mod bound;
 pub mod capture;
 pub mod filter;
 pub mod gains;
 pub mod medium;
 pub mod phy;
+pub mod plan;
 pub mod power;
 pub mod profile;
 pub mod queue;
 pub mod radio;
 pub mod streams;
+pub mod wire;

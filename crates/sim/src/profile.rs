@@ -86,6 +86,11 @@ impl Profile {
         self
     }
 
+    /// The noise floor, dBm.
+    pub fn noise_dbm(&self) -> f64 {
+        self.sensitivity_dbm - phy::NOISE_BELOW_SENSITIVITY_DB
+    }
+
     /// Time to copy a frame into the radio.
     pub const fn transmit_copy(&self, psdu_len: usize) -> Duration {
         Duration::from_micros((self.transmit_copy_ns * psdu_len as u64 + 500) / 1_000)

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use motet::mac::{Action, RxMeta};
+use motet::mac::{self, Action, RxMeta};
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
 
@@ -459,6 +459,21 @@ impl Radio {
     }
 }
 
+impl Output {
+    /// Tells `listener` about it in the MAC's own words.
+    pub fn tell<T>(&self, listener: impl FnOnce(mac::Event<'_>) -> T) -> T {
+        match self {
+            Self::Preloaded => listener(mac::Event::Preloaded),
+            Self::Assessed { clear } => listener(mac::Event::ChannelAssessed { clear: *clear }),
+            Self::TransmitDone => listener(mac::Event::TransmitDone),
+            Self::Frame(frame, meta) => listener(mac::Event::FrameReceived {
+                psdu: frame.psdu(),
+                meta: *meta,
+            }),
+        }
+    }
+}
+
 impl Usage {
     fn new() -> Self {
         Self {
@@ -531,3 +546,7 @@ enum Command {
 
 /// AT86RF233: link quality reaches its top about 10 dB over the sensitivity.
 const LQI_PER_DB: f64 = 25.0;
+
+#[cfg(test)]
+#[path = "tests/radio.rs"]
+mod tests;

@@ -1,0 +1,73 @@
+//! What no stack can exceed on a given radio: goodput bounds from frame times.
+//!
+//! Purpose: the figure that every measured goodput stands beside.
+//! Source: `TCPlp` §6.4 (one hop) and §7.2 (B, B/2, B/3 by hops: a frame, its forwarding
+//! and the forwarding after that exclude each other).
+
+use motet::time::Duration;
+
+use crate::profile::Profile;
+
+/// What one full segment and its acknowledgment are on the air.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SegmentFrames {
+    /// Application bytes in the segment.
+    pub payload_len: usize,
+    /// PSDU bytes of each of its frames.
+    pub frames: Vec<usize>,
+    /// PSDU bytes of each frame of a pure ACK.
+    pub ack_frames: Vec<usize>,
+    /// ACKs per segment: one half where every second segment is acknowledged.
+    pub acks_per_segment: f64,
+}
+
+impl SegmentFrames {
+    /// Time on the link of a segment and its share of an ACK, with mean backoffs.
+    pub fn time(&self, profile: &Profile, be_min: u8) -> Duration {
+        let sum = |frames: &[usize]| -> u64 {
+            frames
+                .iter()
+                .map(|len| profile.cycle(*len, be_min).as_micros())
+                .sum()
+        };
+        let acks = self.acks_per_segment * sum(&self.ack_frames) as f64;
+        Duration::from_micros(sum(&self.frames) + acks as u64)
+    }
+
+    /// The highest goodput over `hops` hops of one channel, kb/s.
+    pub fn goodput_kbps(&self, profile: &Profile, be_min: u8, hops: usize) -> f64 {
+        let time_us = self.time(profile, be_min).as_micros().max(1) as f64;
+        let one_hop = self.payload_len as f64 * 8_000.0 / time_us;
+        one_hop / hops.clamp(1, 3) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_full_frames_give_the_published_bound() {
+        let segment = SegmentFrames {
+            payload_len: 462,
+            frames: vec![127; 5],
+            ack_frames: vec![127],
+            acks_per_segment: 0.5,
+        };
+        let bound = segment.goodput_kbps(&Profile::HAMILTON, 3, 1);
+        assert!((bound - 82.0).abs() < 0.5, "{bound}, TCPlp §6.4 has 82");
+        for (hops, divisor) in [(1, 1.0), (2, 2.0), (3, 3.0), (4, 3.0), (10, 3.0)] {
+            let expected = bound / divisor;
+            assert!((segment.goodput_kbps(&Profile::HAMILTON, 3, hops) - expected).abs() < 1e-9);
+        }
+        let short = SegmentFrames {
+            ack_frames: vec![57],
+            ..segment
+        };
+        let bound = short.goodput_kbps(&Profile::HAMILTON, 3, 1);
+        assert!(
+            (84.0..86.5).contains(&bound),
+            "{bound}: 86.3 where time is proportional to length"
+        );
+    }
+}
