@@ -1,0 +1,257 @@
+//! ICMPv6: echo, errors, neighbour discovery; RPL goes to `rpl`.
+//!
+//! Place: under `ip`. Router advertisements teach the decoder its 6LoWPAN contexts.
+//! Sources: RFC 4443, RFC 4861, RFC 6775.
+
+use std::net::IpAddr;
+
+use motet::wire::icmpv6::{self, Message, RouterAdvertisement};
+use motet::wire::ndp::{NdpOption, NdpOptions};
+
+use super::ip::{Upper, about};
+use super::mac::link_addr;
+use super::model::{Field, Frame, Layer, Value, group, hex, hex8, hex16};
+use super::{Decoder, link, rpl};
+
+/// Explains a message.
+pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>) {
+    let message = match Message::parse(upper.bytes) {
+        Ok(message) => message,
+        Err(error) => {
+            frame.say("ICMPv6, malformed");
+            return frame.malformed("icmpv6", error.reason());
+        }
+    };
+    let checksum_ok = match (upper.src, upper.dst) {
+        (IpAddr::V6(src), IpAddr::V6(dst)) if !frame.is_cut() => {
+            Some(icmpv6::is_checksum_valid(&src, &dst, upper.bytes))
+        }
+        _ => None,
+    };
+    let description = describe(&message);
+    frame.say(format_args!("ICMPv6 {}", description.summary));
+    let mut layer = Layer::new("icmpv6", description.name)
+        .hidden("type", upper.bytes.first().copied())
+        .hidden("code", upper.bytes.get(1).copied());
+    layer.fields.extend(description.fields);
+    frame.push(
+        layer
+            .hidden("checksum_ok", checksum_ok)
+            .remark("checksum_wrong", checksum_ok == Some(false)),
+    );
+    if checksum_ok == Some(false) && decoder.now.heard_from.is_some() {
+        return frame.malformed("icmpv6", "ICMPv6 checksum wrong");
+    }
+    if let Message::RouterAdvertisement(advertisement) = message
+        && decoder.now.countable()
+    {
+        learn(decoder, &advertisement);
+    }
+    match message {
+        Message::Other {
+            kind: rpl::ICMPV6_TYPE,
+            code,
+            body,
+        } => rpl::explain(frame, code, body),
+        Message::Other { body, .. } => link::payload(frame, body),
+        Message::EchoRequest(echo) | Message::EchoReply(echo) => link::payload(frame, echo.data),
+        _ => {}
+    }
+}
+
+/// Remembers the contexts a router announces, as every node of the mesh does.
+fn learn(decoder: &mut Decoder, advertisement: &RouterAdvertisement<'_>) {
+    for option in advertisement.options.iter() {
+        if let NdpOption::Context(context) = option {
+            decoder
+                .contexts
+                .learn(context.id, context.prefix, context.prefix_len);
+        }
+    }
+}
+
+/// A message in words.
+struct Description {
+    name: String,
+    summary: String,
+    fields: Vec<Field>,
+}
+
+fn describe(message: &Message<'_>) -> Description {
+    let layer = Layer::new("", "");
+    match message {
+        Message::DestinationUnreachable { code, invoking } => {
+            let why = match code {
+                0 => "no route",
+                1 => "prohibited",
+                2 => "beyond scope",
+                3 => "address",
+                4 => "port",
+                5 => "source address policy",
+                6 => "route rejected",
+                _ => "unknown reason",
+            };
+            error(&format!("destination unreachable: {why}"), layer, invoking)
+        }
+        Message::PacketTooBig { mtu, invoking } => error(
+            &format!("packet too big, MTU {mtu}"),
+            layer.hidden("mtu", *mtu),
+            invoking,
+        ),
+        Message::TimeExceeded { code, invoking } => {
+            let which = if *code == 0 {
+                "hop limit"
+            } else {
+                "reassembly time"
+            };
+            error(&format!("time exceeded: {which}"), layer, invoking)
+        }
+        Message::ParameterProblem {
+            code,
+            pointer,
+            invoking,
+        } => {
+            let what = match code {
+                0 => "header field",
+                1 => "next header",
+                2 => "option",
+                _ => "other",
+            };
+            let layer = layer.with("pointer", *pointer);
+            error(&format!("parameter problem: {what}"), layer, invoking)
+        }
+        Message::EchoRequest(echo) | Message::EchoReply(echo) => {
+            let reply = matches!(message, Message::EchoReply(_));
+            let name = if reply { "echo reply" } else { "echo request" };
+            let fields = layer
+                .with("id", hex16(echo.identifier))
+                .with("seq", echo.sequence)
+                .fields;
+            Description {
+                name: name.into(),
+                summary: format!("{name} seq {}", echo.sequence),
+                fields,
+            }
+        }
+        Message::RouterSolicitation { options } => ndp("router solicitation", "", layer, options),
+        Message::RouterAdvertisement(advertisement) => {
+            let layer = layer
+                .with("hop_limit", advertisement.hop_limit)
+                .with("flags", hex8(advertisement.flags))
+                .with("router_lifetime_s", advertisement.router_lifetime_s)
+                .with("reachable_ms", advertisement.reachable_ms)
+                .with("retransmit_ms", advertisement.retransmit_ms);
+            ndp("router advertisement", "", layer, &advertisement.options)
+        }
+        Message::NeighborSolicitation { target, options } => ndp(
+            "neighbor solicitation",
+            &format!(" for {target}"),
+            layer.with("target", *target),
+            options,
+        ),
+        Message::NeighborAdvertisement {
+            flags,
+            target,
+            options,
+        } => {
+            let layer = layer
+                .with("target", *target)
+                .with("router", flags & 0x80 != 0)
+                .with("solicited", flags & 0x40 != 0)
+                .with("override", flags & 0x20 != 0);
+            ndp(
+                "neighbor advertisement",
+                &format!(" of {target}"),
+                layer,
+                options,
+            )
+        }
+        Message::Redirect {
+            target,
+            destination,
+            options,
+        } => {
+            let layer = layer
+                .with("target", *target)
+                .with("destination", *destination);
+            ndp("redirect", &format!(" for {destination}"), layer, options)
+        }
+        Message::Other { kind, code, .. } => {
+            let name = match kind {
+                130 => "MLD query".into(),
+                131 => "MLD report".into(),
+                132 => "MLD done".into(),
+                143 => "MLDv2 report".into(),
+                155 => "RPL".into(),
+                157 => "duplicate address request".into(),
+                158 => "duplicate address confirmation".into(),
+                _ => format!("type {kind}"),
+            };
+            Description {
+                summary: name.clone(),
+                name,
+                fields: layer.with("code", hex8(*code)).fields,
+            }
+        }
+    }
+}
+
+fn error(name: &str, layer: Layer, invoking: &[u8]) -> Description {
+    Description {
+        name: name.into(),
+        summary: name.into(),
+        fields: layer
+            .with("about", about(invoking))
+            .hidden("invoking", invoking)
+            .fields,
+    }
+}
+
+fn ndp(name: &str, detail: &str, layer: Layer, options: &NdpOptions<'_>) -> Description {
+    let list: Vec<Value> = options.iter().map(|option| option_value(&option)).collect();
+    Description {
+        name: name.into(),
+        summary: format!("{name}{detail}"),
+        fields: layer.with("options", list).fields,
+    }
+}
+
+fn option_value(option: &NdpOption<'_>) -> Value {
+    match option {
+        NdpOption::SourceLinkAddr(addr) => group([("source_link_addr", link_addr(*addr).into())]),
+        NdpOption::TargetLinkAddr(addr) => group([("target_link_addr", link_addr(*addr).into())]),
+        NdpOption::Prefix(prefix) => group([
+            (
+                "prefix",
+                format!("{}/{}", prefix.prefix, prefix.prefix_len).into(),
+            ),
+            ("on_link", prefix.on_link.into()),
+            ("autonomous", prefix.autonomous.into()),
+            ("router_address", prefix.router_address.into()),
+            ("valid_s", prefix.valid_lifetime_s.into()),
+            ("preferred_s", prefix.preferred_lifetime_s.into()),
+        ]),
+        NdpOption::Mtu(mtu) => group([("mtu", (*mtu).into())]),
+        NdpOption::AddressRegistration(body) => group([("address_registration", (*body).into())]),
+        NdpOption::Context(context) => group([
+            ("context", context.id.into()),
+            (
+                "prefix",
+                format!("{}/{}", context.prefix, context.prefix_len).into(),
+            ),
+            ("compress", context.compress.into()),
+            ("lifetime_min", context.lifetime_min.into()),
+        ]),
+        NdpOption::BorderRouter(router) => group([
+            ("border_router", router.addr.into()),
+            ("version", router.version.into()),
+            ("lifetime_min", router.lifetime_min.into()),
+        ]),
+        // Ethernet's form of the link address options.
+        NdpOption::Other { kind: 1, body } => group([("source_link_addr", hex(body, ":").into())]),
+        NdpOption::Other { kind: 2, body } => group([("target_link_addr", hex(body, ":").into())]),
+        NdpOption::Other { kind, body } => {
+            group([("option", (*kind).into()), ("data", (*body).into())])
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! IPv6 packets with their extension headers; IPv4 headers as far as ZEP needs them.
+//!
+//! Place: after `link` or `lowpan`; calls `icmpv6`, `tcp` and `udp`.
+//! Left out: reassembly of IP fragments, which no node of this project accepts.
+//! Sources: RFC 8200; RFC 6553 for RPL's option; the crate `etherparse` for IPv4.
+
+use std::net::IpAddr;
+
+use etherparse::Ipv4HeaderSlice;
+use motet::wire::ipv6::{
+    self, Ecn, ExtensionHeader, Extensions, Header, TrafficClass, next_header,
+};
+use motet::wire::{icmpv6 as wire_icmpv6, tcp as wire_tcp, udp as wire_udp};
+
+use super::model::{Frame, Layer, Value, group, hex8};
+use super::{Decoder, icmpv6, link, tcp, udp};
+
+/// What an IP packet carries, and between whom.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Upper<'a> {
+    /// Source address.
+    pub(super) src: IpAddr,
+    /// Destination address.
+    pub(super) dst: IpAddr,
+    /// Its bytes, as far as they were captured.
+    pub(super) bytes: &'a [u8],
+    /// Its length by the headers around it.
+    pub(super) len: usize,
+}
+
+/// Explains an IP packet of either version.
+pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, packet: &[u8]) {
+    decoder.now.depth += 1;
+    if decoder.now.depth > DEPTH_MAX {
+        return frame.undecoded("ip", "packets nested too deeply");
+    }
+    match packet.first().map(|first| first >> 4) {
+        Some(4) => explain_v4(decoder, frame, packet),
+        _ => explain_v6(decoder, frame, packet),
+    }
+}
+
+fn explain_v6(decoder: &mut Decoder, frame: &mut Frame, packet: &[u8]) {
+    let parsed = if frame.is_cut() {
+        Header::parse_start(packet)
+    } else {
+        Header::parse(packet)
+    };
+    let (header, payload) = match parsed {
+        Ok(found) => found,
+        Err(error) => {
+            frame.say("IPv6, malformed");
+            return frame.malformed("ipv6", error.reason());
+        }
+    };
+    let payload = payload
+        .get(..usize::from(header.payload_len))
+        .unwrap_or(payload);
+    frame.between(header.src, header.dst);
+    frame.say("IPv6");
+    frame.push(v6_layer(
+        &header,
+        packet
+            .get(..ipv6::HEADER_LEN + payload.len())
+            .unwrap_or(packet),
+    ));
+    let mut extensions = Extensions::new(header.next_header, payload);
+    loop {
+        match extensions.next() {
+            Ok(None) => break,
+            Ok(Some(extension)) => {
+                frame.push(extension_layer(&extension));
+                if extension.kind == next_header::FRAGMENT && is_part(&extension) {
+                    frame.say("IPv6 fragment");
+                    return frame.undecoded("fragment", "IPv6 fragments are not reassembled");
+                }
+            }
+            Err(error) => return frame.malformed("ipv6", error.reason()),
+        }
+    }
+    let walked = payload.len() - extensions.rest().len();
+    let upper = Upper {
+        src: header.src.into(),
+        dst: header.dst.into(),
+        bytes: extensions.rest(),
+        len: usize::from(header.payload_len).saturating_sub(walked),
+    };
+    explain_upper(decoder, frame, extensions.next_header(), upper);
+}
+
+fn v6_layer(header: &Header, packet: &[u8]) -> Layer {
+    let TrafficClass(class) = header.traffic_class;
+    Layer::new("ipv6", format!("{} → {}", header.src, header.dst))
+        .hidden("src", header.src)
+        .hidden("dst", header.dst)
+        .with("hop_limit", header.hop_limit)
+        .hidden("traffic_class", hex8(class))
+        .hidden("dscp", header.traffic_class.dscp())
+        .hidden("ecn", ecn_name(header.traffic_class.ecn()))
+        .remark(
+            "dscp",
+            Some(header.traffic_class.dscp()).filter(|dscp| *dscp != 0),
+        )
+        .remark(
+            "ecn",
+            Some(ecn_name(header.traffic_class.ecn())).filter(|_| class & 3 != 0),
+        )
+        .hidden("flow_label", Value::Hex(header.flow_label.into(), 5))
+        .remark(
+            "flow_label",
+            Some(Value::Hex(header.flow_label.into(), 5)).filter(|_| header.flow_label != 0),
+        )
+        .with("payload_len", header.payload_len)
+        .hidden("next_header", header.next_header)
+        .with("next", protocol_name(header.next_header))
+        .hidden("packet", packet)
+}
+
+fn explain_v4(decoder: &mut Decoder, frame: &mut Frame, packet: &[u8]) {
+    let Ok(header) = Ipv4HeaderSlice::from_slice(packet) else {
+        return frame.malformed("ipv4", "IPv4 header truncated or malformed");
+    };
+    let (src, dst) = (header.source_addr(), header.destination_addr());
+    let protocol = header.protocol().0;
+    frame.between(src, dst);
+    frame.say("IPv4");
+    frame.push(
+        Layer::new("ipv4", format!("{src} → {dst}"))
+            .hidden("src", src.to_string())
+            .hidden("dst", dst.to_string())
+            .with("ttl", header.ttl())
+            .with("total_len", header.total_len())
+            .hidden("protocol", protocol)
+            .with("next", protocol_name(protocol)),
+    );
+    let header_len = header.slice().len();
+    let total_len = usize::from(header.total_len());
+    let available = packet.len().min(total_len);
+    let Some(bytes) = packet
+        .get(header_len..available)
+        .filter(|_| packet.len() >= total_len || frame.is_cut())
+    else {
+        return frame.malformed("ipv4", "IPv4 payload shorter than its length field");
+    };
+    if header.more_fragments() || header.fragments_offset().value() != 0 {
+        return frame.undecoded("ipv4", "IPv4 fragments are not reassembled");
+    }
+    let upper = Upper {
+        src: src.into(),
+        dst: dst.into(),
+        bytes,
+        len: total_len.saturating_sub(header_len),
+    };
+    match protocol {
+        wire_tcp::NEXT_HEADER | wire_udp::NEXT_HEADER => {
+            explain_upper(decoder, frame, protocol, upper)
+        }
+        _ => frame.undecoded("ipv4", format!("{} in IPv4", protocol_name(protocol))),
+    }
+}
+
+fn explain_upper(decoder: &mut Decoder, frame: &mut Frame, protocol: u8, upper: Upper<'_>) {
+    match protocol {
+        wire_tcp::NEXT_HEADER => tcp::explain(decoder, frame, upper),
+        wire_udp::NEXT_HEADER => udp::explain(decoder, frame, upper),
+        wire_icmpv6::NEXT_HEADER => icmpv6::explain(decoder, frame, upper),
+        next_header::IPV6 => explain(decoder, frame, upper.bytes),
+        next_header::NONE => {
+            frame.say("IPv6, no next header");
+            link::payload(frame, upper.bytes);
+        }
+        _ => {
+            frame.say(format_args!("IPv6, {}", protocol_name(protocol)));
+            link::payload(frame, upper.bytes);
+            frame.undecoded(
+                "ipv6",
+                format!("{} is not decoded", protocol_name(protocol)),
+            );
+        }
+    }
+}
+
+fn extension_layer(extension: &ExtensionHeader<'_>) -> Layer {
+    let layer = Layer::new("extension", protocol_name(extension.kind))
+        .hidden("kind", extension.kind)
+        .hidden("len", extension.bytes.len())
+        .hidden("next_header", extension.next_header)
+        .hidden("bytes", extension.bytes);
+    match (extension.kind, extension.bytes) {
+        (next_header::HOP_BY_HOP | next_header::DESTINATION_OPTIONS, bytes) => {
+            let options = ipv6::options(bytes).map(|option| match option {
+                Ok(option) => header_option(option.kind, option.data),
+                Err(error) => Value::from(error.reason()),
+            });
+            layer.with("options", options.collect::<Vec<_>>())
+        }
+        (next_header::ROUTING, [_, _, kind, segments_left, ..]) => layer
+            .with("routing_type", *kind)
+            .with("segments_left", *segments_left),
+        (next_header::FRAGMENT, [_, _, high, low, a, b, c, d]) => layer
+            .with("offset", u16::from_be_bytes([*high, *low]) & !7)
+            .with("more", low & 1 != 0)
+            .with(
+                "identification",
+                Value::Hex(u32::from_be_bytes([*a, *b, *c, *d]).into(), 8),
+            ),
+        _ => layer,
+    }
+}
+
+/// An option of a hop-by-hop or destination options header; RPL's by name (RFC 6553 §3).
+fn header_option(kind: u8, data: &[u8]) -> Value {
+    match (kind, data) {
+        (0x63 | 0x23, [flags, instance, high, low, ..]) => group([
+            ("rpl_instance", (*instance).into()),
+            ("down", (flags & 0x80 != 0).into()),
+            ("rank_error", (flags & 0x40 != 0).into()),
+            ("forwarding_error", (flags & 0x20 != 0).into()),
+            ("sender_rank", u16::from_be_bytes([*high, *low]).into()),
+        ]),
+        _ => group([("option", hex8(kind)), ("data", data.into())]),
+    }
+}
+
+/// Whether a fragment header belongs to a packet in pieces; a lone one is harmless (RFC 6946).
+fn is_part(extension: &ExtensionHeader<'_>) -> bool {
+    matches!(extension.bytes, [_, _, high, low, ..] if *high != 0 || low & !6 != 0)
+}
+
+/// What an error message says of the packet that caused it, which is rarely whole.
+pub(super) fn about(packet: &[u8]) -> Option<String> {
+    let (header, payload) = Header::parse_start(packet).ok()?;
+    let ports = match (header.next_header, payload) {
+        (wire_tcp::NEXT_HEADER | wire_udp::NEXT_HEADER, [a, b, c, d, ..]) => {
+            format!(
+                " {} → {}",
+                u16::from_be_bytes([*a, *b]),
+                u16::from_be_bytes([*c, *d])
+            )
+        }
+        _ => String::new(),
+    };
+    Some(format!(
+        "{} → {} {}{ports}",
+        header.src,
+        header.dst,
+        protocol_name(header.next_header)
+    ))
+}
+
+const fn ecn_name(ecn: Ecn) -> &'static str {
+    match ecn {
+        Ecn::NotEct => "not ECT",
+        Ecn::Ect0 => "ECT(0)",
+        Ecn::Ect1 => "ECT(1)",
+        Ecn::Ce => "CE",
+    }
+}
+
+/// The name of a next header value.
+pub(super) fn protocol_name(protocol: u8) -> String {
+    match protocol {
+        next_header::HOP_BY_HOP => "hop-by-hop options".into(),
+        1 => "ICMP".into(),
+        wire_tcp::NEXT_HEADER => "TCP".into(),
+        wire_udp::NEXT_HEADER => "UDP".into(),
+        next_header::IPV6 => "IPv6".into(),
+        next_header::ROUTING => "routing header".into(),
+        next_header::FRAGMENT => "fragment header".into(),
+        wire_icmpv6::NEXT_HEADER => "ICMPv6".into(),
+        next_header::NONE => "nothing".into(),
+        next_header::DESTINATION_OPTIONS => "destination options".into(),
+        next_header::MOBILITY => "mobility header".into(),
+        other => format!("protocol {other}"),
+    }
+}
+
+/// Packets within packets that are explained: a tunnel within ZEP within a tunnel.
+const DEPTH_MAX: u8 = 4;

@@ -1,0 +1,334 @@
+//! IEEE 802.15.4 frames.
+//!
+//! Place: after `link`; calls `lowpan` with the payload of data frames. The stack's own parser
+//! decides what is well formed; what it refuses is shown as far as the frame control reaches.
+//! Source: IEEE 802.15.4-2006 §7.2, §7.3.
+
+use std::collections::HashMap;
+
+use motet::wire::LinkAddr;
+use motet::wire::ieee802154::{
+    self, Address, Beacon, Command, FrameType, Header, ParseError, Version,
+};
+
+use super::Decoder;
+use super::model::{Frame, Layer, Value, group, hex, hex8, hex16};
+
+/// What stands behind the payload of a captured frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fcs {
+    /// The frame check sequence of two bytes.
+    Crc16,
+    /// Four bytes, as in the SUN PHYs; not verified.
+    Crc32,
+    /// Nothing.
+    Absent,
+    /// Two bytes in which some receivers put their measurements.
+    Replaced,
+}
+
+/// Explains a frame from its frame control on.
+pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8], fcs: Fcs) {
+    let (mpdu, fcs_ok) = match without_fcs(bytes, if frame.is_cut() { Fcs::Absent } else { fcs }) {
+        Ok(found) => found,
+        Err(error) => return frame.malformed("mac", error.reason()),
+    };
+    decoder.now.fcs_wrong |= fcs_ok == Some(false);
+    let (header, payload) = match Header::parse(mpdu) {
+        Ok(found) => found,
+        Err(error) => return refused(frame, mpdu, fcs_ok, error),
+    };
+    decoder.now.heard_from = header.src.map(|src| src.addr);
+    let repeat_of = decoder
+        .heard
+        .repeat_of(&header, mpdu, decoder.now.number, decoder.now.at_ns);
+    if repeat_of.is_some() {
+        decoder.now.repeat = true;
+        decoder.tally.link_repeats += 1;
+    }
+    frame.between(name(header.src), name(header.dst));
+    let layer = Layer::new("mac", type_name(header.frame_type))
+        .hidden("type", type_name(header.frame_type))
+        .hidden("version", version_name(header.version))
+        .with("seq", header.sequence)
+        .with(
+            "pan",
+            header
+                .dst
+                .or(header.src)
+                .map(|address| hex16(address.pan_id)),
+        )
+        .with(
+            "src_pan",
+            header
+                .src
+                .filter(|_| !header.pan_id_compression && header.dst.is_some())
+                .map(|src| hex16(src.pan_id)),
+        )
+        .with("src", header.src.map(|src| link_addr(src.addr)))
+        .with("dst", header.dst.map(|dst| link_addr(dst.addr)))
+        .with("ack_request", header.ack_request)
+        .with("frame_pending", header.frame_pending)
+        .hidden("pan_id_compression", header.pan_id_compression)
+        .hidden("fcs_ok", fcs_ok)
+        .remark("fcs", fcs_ok.map(|ok| if ok { "ok" } else { "wrong" }))
+        .with("repeat_of", repeat_of);
+    match header.frame_type {
+        FrameType::Ack => acknowledgment(decoder, frame, &header, layer),
+        FrameType::Beacon => {
+            frame.push(layer);
+            beacon(frame, &header, payload);
+        }
+        FrameType::Command => {
+            frame.push(layer);
+            command(frame, payload);
+        }
+        FrameType::Data => {
+            frame.push(layer);
+            frame.say(format_args!("802.15.4 data, {} B", payload.len()));
+            super::lowpan::explain(decoder, frame, &header, payload);
+        }
+    }
+}
+
+/// The frame without its FCS, and whether that was right, where it can be told.
+fn without_fcs(bytes: &[u8], fcs: Fcs) -> Result<(&[u8], Option<bool>), ParseError> {
+    let shortened = |len: usize| {
+        bytes
+            .len()
+            .checked_sub(len)
+            .and_then(|len| bytes.get(..len))
+            .ok_or(ParseError::Truncated)
+    };
+    match fcs {
+        Fcs::Absent => Ok((bytes, None)),
+        Fcs::Replaced => Ok((shortened(2)?, None)),
+        Fcs::Crc32 => Ok((shortened(4)?, None)),
+        Fcs::Crc16 => match ieee802154::check_fcs(bytes) {
+            Ok(mpdu) => Ok((mpdu, Some(true))),
+            Err(ParseError::Fcs) => Ok((shortened(ieee802154::FCS_LEN)?, Some(false))),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// A frame the stack does not read: what its frame control says, and the reason.
+fn refused(frame: &mut Frame, mpdu: &[u8], fcs_ok: Option<bool>, error: ParseError) {
+    let mut layer = Layer::new("mac", "802.15.4");
+    if let [low, high, ..] = *mpdu {
+        let control = u16::from_le_bytes([low, high]);
+        let kind = [
+            "beacon",
+            "data",
+            "ack",
+            "command",
+            "reserved",
+            "multipurpose",
+            "fragment",
+            "extended",
+        ][usize::from(control & 7)];
+        frame.say(format_args!("802.15.4 {kind} frame"));
+        layer = Layer::new("mac", kind)
+            .hidden("type", kind)
+            .hidden("version", control >> 12 & 3)
+            .with("frame_control", hex16(control))
+            .with("security", control & 1 << 3 != 0)
+            .with("ack_request", control & 1 << 5 != 0)
+            .with("information_elements", control & 1 << 9 != 0);
+    }
+    frame.push(
+        layer
+            .hidden("fcs_ok", fcs_ok)
+            .remark("fcs", fcs_ok.map(|ok| if ok { "ok" } else { "wrong" })),
+    );
+    match error {
+        ParseError::FrameType
+        | ParseError::Version2015
+        | ParseError::InformationElements
+        | ParseError::SequenceSuppressed
+        | ParseError::Security => frame.undecoded("mac", error.reason()),
+        _ => frame.malformed("mac", error.reason()),
+    }
+}
+
+fn acknowledgment(decoder: &mut Decoder, frame: &mut Frame, header: &Header, layer: Layer) {
+    let of = decoder
+        .heard
+        .acknowledged_by(header.sequence, decoder.now.at_ns);
+    frame.path.clear();
+    match of {
+        Some(of) => frame.say(format_args!("802.15.4 ack of frame {of}")),
+        None => frame.say(format_args!("802.15.4 ack, seq {}", header.sequence)),
+    }
+    frame.push(layer.with("acknowledges", of));
+}
+
+fn beacon(frame: &mut Frame, header: &Header, payload: &[u8]) {
+    frame.path = name(header.src);
+    frame.say("802.15.4 beacon");
+    let beacon = match Beacon::parse(payload) {
+        Ok(beacon) => beacon,
+        Err(error) => return frame.malformed("beacon", error.reason()),
+    };
+    let superframe = beacon.superframe;
+    let slots = beacon.guaranteed_slots().map(|slot| {
+        group([
+            ("device", hex16(slot.device)),
+            ("start", slot.start.into()),
+            ("len", slot.len.into()),
+            ("receive", slot.receive.into()),
+        ])
+    });
+    frame.push(
+        Layer::new("beacon", "superframe")
+            .with("beacon_order", superframe.beacon_order)
+            .with("superframe_order", superframe.superframe_order)
+            .with("final_cap_slot", superframe.final_cap_slot)
+            .with("battery_life_extension", superframe.battery_life_extension)
+            .with("pan_coordinator", superframe.pan_coordinator)
+            .with("association_permit", superframe.association_permit)
+            .with("gts_permit", beacon.gts_permit)
+            .with("guaranteed_slots", slots.collect::<Vec<_>>())
+            .with(
+                "pending",
+                beacon
+                    .pending()
+                    .map(|addr| Value::Text(link_addr(addr)))
+                    .collect::<Vec<_>>(),
+            ),
+    );
+    super::link::payload(frame, beacon.payload);
+}
+
+fn command(frame: &mut Frame, payload: &[u8]) {
+    let command = match Command::parse(payload) {
+        Ok(command) => command,
+        Err(ParseError::CommandId) => {
+            return frame.undecoded("command", ParseError::CommandId.reason());
+        }
+        Err(error) => return frame.malformed("command", error.reason()),
+    };
+    let layer = |title: &'static str| Layer::new("command", title);
+    let layer = match command {
+        Command::AssociationRequest { capability } => {
+            layer("association request").with("capability", hex8(capability))
+        }
+        Command::AssociationResponse { short_addr, status } => layer("association response")
+            .with("short_addr", hex16(short_addr))
+            .with("status", status),
+        Command::DisassociationNotification { cause } => {
+            layer("disassociation notification").with("cause", cause)
+        }
+        Command::DataRequest => layer("data request"),
+        Command::PanIdConflict => layer("PAN id conflict"),
+        Command::OrphanNotification => layer("orphan notification"),
+        Command::BeaconRequest => layer("beacon request"),
+        Command::CoordinatorRealignment {
+            pan_id,
+            coordinator,
+            channel,
+            short_addr,
+            channel_page,
+        } => layer("coordinator realignment")
+            .with("new_pan", hex16(pan_id))
+            .with("coordinator", hex16(coordinator))
+            .with("channel", channel)
+            .with("short_addr", hex16(short_addr))
+            .with("channel_page", channel_page),
+        Command::GtsRequest { characteristics } => {
+            layer("guaranteed time slot request").with("characteristics", hex8(characteristics))
+        }
+    };
+    frame.say(format_args!("802.15.4 {}", layer.title));
+    frame.push(layer);
+}
+
+/// A link address as people write it: `0x1234`, `02:4d:6f:74:65:74:00:01`.
+pub(super) fn link_addr(addr: LinkAddr) -> String {
+    match addr {
+        LinkAddr::BROADCAST => "broadcast".into(),
+        LinkAddr::Short(short) => format!("0x{short:04x}"),
+        LinkAddr::Extended(bytes) => hex(&bytes, ":"),
+    }
+}
+
+fn name(address: Option<Address>) -> String {
+    address.map_or_else(|| "coordinator".into(), |address| link_addr(address.addr))
+}
+
+const fn type_name(kind: FrameType) -> &'static str {
+    match kind {
+        FrameType::Beacon => "beacon",
+        FrameType::Data => "data",
+        FrameType::Ack => "ack",
+        FrameType::Command => "command",
+    }
+}
+
+const fn version_name(version: Version) -> u16 {
+    match version {
+        Version::V2003 => 0,
+        Version::V2006 => 1,
+    }
+}
+
+/// The latest frame of each sender: to recognise link retries and acknowledgments.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    latest: HashMap<LinkAddr, Latest>,
+    awaiting_ack: Option<(u8, u64, u64)>,
+}
+
+#[derive(Debug)]
+struct Latest {
+    mpdu: Vec<u8>,
+    number: u64,
+    at_ns: u64,
+}
+
+impl Heard {
+    /// The frame that this one repeats byte for byte, if it was the sender's last: a retry of
+    /// the link, or (over ZEP) the same frame on its way to another node. Notes this frame.
+    fn repeat_of(&mut self, header: &Header, mpdu: &[u8], number: u64, at_ns: u64) -> Option<u64> {
+        if header.ack_request {
+            self.awaiting_ack = Some((header.sequence, number, at_ns));
+        }
+        let src = header.src?.addr;
+        if self.latest.len() >= SENDERS_MAX && !self.latest.contains_key(&src) {
+            self.latest.clear();
+        }
+        let is_repeat = |latest: &&mut Latest| {
+            latest.mpdu == mpdu && at_ns.saturating_sub(latest.at_ns) < REPEAT_WITHIN_NS
+        };
+        if let Some(latest) = self.latest.get_mut(&src).filter(is_repeat) {
+            latest.at_ns = at_ns;
+            return Some(latest.number);
+        }
+        self.latest.insert(
+            src,
+            Latest {
+                mpdu: mpdu.to_vec(),
+                number,
+                at_ns,
+            },
+        );
+        None
+    }
+
+    /// The frame that an acknowledgment heard now is for.
+    fn acknowledged_by(&self, sequence: u8, at_ns: u64) -> Option<u64> {
+        self.awaiting_ack
+            .filter(|&(awaited, _, since)| {
+                awaited == sequence && at_ns.saturating_sub(since) < ACK_WITHIN_NS
+            })
+            .map(|(_, number, _)| number)
+    }
+}
+
+/// Retries come within some milliseconds, at most hundreds; sequence numbers come again after
+/// 256 frames, and with the same bytes only by design.
+const REPEAT_WITHIN_NS: u64 = 1_000_000_000;
+/// An acknowledgment follows within 864 µs on the air; simulated nodes take longer.
+const ACK_WITHIN_NS: u64 = 20_000_000;
+/// Senders remembered; beyond, all are forgotten.
+const SENDERS_MAX: usize = 4_096;

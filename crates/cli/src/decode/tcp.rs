@@ -1,0 +1,210 @@
+//! TCP segments.
+//!
+//! Place: under `ip`. The stack's parser decides what is well formed; options it has no use
+//! for are named from the bytes.
+//! Sources: RFC 9293 §3.1; the IANA registry of TCP options.
+
+use std::net::IpAddr;
+
+use motet::wire::checksum::Checksum;
+use motet::wire::tcp::{Flags, HEADER_LEN, Header, NEXT_HEADER, checksum_field};
+
+use super::Decoder;
+use super::conversation::{Relation, Segment};
+use super::ip::Upper;
+use super::model::{Frame, Layer, Value, group, hex16};
+
+/// Explains a segment.
+pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>) {
+    let Upper {
+        src,
+        dst,
+        bytes: segment,
+        ..
+    } = upper;
+    let (header, payload) = match Header::parse(segment) {
+        Ok(found) => found,
+        Err(error) => {
+            frame.say("TCP, malformed");
+            return frame.malformed("tcp", error.reason());
+        }
+    };
+    // Not all of the payload need have been captured.
+    let payload_len = upper.len.saturating_sub(segment.len() - payload.len());
+    let checksum_ok = (!frame.is_cut()).then(|| is_valid(src, dst, segment));
+    let observed = decoder.now.countable().then(|| {
+        decoder.conversations.observe(&Segment {
+            src,
+            dst,
+            header: &header,
+            len: payload_len,
+            heard_from: decoder.now.heard_from,
+            at_ns: decoder.now.at_ns,
+        })
+    });
+    let observed = observed.flatten();
+    let seq = observed.map_or(header.seq, |observed| observed.seq_relative);
+    let has_ack = header.flags.contains(Flags::ACK);
+    let ack = observed
+        .map_or(Some(header.ack), |observed| observed.ack_relative)
+        .filter(|_| has_ack);
+    let relation = observed.and_then(|observed| relation_name(observed.relation));
+    let names = flag_names(header.flags);
+    let title = format!(
+        "{} → {} [{}]",
+        header.src_port,
+        header.dst_port,
+        names.join(", ")
+    );
+
+    let mut summary = format!("TCP {title} seq {seq}");
+    for (word, value) in [
+        (" ack ", ack),
+        (" win ", Some(u32::from(header.window))),
+        (" mss ", header.options.mss.map(u32::from)),
+    ] {
+        summary.extend(value.map(|value| format!("{word}{value}")));
+    }
+    if payload_len > 0 {
+        summary.push_str(&format!(" len {payload_len}"));
+    }
+    summary.extend(relation.map(|relation| format!(" ({relation})")));
+    frame.say(summary);
+
+    frame.push(
+        Layer::new("tcp", title)
+            .hidden("src_port", header.src_port)
+            .hidden("dst_port", header.dst_port)
+            .hidden(
+                "flags",
+                names.into_iter().map(Value::from).collect::<Vec<_>>(),
+            )
+            .with("seq", header.seq)
+            .hidden(
+                "seq_relative",
+                observed.map(|observed| observed.seq_relative),
+            )
+            .with("ack", Some(header.ack).filter(|_| has_ack))
+            .hidden(
+                "ack_relative",
+                observed.and_then(|observed| observed.ack_relative),
+            )
+            .with("window", header.window)
+            .with(
+                "urgent",
+                Some(header.urgent).filter(|_| header.flags.contains(Flags::URG)),
+            )
+            .with("options", options(&header, segment))
+            .hidden("checksum", checksum_field(segment).map(hex16))
+            .hidden("checksum_ok", checksum_ok)
+            .remark("checksum_wrong", checksum_ok == Some(false))
+            .hidden("len", payload_len)
+            .hidden("stream", observed.map(|observed| observed.stream))
+            .with("relation", relation),
+    );
+    // Checksums of segments this machine itself sent are often left to its network card.
+    if checksum_ok == Some(false) && decoder.now.heard_from.is_some() {
+        frame.malformed("tcp", "TCP checksum wrong");
+    }
+    super::link::payload(frame, payload);
+}
+
+fn is_valid(src: IpAddr, dst: IpAddr, segment: &[u8]) -> bool {
+    let mut sum = match (src, dst) {
+        (IpAddr::V6(src), IpAddr::V6(dst)) => {
+            Checksum::pseudo_header(&src, &dst, NEXT_HEADER, segment.len())
+        }
+        (src, dst) => {
+            let mut sum = Checksum::new();
+            for address in [src, dst] {
+                if let IpAddr::V4(address) = address {
+                    sum.add(&address.octets());
+                }
+            }
+            sum.add_u16(u16::from(NEXT_HEADER));
+            sum.add(&(segment.len() as u32).to_be_bytes());
+            sum
+        }
+    };
+    sum.add(segment);
+    sum.sum() == 0xffff
+}
+
+const fn relation_name(relation: Relation) -> Option<&'static str> {
+    match relation {
+        Relation::Next => None,
+        Relation::AfterGap => Some("previous bytes not in the capture"),
+        Relation::OutOfOrder => Some("out of order"),
+        Relation::Retransmission => Some("retransmission"),
+    }
+}
+
+fn flag_names(flags: Flags) -> Vec<&'static str> {
+    [
+        (Flags::SYN, "SYN"),
+        (Flags::FIN, "FIN"),
+        (Flags::RST, "RST"),
+        (Flags::PSH, "PSH"),
+        (Flags::ACK, "ACK"),
+        (Flags::URG, "URG"),
+        (Flags::ECE, "ECE"),
+        (Flags::CWR, "CWR"),
+        (Flags::AE, "AE"),
+    ]
+    .into_iter()
+    .filter(|(flag, _)| flags.contains(*flag))
+    .map(|(_, name)| name)
+    .collect()
+}
+
+/// The options: what the stack knows by name, the rest by number.
+fn options(header: &Header, segment: &[u8]) -> Vec<Value> {
+    let known = &header.options;
+    let mut list = Vec::new();
+    list.extend(known.mss.map(|mss| group([("mss", mss.into())])));
+    list.extend(
+        known
+            .window_scale
+            .map(|shift| group([("window_scale", shift.into())])),
+    );
+    list.extend(
+        known
+            .sack_permitted
+            .then(|| group([("sack_permitted", true.into())])),
+    );
+    list.extend(
+        known
+            .timestamps
+            .map(|(value, echo)| group([("tsval", value.into()), ("tsecr", echo.into())])),
+    );
+    list.extend(known.sack.as_slice().iter().map(|block| {
+        group([
+            ("sack_left", block.left.into()),
+            ("sack_right", block.right.into()),
+        ])
+    }));
+    let header_len = usize::from(segment.get(12).copied().unwrap_or(0) >> 4) * 4;
+    let mut rest = segment.get(HEADER_LEN..header_len).unwrap_or_default();
+    while let Some((&kind, after)) = rest.split_first() {
+        match kind {
+            OPTION_END => break,
+            OPTION_NOP => rest = after,
+            _ => {
+                let len = usize::from(after.first().copied().unwrap_or(0)).max(2);
+                if !OPTIONS_KNOWN.contains(&kind) {
+                    list.push(group([
+                        ("kind", kind.into()),
+                        ("data", rest.get(2..len).unwrap_or_default().into()),
+                    ]));
+                }
+                rest = rest.get(len..).unwrap_or_default();
+            }
+        }
+    }
+    list
+}
+
+const OPTION_END: u8 = 0;
+const OPTION_NOP: u8 = 1;
+/// MSS, window scale, SACK-permitted, SACK, timestamps: named above.
+const OPTIONS_KNOWN: [u8; 5] = [2, 3, 4, 5, 8];

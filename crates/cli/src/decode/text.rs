@@ -1,0 +1,134 @@
+//! A frame for people: one line that says it all, and each layer indented below.
+
+use std::io::{self, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+
+use super::model::{Frame, Layer, Status};
+
+/// How to print: with or without colour, how wide.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    /// Whether the reader is a terminal that wants colour.
+    pub(super) colour: bool,
+    /// Columns of a line; longer ones are folded between fields.
+    pub(super) columns: usize,
+}
+
+impl Look {
+    /// As fits standard output: colour where it is a terminal and `NO_COLOR` is not set.
+    pub(super) fn of_stdout() -> Self {
+        let stdout = io::stdout();
+        let colour = AutoStream::choice(&stdout) != ColorChoice::Never;
+        let columns = std::env::var("COLUMNS")
+            .ok()
+            .and_then(|columns| columns.parse().ok());
+        Self {
+            colour,
+            columns: columns.unwrap_or(COLUMNS).max(COLUMNS_MIN),
+        }
+    }
+
+    /// `text` in `style`, or plain where colour is not wanted.
+    pub(super) fn paint(self, style: Style, text: &str) -> String {
+        if self.colour {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// Prints one frame and a blank line.
+    pub(super) fn frame(self, out: &mut dyn Write, frame: &Frame) -> io::Result<()> {
+        let number = self.paint(BOLD, &format!("#{}", frame.number));
+        let time = self.paint(DIM, &seconds(frame.since_start_ns));
+        let cut = if frame.captured_len as u64 == u64::from(frame.original_len) {
+            String::new()
+        } else {
+            format!(" of {}", frame.original_len)
+        };
+        let style = match frame.status {
+            Status::Malformed(_) => BAD,
+            Status::Undecoded(_) => ODD,
+            Status::Decoded | Status::Fragment => BOLD,
+        };
+        let summary = self.paint(style, &frame.summary);
+        writeln!(
+            out,
+            "{number}  {time} s  {}{cut} B  {summary}",
+            frame.captured_len
+        )?;
+        for layer in &frame.layers {
+            self.layer(out, layer)?;
+        }
+        match &frame.status {
+            Status::Malformed(problem) => {
+                self.problem(out, BAD, "malformed", problem.layer, &problem.reason)?
+            }
+            Status::Undecoded(problem) => {
+                self.problem(out, ODD, "not decoded", problem.layer, &problem.reason)?
+            }
+            Status::Decoded | Status::Fragment => {}
+        }
+        writeln!(out)
+    }
+
+    fn layer(self, out: &mut dyn Write, layer: &Layer) -> io::Result<()> {
+        let name = self.paint(NAME, &format!("{:>9}", layer.name));
+        let mut parts = layer.fields.iter().flat_map(|field| field.for_people());
+        let mut line = layer.title.clone();
+        if line.is_empty() {
+            line = parts.next().unwrap_or_default();
+        }
+        let mut prefix = format!("{name}  ");
+        for part in parts {
+            if MARGIN + line.chars().count() + part.chars().count() + 2 > self.columns {
+                writeln!(out, "{prefix}{line},")?;
+                prefix = " ".repeat(MARGIN);
+                line = part;
+            } else {
+                let separator = if line.is_empty() { "" } else { ", " };
+                line = format!("{line}{separator}{part}");
+            }
+        }
+        writeln!(out, "{prefix}{line}")
+    }
+
+    fn problem(
+        self,
+        out: &mut dyn Write,
+        style: Style,
+        what: &str,
+        layer: &str,
+        reason: &str,
+    ) -> io::Result<()> {
+        let mark = self.paint(style, &format!("{:>9}  {what} at {layer}", "!"));
+        writeln!(out, "{mark}: {reason}")
+    }
+}
+
+/// Nanoseconds as seconds with six digits, or nine where the capture is that fine.
+fn seconds(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let ns = ns.unsigned_abs();
+    let (whole, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
+    if rest.is_multiple_of(1_000) {
+        format!("{sign}{whole}.{:06}", rest / 1_000)
+    } else {
+        format!("{sign}{whole}.{rest:09}")
+    }
+}
+
+/// Columns of a line where the environment does not say.
+const COLUMNS: usize = 110;
+/// Narrower lines would hold less than one field.
+const COLUMNS_MIN: usize = 60;
+/// Columns before a layer's text: its name, right-aligned, and two blanks.
+const MARGIN: usize = 11;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const NAME: Style = AnsiColor::Cyan.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const ODD: Style = AnsiColor::Yellow.on_default();

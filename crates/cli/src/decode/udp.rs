@@ -1,0 +1,57 @@
+//! UDP datagrams.
+//!
+//! Place: under `ip`; hands on to `coap` and `zep` by port.
+//! Sources: RFC 768, RFC 8200 §8.1.
+
+use std::net::IpAddr;
+
+use motet::wire::udp::{self, Header};
+
+use super::ip::Upper;
+use super::model::{Frame, Layer, hex16};
+use super::{Decoder, coap, link, zep};
+
+/// Explains a datagram.
+pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>) {
+    let (header, payload) = match Header::parse(upper.bytes) {
+        Ok(found) => found,
+        Err(error) => {
+            frame.say("UDP, malformed");
+            return frame.malformed("udp", error.reason());
+        }
+    };
+    // Over IPv4 the checksum may be absent, and only ZEP is of interest there.
+    let checksum_ok = match (
+        upper.src,
+        upper.dst,
+        upper.bytes.get(..udp::HEADER_LEN + payload.len()),
+    ) {
+        (IpAddr::V6(src), IpAddr::V6(dst), Some(datagram)) => {
+            Some(udp::is_checksum_valid(&src, &dst, datagram))
+        }
+        _ => None,
+    };
+    let title = format!("{} → {}", header.src_port, header.dst_port);
+    frame.say(format_args!("UDP {title} len {}", payload.len()));
+    frame.push(
+        Layer::new("udp", title)
+            .hidden("src_port", header.src_port)
+            .hidden("dst_port", header.dst_port)
+            .with("len", payload.len())
+            .hidden("checksum", udp::checksum_field(upper.bytes).map(hex16))
+            .hidden("checksum_ok", checksum_ok)
+            .remark("checksum_wrong", checksum_ok == Some(false)),
+    );
+    let is_for = |port| header.src_port == port || header.dst_port == port;
+    // Checksums of datagrams this machine itself sent are often left to its network card.
+    if checksum_ok == Some(false) && decoder.now.heard_from.is_some() {
+        frame.malformed("udp", "UDP checksum wrong");
+        link::payload(frame, payload);
+    } else if is_for(coap::PORT) {
+        coap::explain(frame, payload);
+    } else if is_for(zep::PORT) {
+        zep::explain(decoder, frame, payload);
+    } else {
+        link::payload(frame, payload);
+    }
+}
