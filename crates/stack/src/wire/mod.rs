@@ -11,6 +11,8 @@ pub mod ieee802154;
 pub mod ipv6;
 pub mod lowpan_dispatch;
 pub mod lowpan_frag;
+pub mod lowpan_iphc;
+pub mod lowpan_nhc;
 pub mod ndp;
 pub mod tcp;
 pub mod udp;
