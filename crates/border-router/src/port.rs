@@ -11,10 +11,10 @@
 //! RFC 3810 (what is filtered).
 
 use std::{
-    fmt, io,
-    net::Ipv6Addr,
+    fmt, fs, io,
+    net::{Ipv6Addr, UdpSocket},
     os::fd::{AsFd, BorrowedFd},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use nix::{
@@ -54,7 +54,7 @@ pub struct PortConfig<'a> {
     pub name: &'a str,
     /// The kernel's own address on it.
     pub host: Ipv6Addr,
-    /// Length in bits of the prefix that is on this link.
+    /// Length in bits of the prefix that is on this link: 1 to 127.
     pub host_prefix_len: u8,
     /// What else lies behind the port: prefixes and their lengths in bits.
     pub routes: &'a [(Ipv6Addr, u8)],
@@ -75,6 +75,15 @@ impl Default for PortConfig<'_> {
             mtu: MTU_MIN,
             link: None,
         }
+    }
+}
+
+impl PortConfig<'_> {
+    fn is_possible(&self) -> bool {
+        (1..=NAME_LEN_MAX).contains(&self.name.len())
+            && !self.name.contains(['/', ':', '%', '\0', ' '])
+            && (1..=127).contains(&self.host_prefix_len)
+            && self.mtu >= MTU_MIN
     }
 }
 
@@ -109,17 +118,20 @@ impl PacketPort {
     /// # Errors
     /// See [`PortError`].
     pub fn open(_namespace: &Namespace, config: &PortConfig<'_>) -> Result<Self, PortError> {
-        let name_fits = (1..=NAME_LEN_MAX).contains(&config.name.len());
-        if !name_fits || config.name.contains(['/', ':', '%', '\0', ' ']) || config.mtu < MTU_MIN {
+        if !config.is_possible() {
             return Err(PortError::BadConfig);
         }
-        let port = Self {
+        let mut port = Self {
             device: open_device(config)?,
             mtu: config.mtu,
             drops: PortDrops::default(),
         };
         configure(config).map_err(PortError::Configure)?;
-        Ok(port)
+        match port.settle(config.host) {
+            Ok(true) => Ok(port),
+            Ok(false) => Err(PortError::Silent),
+            Err(error) => Err(PortError::Configure(error)),
+        }
     }
 
     /// Takes the next packet from the kernel, if there is one.
@@ -212,6 +224,56 @@ impl PacketPort {
     }
 }
 
+/// Opening, the last step.
+impl PacketPort {
+    /// Waits until the link carries packets both ways; returns whether it does.
+    ///
+    /// The kernel finishes two things in workers of its own, after netlink has
+    /// acknowledged them: the route that makes the host's address local, and, of
+    /// the end of a veth pair that came up first, the queue that sends. Packets
+    /// until then are lost without a trace, and a SYN lost costs a second. So one
+    /// of the kernel's datagrams is reflected until it comes back.
+    fn settle(&mut self, host: Ipv6Addr) -> io::Result<bool> {
+        let neighbor = Ipv6Addr::from_bits(host.to_bits() ^ 1);
+        let socket = UdpSocket::bind((host, 0))?;
+        socket.connect((neighbor, DISCARD_PORT))?;
+        socket.set_read_timeout(Some(SETTLE_ROUND))?;
+        let mut buf = vec![0; self.mtu.into()];
+        let give_up = Instant::now() + SETTLE_MAX;
+        while Instant::now() < give_up {
+            // Refusals here mean the same as silence: not yet.
+            let _ = socket.send(&[]);
+            self.wait(Some(SETTLE_ROUND))?;
+            while let Some(len) = self.recv(&mut buf)? {
+                if let Some(packet) = buf.get_mut(..len).and_then(reflect) {
+                    let _ = self.send(packet);
+                }
+            }
+            // Sleeps for a round unless the datagram is back.
+            if socket.recv(&mut []).is_ok() {
+                self.drops = PortDrops::default();
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Turns a UDP datagram round: addresses and ports swapped, which leaves its
+/// checksum right. `None` for anything else.
+fn reflect(packet: &mut [u8]) -> Option<&[u8]> {
+    const NEXT_HEADER_UDP: u8 = 17;
+    let (header, datagram) = packet.split_first_chunk_mut::<IPV6_HEADER_LEN>()?;
+    if header[6] != NEXT_HEADER_UDP {
+        return None;
+    }
+    let (source, destination) = header[8..].split_at_mut(16);
+    source.swap_with_slice(destination);
+    let ports = datagram.first_chunk_mut::<4>()?;
+    ports.rotate_left(2);
+    Some(packet)
+}
+
 /// For a poll of several descriptors: readable when there is a packet.
 impl AsFd for PacketPort {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -260,9 +322,13 @@ fn open_device(config: &PortConfig<'_>) -> Result<Device, PortError> {
 fn configure(config: &PortConfig<'_>) -> io::Result<()> {
     let netlink = Netlink::open()?;
     let index = index_of(config.name)?;
+    // For machines whose new interfaces start without IPv6. Where this may not be
+    // written, it is seldom needed, and else the address is refused.
+    let switch = format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", config.name);
+    let _ = fs::write(switch, "0");
     netlink.set_mtu(index, config.mtu.into())?;
-    netlink.add_address(index, config.host, config.host_prefix_len)?;
     netlink.set_up(index)?;
+    netlink.add_address(index, config.host, config.host_prefix_len)?;
     for (prefix, prefix_len) in config.routes {
         netlink.add_route(index, *prefix, *prefix_len)?;
     }
@@ -272,7 +338,8 @@ fn configure(config: &PortConfig<'_>) -> io::Result<()> {
 /// Why there is no port. `Display` is one sentence for the user.
 #[derive(Debug)]
 pub enum PortError {
-    /// A name that is empty, too long or no interface name, or an MTU below 1280.
+    /// A name that is empty, too long or no interface name, an MTU below 1280, or
+    /// a prefix with no room for a second address.
     BadConfig,
     /// TUN was asked for and refused.
     Tun(io::Error),
@@ -287,6 +354,8 @@ pub enum PortError {
     },
     /// The link is there but would not take its address or routes.
     Configure(io::Error),
+    /// All is set up, yet no packet passes.
+    Silent,
 }
 
 impl fmt::Display for PortError {
@@ -294,7 +363,7 @@ impl fmt::Display for PortError {
         match self {
             Self::BadConfig => write!(
                 f,
-                "a port needs an interface name of 1 to {NAME_LEN_MAX} bytes and an MTU of at least {MTU_MIN} bytes"
+                "a port needs an interface name of 1 to {NAME_LEN_MAX} bytes, an MTU of at least {MTU_MIN} bytes and a prefix of 1 to 127 bits"
             ),
             Self::Tun(error) => write!(
                 f,
@@ -312,6 +381,9 @@ impl fmt::Display for PortError {
                 f,
                 "cannot set up the link to the kernel ({error}): check that IPv6 is enabled (ipv6.disable=0), or use --virtual"
             ),
+            Self::Silent => f.write_str(
+                "the link to the kernel is set up but carries no packets: check for packet filters in new namespaces, or use --virtual"
+            ),
         }
     }
 }
@@ -319,7 +391,7 @@ impl fmt::Display for PortError {
 impl std::error::Error for PortError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::BadConfig => None,
+            Self::BadConfig | Self::Silent => None,
             Self::Tun(error) | Self::Veth(error) | Self::Configure(error) => Some(error),
             Self::NoLink { veth, .. } => Some(veth),
         }
@@ -363,6 +435,14 @@ fn classify(bytes: &[u8]) -> Arrival {
 
 /// How many unwanted packets one `recv` reads past before it returns.
 pub const RECV_DROPS_MAX: usize = 16;
+
+/// How long opening looks for the first packet: twice what Linux may put off a
+/// link's activation (`linkwatch_schedule_work`); milliseconds as a rule.
+const SETTLE_MAX: Duration = Duration::from_secs(2);
+const SETTLE_ROUND: Duration = Duration::from_millis(1);
+
+/// RFC 863. Nobody listens: the datagrams go no further than this port.
+const DISCARD_PORT: u16 = 9;
 
 /// The smallest MTU that IPv6 allows, in bytes (RFC 8200 section 5).
 const MTU_MIN: u16 = 1280;
@@ -450,5 +530,23 @@ mod tests {
         for (name, bytes, expected) in cases {
             assert_eq!(classify(&bytes), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn only_udp_is_reflected() {
+        let mut bytes = packet("fd00::1", 12, 12);
+        bytes[6] = 17;
+        bytes[8..24].copy_from_slice(&[0xaa; 16]);
+        bytes[40..44].copy_from_slice(&[1, 2, 3, 4]);
+        let turned = reflect(&mut bytes).expect("a UDP datagram");
+        assert_eq!(turned[24..40], [0xaa; 16]);
+        assert_eq!(turned[40..44], [3, 4, 1, 2]);
+        let back = reflect(&mut bytes).expect("a UDP datagram").to_vec();
+        assert_eq!(back[8..24], [0xaa; 16]);
+        let mut cut = packet("fd00::1", 3, 3);
+        cut[6] = 17;
+        assert_eq!(reflect(&mut cut), None, "no room for ports");
+        assert_eq!(reflect(&mut packet("fd00::1", 12, 12)), None, "no UDP");
+        assert_eq!(reflect(&mut []), None);
     }
 }

@@ -81,7 +81,9 @@ fn open(namespace: &Namespace, link: Option<LinkKind>) -> PacketPort {
 /// ICMPv6, UDP and TCP between kernel sockets and a mote behind the port, then
 /// what the port costs in time.
 fn traffic(namespace: &Namespace, link: Option<LinkKind>) {
+    let start = Instant::now();
     let mut port = open(namespace, link);
+    let opening = start.elapsed();
     if let Some(link) = link {
         assert_eq!(port.kind(), link, "the link asked for");
     }
@@ -102,7 +104,7 @@ fn traffic(namespace: &Namespace, link: Option<LinkKind>) {
     let drops = port.drops();
     assert_eq!((drops.not_ipv6, drops.truncated), (0, 0), "{drops:?}");
     println!(
-        "{}, user namespace {}, UDP round trip {rtt:?}, wake-up late by {before:?}, precise {after:?}, {drops:?}",
+        "{}, user namespace {}, open in {opening:?}, UDP round trip {rtt:?}, wake-up late by {before:?}, precise {after:?}, {drops:?}",
         port.kind(),
         namespace.has_user_namespace(),
     );
