@@ -26,6 +26,7 @@ extern crate std;
 
 pub mod ip;
 pub mod limits;
+pub mod lowpan;
 pub mod mac;
 pub mod random;
 pub mod time;

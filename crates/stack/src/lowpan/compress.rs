@@ -1,0 +1,345 @@
+//! IPv6 headers to their smallest encoding.
+//!
+//! Place: outgoing packets, once per hop, for identifiers may derive from the link's ends.
+//! Left out: GHC, and elision of UDP checksums, which the application would have to allow.
+//! Source: RFC 6282.
+
+use core::net::Ipv6Addr;
+
+use super::contexts::{Context, Contexts, high_64, low_64};
+use super::{Encapsulation, LinkPair, NEXT_HEADERS_MAX};
+use crate::wire::cursor::{Full, Writer};
+use crate::wire::ipv6::{self, next_header};
+use crate::wire::lowpan_iphc::{self, Destination, Iid, Multicast, Prefix, Source, Unicast};
+use crate::wire::lowpan_nhc::{EXTENSION_LEN_MAX, Extension, Nhc, Udp};
+use crate::wire::{LinkAddr, udp};
+
+/// What [`compress`] has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Compressed {
+    /// Bytes written to `out`.
+    pub compressed_len: usize,
+    /// Bytes of the packet that they stand for; the rest follows as it is.
+    pub uncompressed_len: usize,
+}
+
+/// Why a packet cannot be compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompressError {
+    /// No IPv6 header, or bytes beyond its payload length.
+    Malformed,
+    /// `out` is too short.
+    Full,
+}
+
+impl CompressError {
+    /// The reason in words, for counters and captures.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Malformed => "IPv6 header does not fit its packet",
+            Self::Full => "no room for the compressed header",
+        }
+    }
+}
+
+impl From<Full> for CompressError {
+    fn from(_: Full) -> Self {
+        Self::Full
+    }
+}
+
+/// Compresses the headers at the start of `packet` into `out`.
+///
+/// `packet` may be the start of a packet only (a first fragment to be forwarded): headers
+/// that it does not hold whole stay as they are. The compressed headers are never longer
+/// than what they stand for, so an `out` as long as `packet` always suffices.
+///
+/// # Errors
+/// [`CompressError`]; `out` then holds nothing of use.
+pub fn compress(
+    packet: &[u8],
+    link: LinkPair,
+    contexts: &Contexts,
+    out: &mut [u8],
+) -> Result<Compressed, CompressError> {
+    let (header, payload) =
+        ipv6::Header::parse_start(packet).map_err(|_| CompressError::Malformed)?;
+    let left = usize::from(header.payload_len);
+    if payload.len() > left {
+        return Err(CompressError::Malformed);
+    }
+    let mut w = Writer::new(out);
+    let mut chain = Chain {
+        rest: payload,
+        left,
+        headers: 0,
+    };
+    let mut step = chain.take(header.next_header);
+    let in_line = if step.is_some() {
+        None
+    } else {
+        Some(header.next_header)
+    };
+    emit_ipv6(
+        &mut w,
+        &header,
+        in_line,
+        Encapsulation::link(link),
+        contexts,
+    )?;
+    let mut encapsulation = Encapsulation::ipv6(&header);
+    while let Some(this) = step {
+        step = this
+            .next_header
+            .and_then(|next_header| chain.take(next_header));
+        let in_line = if step.is_some() {
+            None
+        } else {
+            this.next_header
+        };
+        match this.what {
+            What::Extension { kind, body } => {
+                Nhc::Extension(Extension {
+                    kind,
+                    next_header: in_line,
+                    body,
+                })
+                .emit(&mut w)?;
+            }
+            What::Ipv6(inner) => {
+                Nhc::Ipv6.emit(&mut w)?;
+                emit_ipv6(&mut w, &inner, in_line, encapsulation, contexts)?;
+                encapsulation = Encapsulation::ipv6(&inner);
+            }
+            What::Udp(udp) => Nhc::Udp(udp).emit(&mut w)?,
+        }
+    }
+    Ok(Compressed {
+        compressed_len: w.written(),
+        uncompressed_len: packet.len() - chain.rest.len(),
+    })
+}
+
+/// The headers behind the first one, as far as they can be compressed.
+struct Chain<'a> {
+    /// What follows the headers taken so far, as far as it is here.
+    rest: &'a [u8],
+    /// How long that is by the length fields; more than `rest` in a first fragment.
+    left: usize,
+    headers: usize,
+}
+
+/// One header to compress.
+struct Step<'a> {
+    what: What<'a>,
+    /// Its length in the packet.
+    len: usize,
+    /// What follows it; `None` when that is no header.
+    next_header: Option<u8>,
+}
+
+enum What<'a> {
+    Extension { kind: u8, body: &'a [u8] },
+    Ipv6(ipv6::Header),
+    Udp(Udp),
+}
+
+impl<'a> Chain<'a> {
+    /// Takes the header of type `kind` off, if it can be compressed.
+    fn take(&mut self, kind: u8) -> Option<Step<'a>> {
+        if self.headers == NEXT_HEADERS_MAX {
+            return None;
+        }
+        let step = match kind {
+            udp::NEXT_HEADER => self.udp(),
+            next_header::IPV6 => self.ipv6(),
+            kind if ipv6::is_extension(kind) => self.extension(kind),
+            _ => None,
+        }?;
+        self.rest = self.rest.get(step.len..)?;
+        self.left = self.left.checked_sub(step.len)?;
+        // Behind a fragment header may stand any part of a packet, not the header it names.
+        self.headers = match kind {
+            next_header::FRAGMENT => NEXT_HEADERS_MAX,
+            _ => self.headers + 1,
+        };
+        Some(step)
+    }
+
+    /// A datagram that ends before its packet keeps its header, for its length is not implied.
+    fn udp(&self) -> Option<Step<'a>> {
+        let &[a, b, c, d, e, f, g, h] = self.rest.first_chunk()?;
+        let ports = udp::Header {
+            src_port: u16::from_be_bytes([a, b]),
+            dst_port: u16::from_be_bytes([c, d]),
+        };
+        let udp = Udp {
+            ports,
+            checksum: Some(u16::from_be_bytes([g, h])),
+        };
+        let len_implied = usize::from(u16::from_be_bytes([e, f])) == self.left;
+        let step = Step {
+            what: What::Udp(udp),
+            len: udp::HEADER_LEN,
+            next_header: None,
+        };
+        len_implied.then_some(step)
+    }
+
+    fn ipv6(&self) -> Option<Step<'a>> {
+        let (inner, _) = ipv6::Header::parse_start(self.rest).ok()?;
+        let len_implied = usize::from(inner.payload_len) + ipv6::HEADER_LEN == self.left;
+        let next_header = Some(inner.next_header);
+        let step = Step {
+            what: What::Ipv6(inner),
+            len: ipv6::HEADER_LEN,
+            next_header,
+        };
+        len_implied.then_some(step)
+    }
+
+    fn extension(&self, kind: u8) -> Option<Step<'a>> {
+        let header = ipv6::Extensions::new(kind, self.rest).next().ok()??;
+        let body = match (kind, header.bytes) {
+            (next_header::FRAGMENT, [_, body @ ..]) => body,
+            (next_header::HOP_BY_HOP | next_header::DESTINATION_OPTIONS, [_, _, options @ ..]) => {
+                without_padding(options)
+            }
+            (_, [_, _, body @ ..]) => body,
+            _ => return None,
+        };
+        let step = Step {
+            what: What::Extension { kind, body },
+            len: header.bytes.len(),
+            next_header: Some(header.next_header),
+        };
+        (body.len() <= EXTENSION_LEN_MAX).then_some(step)
+    }
+}
+
+/// `options` without their padding, where it is one option at the very end, of seven bytes
+/// at most, that the other side restores bit for bit (RFC 6282 §4.2).
+fn without_padding(options: &[u8]) -> &[u8] {
+    let mut rest = options;
+    let mut was_padding = false;
+    while let Some((kind, tail)) = rest.split_first() {
+        let data_len = match (*kind, tail.first()) {
+            (ipv6::option::PAD_1, _) => None,
+            (_, Some(len)) => Some(usize::from(*len)),
+            (_, None) => return options,
+        };
+        let len = data_len.map_or(1, |len| len + 2);
+        let Some((option, after)) = rest.split_at_checked(len) else {
+            return options;
+        };
+        let padding = *kind <= ipv6::option::PAD_N;
+        if after.is_empty() && padding && !was_padding && len <= 7 {
+            let zeros = option.iter().skip(2).all(|byte| *byte == 0);
+            let kept = options.get(..options.len() - len).unwrap_or(options);
+            return if zeros { kept } else { options };
+        }
+        was_padding = padding;
+        rest = after;
+    }
+    options
+}
+
+fn emit_ipv6(
+    w: &mut Writer<'_>,
+    header: &ipv6::Header,
+    next_header: Option<u8>,
+    encapsulation: Encapsulation,
+    contexts: &Contexts,
+) -> Result<(), Full> {
+    let src = match header.src {
+        Ipv6Addr::UNSPECIFIED => Source::Unspecified,
+        src => Source::Unicast(unicast(src, encapsulation.src, contexts)),
+    };
+    let dst = match header.dst.is_multicast() {
+        true => Destination::Multicast(multicast(header.dst, contexts)),
+        false => Destination::Unicast(unicast(header.dst, encapsulation.dst, contexts)),
+    };
+    let header = lowpan_iphc::Header {
+        traffic_class: header.traffic_class,
+        flow_label: header.flow_label,
+        next_header,
+        hop_limit: header.hop_limit,
+        src,
+        dst,
+    };
+    header.emit(w)
+}
+
+/// The shortest form of `addr`; of equal ones that without context, then the lowest context,
+/// for context 0 alone costs no identifier. Forms differ by two bytes or more, identifiers
+/// cost one, so source and destination may choose apart.
+fn unicast(addr: Ipv6Addr, elided: [u8; 8], contexts: &Contexts) -> Unicast {
+    let iid = low_64(addr);
+    let [.., high, low] = iid;
+    let short = u16::from_be_bytes([high, low]);
+    let forms = [
+        (Iid::Elided, elided),
+        (Iid::Short(short), LinkAddr::Short(short).iid()),
+        (Iid::Inline(iid), iid),
+    ];
+    let link_local = high_64(addr) == LINK_LOCAL;
+    for (form, bits) in forms {
+        if link_local && bits == iid {
+            return Unicast::Known {
+                prefix: Prefix::LinkLocal,
+                iid: form,
+            };
+        }
+        let restores = |(_, context): &(u8, &Context)| context.expand(bits) == addr;
+        if let Some((id, _)) = contexts.compressing().find(restores) {
+            return Unicast::Known {
+                prefix: Prefix::Context(id),
+                iid: form,
+            };
+        }
+    }
+    Unicast::Full(addr)
+}
+
+/// `fe80::/64`
+const LINK_LOCAL: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
+
+fn multicast(addr: Ipv6Addr, contexts: &Contexts) -> Multicast {
+    match addr.octets() {
+        [_, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, group] => Multicast::Bits8(group),
+        [_, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c] => Multicast::Bits32([flags, a, b, c]),
+        [_, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, e] => {
+            Multicast::Bits48([flags, a, b, c, d, e])
+        }
+        [
+            _,
+            flags,
+            riid,
+            len,
+            p0,
+            p1,
+            p2,
+            p3,
+            p4,
+            p5,
+            p6,
+            p7,
+            a,
+            b,
+            c,
+            d,
+        ] => {
+            let prefix = Some([p0, p1, p2, p3, p4, p5, p6, p7]);
+            let holds = |(_, context): &(u8, &Context)| {
+                context.prefix_len() == len && context.multicast_prefix() == prefix
+            };
+            match contexts.compressing().find(holds) {
+                Some((context, _)) => Multicast::Prefix {
+                    context,
+                    bits: [flags, riid, a, b, c, d],
+                },
+                None => Multicast::Full(addr),
+            }
+        }
+    }
+}

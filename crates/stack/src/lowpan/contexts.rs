@@ -1,0 +1,206 @@
+//! The prefixes that both ends of a link know and need not send.
+//!
+//! Place: filled by `ip` from router advertisements (6CO), read by both directions of the
+//! compression. Left out: lifetimes; `ip` removes what has expired.
+//! Sources: RFC 6282 §3.1.2, §3.2.2; RFC 6775 §5.4.
+
+use core::net::Ipv6Addr;
+
+use crate::limits::CONTEXTS_MAX;
+
+/// One context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Context {
+    prefix: [u8; 16],
+    prefix_len: u8,
+    compress: bool,
+}
+
+/// The sixteen contexts of a 6LoWPAN.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Contexts {
+    slots: [Option<Context>; CONTEXTS_MAX],
+}
+
+impl Contexts {
+    /// No context.
+    pub const fn new() -> Self {
+        Self {
+            slots: [None; CONTEXTS_MAX],
+        }
+    }
+
+    /// Defines context `id` as the first `prefix_len` bits of `prefix`; replaces what it was.
+    ///
+    /// `compress`: it may be used to compress. A new context should only decompress until
+    /// every neighbour knows it, a leaving one until none uses it (RFC 6775 §5.4.2).
+    ///
+    /// Returns whether `id` is below 16 and `prefix_len` at most 128.
+    pub fn set(&mut self, id: u8, prefix: Ipv6Addr, prefix_len: u8, compress: bool) -> bool {
+        let context = Context::new(prefix, prefix_len, compress);
+        match (self.slots.get_mut(usize::from(id)), context) {
+            (Some(slot), Some(context)) => {
+                *slot = Some(context);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Forgets context `id`.
+    pub fn remove(&mut self, id: u8) {
+        if let Some(slot) = self.slots.get_mut(usize::from(id)) {
+            *slot = None;
+        }
+    }
+
+    /// Context `id`, if it is defined.
+    pub fn get(&self, id: u8) -> Option<&Context> {
+        self.slots.get(usize::from(id))?.as_ref()
+    }
+
+    /// The contexts that may be used to compress, with their identifiers.
+    pub fn compressing(&self) -> impl Iterator<Item = (u8, &Context)> {
+        let defined = (0u8..)
+            .zip(&self.slots)
+            .filter_map(|(id, slot)| Some((id, slot.as_ref()?)));
+        defined.filter(|(_, context)| context.compress)
+    }
+}
+
+impl Context {
+    fn new(prefix: Ipv6Addr, prefix_len: u8, compress: bool) -> Option<Self> {
+        if prefix_len > 128 {
+            return None;
+        }
+        let mut octets = prefix.octets();
+        for (octet, mask) in octets.iter_mut().zip(masks(prefix_len)) {
+            *octet &= mask;
+        }
+        Some(Self {
+            prefix: octets,
+            prefix_len,
+            compress,
+        })
+    }
+
+    /// The prefix, with zeros behind it.
+    pub fn prefix(&self) -> Ipv6Addr {
+        Ipv6Addr::from(self.prefix)
+    }
+
+    /// How many leading bits of the prefix count, 0 to 128.
+    pub const fn prefix_len(&self) -> u8 {
+        self.prefix_len
+    }
+
+    /// Whether it may be used to compress, not only to decompress.
+    pub const fn compress(&self) -> bool {
+        self.compress
+    }
+
+    /// The address made of this prefix and an interface identifier: bits that the prefix
+    /// covers are the prefix's, others of the last 64 the identifier's, others zero
+    /// (RFC 6282 §3.1.1).
+    pub fn expand(&self, iid: [u8; 8]) -> Ipv6Addr {
+        let mut octets = self.prefix;
+        let [.., a, b, c, d, e, f, g, h] = &mut octets;
+        let masks = masks(self.prefix_len).skip(8);
+        for ((octet, bits), mask) in [a, b, c, d, e, f, g, h].into_iter().zip(iid).zip(masks) {
+            *octet |= bits & !mask;
+        }
+        Ipv6Addr::from(octets)
+    }
+
+    /// The first 64 bits, as unicast-prefix-based multicast addresses hold them (RFC 3306
+    /// §4); `None` for a longer prefix, which such an address cannot have.
+    pub fn multicast_prefix(&self) -> Option<[u8; 8]> {
+        (self.prefix_len <= 64).then(|| high_64(self.prefix()))
+    }
+}
+
+/// For each octet of an address, the bits that a prefix of `len` bits covers.
+fn masks(len: u8) -> impl Iterator<Item = u8> {
+    (0..16u8).map(move |index| {
+        let covered = len.saturating_sub(index * 8).min(8);
+        !(0xffu32 >> covered) as u8
+    })
+}
+
+/// The first half of `addr`.
+pub(super) const fn high_64(addr: Ipv6Addr) -> [u8; 8] {
+    let [a, b, c, d, e, f, g, h, ..] = addr.octets();
+    [a, b, c, d, e, f, g, h]
+}
+
+/// The second half of `addr`: of most addresses the interface identifier.
+pub(super) const fn low_64(addr: Ipv6Addr) -> [u8; 8] {
+    let [.., a, b, c, d, e, f, g, h] = addr.octets();
+    [a, b, c, d, e, f, g, h]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn context(prefix: &str, len: u8) -> Context {
+        Context::new(prefix.parse().unwrap(), len, true).unwrap()
+    }
+
+    #[test]
+    fn bits_come_from_prefix_then_identifier_then_zero() {
+        let iid = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef];
+        let cases = [
+            ("fd00:1:2:3::", 64, "fd00:1:2:3:123:4567:89ab:cdef"),
+            ("fd00:1:2:3::", 48, "fd00:1:2:0:123:4567:89ab:cdef"),
+            ("fd00:1:2:3:ff00::", 68, "fd00:1:2:3:f123:4567:89ab:cdef"),
+            ("fd00::7", 128, "fd00::7"),
+            ("::", 0, "::123:4567:89ab:cdef"),
+        ];
+        for (prefix, len, expected) in cases {
+            let expected: Ipv6Addr = expected.parse().unwrap();
+            assert_eq!(context(prefix, len).expand(iid), expected, "{prefix}/{len}");
+        }
+    }
+
+    #[test]
+    fn bits_behind_the_prefix_are_dropped() {
+        assert_eq!(
+            context("fd00::ffff", 64).prefix(),
+            context("fd00::", 64).prefix()
+        );
+        assert_eq!(
+            context("fd00:ffff::", 20).prefix(),
+            "fd00:f000::".parse::<Ipv6Addr>().unwrap()
+        );
+    }
+
+    #[test]
+    fn table() {
+        let mut contexts = Contexts::new();
+        let prefix = "fd00::".parse().unwrap();
+        assert!(contexts.set(15, prefix, 64, true));
+        assert!(contexts.set(3, prefix, 64, false));
+        assert!(!contexts.set(16, prefix, 64, true));
+        assert!(!contexts.set(1, prefix, 129, true));
+        assert!(contexts.get(16).is_none() && contexts.get(1).is_none());
+        assert!(!contexts.get(3).unwrap().compress());
+        let mut compressing = contexts.compressing();
+        assert!(matches!(compressing.next(), Some((15, context)) if context.prefix_len() == 64));
+        assert!(compressing.next().is_none());
+        drop(compressing);
+        contexts.remove(15);
+        assert!(contexts.get(15).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn expansion_is_prefix_or_identifier(prefix: u128, len in 0u8..=128, iid: u64) {
+            let mask = u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
+            let context = Context::new(Ipv6Addr::from(prefix), len, true).unwrap();
+            let expected = prefix & mask | u128::from(iid) & !mask;
+            prop_assert_eq!(context.expand(iid.to_be_bytes()), Ipv6Addr::from(expected));
+        }
+    }
+}

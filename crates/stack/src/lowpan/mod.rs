@@ -1,0 +1,60 @@
+//! 6LoWPAN: IPv6 packets in and out of small frames.
+//!
+//! Purpose: header compression (RFC 6282) with shared contexts, and fragmentation.
+//! Place: between `ip` and `mac`; [`wire`](crate::wire) holds the bare formats.
+//! Left out: who tells the contexts (`ip`, from router advertisements) and when they expire.
+
+mod compress;
+mod contexts;
+pub mod datagram;
+mod decompress;
+pub mod fragment;
+
+use crate::wire::LinkAddr;
+
+pub use compress::{CompressError, Compressed, compress};
+pub use contexts::{Context, Contexts};
+pub use decompress::{DecompressError, Decompressed, complete_udp_checksum, decompress};
+
+/// The two ends of the hop that a frame takes: interface identifiers derive from them.
+///
+/// Addresses of the frame itself, not of a mesh header, for this stack routes over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkPair {
+    /// Who transmits the frame.
+    pub src: LinkAddr,
+    /// Who receives it.
+    pub dst: LinkAddr,
+}
+
+/// Interface identifiers of the encapsulating header: link layer, or outer IPv6
+/// (RFC 6282 §3.2.2).
+#[derive(Clone, Copy, Debug)]
+struct Encapsulation {
+    src: [u8; 8],
+    dst: [u8; 8],
+}
+
+impl Encapsulation {
+    const fn link(link: LinkPair) -> Self {
+        Self {
+            src: link.src.iid(),
+            dst: link.dst.iid(),
+        }
+    }
+
+    fn ipv6(header: &crate::wire::ipv6::Header) -> Self {
+        Self {
+            src: contexts::low_64(header.src),
+            dst: contexts::low_64(header.dst),
+        }
+    }
+}
+
+/// Headers compressed or restored in one packet, behind the first one. Bounds the work that
+/// one frame can ask for.
+const NEXT_HEADERS_MAX: usize = 8;
+
+#[cfg(test)]
+#[path = "tests/compression.rs"]
+mod tests;
