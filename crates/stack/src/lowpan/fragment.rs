@@ -1,0 +1,334 @@
+//! Packets into frame payloads.
+//!
+//! Place: an outgoing packet waits in the one buffer of [`Outgoing`] while the node pulls
+//! frame after frame from it, each when the MAC has room. A relay that passes fragments on
+//! writes first ones with [`forward_first`]; later ones only change their tag.
+//! Left out: acknowledged fragments (RFC 8931).
+//!
+//! Sources: RFC 4944 §5.3 (format, units of eight bytes); RFC 8930 §5 (a first fragment may
+//! grow on its way, so its sender leaves some slack).
+
+use super::contexts::Contexts;
+use super::{CompressError, LinkPair, compress};
+use crate::limits::IPV6_MTU_MIN;
+use crate::wire::cursor::{Full, copy};
+use crate::wire::lowpan_frag::{FIRST_LEN, Header, NEXT_LEN};
+
+/// One packet on its way into frames.
+#[derive(Debug)]
+pub struct Outgoing<'m> {
+    packet: &'m mut [u8],
+    /// Bytes of the packet; 0: none.
+    len: u16,
+    /// Bytes that have gone out.
+    sent: u16,
+    link: LinkPair,
+    tag: u16,
+    frame_payload_len_max: u8,
+    slack: u8,
+}
+
+/// Why a packet, or a first fragment to be passed on, is not sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FragmentError {
+    /// Longer than the buffer or IPv6's minimum MTU; or empty.
+    BadLength,
+    /// Not an IPv6 packet.
+    Malformed,
+    /// The compressed header leaves a frame no room, or `out` is too short.
+    NoRoom,
+}
+
+impl From<CompressError> for FragmentError {
+    fn from(error: CompressError) -> Self {
+        match error {
+            CompressError::Full => Self::NoRoom,
+            _ => Self::Malformed,
+        }
+    }
+}
+
+impl From<Full> for FragmentError {
+    fn from(_: Full) -> Self {
+        Self::NoRoom
+    }
+}
+
+impl<'m> Outgoing<'m> {
+    /// No packet yet. `buffer`: 1,280 bytes hold any packet of a 6LoWPAN.
+    pub fn new(buffer: &'m mut [u8]) -> Self {
+        let nobody = crate::wire::LinkAddr::BROADCAST;
+        Self {
+            packet: buffer,
+            len: 0,
+            sent: 0,
+            link: LinkPair {
+                src: nobody,
+                dst: nobody,
+            },
+            tag: 0,
+            frame_payload_len_max: 0,
+            slack: 0,
+        }
+    }
+
+    /// Whether no packet is under way.
+    pub const fn is_idle(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where to write the next packet while [`Self::is_idle`]; call [`Self::start`] then.
+    pub fn buffer(&mut self) -> &mut [u8] {
+        debug_assert!(self.is_idle(), "the packet under way would be overwritten");
+        self.packet
+    }
+
+    /// Begins to send the `len` bytes written to the buffer.
+    ///
+    /// `tag`: from [`super::datagram::Datagrams::new_tag`], used if the packet needs more
+    /// than one frame. `frame_payload_len_max`: asked of the MAC for this neighbour.
+    /// `slack`: bytes a first fragment leaves free, e.g. [`FIRST_SLACK`].
+    ///
+    /// # Errors
+    /// [`FragmentError::BadLength`].
+    pub fn start(
+        &mut self,
+        len: usize,
+        link: LinkPair,
+        tag: u16,
+        frame_payload_len_max: usize,
+        slack: u8,
+    ) -> Result<(), FragmentError> {
+        if len == 0 || len > self.packet.len().min(IPV6_MTU_MIN) {
+            return Err(FragmentError::BadLength);
+        }
+        self.len = len as u16;
+        self.sent = 0;
+        self.link = link;
+        self.tag = tag;
+        self.frame_payload_len_max = u8::try_from(frame_payload_len_max).unwrap_or(u8::MAX);
+        self.slack = slack;
+        Ok(())
+    }
+
+    /// Writes the next frame's payload to `out` and returns its length; `None` when the
+    /// packet is out or there is none.
+    ///
+    /// # Errors
+    /// [`FragmentError`]; the packet is given up.
+    pub fn next(
+        &mut self,
+        contexts: &Contexts,
+        out: &mut [u8],
+    ) -> Result<Option<usize>, FragmentError> {
+        if self.is_idle() {
+            return Ok(None);
+        }
+        let frame = match self.sent {
+            0 => self.first(contexts, out),
+            _ => self.later(out),
+        };
+        match frame {
+            Ok((frame_len, sent)) => {
+                self.sent = sent;
+                if sent >= self.len {
+                    self.len = 0;
+                }
+                Ok(Some(frame_len))
+            }
+            Err(error) => {
+                self.len = 0;
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives the packet up if it is the one with this tag: a fragment of it was lost.
+    pub fn abort(&mut self, tag: u16) -> bool {
+        let found = !self.is_idle() && self.tag == tag;
+        if found {
+            self.len = 0;
+        }
+        found
+    }
+
+    /// The hop that the packet under way takes.
+    pub const fn link(&self) -> LinkPair {
+        self.link
+    }
+
+    /// The tag of the packet under way: also its frames' token in the MAC.
+    pub const fn tag(&self) -> u16 {
+        self.tag
+    }
+
+    /// The packet in one frame, or its first fragment; returns the frame's length and how
+    /// many bytes of the packet are out then.
+    fn first(&self, contexts: &Contexts, out: &mut [u8]) -> Result<(usize, u16), FragmentError> {
+        let packet = self.packet.get(..usize::from(self.len)).unwrap_or_default();
+        let out = frame_payload(out, self.frame_payload_len_max)?;
+        let alone = compress(packet, self.link, contexts, out)?;
+        let rest = packet.get(alone.uncompressed_len..).unwrap_or_default();
+        let room = out.get_mut(alone.compressed_len..).unwrap_or_default();
+        if rest.len() <= room.len() {
+            copy(room, rest);
+            return Ok((alone.compressed_len + rest.len(), self.len));
+        }
+        let header = Header {
+            datagram_size: self.len,
+            datagram_tag: self.tag,
+            datagram_offset: None,
+        };
+        let (frame_len, covered) =
+            emit_first(packet, header, self.link, contexts, self.slack, out)?;
+        Ok((frame_len, covered))
+    }
+
+    fn later(&self, out: &mut [u8]) -> Result<(usize, u16), FragmentError> {
+        let out = frame_payload(out, self.frame_payload_len_max)?;
+        let room = units(out.len().saturating_sub(NEXT_LEN));
+        if room == 0 {
+            return Err(FragmentError::NoRoom);
+        }
+        let left = usize::from(self.len.saturating_sub(self.sent));
+        // The last fragment need not end on a unit.
+        let carried = if left <= out.len() - NEXT_LEN {
+            left
+        } else {
+            room
+        };
+        let header = Header {
+            datagram_size: self.len,
+            datagram_tag: self.tag,
+            datagram_offset: Some((self.sent / 8) as u8),
+        };
+        let start = usize::from(self.sent);
+        let piece = self
+            .packet
+            .get(start..)
+            .and_then(|rest| rest.get(..carried));
+        let mut frame_len = header.emit(out)?;
+        let room = out.get_mut(frame_len..).unwrap_or_default();
+        frame_len += copy(room, piece.unwrap_or_default());
+        Ok((frame_len, self.sent.saturating_add(carried as u16)))
+    }
+}
+
+/// Writes a first fragment that a relay passes on; returns its length.
+///
+/// `start`: the fragment decompressed, hop limit counted down; all of it must fit, for the
+/// later fragments begin where it ends. `header`: with the tag towards the next hop.
+///
+/// # Errors
+/// [`FragmentError::NoRoom`] when the header grew beyond the slack: the packet is lost.
+pub fn forward_first(
+    start: &[u8],
+    header: Header,
+    link: LinkPair,
+    contexts: &Contexts,
+    frame_payload_len_max: usize,
+    out: &mut [u8],
+) -> Result<usize, FragmentError> {
+    let max = u8::try_from(frame_payload_len_max).unwrap_or(u8::MAX);
+    let out = frame_payload(out, max)?;
+    let header = Header {
+        datagram_offset: None,
+        ..header
+    };
+    let (frame_len, covered) = emit_first(start, header, link, contexts, 0, out)?;
+    if usize::from(covered) == start.len() {
+        Ok(frame_len)
+    } else {
+        Err(FragmentError::NoRoom)
+    }
+}
+
+/// The largest payload behind headers that travels in `frames` frames.
+///
+/// `frame_payload_len_max`: of one frame, as the MAC says. `compressed_len` and
+/// `uncompressed_len`: of all headers, TCP's included. `slack`: as for [`Outgoing::start`].
+/// 0 when not even the headers fit.
+pub fn payload_for_frames(
+    frames: usize,
+    frame_payload_len_max: usize,
+    compressed_len: usize,
+    uncompressed_len: usize,
+    slack: usize,
+) -> usize {
+    let packet_len = match frames {
+        0 => 0,
+        1 => (frame_payload_len_max + uncompressed_len).saturating_sub(compressed_len),
+        _ => {
+            let overhead = FIRST_LEN + compressed_len + slack;
+            let first = units((frame_payload_len_max + uncompressed_len).saturating_sub(overhead));
+            let last = frame_payload_len_max.saturating_sub(NEXT_LEN);
+            let between = units(last).saturating_mul(frames - 2);
+            if first < uncompressed_len {
+                0
+            } else {
+                first.saturating_add(between) + last
+            }
+        }
+    };
+    packet_len
+        .min(IPV6_MTU_MIN)
+        .saturating_sub(uncompressed_len)
+}
+
+/// What a first fragment grows by on later hops, at most, in bytes: the source's interface
+/// identifier, which only the first hop can derive from the frame (8), the hop limit, which
+/// starts at a value that needs no byte (1), and the traffic class, should a relay mark
+/// congestion (1).
+pub const FIRST_SLACK: u8 = 8 + 1 + 1;
+
+/// Writes FRAG1: as much of `packet` as fits beside `slack` unused bytes, in whole units
+/// unless it is all. Returns the frame's length and how much of the packet it carries.
+fn emit_first(
+    packet: &[u8],
+    header: Header,
+    link: LinkPair,
+    contexts: &Contexts,
+    slack: u8,
+    out: &mut [u8],
+) -> Result<(usize, u16), FragmentError> {
+    let room = out.get_mut(FIRST_LEN..).ok_or(FragmentError::NoRoom)?;
+    let room_len = room.len();
+    let headers = compress(packet, link, contexts, room)?;
+    let most = (headers.uncompressed_len + room_len).saturating_sub(headers.compressed_len);
+    let covered = if packet.len() <= most && slack == 0 {
+        packet.len()
+    } else {
+        let wanted = units(most.saturating_sub(usize::from(slack)));
+        // A long header may use the slack up; better than not sending it at all.
+        if wanted < headers.uncompressed_len {
+            units(most)
+        } else {
+            wanted
+        }
+    };
+    let piece = packet.get(headers.uncompressed_len..covered);
+    let piece = piece.ok_or(FragmentError::NoRoom)?;
+    copy(
+        room.get_mut(headers.compressed_len..).unwrap_or_default(),
+        piece,
+    );
+    let header_len = header.emit(out)?;
+    Ok((
+        header_len + headers.compressed_len + piece.len(),
+        covered as u16,
+    ))
+}
+
+/// The part of `out` that one frame holds.
+fn frame_payload(out: &mut [u8], len: u8) -> Result<&mut [u8], FragmentError> {
+    out.get_mut(..usize::from(len)).ok_or(FragmentError::NoRoom)
+}
+
+/// `len` cut to whole units of eight bytes.
+const fn units(len: usize) -> usize {
+    len & !7
+}
+
+#[cfg(test)]
+#[path = "tests/fragment.rs"]
+mod tests;

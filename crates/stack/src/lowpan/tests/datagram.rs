@@ -1,0 +1,488 @@
+use proptest::prelude::*;
+use std::vec;
+use std::vec::Vec;
+
+use super::*;
+use crate::random::Rng;
+
+const A: LinkAddr = LinkAddr::Short(1);
+const B: LinkAddr = LinkAddr::Short(2);
+const C: LinkAddr = LinkAddr::Short(3);
+
+fn table(records: usize, bodies: usize, any_order: bool) -> Datagrams<'static> {
+    let records = vec![Record::EMPTY; records].leak();
+    let bodies = vec![0; bodies * 1280].leak();
+    Datagrams::new(
+        records,
+        bodies,
+        1280,
+        any_order,
+        &mut Rng::from_seed([7, 7]),
+    )
+}
+
+const fn key(from: LinkAddr, tag: u16, size: u16) -> Key {
+    Key { from, tag, size }
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ORIGIN + Duration::from_millis(1_000_000 + ms)
+}
+
+fn packet(size: usize) -> Vec<u8> {
+    (0..size).map(|i| (i * 7 + i / 256) as u8).collect()
+}
+
+#[test]
+fn gathers_a_packet() {
+    let mut table = table(2, 1, false);
+    let (key, packet) = (key(A, 1, 100), packet(100));
+    assert_eq!(
+        table.on_first(key, &packet[..48], Role::Reassemble, at(0)),
+        Verdict::Stored
+    );
+    assert_eq!(
+        table.on_next(key, 48, &packet[48..96], at(1)),
+        Verdict::Stored
+    );
+    let Verdict::Complete(id) = table.on_next(key, 96, &packet[96..], at(2)) else {
+        panic!("the packet is whole")
+    };
+    assert_eq!(table.packet(id), packet);
+    assert_eq!(
+        table.on_next(key, 96, &packet[96..], at(3)),
+        Verdict::Drop(Drop::Duplicate)
+    );
+    assert_eq!(table.len(), 1);
+    table.release(id);
+    assert_eq!((table.len(), table.packet(id)), (0, &mut [][..]));
+    assert_eq!(
+        table.on_next(key, 96, &packet[96..], at(4)),
+        Verdict::Drop(Drop::Duplicate)
+    );
+    assert_eq!(table.counters().reassembled, 1);
+    assert_eq!(table.counters().dropped(Drop::Duplicate), 2);
+}
+
+#[test]
+fn a_lent_packet_comes_back_to_the_table() {
+    let mut table = table(4, 2, false);
+    let Verdict::Complete(id) = table.on_first(key(A, 1, 8), &[1; 8], Role::Reassemble, at(0))
+    else {
+        panic!("the packet is whole")
+    };
+    let mut whole = table.lend(id).unwrap();
+    whole.packet()[7] -= 1;
+    assert_eq!(whole.packet(), [1, 1, 1, 1, 1, 1, 1, 0]);
+    let second = |table: &mut Datagrams<'_>| {
+        table.on_first(key(B, 1, 16), &[2; 8], Role::Reassemble, at(0))
+    };
+    assert_eq!(second(&mut table), Verdict::Drop(Drop::NoBody), "on loan");
+    table.give_back(whole);
+    assert!(table.lend(id).is_none() && table.is_empty(), "released");
+    assert_eq!(second(&mut table), Verdict::Stored);
+}
+
+#[test]
+fn a_first_fragment_may_be_all() {
+    let mut table = table(2, 1, false);
+    let packet = packet(45);
+    let verdict = table.on_first(key(A, 1, 45), &packet, Role::Reassemble, at(0));
+    assert!(matches!(verdict, Verdict::Complete(_)));
+}
+
+#[test]
+fn passes_fragments_on_under_a_tag_of_its_own() {
+    let mut table = table(2, 0, false);
+    let (one, two) = (key(A, 9, 96), key(B, 9, 96));
+    let role = |next_hop| Role::Forward { next_hop };
+    let Verdict::Forward {
+        next_hop: C,
+        tag: tag_one,
+    } = table.on_first(one, &[0; 48], role(C), at(0))
+    else {
+        panic!("forwards")
+    };
+    let Verdict::Forward {
+        next_hop: A,
+        tag: tag_two,
+    } = table.on_first(two, &[0; 48], role(A), at(0))
+    else {
+        panic!("forwards")
+    };
+    assert_ne!(
+        tag_one, tag_two,
+        "the same tag from two neighbours means two packets"
+    );
+    let on = Verdict::Forward {
+        next_hop: C,
+        tag: tag_one,
+    };
+    assert_eq!(table.on_next(one, 48, &[0; 24], at(1)), on);
+    assert_eq!(
+        table.on_next(one, 48, &[0; 24], at(1)),
+        Verdict::Drop(Drop::Duplicate)
+    );
+    assert_eq!(table.len(), 2);
+    assert_eq!(table.on_next(one, 72, &[0; 24], at(2)), on);
+    assert_eq!(
+        (table.len(), table.counters().forwarded),
+        (1, 1),
+        "done with the last one"
+    );
+    assert_eq!(
+        table.on_next(one, 72, &[0; 24], at(3)),
+        Verdict::Drop(Drop::Duplicate)
+    );
+    assert_eq!(
+        table.on_first(one, &[0; 48], role(C), at(3)),
+        Verdict::Drop(Drop::Duplicate)
+    );
+}
+
+#[test]
+fn without_its_first_fragment_a_packet_is_dropped_or_gathered() {
+    let packet = packet(96);
+    let mut strict = table(2, 1, false);
+    let verdict = strict.on_next(key(A, 1, 96), 48, &packet[48..], at(0));
+    assert_eq!(verdict, Verdict::Drop(Drop::NoRecord));
+    assert!(strict.is_empty());
+    let mut lenient = table(2, 1, true);
+    assert_eq!(
+        lenient.on_next(key(A, 1, 96), 48, &packet[48..], at(0)),
+        Verdict::Stored
+    );
+    // It turns out to be for somebody else: whole it is routed all the same.
+    let role = Role::Forward { next_hop: C };
+    let Verdict::Complete(id) = lenient.on_first(key(A, 1, 96), &packet[..48], role, at(1)) else {
+        panic!("the packet is whole")
+    };
+    assert_eq!(lenient.packet(id), packet);
+}
+
+#[test]
+fn after_a_loss_the_siblings_are_dropped() {
+    let mut table = table(2, 0, false);
+    let key = key(A, 1, 96);
+    let role = Role::Forward { next_hop: C };
+    let Verdict::Forward { tag, .. } = table.on_first(key, &[0; 48], role, at(0)) else {
+        panic!("forwards")
+    };
+    assert!(!table.fragment_lost(tag.wrapping_add(1)));
+    assert!(table.fragment_lost(tag));
+    for offset in [48, 72] {
+        let verdict = table.on_next(key, offset, &[0; 24], at(1));
+        assert_eq!(verdict, Verdict::Drop(Drop::SiblingLost));
+    }
+    assert!(table.is_empty());
+    assert!(!table.fragment_lost(tag), "once");
+    // Long after, the same tag means another packet.
+    let later = at(0) + LINGER;
+    assert!(matches!(
+        table.on_first(key, &[0; 48], role, later),
+        Verdict::Forward { .. }
+    ));
+}
+
+#[test]
+fn malformed_fragments_open_no_record() {
+    let cases = [
+        ("empty", 96, 0, 0, Drop::BadLength),
+        ("not whole units", 96, 0, 20, Drop::BadLength),
+        ("beyond the end", 96, 0, 104, Drop::BadLength),
+        ("offset not a unit", 96, 4, 8, Drop::BadLength),
+        ("offset beyond the end", 96, 96, 8, Drop::BadLength),
+        ("end beyond the end", 96, 88, 16, Drop::BadLength),
+        ("no size", 0, 0, 0, Drop::BadLength),
+        ("offset wraps", 96, usize::MAX - 7, 8, Drop::BadLength),
+        ("larger than the MTU", 1288, 8, 8, Drop::BadLength),
+    ];
+    for any_order in [false, true] {
+        for (name, size, offset, len, reason) in cases {
+            let mut table = table(2, 2, any_order);
+            let key = key(A, 1, size);
+            let verdict = match offset {
+                0 => table.on_first(key, &vec![0; len], Role::Reassemble, at(0)),
+                _ => table.on_next(key, offset, &vec![0; len], at(0)),
+            };
+            let reason = if offset > 0 && !any_order {
+                Drop::NoRecord
+            } else {
+                reason
+            };
+            assert_eq!(verdict, Verdict::Drop(reason), "{name}");
+            assert!(table.is_empty(), "{name}");
+        }
+    }
+    let mut small = Datagrams::new(
+        vec![Record::EMPTY; 1].leak(),
+        vec![0; 600].leak(),
+        300,
+        false,
+        &mut Rng::from_seed([0, 0]),
+    );
+    let verdict = small.on_first(key(A, 1, 301), &[0; 8], Role::Reassemble, at(0));
+    assert_eq!(verdict, Verdict::Drop(Drop::TooLarge));
+    let role = Role::Forward { next_hop: C };
+    assert!(matches!(
+        small.on_first(key(A, 1, 301), &[0; 8], role, at(0)),
+        Verdict::Forward { .. }
+    ));
+}
+
+#[test]
+fn what_contradicts_gives_the_packet_up() {
+    let packet = packet(96);
+    let mut changed = packet.clone();
+    changed[50] ^= 1;
+    let steps: [(&str, usize, &[u8], Drop); 4] = [
+        ("the same", 0, &packet[..48], Drop::Duplicate),
+        ("part of the same", 8, &packet[8..24], Drop::Duplicate),
+        (
+            "a later part that reaches back",
+            40,
+            &packet[40..64],
+            Drop::Overlap,
+        ),
+        ("other bytes", 48, &changed[48..72], Drop::Overlap),
+    ];
+    for (name, offset, piece, reason) in steps {
+        let mut table = table(2, 1, false);
+        let key = key(A, 1, 96);
+        table.on_first(key, &packet[..48], Role::Reassemble, at(0));
+        if offset == 48 {
+            table.on_next(key, 48, &packet[48..72], at(0));
+        }
+        assert_eq!(
+            table.on_next(key, offset, piece, at(1)),
+            Verdict::Drop(reason),
+            "{name}"
+        );
+        assert_eq!(table.is_empty(), reason == Drop::Overlap, "{name}");
+    }
+}
+
+#[test]
+fn time_limits() {
+    let mut table = table(4, 2, false);
+    table.on_first(key(A, 1, 96), &[0; 8], Role::Reassemble, at(0));
+    table.on_first(key(B, 1, 96), &[0; 8], Role::Forward { next_hop: C }, at(0));
+    assert_eq!(table.next_deadline(), Some(at(0) + RELAY_TIMEOUT));
+    table.expire(at(0) + RELAY_TIMEOUT);
+    assert_eq!(table.len(), 1);
+    table.on_next(key(A, 1, 96), 8, &[0; 8], at(3_000));
+    assert_eq!(table.next_deadline(), Some(at(3_000) + REASSEMBLY_TIMEOUT));
+    table.expire(at(3_000) + REASSEMBLY_TIMEOUT);
+    assert!(table.is_empty());
+    assert_eq!(table.next_deadline(), None);
+    assert_eq!(table.counters().dropped(Drop::Timeout), 2);
+    // One byte group now and then does not keep a body for ever.
+    let (slow, mut ms) = (key(C, 1, 1280), 10_000);
+    table.on_first(slow, &[0; 8], Role::Reassemble, at(ms));
+    for unit in 1.. {
+        ms += 3_000;
+        table.expire(at(ms));
+        if table.on_next(slow, unit * 8, &[0; 8], at(ms)) != Verdict::Stored {
+            break;
+        }
+    }
+    assert_eq!(ms, 70_000, "RFC 4944 allows 60 s");
+}
+
+#[test]
+fn an_untaken_packet_does_not_stay() {
+    let mut table = table(1, 1, false);
+    let Verdict::Complete(id) = table.on_first(key(A, 1, 8), &[1; 8], Role::Reassemble, at(0))
+    else {
+        panic!("the packet is whole")
+    };
+    table.expire(at(0) + REASSEMBLY_TIMEOUT);
+    assert!(table.packet(id).is_empty() && table.is_empty());
+}
+
+#[test]
+fn no_neighbour_takes_all_and_fresh_packets_are_safe() {
+    let mut table = table(4, 3, false);
+    let open = |table: &mut Datagrams<'_>, from, tag, role, ms| {
+        table.on_first(key(from, tag, 96), &[0; 8], role, at(ms))
+    };
+    let forward = Role::Forward { next_hop: C };
+    for tag in 0..3 {
+        assert!(matches!(
+            open(&mut table, A, tag, forward, 0),
+            Verdict::Forward { .. }
+        ));
+    }
+    assert_eq!(
+        open(&mut table, A, 3, forward, 999),
+        Verdict::Drop(Drop::NeighborQuota)
+    );
+    assert!(matches!(
+        open(&mut table, B, 0, forward, 999),
+        Verdict::Forward { .. }
+    ));
+    assert_eq!(
+        open(&mut table, C, 0, forward, 999),
+        Verdict::Drop(Drop::TableFull)
+    );
+    // A second without a fragment, and a record may go: first to its own neighbour.
+    assert!(matches!(
+        open(&mut table, A, 3, forward, 1_000),
+        Verdict::Forward { .. }
+    ));
+    assert!(matches!(
+        open(&mut table, C, 0, forward, 1_000),
+        Verdict::Forward { .. }
+    ));
+    assert_eq!(table.counters().dropped(Drop::Evicted), 2);
+    assert_eq!(
+        table.on_next(key(A, 0, 96), 8, &[0; 8], at(1_001)),
+        Verdict::Drop(Drop::NoRecord)
+    );
+}
+
+#[test]
+fn no_neighbour_takes_every_body() {
+    let mut table = table(8, 2, false);
+    let open = |table: &mut Datagrams<'_>, from, tag, ms| {
+        table.on_first(key(from, tag, 96), &[0; 8], Role::Reassemble, at(ms))
+    };
+    assert_eq!(open(&mut table, A, 0, 0), Verdict::Stored);
+    assert_eq!(
+        open(&mut table, A, 1, 0),
+        Verdict::Drop(Drop::NeighborQuota)
+    );
+    assert_eq!(open(&mut table, B, 0, 500), Verdict::Stored);
+    assert_eq!(open(&mut table, C, 0, 500), Verdict::Drop(Drop::NoBody));
+    assert_eq!(
+        open(&mut table, C, 0, 1_000),
+        Verdict::Stored,
+        "A's is stale"
+    );
+    assert_eq!(table.len(), 2);
+}
+
+/// What a naive reassembly of one packet says.
+#[derive(Default)]
+struct Model {
+    bytes: Vec<Option<u8>>,
+    over: Option<Drop>,
+}
+
+impl Model {
+    fn take(&mut self, size: usize, offset: usize, piece: &[u8]) -> Result<bool, Drop> {
+        if let Some(reason) = self.over {
+            return Err(reason);
+        }
+        let end = offset + piece.len();
+        if piece.is_empty() || end > size || (end % 8 != 0 && end != size) {
+            return Err(Drop::BadLength);
+        }
+        self.bytes.resize(size, None);
+        let held = &mut self.bytes[offset..end];
+        if held.iter().any(Option::is_some) {
+            let same = held
+                .iter()
+                .zip(piece)
+                .all(|(held, new)| *held == Some(*new));
+            if !same {
+                self.over = Some(Drop::SiblingLost);
+            }
+            return Err(if same { Drop::Duplicate } else { Drop::Overlap });
+        }
+        held.iter_mut()
+            .zip(piece)
+            .for_each(|(held, new)| *held = Some(*new));
+        let whole = self.bytes.iter().all(Option::is_some);
+        if whole {
+            self.over = Some(Drop::Duplicate);
+        }
+        Ok(whole)
+    }
+}
+
+proptest! {
+    /// Two packets interleaved, fragments of any extent in any order, some with other bytes:
+    /// the same verdicts and the same packets as from two byte vectors.
+    #[test]
+    fn reassembly_agrees_with_a_vec(
+        sizes in [1u16..80, 1u16..80],
+        steps in prop::collection::vec((0usize..2, 0usize..10, 0usize..40, 0u8..12), 0..60),
+    ) {
+        let mut table = table(4, 3, true);
+        let mut models = [Model::default(), Model::default()];
+        let original = packet(80);
+        for (which, unit, len, change) in steps {
+            let size = usize::from(sizes[which]);
+            let key = key([A, B][which], 5, sizes[which]);
+            let offset = unit * 8;
+            // Mostly whole units or up to the end.
+            let len = if change % 2 == 0 { len & !7 } else { len.min(size.saturating_sub(offset)) };
+            let mut piece = original[offset..(offset + len).min(80)].to_vec();
+            if change == 11 && let Some(byte) = piece.first_mut() {
+                *byte ^= 0x80;
+            }
+            let verdict = match unit {
+                0 => table.on_first(key, &piece, Role::Reassemble, at(0)),
+                _ => table.on_next(key, offset, &piece, at(0)),
+            };
+            match (models[which].take(size, offset, &piece), verdict) {
+                (Ok(false), verdict) => prop_assert_eq!(verdict, Verdict::Stored),
+                (Err(reason), verdict) => prop_assert_eq!(verdict, Verdict::Drop(reason)),
+                (Ok(true), Verdict::Complete(id)) => {
+                    let expected: Option<Vec<u8>> = models[which].bytes.iter().copied().collect();
+                    prop_assert_eq!(Some(table.packet(id).to_vec()), expected);
+                    table.release(id);
+                }
+                (Ok(true), verdict) => prop_assert!(false, "whole, but {:?}", verdict),
+            }
+        }
+    }
+
+    /// Whatever neighbours send: no body twice, no tag twice, quotas kept, and time frees all.
+    #[test]
+    fn stays_within_its_bounds(
+        records in 0usize..7,
+        bodies in 0usize..4,
+        any_order: bool,
+        steps in prop::collection::vec(
+            (0u16..4, 0u16..3, 0usize..4, any::<bool>(), any::<bool>(), 0u64..400), 0..150),
+    ) {
+        let mut table = table(records, bodies, any_order);
+        let mut ms = 0;
+        for (from, tag, unit, forward, lose, wait) in steps {
+            ms += wait;
+            let key = key(LinkAddr::Short(from), tag, 32);
+            let role = if forward { Role::Forward { next_hop: C } } else { Role::Reassemble };
+            let verdict = match unit {
+                0 => table.on_first(key, &[0; 8], role, at(ms)),
+                _ => table.on_next(key, unit * 8, &[0; 8], at(ms)),
+            };
+            match verdict {
+                Verdict::Complete(id) if forward => table.release(id),
+                Verdict::Forward { tag, .. } if lose && unit < 3 => { table.fragment_lost(tag); }
+                _ => {}
+            }
+            if wait > 350 {
+                table.expire(at(ms));
+            }
+            let held: Vec<u8> = table.records.iter().filter_map(Record::body).collect();
+            let mut distinct = held.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            prop_assert_eq!(distinct.len(), held.len(), "a body belongs to one record");
+            prop_assert!(held.iter().all(|body| usize::from(*body) < bodies));
+            let of = |from| move |record: &&Record| record.is_active() && record.key.from == from;
+            for from in 0..4 {
+                let count = table.records.iter().filter(of(LinkAddr::Short(from))).count();
+                prop_assert!(count <= (records * 3 / 4).max(1));
+            }
+            if let Some(deadline) = table.next_deadline() {
+                prop_assert!(deadline > at(ms) || wait <= 350);
+            }
+        }
+        table.expire(at(ms) + REASSEMBLY_TIMEOUT);
+        prop_assert!(table.is_empty());
+        prop_assert_eq!(table.next_deadline(), None);
+    }
+}

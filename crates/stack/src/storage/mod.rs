@@ -1,0 +1,4 @@
+//! Fixed memory: rings over borrowed bytes. Knows no protocol.
+
+pub mod packet_queue;
+pub mod ring;

@@ -1,0 +1,167 @@
+//! Whole packets waiting, first in first out, in one ring of borrowed bytes.
+//!
+//! Place: behind a router's interfaces, where packets of very different lengths wait; they
+//! share memory by the byte. Drop-tail by itself. What smarter policies need to know
+//! ([`PacketQueue::bytes_used`], [`PacketQueue::len`]) is here, the policies are not.
+
+use super::ring::Ring;
+
+/// Packets in order, each with a word of its owner's.
+#[derive(Debug)]
+pub struct PacketQueue<'m> {
+    ring: Ring<'m>,
+    count: u16,
+}
+
+/// The packet at the front.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Front {
+    /// The packet's length, bytes.
+    pub len: usize,
+    /// As given to [`PacketQueue::push`].
+    pub mark: u32,
+}
+
+impl<'m> PacketQueue<'m> {
+    /// An empty queue over `bytes`, of which the first 65,535 are used. Each packet takes
+    /// its length and [`RECORD_OVERHEAD`].
+    pub fn new(bytes: &'m mut [u8]) -> Self {
+        Self {
+            ring: Ring::new(bytes),
+            count: 0,
+        }
+    }
+
+    /// Appends a packet, whole or not at all. `mark`: whatever the owner wants back with it.
+    /// Returns whether it fitted.
+    pub fn push(&mut self, packet: &[u8], mark: u32) -> bool {
+        self.push_parts([packet, &[]], mark)
+    }
+
+    /// As [`Self::push`] for a packet that lies in two pieces: a new header and what it
+    /// stands before.
+    pub fn push_parts(&mut self, parts: [&[u8]; 2], mark: u32) -> bool {
+        let [head, tail] = parts;
+        let total = head.len().saturating_add(tail.len());
+        let Ok(len) = u16::try_from(total) else {
+            return false;
+        };
+        if total + RECORD_OVERHEAD > usize::from(self.ring.room()) {
+            return false;
+        }
+        self.ring.push(&len.to_be_bytes());
+        self.ring.push(&mark.to_be_bytes());
+        self.ring.push(head);
+        self.ring.push(tail);
+        self.count = self.count.saturating_add(1);
+        true
+    }
+
+    /// The oldest packet's length and mark.
+    pub fn front(&self) -> Option<Front> {
+        let mut record = [0; RECORD_OVERHEAD];
+        if self.ring.peek(0, &mut record) < RECORD_OVERHEAD {
+            return None;
+        }
+        let [len_high, len_low, mark @ ..] = record;
+        Some(Front {
+            len: usize::from(u16::from_be_bytes([len_high, len_low])),
+            mark: u32::from_be_bytes(mark),
+        })
+    }
+
+    /// Copies the oldest packet, as much of it as `out` holds; returns how much.
+    pub fn peek(&self, out: &mut [u8]) -> usize {
+        let len = self.front().map_or(0, |front| front.len).min(out.len());
+        let out = out.get_mut(..len).unwrap_or_default();
+        self.ring.peek(RECORD_OVERHEAD as u16, out)
+    }
+
+    /// Removes the oldest packet; false when there is none.
+    pub fn pop(&mut self) -> bool {
+        let Some(front) = self.front() else {
+            return false;
+        };
+        self.ring.consume((RECORD_OVERHEAD + front.len) as u16);
+        self.count = self.count.saturating_sub(1);
+        true
+    }
+
+    /// Packets waiting.
+    pub fn len(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// Whether none waits.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes taken, overhead included.
+    pub fn bytes_used(&self) -> usize {
+        usize::from(self.ring.len())
+    }
+
+    /// The longest packet that would still fit.
+    pub fn room(&self) -> usize {
+        usize::from(self.ring.room()).saturating_sub(RECORD_OVERHEAD)
+    }
+}
+
+/// Bytes in front of each packet: its length and mark.
+pub const RECORD_OVERHEAD: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+    use std::vec::Vec;
+
+    proptest! {
+        #[test]
+        fn is_a_bounded_queue(
+            capacity in 0usize..200,
+            steps in prop::collection::vec(prop::option::of((0usize..80, any::<u32>())), 0..100),
+        ) {
+            let mut memory = std::vec![0; capacity];
+            let mut queue = PacketQueue::new(&mut memory);
+            let mut model: VecDeque<(Vec<u8>, u32)> = VecDeque::new();
+            for step in steps {
+                let used: usize = model.iter().map(|(packet, _)| packet.len() + 6).sum();
+                match step {
+                    Some((len, mark)) => {
+                        let packet: Vec<u8> = (0..len).map(|i| (mark as usize + i) as u8).collect();
+                        let fits = used + len + 6 <= capacity;
+                        prop_assert_eq!(fits, capacity >= 6 + used && len <= queue.room());
+                        prop_assert_eq!(queue.push(&packet, mark), fits);
+                        if fits {
+                            model.push_back((packet, mark));
+                        }
+                    }
+                    None => prop_assert_eq!(queue.pop(), model.pop_front().is_some()),
+                }
+                let front = model.front().map(|(packet, mark)| Front { len: packet.len(), mark: *mark });
+                prop_assert_eq!(queue.front(), front);
+                let mut out = [0; 100];
+                let len = queue.peek(&mut out);
+                prop_assert_eq!(&out[..len], model.front().map_or(&[][..], |(packet, _)| packet));
+                prop_assert_eq!((queue.len(), queue.is_empty()), (model.len(), model.is_empty()));
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_fit_is_refused() {
+        let mut memory = std::vec![0; 70_000];
+        let mut queue = PacketQueue::new(&mut memory);
+        let packet = std::vec![1; 70_000];
+        assert!(!queue.push(&packet, 0));
+        assert!(!queue.push(&packet[..65_530], 0));
+        assert!(queue.push(&packet[..65_529], 7));
+        assert_eq!(queue.room(), 0);
+        let mut short = [0; 4];
+        assert_eq!(queue.peek(&mut short), 4);
+        assert!(queue.pop() && !queue.pop());
+    }
+}

@@ -1,0 +1,133 @@
+//! A byte ring over borrowed memory, and the two copies every ring needs.
+//!
+//! Place: TCP's send buffer and receive buffer. Left out: anything about sequence numbers.
+
+use crate::wire::cursor::copy;
+
+/// Bytes in order, added at the end, taken from the front. Holds up to 65,535.
+#[derive(Debug)]
+pub struct Ring<'m> {
+    bytes: &'m mut [u8],
+    head: u16,
+    len: u16,
+}
+
+impl<'m> Ring<'m> {
+    /// An empty ring over `bytes`; of longer memory the first 65,535 bytes are used.
+    pub fn new(bytes: &'m mut [u8]) -> Self {
+        Self { bytes, head: 0, len: 0 }
+    }
+
+    /// Bytes that fit in all.
+    pub fn capacity(&self) -> u16 {
+        self.bytes.len().min(usize::from(u16::MAX)) as u16
+    }
+
+    /// Bytes held.
+    pub const fn len(&self) -> u16 {
+        self.len
+    }
+
+    /// Whether nothing is held.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes that still fit.
+    pub fn room(&self) -> u16 {
+        self.capacity().saturating_sub(self.len)
+    }
+
+    /// Appends what fits of `data`; returns how many bytes that is.
+    pub fn push(&mut self, data: &[u8]) -> usize {
+        let len = data.len().min(usize::from(self.room()));
+        let capacity = self.capacity();
+        let at = wrap(self.head, self.len, capacity);
+        put(self.bytes, capacity, at, data.get(..len).unwrap_or_default());
+        self.len = self.len.saturating_add(len as u16);
+        len
+    }
+
+    /// Copies bytes into `out`, starting `offset` behind the front; returns how many.
+    pub fn peek(&self, offset: u16, out: &mut [u8]) -> usize {
+        let len = out.len().min(usize::from(self.len.saturating_sub(offset)));
+        let capacity = self.capacity();
+        let at = wrap(self.head, offset, capacity);
+        take(self.bytes, capacity, at, out.get_mut(..len).unwrap_or_default());
+        len
+    }
+
+    /// Drops up to `count` bytes from the front.
+    pub fn consume(&mut self, count: u16) {
+        let count = count.min(self.len);
+        self.head = wrap(self.head, count, self.capacity());
+        self.len = self.len.saturating_sub(count);
+    }
+
+    /// Gives the memory back; whatever is held is lost.
+    pub fn into_bytes(self) -> &'m mut [u8] {
+        self.bytes
+    }
+}
+
+/// The index `offset` behind `at` in a ring of `capacity`; both below or equal to it.
+pub fn wrap(at: u16, offset: u16, capacity: u16) -> u16 {
+    let sum = u32::from(at) + u32::from(offset);
+    match sum.checked_sub(u32::from(capacity)) {
+        Some(wrapped) => wrapped as u16,
+        None => sum as u16,
+    }
+}
+
+/// Copies `data` into the ring that the first `capacity` of `bytes` form, from index `at`.
+pub fn put(bytes: &mut [u8], capacity: u16, at: u16, data: &[u8]) {
+    let ring = bytes.get_mut(..usize::from(capacity)).unwrap_or_default();
+    let done = copy(ring.get_mut(usize::from(at)..).unwrap_or_default(), data);
+    if let Some(rest) = data.get(done..) {
+        copy(ring, rest);
+    }
+}
+
+/// Fills `out` from the ring that the first `capacity` of `bytes` form, from index `at`.
+pub fn take(bytes: &[u8], capacity: u16, at: u16, out: &mut [u8]) {
+    let ring = bytes.get(..usize::from(capacity)).unwrap_or_default();
+    let done = copy(out, ring.get(usize::from(at)..).unwrap_or_default());
+    if let Some(rest) = out.get_mut(done..) {
+        copy(rest, ring);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+    use std::vec;
+    use std::vec::Vec;
+
+    proptest! {
+        #[test]
+        fn a_ring_is_a_bounded_queue(capacity in 0usize..20, steps in prop::collection::vec((any::<bool>(), 0usize..25, any::<u8>()), 0..60)) {
+            let mut memory = vec![0; capacity];
+            let mut ring = Ring::new(&mut memory);
+            let mut model = VecDeque::new();
+            for (push, count, value) in steps {
+                if push {
+                    let data: Vec<u8> = (0..count).map(|i| value.wrapping_add(i as u8)).collect();
+                    let expected = count.min(capacity - model.len());
+                    prop_assert_eq!(ring.push(&data), expected);
+                    model.extend(&data[..expected]);
+                } else {
+                    ring.consume(count as u16);
+                    model.drain(..count.min(model.len()));
+                }
+                prop_assert_eq!(usize::from(ring.len()), model.len());
+                let offset = usize::from(value) % (model.len() + 1);
+                let mut out = vec![0; count];
+                let got = ring.peek(offset as u16, &mut out);
+                let expected: Vec<u8> = model.iter().skip(offset).take(count).copied().collect();
+                prop_assert_eq!(&out[..got], &expected[..]);
+            }
+        }
+    }
+}
