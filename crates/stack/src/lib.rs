@@ -29,5 +29,7 @@ pub mod limits;
 pub mod lowpan;
 pub mod mac;
 pub mod random;
+pub mod storage;
+pub mod tcp;
 pub mod time;
 pub mod wire;

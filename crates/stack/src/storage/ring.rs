@@ -15,7 +15,11 @@ pub struct Ring<'m> {
 impl<'m> Ring<'m> {
     /// An empty ring over `bytes`; of longer memory the first 65,535 bytes are used.
     pub fn new(bytes: &'m mut [u8]) -> Self {
-        Self { bytes, head: 0, len: 0 }
+        Self {
+            bytes,
+            head: 0,
+            len: 0,
+        }
     }
 
     /// Bytes that fit in all.
@@ -43,7 +47,12 @@ impl<'m> Ring<'m> {
         let len = data.len().min(usize::from(self.room()));
         let capacity = self.capacity();
         let at = wrap(self.head, self.len, capacity);
-        put(self.bytes, capacity, at, data.get(..len).unwrap_or_default());
+        put(
+            self.bytes,
+            capacity,
+            at,
+            data.get(..len).unwrap_or_default(),
+        );
         self.len = self.len.saturating_add(len as u16);
         len
     }
@@ -53,7 +62,12 @@ impl<'m> Ring<'m> {
         let len = out.len().min(usize::from(self.len.saturating_sub(offset)));
         let capacity = self.capacity();
         let at = wrap(self.head, offset, capacity);
-        take(self.bytes, capacity, at, out.get_mut(..len).unwrap_or_default());
+        take(
+            self.bytes,
+            capacity,
+            at,
+            out.get_mut(..len).unwrap_or_default(),
+        );
         len
     }
 

@@ -1,0 +1,562 @@
+//! What an acknowledgment changes: window, scoreboard, RTT, cwnd, recovery, timers.
+//!
+//! Place: the fifth check of segment arrival, called by `input`; the timers call in for
+//! losses found by time. Left out: the table of what was sent ([`super::recovery`]) and the
+//! arithmetic of cwnd ([`super::congestion`]).
+//!
+//! Losses are found by time when the peer sends SACK (RFC 8985), else by counting (RFC 6675,
+//! RFC 5681); whatever finds them, what follows is one recovery: halve, send again what is
+//! due as the pipe drains (or by PRR, RFC 9937), and undo it all if it proves spurious.
+//! Sources: RFC 9293 §3.10.7.4, RFC 5681, 6582, 6675, 8985, 9937, 3522, 3708, 2883.
+
+use super::Drop;
+use super::connection::{Connection, Facts, Phase};
+use super::recovery::Delivery;
+use super::segment::Segment;
+use super::seq::SeqNum;
+use super::state::State;
+use super::timers::{Purpose, Timer};
+use crate::wire::tcp::Flags;
+
+impl Connection<'_> {
+    /// Takes in the acknowledgment, SACK blocks and window of `seg`.
+    pub(super) fn accept_ack(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+        let ack = seg.ack();
+        if ack.after(self.snd_nxt) {
+            self.challenge(now_ms);
+            return Err(Drop::AckOfUnsent);
+        }
+        if ack.before(self.snd_una.minus(u32::from(self.snd_wnd_max))) {
+            self.challenge(now_ms);
+            return Err(Drop::AckTooOld);
+        }
+        let mut delivery = self.scoreboard.delivery(now_ms, self.recovery.min_rtt);
+        let dsack = self.facts.has(Facts::SACK) && self.enter_sacks(seg, &mut delivery);
+        if ack.before(self.snd_una) {
+            if dsack {
+                self.on_dsack();
+            }
+            return Ok(());
+        }
+        let acked = ack.since(self.snd_una);
+        let (base, flight) = (self.snd_una, self.flight());
+        let is_duplicate = acked == 0
+            && flight > 0
+            && seg.payload.is_empty()
+            && !seg.has(Flags::FIN)
+            && seg.window() == self.snd_wnd;
+        self.retries_answered();
+        self.update_window(seg);
+        if acked > 0 {
+            self.take_acked(acked, &mut delivery, now_ms);
+        }
+        self.sample_rtt(seg, acked, &delivery, now_ms);
+        if let Some((age, end)) = delivery.newest {
+            self.update_rack(age, base.plus(end), &delivery, now_ms);
+        }
+        if dsack {
+            self.on_dsack();
+        }
+        if acked > 0 {
+            self.undo_by_timestamp(seg);
+            self.judge_tail_probe(seg);
+        } else if is_duplicate && !self.facts.has(Facts::SACK) {
+            self.recovery.dup_acks = self.recovery.dup_acks.saturating_add(1);
+            delivery.bytes = u32::from(self.payload_max());
+        }
+        if seg.has(Flags::ECE) && self.facts.has(Facts::ECN) {
+            self.on_congestion_echo();
+        }
+        let wait = self.move_on(acked, delivery.bytes, now_ms);
+        self.settle_timer(acked, wait, now_ms);
+        Ok(())
+    }
+
+    /// As [`Self::accept_ack`], for an acknowledgment that header prediction let through:
+    /// new data, nothing selective, an unchanged window, no recovery under way.
+    pub(super) fn take_predicted_ack(&mut self, seg: &Segment<'_>, now_ms: u32) {
+        let mut delivery = self.scoreboard.delivery(now_ms, self.recovery.min_rtt);
+        let (base, acked) = (self.snd_una, seg.ack().since(self.snd_una));
+        self.take_acked(acked, &mut delivery, now_ms);
+        self.sample_rtt(seg, acked, &delivery, now_ms);
+        if let Some((age, end)) = delivery.newest {
+            self.update_rack(age, base.plus(end), &delivery, now_ms);
+        }
+        let wait = self.move_on(acked, delivery.bytes, now_ms);
+        self.settle_timer(acked, wait, now_ms);
+    }
+
+    /// Enters the SACK blocks of `seg`; says whether the first is a DSACK (RFC 2883 §4).
+    /// Blocks that make no sense, or reach beyond what was sent, are ignored.
+    fn enter_sacks(&mut self, seg: &Segment<'_>, delivery: &mut Delivery) -> bool {
+        let ack = seg.ack();
+        let floor = ack.later(self.snd_una);
+        let mut dsack = false;
+        let mut first = None;
+        for (index, block) in seg.sack_blocks().iter().enumerate() {
+            let (left, right) = (SeqNum::new(block.left), SeqNum::new(block.right));
+            if !left.before(right) || right.after(self.snd_nxt) {
+                continue;
+            }
+            if index == 0 {
+                dsack = !right.after(ack);
+                first = Some((left, right));
+            } else if let (1, Some((inner, end))) = (index, first) {
+                dsack |= !inner.before(left) && !end.after(right);
+            }
+            if !left.before(floor) {
+                let offset = left.since(self.snd_una);
+                self.scoreboard
+                    .sack(offset, offset + right.since(left), delivery);
+            }
+        }
+        dsack
+    }
+
+    /// The peer is alive: counting of unanswered probes starts again, except that of
+    /// retransmissions, which ends only when data are acknowledged.
+    pub(super) fn retries_answered(&mut self) {
+        if self.flight() == 0 || self.timers.purpose() == Some(Purpose::Persist) {
+            self.retries = 0;
+        }
+    }
+
+    /// SND.WND, SND.WL1 (RFC 9293 §3.10.7.4; no older segment may update).
+    fn update_window(&mut self, seg: &Segment<'_>) {
+        if seg.seq.before(self.snd_wl1) {
+            return;
+        }
+        let was_shut = self.snd_wnd == 0;
+        self.snd_wl1 = seg.seq;
+        self.snd_wnd = seg.window();
+        self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
+        if was_shut && self.snd_wnd > 0 {
+            self.rtt.forget_backoff();
+            if self.facts.take(Facts::WINDOW_PROBED) && seg.ack() == self.snd_una {
+                // The probe's byte was refused: send it with the rest, not alone.
+                self.snd_nxt = self.snd_una;
+                self.facts.clear(Facts::FIN_SENT);
+                self.scoreboard.clear();
+            }
+        }
+    }
+
+    /// Advances SND.UNA by `acked` octets.
+    fn take_acked(&mut self, acked: u32, delivery: &mut Delivery, now_ms: u32) {
+        self.scoreboard.acknowledge(acked, delivery);
+        let data = acked.min(u32::from(self.send.len()));
+        self.send.consume(data as u16);
+        self.snd_una = self.snd_una.plus(acked);
+        self.retries = 0;
+        self.progress_at = now_ms;
+        self.facts.clear(Facts::WINDOW_PROBED | Facts::SOFT_ERROR);
+        if acked > data {
+            self.on_fin_acked(now_ms);
+        }
+        if !self.facts.has(Facts::SACK) && self.recovery.dup_acks > 0 {
+            // What the duplicates stood for is acknowledged now; the hole itself was not.
+            let segments = acked
+                .checked_div(u32::from(self.payload_max()))
+                .unwrap_or(0);
+            let left = u32::from(self.recovery.dup_acks).saturating_sub(segments.saturating_sub(1));
+            self.recovery.dup_acks = left as u8;
+        }
+    }
+
+    fn on_fin_acked(&mut self, now_ms: u32) {
+        self.facts.clear(Facts::FIN_QUEUED | Facts::FIN_SENT);
+        match self.state {
+            State::FinWait1 => {
+                self.state = State::FinWait2;
+                if self.facts.has(Facts::READ_CLOSED) {
+                    self.arm_fin_wait_2(now_ms);
+                }
+            }
+            State::Closing => self.enter_time_wait(now_ms),
+            State::LastAck => self.end(None),
+            _ => {}
+        }
+    }
+
+    /// One RTT sample per ACK of new data: from the echoed timestamp, also for what was
+    /// retransmitted (RFC 7323 §4), else from a segment sent once (Karn).
+    fn sample_rtt(&mut self, seg: &Segment<'_>, acked: u32, delivery: &Delivery, now_ms: u32) {
+        let mut sample = delivery.rtt.map(u32::from);
+        if self.facts.has(Facts::TIMESTAMPS)
+            && let Some((_, echo)) = seg.timestamps()
+        {
+            let rtt = now_ms.wrapping_add(self.ts_offset).wrapping_sub(echo);
+            // An echo from the future, or older than any RTO, is the peer's invention.
+            sample = (acked > 0 && rtt <= RTT_MAX_MS).then_some(rtt).or(sample);
+        }
+        let Some(rtt) = sample else { return };
+        if acked > 0 {
+            self.rtt.sample(rtt);
+        }
+        let rtt = rtt.clamp(1, RTT_MAX_MS) as u16;
+        let min = self.recovery.min_rtt;
+        // The least RTT of the recent past: it rises by 1/64 of the way per sample.
+        self.recovery.min_rtt = match rtt.checked_sub(min) {
+            Some(above) if min != 0 => min + (above >> 6),
+            _ => rtt,
+        };
+    }
+
+    /// Notes the newest transmission delivered (RFC 8985 §6.2 steps 1 to 3).
+    fn update_rack(&mut self, age: u16, end: SeqNum, delivery: &Delivery, now_ms: u32) {
+        let sent_at = (now_ms as u16).wrapping_sub(age);
+        let known_age = (now_ms as u16).wrapping_sub(self.recovery.rack_sent_at);
+        if !self.facts.has(Facts::RACK)
+            || age < known_age
+            || age == known_age && end.after(self.recovery.rack_end)
+        {
+            self.facts.set(Facts::RACK);
+            self.recovery.rack_sent_at = sent_at;
+            self.recovery.rack_end = end;
+        }
+        self.recovery.rack_rtt = age;
+        if delivery.reordered {
+            self.facts.set(Facts::REORDERED);
+        }
+    }
+
+    /// The peer received something twice: one of our retransmissions was not needed.
+    fn on_dsack(&mut self) {
+        if self.facts.has(Facts::TAIL_RESENT) {
+            self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT);
+        }
+        let recovery = &mut self.recovery;
+        if recovery.reo_persist == 0 || recovery.reo_quarters < REO_QUARTERS_MAX {
+            recovery.reo_quarters = recovery
+                .reo_quarters
+                .saturating_add(1)
+                .min(REO_QUARTERS_MAX);
+        }
+        recovery.reo_persist = REO_PERSIST;
+        if recovery.undo_left > 0 {
+            recovery.undo_left -= 1;
+            if recovery.undo_left == 0 {
+                self.undo();
+            }
+        }
+    }
+
+    /// Eifel detection: an ACK of new data that echoes a time before the first
+    /// retransmission acknowledges the original (RFC 3522).
+    fn undo_by_timestamp(&mut self, seg: &Segment<'_>) {
+        if let Some((_, echo)) = seg.timestamps()
+            && self.facts.has(Facts::UNDO_TS)
+            && self.is_recovering()
+            && (echo.wrapping_sub(self.recovery.undo_ts) as i32) < 0
+        {
+            self.undo();
+        }
+    }
+
+    /// Takes the reduction back; nothing was lost.
+    fn undo(&mut self) {
+        if !self.facts.take(Facts::UNDO) {
+            return;
+        }
+        self.facts.clear(Facts::UNDO_TS | Facts::FORCE_RESEND);
+        let congestion = &mut self.congestion;
+        congestion.cwnd = congestion.cwnd.max(self.recovery.undo_cwnd);
+        congestion.ssthresh = congestion.ssthresh.max(self.recovery.undo_ssthresh);
+        self.scoreboard.absolve();
+        self.recovery.phase = Phase::Open;
+        self.recovery.dup_acks = 0;
+        self.recovery.undo_left = 0;
+        self.rtt.forget_backoff();
+    }
+
+    /// Was a loss repaired by the tail loss probe (RFC 8985 §7.4)? Then it counts as one.
+    fn judge_tail_probe(&mut self, seg: &Segment<'_>) {
+        if !self.facts.has(Facts::TAIL_PROBED) || seg.ack().before(self.recovery.tail_end) {
+            return;
+        }
+        if !self.facts.has(Facts::TAIL_RESENT) {
+            self.facts.clear(Facts::TAIL_PROBED);
+        } else if seg.ack().after(self.recovery.tail_end) {
+            // Without a DSACK by now, only one of the two copies arrived.
+            self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT);
+            if self.recovery.phase == Phase::Open {
+                self.reduce_once();
+            }
+        }
+    }
+
+    /// The peer saw a congestion mark: react as to a loss, once per window (RFC 3168 §6.1.2).
+    fn on_congestion_echo(&mut self) {
+        if self.recovery.phase == Phase::Open {
+            self.reduce_once();
+        }
+    }
+
+    /// Halves cwnd without anything to send again.
+    fn reduce_once(&mut self) {
+        self.halve();
+        self.congestion.cwnd = self.congestion.ssthresh;
+        self.recovery.phase = Phase::Reduced;
+        self.facts.clear(Facts::UNDO | Facts::UNDO_TS);
+    }
+
+    /// Halves ssthresh, remembers what was before, and marks the window's end.
+    fn halve(&mut self) {
+        self.recovery.undo_cwnd = self.congestion.cwnd;
+        self.recovery.undo_ssthresh = self.congestion.ssthresh;
+        self.recovery.undo_left = 0;
+        self.recovery.recover = self.snd_nxt;
+        self.facts.put(Facts::UNDO, self.config.undo);
+        self.facts.clear(Facts::UNDO_TS);
+        self.facts.set(Facts::CWR_DUE);
+        // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
+        let flight = self.flight().min(u32::from(self.congestion.cwnd)) as u16;
+        if self.config.congestion_control {
+            self.congestion.halve(flight, self.payload_max());
+        }
+    }
+
+    fn enter_recovery(&mut self) {
+        self.halve();
+        self.recovery.phase = Phase::Recovery;
+        self.recovery.prr_start = self.flight().min(u32::from(u16::MAX)) as u16;
+        self.recovery.prr_delivered = 0;
+        self.recovery.prr_out = 0;
+        self.facts.set(Facts::FORCE_RESEND);
+        self.facts
+            .clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT | Facts::TAIL_PROBE_DUE);
+        if self.config.congestion_control {
+            self.congestion.cwnd = self.congestion.ssthresh;
+        }
+    }
+
+    /// The retransmission timer expired (RFC 5681 §3.1, RFC 6675 §5.1, RFC 8985 §6.3).
+    pub(super) fn enter_loss(&mut self, now_ms: u32) {
+        if self.retries == 0 {
+            self.halve();
+        }
+        if self.config.congestion_control {
+            self.congestion.cwnd = self.payload_max();
+        }
+        let by_time = self.facts.has(Facts::SACK) && self.config.rack;
+        let age_min = match by_time && self.facts.has(Facts::RACK) {
+            true => u32::from(self.recovery.rack_rtt) + self.reordering_window_ms(),
+            false => 0,
+        };
+        self.scoreboard
+            .lose_all(now_ms, age_min.min(u32::from(u16::MAX)) as u16);
+        self.recovery.phase = Phase::Loss;
+        self.recovery.recover = self.snd_nxt;
+        self.recovery.dup_acks = 0;
+        self.facts.set(Facts::FORCE_RESEND);
+        self.facts
+            .clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT | Facts::TAIL_PROBE_DUE);
+    }
+
+    /// Looks for losses and sets cwnd for what `acked` octets of SND.UNA and `delivered`
+    /// bytes in all mean in this phase. Returns RACK's wait.
+    fn move_on(&mut self, acked: u32, delivered: u32, now_ms: u32) -> Option<u16> {
+        if acked > 0 && !self.snd_una.before(self.recovery.recover) {
+            self.leave_recovery();
+        }
+        if acked > 0 && self.recovery.phase == Phase::Recovery && !self.facts.has(Facts::SACK) {
+            // A partial acknowledgment: the next hole begins here (RFC 6582 §3.2 step 3).
+            self.scoreboard.lose_first(self.payload_max());
+            self.facts.set(Facts::FORCE_RESEND);
+        }
+        let (news, wait) = self.detect_losses(now_ms);
+        match self.recovery.phase {
+            Phase::Open | Phase::Loss if acked > 0 && self.config.congestion_control => {
+                let acked = acked.min(u32::from(u16::MAX)) as u16;
+                self.congestion.on_acked(acked, self.payload_max());
+            }
+            Phase::Recovery if self.config.prr && self.config.congestion_control => {
+                self.reduce_in_proportion(acked > 0 && !news, delivered);
+            }
+            _ => {}
+        }
+        wait
+    }
+
+    fn leave_recovery(&mut self) {
+        if self.recovery.phase == Phase::Recovery {
+            let smss = u32::from(self.payload_max());
+            let mut cwnd = self.congestion.ssthresh;
+            if !self.config.prr {
+                // Against a burst (RFC 6582 §3.2 step 3, option 1).
+                cwnd = cwnd.min((self.flight().max(smss) + smss).min(65_535) as u16);
+            }
+            if self.config.congestion_control {
+                self.congestion.cwnd = cwnd;
+            }
+            let persist = &mut self.recovery.reo_persist;
+            *persist = persist.saturating_sub(1);
+            if *persist == 0 {
+                self.recovery.reo_quarters = 1;
+            }
+        }
+        if self.recovery.phase != Phase::Open {
+            self.recovery.phase = Phase::Open;
+            self.recovery.dup_acks = 0;
+        }
+    }
+
+    /// PRR: cwnd such that sending follows delivery down to ssthresh (RFC 9937 §6.2).
+    fn reduce_in_proportion(&mut self, is_safe_ack: bool, delivered: u32) {
+        let smss = u32::from(self.payload_max());
+        let recovery = &mut self.recovery;
+        recovery.prr_delivered =
+            (u32::from(recovery.prr_delivered) + delivered).min(u32::from(u16::MAX)) as u16;
+        let (total, out) = (
+            u32::from(recovery.prr_delivered),
+            u32::from(recovery.prr_out),
+        );
+        let start = u32::from(recovery.prr_start).max(1);
+        let ssthresh = u32::from(self.congestion.ssthresh);
+        let pipe = self.pipe();
+        let mut more = if pipe > ssthresh {
+            let share = (total * ssthresh)
+                .saturating_add(start - 1)
+                .checked_div(start);
+            share.unwrap_or(0).saturating_sub(out)
+        } else {
+            let conservative = total.saturating_sub(out).max(delivered);
+            let more = if is_safe_ack {
+                conservative + smss
+            } else {
+                conservative
+            };
+            more.min(ssthresh - pipe)
+        };
+        if out == 0 {
+            more = more.max(smss);
+        }
+        self.congestion.cwnd = (pipe + more).min(u32::from(u16::MAX)) as u16;
+    }
+
+    /// Marks what is lost by now and enters recovery if that is the first news. Returns
+    /// whether there was any, and how long until RACK would judge the next.
+    pub(super) fn detect_losses(&mut self, now_ms: u32) -> (bool, Option<u16>) {
+        let threshold = DUP_THRESHOLD;
+        let mut wait = None;
+        let news = if !self.facts.has(Facts::SACK) {
+            // After a timeout, duplicates of its own retransmissions must not count
+            // (RFC 6582 §4.1); `recover` is the SYN's number at first.
+            self.recovery.phase == Phase::Open
+                && self.recovery.dup_acks >= threshold
+                && self.snd_una.after(self.recovery.recover)
+                && self.scoreboard.lose_first(self.payload_max())
+        } else if !self.config.rack {
+            self.scoreboard.lose_by_count(threshold, self.payload_max())
+        } else if self.facts.has(Facts::RACK) && self.flight() > 0 {
+            let limit = u32::from(self.recovery.rack_rtt) + self.reordering_window_ms();
+            let end = self.recovery.rack_end.offset_from(self.snd_una);
+            let newest = (self.recovery.rack_sent_at, end);
+            let (news, next) = self.scoreboard.lose_by_time(now_ms, newest, limit);
+            wait = next;
+            news
+        } else {
+            false
+        };
+        if news && matches!(self.recovery.phase, Phase::Open | Phase::Reduced) {
+            self.enter_recovery();
+        }
+        (news, wait)
+    }
+
+    /// RACK's reordering window (RFC 8985 §6.2 step 4), ms.
+    fn reordering_window_ms(&self) -> u32 {
+        if !self.facts.has(Facts::REORDERED)
+            && (self.is_recovering()
+                || self
+                    .scoreboard
+                    .is_sacked_beyond(DUP_THRESHOLD, self.payload_max()))
+        {
+            return 0;
+        }
+        let window = u32::from(self.recovery.min_rtt) * u32::from(self.recovery.reo_quarters) / 4;
+        window.min(self.rtt.srtt_ms().unwrap_or(window))
+    }
+
+    /// Arms the transmission timer after an acknowledgment: afresh when data were
+    /// acknowledged (RFC 6298 §5.3), or when its present purpose is over.
+    fn settle_timer(&mut self, acked: u32, wait: Option<u16>, now_ms: u32) {
+        if let Some(wait) = wait {
+            self.arm_transmit(Purpose::Reordering, u32::from(wait), now_ms);
+        } else if acked > 0
+            || !matches!(
+                self.timers.purpose(),
+                Some(Purpose::Retransmit | Purpose::TailLossProbe)
+            )
+            || self.snd_wnd == 0
+        {
+            self.rearm(now_ms);
+        }
+    }
+
+    /// Arms the transmission timer for what the connection waits for now.
+    pub(super) fn rearm(&mut self, now_ms: u32) {
+        if !self.state.transmits() {
+            if !self.is_connecting() {
+                self.timers.disarm(Timer::Transmit);
+            }
+            return;
+        }
+        let waits_for_window = if self.flight() > 0 {
+            self.snd_wnd == 0
+        } else {
+            self.unsent() > 0 && self.new_data_len() == 0
+        };
+        if waits_for_window {
+            if self.timers.purpose() != Some(Purpose::Persist) {
+                if self.flight() == 0 {
+                    self.progress_at = now_ms;
+                }
+                self.arm_persist(now_ms);
+            }
+        } else if self.flight() == 0 {
+            self.timers.disarm(Timer::Transmit);
+        } else {
+            self.arm_loss_timer(now_ms);
+        }
+    }
+
+    /// A tail loss probe where one helps (RFC 8985 §7.2), else the RTO.
+    pub(super) fn arm_loss_timer(&mut self, now_ms: u32) {
+        let rto = self.rtt.rto_ms(self.config);
+        if self.facts.has(Facts::SACK)
+            && self.config.tail_loss_probe
+            && self.recovery.phase == Phase::Open
+            && !self.facts.has(Facts::TAIL_PROBED)
+            && self.scoreboard.sacked() == 0
+            && let Some(srtt) = self.rtt.srtt_ms()
+        {
+            let mut wait = srtt * 2;
+            if self.flight() <= u32::from(self.payload_max()) {
+                wait += u32::from(self.config.peer_ack_delay_ms);
+            }
+            if wait < rto {
+                return self.arm_transmit(Purpose::TailLossProbe, wait, now_ms);
+            }
+        }
+        self.arm_transmit(Purpose::Retransmit, rto, now_ms);
+    }
+
+    /// Bytes in the network, as far as is known.
+    pub(super) fn pipe(&self) -> u32 {
+        let held = match self.facts.has(Facts::SACK) {
+            true => 0,
+            false => u32::from(self.recovery.dup_acks) * u32::from(self.payload_max()),
+        };
+        self.scoreboard.in_flight().saturating_sub(held)
+    }
+}
+
+/// Duplicate ACKs, or segments held out of order, that tell a loss (RFC 5681 §3.2).
+const DUP_THRESHOLD: u8 = 3;
+/// Longest believable round trip, ms.
+pub(super) const RTT_MAX_MS: u32 = 60_000;
+/// The reordering window grows to this many quarters of the least RTT; SRTT bounds it too.
+const REO_QUARTERS_MAX: u8 = 16;
+/// Recoveries that an enlarged reordering window is kept for (RFC 8985 §6.2 step 4).
+const REO_PERSIST: u8 = 16;

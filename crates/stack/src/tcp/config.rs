@@ -1,0 +1,140 @@
+//! Settings of a connection: each constant with its default, unit and source.
+//!
+//! Place: shared by reference between connections; a firmware keeps it in flash
+//! (`static SETTINGS: Config = Config { nagle: false, ..Config::DEFAULT };`).
+//! Left out: buffer sizes, which are the lengths of the memory the caller lends.
+
+/// What a connection does and how long it waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// The largest segment we ask the peer to send: the MSS option's value, bytes.
+    ///
+    /// IPv6's minimum MTU less 60 (RFC 9293 §3.7.1, MUST-67); a mesh sets fewer, a multiple
+    /// of what a frame carries.
+    pub rmss: u16,
+    /// The largest segment we send whatever the peer would take, bytes; counted as the MSS
+    /// option is, before the options of each segment are subtracted.
+    pub smss: u16,
+    /// The window promised in a SYN-ACK, before `accept` lends the receive buffer, bytes.
+    pub accept_window: u16,
+    /// The initial window, segments; 0 means RFC 5681 §3.1's 2 to 4 by segment size.
+    pub initial_window: u8,
+
+    /// RTO before the first sample, ms (RFC 6298 §2.1).
+    pub rto_initial_ms: u16,
+    /// Least RTO, ms.
+    ///
+    /// RFC 6298 §2.4 says 1 s, to be kind to delayed ACKs of up to 500 ms; as in BSD and
+    /// Linux the slop below covers those, so that a loss on a mesh with an RTT of 0.3 s does
+    /// not idle the air for another 0.7 s.
+    pub rto_min_ms: u16,
+    /// Greatest RTO, ms (RFC 6298 §2.5: at least 60 s).
+    pub rto_max_ms: u16,
+    /// Added to `SRTT + 4·RTTVAR`, ms: a steady RTT drives RTTVAR to nothing, and the next
+    /// delayed ACK (40 to 200 ms) or link retry must not look like a loss. From BSD.
+    pub rto_slop_ms: u16,
+    /// Retransmissions of one segment before the connection fails (TCPlp and BSD: 12).
+    pub retransmissions_max: u8,
+    /// Retransmissions of a SYN or SYN-ACK before the attempt fails. RFC 9293 §3.8.3 asks
+    /// for three minutes: with a first RTO of 1 s, seven reach 255 s.
+    pub syn_retransmissions_max: u8,
+
+    /// Acknowledge every n-th full-sized segment at once; 1: each. RFC 9293 §3.8.6.3 SHOULD
+    /// not exceed 2; on a mesh, fewer ACKs are goodput (`docs`).
+    pub ack_every: u8,
+    /// Longest wait of an ACK for company, ms; 0: none. At most 500 (RFC 9293, MUST-58).
+    pub ack_delay_ms: u16,
+
+    /// Keepalive: idle time before the first probe, s; 0: off (RFC 9293, MUST-25).
+    pub keepalive_idle_s: u16,
+    /// Keepalive: between probes, s.
+    pub keepalive_interval_s: u16,
+    /// Keepalive: unanswered probes before the connection fails.
+    pub keepalive_probes: u8,
+    /// Time without progress on sent data before the connection fails, ms; 0: only
+    /// [`Self::retransmissions_max`] counts (RFC 9293 §3.9.1, RFC 5482).
+    pub user_timeout_ms: u32,
+    /// Time in TIME-WAIT, ms: twice the MSL (RFC 9293 §3.4.2 says 4 minutes; 60 s is the
+    /// usage of Linux and BSD).
+    pub time_wait_ms: u32,
+    /// Time in FIN-WAIT-2 after `close` (not `shutdown`), ms; 0: for ever.
+    pub fin_wait_2_ms: u32,
+    /// At most one challenge ACK per this time and connection, ms (RFC 5961 §7).
+    pub challenge_interval_ms: u16,
+    /// Half-open connections: time for the application to `accept` an established one, ms.
+    pub accept_timeout_ms: u16,
+
+    /// Nagle's algorithm (RFC 9293 §3.7.4).
+    pub nagle: bool,
+    /// Offer and use timestamps, with PAWS (RFC 7323).
+    pub timestamps: bool,
+    /// Offer and use selective acknowledgments (RFC 2018).
+    pub sack: bool,
+    /// Report duplicates with DSACK (RFC 2883).
+    pub dsack: bool,
+    /// Send new data on the first duplicate ACKs (RFC 3042).
+    pub limited_transmit: bool,
+    /// Find losses by the times of transmission, when the peer sends SACK (RFC 8985);
+    /// otherwise by counting (RFC 6675, RFC 5681).
+    pub rack: bool,
+    /// Probe for tail losses before the RTO (RFC 8985 §7).
+    pub tail_loss_probe: bool,
+    /// The delayed ACK of a peer, ms, that a tail loss probe of one segment allows for
+    /// (RFC 8985 §7.2: 200).
+    pub peer_ack_delay_ms: u16,
+    /// Proportional rate reduction in recovery (RFC 9937).
+    pub prr: bool,
+    /// Undo the window reduction of a recovery that proves spurious (RFC 3522, RFC 3708).
+    pub undo: bool,
+    /// Negotiate and use explicit congestion notification (RFC 3168).
+    pub ecn: bool,
+    /// Congestion control at all; off only to measure what it does.
+    pub congestion_control: bool,
+    /// Take the short way for the segments that a bulk transfer is made of.
+    pub header_prediction: bool,
+}
+
+impl Config {
+    /// Everything on, times as documented at each field.
+    pub const DEFAULT: Self = Self {
+        rmss: 1220,
+        smss: 1220,
+        accept_window: 1848,
+        initial_window: 0,
+        rto_initial_ms: 1000,
+        rto_min_ms: 200,
+        rto_max_ms: 60_000,
+        rto_slop_ms: 200,
+        retransmissions_max: 12,
+        syn_retransmissions_max: 7,
+        ack_every: 2,
+        ack_delay_ms: 100,
+        keepalive_idle_s: 0,
+        keepalive_interval_s: 75,
+        keepalive_probes: 8,
+        user_timeout_ms: 0,
+        time_wait_ms: 60_000,
+        fin_wait_2_ms: 60_000,
+        challenge_interval_ms: 500,
+        accept_timeout_ms: 30_000,
+        nagle: true,
+        timestamps: true,
+        sack: true,
+        dsack: true,
+        limited_transmit: true,
+        rack: true,
+        tail_loss_probe: true,
+        peer_ack_delay_ms: 200,
+        prr: true,
+        undo: true,
+        ecn: true,
+        congestion_control: true,
+        header_prediction: true,
+    };
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

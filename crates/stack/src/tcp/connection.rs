@@ -1,0 +1,856 @@
+//! One connection: owns all that belongs to it; the only writer of its [`State`].
+//!
+//! Place: a slot of [`Tcp`](super::Tcp) holds it; `input`, `ack` and `output` are its halves
+//! towards the network, this file the one towards the application and the clock.
+//! Left out: finding the connection of a segment, listening ([`super::sockets`]).
+//!
+//! The layout is kept small on purpose: windows are not scaled, so lengths take 16 bits;
+//! times are milliseconds modulo 2^32; SND.WL2 is missing because an ACK below SND.UNA never
+//! updates the window, so `SND.WL2 ≤ SEG.ACK` holds whenever it would be asked.
+
+use core::net::Ipv6Addr;
+
+use super::config::Config;
+use super::congestion::Congestion;
+use super::listener::HalfOpen;
+use super::reassembly::RecvBuffer;
+use super::recovery::Scoreboard;
+use super::rtt::RttEstimator;
+use super::segment::Segment;
+use super::send_buffer::SendBuffer;
+use super::seq::SeqNum;
+use super::sockets::{IcmpError, RecvError, SendError};
+use super::state::State;
+use super::timers::{Purpose, Timer, Timers};
+use crate::limits::IPV6_MTU_MIN;
+
+/// The two ends of a connection, seen from here.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Endpoints {
+    /// Our address.
+    pub local: Ipv6Addr,
+    /// The peer's address.
+    pub remote: Ipv6Addr,
+    /// Our port.
+    pub local_port: u16,
+    /// The peer's port.
+    pub remote_port: u16,
+}
+
+/// The memory a connection works in, lent until [`Tcp::remove`](super::Tcp::remove).
+#[derive(Debug)]
+pub struct Buffers<'m> {
+    /// Bytes to send.
+    pub send: SendBuffer<'m>,
+    /// Bytes received.
+    pub recv: RecvBuffer<'m>,
+}
+
+impl<'m> Buffers<'m> {
+    /// A plain ring of `send.len()` bytes, and a receive window of eight ninths of
+    /// `recv.len()` (see [`recv_memory_len`](super::recv_memory_len)).
+    pub fn new(send: &'m mut [u8], recv: &'m mut [u8]) -> Self {
+        Self {
+            send: SendBuffer::ring(send),
+            recv: RecvBuffer::new(recv),
+        }
+    }
+}
+
+/// Why a connection ended other than by both sides closing it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// The peer answered our SYN with a reset.
+    Refused,
+    /// The peer reset the connection.
+    Reset,
+    /// Too many retransmissions or probes without an answer.
+    TimedOut,
+    /// Too many keepalive probes without an answer.
+    KeepaliveTimedOut,
+    /// No progress within [`Config::user_timeout_ms`].
+    UserTimeout,
+    /// The network says that the peer cannot be reached.
+    Unreachable,
+    /// [`Tcp::abort`](super::Tcp::abort), or data arrived after `close`.
+    Aborted,
+}
+
+/// A point-in-time view of the transmission machinery, for traces and summaries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Telemetry {
+    /// Congestion window, bytes.
+    pub cwnd_bytes: u16,
+    /// Slow start threshold, bytes.
+    pub ssthresh_bytes: u16,
+    /// Sent, neither acknowledged nor deemed lost, bytes.
+    pub inflight_bytes: u16,
+    /// The peer's window, bytes.
+    pub snd_wnd_bytes: u16,
+    /// Payload of a full segment to the peer, bytes, options subtracted.
+    pub smss_bytes: u16,
+    /// Smoothed round-trip time, ms; 0 before the first sample.
+    pub srtt_ms: u32,
+    /// Its variation, ms.
+    pub rttvar_ms: u32,
+    /// Retransmission timeout, doublings included, ms.
+    pub rto_ms: u32,
+    /// Consecutive retransmission timeouts.
+    pub rto_doublings: u8,
+    /// In fast recovery, or recovering from a timeout.
+    pub is_recovering: bool,
+}
+
+/// Yes-or-no facts of a connection, one bit each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Facts(u32);
+
+impl Facts {
+    pub(super) const NONE: Self = Self(0);
+    /// Timestamps are in use.
+    pub(super) const TIMESTAMPS: u32 = 1;
+    /// SACK is in use.
+    pub(super) const SACK: u32 = 1 << 1;
+    /// ECN is in use.
+    pub(super) const ECN: u32 = 1 << 2;
+    /// The application has no more to send.
+    pub(super) const FIN_QUEUED: u32 = 1 << 3;
+    /// Our FIN has been sent.
+    pub(super) const FIN_SENT: u32 = 1 << 4;
+    /// The peer's FIN was seen: `rcv_fin` is its place.
+    pub(super) const FIN_SEEN: u32 = 1 << 5;
+    /// The application reads no more.
+    pub(super) const READ_CLOSED: u32 = 1 << 6;
+    /// The application gave the handle back; the slot frees itself.
+    pub(super) const ORPHANED: u32 = 1 << 7;
+    /// An ACK is to be sent at once.
+    pub(super) const ACK_DUE: u32 = 1 << 8;
+    /// A SYN, or SYN-ACK, is to be sent.
+    pub(super) const SYN_DUE: u32 = 1 << 9;
+    /// A reset is to be sent.
+    pub(super) const RESET_DUE: u32 = 1 << 10;
+    /// A zero-window probe is to be sent.
+    pub(super) const PERSIST_DUE: u32 = 1 << 11;
+    /// A tail loss probe is to be sent.
+    pub(super) const TAIL_PROBE_DUE: u32 = 1 << 12;
+    /// A keepalive probe is to be sent.
+    pub(super) const KEEPALIVE_DUE: u32 = 1 << 13;
+    /// A byte was sent beyond the window, as a probe.
+    pub(super) const WINDOW_PROBED: u32 = 1 << 14;
+    /// A tail loss probe is out; `recovery.tail_end` tells when it is answered.
+    pub(super) const TAIL_PROBED: u32 = 1 << 15;
+    /// That probe was a retransmission, not new data.
+    pub(super) const TAIL_RESENT: u32 = 1 << 16;
+    /// Echo congestion experienced until the peer sends CWR.
+    pub(super) const ECHO_CE: u32 = 1 << 17;
+    /// Tell the peer that cwnd was reduced, with the next new data.
+    pub(super) const CWR_DUE: u32 = 1 << 18;
+    /// The reduction under way can be undone.
+    pub(super) const UNDO: u32 = 1 << 19;
+    /// `recovery.undo_ts` holds the time of the first retransmission.
+    pub(super) const UNDO_TS: u32 = 1 << 20;
+    /// RACK has seen reordering on this path.
+    pub(super) const REORDERED: u32 = 1 << 21;
+    /// RACK knows a delivered segment.
+    pub(super) const RACK: u32 = 1 << 22;
+    /// `dsack` is to be reported.
+    pub(super) const DSACK_DUE: u32 = 1 << 23;
+    /// The network said that the peer may not be reachable (a soft error).
+    pub(super) const SOFT_ERROR: u32 = 1 << 24;
+    /// The first retransmission of a recovery goes out whatever cwnd says.
+    pub(super) const FORCE_RESEND: u32 = 1 << 25;
+    /// A SYN was retransmitted.
+    pub(super) const SYN_RESENT: u32 = 1 << 26;
+    /// A challenge ACK was sent at `challenge_at`.
+    pub(super) const CHALLENGED: u32 = 1 << 27;
+
+    pub(super) const fn has(self, fact: u32) -> bool {
+        self.0 & fact != 0
+    }
+
+    pub(super) fn set(&mut self, fact: u32) {
+        self.0 |= fact;
+    }
+
+    pub(super) fn clear(&mut self, fact: u32) {
+        self.0 &= !fact;
+    }
+
+    pub(super) fn put(&mut self, fact: u32, value: bool) {
+        if value {
+            self.set(fact);
+        } else {
+            self.clear(fact);
+        }
+    }
+
+    /// Clears `fact`; says whether it was set.
+    pub(super) fn take(&mut self, fact: u32) -> bool {
+        let had = self.has(fact);
+        self.clear(fact);
+        had
+    }
+}
+
+/// Where loss recovery stands (RFC 5681 §3.2, RFC 6582; as Linux names them).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// Nothing is known lost.
+    Open,
+    /// cwnd was reduced for a congestion mark; until `recover`, not again.
+    Reduced,
+    /// Fast recovery until `recover`.
+    Recovery,
+    /// After a timeout, until `recover`.
+    Loss,
+}
+
+/// The memory of recovery between acknowledgments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Recovery {
+    /// SND.NXT when the window was last reduced.
+    pub(super) recover: SeqNum,
+    /// TSval of the recovery's first retransmission.
+    pub(super) undo_ts: u32,
+    /// SND.NXT at the tail loss probe.
+    pub(super) tail_end: SeqNum,
+    /// RACK: behind the newest segment delivered.
+    pub(super) rack_end: SeqNum,
+    /// RACK: when that segment was sent (low 16 bits, ms), and its round trip.
+    pub(super) rack_sent_at: u16,
+    pub(super) rack_rtt: u16,
+    /// Least round trip, ms; drifts up slowly. 0: none yet.
+    pub(super) min_rtt: u16,
+    /// cwnd and ssthresh before the reduction.
+    pub(super) undo_cwnd: u16,
+    pub(super) undo_ssthresh: u16,
+    /// PRR: bytes delivered and sent since recovery began, and outstanding then.
+    pub(super) prr_delivered: u16,
+    pub(super) prr_out: u16,
+    pub(super) prr_start: u16,
+    pub(super) phase: Phase,
+    /// Duplicate ACKs in a row, without SACK; each tells that one segment left the network.
+    pub(super) dup_acks: u8,
+    /// Retransmissions of this recovery that no DSACK has called unnecessary yet.
+    pub(super) undo_left: u8,
+    /// RACK: the reordering window in quarters of the least RTT, and how many recoveries
+    /// it keeps that.
+    pub(super) reo_quarters: u8,
+    pub(super) reo_persist: u8,
+}
+
+impl Recovery {
+    const fn new(iss: SeqNum) -> Self {
+        Self {
+            recover: iss,
+            undo_ts: 0,
+            tail_end: iss,
+            rack_end: iss,
+            rack_sent_at: 0,
+            rack_rtt: 0,
+            min_rtt: 0,
+            undo_cwnd: 0,
+            undo_ssthresh: 0,
+            prr_delivered: 0,
+            prr_out: 0,
+            prr_start: 0,
+            phase: Phase::Open,
+            dup_acks: 0,
+            undo_left: 0,
+            reo_quarters: 1,
+            reo_persist: 0,
+        }
+    }
+}
+
+/// A TCP connection. Fields bear RFC 9293's names where it has some.
+#[derive(Debug)]
+pub struct Connection<'m> {
+    pub(super) ends: Endpoints,
+    pub(super) config: &'m Config,
+    pub(super) send: SendBuffer<'m>,
+    pub(super) recv: RecvBuffer<'m>,
+    pub(super) facts: Facts,
+    pub(super) state: State,
+    pub(super) error: Option<Error>,
+    /// Timeouts or probes in a row without an answer.
+    pub(super) retries: u8,
+    /// Segments received and not acknowledged yet.
+    pub(super) ack_count: u8,
+
+    pub(super) snd_una: SeqNum,
+    pub(super) snd_nxt: SeqNum,
+    pub(super) snd_wl1: SeqNum,
+    pub(super) snd_wnd: u16,
+    /// The largest window the peer ever offered.
+    pub(super) snd_wnd_max: u16,
+    /// MSS towards the peer as the option counts it: options are subtracted per segment.
+    pub(super) smss: u16,
+    /// MSS that we announced.
+    pub(super) rmss: u16,
+    pub(super) congestion: Congestion,
+    pub(super) rtt: RttEstimator,
+    pub(super) scoreboard: Scoreboard,
+    pub(super) recovery: Recovery,
+    pub(super) timers: Timers,
+    /// When data was last acknowledged, or first sent into an empty network; ms.
+    pub(super) progress_at: u32,
+
+    pub(super) rcv_nxt: SeqNum,
+    /// The part of the window announced last that is not filled yet.
+    pub(super) rcv_wnd: u16,
+    /// RCV.NXT less the last acknowledgment sent.
+    pub(super) unacked: u16,
+    /// The place of the peer's FIN, once seen.
+    pub(super) rcv_fin: SeqNum,
+    /// TS.Recent and when it was taken; ms.
+    pub(super) ts_recent: u32,
+    pub(super) ts_recent_at: u32,
+    /// Our timestamp clock's offset.
+    pub(super) ts_offset: u32,
+    /// First octet and length of the duplicate to report (RFC 2883).
+    pub(super) dsack_at: SeqNum,
+    pub(super) dsack_len: u16,
+    /// Offset behind RCV.NXT of the octet received out of order last: its block goes first.
+    pub(super) sack_first: u16,
+    /// When a challenge ACK was last sent (low 16 bits, ms).
+    pub(super) challenge_at: u16,
+}
+
+impl<'m> Connection<'m> {
+    pub(super) fn new(
+        ends: Endpoints,
+        buffers: Buffers<'m>,
+        config: &'m Config,
+        iss: SeqNum,
+        ts_offset: u32,
+    ) -> Self {
+        Self {
+            ends,
+            config,
+            send: buffers.send,
+            recv: buffers.recv,
+            facts: Facts::NONE,
+            state: State::Closed,
+            error: None,
+            retries: 0,
+            ack_count: 0,
+            snd_una: iss,
+            snd_nxt: iss,
+            snd_wl1: SeqNum::new(0),
+            snd_wnd: 0,
+            snd_wnd_max: 0,
+            smss: SMSS_DEFAULT.min(config.smss).max(SMSS_MIN),
+            rmss: config.rmss,
+            congestion: Congestion::new(SMSS_DEFAULT, config),
+            rtt: RttEstimator::NEW,
+            scoreboard: Scoreboard::NEW,
+            recovery: Recovery::new(iss),
+            timers: Timers::NEW,
+            progress_at: 0,
+            rcv_nxt: SeqNum::new(0),
+            rcv_wnd: 0,
+            unacked: 0,
+            rcv_fin: SeqNum::new(0),
+            ts_recent: 0,
+            ts_recent_at: 0,
+            ts_offset,
+            dsack_at: SeqNum::new(0),
+            dsack_len: 0,
+            sack_first: 0,
+            challenge_at: 0,
+        }
+    }
+
+    /// Where it stands.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Why it ended, if not by both sides closing.
+    pub const fn error(&self) -> Option<Error> {
+        self.error
+    }
+
+    /// Both ends.
+    pub const fn endpoints(&self) -> Endpoints {
+        self.ends
+    }
+
+    /// The handshake is done and neither side has closed or failed.
+    pub fn is_established(&self) -> bool {
+        self.state == State::Established
+    }
+
+    /// The handshake is still under way.
+    pub const fn is_connecting(&self) -> bool {
+        matches!(self.state, State::SynSent | State::SynReceived)
+    }
+
+    /// Bytes that `send` would take now; 0 also when the application has closed.
+    pub fn can_send(&self) -> u16 {
+        match self.may_send() {
+            true => self.send.room(),
+            false => 0,
+        }
+    }
+
+    /// Bytes that `recv` would give now.
+    pub const fn can_recv(&self) -> u16 {
+        self.recv.len()
+    }
+
+    /// Whether the connection takes data to send, now or when there is room.
+    pub const fn may_send(&self) -> bool {
+        self.state.may_send() && !self.facts.has(Facts::FIN_QUEUED)
+    }
+
+    /// Whether data may still arrive, or wait to be read.
+    pub const fn may_recv(&self) -> bool {
+        !self.recv.is_empty() || self.state.may_receive()
+    }
+
+    /// The peer has sent everything (its FIN arrived in order) or is gone.
+    pub const fn peer_closed(&self) -> bool {
+        !self.state.may_receive()
+    }
+
+    /// Bytes handed over and not acknowledged yet; 0: the peer's TCP has it all.
+    pub fn unacknowledged(&self) -> u16 {
+        self.send.len()
+    }
+
+    /// The settings in use.
+    pub const fn config(&self) -> &'m Config {
+        self.config
+    }
+
+    /// What the transmission machinery knows.
+    pub fn telemetry(&self) -> Telemetry {
+        Telemetry {
+            cwnd_bytes: self.congestion.cwnd,
+            ssthresh_bytes: self.congestion.ssthresh,
+            inflight_bytes: self.pipe().min(u32::from(u16::MAX)) as u16,
+            snd_wnd_bytes: self.snd_wnd,
+            smss_bytes: self.payload_max(),
+            srtt_ms: self.rtt.srtt_ms().unwrap_or(0),
+            rttvar_ms: self.rtt.rttvar_ms(),
+            rto_ms: self.rtt.rto_ms(self.config),
+            rto_doublings: self.rtt.doublings(),
+            is_recovering: self.is_recovering(),
+        }
+    }
+
+    // ---- commands of the application ----
+
+    /// Starts an active open.
+    pub(super) fn open(&mut self, now_ms: u32) {
+        self.state = State::SynSent;
+        self.snd_nxt = self.snd_una.plus(1);
+        self.progress_at = now_ms;
+        self.facts.set(Facts::SYN_DUE);
+    }
+
+    /// Continues a handshake that ended as a [`HalfOpen`] entry.
+    pub(super) fn take_over(&mut self, entry: &HalfOpen, mss_limit: u16, now_ms: u32) {
+        let agreed = entry.agreed();
+        self.facts.put(Facts::TIMESTAMPS, agreed.timestamps);
+        self.facts.put(Facts::SACK, agreed.sack);
+        self.facts.put(Facts::ECN, agreed.ecn);
+        // Whoever retransmitted a SYN-ACK knows nothing of the round trip.
+        if entry.was_resent() {
+            self.rtt.distrust();
+        }
+        self.smss = entry
+            .smss
+            .min(self.config.smss)
+            .min(mss_limit)
+            .max(SMSS_MIN);
+        self.snd_una = entry.iss.plus(1);
+        self.snd_nxt = self.snd_una;
+        self.rcv_nxt = entry.irs.plus(1);
+        self.snd_wl1 = entry.irs;
+        self.snd_wnd = entry.window;
+        self.snd_wnd_max = entry.window;
+        self.ts_recent = entry.ts_recent;
+        self.ts_recent_at = now_ms;
+        // What was promised in the SYN-ACK; never more than there turned out to be.
+        self.rcv_wnd = self.config.accept_window.min(self.recv.window());
+        self.congestion = Congestion::new(self.payload_max(), self.config);
+        self.progress_at = now_ms;
+        self.state = State::Established;
+        self.put_off_keepalive(now_ms);
+        // Data that came too early were dropped: ask for them.
+        self.facts.put(Facts::ACK_DUE, entry.has_missed_data());
+    }
+
+    /// Data or a FIN were handed over: should the window be shut, probing begins.
+    pub(super) fn on_data_queued(&mut self, now_ms: u32) {
+        if self.state.transmits() && self.timers.purpose().is_none() {
+            self.rearm(now_ms);
+        }
+    }
+
+    /// Whether data can be taken to send.
+    pub(super) fn check_send(&self) -> Result<(), SendError> {
+        match self.error {
+            Some(error) => Err(SendError::Failed(error)),
+            None if self.may_send() => Ok(()),
+            None => Err(SendError::Closing),
+        }
+    }
+
+    /// Whether there is something to read.
+    pub(super) fn check_recv(&self) -> Result<(), RecvError> {
+        match self.error {
+            _ if !self.recv.is_empty() => Ok(()),
+            Some(error) => Err(RecvError::Failed(error)),
+            None if self.state.may_receive() && !self.facts.has(Facts::READ_CLOSED) => {
+                Err(RecvError::Empty)
+            }
+            None => Err(RecvError::Finished),
+        }
+    }
+
+    /// Gives the buffers back and becomes an orphan, in CLOSED or TIME-WAIT only.
+    pub(super) fn release(&mut self) -> Option<Buffers<'m>> {
+        if !matches!(self.state, State::Closed | State::TimeWait) {
+            return None;
+        }
+        self.facts.set(Facts::ORPHANED);
+        let send = core::mem::replace(&mut self.send, SendBuffer::ring(&mut []));
+        let recv = core::mem::replace(&mut self.recv, RecvBuffer::new(&mut []));
+        Some(Buffers { send, recv })
+    }
+
+    pub(super) fn into_buffers(self) -> Buffers<'m> {
+        Buffers {
+            send: self.send,
+            recv: self.recv,
+        }
+    }
+
+    /// Whether the application has given the handle back.
+    pub(super) const fn is_orphan(&self) -> bool {
+        self.facts.has(Facts::ORPHANED)
+    }
+
+    pub(super) fn is_between(&self, ends: &Endpoints) -> bool {
+        self.ends.local_port == ends.local_port
+            && self.ends.remote_port == ends.remote_port
+            && self.ends.remote == ends.remote
+            && self.ends.local == ends.local
+    }
+
+    /// Whether a SYN may replace this connection in TIME-WAIT (RFC 6191 §2).
+    pub(super) fn gives_way_to(&self, syn: &Segment<'_>) -> bool {
+        match syn.timestamps() {
+            Some((value, _)) if self.facts.has(Facts::TIMESTAMPS) => {
+                let newer = value.wrapping_sub(self.ts_recent) as i32;
+                newer > 0 || newer == 0 && syn.seq.after(self.rcv_nxt)
+            }
+            _ => syn.seq.after(self.rcv_nxt),
+        }
+    }
+
+    /// The network says that a segment of ours, which began at `seq`, did not get through.
+    pub(super) fn on_icmp_error(&mut self, seq: SeqNum, error: IcmpError, now_ms: u32) {
+        if seq.before(self.snd_una) || !seq.before(self.snd_nxt) {
+            return;
+        }
+        match error {
+            IcmpError::PacketTooBig(mtu) => self.on_packet_too_big(mtu, now_ms),
+            // RFC 5461 §4: while connecting, believe it; later, an established path may
+            // recover, and anybody may forge ICMP.
+            IcmpError::Hard if self.is_connecting() => self.end(Some(Error::Unreachable)),
+            IcmpError::Hard | IcmpError::Soft => self.facts.set(Facts::SOFT_ERROR),
+        }
+    }
+
+    /// RFC 8201: sends smaller segments from now on, and again what was too big.
+    fn on_packet_too_big(&mut self, mtu: u32, now_ms: u32) {
+        let mss = mtu.saturating_sub(PACKET_OVERHEAD).min(u32::from(u16::MAX)) as u16;
+        // Below IPv6's minimum is forged or for a fragmenting router (RFC 8201 §4).
+        if mtu < IPV6_MTU_MIN as u32 || mss >= self.smss {
+            return;
+        }
+        self.smss = mss;
+        if self.state.transmits() && self.flight() > 0 {
+            self.scoreboard.lose_all(now_ms, 0);
+            self.facts.set(Facts::FORCE_RESEND);
+            if self.recovery.phase == Phase::Open {
+                // Not a sign of congestion: cwnd stays.
+                self.recovery.phase = Phase::Loss;
+                self.recovery.recover = self.snd_nxt;
+            }
+        }
+    }
+
+    /// Copies received bytes out; may announce the window that this opens.
+    pub(super) fn read(&mut self, out: &mut [u8]) -> usize {
+        let count = self.recv.read(out);
+        self.announce_window();
+        count
+    }
+
+    /// As [`Self::read`], for bytes looked at in place.
+    pub(super) fn consume(&mut self, count: u16) {
+        self.recv.consume(count);
+        self.announce_window();
+    }
+
+    /// The application has no more to send: a FIN follows the data.
+    pub(super) fn shutdown(&mut self) {
+        if !self.may_send() {
+            return;
+        }
+        match self.state {
+            State::SynSent => return self.end(None),
+            State::Established => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            _ => {}
+        }
+        self.facts.set(Facts::FIN_QUEUED);
+    }
+
+    /// The application neither sends nor reads any more.
+    pub(super) fn close(&mut self, now_ms: u32) {
+        self.shutdown();
+        self.facts.set(Facts::READ_CLOSED);
+        if !self.recv.is_empty() && self.state.is_synchronized() && self.state != State::TimeWait {
+            // RFC 9293 §3.10.4 via RFC 1122 §4.2.2.13: unread data are lost; say so.
+            return self.abort();
+        }
+        if self.state == State::FinWait2 {
+            self.arm_fin_wait_2(now_ms);
+        }
+    }
+
+    /// Ends at once, with a reset where the peer knows the connection.
+    pub(super) fn abort(&mut self) {
+        let reset = !matches!(self.state, State::Closed | State::SynSent | State::TimeWait);
+        if self.state != State::Closed {
+            self.end(Some(Error::Aborted));
+        }
+        self.facts.put(Facts::RESET_DUE, reset);
+    }
+
+    /// Enters CLOSED; nothing is sent or awaited any more.
+    pub(super) fn end(&mut self, error: Option<Error>) {
+        self.state = State::Closed;
+        self.error = error;
+        self.timers.disarm_all();
+        self.scoreboard.clear();
+        self.facts.clear(
+            Facts::ACK_DUE
+                | Facts::SYN_DUE
+                | Facts::PERSIST_DUE
+                | Facts::TAIL_PROBE_DUE
+                | Facts::KEEPALIVE_DUE,
+        );
+    }
+
+    /// Whether the slot can be freed: closed, and its reset (if any) is out.
+    pub(super) const fn is_over(&self) -> bool {
+        matches!(self.state, State::Closed) && !self.facts.has(Facts::RESET_DUE)
+    }
+
+    // ---- the clock ----
+
+    /// Handles whatever is due. What must be sent is marked due and left to output.
+    pub(super) fn on_deadline(&mut self, now_ms: u32) {
+        if self.timers.take_due(Timer::Ack, now_ms) {
+            self.facts.set(Facts::ACK_DUE);
+        }
+        if let Some(purpose) = self.timers.purpose()
+            && self.timers.take_due(Timer::Transmit, now_ms)
+        {
+            if self.user_timeout_over(now_ms) {
+                return self.end_with_reset(Error::UserTimeout);
+            }
+            match purpose {
+                Purpose::Retransmit => self.on_rto(now_ms),
+                Purpose::Persist => self.on_persist(now_ms),
+                Purpose::TailLossProbe => {
+                    self.facts.set(Facts::TAIL_PROBE_DUE);
+                    self.arm_rto(now_ms);
+                }
+                Purpose::Reordering => {
+                    self.detect_losses(now_ms);
+                    self.rearm(now_ms);
+                }
+            }
+        }
+        if self.timers.take_due(Timer::Lifetime, now_ms) {
+            match self.state {
+                State::TimeWait | State::FinWait2 if self.facts.has(Facts::READ_CLOSED) => {
+                    self.end(None);
+                }
+                State::TimeWait => self.end(None),
+                _ => self.on_keepalive(now_ms),
+            }
+        }
+    }
+
+    /// Milliseconds until [`Self::on_deadline`] has something to do.
+    pub(super) fn wait_ms(&self, now_ms: u32) -> Option<u32> {
+        self.timers.wait_ms(now_ms)
+    }
+
+    /// The retransmission timer expired (RFC 6298 §5.4 to §5.6).
+    fn on_rto(&mut self, now_ms: u32) {
+        if self.is_connecting() {
+            if self.retries >= self.config.syn_retransmissions_max {
+                return self.end(Some(self.timeout_error()));
+            }
+            self.facts.set(Facts::SYN_DUE | Facts::SYN_RESENT);
+        } else {
+            if self.retries >= self.config.retransmissions_max {
+                return self.end_with_reset(self.timeout_error());
+            }
+            self.enter_loss(now_ms);
+        }
+        self.retries += 1;
+        self.rtt.back_off();
+        self.arm_rto(now_ms);
+    }
+
+    /// The persist timer expired: probe the window (RFC 9293 §3.8.6.1). As long as the peer
+    /// answers, for ever (MUST-37); the count is of probes without any answer.
+    fn on_persist(&mut self, now_ms: u32) {
+        if self.retries >= self.config.retransmissions_max {
+            return self.end_with_reset(self.timeout_error());
+        }
+        self.retries += 1;
+        self.facts.set(Facts::PERSIST_DUE);
+        self.rtt.back_off();
+        self.arm_persist(now_ms);
+    }
+
+    fn on_keepalive(&mut self, now_ms: u32) {
+        if self.config.keepalive_idle_s == 0 {
+            return;
+        }
+        // Data on the way have their own timer and their own limit.
+        if self.flight() == 0 {
+            if self.retries >= self.config.keepalive_probes {
+                return self.end_with_reset(Error::KeepaliveTimedOut);
+            }
+            self.retries += 1;
+            self.facts.set(Facts::KEEPALIVE_DUE);
+        }
+        let wait = u32::from(self.config.keepalive_interval_s) * 1000;
+        self.timers.arm(Timer::Lifetime, now_ms.wrapping_add(wait));
+    }
+
+    fn user_timeout_over(&self, now_ms: u32) -> bool {
+        let limit = self.config.user_timeout_ms;
+        limit != 0 && now_ms.wrapping_sub(self.progress_at) >= limit
+    }
+
+    /// The transmission failed for good; the peer, should it live, learns it.
+    pub(super) fn end_with_reset(&mut self, error: Error) {
+        let reset = self.state.is_synchronized();
+        self.end(Some(error));
+        self.facts.put(Facts::RESET_DUE, reset);
+    }
+
+    fn timeout_error(&self) -> Error {
+        match self.facts.has(Facts::SOFT_ERROR) {
+            true => Error::Unreachable,
+            false => Error::TimedOut,
+        }
+    }
+
+    /// Any sign of life of the peer puts the keepalive off.
+    pub(super) fn put_off_keepalive(&mut self, now_ms: u32) {
+        let idle_s = self.config.keepalive_idle_s;
+        if idle_s != 0 && self.state.is_synchronized() && !self.waits_out() {
+            self.timers.arm(
+                Timer::Lifetime,
+                now_ms.wrapping_add(u32::from(idle_s) * 1000),
+            );
+        }
+    }
+
+    /// [`Timer::Lifetime`] belongs to the end of the connection.
+    fn waits_out(&self) -> bool {
+        self.state == State::TimeWait
+            || self.state == State::FinWait2 && self.facts.has(Facts::READ_CLOSED)
+    }
+
+    pub(super) fn arm_fin_wait_2(&mut self, now_ms: u32) {
+        match self.config.fin_wait_2_ms {
+            0 => self.timers.disarm(Timer::Lifetime),
+            wait => self.timers.arm(Timer::Lifetime, now_ms.wrapping_add(wait)),
+        }
+    }
+
+    pub(super) fn enter_time_wait(&mut self, now_ms: u32) {
+        self.state = State::TimeWait;
+        self.timers.disarm(Timer::Transmit);
+        self.timers.arm(
+            Timer::Lifetime,
+            now_ms.wrapping_add(self.config.time_wait_ms),
+        );
+    }
+
+    // ---- what output and ack share ----
+
+    /// FlightSize: octets sent and not acknowledged.
+    pub(super) fn flight(&self) -> u32 {
+        self.snd_nxt.since(self.snd_una)
+    }
+
+    /// Octets, FIN included, that were handed over and not sent yet.
+    pub(super) fn unsent(&self) -> u32 {
+        let queued = u32::from(self.send.len()) + u32::from(self.facts.has(Facts::FIN_QUEUED));
+        queued.saturating_sub(self.flight())
+    }
+
+    pub(super) const fn is_recovering(&self) -> bool {
+        matches!(self.recovery.phase, Phase::Recovery | Phase::Loss)
+    }
+
+    /// Arms the retransmission timer afresh.
+    pub(super) fn arm_rto(&mut self, now_ms: u32) {
+        self.arm_transmit(Purpose::Retransmit, self.rtt.rto_ms(self.config), now_ms);
+    }
+
+    pub(super) fn arm_persist(&mut self, now_ms: u32) {
+        self.arm_transmit(Purpose::Persist, self.rtt.rto_ms(self.config), now_ms);
+    }
+
+    /// Arms [`Timer::Transmit`], no later than the user timeout.
+    pub(super) fn arm_transmit(&mut self, purpose: Purpose, wait_ms: u32, now_ms: u32) {
+        let mut wait = wait_ms;
+        if self.config.user_timeout_ms != 0 {
+            let elapsed = now_ms.wrapping_sub(self.progress_at);
+            wait = wait.min(self.config.user_timeout_ms.saturating_sub(elapsed));
+        }
+        self.timers.arm_transmit(purpose, now_ms.wrapping_add(wait));
+    }
+
+    /// Sends an ACK when reading has opened the window by two segments, half the buffer, or
+    /// from nothing to one segment: the receiver's half of silly-window avoidance.
+    fn announce_window(&mut self) {
+        if !self.state.may_receive() || self.is_connecting() {
+            return;
+        }
+        let (window, half) = (self.recv.window(), self.recv.capacity() / 2);
+        let gain = window.saturating_sub(self.rcv_wnd);
+        let was_shut = self.rcv_wnd < self.rmss.min(half);
+        if gain >= self.rmss.saturating_mul(2).min(half) || was_shut && gain >= self.rmss.min(half)
+        {
+            self.facts.set(Facts::ACK_DUE);
+        }
+    }
+}
+
+/// The MSS of a peer that sends no MSS option over IPv6 (RFC 9293 §3.7.1, MUST-15).
+pub(super) const SMSS_DEFAULT: u16 = 1220;
+/// Least MSS we obey, bytes: 40 of options and 24 of data. A peer that asks for less, by
+/// error or malice, would make us send mostly headers.
+pub(super) const SMSS_MIN: u16 = 64;
+/// IPv6 and TCP headers without options: what an MSS leaves out.
+const PACKET_OVERHEAD: u32 = 60;

@@ -1,0 +1,454 @@
+//! Segment arrival, checks in the order of RFC 9293 §3.10.7.
+//!
+//! Place: `sockets` has verified the checksum, parsed the header and found the connection.
+//! Every step is a named function; the first that says so ends the processing with the
+//! reason. Left out: what acknowledgments change ([`super::ack`]); LISTEN and the half-open
+//! ([`super::listener`]); the third check (security) and the sixth (urgent data, which we
+//! deliver in line: RFC 9293 §3.8.5 asks for the pointer, no known peer of a mote uses it,
+//! and RFC 6093 advises applications against it).
+//! Sources: RFC 9293 §3.10.7.3 and .4, RFC 5961, RFC 7323 §5, RFC 3168, RFC 2883.
+
+use super::Drop;
+use super::ack::RTT_MAX_MS;
+use super::congestion::Congestion;
+use super::connection::{Connection, Error, Facts, Phase, SMSS_DEFAULT, SMSS_MIN};
+use super::segment::Segment;
+use super::seq::SeqNum;
+use super::state::State;
+use super::timers::{Timer, has_come};
+use crate::wire::tcp::{Flags, Header};
+
+impl Connection<'_> {
+    /// A segment for this connection. An error is the reason why it (or the rest of it) was
+    /// dropped; [`Drop::UnacceptableAck`] asks the caller for a reset.
+    pub(super) fn on_segment(&mut self, segment: Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+        let mut seg = segment;
+        match self.state {
+            State::Closed => Err(Drop::NoConnection),
+            State::SynSent => self.arrive_in_syn_sent(&mut seg, now_ms),
+            _ if self.config.header_prediction && self.is_predicted(&seg) => {
+                self.take_predicted(&seg, now_ms);
+                Ok(())
+            }
+            _ => self.arrive(&mut seg, now_ms),
+        }
+    }
+
+    // ---- RFC 9293 §3.10.7.4: other states ----
+
+    fn arrive(&mut self, seg: &mut Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+        if self.state == State::SynReceived && seg.seq.plus(1) == self.rcv_nxt {
+            // The peer's SYN-ACK of a simultaneous open starts with the SYN we know.
+            seg.strip_syn();
+        }
+        self.check_sequence(seg, now_ms)?;
+        self.check_reset(seg, now_ms)?;
+        self.check_syn(seg, now_ms)?;
+        self.check_ack(seg, now_ms)?;
+        self.put_off_keepalive(now_ms);
+        self.note_congestion_marks(seg);
+        self.accept_text(seg, now_ms)?;
+        self.accept_fin(now_ms);
+        Ok(())
+    }
+
+    /// First: is any of it in the window, and is it not a leftover of the past (PAWS)?
+    /// Trims what lies before the window.
+    fn check_sequence(&mut self, seg: &mut Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+        if !seg.has(Flags::RST) {
+            self.check_timestamps(seg, now_ms)?;
+        }
+        let (len, window) = (seg.seq_len(), u32::from(self.recv.window()));
+        let offset = seg.seq.offset_from(self.rcv_nxt);
+        let starts_in_window = offset >= 0 && (offset as u32) < window.max(1);
+        let acceptable = match (len, window) {
+            (0, _) => starts_in_window,
+            // A shut window takes no text, but ACK, URG and RST are still valid (MUST-66),
+            // and so is a FIN that needs no space.
+            (_, 0) => offset == 0,
+            _ => starts_in_window || offset < 0 && (offset + len as i32) > 0,
+        };
+        if !acceptable {
+            return Err(self.answer_unacceptable(seg, now_ms));
+        }
+        if offset < 0 && !seg.has(Flags::RST) {
+            self.trim_front(seg, offset.unsigned_abs());
+        }
+        Ok(())
+    }
+
+    /// PAWS and TS.Recent (RFC 7323 §5.3).
+    fn check_timestamps(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+        if !self.facts.has(Facts::TIMESTAMPS) {
+            return Ok(());
+        }
+        let Some((value, _)) = seg.timestamps() else {
+            return Err(Drop::NoTimestamp);
+        };
+        if (value.wrapping_sub(self.ts_recent) as i32) < 0 {
+            let outdated = has_come(self.ts_recent_at.wrapping_add(TS_RECENT_MAX_MS), now_ms);
+            if !outdated {
+                self.facts.set(Facts::ACK_DUE);
+                return Err(Drop::OldTimestamp);
+            }
+        }
+        let last_ack_sent = self.rcv_nxt.minus(u32::from(self.unacked));
+        if !seg.seq.after(last_ack_sent)
+            && seg.seq.plus(seg.seq_len()).after(last_ack_sent.minus(1))
+        {
+            self.ts_recent = value;
+            self.ts_recent_at = now_ms;
+        }
+        Ok(())
+    }
+
+    /// Nothing of it is new: the peer learns where we are, unless it resets.
+    fn answer_unacceptable(&mut self, seg: &Segment<'_>, now_ms: u32) -> Drop {
+        if seg.has(Flags::RST) {
+            return Drop::OutsideWindow;
+        }
+        if seg.payload.is_empty() && !seg.has(Flags::FIN) {
+            self.challenge(now_ms);
+            return Drop::OutsideWindow;
+        }
+        if seg.seq.before(self.rcv_nxt) {
+            self.note_duplicate(seg.seq, seg.seq_len());
+        }
+        self.facts.set(Facts::ACK_DUE);
+        if self.state == State::TimeWait && seg.has(Flags::FIN) {
+            self.enter_time_wait(now_ms);
+        }
+        Drop::OutsideWindow
+    }
+
+    /// Cuts `count` octets that we have; they count as a duplicate (RFC 2883 §4.1).
+    fn trim_front(&mut self, seg: &mut Segment<'_>, count: u32) {
+        let mut count = count;
+        if seg.has(Flags::SYN) {
+            seg.strip_syn();
+            count = count.saturating_sub(1);
+        }
+        if count > 0 {
+            self.note_duplicate(seg.seq, count);
+            seg.strip_front(count);
+        }
+    }
+
+    fn note_duplicate(&mut self, at: SeqNum, len: u32) {
+        if self.config.dsack && self.facts.has(Facts::SACK) && len > 0 {
+            self.facts.set(Facts::DSACK_DUE | Facts::ACK_DUE);
+            self.dsack_at = at;
+            self.dsack_len = len.min(u32::from(u16::MAX)) as u16;
+        }
+    }
+
+    /// Second: a reset must hit RCV.NXT exactly (RFC 5961 §3).
+    fn check_reset(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+        if !seg.has(Flags::RST) {
+            return Ok(());
+        }
+        if seg.seq != self.rcv_nxt {
+            self.challenge(now_ms);
+            return Err(Drop::InexactReset);
+        }
+        let error = match self.state {
+            State::SynReceived => Some(Error::Refused),
+            State::Closing | State::LastAck | State::TimeWait => None,
+            _ => Some(Error::Reset),
+        };
+        self.end(error);
+        Err(Drop::ConnectionReset)
+    }
+
+    /// Fourth: a SYN on a known connection gets a challenge ACK (RFC 5961 §4).
+    fn check_syn(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+        if seg.has(Flags::SYN) {
+            self.challenge(now_ms);
+            return Err(Drop::SynInWindow);
+        }
+        Ok(())
+    }
+
+    /// Fifth: no segment without ACK; SYN-RECEIVED ends here.
+    fn check_ack(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+        if !seg.has(Flags::ACK) {
+            return Err(Drop::NoAck);
+        }
+        if self.state == State::SynReceived {
+            if seg.ack() != self.snd_nxt {
+                return Err(Drop::UnacceptableAck);
+            }
+            self.establish(seg, now_ms);
+        }
+        self.accept_ack(seg, now_ms)
+    }
+
+    /// RFC 3168 §6.1.3: echo a congestion mark until the peer says that it has reduced.
+    fn note_congestion_marks(&mut self, seg: &Segment<'_>) {
+        if !self.facts.has(Facts::ECN) {
+            return;
+        }
+        if seg.has(Flags::CWR) {
+            self.facts.clear(Facts::ECHO_CE);
+        }
+        if seg.is_ce {
+            self.facts.set(Facts::ECHO_CE);
+        }
+    }
+
+    /// Seventh: text goes into the receive ring, in order or not.
+    fn accept_text(&mut self, seg: &mut Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+        if !self.state.may_receive() {
+            // CLOSE-WAIT and later: the peer has sent its FIN; whatever this is, ignore it.
+            if seg.has(Flags::FIN) || !seg.payload.is_empty() {
+                self.facts.set(Facts::ACK_DUE);
+            }
+            return Ok(());
+        }
+        if self.facts.has(Facts::READ_CLOSED) && !seg.payload.is_empty() {
+            self.end_with_reset(Error::Aborted);
+            return Err(Drop::DataAfterClose);
+        }
+        let gap = seg.seq.since(self.rcv_nxt);
+        if seg.has(Flags::FIN) && !self.facts.has(Facts::FIN_SEEN) {
+            let fin = seg.seq.plus(seg.payload.len() as u32);
+            let offset = gap + seg.payload.len() as u32;
+            if offset <= u32::from(self.recv.window()) {
+                self.facts.set(Facts::FIN_SEEN);
+                self.rcv_fin = fin;
+            }
+            self.facts.set(Facts::ACK_DUE);
+        }
+        if seg.payload.is_empty() {
+            return Ok(());
+        }
+        let mut data = seg.payload;
+        if self.facts.has(Facts::FIN_SEEN) {
+            // Nothing may follow the FIN.
+            let most = self.rcv_fin.offset_from(seg.seq).max(0) as usize;
+            data = data.get(..most).unwrap_or(data);
+        }
+        self.store(gap.min(u32::from(u16::MAX)) as u16, data, now_ms);
+        Ok(())
+    }
+
+    /// Stores text `gap` octets behind RCV.NXT and decides when to acknowledge it.
+    fn store(&mut self, gap: u16, data: &[u8], now_ms: u32) {
+        let had_gaps = self.recv.has_gaps();
+        if had_gaps && gap > 0 && self.is_held(gap, data.len()) {
+            self.note_duplicate(self.rcv_nxt.plus(u32::from(gap)), data.len() as u32);
+        }
+        let grown = self.recv.insert(gap, data);
+        self.rcv_nxt = self.rcv_nxt.plus(u32::from(grown));
+        self.rcv_wnd = self.rcv_wnd.saturating_sub(grown);
+        self.unacked = self.unacked.saturating_add(grown);
+        if gap > 0 {
+            self.sack_first = gap;
+        } else {
+            self.sack_first = self.sack_first.saturating_sub(grown);
+        }
+        let all = usize::from(grown) >= data.len();
+        if gap > 0 || had_gaps || !all {
+            // RFC 5681 §4.2: a gap, or part of one filled, is reported at once.
+            self.facts.set(Facts::ACK_DUE);
+        } else {
+            self.delay_ack(data.len(), now_ms);
+        }
+    }
+
+    /// Whether all of these octets behind a gap are held already.
+    fn is_held(&self, gap: u16, len: usize) -> bool {
+        self.recv
+            .range_around(gap)
+            .is_some_and(|(_, end)| usize::from(gap) + len <= usize::from(end))
+    }
+
+    /// The delayed ACK (RFC 9293 §3.8.6.3).
+    fn delay_ack(&mut self, len: usize, now_ms: u32) {
+        self.ack_count = self.ack_count.saturating_add(u8::from(len > 0));
+        if self.ack_count >= self.config.ack_every || self.config.ack_delay_ms == 0 {
+            self.facts.set(Facts::ACK_DUE);
+        } else if !self.timers.is_armed(Timer::Ack) {
+            let at = now_ms.wrapping_add(u32::from(self.config.ack_delay_ms));
+            self.timers.arm(Timer::Ack, at);
+        }
+    }
+
+    /// Eighth: the FIN, once everything before it is here.
+    fn accept_fin(&mut self, now_ms: u32) {
+        if !self.facts.has(Facts::FIN_SEEN)
+            || self.rcv_fin != self.rcv_nxt
+            || !self.state.may_receive()
+        {
+            return;
+        }
+        self.rcv_nxt = self.rcv_nxt.plus(1);
+        self.facts.set(Facts::ACK_DUE);
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.enter_time_wait(now_ms),
+            _ => {}
+        }
+    }
+
+    // ---- RFC 9293 §3.10.7.3: SYN-SENT ----
+
+    fn arrive_in_syn_sent(&mut self, seg: &mut Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+        let acknowledges = seg.has(Flags::ACK);
+        if acknowledges && seg.ack() != self.snd_nxt {
+            return Err(if seg.has(Flags::RST) {
+                Drop::InexactReset
+            } else {
+                Drop::UnacceptableAck
+            });
+        }
+        if seg.has(Flags::RST) {
+            if !acknowledges {
+                return Err(Drop::InexactReset);
+            }
+            self.end(Some(Error::Refused));
+            return Err(Drop::ConnectionReset);
+        }
+        if !seg.has(Flags::SYN) {
+            return Err(Drop::NoSyn);
+        }
+        self.rcv_nxt = seg.seq.plus(1);
+        self.take_syn_options(seg.header(), self.config.smss, now_ms);
+        let ecn = Flags::ECE | Flags::CWR;
+        let answer = if acknowledges { Flags::ECE } else { ecn };
+        let asked = self.config.ecn && !self.facts.has(Facts::SYN_RESENT);
+        let agreed = asked && seg.flags.bits() & ecn.bits() == answer.bits();
+        // In a simultaneous open neither side answers with ECE: no ECN then.
+        self.facts.put(Facts::ECN, agreed && acknowledges);
+        seg.strip_syn();
+        if !acknowledges {
+            self.state = State::SynReceived;
+            self.facts.set(Facts::SYN_DUE);
+            return Ok(());
+        }
+        self.establish(seg, now_ms);
+        self.facts.set(Facts::ACK_DUE);
+        self.accept_ack(seg, now_ms)?;
+        self.accept_text(seg, now_ms)?;
+        self.accept_fin(now_ms);
+        Ok(())
+    }
+
+    /// Takes the peer's MSS and what both sides offered.
+    ///
+    /// `smss_limit`: what we send at most, whatever the peer takes.
+    pub(super) fn take_syn_options(&mut self, syn: &Header, smss_limit: u16, now_ms: u32) {
+        let offered = syn.options.mss.unwrap_or(SMSS_DEFAULT);
+        self.smss = offered.min(smss_limit).max(SMSS_MIN);
+        self.facts
+            .put(Facts::SACK, self.config.sack && syn.options.sack_permitted);
+        if let (true, Some((value, _))) = (self.config.timestamps, syn.options.timestamps) {
+            self.facts.set(Facts::TIMESTAMPS);
+            self.ts_recent = value;
+            self.ts_recent_at = now_ms;
+        }
+    }
+
+    /// Our SYN is acknowledged by `seg`: data may flow.
+    fn establish(&mut self, seg: &Segment<'_>, now_ms: u32) {
+        self.snd_una = self.snd_nxt;
+        self.recovery.recover = self.snd_una.minus(1);
+        self.snd_wl1 = seg.seq;
+        self.snd_wnd = seg.window();
+        self.snd_wnd_max = self.snd_wnd;
+        self.retries = 0;
+        self.timers.disarm(Timer::Transmit);
+        self.facts.clear(Facts::SYN_DUE);
+        self.congestion = Congestion::new(self.payload_max(), self.config);
+        if let (true, Some((_, echo))) = (self.facts.has(Facts::TIMESTAMPS), seg.timestamps()) {
+            let rtt = now_ms.wrapping_add(self.ts_offset).wrapping_sub(echo);
+            if rtt <= RTT_MAX_MS {
+                self.rtt.sample(rtt);
+            }
+        } else if self.facts.has(Facts::SYN_RESENT) {
+            self.rtt.distrust();
+        } else {
+            self.rtt.sample(now_ms.wrapping_sub(self.progress_at));
+        }
+        self.progress_at = now_ms;
+        self.state = match self.facts.has(Facts::FIN_QUEUED) {
+            true => State::FinWait1,
+            false => State::Established,
+        };
+        self.put_off_keepalive(now_ms);
+    }
+
+    // ---- header prediction ----
+
+    /// A segment of a bulk transfer in one direction: nothing but the next data, or nothing
+    /// but an acknowledgment of data sent, and nothing out of the ordinary on our side.
+    /// Whatever this accepts, [`Self::take_predicted`] treats as the checks in full would.
+    fn is_predicted(&self, seg: &Segment<'_>) -> bool {
+        const RARE: u32 =
+            Facts::FIN_SEEN | Facts::READ_CLOSED | Facts::TAIL_PROBED | Facts::WINDOW_PROBED;
+        let control = seg.flags.without(Flags::PSH).bits();
+        let timestamp_fits = match (self.facts.has(Facts::TIMESTAMPS), seg.timestamps()) {
+            (false, _) => true,
+            (true, Some((value, _))) => (value.wrapping_sub(self.ts_recent) as i32) >= 0,
+            (true, None) => false,
+        };
+        self.state == State::Established
+            && control == Flags::ACK.bits()
+            && !seg.is_ce
+            && seg.seq == self.rcv_nxt
+            && seg.window() == self.snd_wnd
+            && self.snd_wnd > 0
+            && timestamp_fits
+            && seg.sack_blocks().is_empty()
+            && !self.facts.has(RARE)
+            && self.recovery.phase == Phase::Open
+            && self.recovery.dup_acks == 0
+            && if seg.payload.is_empty() {
+                seg.ack().after(self.snd_una) && !seg.ack().after(self.snd_nxt)
+            } else {
+                seg.ack() == self.snd_una
+                    && self.flight() == 0
+                    && self.unsent() == 0
+                    && !self.recv.has_gaps()
+                    && seg.payload.len() <= usize::from(self.recv.window())
+            }
+    }
+
+    /// What [`Self::arrive`] does to a predicted segment, without the questions.
+    fn take_predicted(&mut self, seg: &Segment<'_>, now_ms: u32) {
+        if let (true, Some((value, _))) = (self.facts.has(Facts::TIMESTAMPS), seg.timestamps())
+            && !seg.seq.after(self.rcv_nxt.minus(u32::from(self.unacked)))
+        {
+            self.ts_recent = value;
+            self.ts_recent_at = now_ms;
+        }
+        self.snd_wl1 = seg.seq;
+        self.put_off_keepalive(now_ms);
+        if seg.payload.is_empty() {
+            self.take_predicted_ack(seg, now_ms);
+        } else {
+            self.retries_answered();
+            self.store(0, seg.payload, now_ms);
+        }
+    }
+
+    // ---- shared ----
+
+    /// A challenge ACK, at most one per [`Config::challenge_interval_ms`]
+    /// (RFC 5961 §3 to §5, §7); counted per connection, so that a flood on one tells an
+    /// attacker nothing about another.
+    ///
+    /// [`Config::challenge_interval_ms`]: super::Config::challenge_interval_ms
+    pub(super) fn challenge(&mut self, now_ms: u32) {
+        let since = (now_ms as u16).wrapping_sub(self.challenge_at);
+        if self.facts.has(Facts::CHALLENGED) && since < self.config.challenge_interval_ms {
+            return;
+        }
+        self.facts.set(Facts::CHALLENGED | Facts::ACK_DUE);
+        self.challenge_at = now_ms as u16;
+    }
+}
+
+/// TS.Recent is worth nothing when it is older than this: 24 days (RFC 7323 §5.5).
+const TS_RECENT_MAX_MS: u32 = 24 * 24 * 3600 * 1000;

@@ -1,0 +1,299 @@
+//! Passive opens: listeners, half-open connections, SYN cookies.
+//!
+//! A listener is a port and a reference to its settings. A SYN costs one compact entry of a
+//! fixed table, never buffers; the application lends those when it accepts a connection
+//! whose handshake is done. When the table is full, the SYN-ACK itself carries the state
+//! (a SYN cookie), and the table is asked again only for a peer that answered it.
+//!
+//! Place: `sockets` finds listener or entry and acts on what the functions here say.
+//! Left out: data; what arrives between the handshake and `accept` is dropped and comes
+//! again. Sources: RFC 9293 §3.10.7.2, RFC 4987 §3, RFC 6528.
+
+use core::net::Ipv6Addr;
+
+use super::config::Config;
+use super::seq::SeqNum;
+use super::timers::has_come;
+use crate::limits::TCP_LOCAL_ADDRS_MAX;
+use crate::wire::tcp::{Header, Options};
+
+/// A place for a passive socket.
+#[derive(Clone, Copy, Debug)]
+pub struct Listener<'m> {
+    /// `None`: the place is free.
+    pub(super) config: Option<&'m Config>,
+    pub(super) port: u16,
+    /// The local address it is bound to; [`LOCAL_ANY`]: every one.
+    pub(super) local: u8,
+}
+
+impl Listener<'_> {
+    /// A free place.
+    pub const EMPTY: Self = Self {
+        config: None,
+        port: 0,
+        local: LOCAL_ANY,
+    };
+}
+
+/// Marks a listener that takes connections to every local address.
+pub(super) const LOCAL_ANY: u8 = 0xff;
+
+/// A place for a connection whose handshake is under way, or done and not accepted yet.
+///
+/// 40 bytes: the local address is an index into a table the few addresses of a node share.
+#[derive(Clone, Copy, Debug)]
+pub struct HalfOpen {
+    pub(super) remote: Ipv6Addr,
+    pub(super) irs: SeqNum,
+    pub(super) iss: SeqNum,
+    /// TSval to echo.
+    pub(super) ts_recent: u32,
+    /// When to send the SYN-ACK again, or to give the entry up; ms.
+    pub(super) deadline_ms: u32,
+    pub(super) remote_port: u16,
+    /// The peer's MSS option.
+    pub(super) smss: u16,
+    /// The peer's window, from the segment that completed the handshake.
+    pub(super) window: u16,
+    /// Listener in the high half, local address in the low half.
+    place: u8,
+    /// [`Stage`] in bits 0 and 1, [`Agreed`] in bits 2 to 4; in bits 5 to 7 retries, and once
+    /// ready, whether there were any (5) and whether data came too early (7).
+    bits: u8,
+}
+
+/// How far a [`HalfOpen`] is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    Free,
+    /// A SYN-ACK is to be sent.
+    SynAckDue,
+    /// The SYN-ACK waits for its acknowledgment.
+    SynReceived,
+    /// Done; waiting for `accept`.
+    Ready,
+}
+
+/// What a SYN offered that we take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Agreed {
+    pub(super) timestamps: bool,
+    pub(super) sack: bool,
+    pub(super) ecn: bool,
+}
+
+impl HalfOpen {
+    /// A free place.
+    pub const EMPTY: Self = Self {
+        remote: Ipv6Addr::UNSPECIFIED,
+        irs: SeqNum::new(0),
+        iss: SeqNum::new(0),
+        ts_recent: 0,
+        deadline_ms: 0,
+        remote_port: 0,
+        smss: 0,
+        window: 0,
+        place: 0,
+        bits: 0,
+    };
+
+    pub(super) fn new(listener: u8, local: u8, agreed: Agreed) -> Self {
+        let agreed =
+            u8::from(agreed.timestamps) | u8::from(agreed.sack) << 1 | u8::from(agreed.ecn) << 2;
+        Self {
+            place: listener << 4 | local & 0x0f,
+            bits: agreed << 2,
+            ..Self::EMPTY
+        }
+    }
+
+    pub(super) const fn listener(&self) -> u8 {
+        self.place >> 4
+    }
+
+    pub(super) const fn local(&self) -> u8 {
+        self.place & 0x0f
+    }
+
+    pub(super) const fn stage(&self) -> Stage {
+        match self.bits & 3 {
+            0 => Stage::Free,
+            1 => Stage::SynAckDue,
+            2 => Stage::SynReceived,
+            _ => Stage::Ready,
+        }
+    }
+
+    pub(super) fn set_stage(&mut self, stage: Stage) {
+        self.bits = self.bits & !3 | stage as u8;
+    }
+
+    pub(super) const fn is_free(&self) -> bool {
+        self.bits & 3 == 0
+    }
+
+    pub(super) const fn agreed(&self) -> Agreed {
+        Agreed {
+            timestamps: self.bits & 1 << 2 != 0,
+            sack: self.bits & 1 << 3 != 0,
+            ecn: self.bits & 1 << 4 != 0,
+        }
+    }
+
+    pub(super) const fn retries(&self) -> u8 {
+        self.bits >> 5
+    }
+
+    /// Handles the deadline: another SYN-ACK, or the end of the entry.
+    pub(super) fn on_deadline(&mut self, config: &Config, now_ms: u32) {
+        if self.is_free() || self.stage() == Stage::SynAckDue || !has_come(self.deadline_ms, now_ms)
+        {
+            return;
+        }
+        let most = config.syn_retransmissions_max.min(7);
+        if self.stage() == Stage::Ready || self.retries() >= most {
+            self.set_stage(Stage::Free);
+        } else {
+            self.bits += 1 << 5;
+            self.set_stage(Stage::SynAckDue);
+        }
+    }
+
+    /// The SYN-ACK went out.
+    pub(super) fn on_syn_ack_sent(&mut self, config: &Config, now_ms: u32) {
+        self.set_stage(Stage::SynReceived);
+        let wait = u32::from(config.rto_initial_ms) << self.retries();
+        self.deadline_ms = now_ms.wrapping_add(wait.min(u32::from(config.rto_max_ms)));
+    }
+
+    /// The handshake is done; the application has some time to accept.
+    pub(super) fn on_acknowledged(&mut self, window: u16, config: &Config, now_ms: u32) {
+        let resent = u8::from(self.retries() > 0);
+        self.bits = self.bits & 0x1f | resent << 5;
+        self.window = window;
+        self.set_stage(Stage::Ready);
+        self.deadline_ms = now_ms.wrapping_add(u32::from(config.accept_timeout_ms));
+    }
+
+    /// Data came for an entry that is ready; they were not kept.
+    pub(super) fn miss_data(&mut self) {
+        self.bits |= 1 << 7;
+    }
+
+    /// Of an entry that is ready: whether data came too early.
+    pub(super) const fn has_missed_data(&self) -> bool {
+        self.bits & 1 << 7 != 0
+    }
+
+    /// Of an entry that is ready: whether the SYN-ACK was sent more than once.
+    pub(super) const fn was_resent(&self) -> bool {
+        self.bits & 1 << 5 != 0
+    }
+
+    /// Options of the SYN-ACK.
+    pub(super) fn options(&self, rmss: u16, clock: u32) -> Options {
+        let agreed = self.agreed();
+        Options {
+            mss: Some(rmss),
+            sack_permitted: agreed.sack,
+            timestamps: agreed.timestamps.then_some((clock, self.ts_recent)),
+            ..Options::NONE
+        }
+    }
+}
+
+/// What `config` lets us take of the offers in `syn`.
+pub(super) fn agree(config: &Config, syn: &Header) -> Agreed {
+    use crate::wire::tcp::Flags;
+    Agreed {
+        timestamps: config.timestamps && syn.options.timestamps.is_some(),
+        sack: config.sack && syn.options.sack_permitted,
+        ecn: config.ecn && syn.flags.contains(Flags::ECE | Flags::CWR),
+    }
+}
+
+/// SYN cookies: an ISS that proves that its acknowledger received it (RFC 4987 §3.6).
+///
+/// ```text
+///  31    27 26   24 23                      0
+/// | period | MSS   | keyed hash              |
+/// ```
+/// `period`: 64 s, modulo 32. The hash covers both ends, the peer's ISN, period and MSS.
+pub(super) mod cookie {
+    use super::SeqNum;
+
+    /// MSS values a cookie can say, bytes: those of meshes, of IPv6's minimum, of Ethernet.
+    const MSS: [u16; 8] = [64, 128, 256, 408, 462, 536, 1220, 1440];
+
+    /// Cookies are good for this many periods after their own.
+    const PERIODS_MAX: u32 = 1;
+
+    pub(in crate::tcp) const fn period(now_ms: u32) -> u32 {
+        now_ms >> 16 & 31
+    }
+
+    /// The index of the largest MSS not above `mss`.
+    pub(in crate::tcp) fn mss_index(mss: u16) -> u32 {
+        let above = MSS
+            .iter()
+            .position(|known| *known > mss)
+            .unwrap_or(MSS.len());
+        above.saturating_sub(1) as u32
+    }
+
+    pub(in crate::tcp) const fn make(period: u32, mss_index: u32, hash: u64) -> SeqNum {
+        SeqNum::new(period << 27 | mss_index << 24 | hash as u32 & 0x00ff_ffff)
+    }
+
+    /// The period and MSS index that a cookie claims, if it is not outdated.
+    pub(in crate::tcp) fn claims(cookie: SeqNum, now_ms: u32) -> Option<(u32, u32)> {
+        let then = cookie.get() >> 27;
+        let age = period(now_ms).wrapping_sub(then) & 31;
+        (age <= PERIODS_MAX).then_some((then, cookie.get() >> 24 & 7))
+    }
+
+    pub(in crate::tcp) fn mss(index: u32) -> u16 {
+        MSS.get(index as usize).copied().unwrap_or(64)
+    }
+}
+
+/// The local addresses that listeners and half-open entries refer to.
+#[derive(Debug)]
+pub(super) struct LocalAddrs {
+    addrs: [Ipv6Addr; TCP_LOCAL_ADDRS_MAX],
+}
+
+impl LocalAddrs {
+    pub(super) const NEW: Self = Self {
+        addrs: [Ipv6Addr::UNSPECIFIED; TCP_LOCAL_ADDRS_MAX],
+    };
+
+    pub(super) fn get(&self, index: u8) -> Ipv6Addr {
+        self.addrs
+            .get(usize::from(index))
+            .copied()
+            .unwrap_or(Ipv6Addr::UNSPECIFIED)
+    }
+
+    pub(super) fn find(&self, addr: Ipv6Addr) -> Option<u8> {
+        self.addrs
+            .iter()
+            .position(|known| *known == addr)
+            .map(|index| index as u8)
+    }
+
+    /// The index of `addr`, entered in a place that `in_use` (one bit per place) leaves free.
+    pub(super) fn enter(&mut self, addr: Ipv6Addr, in_use: u32) -> Option<u8> {
+        if let Some(index) = self.find(addr) {
+            return Some(index);
+        }
+        for (index, place) in self.addrs.iter_mut().enumerate() {
+            if in_use & 1 << index == 0 {
+                *place = addr;
+                return Some(index as u8);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,198 @@
+//! TCP: the engine and its sockets.
+//!
+//! Purpose: RFC 9293 in full for what it claims, for paths of 1 to 8 segments over lossy
+//! radio hops, in a few hundred bytes per connection.
+//!
+//! Place: `node` hands in verified IPv6 payloads ([`Tcp::on_segment`]) and pulls segments out
+//! when there is room for one ([`Tcp::poll_segment`]); the application calls the rest. All
+//! memory is the caller's; nothing blocks, nothing calls back: after an event or a call, poll
+//! segments until there is none, then sleep until [`Tcp::next_deadline`].
+//!
+//! ```
+//! use motet::random::Rng;
+//! use motet::tcp::{Buffers, Config, HalfOpen, Listener, Memory, RecvError, Slot, Tcp};
+//! use motet::time::Instant;
+//!
+//! static SETTINGS: Config = Config { nagle: false, ..Config::DEFAULT };
+//!
+//! let mut connections = [Slot::EMPTY];
+//! let mut listeners = [Listener::EMPTY];
+//! let mut half_open = [HalfOpen::EMPTY; 2];
+//! let mut rng = Rng::from_seed([1, 2]); // from the device's TRNG
+//! let memory = Memory {
+//!     connections: &mut connections,
+//!     listeners: &mut listeners,
+//!     half_open: &mut half_open,
+//! };
+//! let mut tcp = Tcp::new(memory, &mut rng);
+//!
+//! let listener = tcp.listen(None, 7, &SETTINGS).unwrap();
+//! // ... segments arrive; then, in the main loop:
+//! let (mut send, mut recv) = ([0; 2048], [0; 2304]);
+//! let now = Instant::ORIGIN;
+//! if tcp.can_accept(listener) {
+//!     let handle = tcp.accept(listener, Buffers::new(&mut send, &mut recv), now).unwrap();
+//!     let mut bytes = [0; 64];
+//!     match tcp.recv(handle, &mut bytes) {
+//!         Ok(count) => { let _sent = tcp.send(handle, &bytes[..count], now); }
+//!         Err(RecvError::Empty) => {} // nothing yet
+//!         Err(RecvError::Finished) => tcp.shutdown(handle, now), // the peer is done: so are we
+//!         Err(_failed) => { let _buffers = tcp.remove(handle); }
+//!     }
+//! }
+//! ```
+//!
+//! Deliberately left out: urgent data (delivered in line), window scaling and Fast Open
+//! (ignored when offered), security options, CUBIC.
+//!
+//! Know your peer: Linux delays ACKs by 40 ms once it leaves quick-ACK mode, so a segment
+//! that takes longer than that on the air is acknowledged one by one whatever `ack_every`
+//! says at its end; it ignores an MSS below 88 (48 of data), and resets the MSS of a SYN
+//! without the option to 536 (IPv4) or 1220 (IPv6).
+//!
+//! Sources: RFC 9293, 5681, 5961, 6191, 6298, 6528, 6582, 6675, 7323, 2018, 2883, 3042, 3168,
+//! 3522, 3708, 8985, 9937.
+
+mod ack;
+mod config;
+mod congestion;
+mod connection;
+mod input;
+mod listener;
+mod output;
+mod reassembly;
+mod recovery;
+mod rtt;
+mod segment;
+mod send_buffer;
+mod seq;
+mod sockets;
+mod state;
+mod timers;
+
+pub use config::Config;
+pub use connection::{Buffers, Connection, Endpoints, Error, Telemetry};
+pub use listener::{HalfOpen, Listener};
+pub use reassembly::{RecvBuffer, recv_memory_len};
+pub use send_buffer::{Piece, SendBuffer, SliceQueue};
+pub use seq::SeqNum;
+pub use sockets::{
+    Counters, Handle, IcmpError, ListenError, ListenerHandle, Memory, OpenError, Outgoing,
+    RecvError, Rejected, SendError, Slot, Tcp,
+};
+pub use state::State;
+
+/// Why a segment, or the rest of one, was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Drop {
+    /// The checksum is wrong.
+    Checksum,
+    /// Header or options are malformed.
+    Malformed,
+    /// Source or destination cannot be an end of a connection.
+    Address,
+    /// No connection and no listener: answered with a reset.
+    NoConnection,
+    /// The half-open table is full of connections that wait for the application.
+    HalfOpenFull,
+    /// Every place for a local address is in use.
+    LocalAddrsFull,
+    /// Data for a connection that the application has not accepted yet.
+    NotAccepted,
+    /// Entirely outside the receive window.
+    OutsideWindow,
+    /// PAWS: a timestamp from the past.
+    OldTimestamp,
+    /// Timestamps were agreed upon, and this has none.
+    NoTimestamp,
+    /// A reset that does not hit the next expected octet exactly.
+    InexactReset,
+    /// The connection was reset.
+    ConnectionReset,
+    /// A SYN on a known connection.
+    SynInWindow,
+    /// No ACK where there must be one.
+    NoAck,
+    /// No SYN where there must be one.
+    NoSyn,
+    /// In the handshake, an ACK of something else: answered with a reset.
+    UnacceptableAck,
+    /// An ACK of data never sent.
+    AckOfUnsent,
+    /// An ACK older than the window.
+    AckTooOld,
+    /// Data arrived after the application closed: answered with a reset.
+    DataAfterClose,
+}
+
+impl Drop {
+    /// How many reasons there are.
+    pub const COUNT: usize = Self::DataAfterClose as usize + 1;
+
+    /// The reason in words, for counters and captures.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Checksum => "TCP checksum wrong",
+            Self::Malformed => "TCP header malformed",
+            Self::Address => "address or port not allowed in TCP",
+            Self::NoConnection => "no such connection",
+            Self::HalfOpenFull => "half-open table full",
+            Self::LocalAddrsFull => "local address table full",
+            Self::NotAccepted => "connection not accepted yet",
+            Self::OutsideWindow => "outside the receive window",
+            Self::OldTimestamp => "timestamp from the past (PAWS)",
+            Self::NoTimestamp => "timestamp missing",
+            Self::InexactReset => "reset not at the expected octet",
+            Self::ConnectionReset => "connection reset",
+            Self::SynInWindow => "SYN on a known connection",
+            Self::NoAck => "no ACK",
+            Self::NoSyn => "no SYN",
+            Self::UnacceptableAck => "ACK of something else in the handshake",
+            Self::AckOfUnsent => "ACK of data never sent",
+            Self::AckTooOld => "ACK older than the window",
+            Self::DataAfterClose => "data after close",
+        }
+    }
+}
+
+/// Why something was sent again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum RetransmissionCause {
+    /// The retransmission timeout.
+    Timeout,
+    /// Three duplicate ACKs (RFC 5681).
+    DuplicateAcks,
+    /// A partial acknowledgment in recovery (RFC 6582).
+    PartialAck,
+    /// Counting what SACK reports (RFC 6675).
+    Sack,
+    /// The time of transmission (RFC 8985).
+    Rack,
+    /// A tail loss probe (RFC 8985 §7).
+    TailLossProbe,
+    /// A zero-window probe.
+    WindowProbe,
+    /// A SYN or SYN-ACK again.
+    Handshake,
+}
+
+impl RetransmissionCause {
+    /// How many causes there are.
+    pub const COUNT: usize = Self::Handshake as usize + 1;
+
+    /// The cause in words, for traces and summaries.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::DuplicateAcks => "duplicate ACKs",
+            Self::PartialAck => "partial ACK",
+            Self::Sack => "SACK",
+            Self::Rack => "RACK",
+            Self::TailLossProbe => "tail loss probe",
+            Self::WindowProbe => "window probe",
+            Self::Handshake => "handshake",
+        }
+    }
+}

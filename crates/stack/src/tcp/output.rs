@@ -1,0 +1,509 @@
+//! What to send now, and writing it.
+//!
+//! Place: `sockets` asks [`Connection::plan`] what a connection wants to send, asks for room
+//! on the way out, and only then has [`Connection::emit`] write the segment and count it
+//! sent. A plan changes nothing. Left out: IPv6, and any queue: segments are pulled.
+//! Sources: RFC 9293 §3.8.6 (window, silly windows, Nagle), RFC 5681, RFC 3042, RFC 7323.
+
+use super::RetransmissionCause as Cause;
+use super::connection::{Connection, Facts, Phase};
+use super::state::State;
+use super::timers::{Purpose, Timer};
+use crate::wire::tcp::{self as wire, Flags, Header, Options, SackBlock};
+
+/// One segment that a connection would send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Plan {
+    /// Octets behind SND.UNA.
+    offset: u32,
+    /// Octets of data and FIN.
+    len: u16,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Reset,
+    Syn,
+    New,
+    Again(Cause),
+    Keepalive,
+    Ack,
+}
+
+impl Plan {
+    const fn bare(kind: Kind) -> Self {
+        Self {
+            offset: 0,
+            len: 0,
+            kind,
+        }
+    }
+
+    /// Why this is sent again, if it is.
+    pub(super) const fn cause(&self) -> Option<Cause> {
+        match self.kind {
+            Kind::Again(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+impl Connection<'_> {
+    /// The next segment this connection would send now, if any.
+    pub(super) fn plan(&self) -> Option<Plan> {
+        let facts = self.facts;
+        if facts.has(Facts::RESET_DUE) {
+            return Some(Plan::bare(Kind::Reset));
+        }
+        if self.is_connecting() {
+            return facts.has(Facts::SYN_DUE).then_some(Plan::bare(Kind::Syn));
+        }
+        if self.state == State::Closed {
+            return None;
+        }
+        if self.state.transmits() {
+            let plan = self
+                .plan_probe()
+                .or_else(|| self.plan_retransmission())
+                .or_else(|| self.plan_new())
+                .or_else(|| self.plan_doubtful());
+            if plan.is_some() {
+                return plan;
+            }
+        }
+        if facts.has(Facts::KEEPALIVE_DUE) {
+            return Some(Plan::bare(Kind::Keepalive));
+        }
+        facts.has(Facts::ACK_DUE).then_some(Plan::bare(Kind::Ack))
+    }
+
+    /// A probe that a timer asked for: new data if there are any, else some again.
+    fn plan_probe(&self) -> Option<Plan> {
+        let flight = self.flight();
+        if self.facts.has(Facts::PERSIST_DUE) {
+            // With some window, silly-window avoidance held data back long enough.
+            let room = u32::from(self.snd_wnd).saturating_sub(flight).max(1);
+            let len = room.min(self.unsent()).min(u32::from(self.payload_max())) as u16;
+            return Some(match (flight, len) {
+                (0, 0) => Plan::bare(Kind::Ack),
+                (0, len) => Plan {
+                    offset: 0,
+                    len,
+                    kind: Kind::New,
+                },
+                _ => Plan {
+                    offset: 0,
+                    len: 1,
+                    kind: Kind::Again(Cause::WindowProbe),
+                },
+            });
+        }
+        if !self.facts.has(Facts::TAIL_PROBE_DUE) {
+            return None;
+        }
+        let len = self.sendable_len();
+        if len > 0 {
+            return Some(Plan {
+                offset: flight,
+                len,
+                kind: Kind::New,
+            });
+        }
+        let (offset, len) = self.scoreboard.tail(self.payload_max())?;
+        Some(Plan {
+            offset,
+            len,
+            kind: Kind::Again(Cause::TailLossProbe),
+        })
+    }
+
+    /// What is deemed lost, as far as cwnd allows; the first of a recovery at once.
+    fn plan_retransmission(&self) -> Option<Plan> {
+        let (offset, len) = self.scoreboard.first_due()?;
+        let len = self.clip(offset, len);
+        if !self.facts.has(Facts::FORCE_RESEND)
+            && self.pipe() + u32::from(len) > u32::from(self.congestion.cwnd)
+            && self.pipe() > 0
+        {
+            return None;
+        }
+        let cause = match self.recovery.phase {
+            Phase::Loss => Cause::Timeout,
+            _ if !self.facts.has(Facts::SACK) && self.recovery.prr_out > 0 => Cause::PartialAck,
+            _ if !self.facts.has(Facts::SACK) => Cause::DuplicateAcks,
+            _ if self.config.rack => Cause::Rack,
+            _ => Cause::Sack,
+        };
+        Some(Plan {
+            offset,
+            len,
+            kind: Kind::Again(cause),
+        })
+    }
+
+    /// As much of `len` octets from `offset` on as one segment takes.
+    fn clip(&self, offset: u32, len: u16) -> u16 {
+        let has_fin = offset + u32::from(len) > u32::from(self.send.len());
+        len.min(self.payload_max() + u16::from(has_fin))
+    }
+
+    /// New data, or the FIN.
+    fn plan_new(&self) -> Option<Plan> {
+        match self.new_data_len() {
+            0 => None,
+            len => Some(Plan {
+                offset: self.flight(),
+                len,
+                kind: Kind::New,
+            }),
+        }
+    }
+
+    /// RFC 6675 §4 `NextSeg` rule 3, when nothing better can be sent.
+    fn plan_doubtful(&self) -> Option<Plan> {
+        if self.recovery.phase != Phase::Recovery || self.config.rack {
+            return None;
+        }
+        let (offset, len) = self.scoreboard.first_doubtful()?;
+        let len = self.clip(offset, len);
+        let fits = self.pipe() + u32::from(len) <= u32::from(self.congestion.cwnd);
+        fits.then_some(Plan {
+            offset,
+            len,
+            kind: Kind::Again(Cause::Sack),
+        })
+    }
+
+    /// Octets of new data (and FIN) that may be sent now: within the peer's window and cwnd,
+    /// and worth a segment.
+    pub(super) fn new_data_len(&self) -> u16 {
+        let len = u32::from(self.sendable_len());
+        if len == 0 {
+            return 0;
+        }
+        let inflight = match self.is_recovering() || self.config.limited_transmit {
+            true => self.limited_pipe(),
+            false => self.flight(),
+        };
+        if inflight > 0 && inflight + len > u32::from(self.congestion.cwnd) {
+            return 0;
+        }
+        len as u16
+    }
+
+    /// The pipe, with no more than two duplicate ACKs' worth taken off before recovery
+    /// (RFC 3042).
+    fn limited_pipe(&self) -> u32 {
+        match self.is_recovering() {
+            true => self.pipe(),
+            false => {
+                let extra = u32::from(self.payload_max()) * 2;
+                self.pipe().max(self.flight().saturating_sub(extra))
+            }
+        }
+    }
+
+    /// Octets that window, segment size, Nagle and the sender's half of silly-window
+    /// avoidance let go (RFC 9293 §3.8.6.2.1, §3.7.4).
+    fn sendable_len(&self) -> u16 {
+        let unsent = self.unsent();
+        if unsent == 0 {
+            return 0;
+        }
+        let flight = self.flight();
+        let room = u32::from(self.snd_wnd).saturating_sub(flight);
+        let full = u32::from(self.payload_max());
+        // A FIN rides along with a full last segment: it takes no room in the packet.
+        let fin = u32::from(self.facts.has(Facts::FIN_QUEUED) && unsent <= full + 1);
+        let len = unsent.min(full + fin).min(room);
+        let is_last = len == unsent;
+        let may_be_short = flight == 0 || !self.config.nagle || self.facts.has(Facts::FIN_QUEUED);
+        let goes = len >= full
+            || is_last && may_be_short
+            || len > 0 && may_be_short && len >= u32::from(self.snd_wnd_max / 2);
+        if goes { len as u16 } else { 0 }
+    }
+
+    /// Data of a full segment now: the MSS less the options it will carry.
+    pub(super) fn payload_max(&self) -> u16 {
+        self.smss.saturating_sub(self.options_len())
+    }
+
+    fn options_len(&self) -> u16 {
+        let timestamps = if self.facts.has(Facts::TIMESTAMPS) {
+            12
+        } else {
+            0
+        };
+        // With SACK blocks, the worst case: segments of one flight stay equally long.
+        let sack = match self.recv.has_gaps() || self.facts.has(Facts::DSACK_DUE) {
+            true => 4 + 8 * self.sack_places() as u16,
+            false => 0,
+        };
+        timestamps + if self.facts.has(Facts::SACK) { sack } else { 0 }
+    }
+
+    /// SACK blocks that fit behind the other options.
+    fn sack_places(&self) -> usize {
+        if self.facts.has(Facts::TIMESTAMPS) {
+            3
+        } else {
+            4
+        }
+    }
+
+    /// Writes the planned segment to `out`, checksum and all, and counts it sent. Returns
+    /// its length; `None` when `out` is too short.
+    pub(super) fn emit(&mut self, plan: Plan, now_ms: u32, out: &mut [u8]) -> Option<usize> {
+        let mut header = Header {
+            src_port: self.ends.local_port,
+            dst_port: self.ends.remote_port,
+            seq: self.snd_una.plus(plan.offset).get(),
+            ack: self.rcv_nxt.get(),
+            flags: Flags::ACK,
+            window: 0,
+            urgent: 0,
+            options: Options::NONE,
+        };
+        match plan.kind {
+            Kind::Reset => {
+                header.seq = self.snd_nxt.get();
+                header.flags = Flags::RST | Flags::ACK;
+            }
+            Kind::Syn => self.fill_syn(&mut header, now_ms),
+            Kind::Keepalive => header.seq = self.snd_una.minus(1).get(),
+            Kind::Ack => header.seq = self.snd_nxt.get(),
+            Kind::New | Kind::Again(_) => self.fill_data_flags(&mut header, plan),
+        }
+        if plan.kind != Kind::Reset {
+            header.window = self.window_to_announce();
+            if plan.kind != Kind::Syn {
+                self.fill_options(&mut header, now_ms);
+            }
+        }
+        let data = match plan.kind {
+            Kind::New | Kind::Again(_) => plan.len - u16::from(header.flags.contains(Flags::FIN)),
+            _ => 0,
+        };
+        let head = header.emit(out).ok()?;
+        let total = head + usize::from(data);
+        let payload = out.get_mut(head..total)?;
+        self.send.peek(plan.offset as u16, payload);
+        wire::fill_checksum(&self.ends.local, &self.ends.remote, out.get_mut(..total)?);
+        self.account(plan, &header, now_ms);
+        Some(total)
+    }
+
+    /// Whether the planned segment may carry ECT: only data sent for the first time
+    /// (RFC 3168 §6.1.1 to §6.1.5).
+    pub(super) fn is_ect(&self, plan: Plan) -> bool {
+        plan.kind == Kind::New && self.facts.has(Facts::ECN) && !self.facts.has(Facts::PERSIST_DUE)
+    }
+
+    fn fill_syn(&self, header: &mut Header, now_ms: u32) {
+        let simultaneous = self.state == State::SynReceived;
+        header.flags = if simultaneous {
+            Flags::SYN | Flags::ACK
+        } else {
+            Flags::SYN
+        };
+        header.seq = self.snd_una.get();
+        if !simultaneous {
+            header.ack = 0;
+        }
+        header.options.mss = Some(self.rmss);
+        let wanted = |offered: bool, agreed: u32| {
+            if simultaneous {
+                self.facts.has(agreed)
+            } else {
+                offered
+            }
+        };
+        if wanted(self.config.timestamps, Facts::TIMESTAMPS) {
+            let echo = if simultaneous { self.ts_recent } else { 0 };
+            header.options.timestamps = Some((now_ms.wrapping_add(self.ts_offset), echo));
+        }
+        header.options.sack_permitted = wanted(self.config.sack, Facts::SACK);
+        // A SYN sent again asks for no ECN: a middlebox may have dropped it for that
+        // (RFC 3168 §6.1.1.1).
+        if !simultaneous && self.config.ecn && !self.facts.has(Facts::SYN_RESENT) {
+            header.flags = header.flags | Flags::ECE | Flags::CWR;
+        }
+    }
+
+    fn fill_data_flags(&self, header: &mut Header, plan: Plan) {
+        let end = plan.offset + u32::from(plan.len);
+        let held = u32::from(self.send.len());
+        if end > held {
+            header.flags = header.flags | Flags::FIN;
+        }
+        if end >= held && plan.offset < held {
+            // Nothing more to hand over right now: the peer's application should look.
+            header.flags = header.flags | Flags::PSH;
+        }
+        if plan.kind == Kind::New && self.facts.has(Facts::CWR_DUE) && self.facts.has(Facts::ECN) {
+            header.flags = header.flags | Flags::CWR;
+        }
+    }
+
+    fn fill_options(&self, header: &mut Header, now_ms: u32) {
+        if self.facts.has(Facts::ECHO_CE) {
+            header.flags = header.flags | Flags::ECE;
+        }
+        if self.facts.has(Facts::TIMESTAMPS) {
+            let value = now_ms.wrapping_add(self.ts_offset);
+            header.options.timestamps = Some((value, self.ts_recent));
+        }
+        if self.facts.has(Facts::SACK) {
+            self.fill_sack(header);
+        }
+    }
+
+    /// SACK blocks: the duplicate to report, if any; then the range that grew last; then
+    /// the others, from there on upwards and around (RFC 2018 §4, RFC 2883 §4).
+    fn fill_sack(&self, header: &mut Header) {
+        let places = self.sack_places();
+        let sack = &mut header.options.sack;
+        if self.facts.has(Facts::DSACK_DUE) {
+            let right = self.dsack_at.plus(u32::from(self.dsack_len));
+            sack.push(SackBlock {
+                left: self.dsack_at.get(),
+                right: right.get(),
+            });
+        }
+        if !self.recv.has_gaps() {
+            return;
+        }
+        let block = |(start, end): (u16, u16)| SackBlock {
+            left: self.rcv_nxt.plus(u32::from(start)).get(),
+            right: self.rcv_nxt.plus(u32::from(end)).get(),
+        };
+        let first = self.recv.range_around(self.sack_first);
+        let first = first.or_else(|| self.recv.next_range(0));
+        let Some(first) = first else { return };
+        sack.push(block(first));
+        let mut from = first.1;
+        while sack.len() < places {
+            let next = self
+                .recv
+                .next_range(from)
+                .or_else(|| self.recv.next_range(0));
+            match next {
+                Some(range) if range != first => {
+                    sack.push(block(range));
+                    from = range.1;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// SEG.WND: never less than announced before; more only by a segment or half the buffer
+    /// at once: the receiver's half of silly-window avoidance (RFC 9293 §3.8.6.2.2).
+    fn window_to_announce(&self) -> u16 {
+        let window = self.recv.window();
+        let gain = window.saturating_sub(self.rcv_wnd);
+        match gain >= self.rmss.min(self.recv.capacity() / 2) {
+            true => window,
+            false => self.rcv_wnd.min(window),
+        }
+    }
+
+    /// Counts the segment sent.
+    fn account(&mut self, plan: Plan, header: &Header, now_ms: u32) {
+        if header.flags.contains(Flags::ACK) {
+            self.rcv_wnd = header.window;
+            self.unacked = 0;
+            self.ack_count = 0;
+            self.timers.disarm(Timer::Ack);
+            self.facts.clear(Facts::ACK_DUE | Facts::DSACK_DUE);
+        }
+        match plan.kind {
+            Kind::Reset => self.facts.clear(Facts::RESET_DUE),
+            Kind::Syn => {
+                self.rcv_wnd = header.window;
+                self.facts.clear(Facts::SYN_DUE);
+                if self.timers.purpose().is_none() {
+                    self.arm_rto(now_ms);
+                }
+            }
+            Kind::Keepalive => self.facts.clear(Facts::KEEPALIVE_DUE),
+            Kind::Ack => self.facts.clear(Facts::PERSIST_DUE),
+            Kind::New => self.account_new(plan, now_ms),
+            Kind::Again(cause) => self.account_again(plan, cause, now_ms),
+        }
+        let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
+        if sends_data && self.recovery.phase == Phase::Recovery {
+            self.recovery.prr_out = self.recovery.prr_out.saturating_add(plan.len);
+        }
+    }
+
+    fn account_new(&mut self, plan: Plan, now_ms: u32) {
+        let was_empty = self.flight() == 0;
+        if was_empty {
+            let idle = now_ms.wrapping_sub(self.progress_at);
+            if idle > self.rtt.rto_ms(self.config) && self.config.congestion_control {
+                self.congestion.restart(self.payload_max(), self.config);
+            }
+            if !self.facts.has(Facts::PERSIST_DUE) {
+                self.progress_at = now_ms;
+            }
+            // Its age may wrap while nothing is sent.
+            self.facts.clear(Facts::RACK);
+        }
+        self.scoreboard.push(plan.len, now_ms);
+        self.snd_nxt = self.snd_nxt.plus(u32::from(plan.len));
+        if self.flight() > u32::from(self.send.len()) {
+            self.facts.set(Facts::FIN_SENT);
+        }
+        self.facts.clear(Facts::CWR_DUE);
+        if self.facts.take(Facts::PERSIST_DUE) {
+            self.facts.put(Facts::WINDOW_PROBED, self.snd_wnd == 0);
+            if self.snd_wnd > 0 {
+                self.arm_rto(now_ms);
+            }
+            return;
+        }
+        if self.facts.take(Facts::TAIL_PROBE_DUE) {
+            self.note_tail_probe(false);
+            return;
+        }
+        if was_empty || matches!(self.timers.purpose(), None | Some(Purpose::TailLossProbe)) {
+            self.arm_loss_timer(now_ms);
+        }
+    }
+
+    fn account_again(&mut self, plan: Plan, cause: Cause, now_ms: u32) {
+        self.facts.clear(Facts::FORCE_RESEND);
+        self.scoreboard.resend(plan.offset, plan.len, now_ms);
+        match cause {
+            Cause::WindowProbe => {
+                self.facts.clear(Facts::PERSIST_DUE);
+                return;
+            }
+            Cause::TailLossProbe => {
+                self.facts.clear(Facts::TAIL_PROBE_DUE);
+                self.note_tail_probe(true);
+                return;
+            }
+            _ => {}
+        }
+        if self.facts.has(Facts::UNDO) {
+            if !self.facts.has(Facts::UNDO_TS) && self.facts.has(Facts::TIMESTAMPS) {
+                self.facts.set(Facts::UNDO_TS);
+                self.recovery.undo_ts = now_ms.wrapping_add(self.ts_offset);
+            }
+            self.recovery.undo_left = self.recovery.undo_left.saturating_add(1);
+        }
+        if self.timers.purpose().is_none() {
+            self.arm_rto(now_ms);
+        }
+    }
+
+    fn note_tail_probe(&mut self, resent: bool) {
+        self.recovery.tail_end = self.snd_nxt;
+        self.facts.set(Facts::TAIL_PROBED);
+        self.facts.put(Facts::TAIL_RESENT, resent);
+    }
+}

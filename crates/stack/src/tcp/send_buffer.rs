@@ -1,0 +1,224 @@
+//! Bytes unacknowledged or unsent.
+//!
+//! Place: filled by the application, read by output at any offset (first transmission and
+//! retransmission alike), shortened from the front by acknowledgments.
+//! Two kinds behind one interface: a plain ring that copies what it is given, and a list of
+//! slices that stay the application's, whose small writes are coalesced in a ring.
+//! Left out: sequence numbers; the first byte held is the first one unacknowledged.
+
+use crate::storage::ring::Ring;
+
+/// What a connection has to send and may have to send again.
+#[derive(Debug)]
+pub enum SendBuffer<'m> {
+    /// Copies; one memory block.
+    Ring(Ring<'m>),
+    /// Refers to the application's own constant data, copies only short pieces.
+    Slices(&'m mut SliceQueue<'m>),
+}
+
+impl<'m> SendBuffer<'m> {
+    /// A ring over `bytes`; up to 65,535 are used.
+    pub fn ring(bytes: &'m mut [u8]) -> Self {
+        Self::Ring(Ring::new(bytes))
+    }
+
+    /// Bytes held.
+    pub fn len(&self) -> u16 {
+        match self {
+            Self::Ring(ring) => ring.len(),
+            Self::Slices(queue) => queue.len(),
+        }
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes that [`Self::push`] would take.
+    pub fn room(&self) -> u16 {
+        match self {
+            Self::Ring(ring) => ring.room(),
+            Self::Slices(queue) => queue.copy_room(),
+        }
+    }
+
+    /// Copies what fits of `data` to the end; returns how many bytes that is.
+    pub fn push(&mut self, data: &[u8]) -> usize {
+        match self {
+            Self::Ring(ring) => ring.push(data),
+            Self::Slices(queue) => queue.push(data),
+        }
+    }
+
+    /// Copies bytes into `out`, starting `offset` behind the first one held; returns how many.
+    pub(super) fn peek(&self, offset: u16, out: &mut [u8]) -> usize {
+        match self {
+            Self::Ring(ring) => ring.peek(offset, out),
+            Self::Slices(queue) => queue.peek(offset, out),
+        }
+    }
+
+    /// Drops `count` acknowledged bytes.
+    pub(super) fn consume(&mut self, count: u16) {
+        match self {
+            Self::Ring(ring) => ring.consume(count),
+            Self::Slices(queue) => queue.consume(count),
+        }
+    }
+}
+
+/// One piece of a [`SliceQueue`].
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'m> {
+    /// `None`: the next `len` bytes of the ring.
+    data: Option<&'m [u8]>,
+    len: u16,
+}
+
+impl Piece<'_> {
+    /// An unused place.
+    pub const EMPTY: Self = Self { data: None, len: 0 };
+}
+
+/// A short list of slices owned by the application, and a ring for what must be copied.
+///
+/// The slices must outlive the connection's use of them, which the lifetime says: constant
+/// tables and firmware images in flash, or buffers the application parks.
+#[derive(Debug)]
+pub struct SliceQueue<'m> {
+    pieces: &'m mut [Piece<'m>],
+    copies: Ring<'m>,
+    count: u8,
+    len: u16,
+}
+
+impl<'m> SliceQueue<'m> {
+    /// An empty queue of up to `pieces.len()` pieces (255 at most); `copies` backs the
+    /// pieces that are copied.
+    pub fn new(pieces: &'m mut [Piece<'m>], copies: &'m mut [u8]) -> Self {
+        Self {
+            pieces,
+            copies: Ring::new(copies),
+            count: 0,
+            len: 0,
+        }
+    }
+
+    /// Appends `data` without copying it: all of it, or none when the list is full or would
+    /// hold more than 65,535 bytes.
+    pub fn push_slice(&mut self, data: &'m [u8]) -> bool {
+        let Some(len) = u16::try_from(data.len())
+            .ok()
+            .and_then(|len| self.len.checked_add(len))
+        else {
+            return false;
+        };
+        let piece = Piece {
+            data: Some(data),
+            len: data.len() as u16,
+        };
+        let fits = data.is_empty() || self.append(piece);
+        if fits {
+            self.len = len;
+        }
+        fits
+    }
+
+    fn len(&self) -> u16 {
+        self.len
+    }
+
+    fn copy_room(&self) -> u16 {
+        let last_is_copy = self.last().is_some_and(|piece| piece.data.is_none());
+        match last_is_copy || usize::from(self.count) < self.pieces.len().min(255) {
+            true => self.copies.room().min(u16::MAX - self.len),
+            false => 0,
+        }
+    }
+
+    fn push(&mut self, data: &[u8]) -> usize {
+        let data = data.get(..usize::from(self.copy_room())).unwrap_or(data);
+        let len = self.copies.push(data) as u16;
+        if len == 0 {
+            return 0;
+        }
+        match self.pieces.get_mut(usize::from(self.count).wrapping_sub(1)) {
+            Some(last) if last.data.is_none() => last.len += len,
+            _ => {
+                let fits = self.append(Piece { data: None, len });
+                debug_assert!(fits, "copy_room said there is a place");
+            }
+        }
+        self.len += len;
+        usize::from(len)
+    }
+
+    fn peek(&self, offset: u16, out: &mut [u8]) -> usize {
+        let (mut skip, mut copied, mut done) = (offset, 0, 0);
+        for piece in self.pieces.iter().take(usize::from(self.count)) {
+            if skip < piece.len {
+                let rest = out.get_mut(done..).unwrap_or_default();
+                let len = rest.len().min(usize::from(piece.len - skip));
+                let rest = rest.get_mut(..len).unwrap_or_default();
+                done += match piece.data {
+                    None => self.copies.peek(copied + skip, rest),
+                    Some(data) => {
+                        let from = data.get(usize::from(skip)..).unwrap_or_default();
+                        crate::wire::cursor::copy(rest, from)
+                    }
+                };
+                skip = 0;
+            } else {
+                skip -= piece.len;
+            }
+            if piece.data.is_none() {
+                copied += piece.len;
+            }
+        }
+        done
+    }
+
+    fn consume(&mut self, count: u16) {
+        let mut left = count.min(self.len);
+        self.len -= left;
+        let mut used = 0;
+        for piece in self.pieces.iter_mut().take(usize::from(self.count)) {
+            let step = left.min(piece.len);
+            match &mut piece.data {
+                None => self.copies.consume(step),
+                Some(data) => *data = data.get(usize::from(step)..).unwrap_or_default(),
+            }
+            piece.len -= step;
+            left -= step;
+            if piece.len > 0 {
+                break;
+            }
+            used += 1;
+        }
+        for to in 0..usize::from(self.count).saturating_sub(used) {
+            if let (Some(from), Some(to)) =
+                (self.pieces.get(to + used).copied(), self.pieces.get_mut(to))
+            {
+                *to = from;
+            }
+        }
+        self.count = self.count.saturating_sub(used as u8);
+    }
+
+    fn last(&self) -> Option<&Piece<'m>> {
+        self.pieces.get(usize::from(self.count).wrapping_sub(1))
+    }
+
+    fn append(&mut self, piece: Piece<'m>) -> bool {
+        match self.pieces.get_mut(usize::from(self.count)) {
+            Some(place) if self.count < u8::MAX => {
+                *place = piece;
+                self.count += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+}

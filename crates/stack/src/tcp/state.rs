@@ -1,0 +1,62 @@
+//! The states of a connection.
+//!
+//! Source: RFC 9293 §3.3.2. Differs: LISTEN is a [`Listener`](super::listener::Listener),
+//! and SYN-RECEIVED of a passive open an entry of the half-open table; a connection is in
+//! SYN-RECEIVED only by simultaneous open.
+
+/// Where a connection stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum State {
+    /// No connection; see [`Connection::error`](super::Connection::error) for why.
+    Closed,
+    /// Our SYN waits for an answer.
+    SynSent,
+    /// SYNs crossed; ours is not acknowledged yet.
+    SynReceived,
+    /// Data flows both ways.
+    Established,
+    /// We closed; our FIN is not acknowledged yet.
+    FinWait1,
+    /// We closed, the peer knows, and may still send.
+    FinWait2,
+    /// The peer closed; we may still send.
+    CloseWait,
+    /// Both closed at once; our FIN is not acknowledged yet.
+    Closing,
+    /// The peer closed, then we; our FIN is not acknowledged yet.
+    LastAck,
+    /// Both closed; waiting out old segments.
+    TimeWait,
+}
+
+impl State {
+    /// Whether both sides know each other's sequence numbers.
+    pub const fn is_synchronized(self) -> bool {
+        !matches!(self, Self::Closed | Self::SynSent | Self::SynReceived)
+    }
+
+    /// Whether the application may hand over more data to send (before the handshake's end,
+    /// data wait).
+    pub const fn may_send(self) -> bool {
+        matches!(
+            self,
+            Self::SynSent | Self::SynReceived | Self::Established | Self::CloseWait
+        )
+    }
+
+    /// Whether data or a FIN of ours may be on the way.
+    pub(super) const fn transmits(self) -> bool {
+        matches!(
+            self,
+            Self::Established | Self::FinWait1 | Self::CloseWait | Self::Closing | Self::LastAck
+        )
+    }
+
+    /// Whether the peer may still send data.
+    pub const fn may_receive(self) -> bool {
+        matches!(
+            self,
+            Self::SynSent | Self::SynReceived | Self::Established | Self::FinWait1 | Self::FinWait2
+        )
+    }
+}
