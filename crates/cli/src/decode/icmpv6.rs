@@ -63,9 +63,12 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
 fn learn(decoder: &mut Decoder, advertisement: &RouterAdvertisement<'_>) {
     for option in advertisement.options.iter() {
         if let NdpOption::Context(context) = option {
-            decoder
-                .contexts
-                .learn(context.id, context.prefix, context.prefix_len);
+            decoder.contexts.set(
+                context.id,
+                context.prefix,
+                context.prefix_len,
+                context.compress,
+            );
         }
     }
 }

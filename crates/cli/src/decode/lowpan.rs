@@ -1,15 +1,470 @@
-//! 6LoWPAN, to be completed with the stack's codecs.
-use super::model::Frame;
-use super::{Context, Decoder};
-use motet::wire::ieee802154::Header;
-use std::net::Ipv6Addr;
-pub(super) struct Contexts;
-impl Contexts {
-    pub(super) fn new(_: &[Context]) -> Self {
-        Self
+//! 6LoWPAN: fragments, compressed headers.
+//!
+//! Place: under `mac`, for data frames; hands whole IPv6 packets to `ip`. The stack's codecs
+//! parse and decompress; here their choices are put in words.
+//! Sources: RFC 4944 §5, RFC 6282.
+
+use motet::lowpan::{
+    Contexts, DecompressError, Decompressed, LinkPair, complete_udp_checksum, decompress,
+};
+use motet::wire::cursor::Reader;
+use motet::wire::ieee802154::Header as MacHeader;
+use motet::wire::lowpan_dispatch::{Dispatch, classify};
+use motet::wire::lowpan_frag as frag;
+use motet::wire::lowpan_iphc::{
+    Destination, Header as Iphc, Iid, Multicast, Prefix, Source, Unicast,
+};
+use motet::wire::lowpan_nhc::{self, Nhc};
+use motet::wire::{LinkAddr, ipv6};
+
+use super::model::{Field, Frame, Layer, Value, group, hex16};
+use super::reassembly::{Key, Outcome, Piece};
+use super::{Decoder, ip, link};
+
+/// Explains the payload of a data frame.
+pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, mac: &MacHeader, payload: &[u8]) {
+    let pair = link_pair(mac);
+    match classify(payload) {
+        Err(unsupported) => {
+            link::payload(frame, payload);
+            frame.undecoded("lowpan", unsupported.reason());
+        }
+        Ok(Dispatch::Fragment) => fragment(decoder, frame, pair, payload),
+        Ok(Dispatch::Ipv6) => {
+            frame.push(uncompressed());
+            ip::explain(decoder, frame, payload.get(1..).unwrap_or_default());
+        }
+        Ok(Dispatch::Iphc) => {
+            if let Some(packet) = packet_of(decoder, frame, pair, payload, None) {
+                ip::explain(decoder, frame, &packet.whole());
+            }
+        }
     }
-    pub(super) fn learn(&mut self, _: u8, _: Ipv6Addr, _: u8) {}
 }
-pub(super) fn explain(_: &mut Decoder, frame: &mut Frame, _: &Header, payload: &[u8]) {
-    super::link::payload(frame, payload);
+
+/// The addresses from which interface identifiers derive; an absent one is the PAN
+/// coordinator's, which a capture does not know.
+fn link_pair(mac: &MacHeader) -> LinkPair {
+    let addr = |address: Option<motet::wire::ieee802154::Address>| {
+        address.map_or(LinkAddr::Short(0), |address| address.addr)
+    };
+    LinkPair {
+        src: addr(mac.src),
+        dst: addr(mac.dst),
+    }
 }
+
+/// A packet, or the start of one, with its headers restored.
+struct Packet {
+    bytes: Vec<u8>,
+    udp_checksum_elided: bool,
+}
+
+impl Packet {
+    /// The packet, when all of it is here.
+    fn whole(mut self) -> Vec<u8> {
+        if self.udp_checksum_elided {
+            complete_udp_checksum(&mut self.bytes);
+        }
+        self.bytes
+    }
+}
+
+/// Restores the headers at the start of `bytes`, and says how they were compressed.
+fn packet_of(
+    decoder: &Decoder,
+    frame: &mut Frame,
+    pair: LinkPair,
+    bytes: &[u8],
+    datagram_size: Option<u16>,
+) -> Option<Packet> {
+    let (header, rest) = match Iphc::parse(bytes) {
+        Ok(found) => found,
+        Err(error) => {
+            frame.malformed("iphc", error.reason());
+            return None;
+        }
+    };
+    frame.push(iphc_layer(&header, bytes, rest, &decoder.contexts));
+    nhc_layers(frame, header.next_header.is_none(), rest);
+    let mut out = vec![0; HEADERS_LEN_MAX];
+    let restored = match decompress(bytes, pair, &decoder.contexts, datagram_size, &mut out) {
+        Ok(restored) => restored,
+        Err(error) => {
+            refuse(
+                frame,
+                error,
+                contexts_of(&header).find(|id| decoder.contexts.get(*id).is_none()),
+            );
+            return None;
+        }
+    };
+    let Decompressed {
+        compressed_len,
+        uncompressed_len,
+        udp_checksum_elided,
+    } = restored;
+    if let Some(layer) = frame
+        .layers
+        .iter_mut()
+        .rev()
+        .find(|layer| layer.name == "iphc")
+    {
+        layer.title = format!("{compressed_len} B for {uncompressed_len} B of headers");
+        layer
+            .fields
+            .push(Field::for_programs("compressed_bytes", compressed_len));
+        layer
+            .fields
+            .push(Field::for_programs("uncompressed_bytes", uncompressed_len));
+    }
+    out.truncate(uncompressed_len);
+    out.extend_from_slice(bytes.get(compressed_len..).unwrap_or_default());
+    Some(Packet {
+        bytes: out,
+        udp_checksum_elided,
+    })
+}
+
+/// Tells what cannot be read here from what nobody could.
+fn refuse(frame: &mut Frame, error: DecompressError, unknown: Option<u8>) {
+    match error {
+        DecompressError::Context => {
+            let id = unknown.map_or_else(|| "N".to_owned(), |id| id.to_string());
+            frame.undecoded(
+                "iphc",
+                format!("{}; give it with --context {id}=PREFIX/LEN", error.reason()),
+            );
+        }
+        DecompressError::Unsupported(_) | DecompressError::Nhc(lowpan_nhc::ParseError::Unknown) => {
+            frame.undecoded("iphc", error.reason());
+        }
+        _ => frame.malformed("iphc", error.reason()),
+    }
+}
+
+fn fragment(decoder: &mut Decoder, frame: &mut Frame, pair: LinkPair, payload: &[u8]) {
+    let (header, rest) = match frag::Header::parse(payload) {
+        Ok(found) => found,
+        Err(error) => return frame.malformed("fragment", error.reason()),
+    };
+    let name = if header.is_first() {
+        "first fragment"
+    } else {
+        "fragment"
+    };
+    frame.push(
+        Layer::new("fragment", name)
+            .hidden("first", header.is_first())
+            .with("datagram_tag", hex16(header.datagram_tag))
+            .with("datagram_size", header.datagram_size)
+            .with("offset", header.offset_bytes()),
+    );
+    frame.say(format_args!(
+        "6LoWPAN {name} 0x{:04x}, {} of {} B",
+        header.datagram_tag,
+        header.offset_bytes(),
+        header.datagram_size
+    ));
+    let packet = if header.is_first() {
+        match first_fragment(decoder, frame, pair, rest, header.datagram_size) {
+            Some(packet) => packet,
+            None => return,
+        }
+    } else {
+        Packet {
+            bytes: rest.to_vec(),
+            udp_checksum_elided: false,
+        }
+    };
+    if !header.is_first() {
+        link::payload(frame, rest);
+    }
+    frame.status = super::Status::Fragment;
+    if decoder.now.countable() && !frame.is_cut() {
+        add(decoder, frame, pair, &header, &packet);
+    }
+}
+
+/// What a first fragment holds, from the first byte of the IPv6 header on.
+fn first_fragment(
+    decoder: &Decoder,
+    frame: &mut Frame,
+    pair: LinkPair,
+    rest: &[u8],
+    datagram_size: u16,
+) -> Option<Packet> {
+    let packet = match classify(rest) {
+        Ok(Dispatch::Ipv6) => {
+            frame.push(uncompressed());
+            let bytes = rest.get(1..).unwrap_or_default().to_vec();
+            Packet {
+                bytes,
+                udp_checksum_elided: false,
+            }
+        }
+        Ok(Dispatch::Iphc) => packet_of(decoder, frame, pair, rest, Some(datagram_size))?,
+        Ok(Dispatch::Fragment) => {
+            frame.malformed("fragment", "a fragment within a fragment");
+            return None;
+        }
+        Err(unsupported) => {
+            frame.undecoded("lowpan", unsupported.reason());
+            return None;
+        }
+    };
+    if let Some(about) = ip::about(&packet.bytes) {
+        frame.summary = format!("{}  of {about}", frame.summary);
+    }
+    Some(packet)
+}
+
+/// Adds a fragment to its datagram, and explains the packet if it was the last.
+fn add(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    pair: LinkPair,
+    header: &frag::Header,
+    packet: &Packet,
+) {
+    let key = Key {
+        src: pair.src,
+        dst: pair.dst,
+        tag: header.datagram_tag,
+        size: header.datagram_size,
+    };
+    let piece = Piece {
+        offset: header.offset_bytes(),
+        bytes: &packet.bytes,
+        udp_checksum_elided: packet.udp_checksum_elided,
+        frame: decoder.now.number,
+        at_ns: decoder.now.at_ns,
+    };
+    match decoder.reassembly.add(key, piece) {
+        Outcome::Incomplete { have } => {
+            frame.push(
+                Layer::new(
+                    "datagram",
+                    format!("{have} of {} B so far", header.datagram_size),
+                )
+                .hidden("seen_bytes", have),
+            );
+        }
+        Outcome::Copy => frame.push(Layer::new("datagram", "these bytes are here already")),
+        Outcome::BeyondEnd => {
+            frame.malformed("fragment", "6LoWPAN fragment reaches beyond its datagram")
+        }
+        Outcome::Complete {
+            packet,
+            frames,
+            udp_checksum_elided,
+        } => {
+            frame.status = super::Status::Decoded;
+            let list = frames
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" ");
+            frame.push(
+                Layer::new(
+                    "datagram",
+                    format!("{} B reassembled from frames {list}", packet.len()),
+                )
+                .hidden("seen_bytes", packet.len())
+                .hidden(
+                    "frames",
+                    frames.into_iter().map(Value::from).collect::<Vec<_>>(),
+                ),
+            );
+            ip::explain(
+                decoder,
+                frame,
+                &Packet {
+                    bytes: packet,
+                    udp_checksum_elided,
+                }
+                .whole(),
+            );
+        }
+    }
+}
+
+fn uncompressed() -> Layer {
+    Layer::new("lowpan", "IPv6, not compressed")
+}
+
+fn iphc_layer(header: &Iphc, bytes: &[u8], rest: &[u8], contexts: &Contexts) -> Layer {
+    let mut r = Reader::new(bytes);
+    let base = r.u16().unwrap_or(0);
+    let traffic = [
+        "in line",
+        "ECN and flow label in line",
+        "ECN and DSCP in line",
+        "elided",
+    ][usize::from(base >> 11 & 3)];
+    let mut list: Vec<u8> = contexts_of(header).collect();
+    list.dedup();
+    let known = list.into_iter().map(|id| {
+        let prefix = contexts
+            .get(id)
+            .map(|context| format!("{}/{}", context.prefix(), context.prefix_len()));
+        group([("context", id.into()), ("prefix", prefix.into())])
+    });
+    Layer::new("iphc", "")
+        .with("base", hex16(base))
+        .with("traffic", traffic)
+        .with(
+            "next_header",
+            header
+                .next_header
+                .map_or_else(|| "compressed".to_owned(), ip::protocol_name),
+        )
+        .hidden("hop_limit", header.hop_limit)
+        .remark("hop_limit", Some("in line").filter(|_| base >> 8 & 3 == 0))
+        .hidden("context_ids", base & 0x80 != 0)
+        .with("src", source_words(header.src))
+        .with("dst", destination_words(header.dst))
+        .hidden("iphc_bytes", bytes.len() - rest.len())
+        .with("contexts", known.collect::<Vec<_>>())
+}
+
+/// A layer for each compressed next header, as far as they can be read.
+fn nhc_layers(frame: &mut Frame, mut compressed: bool, mut bytes: &[u8]) {
+    for _ in 0..ipv6::EXTENSIONS_MAX {
+        if !compressed {
+            return;
+        }
+        let Ok((nhc, rest)) = Nhc::parse(bytes) else {
+            // The reason is the decompressor's to give.
+            return;
+        };
+        let first = bytes.first().copied().unwrap_or(0);
+        bytes = rest;
+        let layer = Layer::new("nhc", "")
+            .hidden("base", first)
+            .hidden("protocol", protocol(&nhc));
+        compressed = match nhc {
+            Nhc::Udp(udp) => {
+                let ports =
+                    ["in line", "dst 8 bits", "src 8 bits", "4 bits each"][usize::from(first & 3)];
+                let checksum = if udp.checksum.is_some() {
+                    "in line"
+                } else {
+                    "elided"
+                };
+                frame.push(
+                    titled(layer, "UDP")
+                        .with("ports", ports)
+                        .with("checksum", checksum),
+                );
+                false
+            }
+            Nhc::Ipv6 => {
+                frame.push(titled(layer, "IPv6 within"));
+                match Iphc::parse(bytes) {
+                    Ok((header, rest)) => {
+                        bytes = rest;
+                        header.next_header.is_none()
+                    }
+                    Err(_) => return,
+                }
+            }
+            Nhc::Extension(extension) => {
+                frame.push(
+                    titled(layer, &ip::protocol_name(extension.kind))
+                        .with("body_bytes", extension.body.len()),
+                );
+                extension.next_header.is_none()
+            }
+        };
+    }
+}
+
+fn titled(layer: Layer, title: &str) -> Layer {
+    Layer {
+        title: title.to_owned(),
+        ..layer
+    }
+}
+
+const fn protocol(nhc: &Nhc<'_>) -> u8 {
+    match nhc {
+        Nhc::Udp(_) => motet::wire::udp::NEXT_HEADER,
+        Nhc::Ipv6 => ipv6::next_header::IPV6,
+        Nhc::Extension(extension) => extension.kind,
+    }
+}
+
+fn source_words(src: Source) -> String {
+    match src {
+        Source::Unspecified => "unspecified".into(),
+        Source::Unicast(unicast) => unicast_words(unicast),
+    }
+}
+
+fn destination_words(dst: Destination) -> String {
+    match dst {
+        Destination::Unicast(unicast) => unicast_words(unicast),
+        Destination::Multicast(multicast) => match multicast {
+            Multicast::Full(_) => "multicast in line".into(),
+            Multicast::Bits48(_) => "multicast 48 bits in line".into(),
+            Multicast::Bits32(_) => "multicast 32 bits in line".into(),
+            Multicast::Bits8(_) => "multicast 8 bits in line".into(),
+            Multicast::Prefix { context, .. } => {
+                format!("multicast context {context} + 48 bits in line")
+            }
+        },
+    }
+}
+
+fn unicast_words(unicast: Unicast) -> String {
+    match unicast {
+        Unicast::Full(_) => "in line".into(),
+        Unicast::Known { prefix, iid } => {
+            let prefix = match prefix {
+                Prefix::LinkLocal => "link-local".to_owned(),
+                Prefix::Context(id) => format!("context {id}"),
+            };
+            let iid = match iid {
+                Iid::Inline(_) => "64 bits in line",
+                Iid::Short(_) => "16 bits in line",
+                Iid::Elided => "link address",
+            };
+            format!("{prefix} + {iid}")
+        }
+    }
+}
+
+/// The contexts a header refers to, source first.
+fn contexts_of(header: &Iphc) -> impl Iterator<Item = u8> + use<> {
+    [
+        context_of_source(header.src),
+        context_of_destination(header.dst),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+const fn context_of_source(src: Source) -> Option<u8> {
+    match src {
+        Source::Unicast(Unicast::Known {
+            prefix: Prefix::Context(id),
+            ..
+        }) => Some(id),
+        _ => None,
+    }
+}
+
+const fn context_of_destination(dst: Destination) -> Option<u8> {
+    match dst {
+        Destination::Unicast(Unicast::Known {
+            prefix: Prefix::Context(id),
+            ..
+        })
+        | Destination::Multicast(Multicast::Prefix { context: id, .. }) => Some(id),
+        _ => None,
+    }
+}
+
+/// Room for restored headers: more than any frame's can grow to.
+const HEADERS_LEN_MAX: usize = 2_048;

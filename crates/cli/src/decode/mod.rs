@@ -36,6 +36,7 @@ use std::io::{self, BufWriter, Write};
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
+use motet::lowpan::Contexts;
 use motet::wire::LinkAddr;
 
 use self::capture::{Capture, CaptureError, Record};
@@ -192,7 +193,7 @@ impl Printer {
 
 /// What is remembered from frame to frame.
 struct Decoder {
-    contexts: lowpan::Contexts,
+    contexts: Contexts,
     reassembly: reassembly::Reassembly,
     conversations: conversation::Conversations,
     heard: mac::Heard,
@@ -224,9 +225,13 @@ impl Now {
 }
 
 impl Decoder {
-    fn new(contexts: &[Context]) -> Self {
+    fn new(given: &[Context]) -> Self {
+        let mut contexts = Contexts::new();
+        for context in given {
+            contexts.set(context.id, context.prefix, context.len, true);
+        }
         Self {
-            contexts: lowpan::Contexts::new(contexts),
+            contexts,
             reassembly: reassembly::Reassembly::default(),
             conversations: conversation::Conversations::default(),
             heard: mac::Heard::default(),

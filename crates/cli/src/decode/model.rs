@@ -295,6 +295,15 @@ impl fmt::Display for Value {
 }
 
 impl Field {
+    /// A field for programs only.
+    pub(super) fn for_programs(key: &'static str, value: impl Into<Value>) -> Self {
+        Self {
+            key,
+            value: value.into(),
+            audience: Audience::Programs,
+        }
+    }
+
     /// The field as people read it: `hop limit 64`; a list of groups is a field for each of
     /// them, and where there is nothing to say there is none.
     pub(super) fn for_people(&self) -> Vec<String> {

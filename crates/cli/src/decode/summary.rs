@@ -154,7 +154,7 @@ impl Summary {
             ),
             (self.undecoded, "not decoded"),
             (self.malformed, "malformed"),
-            (self.link_repeats, "repeats of a frame by its sender"),
+            (self.link_repeats, "repeated by their sender (link retries)"),
             (
                 self.incomplete_datagrams,
                 "datagrams with fragments missing",

@@ -79,16 +79,30 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
                 "flags",
                 names.into_iter().map(Value::from).collect::<Vec<_>>(),
             )
-            .with("seq", header.seq)
+            .hidden("seq", header.seq)
             .hidden(
                 "seq_relative",
                 observed.map(|observed| observed.seq_relative),
             )
-            .with("ack", Some(header.ack).filter(|_| has_ack))
+            .hidden("ack", Some(header.ack).filter(|_| has_ack))
             .hidden(
                 "ack_relative",
                 observed.and_then(|observed| observed.ack_relative),
             )
+            .remark(
+                "seq",
+                both(header.seq, observed.map(|observed| observed.seq_relative)),
+            )
+            .remark(
+                "ack",
+                has_ack.then(|| {
+                    both(
+                        header.ack,
+                        observed.and_then(|observed| observed.ack_relative),
+                    )
+                }),
+            )
+            .remark("len", Some(payload_len).filter(|len| *len > 0))
             .with("window", header.window)
             .with(
                 "urgent",
@@ -107,6 +121,14 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
         frame.malformed("tcp", "TCP checksum wrong");
     }
     super::link::payload(frame, payload);
+}
+
+/// A number as sent, and from the beginning of the stream where that is known.
+fn both(absolute: u32, relative: Option<u32>) -> String {
+    relative.map_or_else(
+        || absolute.to_string(),
+        |relative| format!("{relative} ({absolute})"),
+    )
 }
 
 fn is_valid(src: IpAddr, dst: IpAddr, segment: &[u8]) -> bool {
