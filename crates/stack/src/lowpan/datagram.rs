@@ -77,6 +77,7 @@ pub enum Verdict {
 pub struct RecordId(u8);
 
 /// A whole packet on loan, with the memory it lies in.
+#[must_use = "the memory must be given back"]
 #[derive(Debug)]
 pub struct Whole<'m> {
     id: RecordId,
@@ -190,6 +191,13 @@ impl Record {
         }
     }
 
+    const fn holds(&self, holding: Holding) -> bool {
+        match holding {
+            Holding::Record => self.is_active(),
+            Holding::Body => self.body().is_some(),
+        }
+    }
+
     const fn body(&self) -> Option<u8> {
         match self.state {
             State::Gathering { body } | State::Whole { body } => Some(body),
@@ -228,6 +236,13 @@ enum State {
     Over {
         lost: bool,
     },
+}
+
+/// What a packet takes up.
+#[derive(Clone, Copy, Debug)]
+enum Holding {
+    Record,
+    Body,
 }
 
 impl<'m> Datagrams<'m> {
@@ -500,20 +515,23 @@ impl<'m> Datagrams<'m> {
     /// A record that is free or may be taken. One neighbour gets three of four at most.
     fn take_record(&mut self, from: LinkAddr, now: Instant) -> Result<u8, Drop> {
         let quota = (self.records.len() * 3 / 4).max(1);
-        let of_neighbor = |record: &Record| record.is_active() && record.key.from == from;
-        if self.records.iter().filter(|r| of_neighbor(r)).count() >= quota {
-            return self
-                .evict_record(now, of_neighbor)
-                .ok_or(Drop::NeighborQuota);
+        let any = Holding::Record;
+        if self.count(any, from) >= quota {
+            let (index, _) = self
+                .evict_stale(any, Some(from), now)
+                .ok_or(Drop::NeighborQuota)?;
+            return Ok(index);
         }
         // Never used before done with, and of those the one done with first.
         let done = (0..u8::MAX)
             .zip(self.records.iter())
             .filter(|(_, record)| !record.is_active())
-            .min_by_key(|(_, record)| (record.state != State::Free, record.heard_at))
-            .map(|(index, _)| index);
-        done.or_else(|| self.evict_record(now, Record::is_active))
-            .ok_or(Drop::TableFull)
+            .min_by_key(|(_, record)| (record.state != State::Free, record.heard_at));
+        if let Some((index, _)) = done {
+            return Ok(index);
+        }
+        let (index, _) = self.evict_stale(any, None, now).ok_or(Drop::TableFull)?;
+        Ok(index)
     }
 
     /// A body that is free or may be taken. One neighbour gets all but one, if there are two.
@@ -521,47 +539,45 @@ impl<'m> Datagrams<'m> {
         let bodies = self.bodies.len().checked_div(self.body_len).unwrap_or(0);
         let bodies = u8::try_from(bodies).unwrap_or(u8::MAX);
         let quota = usize::from(bodies.saturating_sub(1).max(1));
-        let of_neighbor = |record: &Record| record.body().is_some() && record.key.from == from;
-        if self.records.iter().filter(|r| of_neighbor(r)).count() >= quota {
-            let reason = if bodies < 2 {
-                Drop::NoBody
-            } else {
-                Drop::NeighborQuota
-            };
-            return self.evict_body(now, of_neighbor).ok_or(reason);
-        }
-        let taken = |body| {
-            self.records
-                .iter()
-                .any(|record| record.body() == Some(body))
+        let (of, reason) = if self.count(Holding::Body, from) < quota {
+            let taken = |body| self.records.iter().any(|r| r.body() == Some(body));
+            if let Some(body) = (0..bodies).find(|&body| !taken(body)) {
+                return Ok(body);
+            }
+            (None, Drop::NoBody)
+        } else if bodies < 2 {
+            (Some(from), Drop::NoBody)
+        } else {
+            (Some(from), Drop::NeighborQuota)
         };
-        match (0..bodies).find(|&body| !taken(body)) {
-            Some(body) => Ok(body),
-            None => self
-                .evict_body(now, |record| record.body().is_some())
-                .ok_or(Drop::NoBody),
-        }
+        let evicted = self.evict_stale(Holding::Body, of, now);
+        evicted.and_then(|(_, body)| body).ok_or(reason)
     }
 
-    fn evict_body(&mut self, now: Instant, of: impl Fn(&Record) -> bool) -> Option<u8> {
-        self.evict_stale(now, of).and_then(|(_, body)| body)
+    /// How much a neighbour holds.
+    fn count(&self, holding: Holding, from: LinkAddr) -> usize {
+        self.records
+            .iter()
+            .filter(|record| record.key.from == from && record.holds(holding))
+            .count()
     }
 
-    fn evict_record(&mut self, now: Instant, of: impl Fn(&Record) -> bool) -> Option<u8> {
-        self.evict_stale(now, of).map(|(index, _)| index)
-    }
-
-    /// Gives up the packet heard of least recently among those that may be taken away;
-    /// returns its record and body.
+    /// Gives up the packet heard of least recently among those that may be taken away, from
+    /// one neighbour or from any; returns its record and body.
     fn evict_stale(
         &mut self,
+        holding: Holding,
+        from: Option<LinkAddr>,
         now: Instant,
-        of: impl Fn(&Record) -> bool,
     ) -> Option<(u8, Option<u8>)> {
-        let stale = |record: &Record| of(record) && now.since(record.heard_at) >= STALE_AFTER;
+        let may_go = |record: &Record| {
+            record.holds(holding)
+                && from.is_none_or(|from| record.key.from == from)
+                && now.since(record.heard_at) >= STALE_AFTER
+        };
         let (index, record) = (0..u8::MAX)
             .zip(self.records.iter_mut())
-            .filter(|(_, record)| stale(record))
+            .filter(|(_, record)| may_go(record))
             .min_by_key(|(_, record)| record.heard_at)?;
         let body = record.body();
         record.state = State::Over { lost: true };

@@ -74,9 +74,8 @@ fn a_lent_packet_comes_back_to_the_table() {
     let mut whole = table.lend(id).unwrap();
     whole.packet()[7] -= 1;
     assert_eq!(whole.packet(), [1, 1, 1, 1, 1, 1, 1, 0]);
-    let second = |table: &mut Datagrams<'_>| {
-        table.on_first(key(B, 1, 16), &[2; 8], Role::Reassemble, at(0))
-    };
+    let second =
+        |table: &mut Datagrams<'_>| table.on_first(key(B, 1, 16), &[2; 8], Role::Reassemble, at(0));
     assert_eq!(second(&mut table), Verdict::Drop(Drop::NoBody), "on loan");
     table.give_back(whole);
     assert!(table.lend(id).is_none() && table.is_empty(), "released");

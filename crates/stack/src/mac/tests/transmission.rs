@@ -205,7 +205,8 @@ fn an_ack_of_another_frame_or_out_of_time_does_not_count() {
 
 #[test]
 fn a_silent_radio_does_not_hang_the_mac() {
-    let cases: [(&str, fn(Answer) -> bool); 3] = [
+    type Swallow = fn(Answer) -> bool;
+    let cases: [(&str, Swallow); 3] = [
         ("no Preloaded", |a| a == Answer::Preloaded),
         ("no ChannelAssessed", |a| matches!(a, Answer::Assessed(_))),
         ("no TransmitDone", |a| a == Answer::Done),
