@@ -323,8 +323,9 @@ impl<'m> Datagrams<'m> {
 
     /// Ends a loan: the packet has been dealt with.
     pub fn give_back(&mut self, whole: Whole<'m>) {
-        self.bodies = whole.bodies;
-        self.release(whole.id);
+        let Whole { id, bodies, .. } = whole;
+        self.bodies = bodies;
+        self.release(id);
     }
 
     /// The whole packet behind [`Verdict::Complete`]. Empty once released or timed out.
@@ -617,7 +618,7 @@ impl Span {
     fn new(size: u16, offset: usize, len: usize) -> Option<Self> {
         let size = usize::from(size);
         let end = offset.checked_add(len)?;
-        let aligned = offset % 8 == 0 && (end % 8 == 0 || end == size);
+        let aligned = offset.is_multiple_of(8) && (end.is_multiple_of(8) || end == size);
         if len == 0 || end > size || size > IPV6_MTU_MIN || !aligned {
             return None;
         }

@@ -374,7 +374,7 @@ impl Model {
             return Err(reason);
         }
         let end = offset + piece.len();
-        if piece.is_empty() || end > size || (end % 8 != 0 && end != size) {
+        if piece.is_empty() || end > size || (!end.is_multiple_of(8) && end != size) {
             return Err(Drop::BadLength);
         }
         self.bytes.resize(size, None);

@@ -43,6 +43,8 @@ pub(super) struct Bench {
     pub clear: VecDeque<bool>,
     /// Whether the coming frames are acknowledged; yes when empty.
     pub acked: VecDeque<bool>,
+    /// Whether the radio does what it is asked, and may insist on being asked in order.
+    pub honest: bool,
     /// Answers the radio swallows.
     pub swallow: Option<fn(Answer) -> bool>,
     pending: Vec<(Instant, Answer)>,
@@ -73,6 +75,7 @@ impl Bench {
             outcomes: Vec::new(),
             clear: VecDeque::new(),
             acked: VecDeque::new(),
+            honest: true,
             swallow: None,
             pending: Vec::new(),
             loaded: None,
@@ -143,6 +146,15 @@ impl Bench {
 
     fn carry_out(&mut self, action: Action, out: &[u8]) {
         let us = Duration::from_micros;
+        let owes = self
+            .pending
+            .iter()
+            .any(|(_, a)| !matches!(a, Answer::Ack(_)));
+        let interrupts = matches!(action, Action::Transmit { .. });
+        assert!(
+            !self.honest || interrupts || !owes,
+            "{action:?} before the last is answered"
+        );
         match action {
             Action::Preload { len } => {
                 self.loaded = Some(out[..len].to_vec());

@@ -324,6 +324,7 @@ proptest! {
         config.retry_blocks_queue = blocks;
         let radio = if shared { SHARED } else { SEPARATE };
         let mut bench = Bench::with(config, radio, 5, 2, seed);
+        bench.honest = false;
         let who = |n: u8| [PEER, OTHER, LinkAddr::BROADCAST][usize::from(n)];
         let (mut enqueued, mut cancelled) = (0, 0);
         for step in steps {
