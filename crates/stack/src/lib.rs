@@ -28,6 +28,7 @@ pub mod ip;
 pub mod limits;
 pub mod lowpan;
 pub mod mac;
+pub mod node;
 pub mod random;
 pub mod storage;
 pub mod tcp;

@@ -6,8 +6,9 @@ use core::net::Ipv6Addr;
 
 use crate::limits::IPV6_MTU_MIN;
 use crate::time::{Duration, Instant};
+use crate::wire::checksum::Checksum;
 use crate::wire::cursor::Full;
-use crate::wire::icmpv6::{self, Message};
+use crate::wire::icmpv6::{self, Echo, Message};
 use crate::wire::ipv6::{self, Extensions, Header, TrafficClass, next_header};
 
 /// An error a node reports to the source of a packet.
@@ -131,24 +132,68 @@ fn may_be_error(header: &Header, packet: &[u8]) -> bool {
 /// ICMPv6 type of a redirect, which counts as an error here (RFC 4443 §2.4 e.2).
 const REDIRECT: u8 = 137;
 
-/// Writes an error about `offending` (IPv6 header first, sent by `to`): a whole packet, with
-/// as much of `offending` as the minimum MTU holds. Returns its length.
-///
-/// # Errors
-/// [`Full`] when `out` cannot hold it.
-pub fn write_error(
+/// IPv6 and ICMPv6 headers of a message whose body lies elsewhere: the checksum covers both.
+pub type Head = [u8; ipv6::HEADER_LEN + icmpv6::HEADER_LEN];
+
+/// The head of an error about `offending` (IPv6 header first, sent by `to`), and how much of
+/// `offending` follows it: as much as the minimum MTU holds.
+pub fn error(
     kind: ErrorKind,
     offending: &[u8],
     to: Ipv6Addr,
     src: Ipv6Addr,
     hop_limit: u8,
-    out: &mut [u8],
-) -> Result<usize, Full> {
+) -> Option<(Head, &[u8])> {
     let quoted = offending
         .len()
         .min(IPV6_MTU_MIN - ipv6::HEADER_LEN - icmpv6::HEADER_LEN);
-    let message = kind.message(offending.get(..quoted).unwrap_or_default());
-    write(&message, src, to, hop_limit, out)
+    let body = offending.get(..quoted)?;
+    Some((head(&kind.message(&[]), body, src, to, hop_limit)?, body))
+}
+
+/// The head of the reply to `request`; its data follow.
+pub fn echo_reply(request: &Echo<'_>, to: Ipv6Addr, src: Ipv6Addr, hop_limit: u8) -> Option<Head> {
+    let reply = Message::EchoReply(Echo {
+        data: &[],
+        ..*request
+    });
+    head(&reply, request.data, src, to, hop_limit)
+}
+
+/// The head of `message`, which is written without its body.
+fn head(
+    message: &Message<'_>,
+    body: &[u8],
+    src: Ipv6Addr,
+    dst: Ipv6Addr,
+    hop_limit: u8,
+) -> Option<Head> {
+    let mut head = [0; ipv6::HEADER_LEN + icmpv6::HEADER_LEN];
+    write(message, src, dst, hop_limit, &mut head).ok()?;
+    let len = icmpv6::HEADER_LEN + body.len();
+    let mut sum = Checksum::pseudo_header(&src, &dst, icmpv6::NEXT_HEADER, len);
+    let [
+        _,
+        _,
+        _,
+        _,
+        len_high,
+        len_low,
+        ..,
+        kind,
+        code,
+        sum_high,
+        sum_low,
+        a,
+        b,
+        c,
+        d,
+    ] = &mut head;
+    sum.add(&[*kind, *code, 0, 0, *a, *b, *c, *d]);
+    sum.add(body);
+    [*sum_high, *sum_low] = sum.finish().to_be_bytes();
+    [*len_high, *len_low] = u16::try_from(len).ok()?.to_be_bytes();
+    Some(head)
 }
 
 /// Writes `message` as a whole packet; returns its length.
@@ -198,7 +243,7 @@ mod tests {
 
     #[test]
     fn errors_answer_requests_only() {
-        let echo = icmpv6::Echo {
+        let echo = Echo {
             identifier: 1,
             sequence: 2,
             data: b"x",
@@ -235,16 +280,34 @@ mod tests {
     #[test]
     fn an_error_quotes_what_fits_and_sums_up() {
         let offending = [0x60; 2000];
-        let mut out = [0; 1500];
         let (src, to) = (ip("fd00::1"), ip("fd00::9"));
-        let len = write_error(ErrorKind::NoRoute, &offending, to, src, 64, &mut out).unwrap();
-        assert_eq!(len, IPV6_MTU_MIN);
-        let (header, message) = Header::parse(&out[..len]).unwrap();
-        assert!(icmpv6::is_checksum_valid(&header.src, &header.dst, message));
+        let (head, body) = error(ErrorKind::NoRoute, &offending, to, src, 64).unwrap();
+        let packet = [&head[..], body].concat();
+        assert_eq!(packet.len(), IPV6_MTU_MIN);
+        let (header, message) = Header::parse(&packet).unwrap();
+        assert_eq!((header.src, header.dst), (src, to));
+        assert!(icmpv6::is_checksum_valid(&src, &to, message));
         assert!(matches!(
             Message::parse(message),
             Ok(Message::DestinationUnreachable { code: 0, invoking }) if invoking.len() == 1232
         ));
+    }
+
+    #[test]
+    fn an_echo_comes_back_as_sent() {
+        let (src, to) = (ip("fd00::1"), ip("fd00::9"));
+        for data in [&b""[..], b"odd", b"even"] {
+            let request = Echo {
+                identifier: 7,
+                sequence: 9,
+                data,
+            };
+            let head = echo_reply(&request, to, src, 64).unwrap();
+            let packet = [&head[..], data].concat();
+            let (_, message) = Header::parse(&packet).unwrap();
+            assert!(icmpv6::is_checksum_valid(&src, &to, message));
+            assert_eq!(Message::parse(message), Ok(Message::EchoReply(request)));
+        }
     }
 
     #[test]

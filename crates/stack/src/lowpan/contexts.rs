@@ -7,6 +7,7 @@
 use core::net::Ipv6Addr;
 
 use crate::limits::CONTEXTS_MAX;
+use crate::wire::ndp::LowpanContext;
 
 /// One context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +46,24 @@ impl Contexts {
             }
             _ => false,
         }
+    }
+
+    /// Takes over an advertised context, or forgets it when its lifetime is zero; returns
+    /// whether that changed anything.
+    pub fn learn(&mut self, option: &LowpanContext) -> bool {
+        let before = self.get(option.id).copied();
+        if option.lifetime_min == 0 {
+            self.remove(option.id);
+        } else {
+            self.set(option.id, option.prefix, option.prefix_len, option.compress);
+        }
+        self.get(option.id).copied() != before
+    }
+
+    /// The contexts that are defined, with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u8, &Context)> {
+        let numbered = (0..).zip(&self.slots);
+        numbered.filter_map(|(id, slot)| Some((id, slot.as_ref()?)))
     }
 
     /// Forgets context `id`.

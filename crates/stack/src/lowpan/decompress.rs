@@ -404,7 +404,8 @@ fn multicast(form: Multicast, contexts: &Contexts) -> Result<Ipv6Addr, Decompres
 
 /// Computes the UDP checksum of a whole `packet` from which it was elided.
 ///
-/// Walks to the innermost IPv6 header; leaves a packet alone that holds no UDP datagram.
+/// Walks to the innermost IPv6 header; leaves a packet alone that holds no UDP datagram, or
+/// one with a checksum (over IPv6 none is zero, RFC 8200 §8.1).
 pub fn complete_udp_checksum(packet: &mut [u8]) {
     let mut at = 0;
     for _ in 0..NEXT_HEADERS_MAX {
@@ -419,7 +420,10 @@ pub fn complete_udp_checksum(packet: &mut [u8]) {
             next_header::IPV6 => at = start,
             udp::NEXT_HEADER => {
                 let datagram = packet.get_mut(start..end).unwrap_or_default();
-                return udp::fill_checksum(&header.src, &header.dst, datagram);
+                if udp::checksum_field(datagram) == Some(0) {
+                    udp::fill_checksum(&header.src, &header.dst, datagram);
+                }
+                return;
             }
             _ => return,
         }

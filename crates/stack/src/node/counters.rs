@@ -1,0 +1,46 @@
+//! What a node drops where layers meet; each layer counts its own besides.
+
+/// Why a frame went no further than 6LoWPAN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Drop {
+    /// Not a 6LoWPAN format that this stack reads.
+    Dispatch,
+    /// Headers that do not decompress: malformed, or an unknown context.
+    Compression,
+    /// A malformed fragment header.
+    MalformedFragment,
+    /// What came out is no IPv6 packet.
+    MalformedPacket,
+    /// A first fragment that grew beyond a frame.
+    FragmentTooLong,
+    /// No room in the MAC's queue for a fragment to be passed on: its packet is lost.
+    RelayQueueFull,
+    /// A packet for which ICMPv6 answered.
+    Refused,
+}
+
+impl Drop {
+    /// How many reasons there are.
+    pub const COUNT: usize = Self::Refused as usize + 1;
+}
+
+/// Totals since start; all wrap at 2^32.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Counters {
+    /// Fragments passed on without reassembly.
+    pub fragments_relayed: u32,
+    drops: [u32; Drop::COUNT],
+}
+
+impl Counters {
+    /// Drops for `reason`.
+    pub fn dropped(&self, reason: Drop) -> u32 {
+        self.drops.get(reason as usize).copied().unwrap_or_default()
+    }
+
+    pub(super) fn count(&mut self, reason: Drop) {
+        if let Some(count) = self.drops.get_mut(reason as usize) {
+            *count = count.wrapping_add(1);
+        }
+    }
+}

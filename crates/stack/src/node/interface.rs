@@ -1,0 +1,138 @@
+//! A node's interfaces: a radio with its MAC and 6LoWPAN state, or a wire.
+
+use super::discovery::Advertised;
+use crate::ip::ndp::Solicitor;
+use crate::limits::IPV6_MTU_MIN;
+use crate::lowpan::{Contexts, datagram::Datagrams, fragment::Outgoing};
+use crate::mac::{Class, Mac};
+use crate::storage::packet_queue::PacketQueue;
+use crate::wire::LinkAddr;
+
+/// One interface of a node.
+#[derive(Debug)]
+pub enum Interface<'m> {
+    /// IEEE 802.15.4: frames.
+    Radio(Radio<'m>),
+    /// A point-to-point link that carries whole IPv6 packets: TUN, serial, Ethernet behind
+    /// an adapter.
+    Wire(Wire<'m>),
+}
+
+/// How a relay passes on a packet of several fragments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Relaying {
+    /// Each fragment as it comes (RFC 8930): little memory, little delay.
+    #[default]
+    Fragments,
+    /// Only whole packets: what RED and ECN marking need.
+    Reassembly,
+}
+
+/// Settings of a radio interface above its MAC.
+#[derive(Clone, Copy, Debug)]
+pub struct RadioConfig {
+    /// How packets of others are passed on.
+    pub relaying: Relaying,
+    /// The only router to accept, where the tree is fixed by hand.
+    pub parent: Option<LinkAddr>,
+    /// Whether to look for a router. A border router is its mesh's router and does not.
+    pub solicits: bool,
+    /// What to advertise from the start; a relay advertises what it learns.
+    pub advertised: Option<Advertised>,
+}
+
+impl Default for RadioConfig {
+    fn default() -> Self {
+        Self {
+            relaying: Relaying::Fragments,
+            parent: None,
+            solicits: true,
+            advertised: None,
+        }
+    }
+}
+
+/// The memory a radio interface works in.
+#[derive(Debug)]
+pub struct RadioMemory<'m> {
+    /// The packet being fragmented: [`IPV6_MTU_MIN`] bytes.
+    pub outgoing: &'m mut [u8],
+    /// Datagrams being reassembled or passed on.
+    pub datagrams: Datagrams<'m>,
+    /// Packets waiting to be sent.
+    pub queue: PacketQueue<'m>,
+}
+
+/// A radio interface.
+#[derive(Debug)]
+pub struct Radio<'m> {
+    pub(super) config: RadioConfig,
+    pub(super) mac: Mac<'m>,
+    pub(super) contexts: Contexts,
+    pub(super) outgoing: Outgoing<'m>,
+    /// Of the packet in `outgoing`.
+    pub(super) outgoing_class: Class,
+    pub(super) datagrams: Datagrams<'m>,
+    pub(super) queue: PacketQueue<'m>,
+    pub(super) solicitor: Solicitor,
+    pub(super) advertised: Option<Advertised>,
+}
+
+impl<'m> Radio<'m> {
+    /// An interface over a MAC and borrowed memory.
+    pub fn new(config: RadioConfig, mac: Mac<'m>, memory: RadioMemory<'m>) -> Self {
+        Self {
+            config,
+            mac,
+            contexts: Contexts::default(),
+            outgoing: Outgoing::new(memory.outgoing),
+            outgoing_class: Class::Control,
+            datagrams: memory.datagrams,
+            queue: memory.queue,
+            solicitor: Solicitor::new(config.parent),
+            advertised: config.advertised,
+        }
+    }
+
+    /// Contexts for header compression; a border router sets them before it starts.
+    pub fn contexts_mut(&mut self) -> &mut Contexts {
+        &mut self.contexts
+    }
+
+    /// The MAC below.
+    pub const fn mac(&self) -> &Mac<'m> {
+        &self.mac
+    }
+
+    /// Fragmented packets under way, and what became of others.
+    pub const fn datagrams(&self) -> &Datagrams<'m> {
+        &self.datagrams
+    }
+}
+
+impl Interface<'_> {
+    /// The longest packet it carries, bytes.
+    pub(super) fn mtu(&self) -> u32 {
+        match self {
+            Self::Radio(_) => IPV6_MTU_MIN as u32,
+            Self::Wire(wire) => u32::from(wire.mtu),
+        }
+    }
+}
+
+/// A wired interface.
+#[derive(Debug)]
+pub struct Wire<'m> {
+    pub(super) queue: PacketQueue<'m>,
+    pub(super) mtu: u16,
+}
+
+impl<'m> Wire<'m> {
+    /// A wire that carries packets of up to `mtu` bytes, at least [`IPV6_MTU_MIN`].
+    pub fn new(queue: PacketQueue<'m>, mtu: u16) -> Self {
+        Self {
+            queue,
+            mtu: mtu.max(IPV6_MTU_MIN as u16),
+        }
+    }
+}

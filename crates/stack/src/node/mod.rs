@@ -1,0 +1,293 @@
+//! A node: one of each layer, and the only place where layers meet.
+//!
+//! A driver loops over three calls: [`Node::on_event`] with what an interface reports,
+//! [`Node::poll_action`] until it returns `None`, and [`Node::next_deadline`] to know when to
+//! poll again though nothing happened. After a call of the application (`connect`, `send`,
+//! `recv` …) it polls again too.
+//!
+//! Left out: clocks, interrupts, memory. `now` is an argument; the memory is the caller's.
+
+mod counters;
+mod discovery;
+mod forward;
+mod interface;
+mod receive;
+mod transmit;
+
+use core::net::Ipv6Addr;
+
+pub use counters::{Counters, Drop};
+pub use discovery::Advertised;
+pub use interface::{Interface, Radio, RadioConfig, RadioMemory, Relaying, Wire};
+
+use crate::ip::{self, Address, InterfaceId, Ip};
+use crate::limits::IPV6_MTU_MIN;
+use crate::mac;
+use crate::random::Rng;
+use crate::tcp::{self, Tcp};
+use crate::time::{Instant, earliest};
+use crate::wire::ipv6;
+
+/// A host, relay or border router.
+#[derive(Debug)]
+pub struct Node<'m> {
+    interfaces: &'m mut [Interface<'m>],
+    ip: Ip<'m>,
+    tcp: Tcp<'m>,
+    rng: Rng,
+    counters: Counters,
+    /// When [`Self::poll_action`] last found nothing to do: whatever was due then waits for
+    /// an event, not for the clock.
+    polled_at: Option<Instant>,
+}
+
+/// What an interface reports.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// From a radio.
+    Radio(mac::Event<'a>),
+    /// A whole IPv6 packet from a wire.
+    Packet(&'a [u8]),
+}
+
+/// What an interface shall do; bytes are in the caller's `out[..len]`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// For a radio.
+    Radio(mac::Action),
+    /// Send this IPv6 packet down the wire.
+    Packet {
+        /// Bytes of `out`.
+        len: usize,
+    },
+}
+
+/// Bytes that [`Node::poll_action`] may write.
+pub const ACTION_LEN_MAX: usize = IPV6_MTU_MIN;
+
+impl<'m> Node<'m> {
+    /// A node over its interfaces and layers. Addresses of the radios' links are formed
+    /// here; what else it is called, its application or a router says.
+    pub fn new(
+        interfaces: &'m mut [Interface<'m>],
+        ip: Ip<'m>,
+        tcp: Tcp<'m>,
+        rng: Rng,
+        now: Instant,
+    ) -> Self {
+        let counters = Counters::default();
+        let mut node = Self {
+            interfaces,
+            ip,
+            tcp,
+            rng,
+            counters,
+            polled_at: None,
+        };
+        let Self {
+            interfaces,
+            ip,
+            rng,
+            ..
+        } = &mut node;
+        for (interface, id) in interfaces.iter_mut().zip(0..) {
+            if let Interface::Radio(radio) = interface {
+                start_radio(radio, ip, InterfaceId(id), now, rng);
+            }
+        }
+        node
+    }
+
+    /// Takes what an interface reports.
+    pub fn on_event(&mut self, id: InterfaceId, event: Event<'_>, now: Instant) {
+        self.polled_at = None;
+        match event {
+            Event::Radio(event) => {
+                let Some(Interface::Radio(radio)) = self.interfaces.get_mut(usize::from(id.0))
+                else {
+                    return;
+                };
+                if let Some(frame) = radio.mac.on_event(event, now, &mut self.rng) {
+                    self.on_frame(id, &frame, now);
+                }
+            }
+            Event::Packet(packet) => {
+                if matches!(
+                    self.interfaces.get(usize::from(id.0)),
+                    Some(Interface::Wire(_))
+                ) {
+                    self.on_packet(id, packet, None, now);
+                }
+            }
+        }
+    }
+
+    /// What an interface shall do next; call until `None`.
+    ///
+    /// `out`: at least [`ACTION_LEN_MAX`] bytes; holds the bytes that the action speaks of.
+    pub fn poll_action(&mut self, now: Instant, out: &mut [u8]) -> Option<(InterfaceId, Action)> {
+        for id in 0..self.interfaces.len() as u8 {
+            let id = InterfaceId(id);
+            if let Some(action) = self.poll_interface(id, now, out) {
+                return Some((id, action));
+            }
+        }
+        self.polled_at = Some(now);
+        None
+    }
+
+    /// When [`Self::poll_action`] has something to do though no event came; `None`: never.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let mut deadline = self.tcp.next_deadline();
+        for interface in self.interfaces.iter() {
+            if let Interface::Radio(radio) = interface {
+                deadline = earliest(deadline, radio.mac.next_deadline());
+                deadline = earliest(deadline, radio.datagrams.next_deadline());
+                deadline = earliest(deadline, radio.solicitor.next_deadline());
+            }
+        }
+        // What was due at the last poll and is still there waits for room, hence an event.
+        deadline.filter(|at| self.polled_at.is_none_or(|polled| *at > polled))
+    }
+
+    /// Opens a connection to a port of `remote`, speaking from the address that fits it.
+    ///
+    /// # Errors
+    /// [`Rejected`], with the buffers.
+    pub fn connect(
+        &mut self,
+        remote: (Ipv6Addr, u16),
+        buffers: tcp::Buffers<'m>,
+        config: &'m tcp::Config,
+        now: Instant,
+    ) -> Result<tcp::Handle, Rejected<'m>> {
+        self.polled_at = None;
+        let Some(hop) = self.ip.next_hop(&remote.0, FIRST_INTERFACE) else {
+            return Err(Rejected {
+                error: ConnectError::NoRoute,
+                buffers,
+            });
+        };
+        let Some(local) = self.ip.source_for(&remote.0, hop.interface) else {
+            return Err(Rejected {
+                error: ConnectError::NoAddress,
+                buffers,
+            });
+        };
+        let opened = self.tcp.connect(local, remote, buffers, config, now);
+        opened.map_err(|r| Rejected {
+            error: ConnectError::Tcp(r.error),
+            buffers: r.buffers,
+        })
+    }
+
+    /// TCP's calls: listen, accept, send, recv, shutdown and the rest. Poll the node after.
+    pub fn tcp_mut(&mut self) -> &mut Tcp<'m> {
+        self.polled_at = None;
+        &mut self.tcp
+    }
+
+    /// TCP, to look at.
+    pub const fn tcp(&self) -> &Tcp<'m> {
+        &self.tcp
+    }
+
+    /// Addresses and routes, to change.
+    pub fn ip_mut(&mut self) -> &mut Ip<'m> {
+        self.polled_at = None;
+        &mut self.ip
+    }
+
+    /// Addresses and routes, to look at.
+    pub const fn ip(&self) -> &Ip<'m> {
+        &self.ip
+    }
+
+    /// The address that hosts beyond the mesh know this node by; `None` until configured.
+    pub fn global_address(&self) -> Option<Ipv6Addr> {
+        let mut addresses = self.ip.addresses();
+        addresses
+            .find(|a| !a.addr.is_unicast_link_local())
+            .map(|a| a.addr)
+    }
+
+    /// An interface, to look at.
+    pub fn interface(&self, id: InterfaceId) -> Option<&Interface<'m>> {
+        self.interfaces.get(usize::from(id.0))
+    }
+
+    /// What the node dropped between its layers.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The MSS towards `remote` for packets of at most `frames` frames, counted as RFC 6691
+    /// says: without options, which each segment subtracts. On a wire, what its MTU holds.
+    ///
+    /// Payload per frame is asked of the MAC, and room is left for what the first fragment
+    /// grows by on later hops, so that relays never find it too long.
+    pub fn mss(&self, remote: &Ipv6Addr, frames: usize) -> u16 {
+        const HEADERS_LEN: usize = ipv6::HEADER_LEN + crate::wire::tcp::HEADER_LEN;
+        let hop = self.ip.next_hop(remote, FIRST_INTERFACE);
+        let interface = hop.and_then(|hop| self.interfaces.get(usize::from(hop.interface.0)));
+        let payload = match (interface, hop) {
+            (Some(Interface::Radio(radio)), Some(hop)) => {
+                transmit::payload_for_frames(radio, &self.ip, remote, hop, frames)
+            }
+            (Some(Interface::Wire(wire)), _) => usize::from(wire.mtu) - HEADERS_LEN,
+            _ => 0,
+        };
+        payload.min(usize::from(u16::MAX)) as u16
+    }
+}
+
+/// [`Node::connect`] failed; the buffers come back.
+#[derive(Debug)]
+pub struct Rejected<'m> {
+    /// The reason.
+    pub error: ConnectError,
+    /// What was lent.
+    pub buffers: tcp::Buffers<'m>,
+}
+
+/// Why [`Node::connect`] did not begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConnectError {
+    /// No route leads there; with a router to come, later it may.
+    NoRoute,
+    /// No address of this node fits the destination's scope.
+    NoAddress,
+    /// TCP has no room for it.
+    Tcp(tcp::OpenError),
+}
+
+/// Where link-local destinations are looked for when the caller names no interface.
+const FIRST_INTERFACE: InterfaceId = InterfaceId(0);
+
+/// Forms the link-local address, and the global one where this node hands out the prefix.
+fn start_radio(
+    radio: &mut Radio<'_>,
+    ip: &mut Ip<'_>,
+    interface: InterfaceId,
+    now: Instant,
+    rng: &mut Rng,
+) {
+    let iid = radio.mac.source().iid();
+    ip.add_address(Address {
+        addr: ip::link_local(iid),
+        interface,
+    });
+    if let Some(advertised) = radio.advertised {
+        ip.add_address(Address {
+            addr: ip::with_iid(&advertised.prefix, iid),
+            interface,
+        });
+        discovery::announce(radio, ip, interface);
+    }
+    if radio.config.solicits {
+        radio.solicitor.start(now, rng);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,397 @@
+//! Inwards: frames into packets, packets to their protocol.
+
+use super::interface::{Interface, Radio};
+use super::{Drop, Node, discovery};
+use crate::ip::{self, Disposition, InterfaceId, icmp, icmp::ErrorKind};
+use crate::limits::PSDU_LEN_MAX;
+use crate::lowpan::datagram::{Key, RecordId, Role, Verdict};
+use crate::lowpan::{LinkPair, complete_udp_checksum, decompress};
+use crate::mac::Received;
+use crate::tcp::IcmpError;
+use crate::time::{Duration, Instant};
+use crate::wire::cursor::copy;
+use crate::wire::icmpv6::{self, Message};
+use crate::wire::ipv6::{self, Header, next_header};
+use crate::wire::lowpan_dispatch::{Dispatch, classify};
+use crate::wire::lowpan_frag;
+use crate::wire::ndp::{NdpOption, NdpOptions};
+use crate::wire::{LinkAddr, cursor::Writer, udp};
+
+/// A frame's payload with its headers restored: two bytes of IPHC may stand for 40 of IPv6,
+/// and extension headers and UDP grow a little besides.
+const RESTORED_LEN_MAX: usize = PSDU_LEN_MAX + 64;
+
+impl<'m> Node<'m> {
+    /// A frame for this node: a packet, or a part of one.
+    pub(super) fn on_frame(&mut self, id: InterfaceId, frame: &Received<'_>, now: Instant) {
+        let outcome = match classify(frame.payload) {
+            Ok(Dispatch::Fragment) => self.on_fragment(id, frame, now),
+            Ok(Dispatch::Ipv6 | Dispatch::Iphc) => self.on_whole(id, frame, now),
+            Err(_) => Err(Drop::Dispatch),
+        };
+        if let Err(reason) = outcome {
+            self.counters.count(reason);
+        }
+    }
+
+    /// A packet in one frame.
+    fn on_whole(
+        &mut self,
+        id: InterfaceId,
+        frame: &Received<'_>,
+        now: Instant,
+    ) -> Result<(), Drop> {
+        let mut bytes = [0; RESTORED_LEN_MAX];
+        let radio = self.radio(id)?;
+        let (len, _) = restore(radio, frame.payload, frame, None, &mut bytes)?;
+        self.on_packet(
+            id,
+            bytes.get(..len).unwrap_or_default(),
+            Some(frame.src),
+            now,
+        );
+        Ok(())
+    }
+
+    /// One fragment: kept until its packet is whole, or passed on.
+    fn on_fragment(
+        &mut self,
+        id: InterfaceId,
+        frame: &Received<'_>,
+        now: Instant,
+    ) -> Result<(), Drop> {
+        let parsed = lowpan_frag::Header::parse(frame.payload);
+        let (header, piece) = parsed.map_err(|_| Drop::MalformedFragment)?;
+        let key = Key {
+            from: frame.src,
+            tag: header.datagram_tag,
+            size: header.datagram_size,
+        };
+        if header.datagram_offset.is_none() {
+            return self.on_first_fragment(id, key, piece, frame, now);
+        }
+        let radio = self.radio(id)?;
+        let verdict = radio
+            .datagrams
+            .on_next(key, header.offset_bytes(), piece, now);
+        match verdict {
+            Verdict::Forward { next_hop, tag } => self.relay_later(
+                id,
+                next_hop,
+                lowpan_frag::Header {
+                    datagram_tag: tag,
+                    ..header
+                },
+                piece,
+            ),
+            Verdict::Complete(record) => {
+                self.on_reassembled(id, record, frame.src, now);
+                Ok(())
+            }
+            // A drop is counted in the table, by its own reasons.
+            Verdict::Stored | Verdict::Drop(_) => Ok(()),
+        }
+    }
+
+    /// The fragment with the headers: it decides where its packet goes.
+    fn on_first_fragment(
+        &mut self,
+        id: InterfaceId,
+        key: Key,
+        rest: &[u8],
+        frame: &Received<'_>,
+        now: Instant,
+    ) -> Result<(), Drop> {
+        let mut bytes = [0; RESTORED_LEN_MAX];
+        let radio = self.radio(id)?;
+        let (len, checksum_elided) = restore(radio, rest, frame, Some(key.size), &mut bytes)?;
+        let piece = bytes.get_mut(..len).unwrap_or_default();
+        let (header, _) = Header::parse_start(piece).map_err(|_| Drop::MalformedPacket)?;
+        let role = match self.ip.disposition(&header, id) {
+            Disposition::Local => Role::Reassemble,
+            // Whoever passes on what came without a checksum has to compute it.
+            Disposition::Forward(_) if checksum_elided => Role::Reassemble,
+            Disposition::Forward(hop) => self.role_for(id, hop),
+            Disposition::Refuse(kind) => {
+                self.refuse(id, kind, &header, piece, now);
+                return Err(Drop::Refused);
+            }
+            Disposition::Drop(reason) => {
+                self.ip.counters.count(reason);
+                return Ok(());
+            }
+        };
+        let radio = self.radio(id)?;
+        match radio.datagrams.on_first(key, piece, role, now) {
+            Verdict::Forward { next_hop, tag } => {
+                self.relay_first(id, next_hop, key.size, tag, piece)
+            }
+            Verdict::Complete(record) => {
+                self.on_reassembled(id, record, frame.src, now);
+                Ok(())
+            }
+            Verdict::Stored | Verdict::Drop(_) => Ok(()),
+        }
+    }
+
+    /// A packet whose fragments have all come: worked on where it was gathered.
+    fn on_reassembled(&mut self, id: InterfaceId, record: RecordId, from: LinkAddr, now: Instant) {
+        let Ok(radio) = self.radio(id) else { return };
+        let Some(mut whole) = radio.datagrams.lend(record) else {
+            return;
+        };
+        // UDP over IPv6 has no zero checksum: one that is zero was elided by compression.
+        complete_udp_checksum(whole.packet());
+        self.on_packet(id, whole.packet(), Some(from), now);
+        if let Ok(radio) = self.radio(id) {
+            radio.datagrams.give_back(whole);
+        }
+    }
+
+    /// A whole packet: for this node, or on its way.
+    pub(super) fn on_packet(
+        &mut self,
+        id: InterfaceId,
+        packet: &[u8],
+        from: Option<LinkAddr>,
+        now: Instant,
+    ) {
+        let Ok((header, payload)) = Header::parse(packet) else {
+            return self.ip.counters.count(ip::Drop::Malformed);
+        };
+        let verdict = match self.ip.disposition(&header, id) {
+            Disposition::Local => self.on_local(id, &header, payload, from, now),
+            Disposition::Forward(hop) => self.forward(hop, packet),
+            verdict => Err(verdict),
+        };
+        match verdict {
+            Err(Disposition::Drop(reason)) => self.ip.counters.count(reason),
+            Err(Disposition::Refuse(kind)) => self.refuse(id, kind, &header, packet, now),
+            _ => {}
+        }
+    }
+
+    /// A packet for this node, to its protocol.
+    fn on_local(
+        &mut self,
+        id: InterfaceId,
+        header: &Header,
+        payload: &[u8],
+        from: Option<LinkAddr>,
+        now: Instant,
+    ) -> Result<(), Disposition> {
+        let (protocol, upper) = self.ip.upper_layer(header, payload)?;
+        self.ip.counters.delivered = self.ip.counters.delivered.wrapping_add(1);
+        match protocol {
+            crate::wire::tcp::NEXT_HEADER if !header.dst.is_multicast() => {
+                let ecn = header.traffic_class.ecn() as u8;
+                // TCP counts what it drops, by its own reasons.
+                let _ = self.tcp.on_segment(header.src, header.dst, ecn, upper, now);
+                Ok(())
+            }
+            icmpv6::NEXT_HEADER => self.on_icmp(id, header, upper, from, now),
+            udp::NEXT_HEADER => Err(Disposition::Refuse(ErrorKind::PortUnreachable)),
+            next_header::NONE => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
+            _ if header.dst.is_multicast() => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
+            // The field that names it stands at offset 6 unless an extension header does.
+            _ => Err(Disposition::Refuse(ErrorKind::ParameterProblem {
+                code: 1,
+                pointer: 6,
+            })),
+        }
+    }
+
+    /// An ICMPv6 message for this node.
+    fn on_icmp(
+        &mut self,
+        id: InterfaceId,
+        header: &Header,
+        bytes: &[u8],
+        from: Option<LinkAddr>,
+        now: Instant,
+    ) -> Result<(), Disposition> {
+        let drop = |reason| Err(Disposition::Drop(reason));
+        if !icmpv6::is_checksum_valid(&header.src, &header.dst, bytes) {
+            return drop(ip::Drop::BadIcmp);
+        }
+        let Ok(message) = Message::parse(bytes) else {
+            return drop(ip::Drop::BadIcmp);
+        };
+        match message {
+            Message::EchoRequest(request) => self.answer_echo(id, header, &request),
+            Message::DestinationUnreachable { code, invoking } => {
+                let is_hard = matches!(
+                    code,
+                    icmpv6::unreachable::PROHIBITED | icmpv6::unreachable::PORT
+                );
+                let error = if is_hard {
+                    IcmpError::Hard
+                } else {
+                    IcmpError::Soft
+                };
+                self.on_icmp_error(error, invoking, now)
+            }
+            Message::PacketTooBig { mtu, invoking } => {
+                self.on_icmp_error(IcmpError::PacketTooBig(mtu), invoking, now)
+            }
+            Message::TimeExceeded { invoking, .. } => {
+                self.on_icmp_error(IcmpError::Soft, invoking, now)
+            }
+            Message::ParameterProblem { code, invoking, .. } => {
+                // Only "unknown next header" means that the peer has no TCP at all.
+                let error = if code == 1 {
+                    IcmpError::Hard
+                } else {
+                    IcmpError::Soft
+                };
+                self.on_icmp_error(error, invoking, now)
+            }
+            Message::RouterSolicitation { .. }
+            | Message::RouterAdvertisement(_)
+            | Message::NeighborSolicitation { .. } => {
+                self.on_discovery(id, header, &message, from, now)
+            }
+            _ => drop(ip::Drop::IgnoredIcmp),
+        }
+    }
+
+    fn answer_echo(
+        &mut self,
+        id: InterfaceId,
+        header: &Header,
+        request: &icmpv6::Echo<'_>,
+    ) -> Result<(), Disposition> {
+        let no_route = Disposition::Drop(ip::Drop::NoRoute);
+        let hop = self.ip.next_hop(&header.src, id).ok_or(no_route)?;
+        let src = match header.dst.is_multicast() {
+            true => self
+                .ip
+                .source_for(&header.src, hop.interface)
+                .ok_or(no_route)?,
+            false => header.dst,
+        };
+        let head = icmp::echo_reply(request, header.src, src, self.ip.hop_limit());
+        let head = head.ok_or(Disposition::Drop(ip::Drop::BadIcmp))?;
+        self.enqueue_control(hop, &head, request.data)
+    }
+
+    /// An error about a packet this node sent; only TCP's are acted upon.
+    fn on_icmp_error(
+        &mut self,
+        error: IcmpError,
+        invoking: &[u8],
+        now: Instant,
+    ) -> Result<(), Disposition> {
+        let ignored = Disposition::Drop(ip::Drop::IgnoredIcmp);
+        let (header, rest) = Header::parse_start(invoking).map_err(|_| ignored)?;
+        if header.next_header != crate::wire::tcp::NEXT_HEADER {
+            return Err(ignored);
+        }
+        self.tcp
+            .on_icmp_error(header.src, header.dst, rest, error, now);
+        Ok(())
+    }
+
+    /// Neighbour discovery: only from the link itself, as the hop limit proves.
+    fn on_discovery(
+        &mut self,
+        id: InterfaceId,
+        header: &Header,
+        message: &Message<'_>,
+        from: Option<LinkAddr>,
+        now: Instant,
+    ) -> Result<(), Disposition> {
+        let bad = Disposition::Drop(ip::Drop::BadNdp);
+        let Self {
+            interfaces,
+            ip,
+            rng,
+            ..
+        } = self;
+        let Some(Interface::Radio(radio)) = interfaces.get_mut(usize::from(id.0)) else {
+            return Err(Disposition::Drop(ip::Drop::IgnoredIcmp));
+        };
+        let from = from.ok_or(bad)?;
+        if header.hop_limit != discovery::HOP_LIMIT {
+            return Err(bad);
+        }
+        let answer_to = match header.src.is_unspecified() {
+            true => ip::ALL_NODES,
+            false => header.src,
+        };
+        match message {
+            Message::RouterSolicitation { .. } => discovery::advertise(radio, ip, id, answer_to),
+            Message::RouterAdvertisement(advertisement) => {
+                if !header.src.is_unicast_link_local() {
+                    return Err(bad);
+                }
+                let lifetime = Duration::from_secs(u64::from(advertisement.router_lifetime_s));
+                if radio
+                    .solicitor
+                    .on_advertisement(header.src, lifetime, now, rng)
+                    && discovery::configure(radio, ip, id, from, advertisement)
+                    && ip.forwards()
+                {
+                    discovery::announce(radio, ip, id);
+                }
+            }
+            Message::NeighborSolicitation { target, .. } if ip.owns(target, id) => {
+                let mut option = [0; 16];
+                let mut w = Writer::new(&mut option);
+                let _ = NdpOption::TargetLinkAddr(radio.mac.source()).emit(&mut w);
+                let len = w.written();
+                let options = option
+                    .get(..len)
+                    .and_then(|bytes| NdpOptions::parse(bytes).ok());
+                let solicited = if header.src.is_unspecified() {
+                    0
+                } else {
+                    SOLICITED
+                };
+                let router = if ip.forwards() { ROUTER } else { 0 };
+                let advertisement = Message::NeighborAdvertisement {
+                    flags: router | solicited | OVERRIDE,
+                    target: *target,
+                    options: options.unwrap_or_default(),
+                };
+                discovery::send(radio, ip, id, answer_to, &advertisement);
+            }
+            _ => return Err(Disposition::Drop(ip::Drop::IgnoredIcmp)),
+        }
+        Ok(())
+    }
+}
+
+/// Flags of a neighbour advertisement (RFC 4861 §4.4).
+const ROUTER: u8 = 0x80;
+const SOLICITED: u8 = 0x40;
+const OVERRIDE: u8 = 0x20;
+
+/// Decompresses a frame's headers and lays its payload behind them; returns the length, and
+/// whether a UDP checksum was elided.
+fn restore(
+    radio: &Radio<'_>,
+    bytes: &[u8],
+    frame: &Received<'_>,
+    datagram_size: Option<u16>,
+    out: &mut [u8],
+) -> Result<(usize, bool), Drop> {
+    let link = LinkPair {
+        src: frame.src,
+        dst: frame.dst,
+    };
+    let headers = decompress(bytes, link, &radio.contexts, datagram_size, out)
+        .map_err(|_| Drop::Compression)?;
+    let payload = bytes.get(headers.compressed_len..).unwrap_or_default();
+    let room = out.get_mut(headers.uncompressed_len..).unwrap_or_default();
+    if payload.len() > room.len() {
+        return Err(Drop::Compression);
+    }
+    let len = headers.uncompressed_len + copy(room, payload);
+    // In a fragment the packet is not whole yet: see `on_reassembled`.
+    if headers.udp_checksum_elided && datagram_size.is_none() {
+        complete_udp_checksum(out.get_mut(..len).unwrap_or_default());
+    }
+    debug_assert!(len >= ipv6::HEADER_LEN, "headers were restored");
+    Ok((len, headers.udp_checksum_elided))
+}

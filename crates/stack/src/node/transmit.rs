@@ -1,0 +1,257 @@
+//! Outwards: interfaces pull. A packet is made only when the MAC has room for its frames, and
+//! TCP is asked for a segment only then: what TCP counted as sent is on its way.
+
+use core::net::Ipv6Addr;
+
+use super::discovery;
+use super::interface::{Interface, Radio, Wire};
+use super::{Action, Node};
+use crate::ip::{InterfaceId, Ip, NextHop};
+use crate::limits::PSDU_LEN_MAX;
+use crate::lowpan::{LinkPair, compress, fragment};
+use crate::mac::{Class, Outcome};
+use crate::random::Rng;
+use crate::tcp::Tcp;
+use crate::time::Instant;
+use crate::wire::LinkAddr;
+use crate::wire::ipv6::{self, Ecn, Header, TrafficClass};
+
+impl Node<'_> {
+    /// What one interface shall do next.
+    pub(super) fn poll_interface(
+        &mut self,
+        id: InterfaceId,
+        now: Instant,
+        out: &mut [u8],
+    ) -> Option<Action> {
+        let Self {
+            interfaces,
+            ip,
+            tcp,
+            rng,
+            ..
+        } = self;
+        match interfaces.get_mut(usize::from(id.0))? {
+            Interface::Radio(radio) => poll_radio(radio, ip, tcp, id, now, rng, out),
+            Interface::Wire(wire) => poll_wire(wire, ip, tcp, id, now, out),
+        }
+    }
+}
+
+fn poll_radio(
+    radio: &mut Radio<'_>,
+    ip: &mut Ip<'_>,
+    tcp: &mut Tcp<'_>,
+    id: InterfaceId,
+    now: Instant,
+    rng: &mut Rng,
+    out: &mut [u8],
+) -> Option<Action> {
+    radio.datagrams.expire(now);
+    discovery::poll(radio, ip, id, now, rng);
+    loop {
+        fill_mac(radio, ip, tcp, id, now);
+        if let Some(action) = radio.mac.poll_action(now, rng, out) {
+            return Some(Action::Radio(action));
+        }
+        // A frame's end makes room for the next one: another round, unless there was none.
+        let outcome = radio.mac.poll_outcome()?;
+        on_outcome(radio, &outcome);
+    }
+}
+
+/// What became of a frame: the other fragments of a lost packet are not worth their air.
+fn on_outcome(radio: &mut Radio<'_>, outcome: &Outcome) {
+    if !outcome.delivered {
+        radio.datagrams.fragment_lost(outcome.token);
+        radio.outgoing.abort(outcome.token);
+        radio.mac.cancel(outcome.token);
+    }
+}
+
+/// Moves fragments into the MAC's queue while it has room for them.
+fn fill_mac(radio: &mut Radio<'_>, ip: &Ip<'_>, tcp: &mut Tcp<'_>, id: InterfaceId, now: Instant) {
+    while radio.mac.room(radio.outgoing_class) > 0 {
+        if radio.outgoing.is_idle() && !next_packet(radio, ip, tcp, id, now) {
+            return;
+        }
+        let mut frame = [0; PSDU_LEN_MAX];
+        let (link, tag) = (radio.outgoing.link(), radio.outgoing.tag());
+        if let Ok(Some(len)) = radio.outgoing.next(&radio.contexts, &mut frame) {
+            let payload = frame.get(..len).unwrap_or_default();
+            // There is room, and the fragmenter keeps to the length the MAC told.
+            let queued = radio
+                .mac
+                .enqueue(link.dst, tag, payload, radio.outgoing_class);
+            debug_assert!(queued.is_ok(), "room was asked for");
+        }
+        if radio.outgoing.is_idle() {
+            radio.outgoing_class = Class::Control;
+        }
+    }
+}
+
+/// Puts the next packet into the fragmenter: one that waits, else a segment. Returns whether
+/// there was one.
+fn next_packet(
+    radio: &mut Radio<'_>,
+    ip: &Ip<'_>,
+    tcp: &mut Tcp<'_>,
+    id: InterfaceId,
+    now: Instant,
+) -> bool {
+    if let Some(front) = radio.queue.front() {
+        let class = if front.mark == Class::Control as u32 {
+            Class::Control
+        } else {
+            Class::Own
+        };
+        if radio.mac.room(class) == 0 {
+            return false;
+        }
+        let len = radio.queue.peek(radio.outgoing.buffer());
+        radio.queue.pop();
+        start(radio, ip, id, len, class);
+        return true;
+    }
+    if radio.mac.room(Class::Own) == 0 {
+        return false;
+    }
+    let len = poll_segment(ip, tcp, id, now, radio.outgoing.buffer());
+    if let Some(len) = len {
+        start(radio, ip, id, len, Class::Own);
+    }
+    len.is_some()
+}
+
+/// Sets the packet of `len` bytes in the fragmenter's buffer on its way.
+fn start(radio: &mut Radio<'_>, ip: &Ip<'_>, id: InterfaceId, len: usize, class: Class) {
+    let packet = radio.outgoing.buffer().get(..len).unwrap_or_default();
+    let hop = Header::parse_start(packet).ok().and_then(|(header, _)| {
+        let hop = ip.next_hop(&header.dst, id)?;
+        Some((hop.neighbour?, header))
+    });
+    // Routes may have gone while the packet waited: then it goes nowhere.
+    let Some((neighbour, header)) = hop else {
+        return;
+    };
+    let link = LinkPair {
+        src: radio.mac.source(),
+        dst: neighbour,
+    };
+    let slack = growth(&header, link, radio) as u8;
+    let tag = radio.datagrams.new_tag();
+    let len_max = radio.mac.payload_len_max(neighbour);
+    let started = radio.outgoing.start(len, link, tag, len_max, slack);
+    debug_assert!(started.is_ok(), "queues hold no empty packets");
+    radio.outgoing_class = class;
+}
+
+/// What a first fragment grows by, at most, on its way beyond the next hop: identifiers that
+/// derive from this hop's frame must then be written out, the hop limit counts down, and a
+/// relay may mark congestion.
+fn growth(header: &Header, link: LinkPair, radio: &Radio<'_>) -> usize {
+    let ends_there = link.dst.iid() == crate::ip::iid_of(&header.dst);
+    if ends_there || link.dst.is_broadcast() {
+        return 0;
+    }
+    let nobody = LinkPair {
+        src: LinkAddr::BROADCAST,
+        dst: LinkAddr::BROADCAST,
+    };
+    let later = Header {
+        hop_limit: header.hop_limit.saturating_sub(1),
+        traffic_class: header.traffic_class.with_ecn(Ecn::Ce),
+        ..*header
+    };
+    compressed_len(&later, nobody, radio).saturating_sub(compressed_len(header, link, radio))
+}
+
+/// Bytes of `header` alone once compressed.
+fn compressed_len(header: &Header, link: LinkPair, radio: &Radio<'_>) -> usize {
+    let mut packet = [0; ipv6::HEADER_LEN];
+    let mut out = [0; ipv6::HEADER_LEN];
+    // Only the fixed header is asked about; nothing that follows matters.
+    let header = Header {
+        next_header: ipv6::next_header::NONE,
+        ..*header
+    };
+    let _ = header.emit(&mut packet);
+    let compressed = compress(&packet, link, &radio.contexts, &mut out);
+    compressed.map_or(ipv6::HEADER_LEN, |c| c.compressed_len)
+}
+
+/// The most TCP payload towards `remote` in packets of `frames` frames, without options.
+pub(super) fn payload_for_frames(
+    radio: &Radio<'_>,
+    ip: &Ip<'_>,
+    remote: &Ipv6Addr,
+    hop: NextHop,
+    frames: usize,
+) -> usize {
+    let (Some(src), Some(neighbour)) = (ip.source_for(remote, hop.interface), hop.neighbour) else {
+        return 0;
+    };
+    let header = segment_header(src, *remote, 0, Ecn::NotEct, ip.hop_limit());
+    let link = LinkPair {
+        src: radio.mac.source(),
+        dst: neighbour,
+    };
+    let tcp = crate::wire::tcp::HEADER_LEN;
+    fragment::payload_for_frames(
+        frames,
+        radio.mac.payload_len_max(neighbour),
+        compressed_len(&header, link, radio) + tcp,
+        ipv6::HEADER_LEN + tcp,
+        growth(&header, link, radio),
+    )
+}
+
+fn poll_wire(
+    wire: &mut Wire<'_>,
+    ip: &Ip<'_>,
+    tcp: &mut Tcp<'_>,
+    id: InterfaceId,
+    now: Instant,
+    out: &mut [u8],
+) -> Option<Action> {
+    let len = match wire.queue.front() {
+        Some(_) => {
+            let len = wire.queue.peek(out);
+            wire.queue.pop();
+            len
+        }
+        None => poll_segment(ip, tcp, id, now, out)?,
+    };
+    Some(Action::Packet { len })
+}
+
+/// Asks TCP for a segment that leaves by interface `id`; writes the whole packet to `out`.
+fn poll_segment(
+    ip: &Ip<'_>,
+    tcp: &mut Tcp<'_>,
+    id: InterfaceId,
+    now: Instant,
+    out: &mut [u8],
+) -> Option<usize> {
+    let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN)?;
+    let leaves_here = |dst: &Ipv6Addr| ip.next_hop(dst, id).is_some_and(|hop| hop.interface == id);
+    let segment = tcp.poll_segment(now, leaves_here, body)?;
+    let len = segment.len as u16;
+    let ecn = TrafficClass(segment.ecn).ecn();
+    let header = segment_header(segment.src, segment.dst, len, ecn, ip.hop_limit());
+    header.emit(head).ok()?;
+    Some(ipv6::HEADER_LEN + segment.len)
+}
+
+fn segment_header(src: Ipv6Addr, dst: Ipv6Addr, len: u16, ecn: Ecn, hop_limit: u8) -> Header {
+    Header {
+        traffic_class: TrafficClass::new(0, ecn),
+        flow_label: 0,
+        payload_len: len,
+        next_header: crate::wire::tcp::NEXT_HEADER,
+        hop_limit,
+        src,
+        dst,
+    }
+}
