@@ -122,11 +122,14 @@ impl Context {
     /// covers are the prefix's, others of the last 64 the identifier's, others zero
     /// (RFC 6282 §3.1.1).
     pub fn expand(&self, iid: [u8; 8]) -> Ipv6Addr {
-        let mut octets = self.prefix;
-        let [.., a, b, c, d, e, f, g, h] = &mut octets;
-        let masks = masks(self.prefix_len).skip(8);
-        for ((octet, bits), mask) in [a, b, c, d, e, f, g, h].into_iter().zip(iid).zip(masks) {
-            *octet |= bits & !mask;
+        let [a, b, c, d, e, f, g, h] = iid;
+        let mut octets = [0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h];
+        for ((octet, prefix), mask) in octets
+            .iter_mut()
+            .zip(self.prefix)
+            .zip(masks(self.prefix_len))
+        {
+            *octet = *octet & !mask | prefix;
         }
         Ipv6Addr::from(octets)
     }
