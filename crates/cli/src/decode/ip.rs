@@ -153,7 +153,7 @@ fn explain_v4(decoder: &mut Decoder, frame: &mut Frame, packet: &[u8]) {
     };
     match protocol {
         wire_tcp::NEXT_HEADER | wire_udp::NEXT_HEADER => {
-            explain_upper(decoder, frame, protocol, upper)
+            explain_upper(decoder, frame, protocol, upper);
         }
         _ => frame.undecoded("ipv4", format!("{} in IPv4", protocol_name(protocol))),
     }

@@ -252,7 +252,7 @@ fn add(
         }
         Outcome::Copy => frame.push(Layer::new("datagram", "these bytes are here already")),
         Outcome::BeyondEnd => {
-            frame.malformed("fragment", "6LoWPAN fragment reaches beyond its datagram")
+            frame.malformed("fragment", "6LoWPAN fragment reaches beyond its datagram");
         }
         Outcome::Complete {
             packet,

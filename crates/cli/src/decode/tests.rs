@@ -494,10 +494,22 @@ proptest! {
     }
 
     #[test]
-    fn no_file_is_beyond_an_answer(big: bool, ng: bool, at in 0usize..200, byte: u8) {
-        let mut file = if ng { pcapng(big, Some(9), 7, 195, &frame()) } else { pcap(big, true, 195, &frame()) };
-        if let Some(there) = file.get_mut(at) {
-            *there = byte;
+    fn no_file_is_beyond_an_answer(
+        big: bool,
+        ng: bool,
+        changes in prop::collection::vec((0usize..200, any::<u8>()), 1..6),
+        cut in 0usize..200,
+    ) {
+        let mut file = if ng {
+            pcapng(big, Some(9), 7, 195, &frame())
+        } else {
+            pcap(big, true, 195, &frame())
+        };
+        file.truncate(file.len().saturating_sub(cut.saturating_sub(100)));
+        for (at, byte) in changes {
+            if let Some(there) = file.get_mut(at) {
+                *there = byte;
+            }
         }
         if let Err(error) = records(file) {
             let sentence = error.to_string();

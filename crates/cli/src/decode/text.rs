@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
-use super::model::{Frame, Layer, Status};
+use super::model::{Field, Frame, Layer, Status};
 
 /// How to print: with or without colour, how wide.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +21,7 @@ impl Look {
     pub(super) fn of_stdout() -> Self {
         let stdout = io::stdout();
         let colour = AutoStream::choice(&stdout) != ColorChoice::Never;
-        let columns = std::env::var("COLUMNS")
-            .ok()
-            .and_then(|columns| columns.parse().ok());
+        let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| width.0.into());
         Self {
             colour,
             columns: columns.unwrap_or(COLUMNS).max(COLUMNS_MIN),
@@ -64,10 +62,10 @@ impl Look {
         }
         match &frame.status {
             Status::Malformed(problem) => {
-                self.problem(out, BAD, "malformed", problem.layer, &problem.reason)?
+                self.problem(out, BAD, "malformed", problem.layer, &problem.reason)?;
             }
             Status::Undecoded(problem) => {
-                self.problem(out, ODD, "not decoded", problem.layer, &problem.reason)?
+                self.problem(out, ODD, "not decoded", problem.layer, &problem.reason)?;
             }
             Status::Decoded | Status::Fragment => {}
         }
@@ -76,7 +74,7 @@ impl Look {
 
     fn layer(self, out: &mut dyn Write, layer: &Layer) -> io::Result<()> {
         let name = self.paint(NAME, &format!("{:>9}", layer.name));
-        let mut parts = layer.fields.iter().flat_map(|field| field.for_people());
+        let mut parts = layer.fields.iter().flat_map(Field::for_people);
         let mut line = layer.title.clone();
         if line.is_empty() {
             line = parts.next().unwrap_or_default();
@@ -120,7 +118,7 @@ fn seconds(ns: i64) -> String {
     }
 }
 
-/// Columns of a line where the environment does not say.
+/// Columns of a line that is not for a terminal.
 const COLUMNS: usize = 110;
 /// Narrower lines would hold less than one field.
 const COLUMNS_MIN: usize = 60;
