@@ -309,6 +309,15 @@ fn an_inner_packet_derives_from_the_outer_one() {
     assert_eq!(bytes[18..], [0xee, 0x7a, 0x77, 6]);
 }
 
+/// What follows may be the middle of a packet that only looks like the header it names.
+#[test]
+fn nothing_is_compressed_behind_a_fragment_header() {
+    let fragment = [60, 0, 0, 9, 0, 0, 0, 7, 6, 0, 1, 4, 0, 0, 0, 0];
+    let packet = packet(on("fe80::", A), on("fe80::", B), 44, &fragment);
+    let bytes = round_trip(&packet, LINK, &contexts());
+    assert_eq!(bytes, [0x7e, 0x33, 0xe4, 60, 0, 0, 9, 0, 0, 0, 7]);
+}
+
 #[test]
 fn what_length_fields_do_not_imply_stays_as_it_is() {
     let udp_too_short = [0, 1, 0, 2, 0, 8, 0xab, 0xcd, 0x55];
