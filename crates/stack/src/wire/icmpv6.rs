@@ -27,7 +27,7 @@ const CHECKSUM_AT: usize = 2;
 /// An ICMPv6 message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message<'a> {
-    /// Type 1. `code`: see [`unreachable`].
+    /// Type 1. `code`: see [`mod@unreachable`].
     DestinationUnreachable {
         /// Why.
         code: u8,
