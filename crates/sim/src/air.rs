@@ -14,6 +14,7 @@ use crate::medium::{Fate, Finished, Frame, FrameId, Medium};
 use crate::phy;
 use crate::queue::Calendar;
 use crate::radio::Due;
+use crate::wire::End;
 
 /// Something that happens at an instant of virtual time.
 #[derive(Debug)]
@@ -44,8 +45,8 @@ pub enum Event {
     },
     /// A packet arrives at the end of a wire.
     Packet {
-        /// At whom.
-        mote: usize,
+        /// At which.
+        to: End,
         /// The packet.
         packet: Box<[u8]>,
     },

@@ -99,6 +99,13 @@ impl Gains {
         })
     }
 
+    /// The same with `more` nodes at the end that are not on the air at all.
+    #[must_use]
+    pub fn with_silent(mut self, more: usize) -> Self {
+        self.from.resize(self.from.len() + more, Vec::new());
+        self
+    }
+
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
         self.from.len()

@@ -8,8 +8,10 @@
 //! between it and a kernel.
 
 pub mod air;
+pub mod app;
 pub mod bound;
 pub mod capture;
+pub mod chain;
 pub mod filter;
 pub mod gains;
 pub mod medium;
@@ -21,3 +23,7 @@ pub mod queue;
 pub mod radio;
 pub mod streams;
 pub mod wire;
+pub mod world;
+
+/// Where a run's nodes have their memory; one for each run, and gone with it.
+pub use bumpalo::Bump as Arena;

@@ -18,13 +18,13 @@ pub struct Profile {
     pub transmit_copy_ns: u64,
     /// CPU time to copy one byte of a received frame out of it, ns.
     pub receive_copy_ns: u64,
-    /// CPU time between a clear channel and the turnaround before the frame.
+    /// CPU time between a clear channel and the turnaround before the frame; the radio
+    /// listens, and a frame that begins meanwhile holds the transmission back.
     pub prepare: Duration,
     /// Half the width of the uniform variation of `prepare`. Without any, motes that
     /// collided once do so for ever: nothing else in the chain would separate them.
     pub jitter: Duration,
-    /// Whether the radio hears nothing while a frame is copied, in either direction, and
-    /// while a transmission is prepared.
+    /// Whether the radio hears nothing while a frame is copied, in either direction.
     pub deaf: bool,
     /// Transmit power, dBm.
     pub transmit_dbm: f64,

@@ -92,7 +92,7 @@ pub enum State {
     Unload,
     /// Measuring energy.
     Assess,
-    /// Waiting for the driver before a transmission.
+    /// Listening while the driver prepares a transmission.
     Prepare,
     /// Turning around to transmit, or tuning.
     Turnaround,
@@ -154,13 +154,14 @@ impl Radio {
             }
             // A software ACK may have cancelled the assessment.
             (Due::Assessed, Activity::Assessing) => {
-                self.activity = Activity::Idle;
                 let (energy, carrier) = air.medium.assessed(self.me, now);
-                self.outputs.push_back(Output::Assessed {
-                    clear: energy < self.cca && !carrier,
-                });
+                self.judge_channel(energy >= self.cca || carrier, air, now);
             }
-            (Due::Prepared, Activity::Preparing) => self.turn_around(air, now),
+            (Due::Prepared, Activity::Preparing) => {
+                self.activity = Activity::Idle;
+                let clear = !air.medium.is_receiving(self.me) && !self.is_answering();
+                self.outputs.push_back(Output::Assessed { clear });
+            }
             (Due::Turned, Activity::Turning) => {
                 self.activity = Activity::Idle;
                 if let Some(frame) = self.loaded {
@@ -243,7 +244,7 @@ impl Radio {
     }
 
     fn may_begin(&self, command: &Command, air: &mut Air, now: Instant) -> bool {
-        let busy = !matches!(self.activity, Activity::Idle) || !matches!(self.answer, Answer::None);
+        let busy = !matches!(self.activity, Activity::Idle) || self.is_answering();
         if busy || (self.profile.deaf && !self.unloading.is_empty()) {
             return false;
         }
@@ -278,13 +279,8 @@ impl Radio {
                 (Activity::Assessing, phy::CCA, Due::Assessed)
             }
             Command::Fire => {
-                let prepare = self.prepare();
-                self.cpu_free_at = self.cpu_free_at.max(now) + prepare;
-                (
-                    Activity::Preparing,
-                    self.cpu_free_at.since(now),
-                    Due::Prepared,
-                )
+                self.turn_around(air, now);
+                return;
             }
             Command::Tune(channel) => (
                 Activity::Tuning(channel),
@@ -295,6 +291,30 @@ impl Radio {
         self.activity = activity;
         air.calendar
             .schedule(now + span, Event::Radio { mote: self.me, due });
+    }
+
+    /// A busy channel is told at once. A clear one costs the driver's time, in which the
+    /// radio still listens; what it hears then holds the frame back as well.
+    fn judge_channel(&mut self, busy: bool, air: &mut Air, now: Instant) {
+        if busy {
+            self.activity = Activity::Idle;
+            self.outputs.push_back(Output::Assessed { clear: false });
+            return;
+        }
+        self.activity = Activity::Preparing;
+        let ready_at = self.cpu_free_at.max(now) + self.prepare();
+        self.cpu_free_at = ready_at;
+        air.calendar.schedule(
+            ready_at,
+            Event::Radio {
+                mote: self.me,
+                due: Due::Prepared,
+            },
+        );
+    }
+
+    fn is_answering(&self) -> bool {
+        !matches!(self.answer, Answer::None)
     }
 
     /// The driver's time before a turnaround, varied.
@@ -312,7 +332,7 @@ impl Radio {
     /// of ours is due: then after that.
     fn turn_around(&mut self, air: &mut Air, now: Instant) {
         let receiving = !self.profile.deaf && air.medium.is_receiving(self.me);
-        if receiving || !matches!(self.answer, Answer::None) {
+        if receiving || self.is_answering() {
             self.activity = Activity::Holding;
             return;
         }
@@ -328,7 +348,7 @@ impl Radio {
 
     /// A held transmission goes on once the exchange it waited for is over, ACK included.
     fn resume_fire(&mut self, air: &mut Air, now: Instant) {
-        if !matches!(self.activity, Activity::Holding) || !matches!(self.answer, Answer::None) {
+        if !matches!(self.activity, Activity::Holding) || self.is_answering() {
             return;
         }
         self.activity = Activity::Turning;
@@ -393,7 +413,7 @@ impl Radio {
     }
 
     fn answer_by_software(&mut self, ack: Frame, at: Instant, air: &mut Air, now: Instant) {
-        if matches!(self.activity, Activity::Assessing) {
+        if matches!(self.activity, Activity::Assessing | Activity::Preparing) {
             self.activity = Activity::Idle;
         }
         self.answer = Answer::Turning {
@@ -433,9 +453,9 @@ impl Radio {
         }
         self.usage.enter(state, now);
         let deaf = match state {
-            State::Listen | State::Assess => None,
+            State::Listen | State::Assess | State::Prepare => None,
             State::Sleep => Some(Deaf::Sleeping),
-            State::Copy | State::Prepare => self.profile.deaf.then_some(Deaf::Copying),
+            State::Copy => self.profile.deaf.then_some(Deaf::Copying),
             State::Unload => Some(Deaf::Unloading),
             State::Turnaround | State::Transmit => Some(Deaf::Transmitting),
         };

@@ -32,8 +32,20 @@ pub struct Wire {
     rng: Rng,
     capture: Option<Capture>,
     outbox: VecDeque<Box<[u8]>>,
+    passed: Option<VecDeque<Passed>>,
     /// What it carried and lost.
     pub tally: WireTally,
+}
+
+/// A packet that passed a wire.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Passed {
+    /// When it entered the wire.
+    pub at: Instant,
+    /// Out of the mesh.
+    pub upwards: bool,
+    /// The packet.
+    pub packet: Box<[u8]>,
 }
 
 /// What a wire carried and lost.
@@ -60,8 +72,19 @@ impl Wire {
             rng,
             capture: None,
             outbox: VecDeque::new(),
+            passed: None,
             tally: WireTally::default(),
         }
+    }
+
+    /// Keeps a copy of every packet that passes, for [`Self::take_passed`].
+    pub fn watch(&mut self) {
+        self.passed.get_or_insert_default();
+    }
+
+    /// The next packet that passed the border router's wired side since [`Self::watch`].
+    pub fn take_passed(&mut self) -> Option<Passed> {
+        self.passed.as_mut()?.pop_front()
     }
 
     /// Writes every packet that passes the border router's wired side to `capture`.
@@ -100,6 +123,13 @@ impl Wire {
         }) += 1;
         if let Some(capture) = &mut self.capture {
             capture.packet(now, packet);
+        }
+        if let Some(passed) = &mut self.passed {
+            passed.push_back(Passed {
+                at: now,
+                upwards,
+                packet: packet.into(),
+            });
         }
         Some((to, arrival))
     }

@@ -236,7 +236,7 @@ fn both_sides(hidden: bool, retry_delay: Duration) -> (u64, u64, u64) {
         _ => -66.0,
     });
     let mut bench = Bench::new(&gains, Profile::HAMILTON, |config| {
-        config.retry_delay_max = retry_delay
+        config.retry_delay_max = retry_delay;
     });
     for sender in [0, 2] {
         bench.motes[sender].saturates = Some((addr(1), 104));

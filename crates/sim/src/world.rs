@@ -1,0 +1,455 @@
+//! The world: nodes, air and wire under one clock.
+//!
+//! Purpose: takes the next event, lets it reach whom it concerns, carries out what the nodes
+//! want, and notes when each wants to be called again.
+//! Place: a caller builds nodes over memory of its own and hands them in; it then runs the
+//! world to an instant, in virtual time at once or paced by its wall clock, and speaks to
+//! nodes as their application in between.
+//! Left out: threads. A world is one run; runs are independent of each other.
+
+use motet::ip::InterfaceId;
+use motet::node::{self, Node};
+use motet::time::{Duration, Instant};
+use motet::wire::LinkAddr;
+
+use crate::air::{Air, Event, LinkTally};
+use crate::app::App;
+use crate::capture::Capture;
+use crate::filter::Filter;
+use crate::gains::Gains;
+use crate::medium::{Fate, FrameId, Medium, Placement, Reception};
+use crate::profile::Profile;
+use crate::radio::{Radio, Usage};
+use crate::streams::{Purpose, happens, stream};
+use crate::wire::{End, Wire};
+
+/// A node as it enters a world.
+#[derive(Debug)]
+pub struct Resident<'m> {
+    /// The stack.
+    pub node: Node<'m>,
+    /// Its radio, unless it is a wired host.
+    pub radio: Option<RadioPort>,
+    /// Its interface to the wire, if any.
+    pub wired: Option<InterfaceId>,
+    /// What runs on it.
+    pub app: App<'m>,
+}
+
+/// How a node is attached to the air.
+#[derive(Clone, Copy, Debug)]
+pub struct RadioPort {
+    /// The node's interface.
+    pub interface: InterfaceId,
+    /// Radio and driver.
+    pub profile: Profile,
+    /// The addresses the radio answers to.
+    pub filter: Filter,
+    /// The channel it is tuned to at first.
+    pub channel: u8,
+}
+
+/// What a run is subject to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Conditions {
+    /// Every random choice follows from it.
+    pub seed: u64,
+    /// The chance that a frame received without error is lost nevertheless, ACKs included.
+    pub frame_loss: f64,
+}
+
+/// Nodes, air and wire.
+#[derive(Debug)]
+pub struct World<'m> {
+    air: Air,
+    motes: Vec<Mote<'m>>,
+    wire: Option<Wire>,
+    frame_loss: f64,
+    receptions: Vec<Reception>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Mote<'m> {
+    node: Node<'m>,
+    radio: Option<(InterfaceId, Radio)>,
+    wired: Option<InterfaceId>,
+    app: App<'m>,
+    reception: motet::random::Rng,
+    frame_loss: motet::random::Rng,
+    /// The earliest deadline in the calendar.
+    planned: Option<Instant>,
+    /// When it is called again because its processor was busy.
+    resumes: Option<Instant>,
+}
+
+impl<'m> World<'m> {
+    /// A world of these residents; `gains` speaks of them by their order, wired ones included.
+    pub fn new(
+        residents: Vec<Resident<'m>>,
+        gains: &Gains,
+        wire: Option<Wire>,
+        conditions: Conditions,
+    ) -> Self {
+        let placements: Vec<Placement> = residents.iter().map(placement).collect();
+        let addresses: Vec<(LinkAddr, usize)> = residents
+            .iter()
+            .enumerate()
+            .flat_map(|(at, resident)| addresses(at, resident))
+            .collect();
+        let motes = residents
+            .into_iter()
+            .enumerate()
+            .map(|(at, resident)| Mote::new(at, resident, conditions.seed))
+            .collect();
+        let mut world = Self {
+            air: Air::new(Medium::new(gains, &placements), addresses),
+            motes,
+            wire,
+            frame_loss: conditions.frame_loss,
+            receptions: Vec::new(),
+            buffer: vec![0; BUFFER_LEN],
+        };
+        for mote in 0..world.motes.len() {
+            world
+                .air
+                .calendar
+                .schedule(Instant::ORIGIN, Event::Resume { mote });
+        }
+        world
+    }
+
+    /// Virtual time.
+    pub fn now(&self) -> Instant {
+        self.air.calendar.now()
+    }
+
+    /// When something happens next, unless a caller does something first.
+    pub fn next_event_at(&self) -> Option<Instant> {
+        self.air.calendar.next_at()
+    }
+
+    /// Lets everything happen that is due up to `until`, and moves time there.
+    pub fn run_until(&mut self, until: Instant) {
+        while self.step(until) {}
+        self.air.calendar.advance_to(until);
+    }
+
+    /// Lets the next event happen if it is due by `until`; says whether there was one.
+    pub fn step(&mut self, until: Instant) -> bool {
+        let Some((now, event)) = self.air.calendar.pop_until(until) else {
+            return false;
+        };
+        match event {
+            Event::Deadline { mote } => {
+                if self.motes[mote]
+                    .planned
+                    .is_some_and(|planned| planned <= now)
+                {
+                    self.motes[mote].planned = None;
+                    self.drive(mote, now);
+                }
+            }
+            Event::Resume { mote } => {
+                self.motes[mote].resumes = None;
+                self.drive(mote, now);
+            }
+            Event::Radio { mote, due } => {
+                if let Some((_, radio)) = &mut self.motes[mote].radio {
+                    radio.on_due(due, &mut self.air, now);
+                    self.drive(mote, now);
+                }
+            }
+            Event::FrameEnd { mote, id } => self.end_frame(mote, id, now),
+            Event::Packet {
+                to: End::Mote(mote),
+                packet,
+            } => self.deliver(mote, &packet, now),
+            Event::Packet {
+                to: End::Outside,
+                packet,
+            } => {
+                if let Some(wire) = &mut self.wire {
+                    wire.deliver_outside(packet);
+                }
+            }
+        }
+        true
+    }
+
+    /// A packet from the outside enters the wire.
+    pub fn inject_packet(&mut self, packet: &[u8]) {
+        self.carry(End::Outside, packet, self.now());
+    }
+
+    /// The next packet that has reached the outside.
+    pub fn take_packet(&mut self) -> Option<Box<[u8]>> {
+        self.wire.as_mut()?.take_outside()
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.motes.len()
+    }
+
+    /// A node, to look at.
+    pub fn node(&self, mote: usize) -> &Node<'m> {
+        &self.motes[mote].node
+    }
+
+    /// Lets the caller act as the application of a node, which then does what follows.
+    pub fn with_node<T>(
+        &mut self,
+        mote: usize,
+        act: impl FnOnce(&mut Node<'m>, Instant) -> T,
+    ) -> T {
+        let now = self.now();
+        let result = act(&mut self.motes[mote].node, now);
+        self.drive(mote, now);
+        result
+    }
+
+    /// What runs on a node.
+    pub fn app(&self, mote: usize) -> &App<'m> {
+        &self.motes[mote].app
+    }
+
+    /// Gives a node something to run.
+    pub fn set_app(&mut self, mote: usize, app: App<'m>) {
+        self.motes[mote].app = app;
+        self.drive(mote, self.now());
+    }
+
+    /// What was sent over each link, by sender and receiver, in order.
+    pub fn links(&self) -> impl Iterator<Item = ((usize, usize), &LinkTally)> {
+        self.air.links.iter().map(|(link, tally)| (*link, tally))
+    }
+
+    /// How long a node's radio was in each state.
+    pub fn usage(&self, mote: usize) -> Option<Usage> {
+        let (_, radio) = self.motes[mote].radio.as_ref()?;
+        Some(radio.usage(self.now()))
+    }
+
+    /// The wire, if there is one.
+    pub fn wire(&self) -> Option<&Wire> {
+        self.wire.as_ref()
+    }
+
+    /// The wire, to give it a capture.
+    pub fn wire_mut(&mut self) -> Option<&mut Wire> {
+        self.wire.as_mut()
+    }
+
+    /// Writes every frame to `capture` from now on; `None` gives it back to nobody.
+    pub fn set_capture(&mut self, capture: Option<Capture>) {
+        self.air.set_capture(capture);
+    }
+
+    /// Takes the capture of the air back, to finish it.
+    pub fn take_capture(&mut self) -> Option<Capture> {
+        self.air.take_capture()
+    }
+
+    /// A frame's last symbol has passed.
+    fn end_frame(&mut self, sender: usize, id: FrameId, now: Instant) {
+        let mut receptions = std::mem::take(&mut self.receptions);
+        receptions.clear();
+        if let Some(finished) = self.air.medium.finish(id, now, &mut receptions) {
+            if let Some((_, radio)) = &mut self.motes[sender].radio {
+                radio.on_sent(&mut self.air, now);
+            }
+            let mut fate = finished.fate;
+            for reception in &receptions {
+                let judged = self.judge(reception);
+                if reception.intended {
+                    fate = judged;
+                }
+                let heard = (judged == Fate::Received).then_some((
+                    finished.frame,
+                    reception.power,
+                    finished.from,
+                ));
+                if let Some((_, radio)) = &mut self.motes[reception.at].radio {
+                    radio.on_reception(heard, &mut self.air, now);
+                }
+            }
+            self.air.count(&finished, fate);
+            self.drive(sender, now);
+            for reception in &receptions {
+                self.drive(reception.at, now);
+            }
+        }
+        self.receptions = receptions;
+    }
+
+    /// Draws whether a frame arrives.
+    fn judge(&mut self, reception: &Reception) -> Fate {
+        let mote = &mut self.motes[reception.at];
+        // Certain results draw nothing: most frames have no rival at all.
+        if reception.survival < 1.0 && !happens(&mut mote.reception, reception.survival) {
+            return Fate::Corrupted;
+        }
+        if self.frame_loss > 0.0 && happens(&mut mote.frame_loss, self.frame_loss) {
+            return Fate::Injected;
+        }
+        Fate::Received
+    }
+
+    fn deliver(&mut self, mote: usize, packet: &[u8], now: Instant) {
+        let Mote { node, wired, .. } = &mut self.motes[mote];
+        if let Some(interface) = *wired {
+            node.on_event(interface, node::Event::Packet(packet), now);
+            self.drive(mote, now);
+        }
+    }
+
+    fn carry(&mut self, from: End, packet: &[u8], now: Instant) {
+        let Some(wire) = &mut self.wire else { return };
+        if let Some((to, arrival)) = wire.carry(from, packet, now) {
+            self.air.calendar.schedule(
+                arrival,
+                Event::Packet {
+                    to,
+                    packet: packet.into(),
+                },
+            );
+        }
+    }
+
+    /// Tells a node what its radio has to tell, carries out what it wants, and plans its
+    /// next call.
+    fn drive(&mut self, mote: usize, now: Instant) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if !self.wait_for_processor(mote, now) {
+            loop {
+                let acted = self.exchange(mote, &mut buffer, now);
+                let Mote { node, app, .. } = &mut self.motes[mote];
+                if !app.step(node, now) && !acted {
+                    break;
+                }
+            }
+            self.plan(mote, now);
+        }
+        self.buffer = buffer;
+    }
+
+    /// Whether the node's processor copies now; then it is called when it has done so.
+    fn wait_for_processor(&mut self, mote: usize, now: Instant) -> bool {
+        let Mote { radio, resumes, .. } = &mut self.motes[mote];
+        let Some((_, radio)) = radio else {
+            return false;
+        };
+        let free_at = radio.cpu_free_at();
+        if free_at <= now {
+            return false;
+        }
+        if resumes.is_none_or(|planned| free_at < planned) {
+            *resumes = Some(free_at);
+            self.air.calendar.schedule(free_at, Event::Resume { mote });
+        }
+        true
+    }
+
+    /// One round of events into the node and actions out of it; says whether there were any.
+    fn exchange(&mut self, mote: usize, buffer: &mut [u8], now: Instant) -> bool {
+        let mut acted = false;
+        let Mote { node, radio, .. } = &mut self.motes[mote];
+        if let Some((interface, radio)) = radio {
+            while let Some(output) = radio.poll_output() {
+                output.tell(|event| node.on_event(*interface, node::Event::Radio(event), now));
+                acted = true;
+            }
+        }
+        while let Some((_, action)) = self.motes[mote].node.poll_action(now, buffer) {
+            acted = true;
+            match action {
+                node::Action::Radio(action) => {
+                    if let Some((_, radio)) = &mut self.motes[mote].radio {
+                        radio.command(action, buffer, &mut self.air, now);
+                    }
+                }
+                node::Action::Packet { len } => {
+                    self.carry(End::Mote(mote), buffer.get(..len).unwrap_or(&[]), now);
+                }
+            }
+        }
+        acted
+    }
+
+    fn plan(&mut self, mote: usize, now: Instant) {
+        let Mote { node, planned, .. } = &mut self.motes[mote];
+        let Some(at) = node.next_deadline() else {
+            return;
+        };
+        // A node that asks for a moment already past waits for an event; time moves on in
+        // any case.
+        let at = at.max(now + TICK);
+        if planned.is_none_or(|planned| at < planned) {
+            *planned = Some(at);
+            self.air.calendar.schedule(at, Event::Deadline { mote });
+        }
+    }
+}
+
+impl<'m> Mote<'m> {
+    fn new(at: usize, resident: Resident<'m>, seed: u64) -> Self {
+        // Lossless: no world has four thousand million nodes.
+        let id = at as u32;
+        let Resident {
+            node,
+            radio,
+            wired,
+            app,
+        } = resident;
+        let radio = radio.map(|port| {
+            let jitter = stream(seed, id, Purpose::CpuJitter);
+            (
+                port.interface,
+                Radio::new(at, port.profile, port.filter, jitter),
+            )
+        });
+        Self {
+            node,
+            radio,
+            wired,
+            app,
+            reception: stream(seed, id, Purpose::Reception),
+            frame_loss: stream(seed, id, Purpose::FrameLoss),
+            planned: None,
+            resumes: None,
+        }
+    }
+}
+
+fn placement(resident: &Resident<'_>) -> Placement {
+    let Some(port) = resident.radio else {
+        return Placement {
+            transmit_dbm: 0.0,
+            noise_dbm: 0.0,
+            channel: 0,
+        };
+    };
+    Placement {
+        transmit_dbm: port.profile.transmit_dbm,
+        noise_dbm: port.profile.noise_dbm(),
+        channel: port.channel,
+    }
+}
+
+fn addresses(at: usize, resident: &Resident<'_>) -> Vec<(LinkAddr, usize)> {
+    let Some(port) = resident.radio else {
+        return Vec::new();
+    };
+    let short = port.filter.short.map(|short| (LinkAddr::Short(short), at));
+    short
+        .into_iter()
+        .chain([(LinkAddr::Extended(port.filter.extended), at)])
+        .collect()
+}
+
+/// The shortest time between two calls of a node.
+const TICK: Duration = Duration::from_micros(1);
+
+/// The longest packet of a wire, and more than any frame.
+const BUFFER_LEN: usize = 2_048;
