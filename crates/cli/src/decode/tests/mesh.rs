@@ -548,3 +548,108 @@ fn beacons_and_commands_are_read() {
         &Value::Bytes(b"x".to_vec())
     );
 }
+
+/// A ZEP datagram in a bare IPv6 packet.
+fn over_zep(zep: &[u8]) -> Frame {
+    let packet = datagram(link_local(A), link_local(B), 17_754, zep);
+    Decoder::new(&[]).decode(&Record {
+        epoch_ns: 0,
+        link_type: LinkType(229),
+        original_len: packet.len() as u32,
+        data: packet,
+    })
+}
+
+#[test]
+fn zep_of_either_version_is_opened() {
+    let ack = [0x02, 0x00, 0x19, 0xf8, 0x38];
+    // As a RIOT node sent it.
+    let v2 = [
+        &[b'E', b'X', 2, 1, 26, 0x75, 0x80, 1, 0xff][..],
+        &[0xee, 0xaa, 0xba, 0x79, 0x00, 0xc1, 0x7e, 0x40],
+        &[0; 14],
+        &[5],
+        &ack,
+    ]
+    .concat();
+    let v1 = [
+        &[b'E', b'X', 1, 26, 0x75, 0x80, 1, 0xff][..],
+        &[0; 7],
+        &[5],
+        &ack,
+    ]
+    .concat();
+    for (name, zep) in [("version 2", &v2), ("version 1", &v1)] {
+        let frame = over_zep(zep);
+        assert_eq!(frame.status, Status::Decoded, "{name}");
+        assert_eq!(
+            field(&frame, "zep", "channel"),
+            &Value::Number(26),
+            "{name}"
+        );
+        assert_eq!(field(&frame, "mac", "seq"), &Value::Number(0x19), "{name}");
+        assert_eq!(field(&frame, "mac", "fcs_ok"), &Value::Bool(true), "{name}");
+    }
+    // Mode 0: measurements of the receiver where the FCS was.
+    let mut measured = v2.clone();
+    measured[7] = 0;
+    measured[35] = 0x00;
+    let frame = over_zep(&measured);
+    assert_eq!(frame.status, Status::Decoded);
+    assert_eq!(field(&frame, "mac", "fcs_ok"), &Value::Null);
+
+    assert!(
+        over_zep(&[b'E', b'X', 2, 2, 0, 0, 0, 9])
+            .summary
+            .ends_with("ZEP acknowledgement")
+    );
+    assert!(
+        over_zep(&[&[b'E', b'X', 2, 255][..], &[0; 28]].concat())
+            .summary
+            .ends_with("ZEP hello")
+    );
+    for (zep, reason) in [
+        (&v2[..20], "ZEP header truncated"),
+        (
+            &v2[..35],
+            "ZEP length 5 exceeds the 3 bytes in the datagram",
+        ),
+        (b"EZ", "not a ZEP datagram"),
+        (b"EX\x03", "ZEP version 3 is unknown"),
+        (b"EX\x02\x07", "ZEP type 7 is unknown"),
+    ] {
+        let frame = over_zep(zep);
+        let problem = frame.status.problem().unwrap_or_else(|| panic!("{reason}"));
+        assert_eq!(problem.reason, reason);
+    }
+}
+
+#[test]
+fn packets_within_packets_have_a_bottom() {
+    let (src, dst) = (link_local(A), link_local(B));
+    let mut nested = datagram(src, dst, 9, b"core");
+    for _ in 0..3 {
+        nested = packet(src, dst, 41, &nested);
+    }
+    let frame = Air::new(&[]).send(A, B, &nested[..]);
+    assert_eq!(frame.status, Status::Decoded);
+    assert_eq!(
+        frame
+            .layers
+            .iter()
+            .filter(|layer| layer.name == "ipv6")
+            .count(),
+        4
+    );
+    let deeper = packet(src, dst, 41, &nested);
+    let frame = Decoder::new(&[]).decode(&Record {
+        epoch_ns: 0,
+        link_type: LinkType(229),
+        original_len: deeper.len() as u32,
+        data: deeper,
+    });
+    let Status::Undecoded(problem) = frame.status else {
+        panic!("{:?}", frame.status)
+    };
+    assert_eq!(problem.reason, "packets nested too deeply");
+}
