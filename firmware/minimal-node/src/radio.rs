@@ -22,7 +22,10 @@ pub struct Radio {
 
 impl Radio {
     /// Separate buffers, ACKs by software: the case in which the stack has most to do.
-    pub const CAPABILITIES: RadioCapabilities = RadioCapabilities::CC2420;
+    pub const CAPABILITIES: RadioCapabilities = RadioCapabilities {
+        auto_ack: false,
+        ..RadioCapabilities::CC2420
+    };
 
     /// The radio; called once, by `main`.
     #[expect(
@@ -52,6 +55,17 @@ impl Radio {
     pub fn seed(&self) -> [u64; 2] {
         let word = || (u64::from(read(RANDOM)) << 32) | u64::from(read(RANDOM));
         [word(), word()]
+    }
+
+    /// This device's EUI-64, from its maker.
+    pub fn eui64(&self) -> [u8; 8] {
+        let word = || u64::from(read(SERIAL));
+        ((word() << 32) | word()).to_be_bytes()
+    }
+
+    /// Asks for an interrupt at `deadline`, or for none.
+    pub fn wake_at(&mut self, deadline: Option<Instant>) {
+        write(WAKE_US, deadline.map_or(0, |at| at.as_micros() as u32));
     }
 
     /// What the radio has to say, if anything. `psdu` takes a received frame.
@@ -125,6 +139,8 @@ const ARGUMENT: usize = 5;
 const COMMAND: usize = 6;
 const FIFO: usize = 7;
 const RANDOM: usize = 8;
+const SERIAL: usize = 9;
+const WAKE_US: usize = 10;
 
 // Causes in the interrupt register.
 const RECEIVED: u32 = 1;

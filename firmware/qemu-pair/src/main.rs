@@ -1,24 +1,250 @@
-//! Stand-in until the node arrives.
+//! Two nodes in one image: one sends 10 KiB over TCP, the other checks every byte.
+//!
+//! Runs under QEMU. Time is virtual: it jumps to whatever is due next. The output ends with
+//! the call stack's high-water mark; the exit status says whether all bytes arrived.
 #![no_std]
 #![no_main]
 
+mod air;
 mod stack;
 
+use core::mem::MaybeUninit;
+use core::net::Ipv6Addr;
 use core::panic::PanicInfo;
 
 use cortex_m as _;
 use cortex_m_rt::entry;
 use cortex_m_semihosting::{debug, hprintln};
-use motet::random::Rng;
+use minimal_node::Memory;
+use minimal_node::radio::Radio;
+use motet::lowpan::datagram::Record;
+use motet::mac::{FrameSlot, Neighbor};
+use motet::node::{ACTION_LEN_MAX, Interface, Node};
+use motet::tcp::{self, Buffers, Config, HalfOpen, Listener, RecvError, Slot};
+use motet::tcp::{Handle, ListenerHandle};
+use motet::time::{Duration, Instant};
+
+use crate::air::{Air, Side};
+
+/// Bytes to carry.
+const TRANSFER_LEN: usize = 10 * 1024;
+
+/// Each of a node's two buffers.
+const BUFFER_LEN: usize = 2048;
+
+/// More than ten times what the transfer takes on this air.
+const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Discard's, for the bytes are checked and dropped.
+const PORT: u16 = 9;
+
+static SETTINGS: Config = Config {
+    accept_window: (BUFFER_LEN * 8 / 9) as u16,
+    ..Config::DEFAULT
+};
 
 #[entry]
 fn main() -> ! {
-    let mut rng = Rng::from_seed([1, 2]);
-    hprintln!("random={}", rng.next_u32());
-    hprintln!("stack_high_water_bytes={}", stack::high_water_bytes());
-    debug::exit(debug::EXIT_SUCCESS);
+    static mut SENDER: Static = Static::EMPTY;
+    static mut RECEIVER: Static = Static::EMPTY;
+    static mut OUT: [u8; ACTION_LEN_MAX] = [0; ACTION_LEN_MAX];
+    static mut AIR: Air = Air::EMPTY;
+
+    let (sender, buffers) = SENDER.start(*b"Motet\0\0\x01", [1, 2]);
+    let mut source = Source::new(buffers);
+    let (receiver, buffers) = RECEIVER.start(*b"Motet\0\0\x02", [3, 4]);
+    let mut sink = Sink::new(receiver, buffers);
+    let remote = receiver.ip().addresses().next().map(|address| address.addr);
+
+    let mut now = Instant::ORIGIN;
+    while sink.outcome.is_none() && now < Instant::ORIGIN + TIME_MAX {
+        source.run(sender, remote, now);
+        sink.run(receiver, now);
+        AIR.perform(Side::Sender, sender, now, OUT);
+        AIR.perform(Side::Receiver, receiver, now, OUT);
+        now = AIR.advance(sender, receiver, now);
+    }
+    report(&sink, now);
     loop {
         core::hint::spin_loop();
+    }
+}
+
+/// Prints the figures and ends the run.
+fn report(sink: &Sink, now: Instant) {
+    // Before printing, which needs stack of its own.
+    let stack = stack::high_water_bytes();
+    let outcome = sink.outcome.unwrap_or(Err("out of time"));
+    if let Err(reason) = outcome {
+        hprintln!("failed: {}", reason);
+    }
+    hprintln!("virtual_ms={}", now.as_micros() / 1_000);
+    hprintln!("bytes={} stack_high_water_bytes={}", sink.received, stack);
+    debug::exit(match outcome {
+        Ok(()) => debug::EXIT_SUCCESS,
+        Err(_) => debug::EXIT_FAILURE,
+    });
+}
+
+/// One node's memory.
+struct Static {
+    frames: [FrameSlot; 8],
+    neighbors: [Neighbor; 4],
+    outgoing: [u8; 1280],
+    records: [Record; 2],
+    body: [u8; 1280],
+    queue: [u8; 256],
+    connections: [Slot<'static>; 1],
+    listeners: [Listener<'static>; 1],
+    half_open: [HalfOpen; 2],
+    send: [u8; BUFFER_LEN],
+    recv: [u8; BUFFER_LEN],
+    interfaces: MaybeUninit<[Interface<'static>; 1]>,
+    node: MaybeUninit<Node<'static>>,
+}
+
+impl Static {
+    const EMPTY: Self = Self {
+        frames: [FrameSlot::EMPTY; 8],
+        neighbors: [Neighbor::EMPTY; 4],
+        outgoing: [0; 1280],
+        records: [Record::EMPTY; 2],
+        body: [0; 1280],
+        queue: [0; 256],
+        connections: [Slot::EMPTY],
+        listeners: [Listener::EMPTY],
+        half_open: [HalfOpen::EMPTY; 2],
+        send: [0; BUFFER_LEN],
+        recv: [0; BUFFER_LEN],
+        interfaces: MaybeUninit::uninit(),
+        node: MaybeUninit::uninit(),
+    };
+
+    /// The node in this memory, and the buffers of its one connection.
+    fn start(
+        &'static mut self,
+        eui64: [u8; 8],
+        seed: [u64; 2],
+    ) -> (&'static mut Node<'static>, Buffers<'static>) {
+        let memory = Memory {
+            frames: &mut self.frames,
+            neighbors: &mut self.neighbors,
+            outgoing: &mut self.outgoing,
+            records: &mut self.records,
+            body: &mut self.body,
+            queue: &mut self.queue,
+            tcp: tcp::Memory {
+                connections: &mut self.connections,
+                listeners: &mut self.listeners,
+                half_open: &mut self.half_open,
+            },
+            interfaces: &mut self.interfaces,
+            node: &mut self.node,
+        };
+        let node = minimal_node::start(memory, eui64, Radio::CAPABILITIES, seed, Instant::ORIGIN);
+        (node, Buffers::new(&mut self.send, &mut self.recv))
+    }
+}
+
+/// The byte at each place of the transfer; its period of 251 divides no buffer or segment.
+fn pattern(place: usize) -> u8 {
+    (place % 251) as u8
+}
+
+/// The application that sends.
+struct Source {
+    buffers: Option<Buffers<'static>>,
+    connection: Option<Handle>,
+    sent: usize,
+}
+
+impl Source {
+    fn new(buffers: Buffers<'static>) -> Self {
+        Self {
+            buffers: Some(buffers),
+            connection: None,
+            sent: 0,
+        }
+    }
+
+    fn run(&mut self, node: &mut Node<'static>, remote: Option<Ipv6Addr>, now: Instant) {
+        if let (Some(remote), Some(buffers)) = (remote, self.buffers.take()) {
+            self.connection = node.connect((remote, PORT), buffers, &SETTINGS, now).ok();
+        }
+        let Some(connection) = self.connection else {
+            return;
+        };
+        while self.sent < TRANSFER_LEN {
+            let mut bytes = [0; 64];
+            let places = self.sent..TRANSFER_LEN;
+            let mut count = 0;
+            for (byte, place) in bytes.iter_mut().zip(places) {
+                *byte = pattern(place);
+                count += 1;
+            }
+            let bytes = bytes.get(..count).unwrap_or_default();
+            match node.tcp_mut().send(connection, bytes, now) {
+                Ok(taken) => self.sent += taken,
+                Err(_) => return,
+            }
+            if self.sent == TRANSFER_LEN {
+                node.tcp_mut().close(connection, now);
+            }
+        }
+    }
+}
+
+/// The application that receives.
+struct Sink {
+    port: Option<ListenerHandle>,
+    buffers: Option<Buffers<'static>>,
+    connection: Option<Handle>,
+    received: usize,
+    /// How the transfer ended, once it has.
+    outcome: Option<Result<(), &'static str>>,
+}
+
+impl Sink {
+    fn new(node: &mut Node<'static>, buffers: Buffers<'static>) -> Self {
+        let port = node.tcp_mut().listen(None, PORT, &SETTINGS).ok();
+        Self {
+            port,
+            buffers: Some(buffers),
+            connection: None,
+            received: 0,
+            outcome: None,
+        }
+    }
+
+    fn run(&mut self, node: &mut Node<'static>, now: Instant) {
+        let tcp = node.tcp_mut();
+        if let Some(port) = self.port
+            && tcp.can_accept(port)
+            && let Some(buffers) = self.buffers.take()
+        {
+            self.connection = tcp.accept(port, buffers, now).ok();
+        }
+        let Some(connection) = self.connection else {
+            return;
+        };
+        let mut bytes = [0; 64];
+        self.outcome = loop {
+            match tcp.recv(connection, &mut bytes) {
+                Ok(count) => {
+                    for byte in bytes.iter().take(count) {
+                        if *byte != pattern(self.received) {
+                            self.outcome = Some(Err("a byte is wrong"));
+                            return;
+                        }
+                        self.received += 1;
+                    }
+                }
+                Err(RecvError::Empty) => break None,
+                Err(RecvError::Finished) if self.received == TRANSFER_LEN => break Some(Ok(())),
+                Err(RecvError::Finished) => break Some(Err("bytes are missing")),
+                Err(_) => break Some(Err("the connection failed")),
+            }
+        };
     }
 }
 

@@ -2,8 +2,10 @@
 #![no_std]
 #![no_main]
 
+#[path = "../panic.rs"]
+mod panic;
+
 use cortex_m_rt::entry;
-use minimal_node as _;
 
 #[entry]
 fn main() -> ! {

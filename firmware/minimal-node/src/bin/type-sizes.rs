@@ -3,12 +3,21 @@
 #![no_std]
 #![no_main]
 
+#[path = "../panic.rs"]
+mod panic;
+
+use core::mem::size_of;
+
 use cortex_m_rt::entry;
-use minimal_node as _;
+use motet::tcp::{Connection, HalfOpen, Listener};
 
 /// `connection_bytes`, `listener_bytes`, `half_open_bytes`, as little-endian words.
 #[unsafe(no_mangle)]
-static MOTET_TYPE_SIZES: [u32; 3] = [0; 3];
+static MOTET_TYPE_SIZES: [u32; 3] = [
+    size_of::<Connection<'static>>() as u32,
+    size_of::<Listener<'static>>() as u32,
+    size_of::<HalfOpen>() as u32,
+];
 
 #[entry]
 fn main() -> ! {
