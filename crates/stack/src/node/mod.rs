@@ -174,6 +174,7 @@ impl<'m> Node<'m> {
                 buffers,
             });
         };
+        self.limit_mss(&remote.0);
         let opened = self.tcp.connect(local, remote, buffers, config, now);
         opened.map_err(|r| Rejected {
             error: ConnectError::Tcp(r.error),
@@ -221,23 +222,30 @@ impl<'m> Node<'m> {
         &self.counters
     }
 
-    /// The MSS towards `remote` for packets of at most `frames` frames, counted as RFC 6691
-    /// says: without options, which each segment subtracts. On a wire, what its MTU holds.
+    /// The MSS with `remote`, counted as RFC 6691 says: without options, which each segment
+    /// subtracts. On a radio, what [`RadioConfig::mss_frames`] hold; on a wire, what its MTU
+    /// does. 0 where no route leads there.
     ///
     /// Payload per frame is asked of the MAC, and room is left for what the first fragment
     /// grows by on later hops, so that relays never find it too long.
-    pub fn mss(&self, remote: &Ipv6Addr, frames: usize) -> u16 {
+    pub fn mss(&self, remote: &Ipv6Addr) -> u16 {
         const HEADERS_LEN: usize = ipv6::HEADER_LEN + crate::wire::tcp::HEADER_LEN;
         let hop = self.ip.next_hop(remote, FIRST_INTERFACE);
         let interface = hop.and_then(|hop| self.interfaces.get(usize::from(hop.interface.0)));
         let payload = match (interface, hop) {
             (Some(Interface::Radio(radio)), Some(hop)) => {
-                transmit::payload_for_frames(radio, &self.ip, remote, hop, frames)
+                transmit::segment_payload(radio, &self.ip, remote, hop)
             }
             (Some(Interface::Wire(wire)), _) => usize::from(wire.mtu) - HEADERS_LEN,
             _ => 0,
         };
         payload.min(usize::from(u16::MAX)) as u16
+    }
+
+    /// Tells TCP how large segments with `remote` may be, before it says so in a SYN.
+    fn limit_mss(&mut self, remote: &Ipv6Addr) {
+        let mss = self.mss(remote);
+        self.tcp.set_mss_limit(mss);
     }
 }
 

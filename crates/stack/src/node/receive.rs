@@ -185,6 +185,12 @@ impl<'m> Node<'m> {
         match protocol {
             crate::wire::tcp::NEXT_HEADER if !header.dst.is_multicast() => {
                 let ecn = header.traffic_class.ecn() as u8;
+                if upper
+                    .get(TCP_FLAGS_AT)
+                    .is_some_and(|flags| flags & TCP_SYN != 0)
+                {
+                    self.limit_mss(&header.src);
+                }
                 // TCP counts what it drops, by its own reasons.
                 let _ = self.tcp.on_segment(header.src, header.dst, ecn, upper, now);
                 Ok(())
@@ -361,6 +367,10 @@ impl<'m> Node<'m> {
         Ok(())
     }
 }
+
+/// Where a TCP header has its flags, and the one that asks for an MSS.
+const TCP_FLAGS_AT: usize = 13;
+const TCP_SYN: u8 = 0x02;
 
 /// Flags of a neighbour advertisement (RFC 4861 §4.4).
 const ROUTER: u8 = 0x80;

@@ -181,13 +181,12 @@ fn compressed_len(header: &Header, link: LinkPair, radio: &Radio<'_>) -> usize {
     compressed.map_or(ipv6::HEADER_LEN, |c| c.compressed_len)
 }
 
-/// The most TCP payload towards `remote` in packets of `frames` frames, without options.
-pub(super) fn payload_for_frames(
+/// The most TCP payload towards `remote` that fills the frames a segment may, without options.
+pub(super) fn segment_payload(
     radio: &Radio<'_>,
     ip: &Ip<'_>,
     remote: &Ipv6Addr,
     hop: NextHop,
-    frames: usize,
 ) -> usize {
     let (Some(src), Some(neighbour)) = (ip.source_for(remote, hop.interface), hop.neighbour) else {
         return 0;
@@ -198,6 +197,10 @@ pub(super) fn payload_for_frames(
         dst: neighbour,
     };
     let tcp = crate::wire::tcp::HEADER_LEN;
+    let frames = match radio.config.mss_frames {
+        0 => usize::from(u8::MAX),
+        frames => usize::from(frames),
+    };
     fragment::payload_for_frames(
         frames,
         radio.mac.payload_len_max(neighbour),
