@@ -9,7 +9,11 @@ mod decode;
 mod error;
 mod files;
 mod interrupt;
+#[cfg(target_os = "linux")]
+mod live;
 mod output;
+mod pacer;
+mod progress;
 mod send;
 mod up;
 

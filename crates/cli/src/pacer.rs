@@ -15,7 +15,8 @@ const TOLERANCE: Duration = Duration::from_millis(5);
 /// Maps the wall clock to the air's.
 #[derive(Debug)]
 pub(crate) struct Pacer {
-    started: time::Instant,
+    /// The same moment on both clocks.
+    started: (time::Instant, Instant),
     lateness: Lateness,
 }
 
@@ -33,16 +34,17 @@ pub(crate) struct Lateness {
 }
 
 impl Pacer {
-    /// The air's clock starts now, at its origin.
-    pub(crate) fn start() -> Self {
-        Self { started: time::Instant::now(), lateness: Lateness::default() }
+    /// The air's clock goes on from `air`, now.
+    pub(crate) fn start(air: Instant) -> Self {
+        Self { started: (time::Instant::now(), air), lateness: Lateness::default() }
     }
 
     /// The air's time that belongs to a moment of the wall clock.
     pub(crate) fn at(&self, wall: time::Instant) -> Instant {
-        let elapsed = wall.saturating_duration_since(self.started);
+        let (started, air) = self.started;
+        let elapsed = wall.saturating_duration_since(started);
         let elapsed = Duration::from_micros(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX));
-        Instant::ORIGIN + (elapsed - self.lateness.waited)
+        air + (elapsed - self.lateness.waited)
     }
 
     /// The air's time now.

@@ -10,11 +10,12 @@ use crate::{error::Error, send::ChainArgs};
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Every mote answers ping and serves TCP echo (port 7), discard (9) and chargen (19). The
-command, or a shell, runs in a private network namespace; its exit status is ours.
+command, or a shell, runs in a private network namespace; its exit status is ours. It finds
+the motes' addresses, nearest first, in the variable MOTET_MOTES.
 
 Examples:
   motet up                                    a shell; leave it to end the mesh
-  motet up --hops 2 -- ping -c 3 fd6d:6f74:6574:1:4f:6574:7400:2")]
+  motet up --hops 2 -- ping -c 3 fd6d:6f74:6574:1:4d:6f74:6574:2")]
 pub(crate) struct Args {
     #[command(flatten)]
     chain: ChainArgs,
@@ -24,7 +25,128 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+/// Brings the mesh up, and runs the command.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn run(_: &Args) -> Result<(), Error> {
+    Err(Error::failed("motet up needs Linux"))
+}
+
+/// Brings the mesh up, and runs the command.
+#[cfg(target_os = "linux")]
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
-    let _ = args;
-    Ok(())
+    linux::run(args)
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::{
+        ffi::OsString,
+        io::Write as _,
+        os::unix::process::ExitStatusExt as _,
+        process::{Child, Command, ExitStatus},
+        time::Duration,
+    };
+
+    use motet_lab::{
+        Arena,
+        app::{App, Services},
+        chain::{Chain, Host},
+        plan,
+    };
+
+    use super::Args;
+    use crate::{
+        error::Error,
+        interrupt::Interrupt,
+        live::{self, Live},
+        output::describe,
+    };
+
+    /// How late the command's end, or a signal, may be noticed.
+    const NAP: Duration = Duration::from_millis(20);
+
+    /// How long motes may take to find the border router, in virtual time.
+    const JOIN_MAX: motet::time::Duration = motet::time::Duration::from_secs(120);
+
+    pub(super) fn run(args: &Args) -> Result<(), Error> {
+        let namespace = live::enter_namespace()?;
+        let arena = Arena::new();
+        let mut chain = Chain::new(args.chain.options(Host::Outside), &arena);
+        for mote in 1..=chain.mote() {
+            let services = Services::new(CONNECTIONS_MAX, chain.mote_ends(&arena));
+            chain.world.set_app(mote, App::Services(services));
+        }
+        if !chain.join(JOIN_MAX) {
+            return Err(Error::failed(
+                "the motes found no way to the border router, lower --frame-loss or --hops",
+            ));
+        }
+        let motes: Vec<String> =
+            (1..=args.chain.hops).map(|mote| plan::mesh_addr(mote).to_string()).collect();
+        let mut live = Live::start(&namespace, chain.world.now())?;
+        introduce(&motes);
+        // Ctrl-C is the command's business; we note it only to survive it.
+        let interrupt = Interrupt::install()?;
+        let mut child = start(&args.command, &motes)?;
+        loop {
+            live.turn(&mut chain.world, NAP, |_, _| {})?;
+            if let Some(status) = ended(&mut child)? {
+                return report(status);
+            }
+            if let Some(signal) = interrupt.take()
+                && signal != signal_hook::consts::SIGINT
+            {
+                // It must not outlive the mesh; an error means that it has ended already.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Error::Signal(signal));
+            }
+        }
+    }
+
+    /// Says on stderr who is there: stdout belongs to the command.
+    fn introduce(motes: &[String]) {
+        let mut stderr = std::io::stderr().lock();
+        for (index, mote) in motes.iter().enumerate() {
+            let hops = index + 1;
+            let plural = if hops == 1 { "" } else { "s" };
+            let _ = writeln!(stderr, "mote {hops}: {mote} ({hops} hop{plural})");
+        }
+        let _ = writeln!(stderr, "this host: {}; the motes answer ping, TCP 7, 9 and 19", plan::HOST);
+    }
+
+    fn start(command: &[OsString], motes: &[String]) -> Result<Child, Error> {
+        let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
+        let (program, arguments) = command.split_first().unwrap_or((&shell, &[]));
+        Command::new(program)
+            .args(arguments)
+            .env("MOTET_MOTES", motes.join(" "))
+            .spawn()
+            .map_err(|error| {
+                Error::input(format!(
+                    "cannot run {}: {}, check its name",
+                    program.display(),
+                    describe(&error)
+                ))
+            })
+    }
+
+    fn ended(child: &mut Child) -> Result<Option<ExitStatus>, Error> {
+        child
+            .try_wait()
+            .map_err(|error| Error::failed(format!("lost the command: {}", describe(&error))))
+    }
+
+    /// The command's exit status as ours, as a shell would report it.
+    fn report(status: ExitStatus) -> Result<(), Error> {
+        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+        match code.and_then(|code| u8::try_from(code).ok()) {
+            Some(0) => Ok(()),
+            Some(code) => Err(Error::Child(code)),
+            None => Err(Error::failed("the command ended without an exit status")),
+        }
+    }
+
+    /// Connections that a mote serves at a time.
+    const CONNECTIONS_MAX: usize = 4;
 }

@@ -1,74 +1,193 @@
-//! The kernel's end of a transfer: a standard blocking socket on a thread of its own.
+//! A transfer in real time, against the TCP of this machine's kernel.
+//!
+//! The main thread runs the air; the kernel's end is a standard blocking socket on a thread
+//! of its own. What the kernel's TCP did is read from its counters, which count this
+//! transfer alone: the namespace is ours.
 
 use std::{
+    fs,
     io::{self, Read, Write},
-    net::{Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStream},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
-    time::Instant,
+    time,
 };
 
+use motet::time::Instant;
+use motet_lab::{Arena, plan};
+use motet_router::namespace::Namespace;
 use sha2::{Digest as _, Sha256};
 
-use crate::{error::Error, output::describe};
+use super::{
+    Direction,
+    flow::Flow,
+    transfer::{
+        CLOSE_MAX, Follower, Outcome, PORT, SenderFigures, Transfer, check_end, sha256,
+        telemetry_text,
+    },
+};
+use crate::{error::Error, live::Live, output::describe, pacer::Lateness};
 
-/// A transfer that the kernel's TCP takes part in.
-#[derive(Debug)]
-pub(super) struct KernelEnd {
-    bytes: Arc<AtomicU64>,
-    thread: JoinHandle<io::Result<Finished>>,
+/// The longest sleep: how late a signal or the kernel's end may be noticed.
+const NAP: time::Duration = time::Duration::from_millis(20);
+
+/// Carries the file, and tells how late the host was.
+pub(super) fn carry<'m>(
+    transfer: &mut Transfer<'m>,
+    namespace: &Namespace,
+    arena: &'m Arena,
+) -> Result<(Outcome, Lateness), Error> {
+    transfer.join()?;
+    let live = Live::start(namespace, transfer.chain.world.now())?;
+    let (kernel, port) = match transfer.direction {
+        Direction::Up => KernelEnd::receive()?,
+        Direction::Down => {
+            let to = SocketAddr::from((transfer.chain.mote_addr(), PORT));
+            (KernelEnd::send(to, Arc::clone(&transfer.content))?, PORT)
+        }
+    };
+    transfer.start_mote(port, arena);
+    let mut run = Run {
+        live,
+        kernel,
+        kernel_read: None,
+        flow: Flow::new(port),
+        follower: Follower::default(),
+    };
+    let began = transfer.chain.world.now();
+    let finished = run.until_closed(transfer, began)?;
+    Ok((run.outcome(transfer, began, finished), run.live.lateness()))
 }
 
-/// What the kernel's end knows when it is done.
+/// A transfer between the mote and the kernel.
+struct Run {
+    live: Live,
+    kernel: KernelEnd,
+    /// What the kernel's end has told, once it is over.
+    kernel_read: Option<Reading>,
+    flow: Flow,
+    follower: Follower,
+}
+
+impl Run {
+    /// Runs until the file is through and both ends have closed; returns when the receiver
+    /// had read everything.
+    fn until_closed(&mut self, transfer: &mut Transfer<'_>, began: Instant) -> Result<Instant, Error> {
+        let mote = transfer.chain.mote();
+        loop {
+            let flow = &mut self.flow;
+            self.live.turn(&mut transfer.chain.world, NAP, |packet, now| flow.on_packet(packet, now))?;
+            let now = transfer.chain.world.now();
+            let end = transfer.end(mote);
+            self.follower.look(&end.telemetry, now);
+            self.listen_to_kernel()?;
+            let (delivered, finished) = match transfer.direction {
+                Direction::Up => (
+                    self.kernel.bytes(),
+                    self.kernel_read.as_ref().map(|read| self.live.at(read.at)),
+                ),
+                Direction::Down => (transfer.received(mote).len() as u64, end.finished),
+            };
+            match finished {
+                Some(finished) if end.closed && self.kernel_read.is_some() => return Ok(finished),
+                Some(finished) if now.since(finished) > CLOSE_MAX => return Ok(finished),
+                Some(_) => transfer.interrupt.check()?,
+                None => {
+                    check_end("mote", &end)?;
+                    transfer.look(delivered)?;
+                }
+            }
+            let direction = transfer.direction;
+            transfer.show(began, || match direction {
+                Direction::Up => telemetry_text(&end.telemetry),
+                Direction::Down => self.kernel_telemetry(),
+            });
+        }
+    }
+
+    fn listen_to_kernel(&mut self) -> Result<(), Error> {
+        if self.kernel_read.is_none() {
+            self.kernel_read = self.kernel.poll().transpose().map_err(|error| {
+                Error::failed(format!("the kernel's connection failed: {}", describe(&error)))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn outcome(&self, transfer: &Transfer<'_>, began: Instant, finished: Instant) -> Outcome {
+        let mote = transfer.chain.mote();
+        let counters = transfer.chain.world.node(mote).tcp().counters();
+        match transfer.direction {
+            Direction::Up => Outcome {
+                sha256_received: self.kernel_read.as_ref().map_or([0; 32], |read| read.sha256),
+                duration: finished.since(began),
+                segments_sent: u64::from(counters.sent),
+                segments_received: self.flow.segments(),
+                sender: self.follower.figures(counters),
+            },
+            Direction::Down => Outcome {
+                sha256_received: sha256(transfer.received(mote)),
+                duration: finished.since(self.flow.began().unwrap_or(began)),
+                segments_sent: self.flow.segments(),
+                segments_received: u64::from(counters.received),
+                sender: SenderFigures { rtt_ms: self.flow.rtt_ms(), ..kernel_figures() },
+            },
+        }
+    }
+
+    fn kernel_telemetry(&self) -> String {
+        let rtt = self.flow.rtt_ms().unwrap_or(0.0);
+        let cwnd = kernel_cwnd(PORT).unwrap_or(0);
+        format!("RTT {rtt:.0} ms  cwnd {cwnd}")
+    }
+}
+
+/// The kernel's end of a transfer.
 #[derive(Debug)]
-pub(super) struct Finished {
-    /// SHA-256 of the bytes read from the socket; `None` at the sending end.
-    pub(super) sha256: Option<[u8; 32]>,
-    /// When the last byte was read, or the other end's close was.
-    pub(super) at: Instant,
+struct KernelEnd {
+    bytes: Arc<AtomicU64>,
+    thread: Option<JoinHandle<io::Result<Reading>>>,
+}
+
+/// What was read from the kernel's socket until the other end closed.
+#[derive(Debug)]
+struct Reading {
+    sha256: [u8; 32],
+    /// When the end was read.
+    at: time::Instant,
 }
 
 impl KernelEnd {
-    /// Listens at `address`, and reads one connection to its end.
-    ///
-    /// Returns the port as well, which the kernel chose.
-    pub(super) fn receive(address: Ipv6Addr) -> Result<(Self, u16), Error> {
+    /// Listens on a port that the kernel chooses, and reads one connection to its end.
+    fn receive() -> Result<(Self, u16), Error> {
         let refused = |error: io::Error| {
-            Error::failed(format!("cannot listen at {address}: {}", describe(&error)))
+            Error::failed(format!("cannot listen at {}: {}", plan::HOST, describe(&error)))
         };
-        let listener = TcpListener::bind((address, 0)).map_err(refused)?;
+        let listener = TcpListener::bind((plan::HOST, 0)).map_err(refused)?;
         let port = listener.local_addr().map_err(refused)?.port();
-        let end = Self::spawn(move |bytes| read_all(&listener, bytes))?;
+        let end = Self::spawn(move |bytes| {
+            let (stream, _) = listener.accept()?;
+            read_to_end(stream, bytes)
+        })?;
         Ok((end, port))
     }
 
-    /// Connects to `address`, writes `content`, closes, and waits for the other end's close.
-    pub(super) fn send(address: SocketAddrV6, content: Vec<u8>) -> Result<Self, Error> {
-        Self::spawn(move |bytes| write_all(address.into(), &content, bytes))
-    }
-
-    /// Bytes read from, or written to, the socket so far.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Whether [`Self::finish`] will return at once.
-    pub(super) fn is_finished(&self) -> bool {
-        self.thread.is_finished()
-    }
-
-    /// Waits for the end.
-    pub(super) fn finish(self) -> io::Result<Finished> {
-        self.thread
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))
+    /// Connects, writes `content`, closes, and waits for the other end's close.
+    fn send(to: SocketAddr, content: Arc<[u8]>) -> Result<Self, Error> {
+        Self::spawn(move |_| {
+            let mut stream = TcpStream::connect(to)?;
+            stream.write_all(&content)?;
+            stream.shutdown(Shutdown::Write)?;
+            // The mote says nothing; its close is what we wait for.
+            read_to_end(stream, &AtomicU64::new(0))
+        })
     }
 
     fn spawn(
-        work: impl FnOnce(&AtomicU64) -> io::Result<Finished> + Send + 'static,
+        work: impl FnOnce(&AtomicU64) -> io::Result<Reading> + Send + 'static,
     ) -> Result<Self, Error> {
         let bytes = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&bytes);
@@ -78,12 +197,22 @@ impl KernelEnd {
             .map_err(|error| {
                 Error::failed(format!("cannot start a thread: {}", describe(&error)))
             })?;
-        Ok(Self { bytes, thread })
+        Ok(Self { bytes, thread: Some(thread) })
+    }
+
+    /// Bytes read from the socket so far.
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The end, once it has come; told once.
+    fn poll(&mut self) -> Option<io::Result<Reading>> {
+        let thread = self.thread.take_if(|thread| thread.is_finished())?;
+        Some(thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked"))))
     }
 }
 
-fn read_all(listener: &TcpListener, bytes: &AtomicU64) -> io::Result<Finished> {
-    let (mut stream, _) = listener.accept()?;
+fn read_to_end(mut stream: TcpStream, bytes: &AtomicU64) -> io::Result<Reading> {
     let mut hash = Sha256::new();
     let mut buffer = [0; 4096];
     loop {
@@ -91,27 +220,69 @@ fn read_all(listener: &TcpListener, bytes: &AtomicU64) -> io::Result<Finished> {
             0 => break,
             len => {
                 hash.update(buffer.get(..len).unwrap_or_default());
-                bytes.fetch_add(u64::try_from(len).unwrap_or(0), Ordering::Relaxed);
+                bytes.fetch_add(len as u64, Ordering::Relaxed);
             }
         }
     }
-    Ok(Finished {
-        sha256: Some(hash.finalize().into()),
-        at: Instant::now(),
-    })
+    Ok(Reading { sha256: hash.finalize().into(), at: time::Instant::now() })
 }
 
-fn write_all(address: SocketAddr, content: &[u8], bytes: &AtomicU64) -> io::Result<Finished> {
-    let mut stream = TcpStream::connect(address)?;
-    for piece in content.chunks(4096) {
-        stream.write_all(piece)?;
-        bytes.fetch_add(u64::try_from(piece.len()).unwrap_or(0), Ordering::Relaxed);
+/// What the kernel's TCP counted in this namespace (proc(5), `/proc/net/netstat`).
+fn kernel_figures() -> SenderFigures {
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let (snmp, netstat) = (read("/proc/self/net/snmp"), read("/proc/self/net/netstat"));
+    let total = counter(&snmp, "Tcp:", "RetransSegs");
+    let extended = |name| counter(&netstat, "TcpExt:", name);
+    let mut causes = vec![
+        ("fast retransmission", extended("TCPFastRetrans")),
+        ("tail loss probe", extended("TCPLossProbes")),
+        ("handshake", extended("TCPSynRetrans")),
+    ];
+    let told: u64 = causes.iter().map(|(_, count)| count).sum();
+    causes.push(("timeout", total.saturating_sub(told)));
+    causes.retain(|(_, count)| *count > 0);
+    SenderFigures { rtt_ms: None, timeouts: extended("TCPTimeouts"), retransmissions: causes }
+}
+
+/// A counter by its name: the files hold a line of names, then a line of values.
+fn counter(text: &str, group: &str, name: &str) -> u64 {
+    let mut lines = text.lines().filter(|line| line.starts_with(group));
+    let names = lines.next().unwrap_or_default().split_whitespace();
+    let values = lines.next().unwrap_or_default().split_whitespace();
+    names.zip(values).find(|(this, _)| *this == name).and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
+}
+
+/// The congestion window of the kernel's connection to `port`, segments.
+fn kernel_cwnd(port: u16) -> Option<u32> {
+    cwnd(&fs::read_to_string("/proc/self/net/tcp6").ok()?, port)
+}
+
+/// The 16th column of `/proc/net/tcp6` (`get_tcp6_sock` in `net/ipv6/tcp_ipv6.c`).
+fn cwnd(table: &str, port: u16) -> Option<u32> {
+    let port = format!(":{port:04X}");
+    let row = table.lines().find(|row| row.split_whitespace().nth(2).is_some_and(|to| to.ends_with(&port)))?;
+    row.split_whitespace().nth(15)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_found_by_name() {
+        let text = "TcpExt: SyncookiesSent TCPTimeouts TCPLossProbes\nTcpExt: 0 3 1\nIpExt: A B\nIpExt: 8 9\n";
+        assert_eq!(counter(text, "TcpExt:", "TCPTimeouts"), 3);
+        assert_eq!(counter(text, "IpExt:", "B"), 9);
+        assert_eq!(counter(text, "TcpExt:", "B"), 0);
+        assert_eq!(counter("", "TcpExt:", "B"), 0);
     }
-    stream.shutdown(std::net::Shutdown::Write)?;
-    // The mote sends nothing; its close is what we wait for.
-    io::copy(&mut stream, &mut io::sink())?;
-    Ok(Finished {
-        sha256: None,
-        at: Instant::now(),
-    })
+
+    #[test]
+    fn the_window_of_our_connection_is_found() {
+        let table = "  sl  local_address remote_address st\n   \
+            0: 0100:1F90 0200:0016 01 00000000:00000000 00:00000000 00000000 0 0 1 1 0000 20 4 30 7 -1\n   \
+            1: 0100:1F91 0200:1092 01 00000000:00000000 00:00000000 00000000 0 0 2 1 0000 20 4 30 10 -1\n";
+        assert_eq!(cwnd(table, 0x1092), Some(10));
+        assert_eq!(cwnd(table, 0x9999), None);
+    }
 }

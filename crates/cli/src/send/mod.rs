@@ -1,13 +1,27 @@
 //! `motet send FILE`: a file from a mote to a TCP socket of this machine, or back.
 
+#[cfg(target_os = "linux")]
+mod flow;
+#[cfg(target_os = "linux")]
 mod kernel;
 mod report;
+mod transfer;
+mod virtual_host;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use clap::{Args as ClapArgs, ValueEnum};
+use motet::time::Duration;
+use motet_lab::{
+    Arena,
+    chain::{Chain, ChainOptions, HOPS_MAX, Host},
+};
 
-use crate::{error::Error, files, output};
+use self::{
+    report::{LatenessReport, Report, hex},
+    transfer::{Outcome, Transfer},
+};
+use crate::{error::Error, files, interrupt::Interrupt, pacer::Lateness, progress::Progress};
 
 /// Send a file over TCP between a simulated mote and this machine's kernel, and verify it
 #[derive(Debug, ClapArgs)]
@@ -52,8 +66,8 @@ pub(crate) struct Args {
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct ChainArgs {
     /// Radio hops between the mote and the border router
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=HOPS_MAX))]
-    pub(crate) hops: u8,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=i64::from(HOPS_MAX)))]
+    pub(crate) hops: u16,
 
     /// Lose each frame with this probability, 0 to 1, on top of what the air does
     #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = probability)]
@@ -88,8 +102,24 @@ pub(crate) struct ChainArgs {
     pub(crate) seed: u64,
 }
 
-/// Beyond this the address plan has no numbers left.
-const HOPS_MAX: i64 = 32;
+impl ChainArgs {
+    /// The chain they describe, with `host` at the wire's end.
+    pub(crate) fn options(&self, host: Host) -> ChainOptions {
+        ChainOptions {
+            hops: self.hops,
+            seed: self.seed,
+            frame_loss: self.frame_loss,
+            packet_loss: self.packet_loss,
+            hidden: !self.no_hidden,
+            deaf: !self.no_deaf,
+            retry_delay: Duration::from_millis(self.retry_delay.into()),
+            mss_frames: self.mss_frames.into(),
+            window_segments: self.window.into(),
+            host,
+            ..ChainOptions::default()
+        }
+    }
+}
 
 /// Which way the file travels: from the mote to the host, or from the host to the mote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -107,11 +137,120 @@ fn probability(text: &str) -> Result<f64, String> {
 
 /// Sends the file and reports.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
-    let content = files::read(&args.file)?;
-    let pcap = match &args.pcap {
-        Some(path) => Some(files::NewFile::create(path, args.force)?),
-        None => None,
-    };
-    let _ = (content, pcap);
-    Ok(())
+    let content: Arc<[u8]> = files::read(&args.file)?.into();
+    // The namespace before anything else that could start a thread.
+    let far = Far::enter(args.in_virtual_time)?;
+    let capture =
+        args.pcap.as_deref().map(|path| files::create_capture(path, args.force)).transpose()?;
+    let arena = Arena::new();
+    let mut chain = Chain::new(args.chain.options(far.host()), &arena);
+    chain.world.set_capture(capture);
+    let bar = Progress::new(content.len() as u64, !args.json);
+    let mut transfer =
+        Transfer::new(chain, Arc::clone(&content), args.direction, Interrupt::install()?, bar);
+    let (outcome, lateness) = far.carry(&mut transfer, &arena)?;
+    let Transfer { mut chain, bar, .. } = transfer;
+    drop(bar);
+    if let (Some(path), Some(capture)) = (&args.pcap, chain.world.take_capture()) {
+        files::keep_capture(capture, path, args.force)?;
+    }
+    let report = report(args, &content, &chain, &outcome, lateness);
+    report.print(args.json)?;
+    if report.matches() {
+        Ok(())
+    } else {
+        Err(Error::failed("what arrived differs from the file, please report this with the seed"))
+    }
+}
+
+/// What is at the far end of the wire.
+enum Far {
+    /// A host with this stack, in virtual time.
+    Virtual,
+    /// This machine's kernel, in a namespace of ours.
+    #[cfg(target_os = "linux")]
+    Kernel(motet_router::namespace::Namespace),
+}
+
+impl Far {
+    #[cfg(target_os = "linux")]
+    fn enter(in_virtual_time: bool) -> Result<Self, Error> {
+        if in_virtual_time { Ok(Self::Virtual) } else { crate::live::enter_namespace().map(Self::Kernel) }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn enter(in_virtual_time: bool) -> Result<Self, Error> {
+        if in_virtual_time {
+            Ok(Self::Virtual)
+        } else {
+            Err(Error::failed("real time needs Linux, use --virtual"))
+        }
+    }
+
+    fn host(&self) -> Host {
+        match self {
+            Self::Virtual => Host::Virtual,
+            #[cfg(target_os = "linux")]
+            Self::Kernel(_) => Host::Outside,
+        }
+    }
+
+    fn carry<'m>(
+        &self,
+        transfer: &mut Transfer<'m>,
+        arena: &'m Arena,
+    ) -> Result<(Outcome, Option<Lateness>), Error> {
+        match self {
+            Self::Virtual => Ok((virtual_host::carry(transfer, arena)?, None)),
+            #[cfg(target_os = "linux")]
+            Self::Kernel(namespace) => {
+                let (outcome, lateness) = kernel::carry(transfer, namespace, arena)?;
+                Ok((outcome, Some(lateness)))
+            }
+        }
+    }
+}
+
+fn report(
+    args: &Args,
+    content: &[u8],
+    chain: &Chain<'_>,
+    outcome: &Outcome,
+    lateness: Option<Lateness>,
+) -> Report {
+    let bytes = content.len() as u64;
+    let frames_by_hop = chain.frames_by_hop();
+    let sender = &outcome.sender;
+    Report {
+        bytes,
+        sha256_sent: hex(&transfer::sha256(content)),
+        sha256_received: hex(&outcome.sha256_received),
+        hops: args.chain.hops,
+        seconds: outcome.duration.as_micros() as f64 / 1e6,
+        goodput_kbps: transfer::kbps(bytes, outcome.duration),
+        bound_kbps: bound_kbps(chain),
+        rtt_ms: sender.rtt_ms,
+        segments: outcome.segments_sent,
+        segments_lost: outcome.segments_sent.saturating_sub(outcome.segments_received),
+        retransmissions: sender.retransmissions.iter().map(|(_, count)| count).sum(),
+        timeouts: sender.timeouts,
+        link_retries: chain.link_retries(),
+        frames: frames_by_hop.iter().sum(),
+        direction: match args.direction {
+            Direction::Up => "up",
+            Direction::Down => "down",
+        },
+        in_virtual_time: args.in_virtual_time,
+        retransmissions_by_cause: sender.retransmissions.iter().copied().collect(),
+        frames_by_hop,
+        lateness: lateness.map(LatenessReport::from),
+        pcap: args.pcap.as_ref().map(|path| path.display().to_string()),
+        seed: args.chain.seed,
+    }
+}
+
+/// The goodput that frame times alone would allow.
+fn bound_kbps(chain: &Chain<'_>) -> f64 {
+    let _ = chain;
+    f64::NAN
 }

@@ -1,11 +1,15 @@
 //! What a transfer tells at its end: a summary for people, one object for programs.
 
+use std::collections::BTreeMap;
+
 use anstyle::Style;
+use motet::time::Duration;
 use serde::Serialize;
 
 use crate::{
     error::Error,
     output::{self, BAD, BOLD, DIM, GOOD},
+    pacer::Lateness,
 };
 
 /// A finished transfer. The order of the fields is the order of the JSON keys; the first
@@ -19,7 +23,7 @@ pub(super) struct Report {
     /// SHA-256 of what the far end read, hexadecimal.
     pub(super) sha256_received: String,
     /// Radio hops.
-    pub(super) hops: u8,
+    pub(super) hops: u16,
     /// From the first SYN until the far end had read the end of the file; the air's clock.
     pub(super) seconds: f64,
     /// Bytes of the file over `seconds`.
@@ -28,11 +32,11 @@ pub(super) struct Report {
     pub(super) bound_kbps: f64,
     /// Mean round-trip time that the sender measured; `None` when it could not.
     pub(super) rtt_ms: Option<f64>,
-    /// Segments with data that the sender sent, retransmissions included.
+    /// Segments that the sender sent, from its SYN on, retransmissions included.
     pub(super) segments: u64,
     /// Those of them that never arrived.
     pub(super) segments_lost: u64,
-    /// Segments with data sent again, for any cause.
+    /// Segments sent again, for any cause.
     pub(super) retransmissions: u64,
     /// Retransmission timeouts.
     pub(super) timeouts: u64,
@@ -46,12 +50,12 @@ pub(super) struct Report {
     /// Whether time was virtual and the host ran this stack.
     #[serde(rename = "virtual")]
     pub(super) in_virtual_time: bool,
-    /// Retransmissions that duplicate or selective acknowledgements asked for.
-    pub(super) fast_retransmissions: u64,
+    /// `retransmissions` by cause, those that happened.
+    pub(super) retransmissions_by_cause: BTreeMap<&'static str, u64>,
     /// Frames on the air by hop, the mote's hop first.
     pub(super) frames_by_hop: Vec<u64>,
     /// How late the host was; `None` in virtual time.
-    pub(super) lateness: Option<Lateness>,
+    pub(super) lateness: Option<LatenessReport>,
     /// Where the capture went.
     pub(super) pcap: Option<String>,
     /// Seed of every random choice.
@@ -60,11 +64,22 @@ pub(super) struct Report {
 
 /// How late the host ran the air's events, milliseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub(super) struct Lateness {
+pub(super) struct LatenessReport {
     pub(super) mean_ms: f64,
     pub(super) max_ms: f64,
     /// By how much the whole air waited for the host.
     pub(super) air_waited_ms: f64,
+}
+
+impl From<Lateness> for LatenessReport {
+    fn from(lateness: Lateness) -> Self {
+        let ms = |time: Duration| time.as_micros() as f64 / 1_000.0;
+        Self {
+            mean_ms: ms(lateness.total) / lateness.turns.max(1) as f64,
+            max_ms: ms(lateness.max),
+            air_waited_ms: ms(lateness.waited),
+        }
+    }
 }
 
 impl Report {
@@ -168,14 +183,25 @@ impl Report {
     }
 
     fn causes(&self) -> String {
-        format!(
-            "{} ({} after {} timeouts, {} fast)",
-            self.retransmissions,
-            self.retransmissions
-                .saturating_sub(self.fast_retransmissions),
-            self.timeouts,
-            self.fast_retransmissions
-        )
+        let causes: Vec<String> = self
+            .retransmissions_by_cause
+            .iter()
+            .map(|(cause, count)| format!("{count} {cause}"))
+            .collect();
+        let timeouts = match self.timeouts {
+            0 => String::new(),
+            1 => "; 1 timeout passed".to_owned(),
+            more => format!("; {more} timeouts passed"),
+        };
+        match causes.is_empty() {
+            true => format!("none{timeouts}"),
+            false => format!("{} ({}{timeouts})", self.retransmissions, causes.join(", ")),
+        }
+    }
+
+    fn segments_text(&self) -> String {
+        let percent = 100.0 * self.segments_lost as f64 / self.segments.max(1) as f64;
+        format!("{} sent, {} lost ({percent:.1} %)", thousands(self.segments), self.segments_lost)
     }
 
     fn frames_text(&self) -> String {
@@ -198,7 +224,7 @@ fn thousands(value: u64) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push('\u{202f}');
+            text.push(' ');
         }
         text.push(digit);
     }

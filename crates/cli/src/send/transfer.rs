@@ -1,0 +1,246 @@
+//! A transfer under way: the chain, how far it is, and when to give up.
+
+use std::sync::Arc;
+
+use motet::{
+    tcp::{self, RetransmissionCause},
+    time::{Duration, Instant},
+};
+use motet_lab::{
+    Arena,
+    app::{App, Progress as AppProgress, Receiver, Sender},
+    chain::Chain,
+    plan,
+};
+use sha2::{Digest as _, Sha256};
+
+use super::Direction;
+use crate::{error::Error, interrupt::Interrupt, progress::Progress};
+
+/// The port that simulated receivers listen on.
+pub(super) const PORT: u16 = 4_242;
+
+/// Give up after so long without a byte at the far end. TCP's own patience is longer: twelve
+/// timeouts of up to 60 s.
+const STALL_MAX: Duration = Duration::from_secs(120);
+
+/// How long the ends may take to close once everything has arrived.
+pub(super) const CLOSE_MAX: Duration = Duration::from_secs(10);
+
+/// How long motes may take to find the border router. Some 0.3 s a hop where nothing is lost.
+const JOIN_MAX: Duration = Duration::from_secs(120);
+
+/// What both kinds of transfer share.
+#[derive(Debug)]
+pub(super) struct Transfer<'m> {
+    pub(super) chain: Chain<'m>,
+    pub(super) content: Arc<[u8]>,
+    pub(super) direction: Direction,
+    pub(super) interrupt: Interrupt,
+    pub(super) bar: Progress,
+    /// Bytes at the far end, and when the last of them came.
+    delivered: (u64, Instant),
+}
+
+/// What a finished transfer tells, whoever was at its ends.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) sha256_received: [u8; 32],
+    /// From the first SYN until the end of the file was read.
+    pub(super) duration: Duration,
+    /// Segments that the sender sent, and those that the receiver got.
+    pub(super) segments_sent: u64,
+    pub(super) segments_received: u64,
+    pub(super) sender: SenderFigures,
+}
+
+/// What the sending TCP says about itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SenderFigures {
+    /// Mean round-trip time.
+    pub(super) rtt_ms: Option<f64>,
+    /// Retransmission timeouts.
+    pub(super) timeouts: u64,
+    /// Retransmissions by cause, those that happened.
+    pub(super) retransmissions: Vec<(&'static str, u64)>,
+}
+
+impl<'m> Transfer<'m> {
+    pub(super) fn new(
+        chain: Chain<'m>,
+        content: Arc<[u8]>,
+        direction: Direction,
+        interrupt: Interrupt,
+        bar: Progress,
+    ) -> Self {
+        let delivered = (0, chain.world.now());
+        Self { chain, content, direction, interrupt, bar, delivered }
+    }
+
+    /// Brings the chain up, in virtual time: every mote finds its address and route.
+    ///
+    /// # Errors
+    /// When they do not, or a signal comes.
+    pub(super) fn join(&mut self) -> Result<(), Error> {
+        let step = Duration::from_secs(1);
+        while !self.chain.join(step) {
+            self.interrupt.check()?;
+            if self.chain.world.now().since(self.delivered.1) > JOIN_MAX {
+                return Err(Error::failed(format!(
+                    "no router advertisement reached the mote within {} s, lower --frame-loss or --hops",
+                    JOIN_MAX.as_millis() / 1_000
+                )));
+            }
+        }
+        self.delivered.1 = self.chain.world.now();
+        Ok(())
+    }
+
+    /// Lets the mote send the file to a port of the host, or receive it.
+    pub(super) fn start_mote(&mut self, port: u16, arena: &'m Arena) {
+        let ends = self.chain.mote_ends(arena);
+        let app = match self.direction {
+            Direction::Up => {
+                App::Sender(Sender::new(Arc::clone(&self.content), (plan::HOST, port), ends))
+            }
+            Direction::Down => App::Receiver(Receiver::new(PORT, ends)),
+        };
+        self.chain.world.set_app(self.chain.mote(), app);
+    }
+
+    /// Notes that `delivered` bytes have arrived.
+    ///
+    /// # Errors
+    /// When nothing has arrived for too long, or a signal came.
+    pub(super) fn look(&mut self, delivered: u64) -> Result<(), Error> {
+        self.interrupt.check()?;
+        let now = self.chain.world.now();
+        let (before, since) = self.delivered;
+        if delivered != before {
+            self.delivered = (delivered, now);
+        } else if now.since(since) > STALL_MAX {
+            return Err(Error::failed(format!(
+                "nothing arrived for {} s after {delivered} of {} bytes, lower the losses or --hops",
+                STALL_MAX.as_millis() / 1_000,
+                self.content.len()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Shows the bar, where there is one to show.
+    pub(super) fn show(&mut self, began: Instant, telemetry: impl FnOnce() -> String) {
+        let (delivered, _) = self.delivered;
+        let elapsed = self.chain.world.now().since(began);
+        self.bar.update(delivered, || {
+            format!("{:.1} kb/s  {}", kbps(delivered, elapsed), telemetry())
+        });
+    }
+
+    /// How the transfer goes at a simulated end.
+    pub(super) fn end(&self, node: usize) -> AppProgress {
+        self.chain.world.app(node).progress().copied().unwrap_or_default()
+    }
+
+    /// Bytes that a simulated receiver has read.
+    pub(super) fn received(&self, node: usize) -> &[u8] {
+        match self.chain.world.app(node) {
+            App::Receiver(receiver) => &receiver.content,
+            _ => &[],
+        }
+    }
+}
+
+/// Fails when a simulated end has given up before the file was through.
+pub(super) fn check_end(name: &str, end: &AppProgress) -> Result<(), Error> {
+    if end.finished.is_some() {
+        return Ok(());
+    }
+    match end.error {
+        Some(error) => Err(Error::failed(format!("the {name}'s connection failed: {}", cause(error)))),
+        None if end.closed => Err(Error::failed(format!("the {name} could not open a connection"))),
+        None => Ok(()),
+    }
+}
+
+fn cause(error: tcp::Error) -> &'static str {
+    match error {
+        tcp::Error::Refused => "the peer refused it",
+        tcp::Error::Reset => "the peer reset it",
+        tcp::Error::TimedOut | tcp::Error::KeepaliveTimedOut | tcp::Error::UserTimeout => {
+            "the peer did not answer in time, lower the losses or --hops"
+        }
+        tcp::Error::Unreachable => "the peer cannot be reached",
+        tcp::Error::Aborted => "it was aborted",
+    }
+}
+
+/// Follows the telemetry of a sender that runs our own stack.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Follower {
+    doublings: u8,
+    timeouts: u64,
+    /// One look for each tick of 100 ms that has passed.
+    next_look: Option<Instant>,
+    rtt_total_ms: u64,
+    rtt_samples: u64,
+}
+
+impl Follower {
+    pub(super) fn look(&mut self, telemetry: &tcp::Telemetry, now: Instant) {
+        // Each timeout doubles the RTO once; an acknowledgement takes that back.
+        let doublings = telemetry.rto_doublings;
+        self.timeouts += u64::from(doublings.saturating_sub(self.doublings));
+        self.doublings = doublings;
+        if telemetry.srtt_ms > 0 && self.next_look.is_none_or(|next| next <= now) {
+            self.next_look = Some(now + Duration::from_millis(100));
+            self.rtt_total_ms += u64::from(telemetry.srtt_ms);
+            self.rtt_samples += 1;
+        }
+    }
+
+    /// The sender's figures, with its retransmissions from its counters.
+    pub(super) fn figures(&self, counters: &tcp::Counters) -> SenderFigures {
+        let retransmissions = CAUSES
+            .into_iter()
+            .map(|cause| (cause.name(), u64::from(counters.retransmitted(cause))))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        SenderFigures {
+            rtt_ms: (self.rtt_samples > 0)
+                .then(|| self.rtt_total_ms as f64 / self.rtt_samples as f64),
+            timeouts: self.timeouts,
+            retransmissions,
+        }
+    }
+}
+
+const CAUSES: [RetransmissionCause; RetransmissionCause::COUNT] = [
+    RetransmissionCause::Timeout,
+    RetransmissionCause::DuplicateAcks,
+    RetransmissionCause::PartialAck,
+    RetransmissionCause::Sack,
+    RetransmissionCause::Rack,
+    RetransmissionCause::TailLossProbe,
+    RetransmissionCause::WindowProbe,
+    RetransmissionCause::Handshake,
+];
+
+/// RTT and window as the bar shows them.
+pub(super) fn telemetry_text(telemetry: &tcp::Telemetry) -> String {
+    let segments = f64::from(telemetry.cwnd_bytes) / f64::from(telemetry.smss_bytes.max(1));
+    format!("RTT {} ms  cwnd {segments:.1}", telemetry.srtt_ms)
+}
+
+/// Kilobits per second; 0 in no time.
+pub(super) fn kbps(bytes: u64, time: Duration) -> f64 {
+    match time.as_micros() {
+        0 => 0.0,
+        us => bytes as f64 * 8_000.0 / us as f64,
+    }
+}
+
+/// SHA-256 of `bytes`.
+pub(super) fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}

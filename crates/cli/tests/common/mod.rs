@@ -1,0 +1,95 @@
+//! What every test of the command needs: the binary, files, and a look at its answers.
+#![allow(
+    dead_code,
+    clippy::allow_attributes,
+    reason = "each test binary uses its own part of this module"
+)]
+
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+/// The command under test, with no terminal and no inherited settings of colour.
+pub fn motet() -> Command {
+    command(Path::new(env!("CARGO_BIN_EXE_motet")))
+}
+
+/// As [`motet`], from a copy of the binary.
+pub fn command(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command
+        .stdin(Stdio::null())
+        .env_remove("CLICOLOR_FORCE")
+        .env_remove("NO_COLOR");
+    command
+}
+
+/// Runs `motet` with `arguments`.
+pub fn run<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Output {
+    motet().args(arguments).output().expect("motet starts")
+}
+
+/// A folder that everybody may read and write, for tests that change uid.
+pub fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    folder
+}
+
+/// A file of `len` bytes that no simple fault leaves unchanged: no two stretches alike.
+pub fn file(folder: &Path, len: usize) -> PathBuf {
+    let path = folder.join(format!("{len}.bin"));
+    fs::write(&path, bytes(len)).unwrap();
+    path
+}
+
+/// `len` bytes of a linear congruential sequence (Knuth's MMIX constants).
+pub fn bytes(len: usize) -> Vec<u8> {
+    let mut state = 1u64;
+    std::iter::repeat_with(|| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    })
+    .take(len)
+    .collect()
+}
+
+/// The JSON object on the last line of stdout; panics with everything said otherwise.
+pub fn report(output: &Output) -> serde_json::Value {
+    assert!(output.status.success(), "{}", said(output));
+    let stdout = String::from_utf8(output.stdout.clone()).unwrap();
+    let last = stdout.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {}", said(output)))
+}
+
+/// Status, stdout and stderr, for messages of failed tests.
+pub fn said(output: &Output) -> String {
+    format!(
+        "{}\nstdout: {}\nstderr: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+/// Asserts an exit status and one sentence on stderr that holds `words`, with nothing on
+/// stdout.
+pub fn assert_refused(output: &Output, status: i32, words: &[&str]) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{}", said(output));
+    assert!(output.stdout.is_empty(), "{}", said(output));
+    assert_eq!(stderr.lines().count(), 1, "{}", said(output));
+    assert!(stderr.starts_with("motet: "), "{}", said(output));
+    for word in words {
+        assert!(stderr.contains(word), "no {word:?}: {}", said(output));
+    }
+}

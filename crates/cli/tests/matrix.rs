@@ -1,0 +1,97 @@
+//! The main job in virtual time: every file arrives bit for bit, whatever the air loses.
+
+mod common;
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
+use common::{file, folder, motet, report};
+
+const SIZES: [usize; 5] = [0, 1, 1024, 20 * 1024, 250 * 1024];
+const HOPS: [&str; 4] = ["1", "2", "3", "5"];
+const LOSSES: [&str; 3] = ["0", "0.05", "0.1"];
+const DIRECTIONS: [&str; 2] = ["up", "down"];
+
+struct Case {
+    len: usize,
+    hops: &'static str,
+    loss: &'static str,
+    direction: &'static str,
+}
+
+#[test]
+fn every_file_arrives_bit_for_bit() {
+    let folder = folder();
+    let files: BTreeMap<usize, PathBuf> = SIZES
+        .iter()
+        .map(|len| (*len, file(folder.path(), *len)))
+        .collect();
+    let mut cases = Vec::new();
+    // The long ones first, so that no core is left with one of them at the end.
+    for len in SIZES.into_iter().rev() {
+        for hops in HOPS.into_iter().rev() {
+            for loss in LOSSES {
+                for direction in DIRECTIONS {
+                    cases.push(Case {
+                        len,
+                        hops,
+                        loss,
+                        direction,
+                    });
+                }
+            }
+        }
+    }
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    carry(case, &files[&case.len]);
+                }
+            });
+        }
+    });
+}
+
+fn carry(case: &Case, path: &PathBuf) {
+    let Case {
+        len,
+        hops,
+        loss,
+        direction,
+    } = case;
+    let arguments = [
+        "--virtual",
+        "--json",
+        "--hops",
+        hops,
+        "--frame-loss",
+        loss,
+        "--direction",
+        direction,
+    ];
+    let output = motet()
+        .arg("send")
+        .arg(path)
+        .args(arguments)
+        .output()
+        .unwrap();
+    let report = report(&output);
+    let context = format!("motet send {len}.bin {}: {report}", arguments.join(" "));
+    assert_eq!(report["bytes"], *len, "{context}");
+    assert_eq!(
+        report["sha256_sent"], report["sha256_received"],
+        "{context}"
+    );
+    assert_eq!(report["hops"].to_string(), *hops, "{context}");
+    if *len > 0 {
+        let (goodput, bound) = (&report["goodput_kbps"], &report["bound_kbps"]);
+        let (goodput, bound) = (goodput.as_f64().unwrap(), bound.as_f64().unwrap());
+        assert!(0.0 < goodput && goodput <= bound, "{context}");
+    }
+}

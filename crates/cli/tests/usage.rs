@@ -1,0 +1,147 @@
+//! Bad usage and bad input: exit status 2, one sentence that says what to do.
+
+mod common;
+
+use std::fs;
+
+use common::{assert_refused, file, folder, motet, run};
+
+#[test]
+fn bad_arguments_are_refused() {
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["send"], &["<FILE>"]),
+        (&["send", "f", "--hops", "0"], &["--hops", "1..="]),
+        (&["send", "f", "--hops", "200"], &["--hops", "1..="]),
+        (&["send", "f", "--hops", "three"], &["--hops"]),
+        (
+            &["send", "f", "--frame-loss", "1.5"],
+            &["--frame-loss", "between 0 and 1"],
+        ),
+        (
+            &["send", "f", "--frame-loss=-0.1"],
+            &["--frame-loss", "between 0 and 1"],
+        ),
+        (
+            &["send", "f", "--packet-loss", "nan"],
+            &["--packet-loss", "between 0 and 1"],
+        ),
+        (
+            &["send", "f", "--packet-loss", "much"],
+            &["--packet-loss", "between 0 and 1"],
+        ),
+        (&["send", "f", "--retry-delay", "-1"], &["-1"]),
+        (&["send", "f", "--mss-frames", "0"], &["--mss-frames"]),
+        (&["send", "f", "--mss-frames", "100"], &["--mss-frames"]),
+        (&["send", "f", "--window", "0"], &["--window"]),
+        (&["send", "f", "--seed", "x"], &["--seed"]),
+        (&["send", "f", "--direction", "left"], &["--direction"]),
+        (&["send", "f", "--force"], &["--pcap"]),
+        (&["up", "--hops", "0"], &["--hops"]),
+        (&["fly"], &["fly"]),
+    ];
+    for (arguments, words) in cases {
+        assert_refused(&run(*arguments), 2, words);
+    }
+}
+
+#[test]
+fn nothing_at_all_shows_help() {
+    let output = run::<&str>([]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("motet send README.md"));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_refused() {
+    let folder = folder();
+    let missing = folder.path().join("missing");
+    for mode in [&[][..], &["--virtual"]] {
+        let send = |path| motet().arg("send").arg(path).args(mode).output().unwrap();
+        assert_refused(&send(&missing), 2, &["missing", "no such file"]);
+        assert_refused(&send(folder.path()), 2, &["is a directory"]);
+    }
+}
+
+/// Root reads everything, so this needs another uid, and root to take it.
+#[cfg(unix)]
+#[test]
+fn an_unreadable_file_is_refused() {
+    use std::os::unix::{fs::PermissionsExt as _, process::CommandExt as _};
+    let folder = folder();
+    let path = file(folder.path(), 1);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    let binary = folder.path().join("motet");
+    fs::copy(env!("CARGO_BIN_EXE_motet"), &binary).unwrap();
+    let mut command = common::command(&binary);
+    if fs::read(&path).is_ok() {
+        command.uid(65534).gid(65534);
+    }
+    let output = command
+        .arg("send")
+        .arg(&path)
+        .arg("--virtual")
+        .output()
+        .unwrap();
+    assert_refused(&output, 2, &["permission denied"]);
+}
+
+#[test]
+fn a_capture_is_never_overwritten_unasked() {
+    let folder = folder();
+    let path = file(folder.path(), 1);
+    let pcap = folder.path().join("air.pcap");
+    fs::write(&pcap, "precious").unwrap();
+    let send = || {
+        let mut command = motet();
+        command
+            .arg("send")
+            .arg(&path)
+            .args(["--virtual", "--hops", "1", "--pcap"]);
+        command
+    };
+    assert_refused(
+        &send().arg(&pcap).output().unwrap(),
+        2,
+        &["exists", "--force"],
+    );
+    assert_eq!(fs::read(&pcap).unwrap(), b"precious");
+    assert_refused(
+        &send().arg(folder.path()).output().unwrap(),
+        2,
+        &["is a directory"],
+    );
+    assert_refused(
+        &send()
+            .arg(folder.path().join("no/air.pcap"))
+            .output()
+            .unwrap(),
+        2,
+        &["cannot write"],
+    );
+
+    let forced = send().arg(&pcap).arg("--force").output().unwrap();
+    assert!(forced.status.success(), "{}", common::said(&forced));
+    assert_ne!(fs::read(&pcap).unwrap(), b"precious");
+    // Nothing but what was asked for: the file, the capture.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// `motet … | head -0`: whoever stops reading is no failure, and no panic.
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let folder = folder();
+    let path = file(folder.path(), 1);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut child = motet()
+        .arg("send")
+        .arg(&path)
+        .args(["--virtual", "--hops", "1"])
+        .stdout(writer)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    let stderr = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    assert_eq!(stderr, "");
+}
