@@ -8,20 +8,15 @@
 mod air;
 mod stack;
 
-use core::mem::MaybeUninit;
 use core::net::Ipv6Addr;
 use core::panic::PanicInfo;
 
 use cortex_m as _;
 use cortex_m_rt::entry;
 use cortex_m_semihosting::{debug, hprintln};
-use minimal_node::Memory;
-use minimal_node::radio::Radio;
-use motet::lowpan::datagram::Record;
-use motet::mac::{FrameSlot, Neighbor};
-use motet::node::{ACTION_LEN_MAX, Interface, Node};
-use motet::tcp::{self, Buffers, Config, HalfOpen, Listener, RecvError, Slot};
-use motet::tcp::{Handle, ListenerHandle};
+use minimal_node::{Bytes, Layers, SETTINGS, Tables, start};
+use motet::node::{ACTION_LEN_MAX, Node};
+use motet::tcp::{Buffers, Handle, ListenerHandle, RecvError};
 use motet::time::{Duration, Instant};
 
 use crate::air::{Air, Side};
@@ -29,34 +24,31 @@ use crate::air::{Air, Side};
 /// Bytes to carry.
 const TRANSFER_LEN: usize = 10 * 1024;
 
-/// Each of a node's two buffers.
-const BUFFER_LEN: usize = 2048;
-
 /// More than ten times what the transfer takes on this air.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Discard's, for the bytes are checked and dropped.
 const PORT: u16 = 9;
 
-static SETTINGS: Config = Config {
-    accept_window: (BUFFER_LEN * 8 / 9) as u16,
-    ..Config::DEFAULT
-};
+const EUI64: [u8; 8] = *b"Motet\0\0\x01";
+const EUI64_2: [u8; 8] = *b"Motet\0\0\x02";
 
 #[entry]
 fn main() -> ! {
-    static mut SENDER: Static = Static::EMPTY;
-    static mut RECEIVER: Static = Static::EMPTY;
+    static mut TABLES: [Tables; 2] = [Tables::EMPTY, Tables::EMPTY];
+    static mut BYTES: [Bytes; 2] = [Bytes::EMPTY, Bytes::EMPTY];
+    static mut LAYERS: [Layers; 2] = [Layers::EMPTY, Layers::EMPTY];
     static mut OUT: [u8; ACTION_LEN_MAX] = [0; ACTION_LEN_MAX];
     static mut AIR: Air = Air::EMPTY;
 
-    let (sender, buffers) = SENDER.start(*b"Motet\0\0\x01", [1, 2]);
+    let ([tables, tables2], [bytes, bytes2], [layers, layers2]) = (TABLES, BYTES, LAYERS);
+    let mut now = Instant::ORIGIN;
+    let (sender, buffers) = start(tables, bytes, layers, EUI64, [1, 2], now);
     let mut source = Source::new(buffers);
-    let (receiver, buffers) = RECEIVER.start(*b"Motet\0\0\x02", [3, 4]);
+    let (receiver, buffers) = start(tables2, bytes2, layers2, EUI64_2, [3, 4], now);
     let mut sink = Sink::new(receiver, buffers);
     let remote = receiver.ip().addresses().next().map(|address| address.addr);
 
-    let mut now = Instant::ORIGIN;
     while sink.outcome.is_none() && now < Instant::ORIGIN + TIME_MAX {
         source.run(sender, remote, now);
         sink.run(receiver, now);
@@ -84,66 +76,6 @@ fn report(sink: &Sink, now: Instant) {
         Ok(()) => debug::EXIT_SUCCESS,
         Err(_) => debug::EXIT_FAILURE,
     });
-}
-
-/// One node's memory.
-struct Static {
-    frames: [FrameSlot; 8],
-    neighbors: [Neighbor; 4],
-    outgoing: [u8; 1280],
-    records: [Record; 2],
-    body: [u8; 1280],
-    queue: [u8; 256],
-    connections: [Slot<'static>; 1],
-    listeners: [Listener<'static>; 1],
-    half_open: [HalfOpen; 2],
-    send: [u8; BUFFER_LEN],
-    recv: [u8; BUFFER_LEN],
-    interfaces: MaybeUninit<[Interface<'static>; 1]>,
-    node: MaybeUninit<Node<'static>>,
-}
-
-impl Static {
-    const EMPTY: Self = Self {
-        frames: [FrameSlot::EMPTY; 8],
-        neighbors: [Neighbor::EMPTY; 4],
-        outgoing: [0; 1280],
-        records: [Record::EMPTY; 2],
-        body: [0; 1280],
-        queue: [0; 256],
-        connections: [Slot::EMPTY],
-        listeners: [Listener::EMPTY],
-        half_open: [HalfOpen::EMPTY; 2],
-        send: [0; BUFFER_LEN],
-        recv: [0; BUFFER_LEN],
-        interfaces: MaybeUninit::uninit(),
-        node: MaybeUninit::uninit(),
-    };
-
-    /// The node in this memory, and the buffers of its one connection.
-    fn start(
-        &'static mut self,
-        eui64: [u8; 8],
-        seed: [u64; 2],
-    ) -> (&'static mut Node<'static>, Buffers<'static>) {
-        let memory = Memory {
-            frames: &mut self.frames,
-            neighbors: &mut self.neighbors,
-            outgoing: &mut self.outgoing,
-            records: &mut self.records,
-            body: &mut self.body,
-            queue: &mut self.queue,
-            tcp: tcp::Memory {
-                connections: &mut self.connections,
-                listeners: &mut self.listeners,
-                half_open: &mut self.half_open,
-            },
-            interfaces: &mut self.interfaces,
-            node: &mut self.node,
-        };
-        let node = minimal_node::start(memory, eui64, Radio::CAPABILITIES, seed, Instant::ORIGIN);
-        (node, Buffers::new(&mut self.send, &mut self.recv))
-    }
 }
 
 /// The byte at each place of the transfer; its period of 251 divides no buffer or segment.

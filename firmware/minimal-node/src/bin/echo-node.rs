@@ -7,77 +7,30 @@
 #[path = "../panic.rs"]
 mod panic;
 
-use core::mem::MaybeUninit;
-
 use cortex_m_rt::entry;
-use minimal_node::Memory;
 use minimal_node::radio::Radio;
+use minimal_node::{Bytes, Layers, SETTINGS, Tables};
 use motet::ip::InterfaceId;
-use motet::lowpan::datagram::Record;
-use motet::mac::{FrameSlot, Neighbor};
-use motet::node::{self, ACTION_LEN_MAX, Action, Event, Interface};
-use motet::tcp::{self, Buffers, Config, HalfOpen, Listener, RecvError, Slot, Tcp};
-use motet::tcp::{Handle, ListenerHandle};
+use motet::node::{ACTION_LEN_MAX, Action, Event};
+use motet::tcp::{Buffers, Handle, ListenerHandle, RecvError, Tcp};
 use motet::time::Instant;
-
-/// Bytes that may wait to be sent, and as many for what arrives: eight ninths of those are
-/// the window.
-const BUFFER_LEN: usize = 2048;
-
-static SETTINGS: Config = Config {
-    accept_window: (BUFFER_LEN * 8 / 9) as u16,
-    ..Config::DEFAULT
-};
 
 #[entry]
 fn main() -> ! {
+    static mut TABLES: Tables = Tables::EMPTY;
+    static mut BYTES: Bytes = Bytes::EMPTY;
+    static mut LAYERS: Layers = Layers::EMPTY;
     static mut PSDU: [u8; 127] = [0; 127];
     static mut OUT: [u8; ACTION_LEN_MAX] = [0; ACTION_LEN_MAX];
-    // The MAC's: one segment of five frames and a little control traffic.
-    static mut FRAMES: [FrameSlot; 8] = [FrameSlot::EMPTY; 8];
-    static mut NEIGHBORS: [Neighbor; 4] = [Neighbor::EMPTY; 4];
-    // 6LoWPAN's: a packet in pieces each way.
-    static mut OUTGOING: [u8; 1280] = [0; 1280];
-    static mut RECORDS: [Record; 2] = [Record::EMPTY; 2];
-    static mut BODY: [u8; 1280] = [0; 1280];
-    static mut QUEUE: [u8; 256] = [0; 256];
-    // TCP's.
-    static mut CONNECTIONS: [Slot<'static>; 1] = [Slot::EMPTY];
-    static mut LISTENERS: [Listener<'static>; 1] = [Listener::EMPTY];
-    static mut HALF_OPEN: [HalfOpen; 2] = [HalfOpen::EMPTY; 2];
-    static mut SEND: [u8; BUFFER_LEN] = [0; BUFFER_LEN];
-    static mut RECV: [u8; BUFFER_LEN] = [0; BUFFER_LEN];
-    // The layers themselves.
-    static mut INTERFACES: MaybeUninit<[Interface<'static>; 1]> = MaybeUninit::uninit();
-    static mut NODE: MaybeUninit<node::Node<'static>> = MaybeUninit::uninit();
 
     let mut radio = Radio::new();
-    let memory = Memory {
-        frames: FRAMES,
-        neighbors: NEIGHBORS,
-        outgoing: OUTGOING,
-        records: RECORDS,
-        body: BODY,
-        queue: QUEUE,
-        tcp: tcp::Memory {
-            connections: CONNECTIONS,
-            listeners: LISTENERS,
-            half_open: HALF_OPEN,
-        },
-        interfaces: INTERFACES,
-        node: NODE,
-    };
-    let node = minimal_node::start(
-        memory,
-        radio.eui64(),
-        Radio::CAPABILITIES,
-        radio.seed(),
-        radio.now(),
-    );
+    let now = radio.now();
+    let (node, buffers) =
+        minimal_node::start(TABLES, BYTES, LAYERS, radio.eui64(), radio.seed(), now);
     let mut echo = Echo {
         port: node.tcp_mut().listen(None, 7, &SETTINGS).ok(),
         peer: None,
-        spare: Some(Buffers::new(SEND, RECV)),
+        spare: Some(buffers),
     };
     loop {
         let now = radio.now();
