@@ -4,6 +4,7 @@
 //! user of Motet needs, which is the command `motet`.
 
 mod check;
+mod composition;
 mod deny;
 mod firmware;
 mod image;

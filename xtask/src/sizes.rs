@@ -3,6 +3,7 @@
 //! Every figure comes from a linked thumbv6m image, the call stack's depth from a run of
 //! the node pair under QEMU.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::composition::code_by_module;
 use crate::firmware::{build_minimal_node, image_path, run_pair};
 use crate::image::Image;
 use crate::step::Verdict;
@@ -29,7 +31,7 @@ struct Sizes {
     listener_bytes: u32,
     /// A connection whose handshake is not done.
     half_open_bytes: u32,
-    /// Code and constants that TCP adds to a node.
+    /// Code of the minimal node that is there for TCP.
     tcp_text_bytes: u32,
     /// Flash of the minimal node.
     minimal_node_text_bytes: u32,
@@ -58,11 +60,19 @@ impl Sizes {
 
 /// The command: prints the figures, writes the snapshot on demand.
 pub(crate) fn run(workspace: &Workspace, json: bool, update: bool) -> Result<bool> {
-    let (sizes, panics) = measure(workspace)?;
+    let Measured {
+        sizes,
+        code,
+        panics,
+    } = measure(workspace)?;
     if json {
         println!("{}", serde_json::to_string(&sizes)?);
     } else {
         print!("{}", table(&sizes, read_snapshot(workspace).ok().as_ref()));
+        println!("\nminimal node's code by module");
+        for (module, bytes) in code {
+            println!("{module:<26}{bytes:>9}");
+        }
     }
     for line in &panics {
         eprintln!("a panic is reachable from {line}");
@@ -82,7 +92,7 @@ pub(crate) fn run(workspace: &Workspace, json: bool, update: bool) -> Result<boo
 
 /// The step of the check: nothing grew, no panic is reachable, the node fits its RAM.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
-    let (sizes, panics) = measure(workspace)?;
+    let Measured { sizes, panics, .. } = measure(workspace)?;
     let snapshot = read_snapshot(workspace)?;
     let mut wrong: Vec<_> = panics
         .iter()
@@ -103,8 +113,17 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     Ok(Verdict::single(wrong.is_empty(), note, output))
 }
 
-/// Builds, reads, runs. The second value names the lines that can panic.
-fn measure(workspace: &Workspace) -> Result<(Sizes, Vec<String>)> {
+/// What building, reading and running gives.
+struct Measured {
+    sizes: Sizes,
+    /// Bytes of the minimal node's code by module of the stack.
+    code: BTreeMap<String, u32>,
+    /// Lines that can panic.
+    panics: Vec<String>,
+}
+
+/// Builds, reads, runs.
+fn measure(workspace: &Workspace) -> Result<Measured> {
     let node = build_minimal_node(workspace)?;
     let image = |name| Image::open(&image_path(workspace, name));
     let types = image("type-sizes")?.words("MOTET_TYPE_SIZES")?;
@@ -125,16 +144,21 @@ fn measure(workspace: &Workspace) -> Result<(Sizes, Vec<String>)> {
     } else {
         None
     };
+    let code = code_by_module(&image_path(workspace, "echo-node"))?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
         half_open_bytes,
-        tcp_text_bytes: minimal_node_text_bytes.saturating_sub(image("blank-node")?.flash_bytes()?),
+        tcp_text_bytes: code.get("tcp").copied().unwrap_or(0),
         minimal_node_text_bytes,
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
     };
-    Ok((sizes, node.panics))
+    Ok(Measured {
+        sizes,
+        code,
+        panics: node.panics,
+    })
 }
 
 fn snapshot_path(workspace: &Workspace) -> PathBuf {
