@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use motet::time::{Duration, Instant};
+use motet::time::Duration;
 use motet_lab::Arena;
 use motet_lab::app::{App, Receiver, Sender};
 use motet_lab::chain::{Chain, ChainOptions};
@@ -22,6 +22,7 @@ fn main() {
     for hops in 1..=4 {
         run(hops, 40, seconds, seeds, |_| {});
     }
+    run(1, 0, seconds, seeds, |_| {});
     for d in [0, 5, 30, 100] {
         run(3, d, seconds, seeds, |_| {});
     }
@@ -37,6 +38,7 @@ fn main() {
 
 fn run(hops: u16, d: u64, seconds: u64, seeds: u64, change: impl Fn(&mut ChainOptions)) {
     let (mut goodput, mut sent, mut resent, mut fates) = (0.0, 0, 0, [0; Fate::COUNT]);
+    let (mut arrived, mut causes) = (0, [0; 8]);
     let (mut retries, mut frames, mut timeouts, mut wall, mut srtt) = (0, 0, 0, 0.0, 0);
     for seed in 1..=seeds {
         let started = std::time::Instant::now();
@@ -77,6 +79,10 @@ fn run(hops: u16, d: u64, seconds: u64, seeds: u64, change: impl Fn(&mut ChainOp
         goodput += (read(&chain) - before) as f64 * 8.0 / 1000.0 / seconds as f64;
         let counters = chain.world.node(mote).tcp().counters();
         sent += counters.sent;
+        arrived += chain.world.wire().map_or(0, |wire| wire.tally.up);
+        for (sum, count) in causes.iter_mut().zip(counters.retransmissions) {
+            *sum += count;
+        }
         resent += counters
             .retransmissions
             .iter()
@@ -99,13 +105,18 @@ fn run(hops: u16, d: u64, seconds: u64, seeds: u64, change: impl Fn(&mut ChainOp
                 println!("  {:?}", mac.counters());
             }
             println!("  {counters:?}");
+            for node in 0..chain.world.nodes() {
+                let node = chain.world.node(node);
+                println!("  {:?} {:?} {:?}", node.counters(), node.ip().counters, node.tcp().counters());
+                
+            }
         }
     }
     let runs = seeds as f64;
     println!(
-        "{hops} hops d={d:<3} {:5.1} kb/s  sent {sent} resent {resent} ({:.2} %) timeouts {timeouts} srtt {} retries {retries} of {frames} speed {:.0}x",
+        "{hops} hops d={d:<3} {:5.1} kb/s  sent {sent} lost {:.2} % resent {resent} timeouts {timeouts} srtt {} retries {retries} of {frames} speed {:.0}x",
         goodput / runs,
-        100.0 * f64::from(resent) / f64::from(sent),
+        100.0 * (1.0 - arrived as f64 / f64::from(sent)),
         u64::from(srtt) / seeds,
         (seconds * seeds) as f64 / wall
     );
@@ -116,6 +127,5 @@ fn run(hops: u16, d: u64, seconds: u64, seeds: u64, change: impl Fn(&mut ChainOp
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| format!("{name} {:.1}", 100.0 * count as f64 / total as f64))
         .collect();
-    println!("    {}", named.join(", "));
-    let _ = Instant::ORIGIN;
+    println!("    {}; causes {causes:?}", named.join(", "));
 }

@@ -67,22 +67,17 @@ pub struct Ends<'m> {
 /// How an end's buffers are measured.
 #[derive(Clone, Copy, Debug)]
 enum Window {
-    /// In full segments of so many frames towards `peer`.
-    Segments {
-        peer: Ipv6Addr,
-        frames: usize,
-        count: usize,
-    },
+    /// In full segments towards `peer`.
+    Segments { peer: Ipv6Addr, count: usize },
     /// In bytes.
     Bytes(u16),
 }
 
 impl<'m> Ends<'m> {
-    /// A mote's: segments of `frames` frames towards `peer`, buffers for `window` of them.
-    pub fn mote(arena: &'m Arena, peer: Ipv6Addr, frames: usize, window: usize) -> Self {
+    /// A mote's: full segments towards `peer`, buffers for `window` of them.
+    pub fn mote(arena: &'m Arena, peer: Ipv6Addr, window: usize) -> Self {
         let window = Window::Segments {
             peer,
-            frames,
             count: window,
         };
         Self {
@@ -119,8 +114,8 @@ impl<'m> Ends<'m> {
         if self.made.is_none() {
             node.global_address()?;
             let mut config = self.base;
-            if let Window::Segments { peer, frames, .. } = self.window {
-                let mss = node.mss(&peer, frames);
+            if let Window::Segments { peer, .. } = self.window {
+                let mss = node.mss(&peer);
                 if mss == 0 {
                     return None;
                 }

@@ -12,8 +12,11 @@
 use std::net::Ipv6Addr;
 
 use motet::ip::{self, Address, InterfaceId, Ip, NextHop, Prefix, Route};
-use motet::limits::IPV6_MTU_MIN;
+use motet::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
+use motet::lowpan::LinkPair;
 use motet::lowpan::datagram::{Datagrams, Record};
+use motet::lowpan::fragment::{FIRST_SLACK, Outgoing};
+use motet::mac::config::BE_MIN;
 use motet::mac::{self, FrameSlot, Mac, Neighbor};
 use motet::node::{Advertised, Interface, Node, Radio, RadioConfig, RadioMemory, Relaying};
 use motet::random::Rng;
@@ -24,6 +27,7 @@ use motet::wire::LinkAddr;
 
 use crate::Arena;
 use crate::app::{App, Ends};
+use crate::bound::SegmentFrames;
 use crate::filter::Filter;
 use crate::gains::{ChainAir, Gains};
 use crate::plan;
@@ -50,7 +54,7 @@ pub struct ChainOptions {
     /// d: the longest random wait before a link retry.
     pub retry_delay: Duration,
     /// Frames of a full segment.
-    pub mss_frames: usize,
+    pub mss_frames: u8,
     /// Buffers of the mote's TCP, in full segments.
     pub window_segments: usize,
     /// How relays pass on packets of several fragments.
@@ -164,12 +168,7 @@ impl<'m> Chain<'m> {
 
     /// Settings and memory for the TCP ends of a mote towards the host.
     pub fn mote_ends(&self, arena: &'m Arena) -> Ends<'m> {
-        Ends::mote(
-            arena,
-            plan::HOST,
-            self.options.mss_frames,
-            self.options.window_segments,
-        )
+        Ends::mote(arena, plan::HOST, self.options.window_segments)
     }
 
     /// Settings and memory for the TCP ends of the simulated host.
@@ -213,6 +212,58 @@ impl<'m> Chain<'m> {
             }
         }
         frames
+    }
+
+    /// What a full segment and its ACK are on the mote's first hop.
+    ///
+    /// From the stack's own MSS, headers and fragmenter; `acks_per_segment` is the one
+    /// assumption: every second segment, as RFC 9293 §3.8.6.3 has it.
+    pub fn segment_frames(&self) -> SegmentFrames {
+        let payload_len = self.segment_payload_len();
+        SegmentFrames {
+            payload_len,
+            frames: self.frame_lens(payload_len),
+            ack_frames: self.frame_lens(0),
+            acks_per_segment: 0.5,
+        }
+    }
+
+    /// The goodput that this chain's frame times allow, kb/s.
+    pub fn bound_kbps(&self) -> f64 {
+        let profile = &self.options.profile;
+        self.segment_frames()
+            .goodput_kbps(profile, BE_MIN, self.mote())
+    }
+
+    /// Application bytes of a full segment from the mote; 0 before it has joined.
+    pub fn segment_payload_len(&self) -> usize {
+        let mss = self.world.node(self.mote()).mss(&plan::HOST);
+        usize::from(mss).saturating_sub(TIMESTAMPS_LEN)
+    }
+
+    /// PSDU bytes of the frames of a segment with so many bytes of data.
+    fn frame_lens(&self, payload_len: usize) -> Vec<usize> {
+        let [from, to] = [self.options.hops, self.options.hops - 1];
+        let link = LinkPair {
+            src: plan::link_addr(from),
+            dst: plan::link_addr(to),
+        };
+        let Some(mac) = self.macs().last() else {
+            return Vec::new();
+        };
+        let frame_payload_len_max = mac.payload_len_max(link.dst);
+        let overhead = PSDU_LEN_MAX - frame_payload_len_max;
+        let packet = sample_packet(self.mote_addr(), plan::HOST, TIMESTAMPS_LEN + payload_len);
+        let mut memory = [0; IPV6_MTU_MIN];
+        memory[..packet.len()].copy_from_slice(&packet);
+        let mut outgoing = Outgoing::new(&mut memory);
+        let started = outgoing.start(packet.len(), link, 0, frame_payload_len_max, FIRST_SLACK);
+        debug_assert!(started.is_ok(), "the MSS fits the packet's buffer");
+        let mut out = [0; PSDU_LEN_MAX];
+        let contexts = plan::contexts();
+        std::iter::from_fn(|| outgoing.next(&contexts, &mut out).ok().flatten())
+            .map(|len| len + overhead)
+            .collect()
     }
 
     /// The MACs of the border router and all motes, in order.
@@ -357,6 +408,7 @@ impl<'m> Builder<'m> {
         let parent: Option<LinkAddr> = n.checked_sub(1).map(plan::link_addr);
         let config = RadioConfig {
             relaying: options.relaying,
+            mss_frames: options.mss_frames,
             parent,
             solicits: parent.is_some(),
             advertised: parent.is_none().then_some(Advertised {
@@ -366,9 +418,7 @@ impl<'m> Builder<'m> {
         };
         let mut radio = Radio::new(config, mac, memory);
         if parent.is_none() {
-            let contexts = radio.contexts_mut();
-            contexts.set(0, plan::MESH_PREFIX, 64, true);
-            contexts.set(1, plan::WIRED_PREFIX, 64, true);
+            *radio.contexts_mut() = plan::contexts();
         }
         radio
     }
@@ -397,6 +447,27 @@ impl<'m> Builder<'m> {
         Tcp::new(memory, rng)
     }
 }
+
+/// A TCP segment's packet as far as its length and compression go: ECN-capable, no flow
+/// label, hop limit 64.
+fn sample_packet(src: Ipv6Addr, dst: Ipv6Addr, tcp_payload_len: usize) -> Vec<u8> {
+    const TCP: u8 = 6;
+    const HOP_LIMIT: u8 = 64;
+    const ECT_0: u8 = 2;
+    let payload_len = (TCP_HEADER_LEN + tcp_payload_len) as u16;
+    let [high, low] = payload_len.to_be_bytes();
+    let mut packet = vec![0x60, ECT_0 << 4, 0, 0, high, low, TCP, HOP_LIMIT];
+    packet.extend(src.octets());
+    packet.extend(dst.octets());
+    packet.resize(packet.len() + usize::from(payload_len), 0);
+    packet
+}
+
+/// Without options.
+const TCP_HEADER_LEN: usize = 20;
+
+/// Bytes of each segment that the timestamps option takes (RFC 7323 appendix A).
+const TIMESTAMPS_LEN: usize = 12;
 
 /// Calibration A: 20 ms one way decides where the window's knee is (Fig 5).
 const HOST_DELAY: Duration = Duration::from_millis(20);

@@ -7,6 +7,7 @@
 
 use std::net::Ipv6Addr;
 
+use motet::lowpan::Contexts;
 use motet::wire::LinkAddr;
 
 /// PAN identifier: "MT".
@@ -50,6 +51,14 @@ pub fn link_local(n: u16) -> Ipv6Addr {
     let mut octets = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0).octets();
     octets[8..].copy_from_slice(&link_addr(n).iid());
     Ipv6Addr::from(octets)
+}
+
+/// The mesh's compression contexts.
+pub fn contexts() -> Contexts {
+    let mut contexts = Contexts::new();
+    contexts.set(0, MESH_PREFIX, 64, true);
+    contexts.set(1, WIRED_PREFIX, 64, true);
+    contexts
 }
 
 #[cfg(test)]

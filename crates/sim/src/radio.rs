@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use motet::mac::{self, Action, RxMeta};
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
+use motet::wire::ieee802154::{FrameType, Header};
 
 use crate::air::{Air, Event};
 use crate::filter::{self, Filter};
@@ -32,6 +33,8 @@ pub struct Radio {
     activity: Activity,
     answer: Answer,
     loaded: Option<Frame>,
+    /// Sequence number of the frame sent last, if it wants an ACK.
+    sent: Option<u8>,
     /// Commands that wait for the radio or the processor, first to come first.
     waiting: VecDeque<Command>,
     unloading: VecDeque<(Frame, RxMeta)>,
@@ -121,6 +124,7 @@ impl Radio {
             activity: Activity::Idle,
             answer: Answer::None,
             loaded: None,
+            sent: None,
             waiting: VecDeque::new(),
             unloading: VecDeque::new(),
             heard_from: None,
@@ -195,6 +199,10 @@ impl Radio {
             self.resume_fire(air, now);
         } else {
             self.activity = Activity::Idle;
+            let header = self.loaded.and_then(|frame| filter::header(frame.psdu()));
+            self.sent = header
+                .filter(|header| header.ack_request)
+                .map(|header| header.sequence);
             self.outputs.push_back(Output::TransmitDone);
         }
         self.proceed(air, now);
@@ -367,7 +375,7 @@ impl Radio {
         let Some(header) = filter::header(frame.psdu()) else {
             return;
         };
-        if !self.filter.accepts(&header) {
+        if !self.filter.accepts(&header) || self.is_foreign_ack(&header) {
             return;
         }
         self.heard_from = Some(from);
@@ -398,6 +406,13 @@ impl Radio {
                 due: Due::Unloaded,
             },
         );
+    }
+
+    /// A chip that acknowledges by itself also knows which ACK it waits for.
+    fn is_foreign_ack(&self, header: &Header) -> bool {
+        self.profile.capabilities.auto_ack
+            && header.frame_type == FrameType::Ack
+            && self.sent.is_none_or(|sequence| sequence != header.sequence)
     }
 
     fn meta(&self, power: Power, air: &Air, at: Instant) -> RxMeta {
