@@ -382,7 +382,7 @@ impl<'m> Connection<'m> {
         self.state == State::Established
     }
 
-    /// The handshake is still under way.
+    /// The handshake is under way.
     pub const fn is_connecting(&self) -> bool {
         matches!(self.state, State::SynSent | State::SynReceived)
     }
@@ -451,9 +451,30 @@ impl<'m> Connection<'m> {
         self.facts.set(Facts::SYN_DUE);
     }
 
+    /// Waits in LISTEN for a handshake of a listener, given by its index.
+    pub(super) fn wait_for(&mut self, listener: u8) {
+        self.state = State::Listen;
+        self.ends.remote_port = u16::from(listener);
+    }
+
+    /// Whether it waits for a handshake of this listener.
+    pub(super) fn waits_for(&self, listener: u8) -> bool {
+        self.state == State::Listen && self.ends.remote_port == u16::from(listener)
+    }
+
     /// Continues a handshake that ended as a [`HalfOpen`] entry.
-    pub(super) fn take_over(&mut self, entry: &HalfOpen, mss_limit: u16, now_ms: u32) {
+    pub(super) fn take_over(
+        &mut self,
+        entry: &HalfOpen,
+        ends: Endpoints,
+        ts_offset: u32,
+        mss_limit: u16,
+        now_ms: u32,
+    ) {
         let agreed = entry.agreed();
+        self.ends = ends;
+        self.ts_offset = ts_offset;
+        self.rmss = self.config.rmss.min(mss_limit);
         self.facts.put(Facts::TIMESTAMPS, agreed.timestamps);
         self.facts.put(Facts::SACK, agreed.sack);
         self.facts.put(Facts::ECN, agreed.ecn);
@@ -477,8 +498,12 @@ impl<'m> Connection<'m> {
         // What was promised in the SYN-ACK; never more than there turned out to be.
         self.rcv_wnd = self.config.accept_window.min(self.recv.window());
         self.congestion = Congestion::new(self.payload_max(), self.config);
+        self.recovery = Recovery::new(entry.iss);
         self.progress_at = now_ms;
-        self.state = State::Established;
+        self.state = match self.facts.has(Facts::FIN_QUEUED) {
+            true => State::FinWait1,
+            false => State::Established,
+        };
         self.put_off_keepalive(now_ms);
         // Data that came too early were dropped: ask for them.
         self.facts.put(Facts::ACK_DUE, entry.has_missed_data());
@@ -599,13 +624,13 @@ impl<'m> Connection<'m> {
         self.announce_window();
     }
 
-    /// The application has no more to send: a FIN follows the data.
+    /// The application has no more to send: a FIN follows the data. Before the handshake's
+    /// end too: RFC 9293 §3.10.4 deletes the connection then, which `close` does.
     pub(super) fn shutdown(&mut self) {
         if !self.may_send() {
             return;
         }
         match self.state {
-            State::SynSent => return self.end(None),
             State::Established => self.state = State::FinWait1,
             State::CloseWait => self.state = State::LastAck,
             _ => {}
@@ -615,6 +640,9 @@ impl<'m> Connection<'m> {
 
     /// The application neither sends nor reads any more.
     pub(super) fn close(&mut self, now_ms: u32) {
+        if matches!(self.state, State::Listen | State::SynSent) {
+            return self.end(None);
+        }
         self.shutdown();
         self.facts.set(Facts::READ_CLOSED);
         if !self.recv.is_empty() && self.state.is_synchronized() && self.state != State::TimeWait {
@@ -628,7 +656,10 @@ impl<'m> Connection<'m> {
 
     /// Ends at once, with a reset where the peer knows the connection.
     pub(super) fn abort(&mut self) {
-        let reset = !matches!(self.state, State::Closed | State::SynSent | State::TimeWait);
+        let reset = !matches!(
+            self.state,
+            State::Closed | State::Listen | State::SynSent | State::TimeWait
+        );
         if self.state != State::Closed {
             self.end(Some(Error::Aborted));
         }

@@ -24,7 +24,7 @@ impl Connection<'_> {
     pub(super) fn on_segment(&mut self, segment: Segment<'_>, now_ms: u32) -> Result<(), Drop> {
         let mut seg = segment;
         match self.state {
-            State::Closed => Err(Drop::NoConnection),
+            State::Closed | State::Listen => Err(Drop::NoConnection),
             State::SynSent => self.arrive_in_syn_sent(&mut seg, now_ms),
             _ if self.config.header_prediction && self.is_predicted(&seg) => {
                 self.take_predicted(&seg, now_ms);

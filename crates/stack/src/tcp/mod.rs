@@ -70,6 +70,9 @@ mod sockets;
 mod state;
 mod timers;
 
+#[cfg(test)]
+mod tests;
+
 pub use config::Config;
 pub use connection::{Buffers, Connection, Endpoints, Error, Telemetry};
 pub use listener::{HalfOpen, Listener};

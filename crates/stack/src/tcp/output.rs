@@ -59,7 +59,7 @@ impl Connection<'_> {
         if self.is_connecting() {
             return facts.has(Facts::SYN_DUE).then_some(Plan::bare(Kind::Syn));
         }
-        if self.state == State::Closed {
+        if matches!(self.state, State::Closed | State::Listen) {
             return None;
         }
         if self.state.transmits() {

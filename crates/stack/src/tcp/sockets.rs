@@ -55,8 +55,8 @@ pub struct ListenerHandle(u8);
 pub enum OpenError {
     /// Every slot is taken: `remove` a closed connection, or lend more slots.
     NoSlot,
-    /// Nobody has connected (yet).
-    NothingToAccept,
+    /// The listener is none (any more).
+    NoListener,
     /// The address or port cannot be an end of a connection.
     Address,
     /// Every ephemeral port to this peer is in use.
@@ -358,6 +358,11 @@ impl<'m> Tcp<'m> {
         if let Some(place) = self.memory.listeners.get_mut(usize::from(listener.0)) {
             *place = Listener::EMPTY;
         }
+        for slot in self.memory.connections.iter_mut() {
+            if let Some(connection) = slot.0.as_mut().filter(|c| c.waits_for(listener.0)) {
+                connection.end(None);
+            }
+        }
         for entry in self.memory.half_open.iter_mut() {
             if entry.listener() == listener.0 {
                 entry.set_stage(Stage::Free);
@@ -365,15 +370,20 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    /// Whether [`Self::accept`] would give a connection.
+    /// Whether a connection waits for [`Self::accept`].
     pub fn can_accept(&self, listener: ListenerHandle) -> bool {
-        self.first_ready(listener).is_some()
+        self.first_ready(listener.0).is_some()
     }
 
-    /// Takes the connection that has waited longest, and gives it its buffers.
+    /// Gives buffers to the connection that has waited longest or, when none waits, to the
+    /// next one: the handle is in [`State::Listen`] until its handshake is done.
+    ///
+    /// Data that arrive before there are buffers are dropped, to be sent again. So lend them
+    /// in advance where a peer talks at once; call this only when [`Self::can_accept`] says
+    /// so where memory counts more.
     ///
     /// # Errors
-    /// [`OpenError::NothingToAccept`], [`OpenError::NoSlot`].
+    /// [`OpenError::NoSlot`], [`OpenError::NoListener`].
     pub fn accept(
         &mut self,
         listener: ListenerHandle,
@@ -381,30 +391,25 @@ impl<'m> Tcp<'m> {
         now: Instant,
     ) -> Result<Handle, Rejected<'m>> {
         self.set_now(now);
-        let found = self.first_ready(listener).and_then(|index| {
-            let entry = self.memory.half_open.get(index).copied()?;
-            let listener = self.memory.listeners.get(usize::from(listener.0))?;
-            Some((index, entry, listener.config?, listener.port))
-        });
-        let Some((index, entry, config, port)) = found else {
+        let index = listener.0;
+        let found = self.memory.listeners.get(usize::from(index));
+        let Some((config, port)) = found.and_then(|found| Some((found.config?, found.port))) else {
             return Err(Rejected {
-                error: OpenError::NothingToAccept,
+                error: OpenError::NoListener,
                 buffers,
             });
         };
         let ends = Endpoints {
-            local: self.locals.get(entry.local()),
-            remote: entry.remote,
+            local: Ipv6Addr::UNSPECIFIED,
+            remote: Ipv6Addr::UNSPECIFIED,
             local_port: port,
-            remote_port: entry.remote_port,
+            remote_port: 0,
         };
-        let (_, ts_offset) = self.initial_numbers(&ends, now);
-        let mut connection = Connection::new(ends, buffers, config, entry.iss, ts_offset);
-        connection.rmss = config.rmss.min(self.mss_limit);
-        connection.take_over(&entry, self.mss_limit, self.now_ms);
+        let mut connection = Connection::new(ends, buffers, config, SeqNum::new(0), 0);
+        connection.wait_for(index);
         let handle = self.place(connection)?;
-        if let Some(entry) = self.memory.half_open.get_mut(index) {
-            entry.set_stage(Stage::Free);
+        if let Some(ready) = self.first_ready(index) {
+            self.hand_over(ready, usize::from(handle.index), now);
         }
         Ok(handle)
     }
@@ -713,13 +718,13 @@ impl<'m> Tcp<'m> {
             return Err(Drop::NoConnection);
         };
         if let Some(index) = self.half_open_of(ends, listener.0) {
-            return self.arrive_half_open(index, ends, segment, listener.1);
+            return self.arrive_half_open(index, ends, segment, listener.1, now);
         }
         if segment.has(Flags::RST) {
             return Err(Drop::NoConnection);
         }
         if segment.has(Flags::ACK) {
-            return self.arrive_with_cookie(ends, segment, listener);
+            return self.arrive_with_cookie(ends, segment, listener, now);
         }
         if !segment.has(Flags::SYN) {
             return Err(Drop::NoSyn);
@@ -727,9 +732,11 @@ impl<'m> Tcp<'m> {
         let (iss, ts_offset) = self.initial_numbers(ends, now);
         let agreed = listener::agree(listener.1, segment.header());
         match self.new_half_open(ends, segment, listener, agreed, false) {
-            Ok(entry) => {
-                entry.iss = iss;
-                entry.set_stage(Stage::SynAckDue);
+            Ok(index) => {
+                if let Some(entry) = self.memory.half_open.get_mut(index) {
+                    entry.iss = iss;
+                    entry.set_stage(Stage::SynAckDue);
+                }
                 Ok(())
             }
             Err(Drop::HalfOpenFull) => {
@@ -747,6 +754,7 @@ impl<'m> Tcp<'m> {
         ends: &Endpoints,
         segment: &Segment<'_>,
         config: &'m Config,
+        now: Instant,
     ) -> Result<(), Drop> {
         let now_ms = self.now_ms;
         let Some(entry) = self.memory.half_open.get_mut(index) else {
@@ -779,11 +787,53 @@ impl<'m> Tcp<'m> {
         if entry.stage() != Stage::Ready {
             entry.on_acknowledged(segment.window(), config, now_ms);
         }
+        self.on_ready(index, segment, now)
+    }
+
+    /// A handshake is done: whoever waits for it continues with the segment that ended it.
+    fn on_ready(&mut self, index: usize, segment: &Segment<'_>, now: Instant) -> Result<(), Drop> {
+        let now_ms = self.now_ms;
+        let Some(entry) = self.memory.half_open.get_mut(index) else {
+            return Err(Drop::HalfOpenFull);
+        };
+        let listener = entry.listener();
+        let mut slots = self.memory.connections.iter();
+        let waiting = slots.position(|slot| slot.0.as_ref().is_some_and(|c| c.waits_for(listener)));
+        if let Some(slot) = waiting {
+            self.hand_over(index, slot, now);
+            let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
+            return connection.on_segment(*segment, now_ms);
+        }
         if segment.payload.is_empty() && !segment.has(Flags::FIN) {
             return Ok(());
         }
         entry.miss_data();
         Err(Drop::NotAccepted)
+    }
+
+    /// The connection in a slot takes over a half-open entry.
+    fn hand_over(&mut self, entry: usize, slot: usize, now: Instant) {
+        let Some(mut half_open) = self.memory.half_open.get(entry).copied() else {
+            return;
+        };
+        let (mss_limit, now_ms) = (self.mss_limit, self.now_ms);
+        let mut ends = Endpoints {
+            local: self.locals.get(half_open.local()),
+            remote: half_open.remote,
+            local_port: 0,
+            remote_port: half_open.remote_port,
+        };
+        if let Some(listener) = self.memory.listeners.get(usize::from(half_open.listener())) {
+            ends.local_port = listener.port;
+        }
+        let (_, ts_offset) = self.initial_numbers(&ends, now);
+        if let Some(connection) = self.at_mut(slot) {
+            connection.take_over(&half_open, ends, ts_offset, mss_limit, now_ms);
+            half_open.set_stage(Stage::Free);
+        }
+        if let Some(place) = self.memory.half_open.get_mut(entry) {
+            *place = half_open;
+        }
     }
 
     /// An ACK for a port that is listened on, of no known handshake: the answer to a cookie?
@@ -792,6 +842,7 @@ impl<'m> Tcp<'m> {
         ends: &Endpoints,
         segment: &Segment<'_>,
         listener: (u8, &'m Config),
+        now: Instant,
     ) -> Result<(), Drop> {
         let iss = segment.ack().minus(1);
         let irs = segment.seq.minus(1);
@@ -809,16 +860,15 @@ impl<'m> Tcp<'m> {
             ecn: false,
         };
         let now_ms = self.now_ms;
-        let entry = self.new_half_open(ends, segment, listener, agreed, true)?;
+        let index = self.new_half_open(ends, segment, listener, agreed, true)?;
+        let Some(entry) = self.memory.half_open.get_mut(index) else {
+            return Err(Drop::HalfOpenFull);
+        };
         entry.iss = iss;
         entry.irs = irs;
         entry.smss = cookie::mss(mss);
         entry.on_acknowledged(segment.window(), listener.1, now_ms);
-        if segment.payload.is_empty() {
-            return Ok(());
-        }
-        entry.miss_data();
-        Err(Drop::NotAccepted)
+        self.on_ready(index, segment, now)
     }
 
     /// A place for a handshake: a free one, or, when the peer has proven that it exists
@@ -830,7 +880,7 @@ impl<'m> Tcp<'m> {
         listener: (u8, &'m Config),
         agreed: Agreed,
         proven: bool,
-    ) -> Result<&mut HalfOpen, Drop> {
+    ) -> Result<usize, Drop> {
         let in_use = self.locals_in_use();
         let entries = &mut self.memory.half_open;
         let free = entries.iter().position(HalfOpen::is_free);
@@ -854,7 +904,7 @@ impl<'m> Tcp<'m> {
         entry.irs = segment.seq;
         entry.smss = options.mss.unwrap_or(super::connection::SMSS_DEFAULT);
         entry.ts_recent = options.timestamps.map_or(0, |(value, _)| value);
-        Ok(entry)
+        Ok(place)
     }
 
     /// Answers a SYN without keeping anything of it.
@@ -1166,10 +1216,10 @@ impl<'m> Tcp<'m> {
         })
     }
 
-    fn first_ready(&self, listener: ListenerHandle) -> Option<usize> {
+    fn first_ready(&self, listener: u8) -> Option<usize> {
         let mut first: Option<(usize, u32)> = None;
         for (index, entry) in self.memory.half_open.iter().enumerate() {
-            if entry.stage() == Stage::Ready && entry.listener() == listener.0 {
+            if entry.stage() == Stage::Ready && entry.listener() == listener {
                 let left = entry.deadline_ms.wrapping_sub(self.now_ms);
                 if first.is_none_or(|(_, least)| left < least) {
                     first = Some((index, left));

@@ -1,14 +1,17 @@
 //! The states of a connection.
 //!
-//! Source: RFC 9293 §3.3.2. Differs: LISTEN is a [`Listener`](super::listener::Listener),
-//! and SYN-RECEIVED of a passive open an entry of the half-open table; a connection is in
-//! SYN-RECEIVED only by simultaneous open.
+//! Source: RFC 9293 §3.3.2. Differs: who listens is a [`Listener`](super::Listener), and a
+//! passive open is in SYN-RECEIVED as an entry of the half-open table; a connection is in
+//! LISTEN when its buffers wait for such an entry to be done, and in SYN-RECEIVED only by
+//! simultaneous open.
 
 /// Where a connection stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum State {
     /// No connection; see [`Connection::error`](super::Connection::error) for why.
     Closed,
+    /// Accepted in advance: the next handshake that a listener completes is this one's.
+    Listen,
     /// Our SYN waits for an answer.
     SynSent,
     /// SYNs crossed; ours is not acknowledged yet.
@@ -32,7 +35,10 @@ pub enum State {
 impl State {
     /// Whether both sides know each other's sequence numbers.
     pub const fn is_synchronized(self) -> bool {
-        !matches!(self, Self::Closed | Self::SynSent | Self::SynReceived)
+        !matches!(
+            self,
+            Self::Closed | Self::Listen | Self::SynSent | Self::SynReceived
+        )
     }
 
     /// Whether the application may hand over more data to send (before the handshake's end,
@@ -40,7 +46,7 @@ impl State {
     pub const fn may_send(self) -> bool {
         matches!(
             self,
-            Self::SynSent | Self::SynReceived | Self::Established | Self::CloseWait
+            Self::Listen | Self::SynSent | Self::SynReceived | Self::Established | Self::CloseWait
         )
     }
 

@@ -1,0 +1,578 @@
+//! Tests of the engine by topic, over virtual time.
+//!
+//! Two tools: [`Script`], one engine against segments written by hand; [`Net`], two engines
+//! over a link that delays, loses, duplicates and reorders.
+
+mod handshake;
+mod hostile;
+mod icmp;
+mod loss;
+mod memory;
+mod teardown;
+mod transfer;
+mod units;
+mod window;
+
+use core::net::Ipv6Addr;
+use std::boxed::Box;
+use std::collections::BinaryHeap;
+use std::vec;
+use std::vec::Vec;
+
+use super::{
+    Buffers, Config, Drop, HalfOpen, Handle, Listener, ListenerHandle, Memory, Outgoing, Slot, Tcp,
+};
+use crate::random::Rng;
+use crate::time::Instant;
+use crate::wire::tcp::{Flags, Header, Options, SackBlock, fill_checksum};
+
+pub(super) const US: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+pub(super) const PEER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+pub(super) const PORT: u16 = 7;
+pub(super) const PEER_PORT: u16 = 40_000;
+
+pub(super) const SYN: Flags = Flags::SYN;
+pub(super) const ACK: Flags = Flags::ACK;
+pub(super) const FIN: Flags = Flags::FIN;
+pub(super) const RST: Flags = Flags::RST;
+
+/// A configuration that lives as long as a test.
+pub(super) fn leak(config: Config) -> &'static Config {
+    Box::leak(Box::new(config))
+}
+
+/// Settings that make numbers in scripts simple: MSS 1000, no timestamps, no delay.
+pub(super) const PLAIN: Config = Config {
+    rmss: 1000,
+    smss: 1000,
+    accept_window: 8000,
+    ack_every: 1,
+    timestamps: false,
+    sack: false,
+    ecn: false,
+    nagle: false,
+    ..Config::DEFAULT
+};
+
+pub(super) fn buffers(send: usize, window: u16) -> Buffers<'static> {
+    Buffers::new(
+        Box::leak(vec![0; send].into_boxed_slice()),
+        Box::leak(vec![0; super::recv_memory_len(window)].into_boxed_slice()),
+    )
+}
+
+pub(super) fn engine(connections: usize, half_open: usize, seed: u64) -> Tcp<'static> {
+    let memory = Memory {
+        connections: Box::leak((0..connections).map(|_| Slot::EMPTY).collect()),
+        listeners: Box::leak(vec![Listener::EMPTY; 4].into_boxed_slice()),
+        half_open: Box::leak(vec![HalfOpen::EMPTY; half_open].into_boxed_slice()),
+    };
+    Tcp::new(memory, &mut Rng::from_seed([seed, 0]))
+}
+
+/// A segment with its parts open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seg {
+    pub(super) header: Header,
+    pub(super) payload: Vec<u8>,
+    pub(super) ecn: u8,
+}
+
+impl Seg {
+    pub(super) fn parse(outgoing: &Outgoing, bytes: &[u8]) -> Self {
+        assert!(crate::wire::tcp::is_checksum_valid(
+            &outgoing.src,
+            &outgoing.dst,
+            bytes
+        ));
+        let (header, payload) = Header::parse(bytes).unwrap();
+        Self {
+            header,
+            payload: payload.to_vec(),
+            ecn: outgoing.ecn,
+        }
+    }
+
+    pub(super) fn bytes(&self, src: &Ipv6Addr, dst: &Ipv6Addr) -> Vec<u8> {
+        let mut out = vec![0; 60 + self.payload.len()];
+        let len = self.header.emit(&mut out).unwrap();
+        out.truncate(len);
+        out.extend(&self.payload);
+        fill_checksum(src, dst, &mut out);
+        out
+    }
+}
+
+/// One engine, and a test that plays its peer with numbers relative to both ISNs.
+pub(super) struct Script {
+    pub(super) tcp: Tcp<'static>,
+    pub(super) handle: Option<Handle>,
+    pub(super) listener: Option<ListenerHandle>,
+    pub(super) now_us: u64,
+    /// Our engine's ISS and the peer's, absolute.
+    pub(super) iss: u32,
+    pub(super) irs: u32,
+    pub(super) local_port: u16,
+    pub(super) room: bool,
+    /// TSval that the peer sends, if timestamps are in use.
+    pub(super) peer_ts: Option<u32>,
+    pub(super) our_ts: u32,
+}
+
+/// What the peer says: numbers relative to the ISNs (SYN = 0).
+#[derive(Clone, Debug)]
+pub(super) struct Say {
+    pub(super) flags: Flags,
+    pub(super) seq: u32,
+    pub(super) ack: u32,
+    pub(super) win: u16,
+    pub(super) options: Options,
+    pub(super) payload: Vec<u8>,
+    pub(super) ecn: u8,
+}
+
+pub(super) fn say(flags: Flags, seq: u32, ack: u32) -> Say {
+    Say {
+        flags,
+        seq,
+        ack,
+        win: 8000,
+        options: Options::NONE,
+        payload: Vec::new(),
+        ecn: 0,
+    }
+}
+
+impl Say {
+    pub(super) fn win(mut self, win: u16) -> Self {
+        self.win = win;
+        self
+    }
+    pub(super) fn mss(mut self, mss: u16) -> Self {
+        self.options.mss = Some(mss);
+        self
+    }
+    pub(super) fn sack_permitted(mut self) -> Self {
+        self.options.sack_permitted = true;
+        self
+    }
+    pub(super) fn ts(mut self, value: u32, echo: u32) -> Self {
+        self.options.timestamps = Some((value, echo));
+        self
+    }
+    /// Blocks relative to our ISS.
+    pub(super) fn sack(mut self, script: &Script, blocks: &[(u32, u32)]) -> Self {
+        for (left, right) in blocks {
+            let block = SackBlock {
+                left: script.iss.wrapping_add(*left),
+                right: script.iss.wrapping_add(*right),
+            };
+            assert!(self.options.sack.push(block));
+        }
+        self
+    }
+    pub(super) fn data(mut self, payload: &[u8]) -> Self {
+        self.payload = payload.to_vec();
+        self
+    }
+    pub(super) fn ce(mut self) -> Self {
+        self.ecn = 3;
+        self
+    }
+}
+
+impl Script {
+    pub(super) fn new() -> Self {
+        Self {
+            tcp: engine(3, 2, 1),
+            handle: None,
+            listener: None,
+            now_us: 1_000_000,
+            iss: 0,
+            irs: 5_000_000,
+            local_port: PORT,
+            room: true,
+            peer_ts: None,
+            our_ts: 0,
+        }
+    }
+
+    /// An established connection, opened by the peer: window 8000 at both ends.
+    pub(super) fn accepted(config: Config) -> Self {
+        Self::accepted_with(config, say(SYN, 0, 0).mss(1000), 8000, 8000)
+    }
+
+    pub(super) fn accepted_with(config: Config, syn: Say, send: usize, window: u16) -> Self {
+        let mut s = Self::new();
+        let listener = s.tcp.listen(None, PORT, leak(config)).unwrap();
+        s.listener = Some(listener);
+        let timestamps = syn.options.timestamps;
+        s.peer_ts = timestamps.map(|(value, _)| value);
+        let window_offered = syn.win;
+        s.peer(syn).unwrap();
+        let syn_ack = s.sent();
+        assert!(syn_ack.header.flags.contains(SYN | ACK));
+        s.iss = syn_ack.header.seq;
+        let mut ack = say(ACK, 1, 1).win(window_offered);
+        if let (Some((value, _)), Some((ours, _))) = (timestamps, syn_ack.header.options.timestamps)
+        {
+            ack = ack.ts(value, ours);
+            s.our_ts = ours;
+        } else {
+            s.peer_ts = None;
+        }
+        s.peer(ack).unwrap();
+        let handle = s
+            .tcp
+            .accept(listener, buffers(send, window), s.now())
+            .unwrap();
+        s.handle = Some(handle);
+        s
+    }
+
+    /// A connection opened by us, SYN sent and taken note of.
+    pub(super) fn connecting(config: Config) -> (Self, Seg) {
+        let mut s = Self::new();
+        let now = s.now();
+        let handle = s
+            .tcp
+            .connect(
+                US,
+                (PEER, PEER_PORT),
+                buffers(8000, 8000),
+                leak(config),
+                now,
+            )
+            .unwrap();
+        s.handle = Some(handle);
+        let syn = s.sent();
+        s.iss = syn.header.seq;
+        s.local_port = syn.header.src_port;
+        (s, syn)
+    }
+
+    /// An established connection that we opened.
+    pub(super) fn connected(config: Config, syn_ack: Say) -> Self {
+        let (mut s, syn) = Self::connecting(config);
+        let mut answer = syn_ack;
+        if let (Some((ours, _)), Some((value, _))) =
+            (syn.header.options.timestamps, answer.options.timestamps)
+        {
+            answer.options.timestamps = Some((value, ours));
+            s.peer_ts = Some(value);
+        }
+        s.peer(answer).unwrap();
+        let ack = s.sent();
+        assert_eq!(ack.header.flags, ACK);
+        s
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        Instant::from_micros(self.now_us)
+    }
+
+    pub(super) fn handle(&self) -> Handle {
+        self.handle.unwrap()
+    }
+
+    pub(super) fn state(&self) -> super::State {
+        self.tcp.connection(self.handle()).unwrap().state()
+    }
+
+    pub(super) fn connection(&self) -> &super::Connection<'static> {
+        self.tcp.connection(self.handle()).unwrap()
+    }
+
+    /// The peer says something.
+    pub(super) fn peer(&mut self, say: Say) -> Result<(), Drop> {
+        let bytes = self.peer_bytes(&say);
+        self.tcp.on_segment(PEER, US, say.ecn, &bytes, self.now())
+    }
+
+    pub(super) fn peer_bytes(&mut self, say: &Say) -> Vec<u8> {
+        let mut options = say.options;
+        if options.timestamps.is_none()
+            && let Some(value) = self.peer_ts
+        {
+            options.timestamps = Some((value, self.our_ts));
+        }
+        let header = Header {
+            src_port: PEER_PORT,
+            dst_port: self.local_port,
+            seq: self.irs.wrapping_add(say.seq),
+            ack: match say.flags.contains(ACK) {
+                true => self.iss.wrapping_add(say.ack),
+                false => 0,
+            },
+            flags: say.flags,
+            window: say.win,
+            urgent: 0,
+            options,
+        };
+        Seg {
+            header,
+            payload: say.payload.clone(),
+            ecn: say.ecn,
+        }
+        .bytes(&PEER, &US)
+    }
+
+    /// The next segment our engine sends now, if any.
+    pub(super) fn poll(&mut self) -> Option<Seg> {
+        let mut out = [0; 2000];
+        let room = self.room;
+        let outgoing = self.tcp.poll_segment(self.now(), |_| room, &mut out)?;
+        assert_eq!((outgoing.src, outgoing.dst), (US, PEER));
+        let seg = Seg::parse(&outgoing, &out[..outgoing.len]);
+        if let Some((value, _)) = seg.header.options.timestamps {
+            self.our_ts = value;
+        }
+        Some(seg)
+    }
+
+    #[track_caller]
+    pub(super) fn sent(&mut self) -> Seg {
+        self.poll().expect("a segment")
+    }
+
+    #[track_caller]
+    pub(super) fn silent(&mut self) {
+        let sent = self.poll();
+        assert_eq!(sent, None, "nothing to send");
+    }
+
+    /// Asserts that the next segment is as given, numbers relative; returns it.
+    #[track_caller]
+    pub(super) fn expect(&mut self, flags: Flags, seq: u32, ack: u32, len: usize) -> Seg {
+        let seg = self.sent();
+        let got = (
+            seg.header.flags.without(Flags::PSH),
+            seg.header.seq.wrapping_sub(self.iss),
+            match seg.header.flags.contains(ACK) {
+                true => seg.header.ack.wrapping_sub(self.irs),
+                false => 0,
+            },
+            seg.payload.len(),
+        );
+        assert_eq!(got, (flags, seq, ack, len), "flags, seq, ack, len");
+        seg
+    }
+
+    pub(super) fn send(&mut self, len: usize) {
+        let data = pattern(0, len);
+        let (handle, now) = (self.handle(), self.now());
+        assert_eq!(self.tcp.send(handle, &data, now), Ok(len));
+    }
+
+    pub(super) fn recv(&mut self) -> Vec<u8> {
+        let mut out = vec![0; 20_000];
+        let handle = self.handle();
+        match self.tcp.recv(handle, &mut out) {
+            Ok(count) => out[..count].to_vec(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    pub(super) fn shutdown(&mut self) {
+        let (handle, now) = (self.handle(), self.now());
+        self.tcp.shutdown(handle, now);
+    }
+
+    /// Lets time pass; asserts that nothing was to be sent in between.
+    #[track_caller]
+    pub(super) fn wait_ms(&mut self, ms: u64) {
+        let until = self.now_us + ms * 1000;
+        while let Some(at) = self.tcp.next_deadline() {
+            if at.as_micros() >= until {
+                break;
+            }
+            self.now_us = self.now_us.max(at.as_micros());
+            let before = self.tcp.next_deadline();
+            self.silent();
+            assert_ne!(
+                self.tcp.next_deadline(),
+                before,
+                "a deadline at which nothing happens"
+            );
+        }
+        self.now_us = until;
+    }
+
+    /// Lets time pass until something is sent; returns it and how long that took, ms.
+    #[track_caller]
+    pub(super) fn wait_for_segment(&mut self) -> (Seg, u64) {
+        let start = self.now_us;
+        for _ in 0..100 {
+            if let Some(seg) = self.poll() {
+                return (seg, (self.now_us - start) / 1000);
+            }
+            let at = self.tcp.next_deadline().expect("a deadline");
+            assert!(
+                at.as_micros() > self.now_us,
+                "a deadline in the past does nothing"
+            );
+            self.now_us = at.as_micros();
+        }
+        panic!("100 deadlines and nothing sent");
+    }
+}
+
+/// `len` bytes that tell their place.
+pub(super) fn pattern(from: usize, len: usize) -> Vec<u8> {
+    (from..from + len)
+        .map(|i| (i ^ (i >> 8) ^ (i >> 16).wrapping_mul(37)) as u8)
+        .collect()
+}
+
+/// What a [`Net`] does to segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub(super) delay_us: u64,
+    /// Chances in 1000.
+    pub(super) loss: u32,
+    pub(super) duplicate: u32,
+    pub(super) reorder: u32,
+    /// Bytes per second; 0: infinite.
+    pub(super) rate: u64,
+    pub(super) mark_ce: u32,
+}
+
+pub(super) const CLEAN: Link = Link {
+    delay_us: 50_000,
+    loss: 0,
+    duplicate: 0,
+    reorder: 0,
+    rate: 0,
+    mark_ce: 0,
+};
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Arrival {
+    at: core::cmp::Reverse<(u64, u64)>,
+    to: usize,
+    ecn: u8,
+    bytes: Vec<u8>,
+}
+
+/// Two engines, a link, a clock.
+pub(super) struct Net {
+    pub(super) hosts: [Tcp<'static>; 2],
+    pub(super) now_us: u64,
+    pub(super) link: Link,
+    pub(super) rng: Rng,
+    queue: BinaryHeap<Arrival>,
+    busy_until: [u64; 2],
+    serial: u64,
+    pub(super) segments: [u64; 2],
+    pub(super) lost: u64,
+    /// Segments (counted per sender from 0) to lose for certain: (sender, number).
+    pub(super) lose: Vec<(usize, u64)>,
+    pub(super) log: Vec<(u64, usize, Seg)>,
+}
+
+pub(super) const ADDRS: [Ipv6Addr; 2] = [US, PEER];
+
+impl Net {
+    pub(super) fn new(link: Link, seed: u64) -> Self {
+        Self {
+            hosts: [engine(2, 2, seed), engine(2, 2, seed + 1000)],
+            now_us: 1_000_000,
+            link,
+            rng: Rng::from_seed([seed, 77]),
+            queue: BinaryHeap::new(),
+            busy_until: [0; 2],
+            serial: 0,
+            segments: [0; 2],
+            lost: 0,
+            lose: Vec::new(),
+            log: Vec::new(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        Instant::from_micros(self.now_us)
+    }
+
+    fn chance(&mut self, in_1000: u32) -> bool {
+        in_1000 > 0 && self.rng.below(1000) < in_1000
+    }
+
+    /// Moves every pending segment of both engines onto the link.
+    pub(super) fn flush(&mut self) {
+        let mut out = [0; 2000];
+        for from in 0..2 {
+            while let Some(sent) = self.hosts[from].poll_segment(self.now(), |_| true, &mut out) {
+                let bytes = out[..sent.len].to_vec();
+                if std::env::var("TCP_LOG").is_ok() {
+                    let seg = Seg::parse(&sent, &bytes);
+                    std::println!(
+                        "{:>10} {from} {:04x} seq {} ack {} win {} len {} ts {:?} sack {:?} {:?}",
+                        self.now_us,
+                        seg.header.flags.bits(),
+                        seg.header.seq,
+                        seg.header.ack,
+                        seg.header.window,
+                        seg.payload.len(),
+                        seg.header.options.timestamps,
+                        seg.header.options.sack.as_slice(),
+                        sent.cause,
+                    );
+                }
+                self.log
+                    .push((self.now_us, from, Seg::parse(&sent, &bytes)));
+                let number = self.segments[from];
+                self.segments[from] += 1;
+                assert!(number < 200_000, "a storm of segments");
+                let mut start = self.now_us.max(self.busy_until[from]);
+                if let Some(time) = (sent.len as u64 * 1_000_000).checked_div(self.link.rate) {
+                    start += time;
+                    self.busy_until[from] = start;
+                }
+                if self.lose.contains(&(from, number)) || self.chance(self.link.loss) {
+                    self.lost += 1;
+                    continue;
+                }
+                let mut delay = self.link.delay_us;
+                if self.chance(self.link.reorder) {
+                    delay += u64::from(self.rng.below(self.link.delay_us as u32));
+                }
+                let ecn = match sent.ecn != 0 && self.chance(self.link.mark_ce) {
+                    true => 3,
+                    false => sent.ecn,
+                };
+                let copies = 1 + u32::from(self.chance(self.link.duplicate));
+                for _ in 0..copies {
+                    self.serial += 1;
+                    self.queue.push(Arrival {
+                        at: core::cmp::Reverse((start + delay, self.serial)),
+                        to: 1 - from,
+                        ecn,
+                        bytes: bytes.clone(),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Goes on to the next event; false when nothing will ever happen.
+    pub(super) fn step(&mut self) -> bool {
+        self.flush();
+        let deadline =
+            crate::time::earliest(self.hosts[0].next_deadline(), self.hosts[1].next_deadline());
+        let arrival = self.queue.peek().map(|arrival| arrival.at.0.0);
+        match (arrival, deadline.map(Instant::as_micros)) {
+            (Some(at), deadline) if deadline.is_none_or(|deadline| at <= deadline) => {
+                self.now_us = self.now_us.max(at);
+                let arrival = self.queue.pop().unwrap();
+                let (src, dst) = (ADDRS[1 - arrival.to], ADDRS[arrival.to]);
+                let now = self.now();
+                let _ =
+                    self.hosts[arrival.to].on_segment(src, dst, arrival.ecn, &arrival.bytes, now);
+            }
+            (_, Some(deadline)) => self.now_us = self.now_us.max(deadline),
+            (Some(_), None) => {}
+            (None, None) => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,264 @@
+//! Sequence numbers, RTT estimation, timers, scoreboard, buffers.
+
+use super::super::reassembly::{RecvBuffer, recv_memory_len};
+use super::super::recovery::Scoreboard;
+use super::super::rtt::RttEstimator;
+use super::super::send_buffer::{Piece, SendBuffer, SliceQueue};
+use super::super::timers::{Purpose, Timer, Timers};
+use super::super::{Config, SeqNum};
+use super::pattern;
+use proptest::prelude::*;
+use std::boxed::Box;
+use std::vec;
+use std::vec::Vec;
+
+proptest! {
+    #[test]
+    fn sequence_order_is_translation_invariant(a: u32, b: u32, shift: u32) {
+        let (x, y) = (SeqNum::new(a), SeqNum::new(b));
+        prop_assert_eq!(x.before(y), x.plus(shift).before(y.plus(shift)));
+        prop_assert_eq!(x.plus(shift).since(x), shift);
+        prop_assert_eq!(x.plus(shift).minus(shift), x);
+        prop_assert!(!(x.before(y) && x.after(y)) || a.wrapping_sub(b) == 1 << 31);
+        prop_assert_eq!(x.before(y) || x.after(y), a != b);
+        if shift > 0 && shift < 1 << 31 {
+            prop_assert!(x.before(x.plus(shift)) && x.plus(shift).after(x));
+            prop_assert_eq!(x.later(x.plus(shift)), x.plus(shift));
+        }
+    }
+
+    #[test]
+    fn reassembly_is_a_vec_with_holes(
+        window in 1u16..200,
+        steps in prop::collection::vec((0u16..220, 0usize..60, 0usize..80), 1..60),
+    ) {
+        let mut memory = vec![0xa5; recv_memory_len(window)];
+        let mut buffer = RecvBuffer::new(&mut memory);
+        prop_assert!(buffer.capacity() >= window);
+        let capacity = usize::from(buffer.capacity());
+        // The stream, byte by byte, as far as it may have arrived; `true`: held.
+        let stream = pattern(0, 20_000);
+        let mut held = vec![false; 20_000];
+        let (mut read, mut in_order) = (0usize, 0usize);
+        for (gap, len, take) in steps {
+            let start = in_order + usize::from(gap);
+            let grown = buffer.insert(gap, &stream[start..start + len]);
+            for place in held.iter_mut().take((start + len).min(read + capacity)).skip(start) {
+                *place = true;
+            }
+            let before = in_order;
+            while held[in_order] {
+                in_order += 1;
+            }
+            prop_assert_eq!(usize::from(grown), in_order - before);
+            prop_assert_eq!(usize::from(buffer.len()), in_order - read);
+            prop_assert_eq!(usize::from(buffer.window()), capacity - (in_order - read));
+            // Ranges out of order, from the bitmap and from the model.
+            let mut expected = Vec::new();
+            let mut at = in_order;
+            while at < read + capacity {
+                if held[at] {
+                    let from = at;
+                    while at < read + capacity && held[at] {
+                        at += 1;
+                    }
+                    expected.push(((from - in_order) as u16, (at - in_order) as u16));
+                }
+                at += 1;
+            }
+            let mut ranges = Vec::new();
+            let mut from = 0;
+            while let Some(range) = buffer.next_range(from) {
+                ranges.push(range);
+                from = range.1;
+            }
+            prop_assert_eq!(&ranges, &expected);
+            prop_assert_eq!(buffer.has_gaps(), !expected.is_empty());
+            for (left, right) in expected {
+                prop_assert_eq!(buffer.range_around(left), Some((left, right)));
+                prop_assert_eq!(buffer.range_around(right - 1), Some((left, right)));
+                if left > 0 {
+                    prop_assert_ne!(buffer.range_around(left - 1), Some((left, right)));
+                }
+            }
+            let mut out = vec![0; take];
+            prop_assert!(stream[read..].starts_with(buffer.front()));
+            let got = buffer.read(&mut out);
+            prop_assert_eq!(&out[..got], &stream[read..read + got]);
+            read += got;
+        }
+    }
+
+    #[test]
+    fn a_slice_queue_sends_what_was_pushed(
+        steps in prop::collection::vec((0u8..4, 0usize..40), 1..60),
+    ) {
+        let source: &'static [u8] = Box::leak(pattern(0, 4000).into_boxed_slice());
+        let mut queue = SendBuffer::Slices(slice_queue());
+        let mut model: Vec<u8> = Vec::new();
+        let mut next = 0;
+        for (kind, count) in steps {
+            let data = &source[next..next + count];
+            match kind {
+                0 => {
+                    let SendBuffer::Slices(slices) = &mut queue else { unreachable!() };
+                    if slices.push_slice(data) {
+                        model.extend(data);
+                        next += count;
+                    }
+                }
+                1 => {
+                    let room = usize::from(queue.room());
+                    let taken = queue.push(data);
+                    prop_assert_eq!(taken, room.min(count));
+                    model.extend(&data[..taken]);
+                    next += taken;
+                }
+                _ => {
+                    queue.consume(count as u16);
+                    model.drain(..count.min(model.len()));
+                }
+            }
+            prop_assert_eq!(usize::from(queue.len()), model.len());
+            for offset in [0, count, model.len() / 2] {
+                let mut out = [0; 50];
+                let got = queue.peek(offset as u16, &mut out);
+                let expected: Vec<u8> = model.iter().skip(offset).take(50).copied().collect();
+                prop_assert_eq!(&out[..got], &expected[..]);
+            }
+        }
+    }
+
+    /// Whatever is sent, acknowledged, held and lost: the runs always cover exactly what is
+    /// outstanding, and nothing is counted twice.
+    #[test]
+    fn the_scoreboard_covers_what_is_outstanding(
+        steps in prop::collection::vec((0u8..6, 0u32..3000, 1u32..800), 1..80),
+    ) {
+        let mut board = Scoreboard::NEW;
+        let (mut outstanding, mut now) = (0u32, 0u32);
+        for (kind, offset, len) in steps {
+            now += len / 10;
+            let mut delivery = board.delivery(now, 5);
+            match kind {
+                0 | 1 if outstanding < 10_000 => {
+                    board.push(len as u16, now);
+                    outstanding += len;
+                }
+                2 => {
+                    let acked = len.min(outstanding);
+                    board.acknowledge(acked, &mut delivery);
+                    prop_assert!(delivery.bytes <= acked);
+                    outstanding -= acked;
+                }
+                3 if offset + len <= outstanding => {
+                    let before = board.sacked();
+                    board.sack(offset, offset + len, &mut delivery);
+                    prop_assert!(delivery.bytes <= len);
+                    // Merging may forget what was held, never invent.
+                    prop_assert!(board.sacked() <= before + len);
+                }
+                4 => {
+                    board.lose_by_count(3, 500);
+                    if let Some((offset, len)) = board.first_due() {
+                        prop_assert!(offset + u32::from(len) <= outstanding);
+                        board.resend(offset, len.min(500), now);
+                    }
+                }
+                5 => {
+                    board.lose_all(now, 0);
+                    prop_assert_eq!(board.in_flight(), 0);
+                }
+                _ => {}
+            }
+            prop_assert!(board.in_flight() + board.sacked() <= outstanding);
+            if let Some((offset, len)) = board.tail(300) {
+                prop_assert_eq!(offset + u32::from(len), outstanding);
+            } else {
+                prop_assert_eq!(outstanding, 0);
+            }
+        }
+    }
+}
+
+/// A queue that lives for good, as its own lifetime asks.
+fn slice_queue() -> &'static mut SliceQueue<'static> {
+    let pieces = Box::leak(vec![Piece::EMPTY; 4].into_boxed_slice());
+    let copies = Box::leak(vec![0; 64].into_boxed_slice());
+    Box::leak(Box::new(SliceQueue::new(pieces, copies)))
+}
+
+#[test]
+fn rto_follows_rfc_6298() {
+    let config = Config {
+        rto_min_ms: 0,
+        rto_slop_ms: 0,
+        ..Config::DEFAULT
+    };
+    let mut rtt = RttEstimator::NEW;
+    assert_eq!(rtt.rto_ms(&config), 1000, "(2.1)");
+    rtt.sample(100);
+    assert_eq!(rtt.srtt_ms(), Some(100));
+    assert_eq!(rtt.rto_ms(&config), 300, "(2.2): R + 4·R/2");
+    rtt.sample(180);
+    // (2.3) RTTVAR = 3/4·50 + 1/4·80 = 57.5, then SRTT = 7/8·100 + 1/8·180 = 110
+    assert_eq!(rtt.srtt_ms(), Some(110));
+    assert_eq!(rtt.rto_ms(&config), 340);
+    rtt.back_off();
+    assert_eq!(rtt.rto_ms(&config), 680, "(5.5)");
+    for _ in 0..20 {
+        rtt.back_off();
+    }
+    assert_eq!(rtt.rto_ms(&config), 60_000, "(2.5)");
+    rtt.sample(110);
+    assert!(rtt.rto_ms(&config) < 400, "a sample ends the backoff");
+}
+
+#[test]
+fn rto_has_a_floor_and_a_slop() {
+    let mut rtt = RttEstimator::NEW;
+    for _ in 0..100 {
+        rtt.sample(20);
+    }
+    let with = |rto_min_ms, rto_slop_ms| Config {
+        rto_min_ms,
+        rto_slop_ms,
+        ..Config::DEFAULT
+    };
+    assert!(rtt.rto_ms(&with(0, 0)) < 25);
+    assert_eq!(rtt.rto_ms(&with(1000, 0)), 1000);
+    assert!((220..230).contains(&rtt.rto_ms(&with(0, 200))));
+    let mut silent = RttEstimator::NEW;
+    silent.distrust();
+    assert_eq!(silent.rto_ms(&Config::DEFAULT), 3000, "RFC 6298 (5.7)");
+    let mut zero = RttEstimator::NEW;
+    zero.sample(0);
+    assert_eq!(zero.srtt_ms(), Some(1), "the clock's resolution");
+    zero.sample(u32::MAX);
+    assert!(zero.rto_ms(&Config::DEFAULT) <= 60_000);
+}
+
+#[test]
+fn timers_give_the_earliest_across_the_wrap() {
+    let mut timers = Timers::NEW;
+    assert_eq!(timers.wait_ms(5), None);
+    let now = u32::MAX - 10;
+    timers.arm(Timer::Ack, now.wrapping_add(100));
+    timers.arm_transmit(Purpose::Persist, now.wrapping_add(40));
+    assert_eq!(timers.wait_ms(now), Some(40));
+    assert_eq!(timers.purpose(), Some(Purpose::Persist));
+    assert!(!timers.take_due(Timer::Transmit, now.wrapping_add(39)));
+    assert!(timers.take_due(Timer::Transmit, now.wrapping_add(40)));
+    assert!(
+        !timers.take_due(Timer::Transmit, now.wrapping_add(41)),
+        "once"
+    );
+    assert_eq!(timers.purpose(), None);
+    assert_eq!(
+        timers.wait_ms(now.wrapping_add(200)),
+        Some(0),
+        "late is now"
+    );
+    timers.disarm_all();
+    assert_eq!(timers.wait_ms(now), None);
+}
