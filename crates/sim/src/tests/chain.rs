@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use motet::wire::icmpv6::{Echo, Message};
+
 use super::*;
 use crate::app::{Receiver, Sender, Services};
 use crate::capture::{Capture, Records};
@@ -320,11 +322,12 @@ fn the_outside_exchanges_packets_with_the_mesh() {
 
 /// An ICMPv6 echo request.
 fn ping(src: Ipv6Addr, dst: Ipv6Addr) -> Vec<u8> {
-    let message = motet::wire::icmpv6::Message::EchoRequest {
-        id: 1,
+    let echo = Echo {
+        identifier: 1,
         sequence: 1,
         data: b"motet",
     };
+    let message = Message::EchoRequest(echo);
     let mut packet = [0; 128];
     let len = ip::icmp::write(&message, src, dst, 64, &mut packet).unwrap();
     packet[..len].to_vec()
