@@ -28,7 +28,7 @@ fn main() {
     }
     println!("no deaf, no hidden:");
     run(3, 0, seconds, seeds, |options| {
-        (options.deaf, options.hidden) = (false, false)
+        (options.deaf, options.hidden) = (false, false);
     });
     println!("no deaf:");
     run(3, 0, seconds, seeds, |options| options.deaf = false);
@@ -107,8 +107,12 @@ fn run(hops: u16, d: u64, seconds: u64, seeds: u64, change: impl Fn(&mut ChainOp
             println!("  {counters:?}");
             for node in 0..chain.world.nodes() {
                 let node = chain.world.node(node);
-                println!("  {:?} {:?} {:?}", node.counters(), node.ip().counters, node.tcp().counters());
-                
+                println!(
+                    "  {:?} {:?} {:?}",
+                    node.counters(),
+                    node.ip().counters,
+                    node.tcp().counters()
+                );
             }
         }
     }

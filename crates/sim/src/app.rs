@@ -47,7 +47,6 @@ pub struct Sender<'m> {
 pub struct Receiver<'m> {
     port: u16,
     ends: Ends<'m>,
-    listener: Option<ListenerHandle>,
     handle: Option<Handle>,
     /// All that was read.
     pub content: Vec<u8>,
@@ -153,7 +152,7 @@ impl<'m> Ends<'m> {
 /// How a transfer goes at one end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
-    /// When this end asked for, or accepted, the connection.
+    /// When this end asked for the connection, or first had one.
     pub began: Option<Instant>,
     /// Sender: when the peer's close came, hence after everything was read there.
     /// Receiver: when the end of the content was read.
@@ -282,7 +281,6 @@ impl<'m> Receiver<'m> {
         Self {
             port,
             ends,
-            listener: None,
             handle: None,
             content: Vec::new(),
             progress: Progress::default(),
@@ -309,6 +307,11 @@ impl<'m> Receiver<'m> {
             self.progress.finished = Some(now);
             tcp.shutdown(handle, now);
         }
+        let connection = tcp.connection(handle);
+        if self.progress.began.is_none() && connection.is_some_and(tcp::Connection::is_established)
+        {
+            self.progress.began = Some(now);
+        }
         observe(&mut self.progress, tcp, handle, end);
         self.content.len() != before || self.progress.closed
     }
@@ -318,20 +321,13 @@ impl<'m> Receiver<'m> {
             return false;
         };
         let tcp = node.tcp_mut();
-        let Some(listener) = self.listener else {
-            self.listener = tcp.listen(None, self.port, config).ok();
-            return false;
-        };
-        if !tcp.can_accept(listener) {
-            return false;
-        }
-        match tcp.accept(listener, self.ends.buffers(config), now) {
-            Ok(handle) => {
-                self.handle = Some(handle);
-                self.progress.began = Some(now);
-            }
-            Err(_) => self.progress.closed = true,
-        }
+        // In advance: the peer's first segment may end the handshake and carry data.
+        let accepted = tcp
+            .listen(None, self.port, config)
+            .ok()
+            .and_then(|listener| tcp.accept(listener, self.ends.buffers(config), now).ok());
+        self.handle = accepted;
+        self.progress.closed = accepted.is_none();
         true
     }
 }

@@ -322,10 +322,11 @@ impl<'m> World<'m> {
     fn drive(&mut self, mote: usize, now: Instant) {
         let mut buffer = std::mem::take(&mut self.buffer);
         if !self.wait_for_processor(mote, now) {
+            // The node speaks last: only then does it know what waits for the clock.
             loop {
-                let acted = self.exchange(mote, &mut buffer, now);
                 let Mote { node, app, .. } = &mut self.motes[mote];
-                if !app.step(node, now) && !acted {
+                let acted = app.step(node, now);
+                if !self.exchange(mote, &mut buffer, now) && !acted {
                     break;
                 }
             }
