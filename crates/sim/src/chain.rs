@@ -469,10 +469,10 @@ const TCP_HEADER_LEN: usize = 20;
 /// Bytes of each segment that the timestamps option takes (RFC 7323 appendix A).
 const TIMESTAMPS_LEN: usize = 12;
 
-/// Calibration A: 20 ms one way decides where the window's knee is (Fig 5).
+/// One way: decides at how many segments a larger window stops to help (`TCPlp` Fig 5).
 const HOST_DELAY: Duration = Duration::from_millis(20);
 
-/// As E0.24 has it; TCPlp's testbed had 32 buffers of 128 bytes for everything.
+/// A relay's share of the testbed's 32 buffers of 128 bytes, which served everything.
 const QUEUE_FRAMES: usize = 16;
 
 /// Two in a chain, and one to spare.

@@ -160,10 +160,9 @@ impl LogDistance {
 /// Gains along the chain on which TCPlp's multi-hop figures are calibrated.
 ///
 /// Each hop goes through a wall or a floor as well as distance, so that power falls faster
-/// along the chain than in an open office: a neighbour is heard well, the node after it can
+/// along the chain than in an open office: a neighbour is sensed, the node after it can
 /// still be decoded but lies below the threshold of the clear channel assessment, and all
-/// further ones vanish in the noise (calibration A: "a frame one hop away is sensed; two
-/// hops away it is decodable but below CCA").
+/// further ones vanish in the noise.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ChainAir {
     /// To the neighbour, dB.

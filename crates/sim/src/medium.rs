@@ -6,7 +6,8 @@
 //! Place: radios put frames on it and take what they received; it draws no random number.
 //! Left out: propagation delay (0.3 µs per 100 m), Doppler, multipath; a receiver that
 //! begins to listen within a preamble does not find it.
-//! Sources: house model, `spec/radio.md` §3 in short: `phy` names the constants.
+//! Sources: IEEE 802.15.4-2006 annex E for errors per stretch of a frame; `phy` names those
+//! of the constants.
 
 use motet::limits::PSDU_LEN_MAX;
 use motet::time::Instant;

@@ -1,7 +1,7 @@
 //! The wired link between the border router and the host.
 //!
 //! Purpose: a one-way delay, and the packet loss that experiments inject at the border
-//! router, after link retries and reassembly (requirement L-40). One end is the border
+//! router, after link retries and reassembly (`TCPlp` §9.4). One end is the border
 //! router; the other is a simulated host, or the outside: a caller with a kernel.
 //! Left out: bandwidth and queueing. It is some hundred times faster than the mesh.
 
