@@ -30,7 +30,7 @@ impl Connection<'_> {
             self.challenge(now_ms);
             return Err(Drop::AckTooOld);
         }
-        let mut delivery = self.scoreboard.delivery(now_ms, self.recovery.min_rtt);
+        let mut delivery = self.delivery(seg, now_ms);
         let dsack = self.facts.has(Facts::SACK) && self.enter_sacks(seg, &mut delivery);
         if ack.before(self.snd_una) {
             if dsack {
@@ -44,7 +44,9 @@ impl Connection<'_> {
             && flight > 0
             && seg.payload.is_empty()
             && !seg.has(Flags::FIN)
-            && seg.window() == self.snd_wnd;
+            && seg.window() == self.snd_wnd
+            // Answers to window probes tell of no loss.
+            && self.snd_wnd > 0;
         self.retries_answered();
         self.update_window(seg);
         if acked > 0 {
@@ -75,7 +77,7 @@ impl Connection<'_> {
     /// As [`Self::accept_ack`], for an acknowledgment that header prediction let through:
     /// new data, nothing selective, an unchanged window, no recovery under way.
     pub(super) fn take_predicted_ack(&mut self, seg: &Segment<'_>, now_ms: u32) {
-        let mut delivery = self.scoreboard.delivery(now_ms, self.recovery.min_rtt);
+        let mut delivery = self.delivery(seg, now_ms);
         let (base, acked) = (self.snd_una, seg.ack().since(self.snd_una));
         self.take_acked(acked, &mut delivery, now_ms);
         self.sample_rtt(seg, acked, &delivery, now_ms);
@@ -84,6 +86,15 @@ impl Connection<'_> {
         }
         let wait = self.move_on(acked, delivery.bytes, now_ms);
         self.settle_timer(acked, wait, now_ms);
+    }
+
+    fn delivery(&self, seg: &Segment<'_>, now_ms: u32) -> Delivery {
+        let stamps = seg
+            .timestamps()
+            .filter(|_| self.facts.has(Facts::TIMESTAMPS));
+        let echo = stamps.map(|(_, echo)| echo.wrapping_sub(self.ts_offset));
+        self.scoreboard
+            .delivery(now_ms, self.recovery.min_rtt, echo)
     }
 
     /// Enters the SACK blocks of `seg`; says whether the first is a DSACK (RFC 2883 §4).

@@ -68,6 +68,8 @@ pub(super) struct Scoreboard {
 pub(super) struct Delivery {
     now: u16,
     min_rtt: u16,
+    /// When what is acknowledged was sent, if the peer echoes that.
+    echo: Option<u16>,
     /// Offset behind the highest byte known delivered before.
     highest: u32,
     /// Bytes newly known to have arrived.
@@ -86,8 +88,13 @@ impl Delivery {
         if !run.marks.has(Marks::EVER_RESENT) {
             self.rtt = Some(self.rtt.map_or(age, |rtt| rtt.min(age)));
             self.reordered |= end < self.highest;
-        } else if age < self.min_rtt {
-            // An answer sooner than any round trip answers the original (RFC 8985 §6.2 step 2).
+        } else if age < self.min_rtt
+            || self
+                .echo
+                .is_some_and(|echo| (run.sent_at.wrapping_sub(echo) as i16) > 0)
+        {
+            // An answer to an earlier time, or sooner than any round trip, answers the
+            // original (RFC 8985 §6.2 step 2).
             return;
         }
         let newer = |(newest, newest_end)| age < newest || age == newest && end > newest_end;
@@ -112,10 +119,14 @@ impl Scoreboard {
         self.count = 0;
     }
 
-    pub(super) fn delivery(&self, now_ms: u32, min_rtt: u16) -> Delivery {
+    /// The record of an acknowledgment that arrives now.
+    ///
+    /// `echo_ms`: its echoed timestamp, on our clock.
+    pub(super) fn delivery(&self, now_ms: u32, min_rtt: u16, echo_ms: Option<u32>) -> Delivery {
         Delivery {
             now: now_ms as u16,
             min_rtt,
+            echo: echo_ms.map(|echo| echo as u16),
             highest: self.highest_sacked(),
             bytes: 0,
             rtt: None,

@@ -692,8 +692,9 @@ impl<'m> Tcp<'m> {
         }
         let segment = Segment::new(&header, payload, ecn & 3 == ECN_CE);
         let now_ms = self.now_ms;
-        if let Some(index) = self.find(&ends)
-            && !self.is_reusable(index, &ends, &segment)
+        let found = self.find(&ends);
+        let outlived = found.and_then(|index| self.outlive(index, &ends, &segment));
+        if let (Some(index), None) = (found, outlived)
             && let Some(connection) = self.at_mut(index)
         {
             let result = connection.on_segment(segment, now_ms);
@@ -703,14 +704,17 @@ impl<'m> Tcp<'m> {
             }
             return result;
         }
-        self.arrive_without_connection(&ends, &segment, now)
+        self.arrive_without_connection(&ends, &segment, outlived, now)
     }
 
     /// A listener's business, or nobody's (RFC 9293 §3.10.7.1 and .2).
+    ///
+    /// `outlived`: SND.NXT of an earlier incarnation whose TIME-WAIT this SYN ended.
     fn arrive_without_connection(
         &mut self,
         ends: &Endpoints,
         segment: &Segment<'_>,
+        outlived: Option<SeqNum>,
         now: Instant,
     ) -> Result<(), Drop> {
         let Some(listener) = self.listener_of(ends) else {
@@ -729,7 +733,11 @@ impl<'m> Tcp<'m> {
         if !segment.has(Flags::SYN) {
             return Err(Drop::NoSyn);
         }
-        let (iss, ts_offset) = self.initial_numbers(ends, now);
+        let (mut iss, ts_offset) = self.initial_numbers(ends, now);
+        if let Some(snd_nxt) = outlived {
+            // Behind everything the peer may still have of the last incarnation.
+            iss = iss.later(snd_nxt.plus(1 << 16));
+        }
         let agreed = listener::agree(listener.1, segment.header());
         match self.new_half_open(ends, segment, listener, agreed, false) {
             Ok(index) => {
@@ -945,23 +953,23 @@ impl<'m> Tcp<'m> {
         cookie::make(period, mss_index, self.hash_ends(ends, &[&a, &b]))
     }
 
-    /// TIME-WAIT gives way to a new incarnation (RFC 9293 §3.10.7.4, RFC 6191): its
-    /// SYN starts behind everything the old one received, by timestamp or by number.
-    fn is_reusable(&mut self, index: usize, ends: &Endpoints, segment: &Segment<'_>) -> bool {
-        let is_open = segment.flags.bits() & (Flags::SYN | Flags::ACK | Flags::RST).bits()
-            == Flags::SYN.bits();
-        if !is_open || self.listener_of(ends).is_none() {
-            return false;
+    /// TIME-WAIT gives way to a new incarnation (RFC 9293 §3.10.7.4, RFC 6191) when its SYN
+    /// starts behind everything the old one received, by timestamp or by number. Returns
+    /// where our numbers ended.
+    fn outlive(&mut self, index: usize, ends: &Endpoints, segment: &Segment<'_>) -> Option<SeqNum> {
+        let control = Flags::SYN | Flags::ACK | Flags::RST;
+        if segment.flags.bits() & control.bits() != Flags::SYN.bits() {
+            return None;
         }
-        let Some(connection) = self.at_mut(index).filter(|c| c.state == State::TimeWait) else {
-            return false;
-        };
-        if connection.gives_way_to(segment) {
-            connection.end(None);
-            self.sweep(index);
-            return true;
+        self.listener_of(ends)?;
+        let connection = self.at_mut(index)?;
+        if connection.state != State::TimeWait || !connection.gives_way_to(segment) {
+            return None;
         }
-        false
+        let snd_nxt = connection.snd_nxt;
+        connection.end(None);
+        self.sweep(index);
+        Some(snd_nxt)
     }
 
     // ---- replies to strangers ----

@@ -62,7 +62,12 @@ impl State {
     pub const fn may_receive(self) -> bool {
         matches!(
             self,
-            Self::SynSent | Self::SynReceived | Self::Established | Self::FinWait1 | Self::FinWait2
+            Self::Listen
+                | Self::SynSent
+                | Self::SynReceived
+                | Self::Established
+                | Self::FinWait1
+                | Self::FinWait2
         )
     }
 }

@@ -1,1 +1,594 @@
-//! (later)
+//! Opening: active, passive, simultaneous; what the SYN agrees upon; resets in between.
+
+use super::super::{Config, Error, OpenError, RecvError, SendError, State};
+use super::*;
+
+#[test]
+fn active_open() {
+    let (mut s, syn) = Script::connecting(PLAIN);
+    assert_eq!(syn.header.flags, SYN);
+    assert_eq!(syn.header.options.mss, Some(1000));
+    assert!(syn.header.src_port >= 49152, "an ephemeral port");
+    assert_eq!(s.state(), State::SynSent);
+    s.peer(say(SYN | ACK, 0, 1).mss(1000)).unwrap();
+    assert_eq!(s.state(), State::Established);
+    s.expect(ACK, 1, 1, 0);
+    s.silent();
+}
+
+#[test]
+fn passive_open() {
+    let mut s = Script::new();
+    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    assert!(!s.tcp.can_accept(listener));
+    s.peer(say(SYN, 0, 0).mss(536)).unwrap();
+    assert!(!s.tcp.can_accept(listener), "the handshake is not done");
+    let syn_ack = s.sent();
+    s.iss = syn_ack.header.seq;
+    assert_eq!(syn_ack.header.flags, SYN | ACK);
+    assert_eq!(syn_ack.header.window, 8000);
+    s.peer(say(ACK, 1, 1)).unwrap();
+    assert!(s.tcp.can_accept(listener));
+    let handle = s
+        .tcp
+        .accept(listener, buffers(8000, 8000), s.now())
+        .unwrap();
+    s.handle = Some(handle);
+    assert_eq!(s.state(), State::Established);
+    assert!(!s.tcp.can_accept(listener));
+    // The peer's MSS holds.
+    s.send(600);
+    s.expect(ACK, 1, 1, 536);
+    s.expect(ACK, 537, 1, 64);
+}
+
+#[test]
+fn simultaneous_open() {
+    let (mut s, _) = Script::connecting(PLAIN);
+    s.peer(say(SYN, 0, 0).mss(1000)).unwrap();
+    assert_eq!(s.state(), State::SynReceived);
+    s.expect(SYN | ACK, 0, 1, 0);
+    s.peer(say(SYN | ACK, 0, 1).mss(1000)).unwrap();
+    assert_eq!(s.state(), State::Established);
+    s.send(10);
+    s.expect(ACK, 1, 1, 10);
+}
+
+/// Two engines that open towards each other meet in one connection (MUST-10).
+#[test]
+fn simultaneous_open_of_two_engines() {
+    let mut net = Net::new(CLEAN, 1);
+    let (config, now) = (leak(Config::DEFAULT), net.now());
+    let ends = [(US, 1000), (PEER, 2000)];
+    let a = net.hosts[0]
+        .connect_from(ends[0], ends[1], buffers(100, 100), config, now)
+        .unwrap();
+    let b = net.hosts[1]
+        .connect_from(ends[1], ends[0], buffers(100, 100), config, now)
+        .unwrap();
+    net.hosts[0].send(a, b"ping", now).unwrap();
+    for _ in 0..20 {
+        net.step();
+    }
+    for (host, handle) in [(0, a), (1, b)] {
+        let state = net.hosts[host].connection(handle).unwrap().state();
+        assert_eq!(state, State::Established);
+    }
+    assert_eq!(net.hosts[1].recv(b, &mut [0; 9]), Ok(4));
+}
+
+#[test]
+fn a_syn_is_sent_again_and_given_up() {
+    let config = Config {
+        syn_retransmissions_max: 3,
+        ..PLAIN
+    };
+    let (mut s, _) = Script::connecting(config);
+    for wait in [1000, 2000, 4000] {
+        let (seg, waited) = s.wait_for_segment();
+        assert_eq!((seg.header.flags, waited), (SYN, wait));
+    }
+    s.wait_ms(7_999);
+    assert_eq!(s.state(), State::SynSent);
+    s.wait_ms(2);
+    s.silent();
+    assert_eq!(s.state(), State::Closed);
+    assert_eq!(s.connection().error(), Some(Error::TimedOut));
+    assert_eq!(s.tcp.next_deadline(), None);
+}
+
+/// RFC 6298 (5.7): after a retransmitted SYN, and no timestamp to tell, the RTO is 3 s.
+#[test]
+fn a_retransmitted_syn_makes_the_first_rto_3_s() {
+    let (mut s, _) = Script::connecting(PLAIN);
+    s.wait_for_segment();
+    s.peer(say(SYN | ACK, 0, 1).mss(1000)).unwrap();
+    s.expect(ACK, 1, 1, 0);
+    s.send(10);
+    s.expect(ACK, 1, 1, 10);
+    assert_eq!(s.wait_for_segment().1, 3000);
+}
+
+#[test]
+fn a_syn_ack_is_sent_again_and_given_up() {
+    let config = Config {
+        syn_retransmissions_max: 2,
+        ..PLAIN
+    };
+    let mut s = Script::new();
+    s.tcp.listen(None, PORT, leak(config)).unwrap();
+    s.peer(say(SYN, 0, 0)).unwrap();
+    assert_eq!(s.sent().header.flags, SYN | ACK);
+    for wait in [1000, 2000] {
+        let (seg, waited) = s.wait_for_segment();
+        assert_eq!((seg.header.flags, waited), (SYN | ACK, wait));
+    }
+    s.wait_ms(10_000);
+    s.silent();
+    assert_eq!(s.tcp.next_deadline(), None, "the entry is free again");
+}
+
+#[test]
+fn a_syn_repeated_gets_the_same_syn_ack() {
+    let mut s = Script::new();
+    s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    s.peer(say(SYN, 0, 0)).unwrap();
+    let first = s.sent();
+    s.peer(say(SYN, 0, 0)).unwrap();
+    assert_eq!(s.sent().header, first.header);
+    // Another ISN from the same end: not this handshake's.
+    assert_eq!(s.peer(say(SYN, 77, 0)), Err(Drop::SynInWindow));
+}
+
+#[test]
+fn nobody_listens() {
+    let cases = [
+        ("SYN", say(SYN, 100, 0), Some((RST | ACK, 0, 101))),
+        (
+            "SYN with data",
+            say(SYN, 100, 0).data(b"abc"),
+            Some((RST | ACK, 0, 104)),
+        ),
+        ("ACK", say(ACK, 100, 700), Some((RST, 700, 0))),
+        ("data", say(ACK, 100, 700).data(b"x"), Some((RST, 700, 0))),
+        ("FIN", say(FIN | ACK, 100, 700), Some((RST, 700, 0))),
+        ("RST", say(RST, 100, 0), None),
+        ("RST ACK", say(RST | ACK, 100, 700), None),
+    ];
+    for (name, segment, answer) in cases {
+        let mut s = Script::new();
+        (s.iss, s.irs) = (0, 0);
+        assert_eq!(s.peer(segment), Err(Drop::NoConnection), "{name}");
+        let got = s
+            .poll()
+            .map(|seg| (seg.header.flags, seg.header.seq, seg.header.ack));
+        assert_eq!(got, answer, "{name}");
+    }
+}
+
+#[test]
+fn a_listener_answers_only_syns() {
+    let cases = [
+        ("RST", say(RST, 1, 0), Drop::NoConnection, false),
+        ("ACK", say(ACK, 1, 1), Drop::UnacceptableAck, true),
+        ("SYN ACK", say(SYN | ACK, 1, 1), Drop::UnacceptableAck, true),
+        ("nothing", say(Flags::EMPTY, 1, 0), Drop::NoSyn, false),
+        ("FIN", say(FIN, 1, 0), Drop::NoSyn, false),
+    ];
+    for (name, segment, reason, reset) in cases {
+        let mut s = Script::new();
+        s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+        assert_eq!(s.peer(segment), Err(reason), "{name}");
+        let answer = s.poll();
+        assert_eq!(
+            answer.is_some_and(|seg| seg.header.flags == RST),
+            reset,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn half_open_rules() {
+    let half_open = || {
+        let mut s = Script::new();
+        s.listener = Some(s.tcp.listen(None, PORT, leak(PLAIN)).unwrap());
+        s.peer(say(SYN, 0, 0)).unwrap();
+        s.iss = s.sent().header.seq;
+        s
+    };
+    let mut s = half_open();
+    assert_eq!(s.peer(say(RST, 2, 0)), Err(Drop::InexactReset));
+    s.peer(say(ACK, 1, 1)).unwrap();
+    assert!(
+        s.tcp.can_accept(s.listener.unwrap()),
+        "the inexact reset did nothing"
+    );
+
+    let mut s = half_open();
+    assert_eq!(s.peer(say(RST, 1, 0)), Err(Drop::ConnectionReset));
+    assert_eq!(
+        s.peer(say(ACK, 1, 1)),
+        Err(Drop::UnacceptableAck),
+        "it is gone"
+    );
+
+    let mut s = half_open();
+    assert_eq!(s.peer(say(ACK, 1, 2)), Err(Drop::UnacceptableAck));
+    let reset = s.sent();
+    assert_eq!(
+        (reset.header.flags, reset.header.seq),
+        (RST, s.iss.wrapping_add(2))
+    );
+    s.peer(say(ACK, 1, 1)).unwrap();
+    assert!(
+        s.tcp.can_accept(s.listener.unwrap()),
+        "the bad ACK did nothing"
+    );
+}
+
+#[test]
+fn syn_sent_rules() {
+    let cases = [
+        (
+            "bad ACK",
+            say(SYN | ACK, 0, 2),
+            Err(Drop::UnacceptableAck),
+            State::SynSent,
+            Some(RST),
+        ),
+        (
+            "old ACK",
+            say(ACK, 0, 0),
+            Err(Drop::UnacceptableAck),
+            State::SynSent,
+            Some(RST),
+        ),
+        (
+            "RST, bad ACK",
+            say(RST | ACK, 0, 2),
+            Err(Drop::InexactReset),
+            State::SynSent,
+            None,
+        ),
+        (
+            "RST without ACK",
+            say(RST, 0, 0),
+            Err(Drop::InexactReset),
+            State::SynSent,
+            None,
+        ),
+        (
+            "ACK alone",
+            say(ACK, 0, 1),
+            Err(Drop::NoSyn),
+            State::SynSent,
+            None,
+        ),
+        (
+            "RST",
+            say(RST | ACK, 0, 1),
+            Err(Drop::ConnectionReset),
+            State::Closed,
+            None,
+        ),
+    ];
+    for (name, segment, result, state, answer) in cases {
+        let (mut s, _) = Script::connecting(PLAIN);
+        assert_eq!(s.peer(segment), result, "{name}");
+        assert_eq!(s.state(), state, "{name}");
+        assert_eq!(s.poll().map(|seg| seg.header.flags), answer, "{name}");
+        let refused = state == State::Closed;
+        assert_eq!(
+            s.connection().error(),
+            refused.then_some(Error::Refused),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn what_the_syn_agrees_upon() {
+    let all = Config::DEFAULT;
+    for (ours, theirs) in [(true, true), (true, false), (false, true), (false, false)] {
+        let config = Config {
+            timestamps: ours,
+            sack: ours,
+            ..all
+        };
+        let (mut s, syn) = Script::connecting(config);
+        assert_eq!(syn.header.options.timestamps.is_some(), ours);
+        assert_eq!(syn.header.options.sack_permitted, ours);
+        let mut answer = say(SYN | ACK, 0, 1).mss(1000);
+        if theirs {
+            let echo = syn.header.options.timestamps.map_or(0, |(value, _)| value);
+            answer = answer.sack_permitted().ts(50, echo);
+        }
+        s.peer(answer).unwrap();
+        let ack = s.sent();
+        let agreed = ours && theirs;
+        assert_eq!(ack.header.options.timestamps.is_some(), agreed);
+        if agreed {
+            assert_eq!(ack.header.options.timestamps.unwrap().1, 50, "TSecr");
+            s.peer_ts = Some(50);
+        }
+        s.peer(say(ACK, 11, 1).data(b"gap")).unwrap();
+        let sack = s.sent().header.options.sack;
+        assert_eq!(!sack.is_empty(), agreed, "SACK only when both permit it");
+    }
+}
+
+#[test]
+fn ecn_is_agreed_upon_by_flags() {
+    let (ece, cwr) = (Flags::ECE, Flags::CWR);
+    let config = Config { ecn: true, ..PLAIN };
+    let cases = [
+        ("ECE", SYN | ACK | ece, true),
+        (
+            "ECE and CWR: the SYN reflected",
+            SYN | ACK | ece | cwr,
+            false,
+        ),
+        ("none", SYN | ACK, false),
+    ];
+    for (name, flags, agreed) in cases {
+        let (mut s, syn) = Script::connecting(config);
+        assert_eq!(syn.header.flags, SYN | ece | cwr);
+        s.peer(say(flags, 0, 1).mss(1000)).unwrap();
+        assert_eq!(s.sent().ecn, 0, "a pure ACK is not ECT");
+        s.send(10);
+        assert_eq!(s.sent().ecn, if agreed { 2 } else { 0 }, "{name}");
+    }
+    // Sent again, a SYN asks for nothing.
+    let (mut s, _) = Script::connecting(config);
+    assert_eq!(s.wait_for_segment().0.header.flags, SYN);
+    // Passive.
+    let mut s = Script::new();
+    s.tcp.listen(None, PORT, leak(config)).unwrap();
+    s.peer(say(SYN | ece | cwr, 0, 0)).unwrap();
+    assert_eq!(s.sent().header.flags, SYN | ACK | ece);
+}
+
+#[test]
+fn mss_rules() {
+    let mss = |offered: Option<u16>, config: Config| {
+        let mut syn = say(SYN, 0, 0).win(8000);
+        syn.options.mss = offered;
+        let mut s = Script::accepted_with(config, syn, 8000, 8000);
+        s.send(5000);
+        s.sent().payload.len()
+    };
+    let wide = Config {
+        smss: 9000,
+        ..PLAIN
+    };
+    assert_eq!(mss(None, wide), 1220, "no option over IPv6 (MUST-15)");
+    assert_eq!(mss(Some(1440), wide), 1440);
+    assert_eq!(mss(Some(1440), PLAIN), 1000, "our own limit");
+    assert_eq!(mss(Some(0), wide), 64, "our least");
+    assert_eq!(mss(Some(1), wide), 64);
+    // The options of a segment come out of the MSS (RFC 9293 §3.7.1, RFC 6691).
+    let syn = say(SYN, 0, 0).mss(1000).ts(1, 0);
+    let config = Config {
+        timestamps: true,
+        ..PLAIN
+    };
+    let mut s = Script::accepted_with(config, syn, 8000, 8000);
+    s.send(5000);
+    assert_eq!(s.sent().payload.len(), 988);
+}
+
+#[test]
+fn the_link_limits_the_mss_both_ways() {
+    let mut s = Script::new();
+    s.tcp.set_mss_limit(474);
+    s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    s.peer(say(SYN, 0, 0).mss(1440)).unwrap();
+    assert_eq!(s.sent().header.options.mss, Some(474));
+}
+
+#[test]
+fn data_wait_for_the_handshake() {
+    let (mut s, _) = Script::connecting(PLAIN);
+    s.send(1500);
+    s.silent();
+    s.peer(say(SYN | ACK, 0, 1).mss(1000)).unwrap();
+    s.expect(ACK, 1, 1, 1000);
+    s.expect(ACK, 1001, 1, 500);
+    s.silent();
+}
+
+#[test]
+fn data_on_a_syn_ack_count() {
+    let (mut s, _) = Script::connecting(PLAIN);
+    s.peer(say(SYN | ACK, 0, 1).mss(1000).data(b"hello"))
+        .unwrap();
+    assert_eq!(s.recv(), b"hello");
+    s.expect(ACK, 1, 6, 0);
+}
+
+#[test]
+fn data_before_accept_are_asked_for_again() {
+    let mut s = Script::new();
+    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    s.peer(say(SYN, 0, 0)).unwrap();
+    s.iss = s.sent().header.seq;
+    s.peer(say(ACK, 1, 1)).unwrap();
+    assert_eq!(
+        s.peer(say(ACK, 1, 1).data(b"early")),
+        Err(Drop::NotAccepted)
+    );
+    let handle = s.tcp.accept(listener, buffers(100, 100), s.now()).unwrap();
+    s.handle = Some(handle);
+    s.expect(ACK, 1, 1, 0);
+    s.peer(say(ACK, 1, 1).data(b"early")).unwrap();
+    assert_eq!(s.recv(), b"early");
+}
+
+#[test]
+fn accepted_in_advance_keeps_early_data() {
+    let mut s = Script::new();
+    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    let handle = s.tcp.accept(listener, buffers(100, 100), s.now()).unwrap();
+    s.handle = Some(handle);
+    assert_eq!(s.state(), State::Listen);
+    s.send(5); // a greeting
+    assert_eq!(s.tcp.recv(handle, &mut [0]), Err(RecvError::Empty));
+    s.peer(say(SYN, 0, 0)).unwrap();
+    s.iss = s.sent().header.seq;
+    assert_eq!(s.state(), State::Listen, "a SYN costs no buffers");
+    s.peer(say(ACK, 1, 1).data(b"early")).unwrap();
+    assert_eq!(s.state(), State::Established);
+    assert_eq!(s.recv(), b"early");
+    s.expect(ACK, 1, 6, 5);
+}
+
+#[test]
+fn unlisten_ends_what_waits_but_not_what_was_accepted() {
+    let mut s = Script::accepted(PLAIN);
+    let listener = s.listener.unwrap();
+    let waiting = s.tcp.accept(listener, buffers(10, 10), s.now()).unwrap();
+    s.tcp.unlisten(listener);
+    assert_eq!(s.tcp.connection(waiting).unwrap().state(), State::Closed);
+    assert!(s.tcp.remove(waiting).is_some());
+    assert_eq!(s.state(), State::Established);
+    let refused = s.tcp.accept(listener, buffers(1, 1), s.now()).unwrap_err();
+    assert_eq!(refused.error, OpenError::NoListener);
+    s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+}
+
+#[test]
+fn an_established_connection_nobody_accepts_is_dropped() {
+    let mut s = Script::new();
+    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    s.peer(say(SYN, 0, 0)).unwrap();
+    s.iss = s.sent().header.seq;
+    s.peer(say(ACK, 1, 1)).unwrap();
+    s.wait_ms(u64::from(PLAIN.accept_timeout_ms) + 1);
+    s.silent();
+    assert!(!s.tcp.can_accept(listener));
+}
+
+#[test]
+fn listen_errors() {
+    use super::super::ListenError;
+    let mut tcp = engine(1, 1, 1);
+    let config = leak(PLAIN);
+    assert_eq!(tcp.listen(None, 0, config), Err(ListenError::Address));
+    assert_eq!(
+        tcp.listen(Some(Ipv6Addr::UNSPECIFIED), 1, config),
+        Err(ListenError::Address)
+    );
+    tcp.listen(None, 1, config).unwrap();
+    assert_eq!(tcp.listen(None, 1, config), Err(ListenError::InUse));
+    tcp.listen(Some(US), 1, config).unwrap();
+    tcp.listen(Some(PEER), 1, config).unwrap();
+    tcp.listen(None, 2, config).unwrap();
+    assert_eq!(tcp.listen(None, 3, config), Err(ListenError::NoPlace));
+}
+
+#[test]
+fn connect_errors_give_the_buffers_back() {
+    let mut tcp = engine(1, 0, 1);
+    let (config, now) = (leak(PLAIN), Instant::ORIGIN);
+    let multicast = "ff02::1".parse().unwrap();
+    for (local, remote) in [
+        ((US, 0), (PEER, 1)),
+        ((US, 1), (PEER, 0)),
+        ((US, 1), (multicast, 1)),
+        ((multicast, 1), (PEER, 1)),
+        ((Ipv6Addr::UNSPECIFIED, 1), (PEER, 1)),
+    ] {
+        let refused = tcp
+            .connect_from(local, remote, buffers(30, 40), config, now)
+            .unwrap_err();
+        assert_eq!(refused.error, OpenError::Address);
+        assert_eq!(refused.buffers.send.room(), 30);
+    }
+    tcp.connect_from((US, 1), (PEER, 1), buffers(1, 1), config, now)
+        .unwrap();
+    let again = tcp
+        .connect_from((US, 1), (PEER, 1), buffers(1, 1), config, now)
+        .unwrap_err();
+    assert_eq!(again.error, OpenError::InUse);
+    let full = tcp
+        .connect(US, (PEER, 2), buffers(1, 1), config, now)
+        .unwrap_err();
+    assert_eq!(full.error, OpenError::NoSlot);
+}
+
+#[test]
+fn isns_follow_the_clock_and_differ_by_ends() {
+    let mut tcp = engine(8, 1, 1);
+    let config = leak(PLAIN);
+    let mut isn = |port: u16, at_us: u64| {
+        let now = Instant::from_micros(at_us);
+        let handle = tcp
+            .connect_from((US, port), (PEER, 9), buffers(1, 1), config, now)
+            .unwrap();
+        let mut out = [0; 100];
+        let sent = tcp.poll_segment(now, |_| true, &mut out).unwrap();
+        tcp.abort(handle);
+        tcp.remove(handle).unwrap();
+        Seg::parse(&sent, &out[..sent.len]).header.seq
+    };
+    let first = isn(1, 1000);
+    assert_ne!(
+        isn(2, 1000).wrapping_sub(first),
+        0,
+        "another connection, another ISN"
+    );
+    assert_eq!(
+        isn(1, 1000 + 4000),
+        first.wrapping_add(1000),
+        "4 µs a tick (RFC 6528 §3)"
+    );
+}
+
+#[test]
+fn ephemeral_ports_do_not_repeat_at_once() {
+    let mut tcp = engine(100, 1, 1);
+    let config = leak(PLAIN);
+    let mut ports = Vec::new();
+    for _ in 0..100 {
+        let handle = tcp
+            .connect(US, (PEER, 9), buffers(1, 1), config, Instant::ORIGIN)
+            .unwrap();
+        ports.push(tcp.connection(handle).unwrap().endpoints().local_port);
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    assert_eq!(ports.len(), 100);
+    assert!(ports.iter().all(|port| *port >= 49152));
+}
+
+#[test]
+fn stale_handles_are_recognised() {
+    let mut s = Script::accepted(PLAIN);
+    let stale = s.handle();
+    s.tcp.abort(stale);
+    s.expect(RST | ACK, 1, 1, 0);
+    assert!(s.tcp.remove(stale).is_some());
+    assert!(s.tcp.remove(stale).is_none());
+    let now = s.now();
+    assert_eq!(s.tcp.send(stale, b"x", now), Err(SendError::NoConnection));
+    assert_eq!(s.tcp.recv(stale, &mut [0]), Err(RecvError::NoConnection));
+    let fresh = s
+        .tcp
+        .connect(US, (PEER, 9), buffers(1, 1), leak(PLAIN), now)
+        .unwrap();
+    assert_ne!(fresh, stale);
+    assert!(s.tcp.connection(stale).is_none());
+    assert!(s.tcp.connection(fresh).is_some());
+}
+
+#[test]
+fn no_room_no_segment_and_nothing_counted_sent() {
+    let mut s = Script::accepted(PLAIN);
+    s.send(10);
+    s.room = false;
+    s.silent();
+    assert_eq!(s.connection().telemetry().inflight_bytes, 0);
+    s.room = true;
+    s.expect(ACK, 1, 1, 10);
+}

@@ -93,6 +93,26 @@ impl Seg {
         }
     }
 
+    /// With TCP_LOG in the environment, prints the segment: numbers relative to ISNs.
+    pub(super) fn log(&self, now_us: u64, from: usize, seq: u32, ack: u32) {
+        if std::env::var_os("TCP_LOG").is_none() {
+            return;
+        }
+        let h = &self.header;
+        let sack = h.options.sack.as_slice().iter();
+        let blocks = sack.map(|b| (b.left.wrapping_sub(ack), b.right.wrapping_sub(ack)));
+        std::println!(
+            "{now_us:>10} {from} flags {:03x} seq {} ack {} win {} len {} ts {:?} sack {:?}",
+            h.flags.bits(),
+            h.seq.wrapping_sub(seq),
+            h.ack.wrapping_sub(ack),
+            h.window,
+            self.payload.len(),
+            h.options.timestamps,
+            blocks.collect::<Vec<_>>(),
+        );
+    }
+
     pub(super) fn bytes(&self, src: &Ipv6Addr, dst: &Ipv6Addr) -> Vec<u8> {
         let mut out = vec![0; 60 + self.payload.len()];
         let len = self.header.emit(&mut out).unwrap();
@@ -309,21 +329,23 @@ impl Script {
             urgent: 0,
             options,
         };
-        Seg {
+        let seg = Seg {
             header,
             payload: say.payload.clone(),
             ecn: say.ecn,
-        }
-        .bytes(&PEER, &US)
+        };
+        seg.log(self.now_us, 1, self.irs, self.iss);
+        seg.bytes(&PEER, &US)
     }
 
     /// The next segment our engine sends now, if any.
     pub(super) fn poll(&mut self) -> Option<Seg> {
-        let mut out = [0; 2000];
+        let mut out = [0; 10_000];
         let room = self.room;
         let outgoing = self.tcp.poll_segment(self.now(), |_| room, &mut out)?;
         assert_eq!((outgoing.src, outgoing.dst), (US, PEER));
         let seg = Seg::parse(&outgoing, &out[..outgoing.len]);
+        seg.log(self.now_us, 0, self.iss, self.irs);
         if let Some((value, _)) = seg.header.options.timestamps {
             self.our_ts = value;
         }
@@ -503,21 +525,7 @@ impl Net {
         for from in 0..2 {
             while let Some(sent) = self.hosts[from].poll_segment(self.now(), |_| true, &mut out) {
                 let bytes = out[..sent.len].to_vec();
-                if std::env::var("TCP_LOG").is_ok() {
-                    let seg = Seg::parse(&sent, &bytes);
-                    std::println!(
-                        "{:>10} {from} {:04x} seq {} ack {} win {} len {} ts {:?} sack {:?} {:?}",
-                        self.now_us,
-                        seg.header.flags.bits(),
-                        seg.header.seq,
-                        seg.header.ack,
-                        seg.header.window,
-                        seg.payload.len(),
-                        seg.header.options.timestamps,
-                        seg.header.options.sack.as_slice(),
-                        sent.cause,
-                    );
-                }
+                Seg::parse(&sent, &bytes).log(self.now_us, from, 0, 0);
                 self.log
                     .push((self.now_us, from, Seg::parse(&sent, &bytes)));
                 let number = self.segments[from];

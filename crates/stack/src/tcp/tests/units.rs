@@ -139,7 +139,7 @@ proptest! {
         let (mut outstanding, mut now) = (0u32, 0u32);
         for (kind, offset, len) in steps {
             now += len / 10;
-            let mut delivery = board.delivery(now, 5);
+            let mut delivery = board.delivery(now, 5, None);
             match kind {
                 0 | 1 if outstanding < 10_000 => {
                     board.push(len as u16, now);
