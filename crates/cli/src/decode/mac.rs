@@ -4,7 +4,7 @@
 //! decides what is well formed; what it refuses is shown as far as the frame control reaches.
 //! Source: IEEE 802.15.4-2006 §7.2, §7.3.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{
@@ -39,9 +39,13 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8], fc
         Err(error) => return refused(frame, mpdu, fcs_ok, error),
     };
     decoder.now.heard_from = header.src.map(|src| src.addr);
-    let repeat_of = decoder
-        .heard
-        .repeat_of(&header, mpdu, decoder.now.number, decoder.now.at_ns);
+    let now = decoder.now;
+    let repeat_of = match fcs_ok {
+        Some(false) => None,
+        _ => decoder
+            .heard
+            .repeat_of(&header, payload, now.number, now.at_ns),
+    };
     if repeat_of.is_some() {
         decoder.now.repeat = true;
         decoder.tally.link_repeats += 1;
@@ -272,56 +276,86 @@ const fn version_name(version: Version) -> u16 {
     }
 }
 
-/// The latest frame of each sender: to recognise link retries and acknowledgments.
+/// The latest frames: to recognise link retries and acknowledgments.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     latest: HashMap<LinkAddr, Latest>,
-    awaiting_ack: Option<(u8, u64, u64)>,
+    /// Frames that want an acknowledgment, oldest first: out of earshot of one another,
+    /// senders overlap.
+    awaiting_ack: VecDeque<Awaiting>,
 }
 
 #[derive(Debug)]
 struct Latest {
-    mpdu: Vec<u8>,
+    header: Header,
+    payload: Vec<u8>,
+    number: u64,
+    at_ns: u64,
+}
+
+#[derive(Debug)]
+struct Awaiting {
+    sequence: u8,
     number: u64,
     at_ns: u64,
 }
 
 impl Heard {
-    /// The frame that this one repeats byte for byte, if it was the sender's last: a retry of
-    /// the link, or (over ZEP) the same frame on its way to another node. Notes this frame.
-    fn repeat_of(&mut self, header: &Header, mpdu: &[u8], number: u64, at_ns: u64) -> Option<u64> {
+    /// The frame that this one repeats, if it was the sender's last: a retry of the link, or
+    /// (over ZEP) the same frame on its way to another node. Notes this frame.
+    ///
+    /// A retry has the sequence number and the bytes of the first attempt, but for the bit
+    /// that says whether more is pending, which may have changed in between.
+    fn repeat_of(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        number: u64,
+        at_ns: u64,
+    ) -> Option<u64> {
         if header.ack_request {
-            self.awaiting_ack = Some((header.sequence, number, at_ns));
+            if self.awaiting_ack.len() >= AWAITING_MAX {
+                self.awaiting_ack.pop_front();
+            }
+            self.awaiting_ack.push_back(Awaiting {
+                sequence: header.sequence,
+                number,
+                at_ns,
+            });
         }
         let src = header.src?.addr;
+        let header = Header {
+            frame_pending: false,
+            ..*header
+        };
         if self.latest.len() >= SENDERS_MAX && !self.latest.contains_key(&src) {
             self.latest.clear();
         }
         let is_repeat = |latest: &&mut Latest| {
-            latest.mpdu == mpdu && at_ns.saturating_sub(latest.at_ns) < REPEAT_WITHIN_NS
+            latest.header == header
+                && latest.payload == payload
+                && at_ns.saturating_sub(latest.at_ns) < REPEAT_WITHIN_NS
         };
         if let Some(latest) = self.latest.get_mut(&src).filter(is_repeat) {
             latest.at_ns = at_ns;
             return Some(latest.number);
         }
-        self.latest.insert(
-            src,
-            Latest {
-                mpdu: mpdu.to_vec(),
-                number,
-                at_ns,
-            },
-        );
+        let latest = Latest {
+            header,
+            payload: payload.to_vec(),
+            number,
+            at_ns,
+        };
+        self.latest.insert(src, latest);
         None
     }
 
     /// The frame that an acknowledgment heard now is for.
     fn acknowledged_by(&self, sequence: u8, at_ns: u64) -> Option<u64> {
-        self.awaiting_ack
-            .filter(|&(awaited, _, since)| {
-                awaited == sequence && at_ns.saturating_sub(since) < ACK_WITHIN_NS
-            })
-            .map(|(_, number, _)| number)
+        let found = self.awaiting_ack.iter().rev().find(|awaiting| {
+            awaiting.sequence == sequence && at_ns.saturating_sub(awaiting.at_ns) < ACK_WITHIN_NS
+        });
+        found.map(|awaiting| awaiting.number)
     }
 }
 
@@ -330,5 +364,7 @@ impl Heard {
 const REPEAT_WITHIN_NS: u64 = 1_000_000_000;
 /// An acknowledgment follows within 864 µs on the air; simulated nodes take longer.
 const ACK_WITHIN_NS: u64 = 20_000_000;
+/// Frames that may be on the air at once, and be acknowledged in any order.
+const AWAITING_MAX: usize = 8;
 /// Senders remembered; beyond, all are forgotten.
 const SENDERS_MAX: usize = 4_096;

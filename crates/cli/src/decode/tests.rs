@@ -422,9 +422,18 @@ fn repeats_and_acknowledgments_name_their_frame() {
     assert_eq!(field(&data, "mac", "repeat_of"), &Value::Null);
     let again = hear(&frame(), 5_000_000);
     assert_eq!(field(&again, "mac", "repeat_of"), &Value::Number(1));
-    let ack = hear(&with_fcs(&[0x02, 0x00, 0x01]), 5_800_000);
-    assert_eq!(field(&ack, "mac", "acknowledges"), &Value::Number(2));
-    let stray = hear(&with_fcs(&[0x02, 0x00, 0x02]), 6_000_000);
+    // A retry that has learned of another frame behind it.
+    let mut more_behind = FRAME[..FRAME.len() - 2].to_vec();
+    more_behind[0] |= 0x10;
+    let again = hear(&with_fcs(&more_behind), 7_000_000);
+    assert_eq!(field(&again, "mac", "repeat_of"), &Value::Number(1));
+    // Meanwhile, out of its earshot, another node begins.
+    more_behind[2] = 0x77;
+    let other = hear(&with_fcs(&more_behind), 7_100_000);
+    assert_eq!(field(&other, "mac", "repeat_of"), &Value::Null);
+    let ack = hear(&with_fcs(&[0x02, 0x00, 0x01]), 7_800_000);
+    assert_eq!(field(&ack, "mac", "acknowledges"), &Value::Number(3));
+    let stray = hear(&with_fcs(&[0x02, 0x00, 0x02]), 8_000_000);
     assert_eq!(field(&stray, "mac", "acknowledges"), &Value::Null);
 }
 
