@@ -38,7 +38,10 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
 /// [`Error::Input`] when `path` exists (unless `replace`) or its folder takes no new file.
 pub(crate) fn create_capture(path: &Path, replace: bool) -> Result<Capture, Error> {
     if path.is_dir() {
-        return Err(Error::input(format!("{} is a directory, name a file", path.display())));
+        return Err(Error::input(format!(
+            "{} is a directory, name a file",
+            path.display()
+        )));
     }
     Capture::create(path, Records::Frames, replace).map_err(|error| capture_error(path, &error))
 }
@@ -48,7 +51,9 @@ pub(crate) fn create_capture(path: &Path, replace: bool) -> Result<Capture, Erro
 /// # Errors
 /// When the disk is full, or another file took the name meanwhile.
 pub(crate) fn keep_capture(capture: Capture, path: &Path, replace: bool) -> Result<(), Error> {
-    capture.finish(replace).map_err(|error| capture_error(path, &error))
+    capture
+        .finish(replace)
+        .map_err(|error| capture_error(path, &error))
 }
 
 fn capture_error(path: &Path, error: &io::Error) -> Error {
@@ -57,9 +62,9 @@ fn capture_error(path: &Path, error: &io::Error) -> Error {
         io::ErrorKind::AlreadyExists => Error::input(format!(
             "{path} exists, name another file or allow overwriting with --force"
         )),
-        io::ErrorKind::StorageFull => {
-            Error::failed(format!("cannot write {path}: the disk is full, make room and try again"))
-        }
+        io::ErrorKind::StorageFull => Error::failed(format!(
+            "cannot write {path}: the disk is full, make room and try again"
+        )),
         kind => Error::input(format!(
             "cannot write {path}: {}, choose a folder that takes new files",
             describe(&io::Error::from(kind))
@@ -74,7 +79,9 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_bad_input() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(read(folder.path()), Err(Error::Input(text)) if text.contains("directory")));
+        assert!(
+            matches!(read(folder.path()), Err(Error::Input(text)) if text.contains("directory"))
+        );
         let missing = folder.path().join("missing");
         assert!(matches!(read(&missing), Err(Error::Input(text)) if text.contains("no such")));
     }

@@ -51,7 +51,11 @@ impl Live {
         // Without it wake-ups are up to 50 µs later, which the summary then shows.
         let _ = port::precise_timers();
         let buffer = vec![0; usize::from(port.mtu())];
-        Ok(Self { port, pacer: Pacer::start(now), buffer })
+        Ok(Self {
+            port,
+            pacer: Pacer::start(now),
+            buffer,
+        })
     }
 
     /// Lets the air live on: sleeps until its next event, a packet from the kernel or for
@@ -70,7 +74,11 @@ impl Live {
         let nap = due.map_or(nap, |due| nap.min(self.pacer.until(due)));
         self.port.wait(Some(nap)).map_err(|error| broken(&error))?;
         world.run_until(self.pacer.turn(due));
-        while let Some(len) = self.port.recv(&mut self.buffer).map_err(|error| broken(&error))? {
+        while let Some(len) = self
+            .port
+            .recv(&mut self.buffer)
+            .map_err(|error| broken(&error))?
+        {
             let packet = self.buffer.get(..len).unwrap_or_default();
             watch(packet, world.now());
             world.inject_packet(packet);

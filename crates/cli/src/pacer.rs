@@ -36,7 +36,10 @@ pub(crate) struct Lateness {
 impl Pacer {
     /// The air's clock goes on from `air`, now.
     pub(crate) fn start(air: Instant) -> Self {
-        Self { started: (time::Instant::now(), air), lateness: Lateness::default() }
+        Self {
+            started: (time::Instant::now(), air),
+            lateness: Lateness::default(),
+        }
     }
 
     /// The air's time that belongs to a moment of the wall clock.
@@ -60,7 +63,9 @@ impl Pacer {
     /// The air's time to run to, given that its next event is at `due`.
     pub(crate) fn turn(&mut self, due: Option<Instant>) -> Instant {
         let now = self.now();
-        let Some(due) = due.filter(|due| *due <= now) else { return now };
+        let Some(due) = due.filter(|due| *due <= now) else {
+            return now;
+        };
         let late = now.since(due);
         self.lateness.turns += 1;
         self.lateness.total = self.lateness.total + late;

@@ -19,7 +19,12 @@ pub(crate) struct Progress {
 impl Progress {
     /// A bar for `bytes_total` bytes; `wanted` false never shows one.
     pub(crate) fn new(bytes_total: u64, wanted: bool) -> Self {
-        Self { started: Instant::now(), bytes_total, bar: None, wanted }
+        Self {
+            started: Instant::now(),
+            bytes_total,
+            bar: None,
+            wanted,
+        }
     }
 
     /// Shows the bytes done; `message` is asked for only when the bar is on show.
@@ -46,7 +51,8 @@ impl Drop for Progress {
 
 fn bar(bytes_total: u64) -> ProgressBar {
     // Five times a second is smooth enough; `stderr` hides itself where there is no terminal.
-    let bar = ProgressBar::with_draw_target(Some(bytes_total), ProgressDrawTarget::stderr_with_hz(5));
+    let bar =
+        ProgressBar::with_draw_target(Some(bytes_total), ProgressDrawTarget::stderr_with_hz(5));
     if let Ok(style) =
         ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}  {elapsed_precise}")
     {

@@ -81,8 +81,9 @@ mod linux {
                 "the motes found no way to the border router, lower --frame-loss or --hops",
             ));
         }
-        let motes: Vec<String> =
-            (1..=args.chain.hops).map(|mote| plan::mesh_addr(mote).to_string()).collect();
+        let motes: Vec<String> = (1..=args.chain.hops)
+            .map(|mote| plan::mesh_addr(mote).to_string())
+            .collect();
         let mut live = Live::start(&namespace, chain.world.now())?;
         introduce(&motes);
         // Ctrl-C is the command's business; we note it only to survive it.
@@ -112,7 +113,11 @@ mod linux {
             let plural = if hops == 1 { "" } else { "s" };
             let _ = writeln!(stderr, "mote {hops}: {mote} ({hops} hop{plural})");
         }
-        let _ = writeln!(stderr, "this host: {}; the motes answer ping, TCP 7, 9 and 19", plan::HOST);
+        let _ = writeln!(
+            stderr,
+            "this host: {}; the motes answer ping, TCP 7, 9 and 19",
+            plan::HOST
+        );
     }
 
     fn start(command: &[OsString], motes: &[String]) -> Result<Child, Error> {
@@ -139,7 +144,9 @@ mod linux {
 
     /// The command's exit status as ours, as a shell would report it.
     fn report(status: ExitStatus) -> Result<(), Error> {
-        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+        let code = status
+            .code()
+            .or_else(|| status.signal().map(|signal| 128 + signal));
         match code.and_then(|code| u8::try_from(code).ok()) {
             Some(0) => Ok(()),
             Some(code) => Err(Error::Child(code)),

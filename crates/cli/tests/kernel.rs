@@ -5,6 +5,8 @@ mod common;
 
 use std::{
     fs,
+    io::{Read as _, Write as _},
+    net::{Ipv6Addr, Shutdown, TcpStream},
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -19,9 +21,7 @@ const NOBODY: u32 = 65534;
 
 /// A copy of the binary where an ordinary user finds it.
 fn binary(folder: &Path) -> PathBuf {
-    let path = folder.join("motet");
-    fs::copy(env!("CARGO_BIN_EXE_motet"), &path).unwrap();
-    path
+    common::copy_program(env!("CARGO_BIN_EXE_motet").as_ref(), folder, "motet")
 }
 
 fn we_are_root() -> bool {
@@ -30,65 +30,56 @@ fn we_are_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// Runs `arguments` as ourselves and, where we may, as an ordinary user; the files written
-/// must be all there is afterwards.
-fn as_everybody(test: impl Fn(&str, &dyn Fn() -> Command)) {
+/// Runs `test` as ourselves and, where we may, as an ordinary user, at the same time.
+fn as_everybody(test: impl Fn(&str, &dyn Fn() -> Command) + Sync) {
     let folder = folder();
     let binary = binary(folder.path());
-    test("as ourselves", &|| command(&binary));
-    if we_are_root() {
-        test("as nobody", &|| {
-            let mut command = command(&binary);
-            command.uid(NOBODY).gid(NOBODY);
-            command
-        });
-    } else {
-        println!("not run as uid {NOBODY}: only root may take it");
-    }
-}
-
-#[test]
-fn small_files_arrive_in_this_kernel_and_leave_it() {
-    let folder = folder();
-    as_everybody(|who, motet| {
-        for (len, hops) in [(1024, "1"), (1024, "3"), (20 * 1024, "1"), (20 * 1024, "3")] {
-            for direction in ["up", "down"] {
-                let path = file(folder.path(), len);
-                let output = motet()
-                    .arg("send")
-                    .arg(&path)
-                    .args(["--json", "--hops", hops, "--direction", direction])
-                    .output()
-                    .unwrap();
-                let report = report(&output);
-                assert_eq!(report["bytes"], len, "{who}: {report}");
-                assert_eq!(
-                    report["sha256_sent"], report["sha256_received"],
-                    "{who}: {report}"
-                );
-                assert_eq!(report["virtual"], false, "{who}: {report}");
-            }
+    thread::scope(|scope| {
+        scope.spawn(|| test("as ourselves", &|| command(&binary)));
+        if we_are_root() {
+            scope.spawn(|| {
+                test("as nobody", &|| {
+                    let mut command = command(&binary);
+                    command.uid(NOBODY).gid(NOBODY);
+                    command
+                });
+            });
+        } else {
+            println!("not run as uid {NOBODY}: only root may take it");
         }
     });
 }
 
+/// Every case at once: each has a namespace and an air of its own, and mostly sleeps.
 #[test]
-fn an_empty_file_arrives() {
+fn small_files_arrive_in_this_kernel_and_leave_it() {
     let folder = folder();
-    let path = file(folder.path(), 0);
+    let files = [0, 1024, 20 * 1024].map(|len| (len, file(folder.path(), len)));
     as_everybody(|who, motet| {
-        for direction in ["up", "down"] {
-            let output = motet()
-                .arg("send")
-                .arg(&path)
-                .args(["--json", "--direction", direction])
-                .output()
-                .unwrap();
-            let report = report(&output);
+        let mut runs = Vec::new();
+        for (len, path) in &files {
+            for hops in ["1", "3"] {
+                for direction in ["up", "down"] {
+                    let child = motet()
+                        .arg("send")
+                        .arg(path)
+                        .args(["--json", "--hops", hops, "--direction", direction])
+                        .stdout(Stdio::piped())
+                        .stderr(Stdio::piped())
+                        .spawn()
+                        .unwrap();
+                    runs.push((len, format!("{who}, {hops} hops, {direction}"), child));
+                }
+            }
+        }
+        for (len, context, child) in runs {
+            let report = report(&child.wait_with_output().unwrap());
+            assert_eq!(report["bytes"], *len, "{context}: {report}");
             assert_eq!(
                 report["sha256_sent"], report["sha256_received"],
-                "{who}: {report}"
+                "{context}: {report}"
             );
+            assert_eq!(report["virtual"], false, "{context}: {report}");
         }
     });
 }
@@ -151,4 +142,73 @@ fn up_runs_a_command_beside_the_motes() {
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{who}: {}", said(&output));
     });
+}
+
+/// Echo, discard and chargen answer on every mote, to clients at the same time.
+#[test]
+fn motes_serve_echo_discard_and_chargen() {
+    let folder = folder();
+    // The client is this very test binary: see `client_inside_the_mesh`.
+    let client = std::env::current_exe().unwrap();
+    let client = common::copy_program(&client, folder.path(), "client");
+    as_everybody(|who, motet| {
+        let output = motet()
+            .args(["up", "--hops", "2", "--"])
+            .arg(&client)
+            .args(["client_inside_the_mesh", "--exact"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{who}: {}", said(&output));
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert!(stdout.contains("1 passed"), "{who}: {}", said(&output));
+    });
+}
+
+/// Talks to the motes when run by `motet up`; otherwise there is nothing to do.
+#[test]
+fn client_inside_the_mesh() {
+    let Ok(motes) = std::env::var("MOTET_MOTES") else {
+        return;
+    };
+    thread::scope(|scope| {
+        for mote in motes.split(' ') {
+            scope.spawn(move || use_services(mote.parse().unwrap()));
+        }
+    });
+    assert_eq!(motes.split(' ').count(), 2);
+}
+
+fn use_services(mote: Ipv6Addr) {
+    let [mut echo, mut discard, mut chargen] =
+        [7, 9, 19].map(|port| TcpStream::connect((mote, port)).unwrap());
+    let text = common::bytes(1024);
+    for service in [&mut echo, &mut discard] {
+        service.write_all(&text).unwrap();
+        service.shutdown(Shutdown::Write).unwrap();
+    }
+    let mut got = Vec::new();
+    echo.read_to_end(&mut got).unwrap();
+    assert!(got == text, "{mote} echoed {} bytes", got.len());
+    assert_eq!(discard.read_to_end(&mut Vec::new()).unwrap(), 0, "{mote}");
+    let mut line = [0; 74];
+    chargen.read_exact(&mut line).unwrap();
+    assert!(
+        line.starts_with(b" !\"#$%&'()*+,-./0") && line.ends_with(b"\r\n"),
+        "{mote}: {line:?}"
+    );
+}
+
+/// Where no namespace may be made, the sentence says what to change and offers `--virtual`.
+#[test]
+fn a_forbidden_namespace_is_explained() {
+    let folder = folder();
+    let path = file(folder.path(), 1);
+    let script = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$0\" send \"$1\"";
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--user", "--map-root-user", "sh", "-c", script]);
+    let Ok(output) = unshare.arg(binary(folder.path())).arg(&path).output() else {
+        println!("not run: it needs unshare(1)");
+        return;
+    };
+    assert_refused(&output, 1, &["max_net_namespaces", "--virtual"]);
 }

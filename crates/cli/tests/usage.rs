@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::fs;
+use std::{fs, path::Path};
 
 use common::{assert_refused, file, folder, motet, run};
 
@@ -56,7 +56,7 @@ fn a_file_that_cannot_be_read_is_refused() {
     let folder = folder();
     let missing = folder.path().join("missing");
     for mode in [&[][..], &["--virtual"]] {
-        let send = |path| motet().arg("send").arg(path).args(mode).output().unwrap();
+        let send = |path: &Path| motet().arg("send").arg(path).args(mode).output().unwrap();
         assert_refused(&send(&missing), 2, &["missing", "no such file"]);
         assert_refused(&send(folder.path()), 2, &["is a directory"]);
     }
@@ -70,8 +70,7 @@ fn an_unreadable_file_is_refused() {
     let folder = folder();
     let path = file(folder.path(), 1);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
-    let binary = folder.path().join("motet");
-    fs::copy(env!("CARGO_BIN_EXE_motet"), &binary).unwrap();
+    let binary = common::copy_program(env!("CARGO_BIN_EXE_motet").as_ref(), folder.path(), "motet");
     let mut command = common::command(&binary);
     if fs::read(&path).is_ok() {
         command.uid(65534).gid(65534);
@@ -144,4 +143,20 @@ fn a_closed_pipe_is_no_failure() {
     assert!(child.wait().unwrap().success());
     let stderr = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
     assert_eq!(stderr, "");
+}
+
+/// What never gets through ends, with a sentence, in virtual as in real time.
+#[test]
+fn a_dead_air_is_given_up() {
+    let folder = folder();
+    let path = file(folder.path(), 1000);
+    for loss in ["--frame-loss", "--packet-loss"] {
+        let output = motet()
+            .arg("send")
+            .arg(&path)
+            .args(["--virtual", loss, "1"])
+            .output()
+            .unwrap();
+        assert_refused(&output, 1, &["lower", "loss"]);
+    }
 }

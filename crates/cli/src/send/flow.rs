@@ -45,7 +45,9 @@ impl Flow {
 
     /// A packet passes, either way.
     pub(super) fn on_packet(&mut self, packet: &[u8], now: Instant) {
-        let Some((header, data)) = segment(packet) else { return };
+        let Some((header, data)) = segment(packet) else {
+            return;
+        };
         if header.dst_port == self.receiver_port {
             self.began.get_or_insert(now);
             self.segments += 1;
@@ -72,7 +74,9 @@ impl Flow {
     }
 
     fn time(&mut self, seq: SeqNum, data_len: usize, now: Instant) {
-        let Ok(len @ 1..) = u32::try_from(data_len) else { return };
+        let Ok(len @ 1..) = u32::try_from(data_len) else {
+            return;
+        };
         let end = seq.plus(len);
         if self.end.is_none_or(|seen| end.after(seen)) {
             self.end = Some(end);

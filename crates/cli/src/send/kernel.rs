@@ -25,8 +25,7 @@ use super::{
     Direction,
     flow::Flow,
     transfer::{
-        CLOSE_MAX, Follower, Outcome, PORT, SenderFigures, Transfer, check_end, sha256,
-        telemetry_text,
+        Follower, Outcome, PORT, SenderFigures, Transfer, check_end, sha256, telemetry_text,
     },
 };
 use crate::{error::Error, live::Live, output::describe, pacer::Lateness};
@@ -66,8 +65,8 @@ pub(super) fn carry<'m>(
 struct Run {
     live: Live,
     kernel: KernelEnd,
-    /// What the kernel's end has told, once it is over.
-    kernel_read: Option<Reading>,
+    /// SHA-256 of what the kernel's end has read, and when it read the end, once it has.
+    kernel_read: Option<([u8; 32], Instant)>,
     flow: Flow,
     follower: Follower,
 }
@@ -75,30 +74,37 @@ struct Run {
 impl Run {
     /// Runs until the file is through and both ends have closed; returns when the receiver
     /// had read everything.
-    fn until_closed(&mut self, transfer: &mut Transfer<'_>, began: Instant) -> Result<Instant, Error> {
+    fn until_closed(
+        &mut self,
+        transfer: &mut Transfer<'_>,
+        began: Instant,
+    ) -> Result<Instant, Error> {
         let mote = transfer.chain.mote();
         loop {
             let flow = &mut self.flow;
-            self.live.turn(&mut transfer.chain.world, NAP, |packet, now| flow.on_packet(packet, now))?;
+            self.live
+                .turn(&mut transfer.chain.world, NAP, |packet, now| {
+                    flow.on_packet(packet, now)
+                })?;
             let now = transfer.chain.world.now();
             let end = transfer.end(mote);
             self.follower.look(&end.telemetry, now);
             self.listen_to_kernel()?;
+            let kernel_finished = self.kernel_read.as_ref().map(|(_, at)| *at);
             let (delivered, finished) = match transfer.direction {
-                Direction::Up => (
-                    self.kernel.bytes(),
-                    self.kernel_read.as_ref().map(|read| self.live.at(read.at)),
-                ),
+                Direction::Up => (self.kernel.bytes(), kernel_finished),
                 Direction::Down => (transfer.received(mote).len() as u64, end.finished),
             };
-            match finished {
-                Some(finished) if end.closed && self.kernel_read.is_some() => return Ok(finished),
-                Some(finished) if now.since(finished) > CLOSE_MAX => return Ok(finished),
-                Some(_) => transfer.interrupt.check()?,
-                None => {
-                    check_end("mote", &end)?;
-                    transfer.look(delivered)?;
+            if let Some(finished) = finished {
+                transfer.interrupt.check()?;
+                let (sent, received) = self.segments(transfer);
+                let closed = end.closed && kernel_finished.is_some();
+                if transfer.is_over(finished, closed, sent.saturating_sub(received)) {
+                    return Ok(finished);
                 }
+            } else {
+                check_end("mote", &end)?;
+                transfer.look(delivered)?;
             }
             let direction = transfer.direction;
             transfer.show(began, || match direction {
@@ -109,32 +115,58 @@ impl Run {
     }
 
     fn listen_to_kernel(&mut self) -> Result<(), Error> {
-        if self.kernel_read.is_none() {
-            self.kernel_read = self.kernel.poll().transpose().map_err(|error| {
-                Error::failed(format!("the kernel's connection failed: {}", describe(&error)))
+        if let Some(ended) = self.kernel.poll() {
+            let reading = ended.map_err(|error| {
+                Error::failed(format!(
+                    "the kernel's connection failed: {}",
+                    describe(&error)
+                ))
             })?;
+            self.kernel_read = Some((reading.sha256, self.live.at(reading.at)));
         }
         Ok(())
     }
 
+    /// Segments that the sender has sent, and those that the receiver has got.
+    fn segments(&self, transfer: &Transfer<'_>) -> (u64, u64) {
+        let counters = transfer
+            .chain
+            .world
+            .node(transfer.chain.mote())
+            .tcp()
+            .counters();
+        match transfer.direction {
+            Direction::Up => (counters.sent.into(), self.flow.segments()),
+            Direction::Down => (self.flow.segments(), counters.received.into()),
+        }
+    }
+
     fn outcome(&self, transfer: &Transfer<'_>, began: Instant, finished: Instant) -> Outcome {
         let mote = transfer.chain.mote();
-        let counters = transfer.chain.world.node(mote).tcp().counters();
-        match transfer.direction {
-            Direction::Up => Outcome {
-                sha256_received: self.kernel_read.as_ref().map_or([0; 32], |read| read.sha256),
-                duration: finished.since(began),
-                segments_sent: u64::from(counters.sent),
-                segments_received: self.flow.segments(),
-                sender: self.follower.figures(counters),
-            },
-            Direction::Down => Outcome {
-                sha256_received: sha256(transfer.received(mote)),
-                duration: finished.since(self.flow.began().unwrap_or(began)),
-                segments_sent: self.flow.segments(),
-                segments_received: u64::from(counters.received),
-                sender: SenderFigures { rtt_ms: self.flow.rtt_ms(), ..kernel_figures() },
-            },
+        let (segments_sent, segments_received) = self.segments(transfer);
+        let (sha256_received, began, sender) = match transfer.direction {
+            Direction::Up => (
+                self.kernel_read.map_or([0; 32], |(sha256, _)| sha256),
+                began,
+                self.follower
+                    .figures(transfer.chain.world.node(mote).tcp().counters()),
+            ),
+            Direction::Down => (
+                sha256(transfer.received(mote)),
+                self.flow.began().unwrap_or(began),
+                SenderFigures {
+                    rtt_ms: self.flow.rtt_ms(),
+                    ..kernel_figures()
+                },
+            ),
+        };
+        let duration = finished.since(began);
+        Outcome {
+            sha256_received,
+            duration,
+            segments_sent,
+            segments_received,
+            sender,
         }
     }
 
@@ -164,7 +196,11 @@ impl KernelEnd {
     /// Listens on a port that the kernel chooses, and reads one connection to its end.
     fn receive() -> Result<(Self, u16), Error> {
         let refused = |error: io::Error| {
-            Error::failed(format!("cannot listen at {}: {}", plan::HOST, describe(&error)))
+            Error::failed(format!(
+                "cannot listen at {}: {}",
+                plan::HOST,
+                describe(&error)
+            ))
         };
         let listener = TcpListener::bind((plan::HOST, 0)).map_err(refused)?;
         let port = listener.local_addr().map_err(refused)?.port();
@@ -197,7 +233,10 @@ impl KernelEnd {
             .map_err(|error| {
                 Error::failed(format!("cannot start a thread: {}", describe(&error)))
             })?;
-        Ok(Self { bytes, thread: Some(thread) })
+        Ok(Self {
+            bytes,
+            thread: Some(thread),
+        })
     }
 
     /// Bytes read from the socket so far.
@@ -208,7 +247,11 @@ impl KernelEnd {
     /// The end, once it has come; told once.
     fn poll(&mut self) -> Option<io::Result<Reading>> {
         let thread = self.thread.take_if(|thread| thread.is_finished())?;
-        Some(thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked"))))
+        Some(
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("its thread panicked"))),
+        )
     }
 }
 
@@ -224,7 +267,10 @@ fn read_to_end(mut stream: TcpStream, bytes: &AtomicU64) -> io::Result<Reading> 
             }
         }
     }
-    Ok(Reading { sha256: hash.finalize().into(), at: time::Instant::now() })
+    Ok(Reading {
+        sha256: hash.finalize().into(),
+        at: time::Instant::now(),
+    })
 }
 
 /// What the kernel's TCP counted in this namespace (proc(5), `/proc/net/netstat`).
@@ -241,7 +287,11 @@ fn kernel_figures() -> SenderFigures {
     let told: u64 = causes.iter().map(|(_, count)| count).sum();
     causes.push(("timeout", total.saturating_sub(told)));
     causes.retain(|(_, count)| *count > 0);
-    SenderFigures { rtt_ms: None, timeouts: extended("TCPTimeouts"), retransmissions: causes }
+    SenderFigures {
+        rtt_ms: None,
+        timeouts: extended("TCPTimeouts"),
+        retransmissions: causes,
+    }
 }
 
 /// A counter by its name: the files hold a line of names, then a line of values.
@@ -249,7 +299,11 @@ fn counter(text: &str, group: &str, name: &str) -> u64 {
     let mut lines = text.lines().filter(|line| line.starts_with(group));
     let names = lines.next().unwrap_or_default().split_whitespace();
     let values = lines.next().unwrap_or_default().split_whitespace();
-    names.zip(values).find(|(this, _)| *this == name).and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
+    names
+        .zip(values)
+        .find(|(this, _)| *this == name)
+        .and_then(|(_, value)| value.parse().ok())
+        .unwrap_or(0)
 }
 
 /// The congestion window of the kernel's connection to `port`, segments.
@@ -260,7 +314,11 @@ fn kernel_cwnd(port: u16) -> Option<u32> {
 /// The 16th column of `/proc/net/tcp6` (`get_tcp6_sock` in `net/ipv6/tcp_ipv6.c`).
 fn cwnd(table: &str, port: u16) -> Option<u32> {
     let port = format!(":{port:04X}");
-    let row = table.lines().find(|row| row.split_whitespace().nth(2).is_some_and(|to| to.ends_with(&port)))?;
+    let row = table.lines().find(|row| {
+        row.split_whitespace()
+            .nth(2)
+            .is_some_and(|to| to.ends_with(&port))
+    })?;
     row.split_whitespace().nth(15)?.parse().ok()
 }
 

@@ -14,7 +14,9 @@ use clap::{Args as ClapArgs, ValueEnum};
 use motet::time::Duration;
 use motet_lab::{
     Arena,
+    bound::SegmentFrames,
     chain::{Chain, ChainOptions, HOPS_MAX, Host},
+    plan,
 };
 
 use self::{
@@ -140,14 +142,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let content: Arc<[u8]> = files::read(&args.file)?.into();
     // The namespace before anything else that could start a thread.
     let far = Far::enter(args.in_virtual_time)?;
-    let capture =
-        args.pcap.as_deref().map(|path| files::create_capture(path, args.force)).transpose()?;
+    let capture = args
+        .pcap
+        .as_deref()
+        .map(|path| files::create_capture(path, args.force))
+        .transpose()?;
     let arena = Arena::new();
     let mut chain = Chain::new(args.chain.options(far.host()), &arena);
     chain.world.set_capture(capture);
     let bar = Progress::new(content.len() as u64, !args.json);
-    let mut transfer =
-        Transfer::new(chain, Arc::clone(&content), args.direction, Interrupt::install()?, bar);
+    let mut transfer = Transfer::new(
+        chain,
+        Arc::clone(&content),
+        args.direction,
+        Interrupt::install()?,
+        bar,
+    );
     let (outcome, lateness) = far.carry(&mut transfer, &arena)?;
     let Transfer { mut chain, bar, .. } = transfer;
     drop(bar);
@@ -159,7 +169,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     if report.matches() {
         Ok(())
     } else {
-        Err(Error::failed("what arrived differs from the file, please report this with the seed"))
+        Err(Error::failed(
+            "what arrived differs from the file, please report this with the seed",
+        ))
     }
 }
 
@@ -175,7 +187,11 @@ enum Far {
 impl Far {
     #[cfg(target_os = "linux")]
     fn enter(in_virtual_time: bool) -> Result<Self, Error> {
-        if in_virtual_time { Ok(Self::Virtual) } else { crate::live::enter_namespace().map(Self::Kernel) }
+        if in_virtual_time {
+            Ok(Self::Virtual)
+        } else {
+            crate::live::enter_namespace().map(Self::Kernel)
+        }
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -231,7 +247,9 @@ fn report(
         bound_kbps: bound_kbps(chain),
         rtt_ms: sender.rtt_ms,
         segments: outcome.segments_sent,
-        segments_lost: outcome.segments_sent.saturating_sub(outcome.segments_received),
+        segments_lost: outcome
+            .segments_sent
+            .saturating_sub(outcome.segments_received),
         retransmissions: sender.retransmissions.iter().map(|(_, count)| count).sum(),
         timeouts: sender.timeouts,
         link_retries: chain.link_retries(),
@@ -249,8 +267,33 @@ fn report(
     }
 }
 
-/// The goodput that frame times alone would allow.
+/// The goodput that the times of the frames alone would allow: nothing lost, nobody waiting,
+/// every second segment acknowledged.
 fn bound_kbps(chain: &Chain<'_>) -> f64 {
-    let _ = chain;
-    f64::NAN
+    let options = chain.options();
+    let mss = chain.world.node(chain.mote()).mss(&plan::HOST);
+    let payload_len = usize::from(mss).saturating_sub(TIMESTAMPS_LEN);
+    let frames = usize::from(options.mss_frames.max(1));
+    let fragment_headers = if frames > 1 { 5 * frames - 1 } else { 0 };
+    // Times are proportional to lengths, so it does not matter which frame is the short one.
+    let bytes = frames * MAC_LEN + fragment_headers + HEADERS_LEN + payload_len;
+    let segment = SegmentFrames {
+        payload_len,
+        frames: vec![bytes / frames; frames],
+        ack_frames: vec![MAC_LEN + HEADERS_LEN],
+        acks_per_segment: 0.5,
+    };
+    segment.goodput_kbps(&options.profile, BE_MIN, options.hops.into())
 }
+
+/// Timestamps and their padding in each segment (RFC 7323 appendix A).
+const TIMESTAMPS_LEN: usize = 12;
+
+/// MAC header and FCS with extended addresses, as in every capture of these chains.
+const MAC_LEN: usize = 23;
+
+/// Compressed IPv6 header at the first hop, where it is shortest, and TCP header.
+const HEADERS_LEN: usize = 12 + 32;
+
+/// The first backoff exponent (IEEE 802.15.4-2006 macMinBE).
+const BE_MIN: u8 = 3;

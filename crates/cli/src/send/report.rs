@@ -125,15 +125,7 @@ impl Report {
                 self.rtt_ms
                     .map_or_else(|| "not measured".to_owned(), |ms| format!("{ms:.0} ms")),
             ),
-            (
-                "segments",
-                plain,
-                format!(
-                    "{} with data, {} lost",
-                    thousands(self.segments),
-                    self.segments_lost
-                ),
-            ),
+            ("segments", plain, self.segments_text()),
             ("retransmissions", plain, self.causes()),
             ("link retries", plain, thousands(self.link_retries)),
             ("frames", plain, self.frames_text()),
@@ -201,7 +193,11 @@ impl Report {
 
     fn segments_text(&self) -> String {
         let percent = 100.0 * self.segments_lost as f64 / self.segments.max(1) as f64;
-        format!("{} sent, {} lost ({percent:.1} %)", thousands(self.segments), self.segments_lost)
+        format!(
+            "{} sent, {} lost ({percent:.1} %)",
+            thousands(self.segments),
+            self.segments_lost
+        )
     }
 
     fn frames_text(&self) -> String {

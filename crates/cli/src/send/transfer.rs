@@ -25,7 +25,10 @@ pub(super) const PORT: u16 = 4_242;
 const STALL_MAX: Duration = Duration::from_secs(120);
 
 /// How long the ends may take to close once everything has arrived.
-pub(super) const CLOSE_MAX: Duration = Duration::from_secs(10);
+const CLOSE_MAX: Duration = Duration::from_secs(10);
+
+/// How long to wait, when both ends have closed, for segments still on their way.
+const SETTLE_MAX: Duration = Duration::from_secs(2);
 
 /// How long motes may take to find the border router. Some 0.3 s a hop where nothing is lost.
 const JOIN_MAX: Duration = Duration::from_secs(120);
@@ -74,7 +77,14 @@ impl<'m> Transfer<'m> {
         bar: Progress,
     ) -> Self {
         let delivered = (0, chain.world.now());
-        Self { chain, content, direction, interrupt, bar, delivered }
+        Self {
+            chain,
+            content,
+            direction,
+            interrupt,
+            bar,
+            delivered,
+        }
     }
 
     /// Brings the chain up, in virtual time: every mote finds its address and route.
@@ -82,14 +92,16 @@ impl<'m> Transfer<'m> {
     /// # Errors
     /// When they do not, or a signal comes.
     pub(super) fn join(&mut self) -> Result<(), Error> {
-        let step = Duration::from_secs(1);
-        while !self.chain.join(step) {
+        let give_up = self.chain.world.now() + JOIN_MAX;
+        while !self.chain.join(Duration::from_secs(1)) {
             self.interrupt.check()?;
-            if self.chain.world.now().since(self.delivered.1) > JOIN_MAX {
-                return Err(Error::failed(format!(
-                    "no router advertisement reached the mote within {} s, lower --frame-loss or --hops",
-                    JOIN_MAX.as_millis() / 1_000
-                )));
+            // Time passes even when nothing happens.
+            let next = self.chain.world.now() + Duration::from_secs(1);
+            self.chain.world.run_until(next);
+            if next > give_up {
+                return Err(Error::failed(
+                    "the mote found no way to the border router, lower --frame-loss or --hops",
+                ));
             }
         }
         self.delivered.1 = self.chain.world.now();
@@ -100,9 +112,11 @@ impl<'m> Transfer<'m> {
     pub(super) fn start_mote(&mut self, port: u16, arena: &'m Arena) {
         let ends = self.chain.mote_ends(arena);
         let app = match self.direction {
-            Direction::Up => {
-                App::Sender(Sender::new(Arc::clone(&self.content), (plan::HOST, port), ends))
-            }
+            Direction::Up => App::Sender(Sender::new(
+                Arc::clone(&self.content),
+                (plan::HOST, port),
+                ends,
+            )),
             Direction::Down => App::Receiver(Receiver::new(PORT, ends)),
         };
         self.chain.world.set_app(self.chain.mote(), app);
@@ -128,6 +142,15 @@ impl<'m> Transfer<'m> {
         Ok(())
     }
 
+    /// Whether there is nothing to wait for any more, `finished` being when the receiver had
+    /// read everything: both ends have closed and all segments have arrived, or the patience
+    /// for that is over.
+    pub(super) fn is_over(&self, finished: Instant, closed: bool, on_their_way: u64) -> bool {
+        let waited = self.chain.world.now().since(finished);
+        let settled = on_their_way == 0 || waited > SETTLE_MAX;
+        closed && settled || waited > CLOSE_MAX
+    }
+
     /// Shows the bar, where there is one to show.
     pub(super) fn show(&mut self, began: Instant, telemetry: impl FnOnce() -> String) {
         let (delivered, _) = self.delivered;
@@ -139,7 +162,12 @@ impl<'m> Transfer<'m> {
 
     /// How the transfer goes at a simulated end.
     pub(super) fn end(&self, node: usize) -> AppProgress {
-        self.chain.world.app(node).progress().copied().unwrap_or_default()
+        self.chain
+            .world
+            .app(node)
+            .progress()
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Bytes that a simulated receiver has read.
@@ -157,8 +185,13 @@ pub(super) fn check_end(name: &str, end: &AppProgress) -> Result<(), Error> {
         return Ok(());
     }
     match end.error {
-        Some(error) => Err(Error::failed(format!("the {name}'s connection failed: {}", cause(error)))),
-        None if end.closed => Err(Error::failed(format!("the {name} could not open a connection"))),
+        Some(error) => Err(Error::failed(format!(
+            "the {name}'s connection failed: {}",
+            cause(error)
+        ))),
+        None if end.closed => Err(Error::failed(format!(
+            "the {name} could not open a connection"
+        ))),
         None => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ use motet_lab::{
 
 use super::{
     Direction,
-    transfer::{CLOSE_MAX, Follower, Outcome, PORT, Transfer, check_end, sha256, telemetry_text},
+    transfer::{Follower, Outcome, PORT, Transfer, check_end, sha256, telemetry_text},
 };
 use crate::error::Error;
 
@@ -74,8 +74,12 @@ fn run(
         let (from, to) = (transfer.end(sender), transfer.end(receiver));
         follower.look(&from.telemetry, now);
         if let Some(finished) = to.finished {
+            let counters = |node: usize| transfer.chain.world.node(node).tcp().counters();
+            let on_their_way = counters(sender)
+                .sent
+                .saturating_sub(counters(receiver).received);
             let closed = from.closed && to.closed;
-            if closed || stuck || now.since(finished) > CLOSE_MAX {
+            if stuck || transfer.is_over(finished, closed, on_their_way.into()) {
                 return Ok(finished);
             }
         } else {

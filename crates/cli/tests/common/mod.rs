@@ -13,12 +13,12 @@ use std::{
 };
 
 /// The command under test, with no terminal and no inherited settings of colour.
-pub fn motet() -> Command {
+pub(crate) fn motet() -> Command {
     command(Path::new(env!("CARGO_BIN_EXE_motet")))
 }
 
 /// As [`motet`], from a copy of the binary.
-pub fn command(binary: &Path) -> Command {
+pub(crate) fn command(binary: &Path) -> Command {
     let mut command = Command::new(binary);
     command
         .stdin(Stdio::null())
@@ -27,13 +27,23 @@ pub fn command(binary: &Path) -> Command {
     command
 }
 
+/// Copies a program to `folder`, where every user finds it.
+pub(crate) fn copy_program(program: &Path, folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    // In a process of its own: a child forked by another test while we write would hold the
+    // file open for writing, and nobody could run it.
+    let copied = Command::new("cp").arg(program).arg(&path).status().unwrap();
+    assert!(copied.success());
+    path
+}
+
 /// Runs `motet` with `arguments`.
-pub fn run<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Output {
+pub(crate) fn run<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Output {
     motet().args(arguments).output().expect("motet starts")
 }
 
 /// A folder that everybody may read and write, for tests that change uid.
-pub fn folder() -> tempfile::TempDir {
+pub(crate) fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     #[cfg(unix)]
     {
@@ -44,14 +54,14 @@ pub fn folder() -> tempfile::TempDir {
 }
 
 /// A file of `len` bytes that no simple fault leaves unchanged: no two stretches alike.
-pub fn file(folder: &Path, len: usize) -> PathBuf {
+pub(crate) fn file(folder: &Path, len: usize) -> PathBuf {
     let path = folder.join(format!("{len}.bin"));
     fs::write(&path, bytes(len)).unwrap();
     path
 }
 
 /// `len` bytes of a linear congruential sequence (Knuth's MMIX constants).
-pub fn bytes(len: usize) -> Vec<u8> {
+pub(crate) fn bytes(len: usize) -> Vec<u8> {
     let mut state = 1u64;
     std::iter::repeat_with(|| {
         state = state
@@ -64,7 +74,7 @@ pub fn bytes(len: usize) -> Vec<u8> {
 }
 
 /// The JSON object on the last line of stdout; panics with everything said otherwise.
-pub fn report(output: &Output) -> serde_json::Value {
+pub(crate) fn report(output: &Output) -> serde_json::Value {
     assert!(output.status.success(), "{}", said(output));
     let stdout = String::from_utf8(output.stdout.clone()).unwrap();
     let last = stdout.lines().last().unwrap_or_default();
@@ -72,7 +82,7 @@ pub fn report(output: &Output) -> serde_json::Value {
 }
 
 /// Status, stdout and stderr, for messages of failed tests.
-pub fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     format!(
         "{}\nstdout: {}\nstderr: {}",
         output.status,
@@ -83,7 +93,7 @@ pub fn said(output: &Output) -> String {
 
 /// Asserts an exit status and one sentence on stderr that holds `words`, with nothing on
 /// stdout.
-pub fn assert_refused(output: &Output, status: i32, words: &[&str]) {
+pub(crate) fn assert_refused(output: &Output, status: i32, words: &[&str]) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{}", said(output));
     assert!(output.stdout.is_empty(), "{}", said(output));
