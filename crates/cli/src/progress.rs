@@ -35,8 +35,8 @@ impl Progress {
         let bytes_total = self.bytes_total;
         let bar = self.bar.get_or_insert_with(|| bar(bytes_total));
         if !bar.is_hidden() {
-            bar.set_position(bytes);
             bar.set_message(message());
+            bar.set_position(bytes);
         }
     }
 }
@@ -53,6 +53,8 @@ fn bar(bytes_total: u64) -> ProgressBar {
     // Five times a second is smooth enough; `stderr` hides itself where there is no terminal.
     let bar =
         ProgressBar::with_draw_target(Some(bytes_total), ProgressDrawTarget::stderr_with_hz(5));
+    // It tells the time of the work, not its own.
+    let bar = bar.with_elapsed(PATIENCE);
     if let Ok(style) =
         ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}  {elapsed_precise}")
     {

@@ -52,6 +52,7 @@ mod linux {
         app::{App, Services},
         chain::{Chain, Host},
         plan,
+        world::World,
     };
 
     use super::Args;
@@ -89,18 +90,33 @@ mod linux {
         // Ctrl-C is the command's business; we note it only to survive it.
         let interrupt = Interrupt::install()?;
         let mut child = start(&args.command, &motes)?;
+        let outcome = attend(&mut child, &mut live, &mut chain.world, &interrupt);
+        if outcome.is_err() {
+            // It must not outlive the mesh; this fails where it has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        report(outcome?)
+    }
+
+    /// Runs the mesh until the command ends.
+    fn attend(
+        child: &mut Child,
+        live: &mut Live,
+        world: &mut World<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<ExitStatus, Error> {
         loop {
-            live.turn(&mut chain.world, NAP, |_, _| {})?;
-            if let Some(status) = ended(&mut child)? {
-                return report(status);
+            live.turn(world, NAP, |_, _| {})?;
+            let ended = child.try_wait().map_err(|error| {
+                Error::failed(format!("lost the command: {}", describe(&error)))
+            })?;
+            if let Some(status) = ended {
+                return Ok(status);
             }
-            if let Some(signal) = interrupt.take()
-                && signal != signal_hook::consts::SIGINT
-            {
-                // It must not outlive the mesh; an error means that it has ended already.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(Error::Signal(signal));
+            match interrupt.take() {
+                None | Some(signal_hook::consts::SIGINT) => {}
+                Some(signal) => return Err(Error::Signal(signal)),
             }
         }
     }
@@ -134,12 +150,6 @@ mod linux {
                     describe(&error)
                 ))
             })
-    }
-
-    fn ended(child: &mut Child) -> Result<Option<ExitStatus>, Error> {
-        child
-            .try_wait()
-            .map_err(|error| Error::failed(format!("lost the command: {}", describe(&error))))
     }
 
     /// The command's exit status as ours, as a shell would report it.

@@ -84,7 +84,7 @@ impl Run {
             let flow = &mut self.flow;
             self.live
                 .turn(&mut transfer.chain.world, NAP, |packet, now| {
-                    flow.on_packet(packet, now)
+                    flow.on_packet(packet, now);
                 })?;
             let now = transfer.chain.world.now();
             let end = transfer.end(mote);
@@ -173,7 +173,7 @@ impl Run {
     fn kernel_telemetry(&self) -> String {
         let rtt = self.flow.rtt_ms().unwrap_or(0.0);
         let cwnd = kernel_cwnd(PORT).unwrap_or(0);
-        format!("RTT {rtt:.0} ms  cwnd {cwnd}")
+        format!("RTT {rtt:.0} ms  cwnd {cwnd} segments")
     }
 }
 

@@ -20,7 +20,7 @@ use motet_lab::{
 };
 
 use self::{
-    report::{LatenessReport, Report, hex},
+    report::{LatenessReport, Report, hex, rounded},
     transfer::{Outcome, Transfer},
 };
 use crate::{error::Error, files, interrupt::Interrupt, pacer::Lateness, progress::Progress};
@@ -115,7 +115,7 @@ impl ChainArgs {
             hidden: !self.no_hidden,
             deaf: !self.no_deaf,
             retry_delay: Duration::from_millis(self.retry_delay.into()),
-            mss_frames: self.mss_frames.into(),
+            mss_frames: self.mss_frames,
             window_segments: self.window.into(),
             host,
             ..ChainOptions::default()
@@ -242,10 +242,10 @@ fn report(
         sha256_sent: hex(&transfer::sha256(content)),
         sha256_received: hex(&outcome.sha256_received),
         hops: args.chain.hops,
-        seconds: outcome.duration.as_micros() as f64 / 1e6,
-        goodput_kbps: transfer::kbps(bytes, outcome.duration),
-        bound_kbps: bound_kbps(chain),
-        rtt_ms: sender.rtt_ms,
+        seconds: rounded(outcome.duration.as_micros() as f64 / 1e6),
+        goodput_kbps: rounded(transfer::kbps(bytes, outcome.duration)),
+        bound_kbps: rounded(bound_kbps(chain)),
+        rtt_ms: sender.rtt_ms.map(rounded),
         segments: outcome.segments_sent,
         segments_lost: outcome
             .segments_sent

@@ -75,9 +75,9 @@ impl From<Lateness> for LatenessReport {
     fn from(lateness: Lateness) -> Self {
         let ms = |time: Duration| time.as_micros() as f64 / 1_000.0;
         Self {
-            mean_ms: ms(lateness.total) / lateness.turns.max(1) as f64,
-            max_ms: ms(lateness.max),
-            air_waited_ms: ms(lateness.waited),
+            mean_ms: rounded(ms(lateness.total) / lateness.turns.max(1) as f64),
+            max_ms: rounded(ms(lateness.max)),
+            air_waited_ms: rounded(ms(lateness.waited)),
         }
     }
 }
@@ -225,6 +225,11 @@ fn thousands(value: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// To three decimals: what is beyond them says nothing.
+pub(super) fn rounded(value: f64) -> f64 {
+    (value * 1_000.0).round() / 1_000.0
 }
 
 /// Lower-case hexadecimal.

@@ -262,7 +262,7 @@ const CAUSES: [RetransmissionCause; RetransmissionCause::COUNT] = [
 /// RTT and window as the bar shows them.
 pub(super) fn telemetry_text(telemetry: &tcp::Telemetry) -> String {
     let segments = f64::from(telemetry.cwnd_bytes) / f64::from(telemetry.smss_bytes.max(1));
-    format!("RTT {} ms  cwnd {segments:.1}", telemetry.srtt_ms)
+    format!("RTT {} ms  cwnd {segments:.0} segments", telemetry.srtt_ms)
 }
 
 /// Kilobits per second; 0 in no time.
