@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 use crate::panics::reachable_panics;
-use crate::step::{Verdict, run_logged};
+use crate::step::{Verdict, run_logged, wait};
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
 
@@ -108,19 +107,15 @@ pub(crate) fn run_pair(workspace: &Workspace) -> Result<PairRun> {
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot run {QEMU}: install Debian's qemu-system-arm"))?;
-    let start = Instant::now();
-    while child.try_wait()?.is_none() {
-        if start.elapsed() > QEMU_LIMIT {
-            child.kill()?;
-            break;
-        }
-        thread::sleep(Duration::from_millis(20));
+    let ended = wait(&mut child, QEMU_LIMIT)?.is_some();
+    if !ended {
+        child.kill()?;
     }
     // The guest prints a few lines: they fit the pipe while nobody reads it.
     let run = child.wait_with_output()?;
     let mut text = String::from_utf8_lossy(&run.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&run.stderr));
-    if start.elapsed() > QEMU_LIMIT {
+    if !ended {
         text.push_str("\nstopped: the guest did not end by itself");
     }
     Ok(PairRun {

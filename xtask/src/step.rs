@@ -2,9 +2,13 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+
+use crate::workspace::in_ci;
 
 /// What a step gives.
 pub(crate) struct Verdict {
@@ -30,20 +34,70 @@ impl Verdict {
     }
 }
 
+/// Longer than the longest step takes on two slow cores; what takes more hangs.
+const COMMAND_LIMIT: Duration = Duration::from_secs(20 * 60);
+
 /// Runs `command` with both its streams going into the file `log`, in the order written.
 ///
-/// Gives whether it succeeded, and all it printed.
+/// Gives whether it succeeded, and all it printed. In continuous integration a command that
+/// hangs is ended, with all it started; elsewhere whoever started it sees to that.
 pub(crate) fn run_logged(command: &mut Command, log: &Path) -> Result<(bool, String)> {
     let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-    let status = command
+    command
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
-        .stderr(file)
-        .status()
-        .with_context(|| format!("cannot run `{}`", command.get_program().display()))?;
+        .stderr(file);
+    if in_ci() {
+        own_group(command);
+    }
+    let program = command.get_program().display().to_string();
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("cannot run `{program}`"))?;
+    let status = if in_ci() {
+        wait(&mut child, COMMAND_LIMIT)?
+    } else {
+        Some(child.wait()?)
+    };
+    if status.is_none() {
+        end_group(&child);
+        child.wait()?;
+    }
     let output = fs::read(log).with_context(|| format!("cannot read {}", log.display()))?;
-    Ok((
-        status.success(),
-        String::from_utf8_lossy(&output).into_owned(),
-    ))
+    let mut output = String::from_utf8_lossy(&output).into_owned();
+    if status.is_none() {
+        let seconds = COMMAND_LIMIT.as_secs();
+        output.push_str(&format!("\nended: it ran for more than {seconds} s\n"));
+    }
+    Ok((status.is_some_and(|status| status.success()), output))
+}
+
+/// Waits until the child ends; none when it takes longer than `limit`.
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if start.elapsed() > limit {
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The command and all it starts can then be ended at once; the terminal's Ctrl-C, on the
+/// other hand, no longer reaches them.
+fn own_group(command: &mut Command) {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    #[cfg(not(unix))]
+    let _ = command;
+}
+
+fn end_group(child: &Child) {
+    // What is gone already need not be ended.
+    let _ = Command::new("kill")
+        .args(["-KILL", "--", &format!("-{}", child.id())])
+        .status();
 }
