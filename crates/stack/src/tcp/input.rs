@@ -423,7 +423,7 @@ impl Connection<'_> {
             self.ts_recent = value;
             self.ts_recent_at = now_ms;
         }
-        self.snd_wl1 = seg.seq;
+        self.snd_wl1 = self.snd_wl1.later(seg.seq);
         self.put_off_keepalive(now_ms);
         if seg.payload.is_empty() {
             self.take_predicted_ack(seg, now_ms);

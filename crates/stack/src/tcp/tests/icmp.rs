@@ -1,1 +1,106 @@
-//! (later)
+//! ICMPv6 errors: soft, hard, packet too big; forged ones.
+
+use super::super::{Config, Error, IcmpError, State};
+use super::*;
+
+/// Tells the engine that its segment at `seq` (relative) met `error`.
+fn icmp(s: &mut Script, seq: u32, error: IcmpError) {
+    let mut quoted = [0; 8];
+    quoted[..2].copy_from_slice(&s.local_port.to_be_bytes());
+    quoted[2..4].copy_from_slice(&PEER_PORT.to_be_bytes());
+    quoted[4..].copy_from_slice(&s.iss.wrapping_add(seq).to_be_bytes());
+    let now = s.now();
+    s.tcp.on_icmp_error(US, PEER, &quoted, error, now);
+}
+
+#[test]
+fn a_hard_error_ends_a_connection_attempt_only() {
+    let (mut s, _) = Script::connecting(PLAIN);
+    icmp(&mut s, 0, IcmpError::Hard);
+    assert_eq!(s.state(), State::Closed);
+    assert_eq!(s.connection().error(), Some(Error::Unreachable));
+    s.silent();
+
+    let mut s = Script::accepted(PLAIN);
+    s.send(10);
+    s.sent();
+    icmp(&mut s, 1, IcmpError::Hard);
+    assert_eq!(
+        s.state(),
+        State::Established,
+        "RFC 5461: may pass, may be forged"
+    );
+}
+
+#[test]
+fn a_soft_error_names_the_reason_of_a_timeout() {
+    let (mut s, _) = Script::connecting(Config {
+        syn_retransmissions_max: 1,
+        ..PLAIN
+    });
+    icmp(&mut s, 0, IcmpError::Soft);
+    assert_eq!(s.state(), State::SynSent);
+    s.wait_for_segment();
+    s.wait_ms(2_001);
+    s.silent();
+    assert_eq!(s.connection().error(), Some(Error::Unreachable));
+}
+
+#[test]
+fn packet_too_big_makes_segments_smaller_and_sends_again() {
+    let config = Config {
+        smss: 1440,
+        rmss: 1440,
+        ..PLAIN
+    };
+    let mut s = Script::accepted_with(config, say(SYN, 0, 0).mss(1440).win(30_000), 30_000, 8000);
+    s.send(4000);
+    s.expect(ACK, 1, 1, 1440);
+    s.expect(ACK, 1441, 1, 1440);
+    let cwnd = s.connection().telemetry().cwnd_bytes;
+    icmp(&mut s, 1, IcmpError::PacketTooBig(1280));
+    s.expect(ACK, 1, 1, 1220);
+    assert_eq!(s.connection().telemetry().smss_bytes, 1220);
+    assert_eq!(s.connection().telemetry().cwnd_bytes, cwnd, "no congestion");
+    let mut next = 1221;
+    while let Some(seg) = s.poll() {
+        assert_eq!(seg.header.seq.wrapping_sub(s.iss), next);
+        assert!(seg.payload.len() <= 1220);
+        next += seg.payload.len() as u32;
+    }
+    s.peer(say(ACK, 1, next).win(30_000)).unwrap();
+    assert!(!s.connection().telemetry().is_recovering);
+}
+
+#[test]
+fn forged_errors_are_ignored() {
+    let cases = [
+        ("below IPv6's minimum", 1, IcmpError::PacketTooBig(600)),
+        ("larger than what we send", 1, IcmpError::PacketTooBig(9000)),
+        ("not on the way: before", 0, IcmpError::PacketTooBig(1280)),
+        (
+            "not on the way: behind",
+            5001,
+            IcmpError::PacketTooBig(1280),
+        ),
+    ];
+    for (name, seq, error) in cases {
+        let config = Config {
+            smss: 1440,
+            ..PLAIN
+        };
+        let mut s = Script::accepted_with(config, say(SYN, 0, 0).mss(1440), 30_000, 8000);
+        s.send(4000);
+        while s.poll().is_some() {}
+        icmp(&mut s, seq, error);
+        s.silent();
+        assert_eq!(s.connection().telemetry().smss_bytes, 1440, "{name}");
+    }
+    // Cut short, or of nobody's connection.
+    let (mut s, _) = Script::connecting(PLAIN);
+    let now = s.now();
+    for quoted in [&[][..], &[0; 7], &[0; 8]] {
+        s.tcp.on_icmp_error(US, PEER, quoted, IcmpError::Hard, now);
+    }
+    assert_eq!(s.state(), State::SynSent);
+}

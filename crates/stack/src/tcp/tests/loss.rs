@@ -162,7 +162,8 @@ fn without_limited_transmit_the_first_duplicates_send_nothing() {
 
 #[test]
 fn what_is_not_a_duplicate_ack() {
-    let not: [(&str, fn(u32) -> Say); 3] = [
+    type Case = (&'static str, fn(u32) -> Say);
+    let not: [Case; 3] = [
         ("data", |n| say(ACK, 1 + n, 1001).win(30_000).data(b"x")),
         ("a window update", |n| {
             say(ACK, 1, 1001).win(30_001 + n as u16)
@@ -747,7 +748,7 @@ fn every_single_loss_is_repaired() {
         for place in 1..40 {
             let mut net = Net::new(CLEAN, 1);
             net.lose.push((0, place));
-            let out = super::transfer::transfer_in(net, config, 12_000, (4096, 4096));
+            let out = transfer::transfer_in(net, config, 12_000, (4096, 4096));
             let timeouts = out.net.hosts[0].counters().retransmitted(Cause::Timeout);
             let handshake_or_close = place <= 1 || place + 3 >= out.net.segments[0];
             if no_timeout && !handshake_or_close {
@@ -767,7 +768,7 @@ fn a_transfer_survives_a_long_outage() {
         accept_window: 1896,
         ..Config::DEFAULT
     };
-    let out = super::transfer::transfer_in(net, config, 12_000, (4096, 4096));
+    let out = transfer::transfer_in(net, config, 12_000, (4096, 4096));
     assert!(matches!(
         out.net.hosts[0].connection(out.client).unwrap().state(),
         State::TimeWait | State::Closed

@@ -271,22 +271,6 @@ impl Script {
         (s, syn)
     }
 
-    /// An established connection that we opened.
-    pub(super) fn connected(config: Config, syn_ack: Say) -> Self {
-        let (mut s, syn) = Self::connecting(config);
-        let mut answer = syn_ack;
-        if let (Some((ours, _)), Some((value, _))) =
-            (syn.header.options.timestamps, answer.options.timestamps)
-        {
-            answer.options.timestamps = Some((value, ours));
-            s.peer_ts = Some(value);
-        }
-        s.peer(answer).unwrap();
-        let ack = s.sent();
-        assert_eq!(ack.header.flags, ACK);
-        s
-    }
-
     pub(super) fn now(&self) -> Instant {
         Instant::from_micros(self.now_us)
     }
@@ -304,6 +288,10 @@ impl Script {
     }
 
     /// The peer says something.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a script reads as it is spoken"
+    )]
     pub(super) fn peer(&mut self, say: Say) -> Result<(), Drop> {
         let bytes = self.peer_bytes(&say);
         self.tcp.on_segment(PEER, US, say.ecn, &bytes, self.now())

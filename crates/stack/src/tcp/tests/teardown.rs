@@ -176,7 +176,8 @@ fn a_reset_in_each_state() {
         s.shutdown();
         s.expect(FIN | ACK, 1, 1, 0);
     };
-    let cases: [(&str, fn(&mut Script), u32, Option<Error>); 4] = [
+    type Case = (&'static str, fn(&mut Script), u32, Option<Error>);
+    let cases: [Case; 4] = [
         ("FIN-WAIT-1", fin_wait_1, 1, Some(Error::Reset)),
         (
             "FIN-WAIT-2",

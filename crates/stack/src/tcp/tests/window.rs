@@ -411,7 +411,7 @@ fn deadlines_are_truthful() {
             reorder: 100,
             ..CLEAN
         };
-        let outcome = super::transfer::transfer(
+        let outcome = transfer::transfer(
             Config {
                 rmss: 474,
                 smss: 474,
