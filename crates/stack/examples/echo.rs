@@ -30,9 +30,8 @@ struct Echo<'m> {
 
 impl<'m> Echo<'m> {
     fn poll(&mut self, tcp: &mut Tcp<'m>, now: Instant) {
-        if tcp.can_accept(self.listener)
-            && let Some(buffers) = self.buffers.take()
-        {
+        // In advance, for a peer may talk at once; `can_accept` first would save the memory.
+        if let Some(buffers) = self.buffers.take() {
             match tcp.accept(self.listener, buffers, now) {
                 Ok(handle) => self.connection = Some(handle),
                 Err(rejected) => self.buffers = Some(rejected.buffers),

@@ -314,7 +314,8 @@ impl Connection<'_> {
             return Err(Drop::NoSyn);
         }
         self.rcv_nxt = seg.seq.plus(1);
-        self.take_syn_options(seg.header(), self.config.smss, now_ms);
+        // What `connect` found to be the link's and the settings' limit.
+        self.take_syn_options(seg.header(), self.smss, now_ms);
         let ecn = Flags::ECE | Flags::CWR;
         let answer = if acknowledges { Flags::ECE } else { ecn };
         let asked = self.config.ecn && !self.facts.has(Facts::SYN_RESENT);

@@ -303,6 +303,7 @@ impl<'m> Tcp<'m> {
         let (iss, ts_offset) = self.initial_numbers(&ends, now);
         let mut connection = Connection::new(ends, buffers, config, iss, ts_offset);
         connection.rmss = config.rmss.min(self.mss_limit);
+        connection.smss = config.smss.min(self.mss_limit);
         connection.open(self.now_ms);
         self.place(connection)
     }
