@@ -80,3 +80,39 @@ impl Pacer {
         self.lateness
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_air_catches_up_when_the_host_is_a_little_late_and_waits_when_it_is_very() {
+        let start = Instant::from_micros(7_000_000);
+        let ago = |ms| time::Instant::now() - time::Duration::from_millis(ms);
+        let mut pacer = Pacer {
+            started: (ago(1_000), start),
+            lateness: Lateness::default(),
+        };
+
+        // Nothing due: nobody is late.
+        let now = pacer.turn(None);
+        assert!(now >= start + Duration::from_secs(1));
+        assert!(pacer.turn(Some(now + Duration::from_secs(60))) >= now);
+        assert_eq!(pacer.lateness().turns, 0);
+
+        // A millisecond late: the air is where the clock is.
+        let due = start + (pacer.now().since(start) - Duration::from_millis(1));
+        assert!(pacer.turn(Some(due)) >= due + Duration::from_millis(1));
+
+        // Half a second late: the air goes on from where it should have been.
+        let due = start + Duration::from_millis(500);
+        let now = pacer.turn(Some(due));
+        assert_eq!(now, due + TOLERANCE);
+        let lateness = pacer.lateness();
+        assert_eq!(lateness.turns, 2);
+        assert!(lateness.max >= Duration::from_millis(500));
+        assert_eq!(lateness.waited, lateness.max - TOLERANCE);
+        // And stays there.
+        assert!(pacer.now().since(now) < Duration::from_millis(400));
+    }
+}

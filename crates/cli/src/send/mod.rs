@@ -140,8 +140,9 @@ fn probability(text: &str) -> Result<f64, String> {
 /// Sends the file and reports.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let content: Arc<[u8]> = files::read(&args.file)?.into();
-    // The namespace before anything else that could start a thread.
+    // The namespace before anything that could start a thread.
     let far = Far::enter(args.in_virtual_time)?;
+    let interrupt = Interrupt::install()?;
     let capture = args
         .pcap
         .as_deref()
@@ -151,13 +152,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let mut chain = Chain::new(args.chain.options(far.host()), &arena);
     chain.world.set_capture(capture);
     let bar = Progress::new(content.len() as u64, !args.json);
-    let mut transfer = Transfer::new(
-        chain,
-        Arc::clone(&content),
-        args.direction,
-        Interrupt::install()?,
-        bar,
-    );
+    let mut transfer = Transfer::new(chain, Arc::clone(&content), args.direction, interrupt, bar);
     let (outcome, lateness) = far.carry(&mut transfer, &arena)?;
     let Transfer { mut chain, bar, .. } = transfer;
     drop(bar);
@@ -283,7 +278,12 @@ fn bound_kbps(chain: &Chain<'_>) -> f64 {
         ack_frames: vec![MAC_LEN + HEADERS_LEN],
         acks_per_segment: 0.5,
     };
-    segment.goodput_kbps(&options.profile, BE_MIN, options.hops.into())
+    let mut profile = options.profile;
+    if !options.deaf {
+        // Such a radio takes the next frame while the last one is on the air.
+        profile.transmit_copy_ns = 0;
+    }
+    segment.goodput_kbps(&profile, BE_MIN, options.hops.into())
 }
 
 /// Timestamps and their padding in each segment (RFC 7323 appendix A).

@@ -104,7 +104,7 @@ impl Report {
     fn rows(&self) -> Vec<(&'static str, Style, String)> {
         let plain = Style::new();
         let (verdict, style) = if self.matches() {
-            ("equal", GOOD)
+            ("equal at both ends", GOOD)
         } else {
             ("DIFFERENT", BAD)
         };
@@ -116,7 +116,7 @@ impl Report {
             ),
             ("SHA-256 sent", plain, self.sha256_sent.clone()),
             ("SHA-256 received", plain, self.sha256_received.clone()),
-            ("", style, verdict.to_owned()),
+            ("content", style, verdict.to_owned()),
             ("time", plain, format!("{:.2} s", self.seconds)),
             ("goodput", BOLD, self.goodput()),
             (
@@ -235,4 +235,58 @@ pub(super) fn rounded(value: f64) -> f64 {
 /// Lower-case hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_in_threes() {
+        for (value, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1 000"),
+            (1_234_567, "1 234 567"),
+        ] {
+            assert_eq!(thousands(value), text);
+        }
+    }
+
+    #[test]
+    fn the_promised_keys_come_first_and_in_order() {
+        let report = Report {
+            bytes: 3,
+            sha256_sent: hex(&[0xab]),
+            sha256_received: hex(&[0xab]),
+            hops: 1,
+            seconds: 1.0,
+            goodput_kbps: 0.024,
+            bound_kbps: 80.0,
+            rtt_ms: None,
+            segments: 4,
+            segments_lost: 0,
+            retransmissions: 0,
+            timeouts: 0,
+            link_retries: 0,
+            frames: 9,
+            direction: "up",
+            in_virtual_time: true,
+            retransmissions_by_cause: BTreeMap::new(),
+            frames_by_hop: vec![9],
+            lateness: None,
+            pcap: None,
+            seed: 1,
+        };
+        let text = serde_json::to_string(&report).unwrap();
+        let promised = "bytes sha256_sent sha256_received hops seconds goodput_kbps bound_kbps \
+                        rtt_ms segments segments_lost retransmissions timeouts link_retries frames";
+        let places: Vec<usize> = promised
+            .split(' ')
+            .map(|key| text.find(&format!("\"{key}\":")).unwrap())
+            .collect();
+        assert!(places.is_sorted());
+        assert!(text.find("\"direction\":").unwrap() > *places.last().unwrap());
+        assert!(report.matches());
+    }
 }
