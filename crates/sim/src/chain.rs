@@ -7,34 +7,30 @@
 //! Purpose: the setting of `TCPlp`'s study, and of `motet send` and `motet up`. Routes are
 //! static; addresses, contexts and default routes come by router advertisement, from the
 //! border router and on from each relay.
-//! Left out: every other topology. Scenarios will have them.
+//! Left out: every other topology: [`crate::network`] has them, and builds this one.
 
 use std::net::Ipv6Addr;
 
-use motet::ip::{self, Address, InterfaceId, Ip, NextHop, Prefix, Route};
 use motet::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
 use motet::lowpan::LinkPair;
-use motet::lowpan::datagram::{Datagrams, Record};
 use motet::lowpan::fragment::{FIRST_SLACK, Outgoing};
+use motet::mac::Mac;
 use motet::mac::config::BE_MIN;
-use motet::mac::{self, FrameSlot, Mac, Neighbor};
-use motet::node::{Advertised, Interface, Node, Radio, RadioConfig, RadioMemory, Relaying};
-use motet::random::Rng;
-use motet::storage::packet_queue::PacketQueue;
-use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
-use motet::time::{Duration, Instant};
-use motet::wire::LinkAddr;
+use motet::node::Relaying;
+use motet::time::Duration;
 
 use crate::Arena;
-use crate::app::{App, Ends};
+use crate::app::Ends;
 use crate::bound::SegmentFrames;
-use crate::filter::Filter;
 use crate::gains::{ChainAir, Gains};
+use crate::network::{
+    self, HOST_DELAY, HostOptions, Network, NetworkOptions, NodeOptions, Parent, Tables,
+};
 use crate::plan;
 use crate::profile::Profile;
-use crate::streams::{Purpose, stream};
-use crate::wire::{End, Wire};
-use crate::world::{Conditions, RadioPort, Resident, World};
+use crate::world::World;
+
+pub use crate::network::{HOST_WIRED, Host, RADIO, WIRED};
 
 /// What a chain is like. `ChainOptions::default()` is `TCPlp`'s three hops.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -69,15 +65,6 @@ pub struct ChainOptions {
     pub profile: Profile,
 }
 
-/// What is beyond the wire.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Host {
-    /// A node with this stack.
-    Virtual,
-    /// The caller, with packets: a kernel.
-    Outside,
-}
-
 /// A chain ready to run.
 #[derive(Debug)]
 pub struct Chain<'m> {
@@ -110,6 +97,48 @@ impl Default for ChainOptions {
     }
 }
 
+impl ChainOptions {
+    /// The network that such a chain is.
+    pub fn network(&self) -> NetworkOptions {
+        let profile = if self.deaf {
+            self.profile
+        } else {
+            self.profile.hearing()
+        };
+        let nodes = (0..=self.hops).map(|n| {
+            let mut node = NodeOptions::new(n.to_string());
+            node.parent = n
+                .checked_sub(1)
+                .map_or(Parent::Shortest, |parent| Parent::Node(parent.into()));
+            node.profile = profile;
+            node.mac.retry_delay_max = self.retry_delay;
+            node.relaying = self.relaying;
+            node.mss_frames = self.mss_frames;
+            node.window_segments = self.window_segments;
+            node.tables.queue_frames = self.queue_frames;
+            node
+        });
+        let air = if self.hidden {
+            ChainAir::CALIBRATED
+        } else {
+            ChainAir::NO_HIDDEN
+        };
+        let gains = Gains::chain(usize::from(self.hops) + 1, air);
+        let host = HostOptions {
+            delay: self.host_delay,
+            kind: self.host,
+            ..HostOptions::new("host")
+        };
+        NetworkOptions {
+            seed: self.seed,
+            hosts: vec![host],
+            frame_loss: self.frame_loss,
+            packet_loss: self.packet_loss,
+            ..NetworkOptions::new(nodes.collect(), gains)
+        }
+    }
+}
+
 impl<'m> Chain<'m> {
     /// Builds a chain; all its nodes' memory comes from `arena`.
     pub fn new(options: ChainOptions, arena: &'m Arena) -> Self {
@@ -117,33 +146,10 @@ impl<'m> Chain<'m> {
             hops: options.hops.clamp(1, HOPS_MAX),
             ..options
         };
-        let builder = Builder { options, arena };
-        let mut residents: Vec<Resident<'m>> =
-            (0..=options.hops).map(|n| builder.mesh_node(n)).collect();
-        let far = match options.host {
-            Host::Outside => End::Outside,
-            Host::Virtual => {
-                residents.push(builder.host());
-                End::Mote(usize::from(options.hops) + 1)
-            }
-        };
-        let loss = stream(options.seed, 0, Purpose::PacketLoss);
-        let wire = Wire::new(0, far, options.host_delay, options.packet_loss, loss);
-        let air = if options.hidden {
-            ChainAir::CALIBRATED
-        } else {
-            ChainAir::NO_HIDDEN
-        };
-        let radios = usize::from(options.hops) + 1;
-        let gains = Gains::chain(radios, air).with_silent(residents.len() - radios);
-        let conditions = Conditions {
-            seed: options.seed,
-            frame_loss: options.frame_loss,
-        };
-        Self {
-            world: World::new(residents, &gains, Some(wire), conditions),
-            options,
-        }
+        let network = Network::new(options.network(), arena)
+            .expect("neighbours in a chain hear each other, whatever its options");
+        let world = network.world;
+        Self { world, options }
     }
 
     /// What it was built from.
@@ -179,21 +185,18 @@ impl<'m> Chain<'m> {
     /// Runs until every mote has an address and a route, or `limit` has passed; says
     /// whether they have.
     pub fn join(&mut self, limit: Duration) -> bool {
-        let until = self.world.now() + limit;
-        while !self.has_joined() {
-            if !self.world.step(until) {
-                return false;
-            }
-        }
-        true
+        let nodes = self.mote() + 1;
+        network::join(&mut self.world, nodes, limit)
     }
 
     /// Whether every mote has an address and a route.
     pub fn has_joined(&self) -> bool {
-        (1..=self.mote()).all(|mote| {
-            let node = self.world.node(mote);
-            node.global_address().is_some() && node.ip().default_route().is_some()
-        })
+        network::has_joined(&self.world, self.mote() + 1)
+    }
+
+    /// The MACs of the border router and all motes, in order.
+    pub fn macs(&self) -> impl Iterator<Item = &Mac<'m>> {
+        (0..=self.mote()).filter_map(|n| network::mac(&self.world, n))
     }
 
     /// Retries of links: frames sent less frames that were new.
@@ -265,187 +268,6 @@ impl<'m> Chain<'m> {
             .map(|len| len + overhead)
             .collect()
     }
-
-    /// The MACs of the border router and all motes, in order.
-    pub fn macs(&self) -> impl Iterator<Item = &Mac<'m>> {
-        (0..=self.mote()).filter_map(|n| match self.world.node(n).interface(RADIO) {
-            Some(Interface::Radio(radio)) => Some(radio.mac()),
-            _ => None,
-        })
-    }
-}
-
-/// The interface of every mesh node to the air.
-pub const RADIO: InterfaceId = InterfaceId(0);
-
-/// The border router's interface to the wire.
-pub const WIRED: InterfaceId = InterfaceId(1);
-
-/// The simulated host's only interface.
-pub const HOST_WIRED: InterfaceId = InterfaceId(0);
-
-#[derive(Clone, Copy)]
-struct Builder<'m> {
-    options: ChainOptions,
-    arena: &'m Arena,
-}
-
-impl<'m> Builder<'m> {
-    /// Mesh node `n`: the border router (0), a relay, or the mote.
-    fn mesh_node(self, n: u16) -> Resident<'m> {
-        let Self { options, arena } = self;
-        let mut rng = stream(options.seed, u32::from(n), Purpose::Stack);
-        let is_router = n == 0;
-        let radio = Interface::Radio(self.radio(n, &mut rng));
-        let wire = is_router.then(|| Interface::Wire(self.wire()));
-        let interfaces =
-            arena.alloc_slice_fill_iter(std::iter::once(radio).chain(wire).collect::<Vec<_>>());
-        let config = ip::Config {
-            forwards: n < options.hops,
-            ..ip::Config::default()
-        };
-        let mut ip = Ip::new(config, self.routes(usize::from(options.hops)));
-        for mote in n + 1..=options.hops {
-            ip.add_route(Route {
-                prefix: Prefix::host(plan::mesh_addr(mote)),
-                next_hop: NextHop {
-                    interface: RADIO,
-                    neighbour: Some(plan::link_addr(n + 1)),
-                },
-            });
-        }
-        if is_router {
-            ip.add_address(Address {
-                addr: plan::ROUTER_WIRED,
-                interface: WIRED,
-            });
-            ip.set_default_route(Some(NextHop {
-                interface: WIRED,
-                neighbour: None,
-            }));
-        }
-        let tcp = self.tcp(&mut rng);
-        let filter = Filter {
-            pan: plan::PAN,
-            extended: plan::eui64(n),
-            short: None,
-        };
-        Resident {
-            node: Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN),
-            radio: Some(RadioPort {
-                interface: RADIO,
-                profile: self.profile(),
-                filter,
-                channel: plan::CHANNEL,
-            }),
-            wired: is_router.then_some(WIRED),
-            app: App::None,
-        }
-    }
-
-    /// The host beyond the wire.
-    fn host(self) -> Resident<'m> {
-        let number = u32::from(self.options.hops) + 1;
-        let mut rng = stream(self.options.seed, number, Purpose::Stack);
-        let interfaces = self
-            .arena
-            .alloc_slice_fill_iter([Interface::Wire(self.wire())]);
-        let mut ip = Ip::new(ip::Config::default(), self.routes(1));
-        ip.add_address(Address {
-            addr: plan::HOST,
-            interface: HOST_WIRED,
-        });
-        ip.set_default_route(Some(NextHop {
-            interface: HOST_WIRED,
-            neighbour: None,
-        }));
-        let tcp = self.tcp(&mut rng);
-        Resident {
-            node: Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN),
-            radio: None,
-            wired: Some(HOST_WIRED),
-            app: App::None,
-        }
-    }
-
-    fn profile(self) -> Profile {
-        let Self { options, .. } = self;
-        if options.deaf {
-            options.profile
-        } else {
-            options.profile.hearing()
-        }
-    }
-
-    fn radio(self, n: u16, rng: &mut Rng) -> Radio<'m> {
-        let Self { options, arena } = self;
-        let mac_config = mac::Config {
-            retry_delay_max: options.retry_delay,
-            channel: plan::CHANNEL,
-            ..mac::Config::new(plan::PAN, plan::eui64(n))
-        };
-        let slots = arena.alloc_slice_fill_with(options.queue_frames, |_| FrameSlot::EMPTY);
-        let neighbors = arena.alloc_slice_fill_with(NEIGHBORS, |_| Neighbor::EMPTY);
-        let mac = Mac::new(
-            mac_config,
-            self.profile().capabilities,
-            slots,
-            neighbors,
-            rng,
-        );
-        let records = arena.alloc_slice_fill_with(RECORDS, |_| Record::EMPTY);
-        let memory = RadioMemory {
-            outgoing: arena.alloc_slice_fill_copy(IPV6_MTU_MIN, 0),
-            datagrams: Datagrams::new(
-                records,
-                arena.alloc_slice_fill_copy(BODIES * IPV6_MTU_MIN, 0),
-                IPV6_MTU_MIN,
-                false,
-                rng,
-            ),
-            queue: PacketQueue::new(arena.alloc_slice_fill_copy(PACKET_QUEUE_LEN, 0)),
-        };
-        let parent: Option<LinkAddr> = n.checked_sub(1).map(plan::link_addr);
-        let config = RadioConfig {
-            relaying: options.relaying,
-            mss_frames: options.mss_frames,
-            parent,
-            solicits: parent.is_some(),
-            advertised: parent.is_none().then_some(Advertised {
-                prefix: plan::MESH_PREFIX,
-                lifetime: Advertised::LIFETIME,
-            }),
-        };
-        let mut radio = Radio::new(config, mac, memory);
-        if parent.is_none() {
-            *radio.contexts_mut() = plan::contexts();
-        }
-        radio
-    }
-
-    fn wire(self) -> motet::node::Wire<'m> {
-        let queue = PacketQueue::new(self.arena.alloc_slice_fill_copy(WIRE_QUEUE_LEN, 0));
-        motet::node::Wire::new(queue, WIRED_MTU)
-    }
-
-    fn routes(self, count: usize) -> &'m mut [Option<Route>] {
-        self.arena.alloc_slice_fill_with(count, |_| None)
-    }
-
-    fn tcp(self, rng: &mut Rng) -> Tcp<'m> {
-        let memory = tcp::Memory {
-            connections: self
-                .arena
-                .alloc_slice_fill_with(CONNECTIONS, |_| Slot::EMPTY),
-            listeners: self
-                .arena
-                .alloc_slice_fill_with(LISTENERS, |_| Listener::EMPTY),
-            half_open: self
-                .arena
-                .alloc_slice_fill_with(HALF_OPEN, |_| HalfOpen::EMPTY),
-        };
-        Tcp::new(memory, rng)
-    }
 }
 
 /// A TCP segment's packet as far as its length and compression go: ECN-capable, no flow
@@ -469,34 +291,8 @@ const TCP_HEADER_LEN: usize = 20;
 /// Bytes of each segment that the timestamps option takes (RFC 7323 appendix A).
 const TIMESTAMPS_LEN: usize = 12;
 
-/// One way: decides at how many segments a larger window stops to help (`TCPlp` Fig 5).
-const HOST_DELAY: Duration = Duration::from_millis(20);
-
 /// A relay's share of the testbed's 32 buffers of 128 bytes, which served everything.
-const QUEUE_FRAMES: usize = 16;
-
-/// Two in a chain, and one to spare.
-const NEIGHBORS: usize = 4;
-
-/// Packets under way through a relay: a window of five-frame segments and their ACKs.
-const RECORDS: usize = 16;
-
-/// Packets being gathered at their destination.
-const BODIES: usize = 4;
-
-/// Bytes of packets that wait for the air.
-const PACKET_QUEUE_LEN: usize = 8 * IPV6_MTU_MIN;
-
-/// Bytes of packets that wait for the wire; they never do for long.
-const WIRE_QUEUE_LEN: usize = 8 * 1_500;
-
-/// Ethernet's; the mesh's own MTU bounds what comes from the motes.
-const WIRED_MTU: u16 = 1_280;
-
-/// Connections of each node; services of `motet up` are shared by a few clients.
-const CONNECTIONS: usize = 8;
-const LISTENERS: usize = 4;
-const HALF_OPEN: usize = 4;
+const QUEUE_FRAMES: usize = Tables::RELAY.queue_frames;
 
 #[cfg(test)]
 #[path = "tests/chain.rs"]

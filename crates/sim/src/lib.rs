@@ -15,6 +15,7 @@ pub mod chain;
 pub mod filter;
 pub mod gains;
 pub mod medium;
+pub mod network;
 pub mod phy;
 pub mod plan;
 pub mod power;
@@ -22,6 +23,7 @@ pub mod profile;
 pub mod queue;
 pub mod radio;
 pub mod streams;
+pub mod topology;
 pub mod wire;
 pub mod world;
 

@@ -28,6 +28,13 @@ pub const HOST: Ipv6Addr = Ipv6Addr::new(0xfd6d, 0x6f74, 0x6574, 0, 0, 0, 0, 1);
 /// The border router's wired side.
 pub const ROUTER_WIRED: Ipv6Addr = Ipv6Addr::new(0xfd6d, 0x6f74, 0x6574, 0, 0, 0, 0, 2);
 
+/// The address of wired host `number`; host 0 is [`HOST`].
+pub const fn host_addr(number: usize) -> Ipv6Addr {
+    // ::2 is the border router's. Lossless in any lab: hosts are few.
+    let last = if number == 0 { 1 } else { number as u16 + 2 };
+    Ipv6Addr::new(0xfd6d, 0x6f74, 0x6574, 0, 0, 0, 0, last)
+}
+
 /// The EUI-64 of mesh node `n`; the border router is node 0.
 pub const fn eui64(n: u16) -> [u8; 8] {
     let [high, low] = n.to_be_bytes();
@@ -70,5 +77,7 @@ mod tests {
         assert_eq!(mesh_addr(3).to_string(), "fd6d:6f74:6574:1:4d:6f74:6574:3");
         assert_eq!(link_local(0).to_string(), "fe80::4d:6f74:6574:0");
         assert_eq!(eui64(258)[6..], [1, 2]);
+        assert_eq!(host_addr(0), HOST);
+        assert!((1..9).all(|number| host_addr(number) != ROUTER_WIRED));
     }
 }

@@ -1,12 +1,13 @@
-//! The wired link between the border router and the host.
+//! The wired links between the border router and its hosts.
 //!
-//! Purpose: a one-way delay, and the packet loss that experiments inject at the border
-//! router, after link retries and reassembly (`TCPlp` §9.4). One end is the border
-//! router; the other is a simulated host, or the outside: a caller with a kernel.
+//! Purpose: a one-way delay to each host, and the packet loss that experiments inject at the
+//! border router, after link retries and reassembly (`TCPlp` §9.4). One end is the border
+//! router; the others are simulated hosts, or the outside: a caller with a kernel.
 //! Left out: bandwidth and queueing. It is some hundred times faster than the mesh.
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::Ipv6Addr;
 
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
@@ -23,11 +24,22 @@ pub enum End {
     Outside,
 }
 
-/// A point-to-point wire.
+/// A host at the far side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WireHost {
+    /// Who it is.
+    pub end: End,
+    /// Its address.
+    pub addr: Ipv6Addr,
+    /// One way, from or to the border router.
+    pub delay: Duration,
+}
+
+/// A wire from the border router to each of its hosts.
 #[derive(Debug)]
 pub struct Wire {
-    ends: [End; 2],
-    delay: Duration,
+    router: End,
+    hosts: Vec<WireHost>,
     loss: f64,
     rng: Rng,
     capture: Option<Capture>,
@@ -60,14 +72,14 @@ pub struct WireTally {
 }
 
 impl Wire {
-    /// A wire from the border router `router` to `far`.
+    /// Wires from the border router `router` to `hosts`; the first host gets what is
+    /// addressed to none of them.
     ///
-    /// `delay`: one way. `loss`: the chance that a packet is lost at the border router,
-    /// either way.
-    pub fn new(router: usize, far: End, delay: Duration, loss: f64, rng: Rng) -> Self {
+    /// `loss`: the chance that a packet is lost at the border router, either way.
+    pub fn new(router: usize, hosts: Vec<WireHost>, loss: f64, rng: Rng) -> Self {
         Self {
-            ends: [End::Mote(router), far],
-            delay,
+            router: End::Mote(router),
+            hosts,
             loss,
             rng,
             capture: None,
@@ -105,17 +117,19 @@ impl Wire {
     /// `from` sends `packet` at `now`; gives the other end and the instant of arrival there
     /// unless the packet is lost.
     pub fn carry(&mut self, from: End, packet: &[u8], now: Instant) -> Option<(End, Instant)> {
-        let to = if from == self.ends[0] {
-            self.ends[1]
+        let upwards = from == self.router;
+        let host = if upwards {
+            destination(packet).and_then(|dst| self.hosts.iter().find(|host| host.addr == dst))
         } else {
-            self.ends[0]
+            self.hosts.iter().find(|host| host.end == from)
         };
+        let host = *host.or(self.hosts.first())?;
+        let to = if upwards { host.end } else { self.router };
         if happens(&mut self.rng, self.loss) {
             self.tally.lost += 1;
             return None;
         }
-        let arrival = now + self.delay;
-        let upwards = from == self.ends[0];
+        let arrival = now + host.delay;
         *(if upwards {
             &mut self.tally.up
         } else {
@@ -145,16 +159,24 @@ impl Wire {
     }
 }
 
+/// Where an IPv6 packet is to go.
+fn destination(packet: &[u8]) -> Option<Ipv6Addr> {
+    const DESTINATION_AT: usize = 24;
+    let bytes: [u8; 16] = packet.get(DESTINATION_AT..)?.first_chunk().copied()?;
+    Some(Ipv6Addr::from(bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan;
     use crate::streams::{Purpose, stream};
 
     #[test]
     fn packets_arrive_later_or_not_at_all() {
         let rng = stream(1, 0, Purpose::PacketLoss);
         let delay = Duration::from_millis(20);
-        let mut wire = Wire::new(0, End::Mote(4), delay, 0.25, rng);
+        let mut wire = Wire::new(0, vec![host(0, 4, 20)], 0.25, rng);
         let arrivals = (0..4_000)
             .filter_map(|us| {
                 let from = if us % 2 == 0 {
@@ -171,5 +193,36 @@ mod tests {
         assert_eq!(arrivals, wire.tally.up + wire.tally.down);
         assert_eq!(arrivals + wire.tally.lost, 4_000);
         assert!((900..1_100).contains(&wire.tally.lost), "{:?}", wire.tally);
+    }
+
+    fn host(number: usize, mote: usize, delay_ms: u64) -> WireHost {
+        WireHost {
+            end: End::Mote(mote),
+            addr: plan::host_addr(number),
+            delay: Duration::from_millis(delay_ms),
+        }
+    }
+
+    #[test]
+    fn each_host_gets_its_own_at_its_own_distance() {
+        let rng = stream(1, 0, Purpose::PacketLoss);
+        let mut wire = Wire::new(0, vec![host(0, 4, 20), host(1, 5, 3)], 0.0, rng);
+        let packet = |dst: Ipv6Addr| {
+            let mut packet = vec![0; 24];
+            packet.extend(dst.octets());
+            packet
+        };
+        // (from, to address, arrives at, after ms)
+        for (from, dst, to, ms) in [
+            (0, plan::host_addr(0), 4, 20),
+            (0, plan::host_addr(1), 5, 3),
+            (0, plan::mesh_addr(9), 4, 20),
+            (5, plan::mesh_addr(9), 0, 3),
+            (4, plan::mesh_addr(9), 0, 20),
+        ] {
+            let carried = wire.carry(End::Mote(from), &packet(dst), Instant::ORIGIN);
+            let at = Instant::ORIGIN + Duration::from_millis(ms);
+            assert_eq!(carried, Some((End::Mote(to), at)), "{from} to {dst}");
+        }
     }
 }

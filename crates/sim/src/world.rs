@@ -74,7 +74,7 @@ struct Mote<'m> {
     node: Node<'m>,
     radio: Option<(InterfaceId, Radio)>,
     wired: Option<InterfaceId>,
-    app: App<'m>,
+    apps: Vec<App<'m>>,
     reception: motet::random::Rng,
     frame_loss: motet::random::Rng,
     /// The earliest deadline in the calendar.
@@ -209,15 +209,32 @@ impl<'m> World<'m> {
         result
     }
 
-    /// What runs on a node.
+    /// What runs on a node, before anything added.
     pub fn app(&self, mote: usize) -> &App<'m> {
-        &self.motes[mote].app
+        &self.motes[mote].apps[0]
     }
 
-    /// Gives a node something to run.
+    /// Gives a node something to run, instead of what it ran so far.
     pub fn set_app(&mut self, mote: usize, app: App<'m>) {
-        self.motes[mote].app = app;
+        self.motes[mote].apps = vec![app];
         self.drive(mote, self.now());
+    }
+
+    /// Gives a node something more to run; its place among [`Self::apps`].
+    pub fn add_app(&mut self, mote: usize, app: App<'m>) -> usize {
+        let apps = &mut self.motes[mote].apps;
+        if let [App::None] = apps[..] {
+            apps.clear();
+        }
+        apps.push(app);
+        let place = apps.len() - 1;
+        self.drive(mote, self.now());
+        place
+    }
+
+    /// Everything that runs on a node, in the order of adding; never empty.
+    pub fn apps(&self, mote: usize) -> &[App<'m>] {
+        &self.motes[mote].apps
     }
 
     /// What was sent over each link, by sender and receiver, in order.
@@ -324,8 +341,11 @@ impl<'m> World<'m> {
         if !self.wait_for_processor(mote, now) {
             // The node speaks last: only then does it know what waits for the clock.
             loop {
-                let Mote { node, app, .. } = &mut self.motes[mote];
-                let acted = app.step(node, now);
+                let Mote { node, apps, .. } = &mut self.motes[mote];
+                let mut acted = false;
+                for app in apps {
+                    acted |= app.step(node, now);
+                }
                 if !self.exchange(mote, &mut buffer, now) && !acted {
                     break;
                 }
@@ -414,7 +434,7 @@ impl<'m> Mote<'m> {
             node,
             radio,
             wired,
-            app,
+            apps: vec![app],
             reception: stream(seed, id, Purpose::Reception),
             frame_loss: stream(seed, id, Purpose::FrameLoss),
             planned: None,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use motet::wire::icmpv6::{Echo, Message};
 
 use super::*;
-use crate::app::{Receiver, Sender, Services};
+use crate::app::{App, Receiver, Sender, Services};
 use crate::capture::{Capture, Records};
+use motet::{ip, tcp};
 
 const PORT: u16 = 4_242;
 

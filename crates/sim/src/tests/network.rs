@@ -1,0 +1,78 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::app::{Receiver, Sender};
+use crate::gains::LogDistance;
+
+/// Border router, a relay, two motes behind it: a Y, known by geometry.
+fn fork(joining: Joining) -> NetworkOptions {
+    let positions = [[0.0, 0.0], [60.0, 0.0], [110.0, 30.0], [110.0, -30.0]];
+    let names = ["border", "relay", "left", "right"];
+    let nodes = names.map(NodeOptions::new).to_vec();
+    NetworkOptions {
+        joining,
+        ..NetworkOptions::new(
+            nodes,
+            Gains::log_distance(&positions, LogDistance::OFFICE, 1),
+        )
+    }
+}
+
+#[test]
+fn two_motes_send_to_two_hosts_through_one_relay() {
+    for joining in [Joining::Advertised, Joining::Static] {
+        let arena = Arena::new();
+        let mut options = fork(joining);
+        options.hosts.push(HostOptions {
+            delay: Duration::from_millis(5),
+            ..HostOptions::new("near")
+        });
+        let mut network = Network::new(options, &arena).unwrap();
+        assert_eq!(
+            (2..4).map(|n| network.tree().parent(n)).collect::<Vec<_>>(),
+            [Some(1), Some(1)]
+        );
+        assert_eq!(network.has_joined(), joining == Joining::Static);
+        assert!(network.join(Duration::from_secs(60)));
+        let content: Arc<[u8]> = (0..6_000_u32).map(|n| n as u8).collect();
+        for (mote, number) in [(2, 0), (3, 1)] {
+            let host = network.host(number).unwrap();
+            let remote = (network.addr(host), 80);
+            let ends = network.ends(host, network.addr(mote), &arena);
+            let receiver = App::Receiver(Receiver::new(80, ends));
+            network.world.add_app(host, receiver);
+            let ends = network.ends(mote, remote.0, &arena);
+            let sender = App::Sender(Sender::new(content.clone(), remote, ends));
+            assert_eq!(network.world.add_app(mote, sender), 0);
+        }
+        let until = network.world.now() + Duration::from_secs(30);
+        network.world.run_until(until);
+        for number in 0..2 {
+            let host = network.host(number).unwrap();
+            let [App::Receiver(receiver)] = network.world.apps(host) else {
+                panic!("it runs a receiver only")
+            };
+            assert!(receiver.content[..] == content[..], "host {number}");
+        }
+    }
+}
+
+#[test]
+fn names_find_their_nodes() {
+    let arena = Arena::new();
+    let network = Network::new(fork(Joining::Static), &arena).unwrap();
+    assert_eq!(network.find("left"), Some(2));
+    assert_eq!(network.find("middle"), None);
+    assert_eq!((network.name(3), network.mesh_nodes()), ("right", 4));
+    assert_eq!(network.addr(4), plan::HOST);
+}
+
+#[test]
+fn an_impossible_mesh_is_refused_by_name() {
+    let arena = Arena::new();
+    let mut options = fork(Joining::Static);
+    options.nodes[3].channel = 11;
+    let error = Network::new(options, &arena).unwrap_err();
+    assert_eq!(error, TopologyError::Unheard("right".into()));
+    assert!(error.to_string().contains("right"), "{error}");
+}
