@@ -1,6 +1,6 @@
 //! `motet up`: a mesh of motes to talk to, in a network of one's own.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::Args as ClapArgs;
 
@@ -19,6 +19,14 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     chain: ChainArgs,
+
+    /// Write the air as a capture that Wireshark reads
+    #[arg(long, value_name = "PATH")]
+    pcap: Option<PathBuf>,
+
+    /// Overwrite an existing capture
+    #[arg(long, requires = "pcap")]
+    force: bool,
 
     /// Command to run, with its arguments; your shell when there is none
     #[arg(value_name = "CMD", last = true)]
@@ -58,6 +66,7 @@ mod linux {
     use super::Args;
     use crate::{
         error::Error,
+        files,
         interrupt::Interrupt,
         live::{self, Live},
         output::describe,
@@ -71,8 +80,15 @@ mod linux {
 
     pub(super) fn run(args: &Args) -> Result<(), Error> {
         let namespace = live::enter_namespace()?;
+        let interrupt = Interrupt::install()?;
+        let capture = args
+            .pcap
+            .as_deref()
+            .map(|path| files::create_capture(path, args.force))
+            .transpose()?;
         let arena = Arena::new();
         let mut chain = Chain::new(args.chain.options(Host::Outside), &arena);
+        chain.world.set_capture(capture);
         for mote in 1..=chain.mote() {
             let services = Services::new(CONNECTIONS_MAX, chain.mote_ends(&arena));
             chain.world.set_app(mote, App::Services(services));
@@ -87,8 +103,6 @@ mod linux {
             .collect();
         let mut live = Live::start(&namespace, chain.world.now())?;
         introduce(&motes);
-        // Ctrl-C is the command's business; we note it only to survive it.
-        let interrupt = Interrupt::install()?;
         let mut child = start(&args.command, &motes)?;
         let outcome = attend(&mut child, &mut live, &mut chain.world, &interrupt);
         if outcome.is_err() {
@@ -96,7 +110,11 @@ mod linux {
             let _ = child.kill();
             let _ = child.wait();
         }
-        report(outcome?)
+        let status = outcome?;
+        if let (Some(path), Some(capture)) = (&args.pcap, chain.world.take_capture()) {
+            files::keep_capture(capture, path, args.force)?;
+        }
+        report(status)
     }
 
     /// Runs the mesh until the command ends.
@@ -115,6 +133,7 @@ mod linux {
                 return Ok(status);
             }
             match interrupt.take() {
+                // Ctrl-C is the command's business.
                 None | Some(signal_hook::consts::SIGINT) => {}
                 Some(signal) => return Err(Error::Signal(signal)),
             }
