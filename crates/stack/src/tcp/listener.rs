@@ -15,7 +15,7 @@ use super::config::Config;
 use super::seq::SeqNum;
 use super::timers::has_come;
 use crate::limits::TCP_LOCAL_ADDRS_MAX;
-use crate::wire::tcp::{Header, Options};
+use crate::wire::tcp::{Flags, Header};
 
 /// A place for a passive socket.
 #[derive(Clone, Copy, Debug)]
@@ -190,22 +190,10 @@ impl HalfOpen {
     pub(super) const fn was_resent(&self) -> bool {
         self.bits & 1 << 5 != 0
     }
-
-    /// Options of the SYN-ACK.
-    pub(super) fn options(&self, rmss: u16, clock: u32) -> Options {
-        let agreed = self.agreed();
-        Options {
-            mss: Some(rmss),
-            sack_permitted: agreed.sack,
-            timestamps: agreed.timestamps.then_some((clock, self.ts_recent)),
-            ..Options::NONE
-        }
-    }
 }
 
 /// What `config` lets us take of the offers in `syn`.
 pub(super) fn agree(config: &Config, syn: &Header) -> Agreed {
-    use crate::wire::tcp::Flags;
     Agreed {
         timestamps: config.timestamps && syn.options.timestamps.is_some(),
         sack: config.sack && syn.options.sack_permitted,

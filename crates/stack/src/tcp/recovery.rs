@@ -424,19 +424,26 @@ impl Scoreboard {
     }
 
     fn insert(&mut self, index: usize, run: Run) {
-        let mut carried = run;
+        let (mut carried, mut at) = (run, index);
         self.count = self.count.saturating_add(1);
-        for place in self.runs().iter_mut().skip(index) {
+        while at < usize::from(self.count)
+            && let Some(place) = self.runs.get_mut(at)
+        {
             core::mem::swap(place, &mut carried);
+            at += 1;
         }
     }
 
     fn remove(&mut self, index: usize) {
-        let mut carried = Run::default();
-        for place in self.runs().iter_mut().skip(index).rev() {
-            core::mem::swap(place, &mut carried);
-        }
         self.count = self.count.saturating_sub(1);
+        let mut at = index;
+        while at < usize::from(self.count) {
+            let next = self.runs.get(at + 1).copied();
+            if let (Some(place), Some(next)) = (self.runs.get_mut(at), next) {
+                *place = next;
+            }
+            at += 1;
+        }
     }
 
     fn view(&self) -> &[Run] {

@@ -6,7 +6,8 @@
 //! slices that stay the application's, whose small writes are coalesced in a ring.
 //! Left out: sequence numbers; the first byte held is the first one unacknowledged.
 
-use crate::storage::ring::Ring;
+use crate::storage::ring::{Ring, wrap};
+use crate::wire::cursor::copy;
 
 /// What a connection has to send and may have to send again.
 #[derive(Debug)]
@@ -88,8 +89,10 @@ impl Piece<'_> {
 /// tables and firmware images in flash, or buffers the application parks.
 #[derive(Debug)]
 pub struct SliceQueue<'m> {
+    /// A ring of `count` pieces from `first` on.
     pieces: &'m mut [Piece<'m>],
     copies: Ring<'m>,
+    first: u8,
     count: u8,
     len: u16,
 }
@@ -101,6 +104,7 @@ impl<'m> SliceQueue<'m> {
         Self {
             pieces,
             copies: Ring::new(copies),
+            first: 0,
             count: 0,
             len: 0,
         }
@@ -109,19 +113,18 @@ impl<'m> SliceQueue<'m> {
     /// Appends `data` without copying it: all of it, or none when the list is full or would
     /// hold more than 65,535 bytes.
     pub fn push_slice(&mut self, data: &'m [u8]) -> bool {
-        let Some(len) = u16::try_from(data.len())
-            .ok()
-            .and_then(|len| self.len.checked_add(len))
-        else {
+        let room = usize::from(u16::MAX - self.len);
+        if data.len() > room {
             return false;
-        };
+        }
+        let len = data.len() as u16;
         let piece = Piece {
             data: Some(data),
-            len: data.len() as u16,
+            len,
         };
         let fits = data.is_empty() || self.append(piece);
         if fits {
-            self.len = len;
+            self.len += len;
         }
         fits
     }
@@ -131,8 +134,8 @@ impl<'m> SliceQueue<'m> {
     }
 
     fn copy_room(&self) -> u16 {
-        let last_is_copy = self.last().is_some_and(|piece| piece.data.is_none());
-        match last_is_copy || usize::from(self.count) < self.pieces.len().min(255) {
+        let last_is_copy = self.count > 0 && self.ends_in_copy();
+        match last_is_copy || self.count < self.places() {
             true => self.copies.room().min(u16::MAX - self.len),
             false => 0,
         }
@@ -144,30 +147,32 @@ impl<'m> SliceQueue<'m> {
         if len == 0 {
             return 0;
         }
-        match self.pieces.get_mut(usize::from(self.count).wrapping_sub(1)) {
-            Some(last) if last.data.is_none() => last.len += len,
-            _ => {
-                let fits = self.append(Piece { data: None, len });
-                debug_assert!(fits, "copy_room said there is a place");
-            }
-        }
         self.len += len;
+        if self.count > 0 && self.ends_in_copy() {
+            let last = self.place(self.count - 1);
+            if let Some(last) = self.pieces.get_mut(last) {
+                last.len += len;
+            }
+        } else {
+            let fits = self.append(Piece { data: None, len });
+            debug_assert!(fits, "copy_room said there is a place");
+        }
         usize::from(len)
     }
 
     fn peek(&self, offset: u16, out: &mut [u8]) -> usize {
         let (mut skip, mut copied, mut done) = (offset, 0, 0);
-        for piece in self.pieces.iter().take(usize::from(self.count)) {
+        for nth in 0..self.count {
+            let Some(piece) = self.pieces.get(self.place(nth)) else {
+                break;
+            };
             if skip < piece.len {
                 let rest = out.get_mut(done..).unwrap_or_default();
                 let len = rest.len().min(usize::from(piece.len - skip));
                 let rest = rest.get_mut(..len).unwrap_or_default();
                 done += match piece.data {
                     None => self.copies.peek(copied + skip, rest),
-                    Some(data) => {
-                        let from = data.get(usize::from(skip)..).unwrap_or_default();
-                        crate::wire::cursor::copy(rest, from)
-                    }
+                    Some(data) => copy(rest, data.get(usize::from(skip)..).unwrap_or_default()),
                 };
                 skip = 0;
             } else {
@@ -183,8 +188,11 @@ impl<'m> SliceQueue<'m> {
     fn consume(&mut self, count: u16) {
         let mut left = count.min(self.len);
         self.len -= left;
-        let mut used = 0;
-        for piece in self.pieces.iter_mut().take(usize::from(self.count)) {
+        while left > 0 {
+            let place = self.place(0);
+            let Some(piece) = self.pieces.get_mut(place) else {
+                break;
+            };
             let step = left.min(piece.len);
             match &mut piece.data {
                 None => self.copies.consume(step),
@@ -192,33 +200,42 @@ impl<'m> SliceQueue<'m> {
             }
             piece.len -= step;
             left -= step;
-            if piece.len > 0 {
-                break;
-            }
-            used += 1;
-        }
-        for to in 0..usize::from(self.count).saturating_sub(used) {
-            if let (Some(from), Some(to)) =
-                (self.pieces.get(to + used).copied(), self.pieces.get_mut(to))
-            {
-                *to = from;
+            if piece.len == 0 {
+                self.first = self.place(1) as u8;
+                self.count -= 1;
             }
         }
-        self.count = self.count.saturating_sub(used as u8);
     }
 
-    fn last(&self) -> Option<&Piece<'m>> {
-        self.pieces.get(usize::from(self.count).wrapping_sub(1))
+    /// How many pieces fit.
+    fn places(&self) -> u8 {
+        self.pieces.len().min(usize::from(u8::MAX)) as u8
+    }
+
+    /// Where the `nth` piece lies.
+    fn place(&self, nth: u8) -> usize {
+        usize::from(wrap(
+            u16::from(self.first),
+            u16::from(nth),
+            u16::from(self.places()),
+        ))
+    }
+
+    /// Whether the last of one or more pieces is a copied one.
+    fn ends_in_copy(&self) -> bool {
+        let last = self.pieces.get(self.place(self.count.wrapping_sub(1)));
+        last.is_some_and(|piece| piece.data.is_none())
     }
 
     fn append(&mut self, piece: Piece<'m>) -> bool {
-        match self.pieces.get_mut(usize::from(self.count)) {
-            Some(place) if self.count < u8::MAX => {
-                *place = piece;
-                self.count += 1;
-                true
-            }
-            _ => false,
+        if self.count >= self.places() {
+            return false;
         }
+        let place = self.place(self.count);
+        if let Some(place) = self.pieces.get_mut(place) {
+            *place = piece;
+            self.count += 1;
+        }
+        true
     }
 }

@@ -17,6 +17,7 @@ use super::{Drop, RetransmissionCause};
 use crate::limits::TCP_LISTENERS_MAX;
 use crate::random::{KeyedHash, Rng};
 use crate::time::{Duration, Instant};
+use crate::wire::cursor::Writer;
 use crate::wire::tcp::{self as wire, Flags, Header, Options};
 
 /// A place for a connection.
@@ -206,8 +207,8 @@ pub struct Tcp<'m> {
     reply: Option<Reply>,
     counters: Counters,
     /// The start of the current millisecond, and its number modulo 2^32.
-    tick: Instant,
-    now_ms: u32,
+    pub(super) tick: Instant,
+    pub(super) now_ms: u32,
     /// Largest segment, as MSS counts it, that the node's link carries.
     mss_limit: u16,
     next_port: u16,
@@ -622,8 +623,12 @@ impl<'m> Tcp<'m> {
     ) -> Option<Outgoing> {
         self.set_now(now);
         self.on_deadline();
-        if self.reply.is_some_and(|reply| room(&reply.ends.remote)) {
-            return self.emit_reply(out);
+        if let Some(reply) = self.reply
+            && room(&reply.ends.remote)
+        {
+            self.reply = None;
+            let outgoing = self.emit_reply(&reply, out)?;
+            return Some(self.sent(outgoing));
         }
         for index in 0..self.memory.half_open.len() {
             let due = self.memory.half_open.get(index).copied();
@@ -949,9 +954,9 @@ impl<'m> Tcp<'m> {
     }
 
     fn cookie(&self, ends: &Endpoints, irs: SeqNum, period: u32, mss_index: u32) -> SeqNum {
-        let salt = [irs.get(), period << 8 | mss_index];
-        let [a, b] = salt.map(u32::to_be_bytes);
-        cookie::make(period, mss_index, self.hash_ends(ends, &[&a, &b]))
+        // Bit 31 keeps cookies apart from ISNs and ports, whose salt is 0.
+        let salt = [irs.get(), 1 << 31 | period << 8 | mss_index];
+        cookie::make(period, mss_index, self.hash_ends(ends, salt))
     }
 
     /// TIME-WAIT gives way to a new incarnation (RFC 9293 §3.10.7.4, RFC 6191) when its SYN
@@ -1053,21 +1058,20 @@ impl<'m> Tcp<'m> {
             remote_port: entry.remote_port,
         };
         let (_, ts_offset) = self.initial_numbers(&ends, now);
-        let mut flags = Flags::SYN | Flags::ACK;
-        if entry.agreed().ecn {
-            flags = flags | Flags::ECE;
-        }
-        let rmss = config.rmss.min(self.mss_limit);
-        let options = entry.options(rmss, self.now_ms.wrapping_add(ts_offset));
-        let header = Header {
-            seq: entry.iss.get(),
-            ack: entry.irs.plus(1).get(),
-            flags,
+        let agreed = entry.agreed();
+        let clock = self.now_ms.wrapping_add(ts_offset);
+        let ecn = if agreed.ecn { Flags::ECE } else { Flags::EMPTY };
+        let reply = Reply {
+            ends,
+            seq: entry.iss,
+            ack: entry.irs.plus(1),
+            flags: Flags::SYN | Flags::ACK | ecn,
             window: config.accept_window,
-            options,
-            ..header_between(&ends)
+            mss: Some(config.rmss.min(self.mss_limit)),
+            timestamps: agreed.timestamps.then_some((clock, entry.ts_recent)),
+            sack_permitted: agreed.sack,
         };
-        let outgoing = finish(&ends, &header, out)?;
+        let outgoing = self.emit_reply(&reply, out)?;
         let now_ms = self.now_ms;
         let entry = self.memory.half_open.get_mut(index)?;
         let resent = entry.retries() > 0;
@@ -1076,23 +1080,33 @@ impl<'m> Tcp<'m> {
         Some(self.sent(Outgoing { cause, ..outgoing }))
     }
 
-    fn emit_reply(&mut self, out: &mut [u8]) -> Option<Outgoing> {
-        let reply = self.reply.take()?;
+    /// Writes a segment that belongs to no connection.
+    fn emit_reply(&self, reply: &Reply, out: &mut [u8]) -> Option<Outgoing> {
+        let ends = &reply.ends;
         let header = Header {
+            src_port: ends.local_port,
+            dst_port: ends.remote_port,
             seq: reply.seq.get(),
             ack: reply.ack.get(),
             flags: reply.flags,
             window: reply.window,
+            urgent: 0,
             options: Options {
                 mss: reply.mss,
                 timestamps: reply.timestamps,
                 sack_permitted: reply.sack_permitted,
                 ..Options::NONE
             },
-            ..header_between(&reply.ends)
         };
-        let outgoing = finish(&reply.ends, &header, out)?;
-        Some(self.sent(outgoing))
+        let len = header.emit(out).ok()?;
+        wire::fill_checksum(&ends.local, &ends.remote, out.get_mut(..len)?);
+        Some(Outgoing {
+            src: ends.local,
+            dst: ends.remote,
+            ecn: 0,
+            len,
+            cause: None,
+        })
     }
 
     fn sent(&mut self, outgoing: Outgoing) -> Outgoing {
@@ -1105,11 +1119,30 @@ impl<'m> Tcp<'m> {
 
     // ---- tables and clock ----
 
-    fn set_now(&mut self, now: Instant) {
-        // A division by a constant of a 64-bit number, once per call.
-        let ms = now.as_micros() / 1000;
-        self.tick = Instant::from_micros(ms * 1000);
-        self.now_ms = ms as u32;
+    /// Brings the millisecond clock up to `now`; it never goes back.
+    ///
+    /// By 32-bit division of what passed since the last call: a 64-bit one costs a
+    /// Cortex-M0+ some 900 bytes and as many cycles.
+    pub(super) fn set_now(&mut self, now: Instant) {
+        let mut passed_us = now.since(self.tick).as_micros();
+        // More than 35 minutes: in doubled steps, because an origin may lie far back.
+        let (mut step_us, mut step_ms) = (CLOCK_STEP_US, CLOCK_STEP_MS);
+        while step_us < passed_us >> 1 {
+            step_us <<= 1;
+            step_ms <<= 1;
+        }
+        while step_us >= CLOCK_STEP_US {
+            if passed_us >= step_us {
+                passed_us -= step_us;
+                self.tick += Duration::from_micros(step_us);
+                self.now_ms = self.now_ms.wrapping_add(step_ms as u32);
+            }
+            step_us >>= 1;
+            step_ms >>= 1;
+        }
+        let ms = passed_us as u32 / 1000;
+        self.tick += Duration::from_millis(u64::from(ms));
+        self.now_ms = self.now_ms.wrapping_add(ms);
     }
 
     fn on_deadline(&mut self) {
@@ -1256,7 +1289,7 @@ impl<'m> Tcp<'m> {
     /// ISS and timestamp offset between two ends (RFC 6528 §3, RFC 7323 §5.4): a keyed hash,
     /// and for the ISS a clock of 4 µs ticks on top.
     fn initial_numbers(&self, ends: &Endpoints, now: Instant) -> (SeqNum, u32) {
-        let hash = self.hash_ends(ends, &[]);
+        let hash = self.hash_ends(ends, [0; 2]);
         let clock = (now.as_micros() >> 2) as u32;
         (
             SeqNum::new((hash as u32).wrapping_add(clock)),
@@ -1264,17 +1297,19 @@ impl<'m> Tcp<'m> {
         )
     }
 
-    fn hash_ends(&self, ends: &Endpoints, more: &[&[u8; 4]]) -> u64 {
-        let [a, b] = ends.local_port.to_be_bytes();
-        let [c, d] = ends.remote_port.to_be_bytes();
-        let salt = |index: usize| more.get(index).map_or([0; 4], |bytes| **bytes);
-        self.hash.hash(&[
-            &ends.local.octets(),
-            &ends.remote.octets(),
-            &[a, b, c, d],
-            &salt(0),
-            &salt(1),
-        ])
+    /// The keyed hash of two ends and eight bytes of `salt`.
+    fn hash_ends(&self, ends: &Endpoints, salt: [u32; 2]) -> u64 {
+        let mut input = [0; 44];
+        let mut writer = Writer::new(&mut input);
+        // 16 + 16 + 2 + 2 + 4 + 4 bytes: it fits.
+        let _fits = writer
+            .put(&ends.local.octets())
+            .and_then(|()| writer.put(&ends.remote.octets()))
+            .and_then(|()| writer.u16(ends.local_port))
+            .and_then(|()| writer.u16(ends.remote_port))
+            .and_then(|()| writer.u32(salt[0]))
+            .and_then(|()| writer.u32(salt[1]));
+        self.hash.hash(&[&input])
     }
 
     /// An unused local port towards `remote` (RFC 6056 §3.3.3: hash of the peer plus a
@@ -1290,7 +1325,7 @@ impl<'m> Tcp<'m> {
             local_port: 0,
             remote_port: remote.1,
         };
-        let offset = self.hash_ends(&ends, &[]) as u16;
+        let offset = self.hash_ends(&ends, [0; 2]) as u16;
         // No more ports can be taken than there are connections and listeners.
         let tries = self.memory.connections.len() + self.memory.listeners.len() + 1;
         for _ in 0..tries {
@@ -1314,32 +1349,9 @@ fn is_unicast(addr: &Ipv6Addr) -> bool {
     !addr.is_multicast() && !addr.is_unspecified()
 }
 
-fn header_between(ends: &Endpoints) -> Header {
-    Header {
-        src_port: ends.local_port,
-        dst_port: ends.remote_port,
-        seq: 0,
-        ack: 0,
-        flags: Flags::EMPTY,
-        window: 0,
-        urgent: 0,
-        options: Options::NONE,
-    }
-}
-
-/// Writes a segment without payload.
-fn finish(ends: &Endpoints, header: &Header, out: &mut [u8]) -> Option<Outgoing> {
-    let len = header.emit(out).ok()?;
-    wire::fill_checksum(&ends.local, &ends.remote, out.get_mut(..len)?);
-    Some(Outgoing {
-        src: ends.local,
-        dst: ends.remote,
-        ecn: 0,
-        len,
-        cause: None,
-    })
-}
-
+/// A step of the millisecond clock, of which multiples are told by doubling: 35 minutes.
+const CLOCK_STEP_MS: u64 = 1 << 21;
+const CLOCK_STEP_US: u64 = 1000 << 21;
 /// ECN field values (RFC 3168 §5).
 const ECN_CE: u8 = 3;
 const ECN_ECT0: u8 = 2;

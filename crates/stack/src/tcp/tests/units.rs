@@ -7,6 +7,7 @@ use super::super::send_buffer::{Piece, SendBuffer, SliceQueue};
 use super::super::timers::{Purpose, Timer, Timers};
 use super::super::{Config, SeqNum};
 use super::pattern;
+use crate::time::Instant;
 use proptest::prelude::*;
 use std::boxed::Box;
 use std::vec;
@@ -186,6 +187,21 @@ fn slice_queue() -> &'static mut SliceQueue<'static> {
     let pieces = Box::leak(vec![Piece::EMPTY; 4].into_boxed_slice());
     let copies = Box::leak(vec![0; 64].into_boxed_slice());
     Box::leak(Box::new(SliceQueue::new(pieces, copies)))
+}
+
+proptest! {
+    #[test]
+    fn the_clock_is_a_division_by_1000(steps in prop::collection::vec(any::<(u64, u8)>(), 1..20)) {
+        let mut tcp = super::engine(0, 0, 1);
+        let mut latest = 0;
+        for (us, shift) in steps {
+            let us = us >> (shift % 64);
+            tcp.set_now(Instant::from_micros(us));
+            latest = latest.max(us);
+            prop_assert_eq!(tcp.now_ms, (latest / 1000) as u32);
+            prop_assert_eq!(tcp.tick.as_micros(), latest / 1000 * 1000);
+        }
+    }
 }
 
 #[test]
