@@ -138,16 +138,19 @@ impl<'m> Node<'m> {
 
     /// When [`Self::poll_action`] has something to do though no event came; `None`: never.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let mut deadline = self.tcp.next_deadline();
+        // What was due at the last poll and is still there waits for room, hence an event. Each
+        // source is asked by itself, so that one that waits hides none that comes later.
+        let later =
+            |at: Option<Instant>| at.filter(|at| self.polled_at.is_none_or(|polled| *at > polled));
+        let mut deadline = later(self.tcp.next_deadline());
         for interface in self.interfaces.iter() {
             if let Interface::Radio(radio) = interface {
-                deadline = earliest(deadline, radio.mac.next_deadline());
-                deadline = earliest(deadline, radio.datagrams.next_deadline());
-                deadline = earliest(deadline, radio.solicitor.next_deadline());
+                deadline = earliest(deadline, later(radio.mac.next_deadline()));
+                deadline = earliest(deadline, later(radio.datagrams.next_deadline()));
+                deadline = earliest(deadline, later(radio.solicitor.next_deadline()));
             }
         }
-        // What was due at the last poll and is still there waits for room, hence an event.
-        deadline.filter(|at| self.polled_at.is_none_or(|polled| *at > polled))
+        deadline
     }
 
     /// Opens a connection to a port of `remote`, speaking from the address that fits it.

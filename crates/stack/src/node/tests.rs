@@ -56,10 +56,18 @@ fn tcp_engine(rng: &mut Rng) -> Tcp<'static> {
     Tcp::new(memory, rng)
 }
 
-fn radio(n: usize, config: RadioConfig, rng: &mut Rng) -> Interface<'static> {
-    let mac = mac::Config::new(0x4d54, eui(n));
-    // More than a window of 2 KiB: no relay drops for want of room here.
-    let slots = memory(FrameSlot::EMPTY, 32);
+fn radio(
+    n: usize,
+    config: RadioConfig,
+    retry_delay_max: Duration,
+    slots: usize,
+    rng: &mut Rng,
+) -> Interface<'static> {
+    let mac = mac::Config {
+        retry_delay_max,
+        ..mac::Config::new(0x4d54, eui(n))
+    };
+    let slots = memory(FrameSlot::EMPTY, slots);
     let neighbors = memory(Neighbor::EMPTY, 4);
     let capabilities = RadioCapabilities {
         auto_ack: false,
@@ -106,6 +114,16 @@ struct World {
 
 impl World {
     fn chain(hops: usize, relaying: Relaying) -> Self {
+        // More slots than a window of 2 KiB needs: no relay drops for want of room here.
+        Self::with_queue(hops, relaying, mac::config::RETRY_DELAY_MAX, 32)
+    }
+
+    fn with_queue(
+        hops: usize,
+        relaying: Relaying,
+        retry_delay_max: Duration,
+        slots: usize,
+    ) -> Self {
         let mut nodes = Vec::new();
         for n in 0..=hops {
             let mut rng = Rng::from_seed([7, n as u64]);
@@ -120,7 +138,7 @@ impl World {
                 solicits: n > 0,
                 advertised: (n == 0).then_some(advertised),
             };
-            let mut interface = radio(n, config, &mut rng);
+            let mut interface = radio(n, config, retry_delay_max, slots, &mut rng);
             if let Interface::Radio(radio) = &mut interface
                 && n == 0
             {
@@ -241,6 +259,25 @@ impl World {
                     self.at(Duration::from_millis(1), to, to_interface, packet);
                 }
                 Action::Radio(action) => self.radio(node, interface, action, &out),
+            }
+        }
+        self.check_wake_up(node);
+    }
+
+    /// Whatever a layer waits for, its node wakes for.
+    fn check_wake_up(&self, node: usize) {
+        let Some(Interface::Radio(radio)) = self.nodes[node].interface(RADIO) else {
+            return;
+        };
+        let wakes_at = self.nodes[node].next_deadline();
+        let mac = radio.mac.next_deadline();
+        let datagrams = radio.datagrams.next_deadline();
+        for at in [mac, datagrams].into_iter().flatten() {
+            if at > self.now {
+                assert!(
+                    wakes_at.is_some_and(|wakes| wakes <= at),
+                    "node {node} sleeps"
+                );
             }
         }
     }
@@ -518,6 +555,39 @@ fn a_fragment_given_up_takes_its_packet_with_it_and_tcp_repairs() {
     assert!(
         orphans + relay.dropped(mac::Drop::Cancelled) > 0,
         "its siblings were not sent"
+    );
+}
+
+#[test]
+fn a_segment_without_room_does_not_hide_the_retry_that_makes_room() {
+    let patient = Duration::from_millis(500);
+    let mut world = World::with_queue(1, Relaying::Fragments, patient, 12);
+    let now = world.now;
+    let buffers = Buffers::new(memory(0, 2048), memory(0, 2304));
+    let host = world.host();
+    let listener = world.nodes[host]
+        .tcp_mut()
+        .listen(None, 9, &SETTINGS)
+        .unwrap();
+    let sender = world.nodes[1]
+        .connect((HOST, 9), buffers, &SETTINGS, now)
+        .unwrap();
+    world.run_for(Duration::from_secs(1));
+    let (now, buffers) = (world.now, Buffers::new(memory(0, 2048), memory(0, 2304)));
+    let tcp = world.nodes[host].tcp_mut();
+    tcp.accept(listener, buffers, now).unwrap();
+    // Nobody answers: frames fill the queue between retries while TCP's timers run out.
+    world.deaf = Some((0, now..now + Duration::from_secs(30)));
+    world.nodes[1]
+        .tcp_mut()
+        .send(sender, &bytes(2048), now)
+        .unwrap();
+    let before = world.frames.len();
+    world.run_for(Duration::from_secs(20));
+    let given_up = world.radio_of(1).mac().counters().dropped(mac::Drop::NoAck);
+    assert!(
+        given_up > 4 && world.frames.len() > before + 8,
+        "{given_up}"
     );
 }
 
