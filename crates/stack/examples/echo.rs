@@ -8,8 +8,8 @@
 
 use motet::random::Rng;
 use motet::tcp::{
-    self, Buffers, Config, HalfOpen, Handle, Listener, ListenerHandle, RecvError, SendError, Slot,
-    State, Tcp,
+    self, Buffers, Config, Connection, HalfOpen, Handle, Listener, ListenerHandle, RecvError,
+    SendError, Slot, State, Tcp,
 };
 use motet::time::Instant;
 
@@ -57,7 +57,7 @@ impl<'m> Echo<'m> {
                 Err(RecvError::Failed(_) | RecvError::NoConnection) => break, // reset, timeout …
             }
         }
-        let state = tcp.connection(handle).map(|c| c.state());
+        let state = tcp.connection(handle).map(Connection::state);
         if matches!(state, None | Some(State::Closed | State::TimeWait)) {
             self.buffers = tcp.remove(handle);
             self.connection = None;

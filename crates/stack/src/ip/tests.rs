@@ -166,6 +166,27 @@ fn dispositions_of_a_border_router() {
             RADIO,
             drop(Drop::BadAddress),
         ),
+        (
+            "my own, to me",
+            "fd00:1::1",
+            "fd00:1::1",
+            RADIO,
+            drop(Drop::BadAddress),
+        ),
+        (
+            "my own, on its way",
+            "fd00::2",
+            "fd00:1::7",
+            WIRE,
+            drop(Drop::BadAddress),
+        ),
+        (
+            "fe80::1 of the other link",
+            "fe80::1",
+            "ff02::1",
+            WIRE,
+            Disposition::Local,
+        ),
     ];
     for (name, src, dst, interface, want) in cases {
         assert_eq!(
@@ -182,6 +203,41 @@ fn dispositions_of_a_border_router() {
         node.disposition(&last_hop, WIRE),
         refuse(ErrorKind::HopLimitExceeded)
     );
+}
+
+#[test]
+fn nowhere_and_everywhere_are_no_next_hop() {
+    let mut table = [None; 4];
+    let mut node = border_router(&mut table);
+    node.set_default_route(Some(NextHop {
+        interface: WIRE,
+        neighbour: None,
+    }));
+    assert!(node.next_hop(&ip("2001:db8::1"), RADIO).is_some());
+    assert_eq!(node.next_hop(&ip("::"), RADIO), None);
+    assert!(node.next_hop(&ip("fe80::ff:fe00:7"), RADIO).is_some());
+    assert_eq!(node.next_hop(&ip("fe80::ff:fe00:ffff"), RADIO), None);
+}
+
+#[test]
+fn the_highest_option_kinds_are_not_answered_when_sent_to_many() {
+    let mut table = [];
+    let node = Ip::new(Config::default(), &mut table);
+    for (kind, dst, answered) in [
+        (0x85, "fd00::2", true),
+        (0x85, "ff02::1", true),
+        (0xc5, "fd00::2", true),
+        (0xc5, "ff02::1", false),
+    ] {
+        let header = Header {
+            next_header: 60,
+            ..header("fd00::1", dst)
+        };
+        let payload = [6, 0, kind, 2, 0, 0, 1, 0];
+        let verdict = node.upper_layer(&header, &payload);
+        let refused = matches!(verdict, Err(Disposition::Refuse(_)));
+        assert_eq!(refused, answered, "{kind:#x} to {dst}");
+    }
 }
 
 #[test]
@@ -207,7 +263,8 @@ fn extension_headers_are_acted_upon() {
         }))
     };
     let dropped = |reason| Err(Disposition::Drop(reason));
-    let cases: [(&str, u8, &[u8], Result<u8, Disposition>); 9] = [
+    type Case<'a> = (&'a str, u8, &'a [u8], Result<u8, Disposition>);
+    let cases: [Case<'_>; 9] = [
         ("none", 6, &[1, 2], Ok(6)),
         ("padding only", 0, &[6, 0, 1, 4, 0, 0, 0, 0], Ok(6)),
         ("skippable option", 60, &[6, 0, 0x05, 2, 0, 0, 1, 0], Ok(6)),

@@ -299,17 +299,20 @@ impl World {
                 let event = mac::Event::ChannelAssessed { clear };
                 self.at(Duration::from_micros(128), node, id, answer(event));
             }
-            mac::Action::Fire => self.send(node, id, self.loaded[node].clone()),
-            mac::Action::Transmit { len, .. } => self.send(node, id, out[..len].to_vec()),
+            mac::Action::Fire => {
+                let frame = self.loaded[node].clone();
+                self.send(node, id, &frame);
+            }
+            mac::Action::Transmit { len, .. } => self.send(node, id, &out[..len]),
             _ => {}
         }
     }
 
-    fn send(&mut self, node: usize, id: InterfaceId, frame: Vec<u8>) {
+    fn send(&mut self, node: usize, id: InterfaceId, frame: &[u8]) {
         assert!(frame.len() <= PSDU_LEN_MAX);
         let air = Duration::from_micros(192 + (6 + frame.len() as u64) * 32);
         self.at(air, node, id, Pending::Radio(mac::Event::TransmitDone));
-        self.frames.push((node, frame.clone()));
+        self.frames.push((node, frame.to_vec()));
         self.busy_until = self.busy_until.max(self.now + air);
         if frame.len() > 30 && self.lose.is_some() {
             self.lose = self.lose.and_then(|n| n.checked_sub(1));
@@ -319,7 +322,7 @@ impl World {
         }
         for neighbour in [node.wrapping_sub(1), node + 1] {
             if neighbour <= self.hops {
-                self.at(air, neighbour, RADIO, Pending::Frame(frame.clone()));
+                self.at(air, neighbour, RADIO, Pending::Frame(frame.to_vec()));
             }
         }
     }
@@ -694,6 +697,100 @@ fn discovery_from_beyond_the_link_is_dropped() {
     let len = ip::icmp::write(&solicitation, HOST, global(1), 64, &mut out).unwrap();
     assert!(world.exchange(&out[..len]).is_empty());
     assert_eq!(world.nodes[1].ip().counters.dropped(ip::Drop::BadNdp), 1);
+}
+
+/// A frame from node 0 to `to` that holds `packet` as it is.
+fn frame_of(packet: &[u8], to: LinkAddr, sequence: u8) -> Vec<u8> {
+    let header = crate::wire::ieee802154::Header::data(0x4d54, to, link(0), sequence);
+    let payload = [&[crate::wire::lowpan_dispatch::IPV6], packet].concat();
+    let mut out = [0; PSDU_LEN_MAX];
+    let len = header.emit_frame(&payload, &mut out).unwrap();
+    out[..len].to_vec()
+}
+
+#[test]
+fn what_is_for_one_node_is_not_taken_from_a_frame_for_all() {
+    let mut world = World::chain(2, Relaying::Fragments);
+    for (target, broadcast) in [(global(1), true), (global(2), true), (global(2), false)] {
+        let to = if broadcast {
+            LinkAddr::BROADCAST
+        } else {
+            link(1)
+        };
+        let (frames, drops) = (world.frames.len(), ip::Drop::LinkBroadcast);
+        let dropped = world.nodes[1].ip().counters.dropped(drops);
+        let frame = frame_of(&packet(target, 64, 60), to, 77);
+        world.at(Duration::ZERO, 1, RADIO, Pending::Frame(frame));
+        world.run_for(Duration::from_secs(1));
+        let dropped = world.nodes[1].ip().counters.dropped(drops) - dropped;
+        assert_eq!(dropped == 1, broadcast, "{target}");
+        assert_eq!(world.frames.len() == frames, broadcast, "{target}");
+    }
+}
+
+#[test]
+fn padding_behind_a_packet_is_cut_off() {
+    let mut world = World::chain(1, Relaying::Fragments);
+    for len in [60, 600] {
+        let mut padded = packet(global(1), 64, len);
+        padded.extend([0; 7]);
+        let answers = world.exchange(&padded);
+        assert_eq!(answers.len(), 1, "{len}");
+        assert_eq!(answers[0].len(), len);
+    }
+}
+
+#[test]
+fn no_half_packets_leave_by_a_wire() {
+    let mut world = World::chain(1, Relaying::Fragments);
+    let border = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+    // The wire takes 1,500 bytes, `out` in these tests 1,280.
+    assert!(world.exchange(&packet(border, 64, 1400)).is_empty());
+    assert_eq!(world.exchange(&packet(border, 64, 1280))[0].len(), 1280);
+}
+
+#[test]
+fn nobody_is_not_answered() {
+    let mut world = World::chain(1, Relaying::Fragments);
+    let mut echo = [0; 60];
+    let request = Message::EchoRequest(Echo {
+        identifier: 1,
+        sequence: 2,
+        data: b"x",
+    });
+    for (n, hop_limit) in [64, 255].into_iter().enumerate() {
+        let src = Ipv6Addr::UNSPECIFIED;
+        let len = ip::icmp::write(&request, src, global(1), hop_limit, &mut echo).unwrap();
+        let frames = world.frames.len();
+        let frame = frame_of(&echo[..len], link(1), 80 + n as u8);
+        world.at(Duration::ZERO, 1, RADIO, Pending::Frame(frame));
+        world.run_for(Duration::from_secs(1));
+        assert_eq!(world.frames.len(), frames + 1, "the ACK alone, {hop_limit}");
+    }
+    let counters = world.nodes[1].ip().counters;
+    assert_eq!(counters.dropped(ip::Drop::BadAddress), 1);
+}
+
+#[test]
+fn a_packet_whose_route_goes_while_it_waits_is_a_counted_drop() {
+    let mut world = World::chain(2, Relaying::Reassembly);
+    let frame = frame_of(&packet(global(2), 64, 60), link(1), 90);
+    let meta = RxMeta {
+        rssi_dbm: -60,
+        lqi: 255,
+        channel: 26,
+        at: world.now,
+    };
+    let event = mac::Event::FrameReceived { psdu: &frame, meta };
+    let now = world.now;
+    world.nodes[1].on_event(RADIO, Event::Radio(event), now);
+    let prefix = Prefix::host(global(2));
+    world.nodes[1].ip_mut().remove_route(prefix);
+    world.nodes[1].ip_mut().set_default_route(None);
+    world.run_for(Duration::from_secs(1));
+    let counters = world.nodes[1].ip().counters;
+    assert_eq!(counters.dropped(ip::Drop::NoRoute), 1);
+    assert!(world.radio_of(1).queue.is_empty());
 }
 
 #[test]
