@@ -74,11 +74,13 @@ pub struct KeyedHash {
 }
 
 impl KeyedHash {
-    /// Hashes the parts in order. Parts are not delimited: callers pass fixed lengths.
-    pub fn hash(&self, parts: &[&[u8]]) -> u64 {
+    /// Hashes eight bytes after eight bytes, parts in order.
+    pub fn hash(&self, parts: &[&[[u8; 8]]]) -> u64 {
         let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
         for part in parts {
-            hasher.write(part);
+            for word in *part {
+                hasher.write_u64(u64::from_le_bytes(*word).to_le());
+            }
         }
         hasher.finish()
     }

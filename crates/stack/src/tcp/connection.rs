@@ -37,6 +37,20 @@ pub struct Endpoints {
     pub remote_port: u16,
 }
 
+impl Endpoints {
+    /// Whether a connection can be between these ends.
+    pub(super) fn are_possible(&self) -> bool {
+        is_unicast(self.local)
+            && is_unicast(self.remote)
+            && self.local_port != 0
+            && self.remote_port != 0
+    }
+}
+
+pub(super) const fn is_unicast(addr: Ipv6Addr) -> bool {
+    !addr.is_multicast() && !addr.is_unspecified()
+}
+
 /// The memory a connection works in, lent until [`Tcp::remove`](super::Tcp::remove).
 #[derive(Debug)]
 pub struct Buffers<'m> {
@@ -166,6 +180,10 @@ impl Facts {
 
     pub(super) const fn has(self, fact: u32) -> bool {
         self.0 & fact != 0
+    }
+
+    pub(super) const fn has_all(self, facts: u32) -> bool {
+        self.0 & facts == facts
     }
 
     pub(super) fn set(&mut self, fact: u32) {

@@ -7,9 +7,11 @@
 
 use super::RetransmissionCause as Cause;
 use super::connection::{Connection, Facts, Phase};
+use super::segment::Head;
+use super::seq::SeqNum;
 use super::state::State;
 use super::timers::{Purpose, Timer};
-use crate::wire::tcp::{self as wire, Flags, Header, Options, SackBlock};
+use crate::wire::tcp::Flags;
 
 /// One segment that a connection would send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -256,43 +258,46 @@ impl Connection<'_> {
     /// Writes the planned segment to `out`, checksum and all, and counts it sent. Returns
     /// its length; `None` when `out` is too short.
     pub(super) fn emit(&mut self, plan: Plan, now_ms: u32, out: &mut [u8]) -> Option<usize> {
-        let mut header = Header {
-            src_port: self.ends.local_port,
-            dst_port: self.ends.remote_port,
-            seq: self.snd_una.plus(plan.offset).get(),
-            ack: self.rcv_nxt.get(),
-            flags: Flags::ACK,
-            window: 0,
-            urgent: 0,
-            options: Options::NONE,
+        let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
+        let seq = match plan.kind {
+            Kind::Reset | Kind::Ack => self.snd_nxt,
+            Kind::Keepalive => self.snd_una.minus(1),
+            _ => self.snd_una.plus(plan.offset),
         };
-        match plan.kind {
-            Kind::Reset => {
-                header.seq = self.snd_nxt.get();
-                header.flags = Flags::RST | Flags::ACK;
-            }
-            Kind::Syn => self.fill_syn(&mut header, now_ms),
-            Kind::Keepalive => header.seq = self.snd_una.minus(1).get(),
-            Kind::Ack => header.seq = self.snd_nxt.get(),
-            Kind::New | Kind::Again(_) => self.fill_data_flags(&mut header, plan),
-        }
-        if plan.kind != Kind::Reset {
-            header.window = self.window_to_announce();
-            if plan.kind != Kind::Syn {
-                self.fill_options(&mut header, now_ms);
-            }
-        }
-        let data = match plan.kind {
-            Kind::New | Kind::Again(_) => plan.len - u16::from(header.flags.contains(Flags::FIN)),
-            _ => 0,
+        let is_first_syn = self.state == State::SynSent;
+        let ack = if is_first_syn {
+            SeqNum::new(0)
+        } else {
+            self.rcv_nxt
         };
-        let head = header.emit(out).ok()?;
-        let total = head + usize::from(data);
-        let payload = out.get_mut(head..total)?;
-        self.send.peek(plan.offset as u16, payload);
-        wire::fill_checksum(&self.ends.local, &self.ends.remote, out.get_mut(..total)?);
-        self.account(plan, &header, now_ms);
-        Some(total)
+        let mut head = Head::new(&self.ends, seq, ack);
+        let mut flags = Flags::ACK;
+        let mut window = 0;
+        let mut data = 0;
+        if plan.kind == Kind::Reset {
+            flags = Flags::RST | Flags::ACK;
+        } else {
+            window = self.window_to_announce();
+        }
+        if plan.kind == Kind::Syn {
+            flags = self.fill_syn(&mut head, now_ms);
+        } else if plan.kind != Kind::Reset {
+            self.fill_options(&mut head, now_ms);
+            if self.facts.has(Facts::ECHO_CE) {
+                flags = flags | Flags::ECE;
+            }
+        }
+        if sends_data {
+            flags = flags | self.data_flags(plan);
+            data = plan.len - u16::from(flags.contains(Flags::FIN));
+        }
+        let (send, offset) = (&self.send, plan.offset as u16);
+        let payload = |rest: &mut [u8]| {
+            send.peek(offset, rest);
+        };
+        let len = head.finish(&self.ends, flags, window, data, out, payload)?;
+        self.account(plan, flags, window, now_ms);
+        Some(len)
     }
 
     /// Whether the planned segment may carry ECT: only data sent for the first time
@@ -301,101 +306,80 @@ impl Connection<'_> {
         plan.kind == Kind::New && self.facts.has(Facts::ECN) && !self.facts.has(Facts::PERSIST_DUE)
     }
 
-    fn fill_syn(&self, header: &mut Header, now_ms: u32) {
-        let simultaneous = self.state == State::SynReceived;
-        header.flags = if simultaneous {
-            Flags::SYN | Flags::ACK
-        } else {
-            Flags::SYN
-        };
-        header.seq = self.snd_una.get();
-        if !simultaneous {
-            header.ack = 0;
+    /// Options and flags of a SYN, or of the SYN-ACK of a simultaneous open.
+    fn fill_syn(&self, head: &mut Head, now_ms: u32) -> Flags {
+        let clock = now_ms.wrapping_add(self.ts_offset);
+        let (config, facts) = (self.config, self.facts);
+        if self.state == State::SynReceived {
+            let stamps = facts
+                .has(Facts::TIMESTAMPS)
+                .then_some((clock, self.ts_recent));
+            head.push_syn_options(self.rmss, facts.has(Facts::SACK), stamps);
+            return Flags::SYN | Flags::ACK;
         }
-        header.options.mss = Some(self.rmss);
-        let wanted = |offered: bool, agreed: u32| {
-            if simultaneous {
-                self.facts.has(agreed)
-            } else {
-                offered
-            }
-        };
-        if wanted(self.config.timestamps, Facts::TIMESTAMPS) {
-            let echo = if simultaneous { self.ts_recent } else { 0 };
-            header.options.timestamps = Some((now_ms.wrapping_add(self.ts_offset), echo));
-        }
-        header.options.sack_permitted = wanted(self.config.sack, Facts::SACK);
+        let stamps = config.timestamps.then_some((clock, 0));
+        head.push_syn_options(self.rmss, config.sack, stamps);
         // A SYN sent again asks for no ECN: a middlebox may have dropped it for that
         // (RFC 3168 §6.1.1.1).
-        if !simultaneous && self.config.ecn && !self.facts.has(Facts::SYN_RESENT) {
-            header.flags = header.flags | Flags::ECE | Flags::CWR;
+        match config.ecn && !facts.has(Facts::SYN_RESENT) {
+            true => Flags::SYN | Flags::ECE | Flags::CWR,
+            false => Flags::SYN,
         }
     }
 
-    fn fill_data_flags(&self, header: &mut Header, plan: Plan) {
+    fn data_flags(&self, plan: Plan) -> Flags {
+        let mut flags = Flags::EMPTY;
         let end = plan.offset + u32::from(plan.len);
         let held = u32::from(self.send.len());
         if end > held {
-            header.flags = header.flags | Flags::FIN;
+            flags = Flags::FIN;
         }
         if end >= held && plan.offset < held {
             // Nothing more to hand over right now: the peer's application should look.
-            header.flags = header.flags | Flags::PSH;
+            flags = flags | Flags::PSH;
         }
-        if plan.kind == Kind::New && self.facts.has(Facts::CWR_DUE) && self.facts.has(Facts::ECN) {
-            header.flags = header.flags | Flags::CWR;
+        let cwr = Facts::CWR_DUE | Facts::ECN;
+        if plan.kind == Kind::New && self.facts.has_all(cwr) {
+            flags = flags | Flags::CWR;
         }
+        flags
     }
 
-    fn fill_options(&self, header: &mut Header, now_ms: u32) {
-        if self.facts.has(Facts::ECHO_CE) {
-            header.flags = header.flags | Flags::ECE;
-        }
+    fn fill_options(&self, head: &mut Head, now_ms: u32) {
         if self.facts.has(Facts::TIMESTAMPS) {
-            let value = now_ms.wrapping_add(self.ts_offset);
-            header.options.timestamps = Some((value, self.ts_recent));
+            head.push_padded_timestamps((now_ms.wrapping_add(self.ts_offset), self.ts_recent));
         }
         if self.facts.has(Facts::SACK) {
-            self.fill_sack(header);
+            self.fill_sack(head);
         }
     }
 
     /// SACK blocks: the duplicate to report, if any; then the range that grew last; then
     /// the others, from there on upwards and around (RFC 2018 §4, RFC 2883 §4).
-    fn fill_sack(&self, header: &mut Header) {
-        let places = self.sack_places();
-        let sack = &mut header.options.sack;
+    fn fill_sack(&self, head: &mut Head) {
+        let mut blocks = 0;
         if self.facts.has(Facts::DSACK_DUE) {
             let right = self.dsack_at.plus(u32::from(self.dsack_len));
-            sack.push(SackBlock {
-                left: self.dsack_at.get(),
-                right: right.get(),
-            });
+            head.push_sack(true, self.dsack_at, right);
+            blocks = 1;
         }
-        if !self.recv.has_gaps() {
-            return;
-        }
-        let block = |(start, end): (u16, u16)| SackBlock {
-            left: self.rcv_nxt.plus(u32::from(start)).get(),
-            right: self.rcv_nxt.plus(u32::from(end)).get(),
-        };
         let first = self.recv.range_around(self.sack_first);
         let first = first.or_else(|| self.recv.next_range(0));
-        let Some(first) = first else { return };
-        sack.push(block(first));
-        let mut from = first.1;
-        while sack.len() < places {
-            let next = self
-                .recv
-                .next_range(from)
-                .or_else(|| self.recv.next_range(0));
-            match next {
-                Some(range) if range != first => {
-                    sack.push(block(range));
-                    from = range.1;
-                }
-                _ => return,
+        let mut next = first;
+        while blocks < self.sack_places()
+            && let Some((start, end)) = next
+        {
+            let at = |offset| self.rcv_nxt.plus(u32::from(offset));
+            head.push_sack(blocks == 0, at(start), at(end));
+            blocks += 1;
+            next = self.recv.next_range(end);
+            next = next.or_else(|| self.recv.next_range(0));
+            if next == first {
+                break;
             }
+        }
+        if blocks > 0 {
+            head.close_sack(blocks);
         }
     }
 
@@ -411,9 +395,9 @@ impl Connection<'_> {
     }
 
     /// Counts the segment sent.
-    fn account(&mut self, plan: Plan, header: &Header, now_ms: u32) {
-        if header.flags.contains(Flags::ACK) {
-            self.rcv_wnd = header.window;
+    fn account(&mut self, plan: Plan, flags: Flags, window: u16, now_ms: u32) {
+        self.rcv_wnd = window;
+        if flags.contains(Flags::ACK) {
             self.unacked = 0;
             self.ack_count = 0;
             self.timers.disarm(Timer::Ack);
@@ -422,7 +406,6 @@ impl Connection<'_> {
         match plan.kind {
             Kind::Reset => self.facts.clear(Facts::RESET_DUE),
             Kind::Syn => {
-                self.rcv_wnd = header.window;
                 self.facts.clear(Facts::SYN_DUE);
                 if self.timers.purpose().is_none() {
                     self.arm_rto(now_ms);

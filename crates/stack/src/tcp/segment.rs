@@ -1,10 +1,12 @@
-//! The typed segment that the engine takes.
+//! Segments: what the engine takes, and the header of what it makes.
 //!
-//! Place: made of a verified, parsed header when a segment arrives; trimmed to what is new as
-//! it passes the checks. Left out: emission, which `output` does straight into the packet.
+//! Place: [`Segment`] is made of a verified, parsed header when one arrives, and trimmed to
+//! what is new as it passes the checks; [`Head`] is filled word by word and written in front
+//! of the payload. Left out: parsing (`wire`), and what to put in (`output`).
 
+use super::connection::Endpoints;
 use super::seq::SeqNum;
-use crate::wire::tcp::{Flags, Header, SackBlock};
+use crate::wire::tcp::{Flags, HEADER_LEN_MAX, Header, SackBlock, fill_checksum};
 
 /// A received segment; `seq`, `flags` and `payload` shrink as parts are dealt with.
 #[derive(Clone, Copy, Debug)]
@@ -76,3 +78,113 @@ impl<'a> Segment<'a> {
         self.seq = self.seq.plus(count);
     }
 }
+
+/// A header under construction, in 32-bit words: every option this engine sends is padded
+/// to whole words, in the layout of Linux, so words are all it takes.
+#[derive(Debug)]
+pub(super) struct Head {
+    words: [u32; HEADER_LEN_MAX / 4],
+    len: usize,
+}
+
+impl Head {
+    pub(super) fn new(ends: &Endpoints, seq: SeqNum, ack: SeqNum) -> Self {
+        let mut head = Self {
+            words: [0; HEADER_LEN_MAX / 4],
+            len: 0,
+        };
+        head.push(u32::from(ends.local_port) << 16 | u32::from(ends.remote_port));
+        head.push(seq.get());
+        head.push(ack.get());
+        // Flags and window, checksum and urgent pointer: filled in when it is finished.
+        head.len = 5;
+        head
+    }
+
+    /// The options of a SYN; `timestamps`: TSval and TSecr.
+    pub(super) fn push_syn_options(
+        &mut self,
+        mss: u16,
+        sack_permitted: bool,
+        timestamps: Option<(u32, u32)>,
+    ) {
+        self.push(MSS | u32::from(mss));
+        let mut lead = NOP_NOP;
+        if sack_permitted {
+            lead = SACK_PERMITTED;
+            if timestamps.is_none() {
+                self.push(NOP_NOP | SACK_PERMITTED >> 16);
+            }
+        }
+        if let Some(timestamps) = timestamps {
+            self.push_timestamps(lead, timestamps);
+        }
+    }
+
+    /// The timestamps option behind two octets of padding.
+    pub(super) fn push_padded_timestamps(&mut self, timestamps: (u32, u32)) {
+        self.push_timestamps(NOP_NOP, timestamps);
+    }
+
+    /// A SACK block; the first one opens the option, which must be the last one.
+    pub(super) fn push_sack(&mut self, first: bool, left: SeqNum, right: SeqNum) {
+        if first {
+            self.push(NOP_NOP | SACK);
+        }
+        self.push(left.get());
+        self.push(right.get());
+    }
+
+    /// Sets the length of a SACK option of `blocks` blocks, the last thing pushed.
+    pub(super) fn close_sack(&mut self, blocks: usize) {
+        let at = self.len.wrapping_sub(2 * blocks + 1);
+        if let Some(word) = self.words.get_mut(at) {
+            *word |= 2 + 8 * blocks as u32;
+        }
+    }
+
+    /// Writes the header and lets `payload` fill the `data` octets behind it, then the
+    /// checksum. Returns the length of the whole; `None` when `out` is too short.
+    pub(super) fn finish(
+        &mut self,
+        ends: &Endpoints,
+        flags: Flags,
+        window: u16,
+        data: u16,
+        out: &mut [u8],
+        payload: impl FnOnce(&mut [u8]),
+    ) -> Option<usize> {
+        let control = u32::from(flags.bits()) << 16 | u32::from(window);
+        if let Some(word) = self.words.get_mut(3) {
+            *word = (self.len as u32) << 28 | control;
+        }
+        let out = out.get_mut(..self.len * 4 + usize::from(data))?;
+        let (head, rest) = out.split_at_mut_checked(self.len * 4)?;
+        for (to, word) in head.as_chunks_mut::<4>().0.iter_mut().zip(self.words) {
+            *to = word.to_be_bytes();
+        }
+        payload(rest);
+        fill_checksum(&ends.local, &ends.remote, out);
+        Some(out.len())
+    }
+
+    fn push_timestamps(&mut self, lead: u32, (value, echo): (u32, u32)) {
+        self.push(lead | TIMESTAMPS);
+        self.push(value);
+        self.push(echo);
+    }
+
+    fn push(&mut self, word: u32) {
+        if let Some(place) = self.words.get_mut(self.len) {
+            *place = word;
+            self.len += 1;
+        }
+    }
+}
+
+/// Kinds and lengths of the options, where they stand in a word.
+const NOP_NOP: u32 = 0x0101_0000;
+const MSS: u32 = 0x0204_0000;
+const SACK_PERMITTED: u32 = 0x0402_0000;
+const TIMESTAMPS: u32 = 0x080a;
+const SACK: u32 = 0x0500;

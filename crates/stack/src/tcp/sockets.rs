@@ -7,9 +7,9 @@
 use core::net::Ipv6Addr;
 
 use super::config::Config;
-use super::connection::{Buffers, Connection, Endpoints, Error, Facts};
+use super::connection::{Buffers, Connection, Endpoints, Error, Facts, is_unicast};
 use super::listener::{self, Agreed, HalfOpen, LOCAL_ANY, Listener, LocalAddrs, Stage, cookie};
-use super::segment::Segment;
+use super::segment::{Head, Segment};
 use super::send_buffer::SendBuffer;
 use super::seq::SeqNum;
 use super::state::State;
@@ -17,8 +17,7 @@ use super::{Drop, RetransmissionCause};
 use crate::limits::TCP_LISTENERS_MAX;
 use crate::random::{KeyedHash, Rng};
 use crate::time::{Duration, Instant};
-use crate::wire::cursor::Writer;
-use crate::wire::tcp::{self as wire, Flags, Header, Options};
+use crate::wire::tcp::{self as wire, Flags, Header};
 
 /// A place for a connection.
 #[derive(Debug)]
@@ -185,17 +184,18 @@ fn count(counter: Option<&mut u16>) {
     }
 }
 
-/// A segment to somebody who has no connection: a reset or a SYN cookie.
+/// A segment to somebody who has no connection: a reset, or a SYN-ACK.
 #[derive(Clone, Copy, Debug)]
 struct Reply {
     ends: Endpoints,
     seq: SeqNum,
     ack: SeqNum,
     flags: Flags,
+    /// The rest is for SYN-ACKs.
     window: u16,
-    mss: Option<u16>,
-    timestamps: Option<(u32, u32)>,
+    mss: u16,
     sack_permitted: bool,
+    timestamps: Option<(u32, u32)>,
 }
 
 /// Everything of TCP in a node.
@@ -289,7 +289,7 @@ impl<'m> Tcp<'m> {
             local_port: local.1,
             remote_port: remote.1,
         };
-        if !is_unicast(&ends.local) || !is_unicast(&ends.remote) || local.1 == 0 || remote.1 == 0 {
+        if !ends.are_possible() {
             return Err(Rejected {
                 error: OpenError::Address,
                 buffers,
@@ -321,7 +321,7 @@ impl<'m> Tcp<'m> {
     ) -> Result<ListenerHandle, ListenError> {
         let local = match local {
             None => LOCAL_ANY,
-            Some(addr) if is_unicast(&addr) => {
+            Some(addr) if is_unicast(addr) => {
                 let in_use = self.locals_in_use();
                 self.locals
                     .enter(addr, in_use)
@@ -627,16 +627,15 @@ impl<'m> Tcp<'m> {
             && room(&reply.ends.remote)
         {
             self.reply = None;
-            let outgoing = self.emit_reply(&reply, out)?;
+            let outgoing = Self::emit_reply(&reply, out)?;
             return Some(self.sent(outgoing));
         }
-        for index in 0..self.memory.half_open.len() {
-            let due = self.memory.half_open.get(index).copied();
-            if let Some(entry) = due.filter(|entry| entry.stage() == Stage::SynAckDue)
-                && room(&entry.remote)
-            {
-                return self.emit_syn_ack(index, entry, now, out);
-            }
+        let entries = self.memory.half_open.iter();
+        let due = entries
+            .enumerate()
+            .find(|(_, entry)| entry.stage() == Stage::SynAckDue && room(&entry.remote));
+        if let Some((index, _)) = due {
+            return self.emit_syn_ack(index, now, out);
         }
         let slots = self.memory.connections.len();
         for _ in 0..slots {
@@ -693,7 +692,7 @@ impl<'m> Tcp<'m> {
             local_port: header.dst_port,
             remote_port: header.src_port,
         };
-        if !is_unicast(&src) || !is_unicast(&dst) || header.src_port == 0 || header.dst_port == 0 {
+        if !ends.are_possible() {
             return Err(Drop::Address);
         }
         let segment = Segment::new(&header, payload, ecn & 3 == ECN_CE);
@@ -827,26 +826,17 @@ impl<'m> Tcp<'m> {
 
     /// The connection in a slot takes over a half-open entry.
     fn hand_over(&mut self, entry: usize, slot: usize, now: Instant) {
-        let Some(mut half_open) = self.memory.half_open.get(entry).copied() else {
+        let Some(half_open) = self.memory.half_open.get(entry) else {
             return;
         };
-        let (mss_limit, now_ms) = (self.mss_limit, self.now_ms);
-        let mut ends = Endpoints {
-            local: self.locals.get(half_open.local()),
-            remote: half_open.remote,
-            local_port: 0,
-            remote_port: half_open.remote_port,
-        };
-        if let Some(listener) = self.memory.listeners.get(usize::from(half_open.listener())) {
-            ends.local_port = listener.port;
-        }
+        let ends = self.ends_of(half_open);
         let (_, ts_offset) = self.initial_numbers(&ends, now);
-        if let Some(connection) = self.at_mut(slot) {
-            connection.take_over(&half_open, ends, ts_offset, mss_limit, now_ms);
+        if let Some(half_open) = self.memory.half_open.get_mut(entry)
+            && let Some(slot) = self.memory.connections.get_mut(slot)
+            && let Some(connection) = slot.0.as_mut()
+        {
+            connection.take_over(half_open, ends, ts_offset, self.mss_limit, self.now_ms);
             half_open.set_stage(Stage::Free);
-        }
-        if let Some(place) = self.memory.half_open.get_mut(entry) {
-            *place = half_open;
         }
     }
 
@@ -947,15 +937,15 @@ impl<'m> Tcp<'m> {
             ack: segment.seq.plus(1),
             flags: Flags::SYN | Flags::ACK,
             window: config.accept_window,
-            mss: Some(config.rmss.min(self.mss_limit)),
+            mss: config.rmss.min(self.mss_limit),
             timestamps: timestamps.filter(|_| agreed.timestamps),
             sack_permitted: agreed.sack && agreed.timestamps,
         });
     }
 
     fn cookie(&self, ends: &Endpoints, irs: SeqNum, period: u32, mss_index: u32) -> SeqNum {
-        // Bit 31 keeps cookies apart from ISNs and ports, whose salt is 0.
-        let salt = [irs.get(), 1 << 31 | period << 8 | mss_index];
+        // The top bit keeps cookies apart from ISNs and ports, whose salt is 0.
+        let salt = 1 << 63 | u64::from(period << 8 | mss_index) << 32 | u64::from(irs.get());
         cookie::make(period, mss_index, self.hash_ends(ends, salt))
     }
 
@@ -999,7 +989,7 @@ impl<'m> Tcp<'m> {
             ack,
             flags,
             window: 0,
-            mss: None,
+            mss: 0,
             timestamps: None,
             sack_permitted: false,
         });
@@ -1042,24 +1032,18 @@ impl<'m> Tcp<'m> {
         }))
     }
 
-    fn emit_syn_ack(
-        &mut self,
-        index: usize,
-        entry: HalfOpen,
-        now: Instant,
-        out: &mut [u8],
-    ) -> Option<Outgoing> {
-        let listener = self.memory.listeners.get(usize::from(entry.listener()))?;
-        let (config, port) = (listener.config?, listener.port);
-        let ends = Endpoints {
-            local: self.locals.get(entry.local()),
-            remote: entry.remote,
-            local_port: port,
-            remote_port: entry.remote_port,
-        };
+    fn emit_syn_ack(&mut self, index: usize, now: Instant, out: &mut [u8]) -> Option<Outgoing> {
+        let now_ms = self.now_ms;
+        let entry = self.memory.half_open.get(index)?;
+        let config = self
+            .memory
+            .listeners
+            .get(usize::from(entry.listener()))?
+            .config?;
+        let ends = self.ends_of(entry);
         let (_, ts_offset) = self.initial_numbers(&ends, now);
         let agreed = entry.agreed();
-        let clock = self.now_ms.wrapping_add(ts_offset);
+        let clock = now_ms.wrapping_add(ts_offset);
         let ecn = if agreed.ecn { Flags::ECE } else { Flags::EMPTY };
         let reply = Reply {
             ends,
@@ -1067,39 +1051,38 @@ impl<'m> Tcp<'m> {
             ack: entry.irs.plus(1),
             flags: Flags::SYN | Flags::ACK | ecn,
             window: config.accept_window,
-            mss: Some(config.rmss.min(self.mss_limit)),
+            mss: config.rmss.min(self.mss_limit),
             timestamps: agreed.timestamps.then_some((clock, entry.ts_recent)),
             sack_permitted: agreed.sack,
         };
-        let outgoing = self.emit_reply(&reply, out)?;
-        let now_ms = self.now_ms;
+        let mut outgoing = Self::emit_reply(&reply, out)?;
         let entry = self.memory.half_open.get_mut(index)?;
-        let resent = entry.retries() > 0;
+        if entry.retries() > 0 {
+            outgoing.cause = Some(RetransmissionCause::Handshake);
+        }
         entry.on_syn_ack_sent(config, now_ms);
-        let cause = resent.then_some(RetransmissionCause::Handshake);
-        Some(self.sent(Outgoing { cause, ..outgoing }))
+        Some(self.sent(outgoing))
+    }
+
+    /// Both ends of a half-open connection.
+    fn ends_of(&self, entry: &HalfOpen) -> Endpoints {
+        let listener = self.memory.listeners.get(usize::from(entry.listener()));
+        Endpoints {
+            local: self.locals.get(entry.local()),
+            remote: entry.remote,
+            local_port: listener.map_or(0, |listener| listener.port),
+            remote_port: entry.remote_port,
+        }
     }
 
     /// Writes a segment that belongs to no connection.
-    fn emit_reply(&self, reply: &Reply, out: &mut [u8]) -> Option<Outgoing> {
+    fn emit_reply(reply: &Reply, out: &mut [u8]) -> Option<Outgoing> {
         let ends = &reply.ends;
-        let header = Header {
-            src_port: ends.local_port,
-            dst_port: ends.remote_port,
-            seq: reply.seq.get(),
-            ack: reply.ack.get(),
-            flags: reply.flags,
-            window: reply.window,
-            urgent: 0,
-            options: Options {
-                mss: reply.mss,
-                timestamps: reply.timestamps,
-                sack_permitted: reply.sack_permitted,
-                ..Options::NONE
-            },
-        };
-        let len = header.emit(out).ok()?;
-        wire::fill_checksum(&ends.local, &ends.remote, out.get_mut(..len)?);
+        let mut head = Head::new(ends, reply.seq, reply.ack);
+        if reply.flags.contains(Flags::SYN) {
+            head.push_syn_options(reply.mss, reply.sack_permitted, reply.timestamps);
+        }
+        let len = head.finish(ends, reply.flags, reply.window, 0, out, |_| {})?;
         Some(Outgoing {
             src: ends.local,
             dst: ends.remote,
@@ -1125,24 +1108,16 @@ impl<'m> Tcp<'m> {
     /// Cortex-M0+ some 900 bytes and as many cycles.
     pub(super) fn set_now(&mut self, now: Instant) {
         let mut passed_us = now.since(self.tick).as_micros();
-        // More than 35 minutes: in doubled steps, because an origin may lie far back.
-        let (mut step_us, mut step_ms) = (CLOCK_STEP_US, CLOCK_STEP_MS);
-        while step_us < passed_us >> 1 {
-            step_us <<= 1;
-            step_ms <<= 1;
-        }
-        while step_us >= CLOCK_STEP_US {
-            if passed_us >= step_us {
-                passed_us -= step_us;
-                self.tick += Duration::from_micros(step_us);
-                self.now_ms = self.now_ms.wrapping_add(step_ms as u32);
+        loop {
+            let ms = passed_us.min(CLOCK_STEP_US) as u32 / 1000;
+            let step = Duration::from_micros(u64::from(ms) * 1000);
+            self.tick += step;
+            self.now_ms = self.now_ms.wrapping_add(ms);
+            if passed_us < CLOCK_STEP_US {
+                return;
             }
-            step_us >>= 1;
-            step_ms >>= 1;
+            passed_us -= step.as_micros();
         }
-        let ms = passed_us as u32 / 1000;
-        self.tick += Duration::from_millis(u64::from(ms));
-        self.now_ms = self.now_ms.wrapping_add(ms);
     }
 
     fn on_deadline(&mut self) {
@@ -1289,7 +1264,7 @@ impl<'m> Tcp<'m> {
     /// ISS and timestamp offset between two ends (RFC 6528 §3, RFC 7323 §5.4): a keyed hash,
     /// and for the ISS a clock of 4 µs ticks on top.
     fn initial_numbers(&self, ends: &Endpoints, now: Instant) -> (SeqNum, u32) {
-        let hash = self.hash_ends(ends, [0; 2]);
+        let hash = self.hash_ends(ends, 0);
         let clock = (now.as_micros() >> 2) as u32;
         (
             SeqNum::new((hash as u32).wrapping_add(clock)),
@@ -1297,19 +1272,15 @@ impl<'m> Tcp<'m> {
         )
     }
 
-    /// The keyed hash of two ends and eight bytes of `salt`.
-    fn hash_ends(&self, ends: &Endpoints, salt: [u32; 2]) -> u64 {
-        let mut input = [0; 44];
-        let mut writer = Writer::new(&mut input);
-        // 16 + 16 + 2 + 2 + 4 + 4 bytes: it fits.
-        let _fits = writer
-            .put(&ends.local.octets())
-            .and_then(|()| writer.put(&ends.remote.octets()))
-            .and_then(|()| writer.u16(ends.local_port))
-            .and_then(|()| writer.u16(ends.remote_port))
-            .and_then(|()| writer.u32(salt[0]))
-            .and_then(|()| writer.u32(salt[1]));
-        self.hash.hash(&[&input])
+    /// The keyed hash of two ends and a `salt`.
+    fn hash_ends(&self, ends: &Endpoints, salt: u64) -> u64 {
+        let ports = u64::from(ends.local_port) << 16 | u64::from(ends.remote_port);
+        let (local, remote) = (ends.local.octets(), ends.remote.octets());
+        self.hash.hash(&[
+            local.as_chunks().0,
+            remote.as_chunks().0,
+            &[ports.to_le_bytes(), salt.to_le_bytes()],
+        ])
     }
 
     /// An unused local port towards `remote` (RFC 6056 §3.3.3: hash of the peer plus a
@@ -1325,7 +1296,7 @@ impl<'m> Tcp<'m> {
             local_port: 0,
             remote_port: remote.1,
         };
-        let offset = self.hash_ends(&ends, [0; 2]) as u16;
+        let offset = self.hash_ends(&ends, 0) as u16;
         // No more ports can be taken than there are connections and listeners.
         let tries = self.memory.connections.len() + self.memory.listeners.len() + 1;
         for _ in 0..tries {
@@ -1345,13 +1316,8 @@ impl<'m> Tcp<'m> {
     }
 }
 
-fn is_unicast(addr: &Ipv6Addr) -> bool {
-    !addr.is_multicast() && !addr.is_unspecified()
-}
-
-/// A step of the millisecond clock, of which multiples are told by doubling: 35 minutes.
-const CLOCK_STEP_MS: u64 = 1 << 21;
-const CLOCK_STEP_US: u64 = 1000 << 21;
+/// The longest step of the millisecond clock: 71 minutes, in microseconds of 32 bits.
+const CLOCK_STEP_US: u64 = 4_294_967_000;
 /// ECN field values (RFC 3168 §5).
 const ECN_CE: u8 = 3;
 const ECN_ECT0: u8 = 2;
