@@ -67,8 +67,11 @@ pub enum Disposition {
 pub enum Drop {
     /// No header, a wrong version, or fewer bytes than the header says.
     Malformed,
-    /// An unspecified, multicast or loopback source, or a loopback destination.
+    /// A multicast or loopback source, this node's own, or an unspecified one where an answer
+    /// is due; or a loopback destination.
     BadAddress,
+    /// For one node, in a frame for all: each neighbour would pass on a copy.
+    LinkBroadcast,
     /// A link-local address of another link, or a group this node has not joined.
     NotMine,
     /// For somebody else, and this node does not forward.
@@ -205,7 +208,11 @@ impl<'m> Ip<'m> {
 
     /// The next step towards `dst`. A link-local destination stays on `on_link`, where its
     /// link address follows from the interface identifier (RFC 6775 §5.6: no resolution).
+    /// `None` for the unspecified address, and for a unicast one that would be broadcast.
     pub fn next_hop(&self, dst: &Ipv6Addr, on_link: InterfaceId) -> Option<NextHop> {
+        if dst.is_unspecified() {
+            return None;
+        }
         if dst.is_multicast() {
             let neighbour = Some(LinkAddr::BROADCAST);
             return Some(NextHop {
@@ -214,10 +221,10 @@ impl<'m> Ip<'m> {
             });
         }
         if dst.is_unicast_link_local() {
-            let neighbour = Some(LinkAddr::from_iid(iid_of(dst)));
-            return Some(NextHop {
+            let neighbour = LinkAddr::from_iid(iid_of(dst));
+            return (!neighbour.is_broadcast()).then_some(NextHop {
                 interface: on_link,
-                neighbour,
+                neighbour: Some(neighbour),
             });
         }
         self.routes.lookup(dst)
@@ -226,7 +233,9 @@ impl<'m> Ip<'m> {
     /// What to do with a packet that arrived on `interface`, from its header alone: a first
     /// fragment suffices.
     pub fn disposition(&self, header: &Header, interface: InterfaceId) -> Disposition {
-        if header.src.is_multicast() || header.src.is_loopback() || header.dst.is_loopback() {
+        let loops = header.src.is_loopback() || header.dst.is_loopback();
+        // What this node sent comes back from nobody who means well.
+        if header.src.is_multicast() || loops || self.addresses.owns(&header.src, interface) {
             return Disposition::Drop(Drop::BadAddress);
         }
         if header.dst.is_multicast() {
@@ -283,7 +292,9 @@ impl<'m> Ip<'m> {
             let at = ipv6::HEADER_LEN + payload.len() - walk.rest().len();
             match walk.next() {
                 Ok(None) => return Ok((walk.next_header(), walk.rest())),
-                Ok(Some(extension)) => accept_extension(&extension, at, named_at)?,
+                Ok(Some(extension)) => {
+                    accept_extension(&extension, at, named_at, header.dst.is_multicast())?;
+                }
                 Err(_) => return Err(Disposition::Drop(Drop::ExtensionHeader)),
             }
             // Each extension header names its successor in its first byte.
@@ -313,6 +324,7 @@ fn accept_extension(
     extension: &ExtensionHeader<'_>,
     at: usize,
     named_at: usize,
+    to_many: bool,
 ) -> Result<(), Disposition> {
     let problem = |code, pointer: usize| {
         let pointer = pointer as u32;
@@ -333,6 +345,7 @@ fn accept_extension(
                 match option.kind >> 6 {
                     0 => {}
                     1 => return Err(Disposition::Drop(Drop::ExtensionHeader)),
+                    3 if to_many => return Err(Disposition::Drop(Drop::ExtensionHeader)),
                     _ => return problem(2, at + option.offset),
                 }
             }

@@ -3,10 +3,11 @@
 use super::interface::{Interface, Radio, Relaying};
 use super::{Drop, Node};
 use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
-use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
+use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::datagram::Role;
 use crate::lowpan::{LinkPair, fragment};
 use crate::mac::Class;
+use crate::storage::packet_queue::PacketQueue;
 use crate::time::Instant;
 use crate::wire::LinkAddr;
 use crate::wire::cursor::copy;
@@ -120,15 +121,7 @@ impl<'m> Node<'m> {
 
     /// Passes on a whole packet.
     pub(super) fn forward(&mut self, hop: NextHop, packet: &[u8]) -> Result<(), Disposition> {
-        let queue = match self.interfaces.get_mut(usize::from(hop.interface.0)) {
-            Some(Interface::Radio(radio)) if packet.len() <= IPV6_MTU_MIN => &mut radio.queue,
-            Some(Interface::Wire(wire)) if packet.len() <= usize::from(wire.mtu) => &mut wire.queue,
-            Some(interface) => {
-                let mtu = interface.mtu();
-                return Err(Disposition::Refuse(ErrorKind::PacketTooBig { mtu }));
-            }
-            None => return Err(Disposition::Drop(ip::Drop::NoRoute)),
-        };
+        let queue = self.queue_for(hop, packet.len())?;
         let Some((head, rest)) = packet.split_first_chunk::<{ HOP_LIMIT_AT + 1 }>() else {
             return Err(Disposition::Drop(ip::Drop::Malformed));
         };
@@ -139,6 +132,20 @@ impl<'m> Node<'m> {
         }
         self.ip.counters.forwarded = self.ip.counters.forwarded.wrapping_add(1);
         Ok(())
+    }
+
+    /// Where a packet of `len` bytes for `hop` waits; refused when that link cannot carry it.
+    fn queue_for(&mut self, hop: NextHop, len: usize) -> Result<&mut PacketQueue<'m>, Disposition> {
+        let interface = self.interfaces.get_mut(usize::from(hop.interface.0));
+        let interface = interface.ok_or(Disposition::Drop(ip::Drop::NoRoute))?;
+        let mtu = interface.mtu();
+        if len > mtu as usize {
+            return Err(Disposition::Refuse(ErrorKind::PacketTooBig { mtu }));
+        }
+        Ok(match interface {
+            Interface::Radio(radio) => &mut radio.queue,
+            Interface::Wire(wire) => &mut wire.queue,
+        })
     }
 
     /// Tells the source of a packet why it went no further, where that is allowed.
@@ -178,11 +185,7 @@ impl<'m> Node<'m> {
         head: &[u8],
         body: &[u8],
     ) -> Result<(), Disposition> {
-        let queue = match self.interfaces.get_mut(usize::from(hop.interface.0)) {
-            Some(Interface::Radio(radio)) => &mut radio.queue,
-            Some(Interface::Wire(wire)) => &mut wire.queue,
-            None => return Err(Disposition::Drop(ip::Drop::NoRoute)),
-        };
+        let queue = self.queue_for(hop, head.len() + body.len())?;
         match queue.push_parts([head, body], Class::Control as u32) {
             true => Ok(()),
             false => Err(Disposition::Drop(ip::Drop::QueueFull)),

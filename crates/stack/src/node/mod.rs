@@ -124,7 +124,8 @@ impl<'m> Node<'m> {
 
     /// What an interface shall do next; call until `None`.
     ///
-    /// `out`: at least [`ACTION_LEN_MAX`] bytes; holds the bytes that the action speaks of.
+    /// `out`: at least [`ACTION_LEN_MAX`] bytes, or the MTU of a wire that carries more; holds
+    /// the bytes that the action speaks of.
     pub fn poll_action(&mut self, now: Instant, out: &mut [u8]) -> Option<(InterfaceId, Action)> {
         for id in 0..self.interfaces.len() as u8 {
             let id = InterfaceId(id);

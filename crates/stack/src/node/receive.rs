@@ -1,7 +1,7 @@
 //! Inwards: frames into packets, packets to their protocol.
 
 use super::interface::{Interface, Radio};
-use super::{Drop, Node, discovery};
+use super::{Drop, FIRST_INTERFACE, Node, discovery};
 use crate::ip::{self, Disposition, InterfaceId, icmp, icmp::ErrorKind};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::datagram::{Key, RecordId, Role, Verdict};
@@ -15,7 +15,7 @@ use crate::wire::ipv6::{self, Header, next_header};
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
 use crate::wire::lowpan_frag;
 use crate::wire::ndp::{NdpOption, NdpOptions};
-use crate::wire::{LinkAddr, cursor::Writer, udp};
+use crate::wire::{cursor::Writer, udp};
 
 /// A frame's payload with its headers restored: two bytes of IPHC may stand for 40 of IPv6,
 /// and extension headers and UDP grow a little besides.
@@ -44,12 +44,8 @@ impl<'m> Node<'m> {
         let mut bytes = [0; RESTORED_LEN_MAX];
         let radio = self.radio(id)?;
         let (len, _) = restore(radio, frame.payload, frame, None, &mut bytes)?;
-        self.on_packet(
-            id,
-            bytes.get(..len).unwrap_or_default(),
-            Some(frame.src),
-            now,
-        );
+        let packet = bytes.get(..len).unwrap_or_default();
+        self.on_packet(id, packet, Some(link_of(frame)), now);
         Ok(())
     }
 
@@ -85,7 +81,7 @@ impl<'m> Node<'m> {
                 piece,
             ),
             Verdict::Complete(record) => {
-                self.on_reassembled(id, record, frame.src, now);
+                self.on_reassembled(id, record, frame, now);
                 Ok(())
             }
             // A drop is counted in the table, by its own reasons.
@@ -107,7 +103,7 @@ impl<'m> Node<'m> {
         let (len, checksum_elided) = restore(radio, rest, frame, Some(key.size), &mut bytes)?;
         let piece = bytes.get_mut(..len).unwrap_or_default();
         let (header, _) = Header::parse_start(piece).map_err(|_| Drop::MalformedPacket)?;
-        let role = match self.ip.disposition(&header, id) {
+        let role = match self.disposition(&header, id, Some(link_of(frame))) {
             Disposition::Local => Role::Reassemble,
             // Whoever passes on what came without a checksum has to compute it.
             Disposition::Forward(_) if checksum_elided => Role::Reassemble,
@@ -127,7 +123,7 @@ impl<'m> Node<'m> {
                 self.relay_first(id, next_hop, key.size, tag, piece)
             }
             Verdict::Complete(record) => {
-                self.on_reassembled(id, record, frame.src, now);
+                self.on_reassembled(id, record, frame, now);
                 Ok(())
             }
             Verdict::Stored | Verdict::Drop(_) => Ok(()),
@@ -135,32 +131,51 @@ impl<'m> Node<'m> {
     }
 
     /// A packet whose fragments have all come: worked on where it was gathered.
-    fn on_reassembled(&mut self, id: InterfaceId, record: RecordId, from: LinkAddr, now: Instant) {
+    fn on_reassembled(
+        &mut self,
+        id: InterfaceId,
+        record: RecordId,
+        frame: &Received<'_>,
+        now: Instant,
+    ) {
         let Ok(radio) = self.radio(id) else { return };
         let Some(mut whole) = radio.datagrams.lend(record) else {
             return;
         };
         // UDP over IPv6 has no zero checksum: one that is zero was elided by compression.
         complete_udp_checksum(whole.packet());
-        self.on_packet(id, whole.packet(), Some(from), now);
+        self.on_packet(id, whole.packet(), Some(link_of(frame)), now);
         if let Ok(radio) = self.radio(id) {
             radio.datagrams.give_back(whole);
         }
     }
 
-    /// A whole packet: for this node, or on its way.
+    /// IP's verdict, and a rule of the link below: what is for one node is not taken from a
+    /// frame for all, since every neighbour would pass on or answer a copy (RFC 1122 §3.3.6).
+    fn disposition(&self, header: &Header, id: InterfaceId, link: Option<LinkPair>) -> Disposition {
+        if link.is_some_and(|link| link.dst.is_broadcast()) && !header.dst.is_multicast() {
+            return Disposition::Drop(ip::Drop::LinkBroadcast);
+        }
+        self.ip.disposition(header, id)
+    }
+
+    /// A whole packet: for this node, or on its way. `link`: the hop it came over, by radio.
     pub(super) fn on_packet(
         &mut self,
         id: InterfaceId,
         packet: &[u8],
-        from: Option<LinkAddr>,
+        link: Option<LinkPair>,
         now: Instant,
     ) {
         let Ok((header, payload)) = Header::parse(packet) else {
             return self.ip.counters.count(ip::Drop::Malformed);
         };
-        let verdict = match self.ip.disposition(&header, id) {
-            Disposition::Local => self.on_local(id, &header, payload, from, now),
+        // Padding of the link below is no part of the packet.
+        let packet = packet
+            .get(..ipv6::HEADER_LEN + payload.len())
+            .unwrap_or_default();
+        let verdict = match self.disposition(&header, id, link) {
+            Disposition::Local => self.on_local(id, &header, payload, link, now),
             Disposition::Forward(hop) => self.forward(hop, packet),
             verdict => Err(verdict),
         };
@@ -177,12 +192,24 @@ impl<'m> Node<'m> {
         id: InterfaceId,
         header: &Header,
         payload: &[u8],
-        from: Option<LinkAddr>,
+        link: Option<LinkPair>,
         now: Instant,
     ) -> Result<(), Disposition> {
         let (protocol, upper) = self.ip.upper_layer(header, payload)?;
+        // From nobody comes only what is asked before there is an address.
+        let asks_for_one =
+            protocol == icmpv6::NEXT_HEADER && header.hop_limit == discovery::HOP_LIMIT;
+        if header.src.is_unspecified() && !asks_for_one {
+            return Err(Disposition::Drop(ip::Drop::BadAddress));
+        }
         self.ip.counters.delivered = self.ip.counters.delivered.wrapping_add(1);
         match protocol {
+            // Answers to a link-local peer would leave by the first interface: `poll_segment`.
+            crate::wire::tcp::NEXT_HEADER
+                if header.src.is_unicast_link_local() && id != FIRST_INTERFACE =>
+            {
+                Err(Disposition::Drop(ip::Drop::NotMine))
+            }
             crate::wire::tcp::NEXT_HEADER if !header.dst.is_multicast() => {
                 let ecn = header.traffic_class.ecn() as u8;
                 if upper
@@ -195,7 +222,7 @@ impl<'m> Node<'m> {
                 let _ = self.tcp.on_segment(header.src, header.dst, ecn, upper, now);
                 Ok(())
             }
-            icmpv6::NEXT_HEADER => self.on_icmp(id, header, upper, from, now),
+            icmpv6::NEXT_HEADER => self.on_icmp(id, header, upper, link, now),
             udp::NEXT_HEADER => Err(Disposition::Refuse(ErrorKind::PortUnreachable)),
             next_header::NONE => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
             _ if header.dst.is_multicast() => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
@@ -213,7 +240,7 @@ impl<'m> Node<'m> {
         id: InterfaceId,
         header: &Header,
         bytes: &[u8],
-        from: Option<LinkAddr>,
+        link: Option<LinkPair>,
         now: Instant,
     ) -> Result<(), Disposition> {
         let drop = |reason| Err(Disposition::Drop(reason));
@@ -255,7 +282,7 @@ impl<'m> Node<'m> {
             Message::RouterSolicitation { .. }
             | Message::RouterAdvertisement(_)
             | Message::NeighborSolicitation { .. } => {
-                self.on_discovery(id, header, &message, from, now)
+                self.on_discovery(id, header, &message, link, now)
             }
             _ => drop(ip::Drop::IgnoredIcmp),
         }
@@ -304,7 +331,7 @@ impl<'m> Node<'m> {
         id: InterfaceId,
         header: &Header,
         message: &Message<'_>,
-        from: Option<LinkAddr>,
+        link: Option<LinkPair>,
         now: Instant,
     ) -> Result<(), Disposition> {
         let bad = Disposition::Drop(ip::Drop::BadNdp);
@@ -317,7 +344,7 @@ impl<'m> Node<'m> {
         let Some(Interface::Radio(radio)) = interfaces.get_mut(usize::from(id.0)) else {
             return Err(Disposition::Drop(ip::Drop::IgnoredIcmp));
         };
-        let from = from.ok_or(bad)?;
+        let from = link.ok_or(bad)?.src;
         if header.hop_limit != discovery::HOP_LIMIT {
             return Err(bad);
         }
@@ -377,6 +404,14 @@ const ROUTER: u8 = 0x80;
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 
+/// The hop that a frame came over.
+const fn link_of(frame: &Received<'_>) -> LinkPair {
+    LinkPair {
+        src: frame.src,
+        dst: frame.dst,
+    }
+}
+
 /// Decompresses a frame's headers and lays its payload behind them; returns the length, and
 /// whether a UDP checksum was elided.
 fn restore(
@@ -386,11 +421,7 @@ fn restore(
     datagram_size: Option<u16>,
     out: &mut [u8],
 ) -> Result<(usize, bool), Drop> {
-    let link = LinkPair {
-        src: frame.src,
-        dst: frame.dst,
-    };
-    let headers = decompress(bytes, link, &radio.contexts, datagram_size, out)
+    let headers = decompress(bytes, link_of(frame), &radio.contexts, datagram_size, out)
         .map_err(|_| Drop::Compression)?;
     let payload = bytes.get(headers.compressed_len..).unwrap_or_default();
     let room = out.get_mut(headers.uncompressed_len..).unwrap_or_default();

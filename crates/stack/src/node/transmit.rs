@@ -5,8 +5,8 @@ use core::net::Ipv6Addr;
 
 use super::discovery;
 use super::interface::{Interface, Radio, Wire};
-use super::{Action, Node};
-use crate::ip::{InterfaceId, Ip, NextHop};
+use super::{Action, FIRST_INTERFACE, Node};
+use crate::ip::{self, InterfaceId, Ip, NextHop};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::{LinkPair, compress, fragment};
 use crate::mac::{Class, Outcome};
@@ -64,26 +64,38 @@ fn poll_radio(
 fn on_outcome(radio: &mut Radio<'_>, outcome: &Outcome) {
     if !outcome.delivered {
         radio.datagrams.fragment_lost(outcome.token);
-        radio.outgoing.abort(outcome.token);
+        if radio.outgoing.abort(outcome.token) {
+            radio.outgoing_class = Class::Control;
+        }
         radio.mac.cancel(outcome.token);
     }
 }
 
 /// Moves fragments into the MAC's queue while it has room for them.
-fn fill_mac(radio: &mut Radio<'_>, ip: &Ip<'_>, tcp: &mut Tcp<'_>, id: InterfaceId, now: Instant) {
+fn fill_mac(
+    radio: &mut Radio<'_>,
+    ip: &mut Ip<'_>,
+    tcp: &mut Tcp<'_>,
+    id: InterfaceId,
+    now: Instant,
+) {
     while radio.mac.room(radio.outgoing_class) > 0 {
         if radio.outgoing.is_idle() && !next_packet(radio, ip, tcp, id, now) {
             return;
         }
         let mut frame = [0; PSDU_LEN_MAX];
         let (link, tag) = (radio.outgoing.link(), radio.outgoing.tag());
-        if let Ok(Some(len)) = radio.outgoing.next(&radio.contexts, &mut frame) {
-            let payload = frame.get(..len).unwrap_or_default();
-            // There is room, and the fragmenter keeps to the length the MAC told.
-            let queued = radio
-                .mac
-                .enqueue(link.dst, tag, payload, radio.outgoing_class);
-            debug_assert!(queued.is_ok(), "room was asked for");
+        match radio.outgoing.next(&radio.contexts, &mut frame) {
+            Ok(Some(len)) => {
+                let payload = frame.get(..len).unwrap_or_default();
+                // There is room, and the fragmenter keeps to the length the MAC told.
+                let queued = radio
+                    .mac
+                    .enqueue(link.dst, tag, payload, radio.outgoing_class);
+                debug_assert!(queued.is_ok(), "room was asked for");
+            }
+            Ok(None) => {}
+            Err(_) => ip.counters.count(ip::Drop::Malformed),
         }
         if radio.outgoing.is_idle() {
             radio.outgoing_class = Class::Control;
@@ -95,7 +107,7 @@ fn fill_mac(radio: &mut Radio<'_>, ip: &Ip<'_>, tcp: &mut Tcp<'_>, id: Interface
 /// there was one.
 fn next_packet(
     radio: &mut Radio<'_>,
-    ip: &Ip<'_>,
+    ip: &mut Ip<'_>,
     tcp: &mut Tcp<'_>,
     id: InterfaceId,
     now: Instant,
@@ -125,15 +137,16 @@ fn next_packet(
 }
 
 /// Sets the packet of `len` bytes in the fragmenter's buffer on its way.
-fn start(radio: &mut Radio<'_>, ip: &Ip<'_>, id: InterfaceId, len: usize, class: Class) {
+fn start(radio: &mut Radio<'_>, ip: &mut Ip<'_>, id: InterfaceId, len: usize, class: Class) {
     let packet = radio.outgoing.buffer().get(..len).unwrap_or_default();
     let hop = Header::parse_start(packet).ok().and_then(|(header, _)| {
-        let hop = ip.next_hop(&header.dst, id)?;
+        let hop = ip.next_hop(&header.dst, id);
+        let hop = hop.filter(|hop| hop.interface == id)?;
         Some((hop.neighbour?, header))
     });
-    // Routes may have gone while the packet waited: then it goes nowhere.
+    // The route may have gone, or turned, while the packet waited: then it goes nowhere.
     let Some((neighbour, header)) = hop else {
-        return;
+        return ip.counters.count(ip::Drop::NoRoute);
     };
     let link = LinkPair {
         src: radio.mac.source(),
@@ -151,7 +164,7 @@ fn start(radio: &mut Radio<'_>, ip: &Ip<'_>, id: InterfaceId, len: usize, class:
 /// derive from this hop's frame must then be written out, the hop limit counts down, and a
 /// relay may mark congestion.
 fn growth(header: &Header, link: LinkPair, radio: &Radio<'_>) -> usize {
-    let ends_there = link.dst.iid() == crate::ip::iid_of(&header.dst);
+    let ends_there = link.dst.iid() == ip::iid_of(&header.dst);
     if ends_there || link.dst.is_broadcast() {
         return 0;
     }
@@ -212,20 +225,22 @@ pub(super) fn segment_payload(
 
 fn poll_wire(
     wire: &mut Wire<'_>,
-    ip: &Ip<'_>,
+    ip: &mut Ip<'_>,
     tcp: &mut Tcp<'_>,
     id: InterfaceId,
     now: Instant,
     out: &mut [u8],
 ) -> Option<Action> {
-    let len = match wire.queue.front() {
-        Some(_) => {
-            let len = wire.queue.peek(out);
-            wire.queue.pop();
-            len
+    while let Some(front) = wire.queue.front() {
+        let len = wire.queue.peek(out);
+        wire.queue.pop();
+        if len == front.len {
+            return Some(Action::Packet { len });
         }
-        None => poll_segment(ip, tcp, id, now, out)?,
-    };
+        // Rather none than half a packet, where `out` is shorter than the wire's MTU.
+        ip.counters.count(ip::Drop::QueueFull);
+    }
+    let len = poll_segment(ip, tcp, id, now, out)?;
     Some(Action::Packet { len })
 }
 
@@ -238,7 +253,11 @@ fn poll_segment(
     out: &mut [u8],
 ) -> Option<usize> {
     let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN)?;
-    let leaves_here = |dst: &Ipv6Addr| ip.next_hop(dst, id).is_some_and(|hop| hop.interface == id);
+    // TCP knows no interfaces: with link-local peers it speaks on the first one.
+    let leaves_here = |dst: &Ipv6Addr| {
+        let hop = ip.next_hop(dst, FIRST_INTERFACE);
+        hop.is_some_and(|hop| hop.interface == id)
+    };
     let segment = tcp.poll_segment(now, leaves_here, body)?;
     let len = segment.len as u16;
     let ecn = TrafficClass(segment.ecn).ecn();
