@@ -22,6 +22,8 @@ pub mod power;
 pub mod profile;
 pub mod queue;
 pub mod radio;
+pub mod report;
+pub mod scenario;
 pub mod streams;
 pub mod topology;
 pub mod wire;

@@ -1,0 +1,407 @@
+//! What a run gave, and what many runs give together.
+
+use serde::Serialize;
+
+use crate::medium::Fate;
+use crate::radio::State;
+use crate::scenario::FlowEnd;
+use motet::tcp::RetransmissionCause;
+
+/// What one run gave. All counts are of the time after the warm-up.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunResult {
+    /// Which point of the sweep.
+    pub point: usize,
+    /// With which seed.
+    pub seed: u64,
+    /// Whether it went to its end.
+    pub complete: bool,
+    /// Why it is worth nothing, if so.
+    pub failure: Option<String>,
+    /// Until all motes had an address and a route, s.
+    pub joined_s: f64,
+    /// Measured time, s.
+    pub seconds: f64,
+    /// By flow, in the scenario's order.
+    pub flows: Vec<FlowResult>,
+    /// By mesh node, then the host.
+    pub nodes: Vec<NodeResult>,
+    /// Links that carried anything.
+    pub links: Vec<LinkResult>,
+    /// Packets lost on purpose at the border router.
+    pub packets_injected_lost: u64,
+    /// Flows over time; of the first seed of each point only.
+    pub samples: Vec<Sample>,
+}
+
+/// How one flow did.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FlowResult {
+    /// Place in the scenario.
+    pub flow: usize,
+    /// Who sent.
+    pub from: FlowEnd,
+    /// Who received.
+    pub to: FlowEnd,
+    /// Application bytes read at the far end in the whole run.
+    pub bytes: u64,
+    /// Application bytes a second, kb/s: after the warm-up, or of a transfer that ended from
+    /// its first to its last.
+    pub goodput_kbps: f64,
+    /// Mean of the smoothed round-trip times sampled, ms; none where there was no sample.
+    pub rtt_ms: Option<f64>,
+    /// Mean congestion window sampled, full segments.
+    pub cwnd_segments: Option<f64>,
+    /// How long a transfer of known length took, s; none if it did not end.
+    pub finished_s: Option<f64>,
+    /// Why its connection failed.
+    pub error: Option<String>,
+    /// The bytes read were the bytes sent, in order, once.
+    pub intact: bool,
+}
+
+/// What happened at one node.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct NodeResult {
+    /// Its name: a number, or "host".
+    pub name: String,
+    /// Its next hop towards the border router.
+    pub parent: Option<usize>,
+    /// Radio hops to the border router.
+    pub hops: usize,
+    /// How much of everything.
+    pub counts: NodeCounts,
+}
+
+/// Counters of one node.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct NodeCounts {
+    /// Frames put on the air, each attempt, ACKs not.
+    pub transmissions: u64,
+    /// Attempts after the first.
+    pub retries: u64,
+    /// Assessments that found the channel busy.
+    pub channel_busy: u64,
+    /// TCP segments sent.
+    pub segments: u64,
+    /// Of them sent again, by [`RetransmissionCause`].
+    pub retransmissions: [u64; RetransmissionCause::COUNT],
+    /// Frames, fragments and packets dropped, by [`DROPS`].
+    pub drops: [u64; DROPS.len()],
+    /// Time of the radio in each state, µs, by [`State`].
+    pub states_us: [u64; State::COUNT],
+}
+
+/// What went over one link, in one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkResult {
+    /// Sender.
+    pub from: usize,
+    /// Receiver.
+    pub to: usize,
+    /// Frames with a payload, each attempt.
+    pub frames: u64,
+    /// What became of them, by [`Fate::index`].
+    pub fates: [u64; Fate::COUNT],
+}
+
+/// One flow at one moment.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Sample {
+    /// Which flow.
+    pub flow: usize,
+    /// Since all motes had joined, s.
+    pub at_s: f64,
+    /// Goodput since the sample before, kb/s.
+    pub goodput_kbps: f64,
+    /// Smoothed round-trip time, ms; 0 before the first.
+    pub rtt_ms: u32,
+    /// Congestion window, bytes.
+    pub cwnd_bytes: u16,
+    /// Slow start threshold, bytes.
+    pub ssthresh_bytes: u16,
+    /// Sent, neither acknowledged nor deemed lost, bytes.
+    pub inflight_bytes: u16,
+}
+
+/// Names of the drops that [`NodeCounts::drops`] counts.
+pub const DROPS: [&str; 10] = [
+    "link gave up: no ACK",
+    "link gave up: channel busy",
+    "MAC queue full",
+    "relay queue full",
+    "IP queue full",
+    "fragments: no first one",
+    "fragments: sibling lost",
+    "fragments: not whole in time",
+    "fragments: evicted",
+    "fragments: table full",
+];
+
+/// Names of the radio's states, by [`State`].
+pub const STATES: [&str; State::COUNT] = [
+    "sleep",
+    "listen",
+    "copy in",
+    "copy out",
+    "assess",
+    "prepare",
+    "turn around",
+    "transmit",
+];
+
+impl NodeCounts {
+    /// What came after `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        fn each<const N: usize>(now: [u64; N], before: [u64; N]) -> [u64; N] {
+            std::array::from_fn(|at| now[at].saturating_sub(before[at]))
+        }
+        Self {
+            transmissions: self.transmissions.saturating_sub(before.transmissions),
+            retries: self.retries.saturating_sub(before.retries),
+            channel_busy: self.channel_busy.saturating_sub(before.channel_busy),
+            segments: self.segments.saturating_sub(before.segments),
+            retransmissions: each(self.retransmissions, before.retransmissions),
+            drops: each(self.drops, before.drops),
+            states_us: each(self.states_us, before.states_us),
+        }
+    }
+
+    /// Segments sent again.
+    pub fn retransmitted(&self) -> u64 {
+        self.retransmissions.iter().sum()
+    }
+
+    /// Share of the time that the radio was in `state`, 0 to 1.
+    pub fn share(&self, state: State) -> f64 {
+        ratio(self.states_us[state as usize], self.states_us.iter().sum())
+    }
+}
+
+impl LinkResult {
+    /// Share of the frames that arrived, 0 to 1.
+    pub fn delivered(&self) -> f64 {
+        ratio(self.fates[Fate::Received.index()], self.frames)
+    }
+}
+
+impl RunResult {
+    /// Goodput of all flows together, kb/s.
+    pub fn goodput_kbps(&self) -> f64 {
+        self.flows.iter().map(|flow| flow.goodput_kbps).sum()
+    }
+
+    /// Whether the flows got the same: Jain's index, 1 at best.
+    pub fn fairness(&self) -> Option<f64> {
+        let squares: f64 = self
+            .flows
+            .iter()
+            .map(|flow| flow.goodput_kbps.powi(2))
+            .sum();
+        let flows = self.flows.len() as f64;
+        (self.flows.len() > 1 && squares > 0.0)
+            .then(|| self.goodput_kbps().powi(2) / (flows * squares))
+    }
+
+    /// Segments sent again, of all that the flows' senders sent.
+    pub fn retransmitted(&self) -> f64 {
+        let (mut sent, mut again) = (0, 0);
+        for node in self.senders() {
+            sent += node.counts.segments;
+            again += node.counts.retransmitted();
+        }
+        ratio(again, sent)
+    }
+
+    /// Retransmission timeouts of the flows' senders.
+    pub fn timeouts(&self) -> u64 {
+        let timeouts = RetransmissionCause::Timeout as usize;
+        let of = |node: &NodeResult| node.counts.retransmissions[timeouts];
+        self.senders().map(of).sum()
+    }
+
+    /// Frames with a payload on the air.
+    pub fn frames(&self) -> u64 {
+        self.links.iter().map(|link| link.frames).sum()
+    }
+
+    /// What became of those frames, by [`Fate::index`].
+    pub fn fates(&self) -> [u64; Fate::COUNT] {
+        let mut sums = [0; Fate::COUNT];
+        for link in &self.links {
+            for (sum, count) in sums.iter_mut().zip(link.fates) {
+                *sum += count;
+            }
+        }
+        sums
+    }
+
+    /// Frames that did not arrive, of all.
+    pub fn frame_loss(&self) -> f64 {
+        let frames = self.frames();
+        ratio(frames - self.fates()[Fate::Received.index()], frames)
+    }
+
+    /// Frames sent again by links, of all.
+    pub fn retried(&self) -> f64 {
+        let sum = |count: fn(&NodeCounts) -> u64| -> u64 {
+            self.nodes.iter().map(|node| count(&node.counts)).sum()
+        };
+        ratio(sum(|node| node.retries), sum(|node| node.transmissions))
+    }
+
+    fn senders(&self) -> impl Iterator<Item = &NodeResult> {
+        let host = self.nodes.len().saturating_sub(1);
+        let mut senders: Vec<usize> = self
+            .flows
+            .iter()
+            .map(|flow| match flow.from {
+                FlowEnd::Host => host,
+                FlowEnd::Node(node) => node,
+            })
+            .collect();
+        senders.sort_unstable();
+        senders.dedup();
+        senders.into_iter().filter_map(|node| self.nodes.get(node))
+    }
+}
+
+/// A figure over the seeds of one point.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Summary {
+    /// Mean.
+    pub value: f64,
+    /// Half-width of the interval that holds the true mean with 95 %; none of one run.
+    pub ci95: Option<f64>,
+    /// Of so many runs.
+    pub runs: usize,
+}
+
+impl Summary {
+    /// Of these values; none of none.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let runs = values.len();
+        if runs == 0 {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / runs as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let ci95 = (runs > 1).then(|| {
+            let freedom = runs - 1;
+            student_95(freedom) * (squares / freedom as f64 / runs as f64).sqrt()
+        });
+        Some(Self {
+            value: mean,
+            ci95,
+            runs,
+        })
+    }
+}
+
+/// Student's t for 95 % by degrees of freedom, from 1; beyond, the normal distribution's.
+fn student_95(freedom: usize) -> f64 {
+    const T: [f64; 15] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131,
+    ];
+    match T.get(freedom.saturating_sub(1)) {
+        Some(t) => *t,
+        // Hill's first term: right to a thousandth from here on.
+        None => 1.96 * (1.0 + 1.21 / freedom as f64),
+    }
+}
+
+/// A figure of a run that is shown for every point.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// As in JSON.
+    pub name: &'static str,
+    /// Of the value.
+    pub unit: &'static str,
+    of: Of,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    Run(fn(&RunResult) -> Option<f64>),
+    Flow(fn(&FlowResult) -> Option<f64>),
+}
+
+/// All of them: first those of flows, then those of runs.
+pub const METRICS: [Metric; 10] = [
+    Metric::flow("goodput", "kb/s", |flow| Some(flow.goodput_kbps)),
+    Metric::flow("rtt", "ms", |flow| flow.rtt_ms),
+    Metric::flow("cwnd", "segments", |flow| flow.cwnd_segments),
+    Metric::flow("finished", "s", |flow| flow.finished_s),
+    Metric::run("total_goodput", "kb/s", |run| Some(run.goodput_kbps())),
+    Metric::run("fairness", "Jain", RunResult::fairness),
+    Metric::run("retransmitted", "fraction", |run| Some(run.retransmitted())),
+    Metric::run("timeouts", "count", |run| Some(run.timeouts() as f64)),
+    Metric::run("frame_loss", "fraction", |run| Some(run.frame_loss())),
+    Metric::run("link_retries", "fraction", |run| Some(run.retried())),
+];
+
+impl Metric {
+    const fn run(
+        name: &'static str,
+        unit: &'static str,
+        of: fn(&RunResult) -> Option<f64>,
+    ) -> Self {
+        Self {
+            name,
+            unit,
+            of: Of::Run(of),
+        }
+    }
+
+    const fn flow(
+        name: &'static str,
+        unit: &'static str,
+        of: fn(&FlowResult) -> Option<f64>,
+    ) -> Self {
+        Self {
+            name,
+            unit,
+            of: Of::Flow(of),
+        }
+    }
+
+    /// The metric of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        METRICS.iter().find(|metric| metric.name == name)
+    }
+
+    /// Its summary over the runs of one point: one for all, or by flow.
+    pub fn summaries(&self, runs: &[&RunResult]) -> Vec<(Option<usize>, Summary)> {
+        let usable = || runs.iter().filter(|run| run.failure.is_none());
+        match self.of {
+            Of::Run(of) => {
+                let values: Vec<f64> = usable().filter_map(|run| of(run)).collect();
+                Summary::of(&values)
+                    .map(|summary| (None, summary))
+                    .into_iter()
+                    .collect()
+            }
+            Of::Flow(of) => {
+                let flows = runs.iter().map(|run| run.flows.len()).max().unwrap_or(0);
+                (0..flows)
+                    .filter_map(|flow| {
+                        let values: Vec<f64> = usable()
+                            .filter_map(|run| of(run.flows.get(flow)?))
+                            .collect();
+                        Some((Some(flow), Summary::of(&values)?))
+                    })
+                    .collect()
+            }
+        }
+    }
+}
+
+pub(super) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}

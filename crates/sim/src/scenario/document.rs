@@ -1,0 +1,177 @@
+//! A scenario file as read: every key known, every value one that its key may have.
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::error::ScenarioError;
+use super::keys::{self, Section};
+
+/// A scenario file, checked key by key; defaults are not filled in yet.
+#[derive(Clone, Debug)]
+pub(super) struct Document {
+    pub(super) file: PathBuf,
+    pub(super) table: Table,
+    /// Keys to sweep over, with their values, in the order of the file.
+    pub(super) sweep: Vec<(String, Vec<Value>)>,
+}
+
+impl Document {
+    pub(super) fn read(file: &Path) -> Result<Self, ScenarioError> {
+        let text = read_text(file)?;
+        Self::parse(&text, file).map_err(|error| error.within(file))
+    }
+
+    pub(super) fn parse(text: &str, file: &Path) -> Result<Self, ScenarioError> {
+        let mut raw: Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| syntax(text, &error))?;
+        let sweep = match raw.remove("sweep") {
+            None => Vec::new(),
+            Some(Value::Table(sweep)) => check_sweep("", sweep)?,
+            Some(_) => return Err(ScenarioError::new("sweep must be a table, write [sweep]")),
+        };
+        Ok(Self {
+            file: file.to_owned(),
+            table: check_top(raw)?,
+            sweep,
+        })
+    }
+}
+
+/// Reads a file that the user or a scenario named.
+pub(super) fn read_text(file: &Path) -> Result<String, ScenarioError> {
+    if file.is_dir() {
+        return Err(ScenarioError::new("this is a directory, name a file").within(file));
+    }
+    std::fs::read_to_string(file).map_err(|error| {
+        let reason = match error.kind() {
+            std::io::ErrorKind::NotFound => "no such file, check the path",
+            std::io::ErrorKind::PermissionDenied => "not readable, check its permissions",
+            std::io::ErrorKind::InvalidData => "not text in UTF-8",
+            _ => "cannot be read",
+        };
+        ScenarioError::new(reason).within(file)
+    })
+}
+
+fn syntax(text: &str, error: &toml::de::Error) -> ScenarioError {
+    let line = error.span().map_or(1, |span| {
+        let before = text.get(..span.start).unwrap_or(text);
+        before.matches('\n').count() + 1
+    });
+    let message = error.message().replace('\n', ", ");
+    ScenarioError::new(format!("line {line} is not TOML: {message}"))
+}
+
+fn check_top(raw: Table) -> Result<Table, ScenarioError> {
+    let mut checked = Table::new();
+    for (name, value) in raw {
+        let kept = match (Section::named(&name), value) {
+            (Some(section), Value::Table(table)) if !section.repeated => {
+                Value::Table(check_section(section, table)?)
+            }
+            (Some(section), Value::Array(tables)) if section.repeated => {
+                let tables: Result<Vec<Value>, ScenarioError> = tables
+                    .into_iter()
+                    .map(|table| match table {
+                        Value::Table(table) => check_section(section, table).map(Value::Table),
+                        _ => Err(not_a_table(section)),
+                    })
+                    .collect();
+                Value::Array(tables?)
+            }
+            (Some(section), _) => return Err(not_a_table(section)),
+            (None, value) => check_value(top(), &name, &value)?,
+        };
+        checked.insert(name, kept);
+    }
+    Ok(checked)
+}
+
+fn not_a_table(section: &Section) -> ScenarioError {
+    let name = section.name;
+    ScenarioError::new(if section.repeated {
+        format!("{name} must be a list of tables, write [[{name}]]")
+    } else {
+        format!("{name} must be a table, write [{name}]")
+    })
+}
+
+fn check_section(section: &Section, table: Table) -> Result<Table, ScenarioError> {
+    table
+        .into_iter()
+        .map(|(name, value)| Ok((name.clone(), check_value(section, &name, &value)?)))
+        .collect()
+}
+
+/// The value of a key in the form the model has.
+pub(super) fn check_value(
+    section: &Section,
+    name: &str,
+    value: &Value,
+) -> Result<Value, ScenarioError> {
+    let Some(key) = section.key(name) else {
+        return Err(unknown_key(section, name));
+    };
+    key.accept(value).map_err(|allowed| {
+        let path = section.path(name);
+        ScenarioError::new(format!("{path} is {value}, but must be {allowed}"))
+    })
+}
+
+fn unknown_key(section: &Section, name: &str) -> ScenarioError {
+    if section.name.is_empty() {
+        let sections = keys::SECTIONS.iter().map(|section| section.name);
+        let known = section.all_keys().map(|key| key.name);
+        let all = known.chain(sections.filter(|name| !name.is_empty()));
+        let all: Vec<&str> = all.chain(["sweep"]).collect();
+        return keys::unknown("key", name, all.into_iter());
+    }
+    let known: Vec<&str> = section.all_keys().map(|key| key.name).collect();
+    let what = format!("key in [{}] called", section.name);
+    keys::unknown(&what, name, known.into_iter())
+}
+
+/// `[sweep]`: dotted keys, quoted or not, each with a list of values.
+fn check_sweep(prefix: &str, sweep: Table) -> Result<Vec<(String, Vec<Value>)>, ScenarioError> {
+    let mut all = Vec::new();
+    for (name, value) in sweep {
+        let path = format!("{prefix}{name}");
+        match value {
+            Value::Table(inner) => all.extend(check_sweep(&format!("{path}."), inner)?),
+            Value::Array(values) => all.push((path.clone(), check_values(&path, &values)?)),
+            other => {
+                return Err(ScenarioError::new(format!(
+                    "sweep.{path} is {other}, but must be a list of values"
+                )));
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn check_values(path: &str, values: &[Value]) -> Result<Vec<Value>, ScenarioError> {
+    let found = keys::find(path).filter(|(section, _)| section.name != "node");
+    let Some((section, key)) = found else {
+        let known: Vec<String> = keys::sweepable().collect();
+        return Err(keys::unknown(
+            "key to sweep called",
+            path,
+            known.iter().map(String::as_str),
+        ));
+    };
+    if values.is_empty() {
+        return Err(ScenarioError::new(format!(
+            "sweep.{path} is an empty list, but must have at least one value"
+        )));
+    }
+    values
+        .iter()
+        .map(|value| check_value(section, key.name, value))
+        .collect()
+}
+
+fn top() -> &'static Section {
+    &keys::SECTIONS[0]
+}

@@ -1,0 +1,73 @@
+//! `docs/scenarios.md`, made from the table of keys.
+
+use super::keys::{Key, SECTIONS, Section};
+
+/// The text of `docs/scenarios.md`; a test keeps the file in step.
+pub fn documentation() -> String {
+    let mut text = String::from(INTRODUCTION);
+    for section in SECTIONS {
+        text.push_str(&heading(section));
+        text.push_str("| key | value | default | meaning |\n|---|---|---|---|\n");
+        for key in section.keys {
+            text.push_str(&row(key));
+        }
+    }
+    text.push_str(SWEEP);
+    text
+}
+
+fn heading(section: &Section) -> String {
+    let name = section.name;
+    let title = match (name, section.repeated) {
+        ("", _) => "The top of the file".to_owned(),
+        (_, true) => format!("`[[{name}]]`"),
+        (_, false) => format!("`[{name}]`"),
+    };
+    format!("\n## {title}\n\n{}\n\n", section.doc)
+}
+
+fn row(key: &Key) -> String {
+    let allowed = key.kind.allowed();
+    let default = key
+        .default
+        .map_or(String::new(), |default| format!("`{default}`"));
+    format!("| `{}` | {allowed} | {default} | {} |\n", key.name, key.doc)
+}
+
+const INTRODUCTION: &str = "\
+# Scenarios
+
+<!-- Made from the table of keys: `cargo test -p motet-lab documentation` says how. -->
+
+`motet run SCENARIO.toml` runs a scenario in virtual time. The least one has a topology and a
+flow:
+
+```toml
+[topology]
+chain = 3
+
+[[flow]]
+```
+
+That is a mote three hops from the border router which sends to a host as much as TCP takes,
+for a minute. `scenarios/` has more. An unknown key is an error, and so is a value that a key
+may not have. `motet run --list-keys` prints this page.
+
+Every run checks that the bytes delivered are the bytes sent, in order, once. The same file and
+seed give the same output on every machine, with any number of threads.
+";
+
+const SWEEP: &str = "
+## `[sweep]`
+
+Any key above but those of `[[node]]`, by its full name, with a list of values. Every
+combination is a point, and every point is run with every seed, on all cores.
+
+```toml
+[sweep]
+\"topology.chain\" = [1, 2, 3, 4]
+stack.retry_delay_ms = [0, 40]
+```
+
+`flow.KEY` is set in all flows.
+";

@@ -1,0 +1,562 @@
+//! Every key of a scenario file: its name, what it may be, its default, what it means.
+//!
+//! Place: the one table behind the reader, its error messages, the sweeps and
+//! `docs/scenarios.md`.
+
+use super::error::ScenarioError;
+use toml::Value;
+
+/// A key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    /// As TOML; none: required, or absent where [`Section::optional`] says so.
+    pub(super) default: Option<&'static str>,
+    pub(super) doc: &'static str,
+}
+
+/// What a key may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Text,
+    /// A file, relative to the scenario's folder.
+    File,
+    Flag,
+    Integer(i64, i64),
+    Number(f64, f64),
+    Choice(&'static [&'static str]),
+    /// A list of `[x, y]` in metres.
+    Positions,
+    /// A list of node numbers.
+    Nodes,
+    /// "host", or the number of a mesh node.
+    End,
+}
+
+/// A table of the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Section {
+    /// Empty for the top of the file.
+    pub(super) name: &'static str,
+    /// `[[name]]`, as often as wanted.
+    pub(super) repeated: bool,
+    pub(super) doc: &'static str,
+    pub(super) keys: &'static [Key],
+}
+
+const fn key(
+    name: &'static str,
+    kind: Kind,
+    default: Option<&'static str>,
+    doc: &'static str,
+) -> Key {
+    Key {
+        name,
+        kind,
+        default,
+        doc,
+    }
+}
+
+use Kind::{Choice, End, File, Flag, Integer, Nodes, Number, Positions, Text};
+
+pub(super) const PROFILES: &[&str] = &["hamilton", "ideal"];
+
+/// All tables, in the order of the documentation.
+pub(super) const SECTIONS: &[Section] = &[
+    Section {
+        name: "",
+        repeated: false,
+        doc: "What is run, for how long, and how often.",
+        keys: &[
+            key(
+                "name",
+                Text,
+                Some("\"\""),
+                "A title for the report; the file's name if empty.",
+            ),
+            key(
+                "duration_s",
+                Number(0.1, 1e6),
+                Some("60.0"),
+                "Virtual time from the moment all motes have joined, seconds.",
+            ),
+            key(
+                "warmup_s",
+                Number(0.0, 1e6),
+                Some("5.0"),
+                "The part of it that figures leave out, seconds; shorter than `duration_s`.",
+            ),
+            key(
+                "join_s",
+                Number(1.0, 1e5),
+                Some("120.0"),
+                "How long motes may take to find their router, seconds; a scenario in which one does not has failed.",
+            ),
+            key(
+                "sample_s",
+                Number(0.0, 1e5),
+                Some("0.0"),
+                "Time between two samples of each flow, seconds; 0: a two-hundredth of `duration_s`, at least 0.5.",
+            ),
+            key(
+                "seed",
+                Integer(0, i64::MAX),
+                Some("1"),
+                "The first seed. Every random choice follows from it.",
+            ),
+            key(
+                "seeds",
+                Integer(1, 100_000),
+                Some("1"),
+                "How many seeds, counting up from `seed`; each is a run of its own.",
+            ),
+        ],
+    },
+    Section {
+        name: "topology",
+        repeated: false,
+        doc: "Where the nodes are. Exactly one of `chain`, `positions` and `matrix`. Node 0 is the border router.",
+        keys: &[
+            key(
+                "chain",
+                Integer(1, 32),
+                None,
+                "So many radio hops in a row, each through a wall: the calibrated chain of TCPlp's study.",
+            ),
+            key(
+                "hidden",
+                Flag,
+                Some("true"),
+                "`chain` only: whether nodes two hops apart do not sense each other.",
+            ),
+            key(
+                "positions",
+                Positions,
+                None,
+                "A list of `[x, y]` in metres, the border router first; `[path_loss]` says what is heard.",
+            ),
+            key(
+                "matrix",
+                File,
+                None,
+                "A file with one line per transmitter and one number per receiver: the gain in dB (negative), or `-` where nothing is heard; separated by commas or blanks, `#` begins a comment.",
+            ),
+            key(
+                "parents",
+                Nodes,
+                Some("[]"),
+                "The parent of node 1, of node 2, …; empty: the path with the fewest expected transmissions.",
+            ),
+            key(
+                "joining",
+                Choice(&["advertised", "static"]),
+                Some("\"advertised\""),
+                "How motes get addresses and routes: by router advertisement, or from the start (large meshes need minutes otherwise).",
+            ),
+        ],
+    },
+    Section {
+        name: "path_loss",
+        repeated: false,
+        doc: "What distance costs, with `topology.positions`: a loss at one metre, and then by the logarithm of the distance.",
+        keys: &[
+            key(
+                "exponent",
+                Number(1.0, 10.0),
+                Some("3.0"),
+                "2 in free space, 3 in an office.",
+            ),
+            key(
+                "loss_1m_db",
+                Number(0.0, 200.0),
+                Some("40.2"),
+                "Loss at one metre, dB: free space at 2.44 GHz.",
+            ),
+            key(
+                "shadowing_db",
+                Number(0.0, 30.0),
+                Some("0.0"),
+                "Standard deviation of the loss between pairs at equal distance, dB.",
+            ),
+            key(
+                "node_db",
+                Number(0.0, 30.0),
+                Some("0.0"),
+                "Standard deviation of how well single nodes hear, dB; it makes links asymmetric.",
+            ),
+        ],
+    },
+    Section {
+        name: "radio",
+        repeated: false,
+        doc: "The radio and its driver, the same at every mesh node.",
+        keys: &[
+            key(
+                "profile",
+                Choice(PROFILES),
+                Some("\"hamilton\""),
+                "`hamilton`: SAMR21 (Cortex-M0+, AT86RF233) as in TCPlp's testbed; `ideal`: what the standard alone allows.",
+            ),
+            key(
+                "deaf",
+                Flag,
+                Some("true"),
+                "Whether a radio of that profile hears nothing while frames are copied; false: a driver that listens meanwhile.",
+            ),
+            key("channel", Integer(11, 26), Some("26"), "Channel, 11 to 26."),
+            key(
+                "transmit_dbm",
+                Number(-40.0, 30.0),
+                Some("0.0"),
+                "Transmit power, dBm.",
+            ),
+            key(
+                "frame_loss",
+                Number(0.0, 1.0),
+                Some("0.0"),
+                "Chance that a frame received without error is lost nevertheless, ACKs included.",
+            ),
+        ],
+    },
+    Section {
+        name: "stack",
+        repeated: false,
+        doc: "Settings of the stack at every node; `[[node]]` changes them for one.",
+        keys: STACK_KEYS,
+    },
+    Section {
+        name: "node",
+        repeated: true,
+        doc: "Settings of one node: its `id`, and any key of `[stack]` that differs there.",
+        keys: &[key(
+            "id",
+            Integer(0, 65_000),
+            None,
+            "The node's number; 0 is the border router.",
+        )],
+    },
+    Section {
+        name: "wire",
+        repeated: false,
+        doc: "The link between the border router and the host.",
+        keys: &[
+            key(
+                "delay_ms",
+                Number(0.0, 60_000.0),
+                Some("20.0"),
+                "One way, milliseconds.",
+            ),
+            key(
+                "loss",
+                Number(0.0, 1.0),
+                Some("0.0"),
+                "Chance that a packet is lost at the border router, either way.",
+            ),
+            key(
+                "host_ack_delay_ms",
+                Integer(0, 500),
+                Some("40"),
+                "Longest wait of the host's ACK for company, milliseconds; 40 is Linux's.",
+            ),
+        ],
+    },
+    Section {
+        name: "flow",
+        repeated: true,
+        doc: "One flow of data, at least one in a scenario.",
+        keys: &[
+            key(
+                "kind",
+                Choice(FLOW_KINDS),
+                Some("\"bulk\""),
+                "`bulk`: as much as TCP takes.",
+            ),
+            key(
+                "from",
+                End,
+                Some("-1"),
+                "Who sends: \"host\" or a node's number; -1: the last node.",
+            ),
+            key(
+                "to",
+                End,
+                Some("\"host\""),
+                "Who receives: \"host\" or a node's number.",
+            ),
+            key(
+                "bytes",
+                Integer(0, 1_000_000_000),
+                Some("0"),
+                "`bulk`: how much; 0: as much as the time allows.",
+            ),
+            key(
+                "start_s",
+                Number(0.0, 1e6),
+                Some("0.0"),
+                "When it begins, seconds after all motes have joined.",
+            ),
+        ],
+    },
+];
+
+/// What kinds of flow there are.
+pub(super) const FLOW_KINDS: &[&str] = &["bulk"];
+
+const STACK_KEYS: &[Key] = &[
+    key(
+        "mss_frames",
+        Integer(1, 12),
+        Some("5"),
+        "Frames that a full TCP segment fills.",
+    ),
+    key(
+        "window_segments",
+        Integer(1, 32),
+        Some("4"),
+        "TCP's send and receive buffers, in full segments.",
+    ),
+    key(
+        "retry_delay_ms",
+        Integer(0, 10_000),
+        Some("40"),
+        "d: the longest random wait before a link retry, milliseconds.",
+    ),
+    key(
+        "queue_frames",
+        Integer(4, 200),
+        Some("16"),
+        "Frames that the MAC queues.",
+    ),
+    key(
+        "relaying",
+        Choice(&["fragments", "reassembly"]),
+        Some("\"fragments\""),
+        "How a relay passes on packets of several fragments: each as it comes, or only whole packets.",
+    ),
+    key(
+        "ack_every",
+        Integer(1, 255),
+        Some("2"),
+        "Acknowledge every n-th full segment at once.",
+    ),
+    key(
+        "ack_delay_ms",
+        Integer(0, 500),
+        Some("100"),
+        "Longest wait of an ACK for company, milliseconds.",
+    ),
+    key(
+        "initial_window",
+        Integer(0, 10),
+        Some("0"),
+        "Initial congestion window, segments; 0: RFC 5681's 2 to 4 by segment size.",
+    ),
+    key(
+        "rto_min_ms",
+        Integer(1, 60_000),
+        Some("200"),
+        "Least retransmission timeout, milliseconds.",
+    ),
+    key("nagle", Flag, Some("true"), "Nagle's algorithm."),
+    key(
+        "timestamps",
+        Flag,
+        Some("true"),
+        "Offer and use timestamps (RFC 7323).",
+    ),
+    key(
+        "sack",
+        Flag,
+        Some("true"),
+        "Offer and use selective acknowledgments (RFC 2018).",
+    ),
+    key(
+        "rack",
+        Flag,
+        Some("true"),
+        "Find losses by times of transmission (RFC 8985), where the peer sends SACK.",
+    ),
+    key(
+        "tail_loss_probe",
+        Flag,
+        Some("true"),
+        "Probe for tail losses before the timeout (RFC 8985 §7).",
+    ),
+    key(
+        "limited_transmit",
+        Flag,
+        Some("true"),
+        "Send new data on the first duplicate ACKs (RFC 3042).",
+    ),
+    key(
+        "ecn",
+        Flag,
+        Some("true"),
+        "Negotiate and use explicit congestion notification (RFC 3168).",
+    ),
+    key(
+        "congestion_control",
+        Flag,
+        Some("true"),
+        "Congestion control at all; off only to measure what it does.",
+    ),
+];
+
+impl Section {
+    /// The table of this name.
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        SECTIONS.iter().find(|section| section.name == name)
+    }
+
+    /// The key of this name; `[[node]]` also has all of `[stack]`'s.
+    pub(super) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.all_keys().find(|key| key.name == name)
+    }
+
+    /// All its keys.
+    pub(super) fn all_keys(&self) -> impl Iterator<Item = &'static Key> {
+        let borrowed: &[Key] = if self.name == "node" { STACK_KEYS } else { &[] };
+        self.keys.iter().chain(borrowed)
+    }
+
+    /// The full name of a key in it, as sweeps have it.
+    pub(super) fn path(&self, key: &str) -> String {
+        if self.name.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.name)
+        }
+    }
+}
+
+impl Key {
+    /// The default as a value.
+    pub(super) fn default_value(&self) -> Option<Value> {
+        let text = format!("v = {}", self.default?);
+        let mut table: toml::Table = text.parse().ok()?;
+        table.remove("v")
+    }
+
+    /// The value in the form the model has, if it is one this key may have.
+    ///
+    /// # Errors
+    /// What is allowed, in words.
+    pub(super) fn accept(&self, value: &Value) -> Result<Value, String> {
+        self.kind.accept(value).ok_or_else(|| self.kind.allowed())
+    }
+}
+
+impl Kind {
+    fn accept(self, value: &Value) -> Option<Value> {
+        let whole = |value: &Value, min, max| {
+            let number = value.as_integer()?;
+            (min..=max)
+                .contains(&number)
+                .then_some(Value::Integer(number))
+        };
+        match self {
+            Text | File => value.as_str().map(|_| value.clone()),
+            Flag => value.as_bool().map(Value::Boolean),
+            Integer(min, max) => whole(value, min, max),
+            Number(min, max) => {
+                let number = value.as_float().or(value.as_integer().map(|n| n as f64))?;
+                (min..=max)
+                    .contains(&number)
+                    .then_some(Value::Float(number))
+            }
+            Choice(names) => names.contains(&value.as_str()?).then(|| value.clone()),
+            Positions => list(value, |position| {
+                let metre = |value: &Value| Number(-1e6, 1e6).accept(value);
+                let pair = list(position, metre)?;
+                (pair.as_array()?.len() == 2).then_some(pair)
+            }),
+            Nodes => list(value, |node| whole(node, 0, 65_000)),
+            End => match value {
+                Value::String(text) => (text == "host").then_some(Value::Integer(HOST)),
+                _ => whole(value, LAST, 65_000),
+            },
+        }
+    }
+
+    /// What is allowed, to follow "must be".
+    pub(super) fn allowed(self) -> String {
+        match self {
+            Text => "text in quotes".to_owned(),
+            File => "the name of a file in quotes".to_owned(),
+            Flag => "true or false".to_owned(),
+            Integer(min, i64::MAX) => format!("a whole number from {min} up"),
+            Integer(min, max) => format!("a whole number from {min} to {max}"),
+            Number(min, max) => format!("a number from {min} to {max}"),
+            Choice(names) => {
+                let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+                names.join(" or ")
+            }
+            Positions => "a list of [x, y] in metres".to_owned(),
+            Nodes => "a list of node numbers".to_owned(),
+            End => "\"host\" or the number of a node".to_owned(),
+        }
+    }
+}
+
+/// [`Kind::End`]: the last node.
+pub(super) const LAST: i64 = -1;
+/// [`Kind::End`]: the wired host.
+pub(super) const HOST: i64 = -2;
+
+fn list(value: &Value, accept: impl Fn(&Value) -> Option<Value>) -> Option<Value> {
+    let items: Option<Vec<Value>> = value.as_array()?.iter().map(accept).collect();
+    items.map(Value::Array)
+}
+
+/// The name among `known` that `unknown` was probably meant to be.
+pub(super) fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|name| (strsim::jaro_winkler(unknown, name), name))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        // The first of equals: names are in the order of the documentation.
+        .fold(None, |best: Option<(f64, &str)>, next| match best {
+            Some(best) if best.0 >= next.0 => Some(best),
+            _ => Some(next),
+        })
+        .map(|(_, name)| name)
+}
+
+/// The key of a full name, as in sweeps.
+pub(super) fn find(path: &str) -> Option<(&'static Section, &'static Key)> {
+    let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let section = Section::named(section)?;
+    Some((section, section.key(name)?))
+}
+
+/// All full names that a sweep may have.
+pub(super) fn sweepable() -> impl Iterator<Item = String> {
+    SECTIONS
+        .iter()
+        .filter(|section| section.name != "node")
+        .flat_map(|section| section.keys.iter().map(|key| section.path(key.name)))
+}
+
+/// An unknown name, with the nearest known one.
+pub(super) fn unknown<'a>(
+    what: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> ScenarioError {
+    match nearest(name, known.clone()) {
+        Some(near) => ScenarioError::new(format!(
+            "there is no {what} `{name}`, did you mean `{near}`?"
+        )),
+        None => {
+            let all: Vec<&str> = known.collect();
+            ScenarioError::new(format!(
+                "there is no {what} `{name}`, only {}",
+                all.join(", ")
+            ))
+        }
+    }
+}
+
+/// Jaro and Winkler's likeness below which a guess would only confuse.
+const LIKENESS_MIN: f64 = 0.75;

@@ -1,0 +1,26 @@
+//! Scenarios: experiments as TOML files.
+//!
+//! Purpose: what `motet run` runs. A file says where nodes are, what radio and settings they
+//! have, which flows there are and what to sweep over; every key is in one table, from which
+//! come the error messages and `docs/scenarios.md` too.
+//! Data flow: [`Plan::read`] checks a file and every point of its sweep; [`Plan::run`] runs
+//! each point with each seed on all cores; `report` shows the results.
+//! Left out: what the lab cannot do yet is no key.
+
+mod document;
+mod documentation;
+mod error;
+mod keys;
+mod layout;
+mod model;
+mod run;
+mod sweep;
+
+pub use documentation::documentation;
+pub use error::ScenarioError;
+pub use model::{FlowEnd, FlowSettings, Scenario, StackSettings, Timing, WireSettings};
+pub use run::{Captures, Watch};
+pub use sweep::{Overrides, Plan, Point};
+
+#[cfg(test)]
+mod tests;

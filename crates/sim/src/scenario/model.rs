@@ -1,0 +1,505 @@
+//! A scenario as it is run: one point of a sweep, every default filled in.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::document::Document;
+use super::error::ScenarioError;
+use super::keys::{self, SECTIONS, Section};
+use super::layout::Layout;
+use crate::gains::Gains;
+use crate::network::{HostOptions, Joining, NetworkOptions, NodeOptions, Parent, Tables};
+use crate::profile::Profile;
+use crate::topology::Tree;
+use motet::node::Relaying;
+use motet::time::Duration;
+
+/// One point of a scenario. Seeds are apart: each makes a run of it.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Length, warm-up and the like.
+    pub timing: Timing,
+    /// Nodes, gains and host; the seed is the run's.
+    pub network: NetworkOptions,
+    /// Who is whose parent.
+    pub tree: Tree,
+    /// Where the nodes are, metres, if the scenario says so.
+    pub positions: Option<Vec<[f64; 2]>>,
+    /// Stack settings, by node.
+    pub stacks: Vec<StackSettings>,
+    /// The link to the host.
+    pub wire: WireSettings,
+    /// The flows.
+    pub flows: Vec<FlowSettings>,
+}
+
+/// The keys at the top of a file.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Timing {
+    /// Title; may be empty.
+    pub name: String,
+    /// Virtual time of a run, s.
+    pub duration_s: f64,
+    /// What figures leave out of it, s.
+    pub warmup_s: f64,
+    /// Time to join, s.
+    pub join_s: f64,
+    /// Between samples, s; 0: by the duration.
+    pub sample_s: f64,
+    /// The first seed.
+    pub seed: u64,
+    /// How many.
+    pub seeds: u64,
+}
+
+/// `[path_loss]`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct PathLoss {
+    /// n.
+    pub(super) exponent: f64,
+    /// Loss at one metre, dB.
+    pub(super) loss_1m_db: f64,
+    /// Between pairs, dB.
+    pub(super) shadowing_db: f64,
+    /// Between nodes, dB.
+    pub(super) node_db: f64,
+}
+
+/// `[radio]`.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct RadioSettings {
+    /// Which radio and driver.
+    pub(super) profile: String,
+    /// Whether it is deaf while it copies, if the profile is.
+    pub(super) deaf: bool,
+    /// 11 to 26.
+    pub(super) channel: u8,
+    /// Transmit power, dBm.
+    pub(super) transmit_dbm: f64,
+    /// Injected loss of frames.
+    pub(super) frame_loss: f64,
+}
+
+/// `[stack]`, with what `[[node]]` changes.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct StackSettings {
+    /// Frames of a full segment.
+    pub mss_frames: u8,
+    /// Buffers, in full segments.
+    pub window_segments: usize,
+    /// d, ms.
+    pub retry_delay_ms: u64,
+    /// Frames in the MAC's queue.
+    pub queue_frames: usize,
+    /// "fragments" or "reassembly".
+    pub relaying: String,
+    /// Every n-th segment is acknowledged at once.
+    pub ack_every: u8,
+    /// Longest wait of an ACK, ms.
+    pub ack_delay_ms: u16,
+    /// Initial window, segments; 0: the RFC's.
+    pub initial_window: u8,
+    /// Least RTO, ms.
+    pub rto_min_ms: u16,
+    /// Nagle's algorithm.
+    pub nagle: bool,
+    /// RFC 7323.
+    pub timestamps: bool,
+    /// RFC 2018.
+    pub sack: bool,
+    /// RFC 8985.
+    pub rack: bool,
+    /// RFC 8985 §7.
+    pub tail_loss_probe: bool,
+    /// RFC 3042.
+    pub limited_transmit: bool,
+    /// RFC 3168.
+    pub ecn: bool,
+    /// Any at all.
+    pub congestion_control: bool,
+}
+
+/// `[wire]`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct WireSettings {
+    /// One way, ms.
+    pub delay_ms: f64,
+    /// Injected loss of packets.
+    pub loss: f64,
+    /// The host's longest wait before an ACK, ms.
+    pub host_ack_delay_ms: u16,
+}
+
+/// One `[[flow]]`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FlowSettings {
+    /// "bulk".
+    pub kind: String,
+    /// Who sends.
+    pub from: FlowEnd,
+    /// Who receives.
+    pub to: FlowEnd,
+    /// How much; 0: as much as the time allows.
+    pub bytes: u64,
+    /// When it begins, s.
+    pub start_s: f64,
+}
+
+/// One end of a flow.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum FlowEnd {
+    /// The wired host.
+    Host,
+    /// A mesh node.
+    Node(usize),
+}
+
+#[derive(Deserialize)]
+struct FlowKeys {
+    kind: String,
+    from: i64,
+    to: i64,
+    bytes: u64,
+    start_s: f64,
+}
+
+#[derive(Deserialize)]
+struct TopologyKeys {
+    chain: Option<u16>,
+    hidden: bool,
+    positions: Option<Vec<[f64; 2]>>,
+    matrix: Option<String>,
+    parents: Vec<usize>,
+    joining: String,
+}
+
+impl Scenario {
+    /// One point: the document with the values of the sweep at that point.
+    pub(super) fn resolve(
+        document: &Document,
+        point: &[(String, Value)],
+    ) -> Result<Self, ScenarioError> {
+        let mut table = document.table.clone();
+        for (path, value) in point {
+            set(&mut table, path, value);
+        }
+        let timing: Timing = section(&table, "")?;
+        if timing.warmup_s >= timing.duration_s {
+            return Err(ScenarioError::new(format!(
+                "warmup_s is {}, but must be less than duration_s, which is {}",
+                timing.warmup_s, timing.duration_s
+            )));
+        }
+        let radio: RadioSettings = section(&table, "radio")?;
+        let wire: WireSettings = section(&table, "wire")?;
+        let keys: TopologyKeys = section(&table, "topology")?;
+        let (parents, joining) = (keys.parents.clone(), keys.joining.clone());
+        let folder = document.file.parent().unwrap_or(Path::new("."));
+        let layout = layout(&table, keys, folder, timing.seed)?;
+        let nodes = layout.gains.nodes();
+        if nodes < 2 {
+            return Err(ScenarioError::new(format!(
+                "[topology] has {nodes} nodes, but must have at least the border router and a mote"
+            )));
+        }
+        let stacks = stacks(&table, nodes)?;
+        let flows = flows(&table, nodes)?;
+        let parents = if parents.is_empty() {
+            layout.parents
+        } else {
+            parents
+        };
+        let network = network(layout.gains, &stacks, &flows, &parents, &radio)?;
+        let network = NetworkOptions {
+            hosts: vec![host(&wire, flows.len())],
+            packet_loss: wire.loss,
+            joining: if joining == "static" {
+                Joining::Static
+            } else {
+                Joining::Advertised
+            },
+            ..network
+        };
+        let tree = network
+            .tree()
+            .map_err(|error| ScenarioError::new(format!("[topology] cannot work: {error}")))?;
+        Ok(Self {
+            timing,
+            network,
+            tree,
+            positions: layout.positions,
+            stacks,
+            wire,
+            flows,
+        })
+    }
+}
+
+fn layout(
+    table: &Table,
+    keys: TopologyKeys,
+    folder: &Path,
+    seed: u64,
+) -> Result<Layout, ScenarioError> {
+    match (keys.chain, keys.positions, keys.matrix) {
+        (Some(hops), None, None) => Ok(Layout::chain(hops, keys.hidden)),
+        (None, Some(positions), None) => {
+            let loss: PathLoss = section(table, "path_loss")?;
+            Ok(Layout::positions(positions, loss, seed))
+        }
+        (None, None, Some(file)) => Layout::matrix(&folder.join(file)),
+        (None, None, None) => Err(ScenarioError::new(
+            "[topology] has no nodes, but must have one of chain, positions and matrix",
+        )),
+        _ => Err(ScenarioError::new(
+            "[topology] has several of chain, positions and matrix, but must have exactly one",
+        )),
+    }
+}
+
+fn network(
+    gains: Gains,
+    stacks: &[StackSettings],
+    flows: &[FlowSettings],
+    parents: &[usize],
+    radio: &RadioSettings,
+) -> Result<NetworkOptions, ScenarioError> {
+    let motes = gains.nodes() - 1;
+    if !parents.is_empty() && parents.len() != motes {
+        return Err(ScenarioError::new(format!(
+            "topology.parents has {} numbers, but must have {motes}, one for each mote",
+            parents.len()
+        )));
+    }
+    let nodes = stacks.iter().enumerate().map(|(n, stack)| {
+        let mut node = NodeOptions::new(n.to_string());
+        let parent = n.checked_sub(1).and_then(|mote| parents.get(mote));
+        node.parent = parent.map_or(Parent::Shortest, |parent| Parent::Node(*parent));
+        node.profile = radio.profile();
+        node.channel = radio.channel;
+        node.mac.retry_delay_max = Duration::from_millis(stack.retry_delay_ms);
+        node.relaying = if stack.relaying == "reassembly" {
+            Relaying::Reassembly
+        } else {
+            Relaying::Fragments
+        };
+        node.mss_frames = stack.mss_frames;
+        node.window_segments = stack.window_segments;
+        let ends = flows.iter().flat_map(|flow| [flow.from, flow.to]);
+        let connections = ends.filter(|end| *end == FlowEnd::Node(n)).count().max(1);
+        node.tables = Tables {
+            queue_frames: stack.queue_frames,
+            connections,
+            listeners: connections,
+            half_open: connections,
+            ..Tables::RELAY
+        };
+        node
+    });
+    let nodes = nodes.collect();
+    Ok(NetworkOptions {
+        frame_loss: radio.frame_loss,
+        ..NetworkOptions::new(nodes, gains)
+    })
+}
+
+fn host(wire: &WireSettings, connections: usize) -> HostOptions {
+    HostOptions {
+        delay: Duration::from_micros((wire.delay_ms * 1e3) as u64),
+        connections,
+        ..HostOptions::new("host")
+    }
+}
+
+impl RadioSettings {
+    fn profile(&self) -> Profile {
+        let profile = match self.profile.as_str() {
+            "ideal" => Profile::IDEAL,
+            _ => Profile::HAMILTON,
+        };
+        let profile = if self.deaf {
+            profile
+        } else {
+            profile.hearing()
+        };
+        Profile {
+            transmit_dbm: self.transmit_dbm,
+            ..profile
+        }
+    }
+}
+
+fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioError> {
+    let base = filled(table, "stack")?;
+    let mut changes: BTreeMap<usize, Table> = BTreeMap::new();
+    for mut change in repeated(table, "node") {
+        let id = change.remove("id").and_then(|id| id.as_integer());
+        let Some(id) = id.and_then(|id| usize::try_from(id).ok()) else {
+            return Err(ScenarioError::new(
+                "a [[node]] has no id, but must say which node it is",
+            ));
+        };
+        if id >= nodes {
+            return Err(ScenarioError::new(format!(
+                "node.id is {id}, but must be the number of a node, 0 to {}",
+                nodes - 1
+            )));
+        }
+        if changes.insert(id, change).is_some() {
+            return Err(ScenarioError::new(format!(
+                "there are two [[node]] with id {id}, but one must do"
+            )));
+        }
+    }
+    (0..nodes)
+        .map(|id| {
+            let mut stack = base.clone();
+            stack.extend(changes.remove(&id).unwrap_or_default());
+            into("stack", stack)
+        })
+        .collect()
+}
+
+fn flows(table: &Table, nodes: usize) -> Result<Vec<FlowSettings>, ScenarioError> {
+    let Some(section) = Section::named("flow") else {
+        return Ok(Vec::new());
+    };
+    let flows: Result<Vec<FlowSettings>, ScenarioError> = repeated(table, "flow")
+        .into_iter()
+        .map(|flow| flow_of(into("flow", fill(section, flow))?, nodes))
+        .collect();
+    let flows = flows?;
+    if flows.is_empty() {
+        return Err(ScenarioError::new(
+            "there is no [[flow]], but at least one is needed",
+        ));
+    }
+    Ok(flows)
+}
+
+fn flow_of(keys: FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError> {
+    let end = |name: &str, value: i64| match value {
+        keys::HOST => Ok(FlowEnd::Host),
+        keys::LAST => Ok(FlowEnd::Node(nodes - 1)),
+        _ => usize::try_from(value)
+            .ok()
+            .filter(|node| (1..nodes).contains(node))
+            .map(FlowEnd::Node)
+            .ok_or_else(|| {
+                ScenarioError::new(format!(
+                    "flow.{name} is {value}, but must be \"host\" or the number of a mote, 1 to {}",
+                    nodes - 1
+                ))
+            }),
+    };
+    let (from, to) = (end("from", keys.from)?, end("to", keys.to)?);
+    if from == to {
+        return Err(ScenarioError::new(format!(
+            "flow.from and flow.to are both {from}, but must differ"
+        )));
+    }
+    Ok(FlowSettings {
+        kind: keys.kind,
+        from,
+        to,
+        bytes: keys.bytes,
+        start_s: keys.start_s,
+    })
+}
+
+impl std::fmt::Display for FlowEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Host => f.write_str("host"),
+            Self::Node(node) => write!(f, "{node}"),
+        }
+    }
+}
+
+impl Serialize for FlowEnd {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Host => serializer.serialize_str("host"),
+            Self::Node(node) => serializer.serialize_u64(*node as u64),
+        }
+    }
+}
+
+/// A table with its defaults, as its type.
+fn section<T: for<'de> Deserialize<'de>>(table: &Table, name: &str) -> Result<T, ScenarioError> {
+    into(name, filled(table, name)?)
+}
+
+fn into<T: for<'de> Deserialize<'de>>(name: &str, table: Table) -> Result<T, ScenarioError> {
+    // Every value was checked; what may still be wrong is the table of keys, for which there
+    // is a test.
+    table.try_into().map_err(|error: toml::de::Error| {
+        ScenarioError::new(format!("[{name}] cannot be used: {}", error.message()))
+    })
+}
+
+fn filled(table: &Table, name: &str) -> Result<Table, ScenarioError> {
+    let Some(section) = Section::named(name) else {
+        return Err(ScenarioError::new(format!("there is no table [{name}]")));
+    };
+    let given = if name.is_empty() {
+        Some(table)
+    } else {
+        table.get(name).and_then(Value::as_table)
+    };
+    Ok(fill(section, given.cloned().unwrap_or_default()))
+}
+
+fn fill(section: &Section, mut table: Table) -> Table {
+    for key in section.keys {
+        if let Some(default) = key
+            .default_value()
+            .and_then(|value| key.accept(&value).ok())
+        {
+            table.entry(key.name).or_insert(default);
+        }
+    }
+    table
+}
+
+fn repeated(table: &Table, name: &str) -> Vec<Table> {
+    let tables = table.get(name).and_then(Value::as_array);
+    tables
+        .into_iter()
+        .flatten()
+        .filter_map(|table| table.as_table().cloned())
+        .collect()
+}
+
+/// Sets a key by its full name; `flow.KEY` in all flows. Alternatives of a topology exclude
+/// each other, hence a swept one replaces what the file has.
+fn set(table: &mut Table, path: &str, value: &Value) {
+    let Some((section, name)) = path.rsplit_once('.') else {
+        table.insert(path.to_owned(), value.clone());
+        return;
+    };
+    let repeated = SECTIONS
+        .iter()
+        .any(|known| known.name == section && known.repeated);
+    let entry = table.entry(section).or_insert_with(|| {
+        if repeated {
+            Value::Array(Vec::new())
+        } else {
+            Value::Table(Table::new())
+        }
+    });
+    match entry {
+        Value::Table(inner) => {
+            inner.insert(name.to_owned(), value.clone());
+        }
+        Value::Array(all) => {
+            for inner in all.iter_mut().filter_map(Value::as_table_mut) {
+                inner.insert(name.to_owned(), value.clone());
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,155 @@
+//! All points of a scenario, and running them on all cores.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+use toml::Value;
+
+use super::document::Document;
+use super::error::ScenarioError;
+use super::model::Scenario;
+use super::run::{self, Captures, Watch};
+use crate::report::RunResult;
+
+/// A scenario file, with every point of its sweep checked.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What to call it.
+    pub title: String,
+    /// The points, the last swept key changing fastest.
+    pub points: Vec<Point>,
+    /// Seeds of each point.
+    pub seeds: Vec<u64>,
+}
+
+/// One combination of the swept values.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The swept keys with their values here.
+    pub values: Vec<(String, Value)>,
+    /// The scenario with these values.
+    pub scenario: Scenario,
+}
+
+/// What a command line changes in a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Overrides {
+    /// The first seed.
+    pub seed: Option<u64>,
+    /// How many.
+    pub seeds: Option<u64>,
+    /// Virtual time of each run, s.
+    pub duration_s: Option<f64>,
+}
+
+impl Plan {
+    /// Reads a scenario and everything it names.
+    ///
+    /// # Errors
+    /// One sentence with file, key, value and what is allowed.
+    pub fn read(file: &Path, overrides: Overrides) -> Result<Self, ScenarioError> {
+        let document = Document::read(file)?;
+        Self::new(document, overrides).map_err(|error| error.within(file))
+    }
+
+    pub(super) fn new(mut document: Document, overrides: Overrides) -> Result<Self, ScenarioError> {
+        overrides.apply(&mut document);
+        let mut points = vec![Vec::new()];
+        for (key, values) in &document.sweep {
+            points = points
+                .iter()
+                .flat_map(|point| {
+                    values.iter().map(|value| {
+                        let mut point: Vec<(String, Value)> = point.clone();
+                        point.push((key.clone(), value.clone()));
+                        point
+                    })
+                })
+                .collect();
+            if points.len() > POINTS_MAX {
+                return Err(ScenarioError::new(format!(
+                    "[sweep] has more than {POINTS_MAX} points, sweep over fewer values"
+                )));
+            }
+        }
+        let points: Result<Vec<Point>, ScenarioError> = points
+            .into_par_iter()
+            .map(|values| {
+                let scenario = Scenario::resolve(&document, &values)?;
+                Ok(Point { values, scenario })
+            })
+            .collect();
+        let points = points?;
+        let timing = &points[0].scenario.timing;
+        let title = if timing.name.is_empty() {
+            let stem = document.file.file_stem().unwrap_or_default();
+            stem.to_string_lossy().into_owned()
+        } else {
+            timing.name.clone()
+        };
+        let seeds = (0..timing.seeds).map(|n| timing.seed.wrapping_add(n));
+        Ok(Self {
+            title,
+            seeds: seeds.collect(),
+            points,
+        })
+    }
+
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.points.len() * self.seeds.len()
+    }
+
+    /// Seconds of virtual time in all.
+    pub fn seconds(&self) -> f64 {
+        let points = self.points.iter();
+        let one_seed: f64 = points.map(|point| point.scenario.timing.duration_s).sum();
+        one_seed * self.seeds.len() as f64
+    }
+
+    /// Runs everything; the results are in the order of points and seeds, whatever the
+    /// number of threads. `captures` are of the first run.
+    ///
+    /// Runs that `watch` stopped are marked incomplete; those that had not begun are absent.
+    pub fn run(&self, watch: &Watch<'_>, captures: Captures) -> Vec<RunResult> {
+        let mut captures = Some(captures);
+        let jobs: Vec<(usize, u64, Captures)> = (0..self.points.len())
+            .flat_map(|point| self.seeds.iter().map(move |seed| (point, *seed)))
+            .map(|(point, seed)| (point, seed, captures.take().unwrap_or_default()))
+            .collect();
+        let results: Vec<Option<RunResult>> = jobs
+            .into_par_iter()
+            // One at a time: runs differ in length, and the first ones should come first.
+            .with_max_len(1)
+            .map(|(point, seed, captures)| {
+                if watch.stops() {
+                    return None;
+                }
+                let first = seed == self.seeds[0];
+                let scenario = &self.points[point].scenario;
+                let mut result = run::run(scenario, seed, first, watch, captures);
+                result.point = point;
+                Some(result)
+            })
+            .collect();
+        results.into_iter().flatten().collect()
+    }
+}
+
+impl Overrides {
+    fn apply(self, document: &mut Document) {
+        let mut set = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                document.table.insert(key.to_owned(), value);
+                document.sweep.retain(|(swept, _)| swept != key);
+            }
+        };
+        let integer = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        set("seed", self.seed.map(integer));
+        set("seeds", self.seeds.map(integer));
+        set("duration_s", self.duration_s.map(Value::Float));
+    }
+}
+
+/// More would rather be a program's work than a scenario's.
+const POINTS_MAX: usize = 10_000;

@@ -1,0 +1,282 @@
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use super::document::Document;
+use super::*;
+
+fn plan(text: &str) -> Result<Plan, ScenarioError> {
+    let file = Path::new("test.toml");
+    Document::parse(text, file)
+        .and_then(|document| Plan::new(document, Overrides::default()))
+        .map_err(|error| error.within(file))
+}
+
+fn results(plan: &Plan) -> Vec<crate::report::RunResult> {
+    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+    let watch = Watch {
+        stop: &stop,
+        done_ms: &done_ms,
+    };
+    plan.run(&watch, Captures::default())
+}
+
+const CHAIN: &str = "duration_s = 10\nwarmup_s = 2\n[topology]\nchain = 2\n[[flow]]\n";
+
+#[test]
+fn every_default_is_a_value_its_key_may_have() {
+    for section in keys::SECTIONS {
+        for key in section.keys {
+            if let Some(default) = key.default {
+                let value = key.default_value();
+                let value = value.unwrap_or_else(|| panic!("{}: {default} is no TOML", key.name));
+                assert!(key.accept(&value).is_ok(), "{} = {default}", key.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_sentence() {
+    let cases: &[(&str, &[&str])] = &[
+        ("duratoin_s = 3", &["duratoin_s", "`duration_s`"]),
+        ("xyzzy = 3", &["xyzzy", "only name"]),
+        ("duration_s = -5", &["duration_s is -5", "from 0.1"]),
+        (
+            "duration_s = \"long\"",
+            &["duration_s is \"long\"", "a number"],
+        ),
+        ("duration_s = nan", &["duration_s is nan", "a number"]),
+        (
+            "duration_s = 1\nwarmup_s = 5",
+            &["warmup_s is 5", "less than"],
+        ),
+        ("seeds = 0", &["seeds is 0", "1 to"]),
+        (
+            "[stack]\nretry_delay = 4",
+            &["retry_delay", "`retry_delay_ms`"],
+        ),
+        (
+            "[stack]\nretry_delay_ms = -4",
+            &["stack.retry_delay_ms is -4", "0 to 10000"],
+        ),
+        (
+            "[stack]\nrelaying = \"cit\"",
+            &["stack.relaying", "\"reassembly\""],
+        ),
+        ("[stak]\n", &["stak", "`stack`"]),
+        ("stack = 3", &["[stack]"]),
+        ("[flow]\n", &["[[flow]]"]),
+        ("[topology]\n[[flow]]", &["[topology]", "chain, positions"]),
+        ("[topology]\nchain = 2", &["no [[flow]]"]),
+        (
+            "[topology]\nchain = 2\nmatrix = \"a\"\n[[flow]]",
+            &["several"],
+        ),
+        (
+            "[topology]\nchain = 0\n[[flow]]",
+            &["topology.chain is 0", "1 to 32"],
+        ),
+        (
+            "[topology]\nchain = 2\nparents = [0]\n[[flow]]",
+            &["parents has 1", "2"],
+        ),
+        (
+            "[topology]\nchain = 2\nparents = [2, 1]\n[[flow]]",
+            &["circle"],
+        ),
+        (
+            "[topology]\npositions = [[0, 0], [5]]\n[[flow]]",
+            &["positions", "[x, y]"],
+        ),
+        (
+            "[topology]\npositions = [[0, 0], [5, 0], [900, 0]]\n[[flow]]",
+            &["[topology]", "node 2"],
+        ),
+        ("[topology]\npositions = [[0, 0]]\n[[flow]]", &["1 nodes"]),
+        (
+            "[topology]\nmatrix = \"none.csv\"\n[[flow]]",
+            &["none.csv", "no such file"],
+        ),
+        (
+            "[topology]\nchain = 2\n[[flow]]\nfrom = 3",
+            &["flow.from is 3", "1 to 2"],
+        ),
+        (
+            "[topology]\nchain = 2\n[[flow]]\nfrom = \"host\"",
+            &["differ"],
+        ),
+        (
+            "[topology]\nchain = 2\n[[flow]]\nfrom = \"router\"",
+            &["flow.from", "\"host\""],
+        ),
+        (
+            "[topology]\nchain = 2\n[[flow]]\n[[node]]\nid = 9",
+            &["node.id is 9", "0 to 2"],
+        ),
+        (
+            "[topology]\nchain = 2\n[[flow]]\n[[node]]\nnagle = true",
+            &["no id"],
+        ),
+        (
+            "[topology]\nchain = 2\n[[flow]]\n[[node]]\nid=1\n[[node]]\nid=1",
+            &["two [[node]]"],
+        ),
+        (
+            "[sweep]\n\"stack.mss\" = [1]",
+            &["stack.mss", "`stack.mss_frames`"],
+        ),
+        (
+            "[sweep]\nstack.mss_frames = 3",
+            &["sweep.stack.mss_frames", "list"],
+        ),
+        (
+            "[sweep]\nstack.mss_frames = []",
+            &["sweep.stack.mss_frames", "empty"],
+        ),
+        (
+            "[sweep]\nstack.mss_frames = [3, 90]",
+            &["mss_frames is 90", "1 to 12"],
+        ),
+        ("chain = = 3", &["line 1"]),
+        ("\n\n[topology\n", &["line 3"]),
+        ("seeds = 1\nseeds = 2", &["line 2"]),
+    ];
+    for (text, words) in cases {
+        let error = plan(text).expect_err(text).to_string();
+        assert!(
+            error.contains("test.toml") || error.contains("none.csv"),
+            "{error}"
+        );
+        assert!(!error.contains('\n'), "{error}");
+        for word in *words {
+            assert!(error.contains(word), "no {word:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_broken_matrix_is_refused_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (scenario, matrix) = (folder.path().join("s.toml"), folder.path().join("m.csv"));
+    std::fs::write(&scenario, "[topology]\nmatrix = \"m.csv\"\n[[flow]]\n").unwrap();
+    let cases = [
+        ("- -60\n-60\n", "line 2 has 1 numbers"),
+        ("- -60\nx -\n", "line 2 has x"),
+        ("- 60\n-60 -\n", "line 1 has 60"),
+        ("- -150\n-150 -\n", "node 1"),
+        ("", "0 nodes"),
+    ];
+    for (text, word) in cases {
+        std::fs::write(&matrix, text).unwrap();
+        let error = Plan::read(&scenario, Overrides::default()).unwrap_err();
+        assert!(error.to_string().contains(word), "no {word:?}: {error}");
+    }
+    std::fs::write(&matrix, "# two nodes\n-, -60\n-60, -\n").unwrap();
+    let plan = Plan::read(&scenario, Overrides::default()).unwrap();
+    assert_eq!(plan.points[0].scenario.network.gains.get(0, 1), Some(-60.0));
+}
+
+#[test]
+fn a_sweep_is_every_combination() {
+    let text = format!(
+        "seeds = 3\n{CHAIN}[sweep]\n\"topology.chain\" = [1, 2]\nstack.retry_delay_ms = [0, 5, 40]\n"
+    );
+    let plan = plan(&text).unwrap();
+    assert_eq!(
+        (plan.points.len(), plan.runs(), &plan.seeds[..]),
+        (6, 18, &[1, 2, 3][..])
+    );
+    let values: Vec<String> = plan
+        .points
+        .iter()
+        .map(|point| {
+            let of = |(key, value): &(String, toml::Value)| format!("{key}={value}");
+            point.values.iter().map(of).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    assert_eq!(values[0], "topology.chain=1 stack.retry_delay_ms=0");
+    assert_eq!(values[5], "topology.chain=2 stack.retry_delay_ms=40");
+    let last = &plan.points[5].scenario;
+    assert_eq!((last.stacks.len(), last.stacks[0].retry_delay_ms), (3, 40));
+}
+
+#[test]
+fn one_node_may_differ() {
+    let text = format!("[stack]\nack_every = 3\n{CHAIN}[[node]]\nid = 1\nmss_frames = 3\n");
+    let text = text.replacen("[stack]\nack_every = 3\n", "", 1) + "[stack]\nack_every = 3\n";
+    let stacks = &plan(&text).unwrap().points[0].scenario.stacks;
+    let frames: Vec<u8> = stacks.iter().map(|stack| stack.mss_frames).collect();
+    assert_eq!(frames, [5, 3, 5]);
+    assert!(stacks.iter().all(|stack| stack.ack_every == 3));
+}
+
+#[test]
+fn the_documentation_is_in_step() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");
+    let text = documentation();
+    if std::env::var_os("MOTET_WRITE_DOCS").is_some() {
+        std::fs::write(&file, &text).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        written == text,
+        "docs/scenarios.md is not in step: MOTET_WRITE_DOCS=1 cargo test -p motet-lab documentation"
+    );
+}
+
+#[test]
+fn a_run_measures_what_flows() {
+    let plan = plan(CHAIN).unwrap();
+    let [run] = &results(&plan)[..] else {
+        panic!("one point, one seed")
+    };
+    assert!(run.complete && run.failure.is_none(), "{:?}", run.failure);
+    assert!((7.9..=8.1).contains(&run.seconds), "{}", run.seconds);
+    let flow = &run.flows[0];
+    // Two hops carry 27 kb/s (CALIBRATION.md); eight seconds vary.
+    assert!(
+        (20.0..34.0).contains(&flow.goodput_kbps),
+        "{}",
+        flow.goodput_kbps
+    );
+    assert!(flow.intact && flow.rtt_ms.is_some() && flow.cwnd_segments.is_some());
+    assert_eq!(run.nodes.len(), 4);
+    assert!(run.nodes[2].counts.transmissions > 100 && run.nodes[3].counts.transmissions == 0);
+    assert!(
+        run.links
+            .iter()
+            .any(|link| (link.from, link.to) == (2, 1) && link.delivered() > 0.5)
+    );
+    assert!(run.samples.len() >= 19, "{}", run.samples.len());
+    let on_air: u64 = run.nodes[1].counts.states_us.iter().sum();
+    assert!(on_air.abs_diff(8_000_000) < 200_000, "{on_air} µs");
+}
+
+#[test]
+fn flows_of_known_length_end_the_run() {
+    let text = "duration_s = 300\nwarmup_s = 0\n[topology]\nchain = 1\n\
+        [[flow]]\nfrom = \"host\"\nto = 1\nbytes = 5000\nstart_s = 2\n\
+        [[flow]]\nfrom = 1\nto = \"host\"\nbytes = 3000\n";
+    let run = &results(&plan(text).unwrap())[0];
+    assert!(run.complete && run.seconds < 30.0, "{}", run.seconds);
+    assert_eq!(
+        run.flows.iter().map(|flow| flow.bytes).collect::<Vec<_>>(),
+        [5000, 3000]
+    );
+    assert!(
+        run.flows
+            .iter()
+            .all(|flow| flow.finished_s.is_some_and(|s| s < 10.0))
+    );
+}
+
+#[test]
+fn a_stopped_run_is_incomplete() {
+    let plan = plan(CHAIN).unwrap();
+    let (stop, done_ms) = (AtomicBool::new(true), AtomicU64::new(0));
+    let watch = Watch {
+        stop: &stop,
+        done_ms: &done_ms,
+    };
+    assert!(plan.run(&watch, Captures::default()).is_empty());
+}
