@@ -15,6 +15,7 @@ pub mod lowpan_iphc;
 pub mod lowpan_nhc;
 pub mod ndp;
 pub mod tcp;
+pub mod tcphc;
 pub mod udp;
 
 /// A link-layer address of IEEE 802.15.4, in canonical (big-endian) order.
