@@ -93,12 +93,29 @@ impl Mac<'_> {
         expired
     }
 
-    /// An ACK came in. It bears no address: the sequence number and the moment are all
-    /// there is to go by.
-    pub(super) fn on_acknowledgment(&mut self, dsn: u8, now: Instant) -> Result<(), Drop> {
+    /// An ACK came in, and ended `at`. It bears no address: the sequence number and the
+    /// moment are all there is to go by.
+    ///
+    /// The number alone does not suffice: relays of one path send in step, so that numbers
+    /// once equal stay so, and when their frames collide the ACK of one answers the other too.
+    pub(super) fn on_acknowledgment(
+        &mut self,
+        dsn: u8,
+        at: Instant,
+        now: Instant,
+    ) -> Result<(), Drop> {
         let slot = self.queue.get(self.current).ok_or(Drop::StrayAck)?;
-        if !matches!(self.state, State::AwaitingAck { .. }) || slot.dsn != Some(dsn) {
+        let State::AwaitingAck { until } = self.state else {
             return Err(Drop::StrayAck);
+        };
+        if slot.dsn != Some(dsn) {
+            return Err(Drop::StrayAck);
+        }
+        let left = self.config.ack_wait - TURNAROUND - ACK_AIR_TIME;
+        let on_time = at + left;
+        let off = until.since(on_time).max(on_time.since(until));
+        if off > self.config.ack_slack {
+            return Err(Drop::MistimedAck);
         }
         self.neighbors.record(slot.to, true, now);
         self.finish(None);

@@ -28,6 +28,10 @@ pub struct Config {
     pub retry_delay_max: Duration,
     /// `macAckWaitDuration`: from the end of our frame to the end of its ACK.
     pub ack_wait: Duration,
+    /// By how much an ACK may end before or after the instant that the standard gives it, a
+    /// turnaround and its air time after our frame. Besides a neighbour's clock it covers
+    /// how late the driver reports that our frame has left.
+    pub ack_slack: Duration,
     /// How long the radio may take to answer an action before the attempt is given up.
     pub answer_timeout: Duration,
     /// How long a sequence number heard from a neighbour marks a repetition.
@@ -59,6 +63,7 @@ impl Config {
             attempts_max: ATTEMPTS_MAX,
             retry_delay_max: RETRY_DELAY_MAX,
             ack_wait: ACK_WAIT,
+            ack_slack: ACK_SLACK,
             answer_timeout: ANSWER_TIMEOUT,
             duplicate_lifetime: DUPLICATE_LIFETIME,
             reserve_control: RESERVE_CONTROL,
@@ -104,6 +109,11 @@ pub const RETRY_DELAY_MAX: Duration = Duration::from_millis(40);
 /// `macAckWaitDuration`, 54 symbols (IEEE 802.15.4-2006 table 86): a unit backoff, a
 /// turnaround and the ACK's air time.
 pub const ACK_WAIT: Duration = Duration::from_micros(864);
+
+/// Four symbols: either end may be one off (IEEE 802.15.4-2006 §7.5.6.4.2 has no tolerance),
+/// the rest is for interrupts. Frames that collide end further apart than that unless they
+/// are equally long and were begun together.
+pub const ACK_SLACK: Duration = Duration::from_micros(64);
 
 /// Well above what a radio ever needs (2.2 ms of copy and 4.3 ms of frame on the slowest
 /// profile), so that it expires only when an answer was lost.

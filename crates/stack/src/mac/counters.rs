@@ -23,6 +23,9 @@ pub enum Drop {
     Duplicate,
     /// An ACK nobody waits for.
     StrayAck,
+    /// An ACK with the sequence number waited for, but not when a receiver of our frame
+    /// would have sent it: it answers somebody else.
+    MistimedAck,
     /// A MAC command (association, data request): not served.
     Command,
     /// A beacon: not used.

@@ -38,7 +38,8 @@ pub enum Event<'a> {
         /// No energy or carrier above the threshold, and no frame being received.
         clear: bool,
     },
-    /// The last symbol of a [`Action::Fire`] or [`Action::Transmit`] left the antenna.
+    /// The last symbol of a [`Action::Fire`] or [`Action::Transmit`] left the antenna, now: the
+    /// ACK is expected by that (see [`super::Config::ack_slack`]).
     TransmitDone,
 }
 

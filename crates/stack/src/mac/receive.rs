@@ -34,7 +34,10 @@ impl Mac<'_> {
     ) -> Result<Option<Received<'a>>, Drop> {
         let (header, payload) = Header::parse(check_fcs(psdu)?)?;
         match header.frame_type {
-            FrameType::Ack => self.on_acknowledgment(header.sequence, now).map(|()| None),
+            FrameType::Ack => {
+                let acknowledged = self.on_acknowledgment(header.sequence, meta.at, now);
+                acknowledged.map(|()| None)
+            }
             FrameType::Beacon => Err(Drop::Beacon),
             FrameType::Command => Err(Drop::Command),
             FrameType::Data => {

@@ -1,7 +1,7 @@
 use std::vec::Vec;
 
 use super::bench::*;
-use crate::mac::config::UNIT_BACKOFF_US;
+use crate::mac::config::{ACK_SLACK, ACK_WAIT, UNIT_BACKOFF_US};
 use crate::mac::*;
 use crate::time::Duration;
 use crate::wire::ieee802154::check_fcs;
@@ -199,9 +199,47 @@ fn an_ack_of_another_frame_or_out_of_time_does_not_count() {
     );
     assert_eq!(bench.mac.counters().dropped(Drop::StrayAck), 2);
     assert!(bench.mac.poll_outcome().is_none());
+    bench.now = bench.now + ACK_AFTER;
     assert_eq!(bench.hear(&ack(dsn)), None);
     assert!(bench.mac.poll_outcome().unwrap().delivered);
 }
+
+#[test]
+fn an_ack_counts_only_when_a_receiver_of_our_frame_would_send_it() {
+    let us = Duration::from_micros;
+    let slack = ACK_SLACK;
+    // (name, ends so long after our frame, counts)
+    let cases = [
+        ("at once", Duration::ZERO, false),
+        ("just too early", ACK_AFTER - slack - us(1), false),
+        ("early", ACK_AFTER - slack, true),
+        ("on time", ACK_AFTER, true),
+        ("late", ACK_AFTER + slack, true),
+        ("just too late", ACK_AFTER + slack + us(1), false),
+        ("last moment", ACK_WAIT - us(1), false),
+    ];
+    for (name, after, counts) in cases {
+        let mut bench = Bench::new(SHARED, 6);
+        bench.acked = [false].into();
+        bench.send(PEER, 1);
+        assert!(bench.run_until(|bench| !bench.fired.is_empty()));
+        bench.advance();
+        bench.poll();
+        let dsn = bench.fired[0].1[2];
+        bench.now = bench.now + after;
+        bench.hear(&frame(Header::ack(dsn, false), &[]));
+        let delivered = bench.mac.poll_outcome().is_some_and(|o| o.delivered);
+        assert_eq!(delivered, counts, "{name}");
+        let mistimed = bench.mac.counters().dropped(Drop::MistimedAck);
+        assert_eq!(mistimed, u32::from(!counts), "{name}");
+        // Whatever came: the frame is sent again, and then acknowledged.
+        bench.run();
+        assert_eq!(bench.mac.counters().delivered, 1, "{name}");
+    }
+}
+
+/// From the end of a frame to the end of its ACK.
+const ACK_AFTER: Duration = Duration::from_micros(192 + 352);
 
 #[test]
 fn a_silent_radio_does_not_hang_the_mac() {
