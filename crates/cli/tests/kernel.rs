@@ -181,6 +181,12 @@ fn client_inside_the_mesh() {
 fn use_services(mote: Ipv6Addr) {
     let [mut echo, mut discard, mut chargen] =
         [7, 9, 19].map(|port| TcpStream::connect((mote, port)).unwrap());
+    for service in [&echo, &discard, &chargen] {
+        // A mesh that has died fails the test instead of hanging it.
+        service
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+    }
     let text = common::bytes(1024);
     for service in [&mut echo, &mut discard] {
         service.write_all(&text).unwrap();
