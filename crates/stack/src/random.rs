@@ -30,10 +30,9 @@ impl Rng {
 
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
-        let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
-        hasher.write_u64(self.counter.to_le());
+        let value = sip_hash(self.key, &[&[self.counter.to_le_bytes()]]);
         self.counter = self.counter.wrapping_add(1);
-        hasher.finish()
+        value
     }
 
     /// The next 32 bits.
@@ -76,12 +75,17 @@ pub struct KeyedHash {
 impl KeyedHash {
     /// Hashes eight bytes after eight bytes, parts in order.
     pub fn hash(&self, parts: &[&[[u8; 8]]]) -> u64 {
-        let mut hasher = SipHasher24::new_with_keys(self.key.0, self.key.1);
-        for part in parts {
-            for word in *part {
-                hasher.write_u64(u64::from_le_bytes(*word).to_le());
-            }
-        }
-        hasher.finish()
+        sip_hash(self.key, parts)
     }
+}
+
+/// The one use of the hasher, so that its code is there once.
+fn sip_hash(key: (u64, u64), parts: &[&[[u8; 8]]]) -> u64 {
+    let mut hasher = SipHasher24::new_with_keys(key.0, key.1);
+    for part in parts {
+        for word in *part {
+            hasher.write_u64(u64::from_le_bytes(*word).to_le());
+        }
+    }
+    hasher.finish()
 }

@@ -146,7 +146,6 @@ impl Connection<'_> {
             if self.facts.take(Facts::WINDOW_PROBED) && seg.ack() == self.snd_una {
                 // The probe's byte was refused: send it with the rest, not alone.
                 self.snd_nxt = self.snd_una;
-                self.facts.clear(Facts::FIN_SENT);
                 self.scoreboard.clear();
             }
         }
@@ -175,7 +174,7 @@ impl Connection<'_> {
     }
 
     fn on_fin_acked(&mut self, now_ms: u32) {
-        self.facts.clear(Facts::FIN_QUEUED | Facts::FIN_SENT);
+        self.facts.clear(Facts::FIN_QUEUED);
         match self.state {
             State::FinWait1 => {
                 self.state = State::FinWait2;

@@ -291,11 +291,8 @@ impl Connection<'_> {
             flags = flags | self.data_flags(plan);
             data = plan.len - u16::from(flags.contains(Flags::FIN));
         }
-        let (send, offset) = (&self.send, plan.offset as u16);
-        let payload = |rest: &mut [u8]| {
-            send.peek(offset, rest);
-        };
-        let len = head.finish(&self.ends, flags, window, data, out, payload)?;
+        let payload = Some((&self.send, plan.offset as u16));
+        let len = head.finish(&self.ends, (flags, window), payload, data, out)?;
         self.account(plan, flags, window, now_ms);
         Some(len)
     }
@@ -437,9 +434,6 @@ impl Connection<'_> {
         }
         self.scoreboard.push(plan.len, now_ms);
         self.snd_nxt = self.snd_nxt.plus(u32::from(plan.len));
-        if self.flight() > u32::from(self.send.len()) {
-            self.facts.set(Facts::FIN_SENT);
-        }
         self.facts.clear(Facts::CWR_DUE);
         if self.facts.take(Facts::PERSIST_DUE) {
             self.facts.put(Facts::WINDOW_PROBED, self.snd_wnd == 0);

@@ -5,6 +5,7 @@
 //! of the payload. Left out: parsing (`wire`), and what to put in (`output`).
 
 use super::connection::Endpoints;
+use super::send_buffer::SendBuffer;
 use super::seq::SeqNum;
 use crate::wire::tcp::{Flags, HEADER_LEN_MAX, Header, SackBlock, fill_checksum};
 
@@ -143,27 +144,27 @@ impl Head {
         }
     }
 
-    /// Writes the header and lets `payload` fill the `data` octets behind it, then the
-    /// checksum. Returns the length of the whole; `None` when `out` is too short.
+    /// Writes the header and, behind it, `data` octets of `payload` from an offset on, then
+    /// the checksum. Returns the length of the whole; `None` when `out` is too short.
     pub(super) fn finish(
         &mut self,
         ends: &Endpoints,
-        flags: Flags,
-        window: u16,
+        (flags, window): (Flags, u16),
+        payload: Option<(&SendBuffer<'_>, u16)>,
         data: u16,
         out: &mut [u8],
-        payload: impl FnOnce(&mut [u8]),
     ) -> Option<usize> {
-        let control = u32::from(flags.bits()) << 16 | u32::from(window);
         if let Some(word) = self.words.get_mut(3) {
-            *word = (self.len as u32) << 28 | control;
+            *word = (self.len as u32) << 28 | u32::from(flags.bits()) << 16 | u32::from(window);
         }
         let out = out.get_mut(..self.len * 4 + usize::from(data))?;
         let (head, rest) = out.split_at_mut_checked(self.len * 4)?;
         for (to, word) in head.as_chunks_mut::<4>().0.iter_mut().zip(self.words) {
             *to = word.to_be_bytes();
         }
-        payload(rest);
+        if let Some((buffer, offset)) = payload {
+            buffer.peek(offset, rest);
+        }
         fill_checksum(&ends.local, &ends.remote, out);
         Some(out.len())
     }

@@ -1082,7 +1082,7 @@ impl<'m> Tcp<'m> {
         if reply.flags.contains(Flags::SYN) {
             head.push_syn_options(reply.mss, reply.sack_permitted, reply.timestamps);
         }
-        let len = head.finish(ends, reply.flags, reply.window, 0, out, |_| {})?;
+        let len = head.finish(ends, (reply.flags, reply.window), None, 0, out)?;
         Some(Outgoing {
             src: ends.local,
             dst: ends.remote,
@@ -1156,27 +1156,27 @@ impl<'m> Tcp<'m> {
     }
 
     fn place(&mut self, connection: Connection<'m>) -> Result<Handle, Rejected<'m>> {
-        let slots = &mut self.memory.connections;
+        let most = self.memory.connections.len().min(usize::from(u8::MAX));
+        let slots = self.memory.connections.get_mut(..most).unwrap_or_default();
         let free = slots.iter().position(|slot| slot.0.is_none()).or_else(|| {
             // TIME-WAIT without an owner gives way rather than refuse work.
             slots
                 .iter()
                 .position(|slot| slot.0.as_ref().is_some_and(Connection::is_orphan))
         });
-        match free.and_then(|index| Some((index, slots.get_mut(index)?))) {
-            Some((index, slot)) if index <= usize::from(u8::MAX) => {
-                self.next_generation = self.next_generation.wrapping_add(1);
-                *slot = Slot(Some(connection), self.next_generation);
-                Ok(Handle {
-                    index: index as u8,
-                    generation: self.next_generation,
-                })
-            }
-            _ => Err(Rejected {
+        let Some((index, slot)) = free.and_then(|index| Some((index, slots.get_mut(index)?)))
+        else {
+            return Err(Rejected {
                 error: OpenError::NoSlot,
                 buffers: connection.into_buffers(),
-            }),
-        }
+            });
+        };
+        self.next_generation = self.next_generation.wrapping_add(1);
+        *slot = Slot(Some(connection), self.next_generation);
+        Ok(Handle {
+            index: index as u8,
+            generation: self.next_generation,
+        })
     }
 
     fn find(&self, ends: &Endpoints) -> Option<usize> {
