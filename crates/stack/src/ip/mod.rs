@@ -191,6 +191,16 @@ impl<'m> Ip<'m> {
         self.routes.set_default(next_hop);
     }
 
+    /// Clears the default route if it leaves by `interface`, whose router has gone.
+    pub fn clear_default_route(&mut self, interface: InterfaceId) {
+        if self
+            .default_route()
+            .is_some_and(|hop| hop.interface == interface)
+        {
+            self.set_default_route(None);
+        }
+    }
+
     /// The default route, if a router has been heard.
     pub fn default_route(&self) -> Option<NextHop> {
         self.routes.default()

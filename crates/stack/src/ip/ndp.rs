@@ -85,6 +85,14 @@ impl Solicitor {
         }
     }
 
+    /// When what the router said ends; `None` while there is no router.
+    pub const fn expires(&self) -> Option<Instant> {
+        match self.state {
+            State::Bound { expires, .. } => Some(expires),
+            State::Idle | State::Asking { .. } => None,
+        }
+    }
+
     /// Whether to take an advertisement from `router` (its link-local address); if so, its
     /// lifetime starts. A bound interface stays with its router until that one expires or
     /// says that it stops (`lifetime` zero), since no metric says who is better.

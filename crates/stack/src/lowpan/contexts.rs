@@ -1,7 +1,7 @@
 //! The prefixes that both ends of a link know and need not send.
 //!
-//! Place: filled by `ip` from router advertisements (6CO), read by both directions of the
-//! compression. Left out: lifetimes; `ip` removes what has expired.
+//! Place: filled by `node` from router advertisements (6CO), read by both directions of the
+//! compression. Left out: lifetimes; `node` stops compressing with what has expired.
 //! Sources: RFC 6282 §3.1.2, §3.2.2; RFC 6775 §5.4.
 
 use core::net::Ipv6Addr;
@@ -60,6 +60,14 @@ impl Contexts {
         self.get(option.id).copied() != before
     }
 
+    /// Uses no context to compress any more: nobody has confirmed that neighbours still know
+    /// them, but some may still use them (RFC 6775 §5.4.2).
+    pub fn stop_compressing(&mut self) {
+        for context in self.slots.iter_mut().flatten() {
+            context.compress = false;
+        }
+    }
+
     /// The contexts that are defined, with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u8, &Context)> {
         let numbered = (0..).zip(&self.slots);
@@ -80,10 +88,7 @@ impl Contexts {
 
     /// The contexts that may be used to compress, with their identifiers.
     pub fn compressing(&self) -> impl Iterator<Item = (u8, &Context)> {
-        let defined = (0u8..)
-            .zip(&self.slots)
-            .filter_map(|(id, slot)| Some((id, slot.as_ref()?)));
-        defined.filter(|(_, context)| context.compress)
+        self.iter().filter(|(_, context)| context.compress)
     }
 }
 
@@ -214,6 +219,10 @@ mod tests {
         drop(compressing);
         contexts.remove(15);
         assert!(contexts.get(15).is_none());
+        contexts.set(4, prefix, 64, true);
+        contexts.stop_compressing();
+        assert!(contexts.compressing().next().is_none());
+        assert!(contexts.get(4).is_some(), "it still decompresses");
     }
 
     proptest! {

@@ -2,7 +2,8 @@
 //!
 //! Purpose: header compression (RFC 6282) with shared contexts, and fragmentation.
 //! Place: between `ip` and `mac`; [`wire`](crate::wire) holds the bare formats.
-//! Left out: who tells the contexts (`ip`, from router advertisements) and when they expire.
+//! Left out: who tells the contexts and when they expire (`node`, from router
+//! advertisements).
 
 mod compress;
 mod contexts;

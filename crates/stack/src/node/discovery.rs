@@ -29,7 +29,8 @@ const OPTIONS_LEN_MAX: usize = 32 + 8 + 16 + 24 * CONTEXTS_MAX;
 pub struct Advertised {
     /// The /64 from which motes form addresses.
     pub prefix: Ipv6Addr,
-    /// How long it, the contexts and the default route hold.
+    /// How long it, the contexts and the default route hold, whole seconds. Of what a relay
+    /// has learnt it passes on what is left.
     pub lifetime: Duration,
 }
 
@@ -38,99 +39,158 @@ impl Advertised {
     pub const LIFETIME: Duration = Duration::from_secs(2 * 60 * 60);
 }
 
-/// Takes over an advertisement that the solicitor accepted. Returns whether what this node
-/// advertises itself has changed.
-pub(super) fn configure(
+/// Takes an advertisement from `router` (its address, and its link's) if it comes from the
+/// router of this interface or there is none yet: default route, prefix, contexts. A relay
+/// tells its own neighbours when that changes anything.
+pub(super) fn on_advertisement(
     radio: &mut Radio<'_>,
     ip: &mut Ip<'_>,
     interface: InterfaceId,
-    router: LinkAddr,
+    router: (Ipv6Addr, LinkAddr),
     advertisement: &RouterAdvertisement<'_>,
-) -> bool {
-    let lifetime = Duration::from_secs(u64::from(advertisement.router_lifetime_s));
-    let is_router = lifetime > Duration::ZERO;
-    let next_hop = NextHop {
-        interface,
-        neighbour: Some(router),
-    };
-    ip.set_default_route(is_router.then_some(next_hop));
-    let mut changed = false;
+    now: Instant,
+    rng: &mut Rng,
+) {
+    let (addr, neighbour) = router;
+    let lease = lease(advertisement);
+    let had_router = radio.solicitor.router().is_some();
+    if !radio.solicitor.on_advertisement(addr, lease, now, rng) {
+        return;
+    }
+    let has_router = lease > Duration::ZERO;
+    if has_router {
+        ip.set_default_route(Some(NextHop {
+            interface,
+            neighbour: Some(neighbour),
+        }));
+    } else {
+        ip.clear_default_route(interface);
+    }
+    let mut changed = take_prefix(radio, ip, interface, advertisement) || had_router != has_router;
     for option in advertisement.options.iter() {
-        match option {
-            NdpOption::Prefix(information) => {
-                changed |= take_prefix(radio, ip, interface, &information, lifetime);
-            }
-            NdpOption::Context(context) => changed |= radio.contexts.learn(&context),
-            _ => {}
+        if let NdpOption::Context(context) = option {
+            changed |= radio.contexts.learn(&context);
         }
     }
-    changed
+    if changed && ip.forwards() {
+        announce(radio, ip, interface, now);
+    }
 }
 
-/// Forms or forgets the address of an autonomous /64 (RFC 4862 §5.5.3).
+/// How long all that an advertisement says holds: its shortest lifetime above zero, so that
+/// it is asked for again before any of it ends. Zero from who is no default router.
+fn lease(advertisement: &RouterAdvertisement<'_>) -> Duration {
+    let router_s = u32::from(advertisement.router_lifetime_s);
+    let lifetimes = advertisement.options.iter().map(|option| match option {
+        NdpOption::Prefix(information) if is_usable(&information) => information.valid_lifetime_s,
+        NdpOption::Context(context) => u32::from(context.lifetime_min) * 60,
+        _ => 0,
+    });
+    let shortest_s = lifetimes.filter(|s| *s > 0).fold(router_s, u32::min);
+    Duration::from_secs(u64::from(shortest_s))
+}
+
+/// Whether addresses may be formed from a prefix (RFC 4862 §5.5.3).
+fn is_usable(information: &PrefixInformation) -> bool {
+    information.autonomous
+        && information.prefix_len == 64
+        && !information.prefix.is_unicast_link_local()
+        && !information.prefix.is_multicast()
+}
+
+/// Forms the address of the prefix advertised, the one this interface has if it is among
+/// several. One prefix at a time: a new one ends the old, so that addresses never pile up.
+/// Returns whether the prefix changed.
 fn take_prefix(
     radio: &mut Radio<'_>,
     ip: &mut Ip<'_>,
     interface: InterfaceId,
-    information: &PrefixInformation,
-    lifetime: Duration,
+    advertisement: &RouterAdvertisement<'_>,
 ) -> bool {
-    let prefix = Prefix {
-        addr: information.prefix,
-        len: 64,
-    };
-    let is_usable = information.autonomous
-        && information.prefix_len == 64
-        && !information.prefix.is_unicast_link_local()
-        && !information.prefix.is_multicast();
-    if !is_usable {
-        return false;
+    let had = radio.advertised.map(|advertised| advertised.prefix);
+    let mut prefix = had;
+    let mut confirmed = false;
+    for option in advertisement.options.iter() {
+        let NdpOption::Prefix(information) = option else {
+            continue;
+        };
+        let listed = Some(ip::with_iid(&information.prefix, [0; 8]));
+        if !is_usable(&information) {
+            continue;
+        }
+        match information.valid_lifetime_s {
+            0 if listed == prefix => prefix = None,
+            0 => {}
+            _ if listed == had => (prefix, confirmed) = (had, true),
+            _ if !confirmed => (prefix, confirmed) = (listed, true),
+            _ => {}
+        }
     }
-    if information.valid_lifetime_s == 0 {
-        ip.remove_addresses(interface, prefix);
-        return radio
-            .advertised
-            .take_if(|a| prefix.contains(&a.prefix))
-            .is_some();
+    if let Some(old) = had.filter(|_| prefix != had) {
+        ip.remove_addresses(interface, Prefix { addr: old, len: 64 });
     }
-    let addr = ip::with_iid(&information.prefix, radio.mac.source().iid());
-    ip.add_address(Address { addr, interface });
-    let advertised = Some(Advertised {
-        prefix: information.prefix,
-        lifetime,
+    if let Some(prefix) = prefix {
+        let addr = ip::with_iid(&prefix, radio.mac.source().iid());
+        ip.add_address(Address { addr, interface });
+    }
+    radio.advertised = prefix.map(|prefix| Advertised {
+        prefix,
+        lifetime: Duration::ZERO,
     });
-    core::mem::replace(&mut radio.advertised, advertised) != advertised
+    prefix != had
 }
 
-/// Queues an advertisement of what `radio` knows to `to`; nothing where it knows no prefix.
-pub(super) fn advertise(radio: &mut Radio<'_>, ip: &Ip<'_>, interface: InterfaceId, to: Ipv6Addr) {
+/// How long what this node advertises still holds: a border router says, a relay counts down.
+fn lifetime_left(radio: &Radio<'_>, advertised: &Advertised, now: Instant) -> Duration {
+    if !radio.config.solicits {
+        return advertised.lifetime;
+    }
+    let expires = radio.solicitor.expires();
+    expires.map_or(Duration::ZERO, |at| at.since(now))
+}
+
+/// Queues an advertisement of what `radio` knows to `to`; nothing where it knows no prefix,
+/// and only to all that there is no router any more.
+pub(super) fn advertise(
+    radio: &mut Radio<'_>,
+    ip: &Ip<'_>,
+    interface: InterfaceId,
+    to: Ipv6Addr,
+    now: Instant,
+) {
     let Some(advertised) = radio.advertised else {
         return;
     };
+    let seconds = lifetime_left(radio, &advertised, now).as_secs();
+    if seconds == 0 && to != ALL_NODES {
+        return;
+    }
     let mut bytes = [0; OPTIONS_LEN_MAX];
     let mut w = Writer::new(&mut bytes);
-    let seconds = advertised.lifetime.as_micros() / 1_000_000;
     let prefix = PrefixInformation {
         prefix_len: 64,
         on_link: false,
         autonomous: true,
         router_address: false,
-        valid_lifetime_s: seconds as u32,
-        preferred_lifetime_s: seconds as u32,
+        valid_lifetime_s: seconds,
+        preferred_lifetime_s: seconds,
         prefix: advertised.prefix,
     };
     // The options fit by construction, so none is left out.
     let _ = NdpOption::SourceLinkAddr(radio.mac.source()).emit(&mut w);
-    let _ = NdpOption::Prefix(prefix).emit(&mut w);
-    for (id, context) in radio.contexts.iter() {
-        let option = NdpOption::Context(LowpanContext {
-            id,
-            compress: context.compress(),
-            prefix_len: context.prefix_len(),
-            lifetime_min: (seconds / 60).min(u64::from(u16::MAX)) as u16,
-            prefix: context.prefix(),
-        });
-        let _ = option.emit(&mut w);
+    // Without lifetime they would be withdrawn, and what they name with them.
+    if seconds > 0 {
+        let _ = NdpOption::Prefix(prefix).emit(&mut w);
+        for (id, context) in radio.contexts.iter() {
+            let option = NdpOption::Context(LowpanContext {
+                id,
+                compress: context.compress(),
+                prefix_len: context.prefix_len(),
+                lifetime_min: seconds.div_ceil(60).min(u32::from(u16::MAX)) as u16,
+                prefix: context.prefix(),
+            });
+            let _ = option.emit(&mut w);
+        }
     }
     let _ = NdpOption::Mtu(IPV6_MTU_MIN as u32).emit(&mut w);
     let len = w.written();
@@ -140,7 +200,7 @@ pub(super) fn advertise(radio: &mut Radio<'_>, ip: &Ip<'_>, interface: Interface
     let message = Message::RouterAdvertisement(RouterAdvertisement {
         hop_limit: ip.hop_limit(),
         flags: 0,
-        router_lifetime_s: seconds.min(u64::from(u16::MAX)) as u16,
+        router_lifetime_s: seconds.min(u32::from(u16::MAX)) as u16,
         reachable_ms: 0,
         retransmit_ms: 0,
         options: options.unwrap_or_default(),
@@ -158,7 +218,13 @@ pub(super) fn poll(
 ) {
     match radio.solicitor.poll(now, rng) {
         None => {}
-        Some(Due::Expired) => ip.set_default_route(None),
+        Some(Due::Expired) => {
+            ip.clear_default_route(interface);
+            radio.contexts.stop_compressing();
+            if ip.forwards() {
+                announce(radio, ip, interface, now);
+            }
+        }
         Some(Due::Solicit(to)) => {
             let mut bytes = [0; 16];
             let mut w = Writer::new(&mut bytes);
@@ -179,9 +245,9 @@ pub(super) fn poll(
     }
 }
 
-/// Tells all neighbours at once that this node can route for them.
-pub(super) fn announce(radio: &mut Radio<'_>, ip: &Ip<'_>, interface: InterfaceId) {
-    advertise(radio, ip, interface, ALL_NODES);
+/// Tells all neighbours at once that this node can route for them, or can no longer.
+pub(super) fn announce(radio: &mut Radio<'_>, ip: &Ip<'_>, interface: InterfaceId, now: Instant) {
+    advertise(radio, ip, interface, ALL_NODES, now);
 }
 
 /// Queues a discovery message for a neighbour or for all of them.

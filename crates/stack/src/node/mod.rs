@@ -294,7 +294,7 @@ fn start_radio(
             addr: ip::with_iid(&advertised.prefix, iid),
             interface,
         });
-        discovery::announce(radio, ip, interface);
+        discovery::announce(radio, ip, interface, now);
     }
     if radio.config.solicits {
         radio.solicitor.start(now, rng);

@@ -8,7 +8,7 @@ use crate::lowpan::datagram::{Key, RecordId, Role, Verdict};
 use crate::lowpan::{LinkPair, complete_udp_checksum, decompress};
 use crate::mac::Received;
 use crate::tcp::IcmpError;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::wire::cursor::copy;
 use crate::wire::icmpv6::{self, Message};
 use crate::wire::ipv6::{self, Header, next_header};
@@ -353,20 +353,20 @@ impl<'m> Node<'m> {
             false => header.src,
         };
         match message {
-            Message::RouterSolicitation { .. } => discovery::advertise(radio, ip, id, answer_to),
+            // Answers go to one node (RFC 6775 §6.3), and not to where they were learnt.
+            Message::RouterSolicitation { .. } if header.src.is_unspecified() => return Err(bad),
+            Message::RouterSolicitation { .. } => {
+                if radio.solicitor.router() != Some(header.src) {
+                    discovery::advertise(radio, ip, id, header.src, now);
+                }
+            }
             Message::RouterAdvertisement(advertisement) => {
-                if !header.src.is_unicast_link_local() {
+                // Identifiers derive from link addresses, so a router's two must agree.
+                if !header.src.is_unicast_link_local() || ip::iid_of(&header.src) != from.iid() {
                     return Err(bad);
                 }
-                let lifetime = Duration::from_secs(u64::from(advertisement.router_lifetime_s));
-                if radio
-                    .solicitor
-                    .on_advertisement(header.src, lifetime, now, rng)
-                    && discovery::configure(radio, ip, id, from, advertisement)
-                    && ip.forwards()
-                {
-                    discovery::announce(radio, ip, id);
-                }
+                let router = (header.src, from);
+                discovery::on_advertisement(radio, ip, id, router, advertisement, now, rng);
             }
             Message::NeighborSolicitation { target, .. } if ip.owns(target, id) => {
                 let mut option = [0; 16];

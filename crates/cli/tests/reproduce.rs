@@ -1,0 +1,118 @@
+//! `motet reproduce`: its list, its rows, and that they do not depend on chance or cores.
+
+mod common;
+
+use std::fs;
+
+use serde_json::Value;
+
+use common::{folder, motet, run};
+
+const KEYS: [&str; 12] = [
+    "experiment",
+    "point",
+    "metric",
+    "unit",
+    "value",
+    "ci95",
+    "runs",
+    "paper",
+    "bound",
+    "role",
+    "criterion",
+    "pass",
+];
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The rows of the cheapest experiment, run on so many cores.
+fn rows_on(cores: &str, seed: &str) -> String {
+    let output = motet()
+        .env("RAYON_NUM_THREADS", cores)
+        .args(["reproduce", "tcplp-deaf", "--json", "-", "--seed", seed])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn the_list_names_every_experiment_once() {
+    let output = run(["reproduce", "--list"]);
+    assert!(output.status.success());
+    let list = text(&output.stdout);
+    for id in [
+        "tcplp-mss",
+        "tcplp-window",
+        "tcplp-onehop",
+        "tcplp-retrydelay",
+        "tcplp-hops",
+        "tcplp-cwnd",
+        "tcplp-model",
+        "tcplp-deaf",
+        "tcplp-baselines",
+    ] {
+        let lines = list
+            .lines()
+            .filter(|line| line.split(' ').next() == Some(id));
+        assert_eq!(lines.count(), 1, "{id} in\n{list}");
+    }
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest() {
+    let output = run(["reproduce", "tcplp-hop"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("tcplp-hops"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
+#[test]
+fn rows_are_well_formed_and_the_same_on_one_core_or_two() {
+    let (one, two) = (rows_on("1", "7"), rows_on("2", "7"));
+    assert_eq!(one, two, "the same seed, another number of cores");
+    assert_ne!(one, rows_on("2", "8"), "another seed");
+    for line in one.lines() {
+        let row: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
+        for key in KEYS {
+            assert!(row.contains_key(key), "{key} in {line}");
+        }
+        assert_eq!(row.len(), KEYS.len(), "{line}");
+        assert_eq!(row["experiment"], "tcplp-deaf");
+        assert!(row["value"].is_f64() || row["value"].is_u64(), "{line}");
+        assert!(row["point"].is_object(), "{line}");
+        let is_judged = row["role"] == "prediction" && row["criterion"].is_string();
+        assert_eq!(row["pass"].is_boolean(), is_judged, "{line}");
+    }
+}
+
+#[test]
+fn nothing_is_overwritten_and_no_work_is_done_in_vain() {
+    let folder = folder();
+    let path = folder.path().join("rows.jsonl");
+    fs::write(&path, "mine").unwrap();
+    let path = path.to_str().unwrap();
+    let output = run(["reproduce", "tcplp-hops", "--json", path]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--force"));
+    assert_eq!(fs::read_to_string(path).unwrap(), "mine");
+    let nowhere = folder.path().join("no/such/rows.jsonl");
+    let output = run(["reproduce", "--json", nowhere.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+}
+
+#[test]
+fn plots_and_a_page_are_written() {
+    let folder = folder();
+    let out = folder.path().join("results");
+    let out = out.to_str().unwrap();
+    let output = run(["reproduce", "tcplp-window", "--out", out]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let page = fs::read_to_string(format!("{out}/report.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("tcplp-window"));
+    assert!(fs::read_to_string(format!("{out}/tcplp-window-1.svg")).is_ok());
+}
