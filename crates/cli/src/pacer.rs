@@ -6,7 +6,10 @@
 
 #![cfg_attr(
     not(target_os = "linux"),
-    expect(dead_code, reason = "elsewhere no kernel takes part, and time is virtual")
+    expect(
+        dead_code,
+        reason = "elsewhere no kernel takes part, and time is virtual"
+    )
 )]
 
 use std::time;
