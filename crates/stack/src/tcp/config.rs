@@ -15,7 +15,8 @@ pub struct Config {
     /// The largest segment we send whatever the peer would take, bytes; counted as the MSS
     /// option is, before the options of each segment are subtracted.
     pub smss: u16,
-    /// The window promised in a SYN-ACK, before `accept` lends the receive buffer, bytes.
+    /// The window promised in a SYN-ACK when no buffers were lent in advance, bytes: what the
+    /// receive buffer will hold that `accept` lends.
     pub accept_window: u16,
     /// The initial window, segments; 0 means RFC 5681 §3.1's 2 to 4 by segment size.
     pub initial_window: u8,

@@ -19,9 +19,9 @@ use super::rtt::RttEstimator;
 use super::segment::Segment;
 use super::send_buffer::SendBuffer;
 use super::seq::SeqNum;
-use super::sockets::{IcmpError, RecvError, SendError};
 use super::state::State;
 use super::timers::{Purpose, Timer, Timers};
+use super::types::{IcmpError, RecvError, SendError};
 use crate::limits::IPV6_MTU_MIN;
 
 /// The two ends of a connection, seen from here.
@@ -113,6 +113,18 @@ pub struct Telemetry {
     pub rto_doublings: u8,
     /// In fast recovery, or recovering from a timeout.
     pub is_recovering: bool,
+}
+
+impl Telemetry {
+    /// The window, bytes, from which fast recovery does not stall on this path: three
+    /// segments above the second loss of a window must be able to arrive.
+    ///
+    /// `bottleneck_bytes_per_s`: what the path carries; on a mesh, bandwidth over hops (up to
+    /// three). Source: TCPlp, footnote 12: 3 · MSS + 2 · B · RTT.
+    pub fn window_advised_bytes(&self, bottleneck_bytes_per_s: u32) -> u32 {
+        let in_flight = u64::from(bottleneck_bytes_per_s) * u64::from(self.srtt_ms) / 1000;
+        3 * u32::from(self.smss_bytes) + 2 * in_flight.min(1 << 30) as u32
+    }
 }
 
 /// Yes-or-no facts of a connection, one bit each; those that change most in the low byte,
@@ -512,8 +524,8 @@ impl<'m> Connection<'m> {
         self.snd_wnd_max = entry.window;
         self.ts_recent = entry.ts_recent;
         self.ts_recent_at = now_ms;
-        // What was promised in the SYN-ACK; never more than there turned out to be.
-        self.rcv_wnd = self.config.accept_window.min(self.recv.window());
+        // Nobody was promised more than there is, unless the settings were wrong.
+        self.rcv_wnd = self.recv.window();
         self.congestion = Congestion::new(self.payload_max(), self.config);
         self.recovery = Recovery::new(entry.iss);
         self.progress_at = now_ms;

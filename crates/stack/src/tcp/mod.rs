@@ -27,23 +27,24 @@
 //! let mut tcp = Tcp::new(memory, &mut rng);
 //!
 //! let listener = tcp.listen(None, 7, &SETTINGS).unwrap();
-//! // ... segments arrive; then, in the main loop:
 //! let (mut send, mut recv) = ([0; 2048], [0; 2304]);
-//! let now = Instant::ORIGIN;
-//! if tcp.can_accept(listener) {
-//!     let handle = tcp.accept(listener, Buffers::new(&mut send, &mut recv), now).unwrap();
-//!     let mut bytes = [0; 64];
-//!     match tcp.recv(handle, &mut bytes) {
-//!         Ok(count) => { let _sent = tcp.send(handle, &bytes[..count], now); }
-//!         Err(RecvError::Empty) => {} // nothing yet
-//!         Err(RecvError::Finished) => tcp.shutdown(handle, now), // the peer is done: so are we
-//!         Err(_failed) => { let _buffers = tcp.remove(handle); }
-//!     }
+//! let now = Instant::ORIGIN; // of the driver's clock
+//! // Lent in advance: the next peer that connects gets these buffers.
+//! let buffers = Buffers::new(&mut send, &mut recv);
+//! let handle = tcp.accept(listener, buffers, now).unwrap();
+//! // ... segments come and go; then, in the main loop, an echo:
+//! let mut bytes = [0; 64];
+//! match tcp.recv(handle, &mut bytes) {
+//!     Ok(count) => { let _taken = tcp.send(handle, &bytes[..count], now); }
+//!     Err(RecvError::Empty) => {} // nothing yet
+//!     Err(RecvError::Finished) => tcp.shutdown(handle, now), // the peer is done: so are we
+//!     Err(_failed) => { let _buffers = tcp.remove(handle); }
 //! }
 //! ```
 //!
 //! Deliberately left out: urgent data (delivered in line), window scaling and Fast Open
-//! (ignored when offered), security options, CUBIC.
+//! (ignored when offered), security options, CUBIC, and TCP ACK rate requests, whose
+//! codepoint the IETF has not settled.
 //!
 //! Know your peer: Linux delays ACKs by 40 ms once it leaves quick-ACK mode, so a segment
 //! that takes longer than that on the air is acknowledged one by one whatever `ack_every`
@@ -54,9 +55,11 @@
 //! 3522, 3708, 8985, 9937.
 
 mod ack;
+mod arrival;
 mod config;
 mod congestion;
 mod connection;
+mod departure;
 mod input;
 mod listener;
 mod output;
@@ -69,6 +72,7 @@ mod seq;
 mod sockets;
 mod state;
 mod timers;
+mod types;
 
 #[cfg(test)]
 mod tests;
@@ -79,11 +83,12 @@ pub use listener::{HalfOpen, Listener};
 pub use reassembly::{RecvBuffer, recv_memory_len};
 pub use send_buffer::{Piece, SendBuffer, SliceQueue};
 pub use seq::SeqNum;
-pub use sockets::{
-    Counters, Handle, IcmpError, ListenError, ListenerHandle, Memory, OpenError, Outgoing,
-    RecvError, Rejected, SendError, Slot, Tcp,
-};
+pub use sockets::Tcp;
 pub use state::State;
+pub use types::{
+    Counters, Handle, IcmpError, ListenError, ListenerHandle, Memory, OpenError, Outgoing,
+    RecvError, Rejected, SendError, Slot,
+};
 
 /// Why a segment, or the rest of one, was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

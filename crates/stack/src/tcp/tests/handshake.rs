@@ -435,7 +435,9 @@ fn accepted_in_advance_keeps_early_data() {
     s.send(5); // a greeting
     assert_eq!(s.tcp.recv(handle, &mut [0]), Err(RecvError::Empty));
     s.peer(say(SYN, 0, 0)).unwrap();
-    s.iss = s.sent().header.seq;
+    let syn_ack = s.sent();
+    s.iss = syn_ack.header.seq;
+    assert_eq!(syn_ack.header.window, 100, "what is lent, not what is said");
     assert_eq!(s.state(), State::Listen, "a SYN costs no buffers");
     s.peer(say(ACK, 1, 1).data(b"early")).unwrap();
     assert_eq!(s.state(), State::Established);

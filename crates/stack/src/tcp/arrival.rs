@@ -1,0 +1,449 @@
+//! From the network: whose segment it is, and what to do with one that is nobody's.
+//!
+//! Place: `node` hands in what `ip` found to be for this node; a connection's segments go to
+//! [`super::input`]. Here lie demultiplexing, passive opens and resets to strangers. Left
+//! out: the half-open table's entries and cookies themselves ([`super::listener`]).
+//! Sources: RFC 9293 §3.10.7.1 and .2, RFC 4987, RFC 6191, RFC 5927.
+
+use core::net::Ipv6Addr;
+
+use super::config::Config;
+use super::connection::{Endpoints, SMSS_DEFAULT};
+use super::departure::Reply;
+use super::listener::{self, Agreed, HalfOpen, LOCAL_ANY, Stage, cookie};
+use super::segment::Segment;
+use super::seq::SeqNum;
+use super::state::State;
+use super::types::{IcmpError, count};
+use super::{Drop, Tcp};
+use crate::time::Instant;
+use crate::wire::cursor::Reader;
+use crate::wire::tcp::{self as wire, Flags, Header};
+
+impl<'m> Tcp<'m> {
+    /// A TCP segment from `src` to `dst`, an address of ours; `ecn`: the low two bits of the
+    /// packet's traffic class.
+    ///
+    /// # Errors
+    /// Why it, or the rest of it, was dropped; counted already.
+    pub fn on_segment(
+        &mut self,
+        src: Ipv6Addr,
+        dst: Ipv6Addr,
+        ecn: u8,
+        segment: &[u8],
+        now: Instant,
+    ) -> Result<(), Drop> {
+        self.set_now(now);
+        self.counters.received = self.counters.received.wrapping_add(1);
+        let result = self.arrive(src, dst, ecn, segment, now);
+        if let Err(reason) = result {
+            count(self.counters.drops.get_mut(reason as usize));
+        }
+        result
+    }
+
+    /// ICMPv6 says that a segment of ours did not get through.
+    ///
+    /// `local`, `remote`: source and destination of the quoted packet; `quoted`: its TCP
+    /// header, at least the first eight bytes. What was not sent by a connection of ours, or
+    /// is not on the way, is ignored (RFC 5927 §4).
+    pub fn on_icmp_error(
+        &mut self,
+        local: Ipv6Addr,
+        remote: Ipv6Addr,
+        quoted: &[u8],
+        error: IcmpError,
+        now: Instant,
+    ) {
+        self.set_now(now);
+        let mut reader = Reader::new(quoted);
+        let (Ok(local_port), Ok(remote_port), Ok(seq)) = (reader.u16(), reader.u16(), reader.u32())
+        else {
+            return;
+        };
+        let ends = Endpoints {
+            local,
+            remote,
+            local_port,
+            remote_port,
+        };
+        let now_ms = self.now_ms;
+        if let Some(connection) = self.find(&ends).and_then(|index| self.at_mut(index)) {
+            connection.on_icmp_error(SeqNum::new(seq), error, now_ms);
+        }
+    }
+
+    fn arrive(
+        &mut self,
+        src: Ipv6Addr,
+        dst: Ipv6Addr,
+        ecn: u8,
+        bytes: &[u8],
+        now: Instant,
+    ) -> Result<(), Drop> {
+        if !wire::is_checksum_valid(&src, &dst, bytes) {
+            return Err(Drop::Checksum);
+        }
+        let (header, payload) = Header::parse(bytes).map_err(|_| Drop::Malformed)?;
+        let ends = Endpoints {
+            local: dst,
+            remote: src,
+            local_port: header.dst_port,
+            remote_port: header.src_port,
+        };
+        if !ends.are_possible() {
+            return Err(Drop::Address);
+        }
+        let segment = Segment::new(&header, payload, ecn & 3 == ECN_CE);
+        let now_ms = self.now_ms;
+        let found = self.find(&ends);
+        let outlived = found.and_then(|index| self.outlive(index, &ends, &segment));
+        if let (Some(index), None) = (found, outlived)
+            && let Some(connection) = self.at_mut(index)
+        {
+            let result = connection.on_segment(segment, now_ms);
+            self.sweep(index);
+            if result == Err(Drop::UnacceptableAck) {
+                self.reset(&ends, &segment);
+            }
+            return result;
+        }
+        self.arrive_without_connection(&ends, &segment, outlived, now)
+    }
+
+    /// A listener's business, or nobody's (RFC 9293 §3.10.7.1 and .2).
+    ///
+    /// `outlived`: SND.NXT of an earlier incarnation whose TIME-WAIT this SYN ended.
+    fn arrive_without_connection(
+        &mut self,
+        ends: &Endpoints,
+        segment: &Segment<'_>,
+        outlived: Option<SeqNum>,
+        now: Instant,
+    ) -> Result<(), Drop> {
+        let Some(listener) = self.listener_of(ends) else {
+            self.reset(ends, segment);
+            return Err(Drop::NoConnection);
+        };
+        if let Some(index) = self.half_open_of(ends, listener.0) {
+            return self.arrive_half_open(index, ends, segment, listener.1, now);
+        }
+        if segment.has(Flags::RST) {
+            return Err(Drop::NoConnection);
+        }
+        if segment.has(Flags::ACK) {
+            return self.arrive_with_cookie(ends, segment, listener, now);
+        }
+        if !segment.has(Flags::SYN) {
+            return Err(Drop::NoSyn);
+        }
+        let (mut iss, ts_offset) = self.initial_numbers(ends, now);
+        if let Some(snd_nxt) = outlived {
+            // Behind everything the peer may still have of the last incarnation.
+            iss = iss.later(snd_nxt.plus(1 << 16));
+        }
+        let agreed = listener::agree(listener.1, segment.header());
+        match self.new_half_open(ends, segment, listener, agreed, false) {
+            Ok(index) => {
+                if let Some(entry) = self.memory.half_open.get_mut(index) {
+                    entry.iss = iss;
+                    entry.set_stage(Stage::SynAckDue);
+                }
+                Ok(())
+            }
+            Err(Drop::HalfOpenFull) => {
+                self.send_cookie(ends, segment, listener, agreed, ts_offset);
+                Ok(())
+            }
+            Err(reason) => Err(reason),
+        }
+    }
+
+    /// A segment for a handshake under way.
+    fn arrive_half_open(
+        &mut self,
+        index: usize,
+        ends: &Endpoints,
+        segment: &Segment<'_>,
+        config: &'m Config,
+        now: Instant,
+    ) -> Result<(), Drop> {
+        let now_ms = self.now_ms;
+        let Some(entry) = self.memory.half_open.get_mut(index) else {
+            return Err(Drop::HalfOpenFull);
+        };
+        let rcv_nxt = entry.irs.plus(1);
+        if segment.has(Flags::RST) {
+            if segment.seq != rcv_nxt {
+                return Err(Drop::InexactReset);
+            }
+            entry.set_stage(Stage::Free);
+            return Err(Drop::ConnectionReset);
+        }
+        if segment.has(Flags::SYN) {
+            if segment.seq != entry.irs || segment.has(Flags::ACK) {
+                return Err(Drop::SynInWindow);
+            }
+            if entry.stage() == Stage::SynReceived {
+                entry.set_stage(Stage::SynAckDue);
+            }
+            return Ok(());
+        }
+        if !segment.has(Flags::ACK) {
+            return Err(Drop::NoAck);
+        }
+        if segment.ack() != entry.iss.plus(1) {
+            self.reset(ends, segment);
+            return Err(Drop::UnacceptableAck);
+        }
+        if entry.stage() != Stage::Ready {
+            entry.on_acknowledged(segment.window(), config, now_ms);
+        }
+        self.on_ready(index, segment, now)
+    }
+
+    /// A handshake is done: whoever waits for it continues with the segment that ended it.
+    fn on_ready(&mut self, index: usize, segment: &Segment<'_>, now: Instant) -> Result<(), Drop> {
+        let now_ms = self.now_ms;
+        let Some(entry) = self.memory.half_open.get_mut(index) else {
+            return Err(Drop::HalfOpenFull);
+        };
+        let listener = entry.listener();
+        let mut slots = self.memory.connections.iter();
+        let waiting = slots.position(|slot| slot.0.as_ref().is_some_and(|c| c.waits_for(listener)));
+        if let Some(slot) = waiting {
+            self.hand_over(index, slot, now);
+            let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
+            return connection.on_segment(*segment, now_ms);
+        }
+        if segment.payload.is_empty() && !segment.has(Flags::FIN) {
+            return Ok(());
+        }
+        entry.miss_data();
+        Err(Drop::NotAccepted)
+    }
+
+    /// The connection in a slot takes over a half-open entry.
+    pub(super) fn hand_over(&mut self, entry: usize, slot: usize, now: Instant) {
+        let Some(half_open) = self.memory.half_open.get(entry) else {
+            return;
+        };
+        let ends = self.ends_of(half_open);
+        let (_, ts_offset) = self.initial_numbers(&ends, now);
+        if let Some(half_open) = self.memory.half_open.get_mut(entry)
+            && let Some(slot) = self.memory.connections.get_mut(slot)
+            && let Some(connection) = slot.0.as_mut()
+        {
+            connection.take_over(half_open, ends, ts_offset, self.mss_limit, self.now_ms);
+            half_open.set_stage(Stage::Free);
+        }
+    }
+
+    /// An ACK for a port that is listened on, of no known handshake: the answer to a cookie?
+    fn arrive_with_cookie(
+        &mut self,
+        ends: &Endpoints,
+        segment: &Segment<'_>,
+        listener: (u8, &'m Config),
+        now: Instant,
+    ) -> Result<(), Drop> {
+        let iss = segment.ack().minus(1);
+        let irs = segment.seq.minus(1);
+        let valid = cookie::claims(iss, self.now_ms)
+            .filter(|_| !segment.has(Flags::SYN))
+            .filter(|(period, mss)| self.cookie(ends, irs, *period, *mss) == iss);
+        let Some((_, mss)) = valid else {
+            self.reset(ends, segment);
+            return Err(Drop::UnacceptableAck);
+        };
+        let timestamps = segment.timestamps().filter(|_| listener.1.timestamps);
+        let agreed = Agreed {
+            timestamps: timestamps.is_some(),
+            sack: timestamps.is_some_and(|(_, echo)| echo & 1 == 1) && listener.1.sack,
+            ecn: false,
+        };
+        let now_ms = self.now_ms;
+        let index = self.new_half_open(ends, segment, listener, agreed, true)?;
+        let Some(entry) = self.memory.half_open.get_mut(index) else {
+            return Err(Drop::HalfOpenFull);
+        };
+        entry.iss = iss;
+        entry.irs = irs;
+        entry.smss = cookie::mss(mss);
+        entry.on_acknowledged(segment.window(), listener.1, now_ms);
+        self.on_ready(index, segment, now)
+    }
+
+    /// A place for a handshake: a free one, or, when the peer has proven that it exists
+    /// (`proven`), one of somebody who has not.
+    fn new_half_open(
+        &mut self,
+        ends: &Endpoints,
+        segment: &Segment<'_>,
+        listener: (u8, &'m Config),
+        agreed: Agreed,
+        proven: bool,
+    ) -> Result<usize, Drop> {
+        let in_use = self.locals_in_use();
+        let entries = &mut self.memory.half_open;
+        let free = entries.iter().position(HalfOpen::is_free);
+        let place = free.or_else(|| {
+            proven.then(|| {
+                entries
+                    .iter()
+                    .position(|entry| entry.stage() != Stage::Ready)
+            })?
+        });
+        let place = place.ok_or(Drop::HalfOpenFull)?;
+        let local = self
+            .locals
+            .enter(ends.local, in_use)
+            .ok_or(Drop::LocalAddrsFull)?;
+        let entry = entries.get_mut(place).ok_or(Drop::HalfOpenFull)?;
+        let options = &segment.header().options;
+        *entry = HalfOpen::new(listener.0, local, agreed);
+        entry.remote = ends.remote;
+        entry.remote_port = ends.remote_port;
+        entry.irs = segment.seq;
+        entry.smss = options.mss.unwrap_or(SMSS_DEFAULT);
+        entry.ts_recent = options.timestamps.map_or(0, |(value, _)| value);
+        Ok(place)
+    }
+
+    /// Answers a SYN without keeping anything of it.
+    fn send_cookie(
+        &mut self,
+        ends: &Endpoints,
+        segment: &Segment<'_>,
+        listener: (u8, &Config),
+        agreed: Agreed,
+        ts_offset: u32,
+    ) {
+        let mss = segment.header().options.mss.unwrap_or(SMSS_DEFAULT);
+        let index = cookie::mss_index(mss);
+        let iss = self.cookie(ends, segment.seq, cookie::period(self.now_ms), index);
+        // The lowest bit of our timestamp remembers whether the peer takes SACK.
+        let clock = self.now_ms.wrapping_add(ts_offset) & !1 | u32::from(agreed.sack);
+        let timestamps = segment.timestamps().map(|(value, _)| (clock, value));
+        count(Some(&mut self.counters.syn_cookies));
+        self.set_reply(Reply {
+            ends: *ends,
+            seq: iss,
+            ack: segment.seq.plus(1),
+            flags: Flags::SYN | Flags::ACK,
+            window: self.window_to_promise(listener.0, listener.1),
+            mss: listener.1.rmss.min(self.mss_limit),
+            timestamps: timestamps.filter(|_| agreed.timestamps),
+            sack_permitted: agreed.sack && agreed.timestamps,
+        });
+    }
+
+    fn cookie(&self, ends: &Endpoints, irs: SeqNum, period: u32, mss_index: u32) -> SeqNum {
+        // The top bit keeps cookies apart from ISNs and ports, whose salt is 0.
+        let salt = 1 << 63 | u64::from(period << 8 | mss_index) << 32 | u64::from(irs.get());
+        cookie::make(period, mss_index, self.hash_ends(ends, salt))
+    }
+
+    /// TIME-WAIT gives way to a new incarnation (RFC 9293 §3.10.7.4, RFC 6191) when its SYN
+    /// starts behind everything the old one received, by timestamp or by number. Returns
+    /// where our numbers ended.
+    fn outlive(&mut self, index: usize, ends: &Endpoints, segment: &Segment<'_>) -> Option<SeqNum> {
+        let control = Flags::SYN | Flags::ACK | Flags::RST;
+        if segment.flags.bits() & control.bits() != Flags::SYN.bits() {
+            return None;
+        }
+        self.listener_of(ends)?;
+        let connection = self.at_mut(index)?;
+        if connection.state != State::TimeWait || !connection.gives_way_to(segment) {
+            return None;
+        }
+        let snd_nxt = connection.snd_nxt;
+        connection.end(None);
+        self.sweep(index);
+        Some(snd_nxt)
+    }
+
+    /// A reset for a segment that belongs to nothing (RFC 9293 §3.10.7.1).
+    fn reset(&mut self, ends: &Endpoints, segment: &Segment<'_>) {
+        if segment.has(Flags::RST) {
+            return;
+        }
+        let (seq, flags) = match segment.has(Flags::ACK) {
+            true => (segment.ack(), Flags::RST),
+            false => (SeqNum::new(0), Flags::RST | Flags::ACK),
+        };
+        let ack = match segment.has(Flags::ACK) {
+            true => SeqNum::new(0),
+            false => segment.seq.plus(segment.seq_len()),
+        };
+        self.set_reply(Reply {
+            ends: *ends,
+            seq,
+            ack,
+            flags,
+            window: 0,
+            mss: 0,
+            timestamps: None,
+            sack_permitted: false,
+        });
+    }
+
+    /// The first reply waits to be polled; later ones are lost until then, and counted:
+    /// strangers cost one place, not a queue.
+    pub(super) fn set_reply(&mut self, reply: Reply) {
+        if self.reply.is_some() {
+            count(Some(&mut self.counters.replies_lost));
+        } else {
+            self.reply = Some(reply);
+        }
+    }
+
+    /// The listener for a destination: one bound to the address goes before one for all.
+    pub(super) fn listener_of(&self, ends: &Endpoints) -> Option<(u8, &'m Config)> {
+        let local = self.locals.find(ends.local);
+        let mut found = None;
+        for (index, listener) in self.memory.listeners.iter().enumerate() {
+            if let Some(config) = listener.config
+                && listener.port == ends.local_port
+            {
+                if Some(listener.local) == local {
+                    return Some((index as u8, config));
+                }
+                if listener.local == LOCAL_ANY {
+                    found = Some((index as u8, config));
+                }
+            }
+        }
+        found
+    }
+
+    fn half_open_of(&self, ends: &Endpoints, listener: u8) -> Option<usize> {
+        let local = self.locals.find(ends.local)?;
+        self.memory.half_open.iter().position(|entry| {
+            !entry.is_free()
+                && entry.remote_port == ends.remote_port
+                && entry.listener() == listener
+                && entry.local() == local
+                && entry.remote == ends.remote
+        })
+    }
+
+    /// One bit per local address that a listener or a half-open entry refers to.
+    pub(super) fn locals_in_use(&self) -> u32 {
+        let listeners = self.memory.listeners.iter();
+        let bound = listeners.filter(|l| l.config.is_some() && l.local != LOCAL_ANY);
+        let entries = self
+            .memory
+            .half_open
+            .iter()
+            .filter(|entry| !entry.is_free());
+        bound
+            .map(|l| l.local)
+            .chain(entries.map(HalfOpen::local))
+            .fold(0, |bits, i| bits | 1 << i)
+    }
+}
+
+/// Congestion experienced, in the ECN field (RFC 3168 §5).
+const ECN_CE: u8 = 3;

@@ -1,0 +1,292 @@
+//! To the network: whose turn it is to send, and when something will have to be sent.
+//!
+//! Place: `node` pulls segments from here when there is room for one; what a connection
+//! sends, [`super::output`] decides and writes. Here lie the turns, replies to strangers, the
+//! clock and the tables' look-ups.
+
+use core::net::Ipv6Addr;
+
+use super::config::Config;
+use super::connection::{Connection, Endpoints, Facts};
+use super::listener::{HalfOpen, Stage};
+use super::output::Plan;
+use super::segment::Head;
+use super::seq::SeqNum;
+use super::state::State;
+use super::types::{Outgoing, count};
+use super::{RetransmissionCause, Tcp};
+use crate::time::{Duration, Instant};
+use crate::wire::tcp::Flags;
+
+/// A segment to somebody who has no connection: a reset, or a SYN-ACK.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reply {
+    pub(super) ends: Endpoints,
+    pub(super) seq: SeqNum,
+    pub(super) ack: SeqNum,
+    pub(super) flags: Flags,
+    /// The rest is for SYN-ACKs.
+    pub(super) window: u16,
+    pub(super) mss: u16,
+    pub(super) sack_permitted: bool,
+    pub(super) timestamps: Option<(u32, u32)>,
+}
+
+impl<'m> Tcp<'m> {
+    /// Writes the next segment to send, if any, to `out`, which holds a whole one (the MSS
+    /// and 60 bytes).
+    ///
+    /// `room`: whether a packet to an address could be sent on now; asked before a segment is
+    /// counted sent, because one refused afterwards would be a loss of our own making.
+    pub fn poll_segment(
+        &mut self,
+        now: Instant,
+        mut room: impl FnMut(&Ipv6Addr) -> bool,
+        out: &mut [u8],
+    ) -> Option<Outgoing> {
+        self.set_now(now);
+        self.on_deadline();
+        if let Some(reply) = self.reply
+            && room(&reply.ends.remote)
+        {
+            self.reply = None;
+            let outgoing = Self::emit_reply(&reply, out)?;
+            return Some(self.sent(outgoing));
+        }
+        let entries = self.memory.half_open.iter();
+        let due = entries
+            .enumerate()
+            .find(|(_, entry)| entry.stage() == Stage::SynAckDue && room(&entry.remote));
+        if let Some((index, _)) = due {
+            return self.emit_syn_ack(index, now, out);
+        }
+        let slots = self.memory.connections.len();
+        for _ in 0..slots {
+            let index = usize::from(self.turn);
+            self.turn = if index + 1 >= slots { 0 } else { self.turn + 1 };
+            let Some(connection) = self.at(index) else {
+                continue;
+            };
+            let Some(plan) = connection.plan() else {
+                continue;
+            };
+            if room(&connection.ends.remote) {
+                return self.emit(index, plan, out);
+            }
+        }
+        None
+    }
+
+    /// When [`Self::poll_segment`] must be called at the latest, even without an event.
+    /// `None`: nothing will ever happen by itself.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let mut wait: Option<u32> = None;
+        let mut note = |this: u32| wait = Some(wait.map_or(this, |wait| wait.min(this)));
+        for slot in self.memory.connections.iter() {
+            if let Some(this) = slot.0.as_ref().and_then(|c| c.wait_ms(self.now_ms)) {
+                note(this);
+            }
+        }
+        for entry in self.memory.half_open.iter() {
+            if matches!(entry.stage(), Stage::SynReceived | Stage::Ready) {
+                note((entry.deadline_ms.wrapping_sub(self.now_ms) as i32).max(0) as u32);
+            }
+        }
+        wait.map(|wait| self.tick + Duration::from_millis(u64::from(wait)))
+    }
+
+    fn emit(&mut self, index: usize, plan: Plan, out: &mut [u8]) -> Option<Outgoing> {
+        let now_ms = self.now_ms;
+        let connection = self.at_mut(index)?;
+        let (src, dst) = (connection.ends.local, connection.ends.remote);
+        let ecn = if connection.is_ect(plan) { ECN_ECT0 } else { 0 };
+        let handshake = connection.is_connecting() && connection.facts.has(Facts::SYN_RESENT);
+        let cause = plan
+            .cause()
+            .or(handshake.then_some(RetransmissionCause::Handshake));
+        let len = connection.emit(plan, now_ms, out)?;
+        self.sweep(index);
+        Some(self.sent(Outgoing {
+            src,
+            dst,
+            ecn,
+            len,
+            cause,
+        }))
+    }
+
+    fn emit_syn_ack(&mut self, index: usize, now: Instant, out: &mut [u8]) -> Option<Outgoing> {
+        let now_ms = self.now_ms;
+        let entry = self.memory.half_open.get(index)?;
+        let config = self
+            .memory
+            .listeners
+            .get(usize::from(entry.listener()))?
+            .config?;
+        let ends = self.ends_of(entry);
+        let (_, ts_offset) = self.initial_numbers(&ends, now);
+        let agreed = entry.agreed();
+        let clock = now_ms.wrapping_add(ts_offset);
+        let ecn = if agreed.ecn { Flags::ECE } else { Flags::EMPTY };
+        let reply = Reply {
+            ends,
+            seq: entry.iss,
+            ack: entry.irs.plus(1),
+            flags: Flags::SYN | Flags::ACK | ecn,
+            window: self.window_to_promise(entry.listener(), config),
+            mss: config.rmss.min(self.mss_limit),
+            timestamps: agreed.timestamps.then_some((clock, entry.ts_recent)),
+            sack_permitted: agreed.sack,
+        };
+        let mut outgoing = Self::emit_reply(&reply, out)?;
+        let entry = self.memory.half_open.get_mut(index)?;
+        if entry.retries() > 0 {
+            outgoing.cause = Some(RetransmissionCause::Handshake);
+        }
+        entry.on_syn_ack_sent(config, now_ms);
+        Some(self.sent(outgoing))
+    }
+
+    /// The window of a SYN-ACK: of the buffers that wait for it, or what was said to come.
+    pub(super) fn window_to_promise(&self, listener: u8, config: &Config) -> u16 {
+        let mut connections = self
+            .memory
+            .connections
+            .iter()
+            .filter_map(|slot| slot.0.as_ref());
+        let waiting = connections.find(|connection| connection.waits_for(listener));
+        waiting.map_or(config.accept_window, |connection| connection.recv.window())
+    }
+
+    /// Both ends of a half-open connection.
+    pub(super) fn ends_of(&self, entry: &HalfOpen) -> Endpoints {
+        let listener = self.memory.listeners.get(usize::from(entry.listener()));
+        Endpoints {
+            local: self.locals.get(entry.local()),
+            remote: entry.remote,
+            local_port: listener.map_or(0, |listener| listener.port),
+            remote_port: entry.remote_port,
+        }
+    }
+
+    /// Writes a segment that belongs to no connection.
+    fn emit_reply(reply: &Reply, out: &mut [u8]) -> Option<Outgoing> {
+        let ends = &reply.ends;
+        let mut head = Head::new(ends, reply.seq, reply.ack);
+        if reply.flags.contains(Flags::SYN) {
+            head.push_syn_options(reply.mss, reply.sack_permitted, reply.timestamps);
+        }
+        let len = head.finish(ends, (reply.flags, reply.window), None, 0, out)?;
+        Some(Outgoing {
+            src: ends.local,
+            dst: ends.remote,
+            ecn: 0,
+            len,
+            cause: None,
+        })
+    }
+
+    pub(super) fn sent(&mut self, outgoing: Outgoing) -> Outgoing {
+        self.counters.sent = self.counters.sent.wrapping_add(1);
+        if let Some(cause) = outgoing.cause {
+            count(self.counters.retransmissions.get_mut(cause as usize));
+        }
+        outgoing
+    }
+
+    pub(super) fn on_deadline(&mut self) {
+        let now_ms = self.now_ms;
+        for index in 0..self.memory.connections.len() {
+            if let Some(connection) = self.at_mut(index)
+                && connection.wait_ms(now_ms) == Some(0)
+            {
+                connection.on_deadline(now_ms);
+                self.sweep(index);
+            }
+        }
+        for entry in self
+            .memory
+            .half_open
+            .iter_mut()
+            .filter(|entry| !entry.is_free())
+        {
+            let listener = self.memory.listeners.get(usize::from(entry.listener()));
+            if let Some(config) = listener.and_then(|listener| listener.config) {
+                entry.on_deadline(config, now_ms);
+            }
+        }
+    }
+
+    /// Brings the millisecond clock up to `now`; it never goes back.
+    ///
+    /// By 32-bit division of what passed since the last call: a 64-bit one costs a
+    /// Cortex-M0+ some 900 bytes and as many cycles.
+    pub(super) fn set_now(&mut self, now: Instant) {
+        let mut passed_us = now.since(self.tick).as_micros();
+        loop {
+            let ms = passed_us.min(CLOCK_STEP_US) as u32 / 1000;
+            let step = Duration::from_micros(u64::from(ms) * 1000);
+            self.tick += step;
+            self.now_ms = self.now_ms.wrapping_add(ms);
+            if passed_us < CLOCK_STEP_US {
+                return;
+            }
+            passed_us -= step.as_micros();
+        }
+    }
+
+    /// Frees the slot of an orphan that is over.
+    pub(super) fn sweep(&mut self, index: usize) {
+        if let Some(slot) = self.memory.connections.get_mut(index)
+            && slot
+                .0
+                .as_ref()
+                .is_some_and(|c| c.is_orphan() && c.is_over())
+        {
+            slot.0 = None;
+        }
+    }
+
+    pub(super) fn find(&self, ends: &Endpoints) -> Option<usize> {
+        self.memory.connections.iter().position(|slot| {
+            slot.0
+                .as_ref()
+                .is_some_and(|c| c.state != State::Closed && c.is_between(ends))
+        })
+    }
+
+    pub(super) fn at(&self, index: usize) -> Option<&Connection<'m>> {
+        self.memory.connections.get(index)?.0.as_ref()
+    }
+
+    pub(super) fn at_mut(&mut self, index: usize) -> Option<&mut Connection<'m>> {
+        self.memory.connections.get_mut(index)?.0.as_mut()
+    }
+
+    /// ISS and timestamp offset between two ends (RFC 6528 §3, RFC 7323 §5.4): a keyed hash,
+    /// and for the ISS a clock of 4 µs ticks on top.
+    pub(super) fn initial_numbers(&self, ends: &Endpoints, now: Instant) -> (SeqNum, u32) {
+        let hash = self.hash_ends(ends, 0);
+        let clock = (now.as_micros() >> 2) as u32;
+        (
+            SeqNum::new((hash as u32).wrapping_add(clock)),
+            (hash >> 32) as u32,
+        )
+    }
+
+    /// The keyed hash of two ends and a `salt`.
+    pub(super) fn hash_ends(&self, ends: &Endpoints, salt: u64) -> u64 {
+        let ports = u64::from(ends.local_port) << 16 | u64::from(ends.remote_port);
+        let (local, remote) = (ends.local.octets(), ends.remote.octets());
+        self.hash.hash(&[
+            local.as_chunks().0,
+            remote.as_chunks().0,
+            &[ports.to_le_bytes(), salt.to_le_bytes()],
+        ])
+    }
+}
+
+/// The longest step of the millisecond clock: 71 minutes, in microseconds of 32 bits.
+const CLOCK_STEP_US: u64 = 4_294_967_000;
+/// ECN-capable transport, codepoint 0, in the ECN field (RFC 3168 §5).
+const ECN_ECT0: u8 = 2;

@@ -1,0 +1,182 @@
+//! What [`Tcp`](super::Tcp) is given and gives: memory, handles, errors, outgoing segments,
+//! counters.
+
+use core::net::Ipv6Addr;
+
+use super::connection::{Buffers, Connection, Error};
+use super::listener::{HalfOpen, Listener};
+use super::{Drop, RetransmissionCause};
+
+/// A place for a connection.
+#[derive(Debug)]
+pub struct Slot<'m>(pub(super) Option<Connection<'m>>, pub(super) u8);
+
+impl Slot<'_> {
+    /// A free place.
+    pub const EMPTY: Self = Self(None, 0);
+}
+
+/// The memory of [`Tcp`], borrowed for good; buffers come with each connection.
+#[derive(Debug)]
+pub struct Memory<'m> {
+    /// As many connections as there can be at one time (255 at most).
+    pub connections: &'m mut [Slot<'m>],
+    /// As many ports as there can be listened on (16 at most).
+    pub listeners: &'m mut [Listener<'m>],
+    /// Handshakes under way; beyond, SYN cookies serve (255 at most).
+    pub half_open: &'m mut [HalfOpen],
+}
+
+/// A connection, from `connect` or `accept` until `remove`; stale ones are recognised.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Handle {
+    pub(super) index: u8,
+    pub(super) generation: u8,
+}
+
+/// A listener, from `listen` until `unlisten`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ListenerHandle(pub(super) u8);
+
+/// Why `connect` or `accept` did not give a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenError {
+    /// Every slot is taken: `remove` a closed connection, or lend more slots.
+    NoSlot,
+    /// The listener is none (any more).
+    NoListener,
+    /// The address or port cannot be an end of a connection.
+    Address,
+    /// Every ephemeral port to this peer is in use.
+    NoPort,
+    /// There is a connection between these ends already.
+    InUse,
+}
+
+/// `connect` or `accept` failed; the buffers come back.
+#[derive(Debug)]
+pub struct Rejected<'m> {
+    /// The reason.
+    pub error: OpenError,
+    /// What was lent.
+    pub buffers: Buffers<'m>,
+}
+
+/// Why `listen` failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ListenError {
+    /// Every place for a listener is taken.
+    NoPlace,
+    /// Somebody listens there already.
+    InUse,
+    /// Port 0, or too many local addresses.
+    Address,
+}
+
+/// Why `send` took nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendError {
+    /// Wait for acknowledgments.
+    BufferFull,
+    /// `shutdown` or `close` was called.
+    Closing,
+    /// The connection ended.
+    Failed(Error),
+    /// The handle is stale.
+    NoConnection,
+}
+
+/// Why `recv` gave nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecvError {
+    /// Nothing has arrived (yet).
+    Empty,
+    /// The peer has sent everything, and all of it was read.
+    Finished,
+    /// The connection ended.
+    Failed(Error),
+    /// The handle is stale.
+    NoConnection,
+}
+
+/// What ICMPv6 says about a packet of ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IcmpError {
+    /// Packet too big: the next link's MTU, bytes.
+    PacketTooBig(u32),
+    /// The peer has no such port, or policy forbids: hard while connecting.
+    Hard,
+    /// No route, no neighbour, hop limit exceeded: may pass.
+    Soft,
+}
+
+/// A segment that [`Tcp::poll_segment`] wrote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outgoing {
+    /// Our address.
+    pub src: Ipv6Addr,
+    /// The peer's address.
+    pub dst: Ipv6Addr,
+    /// The ECN field of the traffic class: 0, or 2 for ECT(0).
+    pub ecn: u8,
+    /// Bytes written: header and payload.
+    pub len: usize,
+    /// Why this is sent again, if it is.
+    pub cause: Option<RetransmissionCause>,
+}
+
+/// What happened since the start; counters stop at their greatest value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Counters {
+    /// Segments received, wrong ones included.
+    pub received: u32,
+    /// Segments sent.
+    pub sent: u32,
+    /// Segments sent again, by [`RetransmissionCause`].
+    pub retransmissions: [u16; RetransmissionCause::COUNT],
+    /// Segments dropped, by [`Drop`].
+    pub drops: [u16; Drop::COUNT],
+    /// SYN cookies sent because the half-open table was full.
+    pub syn_cookies: u16,
+    /// Replies (resets, SYN cookies) that found the one place for them taken.
+    pub replies_lost: u16,
+}
+
+impl Counters {
+    pub(super) const NEW: Self = Self {
+        received: 0,
+        sent: 0,
+        retransmissions: [0; RetransmissionCause::COUNT],
+        drops: [0; Drop::COUNT],
+        syn_cookies: 0,
+        replies_lost: 0,
+    };
+
+    /// Segments dropped for `reason`.
+    pub fn dropped(&self, reason: Drop) -> u16 {
+        self.drops.get(reason as usize).copied().unwrap_or(0)
+    }
+
+    /// Segments sent again for `cause`.
+    pub fn retransmitted(&self, cause: RetransmissionCause) -> u16 {
+        self.retransmissions
+            .get(cause as usize)
+            .copied()
+            .unwrap_or(0)
+    }
+}
+
+pub(super) fn count(counter: Option<&mut u16>) {
+    if let Some(counter) = counter {
+        *counter = counter.saturating_add(1);
+    }
+}
+
+// What a mote pays (32-bit): a connection with both ends and all of recovery, without
+// buffers; a passive socket; a half-open connection.
+#[cfg(target_pointer_width = "32")]
+const _: () = {
+    assert!(size_of::<Connection<'_>>() <= 300);
+    assert!(size_of::<Listener<'_>>() <= 12);
+    assert!(size_of::<HalfOpen>() <= 40);
+};
