@@ -11,9 +11,11 @@ mod files;
 mod interrupt;
 #[cfg(target_os = "linux")]
 mod live;
+mod model;
 mod output;
 mod pacer;
 mod progress;
+mod reproduce;
 mod send;
 mod up;
 
@@ -41,6 +43,8 @@ struct Arguments {
 enum Command {
     Send(send::Args),
     Up(up::Args),
+    Reproduce(reproduce::Args),
+    Model(model::Args),
     Decode(decode::Args),
 }
 
@@ -58,6 +62,8 @@ fn run(command: &Command) -> Result<(), Error> {
     match command {
         Command::Send(args) => send::run(args),
         Command::Up(args) => up::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
+        Command::Model(args) => model::run(args),
         Command::Decode(args) => decode::run(args),
     }
 }

@@ -35,6 +35,7 @@ pub enum App<'m> {
 pub struct Sender<'m> {
     content: Arc<[u8]>,
     taken: usize,
+    until: Instant,
     to: (Ipv6Addr, u16),
     ends: Ends<'m>,
     handle: Option<Handle>,
@@ -213,11 +214,19 @@ impl<'m> Sender<'m> {
         Self {
             content,
             taken: 0,
+            until: Instant::from_micros(u64::MAX),
             to,
             ends,
             handle: None,
             progress: Progress::default(),
         }
+    }
+
+    /// Sends no more from `until` on, and closes when what it has sent has arrived.
+    #[must_use]
+    pub fn until(mut self, until: Instant) -> Self {
+        self.until = until;
+        self
     }
 
     /// Bytes that the stack has taken so far, acknowledged or not.
@@ -234,12 +243,14 @@ impl<'m> Sender<'m> {
         };
         let tcp = node.tcp_mut();
         let before = self.taken;
-        while let Some(rest @ [_, ..]) = self.content.get(self.taken..)
+        let is_over = now >= self.until;
+        while !is_over
+            && let Some(rest @ [_, ..]) = self.content.get(self.taken..)
             && let Ok(taken) = tcp.send(handle, rest, now)
         {
             self.taken += taken;
         }
-        if self.taken == self.content.len() && may_send(tcp, handle) {
+        if (is_over || self.taken == self.content.len()) && may_send(tcp, handle) {
             tcp.shutdown(handle, now);
         }
         // The peer has nothing to say; what it says nevertheless is thrown away.

@@ -1,0 +1,167 @@
+//! Where the rows go: a table or JSON lines on stdout, a file of JSON lines, a folder.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::{Done, json, page, plot, table};
+use crate::error::Error;
+use crate::output::{self, describe};
+
+/// Everything that is written.
+pub(super) struct Target {
+    json: Json,
+    folder: Option<PathBuf>,
+    replace: bool,
+}
+
+enum Json {
+    None,
+    Stdout,
+    File(PathBuf),
+}
+
+impl Target {
+    /// Refuses what would fail after all the work.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when a file is in the way or its folder does not exist.
+    pub(super) fn prepare(
+        json: Option<&Path>,
+        folder: Option<&Path>,
+        replace: bool,
+    ) -> Result<Self, Error> {
+        let json = match json {
+            None => Json::None,
+            Some(path) if path == Path::new("-") => Json::Stdout,
+            Some(path) => {
+                check(path, replace)?;
+                Json::File(path.into())
+            }
+        };
+        if let Some(folder) = folder {
+            fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+            check(&folder.join(page::NAME), replace)?;
+        }
+        Ok(Self {
+            json,
+            folder: folder.map(Path::to_path_buf),
+            replace,
+        })
+    }
+
+    /// Shows an experiment as soon as it is over.
+    ///
+    /// # Errors
+    /// When standard output cannot be written to.
+    pub(super) fn show(&self, done: &Done, seed: u64) -> Result<(), Error> {
+        if let Json::Stdout = self.json {
+            let mut rows = done.report.rows.iter();
+            return rows.try_for_each(|row| output::line(json::line(row)));
+        }
+        table::print(done, seed)
+    }
+
+    /// Writes files, and the last line of the table.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub(super) fn close(&self, all: &[Done], summary: &str) -> Result<(), Error> {
+        if let Json::File(path) = &self.json {
+            let rows = all.iter().flat_map(|done| &done.report.rows);
+            let text: String = rows.map(|row| json::line(row) + "\n").collect();
+            write(path, &text, self.replace)?;
+        }
+        if let Some(folder) = &self.folder {
+            let mut plots = Vec::new();
+            for done in all {
+                for (number, chart) in done.report.charts.iter().enumerate() {
+                    let name = format!("{}-{}.svg", done.experiment.id, number + 1);
+                    let svg = plot::svg(chart)?;
+                    write(&folder.join(&name), &svg, self.replace)?;
+                    plots.push((done.experiment.id, svg));
+                }
+            }
+            let page = page::html(all, &plots);
+            write(&folder.join(page::NAME), &page, self.replace)?;
+        }
+        match self.json {
+            Json::Stdout => Ok(()),
+            _ => output::line(summary),
+        }
+    }
+}
+
+/// Whether `path` may be written later.
+fn check(path: &Path, replace: bool) -> Result<(), Error> {
+    if path.is_dir() {
+        let path = path.display();
+        return Err(Error::input(format!("{path} is a directory, name a file")));
+    }
+    if path.exists() && !replace {
+        return Err(exists(path));
+    }
+    let folder = folder_of(path);
+    if !folder.is_dir() {
+        let folder = folder.display();
+        return Err(Error::input(format!(
+            "there is no folder {folder}, create it or name another"
+        )));
+    }
+    Ok(())
+}
+
+/// Writes a file that appears under its name only when whole.
+fn write(path: &Path, text: &str, replace: bool) -> Result<(), Error> {
+    let written = tempfile::NamedTempFile::new_in(folder_of(path)).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        Ok(file)
+    });
+    let file = written.map_err(|error| cannot_write(path, &error))?;
+    readable_by_all(&file);
+    let kept = if replace {
+        file.persist(path)
+    } else {
+        file.persist_noclobber(path)
+    };
+    match kept {
+        Ok(_) => Ok(()),
+        Err(_) if path.exists() && !replace => Err(exists(path)),
+        Err(error) => Err(cannot_write(path, &error.error)),
+    }
+}
+
+/// Temporary files are private; results are not.
+fn readable_by_all(file: &tempfile::NamedTempFile) {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let permissions = fs::Permissions::from_mode(0o644);
+        // A file system without permissions has nothing to change.
+        let _ = file.as_file().set_permissions(permissions);
+    }
+    #[cfg(not(unix))]
+    let _ = file;
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn exists(path: &Path) -> Error {
+    Error::input(format!(
+        "{} exists, name another or allow overwriting with --force",
+        path.display()
+    ))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
+    Error::input(format!(
+        "cannot write {}: {}, choose a place that takes new files",
+        path.display(),
+        describe(error)
+    ))
+}

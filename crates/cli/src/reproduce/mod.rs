@@ -1,0 +1,207 @@
+//! `motet reproduce`: the published experiments, this stack, beside the papers' figures.
+//!
+//! ```text
+//! lab::experiments -> rows -> table (people), JSON lines (programs), plots and a page
+//! ```
+//!
+//! Left out: what an experiment is; the lab knows.
+
+mod files;
+mod json;
+mod page;
+mod plot;
+mod table;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use motet_lab::experiments::{self, Budget, Effort, Experiment, Report};
+
+use self::files::Target;
+use crate::error::Error;
+use crate::output::{self, BOLD, DIM};
+
+/// Run the published experiments with this stack and hold them against the papers.
+///
+/// Each row shows a measured value beside the published one and what the radio's own times
+/// allow. A criterion that is not met is shown as a miss; the exit status is 1 only when a
+/// run itself failed. Rows marked as fit are those that a constant of the air was fitted on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  motet reproduce --list\n  \
+                        motet reproduce tcplp-hops\n  \
+                        motet reproduce --full --out results --json results.jsonl")]
+pub(crate) struct Args {
+    /// Experiments by ID; all of them if none is named.
+    #[arg(value_name = "ID")]
+    ids: Vec<String>,
+
+    /// Print the IDs and what they show.
+    #[arg(long)]
+    list: bool,
+
+    /// A minute at most for each experiment (the default).
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+
+    /// As many and as long runs as the criteria need.
+    #[arg(long)]
+    full: bool,
+
+    /// The first seed; the others follow it.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Write plots (SVG) and report.html to this folder.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Write one JSON object per row to this file; `-` is standard output, without the table.
+    #[arg(long, value_name = "PATH")]
+    json: Option<PathBuf>,
+
+    /// Overwrite files that exist.
+    #[arg(long)]
+    force: bool,
+}
+
+/// An experiment with its outcome.
+pub(crate) struct Done {
+    experiment: Experiment,
+    report: Report,
+}
+
+/// Lists or runs experiments.
+///
+/// # Errors
+/// [`Error::Input`] for an unknown ID or a file in the way, [`Error::Failed`] when a run
+/// failed; then the other experiments' rows are printed nevertheless.
+pub(crate) fn run(args: &Args) -> Result<(), Error> {
+    let chosen = choose(&args.ids)?;
+    if args.list {
+        let width = chosen.iter().map(|e| e.id.len()).max().unwrap_or_default();
+        for Experiment { id, title, .. } in &chosen {
+            output::line(format_args!("{BOLD}{id:width$}{BOLD:#}  {title}"))?;
+        }
+        return Ok(());
+    }
+    let target = Target::prepare(args.json.as_deref(), args.out.as_deref(), args.force)?;
+    let effort = if args.full {
+        Effort::Full
+    } else {
+        Effort::Quick
+    };
+    let (mut done, mut failures) = (Vec::new(), Vec::new());
+    let progress = Progress::new(&chosen, effort);
+    for experiment in chosen {
+        let budget = experiment.budget(effort);
+        match progress.during(&experiment, budget, args.seed) {
+            Ok(report) => {
+                let this = Done { experiment, report };
+                target.show(&this, args.seed)?;
+                done.push(this);
+            }
+            Err(sentence) => failures.push(sentence),
+        }
+    }
+    progress.finish();
+    target.close(&done, &progress.summary(&done))?;
+    match failures.as_slice() {
+        [] => Ok(()),
+        all => Err(Error::failed(format!(
+            "{}; repeat it with the same seed, and report it",
+            all.join("; ")
+        ))),
+    }
+}
+
+/// The experiments of these IDs, in the order given.
+fn choose(ids: &[String]) -> Result<Vec<Experiment>, Error> {
+    let all = experiments::all();
+    if ids.is_empty() {
+        return Ok(all);
+    }
+    let mut chosen: Vec<Experiment> = Vec::new();
+    for id in ids {
+        let Some(found) = all.iter().find(|experiment| experiment.id == id) else {
+            return Err(unknown(id, &all));
+        };
+        if chosen.iter().all(|experiment| experiment.id != id) {
+            chosen.push(*found);
+        }
+    }
+    Ok(chosen)
+}
+
+fn unknown(id: &str, all: &[Experiment]) -> Error {
+    let nearest = all
+        .iter()
+        .map(|experiment| (strsim::jaro_winkler(id, experiment.id), experiment.id))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let nearest = nearest.map_or("", |(_, id)| id);
+    Error::input(format!(
+        "there is no experiment {id}; the nearest name is {nearest}, and --list shows all"
+    ))
+}
+
+/// Runs that are over, as a bar on a terminal.
+struct Progress {
+    started: Instant,
+    done: AtomicU64,
+    bar: indicatif::ProgressBar,
+}
+
+impl Progress {
+    fn new(chosen: &[Experiment], effort: Effort) -> Self {
+        let runs = chosen
+            .iter()
+            .map(|experiment| experiment.runs(effort))
+            .sum();
+        let target = indicatif::ProgressDrawTarget::stderr_with_hz(5);
+        let bar = indicatif::ProgressBar::with_draw_target(Some(runs), target);
+        if let Ok(style) =
+            indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} runs  {msg}  {elapsed}")
+        {
+            bar.set_style(style.progress_chars("━╸ "));
+        }
+        Self {
+            started: Instant::now(),
+            done: AtomicU64::new(0),
+            bar,
+        }
+    }
+
+    /// Runs one experiment, or says in a sentence why it does not count.
+    fn during(&self, experiment: &Experiment, budget: Budget, seed: u64) -> Result<Report, String> {
+        let on_run = || {
+            let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+            // Nobody wonders before two seconds have passed.
+            if self.started.elapsed().as_secs() >= 2 {
+                self.bar.set_position(done);
+                self.bar.set_message(experiment.id);
+            }
+        };
+        let report = experiment.run(budget, seed, &on_run);
+        report.map_err(|void| void.to_string())
+    }
+
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn summary(&self, done: &[Done]) -> String {
+        let rows = || done.iter().flat_map(|done| &done.report.rows);
+        let count = |wanted: Option<bool>| {
+            rows()
+                .filter(|row| row.criterion.is_some() && row.pass() == wanted)
+                .count()
+        };
+        let seconds = self.started.elapsed().as_secs_f64();
+        format!(
+            "{} criteria hold, {} missed, {} figures were fitted on {DIM}({seconds:.0} s){DIM:#}",
+            count(Some(true)),
+            count(Some(false)),
+            count(None)
+        )
+    }
+}

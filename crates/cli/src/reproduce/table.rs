@@ -1,0 +1,95 @@
+//! Rows for people: one table for each experiment.
+
+use motet_lab::experiments::row::{Role, Row};
+
+use super::Done;
+use crate::error::Error;
+use crate::output::{self, BAD, BOLD, DIM, GOOD};
+
+/// Names of the columns; numbers are aligned to the right.
+const HEAD: [(&str, bool); 7] = [
+    ("setting", false),
+    ("metric", false),
+    ("value", true),
+    ("±", true),
+    ("paper", true),
+    ("bound", true),
+    ("", false),
+];
+
+/// Prints an experiment.
+///
+/// # Errors
+/// When standard output cannot be written to.
+pub(super) fn print(done: &Done, seed: u64) -> Result<(), Error> {
+    let budget = done.report.budget;
+    let last = seed.wrapping_add(budget.runs.saturating_sub(1));
+    output::line(format_args!(
+        "{BOLD}{}{BOLD:#}  {}  {DIM}{} s, seeds {seed} to {last}{DIM:#}",
+        done.experiment.id, done.experiment.title, budget.seconds
+    ))?;
+    let cells: Vec<[String; 6]> = done.report.rows.iter().map(cells).collect();
+    let mut widths = HEAD.map(|(name, _)| name.chars().count());
+    for row in &cells {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let head: Vec<String> = HEAD.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let head = align(&head, &widths);
+    output::line(format_args!("  {DIM}{}{DIM:#}", head.trim_end()))?;
+    for (row, cells) in done.report.rows.iter().zip(&cells) {
+        output::line(format_args!("  {}{}", align(cells, &widths), verdict(row)))?;
+    }
+    output::line("")
+}
+
+fn align(cells: &[String], widths: &[usize]) -> String {
+    let mut line = String::new();
+    for ((cell, width), (_, is_number)) in cells.iter().zip(widths).zip(HEAD) {
+        let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
+        line += &if is_number {
+            format!("{padding}{cell}  ")
+        } else {
+            format!("{cell}{padding}  ")
+        };
+    }
+    line
+}
+
+fn cells(row: &Row) -> [String; 6] {
+    let optional = |value: Option<f64>| value.map(number).unwrap_or_default();
+    let unit = if row.unit == "1" { "" } else { row.unit };
+    [
+        row.point.to_string(),
+        format!("{} {unit}", row.metric).trim_end().to_owned(),
+        number(row.value),
+        optional(row.ci95),
+        optional(row.paper),
+        optional(row.bound),
+    ]
+}
+
+/// Enough digits to compare, and no exponent.
+fn number(value: f64) -> String {
+    match value.abs() {
+        _ if !value.is_finite() => "-".into(),
+        0.0 => "0".into(),
+        size if size < 0.1 => format!("{value:.4}"),
+        size if size < 10.0 => format!("{value:.2}"),
+        size if size < 1_000.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+fn verdict(row: &Row) -> String {
+    let Some(criterion) = &row.criterion else {
+        return String::new();
+    };
+    let text = &criterion.text;
+    match (row.role, row.pass()) {
+        (Role::Fit, _) => format!("{DIM}fit     {text}{DIM:#}"),
+        (_, Some(true)) => format!("{GOOD}holds{GOOD:#}   {DIM}{text}{DIM:#}"),
+        _ => format!("{BAD}MISSED{BAD:#}  {text}"),
+    }
+}

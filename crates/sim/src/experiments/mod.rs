@@ -1,0 +1,249 @@
+//! The published experiments, with this stack in this air, held against the papers.
+//!
+//! Purpose: an experiment is a list of settings, each run with several seeds, and the rows
+//! that follow from the runs: a measured value, the published one, the bound, and a
+//! criterion that the value alone decides.
+//! Place: `motet reproduce` lists, runs and prints them.
+//! Left out: constants of the air. All experiments share one calibration
+//! (`CALIBRATION.md`); what was fitted on a figure is marked there and in its row.
+//! Sources: `TCPlp` (NSDI 2020) for settings and figures; the criteria are the project's.
+
+pub mod chart;
+pub mod combined;
+pub mod metric;
+pub mod model;
+pub mod row;
+pub mod run;
+pub mod stats;
+pub mod tcplp;
+
+use std::fmt;
+
+use rayon::prelude::*;
+
+use self::chart::Chart;
+use self::metric::Metric;
+use self::row::{Point, Row};
+use self::run::{Failure, Run, Setup, run};
+use self::stats::Stat;
+
+/// A published experiment, or one of Motet's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// What it is called on the command line.
+    pub id: &'static str,
+    /// What it shows, and where that was published.
+    pub title: &'static str,
+    /// The settings, the paper's own first.
+    cases: fn() -> Vec<Case>,
+    /// What follows from the runs.
+    rows: fn(&Results) -> Vec<Row>,
+    /// What is drawn along the horizontal axis.
+    axis: Option<&'static str>,
+    /// How long and how often each setting runs, by [`Effort`].
+    budget: [Budget; 2],
+}
+
+/// One setting.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What tells it from the others.
+    pub point: Point,
+    /// What runs.
+    pub setup: Setup,
+}
+
+/// How much is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Effort {
+    /// Within a minute on two cores.
+    #[default]
+    Quick,
+    /// What the criteria need.
+    Full,
+}
+
+/// How much is run for each setting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Budget {
+    /// Seeds.
+    pub runs: u64,
+    /// Measured time of each, s of virtual time.
+    pub seconds: u64,
+}
+
+/// All runs of an experiment.
+#[derive(Debug)]
+pub struct Results {
+    experiment: &'static str,
+    cases: Vec<Case>,
+    /// By case, then by seed.
+    runs: Vec<Vec<Run>>,
+}
+
+/// What an experiment gave.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// The paper's own setting first.
+    pub rows: Vec<Row>,
+    /// The rows as lines and points.
+    pub charts: Vec<Chart>,
+    /// How much was run.
+    pub budget: Budget,
+}
+
+/// A run that does not count, and how to repeat it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VoidRun {
+    /// The experiment.
+    pub experiment: &'static str,
+    /// The setting.
+    pub point: Point,
+    /// The seed.
+    pub seed: u64,
+    /// What went wrong.
+    pub failure: Failure,
+}
+
+impl fmt::Display for VoidRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            experiment,
+            point,
+            seed,
+            failure,
+        } = self;
+        write!(f, "{experiment} ({point}) with seed {seed}: {failure}")
+    }
+}
+
+/// Every experiment, in the order of the papers.
+pub fn all() -> Vec<Experiment> {
+    let mut all = tcplp::EXPERIMENTS.to_vec();
+    all.extend(combined::EXPERIMENTS);
+    all
+}
+
+impl Experiment {
+    /// How much `effort` means here.
+    pub const fn budget(&self, effort: Effort) -> Budget {
+        self.budget[effort as usize]
+    }
+
+    /// How many runs that is.
+    pub fn runs(&self, effort: Effort) -> u64 {
+        (self.cases)().len() as u64 * self.budget(effort).runs
+    }
+
+    /// Runs every setting with seeds from `seed` on, on all cores; `on_run` is told of each
+    /// run that is over. The result does not depend on how many cores there are.
+    ///
+    /// # Errors
+    /// The first run that does not count.
+    pub fn run(
+        &self,
+        budget: Budget,
+        seed: u64,
+        on_run: &(dyn Fn() + Sync),
+    ) -> Result<Report, Box<VoidRun>> {
+        let cases = (self.cases)();
+        let jobs: Vec<(usize, u64)> = (0..cases.len())
+            .flat_map(|case| (0..budget.runs).map(move |n| (case, seed.wrapping_add(n))))
+            .collect();
+        let done: Vec<Result<Run, Box<VoidRun>>> = jobs
+            .into_par_iter()
+            .map(|(case, seed)| {
+                let Case { point, setup } = &cases[case];
+                let done = run(setup, seed, budget.seconds).map_err(|failure| VoidRun {
+                    experiment: self.id,
+                    point: point.clone(),
+                    seed,
+                    failure,
+                });
+                on_run();
+                done.map_err(Box::new)
+            })
+            .collect();
+        let mut done = done.into_iter();
+        let of_case = |_: &Case| done.by_ref().take(budget.runs as usize).collect();
+        let runs = cases.iter().map(of_case).collect::<Result<_, _>>()?;
+        let results = Results {
+            experiment: self.id,
+            cases,
+            runs,
+        };
+        let rows = (self.rows)(&results);
+        let mut charts = self
+            .axis
+            .map_or_else(Vec::new, |axis| chart::of_rows(self.title, axis, &rows));
+        charts.extend(results.traces(self.id));
+        Ok(Report {
+            rows,
+            charts,
+            budget,
+        })
+    }
+}
+
+impl Results {
+    /// The settings, in order.
+    pub fn cases(&self) -> impl Iterator<Item = &Case> {
+        self.cases.iter()
+    }
+
+    /// The runs at a point; none if there is no such point.
+    pub fn runs(&self, point: &Point) -> &[Run] {
+        let case = self.cases.iter().position(|case| case.point == *point);
+        debug_assert!(case.is_some(), "rows ask for points that were run: {point}");
+        case.map_or(&[], |case| self.runs[case].as_slice())
+    }
+
+    /// A metric at a point.
+    pub fn stat(&self, point: &Point, metric: Metric) -> Stat {
+        let values: Vec<f64> = self.runs(point).iter().map(metric.of).collect();
+        Stat::of(&values)
+    }
+
+    /// The mean of a metric at a point.
+    pub fn mean(&self, point: &Point, metric: Metric) -> f64 {
+        self.stat(point, metric).mean
+    }
+
+    /// The row of a metric at a point.
+    pub fn row(&self, point: &Point, metric: Metric) -> Row {
+        let stat = self.stat(point, metric);
+        Row::new(
+            self.experiment,
+            point.clone(),
+            (metric.name, metric.unit),
+            stat,
+        )
+    }
+
+    /// A row with a value that follows from several points.
+    pub fn derived(&self, point: Point, name: (&'static str, &'static str), value: f64) -> Row {
+        let runs = self.runs.first().map_or(0, Vec::len);
+        let stat = Stat {
+            runs,
+            ..Stat::single(value)
+        };
+        Row::new(self.experiment, point, name, stat)
+    }
+
+    /// The bound of a point's setting, kb/s.
+    pub fn bound(&self, point: &Point) -> f64 {
+        let case = self.cases.iter().find(|case| case.point == *point);
+        case.map_or(f64::NAN, |case| case.setup.segment().1)
+    }
+
+    /// The row of goodput at a point, with the bound.
+    pub fn goodput(&self, point: &Point) -> Row {
+        self.row(point, metric::GOODPUT).bound(self.bound(point))
+    }
+
+    /// Congestion windows over time, where a paper shows them.
+    fn traces(&self, id: &str) -> Option<Chart> {
+        let run = self.runs.first()?.first()?;
+        (id == "tcplp-cwnd").then(|| chart::of_trace(&run.flows[0].cwnd_trace))
+    }
+}

@@ -1,0 +1,510 @@
+//! One run of one setting: saturated flows over a chain, measured and verified.
+//!
+//! Purpose: senders always have more to send until the time is over; then what they sent
+//! must have arrived, byte for byte. Goodput is counted within the time; losses over whole
+//! connections, so that nothing is still under way when they are counted.
+//! Left out: what is measured on top of that; see `metric`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use motet::tcp::{Config, RetransmissionCause};
+use motet::time::{Duration, Instant};
+
+use crate::Arena;
+use crate::app::{App, Receiver, Sender};
+use crate::chain::{Chain, ChainOptions};
+use crate::gains::{ChainAir, Gains};
+use crate::medium::Fate;
+use crate::network::{HostOptions, Network, NetworkOptions, NodeOptions, Parent};
+
+use super::stats::{jain, mean, median};
+
+/// A setting of the stack on a chain. The air is the calibrated one, always.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Hops, window, MSS, relaying, retry delay.
+    pub chain: ChainOptions,
+    /// Who sends to whom.
+    pub traffic: Traffic,
+    /// Whether radios sleep in the CSMA backoff.
+    pub deaf_backoff: bool,
+    /// Changes to the TCP of the senders.
+    pub sender: Tune,
+    /// Changes to the TCP of the receivers.
+    pub receiver: Tune,
+}
+
+/// A change of TCP's settings.
+pub type Tune = fn(&mut Config);
+
+/// Who sends to whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Traffic {
+    /// The mote at the end of the chain to the host.
+    Up,
+    /// The host to the mote at the end of the chain.
+    Down,
+    /// The mote at the end of the chain to the chain's other end, itself a mote.
+    Motes,
+    /// Two motes at the end of the chain, each to a host of its own.
+    TwoUp,
+}
+
+/// What a run gave.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    /// One for each flow.
+    pub flows: Vec<Flow>,
+    /// Frames on the air but ACKs, each attempt counted.
+    pub frames: u64,
+    /// Attempts after the first of a frame.
+    pub retries: u64,
+    /// Data bytes that arrived, over the same time as `frames`.
+    pub bytes: u64,
+    /// What became of the frames, by [`Fate::index`].
+    pub fates: [u64; Fate::COUNT],
+}
+
+/// What a run gave one flow.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Flow {
+    /// Application bytes delivered in the measured time, kb/s.
+    pub goodput_kbps: f64,
+    /// Part of the sender's segments that never reached the receiver's TCP.
+    pub loss: f64,
+    /// Median of the smoothed RTT, ms.
+    pub rtt_ms: f64,
+    /// Mean congestion window as a part of the window.
+    pub cwnd: f64,
+    /// Retransmission timeouts, in 100 s.
+    pub timeouts: f64,
+    /// Retransmissions by duplicate ACKs, SACK or RACK, in 100 s.
+    pub fast_retransmissions: f64,
+    /// Time since the first byte, s, and the congestion window then, bytes.
+    pub cwnd_trace: Vec<(f64, f64)>,
+}
+
+/// Why a run does not count.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// The mesh cannot be built.
+    Topology(String),
+    /// Not every mote had an address in time.
+    NotJoined,
+    /// The bytes that arrived are not those that were sent.
+    BytesDiffer {
+        /// The first place where they differ.
+        at: usize,
+    },
+    /// Not all that was sent arrived.
+    Unfinished {
+        /// Bytes sent.
+        sent: usize,
+        /// Bytes that arrived.
+        arrived: usize,
+    },
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Topology(reason) => f.write_str(reason),
+            Self::NotJoined => write!(f, "no address after {} s", JOIN_LIMIT.as_millis() / 1_000),
+            Self::BytesDiffer { at } => write!(f, "byte {at} is not the one that was sent"),
+            Self::Unfinished { sent, arrived } => {
+                write!(f, "{arrived} of {sent} bytes sent have arrived")
+            }
+        }
+    }
+}
+
+impl Setup {
+    /// `TCPlp`'s: `hops` hops upwards, MSS of five frames, window of four segments.
+    pub fn hops(hops: u16) -> Self {
+        Self {
+            chain: ChainOptions {
+                hops,
+                ..ChainOptions::default()
+            },
+            traffic: Traffic::Up,
+            deaf_backoff: false,
+            sender: as_it_is,
+            receiver: as_it_is,
+        }
+    }
+
+    /// With this longest delay of link retries.
+    #[must_use]
+    pub fn retry_delay_ms(mut self, ms: u64) -> Self {
+        self.chain.retry_delay = Duration::from_millis(ms);
+        self
+    }
+
+    /// With buffers of so many segments.
+    #[must_use]
+    pub fn window_segments(mut self, segments: usize) -> Self {
+        self.chain.window_segments = segments;
+        self
+    }
+
+    /// With this traffic.
+    #[must_use]
+    pub fn traffic(mut self, traffic: Traffic) -> Self {
+        self.traffic = traffic;
+        self
+    }
+
+    /// Application bytes of a full segment and the bound on goodput, kb/s, from the sim's
+    /// own frame and ACK times.
+    pub fn segment(&self) -> (usize, f64) {
+        let arena = Arena::new();
+        let mut chain = Chain::new(self.chain, &arena);
+        chain.join(JOIN_LIMIT);
+        (chain.segment_payload_len(), chain.bound_kbps())
+    }
+
+    /// The network of this setting.
+    fn network(&self, seed: u64) -> NetworkOptions {
+        let mut options = ChainOptions { seed, ..self.chain }.network();
+        if self.traffic == Traffic::TwoUp {
+            add_sibling(&mut options, self.chain.hops.into());
+        }
+        for node in &mut options.nodes {
+            node.mac.deaf_backoff = self.deaf_backoff;
+        }
+        options
+    }
+
+    /// Sender and receiver of each flow, as places in the world.
+    fn pairs(&self, network: &Network<'_>) -> Vec<[usize; 2]> {
+        let mote = usize::from(self.chain.hops);
+        let host = |number| network.host(number).unwrap_or_default();
+        match self.traffic {
+            Traffic::Up => vec![[mote, host(0)]],
+            Traffic::Down => vec![[host(0), mote]],
+            Traffic::Motes => vec![[mote, 0]],
+            Traffic::TwoUp => vec![[mote, host(0)], [mote + 1, host(1)]],
+        }
+    }
+}
+
+/// Adds a second mote beside the last, with a host of its own.
+///
+/// Two motes at the same depth sense each other, and are as far from all others as the
+/// other is.
+fn add_sibling(options: &mut NetworkOptions, depth: usize) {
+    options.nodes.push(NodeOptions {
+        name: "sibling".into(),
+        parent: Parent::Node(depth - 1),
+        ..options.nodes[depth].clone()
+    });
+    options.hosts.push(HostOptions {
+        name: "second host".into(),
+        ..options.hosts[0].clone()
+    });
+    let air = ChainAir::CALIBRATED;
+    options.gains = Gains::from_fn(depth + 2, |from, to| {
+        match from.min(depth).abs_diff(to.min(depth)) {
+            0 | 1 => air.one_hop_db,
+            2 => air.two_hops_db,
+            _ => air.beyond_db,
+        }
+    });
+}
+
+/// Changes nothing.
+pub fn as_it_is(_: &mut Config) {}
+
+/// Runs a setting for so many measured seconds.
+///
+/// # Errors
+/// [`Failure`], which makes the run void.
+pub fn run(setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
+    let arena = Arena::new();
+    let mut network = Network::new(setup.network(seed), &arena)
+        .map_err(|error| Failure::Topology(error.to_string()))?;
+    if !network.join(JOIN_LIMIT) {
+        return Err(Failure::NotJoined);
+    }
+    let began = network.world.now();
+    let from = began + WARM_UP;
+    let to = from + Duration::from_secs(seconds);
+    let pairs = setup.pairs(&network);
+    let content = pattern(seconds as usize * BYTES_PER_SECOND_MAX);
+    for (number, [sender, receiver]) in pairs.iter().copied().enumerate() {
+        let port = PORT + number as u16;
+        let ends = |node, peer: usize| network.ends(node, network.addr(peer), &arena);
+        let receiving = Receiver::new(port, ends(receiver, sender).with(setup.receiver));
+        let peer = (network.addr(receiver), port);
+        let sending = Sender::new(
+            content.clone(),
+            peer,
+            ends(sender, receiver).with(setup.sender),
+        )
+        .until(to);
+        network.world.set_app(receiver, App::Receiver(receiving));
+        network.world.set_app(sender, App::Sender(sending));
+    }
+    let mut watched = Watch::new(&network, &pairs, setup.chain.window_segments);
+    network.world.run_until(from);
+    let before: Vec<usize> = pairs
+        .iter()
+        .map(|pair| content_of(&network, pair).len())
+        .collect();
+    watched.observe(&mut network, &pairs, to);
+    let after: Vec<usize> = pairs
+        .iter()
+        .map(|pair| content_of(&network, pair).len())
+        .collect();
+    drain(&mut network, &pairs, to + DRAIN_LIMIT);
+    for pair in &pairs {
+        verify(&network, pair, &content)?;
+    }
+    let elapsed = network.world.now().since(began);
+    let flows = pairs.iter().enumerate().map(|(number, pair)| {
+        let bytes = after[number] - before[number];
+        watched.flow(
+            number,
+            &network,
+            pair,
+            bytes as f64 * 8.0 / seconds as f64,
+            elapsed,
+        )
+    });
+    let flows = flows.collect();
+    Ok(watched.run(&network, &pairs, flows))
+}
+
+/// What is noted while a run goes on.
+struct Watch {
+    window_segments: usize,
+    /// By flow.
+    samples: Vec<Vec<Sample>>,
+    frames: u64,
+    retries: u64,
+    fates: [u64; Fate::COUNT],
+}
+
+#[derive(Clone, Copy)]
+struct Sample {
+    at_s: f64,
+    srtt_ms: u32,
+    cwnd_bytes: u16,
+    window_bytes: usize,
+}
+
+impl Watch {
+    fn new(network: &Network<'_>, pairs: &[[usize; 2]], window_segments: usize) -> Self {
+        let (frames, fates) = frames(network);
+        Self {
+            window_segments,
+            samples: vec![Vec::new(); pairs.len()],
+            frames,
+            retries: retries(network),
+            fates,
+        }
+    }
+
+    /// Runs to `to`, looking at the senders now and then.
+    fn observe(&mut self, network: &mut Network<'_>, pairs: &[[usize; 2]], to: Instant) {
+        let from = network.world.now();
+        while network.world.now() < to {
+            let next = (network.world.now() + SAMPLE_EVERY).min(to);
+            network.world.run_until(next);
+            for (samples, [sender, _]) in self.samples.iter_mut().zip(pairs) {
+                let Some(progress) = network.world.app(*sender).progress() else {
+                    continue;
+                };
+                let telemetry = progress.telemetry;
+                samples.push(Sample {
+                    at_s: next.since(from).as_micros() as f64 / 1e6,
+                    srtt_ms: telemetry.srtt_ms,
+                    cwnd_bytes: telemetry.cwnd_bytes,
+                    window_bytes: self.window_segments * usize::from(telemetry.smss_bytes),
+                });
+            }
+        }
+    }
+
+    fn flow(
+        &self,
+        number: usize,
+        network: &Network<'_>,
+        [sender, receiver]: &[usize; 2],
+        bits_per_second: f64,
+        elapsed: Duration,
+    ) -> Flow {
+        let samples = &self.samples[number];
+        let sent = network.world.node(*sender).tcp().counters();
+        let received = network.world.node(*receiver).tcp().counters();
+        let hundreds = elapsed.as_micros() as f64 / 1e8;
+        let count = |causes: &[RetransmissionCause]| {
+            let count = causes
+                .iter()
+                .map(|cause| u32::from(sent.retransmitted(*cause)));
+            f64::from(count.sum::<u32>()) / hundreds
+        };
+        let mut rtts: Vec<f64> = samples.iter().map(|s| f64::from(s.srtt_ms)).collect();
+        let parts: Vec<f64> = samples.iter().map(Sample::cwnd_part).collect();
+        let trace = samples
+            .iter()
+            .map(|s| (s.at_s, f64::from(s.cwnd_bytes).min(s.window_bytes as f64)));
+        Flow {
+            goodput_kbps: bits_per_second / 1_000.0,
+            loss: 1.0 - f64::from(received.received) / f64::from(sent.sent),
+            rtt_ms: median(&mut rtts),
+            cwnd: mean(&parts),
+            timeouts: count(&[RetransmissionCause::Timeout]),
+            fast_retransmissions: count(&[
+                RetransmissionCause::DuplicateAcks,
+                RetransmissionCause::PartialAck,
+                RetransmissionCause::Sack,
+                RetransmissionCause::Rack,
+            ]),
+            cwnd_trace: trace.collect(),
+        }
+    }
+
+    fn run(&self, network: &Network<'_>, pairs: &[[usize; 2]], flows: Vec<Flow>) -> Run {
+        let (frames, mut fates) = frames(network);
+        for (count, before) in fates.iter_mut().zip(self.fates) {
+            *count -= before;
+        }
+        let bytes = pairs
+            .iter()
+            .map(|pair| content_of(network, pair).len() as u64);
+        Run {
+            flows,
+            frames: frames - self.frames,
+            retries: retries(network) - self.retries,
+            bytes: bytes.sum(),
+            fates,
+        }
+    }
+}
+
+impl Sample {
+    /// The congestion window as a part of the buffers; more helps nobody.
+    fn cwnd_part(&self) -> f64 {
+        (f64::from(self.cwnd_bytes) / self.window_bytes.max(1) as f64).min(1.0)
+    }
+}
+
+impl Run {
+    /// Goodput of all flows, kb/s.
+    pub fn goodput_kbps(&self) -> f64 {
+        self.flows.iter().map(|flow| flow.goodput_kbps).sum()
+    }
+
+    /// Mean of a figure of each flow.
+    pub fn mean_of(&self, of: impl Fn(&Flow) -> f64) -> f64 {
+        mean(&self.flows.iter().map(of).collect::<Vec<_>>())
+    }
+
+    /// Jain's index of the flows' goodputs.
+    pub fn jain(&self) -> f64 {
+        jain(
+            &self
+                .flows
+                .iter()
+                .map(|flow| flow.goodput_kbps)
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    /// Frames on the air for each 1,000 bytes that arrived.
+    pub fn frames_per_kb(&self) -> f64 {
+        self.frames as f64 * 1_000.0 / self.bytes as f64
+    }
+
+    /// Part of attempts that were retries.
+    pub fn retry_part(&self) -> f64 {
+        self.retries as f64 / self.frames as f64
+    }
+}
+
+/// Lets what was sent arrive.
+fn drain(network: &mut Network<'_>, pairs: &[[usize; 2]], limit: Instant) {
+    let is_done = |network: &Network<'_>| {
+        pairs.iter().all(|[_, receiver]| {
+            let progress = network.world.app(*receiver).progress();
+            progress.is_some_and(|progress| progress.finished.is_some())
+        })
+    };
+    while !is_done(network) && network.world.step(limit) {}
+}
+
+fn verify(
+    network: &Network<'_>,
+    pair @ [sender, receiver]: &[usize; 2],
+    content: &[u8],
+) -> Result<(), Failure> {
+    let arrived = content_of(network, pair);
+    let sent = match network.world.app(*sender) {
+        App::Sender(sender) => sender.taken(),
+        _ => 0,
+    };
+    let differs = arrived.iter().zip(content).position(|(a, b)| a != b);
+    if let Some(at) = differs {
+        return Err(Failure::BytesDiffer { at });
+    }
+    let progress = network.world.app(*receiver).progress();
+    if arrived.len() != sent || progress.is_none_or(|progress| progress.finished.is_none()) {
+        let arrived = arrived.len();
+        return Err(Failure::Unfinished { sent, arrived });
+    }
+    Ok(())
+}
+
+/// What a flow's receiver has read.
+fn content_of<'a>(network: &'a Network<'_>, [_, receiver]: &[usize; 2]) -> &'a [u8] {
+    match network.world.app(*receiver) {
+        App::Receiver(receiver) => &receiver.content,
+        _ => &[],
+    }
+}
+
+/// Frames so far, and what became of them.
+fn frames(network: &Network<'_>) -> (u64, [u64; Fate::COUNT]) {
+    let (mut frames, mut fates) = (0, [0; Fate::COUNT]);
+    for (_, tally) in network.world.links() {
+        frames += tally.frames;
+        for (sum, count) in fates.iter_mut().zip(tally.frame_fates) {
+            *sum += count;
+        }
+    }
+    (frames, fates)
+}
+
+fn retries(network: &Network<'_>) -> u64 {
+    network
+        .macs()
+        .map(|mac| u64::from(mac.counters().retries))
+        .sum()
+}
+
+/// Bytes in which nothing repeats: what is moved, lost or doubled shows.
+fn pattern(len: usize) -> Arc<[u8]> {
+    let mut rng = motet::random::Rng::from_seed([0x4d6f_7465_7400_0001, 0]);
+    let words = (0..len.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes());
+    words.collect::<Vec<u8>>().into()
+}
+
+/// The first flow's port.
+const PORT: u16 = 4_242;
+
+/// Slow start and the first RTT samples are over by then.
+const WARM_UP: Duration = Duration::from_secs(5);
+
+/// Long enough for the farthest mote to ask thrice.
+const JOIN_LIMIT: Duration = Duration::from_secs(60);
+
+/// Long enough for several timeouts in a row.
+const DRAIN_LIMIT: Duration = Duration::from_secs(120);
+
+/// Well below a round trip over one hop.
+const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+
+/// More than 802.15.4 carries at 250 kb/s.
+const BYTES_PER_SECOND_MAX: usize = 32_000;
