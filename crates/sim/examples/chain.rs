@@ -26,6 +26,12 @@ fn main() {
     for d in [0, 5, 30, 100] {
         run(3, d, seconds, seeds, |_| {});
     }
+    println!("hold 7 ms:");
+    for hops in 2..=4 {
+        run(hops, 10, seconds, seeds, |options| {
+            options.hold_step = Duration::from_millis(7);
+        });
+    }
     println!("no deaf, no hidden:");
     run(3, 0, seconds, seeds, |options| {
         (options.deaf, options.hidden) = (false, false);

@@ -49,6 +49,8 @@ pub struct ChainOptions {
     pub deaf: bool,
     /// d: the longest random wait before a link retry.
     pub retry_delay: Duration,
+    /// The hold rule's time per hop; zero: off.
+    pub hold_step: Duration,
     /// Frames of a full segment.
     pub mss_frames: u8,
     /// Buffers of the mote's TCP, in full segments.
@@ -86,6 +88,7 @@ impl Default for ChainOptions {
             hidden: true,
             deaf: true,
             retry_delay: Duration::from_millis(40),
+            hold_step: Duration::ZERO,
             mss_frames: 5,
             window_segments: 4,
             relaying: Relaying::Fragments,
@@ -113,6 +116,7 @@ impl ChainOptions {
             node.profile = profile;
             node.mac.retry_delay_max = self.retry_delay;
             node.relaying = self.relaying;
+            node.hold_step = self.hold_step;
             node.mss_frames = self.mss_frames;
             node.window_segments = self.window_segments;
             node.tables.queue_frames = self.queue_frames;

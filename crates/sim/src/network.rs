@@ -17,7 +17,7 @@ use motet::ip::{self, Address, InterfaceId, Ip, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
 use motet::lowpan::datagram::{Datagrams, Record};
 use motet::mac::{self, FrameSlot, Mac, Neighbor};
-use motet::node::{Advertised, Interface, Node, Radio, RadioConfig, RadioMemory, Relaying};
+use motet::node::{Advertised, Hold, Interface, Node, Radio, RadioConfig, RadioMemory, Relaying};
 use motet::random::Rng;
 use motet::storage::packet_queue::PacketQueue;
 use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
@@ -70,6 +70,9 @@ pub struct NodeOptions {
     pub relaying: Relaying,
     /// Frames that a full segment may fill, each way.
     pub mss_frames: u8,
+    /// How long the next frame to a neighbour waits, per hop that the last one still has to
+    /// go; zero: not at all. How far it has to go, the tree says.
+    pub hold_step: Duration,
     /// Buffers of a TCP end on this node, in full segments.
     pub window_segments: usize,
     /// The memory of its tables.
@@ -174,6 +177,7 @@ impl NodeOptions {
             mac: mac::Config::new(plan::PAN, [0; 8]),
             relaying: Relaying::Fragments,
             mss_frames: 5,
+            hold_step: Duration::ZERO,
             window_segments: 4,
             tables: Tables::RELAY,
         }
@@ -548,6 +552,11 @@ impl<'m> Builder<'_, 'm> {
         let config = RadioConfig {
             relaying: options.relaying,
             mss_frames: options.mss_frames,
+            hold: Hold {
+                step: options.hold_step,
+                hops_up: saturated(self.tree.depth(n)),
+                hops_down: saturated(self.tree.height(n)),
+            },
             parent: parent.map(|parent| plan::link_addr(parent as u16)),
             solicits: is_advertised && parent.is_some(),
             advertised: parent.is_none().then_some(Advertised {
@@ -561,6 +570,11 @@ impl<'m> Builder<'_, 'm> {
         }
         radio
     }
+}
+
+/// Hops as the stack counts them: beyond three they make no difference.
+fn saturated(hops: usize) -> u8 {
+    u8::try_from(hops).unwrap_or(u8::MAX)
 }
 
 fn wire(arena: &Arena) -> motet::node::Wire<'_> {

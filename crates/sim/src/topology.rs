@@ -120,6 +120,12 @@ impl Tree {
         self.depths.get(node).copied().unwrap_or_default()
     }
 
+    /// Hops to the farthest node below.
+    pub fn height(&self, node: usize) -> usize {
+        let deepest = self.below(node).iter().map(|(below, _)| self.depth(*below));
+        deepest.max().map_or(0, |depth| depth - self.depth(node))
+    }
+
     /// How many nodes have `node` as their parent.
     pub fn children(&self, node: usize) -> usize {
         self.children.get(node).copied().unwrap_or_default()
@@ -333,6 +339,7 @@ mod tests {
             [None, Some(0), Some(1), Some(2)]
         );
         assert_eq!((tree.depth(3), tree.children(1)), (3, 1));
+        assert_eq!([0, 1, 3].map(|n| tree.height(n)), [3, 2, 0]);
         assert_eq!(tree.below(0), [(1, 1), (2, 1), (3, 1)]);
         assert_eq!(tree.below(2), [(3, 3)]);
     }

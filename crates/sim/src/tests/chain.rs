@@ -203,6 +203,23 @@ fn the_air_bites_and_the_retry_delay_heals() {
 }
 
 #[test]
+fn the_hold_rule_keeps_frames_of_one_path_apart() {
+    let retries = |hold_ms| {
+        let options = ChainOptions {
+            retry_delay: Duration::from_millis(10),
+            hold_step: Duration::from_millis(hold_ms),
+            ..ChainOptions::default()
+        };
+        transfer(options, true, 50_000).retries
+    };
+    let (held, stock) = (retries(7), retries(0));
+    assert!(
+        held * 3 < stock * 2,
+        "{held} with the rule, {stock} without"
+    );
+}
+
+#[test]
 fn a_seed_decides_everything() {
     let run = |seed| {
         let options = ChainOptions {

@@ -6,6 +6,7 @@ use crate::limits::IPV6_MTU_MIN;
 use crate::lowpan::{Contexts, datagram::Datagrams, fragment::Outgoing};
 use crate::mac::{Class, Mac};
 use crate::storage::packet_queue::PacketQueue;
+use crate::time::Duration;
 use crate::wire::LinkAddr;
 
 /// One interface of a node.
@@ -48,7 +49,43 @@ pub struct RadioConfig {
     pub solicits: bool,
     /// What to advertise from the start; a relay advertises what it learns.
     pub advertised: Option<Advertised>,
+    /// How long a neighbour is left alone after it took a frame; off by default.
+    pub hold: Hold,
 }
+
+/// After a neighbour took a frame, the next one for it waits until that frame must have left
+/// the hops ahead: frames of one path no longer run into each other.
+///
+/// The wait is (min(hops left, 3) − 1) times [`Self::step`], counted from this node: beyond
+/// three hops a frame is out of earshot. Hops left are what routing knows: upwards the rank in
+/// hops, downwards the depth of what hangs below this node. Hop limits do not tell: each
+/// origin chooses its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hold {
+    /// Time for one frame to go one hop on; zero: hold nothing back. A full frame takes 7 ms
+    /// with copies and mean backoff less what overlaps with this node's own work.
+    pub step: Duration,
+    /// Hops from here to the border router: frames to [`RadioConfig::parent`].
+    pub hops_up: u8,
+    /// Hops from here to the farthest node below: frames to every other neighbour.
+    pub hops_down: u8,
+}
+
+impl Hold {
+    /// How long to hold frames to a neighbour that has just taken one.
+    pub(super) fn after(&self, is_parent: bool) -> Duration {
+        let hops = if is_parent {
+            self.hops_up
+        } else {
+            self.hops_down
+        };
+        let ahead = hops.min(HOPS_IN_EARSHOT).saturating_sub(1);
+        self.step.saturating_mul(u64::from(ahead))
+    }
+}
+
+/// A frame, its forwarding and the forwarding after that exclude each other (TCPlp §7.2).
+const HOPS_IN_EARSHOT: u8 = 3;
 
 impl Default for RadioConfig {
     fn default() -> Self {
@@ -58,6 +95,7 @@ impl Default for RadioConfig {
             parent: None,
             solicits: true,
             advertised: None,
+            hold: Hold::default(),
         }
     }
 }
@@ -144,5 +182,25 @@ impl<'m> Wire<'m> {
             queue,
             mtu: mtu.max(IPV6_MTU_MIN as u16),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_neighbour_is_left_alone_while_its_forwards_are_in_earshot() {
+        let hold = |hops_up, hops_down| Hold {
+            step: Duration::from_millis(7),
+            hops_up,
+            hops_down,
+        };
+        for (hops, ms) in [(0, 0), (1, 0), (2, 7), (3, 14), (4, 14), (255, 14)] {
+            let expected = Duration::from_millis(ms);
+            assert_eq!(hold(hops, 0).after(true), expected, "{hops} hops up");
+            assert_eq!(hold(0, hops).after(false), expected, "{hops} hops down");
+        }
+        assert_eq!(Hold::default().after(true), Duration::ZERO);
     }
 }

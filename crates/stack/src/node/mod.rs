@@ -18,7 +18,7 @@ use core::net::Ipv6Addr;
 
 pub use counters::{Counters, Drop};
 pub use discovery::Advertised;
-pub use interface::{Interface, Radio, RadioConfig, RadioMemory, Relaying, Wire};
+pub use interface::{Hold, Interface, Radio, RadioConfig, RadioMemory, Relaying, Wire};
 
 use crate::ip::{self, Address, InterfaceId, Ip};
 use crate::limits::IPV6_MTU_MIN;

@@ -12,7 +12,7 @@ use crate::lowpan::{LinkPair, compress, fragment};
 use crate::mac::{Class, Outcome};
 use crate::random::Rng;
 use crate::tcp::Tcp;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 use crate::wire::ipv6::{self, Ecn, Header, TrafficClass};
 
@@ -56,12 +56,20 @@ fn poll_radio(
         }
         // A frame's end makes room for the next one: another round, unless there was none.
         let outcome = radio.mac.poll_outcome()?;
-        on_outcome(radio, &outcome);
+        on_outcome(radio, &outcome, now);
     }
 }
 
-/// What became of a frame: the other fragments of a lost packet are not worth their air.
-fn on_outcome(radio: &mut Radio<'_>, outcome: &Outcome) {
+/// What became of a frame: the neighbour that took it needs the air now, and the other
+/// fragments of a lost packet are not worth theirs.
+fn on_outcome(radio: &mut Radio<'_>, outcome: &Outcome, now: Instant) {
+    let hold = radio
+        .config
+        .hold
+        .after(radio.config.parent == Some(outcome.to));
+    if outcome.delivered && hold > Duration::ZERO {
+        radio.mac.hold(outcome.to, now + hold, now);
+    }
     if !outcome.delivered {
         radio.datagrams.fragment_lost(outcome.token);
         if radio.outgoing.abort(outcome.token) {

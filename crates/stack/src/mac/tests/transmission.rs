@@ -199,7 +199,7 @@ fn an_ack_of_another_frame_or_out_of_time_does_not_count() {
     );
     assert_eq!(bench.mac.counters().dropped(Drop::StrayAck), 2);
     assert!(bench.mac.poll_outcome().is_none());
-    bench.now = bench.now + ACK_AFTER;
+    bench.now += ACK_AFTER;
     assert_eq!(bench.hear(&ack(dsn)), None);
     assert!(bench.mac.poll_outcome().unwrap().delivered);
 }
@@ -226,7 +226,7 @@ fn an_ack_counts_only_when_a_receiver_of_our_frame_would_send_it() {
         bench.advance();
         bench.poll();
         let dsn = bench.fired[0].1[2];
-        bench.now = bench.now + after;
+        bench.now += after;
         bench.hear(&frame(Header::ack(dsn, false), &[]));
         let delivered = bench.mac.poll_outcome().is_some_and(|o| o.delivered);
         assert_eq!(delivered, counts, "{name}");
