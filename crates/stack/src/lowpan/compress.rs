@@ -52,7 +52,9 @@ impl From<Full> for CompressError {
 ///
 /// `packet` may be the start of a packet only (a first fragment to be forwarded): headers
 /// that it does not hold whole stay as they are. The compressed headers are never longer
-/// than what they stand for, so an `out` as long as `packet` always suffices.
+/// than what they stand for, so an `out` as long as `packet` always suffices. Where not all
+/// of them fit `out`, only the first is compressed, and the others go as payload does: an
+/// extension header longer than a frame must not keep its packet from being sent.
 ///
 /// # Errors
 /// [`CompressError`]; `out` then holds nothing of use.
@@ -60,6 +62,20 @@ pub fn compress(
     packet: &[u8],
     link: LinkPair,
     contexts: &Contexts,
+    out: &mut [u8],
+) -> Result<Compressed, CompressError> {
+    match compress_headers(packet, link, contexts, 0, out) {
+        Err(CompressError::Full) => compress_headers(packet, link, contexts, NEXT_HEADERS_MAX, out),
+        done => done,
+    }
+}
+
+/// As [`compress`], with `headers` of the further headers counted as compressed already.
+fn compress_headers(
+    packet: &[u8],
+    link: LinkPair,
+    contexts: &Contexts,
+    headers: usize,
     out: &mut [u8],
 ) -> Result<Compressed, CompressError> {
     let (header, payload) =
@@ -72,7 +88,7 @@ pub fn compress(
     let mut chain = Chain {
         rest: payload,
         left,
-        headers: 0,
+        headers,
     };
     let mut step = chain.take(header.next_header);
     let in_line = if step.is_some() {

@@ -11,7 +11,7 @@ pub enum Drop {
     MalformedFragment,
     /// What came out is no IPv6 packet.
     MalformedPacket,
-    /// A first fragment that grew beyond a frame.
+    /// A fragment that is longer than a frame of the next hop.
     FragmentTooLong,
     /// No room in the MAC's queue for a fragment to be passed on: its packet is lost.
     RelayQueueFull,

@@ -6,13 +6,13 @@ use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::datagram::Role;
 use crate::lowpan::{LinkPair, fragment};
-use crate::mac::Class;
+use crate::mac::{self, Class, Received};
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::Instant;
 use crate::wire::LinkAddr;
 use crate::wire::cursor::copy;
 use crate::wire::ipv6::Header;
-use crate::wire::lowpan_frag;
+use crate::wire::{ieee802154, lowpan_frag};
 
 /// Offset of the hop limit in an IPv6 header.
 const HOP_LIMIT_AT: usize = 7;
@@ -39,42 +39,57 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Passes on a first fragment, `piece` decompressed: its header changes at each hop.
-    pub(super) fn relay_first(
+    /// Writes a first fragment as it goes on, all but its tag: its header changes at each hop.
+    /// Returns its length, and `None` where its packet has to be reassembled here, because a
+    /// fragment would find no room in a frame to `next_hop`: the header has grown and its
+    /// sender left no slack, or addresses are longer on that link.
+    ///
+    /// `piece`: the fragment decompressed; left as it is.
+    pub(super) fn rewrite_first(
         &mut self,
         id: InterfaceId,
         next_hop: LinkAddr,
         datagram_size: u16,
-        datagram_tag: u16,
+        frame: &Received<'_>,
         piece: &mut [u8],
-    ) -> Result<(), Drop> {
-        count_down(piece);
-        self.ip.counters.forwarded = self.ip.counters.forwarded.wrapping_add(1);
-        let radio = self.radio(id)?;
-        let header = lowpan_frag::Header {
-            datagram_size,
-            datagram_tag,
-            datagram_offset: None,
-        };
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let radio = self.radio(id).ok()?;
         let link = LinkPair {
             src: radio.mac.source(),
             dst: next_hop,
         };
         let len_max = radio.mac.payload_len_max(next_hop);
-        let mut out = [0; PSDU_LEN_MAX];
-        let len = fragment::forward_first(piece, header, link, &radio.contexts, len_max, &mut out);
-        match len {
-            Ok(len) => self.relay(
-                id,
-                next_hop,
-                datagram_tag,
-                out.get(..len).unwrap_or_default(),
-            ),
-            Err(_) => {
-                radio.datagrams.fragment_lost(datagram_tag);
-                Err(Drop::FragmentTooLong)
-            }
+        if ieee802154::Header::data(0, frame.dst, frame.src, 0).payload_len_max() > len_max {
+            return None;
         }
+        let header = lowpan_frag::Header {
+            datagram_size,
+            datagram_tag: 0,
+            datagram_offset: None,
+        };
+        let hop_limit = *piece.get(HOP_LIMIT_AT)?;
+        count_down(piece);
+        let len = fragment::forward_first(piece, header, link, &radio.contexts, len_max, out);
+        copy(
+            piece.get_mut(HOP_LIMIT_AT..).unwrap_or_default(),
+            &[hop_limit],
+        );
+        len.ok()
+    }
+
+    /// Passes on a first fragment that [`Self::rewrite_first`] has written.
+    pub(super) fn relay_first(
+        &mut self,
+        id: InterfaceId,
+        next_hop: LinkAddr,
+        datagram_tag: u16,
+        fragment: &mut [u8],
+    ) -> Result<(), Drop> {
+        let tag = fragment.get_mut(lowpan_frag::TAG_AT..).unwrap_or_default();
+        copy(tag, &datagram_tag.to_be_bytes());
+        self.ip.counters.forwarded = self.ip.counters.forwarded.wrapping_add(1);
+        self.relay(id, next_hop, datagram_tag, fragment)
     }
 
     /// Passes on a later fragment: only its tag changes.
@@ -106,14 +121,14 @@ impl<'m> Node<'m> {
         payload: &[u8],
     ) -> Result<(), Drop> {
         let radio = self.radio(id)?;
-        if radio
-            .mac
-            .enqueue(next_hop, tag, payload, Class::Forward)
-            .is_err()
-        {
+        let queued = radio.mac.enqueue(next_hop, tag, payload, Class::Forward);
+        if let Err(reason) = queued {
             radio.datagrams.fragment_lost(tag);
             radio.mac.cancel(tag);
-            return Err(Drop::RelayQueueFull);
+            return Err(match reason {
+                mac::Drop::BadLength => Drop::FragmentTooLong,
+                _ => Drop::RelayQueueFull,
+            });
         }
         self.counters.fragments_relayed = self.counters.fragments_relayed.wrapping_add(1);
         Ok(())

@@ -117,10 +117,20 @@ impl<'m> Node<'m> {
                 return Ok(());
             }
         };
+        let mut onward = [0; PSDU_LEN_MAX];
+        let mut onward_len = 0;
+        let mut role = role;
+        if let Role::Forward { next_hop } = role {
+            match self.rewrite_first(id, next_hop, key.size, frame, piece, &mut onward) {
+                Some(len) => onward_len = len,
+                None => role = Role::Reassemble,
+            }
+        }
         let radio = self.radio(id)?;
         match radio.datagrams.on_first(key, piece, role, now) {
             Verdict::Forward { next_hop, tag } => {
-                self.relay_first(id, next_hop, key.size, tag, piece)
+                let onward = onward.get_mut(..onward_len).unwrap_or_default();
+                self.relay_first(id, next_hop, tag, onward)
             }
             Verdict::Complete(record) => {
                 self.on_reassembled(id, record, frame, now);

@@ -523,6 +523,67 @@ fn the_mss_fills_its_frames_and_relays_never_find_a_fragment_too_long() {
     assert_eq!(world.nodes[2].counters().dropped(Drop::FragmentTooLong), 0);
 }
 
+/// A packet in fragments, as somebody sends them who leaves no slack and does it his way.
+fn inject(world: &mut World, hop: lowpan::LinkPair, len_max: usize, packet: &[u8]) {
+    let mut buffer = [0; IPV6_MTU_MIN];
+    buffer[..packet.len()].copy_from_slice(packet);
+    let mut outgoing = lowpan::fragment::Outgoing::new(&mut buffer);
+    outgoing.start(packet.len(), hop, 77, len_max, 0).unwrap();
+    let mut payload = [0; PSDU_LEN_MAX];
+    for sequence in 0.. {
+        let contexts = &world.radio_of(0).contexts;
+        let Some(len) = outgoing.next(contexts, &mut payload).unwrap() else {
+            break;
+        };
+        let header = crate::wire::ieee802154::Header::data(0x4d54, hop.dst, hop.src, sequence);
+        let mut out = [0; PSDU_LEN_MAX];
+        let len = header.emit_frame(&payload[..len], &mut out).unwrap();
+        let frame = Pending::Frame(out[..len].to_vec());
+        world.at(Duration::ZERO, 2, RADIO, frame);
+        world.run_for(Duration::from_millis(20));
+    }
+    world.run_for(Duration::from_secs(2));
+}
+
+#[test]
+fn a_relay_passes_on_what_no_slack_was_left_for() {
+    // A mote that fills its first fragment, and one whose short addresses leave more room.
+    for (src, len_max) in [(link(3), 104), (LinkAddr::Short(7), 110)] {
+        let mut world = World::chain(3, Relaying::Fragments);
+        let mut request = packet(HOST, 64, 800);
+        let (mut header, _) = Header::parse(&request).unwrap();
+        header.src = ip::with_iid(&MESH, src.iid());
+        header.emit(&mut request).unwrap();
+        icmpv6::fill_checksum(&header.src, &HOST, &mut request[40..]);
+        let hop = lowpan::LinkPair { src, dst: link(2) };
+        let gathered = |world: &World| world.radio_of(2).datagrams().counters().reassembled;
+        let before = gathered(&world);
+        inject(&mut world, hop, len_max, &request);
+        let host = world.host();
+        // The border router has no route for the second answer, and says so.
+        assert!(world.nodes[host].ip().counters.delivered > 0, "{src:?}");
+        let gathered = gathered(&world) - before;
+        assert_eq!(gathered, 1, "reassembled, then cut anew: {src:?}");
+    }
+}
+
+#[test]
+fn an_extension_header_longer_than_a_frame_is_carried() {
+    let mut world = World::chain(2, Relaying::Fragments);
+    let plain = packet(global(2), 64, 100);
+    let (mut header, echo) = Header::parse(&plain).unwrap();
+    header.next_header = 60;
+    header.payload_len += 208;
+    let mut options = [0u8; 208];
+    options[..4].copy_from_slice(&[58, 25, 5, 204]);
+    options[4..].fill(9);
+    let mut long = [0u8; 40].to_vec();
+    header.emit(&mut long).unwrap();
+    long.extend(options);
+    long.extend(echo);
+    assert_eq!(world.exchange(&long).len(), 1);
+}
+
 #[test]
 fn a_lost_frame_is_repeated_on_its_link_and_tcp_never_knows() {
     for lost in [3, 7, 12] {

@@ -19,6 +19,8 @@ use super::cursor::{Full, Reader, Truncated, Writer};
 
 /// Bytes of a FRAG1 header.
 pub const FIRST_LEN: usize = 4;
+/// Where `datagram_tag` stands in either.
+pub const TAG_AT: usize = 2;
 /// Bytes of a FRAGN header.
 pub const NEXT_LEN: usize = 5;
 /// The largest `datagram_size`: eleven bits.
