@@ -10,7 +10,8 @@
 //! Sources: RFC 9293 §3.10.7.4, RFC 5681, 6582, 6675, 8985, 9937, 3522, 3708, 2883.
 
 use super::Drop;
-use super::connection::{Connection, Facts, Phase};
+use super::connection::Connection;
+use super::facts::{Facts, Phase};
 use super::recovery::Delivery;
 use super::segment::Segment;
 use super::seq::SeqNum;

@@ -7,7 +7,8 @@
 use core::net::Ipv6Addr;
 
 use super::config::Config;
-use super::connection::{Connection, Endpoints, Facts};
+use super::connection::{Connection, Endpoints};
+use super::facts::Facts;
 use super::listener::{HalfOpen, Stage};
 use super::output::Plan;
 use super::segment::Head;

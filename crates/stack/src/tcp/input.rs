@@ -11,7 +11,8 @@
 use super::Drop;
 use super::ack::RTT_MAX_MS;
 use super::congestion::Congestion;
-use super::connection::{Connection, Error, Facts, Phase, SMSS_DEFAULT, SMSS_MIN};
+use super::connection::{Connection, Error, SMSS_DEFAULT, SMSS_MIN};
+use super::facts::{Facts, Phase};
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::state::State;

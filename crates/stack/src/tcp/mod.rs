@@ -56,10 +56,12 @@
 
 mod ack;
 mod arrival;
+mod clock;
 mod config;
 mod congestion;
 mod connection;
 mod departure;
+mod facts;
 mod input;
 mod listener;
 mod output;

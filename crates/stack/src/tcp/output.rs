@@ -6,7 +6,8 @@
 //! Sources: RFC 9293 §3.8.6 (window, silly windows, Nagle), RFC 5681, RFC 3042, RFC 7323.
 
 use super::RetransmissionCause as Cause;
-use super::connection::{Connection, Facts, Phase};
+use super::connection::Connection;
+use super::facts::{Facts, Phase};
 use super::segment::Head;
 use super::seq::SeqNum;
 use super::state::State;
@@ -239,11 +240,16 @@ impl Connection<'_> {
             0
         };
         // With SACK blocks, the worst case: segments of one flight stay equally long.
-        let sack = match self.recv.has_gaps() || self.facts.has(Facts::DSACK_DUE) {
+        let sack = match self.sack_is_due() {
             true => 4 + 8 * self.sack_places() as u16,
             false => 0,
         };
-        timestamps + if self.facts.has(Facts::SACK) { sack } else { 0 }
+        timestamps + sack
+    }
+
+    /// Whether there is something to report selectively.
+    fn sack_is_due(&self) -> bool {
+        self.facts.has(Facts::SACK) && (self.recv.has_gaps() || self.facts.has(Facts::DSACK_DUE))
     }
 
     /// SACK blocks that fit behind the other options.
@@ -346,7 +352,7 @@ impl Connection<'_> {
         if self.facts.has(Facts::TIMESTAMPS) {
             head.push_padded_timestamps((now_ms.wrapping_add(self.ts_offset), self.ts_recent));
         }
-        if self.facts.has(Facts::SACK) {
+        if self.sack_is_due() {
             self.fill_sack(head);
         }
     }

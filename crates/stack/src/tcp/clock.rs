@@ -1,0 +1,151 @@
+//! What a connection does when a deadline comes: retransmission timeout, probes, keepalive,
+//! the user timeout, the end of FIN-WAIT-2 and TIME-WAIT.
+//!
+//! Place: `departure` calls in before it asks for segments. What must be sent is marked due
+//! and left to `output`; what a loss changes is `ack`'s.
+//! Sources: RFC 6298 §5, RFC 9293 §3.8.3, §3.8.4, §3.8.6.1, §3.4.2.
+
+use super::connection::{Connection, Error};
+use super::facts::Facts;
+use super::state::State;
+use super::timers::{Purpose, Timer};
+
+impl Connection<'_> {
+    /// Handles whatever is due. What must be sent is marked due and left to output.
+    pub(super) fn on_deadline(&mut self, now_ms: u32) {
+        if self.timers.take_due(Timer::Ack, now_ms) {
+            self.facts.set(Facts::ACK_DUE);
+        }
+        if let Some(purpose) = self.timers.purpose()
+            && self.timers.take_due(Timer::Transmit, now_ms)
+        {
+            if self.user_timeout_over(now_ms) {
+                return self.end_with_reset(Error::UserTimeout);
+            }
+            match purpose {
+                Purpose::Retransmit => self.on_rto(now_ms),
+                Purpose::Persist => self.on_persist(now_ms),
+                Purpose::TailLossProbe => {
+                    self.facts.set(Facts::TAIL_PROBE_DUE);
+                    self.arm_rto(now_ms);
+                }
+                Purpose::Reordering => {
+                    self.detect_losses(now_ms);
+                    self.rearm(now_ms);
+                }
+            }
+        }
+        if self.timers.take_due(Timer::Lifetime, now_ms) {
+            match self.state {
+                State::TimeWait | State::FinWait2 if self.facts.has(Facts::READ_CLOSED) => {
+                    self.end(None);
+                }
+                State::TimeWait => self.end(None),
+                _ => self.on_keepalive(now_ms),
+            }
+        }
+    }
+
+    /// Milliseconds until [`Self::on_deadline`] has something to do.
+    pub(super) fn wait_ms(&self, now_ms: u32) -> Option<u32> {
+        self.timers.wait_ms(now_ms)
+    }
+
+    /// The retransmission timer expired (RFC 6298 §5.4 to §5.6).
+    fn on_rto(&mut self, now_ms: u32) {
+        if self.is_connecting() {
+            if self.retries >= self.config.syn_retransmissions_max {
+                return self.end(Some(self.timeout_error()));
+            }
+            self.facts.set(Facts::SYN_DUE | Facts::SYN_RESENT);
+        } else {
+            if self.retries >= self.config.retransmissions_max {
+                return self.end_with_reset(self.timeout_error());
+            }
+            self.enter_loss(now_ms);
+        }
+        self.retries += 1;
+        self.rtt.back_off();
+        self.arm_rto(now_ms);
+    }
+
+    /// The persist timer expired: probe the window (RFC 9293 §3.8.6.1). As long as the peer
+    /// answers, for ever (MUST-37); the count is of probes without any answer.
+    fn on_persist(&mut self, now_ms: u32) {
+        if self.retries >= self.config.retransmissions_max {
+            return self.end_with_reset(self.timeout_error());
+        }
+        self.retries += 1;
+        self.facts.set(Facts::PERSIST_DUE);
+        self.rtt.back_off();
+        self.arm_persist(now_ms);
+    }
+
+    fn on_keepalive(&mut self, now_ms: u32) {
+        if self.config.keepalive_idle_s == 0 {
+            return;
+        }
+        // Data on the way have their own timer and their own limit.
+        if self.flight() == 0 {
+            if self.retries >= self.config.keepalive_probes {
+                return self.end_with_reset(Error::KeepaliveTimedOut);
+            }
+            self.retries += 1;
+            self.facts.set(Facts::KEEPALIVE_DUE);
+        }
+        let wait = u32::from(self.config.keepalive_interval_s) * 1000;
+        self.timers.arm(Timer::Lifetime, now_ms.wrapping_add(wait));
+    }
+
+    fn user_timeout_over(&self, now_ms: u32) -> bool {
+        let limit = self.config.user_timeout_ms;
+        limit != 0 && now_ms.wrapping_sub(self.progress_at) >= limit
+    }
+
+    /// The transmission failed for good; the peer, should it live, learns it.
+    pub(super) fn end_with_reset(&mut self, error: Error) {
+        let reset = self.state.is_synchronized();
+        self.end(Some(error));
+        self.facts.put(Facts::RESET_DUE, reset);
+    }
+
+    fn timeout_error(&self) -> Error {
+        match self.facts.has(Facts::SOFT_ERROR) {
+            true => Error::Unreachable,
+            false => Error::TimedOut,
+        }
+    }
+
+    /// Any sign of life of the peer puts the keepalive off.
+    pub(super) fn put_off_keepalive(&mut self, now_ms: u32) {
+        let idle_s = self.config.keepalive_idle_s;
+        if idle_s != 0 && self.state.is_synchronized() && !self.waits_out() {
+            self.timers.arm(
+                Timer::Lifetime,
+                now_ms.wrapping_add(u32::from(idle_s) * 1000),
+            );
+        }
+    }
+
+    /// [`Timer::Lifetime`] belongs to the end of the connection.
+    fn waits_out(&self) -> bool {
+        self.state == State::TimeWait
+            || self.state == State::FinWait2 && self.facts.has(Facts::READ_CLOSED)
+    }
+
+    pub(super) fn arm_fin_wait_2(&mut self, now_ms: u32) {
+        match self.config.fin_wait_2_ms {
+            0 => self.timers.disarm(Timer::Lifetime),
+            wait => self.timers.arm(Timer::Lifetime, now_ms.wrapping_add(wait)),
+        }
+    }
+
+    pub(super) fn enter_time_wait(&mut self, now_ms: u32) {
+        self.state = State::TimeWait;
+        self.timers.disarm(Timer::Transmit);
+        self.timers.arm(
+            Timer::Lifetime,
+            now_ms.wrapping_add(self.config.time_wait_ms),
+        );
+    }
+}

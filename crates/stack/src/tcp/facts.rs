@@ -1,0 +1,171 @@
+//! What a connection remembers between segments besides its variables: facts of one bit, and
+//! the state of loss recovery.
+//!
+//! Place: part of [`Connection`](super::Connection). Left out: every decision.
+
+use super::seq::SeqNum;
+
+/// Yes-or-no facts of a connection, one bit each; those that change most in the low byte,
+/// where a Cortex-M0+ needs the fewest instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Facts(u32);
+
+impl Facts {
+    pub(super) const NONE: Self = Self(0);
+    /// Timestamps are in use.
+    pub(super) const TIMESTAMPS: u32 = 1 << 18;
+    /// SACK is in use.
+    pub(super) const SACK: u32 = 1 << 19;
+    /// ECN is in use.
+    pub(super) const ECN: u32 = 1 << 20;
+    /// The application has no more to send.
+    pub(super) const FIN_QUEUED: u32 = 1 << 13;
+    /// The peer's FIN was seen: `rcv_fin` is its place.
+    pub(super) const FIN_SEEN: u32 = 1 << 15;
+    /// The application reads no more.
+    pub(super) const READ_CLOSED: u32 = 1 << 23;
+    /// The application gave the handle back; the slot frees itself.
+    pub(super) const ORPHANED: u32 = 1 << 24;
+    /// An ACK is to be sent at once.
+    pub(super) const ACK_DUE: u32 = 1;
+    /// A SYN, or SYN-ACK, is to be sent.
+    pub(super) const SYN_DUE: u32 = 1 << 9;
+    /// A reset is to be sent.
+    pub(super) const RESET_DUE: u32 = 1 << 10;
+    /// A zero-window probe is to be sent.
+    pub(super) const PERSIST_DUE: u32 = 1 << 6;
+    /// A tail loss probe is to be sent.
+    pub(super) const TAIL_PROBE_DUE: u32 = 1 << 4;
+    /// A keepalive probe is to be sent.
+    pub(super) const KEEPALIVE_DUE: u32 = 1 << 11;
+    /// A byte was sent beyond the window, as a probe.
+    pub(super) const WINDOW_PROBED: u32 = 1 << 12;
+    /// A tail loss probe is out; `recovery.tail_end` tells when it is answered.
+    pub(super) const TAIL_PROBED: u32 = 1 << 2;
+    /// That probe was a retransmission, not new data.
+    pub(super) const TAIL_RESENT: u32 = 1 << 3;
+    /// Echo congestion experienced until the peer sends CWR.
+    pub(super) const ECHO_CE: u32 = 1 << 17;
+    /// Tell the peer that cwnd was reduced, with the next new data.
+    pub(super) const CWR_DUE: u32 = 1 << 16;
+    /// The reduction under way can be undone.
+    pub(super) const UNDO: u32 = 1 << 7;
+    /// `recovery.undo_ts` holds the time of the first retransmission.
+    pub(super) const UNDO_TS: u32 = 1 << 8;
+    /// RACK has seen reordering on this path.
+    pub(super) const REORDERED: u32 = 1 << 22;
+    /// RACK knows a delivered segment.
+    pub(super) const RACK: u32 = 1 << 21;
+    /// `dsack` is to be reported.
+    pub(super) const DSACK_DUE: u32 = 1 << 1;
+    /// The network said that the peer may not be reachable (a soft error).
+    pub(super) const SOFT_ERROR: u32 = 1 << 25;
+    /// The first retransmission of a recovery goes out whatever cwnd says.
+    pub(super) const FORCE_RESEND: u32 = 1 << 5;
+    /// A SYN was retransmitted.
+    pub(super) const SYN_RESENT: u32 = 1 << 26;
+    /// A challenge ACK was sent at `challenge_at`.
+    pub(super) const CHALLENGED: u32 = 1 << 27;
+
+    pub(super) const fn has(self, fact: u32) -> bool {
+        self.0 & fact != 0
+    }
+
+    pub(super) const fn has_all(self, facts: u32) -> bool {
+        self.0 & facts == facts
+    }
+
+    pub(super) fn set(&mut self, fact: u32) {
+        self.0 |= fact;
+    }
+
+    pub(super) fn clear(&mut self, fact: u32) {
+        self.0 &= !fact;
+    }
+
+    pub(super) fn put(&mut self, fact: u32, value: bool) {
+        if value {
+            self.set(fact);
+        } else {
+            self.clear(fact);
+        }
+    }
+
+    /// Clears `fact`; says whether it was set.
+    pub(super) fn take(&mut self, fact: u32) -> bool {
+        let had = self.has(fact);
+        self.clear(fact);
+        had
+    }
+}
+
+/// Where loss recovery stands (RFC 5681 §3.2, RFC 6582; as Linux names them).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// Nothing is known lost.
+    Open,
+    /// cwnd was reduced for a congestion mark; until `recover`, not again.
+    Reduced,
+    /// Fast recovery until `recover`.
+    Recovery,
+    /// After a timeout, until `recover`.
+    Loss,
+}
+
+/// The memory of recovery between acknowledgments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Recovery {
+    /// SND.NXT when the window was last reduced.
+    pub(super) recover: SeqNum,
+    /// TSval of the recovery's first retransmission.
+    pub(super) undo_ts: u32,
+    /// SND.NXT at the tail loss probe.
+    pub(super) tail_end: SeqNum,
+    /// RACK: behind the newest segment delivered.
+    pub(super) rack_end: SeqNum,
+    /// RACK: when that segment was sent (low 16 bits, ms), and its round trip.
+    pub(super) rack_sent_at: u16,
+    pub(super) rack_rtt: u16,
+    /// Least round trip, ms; drifts up slowly. 0: none yet.
+    pub(super) min_rtt: u16,
+    /// cwnd and ssthresh before the reduction.
+    pub(super) undo_cwnd: u16,
+    pub(super) undo_ssthresh: u16,
+    /// PRR: bytes delivered and sent since recovery began, and outstanding then.
+    pub(super) prr_delivered: u16,
+    pub(super) prr_out: u16,
+    pub(super) prr_start: u16,
+    pub(super) phase: Phase,
+    /// Duplicate ACKs in a row, without SACK; each tells that one segment left the network.
+    pub(super) dup_acks: u8,
+    /// Retransmissions of this recovery that no DSACK has called unnecessary yet.
+    pub(super) undo_left: u8,
+    /// RACK: the reordering window in quarters of the least RTT, and how many recoveries
+    /// it keeps that.
+    pub(super) reo_quarters: u8,
+    pub(super) reo_persist: u8,
+}
+
+impl Recovery {
+    pub(super) const fn new(iss: SeqNum) -> Self {
+        Self {
+            recover: iss,
+            undo_ts: 0,
+            tail_end: iss,
+            rack_end: iss,
+            rack_sent_at: 0,
+            rack_rtt: 0,
+            min_rtt: 0,
+            undo_cwnd: 0,
+            undo_ssthresh: 0,
+            prr_delivered: 0,
+            prr_out: 0,
+            prr_start: 0,
+            phase: Phase::Open,
+            dup_acks: 0,
+            undo_left: 0,
+            reo_quarters: 1,
+            reo_persist: 0,
+        }
+    }
+}
