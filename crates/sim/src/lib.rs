@@ -12,6 +12,7 @@ pub mod app;
 pub mod bound;
 pub mod capture;
 pub mod chain;
+pub mod energy;
 pub mod experiments;
 pub mod filter;
 pub mod gains;

@@ -2,11 +2,13 @@
 //!
 //! Purpose: the time between a MAC's wish and the air, which decides multi-hop goodput more
 //! than the bit rate does. Every constant names its source.
-//! Sources: `TCPlp` §4 and §6; data sheets of the AT86RF233 and the nRF52840.
+//! Sources: `TCPlp` §4 and §6; the CIT paper; data sheets of the AT86RF233, the CC2420 and
+//! the nRF52840; TinyOS 2.1.
 
-use motet::mac::RadioCapabilities;
+use motet::mac::{self, RadioCapabilities};
 use motet::time::Duration;
 
+use crate::energy::Currents;
 use crate::phy;
 
 /// A radio, the processor beside it, and the driver between them.
@@ -32,6 +34,8 @@ pub struct Profile {
     pub sensitivity_dbm: f64,
     /// Energy above which the channel counts as busy, dBm.
     pub cca_dbm: f64,
+    /// What its states cost.
+    pub currents: Currents,
 }
 
 impl Profile {
@@ -57,6 +61,52 @@ impl Profile {
         sensitivity_dbm: -101.0,
         // AT86RF233 data sheet §9.6: reset value 7 is -94 + 2 · 7.
         cca_dbm: -80.0,
+        currents: Currents::HAMILTON,
+    };
+
+    /// `TelosB` (MSP430 and CC2420): two FIFOs of one frame each, ACKs by the radio.
+    ///
+    /// [`tinyos`] gives the CSMA that such motes run.
+    pub const TELOSB: Self = Self {
+        capabilities: RadioCapabilities::CC2420,
+        // CIT paper: 220 kb/s without, 148 kb/s with the copy, hence 2.21 ms for 127 B; the
+        // same in both directions, and never while the other is under way.
+        transmit_copy_ns: 17_400,
+        receive_copy_ns: 17_400,
+        // Chosen: a TinyOS task and the strobe; nothing is published.
+        prepare: Duration::from_micros(200),
+        jitter: Duration::from_micros(100),
+        // The receive FIFO fills while the processor writes the other.
+        deaf: false,
+        transmit_dbm: 0.0,
+        // CC2420 data sheet §5.2, typical.
+        sensitivity_dbm: -95.0,
+        // CC2420 data sheet §14.9, default.
+        cca_dbm: -77.0,
+        currents: Currents::TELOSB,
+    };
+
+    /// nRF52840: the radio takes frames from RAM and puts them there; its driver acknowledges
+    /// within the interrupt, which is as good as hardware.
+    pub const NRF52840: Self = Self {
+        capabilities: RadioCapabilities {
+            shared_buffer: false,
+            auto_ack: true,
+            // Product specification §6.20: fast ramp-up.
+            channel_switch: Duration::from_micros(40),
+        },
+        transmit_copy_ns: 0,
+        receive_copy_ns: 0,
+        // Chosen: an interrupt of a processor at 64 MHz and what it has to set.
+        prepare: Duration::from_micros(60),
+        jitter: Duration::from_micros(30),
+        deaf: false,
+        transmit_dbm: 0.0,
+        // Product specification §6.20.15.
+        sensitivity_dbm: -100.0,
+        // Default of Nordic's 802.15.4 driver.
+        cca_dbm: -75.0,
+        currents: Currents::NRF52840,
     };
 
     /// A driver with no cost at all on a radio with separate buffers: what the standard
@@ -75,6 +125,7 @@ impl Profile {
         transmit_dbm: 0.0,
         sensitivity_dbm: -101.0,
         cca_dbm: -80.0,
+        currents: Currents::HAMILTON,
     };
 
     /// The same with a radio that listens while frames are copied: two buffers, and a
@@ -118,6 +169,25 @@ impl Profile {
     }
 }
 
+/// `config` with the CSMA of TinyOS on a CC2420, as far as unit backoffs can say it.
+///
+/// Initial backoff 10 + U{0..309} jiffies of 1/32768 s, mean 5.0 ms: BE 5, mean 5.0. After a
+/// busy channel 10 + U{0..69}, mean 1.35 ms: BE 3, mean 1.1. Assessments have no limit; the
+/// ACK may come within 256 jiffies; `BLIP_L2_RETRIES` 5 and `BLIP_L2_DELAY` 103 ms, which we
+/// draw from [0, 206] since our delay is random.
+pub fn tinyos(config: &mac::Config) -> mac::Config {
+    mac::Config {
+        be_min: 5,
+        // BE after a busy channel is the lesser of BE + 1 and this.
+        be_max: 3,
+        csma_backoffs_max: u8::MAX,
+        attempts_max: 6,
+        retry_delay_max: Duration::from_millis(206),
+        ack_wait: Duration::from_micros(7_812),
+        ..config.clone()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,5 +200,7 @@ mod tests {
             "{full} µs, TCPlp §6.4 has 8.2 ms"
         );
         assert_eq!(Profile::IDEAL.cycle(127, 3).as_micros(), 6_240);
+        let copy = Profile::TELOSB.transmit_copy(127).as_micros();
+        assert_eq!(copy, 2_210, "the CIT paper has 2.21 ms");
     }
 }

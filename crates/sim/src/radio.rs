@@ -15,6 +15,7 @@ use motet::time::{Duration, Instant};
 use motet::wire::ieee802154::{FrameType, Header};
 
 use crate::air::{Air, Event};
+use crate::energy::Energy;
 use crate::filter::{self, Filter};
 use crate::medium::{Deaf, Frame};
 use crate::phy;
@@ -107,6 +108,7 @@ pub enum State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
     spans: [Duration; State::COUNT],
+    cpu: Duration,
     state: State,
     since: Instant,
 }
@@ -232,6 +234,17 @@ impl Radio {
         self.cpu_free_at
     }
 
+    /// What it and its processor have used up to `now`.
+    pub fn energy(&self, now: Instant) -> Energy {
+        let Profile {
+            currents,
+            transmit_dbm,
+            deaf,
+            ..
+        } = &self.profile;
+        Energy::of(&self.usage(now), currents, *transmit_dbm, *deaf)
+    }
+
     /// How long it was in each state up to `now`.
     pub fn usage(&self, now: Instant) -> Usage {
         let mut usage = self.usage;
@@ -278,7 +291,7 @@ impl Radio {
             Command::Preload(frame) => {
                 self.loaded = Some(frame);
                 let copy = self.profile.transmit_copy(frame.psdu().len());
-                self.cpu_free_at = now + copy;
+                self.occupy(copy, now);
                 (Activity::Copying, copy, Due::Copied)
             }
             Command::Assess => {
@@ -310,8 +323,8 @@ impl Radio {
             return;
         }
         self.activity = Activity::Preparing;
-        let ready_at = self.cpu_free_at.max(now) + self.prepare();
-        self.cpu_free_at = ready_at;
+        let prepare = self.prepare();
+        let ready_at = self.occupy(prepare, now);
         air.calendar.schedule(
             ready_at,
             Event::Radio {
@@ -319,6 +332,13 @@ impl Radio {
                 due: Due::Prepared,
             },
         );
+    }
+
+    /// Gives the processor so much more to do; says when it will have done it.
+    fn occupy(&mut self, span: Duration, now: Instant) -> Instant {
+        self.cpu_free_at = self.cpu_free_at.max(now) + span;
+        self.usage.cpu = self.usage.cpu + span;
+        self.cpu_free_at
     }
 
     fn is_answering(&self) -> bool {
@@ -395,8 +415,7 @@ impl Radio {
                 },
             );
         }
-        let copied_at = self.cpu_free_at.max(now) + self.profile.receive_copy(frame.psdu().len());
-        self.cpu_free_at = copied_at;
+        let copied_at = self.occupy(self.profile.receive_copy(frame.psdu().len()), now);
         self.unloading
             .push_back((frame, self.meta(power, air, now)));
         air.calendar.schedule(
@@ -436,8 +455,7 @@ impl Radio {
             to: self.heard_from,
             by_software: true,
         };
-        let copied = self.cpu_free_at.max(now) + self.profile.transmit_copy(ack.psdu().len());
-        self.cpu_free_at = copied;
+        let copied = self.occupy(self.profile.transmit_copy(ack.psdu().len()), now);
         air.calendar.schedule(
             at.max(copied),
             Event::Radio {
@@ -513,6 +531,7 @@ impl Usage {
     fn new() -> Self {
         Self {
             spans: [Duration::ZERO; State::COUNT],
+            cpu: Duration::ZERO,
             state: State::Listen,
             since: Instant::ORIGIN,
         }
@@ -530,6 +549,19 @@ impl Usage {
         self.spans[state as usize]
     }
 
+    /// Time its processor worked for it.
+    pub fn cpu(&self) -> Duration {
+        self.cpu
+    }
+
+    /// A radio that did nothing but listen.
+    #[cfg(test)]
+    pub(crate) fn listening(span: Duration) -> Self {
+        let mut usage = Self::new();
+        usage.enter(State::Listen, Instant::ORIGIN + span);
+        usage
+    }
+
     /// Time spent in any state.
     pub fn total(&self) -> Duration {
         self.spans
@@ -540,7 +572,19 @@ impl Usage {
 
 impl State {
     /// How many there are.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// Each of them.
+    pub const ALL: [Self; 8] = [
+        Self::Sleep,
+        Self::Listen,
+        Self::Copy,
+        Self::Unload,
+        Self::Assess,
+        Self::Prepare,
+        Self::Turnaround,
+        Self::Transmit,
+    ];
 }
 
 /// What the transmitting side is at.

@@ -15,6 +15,7 @@ use motet::wire::LinkAddr;
 use crate::air::{Air, Event, LinkTally};
 use crate::app::App;
 use crate::capture::Capture;
+use crate::energy::Energy;
 use crate::filter::Filter;
 use crate::gains::Gains;
 use crate::medium::{Fate, FrameId, Medium, Placement, Reception};
@@ -246,6 +247,12 @@ impl<'m> World<'m> {
     pub fn usage(&self, mote: usize) -> Option<Usage> {
         let (_, radio) = self.motes[mote].radio.as_ref()?;
         Some(radio.usage(self.now()))
+    }
+
+    /// What a node's radio and processor have used so far.
+    pub fn energy(&self, mote: usize) -> Option<Energy> {
+        let (_, radio) = self.motes[mote].radio.as_ref()?;
+        Some(radio.energy(self.now()))
     }
 
     /// The wire, if there is one.

@@ -203,6 +203,45 @@ fn the_air_bites_and_the_retry_delay_heals() {
 }
 
 #[test]
+fn every_radio_carries_a_transfer_at_its_own_cost() {
+    // (profile, least and most kb/s over one hop, least share of the processor at the mote)
+    for (profile, [least, most], cpu) in [
+        (Profile::HAMILTON, [50.0, 80.0], 0.15),
+        (Profile::TELOSB, [60.0, 95.0], 0.2),
+        (Profile::NRF52840, [75.0, 115.0], 0.001),
+    ] {
+        let arena = Arena::new();
+        let options = ChainOptions {
+            hops: 1,
+            profile,
+            ..ChainOptions::default()
+        };
+        let mut chain = Chain::new(options, &arena);
+        assert!(chain.join(Duration::from_secs(60)));
+        let (host, mote) = (chain.host().unwrap(), chain.mote());
+        let receiving = Receiver::new(PORT, chain.host_ends(&arena));
+        chain.world.set_app(host, App::Receiver(receiving));
+        let sending = Sender::new(
+            content(200_000),
+            (plan::HOST, PORT),
+            chain.mote_ends(&arena),
+        );
+        chain.world.set_app(mote, App::Sender(sending));
+        let until = chain.world.now() + Duration::from_secs(10);
+        chain.world.run_until(until);
+        let App::Receiver(end) = chain.world.app(host) else {
+            panic!("it was set")
+        };
+        let kbps = end.content.len() as f64 * 8.0 / 10_000.0;
+        assert!((least..most).contains(&kbps), "{kbps} kb/s: {profile:?}");
+        let energy = chain.world.energy(mote).unwrap();
+        assert!(energy.cpu_duty > cpu, "{energy:?}");
+        assert_eq!(energy.radio_duty, 1.0, "it listens always");
+        assert!(energy.radio_mj > energy.cpu_mj, "{energy:?}");
+    }
+}
+
+#[test]
 fn the_hold_rule_keeps_frames_of_one_path_apart() {
     let retries = |hold_ms| {
         let options = ChainOptions {
