@@ -89,3 +89,45 @@ fn sip_hash(key: (u64, u64), parts: &[&[[u8; 8]]]) -> u64 {
     }
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, Rng};
+    use proptest::prelude::*;
+
+    #[test]
+    fn values_are_sip_hashes_of_a_counter() {
+        // Key 00 01 .. 0f, messages of eight bytes: vectors_sip64[8] of the reference code is
+        // of 00 01 .. 07; here the messages are the counter, least significant byte first.
+        let key = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
+        let counter = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7]);
+        let mut rng = Rng {
+            key: key.into(),
+            counter,
+        };
+        assert_eq!(rng.next_u64(), 0x93f5_f579_9a93_2462);
+        assert_eq!(rng.counter, counter + 1);
+    }
+
+    #[test]
+    fn derived_generators_and_hashes_differ() {
+        let mut rng = Rng::from_seed([1, 2]);
+        let mut streams = [rng.derive(), rng.derive(), rng];
+        let [a, b, c] = streams.each_mut().map(Rng::next_u64);
+        assert!(a != b && b != c && a != c);
+        let mut rng = Rng::from_seed([1, 2]);
+        let words = [*b"12345678"];
+        let [a, b] = [rng.keyed_hash(), rng.keyed_hash()].map(|hash| hash.hash(&[&words]));
+        assert_ne!(a, b);
+    }
+
+    proptest! {
+        #[test]
+        fn stays_below_its_bound(seed: [u64; 2], bound: u32, max in 0u64..u64::from(u32::MAX)) {
+            let mut rng = Rng::from_seed(seed);
+            prop_assert!(rng.below(bound) < bound.max(1));
+            let max = Duration::from_micros(max);
+            prop_assert!(rng.uniform(max) <= max);
+        }
+    }
+}

@@ -164,10 +164,10 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record of nothing.
+    /// A record of nothing: all zeros, so that a static one costs no flash.
     pub const EMPTY: Self = Self {
         key: Key {
-            from: LinkAddr::BROADCAST,
+            from: LinkAddr::Short(0),
             tag: 0,
             size: 0,
         },
@@ -216,6 +216,7 @@ impl Record {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)] // Makes `Free` zero.
 enum State {
     Free,
     /// Fragments are collected in this body.

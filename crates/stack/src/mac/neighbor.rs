@@ -9,7 +9,9 @@ use crate::wire::LinkAddr;
 /// One neighbour, borrowed from the caller; [`Neighbor::EMPTY`] to begin with.
 #[derive(Clone, Debug)]
 pub struct Neighbor {
-    addr: Option<LinkAddr>,
+    /// Whether this is anybody's entry.
+    known: bool,
+    addr: LinkAddr,
     /// The last sequence number that was to be acknowledged.
     dsn: Option<u8>,
     /// When `dsn` was first heard.
@@ -22,9 +24,10 @@ pub struct Neighbor {
 }
 
 impl Neighbor {
-    /// A slot with nobody in it.
+    /// A slot with nobody in it: all zeros, so that a static one costs no flash.
     pub const EMPTY: Self = Self {
-        addr: None,
+        known: false,
+        addr: LinkAddr::Short(0),
         dsn: None,
         dsn_at: Instant::ORIGIN,
         used_at: Instant::ORIGIN,
@@ -35,7 +38,11 @@ impl Neighbor {
 
     /// Whose entry this is.
     pub const fn addr(&self) -> Option<LinkAddr> {
-        self.addr
+        if self.known { Some(self.addr) } else { None }
+    }
+
+    fn is(&self, addr: LinkAddr) -> bool {
+        self.known && self.addr == addr
     }
 
     /// Expected transmissions per delivered frame in units of 1/128, as RPL's ETX metric
@@ -62,7 +69,7 @@ impl<'m> Neighbors<'m> {
     }
 
     pub(super) fn find(&self, addr: LinkAddr) -> Option<&Neighbor> {
-        self.table.iter().find(|entry| entry.addr == Some(addr))
+        self.table.iter().find(|entry| entry.is(addr))
     }
 
     /// Whether `src` repeats the frame it sent last; remembers `dsn` if not.
@@ -112,16 +119,15 @@ impl<'m> Neighbors<'m> {
     }
 
     fn entry(&mut self, addr: LinkAddr, now: Instant) -> Option<&mut Neighbor> {
-        let known = self.table.iter().any(|entry| entry.addr == Some(addr));
+        let known = self.table.iter().any(|entry| entry.is(addr));
         let entry = if known {
-            self.table
-                .iter_mut()
-                .find(|entry| entry.addr == Some(addr))?
+            self.table.iter_mut().find(|entry| entry.is(addr))?
         } else {
-            let rank = |entry: &Neighbor| (entry.addr.is_some(), entry.attempts > 0, entry.used_at);
+            let rank = |entry: &Neighbor| (entry.known, entry.attempts > 0, entry.used_at);
             let entry = self.table.iter_mut().min_by_key(|entry| rank(entry))?;
             *entry = Neighbor {
-                addr: Some(addr),
+                known: true,
+                addr,
                 ..Neighbor::EMPTY
             };
             entry

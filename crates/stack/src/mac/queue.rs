@@ -26,16 +26,16 @@ pub struct FrameSlot {
 }
 
 impl FrameSlot {
-    /// A slot with nothing in it.
+    /// A slot with nothing in it: all zeros, so that a static one costs no flash.
     pub const EMPTY: Self = Self {
         bytes: [0; FRAME_PAYLOAD_LEN_MAX],
         len: 0,
-        next: NIL,
+        next: 0,
         used: false,
         attempts: 0,
         dsn: None,
         token: 0,
-        to: LinkAddr::BROADCAST,
+        to: LinkAddr::Short(0),
         not_before: Instant::ORIGIN,
     };
 
