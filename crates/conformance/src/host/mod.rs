@@ -1,0 +1,580 @@
+//! A host in virtual time: sockets above one [`Tcp`], packets below it.
+//!
+//! Place: both runners sit on this. The one in process calls it from a script; the library
+//! that packetdrill loads calls it from packetdrill's interface. What a call returns, when a
+//! segment leaves and what it looks like is decided here, once.
+//!
+//! Time stands still until [`Host::advance_to`]; timers on the way fire at their own time.
+//! A call that would block says [`Fail::Block`], and is made again when something happened.
+//!
+//! Left out: threads, real descriptors, shell commands.
+
+mod calls;
+pub use calls::How;
+mod edge;
+mod errno;
+mod options;
+mod ready;
+mod settings;
+mod state;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::Ipv6Addr;
+
+use bumpalo::Bump;
+use motet::random::Rng;
+use motet::tcp::{
+    Buffers, Config, Connection, HalfOpen, Handle, IcmpError, Listener, ListenerHandle, Memory,
+    Outgoing, Slot, State, Tcp, recv_memory_len,
+};
+use motet::time::{Duration, Instant};
+use motet::wire::{icmpv6, ipv6, tcp as wire};
+
+use edge::{Edge, Flow};
+pub use errno::Errno;
+pub use options::{OptionValue, SocketOptions};
+pub use ready::{
+    EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP,
+};
+pub use settings::{LOCAL, Profile, REMOTE, Settings};
+pub use state::TcpInfo;
+
+use crate::packet::{ACK, HOP_LIMIT, Packet, RST, SYN};
+
+/// Why a call has no result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fail {
+    /// It failed.
+    Errno(Errno),
+    /// A blocking socket has nothing to return yet.
+    Block,
+}
+
+impl From<Errno> for Fail {
+    fn from(errno: Errno) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+/// What a call gives.
+pub type Outcome = Result<i64, Fail>;
+
+/// A packet that the stack sent.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// When.
+    pub at: Instant,
+    /// The whole IPv6 packet.
+    pub bytes: Vec<u8>,
+}
+
+/// A connection, as its socket sees it.
+#[derive(Debug)]
+struct Stream {
+    handle: Handle,
+    options: SocketOptions,
+    /// Bytes taken from the engine that nobody has read: a socket buffer beyond 65,535 bytes.
+    staged: VecDeque<u8>,
+    /// How many bytes may be staged.
+    stage_max: usize,
+    /// Bytes of the socket's receive buffer as `SO_RCVBUF` tells.
+    recv_space: u32,
+    /// The bound on the time to connect is in force.
+    connecting: bool,
+    /// A second `connect` has said that the first one succeeded.
+    connect_told: bool,
+    /// The error was given to the application.
+    error_told: bool,
+    /// `shutdown` closed the reading half.
+    read_closed: bool,
+    /// What the last ICMPv6 error would be to the application.
+    icmp_errno: Option<Errno>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// Neither connected nor listening; perhaps bound to a port.
+    Fresh,
+    Listening {
+        listener: ListenerHandle,
+        /// Connections lent in advance, and those whose handshake is done.
+        waiting: Vec<Stream>,
+        ready: VecDeque<Stream>,
+    },
+    Connected(Stream),
+    Epoll(ready::Epoll),
+}
+
+#[derive(Debug)]
+struct File {
+    kind: Kind,
+    options: SocketOptions,
+    port: u16,
+    nonblocking: bool,
+}
+
+/// A host.
+pub struct Host<'m> {
+    arena: &'m Bump,
+    /// What it is set to.
+    pub settings: Settings,
+    tcp: Tcp<'m>,
+    now: Instant,
+    files: BTreeMap<i32, File>,
+    /// Connections whose descriptor is closed.
+    orphans: Vec<Stream>,
+    edge: Edge,
+    peer_mss: HashMap<Flow, u16>,
+    sent: VecDeque<Sent>,
+    scratch: Vec<u8>,
+    runaway: bool,
+    next_port: u16,
+}
+
+impl<'m> Host<'m> {
+    /// A host whose memory comes from `arena`, at `now`.
+    pub fn new(arena: &'m Bump, settings: Settings, now: Instant) -> Self {
+        let memory = Memory {
+            connections: arena.alloc_slice_fill_with(CONNECTIONS_MAX, |_| Slot::EMPTY),
+            listeners: arena.alloc_slice_fill_with(LISTENERS_MAX, |_| Listener::EMPTY),
+            half_open: arena.alloc_slice_fill_with(HALF_OPEN_MAX, |_| HalfOpen::EMPTY),
+        };
+        let mut rng = Rng::from_seed(SEED);
+        Self {
+            arena,
+            settings,
+            tcp: Tcp::new(memory, &mut rng),
+            now,
+            files: BTreeMap::new(),
+            orphans: Vec::new(),
+            edge: Edge::default(),
+            peer_mss: HashMap::new(),
+            sent: VecDeque::new(),
+            scratch: vec![0; 65_536 + 60],
+            runaway: false,
+            next_port: 49_152,
+        }
+    }
+
+    // ---- time ----
+
+    /// The time.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// When the next timer fires, if one runs.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.tcp.next_deadline().map(|at| at.max(self.now))
+    }
+
+    /// Lets time pass until `at`; timers on the way fire.
+    pub fn advance_to(&mut self, at: Instant) {
+        let mut fired = 0;
+        while let Some(deadline) = self.next_deadline().filter(|deadline| *deadline <= at) {
+            self.now = deadline;
+            self.pump();
+            fired += 1;
+            if fired > TIMERS_MAX {
+                self.runaway = true;
+                break;
+            }
+        }
+        self.now = self.now.max(at);
+    }
+
+    /// Lets the shortest time pass that there is: the clock creeps.
+    pub fn creep(&mut self) {
+        self.advance_to(self.now + Duration::from_micros(1));
+    }
+
+    /// Whether the stack sent or woke without end: a defect of it.
+    pub const fn is_runaway(&self) -> bool {
+        self.runaway
+    }
+
+    // ---- packets ----
+
+    /// The next packet that the stack has sent.
+    pub fn take_sent(&mut self) -> Option<Sent> {
+        self.sent.pop_front()
+    }
+
+    /// The next packet, left in its place.
+    pub fn peek_sent(&self) -> Option<&Sent> {
+        self.sent.front()
+    }
+
+    /// A packet from the network. One that is not TCP's business is ignored.
+    pub fn deliver(&mut self, bytes: &[u8]) {
+        if let Ok((header, upper)) = ipv6::Header::parse(bytes) {
+            match header.next_header {
+                wire::NEXT_HEADER => self.deliver_segment(bytes, upper),
+                icmpv6::NEXT_HEADER => self.deliver_icmp(upper),
+                _ => {}
+            }
+        }
+        self.pump();
+    }
+
+    fn deliver_segment(&mut self, bytes: &[u8], upper: &[u8]) {
+        let Some((mut packet, payload)) = Packet::parse(bytes) else {
+            return;
+        };
+        let flow = (packet.src, packet.segment.src_port, packet.segment.dst_port);
+        if packet.segment.has(SYN) {
+            let mss = packet
+                .segment
+                .options
+                .iter()
+                .find_map(|option| match option {
+                    crate::packet::TcpOption::Mss(mss) => Some(*mss),
+                    _ => None,
+                });
+            self.peer_mss.insert(flow, mss.unwrap_or(MSS_DEFAULT));
+        }
+        let ecn = packet.traffic_class & 3;
+        let mut rewritten = Vec::new();
+        let mut segment = upper;
+        if self.settings.profile != Profile::Motet
+            && wire::is_checksum_valid(&packet.src, &packet.dst, upper)
+        {
+            self.edge.inbound(flow, &mut packet.segment, &self.settings);
+            rewritten = packet.emit(payload);
+        }
+        if let Some(upper) = rewritten.get(ipv6::HEADER_LEN..).filter(|u| !u.is_empty()) {
+            segment = upper;
+        }
+        // Drops are the engine's to count; a script sees what follows from them.
+        let _reason = self
+            .tcp
+            .on_segment(packet.src, packet.dst, ecn, segment, self.now);
+    }
+
+    fn deliver_icmp(&mut self, upper: &[u8]) {
+        use icmpv6::Message::{
+            DestinationUnreachable, PacketTooBig, ParameterProblem, TimeExceeded,
+        };
+        let Ok(message) = icmpv6::Message::parse(upper) else {
+            return;
+        };
+        let (error, errno, invoking) = match message {
+            DestinationUnreachable { code, invoking } => match code {
+                1 | 4 => (IcmpError::Hard, Errno::ECONNREFUSED, invoking),
+                _ => (IcmpError::Soft, Errno::EHOSTUNREACH, invoking),
+            },
+            PacketTooBig { mtu, invoking } => {
+                (IcmpError::PacketTooBig(mtu), Errno::EMSGSIZE, invoking)
+            }
+            TimeExceeded { invoking, .. } => (IcmpError::Soft, Errno::EHOSTUNREACH, invoking),
+            ParameterProblem { code, invoking, .. } => match code {
+                1 => (IcmpError::Hard, Errno::ECONNREFUSED, invoking),
+                _ => (IcmpError::Soft, Errno::EHOSTUNREACH, invoking),
+            },
+            _ => return,
+        };
+        let Ok((inner, quoted)) = ipv6::Header::parse_start(invoking) else {
+            return;
+        };
+        if inner.next_header != wire::NEXT_HEADER {
+            return;
+        }
+        let ports = quoted.first_chunk::<4>().copied().unwrap_or_default();
+        let [a, b, c, d] = ports;
+        let flow = (
+            inner.dst,
+            u16::from_be_bytes([c, d]),
+            u16::from_be_bytes([a, b]),
+        );
+        if let Some(stream) = self.stream_of(flow) {
+            stream.icmp_errno = Some(errno);
+        }
+        self.tcp
+            .on_icmp_error(inner.src, inner.dst, quoted, error, self.now);
+    }
+
+    /// Lets the stack send what it wants to, now.
+    fn pump(&mut self) {
+        for _ in 0..SEGMENTS_MAX {
+            self.note_changes();
+            let Some(outgoing) = self.tcp.poll_segment(self.now, |_| true, &mut self.scratch)
+            else {
+                self.note_changes();
+                return;
+            };
+            self.emit(outgoing);
+        }
+        self.runaway = true;
+    }
+
+    fn emit(&mut self, outgoing: Outgoing) {
+        let upper = self.scratch.get(..outgoing.len).unwrap_or_default();
+        let plain = crate::packet::in_ipv6(
+            (outgoing.src, outgoing.dst),
+            (outgoing.ecn, HOP_LIMIT),
+            wire::NEXT_HEADER,
+            upper,
+        );
+        let Some((mut packet, payload)) = Packet::parse(&plain) else {
+            self.runaway = true;
+            return;
+        };
+        let flow = (
+            outgoing.dst,
+            packet.segment.dst_port,
+            packet.segment.src_port,
+        );
+        let (class, hop_limit) = self.marks_of(flow);
+        packet.traffic_class = class & !3 | outgoing.ecn;
+        packet.hop_limit = hop_limit;
+        if self.settings.profile == Profile::FreeBsd && !packet.segment.has(SYN | RST) {
+            self.lend_window(flow, &mut packet);
+        }
+        self.edge
+            .outbound(flow, &mut packet.segment, &self.settings);
+        // The profile of the stack as it is sends the very bytes that the engine wrote.
+        let bytes = match self.settings.profile {
+            Profile::Motet => {
+                let marks = (packet.traffic_class, packet.hop_limit);
+                let upper = self.scratch.get(..outgoing.len).unwrap_or_default();
+                crate::packet::in_ipv6((packet.src, packet.dst), marks, wire::NEXT_HEADER, upper)
+            }
+            _ => packet.emit(payload),
+        };
+        self.sent.push_back(Sent {
+            at: self.now,
+            bytes,
+        });
+    }
+
+    /// FreeBSD announces whatever its socket buffer has free, every time; the engine moves
+    /// the right edge only by a segment at once (RFC 9293 §3.8.6.2.2). Both keep to RFC 9293.
+    /// The space is there: the engine's own buffer, and what the socket stages beyond it.
+    fn lend_window(&mut self, flow: Flow, packet: &mut Packet) {
+        let scaled = self.edge.is_scaled(flow);
+        let Some(stream) = self.stream_of(flow) else {
+            return;
+        };
+        let (handle, staged) = (stream.handle, stream.staged.len() as u32);
+        let space = stream.recv_space;
+        let unread = self
+            .tcp
+            .connection(handle)
+            .map_or(0, |connection| u32::from(connection.can_recv()));
+        let free = space.saturating_sub(staged + unread);
+        let max = 65_535u32;
+        if !scaled {
+            packet.segment.window = free.min(max) as u16;
+        } else if let Some(shift) = self.settings.window_scale {
+            self.edge.set_exact_window(free >> shift);
+        }
+    }
+
+    // ---- connections ----
+
+    /// Stages what the engine received beyond its own buffer, notes finished handshakes, and
+    /// frees what is over.
+    fn note_changes(&mut self) {
+        let host = Side {
+            tcp: &mut self.tcp,
+            arena: self.arena,
+            settings: &self.settings,
+            peer_mss: &self.peer_mss,
+            now: self.now,
+        };
+        let mut host = host;
+        for file in self.files.values_mut() {
+            match &mut file.kind {
+                Kind::Connected(stream) => host.note(stream),
+                Kind::Listening { waiting, ready, .. } => {
+                    let done = |tcp: &Tcp<'m>, stream: &Stream| {
+                        let connection = tcp.connection(stream.handle);
+                        connection.is_none_or(|c| c.state() != State::Listen)
+                    };
+                    while let Some(at) = waiting.iter().position(|s| done(host.tcp, s)) {
+                        ready.push_back(waiting.remove(at));
+                    }
+                    for stream in ready.iter_mut() {
+                        host.note(stream);
+                    }
+                }
+                Kind::Fresh | Kind::Epoll(_) => {}
+            }
+        }
+        for stream in &mut self.orphans {
+            host.note(stream);
+        }
+        let tcp = &mut self.tcp;
+        self.orphans.retain(|stream| {
+            let state = tcp.connection(stream.handle).map(Connection::state);
+            let over = matches!(state, None | Some(State::Closed));
+            // A reset may still be due: the engine gives the buffers back, and sends it.
+            if over {
+                tcp.remove(stream.handle);
+            }
+            !over
+        });
+    }
+
+    fn streams(&self) -> impl Iterator<Item = (Option<i32>, &Stream)> {
+        let files = self.files.iter().flat_map(|(fd, file)| {
+            let (one, many) = match &file.kind {
+                Kind::Connected(stream) => (Some((Some(*fd), stream)), None),
+                Kind::Listening { ready, .. } => (None, Some(ready.iter())),
+                Kind::Fresh | Kind::Epoll(_) => (None, None),
+            };
+            one.into_iter()
+                .chain(many.into_iter().flatten().map(|stream| (None, stream)))
+        });
+        files.chain(self.orphans.iter().map(|stream| (None, stream)))
+    }
+
+    fn stream_of(&mut self, flow: Flow) -> Option<&mut Stream> {
+        let tcp = &self.tcp;
+        let is_it = |stream: &Stream| {
+            tcp.connection(stream.handle).is_some_and(|connection| {
+                let ends = connection.endpoints();
+                (ends.remote, ends.remote_port, ends.local_port) == flow
+            })
+        };
+        for file in self.files.values_mut() {
+            let found = match &mut file.kind {
+                Kind::Connected(stream) if is_it(stream) => Some(stream),
+                Kind::Listening { waiting, ready, .. } => {
+                    let mut all = ready.iter_mut().chain(waiting.iter_mut());
+                    all.find(|stream| is_it(stream))
+                }
+                _ => None,
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+        self.orphans.iter_mut().find(|stream| is_it(stream))
+    }
+
+    /// Traffic class and hop limit of what is sent on a flow.
+    fn marks_of(&mut self, flow: Flow) -> (u8, u8) {
+        if let Some(stream) = self.stream_of(flow) {
+            return (stream.options.traffic_class, stream.options.hop_limit);
+        }
+        let mut files = self.files.values();
+        let listening =
+            files.find(|f| matches!(f.kind, Kind::Listening { .. }) && f.port == flow.2);
+        listening.map_or((0, HOP_LIMIT), |file| {
+            (file.options.traffic_class, file.options.hop_limit)
+        })
+    }
+
+    fn buffers(&self, options: &SocketOptions) -> Buffers<'m> {
+        let window = options.recv_space.min(65_535) as u16;
+        let send = options.send_space.min(65_535) as usize;
+        let send = self.arena.alloc_slice_fill_copy(send, 0);
+        let recv = self.arena.alloc_slice_fill_copy(recv_memory_len(window), 0);
+        Buffers::new(send, recv)
+    }
+
+    /// The engine's settings for a socket.
+    ///
+    /// `connects`: it opens actively, and is not connected yet.
+    fn config(&self, options: &SocketOptions, connects: bool) -> &'m Config {
+        self.arena
+            .alloc(config_of(&self.settings, options, connects))
+    }
+}
+
+/// What [`Host::note_changes`] works with besides the sockets.
+struct Side<'a, 'm> {
+    tcp: &'a mut Tcp<'m>,
+    arena: &'m Bump,
+    settings: &'a Settings,
+    peer_mss: &'a HashMap<Flow, u16>,
+    now: Instant,
+}
+
+impl Side<'_, '_> {
+    fn note(&mut self, stream: &mut Stream) {
+        let Some(connection) = self.tcp.connection(stream.handle) else {
+            return;
+        };
+        let state = connection.state();
+        if matches!(state, State::Listen | State::SynSent | State::Closed) {
+            return;
+        }
+        if self.settings.profile == Profile::FreeBsd && stream.stage_max == 0 {
+            let ends = connection.endpoints();
+            let flow = (ends.remote, ends.remote_port, ends.local_port);
+            let theirs = self.peer_mss.get(&flow).copied().unwrap_or(MSS_DEFAULT);
+            let mss = u32::from(theirs.min(self.settings.config.smss).max(1));
+            stream.recv_space = stream.options.recv_space.next_multiple_of(mss);
+            stream.stage_max = stream.recv_space.saturating_sub(65_535) as usize;
+        }
+        if stream.connecting && state != State::SynReceived {
+            stream.connecting = false;
+            let config = config_of(self.settings, &stream.options, false);
+            self.tcp
+                .set_config(stream.handle, self.arena.alloc(config), self.now);
+        }
+        while stream.staged.len() < stream.stage_max {
+            let mut bytes = [0; 512];
+            let most = (stream.stage_max - stream.staged.len()).min(bytes.len());
+            let room = bytes.get_mut(..most).unwrap_or_default();
+            match self.tcp.recv(stream.handle, room) {
+                Ok(count) => stream.staged.extend(bytes.get(..count).unwrap_or_default()),
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+fn config_of(settings: &Settings, options: &SocketOptions, connects: bool) -> Config {
+    let mut config = settings.config;
+    config.nagle = !options.nodelay;
+    let (idle, interval, probes) = options.keepalive_times;
+    config.keepalive_idle_s = if options.keepalive { idle } else { 0 };
+    config.keepalive_interval_s = interval;
+    config.keepalive_probes = probes;
+    config.user_timeout_ms = match connects {
+        true if options.connect_timeout_ms != 0 => options.connect_timeout_ms,
+        _ => options.user_timeout_ms,
+    };
+    if let Some(mss) = options.mss_max {
+        config.rmss = config.rmss.min(mss);
+        config.smss = config.smss.min(mss);
+    }
+    config.accept_window = options.recv_space.min(65_535) as u16;
+    config.ecn = settings.config.ecn && (!connects || settings.ecn_active);
+    config
+}
+
+impl std::fmt::Debug for Host<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host")
+            .field("now", &self.now)
+            .field("files", &self.files)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a segment opens a connection.
+pub(crate) const fn is_opening(flags: u16) -> bool {
+    flags & (SYN | ACK) == SYN
+}
+
+/// Of the random choices: scripts must not depend on them, and runs must repeat.
+const SEED: [u64; 2] = [0x6d6f_7465_742d_7464, 0x2026];
+const CONNECTIONS_MAX: usize = 64;
+const LISTENERS_MAX: usize = 16;
+const HALF_OPEN_MAX: usize = 32;
+/// Timers that may fire in one stretch of time, and segments sent at one instant: far above
+/// what any script provokes, to catch a stack that never comes to rest.
+const TIMERS_MAX: usize = 1_000_000;
+const SEGMENTS_MAX: usize = 4_096;
+/// The MSS of a peer that names none (RFC 9293 §3.7.1).
+const MSS_DEFAULT: u16 = 1220;
+
+/// The address a connection's peer has.
+pub type Address = (Ipv6Addr, u16);

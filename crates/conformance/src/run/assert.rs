@@ -1,0 +1,218 @@
+//! Assertions about `TCP_INFO`: `assert tcpi_state == TCPI_LISTEN`.
+//!
+//! Scripts write them in Python; what is understood here is comparisons, `&`, `|`, `and`,
+//! `or`, `not`, parentheses, numbers and names. The value of each name is what the host's
+//! `TCP_INFO` says of the socket opened last.
+
+use super::{Player, Stop, failed, refused};
+use crate::host::TcpInfo;
+use crate::script::Position;
+
+impl Player<'_> {
+    /// Checks what stands between `%{` and `}%`.
+    pub(super) fn code(&mut self, at: Position, code: &str) -> Result<(), Stop> {
+        let fd = self.host.descriptors().into_iter().next_back();
+        let info = fd.and_then(|fd| self.host.tcp_info(fd).ok());
+        let Some(info) = info else {
+            return failed(at, "no socket to ask about".to_owned());
+        };
+        for line in code.split(['\n', ';']).map(str::trim) {
+            if line.is_empty() || line.starts_with('#') || line.starts_with("print") {
+                continue;
+            }
+            let Some(condition) = line.strip_prefix("assert") else {
+                return refused(at, format!("`{line}` is no assertion"));
+            };
+            let condition = without_message(condition);
+            let mut parser = Parser {
+                tokens: tokens(condition),
+                at: 0,
+                info: &info,
+            };
+            match parser.disjunction() {
+                Some(value) if parser.at == parser.tokens.len() => {
+                    if value == 0 {
+                        return failed(
+                            at,
+                            format!("`{}` does not hold: {}", condition.trim(), parser.values()),
+                        );
+                    }
+                }
+                _ => return refused(at, format!("`{}` is not understood", condition.trim())),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The condition, without the message behind its comma.
+fn without_message(text: &str) -> &str {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => return text.get(..at).unwrap_or(text),
+            _ => {}
+        }
+    }
+    text
+}
+
+fn tokens(text: &str) -> Vec<String> {
+    let mut list = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let len = if is_name(first) {
+            rest.find(|c| !is_name(c)).unwrap_or(rest.len())
+        } else if ["==", "!=", "<=", ">=", "<<"]
+            .iter()
+            .any(|op| rest.starts_with(op))
+        {
+            2
+        } else {
+            first.len_utf8()
+        };
+        let (token, behind) = rest.split_at_checked(len).unwrap_or((rest, ""));
+        list.push(token.to_owned());
+        rest = behind.trim_start();
+    }
+    list
+}
+
+struct Parser<'a> {
+    tokens: Vec<String>,
+    at: usize,
+    info: &'a TcpInfo,
+}
+
+impl Parser<'_> {
+    fn take(&mut self, token: &str) -> bool {
+        let takes = self.tokens.get(self.at).is_some_and(|next| next == token);
+        self.at += usize::from(takes);
+        takes
+    }
+
+    fn disjunction(&mut self) -> Option<i64> {
+        let mut value = self.conjunction()?;
+        while self.take("or") {
+            let other = self.conjunction()?;
+            value = i64::from(value != 0 || other != 0);
+        }
+        Some(value)
+    }
+
+    fn conjunction(&mut self) -> Option<i64> {
+        let mut value = self.comparison()?;
+        while self.take("and") {
+            let other = self.comparison()?;
+            value = i64::from(value != 0 && other != 0);
+        }
+        Some(value)
+    }
+
+    fn comparison(&mut self) -> Option<i64> {
+        if self.take("not") {
+            return Some(i64::from(self.comparison()? == 0));
+        }
+        let left = self.bits()?;
+        for op in ["==", "!=", "<=", ">=", "<", ">"] {
+            if self.take(op) {
+                let right = self.bits()?;
+                return Some(i64::from(match op {
+                    "==" => left == right,
+                    "!=" => left != right,
+                    "<=" => left <= right,
+                    ">=" => left >= right,
+                    "<" => left < right,
+                    _ => left > right,
+                }));
+            }
+        }
+        Some(left)
+    }
+
+    fn bits(&mut self) -> Option<i64> {
+        let mut value = self.single()?;
+        loop {
+            if self.take("&") {
+                value &= self.single()?;
+            } else if self.take("|") {
+                value |= self.single()?;
+            } else if self.take("*") {
+                value = value.checked_mul(self.single()?)?;
+            } else if self.take("+") {
+                value = value.checked_add(self.single()?)?;
+            } else if self.take("-") {
+                value = value.checked_sub(self.single()?)?;
+            } else {
+                return Some(value);
+            }
+        }
+    }
+
+    fn single(&mut self) -> Option<i64> {
+        if self.take("(") {
+            let value = self.disjunction()?;
+            return self.take(")").then_some(value);
+        }
+        let token = self.tokens.get(self.at)?.clone();
+        self.at += 1;
+        match token.strip_prefix("0x") {
+            Some(hex) => i64::from_str_radix(hex, 16).ok(),
+            None if token.starts_with(|c: char| c.is_ascii_digit()) => token.parse().ok(),
+            None => value_of(&token, self.info),
+        }
+    }
+
+    /// The fields asked about, with their values.
+    fn values(&self) -> String {
+        let fields = self
+            .tokens
+            .iter()
+            .filter(|token| token.starts_with("tcpi_"));
+        let list: Vec<String> = fields
+            .map(|name| format!("{name} = {}", value_of(name, self.info).unwrap_or(-1)))
+            .collect();
+        list.join(", ")
+    }
+}
+
+fn value_of(name: &str, info: &TcpInfo) -> Option<i64> {
+    let state = name
+        .strip_prefix("TCPI_")
+        .or_else(|| name.strip_prefix("TCP_"))
+        .or_else(|| name.strip_prefix("TCPS_"));
+    Some(match name {
+        "tcpi_state" => i64::from(info.state),
+        "tcpi_ca_state" => i64::from(info.ca_state),
+        "tcpi_backoff" => i64::from(info.backoff),
+        "tcpi_rto" => i64::from(info.rto),
+        "tcpi_snd_mss" => i64::from(info.snd_mss),
+        "tcpi_rcv_mss" => i64::from(info.rcv_mss),
+        "tcpi_unacked" => i64::from(info.unacked),
+        "tcpi_rtt" => i64::from(info.rtt),
+        "tcpi_rttvar" => i64::from(info.rttvar),
+        "tcpi_snd_ssthresh" => i64::from(info.snd_ssthresh),
+        "tcpi_snd_cwnd" => i64::from(info.snd_cwnd),
+        "TCP_CA_Open" => 0,
+        "TCP_CA_Recovery" => 3,
+        "TCP_CA_Loss" => 4,
+        "TCP_INFINITE_SSTHRESH" => 0x7fff_ffff,
+        _ => match state? {
+            "ESTABLISHED" => 1,
+            "SYN_SENT" => 2,
+            "SYN_RECV" | "SYN_RECEIVED" => 3,
+            "FIN_WAIT1" | "FIN_WAIT_1" => 4,
+            "FIN_WAIT2" | "FIN_WAIT_2" => 5,
+            "TIME_WAIT" => 6,
+            "CLOSE" | "CLOSED" => 7,
+            "CLOSE_WAIT" => 8,
+            "LAST_ACK" => 9,
+            "LISTEN" => 10,
+            "CLOSING" => 11,
+            _ => return None,
+        },
+    })
+}

@@ -1,0 +1,244 @@
+//! Which connection a line is about, and its numbers in the script and in the stack.
+
+use std::collections::HashMap;
+
+use crate::host;
+use crate::packet::{ACK, Packet, SYN, Segment, TcpOption};
+use crate::script::SegmentSpec;
+
+/// One connection as the script sees it.
+#[derive(Debug, Default)]
+pub(super) struct Flow {
+    pub(super) remote_port: u16,
+    /// 0: the stack chooses, and has not sent anything yet.
+    pub(super) local_port: u16,
+    /// The stack's sequence numbers less the script's, once its SYN was seen.
+    offset: Option<u32>,
+    /// The peer's initial sequence number of the last handshake.
+    peer_isn: Option<u32>,
+    /// The stack's timestamps by what the script calls them.
+    stamps: HashMap<u32, u32>,
+    /// The first pair: script's and stack's.
+    first_stamp: Option<(u32, u32)>,
+}
+
+impl Flow {
+    pub(super) fn offset(&self) -> u32 {
+        self.offset.unwrap_or(0)
+    }
+
+    /// Turns a segment of the script into one for the stack.
+    pub(super) fn to_live(&self, segment: &mut Segment) -> Result<(), String> {
+        if segment.has(ACK) {
+            segment.ack = segment.ack.wrapping_add(self.offset());
+        }
+        for option in &mut segment.options {
+            match option {
+                TcpOption::Sack(blocks) => {
+                    for (left, right) in blocks {
+                        *left = left.wrapping_add(self.offset());
+                        *right = right.wrapping_add(self.offset());
+                    }
+                }
+                TcpOption::Timestamps { echo, .. } if segment.flags & ACK != 0 && *echo != 0 => {
+                    let said = *echo;
+                    *echo = *self
+                        .stamps
+                        .get(&said)
+                        .ok_or_else(|| format!("no segment sent bore the timestamp {said}"))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns a packet of the stack into the script's numbers; learns the ISN from a SYN.
+    pub(super) fn translate(&mut self, packet: &Packet, spec: &SegmentSpec) -> Packet {
+        let mut seen = packet.clone();
+        if packet.segment.has(SYN) && self.offset.is_none() {
+            let said = spec.seq.unwrap_or(0);
+            self.offset = Some(packet.segment.seq.wrapping_sub(said));
+        }
+        seen.segment.seq = seen.segment.seq.wrapping_sub(self.offset());
+        // The value counts only against a tick: the rest matches by being learned.
+        let said = spec
+            .options
+            .iter()
+            .flatten()
+            .find_map(|option| match option {
+                TcpOption::Timestamps { value, .. } => Some(*value),
+                _ => None,
+            });
+        for option in &mut seen.segment.options {
+            if let (TcpOption::Timestamps { value, .. }, Some(said)) = (option, said) {
+                *value = said;
+            }
+        }
+        seen
+    }
+
+    /// Remembers what the script calls the timestamp of `segment`.
+    pub(super) fn learn_timestamp(&mut self, spec: &SegmentSpec, segment: &Segment) {
+        let said = spec
+            .options
+            .iter()
+            .flatten()
+            .find_map(|option| match option {
+                TcpOption::Timestamps { value, .. } => Some(*value),
+                _ => None,
+            });
+        if let (Some(said), Some((value, _))) = (said, segment.timestamps()) {
+            self.stamps.insert(said, value);
+            self.first_stamp.get_or_insert((said, value));
+        }
+    }
+
+    /// Checks that timestamps tick as the script says: `tick` µs each; the stack's are ms.
+    pub(super) fn check_tick(
+        &self,
+        spec: &SegmentSpec,
+        segment: &Segment,
+        tick: u64,
+    ) -> Option<String> {
+        let said = spec
+            .options
+            .iter()
+            .flatten()
+            .find_map(|option| match option {
+                TcpOption::Timestamps { value, .. } => Some(*value),
+                _ => None,
+            })?;
+        let (value, _) = segment.timestamps()?;
+        let (first_said, first_value) = self.first_stamp?;
+        let expected_us = u64::from(said.wrapping_sub(first_said)) * tick;
+        let seen_us = u64::from(value.wrapping_sub(first_value)) * 1000;
+        (expected_us.abs_diff(seen_us) > tick.max(1000) + 4000).then(|| {
+            format!("TS val: expected {expected_us} µs since the first one, seen {seen_us} µs")
+        })
+    }
+}
+
+/// The connections of a script.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    flows: Vec<Flow>,
+    current: usize,
+    /// `listen` was called, and no SYN has come since.
+    listening: bool,
+    next_port: u16,
+}
+
+impl Flows {
+    /// `listen` was called.
+    pub(super) fn on_listen(&mut self) {
+        self.listening = true;
+    }
+
+    /// `connect` was called: what the stack sends next is a new connection's.
+    pub(super) fn on_connect(&mut self, remote_port: u16, local_port: u16) {
+        self.flows.push(Flow {
+            remote_port,
+            local_port,
+            ..Flow::default()
+        });
+        self.current = self.flows.len() - 1;
+        self.listening = false;
+    }
+
+    /// The connection that lines are about now.
+    pub(super) fn current(&mut self, bind_port: u16) -> &mut Flow {
+        if self.flows.is_empty() {
+            self.start(bind_port);
+        }
+        self.at(self.current)
+    }
+
+    /// The connection of a segment to inject.
+    pub(super) fn for_inbound(&mut self, spec: &SegmentSpec, bind_port: u16) -> &mut Flow {
+        let opens = host::is_opening(spec.flags);
+        if let Some((remote, local)) = spec.ports {
+            self.switch_to(remote, local);
+        } else if self.flows.is_empty() || opens && self.listening {
+            self.start(bind_port);
+            self.listening = false;
+        }
+        let flow = self.at(self.current);
+        if opens {
+            // Another incarnation: the stack's ISN is another one, too.
+            if flow.peer_isn.is_some() && flow.peer_isn != spec.seq {
+                flow.offset = None;
+                flow.stamps.clear();
+            }
+            flow.peer_isn = spec.seq;
+        }
+        flow
+    }
+
+    /// The connection of a packet that the stack sent.
+    pub(super) fn for_outbound(
+        &mut self,
+        packet: &Packet,
+        spec: &SegmentSpec,
+        bind_port: u16,
+    ) -> &mut Flow {
+        let ports = (packet.segment.dst_port, packet.segment.src_port);
+        if spec.ports.is_none()
+            && let Some(flow) = self.flows.get_mut(self.current)
+            && flow.local_port == 0
+            && flow.remote_port == ports.0
+        {
+            flow.local_port = ports.1;
+        }
+        let known = |flow: &Flow| (flow.remote_port, flow.local_port) == ports;
+        match self.flows.iter().position(known) {
+            Some(at) => self.at(at),
+            None if self.flows.is_empty() => {
+                self.start(bind_port);
+                self.at(self.current)
+            }
+            None => {
+                self.flows.push(Flow {
+                    remote_port: ports.0,
+                    local_port: ports.1,
+                    ..Flow::default()
+                });
+                self.at(self.flows.len() - 1)
+            }
+        }
+    }
+
+    fn switch_to(&mut self, remote_port: u16, local_port: u16) {
+        let known = |flow: &Flow| (flow.remote_port, flow.local_port) == (remote_port, local_port);
+        self.current = self.flows.iter().position(known).unwrap_or_else(|| {
+            self.flows.push(Flow {
+                remote_port,
+                local_port,
+                ..Flow::default()
+            });
+            self.flows.len() - 1
+        });
+    }
+
+    /// A connection from a new port of the peer.
+    fn start(&mut self, bind_port: u16) {
+        self.next_port = self.next_port.max(EPHEMERAL_FIRST - 1) + 1;
+        self.flows.push(Flow {
+            remote_port: self.next_port,
+            local_port: bind_port,
+            ..Flow::default()
+        });
+        self.current = self.flows.len() - 1;
+    }
+
+    fn at(&mut self, index: usize) -> &mut Flow {
+        let last = self.flows.len() - 1;
+        let index = index.min(last);
+        self.flows.get_mut(index).unwrap_or_else(|| {
+            unreachable!("every index handed in is below the number of connections")
+        })
+    }
+}
+
+/// The first port of the peer's side.
+const EPHEMERAL_FIRST: u16 = 40_001;

@@ -1,0 +1,222 @@
+//! The judge itself: that it can fail, refuse, and say why.
+
+use super::*;
+
+const OPEN: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 0:0(0) win 8000 <mss 1000>
++0 > S. 0:0(0) ack 1 win 9760 <mss 1440>
++0 < . 1:1(0) ack 1 win 8000
++0 accept(3, ..., ...) = 4
+";
+
+fn verdict(rest: &str) -> Verdict {
+    run(&format!("{OPEN}{rest}"), &Judge::default())
+}
+
+fn problem(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Passed => panic!("it passed"),
+        Verdict::Failed(problem) => format!("failed {problem}"),
+        Verdict::Refused(problem) => format!("refused {problem}"),
+    }
+}
+
+#[test]
+fn a_script_that_holds_passes() {
+    let text = "+0 write(4, ..., 100) = 100\n+0 > P. 1:101(100) ack 1\n\
+                +.1 < . 1:1(0) ack 101 win 8000\n+0 %{ assert tcpi_state == TCP_ESTABLISHED }%";
+    assert_eq!(verdict(text), Verdict::Passed);
+}
+
+#[test]
+fn every_field_of_a_segment_can_fail() {
+    let cases = [
+        ("> P. 2:102(100) ack 1", "differs in seq"),
+        ("> P. 1:100(99) ack 1", "differs in length"),
+        ("> P. 1:101(100) ack 2", "differs in ack"),
+        ("> . 1:101(100) ack 1", "differs in flags"),
+        ("> P. 1:101(100) ack 1 win 1", "differs in win"),
+        (
+            "> P. 1:101(100) ack 1 <nop,nop,sackOK>",
+            "differs in options",
+        ),
+        ("> [ect0] P. 1:101(100) ack 1", "differs in ecn"),
+        ("> (hlim 3) P. 1:101(100) ack 1", "differs in hlim"),
+        ("> (class 0x20) P. 1:101(100) ack 1", "differs in class"),
+        ("> P. 1:101(100) ack 1 urg 5", "differs in urg"),
+        ("> 9 > 10 P. 1:101(100) ack 1", "differs in ports"),
+    ];
+    for (line, message) in cases {
+        let text = problem(verdict(&format!("+0 write(4, ..., 100) = 100\n+0 {line}")));
+        assert!(text.starts_with("failed 9:"), "{text}");
+        assert!(text.contains(message), "{line}: {text}");
+        assert!(text.contains("expected: +0 >"), "{text}");
+        assert!(text.contains("seen:     > P. 1:101(100) ack 1"), "{text}");
+    }
+}
+
+#[test]
+fn times_count() {
+    let early = problem(verdict(
+        "+0 write(4, ..., 100) = 100\n+1 > P. 1:101(100) ack 1",
+    ));
+    assert!(early.contains("differs in time"), "{early}");
+    let late = problem(verdict(
+        "+0 < . 1:101(100) ack 1 win 8000\n+0 > . 1:1(0) ack 101",
+    ));
+    assert!(
+        late.contains("expected 0.000000 s, seen 0.100000 s"),
+        "{late}"
+    );
+    let never = problem(verdict("+0 > . 1:1(0) ack 1"));
+    assert!(never.contains("the stack sent none"), "{never}");
+}
+
+#[test]
+fn what_nobody_claims_fails_at_the_end() {
+    let text = problem(verdict(
+        "+0 write(4, ..., 100) = 100\n+1 %{ assert tcpi_state == TCP_ESTABLISHED }%",
+    ));
+    assert!(text.contains("the stack sent more"), "{text}");
+    // The way out may provoke what it likes.
+    assert_eq!(verdict("+0 close(4) = 0"), Verdict::Passed);
+    // Not so what came before it.
+    let text = problem(verdict("+0 write(4, ..., 100) = 100\n+1 close(4) = 0"));
+    assert!(text.contains("the stack sent more"), "{text}");
+}
+
+#[test]
+fn calls_are_judged() {
+    let cases = [
+        (
+            "+0 write(4, ..., 100) = 99",
+            "failed 8:1: write went otherwise",
+        ),
+        ("+0 close(9) = 0", "result: expected 0, got -1"),
+        (
+            "+0 close(9) = -1 EINVAL",
+            "errno: expected EINVAL, got EBADF",
+        ),
+        ("+0 read(4, ..., 10) = 10", "the call blocks"),
+        ("+0...1 read(4, ..., 10) = 10", "never returned"),
+        (
+            "+0...1 read(4, ..., 10) = 10\n+.1 < . 1:11(10) ack 1 win 8000",
+            "expected to return at 1.000000 s, returned at 0.100000 s",
+        ),
+        (
+            "+0 getsockopt(4, SOL_SOCKET, SO_ERROR, [1], [4]) = 0",
+            "value: expected 1, got 0",
+        ),
+        (
+            "+0 poll([{fd=4, events=POLLIN|POLLOUT, revents=POLLIN}], 1, 0) = 1",
+            "revents: expected 0x1, got 0x4",
+        ),
+        (
+            "+0 %{ assert tcpi_state == TCP_LISTEN }%",
+            "does not hold: tcpi_state = 1",
+        ),
+        (
+            "+0 `sockstat | grep -c LAST_ACK | grep 1`",
+            "finds nothing in",
+        ),
+    ];
+    for (text, message) in cases {
+        let seen = problem(verdict(text));
+        assert!(seen.starts_with("failed"), "{text}: {seen}");
+        assert!(seen.contains(message), "{text}: {seen}");
+    }
+}
+
+#[test]
+fn what_cannot_be_expressed_is_refused() {
+    let cases = [
+        ("+0 mmap(1) = 0", "the call `mmap` cannot be expressed"),
+        ("+0 `rm -rf /tmp/x`", "is not known, and not executed"),
+        (
+            "+0 `sysctl -w net.inet.tcp.blackhole=1`",
+            "cannot be expressed",
+        ),
+        ("+0 `sockstat | awk 1`", "is not known in a pipe"),
+        ("+0 `set no_such=1`", "is no setting"),
+        (
+            "+0 setsockopt(4, SOL_TCP, TCP_CORK, [1], 4) = 0",
+            "`TCP_CORK` cannot be expressed",
+        ),
+        ("+0 send(4, ..., 1, MSG_OOB) = 1", "writing with flags 0x1"),
+        ("+0 %{ assert tcpi_fantasy == 1 }%", "is not understood"),
+        ("+0 %{ import os }%", "is no assertion"),
+        ("+0 close(BOGUS) = 0", "the name `BOGUS` is not known"),
+        ("+0 close() = 0", "takes 1 arguments"),
+        (
+            "+0 socket(..., SOCK_DGRAM, IPPROTO_UDP) = 5",
+            "of this kind cannot be expressed",
+        ),
+        ("+0 close(4", "expected `,` or `)`"),
+    ];
+    for (text, message) in cases {
+        let seen = problem(verdict(text));
+        assert!(seen.starts_with("refused 8:"), "{text}: {seen}");
+        assert!(seen.contains(message), "{text}: {seen}");
+    }
+    let seen = problem(run("--unheard_of=1\n0 close(3) = 0", &Judge::default()));
+    assert!(
+        seen.contains("refused 1:1: the option --unheard_of"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn strict_counts_bytes_and_loose_counts_meaning() {
+    let text = OPEN.replace("<mss 1440>", "<nop,nop,nop,nop,mss 1440>");
+    let strict = Judge {
+        strict: true,
+        ..Judge::default()
+    };
+    assert_eq!(run(&text, &Judge::default()), Verdict::Passed);
+    assert!(problem(run(&text, &strict)).contains("differs in options"));
+}
+
+#[test]
+fn a_line_may_stand_for_several_segments() {
+    let text = "+0 write(4, ..., 3000) = 3000\n+0 > P. 1:3001(3000) ack 1\n\
+                +.01 < . 1:1(0) ack 3001 win 8000";
+    assert_eq!(verdict(text), Verdict::Passed);
+    let strict = Judge {
+        strict_segments: true,
+        ..Judge::default()
+    };
+    let seen = problem(run(&format!("{OPEN}{text}"), &strict));
+    assert!(seen.contains("differs in"), "{seen}");
+}
+
+#[test]
+fn both_profiles_open_as_their_system_does() {
+    let open = |options: &str| {
+        format!(
+            "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
+             +0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0\n\
+             +0 connect(3, ..., ...) = -1 EINPROGRESS (now)\n\
+             +0 > S 0:0(0) <{options}>\n+0 close(3) = 0"
+        )
+    };
+    for (profile, options) in [
+        (
+            Profile::FreeBsd,
+            "mss 1440,nop,wscale 6,sackOK,TS val 1 ecr 0",
+        ),
+        (
+            Profile::Linux,
+            "mss 1460,sackOK,TS val 1 ecr 0,nop,wscale 8",
+        ),
+        (Profile::Motet, "mss 1440,sackOK,TS val 1 ecr 0"),
+    ] {
+        let judge = Judge {
+            profile,
+            strict: true,
+            ..Judge::default()
+        };
+        assert_eq!(run(&open(options), &judge), Verdict::Passed, "{profile:?}");
+    }
+}

@@ -1,0 +1,188 @@
+//! The script language: what a script says, and reading it.
+//!
+//! Place: [`parse`] makes a [`Script`] of a file's text or says where it went wrong;
+//! [`crate::run`] plays it. Left out: meaning. Whether a call or a command can be carried
+//! out is for the player to say.
+
+mod call;
+mod cursor;
+mod packet;
+mod parser;
+mod preprocess;
+
+#[cfg(test)]
+mod tests;
+
+pub use parser::parse;
+
+use crate::packet::TcpOption;
+
+/// A place in a script, both counted from 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Position {
+    /// Line.
+    pub line: usize,
+    /// Column, in bytes.
+    pub column: usize,
+}
+
+/// Why a text is no script.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SyntaxError {
+    /// Where.
+    pub at: Position,
+    /// What was expected there, or what is wrong with what is.
+    pub message: String,
+}
+
+/// A script.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    /// `--name=value` lines: name without the dashes.
+    pub options: Vec<(Position, String, Option<String>)>,
+    /// The command before the first event.
+    pub init: Option<(Position, String)>,
+    /// What happens, in order.
+    pub events: Vec<Event>,
+    /// The command behind the last event.
+    pub cleanup: Option<(Position, String)>,
+}
+
+/// One event.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Where it stands.
+    pub at: Position,
+    /// When it happens.
+    pub time: Time,
+    /// What happens.
+    pub action: Action,
+    /// Its text in one line, for reports.
+    pub text: String,
+}
+
+/// When an event happens; microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Time {
+    /// Since the script's start.
+    Absolute(u64),
+    /// Since the event before.
+    Relative(u64),
+    /// Whenever.
+    Any,
+    /// Between two times since the start.
+    AbsoluteRange(u64, u64),
+    /// Between two times since the event before.
+    RelativeRange(u64, u64),
+}
+
+/// What happens.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// A segment for the stack.
+    Inject(SegmentSpec),
+    /// An ICMPv6 error for the stack.
+    InjectIcmp(IcmpSpec),
+    /// A segment that the stack sends.
+    Expect(SegmentSpec),
+    /// A call of the application.
+    Call(Call),
+    /// A shell command: looked up in a table, never executed.
+    Command(String),
+    /// Assertions, in braces.
+    Code(String),
+}
+
+/// A segment as a script states it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SegmentSpec {
+    /// What it says of the IPv6 header.
+    pub ip: IpSpec,
+    /// Source and destination port, if it says.
+    pub ports: Option<(u16, u16)>,
+    /// The flag bits, FIN lowest.
+    pub flags: u16,
+    /// SEG.SEQ; `None`: any.
+    pub seq: Option<u32>,
+    /// Bytes of payload.
+    pub len: usize,
+    /// SEG.ACK, if it says.
+    pub ack: Option<u32>,
+    /// SEG.WND, if it says.
+    pub window: Option<u16>,
+    /// Urgent pointer.
+    pub urgent: u16,
+    /// Options; `None`: any (`<...>`).
+    pub options: Option<Vec<TcpOption>>,
+}
+
+/// What a script says of an IPv6 header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IpSpec {
+    /// ECN field.
+    pub ecn: Option<EcnSpec>,
+    /// Whole traffic class.
+    pub traffic_class: Option<u8>,
+    /// Hop limit.
+    pub hop_limit: Option<u8>,
+}
+
+/// What a script says of the ECN field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EcnSpec {
+    /// Exactly this.
+    Is(u8),
+    /// ECT(0) or ECT(1).
+    Ect01,
+}
+
+/// An ICMPv6 error as a script states it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IcmpSpec {
+    /// Type and code.
+    pub kind: [u8; 2],
+    /// MTU, for packet too big.
+    pub mtu: u32,
+    /// Sequence number of the quoted segment; `None`: the script quotes none.
+    pub seq: Option<u32>,
+    /// Its bytes of payload.
+    pub len: usize,
+}
+
+/// A call of the application.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// For a call that blocks: when it must have returned, on the event's own scale.
+    pub until: Option<u64>,
+    /// Name.
+    pub name: String,
+    /// Arguments.
+    pub args: Vec<Value>,
+    /// What it returns.
+    pub result: Value,
+    /// The errno it sets.
+    pub errno: Option<String>,
+}
+
+/// An argument or a result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// `...`
+    Any,
+    /// A number.
+    Number(i64),
+    /// A name.
+    Word(String),
+    /// A string.
+    Text(String),
+    /// `a | b`
+    Or(Vec<Value>),
+    /// `name = value`, or `name(…) = value`.
+    Field(String, Box<Value>),
+    /// `name(arguments)`
+    Apply(String, Vec<Value>),
+    /// `[…]`
+    List(Vec<Value>),
+    /// `{…}`
+    Struct(Vec<Value>),
+}
