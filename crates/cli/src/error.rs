@@ -11,6 +11,8 @@ pub(crate) enum Error {
     Failed(String),
     /// A signal asked us to stop: exit status 128 + its number, as shells report it.
     Signal(i32),
+    /// The same, but something was left behind: the sentence says what.
+    Stopped(i32, String),
     /// The exit status of the command that ran inside; it has spoken for itself.
     Child(u8),
     /// Whoever read our output has read enough (`motet … | head`): not a failure.
@@ -43,7 +45,9 @@ impl Error {
         match self {
             Self::Input(_) => 2,
             Self::Failed(_) => 1,
-            Self::Signal(number) => 128u8.saturating_add(u8::try_from(*number).unwrap_or(0)),
+            Self::Signal(number) | Self::Stopped(number, _) => {
+                128u8.saturating_add(u8::try_from(*number).unwrap_or(0))
+            }
             Self::Child(status) => *status,
             Self::ReaderGone => 0,
         }
@@ -53,7 +57,9 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Input(sentence) | Self::Failed(sentence) => f.write_str(sentence),
+            Self::Input(sentence) | Self::Failed(sentence) | Self::Stopped(_, sentence) => {
+                f.write_str(sentence)
+            }
             Self::Signal(_) => f.write_str("interrupted, and left nothing behind"),
             Self::Child(_) | Self::ReaderGone => Ok(()),
         }

@@ -43,7 +43,7 @@ pub(crate) fn create_capture(path: &Path, replace: bool) -> Result<Capture, Erro
             path.display()
         )));
     }
-    Capture::create(path, Records::Frames, replace).map_err(|error| capture_error(path, &error))
+    Capture::create(path, Records::Frames, replace).map_err(|error| write_error(path, &error))
 }
 
 /// Gives a finished capture its name.
@@ -53,10 +53,11 @@ pub(crate) fn create_capture(path: &Path, replace: bool) -> Result<Capture, Erro
 pub(crate) fn keep_capture(capture: Capture, path: &Path, replace: bool) -> Result<(), Error> {
     capture
         .finish(replace)
-        .map_err(|error| capture_error(path, &error))
+        .map_err(|error| write_error(path, &error))
 }
 
-fn capture_error(path: &Path, error: &io::Error) -> Error {
+/// Why a file cannot be written, and what to do.
+pub(crate) fn write_error(path: &Path, error: &io::Error) -> Error {
     let path = path.display();
     match error.kind() {
         io::ErrorKind::AlreadyExists => Error::input(format!(

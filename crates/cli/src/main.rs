@@ -16,6 +16,7 @@ mod output;
 mod pacer;
 mod progress;
 mod reproduce;
+mod run;
 mod send;
 mod up;
 
@@ -43,6 +44,7 @@ struct Arguments {
 enum Command {
     Send(send::Args),
     Up(up::Args),
+    Run(run::Args),
     Reproduce(reproduce::Args),
     Model(model::Args),
     Decode(decode::Args),
@@ -62,6 +64,7 @@ fn run(command: &Command) -> Result<(), Error> {
     match command {
         Command::Send(args) => send::run(args),
         Command::Up(args) => up::run(args),
+        Command::Run(args) => run::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Model(args) => model::run(args),
         Command::Decode(args) => decode::run(args),

@@ -7,11 +7,15 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Shorter work is over before anybody wonders.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+const BYTES: &str = "{bar:30} {bytes}/{total_bytes}  {msg}  {elapsed_precise}";
+const PERCENTAGE: &str = "{bar:30} {percent} %  {msg}  {elapsed_precise}";
+
 /// A bar that appears once the work has lasted.
 #[derive(Debug)]
 pub(crate) struct Progress {
     started: Instant,
-    bytes_total: u64,
+    total: u64,
+    template: &'static str,
     bar: Option<ProgressBar>,
     wanted: bool,
 }
@@ -19,24 +23,34 @@ pub(crate) struct Progress {
 impl Progress {
     /// A bar for `bytes_total` bytes; `wanted` false never shows one.
     pub(crate) fn new(bytes_total: u64, wanted: bool) -> Self {
+        Self::with_template(BYTES, bytes_total, wanted)
+    }
+
+    /// A bar for anything, shown as a percentage.
+    pub(crate) fn percentage(total: u64, wanted: bool) -> Self {
+        Self::with_template(PERCENTAGE, total, wanted)
+    }
+
+    fn with_template(template: &'static str, total: u64, wanted: bool) -> Self {
         Self {
             started: Instant::now(),
-            bytes_total,
+            total,
+            template,
             bar: None,
             wanted,
         }
     }
 
-    /// Shows the bytes done; `message` is asked for only when the bar is on show.
-    pub(crate) fn update(&mut self, bytes: u64, message: impl FnOnce() -> String) {
+    /// Shows what is done; `message` is asked for only when the bar is on show.
+    pub(crate) fn update(&mut self, done: u64, message: impl FnOnce() -> String) {
         if !self.wanted || self.started.elapsed() < PATIENCE {
             return;
         }
-        let bytes_total = self.bytes_total;
-        let bar = self.bar.get_or_insert_with(|| bar(bytes_total));
+        let (total, template) = (self.total, self.template);
+        let bar = self.bar.get_or_insert_with(|| bar(total, template));
         if !bar.is_hidden() {
             bar.set_message(message());
-            bar.set_position(bytes);
+            bar.set_position(done);
         }
     }
 }
@@ -49,15 +63,12 @@ impl Drop for Progress {
     }
 }
 
-fn bar(bytes_total: u64) -> ProgressBar {
+fn bar(total: u64, template: &str) -> ProgressBar {
     // Five times a second is smooth enough; `stderr` hides itself where there is no terminal.
-    let bar =
-        ProgressBar::with_draw_target(Some(bytes_total), ProgressDrawTarget::stderr_with_hz(5));
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(5));
     // It tells the time of the work, not its own.
     let bar = bar.with_elapsed(PATIENCE);
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}  {elapsed_precise}")
-    {
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("━╸ "));
     }
     bar

@@ -1,8 +1,17 @@
 //! What runs gave: figures, JSON lines, plots, one page to look at.
 
+mod files;
+mod lines;
+mod map;
+mod page;
+mod plot;
 mod results;
+mod theme;
 
+pub use files::write_file;
+pub use lines::json_lines;
+pub use page::{page, plots};
 pub use results::{
-    DROPS, FlowResult, LinkResult, METRICS, Metric, NodeCounts, NodeResult, RunResult, STATES,
-    Sample, Summary,
+    CAUSES, DROPS, FlowResult, LinkResult, METRICS, Metric, NodeCounts, NodeResult, RunResult,
+    STATES, Sample, Summary,
 };

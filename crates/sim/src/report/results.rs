@@ -50,7 +50,7 @@ pub struct FlowResult {
     pub goodput_kbps: f64,
     /// Mean of the smoothed round-trip times sampled, ms; none where there was no sample.
     pub rtt_ms: Option<f64>,
-    /// Mean congestion window sampled, full segments.
+    /// Mean congestion window sampled, as far as buffers let it be used; full segments.
     pub cwnd_segments: Option<f64>,
     /// How long a transfer of known length took, s; none if it did not end.
     pub finished_s: Option<f64>,
@@ -120,6 +120,8 @@ pub struct Sample {
     pub cwnd_bytes: u16,
     /// Slow start threshold, bytes.
     pub ssthresh_bytes: u16,
+    /// What of it the sender's buffer and the peer's window let it use, bytes.
+    pub window_bytes: u16,
     /// Sent, neither acknowledged nor deemed lost, bytes.
     pub inflight_bytes: u16,
 }
@@ -136,6 +138,18 @@ pub const DROPS: [&str; 10] = [
     "fragments: not whole in time",
     "fragments: evicted",
     "fragments: table full",
+];
+
+/// Why segments were sent again, in the order of their counters.
+pub const CAUSES: [RetransmissionCause; RetransmissionCause::COUNT] = [
+    RetransmissionCause::Timeout,
+    RetransmissionCause::DuplicateAcks,
+    RetransmissionCause::PartialAck,
+    RetransmissionCause::Sack,
+    RetransmissionCause::Rack,
+    RetransmissionCause::TailLossProbe,
+    RetransmissionCause::WindowProbe,
+    RetransmissionCause::Handshake,
 ];
 
 /// Names of the radio's states, by [`State`].
@@ -192,16 +206,14 @@ impl RunResult {
         self.flows.iter().map(|flow| flow.goodput_kbps).sum()
     }
 
-    /// Whether the flows got the same: Jain's index, 1 at best.
+    /// Whether the flows without an end got the same: Jain's index, 1 at best.
     pub fn fairness(&self) -> Option<f64> {
-        let squares: f64 = self
-            .flows
-            .iter()
-            .map(|flow| flow.goodput_kbps.powi(2))
-            .sum();
-        let flows = self.flows.len() as f64;
-        (self.flows.len() > 1 && squares > 0.0)
-            .then(|| self.goodput_kbps().powi(2) / (flows * squares))
+        let endless = self.flows.iter().filter(|flow| flow.finished_s.is_none());
+        let shares: Vec<f64> = endless.map(|flow| flow.goodput_kbps).collect();
+        let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| {
+            (sum + share, squares + share * share)
+        });
+        (shares.len() > 1 && squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
     }
 
     /// Segments sent again, of all that the flows' senders sent.

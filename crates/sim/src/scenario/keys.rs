@@ -324,6 +324,14 @@ const STACK_KEYS: &[Key] = &[
         "d: the longest random wait before a link retry, milliseconds.",
     ),
     key(
+        "hold_ms",
+        Number(0.0, 1000.0),
+        Some("0.0"),
+        "The hold rule's time per hop, milliseconds: keep the next frame to a neighbour until \
+         the hops ahead have had their time; 0: off. 7 suits `hamilton`, with a shorter \
+         `retry_delay_ms` (10).",
+    ),
+    key(
         "queue_frames",
         Integer(4, 200),
         Some("16"),

@@ -92,6 +92,8 @@ pub struct StackSettings {
     pub window_segments: usize,
     /// d, ms.
     pub retry_delay_ms: u64,
+    /// The hold rule's time per hop, ms.
+    pub hold_ms: f64,
     /// Frames in the MAC's queue.
     pub queue_frames: usize,
     /// "fragments" or "reassembly".
@@ -280,6 +282,7 @@ fn network(
         node.parent = parent.map_or(Parent::Shortest, |parent| Parent::Node(*parent));
         node.profile = radio.profile();
         node.channel = radio.channel;
+        node.hold_step = Duration::from_micros((stack.hold_ms * 1e3) as u64);
         node.mac.retry_delay_max = Duration::from_millis(stack.retry_delay_ms);
         node.relaying = if stack.relaying == "reassembly" {
             Relaying::Reassembly

@@ -326,13 +326,28 @@ impl<'m> Run<'_, 'm> {
 
     fn sample(&mut self, at: Instant, joined: Instant, every: Duration, is_warm: bool) {
         let interval_s = every.as_micros() as f64 / 1e6;
+        let last = joined + at.since(joined + every);
         for number in 0..self.flows.len() {
             let flow = &self.flows[number];
             let bytes = self.read(flow).len() as u64;
             let Some(progress) = self.progress(flow).copied() else {
                 continue;
             };
+            if progress.closed || progress.finished.is_some_and(|finished| finished <= last) {
+                continue;
+            }
             let telemetry = progress.telemetry;
+            let buffer = self
+                .scenario
+                .stacks
+                .get(flow.nodes[0])
+                .map_or(usize::MAX, |stack| {
+                    stack.window_segments * usize::from(telemetry.smss_bytes)
+                });
+            let window_bytes = telemetry
+                .cwnd_bytes
+                .min(telemetry.snd_wnd_bytes)
+                .min(u16::try_from(buffer).unwrap_or(u16::MAX));
             self.samples.push(Sample {
                 flow: number,
                 at_s: at.since(joined).as_micros() as f64 / 1e6,
@@ -340,15 +355,15 @@ impl<'m> Run<'_, 'm> {
                 rtt_ms: telemetry.srtt_ms,
                 cwnd_bytes: telemetry.cwnd_bytes,
                 ssthresh_bytes: telemetry.ssthresh_bytes,
+                window_bytes,
                 inflight_bytes: telemetry.inflight_bytes,
             });
             let flow = &mut self.flows[number];
             flow.sampled_bytes = bytes;
-            if is_warm && !progress.closed && telemetry.srtt_ms > 0 {
+            if is_warm && telemetry.srtt_ms > 0 {
                 flow.rtt_samples += 1;
                 flow.rtt_sum += f64::from(telemetry.srtt_ms);
-                flow.cwnd_sum +=
-                    f64::from(telemetry.cwnd_bytes) / f64::from(telemetry.smss_bytes.max(1));
+                flow.cwnd_sum += f64::from(window_bytes) / f64::from(telemetry.smss_bytes.max(1));
             }
         }
     }

@@ -1,0 +1,267 @@
+//! `motet run SCENARIO.toml`: a scenario in virtual time, on all cores.
+
+mod table;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use clap::Args as ClapArgs;
+use motet_lab::{
+    capture::{Capture, Records},
+    report::{self, RunResult},
+    scenario::{self, Captures, Overrides, Plan, Watch},
+};
+
+use crate::{error::Error, files, interrupt::Interrupt, output::stdout_error, progress::Progress};
+
+/// Run a scenario in virtual time: a mesh, its air, its flows
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+A scenario says where the nodes are, what radio and settings they have, which flows there
+are, and what to sweep over. Every point of the sweep is run with every seed, on all cores;
+the result depends on neither their number nor the machine.
+
+Examples:
+  motet run scenarios/three-hops.toml
+  motet run scenarios/retry-delay.toml --seeds 8 --out study
+  motet run scenarios/three-hops.toml --json - | jq 'select(.record == \"summary\")'
+  motet run --keys                            every key of a scenario, with its default")]
+pub(crate) struct Args {
+    /// The scenario
+    #[arg(value_name = "SCENARIO.toml", required_unless_present = "keys")]
+    file: Option<PathBuf>,
+
+    /// First seed, instead of the scenario's
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: Option<u64>,
+
+    /// Number of seeds, instead of the scenario's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: Option<u64>,
+
+    /// Virtual time of each run, instead of the scenario's
+    #[arg(long, value_name = "SECONDS", value_parser = duration)]
+    duration: Option<f64>,
+
+    /// Write results as JSON lines to this file; - is standard output, instead of the table
+    #[arg(long, value_name = "PATH")]
+    json: Option<PathBuf>,
+
+    /// Write plots (SVG), report.html and results.jsonl to this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Write the air of the first run as a capture that Wireshark reads
+    #[arg(long, value_name = "PATH")]
+    pcap: Option<PathBuf>,
+
+    /// Write the border router's wire of the first run as such a capture
+    #[arg(long, value_name = "PATH")]
+    wire_pcap: Option<PathBuf>,
+
+    /// Overwrite existing files
+    #[arg(long)]
+    force: bool,
+
+    /// Print every key of a scenario, with its default, and do nothing else
+    #[arg(long, exclusive = true)]
+    keys: bool,
+}
+
+/// Runs the scenario, shows and writes what it gave.
+pub(crate) fn run(args: &Args) -> Result<(), Error> {
+    let Some(file) = &args.file else {
+        return print(&scenario::documentation());
+    };
+    let overrides = Overrides {
+        seed: args.seed,
+        seeds: args.seeds,
+        duration_s: args.duration,
+    };
+    let plan = Plan::read(file, overrides).map_err(|error| Error::input(error.to_string()))?;
+    check_targets(args)?;
+    let interrupt = Interrupt::install()?;
+    let (told, failures) = mpsc::channel();
+    let captures = Captures {
+        air: capture(args.pcap.as_deref(), Records::TappedFrames, args.force)?,
+        wire: capture(args.wire_pcap.as_deref(), Records::Packets, args.force)?,
+        replace: args.force,
+        failed: Some(told),
+    };
+    let (results, signal) = run_watched(&plan, captures, &interrupt);
+    show(args, &plan, &results)?;
+    if let Some(folder) = &args.out {
+        write_folder(folder, &plan, &results, args.force)?;
+    }
+    if let Ok(error) = failures.try_recv() {
+        let path = args.pcap.as_ref().or(args.wire_pcap.as_ref());
+        return Err(files::write_error(path.unwrap_or(file), &error));
+    }
+    verdict(&plan, &results, signal)
+}
+
+/// Runs the plan in a thread of its own, while this one looks for signals and shows how far
+/// it is; also the signal that cut it short.
+fn run_watched(
+    plan: &Plan,
+    captures: Captures,
+    interrupt: &Interrupt,
+) -> (Vec<RunResult>, Option<i32>) {
+    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+    let total_ms = (plan.seconds() * 1e3) as u64;
+    let mut progress = Progress::percentage(total_ms, true);
+    let mut signal = None;
+    let results = thread::scope(|scope| {
+        let watch = Watch {
+            stop: &stop,
+            done_ms: &done_ms,
+        };
+        let worker = scope.spawn(move || plan.run(&watch, captures));
+        while !worker.is_finished() {
+            if let Some(number) = interrupt.take() {
+                signal = Some(number);
+                stop.store(true, Ordering::Relaxed);
+            }
+            progress.update(done_ms.load(Ordering::Relaxed), || {
+                format!("{} runs", plan.runs())
+            });
+            thread::sleep(NAP);
+        }
+        match worker.join() {
+            Ok(results) => results,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    (results, signal)
+}
+
+/// Refuses what would fail after all the work.
+fn check_targets(args: &Args) -> Result<(), Error> {
+    let json = args.json.as_deref().filter(|path| !is_stdout(path));
+    let folder = args.out.as_deref();
+    if let Some(folder) = folder {
+        fs::create_dir_all(folder).map_err(|error| files::write_error(folder, &error))?;
+    }
+    let ours = folder.map(|folder| [folder.join(PAGE), folder.join(LINES)]);
+    let ours = ours.iter().flatten().map(PathBuf::as_path);
+    let captures = [args.pcap.as_deref(), args.wire_pcap.as_deref()];
+    for path in ours.chain(json).chain(captures.into_iter().flatten()) {
+        if path.is_dir() {
+            let path = path.display();
+            return Err(Error::input(format!("{path} is a directory, name a file")));
+        }
+        if !args.force && path.symlink_metadata().is_ok() {
+            let exists = io::Error::from(io::ErrorKind::AlreadyExists);
+            return Err(files::write_error(path, &exists));
+        }
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        if parent.is_some_and(|parent| !parent.is_dir()) {
+            let missing = io::Error::from(io::ErrorKind::NotFound);
+            return Err(files::write_error(path, &missing));
+        }
+    }
+    Ok(())
+}
+
+fn capture(path: Option<&Path>, records: Records, force: bool) -> Result<Option<Capture>, Error> {
+    path.map(|path| {
+        Capture::create(path, records, force).map_err(|error| files::write_error(path, &error))
+    })
+    .transpose()
+}
+
+/// The table, or JSON lines.
+fn show(args: &Args, plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
+    match &args.json {
+        Some(path) if is_stdout(path) => print(&report::json_lines(plan, results)),
+        path => {
+            if let Some(path) = path {
+                write(
+                    path,
+                    report::json_lines(plan, results).as_bytes(),
+                    args.force,
+                )?;
+            }
+            table::print(plan, results)
+        }
+    }
+}
+
+/// Everything that a folder gets.
+fn write_folder(
+    folder: &Path,
+    plan: &Plan,
+    results: &[RunResult],
+    force: bool,
+) -> Result<(), Error> {
+    let lines = report::json_lines(plan, results);
+    write(&folder.join(LINES), lines.as_bytes(), force)?;
+    for (name, svg) in report::plots(plan, results) {
+        write(&folder.join(name), svg.as_bytes(), force)?;
+    }
+    let page = report::page(plan, results);
+    write(&folder.join(PAGE), page.as_bytes(), force)
+}
+
+fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Error> {
+    report::write_file(path, bytes, force).map_err(|error| files::write_error(path, &error))
+}
+
+/// How the command ends: well, or with what went wrong.
+fn verdict(plan: &Plan, results: &[RunResult], signal: Option<i32>) -> Result<(), Error> {
+    let whole = results.iter().filter(|run| run.complete).count();
+    if let Some(signal) = signal {
+        return Err(Error::Stopped(
+            signal,
+            format!("interrupted: {whole} of {} runs are complete", plan.runs()),
+        ));
+    }
+    let failed = results.iter().filter(|run| run.failure.is_some());
+    let count = failed.clone().count();
+    let first = failed
+        .filter_map(|run| Some((run.seed, run.failure.as_ref()?)))
+        .next();
+    match first {
+        None => Ok(()),
+        Some((seed, why)) => Err(Error::failed(format!(
+            "{count} of {} runs failed, the first with seed {seed}: {why}",
+            plan.runs()
+        ))),
+    }
+}
+
+fn print(text: &str) -> Result<(), Error> {
+    use io::Write as _;
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .map_err(|error| stdout_error(&error))
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn duration(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok();
+    seconds
+        .filter(|seconds| (0.1..=1e6).contains(seconds))
+        .ok_or_else(|| "it must be a number of seconds from 0.1 to 1000000".to_owned())
+}
+
+/// How late the end, or a signal, may be noticed.
+const NAP: Duration = Duration::from_millis(10);
+
+const PAGE: &str = "report.html";
+const LINES: &str = "results.jsonl";

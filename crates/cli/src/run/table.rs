@@ -1,0 +1,156 @@
+//! Results as a table for people.
+
+use motet_lab::{
+    report::{Metric, RunResult, Summary},
+    scenario::{FlowEnd, Plan, Point},
+};
+
+use crate::{
+    error::Error,
+    output::{self, BAD, BOLD, DIM},
+};
+
+/// A line for each point and flow: means over the seeds, with their confidence.
+pub(super) fn print(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
+    output::line(format_args!("{BOLD}{}{BOLD:#}", plan.title))?;
+    let mut rows = vec![head(plan)];
+    for (number, point) in plan.points.iter().enumerate() {
+        let runs: Vec<&RunResult> = results.iter().filter(|run| run.point == number).collect();
+        for flow in 0..point.scenario.flows.len() {
+            rows.push(row(point, flow, &runs));
+        }
+    }
+    let widths = widths(&rows);
+    for (number, row) in rows.iter().enumerate() {
+        let cells = row.iter().zip(&widths);
+        let cells: Vec<String> = cells.map(|(cell, width)| aligned(cell, *width)).collect();
+        let text = cells.join("  ");
+        if number == 0 {
+            output::line(format_args!("{DIM}{text}{DIM:#}"))?;
+        } else {
+            output::line(text)?;
+        }
+    }
+    remarks(plan, results)
+}
+
+fn remarks(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
+    let whole = results.iter().filter(|run| run.complete).count();
+    if whole < plan.runs() {
+        let runs = plan.runs();
+        output::line(format_args!(
+            "{BAD}incomplete{BAD:#}: {whole} of {runs} runs went to their end"
+        ))?;
+    }
+    let errors = results.iter().flat_map(|run| {
+        let errors = run
+            .flows
+            .iter()
+            .filter_map(|flow| Some((flow.flow, flow.error.as_ref()?)));
+        errors.map(|(flow, error)| (run.seed, flow, error))
+    });
+    for (seed, flow, error) in errors.take(REMARKS_MAX) {
+        output::line(format_args!(
+            "{BAD}failed{BAD:#}: flow {flow} with seed {seed}: {error}"
+        ))?;
+    }
+    Ok(())
+}
+
+fn head(plan: &Plan) -> Vec<String> {
+    let swept = plan.points[0].values.iter().map(|(key, _)| short(key));
+    let columns = COLUMNS.iter().map(|column| column.head);
+    swept
+        .chain(["flow"])
+        .chain(columns)
+        .map(str::to_owned)
+        .collect()
+}
+
+fn row(point: &Point, flow: usize, runs: &[&RunResult]) -> Vec<String> {
+    let values = point.values.iter().map(|(_, value)| match value {
+        toml_text if toml_text.is_str() => toml_text.as_str().unwrap_or_default().to_owned(),
+        other => other.to_string(),
+    });
+    let ends = &point.scenario.flows[flow];
+    let route = format!("{} → {}", end(ends.from), end(ends.to));
+    let cells = COLUMNS.iter().map(|column| column.cell(flow, runs));
+    values.chain([route]).chain(cells).collect()
+}
+
+fn end(end: FlowEnd) -> String {
+    match end {
+        FlowEnd::Host => "host".to_owned(),
+        FlowEnd::Node(node) => node.to_string(),
+    }
+}
+
+/// The last part of a key's full name.
+fn short(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
+}
+
+/// A figure, shown in a unit for people.
+struct Column {
+    metric: &'static str,
+    head: &'static str,
+    factor: f64,
+    decimals: usize,
+}
+
+const fn column(metric: &'static str, head: &'static str, factor: f64, decimals: usize) -> Column {
+    Column {
+        metric,
+        head,
+        factor,
+        decimals,
+    }
+}
+
+const COLUMNS: [Column; 7] = [
+    column("goodput", "kb/s", 1.0, 1),
+    column("rtt", "RTT ms", 1.0, 0),
+    column("cwnd", "cwnd segs", 1.0, 1),
+    column("retransmitted", "resent %", 100.0, 2),
+    column("timeouts", "timeouts", 1.0, 1),
+    column("frame_loss", "frames lost %", 100.0, 1),
+    column("link_retries", "retries %", 100.0, 1),
+];
+
+impl Column {
+    fn cell(&self, flow: usize, runs: &[&RunResult]) -> String {
+        let summaries = Metric::named(self.metric).map(|metric| metric.summaries(runs));
+        let mine = summaries
+            .into_iter()
+            .flatten()
+            // What belongs to a run as a whole stands in its first line.
+            .find(|(of, _)| of.unwrap_or(0) == flow);
+        let Some((_, Summary { value, ci95, .. })) = mine else {
+            return String::new();
+        };
+        let decimals = self.decimals;
+        let number = |value: f64| format!("{:.decimals$}", value * self.factor);
+        match ci95 {
+            None => number(value),
+            Some(ci95) => format!("{} ± {}", number(value), number(ci95)),
+        }
+    }
+}
+
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let columns = rows.first().map_or(0, Vec::len);
+    (0..columns)
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        })
+        .collect()
+}
+
+/// To the right, as numbers stand.
+fn aligned(cell: &str, width: usize) -> String {
+    format!("{cell:>width$}")
+}
+
+/// More failures of flows say nothing new.
+const REMARKS_MAX: usize = 5;
