@@ -1026,6 +1026,77 @@ fn hostile_frames_are_counted_drops() {
     assert_eq!(answers.len(), 1, "and the mote still answers");
 }
 
+/// Frames of an honest mesh with bytes changed, radio answers nobody asked for, packets of any
+/// kind by wire: the node under attack always comes to rest, and afterwards sleeps.
+#[test]
+fn no_sequence_of_events_keeps_a_node_busy() {
+    let mut world = World::chain(2, Relaying::Fragments);
+    let host = world.host();
+    transfer(&mut world, 2, host, HOST, &bytes(3_000));
+    world.exchange(&packet(global(2), 64, 600));
+    let corpus: Vec<Vec<u8>> = world.frames.iter().map(|(_, f)| f.clone()).collect();
+    for attacked in [0, 1] {
+        let mut rng = Rng::from_seed([attacked as u64, 6]);
+        let node = &mut world.nodes[attacked];
+        let (mut now, mut out) = (world.now, [0; ACTION_LEN_MAX]);
+        let mut rest = |node: &mut Node<'_>, now: Instant| {
+            let rounds = core::iter::from_fn(|| node.poll_action(now, &mut out)).take(1_000);
+            assert!(rounds.count() < 1_000, "never rests");
+            assert!(
+                node.next_deadline().is_none_or(|at| at > now),
+                "wakes at once"
+            );
+        };
+        for n in 0..8_000u32 {
+            now += rng.uniform(Duration::from_millis(5));
+            let mut frame = corpus[rng.below(corpus.len() as u32) as usize].clone();
+            frame[2] = n as u8;
+            for _ in 0..rng.below(4) {
+                let at = rng.below(frame.len() as u32 - 2) as usize;
+                frame[at] = rng.next_u32() as u8;
+            }
+            let mpdu = frame.len() - 2;
+            let fcs = crate::wire::ieee802154::fcs(&frame[..mpdu]);
+            frame[mpdu..].copy_from_slice(&fcs.to_le_bytes());
+            let meta = RxMeta {
+                rssi_dbm: 0,
+                lqi: 0,
+                channel: 26,
+                at: now,
+            };
+            let psdu = &frame[..];
+            let event = match rng.below(9) {
+                0 => Event::Radio(mac::Event::Preloaded),
+                1 => Event::Radio(mac::Event::ChannelAssessed { clear: n & 1 == 0 }),
+                2 => Event::Radio(mac::Event::TransmitDone),
+                3 => Event::Radio(mac::Event::FrameStarted { head: psdu, meta }),
+                4 => Event::Packet(&psdu[psdu.len().min(21)..]),
+                _ => Event::Radio(mac::Event::FrameReceived { psdu, meta }),
+            };
+            let id = if matches!(event, Event::Packet(_)) {
+                WIRE
+            } else {
+                RADIO
+            };
+            node.on_event(id, event, now);
+            rest(node, now);
+        }
+        // A radio that never answers is all that still happens.
+        let mut wakes = 0;
+        let end = now + Duration::from_secs(600);
+        while let Some(at) = node.next_deadline().filter(|at| *at < end) {
+            rest(node, at);
+            wakes += 1;
+            assert!(wakes < 20_000, "does not sleep");
+        }
+        let Some(Interface::Radio(radio)) = node.interface(RADIO) else {
+            panic!("a radio")
+        };
+        assert!(radio.datagrams.is_empty(), "every record was given up");
+        assert!(node.ip().addresses().count() <= 3);
+    }
+}
+
 #[test]
 fn an_idle_node_has_no_reason_to_wake_but_its_lease() {
     let world = World::chain(1, Relaying::Fragments);
