@@ -33,4 +33,5 @@ pub mod random;
 pub mod storage;
 pub mod tcp;
 pub mod time;
+pub mod udp;
 pub mod wire;

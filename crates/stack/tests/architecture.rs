@@ -15,13 +15,14 @@ const MODULES: &[(&str, &[&str])] = &[
     ("wire", &["limits", "storage"]),
     ("storage", &["limits", "wire"]),
     ("tcp", PROTOCOL),
+    ("udp", PROTOCOL),
     ("ip", PROTOCOL),
     ("lowpan", PROTOCOL),
     ("mac", PROTOCOL),
     (
         "node",
         &[
-            "limits", "time", "random", "wire", "storage", "tcp", "ip", "lowpan", "mac",
+            "limits", "time", "random", "wire", "storage", "tcp", "udp", "ip", "lowpan", "mac",
         ],
     ),
 ];

@@ -150,7 +150,11 @@ impl<'m> Node<'m> {
     }
 
     /// Where a packet of `len` bytes for `hop` waits; refused when that link cannot carry it.
-    fn queue_for(&mut self, hop: NextHop, len: usize) -> Result<&mut PacketQueue<'m>, Disposition> {
+    pub(super) fn queue_for(
+        &mut self,
+        hop: NextHop,
+        len: usize,
+    ) -> Result<&mut PacketQueue<'m>, Disposition> {
         let interface = self.interfaces.get_mut(usize::from(hop.interface.0));
         let interface = interface.ok_or(Disposition::Drop(ip::Drop::NoRoute))?;
         let mtu = interface.mtu();

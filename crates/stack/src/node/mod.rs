@@ -8,6 +8,7 @@
 //! Left out: clocks, interrupts, memory. `now` is an argument; the memory is the caller's.
 
 mod counters;
+mod datagram;
 mod discovery;
 mod forward;
 mod interface;
@@ -17,6 +18,7 @@ mod transmit;
 use core::net::Ipv6Addr;
 
 pub use counters::{Counters, Drop};
+pub use datagram::DatagramError;
 pub use discovery::Advertised;
 pub use interface::{Hold, Interface, Radio, RadioConfig, RadioMemory, Relaying, Wire};
 
@@ -26,6 +28,7 @@ use crate::mac;
 use crate::random::Rng;
 use crate::tcp::{self, Tcp};
 use crate::time::{Instant, earliest};
+use crate::udp::Inbox;
 use crate::wire::ipv6;
 
 /// A host, relay or border router.
@@ -35,6 +38,8 @@ pub struct Node<'m> {
     ip: Ip<'m>,
     tcp: Tcp<'m>,
     rng: Rng,
+    /// UDP, where the application wants it.
+    inbox: Option<Inbox<'m>>,
     counters: Counters,
     /// When [`Self::poll_action`] last found nothing to do: whatever was due then waits for
     /// an event, not for the clock.
@@ -81,6 +86,7 @@ impl<'m> Node<'m> {
             ip,
             tcp,
             rng,
+            inbox: None,
             counters,
             polled_at: None,
         };

@@ -233,7 +233,7 @@ impl<'m> Node<'m> {
                 Ok(())
             }
             icmpv6::NEXT_HEADER => self.on_icmp(id, header, upper, link, now),
-            udp::NEXT_HEADER => Err(Disposition::Refuse(ErrorKind::PortUnreachable)),
+            udp::NEXT_HEADER => self.on_datagram(header, upper),
             next_header::NONE => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
             _ if header.dst.is_multicast() => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
             // The field that names it stands at offset 6 unless an extension header does.

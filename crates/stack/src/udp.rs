@@ -1,0 +1,204 @@
+//! UDP: datagrams to and from ports, for applications that need no more.
+//!
+//! Place: a [`crate::node::Node`] that was given an [`Inbox`] keeps datagrams for its ports
+//! there, unread; [`Inbox::recv`] checks and unwraps them. Sending is the node's matter: it
+//! knows addresses and routes. A node without an inbox answers that its ports are closed, and
+//! links none of this.
+//! Left out: connected sockets, multicast, fragmentation beyond 6LoWPAN's.
+//! Sources: RFC 768, RFC 8200 §8.1, RFC 1122 §4.1.
+
+use core::net::Ipv6Addr;
+
+use crate::storage::packet_queue::PacketQueue;
+use crate::wire::checksum::Checksum;
+use crate::wire::cursor::{Reader, copy};
+use crate::wire::udp::{HEADER_LEN, Header, NEXT_HEADER, is_checksum_valid};
+
+/// Datagrams that came in and wait for the application, over borrowed bytes.
+#[derive(Debug)]
+pub struct Inbox<'m> {
+    ports: &'m [u16],
+    queue: PacketQueue<'m>,
+    counters: Counters,
+}
+
+/// What became of datagrams; all wrap at 2^32.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Handed to the application.
+    pub received: u32,
+    /// Dropped: the inbox was full.
+    pub full: u32,
+    /// Dropped: malformed, or with a wrong checksum.
+    pub bad: u32,
+}
+
+/// A datagram handed to the application.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Received {
+    /// Who sent it.
+    pub from: (Ipv6Addr, u16),
+    /// To which of the inbox's ports.
+    pub port: u16,
+    /// Its bytes in the caller's buffer.
+    pub len: usize,
+}
+
+impl<'m> Inbox<'m> {
+    /// An inbox for `ports`; `bytes` hold each waiting datagram with 46 bytes besides.
+    pub fn new(ports: &'m [u16], bytes: &'m mut [u8]) -> Self {
+        Self {
+            ports,
+            queue: PacketQueue::new(bytes),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes the oldest whole datagram into `out`, cut to what that holds.
+    pub fn recv(&mut self, out: &mut [u8]) -> Option<Received> {
+        loop {
+            let front = self.queue.front()?;
+            let mut record = [0; RECORD_LEN_MAX];
+            let len = self.queue.peek(&mut record);
+            self.queue.pop();
+            let whole = record.get(..len).filter(|_| len == front.len);
+            match whole.and_then(|record| unwrap(record, out)) {
+                Some(received) => {
+                    self.counters.received = self.counters.received.wrapping_add(1);
+                    return Some(received);
+                }
+                None => self.counters.bad = self.counters.bad.wrapping_add(1),
+            }
+        }
+    }
+
+    /// What became of datagrams so far.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Keeps a datagram from `src` to `dst`; false when no port here is meant.
+    pub(crate) fn put(&mut self, src: &Ipv6Addr, dst: &Ipv6Addr, datagram: &[u8]) -> bool {
+        let Some([high, low]) = datagram.get(DST_PORT_AT..).and_then(<[u8]>::first_chunk) else {
+            self.counters.bad = self.counters.bad.wrapping_add(1);
+            return true;
+        };
+        if !self.ports.contains(&u16::from_be_bytes([*high, *low])) {
+            return false;
+        }
+        let mut addresses = [0; ADDRESSES_LEN];
+        copy(&mut addresses, &src.octets());
+        copy(addresses.get_mut(16..).unwrap_or_default(), &dst.octets());
+        if !self.queue.push_parts([&addresses, datagram], 0) {
+            self.counters.full = self.counters.full.wrapping_add(1);
+        }
+        true
+    }
+}
+
+/// The header of a datagram with `payload`, checksum included.
+pub(crate) fn header(
+    src: &Ipv6Addr,
+    dst: &Ipv6Addr,
+    ports: Header,
+    payload: &[u8],
+) -> Option<[u8; HEADER_LEN]> {
+    const CHECKSUM_AT: usize = 6;
+    let mut header = [0; HEADER_LEN];
+    ports.emit(payload.len(), &mut header).ok()?;
+    let mut sum = Checksum::pseudo_header(
+        src,
+        dst,
+        NEXT_HEADER,
+        HEADER_LEN.wrapping_add(payload.len()),
+    );
+    sum.add(&header);
+    sum.add(payload);
+    // Zero says "no checksum", which IPv6 does not allow: all ones mean the same sum.
+    let sum = match sum.finish() {
+        0 => u16::MAX,
+        sum => sum,
+    };
+    copy(header.get_mut(CHECKSUM_AT..)?, &sum.to_be_bytes());
+    Some(header)
+}
+
+/// A record of the inbox: both addresses, then the datagram.
+fn unwrap(record: &[u8], out: &mut [u8]) -> Option<Received> {
+    let mut reader = Reader::new(record);
+    let src = Ipv6Addr::from(*reader.slice(16).ok()?.first_chunk::<16>()?);
+    let dst = Ipv6Addr::from(*reader.slice(16).ok()?.first_chunk::<16>()?);
+    let datagram = record.get(ADDRESSES_LEN..)?;
+    let (header, payload) = Header::parse(datagram).ok()?;
+    if !is_checksum_valid(&src, &dst, datagram) {
+        return None;
+    }
+    let len = payload.len().min(out.len());
+    copy(out, payload.get(..len)?);
+    Some(Received {
+        from: (src, header.src_port),
+        port: header.dst_port,
+        len,
+    })
+}
+
+const ADDRESSES_LEN: usize = 32;
+const DST_PORT_AT: usize = 2;
+
+/// The longest packet a mesh carries, its header replaced by the two addresses.
+const RECORD_LEN_MAX: usize = crate::limits::IPV6_MTU_MIN;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    const SRC: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+    const DST: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+
+    fn datagram(port: u16, payload: &[u8]) -> Vec<u8> {
+        let ports = Header {
+            src_port: 7,
+            dst_port: port,
+        };
+        let mut bytes = header(&SRC, &DST, ports, payload).unwrap().to_vec();
+        bytes.extend(payload);
+        bytes
+    }
+
+    #[test]
+    fn datagrams_wait_for_the_application_in_order() {
+        let mut memory = [0; 200];
+        let mut inbox = Inbox::new(&[80, 81], &mut memory);
+        assert!(inbox.put(&SRC, &DST, &datagram(80, b"one")));
+        assert!(inbox.put(&SRC, &DST, &datagram(81, b"two")));
+        assert!(!inbox.put(&SRC, &DST, &datagram(82, b"closed")));
+        let mut out = [0; 8];
+        let first = inbox.recv(&mut out).unwrap();
+        assert_eq!((first.from, first.port), ((SRC, 7), 80));
+        assert_eq!(out[..first.len], *b"one");
+        assert_eq!(inbox.recv(&mut out).map(|second| second.port), Some(81));
+        assert_eq!(inbox.recv(&mut out), None);
+    }
+
+    #[test]
+    fn what_is_wrong_or_too_much_is_counted() {
+        let mut memory = [0; 100];
+        let mut inbox = Inbox::new(&[80], &mut memory);
+        let mut wrong = datagram(80, b"data");
+        wrong[9] ^= 1;
+        assert!(inbox.put(&SRC, &DST, &wrong));
+        assert!(inbox.put(&SRC, &DST, &[0; 3]));
+        assert!(inbox.put(&SRC, &DST, &datagram(80, &[0; 90])));
+        assert_eq!(inbox.recv(&mut [0; 4]), None);
+        let expected = Counters {
+            received: 0,
+            full: 1,
+            bad: 2,
+        };
+        assert_eq!(*inbox.counters(), expected);
+        assert!(inbox.put(&SRC, &DST, &datagram(80, b"long")));
+        let cut = inbox.recv(&mut [0; 2]).unwrap();
+        assert_eq!(cut.len, 2);
+    }
+}
