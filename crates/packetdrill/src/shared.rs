@@ -1,0 +1,244 @@
+//! One host, used by two threads that never run it at once.
+//!
+//! packetdrill makes a call that may block on a second thread, and notes the time when it
+//! returns, outside every lock. So whoever makes such a call ready waits until the woken
+//! thread has looked at the clock: virtual time stands still until then.
+
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+use std::time::Duration as RealDuration;
+
+use bumpalo::Bump;
+use motet::time::{Duration, Instant};
+use motet_conformance::host::{Errno, Fail, Host, Outcome, Settings};
+
+/// What the lock guards.
+pub struct Inner {
+    host: Host<'static>,
+    /// The thread that drives time; a call that blocks on it can never return.
+    main: ThreadId,
+    /// Grows when something happened that blocked calls must look at.
+    round: u64,
+    /// Blocked calls, and those of them that have not looked since.
+    sleeping: usize,
+    looking: usize,
+    /// Threads that have returned from a blocked call and not looked at the clock.
+    stamping: Vec<ThreadId>,
+    /// When blocked calls give up by themselves.
+    deadlines: Vec<Instant>,
+    /// Where the table of states goes, and what stands there.
+    state_path: Option<PathBuf>,
+    state_text: String,
+}
+
+// SAFETY: everything in it is owned, except the arena behind the host, which nothing else
+// refers to; whoever uses either holds the lock.
+unsafe impl Send for Inner {}
+
+/// The host behind its lock.
+pub struct Shared {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+impl Shared {
+    /// A host with `settings`; its memory is never given back.
+    pub fn new(settings: Settings) -> Self {
+        let arena: &'static Bump = Box::leak(Box::new(Bump::new()));
+        let inner = Inner {
+            host: Host::new(arena, settings, START),
+            main: std::thread::current().id(),
+            round: 0,
+            sleeping: 0,
+            looking: 0,
+            stamping: Vec::new(),
+            deadlines: Vec::new(),
+            state_path: std::env::var_os("PD_STATE").map(PathBuf::from),
+            state_text: String::new(),
+        };
+        Self {
+            inner: Mutex::new(inner),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic is answered with an error code; what it left is as good as it gets.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the host without changing it.
+    pub fn look<T>(&self, look: impl FnOnce(&mut Host<'static>) -> T) -> T {
+        look(&mut self.lock().host)
+    }
+
+    /// Does something to the host; blocked calls that this makes ready return first.
+    pub fn act<T>(&self, act: impl FnOnce(&mut Host<'static>) -> T) -> T {
+        let mut inner = self.lock();
+        let result = act(&mut inner.host);
+        drop(self.settle(inner));
+        result
+    }
+
+    /// Makes a call, again and again until it does not block.
+    ///
+    /// `timeout`: how long the call itself would wait at most; its last try says so.
+    pub fn call(
+        &self,
+        timeout: Option<Duration>,
+        mut attempt: impl FnMut(&mut Host<'static>, bool) -> Outcome,
+    ) -> Outcome {
+        let me = std::thread::current().id();
+        let mut inner = self.lock();
+        let deadline = timeout.map(|span| inner.host.now() + span);
+        let mut slept = false;
+        loop {
+            let is_over = deadline.is_some_and(|deadline| inner.host.now() >= deadline);
+            let outcome = attempt(&mut inner.host, is_over);
+            if outcome != Err(Fail::Block) {
+                if slept {
+                    inner.looking = inner.looking.saturating_sub(1);
+                    inner.stamping.push(me);
+                    self.changed.notify_all();
+                } else {
+                    drop(self.settle(inner));
+                }
+                return outcome;
+            }
+            if me == inner.main {
+                return Err(Errno::EDEADLK.into());
+            }
+            if slept {
+                inner.looking = inner.looking.saturating_sub(1);
+                self.changed.notify_all();
+            }
+            inner = self.sleep(inner, deadline);
+            slept = true;
+        }
+    }
+
+    /// Waits until something happened.
+    fn sleep<'a>(
+        &self,
+        mut inner: MutexGuard<'a, Inner>,
+        deadline: Option<Instant>,
+    ) -> MutexGuard<'a, Inner> {
+        let round = inner.round;
+        inner.sleeping += 1;
+        inner.deadlines.extend(deadline);
+        while inner.round == round {
+            inner = self
+                .changed
+                .wait(inner)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        inner.sleeping -= 1;
+        if let Some(at) = inner.deadlines.iter().position(|d| Some(*d) == deadline) {
+            inner.deadlines.swap_remove(at);
+        }
+        inner
+    }
+
+    /// Has blocked calls look at what happened, and waits until each that returned has seen
+    /// the time; then writes the table of states.
+    fn settle<'a>(&self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        if inner.sleeping > 0 && inner.looking == 0 {
+            inner.looking = inner.sleeping;
+            inner.round += 1;
+            self.changed.notify_all();
+        }
+        while inner.looking > 0 || !inner.stamping.is_empty() {
+            let (again, waited) = self
+                .changed
+                .wait_timeout(inner, RENDEZVOUS_MAX)
+                .unwrap_or_else(PoisonError::into_inner);
+            inner = again;
+            if waited.timed_out() {
+                // Whoever was woken is gone: a script that failed meanwhile.
+                inner.looking = 0;
+                inner.stamping.clear();
+            }
+        }
+        inner.write_state();
+        inner
+    }
+
+    /// Lets `span` pass; timers and blocked calls on the way have their turn.
+    pub fn pass(&self, span: Duration) {
+        let mut inner = self.lock();
+        let until = inner.host.now() + span;
+        while let Some(next) = inner.next_stop().filter(|next| *next < until) {
+            inner.host.advance_to(next);
+            inner = self.settle(inner);
+            if inner.host.is_runaway() {
+                return;
+            }
+        }
+        inner.host.advance_to(until);
+        drop(self.settle(inner));
+    }
+
+    /// The next packet, waiting for it as long as timers run; `None`: none will ever come.
+    pub fn receive(&self) -> Option<(Instant, Vec<u8>)> {
+        let mut inner = self.lock();
+        let horizon = inner.host.now() + HORIZON;
+        loop {
+            if let Some(sent) = inner.host.take_sent() {
+                return Some((sent.at, sent.bytes));
+            }
+            let next = inner.next_stop().filter(|next| *next <= horizon)?;
+            if inner.host.is_runaway() {
+                return None;
+            }
+            inner.host.advance_to(next);
+            inner = self.settle(inner);
+        }
+    }
+
+    /// The time, which creeps: packetdrill spins until it has come.
+    pub fn time(&self) -> Instant {
+        let mut inner = self.lock();
+        let me = std::thread::current().id();
+        if let Some(at) = inner.stamping.iter().position(|id| *id == me) {
+            // The time of the return itself: nothing has passed since.
+            inner.stamping.swap_remove(at);
+            let now = inner.host.now();
+            self.changed.notify_all();
+            return now;
+        }
+        inner.host.creep();
+        inner.host.now()
+    }
+}
+
+impl Inner {
+    fn next_stop(&self) -> Option<Instant> {
+        let calls = self.deadlines.iter().copied().min();
+        // A deadline that has come is handled; only later ones stop time again.
+        let calls = calls.filter(|at| *at > self.host.now());
+        motet::time::earliest(self.host.next_deadline(), calls)
+    }
+
+    fn write_state(&mut self) {
+        let Some(path) = &self.state_path else {
+            return;
+        };
+        let mut text = self.host.state_lines("packetdril").join("\n");
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        if text != self.state_text || !path.exists() {
+            // Nobody to tell: a script that asks will find the table missing.
+            let _written = std::fs::write(path, &text);
+            self.state_text = text;
+        }
+    }
+}
+
+/// When the host's clock starts; far from its origin, so that no time looks like zero.
+const START: Instant = Instant::from_micros(1_000_000_000);
+/// How far ahead a segment is awaited.
+const HORIZON: Duration = Duration::from_secs(24 * 3600);
+/// How long, in real time, a woken thread may take to look at the clock.
+const RENDEZVOUS_MAX: RealDuration = RealDuration::from_secs(5);

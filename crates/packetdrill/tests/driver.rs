@@ -1,0 +1,353 @@
+//! A small driver that plays packetdrill's part against the library, loaded as packetdrill
+//! loads it.
+
+use std::ffi::{CString, c_char, c_int, c_longlong, c_void};
+use std::mem::{MaybeUninit, size_of};
+use std::net::Ipv6Addr;
+use std::path::PathBuf;
+use std::process::Command;
+
+use libc::{sockaddr, sockaddr_in6, socklen_t, timeval};
+use motet_conformance::packet::{ACK, FIN, Packet, SYN, Segment, TcpOption};
+use motet_packetdrill::interface::Interface;
+
+const LOCAL: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+const REMOTE: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+
+/// The library that cargo built beside this test.
+fn library() -> PathBuf {
+    let mut path = std::env::current_exe().unwrap();
+    path.set_file_name("libmotet_packetdrill.so");
+    path
+}
+
+/// The library's interface, with its own host.
+fn load(flags: &str) -> Interface {
+    let path = CString::new(library().to_str().unwrap()).unwrap();
+    let flags = CString::new(flags).unwrap();
+    let mut table = MaybeUninit::<Interface>::zeroed();
+    // SAFETY: the library exports this function with this signature, and fills the table.
+    unsafe {
+        let mode = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_NODELETE | libc::RTLD_DEEPBIND;
+        let handle = libc::dlopen(path.as_ptr(), mode);
+        assert!(!handle.is_null(), "cannot load {path:?}");
+        let symbol = libc::dlsym(handle, c"packetdrill_interface_init".as_ptr());
+        assert!(!symbol.is_null());
+        let init: extern "C" fn(*const c_char, *mut Interface) = std::mem::transmute(symbol);
+        init(flags.as_ptr(), table.as_mut_ptr());
+        let words = table.as_ptr().cast::<[usize; 33]>().read();
+        assert!(
+            words.iter().all(|word| *word != 0),
+            "an empty slot: {words:?}"
+        );
+        table.assume_init()
+    }
+}
+
+/// A table as two threads use it: packetdrill does.
+#[derive(Clone, Copy)]
+struct Driver(Interface);
+
+// SAFETY: the library promises to be callable from packetdrill's two threads.
+unsafe impl Send for Driver {}
+
+impl Driver {
+    fn new(more: &str) -> Self {
+        Self(load(&format!("local={LOCAL},mtu=1500{more}")))
+    }
+
+    fn now(self) -> u64 {
+        let mut time = timeval {
+            tv_sec: 0,
+            tv_usec: 0,
+        };
+        (self.0.gettimeofday)(self.0.userdata, &raw mut time, std::ptr::null_mut());
+        time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64
+    }
+
+    fn usleep(self, us: u32) {
+        (self.0.usleep)(self.0.userdata, us);
+    }
+
+    fn inject(self, segment: Segment) {
+        let packet = Packet {
+            src: REMOTE,
+            dst: LOCAL,
+            traffic_class: 0,
+            hop_limit: 64,
+            segment,
+        };
+        let len = packet.segment.len;
+        let bytes = packet.emit(&vec![7; len]);
+        let result = (self.0.netdev_send)(self.0.userdata, bytes.as_ptr().cast(), bytes.len());
+        assert_eq!(result, 0);
+    }
+
+    fn receive(self) -> Option<(u64, Segment)> {
+        let mut buffer = vec![0_u8; 4096];
+        let (mut count, mut us): (usize, c_longlong) = (buffer.len(), 0);
+        let place = buffer.as_mut_ptr().cast();
+        let result = (self.0.netdev_receive)(self.0.userdata, place, &raw mut count, &raw mut us);
+        assert_eq!(result, 0);
+        let (packet, _) = Packet::parse(&buffer[..count])?;
+        assert_eq!((packet.src, packet.dst), (LOCAL, REMOTE));
+        Some((us as u64, packet.segment))
+    }
+
+    fn listener(self) -> c_int {
+        let user = self.0.userdata;
+        let fd = (self.0.socket)(user, libc::AF_INET6, libc::SOCK_STREAM, 0);
+        assert!(fd >= 0);
+        let addr = address(LOCAL, 8080);
+        assert_eq!((self.0.bind)(user, fd, pointer(&addr), LEN), 0);
+        assert_eq!((self.0.listen)(user, fd, 1), 0);
+        fd
+    }
+
+    /// Our side of a handshake; returns the stack's ISN.
+    fn open(self, port: u16) -> u32 {
+        self.inject(Segment {
+            options: vec![
+                TcpOption::Mss(1440),
+                TcpOption::SackOk,
+                TcpOption::Eol,
+                TcpOption::Eol,
+            ],
+            flags: SYN,
+            ..segment(port, 0, 0)
+        });
+        let (_, reply) = self.receive().unwrap();
+        assert_eq!(reply.flags, SYN | ACK);
+        assert_eq!(reply.ack, 1);
+        self.inject(Segment {
+            flags: ACK,
+            ..segment(port, 1, reply.seq.wrapping_add(1))
+        });
+        reply.seq
+    }
+
+    fn accept(self, fd: c_int) -> (c_int, Ipv6Addr, u16) {
+        let mut addr = address(Ipv6Addr::UNSPECIFIED, 0);
+        let mut len = LEN;
+        let place = (&raw mut addr).cast::<sockaddr>();
+        let new = (self.0.accept)(self.0.userdata, fd, place, &raw mut len);
+        let ip = Ipv6Addr::from(addr.sin6_addr.s6_addr);
+        (new, ip, u16::from_be(addr.sin6_port))
+    }
+
+    fn option(self, fd: c_int, level: c_int, name: c_int) -> (c_int, c_int) {
+        let (mut value, mut len): (c_int, socklen_t) = (-7, 4);
+        let place = (&raw mut value).cast::<c_void>();
+        let result = (self.0.getsockopt)(self.0.userdata, fd, level, name, place, &raw mut len);
+        (result, value)
+    }
+}
+
+fn segment(port: u16, seq: u32, ack: u32) -> Segment {
+    Segment {
+        src_port: port,
+        dst_port: 8080,
+        seq,
+        ack,
+        window: 32_767,
+        ..Segment::default()
+    }
+}
+
+const LEN: socklen_t = size_of::<sockaddr_in6>() as socklen_t;
+
+fn address(ip: Ipv6Addr, port: u16) -> sockaddr_in6 {
+    // SAFETY: all zeros is a valid address.
+    let mut addr: sockaddr_in6 = unsafe { MaybeUninit::zeroed().assume_init() };
+    addr.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+    addr.sin6_port = port.to_be();
+    addr.sin6_addr.s6_addr = ip.octets();
+    addr
+}
+
+fn pointer(addr: &sockaddr_in6) -> *const sockaddr {
+    (&raw const *addr).cast()
+}
+
+fn errno() -> c_int {
+    std::io::Error::last_os_error().raw_os_error().unwrap()
+}
+
+#[test]
+fn a_connection_goes_through_its_life() {
+    let driver = Driver::new(",profile=freebsd");
+    let user = driver.0.userdata;
+    let fd = driver.listener();
+    assert_eq!(
+        driver.option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF),
+        (0, 65_536)
+    );
+    let isn = driver.open(5555);
+    let (conn, ip, port) = driver.accept(fd);
+    assert!(conn >= 0);
+    assert_eq!((ip, port), (REMOTE, 5555));
+    assert_eq!(
+        driver.option(conn, libc::SOL_SOCKET, libc::SO_RCVBUF),
+        (0, 66_240)
+    );
+    // 1 is ESTABLISHED in Linux's TCP_INFO.
+    let (result, state) = driver.option(conn, libc::IPPROTO_TCP, libc::TCP_INFO);
+    assert_eq!((result, state & 0xff), (0, 1));
+
+    let data = [1_u8; 100];
+    assert_eq!((driver.0.write)(user, conn, data.as_ptr().cast(), 100), 100);
+    let (_, sent) = driver.receive().unwrap();
+    assert_eq!(
+        (sent.seq, sent.len, sent.window),
+        (isn.wrapping_add(1), 100, 65_535)
+    );
+
+    driver.inject(Segment {
+        flags: ACK,
+        len: 50,
+        ..segment(5555, 1, isn.wrapping_add(101))
+    });
+    let before = driver.now();
+    let (at, ack) = driver.receive().unwrap();
+    assert_eq!((ack.ack, ack.len), (51, 0));
+    let delay = at - before;
+    assert!(
+        (39_000..=40_000).contains(&delay),
+        "a delayed ACK, not one after {delay} us"
+    );
+    let mut buffer = [0_u8; 80];
+    assert_eq!(
+        (driver.0.read)(user, conn, buffer.as_mut_ptr().cast(), 80),
+        50
+    );
+    assert_eq!(&buffer[..51], [&[7; 50][..], &[0]].concat());
+
+    assert_eq!((driver.0.close)(user, conn), 0);
+    let (_, fin) = driver.receive().unwrap();
+    assert_eq!(fin.flags, FIN | ACK);
+    assert_eq!((driver.0.close)(user, fd), 0);
+    (driver.0.free)(user);
+}
+
+#[test]
+fn a_blocked_call_returns_at_its_own_time() {
+    let driver = Driver::new("");
+    let fd = driver.listener();
+    let start = driver.now();
+    let second = std::thread::spawn(move || {
+        let driver = driver;
+        let (conn, _, _) = driver.accept(fd);
+        (conn, driver.now())
+    });
+    // packetdrill waits until the other thread sleeps; so do we.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    driver.usleep(300_000);
+    driver.open(6666);
+    // Were time to go on before the other thread has looked at the clock, it would be late.
+    driver.usleep(500_000);
+    let (conn, at) = second.join().unwrap();
+    assert!(conn >= 0);
+    assert!((300_000..300_100).contains(&(at - start)), "{}", at - start);
+}
+
+#[test]
+fn a_call_that_blocks_the_driver_itself_fails() {
+    let driver = Driver::new("");
+    let fd = driver.listener();
+    assert_eq!(driver.accept(fd).0, -1);
+    assert_eq!(errno(), libc::EDEADLK);
+    let user = driver.0.userdata;
+    let flags = (libc::O_RDWR | libc::O_NONBLOCK) as std::ffi::c_ulong;
+    assert_eq!((driver.0.fcntl)(user, fd, libc::F_GETFL, 0), libc::O_RDWR);
+    assert_eq!((driver.0.fcntl)(user, fd, libc::F_SETFL, flags), 0);
+    assert_eq!(driver.accept(fd).0, -1);
+    assert_eq!(errno(), libc::EAGAIN);
+}
+
+#[test]
+fn the_clock_creeps_and_sleeps_of_any_length_pass() {
+    let driver = Driver::new("");
+    let first = driver.now();
+    assert!(driver.now() > first);
+    driver.usleep(u32::MAX);
+    assert!(driver.now() - first >= u64::from(u32::MAX));
+}
+
+#[test]
+fn when_nothing_will_ever_come_the_packet_is_empty() {
+    let driver = Driver::new("");
+    assert!(driver.receive().is_none());
+}
+
+#[test]
+fn options_and_calls_that_do_not_exist_say_so() {
+    let driver = Driver::new("");
+    let user = driver.0.userdata;
+    let fd = driver.listener();
+    assert_eq!(driver.option(fd, libc::SOL_SOCKET, 9999).0, -1);
+    assert_eq!(errno(), libc::ENOPROTOOPT);
+    let mut pair = [0; 2];
+    assert_eq!((driver.0.pipe)(user, pair.as_mut_ptr()), -1);
+    assert_eq!(errno(), libc::ENOSYS);
+    assert_eq!((driver.0.close)(user, 999), -1);
+    assert_eq!(errno(), libc::EBADF);
+    assert_eq!(
+        (driver.0.socket)(user, libc::AF_INET, libc::SOCK_STREAM, 0),
+        -1
+    );
+    assert_eq!(errno(), libc::EAFNOSUPPORT);
+}
+
+#[test]
+fn junk_from_the_network_is_ignored() {
+    let driver = Driver::new("");
+    let user = driver.0.userdata;
+    for len in 0..80 {
+        let junk = vec![0x60 | len as u8; len];
+        assert_eq!((driver.0.netdev_send)(user, junk.as_ptr().cast(), len), 0);
+    }
+    assert!(driver.receive().is_none());
+}
+
+/// What needs a process of its own: environment, and an end.
+#[test]
+fn states_are_written_and_unknown_flags_end_the_process() {
+    let this = std::env::current_exe().unwrap();
+    let file = std::env::temp_dir().join(format!("motet-pd-state-{}", std::process::id()));
+    let inside = |test: &str| {
+        let mut command = Command::new(&this);
+        command.args(["--exact", test, "--ignored", "--nocapture"]);
+        command.env("PD_STATE", &file);
+        command.output().unwrap()
+    };
+    let output = inside("inner_states");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}");
+    let output = inside("inner_flags");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("unknown flag `bogus`"));
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+#[ignore = "run by another test, in a process of its own"]
+fn inner_states() {
+    let path = std::env::var("PD_STATE").unwrap();
+    let lines = || std::fs::read_to_string(&path).unwrap();
+    let driver = Driver::new("");
+    let fd = driver.listener();
+    assert_eq!(
+        lines(),
+        format!("root packetdril 1 {fd} tcp6 *:8080 *:* LISTEN\n")
+    );
+    driver.open(7777);
+    let (conn, _, _) = driver.accept(fd);
+    let line = format!("root packetdril 1 {conn} tcp6 [{LOCAL}]:8080 [{REMOTE}]:7777 ESTABLISHED");
+    assert!(lines().contains(&line), "{}", lines());
+}
+
+#[test]
+#[ignore = "run by another test, in a process of its own"]
+fn inner_flags() {
+    load("bogus=1");
+}
