@@ -26,6 +26,8 @@ pub struct Outgoing<'m> {
     tag: u16,
     frame_payload_len_max: u8,
     slack: u8,
+    /// Whether the buffer still holds the packet last started, out or not.
+    is_kept: bool,
 }
 
 /// Why a packet, or a first fragment to be passed on, is not sent.
@@ -69,6 +71,7 @@ impl<'m> Outgoing<'m> {
             tag: 0,
             frame_payload_len_max: 0,
             slack: 0,
+            is_kept: false,
         }
     }
 
@@ -77,7 +80,8 @@ impl<'m> Outgoing<'m> {
         self.len == 0
     }
 
-    /// Where to write the next packet while [`Self::is_idle`]; call [`Self::start`] then.
+    /// Where to write the next packet while [`Self::is_idle`]; call [`Self::start`] then, or
+    /// [`Self::discard`].
     pub fn buffer(&mut self) -> &mut [u8] {
         debug_assert!(self.is_idle(), "the packet under way would be overwritten");
         self.packet
@@ -108,7 +112,28 @@ impl<'m> Outgoing<'m> {
         self.tag = tag;
         self.frame_payload_len_max = u8::try_from(frame_payload_len_max).unwrap_or(u8::MAX);
         self.slack = slack;
+        self.is_kept = true;
         Ok(())
+    }
+
+    /// Says that what the buffer holds is not to be sent after all.
+    pub fn discard(&mut self) {
+        (self.len, self.is_kept) = (0, false);
+    }
+
+    /// Lends the buffer out while it still holds the packet with this tag, to quote it, and
+    /// gives the packet up; [`Self::give_back`] ends the loan.
+    pub fn lend(&mut self, tag: u16) -> Option<&'m mut [u8]> {
+        let found = self.is_kept && self.tag == tag;
+        found.then(|| {
+            self.discard();
+            core::mem::take(&mut self.packet)
+        })
+    }
+
+    /// Takes back what [`Self::lend`] gave.
+    pub fn give_back(&mut self, buffer: &'m mut [u8]) {
+        self.packet = buffer;
     }
 
     /// Writes the next frame's payload to `out` and returns its length; `None` when the

@@ -11,7 +11,7 @@ use crate::storage::packet_queue::PacketQueue;
 use crate::time::Instant;
 use crate::wire::LinkAddr;
 use crate::wire::cursor::copy;
-use crate::wire::ipv6::Header;
+use crate::wire::ipv6::{HEADER_LEN, Header};
 use crate::wire::{ieee802154, lowpan_frag};
 
 /// Offset of the hop limit in an IPv6 header.
@@ -195,6 +195,34 @@ impl<'m> Node<'m> {
         {
             self.ip.counters.count(ip::Drop::QueueFull);
         }
+    }
+
+    /// Tells the source of a packet that its last hop did not answer. Returns whether a packet
+    /// was given up at all; of one cut by somebody else there is nothing to quote.
+    pub(super) fn report_undelivered(&mut self, id: InterfaceId, now: Instant) -> bool {
+        let Ok(radio) = self.radio(id) else {
+            return false;
+        };
+        let Some(tag) = radio.undelivered.take() else {
+            return false;
+        };
+        let last_hop = radio.outgoing.link().dst.iid();
+        let Some(buffer) = radio.outgoing.lend(tag) else {
+            return true;
+        };
+        if let Ok((header, payload)) = Header::parse(buffer)
+            && ip::iid_of(&header.dst) == last_hop
+            && !self.ip.owns(&header.src, id)
+        {
+            let packet = buffer.get(..HEADER_LEN + payload.len()).unwrap_or_default();
+            self.refuse(id, ErrorKind::AddressUnreachable, &header, packet, now);
+            // The interface that the answer leaves by may have been polled before this one.
+            self.must_poll_again = true;
+        }
+        if let Ok(radio) = self.radio(id) {
+            radio.outgoing.give_back(buffer);
+        }
+        true
     }
 
     /// Queues a packet of this node's own, in two pieces, before data in the MAC's queue.

@@ -120,6 +120,8 @@ pub struct Radio<'m> {
     pub(super) outgoing: Outgoing<'m>,
     /// Of the packet in `outgoing`.
     pub(super) outgoing_class: Class,
+    /// The tag of a packet that was given up on its link, until its source has been told.
+    pub(super) undelivered: Option<u16>,
     pub(super) datagrams: Datagrams<'m>,
     pub(super) queue: PacketQueue<'m>,
     pub(super) solicitor: Solicitor,
@@ -135,6 +137,7 @@ impl<'m> Radio<'m> {
             contexts: Contexts::default(),
             outgoing: Outgoing::new(memory.outgoing),
             outgoing_class: Class::Control,
+            undelivered: None,
             datagrams: memory.datagrams,
             queue: memory.queue,
             solicitor: Solicitor::new(config.parent),

@@ -44,6 +44,8 @@ pub struct Node<'m> {
     /// When [`Self::poll_action`] last found nothing to do: whatever was due then waits for
     /// an event, not for the clock.
     polled_at: Option<Instant>,
+    /// An interface has queued something for one that may have been polled before it.
+    must_poll_again: bool,
 }
 
 /// What an interface reports.
@@ -89,6 +91,7 @@ impl<'m> Node<'m> {
             inbox: None,
             counters,
             polled_at: None,
+            must_poll_again: false,
         };
         let Self {
             interfaces,
@@ -133,14 +136,19 @@ impl<'m> Node<'m> {
     /// `out`: at least [`ACTION_LEN_MAX`] bytes, or the MTU of a wire that carries more; holds
     /// the bytes that the action speaks of.
     pub fn poll_action(&mut self, now: Instant, out: &mut [u8]) -> Option<(InterfaceId, Action)> {
-        for id in 0..self.interfaces.len() as u8 {
-            let id = InterfaceId(id);
-            if let Some(action) = self.poll_interface(id, now, out) {
-                return Some((id, action));
+        loop {
+            self.must_poll_again = false;
+            for id in 0..self.interfaces.len() as u8 {
+                let id = InterfaceId(id);
+                if let Some(action) = self.poll_interface(id, now, out) {
+                    return Some((id, action));
+                }
+            }
+            if !self.must_poll_again {
+                self.polled_at = Some(now);
+                return None;
             }
         }
-        self.polled_at = Some(now);
-        None
     }
 
     /// When [`Self::poll_action`] has something to do though no event came; `None`: never.

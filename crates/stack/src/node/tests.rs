@@ -740,6 +740,26 @@ fn sources_are_told_why_a_packet_went_no_further() {
 }
 
 #[test]
+fn a_source_is_told_that_the_last_hop_does_not_answer() {
+    for len in [60, 600] {
+        let mut world = World::chain(2, Relaying::Reassembly);
+        let start = world.now;
+        world.deaf = Some((1, start..start + Duration::from_secs(60)));
+        let answers = world.exchange(&packet(global(1), 64, len));
+        assert_eq!(answers.len(), 1, "{len}");
+        let (_, message) = icmp(&answers[0]);
+        let Message::DestinationUnreachable { code: 3, invoking } = message else {
+            panic!("{message:?}");
+        };
+        assert_eq!(invoking.len(), len);
+        // Of a packet lost half way nothing is known of its last hop.
+        assert!(world.exchange(&packet(global(2), 64, len)).is_empty());
+        world.deaf = None;
+        assert_eq!(world.exchange(&packet(global(1), 64, len)).len(), 1);
+    }
+}
+
+#[test]
 fn ipv6_fragments_are_refused_with_a_count() {
     let mut world = World::chain(1, Relaying::Fragments);
     let mut fragment = packet(global(1), 64, 100);

@@ -24,16 +24,21 @@ impl Node<'_> {
         now: Instant,
         out: &mut [u8],
     ) -> Option<Action> {
-        let Self {
-            interfaces,
-            ip,
-            tcp,
-            rng,
-            ..
-        } = self;
-        match interfaces.get_mut(usize::from(id.0))? {
-            Interface::Radio(radio) => poll_radio(radio, ip, tcp, id, now, rng, out),
-            Interface::Wire(wire) => poll_wire(wire, ip, tcp, id, now, out),
+        loop {
+            let Self {
+                interfaces,
+                ip,
+                tcp,
+                rng,
+                ..
+            } = self;
+            let action = match interfaces.get_mut(usize::from(id.0))? {
+                Interface::Radio(radio) => poll_radio(radio, ip, tcp, id, now, rng, out),
+                Interface::Wire(wire) => poll_wire(wire, ip, tcp, id, now, out),
+            };
+            if action.is_some() || !self.report_undelivered(id, now) {
+                return action;
+            }
         }
     }
 }
@@ -57,6 +62,9 @@ fn poll_radio(
         // A frame's end makes room for the next one: another round, unless there was none.
         let outcome = radio.mac.poll_outcome()?;
         on_outcome(radio, &outcome, now);
+        if radio.undelivered.is_some() {
+            return None;
+        }
     }
 }
 
@@ -71,6 +79,7 @@ fn on_outcome(radio: &mut Radio<'_>, outcome: &Outcome, now: Instant) {
         radio.mac.hold(outcome.to, now + hold, now);
     }
     if !outcome.delivered {
+        radio.undelivered = Some(outcome.token);
         radio.datagrams.fragment_lost(outcome.token);
         if radio.outgoing.abort(outcome.token) {
             radio.outgoing_class = Class::Control;
@@ -154,6 +163,7 @@ fn start(radio: &mut Radio<'_>, ip: &mut Ip<'_>, id: InterfaceId, len: usize, cl
     });
     // The route may have gone, or turned, while the packet waited: then it goes nowhere.
     let Some((neighbour, header)) = hop else {
+        radio.outgoing.discard();
         return ip.counters.count(ip::Drop::NoRoute);
     };
     let link = LinkPair {
