@@ -617,7 +617,7 @@ h1{margin:0;font-size:1.9rem;letter-spacing:-.02em}h2{margin:0;font-size:1.05rem
 .quiet,figcaption p,.tiles p,small{color:var(--quiet)}header p{margin:.2rem 0 1.2rem}\
 .warning{border-left:4px solid var(--bad);padding:.3rem .8rem;background:var(--paper)}\
 .tiles{display:flex;flex-wrap:wrap;gap:.8rem;margin:0 0 1rem}\
-.tiles div{background:var(--paper);border-radius:12px;padding:.7rem 1.2rem .6rem;min-width:8rem}\
+.tiles div{background:var(--paper);border-radius:12px;padding:.7rem 1.2rem .6rem;flex:1 1 7rem}\
 .tiles b{font-size:1.9rem;font-weight:650;letter-spacing:-.02em}.tiles p{margin:0}\
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,540px),1fr));gap:1rem;\
 margin-bottom:1rem;align-items:start}\

@@ -287,7 +287,7 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             key(
                 "bytes",
-                Integer(0, 1_000_000_000),
+                Integer(0, 250_000_000),
                 Some("0"),
                 "`bulk`: how much; 0: as much as the time allows.",
             ),

@@ -10,6 +10,7 @@ use super::document::Document;
 use super::error::ScenarioError;
 use super::keys::{self, SECTIONS, Section};
 use super::layout::Layout;
+use super::run::ENDLESS_S_MAX;
 use crate::gains::Gains;
 use crate::network::{HostOptions, Joining, NetworkOptions, NodeOptions, Parent, Tables};
 use crate::profile::Profile;
@@ -209,6 +210,12 @@ impl Scenario {
         }
         let stacks = stacks(&table, nodes)?;
         let flows = flows(&table, nodes)?;
+        if flows.iter().any(|flow| flow.bytes == 0) && timing.duration_s > ENDLESS_S_MAX {
+            return Err(ScenarioError::new(format!(
+                "duration_s is {}, but must be at most {ENDLESS_S_MAX} with a flow that has no flow.bytes",
+                timing.duration_s
+            )));
+        }
         let parents = if parents.is_empty() {
             layout.parents
         } else {
@@ -237,6 +244,13 @@ impl Scenario {
             wire,
             flows,
         })
+    }
+}
+
+impl Scenario {
+    /// Whether a flow of it sends as much as the time allows.
+    pub(super) fn is_endless(&self) -> bool {
+        self.flows.iter().any(|flow| flow.bytes == 0)
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) fn run(
     scenario: &Scenario,
     seed: u64,
     sampled: bool,
+    endless: &Arc<[u8]>,
     watch: &Watch<'_>,
     captures: Captures,
 ) -> RunResult {
@@ -82,7 +83,7 @@ pub(super) fn run(
     if let (Some(wire), Some(capture)) = (run.network.world.wire_mut(), wire) {
         wire.set_capture(capture);
     }
-    let mut result = run.go(seed, watch);
+    let mut result = run.go(seed, endless, watch);
     if !sampled {
         result.samples = Vec::new();
     }
@@ -149,7 +150,7 @@ struct Counts {
 }
 
 impl<'m> Run<'_, 'm> {
-    fn go(&mut self, seed: u64, watch: &Watch<'_>) -> RunResult {
+    fn go(&mut self, seed: u64, endless: &Arc<[u8]>, watch: &Watch<'_>) -> RunResult {
         let timing = &self.scenario.timing;
         if !self.join(watch) {
             let why = format!(
@@ -162,7 +163,7 @@ impl<'m> Run<'_, 'm> {
             };
         }
         let joined = self.network.world.now();
-        self.prepare(seed, joined);
+        self.prepare(seed, joined, endless);
         let warm = joined + seconds(timing.warmup_s);
         let end = joined + seconds(timing.duration_s);
         let every = self.sample_interval();
@@ -235,21 +236,18 @@ impl<'m> Run<'_, 'm> {
     }
 
     /// Where each flow is, and what it will send.
-    fn prepare(&mut self, seed: u64, joined: Instant) {
+    fn prepare(&mut self, seed: u64, joined: Instant, endless: &Arc<[u8]>) {
         let host = self.network.host(0).unwrap_or(0);
-        let timing = &self.scenario.timing;
         for (number, flow) in self.scenario.flows.iter().enumerate() {
             let place = |end| match end {
                 FlowEnd::Host => host,
                 FlowEnd::Node(node) => node,
             };
-            // An endless flow gets more than the air carries.
-            let len = match flow.bytes {
-                0 => (timing.duration_s * BYTES_PER_S_MAX) as u64,
-                bytes => bytes,
-            };
             self.flows.push(Flow {
-                content: content(seed, number, len),
+                content: match flow.bytes {
+                    0 => Arc::clone(endless),
+                    bytes => content(seed, number, bytes as usize),
+                },
                 nodes: [place(flow.from), place(flow.to)],
                 apps: None,
                 began_at: joined + seconds(flow.start_s),
@@ -547,15 +545,27 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_micros((seconds * 1e6) as u64)
 }
 
-/// Bytes without repetition, so that any slip shows.
-fn content(seed: u64, flow: usize, len: u64) -> Arc<[u8]> {
-    let mut rng = stream(seed, flow as u32, Purpose::Application);
-    let words = std::iter::repeat_with(|| rng.next_u64().to_le_bytes());
-    words.flatten().take(len as usize).collect()
+/// What endless flows send in runs of this length: more than the air carries.
+pub(super) fn endless_content(duration_s: f64) -> Arc<[u8]> {
+    content(0, 0, (duration_s * BYTES_PER_S_MAX) as usize)
 }
 
-/// The air's 250 kb/s.
-const BYTES_PER_S_MAX: f64 = 31_250.0;
+/// Bytes without repetition, so that any slip shows.
+fn content(seed: u64, flow: usize, len: usize) -> Arc<[u8]> {
+    let mut rng = stream(seed, flow as u32, Purpose::Application);
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        bytes.extend_from_slice(&rng.next_u64().to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes.into()
+}
+
+/// More than goodput can be: full frames follow each other every 6.2 ms at best.
+const BYTES_PER_S_MAX: f64 = 20_000.0;
+
+/// The longest run with an endless flow, s: what it may send is in memory.
+pub(super) const ENDLESS_S_MAX: f64 = 12_000.0;
 
 /// How often a run looks whether it shall stop, in virtual time.
 const PAUSE: Duration = Duration::from_secs(1);

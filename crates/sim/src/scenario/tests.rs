@@ -50,6 +50,10 @@ fn what_is_wrong_is_said_in_one_sentence() {
             "duration_s = 1\nwarmup_s = 5",
             &["warmup_s is 5", "less than"],
         ),
+        (
+            "duration_s = 90000\n[topology]\nchain = 1\n[[flow]]",
+            &["duration_s is 90000", "at most 12000"],
+        ),
         ("seeds = 0", &["seeds is 0", "1 to"]),
         (
             "[stack]\nretry_delay = 4",

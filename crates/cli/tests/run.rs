@@ -1,0 +1,190 @@
+//! `motet run`: what it refuses, what it writes, and that nothing but seed and file decide.
+
+mod common;
+
+use std::{fs, path::Path, process::Output};
+
+use common::{assert_refused, folder, motet, said};
+
+const SMALL: &str = "duration_s = 8\nwarmup_s = 2\nseeds = 2\n[topology]\nchain = 2\n\
+    [[flow]]\n[sweep]\nstack.retry_delay_ms = [0, 40]\n";
+
+/// Runs a scenario of this text, from a folder of its own.
+fn run(folder: &Path, text: &str, arguments: &[&str]) -> Output {
+    fs::write(folder.join("s.toml"), text).unwrap();
+    let mut command = motet();
+    command.current_dir(folder).args(["run", "s.toml"]);
+    command.args(arguments).output().unwrap()
+}
+
+fn records(text: &[u8], record: &str) -> Vec<serde_json::Value> {
+    let lines = std::str::from_utf8(text).unwrap().lines();
+    lines
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter(|line| line["record"] == record)
+        .collect()
+}
+
+#[test]
+fn a_bad_scenario_is_refused_with_file_and_key() {
+    let folder = folder();
+    let chain = "[topology]\nchain = 2\n[[flow]]\n";
+    let cases: &[(String, &[&str])] = &[
+        (
+            format!("duraton_s = 3\n{chain}"),
+            &["s.toml", "duraton_s", "`duration_s`"],
+        ),
+        (
+            format!("duration_s = -3\n{chain}"),
+            &["duration_s is -3", "0.1 to"],
+        ),
+        (
+            "[topology]\nmatrix = \"gone.csv\"\n[[flow]]".into(),
+            &["gone.csv", "no such file"],
+        ),
+        (
+            "[topology]\npositions = [[0, 0], [3000, 0]]\n[[flow]]".into(),
+            &["s.toml", "[topology]", "node"],
+        ),
+        ("= 3".into(), &["s.toml", "line 1"]),
+    ];
+    for (text, words) in cases {
+        assert_refused(&run(folder.path(), text, &[]), 2, words);
+    }
+    let missing = motet().args(["run", "gone.toml"]).output().unwrap();
+    assert_refused(&missing, 2, &["gone.toml", "no such file"]);
+    let nothing = motet().arg("run").output().unwrap();
+    assert_refused(&nothing, 2, &["SCENARIO.toml"]);
+    for option in ["--seeds=0", "--duration=-1", "--seed=x"] {
+        let name = option.split('=').next().unwrap();
+        assert_refused(&run(folder.path(), chain, &[option]), 2, &[name]);
+    }
+}
+
+#[test]
+fn no_number_of_threads_changes_a_byte() {
+    let folder = folder();
+    fs::write(folder.path().join("s.toml"), SMALL).unwrap();
+    let lines = |threads: &str| {
+        let output = motet()
+            .current_dir(folder.path())
+            .args(["run", "s.toml", "--json", "-"])
+            .env("RAYON_NUM_THREADS", threads)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        output.stdout
+    };
+    let one = lines("1");
+    assert_eq!(records(&one, "run").len(), 4);
+    assert!(one == lines("2"), "one thread and two give different lines");
+}
+
+#[test]
+fn a_folder_gets_a_page_that_needs_nothing_else() {
+    let folder = folder();
+    let arguments = [
+        "--out",
+        "out",
+        "--pcap",
+        "air.pcap",
+        "--wire-pcap",
+        "wire.pcap",
+    ];
+    let output = run(folder.path(), SMALL, &arguments);
+    assert!(output.status.success(), "{}", said(&output));
+    let table = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(
+        table.contains("retry_delay_ms") && table.contains("kb/s"),
+        "{table}"
+    );
+    let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    let page = String::from_utf8(read("out/report.html")).unwrap();
+    for reference in ["src=", "href=", "url(", "@import", "<script"] {
+        assert!(!page.contains(reference), "{reference} in report.html");
+    }
+    assert!(page.contains("prefers-color-scheme") && page.contains("<svg"));
+    assert!(!records(&read("out/results.jsonl"), "summary").is_empty());
+    for name in [
+        "sweep-total_goodput.svg",
+        "point-1-topology.svg",
+        "point-2-cwnd.svg",
+    ] {
+        assert!(read(&format!("out/{name}")).starts_with(b"<svg"), "{name}");
+    }
+    // Link types: 283 is 802.15.4 with channel and signal strength, 229 is IPv6.
+    for (name, link_type) in [("air.pcap", 283_u32), ("wire.pcap", 229)] {
+        assert_eq!(read(name)[20..24], link_type.to_le_bytes(), "{name}");
+    }
+    for arguments in [&["--out", "out"][..], &["--pcap", "air.pcap"]] {
+        let again = run(folder.path(), SMALL, arguments);
+        assert_refused(&again, 2, &["exists", "--force"]);
+    }
+    let forced = [&arguments[..], &["--force"]].concat();
+    assert!(run(folder.path(), SMALL, &forced).status.success());
+}
+
+#[test]
+fn every_example_is_a_scenario_that_runs() {
+    let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut count = 0;
+    for entry in fs::read_dir(scenarios).unwrap() {
+        let path = entry.unwrap().path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            let run = ["--duration", "6", "--seeds", "1", "--json", "-"];
+            let output = motet().arg("run").arg(&path).args(run).output().unwrap();
+            assert!(
+                output.status.success(),
+                "{}: {}",
+                path.display(),
+                said(&output)
+            );
+            count += 1;
+        }
+    }
+    assert!(count >= 4, "{count} examples");
+}
+
+#[test]
+fn keys_are_documented_on_the_spot() {
+    let output = motet().args(["run", "--keys"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("`retry_delay_ms`"), "{}", said(&output));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_cut_short_leaves_what_it_had() {
+    let folder = folder();
+    let text = "duration_s = 4000\nseeds = 100\n[topology]\nchain = 3\n[[flow]]\n";
+    fs::write(folder.path().join("s.toml"), text).unwrap();
+    let child = motet()
+        .current_dir(folder.path())
+        .args(["run", "s.toml", "--json", "r.jsonl", "--out", "out"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    // The shell's own `kill`: no package needed.
+    let kill = format!("kill -INT {}", child.id());
+    let killed = std::process::Command::new("sh")
+        .args(["-c", &kill])
+        .status();
+    assert!(killed.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("of 100 runs are complete"), "{stderr}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("incomplete"));
+    let lines = fs::read(folder.path().join("r.jsonl")).unwrap();
+    let runs = records(&lines, "run");
+    assert!((1..100).contains(&runs.len()), "{} runs", runs.len());
+    let partial = runs.iter().find(|run| run["complete"] == false).unwrap();
+    assert!(partial["seconds"].as_f64().unwrap() > 1.0);
+    let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains("Incomplete"));
+}
