@@ -53,6 +53,8 @@ fn the_list_names_every_experiment_once() {
         "tcplp-model",
         "tcplp-deaf",
         "tcplp-baselines",
+        "tcplp-fairness",
+        "combined-pacing",
     ] {
         let lines = list
             .lines()

@@ -49,6 +49,7 @@ fn draw(chart: &Chart, text: &mut String) -> Drawn {
         .x_desc(chart.x.as_str())
         .y_desc(chart.y.as_str())
         .light_line_style(WHITE)
+        .label_style(("sans-serif", 13))
         .draw()?;
     for (place, series) in chart.series.iter().enumerate() {
         let colour = COLOURS[place % COLOURS.len()];
@@ -57,6 +58,7 @@ fn draw(chart: &Chart, text: &mut String) -> Drawn {
     context
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperRight)
+        .label_font(("sans-serif", 12))
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK.mix(0.2))
         .draw()?;

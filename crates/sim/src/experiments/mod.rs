@@ -10,6 +10,7 @@
 
 pub mod chart;
 pub mod combined;
+pub mod fairness;
 pub mod metric;
 pub mod model;
 pub mod row;
@@ -120,6 +121,7 @@ impl fmt::Display for VoidRun {
 /// Every experiment, in the order of the papers.
 pub fn all() -> Vec<Experiment> {
     let mut all = tcplp::EXPERIMENTS.to_vec();
+    all.extend(fairness::EXPERIMENTS);
     all.extend(combined::EXPERIMENTS);
     all
 }

@@ -29,6 +29,8 @@ pub struct Setup {
     pub traffic: Traffic,
     /// Whether radios sleep in the CSMA backoff.
     pub deaf_backoff: bool,
+    /// Buffers of a receiving mote, in segments, where they are not those of the sender.
+    pub receiver_segments: Option<usize>,
     /// Changes to the TCP of the senders.
     pub sender: Tune,
     /// Changes to the TCP of the receivers.
@@ -129,6 +131,7 @@ impl Setup {
             },
             traffic: Traffic::Up,
             deaf_backoff: false,
+            receiver_segments: None,
             sender: as_it_is,
             receiver: as_it_is,
         }
@@ -172,6 +175,9 @@ impl Setup {
         }
         for node in &mut options.nodes {
             node.mac.deaf_backoff = self.deaf_backoff;
+        }
+        if let (Traffic::Motes, Some(segments)) = (self.traffic, self.receiver_segments) {
+            options.nodes[0].window_segments = segments;
         }
         options
     }
