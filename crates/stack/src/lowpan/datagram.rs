@@ -329,8 +329,9 @@ impl<'m> Datagrams<'m> {
         self.release(id);
     }
 
-    /// The whole packet behind [`Verdict::Complete`]. Empty once released or timed out.
-    pub fn packet(&mut self, id: RecordId) -> &mut [u8] {
+    /// As [`Self::lend`], where it lies. Empty once released or timed out.
+    #[cfg(test)]
+    fn packet(&mut self, id: RecordId) -> &mut [u8] {
         let Some(record) = self.records.get(usize::from(id.0)) else {
             return &mut [];
         };
@@ -345,7 +346,7 @@ impl<'m> Datagrams<'m> {
     }
 
     /// Gives the packet's memory back.
-    pub fn release(&mut self, id: RecordId) {
+    fn release(&mut self, id: RecordId) {
         if let Some(record) = self.records.get_mut(usize::from(id.0))
             && matches!(record.state, State::Whole { .. })
         {

@@ -227,13 +227,7 @@ pub(super) fn poll(
         }
         Some(Due::Solicit(to)) => {
             let mut bytes = [0; 16];
-            let mut w = Writer::new(&mut bytes);
-            let _ = NdpOption::SourceLinkAddr(radio.mac.source()).emit(&mut w);
-            let len = w.written();
-            let options = bytes
-                .get(..len)
-                .and_then(|bytes| NdpOptions::parse(bytes).ok());
-            let options = options.unwrap_or_default();
+            let options = only(NdpOption::SourceLinkAddr(radio.mac.source()), &mut bytes);
             send(
                 radio,
                 ip,
@@ -248,6 +242,16 @@ pub(super) fn poll(
 /// Tells all neighbours at once that this node can route for them, or can no longer.
 pub(super) fn announce(radio: &mut Radio<'_>, ip: &Ip<'_>, interface: InterfaceId, now: Instant) {
     advertise(radio, ip, interface, ALL_NODES, now);
+}
+
+/// A list of one option, which `bytes` must hold; one of a link address does.
+pub(super) fn only<'a>(option: NdpOption<'_>, bytes: &'a mut [u8; 16]) -> NdpOptions<'a> {
+    let mut w = Writer::new(bytes);
+    let emitted = option.emit(&mut w);
+    debug_assert!(emitted.is_ok(), "the option is too long");
+    let len = w.written();
+    let list = bytes.get(..len).map(NdpOptions::parse);
+    list.and_then(Result::ok).unwrap_or_default()
 }
 
 /// Queues a discovery message for a neighbour or for all of them.

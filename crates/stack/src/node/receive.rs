@@ -14,8 +14,8 @@ use crate::wire::icmpv6::{self, Message};
 use crate::wire::ipv6::{self, Header, next_header};
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
 use crate::wire::lowpan_frag;
-use crate::wire::ndp::{NdpOption, NdpOptions};
-use crate::wire::{cursor::Writer, udp};
+use crate::wire::ndp::NdpOption;
+use crate::wire::udp;
 
 /// A frame's payload with its headers restored: two bytes of IPHC may stand for 40 of IPv6,
 /// and extension headers and UDP grow a little besides.
@@ -379,13 +379,8 @@ impl<'m> Node<'m> {
                 discovery::on_advertisement(radio, ip, id, router, advertisement, now, rng);
             }
             Message::NeighborSolicitation { target, .. } if ip.owns(target, id) => {
-                let mut option = [0; 16];
-                let mut w = Writer::new(&mut option);
-                let _ = NdpOption::TargetLinkAddr(radio.mac.source()).emit(&mut w);
-                let len = w.written();
-                let options = option
-                    .get(..len)
-                    .and_then(|bytes| NdpOptions::parse(bytes).ok());
+                let mut bytes = [0; 16];
+                let option = NdpOption::TargetLinkAddr(radio.mac.source());
                 let solicited = if header.src.is_unspecified() {
                     0
                 } else {
@@ -395,7 +390,7 @@ impl<'m> Node<'m> {
                 let advertisement = Message::NeighborAdvertisement {
                     flags: router | solicited | OVERRIDE,
                     target: *target,
-                    options: options.unwrap_or_default(),
+                    options: discovery::only(option, &mut bytes),
                 };
                 discovery::send(radio, ip, id, answer_to, &advertisement);
             }
