@@ -36,6 +36,8 @@ const PACKAGES: &[(&str, &[&str])] = &[
     ("motet-lab", &["motet"]),
     ("motet-router", &["motet"]),
     ("motet-cli", &["motet", "motet-lab", "motet-router"]),
+    ("motet-conformance", &["motet"]),
+    ("motet-packetdrill", &["motet", "motet-conformance"]),
     ("xtask", &[]),
 ];
 
