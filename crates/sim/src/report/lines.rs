@@ -136,6 +136,10 @@ fn node_body(number: usize, node: &NodeResult) -> Value {
         "segments": counted.segments,
         "retransmissions": counts(&causes, &counted.retransmissions),
         "drops": counts(&DROPS, &counted.drops),
+        "radio_duty": (total > 0).then(|| counted.radio_duty()),
+        "cpu_duty": (total > 0).then(|| counted.cpu_duty()),
+        "radio_mj": (total > 0).then_some(counted.radio_mj),
+        "cpu_mj": (total > 0).then_some(counted.cpu_mj),
         "radio": if total > 0 { Value::Object(radio) } else { Value::Null },
     })
 }

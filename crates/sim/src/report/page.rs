@@ -6,7 +6,9 @@ use toml::Value;
 
 use super::map;
 use super::plot::{Bars, Line, Look, Plot};
-use super::results::{DROPS, METRICS, Metric, RunResult, STATES, Sample, Summary, ratio};
+use super::results::{
+    DROPS, METRICS, Metric, NodeResult, RunResult, STATES, Sample, Summary, ratio,
+};
 use super::theme::{escape, series_css, standalone, variables};
 use crate::medium::Fate;
 use crate::radio::State;
@@ -245,6 +247,12 @@ fn point_figures(point: &Point, run: &RunResult, prefix: &str) -> Vec<Figure> {
         "Share of the time in each state.",
         radio_bars(run).svg(),
     ));
+    figures.push(figure(
+        "energy",
+        "Power and duty",
+        "Mean power of radio and processor; how long each was at work.",
+        power_bars(run).svg(),
+    ));
     figures
 }
 
@@ -398,6 +406,31 @@ fn radio_bars(run: &RunResult) -> Bars {
             .iter()
             .map(|state| STATES[*state as usize].to_owned())
             .collect(),
+        rows: rows.collect(),
+    }
+}
+
+fn power_bars(run: &RunResult) -> Bars {
+    let total = |node: &NodeResult| node.counts.power_mw().iter().sum::<f64>();
+    let most = run
+        .nodes
+        .iter()
+        .map(total)
+        .fold(f64::MIN_POSITIVE, f64::max);
+    let on_air = run.nodes.iter().filter(|node| total(node) > 0.0);
+    let rows = on_air.take(BARS_MAX).map(|node| {
+        let counts = &node.counts;
+        let shares = counts.power_mw().map(|mw| 0.75 * mw / most).to_vec();
+        let remark = format!(
+            "{:.1} mW · radio {:.0} %, CPU {:.1} %",
+            total(node),
+            100.0 * counts.radio_duty(),
+            100.0 * counts.cpu_duty()
+        );
+        (format!("node {}", node.name), shares, remark)
+    });
+    Bars {
+        parts: vec!["radio".to_owned(), "processor".to_owned()],
         rows: rows.collect(),
     }
 }

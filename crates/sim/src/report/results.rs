@@ -90,6 +90,12 @@ pub struct NodeCounts {
     pub drops: [u64; DROPS.len()],
     /// Time of the radio in each state, µs, by [`State`].
     pub states_us: [u64; State::COUNT],
+    /// Time that the processor worked for the radio, µs.
+    pub cpu_us: u64,
+    /// What the radio used, mJ.
+    pub radio_mj: f64,
+    /// What the processor used, mJ.
+    pub cpu_mj: f64,
 }
 
 /// What went over one link, in one direction.
@@ -179,12 +185,31 @@ impl NodeCounts {
             retransmissions: each(self.retransmissions, before.retransmissions),
             drops: each(self.drops, before.drops),
             states_us: each(self.states_us, before.states_us),
+            cpu_us: self.cpu_us.saturating_sub(before.cpu_us),
+            radio_mj: self.radio_mj - before.radio_mj,
+            cpu_mj: self.cpu_mj - before.cpu_mj,
         }
     }
 
     /// Segments sent again.
     pub fn retransmitted(&self) -> u64 {
         self.retransmissions.iter().sum()
+    }
+
+    /// Share of the time in which the radio was not asleep, 0 to 1.
+    pub fn radio_duty(&self) -> f64 {
+        1.0 - self.share(State::Sleep)
+    }
+
+    /// Share of the time in which the processor worked for the radio, 0 to 1.
+    pub fn cpu_duty(&self) -> f64 {
+        ratio(self.cpu_us, self.states_us.iter().sum())
+    }
+
+    /// Mean power of radio and processor, mW.
+    pub fn power_mw(&self) -> [f64; 2] {
+        let seconds = self.states_us.iter().sum::<u64>() as f64 / 1e6;
+        [self.radio_mj, self.cpu_mj].map(|mj| if seconds > 0.0 { mj / seconds } else { 0.0 })
     }
 
     /// Share of the time that the radio was in `state`, 0 to 1.

@@ -70,4 +70,24 @@ stack.retry_delay_ms = [0, 40]
 ```
 
 `flow.KEY` is set in all flows.
+
+## What comes out
+
+The terminal shows a line for each point and flow: means over the seeds, with the half-width of
+their 95 % confidence interval where there are several. `motet run --help` lists the options.
+
+- `--json PATH` (`-` is standard output): one JSON object a line. `record` tells what it is:
+  `run` (totals of one run: goodput, losses by cause), `flow`, `node` (frames, retransmissions
+  and drops by reason, radio states, energy), `link` (what became of its frames), `sample`
+  (goodput, RTT, window of a flow over time; of the first seed of each point only) and
+  `summary` (a metric over the seeds of a point).
+- `--out DIR`: `report.html`, one page without external resources, to look at; its plots as SVG
+  files; `results.jsonl`, the same lines as above.
+- `--pcap PATH`, `--wire-pcap PATH`: the air (with channel and signal strength at the receiver)
+  and the border router's wire of the first run, as Wireshark reads them.
+
+Counts leave out the warm-up. `cwnd` is the congestion window as far as the sender's buffer and
+the peer's window let it be used. Goodput of a flow with `bytes` is that of its whole transfer,
+of others what was read after the warm-up. Nothing is overwritten without `--force`. A run that
+is cut short leaves what it had, marked incomplete.
 ";

@@ -61,7 +61,7 @@ const fn key(
 
 use Kind::{Choice, End, File, Flag, Integer, Nodes, Number, Positions, Text};
 
-pub(super) const PROFILES: &[&str] = &["hamilton", "ideal"];
+pub(super) const PROFILES: &[&str] = &["hamilton", "telosb", "nrf52840", "ideal"];
 
 /// All tables, in the order of the documentation.
 pub(super) const SECTIONS: &[Section] = &[
@@ -197,7 +197,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "profile",
                 Choice(PROFILES),
                 Some("\"hamilton\""),
-                "`hamilton`: SAMR21 (Cortex-M0+, AT86RF233) as in TCPlp's testbed; `ideal`: what the standard alone allows.",
+                "`hamilton`: SAM R21 (Cortex-M0+, AT86RF233) as in TCPlp's testbed; `telosb`: MSP430 and CC2420; `nrf52840`: DMA from RAM; `ideal`: what the standard alone allows.",
             ),
             key(
                 "deaf",

@@ -335,6 +335,8 @@ impl RadioSettings {
     fn profile(&self) -> Profile {
         let profile = match self.profile.as_str() {
             "ideal" => Profile::IDEAL,
+            "nrf52840" => Profile::NRF52840,
+            "telosb" => Profile::TELOSB,
             _ => Profile::HAMILTON,
         };
         let profile = if self.deaf {

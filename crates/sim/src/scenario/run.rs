@@ -399,6 +399,11 @@ impl<'m> Run<'_, 'm> {
         };
         if let Some(usage) = world.usage(number) {
             counts.states_us = spans(&usage);
+            counts.cpu_us = usage.cpu().as_micros();
+        }
+        if let Some(energy) = world.energy(number) {
+            counts.radio_mj = energy.radio_mj;
+            counts.cpu_mj = energy.cpu_mj;
         }
         if let Some(Interface::Radio(radio)) = node.interface(RADIO) {
             let mac = radio.mac().counters();
@@ -528,17 +533,7 @@ impl StackSettings {
 }
 
 fn spans(usage: &Usage) -> [u64; State::COUNT] {
-    let states = [
-        State::Sleep,
-        State::Listen,
-        State::Copy,
-        State::Unload,
-        State::Assess,
-        State::Prepare,
-        State::Turnaround,
-        State::Transmit,
-    ];
-    states.map(|state| usage.span(state).as_micros())
+    State::ALL.map(|state| usage.span(state).as_micros())
 }
 
 fn seconds(seconds: f64) -> Duration {

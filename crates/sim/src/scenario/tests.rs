@@ -254,6 +254,27 @@ fn a_run_measures_what_flows() {
     assert!(run.samples.len() >= 19, "{}", run.samples.len());
     let on_air: u64 = run.nodes[1].counts.states_us.iter().sum();
     assert!(on_air.abs_diff(8_000_000) < 200_000, "{on_air} µs");
+    // 11.8 mA at 3 V and more for the processor; it never sleeps.
+    let [radio_mw, cpu_mw] = run.nodes[1].counts.power_mw();
+    assert!(
+        (20.0..40.0).contains(&radio_mw) && cpu_mw > 0.0,
+        "{radio_mw} {cpu_mw}"
+    );
+    assert!(run.nodes[1].counts.cpu_duty() > 0.01);
+}
+
+#[test]
+fn every_profile_carries_data() {
+    let text = format!(
+        "{CHAIN}[sweep]\nradio.profile = [\"hamilton\", \"telosb\", \"nrf52840\", \"ideal\"]\n"
+    );
+    for run in results(&plan(&text).unwrap()) {
+        assert!(
+            run.failure.is_none() && run.goodput_kbps() > 5.0,
+            "point {}",
+            run.point
+        );
+    }
 }
 
 #[test]
