@@ -6,15 +6,14 @@
 //! Sources: <https://www.tcpdump.org/linktypes.html>; IEEE 802.15.4 TAP link type
 //! specification, version 0 (its type-length-values are padded to four bytes).
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter};
+use std::path::Path;
 
 use motet::time::Instant;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
-use tempfile::NamedTempFile;
 
+use crate::files::NewFile;
 use crate::power::Power;
 
 /// What a capture's records are.
@@ -31,9 +30,8 @@ pub enum Records {
 /// A capture being written.
 #[derive(Debug)]
 pub struct Capture {
-    writer: PcapWriter<BufWriter<NamedTempFile>>,
+    writer: PcapWriter<BufWriter<NewFile>>,
     records: Records,
-    path: PathBuf,
     scratch: Vec<u8>,
     /// The first failure to write; told at the end, so that a full disk stops no run.
     failed: Option<io::Error>,
@@ -43,19 +41,9 @@ impl Capture {
     /// Begins a capture that will be called `path`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`] when `path` exists and may not be replaced; what
-    /// the file system says when nothing can be written beside it.
+    /// As [`NewFile::create`].
     pub fn create(path: &Path, records: Records, replace: bool) -> io::Result<Self> {
-        if !replace && path.symlink_metadata().is_ok() {
-            return Err(io::Error::from(io::ErrorKind::AlreadyExists));
-        }
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let file = tempfile::Builder::new()
-            .prefix(".motet-")
-            .suffix(".pcap")
-            .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        let file = NewFile::create(path, replace)?;
         let header = PcapHeader {
             datalink: match records {
                 Records::Frames => DataLink::IEEE802_15_4,
@@ -72,7 +60,6 @@ impl Capture {
         Ok(Self {
             writer,
             records,
-            path: path.to_owned(),
             scratch: Vec::new(),
             failed: None,
         })
@@ -103,17 +90,9 @@ impl Capture {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        let mut buffer = self.writer.into_writer();
-        buffer.flush()?;
-        let file = buffer
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)?;
-        let named: Result<File, _> = if replace {
-            file.persist(&self.path)
-        } else {
-            file.persist_noclobber(&self.path)
-        };
-        named.map(drop).map_err(|error| error.error)
+        // Writes what is left in the buffer.
+        let file = self.writer.into_writer().into_inner();
+        file.map_err(io::IntoInnerError::into_error)?.keep(replace)
     }
 
     fn write(&mut self, at: Instant, record: &[u8]) {
@@ -213,19 +192,5 @@ mod tests {
         ];
         assert_eq!(record[..28], head.concat());
         assert_eq!(record[28..], [2, 0, 1, 0, 0]);
-    }
-
-    #[test]
-    fn nothing_is_overwritten_or_left_behind() {
-        let folder = folder();
-        let path = folder.path().join("air.pcap");
-        std::fs::write(&path, b"mine").unwrap();
-        let refused = Capture::create(&path, Records::Packets, false).unwrap_err();
-        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
-        drop(Capture::create(&path, Records::Packets, true).unwrap());
-        assert_eq!(std::fs::read(&path).unwrap(), b"mine");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        let nowhere = folder.path().join("no/such/folder/air.pcap");
-        assert!(Capture::create(&nowhere, Records::Packets, false).is_err());
     }
 }

@@ -14,6 +14,7 @@ pub mod capture;
 pub mod chain;
 pub mod energy;
 pub mod experiments;
+pub mod files;
 pub mod filter;
 pub mod gains;
 pub mod medium;
