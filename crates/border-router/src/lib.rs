@@ -33,7 +33,7 @@
 //! Sources: unshare(2), user_namespaces(7), packet(7), rtnetlink(7), the kernel's
 //! `Documentation/networking/tuntap.rst`.
 //!
-//! On anything but Linux this crate is empty: use `--virtual` there.
+//! On anything but Linux this crate is empty.
 
 #![cfg(target_os = "linux")]
 

@@ -163,13 +163,10 @@ impl fmt::Display for NamespaceError {
                 f,
                 "a private network namespace must be entered before any thread starts, but {threads} are running"
             ),
-            Self::NoProc(error) => write!(
-                f,
-                "cannot read /proc/self/task ({error}): mount /proc, or use --virtual"
-            ),
+            Self::NoProc(error) => write!(f, "cannot read /proc/self/task ({error}): mount /proc"),
             Self::Refused { cause, errno } => write!(
                 f,
-                "this system does not allow a private network namespace ({}): {}, or use --virtual",
+                "this system does not allow a private network namespace ({}): {}",
                 errno.desc(),
                 cause.remedy()
             ),
@@ -192,13 +189,13 @@ impl Refusal {
     pub fn remedy(self) -> &'static str {
         match self {
             Self::UsernsCloneOff => {
-                "run `sudo sysctl kernel.unprivileged_userns_clone=1`, run as root"
+                "run `sudo sysctl kernel.unprivileged_userns_clone=1`, or run as root"
             }
             Self::LimitReached => {
                 "raise user.max_user_namespaces, user.max_net_namespaces and user.max_mnt_namespaces with sysctl"
             }
             Self::AppArmor => {
-                "run `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, run as root"
+                "run `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or run as root"
             }
             Self::Seccomp => {
                 "start the container with --cap-add SYS_ADMIN or --security-opt seccomp=unconfined"
@@ -374,7 +371,7 @@ mod tests {
             }
             .to_string();
             assert!(
-                !text.contains('\n') && text.ends_with("or use --virtual"),
+                !text.contains('\n') && text.ends_with(cause.remedy()),
                 "{text}"
             );
         }

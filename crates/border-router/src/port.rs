@@ -367,22 +367,22 @@ impl fmt::Display for PortError {
             ),
             Self::Tun(error) => write!(
                 f,
-                "cannot open a TUN interface ({error}): load the module tun and allow access to /dev/net/tun, or use --virtual"
+                "cannot open a TUN interface ({error}): load the module tun and allow access to /dev/net/tun"
             ),
             Self::Veth(error) => write!(
                 f,
-                "cannot open a veth pair ({error}): load the modules veth and af_packet, or use --virtual"
+                "cannot open a veth pair ({error}): load the modules veth and af_packet"
             ),
             Self::NoLink { tun, veth } => write!(
                 f,
-                "cannot open a link to the kernel (TUN: {tun}; veth: {veth}): allow access to /dev/net/tun or load the modules veth and af_packet, or use --virtual"
+                "cannot open a link to the kernel (TUN: {tun}; veth: {veth}): allow access to /dev/net/tun or load the modules veth and af_packet"
             ),
             Self::Configure(error) => write!(
                 f,
-                "cannot set up the link to the kernel ({error}): check that IPv6 is enabled (ipv6.disable=0), or use --virtual"
+                "cannot set up the link to the kernel ({error}): check that IPv6 is enabled (ipv6.disable=0)"
             ),
             Self::Silent => f.write_str(
-                "the link to the kernel is set up but carries no packets: check for packet filters in new namespaces, or use --virtual"
+                "the link to the kernel is set up but carries no packets: check for packet filters in new namespaces"
             ),
         }
     }

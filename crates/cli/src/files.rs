@@ -1,6 +1,10 @@
 //! Files that the user named: one to read whole, one to write a capture to.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    path::Path,
+};
 
 use motet_lab::capture::{Capture, Records};
 
@@ -9,7 +13,8 @@ use crate::{error::Error, output::describe};
 /// Reads the file a user named.
 ///
 /// # Errors
-/// [`Error::Input`] when it is missing, unreadable or no file.
+/// [`Error::Input`] when it is missing, unreadable, a folder, or longer than
+/// [`FILE_LEN_MAX`].
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     if fs::metadata(path).is_ok_and(|meta| meta.is_dir()) {
         return Err(Error::input(format!(
@@ -17,7 +22,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
             path.display()
         )));
     }
-    fs::read(path).map_err(|error| {
+    let mut content = Vec::new();
+    let read = File::open(path).and_then(|file| {
+        // Some files tell their length only to those who read on: /dev/zero, pipes.
+        file.take(FILE_LEN_MAX + 1).read_to_end(&mut content)
+    });
+    read.map_err(|error| {
         let advice = match error.kind() {
             io::ErrorKind::NotFound => ", check the path",
             io::ErrorKind::PermissionDenied => ", check its permissions",
@@ -28,8 +38,20 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
             path.display(),
             describe(&error)
         ))
-    })
+    })?;
+    if content.len() as u64 > FILE_LEN_MAX {
+        return Err(Error::input(format!(
+            "{} is longer than {} MiB, hours on the air: name a shorter file",
+            path.display(),
+            FILE_LEN_MAX >> 20
+        )));
+    }
+    Ok(content)
 }
+
+/// The longest file to send, in bytes: it is held in memory at both ends. At the 70 kb/s of
+/// one hop it takes two hours.
+const FILE_LEN_MAX: u64 = 64 << 20;
 
 /// Begins a capture of the air that will be called `path` once it is whole; dropping it
 /// leaves nothing behind.
@@ -37,12 +59,6 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
 /// # Errors
 /// [`Error::Input`] when `path` exists (unless `replace`) or its folder takes no new file.
 pub(crate) fn create_capture(path: &Path, replace: bool) -> Result<Capture, Error> {
-    if path.is_dir() {
-        return Err(Error::input(format!(
-            "{} is a directory, name a file",
-            path.display()
-        )));
-    }
     Capture::create(path, Records::Frames, replace).map_err(|error| write_error(path, &error))
 }
 
@@ -62,6 +78,12 @@ pub(crate) fn write_error(path: &Path, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::AlreadyExists => Error::input(format!(
             "{path} exists, name another file or allow overwriting with --force"
+        )),
+        io::ErrorKind::InvalidInput => {
+            Error::input(format!("{path} is no regular file, name another file"))
+        }
+        io::ErrorKind::NotFound => Error::input(format!(
+            "cannot write {path}: there is no such folder, make it or name another"
         )),
         io::ErrorKind::StorageFull => Error::failed(format!(
             "cannot write {path}: the disk is full, make room and try again"

@@ -21,9 +21,9 @@ use crate::{
 /// Moves this process into a private network namespace; call it before any thread exists.
 ///
 /// # Errors
-/// One sentence that says what this system would have to allow.
-pub(crate) fn enter_namespace() -> Result<Namespace, Error> {
-    namespace::enter().map_err(|error| Error::failed(error.to_string()))
+/// One sentence that says what this system would have to allow; `way_out` ends it.
+pub(crate) fn enter_namespace(way_out: &str) -> Result<Namespace, Error> {
+    namespace::enter().map_err(|error| Error::failed(format!("{error}{way_out}")))
 }
 
 /// The kernel at the end of the wire, and the clock on the wall.
@@ -38,8 +38,8 @@ impl Live {
     /// Opens the kernel's end of the wire and lets the air's clock go on from `now`.
     ///
     /// # Errors
-    /// One sentence that says why there is no link to the kernel.
-    pub(crate) fn start(namespace: &Namespace, now: Instant) -> Result<Self, Error> {
+    /// One sentence that says why there is no link to the kernel; `way_out` ends it.
+    pub(crate) fn start(namespace: &Namespace, now: Instant, way_out: &str) -> Result<Self, Error> {
         let config = PortConfig {
             host: plan::HOST,
             host_prefix_len: PREFIX_LEN,
@@ -47,7 +47,7 @@ impl Live {
             ..PortConfig::default()
         };
         let port = PacketPort::open(namespace, &config)
-            .map_err(|error| Error::failed(error.to_string()))?;
+            .map_err(|error| Error::failed(format!("{error}{way_out}")))?;
         // Without it wake-ups are up to 50 µs later, which the summary then shows.
         let _ = port::precise_timers();
         let buffer = vec![0; usize::from(port.mtu())];

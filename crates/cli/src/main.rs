@@ -5,6 +5,7 @@
 //! the exit status: 0 done, 1 the work failed, 2 bad usage or input.
 #![forbid(unsafe_code)]
 
+mod chain;
 mod decode;
 mod error;
 mod files;

@@ -1,10 +1,13 @@
 //! `motet up`: a mesh of motes to talk to, in a network of one's own.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::ffi::OsString;
 
 use clap::Args as ClapArgs;
 
-use crate::{error::Error, send::ChainArgs};
+use crate::{
+    chain::{CaptureArgs, ChainArgs},
+    error::Error,
+};
 
 /// Bring up a chain of motes and run a command that can reach them
 #[derive(Debug, ClapArgs)]
@@ -20,13 +23,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     chain: ChainArgs,
 
-    /// Write the air as a capture that Wireshark reads
-    #[arg(long, value_name = "PATH")]
-    pcap: Option<PathBuf>,
-
-    /// Overwrite an existing capture
-    #[arg(long, requires = "pcap")]
-    force: bool,
+    #[command(flatten)]
+    capture: CaptureArgs,
 
     /// Command to run, with its arguments; your shell when there is none
     #[arg(value_name = "CMD", last = true)]
@@ -36,7 +34,9 @@ pub(crate) struct Args {
 /// Brings the mesh up, and runs the command.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn run(_: &Args) -> Result<(), Error> {
-    Err(Error::failed("motet up needs Linux"))
+    Err(Error::failed(
+        "the motes are joined to a Linux kernel: run motet up on Linux",
+    ))
 }
 
 /// Brings the mesh up, and runs the command.
@@ -65,27 +65,23 @@ mod linux {
 
     use super::Args;
     use crate::{
+        chain,
         error::Error,
-        files,
         interrupt::Interrupt,
         live::{self, Live},
         output::describe,
     };
 
+    /// Without the kernel there is nothing to run a command beside.
+    const NO_OTHER_WAY: &str = "";
+
     /// How late the command's end, or a signal, may be noticed.
     const NAP: Duration = Duration::from_millis(20);
 
-    /// How long motes may take to find the border router, in virtual time.
-    const JOIN_MAX: motet::time::Duration = motet::time::Duration::from_secs(120);
-
     pub(super) fn run(args: &Args) -> Result<(), Error> {
-        let namespace = live::enter_namespace()?;
+        let namespace = live::enter_namespace(NO_OTHER_WAY)?;
         let interrupt = Interrupt::install()?;
-        let capture = args
-            .pcap
-            .as_deref()
-            .map(|path| files::create_capture(path, args.force))
-            .transpose()?;
+        let capture = args.capture.create()?;
         let arena = Arena::new();
         let mut chain = Chain::new(args.chain.options(Host::Outside), &arena);
         chain.world.set_capture(capture);
@@ -93,15 +89,11 @@ mod linux {
             let services = Services::new(CONNECTIONS_MAX, chain.mote_ends(&arena));
             chain.world.set_app(mote, App::Services(services));
         }
-        if !chain.join(JOIN_MAX) {
-            return Err(Error::failed(
-                "the motes found no way to the border router, lower --frame-loss or --hops",
-            ));
-        }
+        chain::join(&mut chain, &interrupt)?;
         let motes: Vec<String> = (1..=args.chain.hops)
             .map(|mote| plan::mesh_addr(mote).to_string())
             .collect();
-        let mut live = Live::start(&namespace, chain.world.now())?;
+        let mut live = Live::start(&namespace, chain.world.now(), NO_OTHER_WAY)?;
         introduce(&motes);
         let mut child = start(&args.command, &motes)?;
         let outcome = attend(&mut child, &mut live, &mut chain.world, &interrupt);
@@ -111,9 +103,7 @@ mod linux {
             let _ = child.wait();
         }
         let status = outcome?;
-        if let (Some(path), Some(capture)) = (&args.pcap, chain.world.take_capture()) {
-            files::keep_capture(capture, path, args.force)?;
-        }
+        args.capture.keep(&mut chain)?;
         report(status)
     }
 

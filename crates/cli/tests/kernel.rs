@@ -204,17 +204,26 @@ fn use_services(mote: Ipv6Addr) {
     );
 }
 
-/// Where no namespace may be made, the sentence says what to change and offers `--virtual`.
+/// Where no namespace may be made, the sentence says what to change, and offers `--virtual`
+/// where there is such an option.
 #[test]
 fn a_forbidden_namespace_is_explained() {
     let folder = folder();
     let path = file(folder.path(), 1);
-    let script = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$0\" send \"$1\"";
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--user", "--map-root-user", "sh", "-c", script]);
-    let Ok(output) = unshare.arg(binary(folder.path())).arg(&path).output() else {
-        println!("not run: it needs unshare(1)");
-        return;
-    };
-    assert_refused(&output, 1, &["max_net_namespaces", "--virtual"]);
+    let binary = binary(folder.path());
+    for (command, may_be_virtual) in [("send", true), ("up", false)] {
+        let script = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"";
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "sh", "-c", script, "sh"]);
+        unshare.arg(&binary).arg(command);
+        if command == "send" {
+            unshare.arg(&path);
+        }
+        let Ok(output) = unshare.output() else {
+            println!("not run: it needs unshare(1)");
+            return;
+        };
+        assert_refused(&output, 1, &["max_net_namespaces"]);
+        assert_eq!(said(&output).contains("--virtual"), may_be_virtual);
+    }
 }

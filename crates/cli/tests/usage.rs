@@ -18,7 +18,7 @@ fn bad_arguments_are_refused() {
             &["--frame-loss", "between 0 and 1"],
         ),
         (
-            &["send", "f", "--frame-loss=-0.1"],
+            &["send", "f", "--frame-loss", "-0.1"],
             &["--frame-loss", "between 0 and 1"],
         ),
         (
@@ -29,11 +29,16 @@ fn bad_arguments_are_refused() {
             &["send", "f", "--packet-loss", "much"],
             &["--packet-loss", "between 0 and 1"],
         ),
-        (&["send", "f", "--retry-delay", "-1"], &["-1"]),
+        (&["send", "f", "--hops", "-1"], &["--hops", "1..="]),
+        (
+            &["send", "f", "--retry-delay", "-1"],
+            &["--retry-delay", "0..="],
+        ),
         (&["send", "f", "--mss-frames", "0"], &["--mss-frames"]),
         (&["send", "f", "--mss-frames", "100"], &["--mss-frames"]),
         (&["send", "f", "--window", "0"], &["--window"]),
         (&["send", "f", "--seed", "x"], &["--seed"]),
+        (&["send", "f", "--seed", "-1"], &["--seed"]),
         (&["send", "f", "--direction", "left"], &["--direction"]),
         (&["send", "f", "--force"], &["--pcap"]),
         (&["up", "--hops", "0"], &["--hops"]),
@@ -107,7 +112,7 @@ fn a_capture_is_never_overwritten_unasked() {
     assert_refused(
         &send().arg(folder.path()).output().unwrap(),
         2,
-        &["is a directory"],
+        &["is no regular file"],
     );
     assert_refused(
         &send()
@@ -115,7 +120,7 @@ fn a_capture_is_never_overwritten_unasked() {
             .output()
             .unwrap(),
         2,
-        &["cannot write"],
+        &["cannot write", "no such folder"],
     );
 
     let forced = send().arg(&pcap).arg("--force").output().unwrap();
@@ -123,6 +128,21 @@ fn a_capture_is_never_overwritten_unasked() {
     assert_ne!(fs::read(&pcap).unwrap(), b"precious");
     // Nothing but what was asked for: the file, the capture.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// A device has no end, and its place is not ours to take, whatever root may do.
+#[cfg(unix)]
+#[test]
+fn devices_are_refused() {
+    let send = |file: &str, options: &[&str]| {
+        let mut command = motet();
+        command.args(["send", file, "--virtual"]).args(options);
+        command.output().unwrap()
+    };
+    assert_refused(&send("/dev/zero", &[]), 2, &["longer than 64 MiB"]);
+    let pcap = ["--pcap", "/dev/null", "--force"];
+    assert_refused(&send("Cargo.toml", &pcap), 2, &["no regular file"]);
+    assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }
 
 /// `motet … | head -0`: whoever stops reading is no failure, and no panic.

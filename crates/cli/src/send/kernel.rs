@@ -22,7 +22,7 @@ use motet_router::namespace::Namespace;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    Direction,
+    Direction, OR_VIRTUAL,
     flow::Flow,
     transfer::{
         Follower, Outcome, PORT, SenderFigures, Transfer, check_end, sha256, telemetry_text,
@@ -40,7 +40,7 @@ pub(super) fn carry<'m>(
     arena: &'m Arena,
 ) -> Result<(Outcome, Lateness), Error> {
     transfer.join()?;
-    let live = Live::start(namespace, transfer.chain.world.now())?;
+    let live = Live::start(namespace, transfer.chain.world.now(), OR_VIRTUAL)?;
     let (kernel, port) = match transfer.direction {
         Direction::Up => KernelEnd::receive()?,
         Direction::Down => {

@@ -11,11 +11,10 @@ mod virtual_host;
 use std::{path::PathBuf, sync::Arc};
 
 use clap::{Args as ClapArgs, ValueEnum};
-use motet::time::Duration;
 use motet_lab::{
     Arena,
     bound::SegmentFrames,
-    chain::{Chain, ChainOptions, HOPS_MAX, Host},
+    chain::{Chain, Host},
     plan,
 };
 
@@ -23,7 +22,14 @@ use self::{
     report::{LatenessReport, Report, hex, rounded},
     transfer::{Outcome, Transfer},
 };
-use crate::{error::Error, files, interrupt::Interrupt, pacer::Lateness, progress::Progress};
+use crate::{
+    chain::{CaptureArgs, ChainArgs},
+    error::Error,
+    files,
+    interrupt::Interrupt,
+    pacer::Lateness,
+    progress::Progress,
+};
 
 /// Send a file over TCP between a simulated mote and this machine's kernel, and verify it
 #[derive(Debug, ClapArgs)]
@@ -47,13 +53,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "up|down", value_enum, default_value_t = Direction::Up, hide_possible_values = true)]
     direction: Direction,
 
-    /// Write the air as a capture that Wireshark reads
-    #[arg(long, value_name = "PATH")]
-    pcap: Option<PathBuf>,
-
-    /// Overwrite an existing capture
-    #[arg(long, requires = "pcap")]
-    force: bool,
+    #[command(flatten)]
+    capture: CaptureArgs,
 
     /// Run in virtual time against a host with this same stack instead of the kernel
     #[arg(long = "virtual")]
@@ -64,77 +65,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The chain of motes and its air.
-#[derive(Clone, Debug, ClapArgs)]
-pub(crate) struct ChainArgs {
-    /// Radio hops between the mote and the border router
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=i64::from(HOPS_MAX)))]
-    pub(crate) hops: u16,
-
-    /// Lose each frame with this probability, 0 to 1, on top of what the air does
-    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = probability)]
-    pub(crate) frame_loss: f64,
-
-    /// Lose each packet with this probability, 0 to 1, beyond the border router
-    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = probability)]
-    pub(crate) packet_loss: f64,
-
-    /// Let every node hear every other: no hidden terminals
-    #[arg(long)]
-    pub(crate) no_hidden: bool,
-
-    /// Let radios listen while a frame is copied into them
-    #[arg(long)]
-    pub(crate) no_deaf: bool,
-
-    /// Wait a random time up to this before a link retry
-    #[arg(long, value_name = "MS", default_value_t = 40, value_parser = clap::value_parser!(u32).range(0..=10_000))]
-    pub(crate) retry_delay: u32,
-
-    /// Size of a full TCP segment, in frames
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=12))]
-    pub(crate) mss_frames: u8,
-
-    /// Buffers of each TCP end, in full segments
-    #[arg(long, value_name = "SEGMENTS", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=32))]
-    pub(crate) window: u8,
-
-    /// Seed of every random choice in the air and the motes
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub(crate) seed: u64,
-}
-
-impl ChainArgs {
-    /// The chain they describe, with `host` at the wire's end.
-    pub(crate) fn options(&self, host: Host) -> ChainOptions {
-        ChainOptions {
-            hops: self.hops,
-            seed: self.seed,
-            frame_loss: self.frame_loss,
-            packet_loss: self.packet_loss,
-            hidden: !self.no_hidden,
-            deaf: !self.no_deaf,
-            retry_delay: Duration::from_millis(self.retry_delay.into()),
-            mss_frames: self.mss_frames,
-            window_segments: self.window.into(),
-            host,
-            ..ChainOptions::default()
-        }
-    }
-}
-
 /// Which way the file travels: from the mote to the host, or from the host to the mote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Direction {
     Up,
     Down,
-}
-
-fn probability(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
-        _ => Err("a probability lies between 0 and 1".to_owned()),
-    }
 }
 
 /// Sends the file and reports.
@@ -143,22 +78,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     // The namespace before anything that could start a thread.
     let far = Far::enter(args.in_virtual_time)?;
     let interrupt = Interrupt::install()?;
-    let capture = args
-        .pcap
-        .as_deref()
-        .map(|path| files::create_capture(path, args.force))
-        .transpose()?;
+    let capture = args.capture.create()?;
     let arena = Arena::new();
     let mut chain = Chain::new(args.chain.options(far.host()), &arena);
     chain.world.set_capture(capture);
-    let bar = Progress::new(content.len() as u64, !args.json);
+    let bar = Progress::new(content.len() as u64, true);
     let mut transfer = Transfer::new(chain, Arc::clone(&content), args.direction, interrupt, bar);
     let (outcome, lateness) = far.carry(&mut transfer, &arena)?;
     let Transfer { mut chain, bar, .. } = transfer;
     drop(bar);
-    if let (Some(path), Some(capture)) = (&args.pcap, chain.world.take_capture()) {
-        files::keep_capture(capture, path, args.force)?;
-    }
+    args.capture.keep(&mut chain)?;
     let report = report(args, &content, &chain, &outcome, lateness);
     report.print(args.json)?;
     if report.matches() {
@@ -169,6 +98,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         ))
     }
 }
+
+/// What else can be done where the kernel cannot take part: the end of a sentence.
+const OR_VIRTUAL: &str = ", or use --virtual";
 
 /// What is at the far end of the wire.
 enum Far {
@@ -185,7 +117,7 @@ impl Far {
         if in_virtual_time {
             Ok(Self::Virtual)
         } else {
-            crate::live::enter_namespace().map(Self::Kernel)
+            crate::live::enter_namespace(OR_VIRTUAL).map(Self::Kernel)
         }
     }
 
@@ -194,7 +126,9 @@ impl Far {
         if in_virtual_time {
             Ok(Self::Virtual)
         } else {
-            Err(Error::failed("real time needs Linux, use --virtual"))
+            Err(Error::failed(format!(
+                "the kernel takes part on Linux only: send from there{OR_VIRTUAL}"
+            )))
         }
     }
 
@@ -257,7 +191,11 @@ fn report(
         retransmissions_by_cause: sender.retransmissions.iter().copied().collect(),
         frames_by_hop,
         lateness: lateness.map(LatenessReport::from),
-        pcap: args.pcap.as_ref().map(|path| path.display().to_string()),
+        pcap: args
+            .capture
+            .pcap
+            .as_ref()
+            .map(|path| path.display().to_string()),
         seed: args.chain.seed,
     }
 }

@@ -15,7 +15,7 @@ use motet_lab::{
 use sha2::{Digest as _, Sha256};
 
 use super::Direction;
-use crate::{error::Error, interrupt::Interrupt, progress::Progress};
+use crate::{chain, error::Error, interrupt::Interrupt, progress::Progress};
 
 /// The port that simulated receivers listen on.
 pub(super) const PORT: u16 = 4_242;
@@ -29,9 +29,6 @@ const CLOSE_MAX: Duration = Duration::from_secs(10);
 
 /// How long to wait, when both ends have closed, for segments still on their way.
 const SETTLE_MAX: Duration = Duration::from_secs(2);
-
-/// How long motes may take to find the border router. Some 0.3 s a hop where nothing is lost.
-const JOIN_MAX: Duration = Duration::from_secs(120);
 
 /// What both kinds of transfer share.
 #[derive(Debug)]
@@ -87,23 +84,12 @@ impl<'m> Transfer<'m> {
         }
     }
 
-    /// Brings the chain up, in virtual time: every mote finds its address and route.
+    /// Brings the chain up, in virtual time.
     ///
     /// # Errors
-    /// When they do not, or a signal comes.
+    /// As [`chain::join`].
     pub(super) fn join(&mut self) -> Result<(), Error> {
-        let give_up = self.chain.world.now() + JOIN_MAX;
-        while !self.chain.join(Duration::from_secs(1)) {
-            self.interrupt.check()?;
-            // Time passes even when nothing happens.
-            let next = self.chain.world.now() + Duration::from_secs(1);
-            self.chain.world.run_until(next);
-            if next > give_up {
-                return Err(Error::failed(
-                    "the mote found no way to the border router, lower --frame-loss or --hops",
-                ));
-            }
-        }
+        chain::join(&mut self.chain, &self.interrupt)?;
         self.delivered.1 = self.chain.world.now();
         Ok(())
     }

@@ -1,0 +1,145 @@
+//! What every command with a chain of motes has in common: its options, its capture, and
+//! how the motes find each other before anything else happens.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use motet::time::Duration;
+use motet_lab::{
+    capture::Capture,
+    chain::{Chain, ChainOptions, HOPS_MAX, Host},
+};
+
+use crate::{error::Error, files, interrupt::Interrupt};
+
+/// The chain of motes and its air.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct ChainArgs {
+    /// Radio hops between the mote and the border router
+    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=i64::from(HOPS_MAX)))]
+    pub(crate) hops: u16,
+
+    /// Lose each frame with this probability, 0 to 1, on top of what the air does
+    #[arg(long, value_name = "P", default_value_t = 0.0, allow_negative_numbers = true, value_parser = probability)]
+    pub(crate) frame_loss: f64,
+
+    /// Lose each packet with this probability, 0 to 1, beyond the border router
+    #[arg(long, value_name = "P", default_value_t = 0.0, allow_negative_numbers = true, value_parser = probability)]
+    pub(crate) packet_loss: f64,
+
+    /// Let every node hear every other: no hidden terminals
+    #[arg(long)]
+    pub(crate) no_hidden: bool,
+
+    /// Let radios listen while a frame is copied into them
+    #[arg(long)]
+    pub(crate) no_deaf: bool,
+
+    /// Wait a random time up to this before a link retry
+    #[arg(long, value_name = "MS", default_value_t = 40, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) retry_delay: u32,
+
+    /// Size of a full TCP segment, in frames
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=12))]
+    pub(crate) mss_frames: u8,
+
+    /// Buffers of each TCP end, in full segments
+    #[arg(long, value_name = "SEGMENTS", default_value_t = 4, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub(crate) window: u8,
+
+    /// Seed of every random choice in the air and the motes
+    #[arg(
+        long,
+        value_name = "S",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
+    pub(crate) seed: u64,
+}
+
+impl ChainArgs {
+    /// The chain they describe, with `host` at the wire's end.
+    pub(crate) fn options(&self, host: Host) -> ChainOptions {
+        ChainOptions {
+            hops: self.hops,
+            seed: self.seed,
+            frame_loss: self.frame_loss,
+            packet_loss: self.packet_loss,
+            hidden: !self.no_hidden,
+            deaf: !self.no_deaf,
+            retry_delay: Duration::from_millis(self.retry_delay.into()),
+            mss_frames: self.mss_frames,
+            window_segments: self.window.into(),
+            host,
+            ..ChainOptions::default()
+        }
+    }
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
+        _ => Err("a probability lies between 0 and 1".to_owned()),
+    }
+}
+
+/// The capture of its air.
+#[derive(Clone, Debug, ClapArgs)]
+pub(crate) struct CaptureArgs {
+    /// Write the air as a capture that Wireshark reads
+    #[arg(long, value_name = "PATH")]
+    pub(crate) pcap: Option<PathBuf>,
+
+    /// Overwrite an existing capture
+    #[arg(long, requires = "pcap")]
+    force: bool,
+}
+
+impl CaptureArgs {
+    /// Begins the capture, where one was asked for.
+    ///
+    /// # Errors
+    /// As [`files::create_capture`].
+    pub(crate) fn create(&self) -> Result<Option<Capture>, Error> {
+        let path = self.pcap.as_deref();
+        path.map(|path| files::create_capture(path, self.force))
+            .transpose()
+    }
+
+    /// Takes the capture from the chain's air and gives it its name.
+    ///
+    /// # Errors
+    /// As [`files::keep_capture`].
+    pub(crate) fn keep(&self, chain: &mut Chain<'_>) -> Result<(), Error> {
+        match (&self.pcap, chain.world.take_capture()) {
+            (Some(path), Some(capture)) => files::keep_capture(capture, path, self.force),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Brings the chain up, in virtual time: every mote finds its address and route.
+///
+/// # Errors
+/// When they do not, or a signal comes.
+pub(crate) fn join(chain: &mut Chain<'_>, interrupt: &Interrupt) -> Result<(), Error> {
+    let give_up = chain.world.now() + JOIN_MAX;
+    while !chain.join(LOOK_EVERY) {
+        interrupt.check()?;
+        // Time passes even when nothing happens.
+        let next = chain.world.now() + LOOK_EVERY;
+        chain.world.run_until(next);
+        if next > give_up {
+            return Err(Error::failed(
+                "the motes found no way to the border router, lower --frame-loss or --hops",
+            ));
+        }
+    }
+    interrupt.check()
+}
+
+/// How long motes may take to find the border router. Some 0.3 s a hop where nothing is lost.
+const JOIN_MAX: Duration = Duration::from_secs(120);
+
+/// Virtual time between two looks for a signal.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
