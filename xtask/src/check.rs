@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::step::{Verdict, run_logged};
 use crate::workspace::{Workspace, in_ci};
-use crate::{deny, firmware, sizes, tools};
+use crate::{deny, determinism, firmware, sizes, tools};
 
 type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
 
@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     ("fmt", fmt),
     ("clippy", clippy),
     ("test", test),
+    ("determinism", determinism::check),
     ("doc", doc),
     ("thumb", thumb),
     ("firmware-clippy", firmware_clippy),
@@ -158,7 +159,7 @@ fn all(workspace: &Workspace, name: &str, commands: &mut [&mut Command]) -> Resu
 }
 
 /// In continuous integration Cargo.lock is part of what is checked.
-fn locked() -> Option<&'static str> {
+pub(crate) fn locked() -> Option<&'static str> {
     in_ci().then_some("--locked")
 }
 

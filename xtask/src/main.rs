@@ -6,6 +6,7 @@
 mod check;
 mod composition;
 mod deny;
+mod determinism;
 mod firmware;
 mod image;
 mod panics;

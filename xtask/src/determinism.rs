@@ -1,0 +1,96 @@
+//! One seed, one air: a debug and a release build write the same capture, byte for byte.
+//!
+//! That one build repeats itself is a test of the command (`crates/cli/tests/determinism.rs`).
+//! Two builds that agree rule out what optimisation may change: overflow that wraps where
+//! debug builds panic, and floating point in another order.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::check::locked;
+use crate::step::{Verdict, run_logged};
+use crate::workspace::Workspace;
+
+/// Cargo's name of each profile, and of its folder.
+const PROFILES: [(&str, &str); 2] = [("dev", "debug"), ("release", "release")];
+
+/// Runs that use the whole stack, losses and both directions of data included.
+const RUNS: [&[&str]; 2] = [
+    &["--frame-loss", "0.05", "--seed", "7"],
+    &["--direction", "down", "--packet-loss", "0.05"],
+];
+
+/// What any run leaves in its folder.
+const CAPTURE: &str = "air.pcap";
+
+/// Builds the command twice, lets both send a file in virtual time, and compares.
+pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+    let mut airs = Vec::new();
+    for (profile, folder) in PROFILES {
+        match airs_of(workspace, profile, folder)? {
+            Ok(air) => airs.push(air),
+            Err(output) => return Ok(Verdict::single(false, "", output)),
+        }
+    }
+    let same = airs.windows(2).all(|pair| pair.first() == pair.last());
+    Ok(Verdict::single(
+        same,
+        "",
+        "motet send --virtual: debug and release builds wrote different captures or reports, see xtask/determinism in the target folder",
+    ))
+}
+
+/// The reports and captures of all runs by one build; else what it had against them.
+fn airs_of(
+    workspace: &Workspace,
+    profile: &str,
+    folder: &str,
+) -> Result<std::result::Result<Vec<Vec<u8>>, String>> {
+    let scratch = workspace.scratch()?.join("determinism").join(folder);
+    fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
+    let log = scratch.join("build.log");
+    let mut build = workspace.cargo("build");
+    build
+        .args(["--package", "motet-cli", "--profile", profile])
+        .args(locked());
+    let (good, output) = run_logged(&mut build, &log)?;
+    if !good {
+        return Ok(Err(output));
+    }
+    let binary = workspace
+        .target
+        .join(folder)
+        .join(format!("motet{}", std::env::consts::EXE_SUFFIX));
+    let mut airs = Vec::new();
+    for options in RUNS {
+        let capture = scratch.join(CAPTURE);
+        let (good, report) = send(workspace, &binary, &scratch, options)?;
+        if !good {
+            return Ok(Err(report));
+        }
+        airs.push(report.into_bytes());
+        airs.push(fs::read(&capture).with_context(|| format!("no {}", capture.display()))?);
+    }
+    Ok(Ok(airs))
+}
+
+/// Sends a file of the project; gives whether that worked, and all it printed.
+fn send(
+    workspace: &Workspace,
+    binary: &Path,
+    scratch: &Path,
+    options: &[&str],
+) -> Result<(bool, String)> {
+    let mut command = Command::new(binary);
+    command
+        .current_dir(scratch)
+        .arg("send")
+        .arg(workspace.root.join("LICENSE-APACHE"))
+        // The path, being part of the report, has to be the same for both.
+        .args(["--virtual", "--json", "--force", "--pcap", CAPTURE])
+        .args(options);
+    run_logged(&mut command, &scratch.join("send.log"))
+}
