@@ -305,8 +305,8 @@ impl std::fmt::Display for CaptureError {
                     LinkType::SUPPORTED
                 )
             }
-            Self::Empty => write!(f, "the file is empty; expected a pcap or pcapng capture"),
-            Self::Foreign("") => write!(f, "not a pcap or pcapng capture"),
+            Self::Empty => write!(f, "the file is empty, name a pcap or pcapng capture"),
+            Self::Foreign("") => write!(f, "not a pcap or pcapng capture, name one that is"),
             Self::Foreign(hint) => write!(f, "not a pcap or pcapng capture: {hint}"),
             Self::HeaderTruncated => write!(f, "the capture is cut short within its file header"),
             Self::Truncated { record } => {
@@ -328,9 +328,11 @@ impl std::fmt::Display for CaptureError {
 /// An error of the system without its number.
 fn plain(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "no such file".into(),
-        io::ErrorKind::PermissionDenied => "not readable by this user".into(),
-        io::ErrorKind::IsADirectory => "it is a directory, not a capture file".into(),
+        io::ErrorKind::NotFound => "no such file, check the path".into(),
+        io::ErrorKind::PermissionDenied => {
+            "not readable by this user, check its permissions".into()
+        }
+        io::ErrorKind::IsADirectory => "it is a directory, name a capture file".into(),
         _ => output::describe(error),
     }
 }
