@@ -3,42 +3,16 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use tempfile::NamedTempFile;
+use crate::files::NewFile;
 
 /// Writes `bytes` to a file called `path`.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`] when `path` exists and may not be replaced; what the
-/// file system says when nothing can be written beside it. Nothing stays behind then.
+/// As [`NewFile::create`] and [`NewFile::keep`]; nothing stays behind then.
 pub fn write_file(path: &Path, bytes: &[u8], replace: bool) -> io::Result<()> {
-    if !replace && path.symlink_metadata().is_ok() {
-        return Err(io::Error::from(io::ErrorKind::AlreadyExists));
-    }
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    let mut file = NewFile::create(path, replace)?;
     file.write_all(bytes)?;
-    open_to_all(&file)?;
-    let named = if replace {
-        file.persist(path)
-    } else {
-        file.persist_noclobber(path)
-    };
-    named.map(drop).map_err(|error| error.error)
-}
-
-/// Temporary files are their owner's alone; results are for everybody to read.
-#[cfg(unix)]
-fn open_to_all(file: &NamedTempFile) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let permissions = std::fs::Permissions::from_mode(0o644);
-    file.as_file().set_permissions(permissions)
-}
-
-#[cfg(not(unix))]
-fn open_to_all(_: &NamedTempFile) -> io::Result<()> {
-    Ok(())
+    file.keep(replace)
 }
 
 #[cfg(test)]
