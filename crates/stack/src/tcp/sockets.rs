@@ -197,7 +197,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// Gives buffers to the connection that has waited longest or, when none waits, to the
-    /// next one: the handle is in [`State::Listen`] until its handshake is done.
+    /// next one: the handle is in [`State::Listen`](super::State::Listen) until its handshake is done.
     ///
     /// Data that arrive before there are buffers are dropped, to be sent again. So lend them
     /// in advance where a peer talks at once; call this only when [`Self::can_accept`] says
@@ -320,7 +320,7 @@ impl<'m> Tcp<'m> {
     /// Full close: nothing more is sent nor read; what was handed over is still delivered
     /// in the background. Unread or late data reset the connection, as the peer must learn
     /// that nobody read them. Call [`Self::remove`] once [`Connection::state`] is
-    /// [`State::Closed`] or [`State::TimeWait`].
+    /// [`State::Closed`](super::State::Closed) or [`State::TimeWait`](super::State::TimeWait).
     pub fn close(&mut self, handle: Handle, now: Instant) {
         self.set_now(now);
         let now_ms = self.now_ms;

@@ -16,7 +16,7 @@ impl Slot<'_> {
     pub const EMPTY: Self = Self(None, 0);
 }
 
-/// The memory of [`Tcp`], borrowed for good; buffers come with each connection.
+/// The memory of [`Tcp`](super::Tcp), borrowed for good; buffers come with each connection.
 #[derive(Debug)]
 pub struct Memory<'m> {
     /// As many connections as there can be at one time (255 at most).
@@ -110,7 +110,7 @@ pub enum IcmpError {
     Soft,
 }
 
-/// A segment that [`Tcp::poll_segment`] wrote.
+/// A segment that [`Tcp::poll_segment`](super::Tcp::poll_segment) wrote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outgoing {
     /// Our address.

@@ -54,6 +54,26 @@ fn simultaneous_open() {
     s.expect(ACK, 1, 1, 10);
 }
 
+/// RFC 9293 §3.10.7.4: in SYN-RECEIVED, an ACK of anything but our SYN is answered with a
+/// reset, and changes nothing.
+#[test]
+fn a_bad_ack_in_a_simultaneous_open() {
+    let (mut s, _) = Script::connecting(PLAIN);
+    s.peer(say(SYN, 0, 0).mss(1000)).unwrap();
+    s.expect(SYN | ACK, 0, 1, 0);
+    for bad in [0, 2, 77_000] {
+        assert_eq!(s.peer(say(ACK, 1, bad)), Err(Drop::UnacceptableAck));
+        let reset = s.sent();
+        assert_eq!(
+            (reset.header.flags, reset.header.seq),
+            (RST, s.iss.wrapping_add(bad))
+        );
+        assert_eq!(s.state(), State::SynReceived);
+    }
+    s.peer(say(ACK, 1, 1)).unwrap();
+    assert_eq!(s.state(), State::Established);
+}
+
 /// Two engines that open towards each other meet in one connection (MUST-10).
 #[test]
 fn simultaneous_open_of_two_engines() {

@@ -190,10 +190,19 @@ fn duplicates_after_a_timeout_are_no_loss() {
     s.silent();
     s.room = true;
     s.expect(ACK, 1001, 1, 1000);
-    duplicate(&mut s, 6001);
-    while s.poll().is_some() {}
+    // What it covers is acknowledged exactly, new data follow, and the peer answers each of
+    // the retransmissions that it had already.
+    let covered = s.connection().recovery.recover.get().wrapping_sub(s.iss);
+    duplicate(&mut s, covered);
+    let mut new = 0;
+    while let Some(seg) = s.poll() {
+        assert!(seg.header.seq.wrapping_sub(s.iss) >= covered);
+        new += 1;
+    }
+    assert!(new > 0);
     for _ in 0..4 {
-        duplicate(&mut s, 6001);
+        duplicate(&mut s, covered);
+        while s.poll().is_some() {}
     }
     assert_eq!(s.tcp.counters().retransmitted(Cause::DuplicateAcks), 0);
 }
@@ -784,4 +793,16 @@ fn a_window_is_advised() {
     };
     assert_eq!(telemetry.window_advised_bytes(3_500), 3 * 462 + 2 * 2_450);
     assert_eq!(telemetry.window_advised_bytes(0), 3 * 462);
+}
+
+/// A block that reaches beyond what was sent tells nothing, not even about its first part.
+#[test]
+fn a_sack_block_beyond_what_was_sent_is_ignored() {
+    for rack in [true, false] {
+        let mut s = in_flight(Config { rack, ..SACK }, offering_sack(), 4);
+        let before = s.connection().telemetry().inflight_bytes;
+        sacking(&mut s, 1001, &[(2001, 29_001)]);
+        assert_eq!(s.connection().telemetry().inflight_bytes, before);
+        assert_eq!(s.connection().scoreboard.sacked(), 0);
+    }
 }
