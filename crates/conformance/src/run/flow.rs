@@ -16,6 +16,9 @@ pub(super) struct Flow {
     offset: Option<u32>,
     /// The peer's initial sequence number of the last handshake.
     peer_isn: Option<u32>,
+    /// The peer has sent a SYN with another number since: should the stack answer with a SYN
+    /// of its own, it is another incarnation.
+    renewed: bool,
     /// The stack's timestamps by what the script calls them.
     stamps: HashMap<u32, u32>,
     /// The first pair: script's and stack's.
@@ -56,8 +59,9 @@ impl Flow {
     /// Turns a packet of the stack into the script's numbers; learns the ISN from a SYN.
     pub(super) fn translate(&mut self, packet: &Packet, spec: &SegmentSpec) -> Packet {
         let mut seen = packet.clone();
-        if packet.segment.has(SYN) && self.offset.is_none() {
+        if packet.segment.has(SYN) && (self.offset.is_none() || self.renewed) {
             let said = spec.seq.unwrap_or(0);
+            self.renewed = false;
             self.offset = Some(packet.segment.seq.wrapping_sub(said));
         }
         seen.segment.seq = seen.segment.seq.wrapping_sub(self.offset());
@@ -165,11 +169,7 @@ impl Flows {
         }
         let flow = self.at(self.current);
         if opens {
-            // Another incarnation: the stack's ISN is another one, too.
-            if flow.peer_isn.is_some() && flow.peer_isn != spec.seq {
-                flow.offset = None;
-                flow.stamps.clear();
-            }
+            flow.renewed |= flow.peer_isn.is_some() && flow.peer_isn != spec.seq;
             flow.peer_isn = spec.seq;
         }
         flow
