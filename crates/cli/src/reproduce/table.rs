@@ -76,6 +76,7 @@ fn number(value: f64) -> String {
         _ if !value.is_finite() => "-".into(),
         0.0 => "0".into(),
         size if size < 0.1 => format!("{value:.4}"),
+        size if size < 2.0 => format!("{value:.3}"),
         size if size < 10.0 => format!("{value:.2}"),
         size if size < 1_000.0 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
