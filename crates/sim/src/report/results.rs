@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::experiments::stats::{Stat, jain};
 use crate::medium::Fate;
 use crate::radio::State;
 use crate::scenario::FlowEnd;
@@ -235,10 +236,7 @@ impl RunResult {
     pub fn fairness(&self) -> Option<f64> {
         let endless = self.flows.iter().filter(|flow| flow.finished_s.is_none());
         let shares: Vec<f64> = endless.map(|flow| flow.goodput_kbps).collect();
-        let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| {
-            (sum + share, squares + share * share)
-        });
-        (shares.len() > 1 && squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+        (shares.len() > 1 && shares.iter().any(|share| *share > 0.0)).then(|| jain(&shares))
     }
 
     /// Segments sent again, of all that the flows' senders sent.
@@ -318,34 +316,12 @@ pub struct Summary {
 impl Summary {
     /// Of these values; none of none.
     pub fn of(values: &[f64]) -> Option<Self> {
-        let runs = values.len();
-        if runs == 0 {
-            return None;
-        }
-        let mean = values.iter().sum::<f64>() / runs as f64;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let ci95 = (runs > 1).then(|| {
-            let freedom = runs - 1;
-            student_95(freedom) * (squares / freedom as f64 / runs as f64).sqrt()
-        });
-        Some(Self {
+        let Stat { mean, ci95, runs } = Stat::of(values);
+        (runs > 0).then_some(Self {
             value: mean,
             ci95,
             runs,
         })
-    }
-}
-
-/// Student's t for 95 % by degrees of freedom, from 1; beyond, the normal distribution's.
-fn student_95(freedom: usize) -> f64 {
-    const T: [f64; 15] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-        2.145, 2.131,
-    ];
-    match T.get(freedom.saturating_sub(1)) {
-        Some(t) => *t,
-        // Hill's first term: right to a thousandth from here on.
-        None => 1.96 * (1.0 + 1.21 / freedom as f64),
     }
 }
 
@@ -440,5 +416,87 @@ pub(super) fn ratio(part: u64, whole: u64) -> f64 {
         0.0
     } else {
         part as f64 / whole as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(goodput_kbps: f64, finished_s: Option<f64>) -> FlowResult {
+        FlowResult {
+            flow: 0,
+            from: FlowEnd::Node(1),
+            to: FlowEnd::Host,
+            bytes: 1,
+            goodput_kbps,
+            rtt_ms: None,
+            cwnd_segments: None,
+            finished_s,
+            error: None,
+            intact: true,
+        }
+    }
+
+    fn run(flows: Vec<FlowResult>) -> RunResult {
+        RunResult {
+            point: 0,
+            seed: 1,
+            complete: true,
+            failure: None,
+            joined_s: 0.0,
+            seconds: 1.0,
+            flows,
+            nodes: vec![NodeResult::default(); 3],
+            links: Vec::new(),
+            packets_injected_lost: 0,
+            samples: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn figures_of_a_run_follow_from_its_counts() {
+        let mut run = run(vec![
+            flow(30.0, None),
+            flow(10.0, None),
+            flow(5.0, Some(2.0)),
+        ]);
+        assert_eq!(run.goodput_kbps(), 45.0);
+        assert_eq!(run.fairness(), Some(0.8));
+        run.nodes[1].counts.segments = 50;
+        run.nodes[1].counts.retransmissions[0] = 4;
+        run.nodes[1].counts.retransmissions[3] = 1;
+        assert_eq!((run.retransmitted(), run.timeouts()), (0.1, 4));
+        let mut fates = [0; Fate::COUNT];
+        fates[Fate::Received.index()] = 6;
+        fates[Fate::Corrupted.index()] = 4;
+        run.links.push(LinkResult {
+            from: 1,
+            to: 0,
+            frames: 10,
+            fates,
+        });
+        assert_eq!(run.frame_loss(), 0.4);
+    }
+
+    #[test]
+    fn summaries_are_by_flow_and_leave_failed_runs_out() {
+        let runs = [
+            run(vec![flow(10.0, None), flow(1.0, None)]),
+            run(vec![flow(14.0, None), flow(1.0, None)]),
+            RunResult {
+                failure: Some("no".into()),
+                ..run(vec![flow(900.0, None)])
+            },
+        ];
+        let runs: Vec<&RunResult> = runs.iter().collect();
+        let goodput = Metric::named("goodput").unwrap().summaries(&runs);
+        let values: Vec<_> = goodput
+            .iter()
+            .map(|(flow, summary)| (*flow, summary.value))
+            .collect();
+        assert_eq!(values, [(Some(0), 12.0), (Some(1), 1.0)]);
+        assert_eq!(goodput[0].1.runs, 2);
+        assert!(Metric::named("rtt").unwrap().summaries(&runs).is_empty());
     }
 }

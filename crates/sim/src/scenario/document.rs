@@ -161,6 +161,11 @@ fn check_values(path: &str, values: &[Value]) -> Result<Vec<Value>, ScenarioErro
             known.iter().map(String::as_str),
         ));
     };
+    if keys::UNSWEPT.contains(&path) {
+        return Err(ScenarioError::new(format!(
+            "{path} cannot be swept: seed and seeds run every point, name is the title of all"
+        )));
+    }
     if values.is_empty() {
         return Err(ScenarioError::new(format!(
             "sweep.{path} is an empty list, but must have at least one value"

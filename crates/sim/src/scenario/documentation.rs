@@ -60,8 +60,8 @@ seed give the same output on every machine, with any number of threads.
 const SWEEP: &str = "
 ## `[sweep]`
 
-Any key above but those of `[[node]]`, by its full name, with a list of values. Every
-combination is a point, and every point is run with every seed, on all cores.
+Any key above but `name`, `seed`, `seeds` and those of `[[node]]`, by its full name, with a list
+of values. Every combination is a point, and every point is run with every seed, on all cores.
 
 ```toml
 [sweep]

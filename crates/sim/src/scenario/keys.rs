@@ -98,7 +98,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "sample_s",
                 Number(0.0, 1e5),
                 Some("0.0"),
-                "Time between two samples of each flow, seconds; 0: a two-hundredth of `duration_s`, at least 0.5.",
+                "Time between two samples of each flow, seconds; at least 0.01, or 0: a two-hundredth of `duration_s`, at least 0.5.",
             ),
             key(
                 "seed",
@@ -295,11 +295,14 @@ pub(super) const SECTIONS: &[Section] = &[
                 "start_s",
                 Number(0.0, 1e6),
                 Some("0.0"),
-                "When it begins, seconds after all motes have joined.",
+                "When it begins, seconds after all motes have joined; less than `duration_s`.",
             ),
         ],
     },
 ];
+
+/// Keys that belong to all points of a sweep.
+pub(super) const UNSWEPT: [&str; 3] = ["name", "seed", "seeds"];
 
 /// What kinds of flow there are.
 pub(super) const FLOW_KINDS: &[&str] = &["bulk"];
@@ -544,6 +547,7 @@ pub(super) fn sweepable() -> impl Iterator<Item = String> {
         .iter()
         .filter(|section| section.name != "node")
         .flat_map(|section| section.keys.iter().map(|key| section.path(key.name)))
+        .filter(|path| !UNSWEPT.contains(&path.as_str()))
 }
 
 /// An unknown name, with the nearest known one.

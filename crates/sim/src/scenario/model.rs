@@ -196,6 +196,12 @@ impl Scenario {
                 timing.warmup_s, timing.duration_s
             )));
         }
+        if timing.sample_s > 0.0 && timing.sample_s < SAMPLE_S_MIN {
+            return Err(ScenarioError::new(format!(
+                "sample_s is {}, but must be 0 or at least {SAMPLE_S_MIN}",
+                timing.sample_s
+            )));
+        }
         let radio: RadioSettings = section(&table, "radio")?;
         let wire: WireSettings = section(&table, "wire")?;
         let keys: TopologyKeys = section(&table, "topology")?;
@@ -210,6 +216,12 @@ impl Scenario {
         }
         let stacks = stacks(&table, nodes)?;
         let flows = flows(&table, nodes)?;
+        if let Some(late) = flows.iter().find(|flow| flow.start_s >= timing.duration_s) {
+            return Err(ScenarioError::new(format!(
+                "flow.start_s is {}, but must be less than duration_s, which is {}",
+                late.start_s, timing.duration_s
+            )));
+        }
         if flows.iter().any(|flow| flow.bytes == 0) && timing.duration_s > ENDLESS_S_MAX {
             return Err(ScenarioError::new(format!(
                 "duration_s is {}, but must be at most {ENDLESS_S_MAX} with a flow that has no flow.bytes",
@@ -522,3 +534,6 @@ fn set(table: &mut Table, path: &str, value: &Value) {
         _ => {}
     }
 }
+
+/// More samples than a plot has pixels, ten times over, in a run of a minute.
+const SAMPLE_S_MIN: f64 = 0.01;

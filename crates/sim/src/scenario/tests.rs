@@ -54,6 +54,15 @@ fn what_is_wrong_is_said_in_one_sentence() {
             "duration_s = 90000\n[topology]\nchain = 1\n[[flow]]",
             &["duration_s is 90000", "at most 12000"],
         ),
+        (
+            "[topology]\nchain = 1\n[[flow]]\nstart_s = 60",
+            &["flow.start_s is 60", "less than duration_s"],
+        ),
+        (
+            "sample_s = 0.0001",
+            &["sample_s is 0.0001", "at least 0.01"],
+        ),
+        ("[sweep]\nseeds = [1, 2]", &["seeds cannot be swept"]),
         ("seeds = 0", &["seeds is 0", "1 to"]),
         (
             "[stack]\nretry_delay = 4",
