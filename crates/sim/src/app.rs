@@ -2,7 +2,8 @@
 //!
 //! Place: `world` calls [`App::step`] whenever its node has something new. An application
 //! uses the stack as firmware does, with calls that never wait.
-//! Left out: periodic and request/response traffic.
+//! Datagrams are in [`crate::traffic`].
+//! Left out: request/response traffic.
 //! Sources: RFC 862 (echo), RFC 863 (discard), RFC 864 (character generator).
 
 use std::net::Ipv6Addr;
@@ -15,6 +16,7 @@ use motet::tcp::{
 use motet::time::Instant;
 
 use crate::Arena;
+use crate::traffic::{Readings, Sink};
 
 /// What runs on a node.
 #[derive(Debug, Default)]
@@ -28,6 +30,10 @@ pub enum App<'m> {
     Receiver(Receiver<'m>),
     /// Echo, discard and chargen.
     Services(Services<'m>),
+    /// Sends datagrams at a constant rate.
+    Readings(Readings),
+    /// Counts datagrams.
+    Sink(Sink<'m>),
 }
 
 /// Sends a content over one connection.
@@ -195,6 +201,16 @@ impl<'m> App<'m> {
             Self::Sender(sender) => sender.step(node, now),
             Self::Receiver(receiver) => receiver.step(node, now),
             Self::Services(services) => services.step(node, now),
+            Self::Readings(readings) => readings.step(node, now),
+            Self::Sink(sink) => sink.step(node, now),
+        }
+    }
+
+    /// When it wants to be called though its node has nothing new.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Readings(readings) => readings.next_deadline(),
+            _ => None,
         }
     }
 

@@ -29,6 +29,7 @@ pub mod report;
 pub mod scenario;
 pub mod streams;
 pub mod topology;
+pub mod traffic;
 pub mod wire;
 pub mod world;
 

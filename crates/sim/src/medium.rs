@@ -21,6 +21,9 @@ use crate::power::{Power, ratio};
 pub struct Medium {
     /// By transmitter: who hears it, how strongly; ascending.
     paths: Vec<Vec<Path>>,
+    /// Of every node, what each frame in earshot touches: kept apart and small, since a frame
+    /// reaches hundreds of nodes that can do nothing with it.
+    fields: Vec<Field>,
     ears: Vec<Ear>,
     active: Vec<Option<Active>>,
     /// Co-channel interference as a multiple of its power.
@@ -156,24 +159,32 @@ impl Medium {
     /// The air with these gains and nodes, in the order of the gains.
     pub fn new(gains: &Gains, placements: &[Placement]) -> Self {
         debug_assert_eq!(gains.nodes(), placements.len(), "every node has its gains");
+        let sync = ratio(phy::SYNC_SINR_DB);
         let paths = placements
             .iter()
             .enumerate()
             .map(|(from, placement)| {
-                let heard = |gain: &crate::gains::Gain| Path {
-                    to: gain.to,
-                    power: Power::from_dbm(placement.transmit_dbm + gain.db),
+                let heard = |gain: &crate::gains::Gain| {
+                    let power = Power::from_dbm(placement.transmit_dbm + gain.db);
+                    let noise = placements.get(gain.to).map_or(Power::ZERO, noise);
+                    Path {
+                        // Lossless: no world has four thousand million nodes.
+                        to: gain.to as u32,
+                        is_audible: sinr(power, power, noise, 1.0) >= sync,
+                        power,
+                    }
                 };
                 gains.listeners(from).iter().map(heard).collect()
             })
             .collect();
         Self {
             paths,
+            fields: placements.iter().map(Field::new).collect(),
             ears: placements.iter().map(Ear::new).collect(),
             active: Vec::new(),
             co_channel: ratio(phy::CO_CHANNEL_LOSS_DB),
             capture: ratio(phy::CAPTURE_DB),
-            sync: ratio(phy::SYNC_SINR_DB),
+            sync,
         }
     }
 
@@ -193,26 +204,31 @@ impl Medium {
                 self.active.push(None);
                 self.active.len() - 1
             });
-        let channel = self.ears[from].channel;
+        let channel = self.fields[from].channel;
         let mut fate = Fate::Unheard;
         for path in &self.paths[from] {
-            let ear = &mut self.ears[path.to];
-            if ear.channel != channel {
+            let to = path.to as usize;
+            let field = &mut self.fields[to];
+            if field.channel != channel {
                 continue;
             }
-            ear.settle(now, self.co_channel);
-            ear.incident += path.power;
-            let (judged, lost) = ear.consider(
-                slot,
-                path.power,
-                now,
-                [self.co_channel, self.capture, self.sync],
-            );
-            if intended == Some(path.to) {
+            if field.is_attentive {
+                self.ears[to].settle(field.incident, now, self.co_channel);
+            }
+            field.incident += path.power;
+            let is_intended = intended == Some(to);
+            if !path.is_audible && !is_intended {
+                continue;
+            }
+            let ear = &mut self.ears[to];
+            let factors = [self.co_channel, self.capture, self.sync];
+            let (judged, lost) = ear.consider(slot, path.power, field.incident, now, factors);
+            field.is_attentive = ear.is_attentive();
+            if is_intended {
                 fate = judged;
             }
             if let Some(lost) = lost {
-                note_fate(&mut self.active, lost, path.to, Fate::Captured);
+                note_fate(&mut self.active, lost, to, Fate::Captured);
             }
         }
         self.active[slot] = Some(Active {
@@ -234,18 +250,25 @@ impl Medium {
     ) -> Option<Finished> {
         let active = self.active.get_mut(id.0)?.take()?;
         for path in &self.paths[active.from] {
-            let ear = &mut self.ears[path.to];
-            if ear.channel != active.channel {
+            let to = path.to as usize;
+            let field = &mut self.fields[to];
+            if field.channel != active.channel {
                 continue;
             }
-            ear.settle(now, self.co_channel);
-            ear.incident -= path.power;
+            if !field.is_attentive {
+                field.incident -= path.power;
+                continue;
+            }
+            let ear = &mut self.ears[to];
+            ear.settle(field.incident, now, self.co_channel);
+            field.incident -= path.power;
             if let Some(lock) = ear.lock.take_if(|lock| lock.frame == id.0) {
+                field.is_attentive = ear.is_attentive();
                 receptions.push(Reception {
-                    at: path.to,
+                    at: to,
                     power: path.power,
                     survival: lock.survival,
-                    intended: active.intended == Some(path.to),
+                    intended: active.intended == Some(to),
                 });
             }
         }
@@ -266,11 +289,13 @@ impl Medium {
 
     /// `node` hears from now on (`None`), or does not, and why.
     pub fn set_hearing(&mut self, node: usize, deaf: Option<Deaf>, now: Instant) {
-        let ear = &mut self.ears[node];
+        let (ear, field) = (&mut self.ears[node], &mut self.fields[node]);
         ear.deaf = deaf;
         let Some(reason) = deaf else { return };
-        ear.settle(now, self.co_channel);
-        if let Some(lock) = ear.lock.take() {
+        ear.settle(field.incident, now, self.co_channel);
+        let lost = ear.lock.take();
+        field.is_attentive = ear.is_attentive();
+        if let Some(lock) = lost {
             note_fate(&mut self.active, lock.frame, node, Fate::Deaf(reason));
         }
     }
@@ -286,18 +311,19 @@ impl Medium {
             .flatten()
             .filter(|active| active.channel == channel)
         {
-            let heard = self.paths[active.from].binary_search_by_key(&node, |path| path.to);
+            let heard =
+                self.paths[active.from].binary_search_by_key(&node, |path| path.to as usize);
             incident += heard.map_or(Power::ZERO, |at| self.paths[active.from][at].power);
         }
-        let ear = &mut self.ears[node];
-        ear.channel = channel;
-        ear.incident = incident;
-        ear.deaf = deaf;
+        self.ears[node].deaf = deaf;
+        let field = &mut self.fields[node];
+        field.channel = channel;
+        field.incident = incident;
     }
 
     /// The channel `node` is tuned to.
     pub fn channel(&self, node: usize) -> u8 {
-        self.ears[node].channel
+        self.fields[node].channel
     }
 
     /// Whether `node` is locked on a frame.
@@ -307,8 +333,9 @@ impl Medium {
 
     /// `node` begins to measure energy.
     pub fn assess(&mut self, node: usize, now: Instant) {
-        let ear = &mut self.ears[node];
-        ear.settle(now, self.co_channel);
+        let (ear, field) = (&mut self.ears[node], &mut self.fields[node]);
+        ear.settle(field.incident, now, self.co_channel);
+        field.is_attentive = true;
         ear.assessment = Some(Assessment {
             since: now,
             energy: 0,
@@ -319,11 +346,12 @@ impl Medium {
     /// What `node` measured since [`Self::assess`]: mean power, noise included, and whether
     /// it was locked on a frame at the start or is now.
     pub fn assessed(&mut self, node: usize, now: Instant) -> (Power, bool) {
-        let ear = &mut self.ears[node];
-        ear.settle(now, self.co_channel);
+        let (ear, field) = (&mut self.ears[node], &mut self.fields[node]);
+        ear.settle(field.incident, now, self.co_channel);
         let Some(assessment) = ear.assessment.take() else {
             return (Power::ZERO, false);
         };
+        field.is_attentive = ear.is_attentive();
         let span = now.since(assessment.since).as_micros().max(1);
         let mean = Power::from_attowatts(
             u64::try_from(assessment.energy / u128::from(span)).unwrap_or(u64::MAX),
@@ -334,7 +362,9 @@ impl Medium {
     /// How strongly `to` hears `from`.
     pub fn power(&self, from: usize, to: usize) -> Option<Power> {
         let paths = self.paths.get(from)?;
-        let found = paths.binary_search_by_key(&to, |path| path.to).ok()?;
+        let found = paths
+            .binary_search_by_key(&to, |path| path.to as usize)
+            .ok()?;
         paths.get(found).map(|path| path.power)
     }
 }
@@ -365,8 +395,34 @@ impl std::fmt::Debug for Frame {
 
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    to: usize,
+    to: u32,
+    /// Whether a preamble is found there at all, without any rival.
+    is_audible: bool,
     power: Power,
+}
+
+/// The air at one node.
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    /// Everything on its channel that reaches it.
+    incident: Power,
+    channel: u8,
+    /// Locked on a frame or measuring energy: then each change is accounted for.
+    is_attentive: bool,
+}
+
+impl Field {
+    fn new(placement: &Placement) -> Self {
+        Self {
+            incident: Power::ZERO,
+            channel: placement.channel,
+            is_attentive: false,
+        }
+    }
+}
+
+fn noise(placement: &Placement) -> Power {
+    Power::from_dbm(placement.noise_dbm)
 }
 
 #[derive(Debug)]
@@ -381,11 +437,8 @@ struct Active {
 /// One receiver.
 #[derive(Debug)]
 struct Ear {
-    channel: u8,
     deaf: Option<Deaf>,
     noise: Power,
-    /// Everything on its channel that reaches it.
-    incident: Power,
     lock: Option<Lock>,
     assessment: Option<Assessment>,
     /// Until when lock and assessment have been accounted for.
@@ -411,24 +464,27 @@ struct Assessment {
 impl Ear {
     fn new(placement: &Placement) -> Self {
         Self {
-            channel: placement.channel,
             deaf: None,
-            noise: Power::from_dbm(placement.noise_dbm),
-            incident: Power::ZERO,
+            noise: noise(placement),
             lock: None,
             assessment: None,
             settled: Instant::ORIGIN,
         }
     }
 
-    /// Accounts for the time since the last change of interference.
-    fn settle(&mut self, now: Instant, co_channel: f64) {
+    fn is_attentive(&self) -> bool {
+        self.lock.is_some() || self.assessment.is_some()
+    }
+
+    /// Accounts for the time since the last change of interference, in which `incident`
+    /// reached it. Need not be called while it is not attentive.
+    fn settle(&mut self, incident: Power, now: Instant, co_channel: f64) {
         let from = std::mem::replace(&mut self.settled, now);
         if let Some(assessment) = &mut self.assessment {
             let span = now.since(from.max(assessment.since)).as_micros();
-            assessment.energy += u128::from(self.incident.attowatts()) * u128::from(span);
+            assessment.energy += u128::from(incident.attowatts()) * u128::from(span);
         }
-        let (incident, noise) = (self.incident, self.noise);
+        let noise = self.noise;
         if let Some(lock) = &mut self.lock {
             let span = now.since(from.max(lock.since + phy::HEADER)).as_micros();
             if span > 0 {
@@ -443,13 +499,14 @@ impl Ear {
         &mut self,
         frame: usize,
         power: Power,
+        incident: Power,
         now: Instant,
         [co_channel, capture, sync]: [f64; 3],
     ) -> (Fate, Option<usize>) {
         if let Some(reason) = self.deaf {
             return (Fate::Deaf(reason), None);
         }
-        let found = sinr(power, self.incident, self.noise, co_channel) >= sync;
+        let found = sinr(power, incident, self.noise, co_channel) >= sync;
         let lock = Lock {
             frame,
             power,

@@ -46,6 +46,19 @@ pub struct Radio {
     outputs: VecDeque<Output>,
 }
 
+/// A frame that arrived without error.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard<'a> {
+    /// Its bytes.
+    pub frame: &'a Frame,
+    /// Their header.
+    pub header: &'a Header,
+    /// How strongly it was heard.
+    pub power: Power,
+    /// Who sent it.
+    pub from: usize,
+}
+
 /// What a driver tells the MAC, as [`motet::mac::Event`] with its bytes inside.
 #[derive(Clone, Copy, Debug)]
 pub enum Output {
@@ -211,17 +224,17 @@ impl Radio {
     }
 
     /// A frame the radio was locked on has ended; `None` when it had errors.
-    pub fn on_reception(
-        &mut self,
-        heard: Option<(Frame, Power, usize)>,
-        air: &mut Air,
-        now: Instant,
-    ) {
-        if let Some((frame, power, from)) = heard {
-            self.accept(frame, power, from, air, now);
+    pub fn on_reception(&mut self, heard: Option<Heard<'_>>, air: &mut Air, now: Instant) {
+        if let Some(heard) = heard {
+            self.accept(&heard, air, now);
         }
         self.resume_fire(air, now);
         self.proceed(air, now);
+    }
+
+    /// Whether there is something to tell the MAC.
+    pub fn has_output(&self) -> bool {
+        !self.outputs.is_empty()
     }
 
     /// What there is to tell the MAC.
@@ -391,16 +404,18 @@ impl Radio {
     }
 
     /// Takes a frame without errors: filter, ACK, copy to the processor.
-    fn accept(&mut self, frame: Frame, power: Power, from: usize, air: &mut Air, now: Instant) {
-        let Some(header) = filter::header(frame.psdu()) else {
-            return;
-        };
-        if !self.filter.accepts(&header) || self.is_foreign_ack(&header) {
+    fn accept(&mut self, heard: &Heard<'_>, air: &mut Air, now: Instant) {
+        let Heard {
+            frame,
+            header,
+            power,
+            from,
+        } = *heard;
+        if !self.filter.accepts(header) || self.is_foreign_ack(header) {
             return;
         }
         self.heard_from = Some(from);
-        if self.profile.capabilities.auto_ack && header.ack_request && self.filter.is_mine(&header)
-        {
+        if self.profile.capabilities.auto_ack && header.ack_request && self.filter.is_mine(header) {
             let ack = Frame::new(&filter::ack(header.sequence));
             self.answer = Answer::Turning {
                 ack,
@@ -417,7 +432,7 @@ impl Radio {
         }
         let copied_at = self.occupy(self.profile.receive_copy(frame.psdu().len()), now);
         self.unloading
-            .push_back((frame, self.meta(power, air, now)));
+            .push_back((*frame, self.meta(power, air, now)));
         air.calendar.schedule(
             copied_at,
             Event::Radio {

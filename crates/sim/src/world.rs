@@ -9,18 +9,18 @@
 
 use motet::ip::InterfaceId;
 use motet::node::{self, Node};
-use motet::time::{Duration, Instant};
+use motet::time::{Duration, Instant, earliest};
 use motet::wire::LinkAddr;
 
 use crate::air::{Air, Event, LinkTally};
 use crate::app::App;
 use crate::capture::Capture;
 use crate::energy::Energy;
-use crate::filter::Filter;
+use crate::filter::{self, Filter};
 use crate::gains::Gains;
 use crate::medium::{Fate, FrameId, Medium, Placement, Reception};
 use crate::profile::Profile;
-use crate::radio::{Radio, Usage};
+use crate::radio::{Heard, Radio, Usage};
 use crate::streams::{Purpose, happens, stream};
 use crate::wire::{End, Wire};
 
@@ -158,7 +158,7 @@ impl<'m> World<'m> {
             Event::Radio { mote, due } => {
                 if let Some((_, radio)) = &mut self.motes[mote].radio {
                     radio.on_due(due, &mut self.air, now);
-                    self.drive(mote, now);
+                    self.drive_if_told(mote, now);
                 }
             }
             Event::FrameEnd { mote, id } => self.end_frame(mote, id, now),
@@ -284,16 +284,19 @@ impl<'m> World<'m> {
                 radio.on_sent(&mut self.air, now);
             }
             let mut fate = finished.fate;
+            let header = filter::header(finished.frame.psdu());
             for reception in &receptions {
                 let judged = self.judge(reception);
                 if reception.intended {
                     fate = judged;
                 }
-                let heard = (judged == Fate::Received).then_some((
-                    finished.frame,
-                    reception.power,
-                    finished.from,
-                ));
+                let heard = header.as_ref().filter(|_| judged == Fate::Received);
+                let heard = heard.map(|header| Heard {
+                    frame: &finished.frame,
+                    header,
+                    power: reception.power,
+                    from: finished.from,
+                });
                 if let Some((_, radio)) = &mut self.motes[reception.at].radio {
                     radio.on_reception(heard, &mut self.air, now);
                 }
@@ -301,7 +304,7 @@ impl<'m> World<'m> {
             self.air.count(&finished, fate);
             self.drive(sender, now);
             for reception in &receptions {
-                self.drive(reception.at, now);
+                self.drive_if_told(reception.at, now);
             }
         }
         self.receptions = receptions;
@@ -338,6 +341,14 @@ impl<'m> World<'m> {
                     packet: packet.into(),
                 },
             );
+        }
+    }
+
+    /// Drives a node whose radio has something to tell; for the others nothing is new.
+    fn drive_if_told(&mut self, mote: usize, now: Instant) {
+        let radio = self.motes[mote].radio.as_ref();
+        if radio.is_some_and(|(_, radio)| radio.has_output()) {
+            self.drive(mote, now);
         }
     }
 
@@ -406,8 +417,14 @@ impl<'m> World<'m> {
     }
 
     fn plan(&mut self, mote: usize, now: Instant) {
-        let Mote { node, planned, .. } = &mut self.motes[mote];
-        let Some(at) = node.next_deadline() else {
+        let Mote {
+            node,
+            apps,
+            planned,
+            ..
+        } = &mut self.motes[mote];
+        let apps = apps.iter().filter_map(App::next_deadline).min();
+        let Some(at) = earliest(node.next_deadline(), apps) else {
             return;
         };
         // A node that asks for a moment already past waits for an event; time moves on in

@@ -62,7 +62,7 @@ fn a_frame_alone_arrives_and_leaves_silence() {
     assert_eq!(finished.fate, Fate::Arriving);
     assert_eq!(receptions.len(), 1);
     assert!(receptions[0].survival == 1.0 && receptions[0].intended);
-    assert_eq!(medium.ears[1].incident, Power::ZERO);
+    assert_eq!(medium.fields[1].incident, Power::ZERO);
     assert!(medium.finish(id, end(0, FULL), &mut receptions).is_none());
 }
 
@@ -235,7 +235,12 @@ fn channels_keep_frames_apart_and_powers_in_order() {
     let finished = medium.finish(other, end(0, FULL), &mut receptions).unwrap();
     assert_eq!(finished.fate, Fate::Unheard);
     assert!(receptions.is_empty());
-    assert!(medium.ears.iter().all(|ear| ear.incident == Power::ZERO));
+    assert!(
+        medium
+            .fields
+            .iter()
+            .all(|field| field.incident == Power::ZERO)
+    );
 }
 
 #[test]

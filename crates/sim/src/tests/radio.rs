@@ -115,7 +115,13 @@ impl Bench {
                     Fate::Corrupted
                 };
             }
-            let heard = whole.then_some((finished.frame, reception.power, sender));
+            let header = filter::header(finished.frame.psdu()).filter(|_| whole);
+            let heard = header.as_ref().map(|header| Heard {
+                frame: &finished.frame,
+                header,
+                power: reception.power,
+                from: sender,
+            });
             self.motes[reception.at]
                 .radio
                 .on_reception(heard, &mut self.air, now);

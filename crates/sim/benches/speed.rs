@@ -1,0 +1,169 @@
+//! How fast the lab is: simulated seconds per second of one core.
+//!
+//! `cargo bench -p motet-lab` prints each figure beside its target. The whole stack is inside;
+//! building the world is not counted.
+
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use std::time::Instant as Clock;
+
+use motet::time::{Duration, Instant};
+use motet_lab::Arena;
+use motet_lab::app::{App, Receiver, Sender};
+use motet_lab::chain::{Chain, ChainOptions};
+use motet_lab::gains::{Gains, LogDistance};
+use motet_lab::network::{Joining, Network, NetworkOptions, NodeOptions, Parent, Tables};
+use motet_lab::plan;
+use motet_lab::streams::{Purpose, stream};
+use motet_lab::traffic::{Readings, Sink};
+
+fn main() {
+    // `cargo test` runs benches too, with no argument: one short round shows that they work.
+    let is_bench = std::env::args().any(|argument| argument == "--bench");
+    let scale = if is_bench { 1 } else { 100 };
+    saturated(1_000 / scale);
+    let small = neighbours(500, 60 / scale.min(60));
+    let large = neighbours(5_000, 6 / scale.min(6));
+    println!(
+        "cost of a frame, 5000 nodes over 500: {:.2} (target at most 1.5)",
+        large / small
+    );
+    readings(5_000, 120 / scale);
+}
+
+/// Three hops with one saturated TCP flow: four nodes, and the host.
+fn saturated(seconds: u64) {
+    let arena = Arena::new();
+    let mut chain = Chain::new(ChainOptions::default(), &arena);
+    assert!(chain.join(Duration::from_secs(60)), "the chain joins");
+    let (host, mote) = (chain.host().expect("it is virtual"), chain.mote());
+    let receiving = Receiver::new(4_242, chain.host_ends(&arena));
+    chain.world.set_app(host, App::Receiver(receiving));
+    let content: Arc<[u8]> = vec![0x5a; 8_000_000].into();
+    let sending = Sender::new(content, (plan::HOST, 4_242), chain.mote_ends(&arena));
+    chain.world.set_app(mote, App::Sender(sending));
+    let span = Duration::from_secs(seconds);
+    let wall = run(&mut chain.world, span);
+    report("4 nodes, saturated TCP", seconds, wall, 1_000.0);
+}
+
+/// A grid whose nodes each send one frame a second to a neighbour. Gives seconds per frame.
+fn neighbours(nodes: usize, seconds: u64) -> f64 {
+    let arena = Arena::new();
+    let mut network = grid(nodes, &arena);
+    for node in 1..nodes {
+        let parent = network
+            .tree()
+            .parent(node)
+            .expect("only the router has none");
+        // Link-local: one hop, one frame.
+        let to = (plan::link_local(parent as u16), PORT);
+        let app = reading(node, to, Duration::from_secs(1));
+        network.world.add_app(node, app);
+        network
+            .world
+            .add_app(node, App::Sink(Sink::new(PORT, &arena)));
+    }
+    network.world.add_app(0, App::Sink(Sink::new(PORT, &arena)));
+    let before = transmissions(&network);
+    let wall = run(&mut network.world, Duration::from_secs(seconds));
+    let frames = transmissions(&network) - before;
+    let name = format!("{nodes} nodes, 1 frame/s each ({frames} frames)");
+    report(&name, seconds, wall, if nodes == 500 { 30.0 } else { 0.0 });
+    wall / frames as f64
+}
+
+/// A grid whose nodes each send a reading a minute to the host, through a tree.
+fn readings(nodes: usize, seconds: u64) {
+    let arena = Arena::new();
+    let mut network = grid(nodes, &arena);
+    let host = network.host(0).expect("it is virtual");
+    network
+        .world
+        .add_app(host, App::Sink(Sink::new(PORT, &arena)));
+    for node in 1..nodes {
+        let app = reading(node, (plan::HOST, PORT), Duration::from_secs(60));
+        network.world.add_app(node, app);
+    }
+    let wall = run(&mut network.world, Duration::from_secs(seconds));
+    let arrived = match network.world.app(host) {
+        App::Sink(sink) => sink.received,
+        _ => 0,
+    };
+    let frames = transmissions(&network);
+    let depth = (0..nodes).map(|node| network.tree().depth(node)).max();
+    let name = format!(
+        "{nodes} nodes, 1 reading/min each, {} hops deep ({frames} frames, {arrived} readings)",
+        depth.unwrap_or_default()
+    );
+    report(&name, seconds, wall, 20.0);
+}
+
+/// Nodes 10 m apart, as many in each direction; the border router in the middle.
+fn grid(nodes: usize, arena: &Arena) -> Network<'_> {
+    let side = (nodes as f64).sqrt().ceil() as usize;
+    let mut positions: Vec<[f64; 2]> = (0..nodes)
+        .map(|n| [(n % side) as f64 * 10.0, (n / side) as f64 * 10.0])
+        .collect();
+    positions.swap(0, side / 2 * side + side / 2);
+    let gains = Gains::log_distance(&positions, INDOORS, 1);
+    let options = |n: usize| NodeOptions {
+        tables: Tables::SMALL,
+        parent: Parent::Shortest,
+        ..NodeOptions::new(n.to_string())
+    };
+    let options = NetworkOptions {
+        joining: Joining::Static,
+        ..NetworkOptions::new((0..nodes).map(options).collect(), gains)
+    };
+    Network::new(options, arena).expect("each node has neighbours 10 m away")
+}
+
+fn reading<'m>(node: usize, to: (Ipv6Addr, u16), interval: Duration) -> App<'m> {
+    let mut rng = stream(1, node as u32, Purpose::Application);
+    App::Readings(Readings::new(to, 40, interval, Instant::ORIGIN, &mut rng))
+}
+
+fn transmissions(network: &Network<'_>) -> u64 {
+    let macs = network.macs();
+    macs.map(|mac| u64::from(mac.counters().transmissions))
+        .sum()
+}
+
+fn run(world: &mut motet_lab::world::World<'_>, span: Duration) -> f64 {
+    let until = world.now() + span;
+    let (wall, core) = (Clock::now(), core_seconds());
+    world.run_until(until);
+    match (core, core_seconds()) {
+        (Some(before), Some(after)) => after - before,
+        _ => wall.elapsed().as_secs_f64(),
+    }
+}
+
+/// What this thread has had of its core, where the system tells: on a machine with other work
+/// the wall clock would measure that too.
+fn core_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds: u64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(nanoseconds as f64 / 1e9)
+}
+
+fn report(name: &str, seconds: u64, wall: f64, target: f64) {
+    let speed = seconds as f64 / wall;
+    if target > 0.0 {
+        println!("{name}: {speed:.0} simulated s/s (target at least {target})");
+    } else {
+        println!("{name}: {speed:.0} simulated s/s");
+    }
+}
+
+/// A building that lets a frame through for some 20 m, and be heard as noise for 60.
+const INDOORS: LogDistance = LogDistance {
+    loss_1m_db: 40.2,
+    exponent: 4.0,
+    shadowing_sigma_db: 0.0,
+    node_sigma_db: 0.0,
+};
+
+/// Of those that 6LoWPAN compresses to four bits.
+const PORT: u16 = 0xf0b2;

@@ -1,0 +1,155 @@
+//! Readings by UDP: one side sends them at a constant rate, the other counts them.
+//!
+//! Place: variants of [`crate::app::App`]. A reading carries its number and the instant it was
+//! made, so that its receiver knows what is missing and how long the others took.
+//! Left out: CoAP, which would ask for each to be acknowledged.
+
+use std::net::Ipv6Addr;
+
+use motet::node::Node;
+use motet::random::Rng;
+use motet::time::{Duration, Instant};
+use motet::udp::Inbox;
+
+use crate::Arena;
+
+/// Sends a reading each interval.
+#[derive(Debug)]
+pub struct Readings {
+    to: (Ipv6Addr, u16),
+    port: u16,
+    interval: Duration,
+    next: Instant,
+    until: Instant,
+    payload: Vec<u8>,
+    /// Readings made so far.
+    pub made: u32,
+    /// Of these, how many the stack had no room for.
+    pub refused: u32,
+}
+
+/// Receives readings.
+#[derive(Debug)]
+pub struct Sink<'m> {
+    inbox: Option<Inbox<'m>>,
+    /// Readings received.
+    pub received: u64,
+    /// Bytes of payload in them.
+    pub bytes: u64,
+    /// The sum of their ages on arrival, µs.
+    pub ages_us: u64,
+}
+
+impl Readings {
+    /// Sends readings of `len` bytes (at least [`READING_LEN_MIN`]) to a port of somebody, the
+    /// first within one interval from `from`: motes are not in step.
+    pub fn new(
+        to: (Ipv6Addr, u16),
+        len: usize,
+        interval: Duration,
+        from: Instant,
+        rng: &mut Rng,
+    ) -> Self {
+        Self {
+            to,
+            port: PORT,
+            interval: interval.max(Duration::from_micros(1)),
+            next: from + rng.uniform(interval),
+            until: Instant::from_micros(u64::MAX),
+            payload: vec![0x5a; len.max(READING_LEN_MIN)],
+            made: 0,
+            refused: 0,
+        }
+    }
+
+    /// Makes none from `until` on.
+    #[must_use]
+    pub fn until(mut self, until: Instant) -> Self {
+        self.until = until;
+        self
+    }
+
+    /// When the next one is due.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        (self.next < self.until).then_some(self.next)
+    }
+
+    pub(crate) fn step(&mut self, node: &mut Node<'_>, now: Instant) -> bool {
+        if self.next_deadline().is_none_or(|due| now < due) {
+            return false;
+        }
+        let number = self.made.to_be_bytes();
+        let made_at = now.as_micros().to_be_bytes();
+        for (place, byte) in self
+            .payload
+            .iter_mut()
+            .zip(number.into_iter().chain(made_at))
+        {
+            *place = byte;
+        }
+        self.made += 1;
+        // A mote that has not joined yet loses its reading like one whose queue is full.
+        if node
+            .send_datagram(self.to, self.port, &self.payload)
+            .is_err()
+        {
+            self.refused += 1;
+        }
+        while self.next <= now {
+            self.next += self.interval;
+        }
+        true
+    }
+}
+
+impl<'m> Sink<'m> {
+    /// Receives at `port`.
+    pub fn new(port: u16, arena: &'m Arena) -> Self {
+        let ports = arena.alloc_slice_copy(&[port]);
+        let memory = arena.alloc_slice_fill_copy(INBOX_LEN, 0);
+        Self {
+            inbox: Some(Inbox::new(ports, memory)),
+            received: 0,
+            bytes: 0,
+            ages_us: 0,
+        }
+    }
+
+    /// The mean age of a reading on arrival.
+    pub fn mean_age(&self) -> Option<Duration> {
+        let mean = self.ages_us.checked_div(self.received)?;
+        Some(Duration::from_micros(mean))
+    }
+
+    pub(crate) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
+        if let Some(inbox) = self.inbox.take() {
+            node.set_inbox(inbox);
+            return true;
+        }
+        let Some(inbox) = node.inbox_mut() else {
+            return false;
+        };
+        let before = self.received;
+        let mut reading = [0; READING_LEN_MAX];
+        while let Some(datagram) = inbox.recv(&mut reading) {
+            self.received += 1;
+            self.bytes += datagram.len as u64;
+            let made_at = reading[4..].first_chunk().map(|us| u64::from_be_bytes(*us));
+            let made_at = Instant::from_micros(made_at.unwrap_or_default());
+            self.ages_us += now.since(made_at).as_micros();
+        }
+        self.received != before
+    }
+}
+
+/// A number and an instant.
+pub const READING_LEN_MIN: usize = 12;
+
+/// Longer ones are cut when read.
+const READING_LEN_MAX: usize = 1_024;
+
+/// Bytes of readings that wait to be read; they never do for long.
+const INBOX_LEN: usize = 4_096;
+
+/// Where readings come from: of those that 6LoWPAN compresses to four bits (RFC 6282 §4.3.1).
+const PORT: u16 = 0xf0b1;
