@@ -134,7 +134,7 @@ fn every_example_is_a_scenario_that_runs() {
             .extension()
             .is_some_and(|extension| extension == "toml")
         {
-            let run = ["--duration", "6", "--seeds", "1", "--json", "-"];
+            let run = ["--seeds", "1", "--json", "-"];
             let output = motet().arg("run").arg(&path).args(run).output().unwrap();
             assert!(
                 output.status.success(),
