@@ -10,6 +10,7 @@ mod contexts;
 pub mod datagram;
 mod decompress;
 pub mod fragment;
+pub mod tcphc;
 
 use crate::wire::LinkAddr;
 

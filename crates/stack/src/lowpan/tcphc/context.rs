@@ -1,0 +1,611 @@
+//! What one end knows of a connection: 80 bytes.
+//!
+//! Place: the compressor reads and advances the sending half, the decompressor the receiving
+//! half, and each validated segment confirms something about what was sent.
+//! Left out: addresses; a keyed hash of both stands for them, and the TCP checksum, which
+//! covers the addresses themselves, for the rest.
+//! Distances are kept as 16 bits where a larger one would be of no use.
+
+use crate::time::Instant;
+use crate::wire::tcp::Flags;
+
+use super::segment::Segment;
+use super::{Cure, FLIGHT_MAX, Mode, Rules};
+
+/// One connection's context, borrowed from the caller; [`Context::EMPTY`] to begin with.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// Keyed hash of the local and the remote address.
+    pub(super) addresses: u32,
+    pub(super) ports: (u16, u16),
+    /// Keyed hash of the remote address: bounds how many contexts one node takes.
+    pub(super) remote: u16,
+    /// Low half of the peer's initial sequence number: tells a repeated SYN from a new one.
+    pub(super) peer_isn: u16,
+    pub(super) cid: u8,
+    /// Window sets, two bits each, and how often the last window was sent: see [`WindowSet`].
+    sets: u8,
+    bits: u32,
+    /// When something was last sent or validated, in units of [`TICK_SHIFT`].
+    active_at: u32,
+
+    // Sent. "u" is the highest value sent, "l" the highest the peer is known to hold.
+    pub(super) u_seq: u32,
+    pub(super) u_ack: u32,
+    pub(super) u_tsval: u32,
+    pub(super) u_tsecr: u32,
+    /// `u_ack` less L_ack.
+    l_ack_behind: u16,
+    /// `u_tsecr` less L_tsecr.
+    l_tsecr_behind: u16,
+    /// The highest right edge sent, less `u_ack`.
+    edge_ahead: u16,
+    pub(super) last_window: u16,
+    /// Windows the peer may hold; those since the pair; those since the tpair.
+    windows: [u16; 3],
+    /// New data whose acknowledgment will confirm: `u_seq` less its end; `u_ack` less its ack.
+    pair: (u16, u16),
+    /// A new TSval whose echo will confirm: `u_tsval`, `u_tsecr`, `u_ack` less its own.
+    tpair: (u16, u16, u16),
+
+    // Validated. L_seq is `r_ack`, and L_tsval `r_tsecr`, while the bits say so.
+    pub(super) r_seq: u32,
+    pub(super) r_ack: u32,
+    pub(super) r_tsval: u32,
+    pub(super) r_tsecr: u32,
+    pub(super) r_window: u16,
+}
+
+/// Where a context stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// No connection.
+    Free,
+    /// A SYN has named the context; only full headers are sent.
+    Offered,
+    /// Both ends have it.
+    Active,
+    /// The connection is over; late segments are still understood.
+    Quarantine,
+}
+
+/// How a segment travelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// CH.
+    Compressed,
+    /// MH.
+    Mostly,
+    /// FH, or plain TCP.
+    Full,
+}
+
+/// The facts of [`Context::bits`].
+pub(super) mod bit {
+    /// `u_seq` is known.
+    pub(in super::super) const U_SEQ: u32 = 1 << 16;
+    pub(in super::super) const U_ACK: u32 = 1 << 17;
+    pub(in super::super) const U_TS: u32 = 1 << 18;
+    pub(in super::super) const R_SEQ: u32 = 1 << 19;
+    pub(in super::super) const R_ACK: u32 = 1 << 20;
+    pub(in super::super) const R_TS: u32 = 1 << 21;
+    pub(in super::super) const R_WINDOW: u32 = 1 << 22;
+    /// `r_ack` is L_seq.
+    pub(in super::super) const L_SEQ: u32 = 1 << 23;
+    /// `r_tsecr` is L_tsval.
+    pub(in super::super) const L_TSVAL: u32 = 1 << 24;
+    /// `edge_ahead` counts every window sent.
+    pub(in super::super) const EDGE: u32 = 1 << 25;
+    /// Something was validated since the last sending.
+    pub(in super::super) const HEARD: u32 = 1 << 26;
+    /// Send an MH next: the peer repeats itself.
+    pub(in super::super) const REFRESH: u32 = 1 << 27;
+    /// Send an FH next: the peer's references jumped.
+    pub(in super::super) const REFRESH_FULL: u32 = 1 << 28;
+    /// Send FH until something is validated: perhaps the peer has no context.
+    pub(in super::super) const UNSURE: u32 = 1 << 29;
+    /// A FIN was sent; received. Quarantine when both are acknowledged.
+    pub(in super::super) const FIN_SENT: u32 = 1 << 30;
+    pub(in super::super) const FIN_HEARD: u32 = 1 << 31;
+    /// This end opened the connection.
+    pub(in super::super) const OPENER: u32 = 1 << 6;
+    /// The opener has its SYN-ACK: what it sends next makes the context active.
+    pub(in super::super) const ANSWERED: u32 = 1 << 7;
+    /// This end joined late: perhaps more was sent before than `u_seq` says.
+    pub(in super::super) const JOINED: u32 = 1 << 12;
+    pub(in super::super) const U_TSECR: u32 = 1 << 10;
+    pub(in super::super) const R_TSECR: u32 = 1 << 11;
+    pub(in super::super) const OUR_FIN_ACKED: u32 = 1 << 8;
+    pub(in super::super) const PEER_FIN_ACKED: u32 = 1 << 9;
+}
+
+const STATE_MASK: u32 = 3;
+const SHIFT_AT: u32 = 2;
+const SHIFT_MASK: u32 = 0xf << SHIFT_AT;
+
+/// Which of a context's window sets.
+#[derive(Clone, Copy)]
+pub(super) enum Set {
+    /// Windows the peer may hold.
+    Held = 0,
+    SincePair = 1,
+    SinceTpair = 2,
+}
+
+/// What is known of a set of windows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum WindowSet {
+    /// Several high bytes, or nothing known.
+    Many,
+    /// One high byte, several low ones.
+    High(u8),
+    /// One window.
+    One(u16),
+    /// No window was sent yet.
+    Empty,
+}
+
+impl WindowSet {
+    const fn with(self, window: u16) -> Self {
+        let high = (window >> 8) as u8;
+        match self {
+            Self::Empty => Self::One(window),
+            Self::One(only) if only == window => self,
+            Self::One(only) if (only >> 8) as u8 == high => Self::High(high),
+            Self::High(only) if only == high => self,
+            _ => Self::Many,
+        }
+    }
+}
+
+/// 2^16 µs: an idle time, not a clock.
+const TICK_SHIFT: u32 = 16;
+/// A distance too large to matter, or none.
+const UNKNOWN: u16 = u16::MAX;
+
+impl Context {
+    /// A context of no connection.
+    pub const EMPTY: Self = Self {
+        addresses: 0,
+        ports: (0, 0),
+        remote: 0,
+        peer_isn: 0,
+        cid: 0,
+        sets: 0b0011_1111,
+        bits: 0,
+        active_at: 0,
+        u_seq: 0,
+        u_ack: 0,
+        u_tsval: 0,
+        u_tsecr: 0,
+        l_ack_behind: UNKNOWN,
+        l_tsecr_behind: UNKNOWN,
+        edge_ahead: 0,
+        last_window: 0,
+        windows: [0; 3],
+        pair: (UNKNOWN, 0),
+        tpair: (UNKNOWN, 0, 0),
+        r_seq: 0,
+        r_ack: 0,
+        r_tsval: 0,
+        r_tsecr: 0,
+        r_window: 0,
+    };
+
+    pub(super) const fn state(&self) -> State {
+        match self.bits & STATE_MASK {
+            0 => State::Free,
+            1 => State::Offered,
+            2 => State::Active,
+            _ => State::Quarantine,
+        }
+    }
+
+    pub(super) const fn set_state(&mut self, state: State) {
+        self.bits = self.bits & !STATE_MASK | state as u32;
+    }
+
+    pub(super) const fn has(&self, bits: u32) -> bool {
+        self.bits & bits == bits
+    }
+
+    pub(super) const fn put(&mut self, bits: u32, on: bool) {
+        self.bits = if on {
+            self.bits | bits
+        } else {
+            self.bits & !bits
+        };
+    }
+
+    /// `value` if it is known.
+    pub(super) fn reference(&self, known: u32, value: u32) -> Option<u32> {
+        self.has(known).then_some(value)
+    }
+
+    pub(super) const fn shift(&self) -> u32 {
+        (self.bits & SHIFT_MASK) >> SHIFT_AT
+    }
+
+    /// Our window's scale; RFC 7323 §2.3 bounds it to 14.
+    pub(super) fn set_shift(&mut self, shift: u8) {
+        self.bits = self.bits & !SHIFT_MASK | u32::from(shift.min(14)) << SHIFT_AT;
+    }
+
+    pub(super) const fn touch(&mut self, now: Instant) {
+        self.active_at = (now.as_micros() >> TICK_SHIFT) as u32;
+    }
+
+    /// Seconds since something was sent or validated; wraps after nine years.
+    pub(super) const fn idle_s(&self, now: Instant) -> u32 {
+        let ticks = ((now.as_micros() >> TICK_SHIFT) as u32).wrapping_sub(self.active_at);
+        // 2^16 us are 0.0655 s: one part in 15.26, and a little less than one in 15.
+        (ticks >> 4).saturating_add(ticks >> 8)
+    }
+
+    pub(super) fn set(&self, which: Set) -> WindowSet {
+        let value = self.windows.get(which as usize).copied().unwrap_or(0);
+        match self.sets >> (2 * which as u32) & 3 {
+            0 => WindowSet::Many,
+            1 => WindowSet::High((value >> 8) as u8),
+            2 => WindowSet::One(value),
+            _ => WindowSet::Empty,
+        }
+    }
+
+    pub(super) fn put_set(&mut self, which: Set, set: WindowSet) {
+        let (kind, value) = match set {
+            WindowSet::Many => (0, 0),
+            WindowSet::High(high) => (1, u16::from(high) << 8),
+            WindowSet::One(window) => (2, window),
+            WindowSet::Empty => (3, 0),
+        };
+        let at = 2 * which as u32;
+        self.sets = self.sets & !(3 << at) | kind << at;
+        if let Some(slot) = self.windows.get_mut(which as usize) {
+            *slot = value;
+        }
+    }
+
+    /// How often, up to three times, the last window went out explicitly.
+    pub(super) const fn repeats(&self) -> u8 {
+        self.sets >> 6
+    }
+
+    const fn put_repeats(&mut self, repeats: u8) {
+        self.sets = self.sets & 0x3f | repeats << 6;
+    }
+
+    /// L_seq: the peer holds everything before it.
+    pub(super) const fn l_seq(&self) -> Option<u32> {
+        if self.has(bit::L_SEQ) && !after(self.r_ack, self.u_seq) {
+            Some(self.r_ack)
+        } else {
+            None
+        }
+    }
+
+    pub(super) const fn l_tsval(&self) -> Option<u32> {
+        if self.has(bit::L_TSVAL) && !after(self.r_tsecr, self.u_tsval) {
+            Some(self.r_tsecr)
+        } else {
+            None
+        }
+    }
+
+    pub(super) const fn l_ack(&self) -> Option<u32> {
+        behind(self.u_ack, self.l_ack_behind)
+    }
+
+    pub(super) const fn l_tsecr(&self) -> Option<u32> {
+        behind(self.u_tsecr, self.l_tsecr_behind)
+    }
+
+    /// The highest right edge sent, this segment's included, less its own `ack`; `None`:
+    /// no bound is known.
+    pub(super) fn edge_beyond(&self, ack: u32, window: u16) -> Option<u32> {
+        let own = u32::from(window) << self.shift();
+        if !self.has(bit::EDGE | bit::U_ACK) {
+            return None;
+        }
+        if self.edge_ahead == UNKNOWN {
+            return Some(FLIGHT_MAX * 4);
+        }
+        let earlier = self.u_ack.wrapping_add(u32::from(self.edge_ahead));
+        Some(own.max(distance(earlier, ack).max(0) as u32))
+    }
+
+    /// Counts a segment as sent. `explicit`: its window was in line.
+    pub(super) fn on_sent(&mut self, seg: &Segment, explicit: bool, rules: Rules, now: Instant) {
+        let first = !self.has(bit::U_SEQ);
+        let ahead = first || after(seg.end(), self.u_seq);
+        let ack_newest = seg
+            .ack()
+            .is_none_or(|ack| !self.has(bit::U_ACK) || !after(self.u_ack, ack));
+        let newest = (ahead || seg.end() == self.u_seq) && ack_newest;
+        let repeated = !first && seg.occupies() && after(self.u_seq, seg.seq());
+        let new_tsval = seg
+            .timestamps()
+            .is_some_and(|(value, _)| !self.has(bit::U_TS) || after(value, self.u_tsval));
+
+        self.count_window(seg.window(), explicit, newest || !rules.cured(Cure::Probes));
+        if repeated {
+            self.pair.0 = UNKNOWN;
+        }
+        self.advance(seg);
+        for set in [Set::Held, Set::SincePair, Set::SinceTpair] {
+            self.put_set(set, self.set(set).with(seg.window()));
+        }
+        if let Some(ack) = seg.ack() {
+            let ack_behind = behind_by(self.u_ack, ack);
+            if self.pair.0 == UNKNOWN && ahead && !repeated && seg.occupies() && ack_newest {
+                self.pair = (behind_by(self.u_seq, seg.end()), ack_behind);
+                self.put_set(Set::SincePair, WindowSet::One(seg.window()));
+            }
+            // Segments that share a TSval would confirm one another (cure 1).
+            let sure = new_tsval && newest || !rules.cured(Cure::SharedTimestamp);
+            if let Some((value, echo)) = seg.timestamps()
+                && self.tpair.0 == UNKNOWN
+                && sure
+            {
+                let value_behind = behind_by(self.u_tsval, value);
+                self.tpair = (value_behind, behind_by(self.u_tsecr, echo), ack_behind);
+                self.put_set(Set::SinceTpair, WindowSet::One(seg.window()));
+            }
+            // Likewise: what is acknowledged here was received, though not by us.
+            if !self.has(bit::R_SEQ) {
+                self.r_seq = ack;
+                self.put(bit::R_SEQ, true);
+            }
+        }
+        if rules.mode == Mode::Draft {
+            (self.u_tsval, self.u_tsecr) = (seg.header.seq, seg.header.ack);
+        }
+        self.follow_fins(seg);
+        self.put(bit::HEARD, false);
+        self.touch(now);
+    }
+
+    fn follow_fins(&mut self, seg: &Segment) {
+        if seg.has(Flags::FIN) {
+            self.put(bit::FIN_SENT, true);
+        }
+        if self.has(bit::FIN_HEARD) && seg.ack().is_some_and(|ack| !after(self.r_seq, ack)) {
+            self.put(bit::PEER_FIN_ACKED, true);
+        }
+    }
+
+    /// Moves the highest values sent, and with them all that is kept as a distance to them.
+    fn advance(&mut self, seg: &Segment) {
+        let by = self.step(bit::U_SEQ, self.u_seq, seg.end());
+        if let Some(by) = by {
+            grow(&mut self.pair.0, by);
+            self.u_seq = seg.end();
+        }
+        if let Some(ack) = seg.ack() {
+            self.advance_ack(ack, seg.window());
+        }
+        let Some((value, echo)) = seg.timestamps() else {
+            return;
+        };
+        if let Some(by) = self.step(bit::U_TS, self.u_tsval, value) {
+            grow(&mut self.tpair.0, by);
+            self.u_tsval = value;
+        }
+        if seg.ack().is_some()
+            && let Some(by) = self.step(bit::U_TSECR, self.u_tsecr, echo)
+        {
+            grow(&mut self.l_tsecr_behind, by);
+            grow(&mut self.tpair.1, by);
+            self.u_tsecr = echo;
+        }
+    }
+
+    /// How far `value` is ahead of `highest`, if it is; 0 when it is the first (`known` gets set).
+    fn step(&mut self, known: u32, highest: u32, value: u32) -> Option<u32> {
+        if !self.has(known) {
+            self.put(known, true);
+            return Some(0);
+        }
+        after(value, highest).then(|| value.wrapping_sub(highest))
+    }
+
+    /// Follows the window sent, and how often in a row it was explicit on a segment that the
+    /// peer takes it from.
+    fn count_window(&mut self, window: u16, explicit: bool, counts: bool) {
+        if window != self.last_window {
+            self.put_repeats(0);
+            self.last_window = window;
+        }
+        if explicit && counts {
+            self.put_repeats((self.repeats() + 1).min(REPEATS));
+        }
+    }
+
+    fn advance_ack(&mut self, ack: u32, window: u16) {
+        let own = u32::from(window) << self.shift();
+        if let Some(by) = self.step(bit::U_ACK, self.u_ack, ack) {
+            grow(&mut self.l_ack_behind, by);
+            grow(&mut self.pair.1, by);
+            grow(&mut self.tpair.2, by);
+            if self.edge_ahead != UNKNOWN {
+                self.edge_ahead = clip(u32::from(self.edge_ahead).saturating_sub(by));
+            }
+            self.u_ack = ack;
+        }
+        let edge = distance(ack.wrapping_add(own), self.u_ack).max(0) as u32;
+        self.edge_ahead = self.edge_ahead.max(clip(edge));
+    }
+
+    /// Forgets what it was known to hold: a far-away segment makes it meaningless (cure 7).
+    pub(super) fn forget_sent(&mut self, seg: &Segment) {
+        self.u_seq = seg.end();
+        self.put(bit::U_SEQ, true);
+        self.l_ack_behind = UNKNOWN;
+        self.pair.0 = UNKNOWN;
+        self.tpair.0 = UNKNOWN;
+        self.put_set(Set::Held, WindowSet::Many);
+        self.put(bit::L_SEQ | bit::EDGE | bit::U_ACK, false);
+        self.put_repeats(0);
+    }
+
+    /// Takes what a segment with a valid checksum says.
+    pub(super) fn on_validated(&mut self, seg: &Segment, form: Form, rules: Rules, now: Instant) {
+        self.touch(now);
+        let far = self.is_far(seg) && form != Form::Compressed && rules.cured(Cure::Poisoning);
+        if far {
+            self.put(bit::R_SEQ | bit::R_ACK | bit::R_TS | bit::R_WINDOW, false);
+            self.put(bit::R_TSECR | bit::L_SEQ | bit::L_TSVAL, false);
+            self.put(bit::REFRESH_FULL, true);
+        }
+        let end = seg.end();
+        let known = self.has(bit::R_SEQ);
+        if known && self.is_repeated(seg, rules) {
+            self.put(bit::REFRESH, true);
+        }
+        let old_seq = known && after(self.r_seq, end);
+        if self.step(bit::R_SEQ, self.r_seq, end).is_some() {
+            self.r_seq = end;
+        }
+        let old_ack = seg.ack().is_some_and(|ack| self.take_ack(ack, form));
+        let older = match form {
+            Form::Compressed => old_seq || old_ack,
+            _ => old_ack && rules.cured(Cure::LateRefresh),
+        };
+        if !older || !self.has(bit::R_WINDOW) {
+            self.r_window = seg.window();
+            self.put(bit::R_WINDOW, true);
+        }
+        if rules.mode == Mode::Draft {
+            (self.r_tsval, self.r_tsecr) = (seg.header.seq, seg.header.ack);
+            self.r_window = seg.window();
+        } else {
+            self.take_timestamps(seg, rules);
+        }
+        if seg.has(Flags::FIN) {
+            self.put(bit::FIN_HEARD, true);
+        }
+        self.put(bit::HEARD, true);
+        self.put(bit::UNSURE, false);
+    }
+
+    /// Whether the peer repeats itself, so that perhaps our segments fail (cure 2).
+    fn is_repeated(&self, seg: &Segment, rules: Rules) -> bool {
+        if rules.cured(Cure::Probes) {
+            after(self.r_seq, seg.end()) || seg.occupies() && after(self.r_seq, seg.seq())
+        } else {
+            seg.payload_len() != 0 && !after(seg.end(), self.r_seq)
+        }
+    }
+
+    fn is_far(&self, seg: &Segment) -> bool {
+        let far = |a, b| distance(a, b).unsigned_abs() > FAR;
+        self.has(bit::R_SEQ) && far(seg.end(), self.r_seq)
+            || self.has(bit::R_ACK) && seg.ack().is_some_and(|ack| far(ack, self.r_ack))
+    }
+
+    /// Takes an acknowledgment number; returns whether it is an old one.
+    fn take_ack(&mut self, ack: u32, form: Form) -> bool {
+        if !self.has(bit::U_SEQ) && form != Form::Compressed {
+            self.u_seq = ack;
+            self.put(bit::U_SEQ | bit::JOINED, true);
+        } else if self.has(bit::JOINED) && after(ack, self.u_seq) {
+            // Everything acknowledged was sent, by whoever was there before.
+            grow(&mut self.pair.0, ack.wrapping_sub(self.u_seq));
+            self.u_seq = ack;
+        }
+        let old = self.has(bit::R_ACK) && after(self.r_ack, ack);
+        if !old {
+            self.r_ack = ack;
+            self.put(bit::R_ACK, true);
+        }
+        let sent = self.has(bit::U_SEQ) && !after(ack, self.u_seq);
+        if sent && self.u_seq.wrapping_sub(ack) <= FAR {
+            self.put(bit::L_SEQ, true);
+        }
+        if self.has(bit::FIN_SENT) && ack == self.u_seq {
+            self.put(bit::OUR_FIN_ACKED, true);
+        }
+        if let Some(end) = behind(self.u_seq, self.pair.0)
+            && sent
+            && !after(end, ack)
+        {
+            let since = self.set(Set::SincePair);
+            self.confirm_ack(self.pair.1, since);
+            self.pair.0 = UNKNOWN;
+        }
+        old
+    }
+
+    /// The peer has validated a segment with this acknowledgment number or a later one, and
+    /// holds one of these windows.
+    fn confirm_ack(&mut self, ack_behind: u16, windows: WindowSet) {
+        self.l_ack_behind = self.l_ack_behind.min(ack_behind);
+        self.put_set(Set::Held, windows);
+        self.put(bit::EDGE, true);
+    }
+
+    fn take_timestamps(&mut self, seg: &Segment, rules: Rules) {
+        let Some((value, echo)) = seg.timestamps() else {
+            return;
+        };
+        if self.step(bit::R_TS, self.r_tsval, value).is_some() {
+            self.r_tsval = value;
+        }
+        if seg.ack().is_some() {
+            if self.step(bit::R_TSECR, self.r_tsecr, echo).is_some() {
+                self.r_tsecr = echo;
+            }
+            let sent = self.has(bit::U_TS) && !after(echo, self.u_tsval);
+            self.put(bit::L_TSVAL, self.has(bit::L_TSVAL) || sent);
+            if let Some(value) = behind(self.u_tsval, self.tpair.0)
+                && (sent || !rules.cured(Cure::SharedTimestamp))
+                && !after(value, echo)
+            {
+                let since = self.set(Set::SinceTpair);
+                self.confirm_ack(self.tpair.2, since);
+                self.l_tsecr_behind = self.l_tsecr_behind.min(self.tpair.1);
+                self.tpair.0 = UNKNOWN;
+            }
+        }
+    }
+
+    /// Whether both directions are over.
+    pub(super) const fn is_closed(&self) -> bool {
+        self.has(bit::OUR_FIN_ACKED | bit::PEER_FIN_ACKED)
+    }
+}
+
+/// Explicit windows in a row after which one may be left out on hope.
+pub(super) const REPEATS: u8 = 3;
+/// A distance that no segment of the same connection should have from a reference (cure 7).
+pub(super) const FAR: u32 = 32_768;
+
+/// Signed distance from `b` to `a`, modulo 2^32.
+pub(super) const fn distance(a: u32, b: u32) -> i32 {
+    a.wrapping_sub(b) as i32
+}
+
+/// Whether `a` lies after `b`.
+pub(super) const fn after(a: u32, b: u32) -> bool {
+    distance(a, b) > 0
+}
+
+const fn behind(from: u32, by: u16) -> Option<u32> {
+    match by {
+        UNKNOWN => None,
+        by => Some(from.wrapping_sub(by as u32)),
+    }
+}
+
+/// How far `value` lies behind `from`, which it does not exceed.
+fn behind_by(from: u32, value: u32) -> u16 {
+    clip(from.wrapping_sub(value))
+}
+
+fn clip(value: u32) -> u16 {
+    value.min(u32::from(UNKNOWN)) as u16
+}
+
+fn grow(behind: &mut u16, by: u32) {
+    *behind = clip(u32::from(*behind).saturating_add(by));
+}

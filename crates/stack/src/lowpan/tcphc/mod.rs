@@ -1,0 +1,844 @@
+//! TCP header compression: 20 bytes of TCP, or 60, into five to fifteen.
+//!
+//! Purpose: each end of a compressed path (a mote, or the router that stands for the hosts
+//! outside) keeps a context per connection, from which it leaves out what the other end knows.
+//! Place: between `ip`'s packets and their frames: outgoing segments through
+//! [`Tcphc::compress`], incoming ones through [`Tcphc::decompress`] once their packet is
+//! whole, plain TCP through [`Tcphc::on_plain`]. Formats are [`wire::tcphc`](crate::wire::tcphc)'s.
+//! Left out: signalling. A decompressor that fails is silent; the sender's retransmission
+//! carries all that was left out.
+//!
+//! Nothing that was received changes anything before its TCP checksum has verified. Plain TCP
+//! is legal for any segment at any time.
+//!
+//! Source: `docs/tcphc.md`, which says what is the draft's and what is ours.
+
+mod choose;
+mod context;
+mod restore;
+mod segment;
+
+use core::net::Ipv6Addr;
+
+use crate::random::{KeyedHash, Rng};
+use crate::time::{Duration, Instant};
+use crate::wire::checksum::Checksum;
+use crate::wire::cursor::{Writer, copy};
+use crate::wire::tcp::{self, Flags};
+use crate::wire::tcphc::{self, Header, Window};
+
+pub use context::Context;
+use context::{Form, Set, State, WindowSet, after, bit, distance};
+use segment::Segment;
+
+/// One end of the compressed paths of a network.
+#[derive(Debug)]
+pub struct Tcphc<'m> {
+    contexts: &'m mut [Context],
+    config: Config,
+    rules: Rules,
+    hash: KeyedHash,
+    /// The next context identifier to try, seven bits.
+    next_cid: u8,
+    /// When each quarter of the identifiers was last left behind.
+    quarters: [Option<Instant>; 4],
+    quiet_until: Instant,
+    counters: Counters,
+}
+
+/// Settings, the same for a whole network but for `end`.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// How much may be left out.
+    pub mode: Mode,
+    /// Which end of compressed paths this node is.
+    pub end: End,
+    /// How long connections open plain after a start, for a peer may still use contexts of
+    /// the life before. Zero where it is known that there was none.
+    pub quiet: Duration,
+    /// Whether every link discards frames older than 10 s and than 8,192 timestamp ticks;
+    /// otherwise 16 bits do not prove which period a number belongs to, and 32 are sent.
+    pub frames_expire: bool,
+    /// Contexts that one remote node may take; the others of its connections are plain.
+    pub contexts_per_remote: u8,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Default,
+            end: End::Mote,
+            quiet: REUSE_AFTER,
+            frames_expire: true,
+            contexts_per_remote: 8,
+        }
+    }
+}
+
+/// How much may be left out. The format and the decompressor are the same in all but the last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// Payload never lands at a wrong offset and no value comes out that was never sent,
+    /// whatever is lost, duplicated or reordered; an overtaken acknowledgment may come out as
+    /// a later one.
+    #[default]
+    Default,
+    /// Exact whatever is lost, on paths that keep the order.
+    InOrder,
+    /// Exact, or dropped, whatever is reordered.
+    Strict,
+    /// The draft's own rule, which misreads after a mere loss; to reproduce the paper only.
+    Draft,
+}
+
+/// Which end of compressed paths a node is. It decides who chooses from which half of the
+/// context identifiers, so that two who open at once never choose the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum End {
+    /// A node of the 6LoWPAN.
+    #[default]
+    Mote,
+    /// A router that stands for hosts outside.
+    Router,
+}
+
+/// The two ends of a connection, seen from this end of the compressed path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flow {
+    /// This node, or the host outside that it stands for.
+    pub local: Ipv6Addr,
+    /// The final destination, whatever routing headers say.
+    pub remote: Ipv6Addr,
+    /// Both are nodes of the 6LoWPAN.
+    pub within_mesh: bool,
+}
+
+/// Where an outgoing segment comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// This node's TCP: it keeps to the rules.
+    Own,
+    /// A host outside: nothing it says is believed before checksum and bounds are right.
+    Outside,
+}
+
+/// A header in its compressed form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Compressed {
+    /// Bytes written to `out`.
+    pub compressed_len: usize,
+    /// Bytes of the TCP header they stand for; the payload follows as it is.
+    pub uncompressed_len: usize,
+}
+
+/// The segment travels as plain TCP, next header 6.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Plain;
+
+/// A header restored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Restored {
+    /// Bytes read; the payload goes on behind them.
+    pub compressed_len: usize,
+    /// Bytes of TCP header written to `out`.
+    pub uncompressed_len: usize,
+}
+
+/// Why a compressed segment was discarded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Drop {
+    /// No TCPHC header.
+    Malformed(tcphc::ParseError),
+    /// A full header with options that no TCP header may have.
+    BadTcp,
+    /// No context with this identifier between these addresses.
+    NoContext,
+    /// A field was left out that nothing is known of.
+    NoReference,
+    /// The restored segment's checksum does not verify: damage, or references that differ.
+    Checksum,
+    /// `out` is too short.
+    Full,
+}
+
+impl Drop {
+    /// How many reasons counters tell apart.
+    pub const COUNT: usize = 6;
+
+    /// The reason in words, for counters and captures.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Malformed(error) => error.reason(),
+            Self::BadTcp => "TCPHC full header with malformed TCP",
+            Self::NoContext => "TCPHC context unknown",
+            Self::NoReference => "TCPHC field elided without a reference",
+            Self::Checksum => "TCP checksum wrong after decompression",
+            Self::Full => "no room for the restored TCP header",
+        }
+    }
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Malformed(_) => 0,
+            Self::BadTcp => 1,
+            Self::NoContext => 2,
+            Self::NoReference => 3,
+            Self::Checksum => 4,
+            Self::Full => 5,
+        }
+    }
+}
+
+/// Totals since start; all wrap at 2^32.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Sent with a full, a mostly compressed, a compressed header, and plain.
+    pub sent: [u32; 4],
+    /// Restored.
+    pub restored: u32,
+    drops: [u32; Drop::COUNT],
+}
+
+impl Counters {
+    /// Segments discarded for `reason`; parse errors are counted as one.
+    pub fn dropped(&self, reason: Drop) -> u32 {
+        self.drops.get(reason.index()).copied().unwrap_or_default()
+    }
+}
+
+impl<'m> Tcphc<'m> {
+    /// Over borrowed contexts: one per connection that shall be compressed.
+    pub fn new(contexts: &'m mut [Context], config: Config, now: Instant, rng: &mut Rng) -> Self {
+        contexts.fill(Context::EMPTY);
+        Self {
+            contexts,
+            config,
+            rules: Rules {
+                mode: config.mode,
+                frames_expire: config.frames_expire,
+                #[cfg(test)]
+                cures_off: 0,
+            },
+            hash: rng.keyed_hash(),
+            next_cid: rng.next_u32() as u8 & CID_MASK,
+            quarters: [None; 4],
+            quiet_until: now + config.quiet,
+            counters: Counters::default(),
+        }
+    }
+
+    /// What was sent, restored and dropped.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Compresses the header of an outgoing `segment` (header and payload, checksum in place)
+    /// into `out`, whose length is the most that the first frame can hold.
+    ///
+    /// # Errors
+    /// [`Plain`]: send the segment as it is, and send it: it counts as sent.
+    pub fn compress(
+        &mut self,
+        flow: &Flow,
+        segment: &[u8],
+        origin: Origin,
+        now: Instant,
+        out: &mut [u8],
+    ) -> Result<Compressed, Plain> {
+        let compressed = self.try_compress(flow, segment, origin, now, out);
+        if compressed.is_err() {
+            count(&mut self.counters.sent, 3);
+        }
+        compressed
+    }
+
+    fn try_compress(
+        &mut self,
+        flow: &Flow,
+        segment: &[u8],
+        origin: Origin,
+        now: Instant,
+        out: &mut [u8],
+    ) -> Result<Compressed, Plain> {
+        let seg = Segment::parse(segment).ok_or(Plain)?;
+        if origin == Origin::Outside && !tcp::is_checksum_valid(&flow.local, &flow.remote, segment)
+        {
+            return Err(Plain);
+        }
+        let key = self.key(flow);
+        let ports = (seg.header.src_port, seg.header.dst_port);
+        let at = self
+            .context_to_send(&key, ports, &seg, flow, now)
+            .ok_or(Plain)?;
+        let rules = self.rules;
+        let context = self.contexts.get_mut(at).ok_or(Plain)?;
+        if origin == Origin::Outside && !is_believable(context, &seg, rules) {
+            return Err(Plain);
+        }
+        let frame = frame_for(context, &seg, rules, now);
+        let header_len = usize::from(seg.header_len);
+        let (header, form) = match &frame {
+            Some(frame) => (Header::Compressed(*frame), usize::from(!frame.mostly) + 1),
+            None => {
+                let tcp = segment.get(..header_len).unwrap_or_default();
+                let cid = context.cid;
+                (Header::Full { cid, tcp }, 0)
+            }
+        };
+        let explicit = frame.is_none_or(|frame| frame.window != Window::Elided);
+        let mut w = Writer::new(out);
+        let fits = header.emit(&mut w).is_ok();
+        let compressed_len = w.written();
+        if !fits && seg.has(Flags::SYN) && rules.cured(Cure::Fit) {
+            context.set_state(State::Free);
+            return Err(Plain);
+        }
+        if form == 0 && !seg.has(Flags::SYN) && context.state() != State::Offered {
+            // It may make the context at the peer, who then does not know what it had sent.
+            context.put(bit::EDGE, !rules.cured(Cure::Joined));
+        }
+        context.on_sent(&seg, explicit || !fits, rules, now);
+        context.put(bit::REFRESH | bit::REFRESH_FULL, false);
+        after_sending(context, &seg);
+        if !fits {
+            return Err(Plain);
+        }
+        count(&mut self.counters.sent, form);
+        Ok(Compressed {
+            compressed_len,
+            uncompressed_len: header_len,
+        })
+    }
+
+    /// Restores the header at the start of `bytes`, a whole packet from its NHC byte on, into
+    /// `out` (60 bytes always suffice), and learns from it. `flow`: `local` is the destination.
+    ///
+    /// # Errors
+    /// [`Drop`]; then nothing has changed.
+    pub fn decompress(
+        &mut self,
+        flow: &Flow,
+        bytes: &[u8],
+        now: Instant,
+        out: &mut [u8],
+    ) -> Result<Restored, Drop> {
+        let restored = self.try_decompress(flow, bytes, now, out);
+        match restored {
+            Ok(_) => self.counters.restored = self.counters.restored.wrapping_add(1),
+            Err(reason) => count(&mut self.counters.drops, reason.index()),
+        }
+        restored
+    }
+
+    fn try_decompress(
+        &mut self,
+        flow: &Flow,
+        bytes: &[u8],
+        now: Instant,
+        out: &mut [u8],
+    ) -> Result<Restored, Drop> {
+        let (frame, payload) = Header::parse(bytes).map_err(Drop::Malformed)?;
+        let compressed_len = bytes.len() - payload.len();
+        let key = self.key(flow);
+        let (seg, uncompressed_len, form, at) = match frame {
+            Header::Full { tcp, .. } => {
+                let segment = bytes.get(tcphc::FULL_OVERHEAD..).unwrap_or_default();
+                let seg = Segment::parse(segment).ok_or(Drop::BadTcp)?;
+                if copy(out, tcp) != tcp.len() {
+                    return Err(Drop::Full);
+                }
+                (seg, tcp.len(), Form::Full, None)
+            }
+            Header::Compressed(frame) => {
+                let at = self.find_cid(&key, frame.cid).ok_or(Drop::NoContext)?;
+                let context = self.contexts.get(at).ok_or(Drop::NoContext)?;
+                let header = restore::restore(context, &frame, self.rules)?;
+                let len = header.emit(out).map_err(|_| Drop::Full)?;
+                let field = out.get_mut(CHECKSUM_AT..).unwrap_or_default();
+                copy(field, &frame.checksum.to_be_bytes());
+                let form = match frame.mostly {
+                    true => Form::Mostly,
+                    false => Form::Compressed,
+                };
+                let seg = Segment::restored(header, frame.checksum, payload.len());
+                (seg, len, form, Some(at))
+            }
+        };
+        let header = out.get(..uncompressed_len).ok_or(Drop::Full)?;
+        if !sums_up(flow, header, payload) {
+            return Err(Drop::Checksum);
+        }
+        let at = match form {
+            Form::Full => self.context_received(&key, frame.cid(), &seg, now),
+            _ => at,
+        };
+        self.learn(at, &seg, form, now);
+        Ok(Restored {
+            compressed_len,
+            uncompressed_len,
+        })
+    }
+
+    /// Learns from an incoming `segment` that came as plain TCP. `flow`: `local` is the
+    /// destination. It goes to TCP, or out, whatever this finds.
+    pub fn on_plain(&mut self, flow: &Flow, segment: &[u8], now: Instant) {
+        let Some(seg) = Segment::parse(segment) else {
+            return;
+        };
+        let key = self.key(flow);
+        let ports = (seg.header.dst_port, seg.header.src_port);
+        let Some(at) = self.find_ports(&key, ports) else {
+            return;
+        };
+        if !tcp::is_checksum_valid(&flow.remote, &flow.local, segment) {
+            return;
+        }
+        let Some(context) = self.contexts.get_mut(at) else {
+            return;
+        };
+        // Who opens plain, or answers so, stays plain.
+        if seg.has(Flags::SYN) {
+            if context.state() == State::Offered {
+                context.set_state(State::Free);
+            }
+            return;
+        }
+        if awaits_answer(context, self.rules) {
+            return;
+        }
+        self.learn(Some(at), &seg, Form::Full, now);
+    }
+
+    /// Takes what a validated segment says.
+    fn learn(&mut self, at: Option<usize>, seg: &Segment, form: Form, now: Instant) {
+        let rules = self.rules;
+        let Some(context) = at.and_then(|at| self.contexts.get_mut(at)) else {
+            return;
+        };
+        if form == Form::Full && !is_acceptable(context, seg, rules) {
+            return;
+        }
+        context.on_validated(seg, form, rules, now);
+        if context.state() == State::Offered && !seg.has(Flags::SYN) {
+            context.set_state(State::Active);
+        }
+        if seg.has(Flags::RST) || context.is_closed() {
+            context.set_state(State::Quarantine);
+        }
+    }
+}
+
+/// A table's search key.
+struct Key {
+    addresses: u32,
+    remote: u16,
+}
+
+impl Tcphc<'_> {
+    fn key(&self, flow: &Flow) -> Key {
+        let [a, b] = halves(flow.local);
+        let [c, d] = halves(flow.remote);
+        Key {
+            addresses: self.hash.hash(&[&[a, b], &[c, d]]) as u32,
+            remote: self.hash.hash(&[&[c, d]]) as u16,
+        }
+    }
+
+    fn find(&self, key: &Key, is_it: impl Fn(&Context) -> bool) -> Option<usize> {
+        self.contexts.iter().position(|context| {
+            context.state() != State::Free && context.addresses == key.addresses && is_it(context)
+        })
+    }
+
+    fn find_cid(&self, key: &Key, cid: u8) -> Option<usize> {
+        self.find(key, |context| context.cid == cid)
+    }
+
+    fn find_ports(&self, key: &Key, ports: (u16, u16)) -> Option<usize> {
+        self.find(key, |context| context.ports == ports)
+    }
+
+    /// The context that an outgoing segment travels under; `None`: plain.
+    fn context_to_send(
+        &mut self,
+        key: &Key,
+        ports: (u16, u16),
+        seg: &Segment,
+        flow: &Flow,
+        now: Instant,
+    ) -> Option<usize> {
+        let found = self.find_ports(key, ports);
+        let opens = seg.has(Flags::SYN) && !seg.has(Flags::ACK);
+        if let Some(at) = found {
+            let context = self.contexts.get_mut(at)?;
+            let is_new = context.u_seq != seg.end() || context.state() == State::Quarantine;
+            let reopened = opens && is_new && self.rules.cured(Cure::Poisoning);
+            // A SYN that was not this connection's, for that goes on without an answer to it.
+            let goes_on = awaits_answer(context, self.rules) && !seg.has(Flags::SYN);
+            if !reopened && !goes_on || seg.has(Flags::RST) {
+                return Some(at);
+            }
+        } else if seg.has(Flags::RST) || seg.has(Flags::SYN) && !opens {
+            return None;
+        }
+        if now < self.quiet_until {
+            if let Some(context) = found.and_then(|at| self.contexts.get_mut(at)) {
+                context.set_state(State::Free);
+            }
+            return None;
+        }
+        let at = found.or_else(|| self.free_slot(key, now))?;
+        let cid = self.choose_cid(key, flow, now)?;
+        let rules = self.rules;
+        let context = self.contexts.get_mut(at)?;
+        *context = new_context(key, ports, cid, now);
+        if opens {
+            context.set_state(State::Offered);
+            context.put(bit::OPENER | bit::EDGE, true);
+        } else {
+            // The peer may not get the header that creates it (cure 9).
+            context.set_state(State::Active);
+            let sure = !rules.cured(Cure::Recreated);
+            context.put(bit::UNSURE | bit::JOINED, !sure);
+            context.put(bit::EDGE, sure);
+            if !sure {
+                context.put_set(Set::Held, WindowSet::Many);
+            }
+        }
+        if let (true, Some(shift)) = (seg.has(Flags::SYN), seg.header.options.window_scale) {
+            context.set_shift(shift);
+        }
+        Some(at)
+    }
+
+    /// The context that an incoming full header with a valid checksum belongs to, made or
+    /// moved if need be; `None`: it changes none.
+    fn context_received(
+        &mut self,
+        key: &Key,
+        cid: u8,
+        seg: &Segment,
+        now: Instant,
+    ) -> Option<usize> {
+        let ports = (seg.header.dst_port, seg.header.src_port);
+        let found = self.find_ports(key, ports);
+        let opens = seg.has(Flags::SYN) && !seg.has(Flags::ACK);
+        let cured = self.rules.cured(Cure::Poisoning);
+        if let Some(at) = found {
+            let context = self.contexts.get_mut(at)?;
+            if opens {
+                let same = context.peer_isn == seg.seq() as u16 && context.has(bit::R_SEQ);
+                // Both opened at once: that stays plain.
+                if same || context.has(bit::OPENER) && context.state() == State::Offered {
+                    return None;
+                }
+                if !cured {
+                    return Some(at);
+                }
+            } else if seg.has(Flags::SYN) {
+                return on_answer(context, cid, seg).then_some(at);
+            } else if awaits_answer(context, self.rules) {
+                return None;
+            } else if context.cid == cid || seg.has(Flags::RST) {
+                return Some(at);
+            }
+        } else if seg.has(Flags::RST) || seg.has(Flags::SYN) && !opens {
+            return None;
+        }
+        let at = match found {
+            Some(at) => at,
+            None => match self.find_cid(key, cid) {
+                // Of another connection that lives: only a new one may take it.
+                Some(at) if opens || self.is_over(at) => at,
+                Some(_) => return None,
+                None => self.free_slot(key, now)?,
+            },
+        };
+        let context = self.contexts.get_mut(at)?;
+        *context = new_context(key, ports, cid, now);
+        context.peer_isn = seg.seq() as u16;
+        if opens {
+            context.set_state(State::Offered);
+            context.put(bit::EDGE, true);
+        } else {
+            context.set_state(State::Active);
+            context.put_set(Set::Held, WindowSet::Many);
+        }
+        Some(at)
+    }
+
+    fn is_over(&self, at: usize) -> bool {
+        self.contexts
+            .get(at)
+            .is_some_and(|context| context.state() == State::Quarantine)
+    }
+
+    /// A slot for a new connection: free, else the one longest idle of those that may go.
+    /// Connections that are over go first; their late segments are then unknown, which costs
+    /// a retransmission, and their identifiers rest all the same.
+    fn free_slot(&self, key: &Key, now: Instant) -> Option<usize> {
+        let mine = |c: &&Context| c.state() != State::Free && c.remote == key.remote;
+        let taken = self.contexts.iter().filter(mine).count();
+        let crowded = taken >= usize::from(self.config.contexts_per_remote);
+        let rank = |context: &Context| {
+            let idle_s = context.idle_s(now);
+            match context.state() {
+                State::Free if crowded => None,
+                State::Free => Some(u32::MAX),
+                _ if crowded && context.remote != key.remote => None,
+                State::Quarantine => Some(idle_s.saturating_add(EVICT_OVER_BONUS_S)),
+                _ => (idle_s >= EVICT_AFTER_S).then_some(idle_s),
+            }
+        };
+        let ranked = self.contexts.iter().enumerate();
+        let ranked = ranked.filter_map(|(at, context)| rank(context).map(|rank| (rank, at)));
+        ranked.max_by_key(|(rank, _)| *rank).map(|(_, at)| at)
+    }
+
+    /// An identifier that was not used between these addresses for [`REUSE_AFTER`]; `None`
+    /// when connections come faster than that allows.
+    fn choose_cid(&mut self, key: &Key, flow: &Flow, now: Instant) -> Option<u8> {
+        let high = match (flow.within_mesh, self.config.end) {
+            (true, _) => flow.local > flow.remote,
+            (false, end) => end == End::Router,
+        };
+        for _ in 0..=CID_MASK {
+            let low = self.next_cid;
+            let quarter = self.quarters.get(usize::from(low >> 5)).copied().flatten();
+            if quarter.is_some_and(|left| now.since(left) < REUSE_AFTER) {
+                return None;
+            }
+            self.next_cid = (low + 1) & CID_MASK;
+            if self.next_cid & 0x1f == 0
+                && let Some(slot) = self.quarters.get_mut(usize::from(low >> 5))
+            {
+                *slot = Some(now);
+            }
+            let cid = low | if high { !CID_MASK } else { 0 };
+            if self.find_cid(key, cid).is_none() {
+                return Some(cid);
+            }
+        }
+        None
+    }
+}
+
+fn halves(addr: Ipv6Addr) -> [[u8; 8]; 2] {
+    let bits = u128::from(addr);
+    [
+        ((bits >> 64) as u64).to_be_bytes(),
+        (bits as u64).to_be_bytes(),
+    ]
+}
+
+fn new_context(key: &Key, ports: (u16, u16), cid: u8, now: Instant) -> Context {
+    let mut context = Context::EMPTY;
+    context.addresses = key.addresses;
+    context.remote = key.remote;
+    context.ports = ports;
+    context.cid = cid;
+    context.touch(now);
+    context
+}
+
+/// The form in which `seg` goes out; `None`: with a full header.
+fn frame_for(
+    context: &mut Context,
+    seg: &Segment,
+    rules: Rules,
+    now: Instant,
+) -> Option<tcphc::Compressed> {
+    if context.idle_s(now) >= IDLE_S && context.state() == State::Active {
+        context.put(bit::UNSURE, rules.cured(Cure::Reboot));
+    }
+    if rules.cured(Cure::Poisoning) && is_far(context, seg) {
+        context.forget_sent(seg);
+        return None;
+    }
+    let may = matches!(context.state(), State::Active | State::Quarantine)
+        && !context.has(bit::UNSURE)
+        && !context.has(bit::REFRESH_FULL);
+    if may {
+        choose::choose(context, seg, rules)
+    } else {
+        None
+    }
+}
+
+fn after_sending(context: &mut Context, seg: &Segment) {
+    match context.state() {
+        State::Offered if seg.has(Flags::SYN) => {
+            // The scale counts from here; a SYN's own window is not scaled, which only makes
+            // the bound wider.
+            if let Some(shift) = seg.header.options.window_scale {
+                context.set_shift(shift);
+            }
+        }
+        State::Offered if context.has(bit::ANSWERED) => context.set_state(State::Active),
+        _ => {}
+    }
+    if seg.has(Flags::RST) || context.is_closed() {
+        context.set_state(State::Quarantine);
+    }
+}
+
+/// A SYN-ACK came; returns whether it is the first answer to our SYN.
+fn on_answer(context: &mut Context, cid: u8, seg: &Segment) -> bool {
+    let first = context.state() == State::Offered && !context.has(bit::ANSWERED);
+    if !first || context.cid != cid || !context.has(bit::OPENER) {
+        // Our acknowledgment of it may be lost: say all of it again.
+        context.put(bit::REFRESH, context.cid == cid);
+        return false;
+    }
+    context.peer_isn = seg.seq() as u16;
+    context.put(bit::ANSWERED, true);
+    if seg.header.options.window_scale.is_none() {
+        context.set_shift(0);
+    }
+    true
+}
+
+/// Whether only a SYN-ACK may say something: whatever else comes is of an older connection.
+fn awaits_answer(context: &Context, rules: Rules) -> bool {
+    context.state() == State::Offered
+        && context.has(bit::OPENER)
+        && !context.has(bit::ANSWERED)
+        && rules.cured(Cure::OldLife)
+}
+
+fn is_far(context: &Context, seg: &Segment) -> bool {
+    let far = |a, b| distance(a, b).unsigned_abs() > context::FAR;
+    context.has(bit::U_SEQ) && far(seg.end(), context.u_seq)
+        || context.has(bit::U_ACK) && seg.ack().is_some_and(|ack| far(ack, context.u_ack))
+}
+
+/// Whether a host outside may have said this: it acknowledges what passed here, and keeps to
+/// the windows it was given. What is not believed passes on and changes nothing.
+fn is_believable(context: &Context, seg: &Segment, rules: Rules) -> bool {
+    if !rules.cured(Cure::Poisoning) || seg.has(Flags::SYN) {
+        return true;
+    }
+    let acks_unseen =
+        context.has(bit::R_SEQ) && seg.ack().is_some_and(|ack| after(ack, context.r_seq));
+    !acks_unseen && keeps_to_windows(seg, context.reference(bit::R_ACK, context.r_ack))
+}
+
+/// The same at the other end, where it came with a full header or plain: what one end does
+/// not count the other must not either.
+fn is_acceptable(context: &Context, seg: &Segment, rules: Rules) -> bool {
+    if !rules.cured(Cure::Poisoning) || seg.has(Flags::SYN) {
+        return true;
+    }
+    let sent = match context.has(bit::JOINED) {
+        true => context.u_seq.wrapping_add(FLIGHT_MAX),
+        false => context.u_seq,
+    };
+    let acks_unsent = context.has(bit::U_SEQ) && seg.ack().is_some_and(|ack| after(ack, sent));
+    !acks_unsent && keeps_to_windows(seg, context.reference(bit::U_ACK, context.u_ack))
+}
+
+/// `acked`: the highest acknowledgment number that its sender was given.
+fn keeps_to_windows(seg: &Segment, acked: Option<u32>) -> bool {
+    acked.is_none_or(|acked| {
+        let beyond = distance(seg.end(), acked);
+        let below = distance(seg.seq(), acked);
+        beyond <= FLIGHT_MAX as i32 + 2 && below >= -(FLIGHT_MAX as i32)
+    })
+}
+
+fn sums_up(flow: &Flow, header: &[u8], payload: &[u8]) -> bool {
+    let len = header.len() + payload.len();
+    let (src, dst) = (&flow.remote, &flow.local);
+    let mut sum = Checksum::pseudo_header(src, dst, tcp::NEXT_HEADER, len);
+    sum.add(header);
+    sum.add(payload);
+    sum.sum() == 0xffff
+}
+
+fn count(counters: &mut [u32], which: usize) {
+    if let Some(count) = counters.get_mut(which) {
+        *count = count.wrapping_add(1);
+    }
+}
+
+/// What decides about forms.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    mode: Mode,
+    frames_expire: bool,
+    /// Which cures a test has taken away: bits by [`Cure`].
+    #[cfg(test)]
+    cures_off: u16,
+}
+
+/// What attacks on the first version of the rules have added to them; `docs/tcphc.md` has
+/// each attack under this name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cure {
+    SharedTimestamp,
+    Probes,
+    SackMultiplies,
+    Lifetime,
+    Zero,
+    NeverSent,
+    Poisoning,
+    LateRefresh,
+    Recreated,
+    Reboot,
+    Fit,
+    ShortAck,
+    Joined,
+    OldLife,
+}
+
+impl Rules {
+    /// Whether `cure` applies: always, but in draft mode and for tests.
+    const fn cured(self, cure: Cure) -> bool {
+        #[cfg(test)]
+        if self.cures_off >> cure as u16 & 1 != 0 {
+            return false;
+        }
+        let _ = cure;
+        !matches!(self.mode, Mode::Draft)
+    }
+
+    const fn halves_are_proof(self) -> bool {
+        self.frames_expire || !self.cured(Cure::Lifetime)
+    }
+}
+
+/// How far below its reference a number is looked for, with 8 and with 16 bits of it.
+#[derive(Clone, Copy)]
+struct Behind {
+    of_8: u32,
+    of_16: u32,
+}
+
+const SEQ_BEHIND: Behind = Behind {
+    of_8: 96,
+    of_16: 32_768,
+};
+const TIMESTAMP_BEHIND: Behind = Behind {
+    of_8: 64,
+    of_16: 16_384,
+};
+
+/// F: a node of the 6LoWPAN has no more bytes in flight, and offers no window beyond it.
+pub const FLIGHT_MAX: u32 = 16_384;
+/// How long an identifier, or a connection that is over, rests.
+const REUSE_AFTER: Duration = Duration::from_secs(120);
+/// Idle for this long, a context may be taken away.
+const EVICT_AFTER_S: u32 = 60;
+/// Makes what is over go before what is idle.
+const EVICT_OVER_BONUS_S: u32 = 1 << 30;
+/// Idle for this long, the peer's context may be gone.
+const IDLE_S: u32 = 60;
+/// The part of an identifier that counts; the top bit says who chose.
+const CID_MASK: u8 = 0x7f;
+const CHECKSUM_AT: usize = 16;
+
+/// A mote has tens of kilobytes.
+const _: () = assert!(size_of::<Context>() <= 80);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Compressed fields back to a header.
+//!
+//! Place: incoming MH and CH. What comes out is a guess until the checksum verifies, and
+//! changes nothing.
+
+use crate::wire::tcp::{Flags, Header, Options};
+use crate::wire::tcphc::{Compressed, Field, Window};
+
+use super::context::{Context, bit};
+use super::{Behind, Drop, FLIGHT_MAX, Mode, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
+
+/// The header that `frame` stands for, checksum apart.
+///
+/// # Errors
+/// [`Drop::NoReference`].
+pub(super) fn restore(context: &Context, frame: &Compressed, rules: Rules) -> Result<Header, Drop> {
+    let (seq, ack) = match rules.mode {
+        Mode::Draft => (
+            from_upper(frame.seq, context.reference(bit::R_SEQ, context.r_tsval))?,
+            from_upper(frame.ack, context.reference(bit::R_ACK, context.r_tsecr))?,
+        ),
+        _ => {
+            let r_seq = context.reference(bit::R_SEQ, context.r_seq);
+            (
+                from_window(frame.seq, r_seq, SEQ_BEHIND)?,
+                acked(context, frame.ack)?,
+            )
+        }
+    };
+    let mut options = Options::NONE;
+    if let Some((value, echo)) = frame.timestamps {
+        let r_tsval = context.reference(bit::R_TS, context.r_tsval);
+        let r_tsecr = context.reference(bit::R_TSECR, context.r_tsecr);
+        options.timestamps = Some((
+            from_window(value, r_tsval, TIMESTAMP_BEHIND)?,
+            from_window(echo, r_tsecr, TIMESTAMP_BEHIND)?,
+        ));
+    }
+    options.sack = frame.sack.absolute(ack);
+    let (local, remote) = context.ports;
+    Ok(Header {
+        src_port: remote,
+        dst_port: local,
+        seq,
+        ack,
+        flags: frame.flags.with(Flags::ACK),
+        window: window(context, frame.window, rules)?,
+        urgent: 0,
+        options,
+    })
+}
+
+/// The only value with these low bits from `behind` below the reference on.
+fn from_window(field: Field, reference: Option<u32>, behind: Behind) -> Result<u32, Drop> {
+    if let Field::Whole(value) = field {
+        return Ok(value);
+    }
+    let reference = reference.ok_or(Drop::NoReference)?;
+    let nearest = |low: u32, mask: u32, behind: u32| {
+        let lowest = reference.wrapping_sub(behind);
+        lowest.wrapping_add(low.wrapping_sub(lowest) & mask)
+    };
+    Ok(match field {
+        Field::Low8(low) => nearest(u32::from(low), 0xff, behind.of_8),
+        Field::Low16(low) => nearest(u32::from(low), 0xffff, behind.of_16),
+        _ => reference,
+    })
+}
+
+/// The highest value with these low bits that was sent from here. With 16 bits it may lie
+/// ahead of what is known to have been sent, should this end have joined late.
+fn acked(context: &Context, field: Field) -> Result<u32, Drop> {
+    let sent = context.reference(bit::U_SEQ, context.u_seq);
+    match field {
+        Field::Elided => context
+            .reference(bit::R_ACK, context.r_ack)
+            .ok_or(Drop::NoReference),
+        Field::Low8(_) => from_window(
+            field,
+            sent,
+            Behind {
+                of_8: 0xff,
+                of_16: 0,
+            },
+        ),
+        Field::Low16(_) => from_window(
+            field,
+            sent,
+            Behind {
+                of_8: 0,
+                of_16: 0xffff - FLIGHT_MAX,
+            },
+        ),
+        Field::Whole(ack) => Ok(ack),
+    }
+}
+
+fn window(context: &Context, window: Window, rules: Rules) -> Result<u16, Drop> {
+    if let Window::Whole(window) = window {
+        return Ok(window);
+    }
+    let reference = context.r_window;
+    if !context.has(bit::R_WINDOW) || reference == u16::MAX && rules.mode != Mode::Draft {
+        return Err(Drop::NoReference);
+    }
+    Ok(match window {
+        Window::Low(low) => reference & 0xff00 | u16::from(low),
+        Window::High(high) => u16::from(high) << 8 | reference & 0xff,
+        _ => reference,
+    })
+}
+
+/// The draft's rule: what is not in line is as in the segment before.
+fn from_upper(field: Field, before: Option<u32>) -> Result<u32, Drop> {
+    if let Field::Whole(value) = field {
+        return Ok(value);
+    }
+    let before = before.ok_or(Drop::NoReference)?;
+    Ok(match field {
+        Field::Low8(low) => before & !0xff | u32::from(low),
+        Field::Low16(low) => before & !0xffff | u32::from(low),
+        _ => before,
+    })
+}

@@ -1,0 +1,82 @@
+//! Each cure against its attack: without it something breaks, with it nothing does.
+
+use super::driver::{Seen, Setup, World, traffic};
+use super::*;
+
+/// Runs every kind of traffic with `changes` for `segments` each.
+fn run(segments: u64, changes: impl Fn(Setup) -> Setup, prepare: fn(&mut Tcphc<'static>)) -> Seen {
+    let mut seen = Seen::default();
+    for (at, setup) in traffic().into_iter().enumerate() {
+        let setup = Setup {
+            seed: at as u64 + 1,
+            ..setup
+        };
+        let mut world = World::new(changes(setup), prepare);
+        world.run(segments);
+        seen.add(&world.seen);
+    }
+    seen
+}
+
+fn reordering(setup: Setup) -> Setup {
+    Setup {
+        loss: 50,
+        reorder: 300,
+        late: 150,
+        ..setup
+    }
+}
+
+#[test]
+fn nothing_is_misread_on_paths_that_keep_the_order() {
+    for mode in [Mode::Default, Mode::InOrder, Mode::Strict] {
+        for loss in [0, 50, 300] {
+            let seen = run(
+                2_000,
+                |setup| Setup {
+                    mode,
+                    loss,
+                    ..setup
+                },
+                |_| {},
+            );
+            assert_eq!(seen.silent(), 0, "{mode:?}, loss {loss}: {seen:?}");
+            assert!(
+                seen.forms[2][1] > seen.sent / 8,
+                "most are compressed: {seen:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn reordering_misleads_by_mode() {
+    let strict = run(
+        4_000,
+        |s| {
+            reordering(Setup {
+                mode: Mode::Strict,
+                ..s
+            })
+        },
+        |_| {},
+    );
+    assert_eq!(strict.silent(), 0, "{strict:?}");
+    let default = run(4_000, reordering, |_| {});
+    assert_eq!(default.wrong_data + default.never_sent, 0, "{default:?}");
+    assert!(default.wrong * 100 < default.exact, "{default:?}");
+}
+
+#[test]
+fn the_driver_sees_what_the_draft_gets_wrong() {
+    let draft = |loss| {
+        move |s| Setup {
+            mode: Mode::Draft,
+            timestamps: false,
+            loss,
+            ..s
+        }
+    };
+    let seen = run(2_000, draft(100), |_| {});
+    assert!(seen.silent() * 1000 >= seen.exact, "{seen:?}");
+}

@@ -1,0 +1,17 @@
+//! The compressor and decompressor against each other.
+
+mod cures;
+mod driver;
+mod table;
+mod vectors;
+
+use super::*;
+
+impl Tcphc<'_> {
+    /// Takes cures away.
+    fn without(&mut self, cures: &[Cure]) {
+        for cure in cures {
+            self.rules.cures_off |= 1 << *cure as u16;
+        }
+    }
+}
