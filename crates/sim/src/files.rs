@@ -23,13 +23,14 @@ impl NewFile {
     /// [`io::ErrorKind::InvalidInput`] when it is a folder, a device or a pipe, whose place
     /// no file may take; what the file system says when nothing can be written beside it.
     pub fn create(path: &Path, replace: bool) -> io::Result<Self> {
-        // What a link leads to is judged: /dev/stdout is one.
         if path.metadata().is_ok_and(|meta| !meta.is_file()) {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
         if !replace && path.symlink_metadata().is_ok() {
             return Err(io::Error::from(io::ErrorKind::AlreadyExists));
         }
+        // A link stays one, and what it leads to is replaced; a name that is free is itself.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
@@ -41,7 +42,7 @@ impl NewFile {
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         Ok(Self {
             file: builder.tempfile_in(folder.unwrap_or(Path::new(".")))?,
-            path: path.to_owned(),
+            path,
         })
     }
 
@@ -127,6 +128,23 @@ mod tests {
                 assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{path:?}");
             }
         }
+    }
+
+    /// /dev/stdout is one, and may lead to a regular file.
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = folder();
+        let [link, path] = ["link", "file"].map(|name| folder.path().join(name));
+        fs::write(&path, b"old").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let refused = NewFile::create(&link, false).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        let mut file = NewFile::create(&link, true).unwrap();
+        file.write_all(b"new").unwrap();
+        file.keep(true).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&path).unwrap(), b"new");
     }
 
     #[cfg(unix)]
