@@ -102,6 +102,12 @@ impl Host<'_> {
                 ));
             }
         }
+        for (remote, remote_port, port) in self.half_open.keys() {
+            let local = self.settings.local;
+            lines.push(format!(
+                "? ? ? ? tcp6 [{local}]:{port} [{remote}]:{remote_port} SYN_RCVD"
+            ));
+        }
         for (fd, stream) in self.streams() {
             let Some(connection) = self.tcp.connection(stream.handle) else {
                 continue;
