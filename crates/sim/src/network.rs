@@ -13,6 +13,7 @@
 
 use std::net::Ipv6Addr;
 
+use motet::ip::queue::Discipline;
 use motet::ip::{self, Address, InterfaceId, Ip, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
 use motet::lowpan::datagram::{Datagrams, Record};
@@ -73,6 +74,8 @@ pub struct NodeOptions {
     /// How long the next frame to a neighbour waits, per hop that the last one still has to
     /// go; zero: not at all. How far it has to go, the tree says.
     pub hold_step: Duration,
+    /// How its queue of whole packets is kept short.
+    pub discipline: Discipline,
     /// Buffers of a TCP end on this node, in full segments.
     pub window_segments: usize,
     /// The memory of its tables.
@@ -178,6 +181,7 @@ impl NodeOptions {
             relaying: Relaying::Fragments,
             mss_frames: 5,
             hold_step: Duration::ZERO,
+            discipline: Discipline::DropTail,
             window_segments: 4,
             tables: Tables::RELAY,
         }
@@ -557,6 +561,7 @@ impl<'m> Builder<'_, 'm> {
                 hops_up: saturated(self.tree.depth(n)),
                 hops_down: saturated(self.tree.height(n)),
             },
+            discipline: options.discipline,
             parent: parent.map(|parent| plan::link_addr(parent as u16)),
             solicits: is_advertised && parent.is_some(),
             advertised: parent.is_none().then_some(Advertised {

@@ -76,3 +76,36 @@ fn an_impossible_mesh_is_refused_by_name() {
     assert_eq!(error, TopologyError::Unheard("right".into()));
     assert!(error.to_string().contains("right"), "{error}");
 }
+
+#[test]
+fn a_relay_that_reassembles_marks_packets_when_two_flows_fill_its_queue() {
+    let marked = |discipline| {
+        let arena = Arena::new();
+        let mut options = fork(Joining::Static);
+        for node in &mut options.nodes {
+            node.relaying = Relaying::Reassembly;
+            node.window_segments = 7;
+            node.discipline = discipline;
+        }
+        let mut network = Network::new(options, &arena).unwrap();
+        let host = network.host(0).unwrap();
+        for mote in [2, 3] {
+            let remote = (network.addr(host), 80 + mote as u16);
+            let ends = network.ends(host, network.addr(mote), &arena);
+            network
+                .world
+                .add_app(host, App::Receiver(Receiver::new(remote.1, ends)));
+            let ends = network.ends(mote, remote.0, &arena);
+            let content: Arc<[u8]> = vec![0x5a; 100_000].into();
+            let sender = Sender::new(content, remote, ends);
+            network.world.add_app(mote, App::Sender(sender));
+        }
+        network
+            .world
+            .run_until(Instant::ORIGIN + Duration::from_secs(60));
+        network.world.node(1).ip().counters.marked
+    };
+    assert_eq!(marked(Discipline::DropTail), 0);
+    let red = marked(Discipline::Red(ip::queue::Red::MOTE));
+    assert!(red >= 3, "{red} packets marked in a minute");
+}

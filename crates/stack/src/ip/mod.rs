@@ -10,6 +10,7 @@
 mod address;
 pub mod icmp;
 pub mod ndp;
+pub mod queue;
 mod route;
 
 use core::net::Ipv6Addr;
@@ -92,6 +93,8 @@ pub enum Drop {
     UnknownProtocol,
     /// The queue of the interface it should leave by is full.
     QueueFull,
+    /// That queue is long, and its discipline drops before it is full.
+    Congestion,
 }
 
 /// How many packets took which way.
@@ -101,6 +104,8 @@ pub struct Counters {
     pub delivered: u32,
     /// Passed on to another node.
     pub forwarded: u32,
+    /// Of these, marked as having met congestion.
+    pub marked: u32,
     /// ICMPv6 errors sent.
     pub errors_sent: u32,
     /// ICMPv6 errors withheld by the rate limit (RFC 4443 §2.4 f).
@@ -111,7 +116,7 @@ pub struct Counters {
 
 impl Drop {
     /// How many reasons there are.
-    pub const COUNT: usize = Self::QueueFull as usize + 1;
+    pub const COUNT: usize = Self::Congestion as usize + 1;
 }
 
 impl Counters {

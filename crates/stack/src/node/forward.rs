@@ -2,6 +2,7 @@
 
 use super::interface::{Interface, Radio, Relaying};
 use super::{Drop, Node};
+use crate::ip::queue::Verdict;
 use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::datagram::Role;
@@ -11,8 +12,12 @@ use crate::storage::packet_queue::PacketQueue;
 use crate::time::Instant;
 use crate::wire::LinkAddr;
 use crate::wire::cursor::copy;
-use crate::wire::ipv6::{HEADER_LEN, Header};
+use crate::wire::ipv6::{Ecn, HEADER_LEN, Header, TrafficClass};
 use crate::wire::{ieee802154, lowpan_frag};
+
+/// The traffic class lies across the first two bytes; its low bits, which are ECN's, have
+/// four bits of the flow label below them.
+const ECN_SHIFT: u32 = 4;
 
 /// Offset of the hop limit in an IPv6 header.
 const HOP_LIMIT_AT: usize = 7;
@@ -136,17 +141,39 @@ impl<'m> Node<'m> {
 
     /// Passes on a whole packet.
     pub(super) fn forward(&mut self, hop: NextHop, packet: &[u8]) -> Result<(), Disposition> {
-        let queue = self.queue_for(hop, packet.len())?;
         let Some((head, rest)) = packet.split_first_chunk::<{ HOP_LIMIT_AT + 1 }>() else {
             return Err(Disposition::Drop(ip::Drop::Malformed));
         };
         let mut head = *head;
         count_down(&mut head);
+        self.avoid_congestion(hop, &mut head)?;
+        let queue = self.queue_for(hop, packet.len())?;
         if !queue.push_parts([&head, rest], Class::Own as u32) {
             return Err(Disposition::Drop(ip::Drop::QueueFull));
         }
         self.ip.counters.forwarded = self.ip.counters.forwarded.wrapping_add(1);
         Ok(())
+    }
+
+    /// Asks the queue's discipline about a packet that begins with `head`, and marks it.
+    fn avoid_congestion(&mut self, hop: NextHop, head: &mut [u8]) -> Result<(), Disposition> {
+        let interface = self.interfaces.get_mut(usize::from(hop.interface.0));
+        let (Some(Interface::Radio(radio)), Some(traffic_class)) = (interface, head.get_mut(1))
+        else {
+            return Ok(());
+        };
+        let ecn = TrafficClass(*traffic_class >> ECN_SHIFT).ecn();
+        let waiting = radio.queue.len();
+        let discipline = &mut radio.config.discipline;
+        match discipline.judge(waiting, ecn, &mut self.rng) {
+            Verdict::Enqueue => Ok(()),
+            Verdict::Mark => {
+                *traffic_class |= (Ecn::Ce as u8) << ECN_SHIFT;
+                self.ip.counters.marked = self.ip.counters.marked.wrapping_add(1);
+                Ok(())
+            }
+            Verdict::Drop => Err(Disposition::Drop(ip::Drop::Congestion)),
+        }
     }
 
     /// Where a packet of `len` bytes for `hop` waits; refused when that link cannot carry it.

@@ -2,6 +2,7 @@
 
 use super::discovery::Advertised;
 use crate::ip::ndp::Solicitor;
+use crate::ip::queue::Discipline;
 use crate::limits::IPV6_MTU_MIN;
 use crate::lowpan::{Contexts, datagram::Datagrams, fragment::Outgoing};
 use crate::mac::{Class, Mac};
@@ -51,6 +52,8 @@ pub struct RadioConfig {
     pub advertised: Option<Advertised>,
     /// How long a neighbour is left alone after it took a frame; off by default.
     pub hold: Hold,
+    /// How the queue of whole packets is kept short; what this node sends itself is not asked.
+    pub discipline: Discipline,
 }
 
 /// After a neighbour took a frame, the next one for it waits until that frame must have left
@@ -96,6 +99,7 @@ impl Default for RadioConfig {
             solicits: true,
             advertised: None,
             hold: Hold::default(),
+            discipline: Discipline::DropTail,
         }
     }
 }
