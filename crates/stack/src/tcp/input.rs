@@ -323,6 +323,8 @@ impl Connection<'_> {
         let agreed = asked && seg.flags.bits() & ecn.bits() == answer.bits();
         // In a simultaneous open neither side answers with ECE: no ECN then.
         self.facts.put(Facts::ECN, agreed && acknowledges);
+        // In a SYN those flags negotiate; they echo no congestion (RFC 3168 §6.1.1).
+        seg.flags = seg.flags.without(ecn);
         seg.strip_syn();
         if !acknowledges {
             self.state = State::SynReceived;
