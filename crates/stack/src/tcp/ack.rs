@@ -540,7 +540,7 @@ impl Connection<'_> {
             && self.recovery.phase == Phase::Open
             && !self.facts.has(Facts::TAIL_PROBED)
             && self.scoreboard.sacked() == 0
-            && let Some(srtt) = self.rtt.srtt_ms()
+            && let Some(srtt) = self.rtt.data_srtt_ms()
         {
             let mut wait = srtt * 2;
             if self.flight() <= u32::from(self.payload_max()) {

@@ -21,9 +21,10 @@ pub struct Config {
     /// The initial window, segments; 0 means RFC 5681 §3.1's 2 to 4 by segment size.
     pub initial_window: u8,
 
-    /// RTO before the first sample, ms (RFC 6298 §2.1).
+    /// RTO before the first sample, ms (RFC 6298 §2.1), and least RTO while only the
+    /// handshake was measured, whose segments are far shorter on the air than data.
     pub rto_initial_ms: u16,
-    /// Least RTO, ms.
+    /// Least RTO once a segment of data was measured, ms.
     ///
     /// RFC 6298 §2.4 says 1 s, to be kind to delayed ACKs of up to 500 ms; as in BSD and
     /// Linux the slop below covers those, so that a loss on a mesh with an RTT of 0.3 s does

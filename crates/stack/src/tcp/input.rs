@@ -368,12 +368,13 @@ impl Connection<'_> {
         if let (true, Some((_, echo))) = (self.facts.has(Facts::TIMESTAMPS), seg.timestamps()) {
             let rtt = now_ms.wrapping_add(self.ts_offset).wrapping_sub(echo);
             if rtt <= RTT_MAX_MS {
-                self.rtt.sample(rtt);
+                self.rtt.sample_handshake(rtt);
             }
         } else if self.facts.has(Facts::SYN_RESENT) {
             self.rtt.distrust();
         } else {
-            self.rtt.sample(now_ms.wrapping_sub(self.progress_at));
+            self.rtt
+                .sample_handshake(now_ms.wrapping_sub(self.progress_at));
         }
         self.progress_at = now_ms;
         self.state = match self.facts.has(Facts::FIN_QUEUED) {

@@ -8,6 +8,7 @@ mod hostile;
 mod icmp;
 mod loss;
 mod memory;
+mod requirements;
 mod teardown;
 mod transfer;
 mod units;
