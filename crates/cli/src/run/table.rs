@@ -20,6 +20,7 @@ pub(super) fn print(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
             rows.push(row(point, flow, &runs));
         }
     }
+    drop_empty_columns(&mut rows);
     let widths = widths(&rows);
     for (number, row) in rows.iter().enumerate() {
         let cells = row.iter().zip(&widths);
@@ -107,10 +108,12 @@ const fn column(metric: &'static str, head: &'static str, factor: f64, decimals:
     }
 }
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 9] = [
     column("goodput", "kb/s", 1.0, 1),
     column("rtt", "RTT ms", 1.0, 0),
     column("cwnd", "cwnd segs", 1.0, 1),
+    column("delivered", "delivered %", 100.0, 1),
+    column("latency", "latency ms", 1.0, 0),
     column("retransmitted", "resent %", 100.0, 2),
     column("timeouts", "timeouts", 1.0, 1),
     column("frame_loss", "frames lost %", 100.0, 1),
@@ -133,6 +136,19 @@ impl Column {
         match ci95 {
             None => number(value),
             Some(ci95) => format!("{} ± {}", number(value), number(ci95)),
+        }
+    }
+}
+
+/// Datagrams have no round trips, TCP has no latency: what nobody has needs no column.
+fn drop_empty_columns(rows: &mut [Vec<String>]) {
+    let Some((head, body)) = rows.split_first_mut() else {
+        return;
+    };
+    for column in (0..head.len()).rev() {
+        if body.iter().all(|row| row[column].is_empty()) {
+            head.remove(column);
+            body.iter_mut().for_each(|row| drop(row.remove(column)));
         }
     }
 }

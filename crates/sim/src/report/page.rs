@@ -163,6 +163,14 @@ fn tiles(point: &Point, run: &RunResult) -> String {
     if let Some(rtt) = run.flows.iter().find_map(|flow| flow.rtt_ms) {
         tile(format!("{rtt:.0}"), "ms", "mean round trip", "var(--ink)");
     }
+    if let Some(latency) = run.flows.iter().find_map(|flow| flow.latency_ms) {
+        tile(
+            format!("{latency:.0}"),
+            "ms",
+            "until a datagram arrives",
+            "var(--ink)",
+        );
+    }
     if let Some(fairness) = run.fairness() {
         tile(
             format!("{fairness:.2}"),
@@ -204,6 +212,8 @@ fn point_figures(point: &Point, run: &RunResult, prefix: &str) -> Vec<Figure> {
             "Faint: each sample. Strong: the mean of the eight around it.",
             goodput_plot(run).svg(),
         ));
+    }
+    if run.samples.iter().any(|sample| sample.rtt_ms > 0) {
         figures.push(figure(
             "rtt",
             "Round-trip time",
@@ -266,7 +276,10 @@ fn samples_of(run: &RunResult, flow: usize) -> impl Iterator<Item = &Sample> {
 }
 
 fn time_plot(run: &RunResult, y: &str, of: fn(&Sample) -> f64) -> Plot {
-    let lines = (0..run.flows.len()).map(|flow| Line {
+    let shown = (0..run.flows.len())
+        // Datagrams have bytes over time, but neither round trips nor a window.
+        .filter(|flow| run.flows[*flow].datagrams.is_none() || y.starts_with("goodput"));
+    let lines = shown.map(|flow| Line {
         name: flow_name(run, flow),
         points: samples_of(run, flow)
             .map(|sample| (sample.at_s, of(sample), 0.0))

@@ -55,6 +55,10 @@ pub struct FlowResult {
     pub cwnd_segments: Option<f64>,
     /// How long a transfer of known length took, s; none if it did not end.
     pub finished_s: Option<f64>,
+    /// Datagrams made and received in the whole run; none of a flow of TCP.
+    pub datagrams: Option<[u64; 2]>,
+    /// Mean age of datagrams on arrival, ms.
+    pub latency_ms: Option<f64>,
     /// Why its connection failed.
     pub error: Option<String>,
     /// The bytes read were the bytes sent, in order, once.
@@ -287,6 +291,7 @@ impl RunResult {
     }
 
     fn senders(&self) -> impl Iterator<Item = &NodeResult> {
+        // The nodes of the mesh, then the host.
         let host = self.nodes.len().saturating_sub(1);
         let mut senders: Vec<usize> = self
             .flows
@@ -342,10 +347,14 @@ enum Of {
 }
 
 /// All of them: first those of flows, then those of runs.
-pub const METRICS: [Metric; 10] = [
+pub const METRICS: [Metric; 12] = [
     Metric::flow("goodput", "kb/s", |flow| Some(flow.goodput_kbps)),
     Metric::flow("rtt", "ms", |flow| flow.rtt_ms),
     Metric::flow("cwnd", "segments", |flow| flow.cwnd_segments),
+    Metric::flow("delivered", "fraction", |flow| {
+        flow.datagrams.map(|[made, received]| ratio(received, made))
+    }),
+    Metric::flow("latency", "ms", |flow| flow.latency_ms),
     Metric::flow("finished", "s", |flow| flow.finished_s),
     Metric::run("total_goodput", "kb/s", |run| Some(run.goodput_kbps())),
     Metric::run("fairness", "Jain", RunResult::fairness),
@@ -433,6 +442,8 @@ mod tests {
             rtt_ms: None,
             cwnd_segments: None,
             finished_s,
+            datagrams: None,
+            latency_ms: None,
             error: None,
             intact: true,
         }

@@ -271,7 +271,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "kind",
                 Choice(FLOW_KINDS),
                 Some("\"bulk\""),
-                "`bulk`: as much as TCP takes.",
+                "`bulk`: as much as TCP takes; `udp`: a datagram each `interval_s`, wherever the stack has room.",
             ),
             key(
                 "from",
@@ -292,6 +292,18 @@ pub(super) const SECTIONS: &[Section] = &[
                 "`bulk`: how much; 0: as much as the time allows.",
             ),
             key(
+                "interval_s",
+                Number(0.001, 1e6),
+                Some("1.0"),
+                "`udp`: time between two datagrams, seconds; the first comes within one interval.",
+            ),
+            key(
+                "datagram_bytes",
+                Integer(12, 1_024),
+                Some("64"),
+                "`udp`: payload of each.",
+            ),
+            key(
                 "start_s",
                 Number(0.0, 1e6),
                 Some("0.0"),
@@ -305,7 +317,7 @@ pub(super) const SECTIONS: &[Section] = &[
 pub(super) const UNSWEPT: [&str; 3] = ["name", "seed", "seeds"];
 
 /// What kinds of flow there are.
-pub(super) const FLOW_KINDS: &[&str] = &["bulk"];
+pub(super) const FLOW_KINDS: &[&str] = &["bulk", "udp"];
 
 const STACK_KEYS: &[Key] = &[
     key(

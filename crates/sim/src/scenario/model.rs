@@ -139,7 +139,7 @@ pub struct WireSettings {
 /// One `[[flow]]`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FlowSettings {
-    /// "bulk".
+    /// "bulk" or "udp".
     pub kind: String,
     /// Who sends.
     pub from: FlowEnd,
@@ -147,8 +147,24 @@ pub struct FlowSettings {
     pub to: FlowEnd,
     /// How much; 0: as much as the time allows.
     pub bytes: u64,
+    /// Between two datagrams, s.
+    pub interval_s: f64,
+    /// Payload of each.
+    pub datagram_bytes: usize,
     /// When it begins, s.
     pub start_s: f64,
+}
+
+impl FlowSettings {
+    /// Whether it is one of datagrams.
+    pub fn is_udp(&self) -> bool {
+        self.kind == "udp"
+    }
+
+    /// Whether it is TCP as long as the time allows.
+    pub(super) fn is_endless(&self) -> bool {
+        !self.is_udp() && self.bytes == 0
+    }
 }
 
 /// One end of a flow.
@@ -166,6 +182,8 @@ struct FlowKeys {
     from: i64,
     to: i64,
     bytes: u64,
+    interval_s: f64,
+    datagram_bytes: usize,
     start_s: f64,
 }
 
@@ -222,7 +240,7 @@ impl Scenario {
                 late.start_s, timing.duration_s
             )));
         }
-        if flows.iter().any(|flow| flow.bytes == 0) && timing.duration_s > ENDLESS_S_MAX {
+        if flows.iter().any(FlowSettings::is_endless) && timing.duration_s > ENDLESS_S_MAX {
             return Err(ScenarioError::new(format!(
                 "duration_s is {}, but must be at most {ENDLESS_S_MAX} with a flow that has no flow.bytes",
                 timing.duration_s
@@ -235,7 +253,7 @@ impl Scenario {
         };
         let network = network(layout.gains, &stacks, &flows, &parents, &radio)?;
         let network = NetworkOptions {
-            hosts: vec![host(&wire, flows.len())],
+            hosts: hosts(&wire, &flows),
             packet_loss: wire.loss,
             joining: if joining == "static" {
                 Joining::Static
@@ -262,7 +280,7 @@ impl Scenario {
 impl Scenario {
     /// Whether a flow of it sends as much as the time allows.
     pub(super) fn is_endless(&self) -> bool {
-        self.flows.iter().any(|flow| flow.bytes == 0)
+        self.flows.iter().any(FlowSettings::is_endless)
     }
 }
 
@@ -335,12 +353,16 @@ fn network(
     })
 }
 
-fn host(wire: &WireSettings, connections: usize) -> HostOptions {
-    HostOptions {
+/// One host for everything, and one for each flow of datagrams to it but the first: a node
+/// has one inbox.
+fn hosts(wire: &WireSettings, flows: &[FlowSettings]) -> Vec<HostOptions> {
+    let to_host = |flow: &&FlowSettings| flow.is_udp() && flow.to == FlowEnd::Host;
+    let host = HostOptions {
         delay: Duration::from_micros((wire.delay_ms * 1e3) as u64),
-        connections,
+        connections: flows.len(),
         ..HostOptions::new("host")
-    }
+    };
+    vec![host; flows.iter().filter(to_host).count().max(1)]
 }
 
 impl RadioSettings {
@@ -403,6 +425,15 @@ fn flows(table: &Table, nodes: usize) -> Result<Vec<FlowSettings>, ScenarioError
         .map(|flow| flow_of(into("flow", fill(section, flow))?, nodes))
         .collect();
     let flows = flows?;
+    for (number, flow) in flows.iter().enumerate().filter(|(_, flow)| flow.is_udp()) {
+        let mut before = flows.iter().take(number);
+        if flow.to != FlowEnd::Host && before.any(|other| other.is_udp() && other.to == flow.to) {
+            return Err(ScenarioError::new(format!(
+                "two flows of kind \"udp\" have flow.to {}, but a mote receives one",
+                flow.to
+            )));
+        }
+    }
     if flows.is_empty() {
         return Err(ScenarioError::new(
             "there is no [[flow]], but at least one is needed",
@@ -437,6 +468,8 @@ fn flow_of(keys: FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError> 
         from,
         to,
         bytes: keys.bytes,
+        interval_s: keys.interval_s,
+        datagram_bytes: keys.datagram_bytes,
         start_s: keys.start_s,
     })
 }

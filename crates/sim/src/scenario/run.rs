@@ -19,6 +19,7 @@ use crate::network::{Network, NetworkOptions, RADIO};
 use crate::radio::{State, Usage};
 use crate::report::{FlowResult, LinkResult, NodeCounts, NodeResult, RunResult, Sample};
 use crate::streams::{Purpose, stream};
+use crate::traffic::{Readings, Sink};
 
 /// Captures of one run.
 #[derive(Debug, Default)]
@@ -134,6 +135,8 @@ struct Flow {
     nodes: [usize; 2],
     apps: Option<[usize; 2]>,
     began_at: Instant,
+    ends_at: Instant,
+    seed: u64,
     /// Sampled after the warm-up.
     rtt_sum: f64,
     cwnd_sum: f64,
@@ -237,20 +240,29 @@ impl<'m> Run<'_, 'm> {
 
     /// Where each flow is, and what it will send.
     fn prepare(&mut self, seed: u64, joined: Instant, endless: &Arc<[u8]>) {
-        let host = self.network.host(0).unwrap_or(0);
+        let mut hosts = 0;
+        let end = joined + seconds(self.scenario.timing.duration_s);
         for (number, flow) in self.scenario.flows.iter().enumerate() {
+            let mut host = self.network.host(0).unwrap_or(0);
+            if flow.is_udp() && flow.to == FlowEnd::Host {
+                host = self.network.host(hosts).unwrap_or(host);
+                hosts += 1;
+            }
             let place = |end| match end {
                 FlowEnd::Host => host,
                 FlowEnd::Node(node) => node,
             };
             self.flows.push(Flow {
                 content: match flow.bytes {
+                    _ if flow.is_udp() => Arc::from([]),
                     0 => Arc::clone(endless),
                     bytes => content(seed, number, bytes as usize),
                 },
                 nodes: [place(flow.from), place(flow.to)],
                 apps: None,
                 began_at: joined + seconds(flow.start_s),
+                ends_at: end,
+                seed,
                 rtt_sum: 0.0,
                 cwnd_sum: 0.0,
                 rtt_samples: 0,
@@ -275,6 +287,22 @@ impl<'m> Run<'_, 'm> {
             let port = FIRST_PORT + number as u16;
             let [from, to] = flow.nodes;
             let (from_addr, to_addr) = (self.network.addr(from), self.network.addr(to));
+            let settings = &self.scenario.flows[number];
+            if settings.is_udp() {
+                let mut rng = stream(flow.seed, number as u32, Purpose::Application);
+                let readings = Readings::new(
+                    (to_addr, UDP_PORT),
+                    settings.datagram_bytes,
+                    seconds(settings.interval_s),
+                    now,
+                    &mut rng,
+                );
+                let readings = App::Readings(readings.until(flow.ends_at));
+                let world = &mut self.network.world;
+                let read = world.add_app(to, App::Sink(Sink::new(UDP_PORT, self.arena)));
+                flow.apps = Some([world.add_app(from, readings), read]);
+                continue;
+            }
             let ends = |node, peer| {
                 let ends = self.network.ends(node, peer, self.arena);
                 match self.scenario.stacks.get(node) {
@@ -299,6 +327,7 @@ impl<'m> Run<'_, 'm> {
         let mut flows = self.scenario.flows.iter().zip(&self.flows);
         flows.all(|(settings, flow)| {
             settings.bytes > 0
+                && !settings.is_udp()
                 && self
                     .progress(flow)
                     .is_some_and(|progress| progress.finished.is_some() || progress.closed)
@@ -322,13 +351,43 @@ impl<'m> Run<'_, 'm> {
         }
     }
 
+    /// Application bytes that have come out of a flow.
+    fn delivered(&self, flow: &Flow) -> u64 {
+        match self.sink(flow) {
+            Some(sink) => sink.bytes,
+            None => self.read(flow).len() as u64,
+        }
+    }
+
+    fn sink(&self, flow: &Flow) -> Option<&Sink<'m>> {
+        let [_, read] = flow.apps?;
+        match self.network.world.apps(flow.nodes[1]).get(read)? {
+            App::Sink(sink) => Some(sink),
+            _ => None,
+        }
+    }
+
+    /// Datagrams that a flow has made.
+    fn made(&self, flow: &Flow) -> Option<u64> {
+        let [sent, _] = flow.apps?;
+        match self.network.world.apps(flow.nodes[0]).get(sent)? {
+            App::Readings(readings) => Some(readings.made.into()),
+            _ => None,
+        }
+    }
+
     fn sample(&mut self, at: Instant, joined: Instant, every: Duration, is_warm: bool) {
         let interval_s = every.as_micros() as f64 / 1e6;
         let last = joined + at.since(joined + every);
         for number in 0..self.flows.len() {
             let flow = &self.flows[number];
-            let bytes = self.read(flow).len() as u64;
-            let Some(progress) = self.progress(flow).copied() else {
+            let bytes = self.delivered(flow);
+            let is_udp = self.sink(flow).is_some();
+            let Some(progress) = self
+                .progress(flow)
+                .copied()
+                .or(is_udp.then(Progress::default))
+            else {
                 continue;
             };
             if progress.closed || progress.finished.is_some_and(|finished| finished <= last) {
@@ -377,7 +436,7 @@ impl<'m> Run<'_, 'm> {
 
     fn count(&self) -> Counts {
         let world = &self.network.world;
-        let bytes = self.flows.iter().map(|flow| self.read(flow).len() as u64);
+        let bytes = self.flows.iter().map(|flow| self.delivered(flow));
         Counts {
             bytes: bytes.collect(),
             nodes: (0..world.nodes())
@@ -471,7 +530,7 @@ impl<'m> Run<'_, 'm> {
             flow: number,
             from: settings.from,
             to: settings.to,
-            bytes: read.len() as u64,
+            bytes: self.delivered(flow),
             goodput_kbps: match took_s {
                 Some(took_s) if took_s > 0.0 => read.len() as f64 / 125.0 / took_s,
                 _ => measured_kbps,
@@ -479,6 +538,13 @@ impl<'m> Run<'_, 'm> {
             rtt_ms: mean(flow.rtt_sum),
             cwnd_segments: mean(flow.cwnd_sum),
             finished_s: took_s,
+            datagrams: self
+                .sink(flow)
+                .and_then(|sink| Some([self.made(flow)?, sink.received])),
+            latency_ms: self
+                .sink(flow)
+                .and_then(Sink::mean_age)
+                .map(|age| age.as_micros() as f64 / 1e3),
             error: progress.error.map(|error| format!("{error:?}")),
             intact: flow.content.starts_with(read),
         }
@@ -487,7 +553,9 @@ impl<'m> Run<'_, 'm> {
     fn node_results(&self, now: &Counts, before: &Counts) -> Vec<NodeResult> {
         let mesh_nodes = self.network.mesh_nodes();
         let nodes = now.nodes.iter().zip(&before.nodes).enumerate();
+        // Further hosts only have inboxes.
         nodes
+            .take(mesh_nodes + 1)
             .map(|(node, (now, before))| NodeResult {
                 name: if node < mesh_nodes {
                     self.network.name(node).to_owned()
@@ -566,3 +634,6 @@ pub(super) const ENDLESS_S_MAX: f64 = 12_000.0;
 const PAUSE: Duration = Duration::from_secs(1);
 
 const FIRST_PORT: u16 = 4_242;
+
+/// Of those that 6LoWPAN compresses to four bits (RFC 6282 §4.3.1).
+const UDP_PORT: u16 = 0xf0b2;

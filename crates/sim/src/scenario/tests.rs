@@ -305,6 +305,34 @@ fn flows_of_known_length_end_the_run() {
 }
 
 #[test]
+fn datagrams_arrive_beside_tcp() {
+    let text = "duration_s = 60\nwarmup_s = 0\n[topology]\nchain = 2\n\
+        [[flow]]\nkind = \"udp\"\nfrom = 1\ninterval_s = 0.5\n\
+        [[flow]]\nkind = \"udp\"\nfrom = 2\ndatagram_bytes = 200\n\
+        [[flow]]\nfrom = \"host\"\nto = 1\nbytes = 3000\n";
+    let run = &results(&plan(text).unwrap())[0];
+    assert!(run.complete && run.nodes.len() == 4);
+    for (flow, made) in [(0, 119..=120), (1, 59..=60)] {
+        let flow = &run.flows[flow];
+        let [sent, received] = flow.datagrams.unwrap();
+        assert!(
+            made.contains(&sent) && received + 2 >= sent,
+            "{received} of {sent}"
+        );
+        assert!(
+            flow.latency_ms
+                .is_some_and(|ms| (20.0..500.0).contains(&ms))
+        );
+    }
+    assert_eq!(run.flows[1].bytes, 200 * run.flows[1].datagrams.unwrap()[1]);
+    assert!(run.flows[2].finished_s.is_some() && run.flows[2].datagrams.is_none());
+    let two = text.replace("from = \"host\"", "kind = \"udp\"\nfrom = \"host\"");
+    let two = format!("{two}[[flow]]\nkind = \"udp\"\nfrom = 2\nto = 1\n");
+    let error = plan(&two).unwrap_err().to_string();
+    assert!(error.contains("flow.to 1"), "{error}");
+}
+
+#[test]
 fn a_stopped_run_is_incomplete() {
     let plan = plan(CHAIN).unwrap();
     let (stop, done_ms) = (AtomicBool::new(true), AtomicU64::new(0));
