@@ -65,6 +65,8 @@ fn neighbours(nodes: usize, seconds: u64) -> f64 {
             .add_app(node, App::Sink(Sink::new(PORT, &arena)));
     }
     network.world.add_app(0, App::Sink(Sink::new(PORT, &arena)));
+    // Memory is touched for the first time, and tables fill.
+    run(&mut network.world, Duration::from_secs(1));
     let before = transmissions(&network);
     let wall = run(&mut network.world, Duration::from_secs(seconds));
     let frames = transmissions(&network) - before;
