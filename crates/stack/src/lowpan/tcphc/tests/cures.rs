@@ -80,3 +80,23 @@ fn the_driver_sees_what_the_draft_gets_wrong() {
     let seen = run(2_000, draft(100), |_| {});
     assert!(seen.silent() * 1000 >= seen.exact, "{seen:?}");
 }
+
+/// Two segments that share a TSval, one of them lost: a silent error after mere loss.
+#[test]
+fn shared_timestamps_lie() {
+    let lossy = |s: Setup| Setup {
+        loss: 50,
+        trouble: 200,
+        ..s
+    };
+    let without = run(10_000, lossy, |t| t.without(&[Cure::SharedTimestamp]));
+    assert!(without.silent() > 0, "{without:?}");
+    assert_eq!(run(10_000, lossy, |_| {}).silent(), 0);
+}
+
+/// Low bits that join high ones they did not belong to.
+#[test]
+fn values_that_were_never_sent() {
+    let without = run(4_000, reordering, |t| t.without(&[Cure::NeverSent]));
+    assert!(without.never_sent > 0, "{without:?}");
+}

@@ -1,5 +1,6 @@
 //! The compressor and decompressor against each other.
 
+mod breaks;
 mod cures;
 mod driver;
 mod table;

@@ -1,0 +1,300 @@
+//! Each attack by itself: without its cure it breaks something, with it nothing.
+
+use std::vec::Vec;
+
+use super::driver::flow;
+use super::*;
+use crate::wire::tcp::SackBlock;
+
+/// A mote and a router, what they are about to send, and the mote's window.
+struct Scene {
+    ends: [Tcphc<'static>; 2],
+    seq: [u32; 2],
+    window: u16,
+}
+
+const ISN: u32 = 0x1234_0000;
+
+impl Scene {
+    /// A connection that stands, with `router_seq` as the router's next number.
+    fn new(mode: Mode, off: &[Cure], router_seq: u32) -> Self {
+        let ends = [End::Mote, End::Router].map(|end| fresh(mode, end, off, 3));
+        let mut scene = Self {
+            ends,
+            seq: [ISN, router_seq.wrapping_sub(1)],
+            window: 0x1000,
+        };
+        for (end, flags) in [
+            (0, Flags::SYN),
+            (1, Flags::SYN | Flags::ACK),
+            (0, Flags::ACK),
+        ] {
+            let bytes = scene.send(end, flags, 0, 0);
+            scene.receive(1 - end, &bytes).unwrap();
+            if flags.contains(Flags::SYN) {
+                scene.seq[end] = scene.seq[end].wrapping_add(1);
+            }
+        }
+        scene
+    }
+
+    fn segment(&self, end: usize, flags: Flags, back: u32, len: usize) -> Vec<u8> {
+        let ports = [4000, 80];
+        let header = tcp::Header {
+            src_port: ports[end],
+            dst_port: ports[1 - end],
+            seq: self.seq[end].wrapping_sub(back),
+            ack: if flags.contains(Flags::ACK) {
+                self.seq[1 - end]
+            } else {
+                0
+            },
+            flags,
+            window: if end == 0 { self.window } else { 0x4000 },
+            ..tcp::Header::default()
+        };
+        finished(&header, end, len)
+    }
+
+    fn send(&mut self, end: usize, flags: Flags, back: u32, len: usize) -> Vec<u8> {
+        let segment = self.segment(end, flags, back, len);
+        self.send_bytes(end, &segment)
+    }
+
+    fn send_bytes(&mut self, end: usize, segment: &[u8]) -> Vec<u8> {
+        let mut out = [0; 80];
+        let now = Instant::ORIGIN;
+        let table = &mut self.ends[end];
+        let done = table
+            .compress(&flow(end), segment, Origin::Own, now, &mut out)
+            .unwrap();
+        [
+            &out[..done.compressed_len],
+            &segment[done.uncompressed_len..],
+        ]
+        .concat()
+    }
+
+    fn receive(&mut self, end: usize, bytes: &[u8]) -> Result<Vec<u8>, Drop> {
+        let mut out = [0; 60];
+        let table = &mut self.ends[end];
+        let done = table.decompress(&flow(end), bytes, Instant::ORIGIN, &mut out)?;
+        Ok([&out[..done.uncompressed_len], &bytes[done.compressed_len..]].concat())
+    }
+
+    /// `len` bytes go from `end` and are acknowledged.
+    fn pass(&mut self, end: usize, len: usize) {
+        let data = self.send(end, Flags::ACK, 0, len);
+        self.receive(1 - end, &data).unwrap();
+        self.seq[end] = self.seq[end].wrapping_add(len as u32);
+        let ack = self.send(1 - end, Flags::ACK, 0, 0);
+        self.receive(end, &ack).unwrap();
+    }
+
+    /// Whether `bytes`, sent by the mote as `segment`, come out as something else.
+    fn is_misread(&mut self, bytes: &[u8], segment: &[u8]) -> bool {
+        self.receive(1, bytes).is_ok_and(|read| read != segment)
+    }
+}
+
+fn fresh(mode: Mode, end: End, off: &[Cure], seed: u64) -> Tcphc<'static> {
+    let config = Config {
+        mode,
+        end,
+        quiet: Duration::ZERO,
+        frames_expire: false,
+        ..Config::default()
+    };
+    let contexts = std::vec![Context::EMPTY; 2].leak();
+    let mut table = Tcphc::new(
+        contexts,
+        config,
+        Instant::ORIGIN,
+        &mut Rng::from_seed([seed, 1]),
+    );
+    table.without(off);
+    table
+}
+
+fn finished(header: &tcp::Header, end: usize, len: usize) -> Vec<u8> {
+    let mut bytes = std::vec![0x5a; header.header_len() + len];
+    header.emit(&mut bytes).unwrap();
+    let flow = flow(end);
+    tcp::fill_checksum(&flow.local, &flow.remote, &mut bytes);
+    bytes
+}
+
+/// Runs `breaks` without the cure and with it.
+#[track_caller]
+fn attack(cure: Cure, breaks: impl Fn(&[Cure]) -> bool) {
+    assert!(
+        breaks(&[cure]),
+        "{cure:?}: the attack does nothing without the cure either"
+    );
+    assert!(!breaks(&[]), "{cure:?} does not cure");
+}
+
+/// 0xffffffff and 0 sum up the same: an elided acknowledgment number, overtaken by one byte.
+#[test]
+fn zero_and_all_ones() {
+    attack(Cure::Zero, |off| {
+        let mut scene = Scene::new(Mode::Strict, off, 0xffff_ffff);
+        scene.pass(0, 40);
+        scene.window = 0x2000;
+        let segment = scene.segment(0, Flags::ACK, 0, 0);
+        let late = scene.send_bytes(0, &segment);
+        scene.pass(1, 1);
+        scene.is_misread(&late, &segment)
+    });
+}
+
+/// With two blocks an error in an elided acknowledgment number counts five times: of 13,107
+/// bytes, a multiple of 65,535.
+#[test]
+fn sack_multiplies_an_error() {
+    attack(Cure::SackMultiplies, |off| {
+        let mut scene = Scene::new(Mode::Strict, off, 0x5678_0000);
+        scene.pass(0, 40);
+        scene.window = 0x2000;
+        let (plain, _) = tcp::Header::parse(&scene.segment(0, Flags::ACK, 0, 0))
+            .map(|(header, rest)| (header, rest.len()))
+            .unwrap();
+        let mut header = plain;
+        for left in [100, 300] {
+            let left = header.ack.wrapping_add(left);
+            header.options.sack.push(SackBlock {
+                left,
+                right: left + 50,
+            });
+        }
+        let segment = finished(&header, 0, 0);
+        let late = scene.send_bytes(0, &segment);
+        scene.pass(1, 13_107);
+        scene.is_misread(&late, &segment)
+    });
+}
+
+/// Sixteen bits of a segment that is 65,536 bytes old are read one too high, as the checksum
+/// counts, and a window that has closed by one makes up for it.
+#[test]
+fn a_segment_of_the_period_before() {
+    attack(Cure::Lifetime, |off| {
+        let mut scene = Scene::new(Mode::Strict, off, 0x5678_0000);
+        scene.pass(0, 4096);
+        scene.pass(0, 4096);
+        let segment = scene.segment(0, Flags::ACK, 0, 0);
+        let late = scene.send_bytes(0, &segment);
+        for _ in 0..16 {
+            scene.pass(0, 4096);
+        }
+        scene.window -= 1;
+        scene.pass(0, 0);
+        let now = scene.send(0, Flags::ACK, 0, 0);
+        scene.receive(1, &now).unwrap();
+        scene.is_misread(&late, &segment)
+    });
+}
+
+/// Probes say a window three times that the peer does not take from them.
+#[test]
+fn probes_are_no_news() {
+    attack(Cure::Probes, |off| {
+        let mut scene = Scene::new(Mode::Default, off, 0x5678_0000);
+        scene.pass(0, 40);
+        scene.window = 0x2000;
+        for _ in 0..3 {
+            let probe = scene.send(0, Flags::ACK, 1, 0);
+            scene.receive(1, &probe).unwrap();
+        }
+        let next = scene.send(0, Flags::ACK, 0, 0);
+        scene.receive(1, &next).is_err()
+    });
+}
+
+/// A mostly compressed header that comes again late, when the window has moved on.
+#[test]
+fn a_late_copy_of_a_refresh() {
+    attack(Cure::LateRefresh, |off| {
+        let mut scene = Scene::new(Mode::Default, off, 0x5678_0000);
+        scene.pass(0, 40);
+        // Something was heard in between, so that it is no full header.
+        let refresh = scene.send(0, Flags::ACK, 40, 40);
+        assert_eq!(refresh[0], 0x8f);
+        scene.receive(1, &refresh).unwrap();
+        scene.window = 0x2000;
+        scene.pass(1, 30);
+        for _ in 0..3 {
+            scene.pass(0, 40);
+        }
+        scene.receive(1, &refresh).unwrap();
+        let next = scene.send(0, Flags::ACK, 0, 0);
+        scene.receive(1, &next).is_err()
+    });
+}
+
+/// A context made in mid-connection by a header that is lost.
+#[test]
+fn a_context_that_only_one_end_has() {
+    attack(Cure::Recreated, |off| {
+        let mut scene = Scene::new(Mode::Default, off, 0x5678_0000);
+        scene.ends[0] = fresh(Mode::Default, End::Mote, off, 4);
+        let _lost = scene.send(0, Flags::ACK, 0, 0);
+        let next = scene.send(0, Flags::ACK, 0, 0);
+        scene.receive(1, &next).is_err()
+    });
+}
+
+/// The router starts again: a retransmission must get through without its context.
+#[test]
+fn a_retransmission_makes_the_context_again() {
+    attack(Cure::Reboot, |off| {
+        let mut scene = Scene::new(Mode::Default, off, 0x5678_0000);
+        scene.pass(0, 40);
+        scene.ends[1] = fresh(Mode::Default, End::Router, off, 4);
+        let _unknown = scene.send(0, Flags::ACK, 0, 40);
+        let again = scene.send(0, Flags::ACK, 0, 40);
+        scene.receive(1, &again).is_err()
+    });
+}
+
+/// A SYN whose full header does not fit the first frame goes plain, and makes no context.
+#[test]
+fn a_syn_that_does_not_fit() {
+    attack(Cure::Fit, |off| {
+        let mut table = fresh(Mode::Default, End::Mote, off, 3);
+        let syn = tcp::Header {
+            flags: Flags::SYN,
+            ..tcp::Header::default()
+        };
+        let syn = finished(&syn, 0, 0);
+        let mut short = [0; 21];
+        let now = Instant::ORIGIN;
+        let plain = table.compress(&flow(0), &syn, Origin::Own, now, &mut short);
+        assert_eq!(plain, Err(Plain));
+        table
+            .contexts
+            .iter()
+            .any(|context| context.state() != State::Free)
+    });
+}
+
+/// One segment far away, and those after it must not be read by it.
+#[test]
+fn a_reference_far_away() {
+    attack(Cure::Poisoning, |off| {
+        let mut scene = Scene::new(Mode::Default, off, 0x5678_0000);
+        scene.pass(0, 40);
+        scene.pass(1, 40);
+        let here = scene.seq;
+        scene.seq[1] = here[1].wrapping_add(1 << 24);
+        let far = scene.send(1, Flags::ACK, 0, 0);
+        scene.receive(0, &far).unwrap();
+        scene.seq = here;
+        // The next from where the connection is, and the one after that.
+        let next = scene.send(1, Flags::ACK, 0, 40);
+        let first = scene.receive(0, &next).is_ok();
+        scene.seq[1] = scene.seq[1].wrapping_add(40);
+        let next = scene.send(1, Flags::ACK, 0, 40);
+        !first || scene.receive(0, &next).is_err() || next.len() > 40 + 20
+    });
+}
