@@ -236,9 +236,10 @@ impl RunResult {
         self.flows.iter().map(|flow| flow.goodput_kbps).sum()
     }
 
-    /// Whether the flows without an end got the same: Jain's index, 1 at best.
+    /// Whether the flows of TCP without an end got the same: Jain's index, 1 at best.
     pub fn fairness(&self) -> Option<f64> {
-        let endless = self.flows.iter().filter(|flow| flow.finished_s.is_none());
+        let shares = |flow: &&FlowResult| flow.finished_s.is_none() && flow.datagrams.is_none();
+        let endless = self.flows.iter().filter(shares);
         let shares: Vec<f64> = endless.map(|flow| flow.goodput_kbps).collect();
         (shares.len() > 1 && shares.iter().any(|share| *share > 0.0)).then(|| jain(&shares))
     }
