@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args as ClapArgs;
+use clap::{ArgGroup, Args as ClapArgs};
 use motet::time::Duration;
 use motet_lab::{
     capture::Capture,
@@ -85,15 +85,19 @@ fn probability(text: &str) -> Result<f64, String> {
 
 /// The capture of its air.
 #[derive(Clone, Debug, ClapArgs)]
+#[command(group = ArgGroup::new(WRITTEN).multiple(true))]
 pub(crate) struct CaptureArgs {
     /// Write the air as a capture that Wireshark reads
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", group = WRITTEN)]
     pub(crate) pcap: Option<PathBuf>,
 
-    /// Overwrite an existing capture
-    #[arg(long, requires = "pcap")]
-    force: bool,
+    /// Overwrite existing files
+    #[arg(long, requires = WRITTEN)]
+    pub(crate) force: bool,
 }
+
+/// The options that name files to write.
+pub(crate) const WRITTEN: &str = "written";
 
 impl CaptureArgs {
     /// Begins the capture, where one was asked for.

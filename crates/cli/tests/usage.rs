@@ -40,7 +40,7 @@ fn bad_arguments_are_refused() {
         (&["send", "f", "--seed", "x"], &["--seed"]),
         (&["send", "f", "--seed", "-1"], &["--seed"]),
         (&["send", "f", "--direction", "left"], &["--direction"]),
-        (&["send", "f", "--force"], &["--pcap"]),
+        (&["send", "f", "--force"], &["--pcap", "--trace"]),
         (&["up", "--hops", "0"], &["--hops"]),
         (&["fly"], &["fly"]),
     ];

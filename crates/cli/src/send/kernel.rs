@@ -89,6 +89,7 @@ impl Run {
             let now = transfer.chain.world.now();
             let end = transfer.end(mote);
             self.follower.look(&end.telemetry, now);
+            transfer.trace(mote, &end.telemetry)?;
             self.listen_to_kernel()?;
             let kernel_finished = self.kernel_read.as_ref().map(|(_, at)| *at);
             let (delivered, finished) = match transfer.direction {

@@ -5,6 +5,7 @@ mod flow;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod report;
+mod trace;
 mod transfer;
 mod virtual_host;
 
@@ -20,10 +21,11 @@ use motet_lab::{
 
 use self::{
     report::{LatenessReport, Report, hex, rounded},
+    trace::Trace,
     transfer::{Outcome, Transfer},
 };
 use crate::{
-    chain::{CaptureArgs, ChainArgs},
+    chain::{CaptureArgs, ChainArgs, WRITTEN},
     error::Error,
     files,
     interrupt::Interrupt,
@@ -41,7 +43,16 @@ private network namespace, and the far end is a socket of this machine's own ker
 Examples:
   motet send README.md                        three hops, the file leaves the mote
   motet send README.md --hops 1 --pcap air.pcap
-  motet send README.md --virtual --json       no privileges, no waiting, deterministic")]
+  motet send README.md --virtual --json       no privileges, no waiting, deterministic
+  motet send README.md --trace tcp.jsonl      what TCP does, line by line
+
+A trace has one JSON object on each line; time_s is seconds of the air's clock, as in a
+capture:
+  \"event\":\"state\"           whenever one of these changes: cwnd, ssthresh, inflight,
+                            snd_wnd (bytes), srtt_ms, rttvar_ms (null before the first
+                            round trip), rto_ms (milliseconds)
+  \"event\":\"retransmission\"  for each segment sent again, with its cause
+It shows the TCP that sends the file, and the mote's where that is the kernel's.")]
 pub(crate) struct Args {
     /// The file to send
     file: PathBuf,
@@ -55,6 +66,10 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     capture: CaptureArgs,
+
+    /// Write how the sending TCP's windows and timers change, and what it sends again
+    #[arg(long, value_name = "PATH", group = WRITTEN)]
+    trace: Option<PathBuf>,
 
     /// Run in virtual time against a host with this same stack instead of the kernel
     #[arg(long = "virtual")]
@@ -79,15 +94,23 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let far = Far::enter(args.in_virtual_time)?;
     let interrupt = Interrupt::install()?;
     let capture = args.capture.create()?;
+    let trace = args.create_trace()?;
     let arena = Arena::new();
     let mut chain = Chain::new(args.chain.options(far.host()), &arena);
     chain.world.set_capture(capture);
     let bar = Progress::new(content.len() as u64, true);
     let mut transfer = Transfer::new(chain, Arc::clone(&content), args.direction, interrupt, bar);
+    transfer.trace = trace;
     let (outcome, lateness) = far.carry(&mut transfer, &arena)?;
-    let Transfer { mut chain, bar, .. } = transfer;
+    let Transfer {
+        mut chain,
+        bar,
+        trace,
+        ..
+    } = transfer;
     drop(bar);
     args.capture.keep(&mut chain)?;
+    trace.map_or(Ok(()), Trace::keep)?;
     let report = report(args, &content, &chain, &outcome, lateness);
     report.print(args.json)?;
     if report.matches() {
@@ -96,6 +119,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         Err(Error::failed(
             "what arrived differs from the file, please report this with the seed",
         ))
+    }
+}
+
+impl Args {
+    /// Begins the trace, where one was asked for.
+    fn create_trace(&self) -> Result<Option<Trace>, Error> {
+        let Some(path) = &self.trace else {
+            return Ok(None);
+        };
+        if self.capture.pcap.as_ref() == Some(path) {
+            return Err(Error::input(format!(
+                "{} cannot be both capture and trace, name two files",
+                path.display()
+            )));
+        }
+        Trace::create(path, self.capture.force).map(Some)
     }
 }
 
@@ -196,6 +235,7 @@ fn report(
             .pcap
             .as_ref()
             .map(|path| path.display().to_string()),
+        trace: args.trace.as_ref().map(|path| path.display().to_string()),
         seed: args.chain.seed,
     }
 }

@@ -58,6 +58,8 @@ pub(super) struct Report {
     pub(super) lateness: Option<LatenessReport>,
     /// Where the capture went.
     pub(super) pcap: Option<String>,
+    /// Where the trace went.
+    pub(super) trace: Option<String>,
     /// Seed of every random choice.
     pub(super) seed: u64,
 }
@@ -142,6 +144,9 @@ impl Report {
         }
         if let Some(path) = &self.pcap {
             rows.push(("capture", plain, path.clone()));
+        }
+        if let Some(path) = &self.trace {
+            rows.push(("trace", plain, path.clone()));
         }
         rows
     }
@@ -276,6 +281,7 @@ mod tests {
             frames_by_hop: vec![9],
             lateness: None,
             pcap: None,
+            trace: None,
             seed: 1,
         };
         let text = serde_json::to_string(&report).unwrap();

@@ -14,7 +14,7 @@ use motet_lab::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::Direction;
+use super::{Direction, trace::Trace};
 use crate::{chain, error::Error, interrupt::Interrupt, progress::Progress};
 
 /// The port that simulated receivers listen on.
@@ -38,6 +38,8 @@ pub(super) struct Transfer<'m> {
     pub(super) direction: Direction,
     pub(super) interrupt: Interrupt,
     pub(super) bar: Progress,
+    /// Where to write what the sender does, if anywhere.
+    pub(super) trace: Option<Trace>,
     /// Bytes at the far end, and when the last of them came.
     delivered: (u64, Instant),
 }
@@ -80,6 +82,7 @@ impl<'m> Transfer<'m> {
             direction,
             interrupt,
             bar,
+            trace: None,
             delivered,
         }
     }
@@ -144,6 +147,18 @@ impl<'m> Transfer<'m> {
         self.bar.update(delivered, || {
             format!("{:.1} kb/s  {}", kbps(delivered, elapsed), telemetry())
         });
+    }
+
+    /// Writes what a simulated end's TCP has done since the last call, if that is wanted.
+    ///
+    /// # Errors
+    /// As [`Trace::look`].
+    pub(super) fn trace(&mut self, node: usize, telemetry: &tcp::Telemetry) -> Result<(), Error> {
+        let Some(trace) = &mut self.trace else {
+            return Ok(());
+        };
+        let world = &self.chain.world;
+        trace.look(telemetry, world.node(node).tcp().counters(), world.now())
     }
 
     /// How the transfer goes at a simulated end.
@@ -234,7 +249,8 @@ impl Follower {
     }
 }
 
-const CAUSES: [RetransmissionCause; RetransmissionCause::COUNT] = [
+/// Every cause of a retransmission.
+pub(super) const CAUSES: [RetransmissionCause; RetransmissionCause::COUNT] = [
     RetransmissionCause::Timeout,
     RetransmissionCause::DuplicateAcks,
     RetransmissionCause::PartialAck,

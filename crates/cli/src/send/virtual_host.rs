@@ -73,6 +73,7 @@ fn run(
         let now = transfer.chain.world.now();
         let (from, to) = (transfer.end(sender), transfer.end(receiver));
         follower.look(&from.telemetry, now);
+        transfer.trace(sender, &from.telemetry)?;
         if let Some(finished) = to.finished {
             let counters = |node: usize| transfer.chain.world.node(node).tcp().counters();
             let on_their_way = counters(sender)

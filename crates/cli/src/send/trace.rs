@@ -1,0 +1,141 @@
+//! What the sending TCP does over time, as lines of JSON.
+//!
+//! Place: a transfer shows its sender here after each event of the air; without `--trace`
+//! there is nothing to show it to. Left out: the kernel's TCP, which keeps its own.
+
+use std::{
+    io::{BufWriter, Write as _},
+    path::{Path, PathBuf},
+};
+
+use motet::{
+    tcp::{Counters, Telemetry},
+    time::Instant,
+};
+use motet_lab::files::NewFile;
+use serde::Serialize;
+
+use super::transfer::CAUSES;
+use crate::{error::Error, files::write_error};
+
+/// A trace being written; dropped, it leaves nothing behind.
+#[derive(Debug)]
+pub(super) struct Trace {
+    file: BufWriter<NewFile>,
+    path: PathBuf,
+    replace: bool,
+    state: Option<State>,
+    /// Retransmissions written, by cause.
+    retransmissions: [u16; CAUSES.len()],
+}
+
+/// One line.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Record {
+    /// The machinery has changed.
+    State {
+        time_s: f64,
+        #[serde(flatten)]
+        state: State,
+    },
+    /// A segment was sent again.
+    Retransmission { time_s: f64, cause: &'static str },
+}
+
+/// What a trace shows of a connection, bytes unless the name says milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+struct State {
+    cwnd: u16,
+    ssthresh: u16,
+    /// `None` before the first sample.
+    srtt_ms: Option<u32>,
+    rttvar_ms: Option<u32>,
+    rto_ms: u32,
+    inflight: u16,
+    snd_wnd: u16,
+}
+
+impl Trace {
+    /// Begins a trace that will be called `path` once it is whole.
+    ///
+    /// # Errors
+    /// [`Error::Input`] when `path` exists (unless `replace`) or its folder takes no new file.
+    pub(super) fn create(path: &Path, replace: bool) -> Result<Self, Error> {
+        let file = NewFile::create(path, replace).map_err(|error| write_error(path, &error))?;
+        Ok(Self {
+            file: BufWriter::new(file),
+            path: path.to_owned(),
+            replace,
+            state: None,
+            retransmissions: [0; CAUSES.len()],
+        })
+    }
+
+    /// Writes what has changed since the last look.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub(super) fn look(
+        &mut self,
+        telemetry: &Telemetry,
+        counters: &Counters,
+        now: Instant,
+    ) -> Result<(), Error> {
+        let time_s = now.as_micros() as f64 / 1e6;
+        for (place, cause) in CAUSES.into_iter().enumerate() {
+            let count = counters.retransmitted(cause);
+            while self.retransmissions[place] < count {
+                self.retransmissions[place] += 1;
+                let cause = cause.name();
+                self.write(&Record::Retransmission { time_s, cause })?;
+            }
+        }
+        let state = State::of(telemetry);
+        // All zeros before there is a connection.
+        if telemetry.rto_ms > 0 && self.state != Some(state) {
+            self.state = Some(state);
+            self.write(&Record::State { time_s, state })?;
+        }
+        Ok(())
+    }
+
+    /// Gives the finished trace its name.
+    ///
+    /// # Errors
+    /// When the disk is full, or another file took the name meanwhile.
+    pub(super) fn keep(self) -> Result<(), Error> {
+        let Self {
+            file,
+            path,
+            replace,
+            ..
+        } = self;
+        file.into_inner()
+            .map_err(std::io::IntoInnerError::into_error)
+            .and_then(|file| file.keep(replace))
+            .map_err(|error| write_error(&path, &error))
+    }
+
+    fn write(&mut self, record: &Record) -> Result<(), Error> {
+        serde_json::to_writer(&mut self.file, record)
+            .map_err(std::io::Error::from)
+            .and_then(|()| self.file.write_all(b"\n"))
+            .map_err(|error| write_error(&self.path, &error))
+    }
+}
+
+impl State {
+    fn of(telemetry: &Telemetry) -> Self {
+        let is_measured = telemetry.srtt_ms > 0;
+        Self {
+            cwnd: telemetry.cwnd_bytes,
+            ssthresh: telemetry.ssthresh_bytes,
+            srtt_ms: is_measured.then_some(telemetry.srtt_ms),
+            rttvar_ms: is_measured.then_some(telemetry.rttvar_ms),
+            rto_ms: telemetry.rto_ms,
+            inflight: telemetry.inflight_bytes,
+            snd_wnd: telemetry.snd_wnd_bytes,
+        }
+    }
+}
