@@ -55,6 +55,7 @@ fn the_list_names_every_experiment_once() {
         "tcplp-baselines",
         "tcplp-fairness",
         "combined-pacing",
+        "combined-features",
     ] {
         let lines = list
             .lines()

@@ -11,6 +11,7 @@
 pub mod chart;
 pub mod combined;
 pub mod fairness;
+pub mod features;
 pub mod metric;
 pub mod model;
 pub mod row;
@@ -123,6 +124,7 @@ pub fn all() -> Vec<Experiment> {
     let mut all = tcplp::EXPERIMENTS.to_vec();
     all.extend(fairness::EXPERIMENTS);
     all.extend(combined::EXPERIMENTS);
+    all.extend(features::EXPERIMENTS);
     all
 }
 

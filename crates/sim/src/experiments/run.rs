@@ -506,8 +506,8 @@ const WARM_UP: Duration = Duration::from_secs(5);
 /// Long enough for the farthest mote to ask thrice.
 const JOIN_LIMIT: Duration = Duration::from_secs(60);
 
-/// Long enough for several timeouts in a row.
-const DRAIN_LIMIT: Duration = Duration::from_secs(120);
+/// Long enough for many timeouts in a row: of 60 s each, in the end.
+const DRAIN_LIMIT: Duration = Duration::from_secs(600);
 
 /// Well below a round trip over one hop.
 const SAMPLE_EVERY: Duration = Duration::from_millis(100);

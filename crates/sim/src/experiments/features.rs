@@ -1,0 +1,167 @@
+//! What each feature of TCP gives where packets are lost: all on, and one off at a time.
+//!
+//! Three hops of the calibrated air, `TCPlp`'s settings, the mote sends. Packets are lost at
+//! random on the border router's wire, either way: after all link retries, so that TCP alone
+//! can repair it. Every setting runs with the same seeds, and a feature's gain is the mean
+//! of the differences seed by seed; its interval is what those differences leave open.
+//! Left out: Nagle's algorithm, which a full buffer never waits for; queues that mark (RED),
+//! so that ECN has nothing to report; reordering, which this air does not do.
+
+use motet::tcp::Config;
+
+use super::metric::{GOODPUT, TIMEOUTS};
+use super::row::{Point, Row};
+use super::run::{Setup, Tune, as_it_is};
+use super::stats::Stat;
+use super::{Budget, Case, Experiment, Results};
+
+/// In the order of the command's list.
+pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
+    id: ID,
+    title: "Goodput with every feature of TCP, and without each, by packet loss",
+    cases,
+    rows,
+    axis: Some("loss_percent"),
+    budget: [
+        Budget {
+            runs: 10,
+            seconds: 20,
+        },
+        Budget {
+            runs: 20,
+            seconds: 120,
+        },
+    ],
+}];
+
+const ID: &str = "combined-features";
+
+/// Of packets, each way.
+const LOSS_PERCENT: [u64; 7] = [0, 1, 3, 6, 10, 15, 20];
+
+const WINDOWS: [u64; 2] = [4, 8];
+
+/// What is left out, and how, at the sender and at the receiver.
+const WITHOUT: [(&str, Tune, Tune); 12] = [
+    (NOTHING, as_it_is, as_it_is),
+    ("sack", no_sack, no_sack),
+    ("rack", |config| config.rack = false, as_it_is),
+    (
+        "tail-loss-probe",
+        |config| config.tail_loss_probe = false,
+        as_it_is,
+    ),
+    ("prr", |config| config.prr = false, as_it_is),
+    (
+        "limited-transmit",
+        |config| config.limited_transmit = false,
+        as_it_is,
+    ),
+    (
+        "dsack",
+        |config| config.dsack = false,
+        |config| config.dsack = false,
+    ),
+    ("undo", |config| config.undo = false, as_it_is),
+    (
+        "ecn",
+        |config| config.ecn = false,
+        |config| config.ecn = false,
+    ),
+    (
+        "timestamps",
+        |config| config.timestamps = false,
+        |config| config.timestamps = false,
+    ),
+    ("delayed-ack", as_it_is, |config| config.ack_every = 1),
+    (
+        "congestion-control",
+        |config| config.congestion_control = false,
+        as_it_is,
+    ),
+];
+
+/// Everything is on.
+const NOTHING: &str = "nothing";
+
+/// Without SACK there is no RACK either: then three duplicate ACKs tell of a loss.
+fn no_sack(config: &mut Config) {
+    config.sack = false;
+}
+
+fn point(window: u64, loss_percent: u64, without: &'static str) -> Point {
+    Point::default()
+        .with("window_segments", window)
+        .with("without", without)
+        .with("loss_percent", loss_percent)
+}
+
+fn settings() -> impl Iterator<Item = (u64, u64)> {
+    let of_window = |window| LOSS_PERCENT.map(|loss| (window, loss));
+    WINDOWS.into_iter().flat_map(of_window)
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (window, loss_percent) in settings() {
+        for (without, sender, receiver) in WITHOUT {
+            let mut setup = Setup::hops(3).window_segments(window as usize);
+            setup.chain.packet_loss = loss_percent as f64 / 100.0;
+            setup.sender = sender;
+            setup.receiver = receiver;
+            cases.push(Case {
+                point: point(window, loss_percent, without),
+                setup,
+            });
+        }
+    }
+    cases
+}
+
+fn rows(results: &Results) -> Vec<Row> {
+    let mut rows: Vec<Row> = settings()
+        .map(|(window, loss)| results.goodput(&point(window, loss, NOTHING)))
+        .collect();
+    for (without, ..) in &WITHOUT[1..] {
+        rows.extend(settings().map(|(window, loss)| gain(results, window, loss, without)));
+    }
+    for (without, ..) in WITHOUT {
+        rows.extend(
+            settings().map(|(window, loss)| results.row(&point(window, loss, without), TIMEOUTS)),
+        );
+    }
+    rows
+}
+
+/// Goodput with everything less goodput without this, seed by seed.
+fn gain(results: &Results, window: u64, loss: u64, without: &'static str) -> Row {
+    let with = results.runs(&point(window, loss, NOTHING)).iter();
+    let point = point(window, loss, without);
+    let gains: Vec<f64> = with
+        .zip(results.runs(&point))
+        .map(|(with, without)| (GOODPUT.of)(with) - (GOODPUT.of)(without))
+        .collect();
+    let name = ("goodput_gain", GOODPUT.unit);
+    Row::new(ID, point, name, Stat::of(&gains))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_leaves_out_what_it_says() {
+        for (without, sender, receiver) in WITHOUT {
+            let changed = [sender, receiver].map(|tune| {
+                let mut config = Config::DEFAULT;
+                tune(&mut config);
+                config != Config::DEFAULT
+            });
+            assert_eq!(changed != [false; 2], without != NOTHING, "{without}");
+        }
+        assert_eq!(
+            cases().len(),
+            WINDOWS.len() * LOSS_PERCENT.len() * WITHOUT.len()
+        );
+    }
+}
