@@ -294,14 +294,17 @@ fn the_timer_stops_when_all_is_acknowledged() {
     assert_eq!(s.tcp.next_deadline(), None);
 }
 
-/// MAY-7: a retransmission is as long as its segment was, whatever the window has become.
+/// SHLD-15, MAY-7: new data stay within a window that shrank; a retransmission is as long as
+/// its segment was.
 #[test]
-fn a_retransmission_reaches_beyond_a_shrunken_window() {
-    let mut s = Script::accepted(PLAIN);
-    s.send(2000);
+fn only_retransmissions_reach_beyond_a_shrunken_window() {
+    let syn = say(SYN, 0, 0).mss(1000).win(2000);
+    let mut s = Script::accepted_with(PLAIN, syn, 8000, 8000);
+    s.send(3000);
     s.expect(ACK, 1, 1, 1000);
     s.expect(ACK, 1001, 1, 1000);
     s.peer(say(ACK, 1, 1001).win(500)).unwrap();
+    s.silent();
     let (again, _) = s.wait_for_segment();
     assert_eq!(again.header.seq.wrapping_sub(s.iss), 1001);
     assert_eq!(again.payload.len(), 1000);
