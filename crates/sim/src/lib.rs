@@ -17,6 +17,7 @@ pub mod experiments;
 pub mod files;
 pub mod filter;
 pub mod gains;
+pub mod k7;
 pub mod medium;
 pub mod network;
 pub mod phy;
