@@ -11,6 +11,7 @@ struct Scene {
     ends: [Tcphc<'static>; 2],
     seq: [u32; 2],
     window: u16,
+    timestamps: [Option<(u32, u32)>; 2],
 }
 
 const ISN: u32 = 0x1234_0000;
@@ -18,11 +19,21 @@ const ISN: u32 = 0x1234_0000;
 impl Scene {
     /// A connection that stands, with `router_seq` as the router's next number.
     fn new(mode: Mode, off: &[Cure], router_seq: u32) -> Self {
+        Self::with_timestamps(mode, off, router_seq, [None; 2])
+    }
+
+    fn with_timestamps(
+        mode: Mode,
+        off: &[Cure],
+        router_seq: u32,
+        timestamps: [Option<(u32, u32)>; 2],
+    ) -> Self {
         let ends = [End::Mote, End::Router].map(|end| fresh(mode, end, off, 3));
         let mut scene = Self {
             ends,
             seq: [ISN, router_seq.wrapping_sub(1)],
             window: 0x1000,
+            timestamps,
         };
         for (end, flags) in [
             (0, Flags::SYN),
@@ -40,7 +51,7 @@ impl Scene {
 
     fn segment(&self, end: usize, flags: Flags, back: u32, len: usize) -> Vec<u8> {
         let ports = [4000, 80];
-        let header = tcp::Header {
+        let mut header = tcp::Header {
             src_port: ports[end],
             dst_port: ports[1 - end],
             seq: self.seq[end].wrapping_sub(back),
@@ -53,6 +64,7 @@ impl Scene {
             window: if end == 0 { self.window } else { 0x4000 },
             ..tcp::Header::default()
         };
+        header.options.timestamps = self.timestamps[end];
         finished(&header, end, len)
     }
 
@@ -296,5 +308,31 @@ fn a_reference_far_away() {
         scene.seq[1] = scene.seq[1].wrapping_add(40);
         let next = scene.send(1, Flags::ACK, 0, 40);
         !first || scene.receive(0, &next).is_err() || next.len() > 40 + 20
+    });
+}
+
+/// Two ACKs with one TSval, the second lost: the echo of the first confirms the second. The
+/// window has closed by what the acknowledgment number rose.
+#[test]
+fn segments_that_share_a_timestamp() {
+    attack(Cure::SharedTimestamp, |off| {
+        let (ours, theirs) = (1_000_000, 5_000_000);
+        let stamps = [Some((ours, theirs)), Some((theirs, ours))];
+        let mut scene = Scene::with_timestamps(Mode::Default, off, 0x5678_0000, stamps);
+        scene.timestamps[0] = Some((ours + 1000, theirs));
+        let first = scene.send(0, Flags::ACK, 0, 0);
+        let data = scene.send(1, Flags::ACK, 0, 48);
+        scene.receive(0, &data).unwrap();
+        scene.receive(1, &first).unwrap();
+        scene.seq[1] += 48;
+        scene.window -= 48;
+        let _lost = scene.send(0, Flags::ACK, 0, 0);
+        scene.timestamps[1] = Some((theirs + 1, ours + 1000));
+        let echo = scene.send(1, Flags::ACK, 0, 0);
+        scene.receive(0, &echo).unwrap();
+        scene.timestamps[0] = Some((ours + 1001, theirs));
+        let segment = scene.segment(0, Flags::ACK, 0, 0);
+        let next = scene.send_bytes(0, &segment);
+        scene.is_misread(&next, &segment)
     });
 }

@@ -81,19 +81,6 @@ fn the_driver_sees_what_the_draft_gets_wrong() {
     assert!(seen.silent() * 1000 >= seen.exact, "{seen:?}");
 }
 
-/// Two segments that share a TSval, one of them lost: a silent error after mere loss.
-#[test]
-fn shared_timestamps_lie() {
-    let lossy = |s: Setup| Setup {
-        loss: 50,
-        trouble: 200,
-        ..s
-    };
-    let without = run(10_000, lossy, |t| t.without(&[Cure::SharedTimestamp]));
-    assert!(without.silent() > 0, "{without:?}");
-    assert_eq!(run(10_000, lossy, |_| {}).silent(), 0);
-}
-
 /// Low bits that join high ones they did not belong to.
 #[test]
 fn values_that_were_never_sent() {

@@ -132,6 +132,7 @@ struct Flight {
     /// Which life of the connection it belongs to.
     life: u32,
     is_plain: bool,
+    sent_at_us: u64,
     bytes: Vec<u8>,
     /// Header as sent, checksum included.
     truth: Vec<u8>,
@@ -179,6 +180,9 @@ struct Clock {
     tick_ms: u64,
     recent: u32,
 }
+
+/// 8,192 ticks of the fastest timestamp clock here.
+const FRAME_AGE_MAX_US: u64 = 8_192_000;
 
 fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
@@ -789,6 +793,7 @@ impl World {
             connection: at,
             life,
             is_plain,
+            sent_at_us: now_us,
             bytes,
             truth,
             is_junk,
@@ -820,6 +825,10 @@ impl World {
         let Some(flight) = self.path[end].pop_front() else {
             return;
         };
+        // What links do where frames expire: see `Config::frames_expire`.
+        if self.setup.frames_expire && self.now_us - flight.sent_at_us > FRAME_AGE_MAX_US {
+            return;
+        }
         let flow = flow(end);
         let now = self.now();
         let header_len = flight.truth.len();
