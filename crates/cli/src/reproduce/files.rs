@@ -1,12 +1,15 @@
 //! Where the rows go: a table or JSON lines on stdout, a file of JSON lines, a folder.
 
 use std::fs;
-use std::io::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use motet_lab::report::write_file;
 
 use super::{Done, json, page, plot, table};
 use crate::error::Error;
-use crate::output::{self, describe};
+use crate::files::write_error;
+use crate::output;
 
 /// Everything that is written.
 pub(super) struct Target {
@@ -40,7 +43,7 @@ impl Target {
             }
         };
         if let Some(folder) = folder {
-            fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+            fs::create_dir_all(folder).map_err(|error| write_error(folder, &error))?;
             check(&folder.join(page::NAME), replace)?;
         }
         Ok(Self {
@@ -99,7 +102,7 @@ fn check(path: &Path, replace: bool) -> Result<(), Error> {
         return Err(Error::input(format!("{path} is a directory, name a file")));
     }
     if path.exists() && !replace {
-        return Err(exists(path));
+        return Err(write_error(path, &io::ErrorKind::AlreadyExists.into()));
     }
     let folder = folder_of(path);
     if !folder.is_dir() {
@@ -113,35 +116,7 @@ fn check(path: &Path, replace: bool) -> Result<(), Error> {
 
 /// Writes a file that appears under its name only when whole.
 fn write(path: &Path, text: &str, replace: bool) -> Result<(), Error> {
-    let written = tempfile::NamedTempFile::new_in(folder_of(path)).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        Ok(file)
-    });
-    let file = written.map_err(|error| cannot_write(path, &error))?;
-    readable_by_all(&file);
-    let kept = if replace {
-        file.persist(path)
-    } else {
-        file.persist_noclobber(path)
-    };
-    match kept {
-        Ok(_) => Ok(()),
-        Err(_) if path.exists() && !replace => Err(exists(path)),
-        Err(error) => Err(cannot_write(path, &error.error)),
-    }
-}
-
-/// Temporary files are private; results are not.
-fn readable_by_all(file: &tempfile::NamedTempFile) {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let permissions = fs::Permissions::from_mode(0o644);
-        // A file system without permissions has nothing to change.
-        let _ = file.as_file().set_permissions(permissions);
-    }
-    #[cfg(not(unix))]
-    let _ = file;
+    write_file(path, text.as_bytes(), replace).map_err(|error| write_error(path, &error))
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -149,19 +124,4 @@ fn folder_of(path: &Path) -> &Path {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     }
-}
-
-fn exists(path: &Path) -> Error {
-    Error::input(format!(
-        "{} exists, name another or allow overwriting with --force",
-        path.display()
-    ))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
-    Error::input(format!(
-        "cannot write {}: {}, choose a place that takes new files",
-        path.display(),
-        describe(error)
-    ))
 }
