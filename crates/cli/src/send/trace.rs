@@ -9,13 +9,12 @@ use std::{
 };
 
 use motet::{
-    tcp::{Counters, Telemetry},
+    tcp::{Counters, RetransmissionCause, Telemetry},
     time::Instant,
 };
 use motet_lab::files::NewFile;
 use serde::Serialize;
 
-use super::transfer::CAUSES;
 use crate::{error::Error, files::write_error};
 
 /// A trace being written; dropped, it leaves nothing behind.
@@ -26,7 +25,7 @@ pub(super) struct Trace {
     replace: bool,
     state: Option<State>,
     /// Retransmissions written, by cause.
-    retransmissions: [u16; CAUSES.len()],
+    retransmissions: [u16; RetransmissionCause::COUNT],
 }
 
 /// One line.
@@ -68,7 +67,7 @@ impl Trace {
             path: path.to_owned(),
             replace,
             state: None,
-            retransmissions: [0; CAUSES.len()],
+            retransmissions: [0; RetransmissionCause::COUNT],
         })
     }
 
@@ -83,7 +82,7 @@ impl Trace {
         now: Instant,
     ) -> Result<(), Error> {
         let time_s = now.as_micros() as f64 / 1e6;
-        for (place, cause) in CAUSES.into_iter().enumerate() {
+        for (place, cause) in RetransmissionCause::ALL.into_iter().enumerate() {
             let count = counters.retransmitted(cause);
             while self.retransmissions[place] < count {
                 self.retransmissions[place] += 1;

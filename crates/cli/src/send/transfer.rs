@@ -235,7 +235,7 @@ impl Follower {
 
     /// The sender's figures, with its retransmissions from its counters.
     pub(super) fn figures(&self, counters: &tcp::Counters) -> SenderFigures {
-        let retransmissions = CAUSES
+        let retransmissions = RetransmissionCause::ALL
             .into_iter()
             .map(|cause| (cause.name(), u64::from(counters.retransmitted(cause))))
             .filter(|(_, count)| *count > 0)
@@ -248,18 +248,6 @@ impl Follower {
         }
     }
 }
-
-/// Every cause of a retransmission.
-pub(super) const CAUSES: [RetransmissionCause; RetransmissionCause::COUNT] = [
-    RetransmissionCause::Timeout,
-    RetransmissionCause::DuplicateAcks,
-    RetransmissionCause::PartialAck,
-    RetransmissionCause::Sack,
-    RetransmissionCause::Rack,
-    RetransmissionCause::TailLossProbe,
-    RetransmissionCause::WindowProbe,
-    RetransmissionCause::Handshake,
-];
 
 /// RTT and window as the bar shows them.
 pub(super) fn telemetry_text(telemetry: &tcp::Telemetry) -> String {

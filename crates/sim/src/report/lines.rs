@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::results::{CAUSES, DROPS, METRICS, NodeResult, RunResult, STATES, Summary};
+use super::results::{DROPS, METRICS, NodeResult, RunResult, STATES, Summary};
 use crate::medium::Fate;
 use crate::scenario::{Plan, Point};
 use motet::tcp::RetransmissionCause;
@@ -116,7 +116,7 @@ fn run_body(plan: &Plan, result: &RunResult) -> Value {
 
 fn node_body(number: usize, node: &NodeResult) -> Value {
     let counted = &node.counts;
-    let causes = CAUSES.map(RetransmissionCause::name);
+    let causes = RetransmissionCause::ALL.map(RetransmissionCause::name);
     let total: u64 = counted.states_us.iter().sum();
     let states = STATES.iter().zip(counted.states_us);
     let radio: Map<String, Value> = states

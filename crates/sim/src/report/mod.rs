@@ -12,6 +12,6 @@ pub use files::write_file;
 pub use lines::json_lines;
 pub use page::{page, plots};
 pub use results::{
-    CAUSES, DROPS, FlowResult, LinkResult, METRICS, Metric, NodeCounts, NodeResult, RunResult,
-    STATES, Sample, Summary,
+    DROPS, FlowResult, LinkResult, METRICS, Metric, NodeCounts, NodeResult, RunResult, STATES,
+    Sample, Summary,
 };

@@ -151,18 +151,6 @@ pub const DROPS: [&str; 10] = [
     "fragments: table full",
 ];
 
-/// Why segments were sent again, in the order of their counters.
-pub const CAUSES: [RetransmissionCause; RetransmissionCause::COUNT] = [
-    RetransmissionCause::Timeout,
-    RetransmissionCause::DuplicateAcks,
-    RetransmissionCause::PartialAck,
-    RetransmissionCause::Sack,
-    RetransmissionCause::Rack,
-    RetransmissionCause::TailLossProbe,
-    RetransmissionCause::WindowProbe,
-    RetransmissionCause::Handshake,
-];
-
 /// Names of the radio's states, by [`State`].
 pub const STATES: [&str; State::COUNT] = [
     "sleep",

@@ -192,6 +192,18 @@ impl RetransmissionCause {
     /// How many causes there are.
     pub const COUNT: usize = Self::Handshake as usize + 1;
 
+    /// Every cause, in the order of its counter.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Timeout,
+        Self::DuplicateAcks,
+        Self::PartialAck,
+        Self::Sack,
+        Self::Rack,
+        Self::TailLossProbe,
+        Self::WindowProbe,
+        Self::Handshake,
+    ];
+
     /// The cause in words, for traces and summaries.
     pub const fn name(self) -> &'static str {
         match self {
