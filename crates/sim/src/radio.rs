@@ -69,8 +69,8 @@ pub enum Output {
         /// Nothing was sensed.
         clear: bool,
     },
-    /// The frame, or the ACK that software asked for, left.
-    TransmitDone,
+    /// The frame, or the ACK that software asked for, left at this instant.
+    TransmitDone(Instant),
     /// A frame was copied out of the radio.
     Frame(Frame, RxMeta),
 }
@@ -209,7 +209,7 @@ impl Radio {
         if let Answer::Sending { by_software } = self.answer {
             self.answer = Answer::None;
             if by_software {
-                self.outputs.push_back(Output::TransmitDone);
+                self.outputs.push_back(Output::TransmitDone(now));
             }
             self.resume_fire(air, now);
         } else {
@@ -218,7 +218,7 @@ impl Radio {
             self.sent = header
                 .filter(|header| header.ack_request)
                 .map(|header| header.sequence);
-            self.outputs.push_back(Output::TransmitDone);
+            self.outputs.push_back(Output::TransmitDone(now));
         }
         self.proceed(air, now);
     }
@@ -533,7 +533,7 @@ impl Output {
         match self {
             Self::Preloaded => listener(mac::Event::Preloaded),
             Self::Assessed { clear } => listener(mac::Event::ChannelAssessed { clear: *clear }),
-            Self::TransmitDone => listener(mac::Event::TransmitDone),
+            Self::TransmitDone(at) => listener(mac::Event::TransmitDone { at: *at }),
             Self::Frame(frame, meta) => listener(mac::Event::FrameReceived {
                 psdu: frame.psdu(),
                 meta: *meta,

@@ -89,7 +89,7 @@ impl Radio {
                 };
                 Some(Event::FrameReceived { psdu, meta })
             }
-            TRANSMITTED => Some(Event::TransmitDone),
+            TRANSMITTED => Some(Event::TransmitDone { at: self.now() }),
             CLEAR => Some(Event::ChannelAssessed { clear: true }),
             BUSY => Some(Event::ChannelAssessed { clear: false }),
             _ => None,

@@ -126,7 +126,7 @@ impl Air {
                 if partner.1 <= start || end <= partner.0 {
                     deliver(other, &self.heard, now);
                 }
-                mac::Event::TransmitDone
+                mac::Event::TransmitDone { at: end }
             }
         };
         this.on_event(RADIO, Event::Radio(event), now);

@@ -105,15 +105,14 @@ impl Mac<'_> {
         now: Instant,
     ) -> Result<(), Drop> {
         let slot = self.queue.get(self.current).ok_or(Drop::StrayAck)?;
-        let State::AwaitingAck { until } = self.state else {
+        let State::AwaitingAck { sent_at, .. } = self.state else {
             return Err(Drop::StrayAck);
         };
         if slot.dsn != Some(dsn) {
             return Err(Drop::StrayAck);
         }
-        let left = self.config.ack_wait - TURNAROUND - ACK_AIR_TIME;
-        let on_time = at + left;
-        let off = until.since(on_time).max(on_time.since(until));
+        let on_time = sent_at + TURNAROUND + ACK_AIR_TIME;
+        let off = at.since(on_time).max(on_time.since(at));
         if off > self.config.ack_slack {
             return Err(Drop::MistimedAck);
         }

@@ -29,8 +29,8 @@ pub struct Config {
     /// `macAckWaitDuration`: from the end of our frame to the end of its ACK.
     pub ack_wait: Duration,
     /// By how much an ACK may end before or after the instant that the standard gives it, a
-    /// turnaround and its air time after our frame. Besides a neighbour's clock it covers
-    /// how late the driver reports that our frame has left.
+    /// turnaround and its air time after our frame: what the clocks of neighbour and driver
+    /// may be off.
     pub ack_slack: Duration,
     /// How long the radio may take to answer an action before the attempt is given up.
     pub answer_timeout: Duration,
@@ -111,7 +111,7 @@ pub const RETRY_DELAY_MAX: Duration = Duration::from_millis(40);
 pub const ACK_WAIT: Duration = Duration::from_micros(864);
 
 /// Four symbols: either end may be one off (IEEE 802.15.4-2006 §7.5.6.4.2 has no tolerance),
-/// the rest is for interrupts. Frames that collide end further apart than that unless they
+/// the rest is for a driver that stamps frames in an interrupt. Frames that collide end further apart than that unless they
 /// are equally long and were begun together.
 pub const ACK_SLACK: Duration = Duration::from_micros(64);
 

@@ -29,8 +29,8 @@ pub(super) enum State {
     Clear,
     /// The frame is on the air.
     Firing { until: Instant },
-    /// Waiting for the ACK.
-    AwaitingAck { until: Instant },
+    /// Waiting for the ACK of a frame that ended at `sent_at`.
+    AwaitingAck { sent_at: Instant, until: Instant },
 }
 
 impl State {
@@ -41,7 +41,7 @@ impl State {
             Self::Preloading { until, .. }
             | Self::Assessing { until }
             | Self::Firing { until }
-            | Self::AwaitingAck { until } => Some(until),
+            | Self::AwaitingAck { until, .. } => Some(until),
         }
     }
 
@@ -141,7 +141,8 @@ impl Mac<'_> {
         }
     }
 
-    pub(super) fn on_transmit_done(&mut self, now: Instant) {
+    /// The frame left the antenna `at`; a driver may say so when its ACK is on the air already.
+    pub(super) fn on_transmit_done(&mut self, at: Instant, now: Instant) {
         if self.acknowledgment_sent() || !self.state.is_firing() {
             return;
         }
@@ -154,6 +155,7 @@ impl Mac<'_> {
             self.finish(None);
         } else {
             self.state = State::AwaitingAck {
+                sent_at: at,
                 until: now + self.config.ack_wait,
             };
         }

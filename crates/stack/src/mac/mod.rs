@@ -145,7 +145,7 @@ impl<'m> Mac<'m> {
             Event::FrameStarted { .. } => {}
             Event::Preloaded => self.on_preloaded(),
             Event::ChannelAssessed { clear } => self.on_channel_assessed(clear, now, rng),
-            Event::TransmitDone => self.on_transmit_done(now),
+            Event::TransmitDone { at } => self.on_transmit_done(at, now),
         }
         None
     }

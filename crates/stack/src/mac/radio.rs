@@ -38,9 +38,12 @@ pub enum Event<'a> {
         /// No energy or carrier above the threshold, and no frame being received.
         clear: bool,
     },
-    /// The last symbol of a [`Action::Fire`] or [`Action::Transmit`] left the antenna, now: the
-    /// ACK is expected by that (see [`super::Config::ack_slack`]).
-    TransmitDone,
+    /// What [`Action::Fire`] or [`Action::Transmit`] asked for was sent.
+    TransmitDone {
+        /// When its last symbol left the antenna, however late that is reported: the ACK is
+        /// timed from here.
+        at: Instant,
+    },
 }
 
 /// How a frame was heard.

@@ -311,7 +311,8 @@ impl World {
     fn send(&mut self, node: usize, id: InterfaceId, frame: &[u8]) {
         assert!(frame.len() <= PSDU_LEN_MAX);
         let air = Duration::from_micros(192 + (6 + frame.len() as u64) * 32);
-        self.at(air, node, id, Pending::Radio(mac::Event::TransmitDone));
+        let done = mac::Event::TransmitDone { at: self.now + air };
+        self.at(air, node, id, Pending::Radio(done));
         self.frames.push((node, frame.to_vec()));
         self.busy_until = self.busy_until.max(self.now + air);
         if frame.len() > 30 && self.lose.is_some() {
@@ -1088,7 +1089,7 @@ fn no_sequence_of_events_keeps_a_node_busy() {
             let event = match rng.below(9) {
                 0 => Event::Radio(mac::Event::Preloaded),
                 1 => Event::Radio(mac::Event::ChannelAssessed { clear: n & 1 == 0 }),
-                2 => Event::Radio(mac::Event::TransmitDone),
+                2 => Event::Radio(mac::Event::TransmitDone { at: now }),
                 3 => Event::Radio(mac::Event::FrameStarted { head: psdu, meta }),
                 4 => Event::Packet(&psdu[psdu.len().min(21)..]),
                 _ => Event::Radio(mac::Event::FrameReceived { psdu, meta }),

@@ -203,7 +203,7 @@ impl Bench {
         match answer {
             Answer::Preloaded => self.event(Event::Preloaded),
             Answer::Assessed(clear) => self.event(Event::ChannelAssessed { clear }),
-            Answer::Done => self.event(Event::TransmitDone),
+            Answer::Done => self.event(Event::TransmitDone { at: self.now }),
             Answer::Ack(dsn) => {
                 let mut psdu = [0; 5];
                 Header::ack(dsn, false).emit_frame(&[], &mut psdu).unwrap();

@@ -343,7 +343,7 @@ proptest! {
                         0 => Event::Preloaded,
                         1 => Event::ChannelAssessed { clear: true },
                         2 => Event::ChannelAssessed { clear: false },
-                        3 => Event::TransmitDone,
+                        3 => Event::TransmitDone { at: bench.now },
                         _ => Event::FrameReceived { psdu: &ack, meta },
                     };
                     bench.mac.on_event(event, bench.now, &mut bench.rng);

@@ -238,6 +238,33 @@ fn an_ack_counts_only_when_a_receiver_of_our_frame_would_send_it() {
     }
 }
 
+#[test]
+fn an_ack_is_timed_from_its_frame_however_late_that_is_reported() {
+    let late = Duration::from_micros(300);
+    // (name, ends so long after our frame, counts)
+    let cases = [
+        ("answers the frame", ACK_AFTER, true),
+        ("answers the report", ACK_AFTER + late, false),
+    ];
+    for (name, after, counts) in cases {
+        let mut bench = Bench::new(SHARED, 6);
+        bench.acked = [false].into();
+        bench.swallow = Some(|answer| answer == Answer::Done);
+        bench.send(PEER, 1);
+        assert!(bench.run_until(|bench| !bench.fired.is_empty()));
+        let (fired_at, psdu) = bench.fired[0].clone();
+        let at = fired_at + Duration::from_micros(192 + 32 * (6 + psdu.len() as u64));
+        bench.now = at + late;
+        let done = Event::TransmitDone { at };
+        bench.mac.on_event(done, bench.now, &mut bench.rng);
+        bench.poll();
+        bench.now = at + after;
+        bench.hear(&frame(Header::ack(psdu[2], false), &[]));
+        let delivered = bench.mac.poll_outcome().is_some_and(|o| o.delivered);
+        assert_eq!(delivered, counts, "{name}");
+    }
+}
+
 /// From the end of a frame to the end of its ACK.
 const ACK_AFTER: Duration = Duration::from_micros(192 + 352);
 
