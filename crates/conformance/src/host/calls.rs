@@ -424,7 +424,6 @@ impl Host<'_> {
                 ready,
             } => {
                 self.tcp.unlisten(listener);
-                self.half_open.retain(|flow, _| flow.2 != file.port);
                 // What nobody accepted is reset, as nobody will ever read it.
                 for stream in ready {
                     self.tcp.abort(stream.handle);

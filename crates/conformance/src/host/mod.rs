@@ -128,9 +128,6 @@ pub struct Host<'m> {
     orphans: Vec<Stream>,
     edge: Edge,
     peer_mss: HashMap<Flow, u16>,
-    /// Handshakes of listeners that are under way, with the number their reset must bear.
-    /// Inferred from the segments: the engine does not show its half-open table.
-    half_open: BTreeMap<Flow, u32>,
     sent: VecDeque<Sent>,
     scratch: Vec<u8>,
     runaway: bool,
@@ -155,7 +152,6 @@ impl<'m> Host<'m> {
             orphans: Vec::new(),
             edge: Edge::default(),
             peer_mss: HashMap::new(),
-            half_open: BTreeMap::new(),
             sent: VecDeque::new(),
             scratch: vec![0; 65_536 + 60],
             runaway: false,
@@ -239,9 +235,6 @@ impl<'m> Host<'m> {
                     _ => None,
                 });
             self.peer_mss.insert(flow, mss.unwrap_or(MSS_DEFAULT));
-        }
-        if packet.segment.has(RST) && self.half_open.get(&flow) == Some(&packet.segment.seq) {
-            self.half_open.remove(&flow);
         }
         let ecn = packet.traffic_class & 3;
         let mut rewritten = Vec::new();
@@ -334,9 +327,6 @@ impl<'m> Host<'m> {
             packet.segment.dst_port,
             packet.segment.src_port,
         );
-        if packet.segment.flags & (SYN | ACK) == SYN | ACK && self.stream_of(flow).is_none() {
-            self.half_open.insert(flow, packet.segment.ack);
-        }
         let (class, hop_limit) = self.marks_of(flow);
         packet.traffic_class = class & !3 | outgoing.ecn;
         packet.hop_limit = hop_limit;
@@ -417,13 +407,6 @@ impl<'m> Host<'m> {
         for stream in &mut self.orphans {
             host.note(stream);
         }
-        let open: Vec<Flow> = self
-            .streams()
-            .filter_map(|(_, stream)| self.tcp.connection(stream.handle))
-            .map(Connection::endpoints)
-            .map(|ends| (ends.remote, ends.remote_port, ends.local_port))
-            .collect();
-        self.half_open.retain(|flow, _| !open.contains(flow));
         let tcp = &mut self.tcp;
         self.orphans.retain(|stream| {
             let state = tcp.connection(stream.handle).map(Connection::state);

@@ -106,6 +106,7 @@ impl Settings {
             syn_retransmissions_max: 12,
             ack_delay_ms: 40,
             time_wait_ms: 60_000,
+            time_wait_reuse: false,
             challenge_interval_ms: 0,
             ecn: true,
             rack: false,
@@ -303,7 +304,7 @@ impl Settings {
             short: rmss smss rto_initial_ms rto_min_ms rto_max_ms rto_slop_ms ack_delay_ms
                 challenge_interval_ms accept_timeout_ms peer_ack_delay_ms;
             word: time_wait_ms fin_wait_2_ms user_timeout_ms;
-            flag: nagle timestamps sack dsack limited_transmit rack tail_loss_probe prr undo ecn
+            flag: nagle timestamps sack dsack limited_transmit rack tail_loss_probe prr undo ecn time_wait_reuse
                 congestion_control header_prediction;
         }
     }

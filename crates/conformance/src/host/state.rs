@@ -1,8 +1,6 @@
 //! What a host tells of its connections: `TCP_INFO`, and a table of states.
 
-use std::fmt::Write as _;
-
-use motet::tcp::State;
+use motet::tcp::{Connection, Endpoints, State};
 
 use super::{Errno, Fail, Host, Kind};
 
@@ -33,6 +31,17 @@ pub struct TcpInfo {
     pub snd_ssthresh: u32,
     /// cwnd, segments.
     pub snd_cwnd: u32,
+}
+
+impl TcpInfo {
+    /// `TCPI_OPT_TIMESTAMPS`
+    pub const TIMESTAMPS: u8 = 1;
+    /// `TCPI_OPT_SACK`
+    pub const SACK: u8 = 2;
+    /// `TCPI_OPT_WSCALE`
+    pub const WINDOW_SCALE: u8 = 4;
+    /// `TCPI_OPT_ECN`
+    pub const ECN: u8 = 8;
 }
 
 impl Host<'_> {
@@ -74,7 +83,7 @@ impl Host<'_> {
                 (true, 0) => 3,
                 (true, _) => 4,
             },
-            options: 0,
+            options: self.options_of(connection),
             backoff: seen.rto_doublings,
             rto: seen.rto_ms * 1000,
             snd_mss: mss,
@@ -90,6 +99,21 @@ impl Host<'_> {
         })
     }
 
+    /// What both sides agreed upon, window scaling by the edge included.
+    fn options_of(&self, connection: &Connection<'_>) -> u8 {
+        let (agreed, ends) = (connection.agreed(), connection.endpoints());
+        let flow = (ends.remote, ends.remote_port, ends.local_port);
+        let bits = [
+            (agreed.timestamps, TcpInfo::TIMESTAMPS),
+            (agreed.sack, TcpInfo::SACK),
+            (self.edge.is_scaled(flow), TcpInfo::WINDOW_SCALE),
+            (agreed.ecn, TcpInfo::ECN),
+        ];
+        bits.iter()
+            .filter(|(agreed, _)| *agreed)
+            .fold(0, |options, (_, bit)| options | bit)
+    }
+
     /// One line per connection, as FreeBSD's `sockstat -s` prints them; `name`: of the
     /// program that owns the descriptors.
     pub fn state_lines(&self, name: &str) -> Vec<String> {
@@ -102,32 +126,33 @@ impl Host<'_> {
                 ));
             }
         }
-        for (remote, remote_port, port) in self.half_open.keys() {
-            let local = self.settings.local;
-            lines.push(format!(
-                "? ? ? ? tcp6 [{local}]:{port} [{remote}]:{remote_port} SYN_RCVD"
-            ));
+        for ends in self.tcp.handshakes() {
+            lines.push(format!("? ? ? ? {} SYN_RCVD", ends_text(&ends)));
         }
         for (fd, stream) in self.streams() {
             let Some(connection) = self.tcp.connection(stream.handle) else {
                 continue;
             };
-            let ends = connection.endpoints();
+            let ends = ends_text(&connection.endpoints());
             let state = freebsd_name(connection.state());
-            let mut line = match fd {
-                Some(fd) => format!("root {name} 1 {fd} "),
-                None => "? ? ? ? ".to_owned(),
-            };
-            // Writing to a string cannot fail.
-            let _written = write!(
-                line,
-                "tcp6 [{}]:{} [{}]:{} {state}",
-                ends.local, ends.local_port, ends.remote, ends.remote_port
-            );
-            lines.push(line);
+            lines.push(match fd {
+                Some(fd) => format!("root {name} 1 {fd} {ends} {state}"),
+                None => format!("? ? ? ? {ends} {state}"),
+            });
         }
         lines
     }
+}
+
+/// Both ends, as `sockstat` prints them.
+fn ends_text(ends: &Endpoints) -> String {
+    let Endpoints {
+        local,
+        remote,
+        local_port,
+        remote_port,
+    } = ends;
+    format!("tcp6 [{local}]:{local_port} [{remote}]:{remote_port}")
 }
 
 /// Linux's number of a state.

@@ -187,6 +187,11 @@ fn value_of(name: &str, info: &TcpInfo) -> Option<i64> {
     Some(match name {
         "tcpi_state" => i64::from(info.state),
         "tcpi_ca_state" => i64::from(info.ca_state),
+        "tcpi_options" => i64::from(info.options),
+        "TCPI_OPT_TIMESTAMPS" => i64::from(TcpInfo::TIMESTAMPS),
+        "TCPI_OPT_SACK" => i64::from(TcpInfo::SACK),
+        "TCPI_OPT_WSCALE" => i64::from(TcpInfo::WINDOW_SCALE),
+        "TCPI_OPT_ECN" => i64::from(TcpInfo::ECN),
         "tcpi_backoff" => i64::from(info.backoff),
         "tcpi_rto" => i64::from(info.rto),
         "tcpi_snd_mss" => i64::from(info.snd_mss),

@@ -127,7 +127,7 @@ impl<'m> Tcp<'m> {
             return Err(Drop::NoConnection);
         };
         if let Some(index) = self.half_open_of(ends, listener.0) {
-            return self.arrive_half_open(index, ends, segment, listener.1, now);
+            return self.arrive_half_open(index, ends, segment, listener, now);
         }
         if segment.has(Flags::RST) {
             return Err(Drop::NoConnection);
@@ -166,20 +166,25 @@ impl<'m> Tcp<'m> {
         index: usize,
         ends: &Endpoints,
         segment: &Segment<'_>,
-        config: &'m Config,
+        listener: (u8, &'m Config),
         now: Instant,
     ) -> Result<(), Drop> {
         let now_ms = self.now_ms;
+        let config = listener.1;
+        let window = self.window_to_promise(listener.0, config);
         let Some(entry) = self.memory.half_open.get_mut(index) else {
             return Err(Drop::HalfOpenFull);
         };
-        let rcv_nxt = entry.irs.plus(1);
         if segment.has(Flags::RST) {
-            if segment.seq != rcv_nxt {
-                return Err(Drop::InexactReset);
+            let ahead = segment.seq.since(entry.irs.plus(1));
+            if ahead == 0 {
+                entry.set_stage(Stage::Free);
+                return Err(Drop::ConnectionReset);
             }
-            entry.set_stage(Stage::Free);
-            return Err(Drop::ConnectionReset);
+            if ahead < u32::from(window) {
+                entry.challenge();
+            }
+            return Err(Drop::InexactReset);
         }
         if segment.has(Flags::SYN) {
             if segment.seq != entry.irs || segment.has(Flags::ACK) {
@@ -235,7 +240,7 @@ impl<'m> Tcp<'m> {
             && let Some(slot) = self.memory.connections.get_mut(slot)
             && let Some(connection) = slot.0.as_mut()
         {
-            connection.take_over(half_open, ends, ts_offset, self.mss_limit, self.now_ms);
+            connection.take_over(half_open, ends, ts_offset, self.now_ms);
             half_open.set_stage(Stage::Free);
         }
     }
@@ -302,11 +307,12 @@ impl<'m> Tcp<'m> {
             .ok_or(Drop::LocalAddrsFull)?;
         let entry = entries.get_mut(place).ok_or(Drop::HalfOpenFull)?;
         let options = &segment.header().options;
-        *entry = HalfOpen::new(listener.0, local, agreed);
+        let rmss = listener.1.rmss.min(self.mss_limit);
+        *entry = HalfOpen::new(listener.0, local, agreed, rmss);
         entry.remote = ends.remote;
         entry.remote_port = ends.remote_port;
         entry.irs = segment.seq;
-        entry.smss = options.mss.unwrap_or(SMSS_DEFAULT);
+        entry.smss = options.mss.unwrap_or(SMSS_DEFAULT).min(self.mss_limit);
         entry.ts_recent = options.timestamps.map_or(0, |(value, _)| value);
         Ok(place)
     }
@@ -321,7 +327,7 @@ impl<'m> Tcp<'m> {
         ts_offset: u32,
     ) {
         let mss = segment.header().options.mss.unwrap_or(SMSS_DEFAULT);
-        let index = cookie::mss_index(mss);
+        let index = cookie::mss_index(mss.min(self.mss_limit));
         let iss = self.cookie(ends, segment.seq, cookie::period(self.now_ms), index);
         // The lowest bit of our timestamp remembers whether the peer takes SACK.
         let clock = self.now_ms.wrapping_add(ts_offset) & !1 | u32::from(agreed.sack);
@@ -355,7 +361,10 @@ impl<'m> Tcp<'m> {
         }
         self.listener_of(ends)?;
         let connection = self.at_mut(index)?;
-        if connection.state != State::TimeWait || !connection.gives_way_to(segment) {
+        if connection.state != State::TimeWait
+            || !connection.config.time_wait_reuse
+            || !connection.gives_way_to(segment)
+        {
             return None;
         }
         let snd_nxt = connection.snd_nxt;

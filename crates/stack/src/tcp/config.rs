@@ -59,6 +59,9 @@ pub struct Config {
     /// Time in TIME-WAIT, ms: twice the MSL (RFC 9293 §3.4.2 says 4 minutes; 60 s is the
     /// usage of Linux and BSD).
     pub time_wait_ms: u32,
+    /// A SYN that starts behind everything a connection in TIME-WAIT received, by timestamp or
+    /// number, takes its place (RFC 9293 MAY-2, RFC 6191); off: it gets a challenge ACK.
+    pub time_wait_reuse: bool,
     /// Time in FIN-WAIT-2 after `close` (not `shutdown`), ms; 0: for ever.
     pub fin_wait_2_ms: u32,
     /// At most one challenge ACK per this time and connection, ms (RFC 5961 §7).
@@ -116,6 +119,7 @@ impl Config {
         keepalive_probes: 8,
         user_timeout_ms: 0,
         time_wait_ms: 60_000,
+        time_wait_reuse: true,
         fin_wait_2_ms: 60_000,
         challenge_interval_ms: 500,
         accept_timeout_ms: 30_000,

@@ -13,7 +13,7 @@ use core::net::Ipv6Addr;
 use super::config::Config;
 use super::congestion::Congestion;
 use super::facts::{Facts, Phase, Recovery};
-use super::listener::HalfOpen;
+use super::listener::{Agreed, HalfOpen};
 use super::reassembly::RecvBuffer;
 use super::recovery::Scoreboard;
 use super::rtt::RttEstimator;
@@ -285,6 +285,15 @@ impl<'m> Connection<'m> {
         self.send.len()
     }
 
+    /// What both sides offered; nothing yet while our SYN is on its way.
+    pub fn agreed(&self) -> Agreed {
+        Agreed {
+            timestamps: self.facts.has(Facts::TIMESTAMPS),
+            sack: self.facts.has(Facts::SACK),
+            ecn: self.facts.has(Facts::ECN),
+        }
+    }
+
     /// The settings in use.
     pub const fn config(&self) -> &'m Config {
         self.config
@@ -333,13 +342,11 @@ impl<'m> Connection<'m> {
         entry: &HalfOpen,
         ends: Endpoints,
         ts_offset: u32,
-        mss_limit: u16,
         now_ms: u32,
     ) {
         let agreed = entry.agreed();
         self.ends = ends;
         self.ts_offset = ts_offset;
-        self.rmss = self.config.rmss.min(mss_limit);
         self.facts.put(Facts::TIMESTAMPS, agreed.timestamps);
         self.facts.put(Facts::SACK, agreed.sack);
         self.facts.put(Facts::ECN, agreed.ecn);
@@ -347,17 +354,16 @@ impl<'m> Connection<'m> {
         if entry.was_resent() {
             self.rtt.distrust();
         }
-        self.smss = entry
-            .smss
-            .min(self.config.smss)
-            .min(mss_limit)
-            .max(SMSS_MIN);
+        self.smss = entry.smss.min(self.config.smss).max(SMSS_MIN);
+        // From here on it only says what a window update is worth, which RFC 9293 §3.8.6.2.2
+        // counts in Eff.snd.MSS: that of the link too.
+        self.rmss = self.config.rmss.min(self.smss);
         self.snd_una = entry.iss.plus(1);
         self.snd_nxt = self.snd_una;
         self.rcv_nxt = entry.irs.plus(1);
         self.snd_wl1 = entry.irs;
-        self.snd_wnd = entry.window;
-        self.snd_wnd_max = entry.window;
+        self.snd_wnd = entry.window();
+        self.snd_wnd_max = self.snd_wnd;
         self.ts_recent = entry.ts_recent;
         self.ts_recent_at = now_ms;
         // Nobody was promised more than there is, unless the settings were wrong.

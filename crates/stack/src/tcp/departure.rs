@@ -19,18 +19,19 @@ use super::{RetransmissionCause, Tcp};
 use crate::time::{Duration, Instant};
 use crate::wire::tcp::Flags;
 
-/// A segment to somebody who has no connection: a reset, or a SYN-ACK.
+/// A segment to somebody who has no connection: a reset, a SYN-ACK, or the challenge
+/// ACK of a handshake.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply {
     pub(super) ends: Endpoints,
     pub(super) seq: SeqNum,
     pub(super) ack: SeqNum,
     pub(super) flags: Flags,
-    /// The rest is for SYN-ACKs.
     pub(super) window: u16,
+    pub(super) timestamps: Option<(u32, u32)>,
+    /// The rest is for SYN-ACKs.
     pub(super) mss: u16,
     pub(super) sack_permitted: bool,
-    pub(super) timestamps: Option<(u32, u32)>,
 }
 
 impl<'m> Tcp<'m> {
@@ -57,9 +58,9 @@ impl<'m> Tcp<'m> {
         let entries = self.memory.half_open.iter();
         let due = entries
             .enumerate()
-            .find(|(_, entry)| entry.stage() == Stage::SynAckDue && room(&entry.remote));
+            .find(|(_, entry)| entry.is_due() && room(&entry.remote));
         if let Some((index, _)) = due {
-            return self.emit_syn_ack(index, now, out);
+            return self.emit_half_open(index, now, out);
         }
         let slots = self.memory.connections.len();
         for _ in 0..slots {
@@ -116,8 +117,10 @@ impl<'m> Tcp<'m> {
         }))
     }
 
-    fn emit_syn_ack(&mut self, index: usize, now: Instant, out: &mut [u8]) -> Option<Outgoing> {
+    /// The SYN-ACK of a half-open connection, or a challenge ACK.
+    fn emit_half_open(&mut self, index: usize, now: Instant, out: &mut [u8]) -> Option<Outgoing> {
         let now_ms = self.now_ms;
+        let challenge = self.memory.half_open.get_mut(index)?.take_challenge();
         let entry = self.memory.half_open.get(index)?;
         let config = self
             .memory
@@ -128,23 +131,29 @@ impl<'m> Tcp<'m> {
         let (_, ts_offset) = self.initial_numbers(&ends, now);
         let agreed = entry.agreed();
         let clock = now_ms.wrapping_add(ts_offset);
-        let ecn = if agreed.ecn { Flags::ECE } else { Flags::EMPTY };
+        let flags = match (challenge, agreed.ecn) {
+            (true, _) => Flags::EMPTY,
+            (false, true) => Flags::SYN | Flags::ECE,
+            (false, false) => Flags::SYN,
+        };
         let reply = Reply {
             ends,
-            seq: entry.iss,
+            seq: entry.iss.plus(u32::from(challenge)),
             ack: entry.irs.plus(1),
-            flags: Flags::SYN | Flags::ACK | ecn,
+            flags: Flags::ACK | flags,
             window: self.window_to_promise(entry.listener(), config),
-            mss: config.rmss.min(self.mss_limit),
+            mss: entry.rmss(),
             timestamps: agreed.timestamps.then_some((clock, entry.ts_recent)),
             sack_permitted: agreed.sack,
         };
         let mut outgoing = Self::emit_reply(&reply, out)?;
         let entry = self.memory.half_open.get_mut(index)?;
-        if entry.retries() > 0 {
-            outgoing.cause = Some(RetransmissionCause::Handshake);
+        if !challenge {
+            if entry.retries() > 0 {
+                outgoing.cause = Some(RetransmissionCause::Handshake);
+            }
+            entry.on_syn_ack_sent(config, now_ms);
         }
-        entry.on_syn_ack_sent(config, now_ms);
         Some(self.sent(outgoing))
     }
 
@@ -176,6 +185,8 @@ impl<'m> Tcp<'m> {
         let mut head = Head::new(ends, reply.seq, reply.ack);
         if reply.flags.contains(Flags::SYN) {
             head.push_syn_options(reply.mss, reply.sack_permitted, reply.timestamps);
+        } else if let Some(timestamps) = reply.timestamps {
+            head.push_padded_timestamps(timestamps);
         }
         let len = head.finish(ends, (reply.flags, reply.window), None, 0, out)?;
         Some(Outgoing {

@@ -52,11 +52,12 @@ pub struct HalfOpen {
     /// When to send the SYN-ACK again, or to give the entry up; ms.
     pub(super) deadline_ms: u32,
     pub(super) remote_port: u16,
-    /// The peer's MSS option.
+    /// The peer's MSS option, or what the link carries if that is less.
     pub(super) smss: u16,
-    /// The peer's window, from the segment that completed the handshake.
-    pub(super) window: u16,
-    /// Listener in the high half, local address in the low half.
+    /// Until the handshake is done, the MSS that we announce; then the peer's window, from the
+    /// segment that completed it.
+    rmss_or_window: u16,
+    /// Listener in bits 4 to 7, local address in bits 0 to 2; bit 3: a challenge ACK is due.
     place: u8,
     /// [`Stage`] in bits 0 and 1, [`Agreed`] in bits 2 to 4; in bits 5 to 7 retries, and once
     /// ready, whether there were any (5) and whether data came too early (7).
@@ -75,12 +76,15 @@ pub(super) enum Stage {
     Ready,
 }
 
-/// What a SYN offered that we take.
+/// What both sides of a connection offered in their SYNs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Agreed {
-    pub(super) timestamps: bool,
-    pub(super) sack: bool,
-    pub(super) ecn: bool,
+pub struct Agreed {
+    /// Timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Selective acknowledgments (RFC 2018).
+    pub sack: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: bool,
 }
 
 impl HalfOpen {
@@ -93,17 +97,19 @@ impl HalfOpen {
         deadline_ms: 0,
         remote_port: 0,
         smss: 0,
-        window: 0,
+        rmss_or_window: 0,
         place: 0,
         bits: 0,
     };
 
-    pub(super) fn new(listener: u8, local: u8, agreed: Agreed) -> Self {
+    /// An entry of `listener` that announces an MSS of `rmss`.
+    pub(super) fn new(listener: u8, local: u8, agreed: Agreed, rmss: u16) -> Self {
         let agreed =
             u8::from(agreed.timestamps) | u8::from(agreed.sack) << 1 | u8::from(agreed.ecn) << 2;
         Self {
-            place: listener << 4 | local & 0x0f,
+            place: listener << 4 | local & LOCAL,
             bits: agreed << 2,
+            rmss_or_window: rmss,
             ..Self::EMPTY
         }
     }
@@ -113,7 +119,7 @@ impl HalfOpen {
     }
 
     pub(super) const fn local(&self) -> u8 {
-        self.place & 0x0f
+        self.place & LOCAL
     }
 
     pub(super) const fn stage(&self) -> Stage {
@@ -129,6 +135,23 @@ impl HalfOpen {
         self.bits = self.bits & !3 | stage as u8;
     }
 
+    /// A reset in the window missed RCV.NXT: to be answered (RFC 5961 §3.2).
+    pub(super) fn challenge(&mut self) {
+        self.place |= CHALLENGE_DUE;
+    }
+
+    /// Whether a challenge ACK was due; it is not any more.
+    pub(super) fn take_challenge(&mut self) -> bool {
+        let due = self.place & CHALLENGE_DUE != 0;
+        self.place &= !CHALLENGE_DUE;
+        due
+    }
+
+    /// Whether something is to be sent.
+    pub(super) fn is_due(&self) -> bool {
+        self.stage() == Stage::SynAckDue || !self.is_free() && self.place & CHALLENGE_DUE != 0
+    }
+
     pub(super) const fn is_free(&self) -> bool {
         self.bits & 3 == 0
     }
@@ -139,6 +162,16 @@ impl HalfOpen {
             sack: self.bits & 1 << 3 != 0,
             ecn: self.bits & 1 << 4 != 0,
         }
+    }
+
+    /// Of an entry that is not ready: the MSS to announce.
+    pub(super) const fn rmss(&self) -> u16 {
+        self.rmss_or_window
+    }
+
+    /// Of an entry that is ready: the peer's window.
+    pub(super) const fn window(&self) -> u16 {
+        self.rmss_or_window
     }
 
     pub(super) const fn retries(&self) -> u8 {
@@ -171,7 +204,7 @@ impl HalfOpen {
     pub(super) fn on_acknowledged(&mut self, window: u16, config: &Config, now_ms: u32) {
         let resent = u8::from(self.retries() > 0);
         self.bits = self.bits & 0x1f | resent << 5;
-        self.window = window;
+        self.rmss_or_window = window;
         self.set_stage(Stage::Ready);
         self.deadline_ms = now_ms.wrapping_add(u32::from(config.accept_timeout_ms));
     }
@@ -191,6 +224,11 @@ impl HalfOpen {
         self.bits & 1 << 5 != 0
     }
 }
+
+/// Parts of [`HalfOpen::place`].
+const LOCAL: u8 = 0x07;
+const CHALLENGE_DUE: u8 = 0x08;
+const _: () = assert!(TCP_LOCAL_ADDRS_MAX <= LOCAL as usize + 1);
 
 /// What `config` lets us take of the offers in `syn`.
 pub(super) fn agree(config: &Config, syn: &Header) -> Agreed {

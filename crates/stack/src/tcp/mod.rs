@@ -81,7 +81,7 @@ mod tests;
 
 pub use config::Config;
 pub use connection::{Buffers, Connection, Endpoints, Error, Telemetry};
-pub use listener::{HalfOpen, Listener};
+pub use listener::{Agreed, HalfOpen, Listener};
 pub use reassembly::{RecvBuffer, recv_memory_len};
 pub use send_buffer::{Piece, SendBuffer, SliceQueue};
 pub use seq::SeqNum;

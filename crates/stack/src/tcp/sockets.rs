@@ -30,7 +30,7 @@ pub struct Tcp<'m> {
     /// The start of the current millisecond, and its number modulo 2^32.
     pub(super) tick: Instant,
     pub(super) now_ms: u32,
-    /// Largest segment, as MSS counts it, that the node's link carries.
+    /// Largest segment, as MSS counts it, that the link to the next peer carries.
     pub(super) mss_limit: u16,
     pub(super) next_port: u16,
     pub(super) next_generation: u8,
@@ -56,7 +56,8 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    /// Bounds the MSS of later connections, both ways, by what the link carries.
+    /// Bounds the MSS, both ways, of the connection that the next SYN or `connect` begins, by
+    /// what the link to that peer carries. Connections and handshakes under way keep theirs.
     ///
     /// `mss`: bytes of payload and TCP options in a packet that is not to be cut up further
     /// than wanted.
@@ -194,6 +195,14 @@ impl<'m> Tcp<'m> {
     /// Whether a connection waits for [`Self::accept`].
     pub fn can_accept(&self, listener: ListenerHandle) -> bool {
         self.first_ready(listener.0).is_some()
+    }
+
+    /// Both ends of each handshake with a listener that is under way.
+    pub fn handshakes(&self) -> impl Iterator<Item = Endpoints> {
+        let entries = self.memory.half_open.iter();
+        entries
+            .filter(|entry| matches!(entry.stage(), Stage::SynAckDue | Stage::SynReceived))
+            .map(|entry| self.ends_of(entry))
     }
 
     /// Gives buffers to the connection that has waited longest or, when none waits, to the

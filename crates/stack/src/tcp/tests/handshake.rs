@@ -217,13 +217,21 @@ fn half_open_rules() {
         s.iss = s.sent().header.seq;
         s
     };
-    let mut s = half_open();
-    assert_eq!(s.peer(say(RST, 2, 0)), Err(Drop::InexactReset));
-    s.peer(say(ACK, 1, 1)).unwrap();
-    assert!(
-        s.tcp.can_accept(s.listener.unwrap()),
-        "the inexact reset did nothing"
-    );
+    // RFC 5961 §3.2, by the 8000 bytes promised: (distance from RCV.NXT, challenged).
+    for (ahead, challenged) in [(1, true), (7999, true), (8000, false), (u32::MAX, false)] {
+        let mut s = half_open();
+        let reset = say(RST, 1_u32.wrapping_add(ahead), 0);
+        assert_eq!(s.peer(reset), Err(Drop::InexactReset));
+        match challenged {
+            true => _ = s.expect(ACK, 1, 1, 0),
+            false => s.silent(),
+        }
+        s.peer(say(ACK, 1, 1)).unwrap();
+        assert!(
+            s.tcp.can_accept(s.listener.unwrap()),
+            "the inexact reset did nothing"
+        );
+    }
 
     let mut s = half_open();
     assert_eq!(s.peer(say(RST, 1, 0)), Err(Drop::ConnectionReset));
@@ -405,6 +413,48 @@ fn the_link_limits_the_mss_both_ways() {
     s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
     s.peer(say(SYN, 0, 0).mss(1440)).unwrap();
     assert_eq!(s.sent().header.options.mss, Some(474));
+}
+
+/// The limit is the link's to one peer: what another one's SYN sets changes nothing.
+#[test]
+fn every_handshake_keeps_the_limit_of_its_own_link() {
+    for limit in [64, 9000] {
+        let mut s = Script::new();
+        s.tcp.set_mss_limit(474);
+        let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+        s.peer(say(SYN, 0, 0).mss(1440).win(8000)).unwrap();
+        s.iss = s.sent().header.seq;
+        s.tcp.set_mss_limit(limit);
+        let (again, _) = s.wait_for_segment();
+        assert_eq!(again.header.options.mss, Some(474), "sent again");
+        s.peer(say(ACK, 1, 1).win(8000)).unwrap();
+        let (lent, now) = (buffers(8000, 8000), s.now());
+        s.handle = Some(s.tcp.accept(listener, lent, now).unwrap());
+        s.send(5000);
+        assert_eq!(s.sent().payload.len(), 474, "accepted under {limit}");
+    }
+}
+
+#[test]
+fn what_is_agreed_upon_is_told() {
+    let config = Config {
+        timestamps: true,
+        sack: true,
+        ecn: true,
+        ..PLAIN
+    };
+    let mut s = Script::new();
+    let listener = s.tcp.listen(None, PORT, leak(config)).unwrap();
+    let now = s.now();
+    s.handle = Some(s.tcp.accept(listener, buffers(9, 9), now).unwrap());
+    s.peer(say(SYN, 0, 0).sack_permitted()).unwrap();
+    s.iss = s.sent().header.seq;
+    let ends: Vec<_> = s.tcp.handshakes().collect();
+    assert!(matches!(ends[..], [only] if (only.remote, only.local_port) == (PEER, PORT)));
+    s.peer(say(ACK, 1, 1)).unwrap();
+    assert_eq!(s.tcp.handshakes().count(), 0);
+    let agreed = s.connection().agreed();
+    assert!(agreed.sack && !agreed.timestamps && !agreed.ecn);
 }
 
 #[test]

@@ -335,6 +335,15 @@ fn time_wait_gives_way_to_a_later_syn() {
             assert!(gap > 0, "the new ISS lies behind the old numbers");
         }
     }
+    // Where reuse is off, a challenge ACK (RFC 5961 §4).
+    let strict = Config {
+        time_wait_reuse: false,
+        ..PLAIN
+    };
+    let mut s = time_wait(strict, say(SYN, 0, 0));
+    assert_eq!(s.peer(say(SYN, 500, 0)), Err(Drop::SynInWindow));
+    s.expect(ACK, 2, 2, 0);
+    assert_eq!(s.state(), State::TimeWait);
     // By timestamp, whatever the number (RFC 6191).
     let config = Config {
         timestamps: true,
