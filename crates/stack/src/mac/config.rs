@@ -32,6 +32,10 @@ pub struct Config {
     /// turnaround and its air time after our frame: what the clocks of neighbour and driver
     /// may be off.
     pub ack_slack: Duration,
+    /// Whether data frames ask for ACKs; off only for protocols that recover end to end.
+    pub acknowledged: bool,
+    /// Whether the channel is assessed before each attempt.
+    pub assessed: bool,
     /// How long the radio may take to answer an action before the attempt is given up.
     pub answer_timeout: Duration,
     /// How long a sequence number heard from a neighbour marks a repetition.
@@ -64,6 +68,8 @@ impl Config {
             retry_delay_max: RETRY_DELAY_MAX,
             ack_wait: ACK_WAIT,
             ack_slack: ACK_SLACK,
+            acknowledged: true,
+            assessed: true,
             answer_timeout: ANSWER_TIMEOUT,
             duplicate_lifetime: DUPLICATE_LIFETIME,
             reserve_control: RESERVE_CONTROL,

@@ -74,6 +74,13 @@ pub struct Counters {
     pub received: u32,
     /// Preloaded frames that had to be copied again.
     pub reloads: u32,
+    /// Frames queued to wait for their condition. Those neither fired, nor flushed, nor waiting
+    /// or cancelled went the normal path because another one came behind them.
+    pub conditional: u32,
+    /// Of these, fired by their condition.
+    pub immediate: u32,
+    /// Of these, sent the normal path because their condition did not come true in time.
+    pub flushed: u32,
     drops: [u32; Drop::COUNT],
 }
 

@@ -27,6 +27,10 @@ pub(super) enum State {
     Assessing { until: Instant },
     /// It is; the frame goes out next.
     Clear,
+    /// The radio was asked to take a frame that waits for its condition.
+    Arming { until: Instant },
+    /// The condition came true; the frame goes out after the ACK of the one that met it.
+    Triggered,
     /// The frame is on the air.
     Firing { until: Instant },
     /// Waiting for the ACK of a frame that ended at `sent_at`.
@@ -37,8 +41,9 @@ impl State {
     /// When the wait for the radio's answer, or for the ACK, is over.
     pub(super) const fn answer_until(self) -> Option<Instant> {
         match self {
-            Self::Idle | Self::Backoff { .. } | Self::Clear => None,
+            Self::Idle | Self::Backoff { .. } | Self::Clear | Self::Triggered => None,
             Self::Preloading { until, .. }
+            | Self::Arming { until }
             | Self::Assessing { until }
             | Self::Firing { until }
             | Self::AwaitingAck { until, .. } => Some(until),
@@ -69,18 +74,12 @@ impl Mac<'_> {
         if at > now {
             return;
         }
-        let dsn = self.dsn;
-        let Some(slot) = self.queue.get_mut(index) else {
+        let Some(attempts) = self.take_up(index) else {
             return;
         };
-        if slot.dsn.is_none() {
-            slot.dsn = Some(dsn);
-            self.dsn = dsn.wrapping_add(1);
-        }
-        if slot.attempts > 0 {
+        if attempts > 0 {
             self.counters.retries = self.counters.retries.wrapping_add(1);
         }
-        self.current = index;
         self.csma = Csma {
             be: self.config.be_min,
             busy: 0,
@@ -88,21 +87,34 @@ impl Mac<'_> {
         self.back_off(now, rng);
     }
 
+    /// Makes a frame the one under way, with a sequence number; returns its failed attempts.
+    fn take_up(&mut self, index: u8) -> Option<u8> {
+        let slot = self.queue.get_mut(index)?;
+        if slot.dsn.is_none() {
+            slot.dsn = Some(self.dsn);
+            self.dsn = self.dsn.wrapping_add(1);
+        }
+        self.current = index;
+        Some(slot.attempts)
+    }
+
+    /// Copies the frame that waits for its condition into the radio.
+    pub(super) fn arm(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
+        self.take_up(self.waiting.slot)?;
+        let until = now + self.config.answer_timeout;
+        self.copy(State::Arming { until }, out)
+    }
+
     /// The next step of the attempt, where it is ours to make.
     pub(super) fn poll_attempt(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
         match self.state {
             State::Backoff { until } if self.loaded == self.current => {
-                (now >= until).then(|| self.assess(now))
+                (now >= until).then(|| self.assess_or_fire(now))
             }
             State::Backoff { until } if now >= until || self.may_preload_early() => {
                 self.preload(until, now, out)
             }
-            State::Clear => {
-                self.state = State::Firing {
-                    until: now + self.config.answer_timeout,
-                };
-                Some(Action::Fire)
-            }
+            State::Clear | State::Triggered => Some(self.fire(now)),
             _ => None,
         }
     }
@@ -114,11 +126,22 @@ impl Mac<'_> {
 
     pub(super) fn on_preloaded(&mut self) {
         // A late answer to a copy that an ACK overtook is of no use.
-        if let State::Preloading { backoff_until, .. } = self.state {
-            self.loaded = self.current;
-            self.state = State::Backoff {
-                until: backoff_until,
-            };
+        match self.state {
+            State::Preloading { backoff_until, .. } => {
+                self.loaded = self.current;
+                self.state = State::Backoff {
+                    until: backoff_until,
+                };
+            }
+            State::Arming { .. } => {
+                self.state = State::Idle;
+                let copied = core::mem::replace(&mut self.current, NIL);
+                // No longer waiting: it promises another frame, perhaps wrongly.
+                if copied == self.waiting.slot {
+                    self.loaded = copied;
+                }
+            }
+            _ => {}
         }
     }
 
@@ -147,11 +170,12 @@ impl Mac<'_> {
             return;
         }
         self.counters.transmissions = self.counters.transmissions.wrapping_add(1);
-        let broadcast = self
-            .queue
-            .get(self.current)
-            .is_none_or(|slot| slot.to.is_broadcast());
-        if broadcast {
+        let unanswered = !self.config.acknowledged
+            || self
+                .queue
+                .get(self.current)
+                .is_none_or(|slot| slot.to.is_broadcast());
+        if unanswered {
             self.finish(None);
         } else {
             self.state = State::AwaitingAck {
@@ -192,6 +216,16 @@ impl Mac<'_> {
     }
 
     fn preload(&mut self, backoff_until: Instant, now: Instant, out: &mut [u8]) -> Option<Action> {
+        let until = now + self.config.answer_timeout;
+        let state = State::Preloading {
+            until,
+            backoff_until,
+        };
+        self.copy(state, out)
+    }
+
+    /// Has the frame under way copied into the radio, instead of what was there.
+    fn copy(&mut self, state: State, out: &mut [u8]) -> Option<Action> {
         let Some(len) = self.emit_current(out) else {
             debug_assert!(
                 false,
@@ -200,32 +234,45 @@ impl Mac<'_> {
             self.finish(Some(Drop::BadLength));
             return None;
         };
+        if self.loaded != NIL && self.loaded == self.waiting.slot {
+            self.counters.reloads = self.counters.reloads.wrapping_add(1);
+        }
         self.loaded = NIL;
-        self.state = State::Preloading {
-            until: now + self.config.answer_timeout,
-            backoff_until,
-        };
+        self.state = state;
         Some(Action::Preload { len })
     }
 
     fn emit_current(&self, out: &mut [u8]) -> Option<usize> {
         let slot = self.queue.get(self.current)?;
         let mut header = Header::data(self.config.pan, slot.to, self.source(), slot.dsn?);
-        let more = self
-            .queue
-            .iter()
-            .filter(|(_, other)| other.to == slot.to)
-            .nth(1)
-            .is_some();
+        // A frame that waits is fired by the one that follows it.
+        let more = self.waiting.slot == self.current
+            || self
+                .queue
+                .iter()
+                .filter(|(_, other)| other.to == slot.to)
+                .nth(1)
+                .is_some();
+        header.ack_request &= self.config.acknowledged;
         header.frame_pending = more && header.ack_request;
         header.emit_frame(slot.payload(), out).ok()
     }
 
-    fn assess(&mut self, now: Instant) -> Action {
+    fn assess_or_fire(&mut self, now: Instant) -> Action {
+        if !self.config.assessed {
+            return self.fire(now);
+        }
         self.state = State::Assessing {
             until: now + self.config.answer_timeout,
         };
         Action::AssessChannel
+    }
+
+    fn fire(&mut self, now: Instant) -> Action {
+        self.state = State::Firing {
+            until: now + self.config.answer_timeout,
+        };
+        Action::Fire
     }
 }
 

@@ -19,6 +19,7 @@ mod acknowledge;
 pub mod config;
 mod counters;
 mod csma;
+mod immediate;
 mod neighbor;
 mod queue;
 mod radio;
@@ -27,6 +28,7 @@ mod retry;
 
 pub use config::Config;
 pub use counters::{Counters, Drop};
+pub use immediate::{Condition, Protocol};
 pub use neighbor::{ETX_WINDOW, Neighbor};
 pub use queue::FrameSlot;
 pub use radio::{Action, Event, RadioCapabilities, RxMeta};
@@ -36,6 +38,7 @@ use crate::time::{Instant, earliest};
 use crate::wire::{LinkAddr, ieee802154::Header};
 use acknowledge::Acknowledgment;
 use csma::{Csma, State};
+use immediate::Waiting;
 use neighbor::Neighbors;
 use queue::{FrameQueue, NIL};
 
@@ -51,6 +54,8 @@ pub struct Mac<'m> {
     csma: Csma,
     /// Slot of the frame under way; [`NIL`] in [`State::Idle`] only.
     current: u8,
+    /// The frame that waits for its condition.
+    waiting: Waiting,
     /// Slot of the frame that is in the radio, or [`NIL`].
     loaded: u8,
     /// The next frame's sequence number.
@@ -123,6 +128,7 @@ impl<'m> Mac<'m> {
             state: State::Idle,
             csma: Csma::default(),
             current: NIL,
+            waiting: Waiting::NONE,
             loaded: NIL,
             // Random, so that a reboot does not look like a repetition (§7.5.6.1).
             dsn: rng.next_u32() as u8,
@@ -142,7 +148,7 @@ impl<'m> Mac<'m> {
     ) -> Option<Received<'a>> {
         match event {
             Event::FrameReceived { psdu, meta } => return self.on_frame(psdu, meta, now),
-            Event::FrameStarted { .. } => {}
+            Event::FrameHead { head } => self.on_head(head, now),
             Event::Preloaded => self.on_preloaded(),
             Event::ChannelAssessed { clear } => self.on_channel_assessed(clear, now, rng),
             Event::TransmitDone { at } => self.on_transmit_done(at, now),
@@ -164,6 +170,7 @@ impl<'m> Mac<'m> {
         self.start_attempt(now, rng);
         self.poll_receiver(now)
             .or_else(|| self.poll_attempt(now, out))
+            .or_else(|| self.may_arm().then(|| self.arm(now, out)).flatten())
     }
 
     /// When [`Self::poll_action`] has something to do though no event came. An instant in
@@ -178,12 +185,15 @@ impl<'m> Mac<'m> {
         }
         match self.state {
             State::Idle if self.outcome.is_some() => None,
-            State::Idle => self.next_start(Instant::ORIGIN).map(|(at, _)| at),
+            State::Idle => earliest(
+                self.next_start(Instant::ORIGIN).map(|(at, _)| at),
+                self.waiting_deadline(),
+            ),
             State::Backoff { until } if self.may_preload_early() => {
                 Some(until.min(Instant::ORIGIN))
             }
             State::Backoff { until } => Some(until),
-            State::Clear => Some(Instant::ORIGIN),
+            State::Clear | State::Triggered => Some(Instant::ORIGIN),
             _ => answer,
         }
     }
@@ -226,6 +236,11 @@ impl<'m> Mac<'m> {
         payload: &[u8],
         class: Class,
     ) -> Result<(), Drop> {
+        self.push(to, token, payload, class).map(|_| ())
+    }
+
+    /// Queues a frame; returns its slot.
+    fn push(&mut self, to: LinkAddr, token: u16, payload: &[u8], class: Class) -> Result<u8, Drop> {
         let pushed = if payload.is_empty() || payload.len() > self.payload_len_max(to) {
             Err(Drop::BadLength)
         } else if self.room(class) == 0 {
@@ -233,10 +248,11 @@ impl<'m> Mac<'m> {
         } else {
             self.queue.push(to, token, payload).ok_or(Drop::QueueFull)
         };
-        if let Err(reason) = pushed {
-            self.counters.drop(reason);
+        match pushed {
+            Ok(_) => self.release_before(to),
+            Err(reason) => self.counters.drop(reason),
         }
-        pushed.map(|_| ())
+        pushed
     }
 
     /// Takes back the queued frames with this token, except one that is under way: their
@@ -326,6 +342,9 @@ impl<'m> Mac<'m> {
         self.queue.remove(index);
         if self.loaded == index {
             self.loaded = NIL;
+        }
+        if self.waiting.slot == index {
+            self.waiting.slot = NIL;
         }
     }
 }

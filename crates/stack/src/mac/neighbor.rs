@@ -83,15 +83,22 @@ impl<'m> Neighbors<'m> {
         now: Instant,
         lifetime: Duration,
     ) -> bool {
+        let repeats = self.repeats(src, dsn, now, lifetime);
         let Some(entry) = self.entry(src, now) else {
             return false;
         };
-        if entry.dsn == Some(dsn) && now.since(entry.dsn_at) < lifetime {
+        if repeats {
             return true;
         }
         entry.dsn = Some(dsn);
         entry.dsn_at = now;
         false
+    }
+
+    /// Whether a frame with `dsn` from `src` would be a repetition.
+    pub(super) fn repeats(&self, src: LinkAddr, dsn: u8, now: Instant, lifetime: Duration) -> bool {
+        self.find(src)
+            .is_some_and(|entry| entry.dsn == Some(dsn) && now.since(entry.dsn_at) < lifetime)
     }
 
     /// Counts one attempt over the link to `addr`.

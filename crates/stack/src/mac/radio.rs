@@ -23,13 +23,12 @@ pub enum Event<'a> {
         /// How it was heard.
         meta: RxMeta,
     },
-    /// The first bytes of a frame that is still on the air. May fire a preloaded frame in
-    /// a later version; ignored now, and a driver need not report it.
-    FrameStarted {
-        /// PSDU so far, from its first byte.
+    /// The first bytes of a frame that has come whole, with a good FCS, and is copied out of
+    /// the radio next: may fire a frame that waits for it ([`super::immediate`]). A driver
+    /// need not report it; then the whole frame fires it, later by the time of its copy.
+    FrameHead {
+        /// MAC header and at least one byte more, from the first byte of the PSDU.
         head: &'a [u8],
-        /// How it is heard; `at` is when `head` was complete.
-        meta: RxMeta,
     },
     /// The frame of the last [`Action::Preload`] is in the radio.
     Preloaded,
@@ -71,8 +70,9 @@ pub enum Action {
     /// Assess the channel once, 8 symbols (128 µs); answered by
     /// [`Event::ChannelAssessed`]. A [`Action::Transmit`] that follows cancels it.
     AssessChannel,
-    /// Transmit what is preloaded, one turnaround (192 µs) from now; answered by
-    /// [`Event::TransmitDone`]. The frame stays preloaded where buffers are separate.
+    /// Transmit what is preloaded, one turnaround (192 µs) from now, or from the end of an ACK
+    /// that the radio is sending by itself; answered by [`Event::TransmitDone`]. The frame
+    /// stays preloaded where buffers are separate.
     Fire,
     /// Transmit an immediate ACK without assessing the channel; answered by
     /// [`Event::TransmitDone`]. Leaves a preloaded frame alone where buffers are separate.

@@ -52,6 +52,7 @@ impl Mac<'_> {
                         return Err(Drop::Duplicate);
                     }
                 }
+                self.trigger(src, payload);
                 self.counters.received = self.counters.received.wrapping_add(1);
                 let pending = header.frame_pending;
                 Ok(Some(Received {
@@ -66,7 +67,7 @@ impl Mac<'_> {
     }
 
     /// The addresses of a frame that is for this node.
-    fn filter(&self, header: &Header) -> Result<(LinkAddr, LinkAddr), Drop> {
+    pub(super) fn filter(&self, header: &Header) -> Result<(LinkAddr, LinkAddr), Drop> {
         let pan = self.config.pan;
         // Without a destination the frame is for the PAN coordinator, which no node here is.
         let dst = header.dst.ok_or(Drop::OtherNode)?;

@@ -15,7 +15,7 @@ impl Mac<'_> {
     pub(super) fn next_start(&self, now: Instant) -> Option<(Instant, u8)> {
         let mut first = None;
         for (index, slot) in self.queue.iter() {
-            if first.is_some() && self.waits_behind(index) {
+            if index == self.waiting.slot || (first.is_some() && self.waits_behind(index)) {
                 continue;
             }
             let begun = slot.attempts > 0;
@@ -36,7 +36,7 @@ impl Mac<'_> {
     }
 
     /// Whether an older frame to the same neighbour is still queued.
-    fn waits_behind(&self, index: u8) -> bool {
+    pub(super) fn waits_behind(&self, index: u8) -> bool {
         let Some(to) = self.queue.get(index).map(|slot| slot.to) else {
             return false;
         };
@@ -51,6 +51,7 @@ impl Mac<'_> {
         if self.acknowledgment_expired(now) {
             self.reset_radio();
         }
+        self.expire_waiting(now);
         if self.state.answer_until().is_none_or(|until| now < until) {
             return;
         }
@@ -69,6 +70,9 @@ impl Mac<'_> {
     /// Counts the attempt; the frame waits for its next one, or is given up.
     pub(super) fn attempt_failed(&mut self, reason: Drop, now: Instant, rng: &mut Rng) {
         let not_before = now + rng.uniform(self.config.retry_delay_max);
+        if self.current == self.waiting.slot {
+            self.waiting.slot = NIL;
+        }
         let Some(slot) = self.queue.get_mut(self.current) else {
             self.state = State::Idle;
             return;

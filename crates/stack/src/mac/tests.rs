@@ -1,6 +1,7 @@
 //! The MAC against a virtual radio, and its parts against naive models.
 
 mod bench;
+mod immediate;
 mod queue_model;
 mod reception;
 mod transmission;

@@ -1090,7 +1090,7 @@ fn no_sequence_of_events_keeps_a_node_busy() {
                 0 => Event::Radio(mac::Event::Preloaded),
                 1 => Event::Radio(mac::Event::ChannelAssessed { clear: n & 1 == 0 }),
                 2 => Event::Radio(mac::Event::TransmitDone { at: now }),
-                3 => Event::Radio(mac::Event::FrameStarted { head: psdu, meta }),
+                3 => Event::Radio(mac::Event::FrameHead { head: psdu }),
                 4 => Event::Packet(&psdu[psdu.len().min(21)..]),
                 _ => Event::Radio(mac::Event::FrameReceived { psdu, meta }),
             };

@@ -294,7 +294,9 @@ fn seal(mut psdu: Vec<u8>) -> Vec<u8> {
 #[derive(Clone, Debug)]
 enum Step {
     Send(u8),
+    Wait(u8, u8, u32),
     Hear(u8, u8),
+    Head(u8, u8),
     Garbage(Vec<u8>),
     Answer(u8),
     Later(u32),
@@ -305,7 +307,9 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (0u8..3).prop_map(Step::Send),
+        (0u8..2, 0u8..2, 0u32..100_000).prop_map(|(to, from, us)| Step::Wait(to, from, us)),
         (0u8..3, 0u8..3).prop_map(|(who, dsn)| Step::Hear(who, dsn)),
+        (0u8..2, 0u8..3).prop_map(|(who, dsn)| Step::Head(who, dsn)),
         prop::collection::vec(any::<u8>(), 0..130).prop_map(Step::Garbage),
         (0u8..5).prop_map(Step::Answer),
         (0u32..200_000).prop_map(Step::Later),
@@ -319,10 +323,19 @@ proptest! {
     /// Whatever a radio reports, in whatever order: no panic, no deadline in the past after
     /// polling (a busy loop), and every frame ends once.
     #[test]
-    fn survives_any_sequence_of_events(steps in steps(), shared: bool, blocks: bool, seed: u64) {
+    fn survives_any_sequence_of_events(
+        steps in steps(),
+        shared: bool,
+        acknowledges: bool,
+        blocks: bool,
+        seed: u64,
+    ) {
         let mut config = Config::new(PAN, ME);
         config.retry_blocks_queue = blocks;
-        let radio = if shared { SHARED } else { SEPARATE };
+        let radio = RadioCapabilities {
+            auto_ack: acknowledges,
+            ..if shared { SHARED } else { SEPARATE }
+        };
         let mut bench = Bench::with(config, radio, 5, 2, seed);
         bench.honest = false;
         let who = |n: u8| [PEER, OTHER, LinkAddr::BROADCAST][usize::from(n)];
@@ -332,6 +345,23 @@ proptest! {
                 Step::Send(n) => {
                     let token = u16::from(n);
                     enqueued += usize::from(bench.mac.enqueue(who(n), token, b"x", Class::Control).is_ok());
+                }
+                Step::Wait(to, from, us) => {
+                    let condition = Condition {
+                        from: who(from),
+                        protocol: Protocol::byte(b'x'),
+                    };
+                    let until = bench.now + Duration::from_micros(u64::from(us));
+                    let token = u16::from(to);
+                    let mac = &mut bench.mac;
+                    let queued =
+                        mac.enqueue_conditional(who(to), token, b"x", Class::Control, condition, until);
+                    enqueued += usize::from(queued.is_ok());
+                }
+                Step::Head(n, dsn) => {
+                    let psdu = data(who(n), TO_ME, dsn, b"x");
+                    let head = &psdu[..psdu.len() - 2];
+                    bench.mac.on_event(Event::FrameHead { head }, bench.now, &mut bench.rng);
                 }
                 Step::Hear(n, dsn) => { bench.hear(&data(who(n % 2), TO_ME, dsn, b"x")); }
                 Step::Garbage(psdu) => { bench.hear(&psdu); }
@@ -362,5 +392,7 @@ proptest! {
         }
         prop_assert_eq!(bench.outcomes.len() + cancelled, enqueued);
         prop_assert_eq!(bench.mac.queue_len(), 0);
+        let counters = bench.mac.counters();
+        prop_assert!(counters.immediate + counters.flushed <= counters.conditional);
     }
 }
