@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use motet::mac::{self, Action, RxMeta};
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
-use motet::wire::ieee802154::{FrameType, Header};
+use motet::wire::ieee802154::{FCS_LEN, FrameType, Header};
 
 use crate::air::{Air, Event};
 use crate::energy::Energy;
@@ -39,6 +39,8 @@ pub struct Radio {
     /// Commands that wait for the radio or the processor, first to come first.
     waiting: VecDeque<Command>,
     unloading: VecDeque<(Frame, RxMeta)>,
+    /// The driver has done what precedes a turnaround.
+    prepared: bool,
     /// Who is to get the ACK that software sends.
     heard_from: Option<usize>,
     cpu_free_at: Instant,
@@ -71,6 +73,8 @@ pub enum Output {
     },
     /// The frame, or the ACK that software asked for, left at this instant.
     TransmitDone(Instant),
+    /// The first bytes of a frame that came without error, and no more.
+    Head(Frame),
     /// A frame was copied out of the radio.
     Frame(Frame, RxMeta),
 }
@@ -84,10 +88,14 @@ pub enum Due {
     Assessed,
     /// The driver has done all that precedes the turnaround.
     Prepared,
+    /// The same, where nothing was assessed.
+    Readied,
     /// The turnaround before a frame is over.
     Turned,
     /// The turnaround before an ACK is over.
     AnswerTurned,
+    /// The first bytes of a received frame are copied out of the radio.
+    HeadUnloaded,
     /// A received frame is copied out of the radio.
     Unloaded,
     /// The radio is on its new channel.
@@ -142,6 +150,7 @@ impl Radio {
             sent: None,
             waiting: VecDeque::new(),
             unloading: VecDeque::new(),
+            prepared: false,
             heard_from: None,
             cpu_free_at: Instant::ORIGIN,
             usage: Usage::new(),
@@ -179,7 +188,12 @@ impl Radio {
             (Due::Prepared, Activity::Preparing) => {
                 self.activity = Activity::Idle;
                 let clear = !air.medium.is_receiving(self.me) && !self.is_answering();
+                self.prepared = clear;
                 self.outputs.push_back(Output::Assessed { clear });
+            }
+            (Due::Readied, Activity::Readying) => {
+                self.prepared = true;
+                self.turn_around(air, now);
             }
             (Due::Turned, Activity::Turning) => {
                 self.activity = Activity::Idle;
@@ -194,9 +208,17 @@ impl Radio {
                 air.medium.set_channel(self.me, channel, now);
             }
             (Due::AnswerTurned, _) => self.send_answer(air, now),
+            (Due::HeadUnloaded, _) => {
+                if let Some((frame, _)) = self.unloading.front() {
+                    self.outputs.push_back(Output::Head(head_of(frame)));
+                }
+            }
             (Due::Unloaded, _) => {
                 if let Some((frame, meta)) = self.unloading.pop_front() {
                     self.outputs.push_back(Output::Frame(frame, meta));
+                }
+                if !self.unloading.is_empty() && self.profile.head_first {
+                    self.unload_first(air, now);
                 }
             }
             _ => {}
@@ -211,7 +233,7 @@ impl Radio {
             if by_software {
                 self.outputs.push_back(Output::TransmitDone(now));
             }
-            self.resume_fire(air, now);
+            self.resume_fire(phy::TURNAROUND, air, now);
         } else {
             self.activity = Activity::Idle;
             let header = self.loaded.and_then(|frame| filter::header(frame.psdu()));
@@ -228,7 +250,8 @@ impl Radio {
         if let Some(heard) = heard {
             self.accept(&heard, air, now);
         }
-        self.resume_fire(air, now);
+        let with_its_ack = phy::TURNAROUND + phy::air_time(phy::ACK_LEN) + phy::TURNAROUND;
+        self.resume_fire(with_its_ack, air, now);
         self.proceed(air, now);
     }
 
@@ -237,9 +260,15 @@ impl Radio {
         !self.outputs.is_empty()
     }
 
-    /// What there is to tell the MAC.
-    pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+    /// What there is to tell the MAC. Once it has been told a frame's first bytes, the others
+    /// are copied: whatever it fires upon them does not wait for that.
+    pub fn poll_output(&mut self, air: &mut Air, now: Instant) -> Option<Output> {
+        let output = self.outputs.pop_front()?;
+        if let (Output::Head(head), Some((frame, _))) = (&output, self.unloading.front()) {
+            let rest = frame.psdu().len().saturating_sub(head.psdu().len());
+            self.unload(rest, Due::Unloaded, air, now);
+        }
+        Some(output)
     }
 
     /// Until when the processor is busy copying.
@@ -282,6 +311,10 @@ impl Radio {
         if busy || (self.profile.deaf && !self.unloading.is_empty()) {
             return false;
         }
+        // The driver looks whether a frame is coming in before it leaves the channel.
+        if let Command::Tune(_) = command {
+            return !air.medium.is_receiving(self.me);
+        }
         if let Command::Preload(_) = command {
             if now < self.cpu_free_at {
                 air.calendar.schedule(
@@ -312,10 +345,11 @@ impl Radio {
                 air.medium.assess(self.me, now);
                 (Activity::Assessing, phy::CCA, Due::Assessed)
             }
-            Command::Fire => {
+            Command::Fire if self.prepared => {
                 self.turn_around(air, now);
                 return;
             }
+            Command::Fire => (Activity::Readying, self.prepare(), Due::Readied),
             Command::Tune(channel) => (
                 Activity::Tuning(channel),
                 self.profile.capabilities.channel_switch,
@@ -378,6 +412,7 @@ impl Radio {
             return;
         }
         self.activity = Activity::Turning;
+        self.prepared = false;
         air.calendar.schedule(
             now + phy::TURNAROUND,
             Event::Radio {
@@ -387,13 +422,14 @@ impl Radio {
         );
     }
 
-    /// A held transmission goes on once the exchange it waited for is over, ACK included.
-    fn resume_fire(&mut self, air: &mut Air, now: Instant) {
+    /// A held transmission goes on once the exchange it waited for is over, ACK included: that
+    /// is so `pause` from now.
+    fn resume_fire(&mut self, pause: Duration, air: &mut Air, now: Instant) {
         if !matches!(self.activity, Activity::Holding) || self.is_answering() {
             return;
         }
         self.activity = Activity::Turning;
-        let pause = phy::TURNAROUND + phy::air_time(phy::ACK_LEN) + phy::TURNAROUND;
+        self.prepared = false;
         air.calendar.schedule(
             now + pause,
             Event::Radio {
@@ -430,16 +466,37 @@ impl Radio {
                 },
             );
         }
-        let copied_at = self.occupy(self.profile.receive_copy(frame.psdu().len()), now);
         self.unloading
             .push_back((*frame, self.meta(power, air, now)));
-        air.calendar.schedule(
-            copied_at,
-            Event::Radio {
-                mote: self.me,
-                due: Due::Unloaded,
-            },
-        );
+        if !self.profile.head_first {
+            self.unload(frame.psdu().len(), Due::Unloaded, air, now);
+        } else if self.unloading.len() == 1 {
+            self.unload_first(air, now);
+        }
+    }
+
+    /// Copies the frame that has waited longest out of the radio: its first bytes, to begin
+    /// with, unless it is an ACK or the like.
+    fn unload_first(&mut self, air: &mut Air, now: Instant) {
+        let Some((frame, _)) = self.unloading.front() else {
+            return;
+        };
+        let psdu = frame.psdu();
+        let is_data = filter::header(psdu).is_some_and(|h| h.frame_type == FrameType::Data);
+        if is_data {
+            // The verdict on the FCS is the last byte that such a radio keeps of a frame.
+            let len = head_of(frame).psdu().len() + VERDICT_LEN;
+            self.unload(len, Due::HeadUnloaded, air, now);
+        } else {
+            self.unload(psdu.len(), Due::Unloaded, air, now);
+        }
+    }
+
+    /// Gives the processor so many bytes to copy out of the radio.
+    fn unload(&mut self, len: usize, due: Due, air: &mut Air, now: Instant) {
+        let copied_at = self.occupy(self.profile.receive_copy(len), now);
+        air.calendar
+            .schedule(copied_at, Event::Radio { mote: self.me, due });
     }
 
     /// A chip that acknowledges by itself also knows which ACK it waits for.
@@ -464,6 +521,7 @@ impl Radio {
     fn answer_by_software(&mut self, ack: Frame, at: Instant, air: &mut Air, now: Instant) {
         if matches!(self.activity, Activity::Assessing | Activity::Preparing) {
             self.activity = Activity::Idle;
+            self.prepared = false;
         }
         self.answer = Answer::Turning {
             ack,
@@ -518,7 +576,7 @@ impl Radio {
             }
             _ if self.profile.deaf && !self.unloading.is_empty() => State::Unload,
             (_, Activity::Copying) => State::Copy,
-            (_, Activity::Preparing) => State::Prepare,
+            (_, Activity::Preparing | Activity::Readying) => State::Prepare,
             (_, Activity::Assessing) => State::Assess,
             (_, Activity::Holding) => State::Listen,
             (_, Activity::Idle) if self.asleep => State::Sleep,
@@ -534,6 +592,7 @@ impl Output {
             Self::Preloaded => listener(mac::Event::Preloaded),
             Self::Assessed { clear } => listener(mac::Event::ChannelAssessed { clear: *clear }),
             Self::TransmitDone(at) => listener(mac::Event::TransmitDone { at: *at }),
+            Self::Head(head) => listener(mac::Event::FrameHead { head: head.psdu() }),
             Self::Frame(frame, meta) => listener(mac::Event::FrameReceived {
                 psdu: frame.psdu(),
                 meta: *meta,
@@ -609,6 +668,8 @@ enum Activity {
     Copying,
     Assessing,
     Preparing,
+    /// The same, with nothing assessed before.
+    Readying,
     /// Ready to fire, but a frame is coming in.
     Holding,
     Turning,
@@ -637,6 +698,21 @@ enum Command {
     Fire,
     Tune(u8),
 }
+
+/// What a MAC needs to decide by: header, and the byte that tells the protocol.
+fn head_of(frame: &Frame) -> Frame {
+    let psdu = frame.psdu();
+    let mpdu = psdu.get(..psdu.len().saturating_sub(FCS_LEN));
+    let parsed = mpdu.and_then(|mpdu| Some((mpdu, Header::parse(mpdu).ok()?)));
+    let head = parsed.and_then(|(mpdu, (_, payload))| {
+        let end = mpdu.len() - payload.len() + 1;
+        mpdu.get(..end.min(mpdu.len()))
+    });
+    Frame::new(head.unwrap_or_default())
+}
+
+/// The byte in which a CC2420 leaves CRC result and link quality (data sheet §17).
+const VERDICT_LEN: usize = 1;
 
 /// AT86RF233: link quality reaches its top about 10 dB over the sensitivity.
 const LQI_PER_DB: f64 = 25.0;

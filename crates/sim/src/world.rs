@@ -395,7 +395,7 @@ impl<'m> World<'m> {
         let mut acted = false;
         let Mote { node, radio, .. } = &mut self.motes[mote];
         if let Some((interface, radio)) = radio {
-            while let Some(output) = radio.poll_output() {
+            while let Some(output) = radio.poll_output(&mut self.air, now) {
                 output.tell(|event| node.on_event(*interface, node::Event::Radio(event), now));
                 acted = true;
             }

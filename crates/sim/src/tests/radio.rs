@@ -145,7 +145,7 @@ impl Bench {
                 .schedule(radio.cpu_free_at(), Event::Resume { mote: node });
             return;
         }
-        while let Some(output) = radio.poll_output() {
+        while let Some(output) = radio.poll_output(&mut self.air, now) {
             *received += usize::from(output.tell(|event| mac.on_event(event, now, rng).is_some()));
         }
         let mut out = [0; 127];
