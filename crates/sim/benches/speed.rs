@@ -4,13 +4,13 @@
 //! building the world is not counted.
 
 use std::net::Ipv6Addr;
-use std::sync::Arc;
 use std::time::Instant as Clock;
 
 use motet::time::{Duration, Instant};
 use motet_lab::Arena;
 use motet_lab::app::{App, Receiver, Sender};
 use motet_lab::chain::{Chain, ChainOptions};
+use motet_lab::content::Content;
 use motet_lab::gains::{Gains, LogDistance};
 use motet_lab::network::{Joining, Network, NetworkOptions, NodeOptions, Parent, Tables};
 use motet_lab::plan;
@@ -37,9 +37,9 @@ fn saturated(seconds: u64) {
     let mut chain = Chain::new(ChainOptions::default(), &arena);
     assert!(chain.join(Duration::from_secs(60)), "the chain joins");
     let (host, mote) = (chain.host().expect("it is virtual"), chain.mote());
-    let receiving = Receiver::new(4_242, chain.host_ends(&arena));
+    let content = Content::endless([1, 1]);
+    let receiving = Receiver::checking(4_242, chain.host_ends(&arena), content.clone());
     chain.world.set_app(host, App::Receiver(receiving));
-    let content: Arc<[u8]> = vec![0x5a; 8_000_000].into();
     let sending = Sender::new(content, (plan::HOST, 4_242), chain.mote_ends(&arena));
     chain.world.set_app(mote, App::Sender(sending));
     let span = Duration::from_secs(seconds);
@@ -62,9 +62,11 @@ fn neighbours(nodes: usize, seconds: u64) -> f64 {
         network.world.add_app(node, app);
         network
             .world
-            .add_app(node, App::Sink(Sink::new(PORT, &arena)));
+            .add_app(node, App::Sink(Sink::new(&[PORT], &arena)));
     }
-    network.world.add_app(0, App::Sink(Sink::new(PORT, &arena)));
+    network
+        .world
+        .add_app(0, App::Sink(Sink::new(&[PORT], &arena)));
     // Memory is touched for the first time, and tables fill.
     run(&mut network.world, Duration::from_secs(1));
     let before = transmissions(&network);
@@ -82,14 +84,14 @@ fn readings(nodes: usize, seconds: u64) {
     let host = network.host(0).expect("it is virtual");
     network
         .world
-        .add_app(host, App::Sink(Sink::new(PORT, &arena)));
+        .add_app(host, App::Sink(Sink::new(&[PORT], &arena)));
     for node in 1..nodes {
         let app = reading(node, (plan::HOST, PORT), Duration::from_secs(60));
         network.world.add_app(node, app);
     }
     let wall = run(&mut network.world, Duration::from_secs(seconds));
     let arrived = match network.world.app(host) {
-        App::Sink(sink) => sink.received,
+        App::Sink(sink) => sink.tally(PORT).map_or(0, |tally| tally.received),
         _ => 0,
     };
     let frames = transmissions(&network);

@@ -2,12 +2,10 @@
 //!
 //! Place: `world` calls [`App::step`] whenever its node has something new. An application
 //! uses the stack as firmware does, with calls that never wait.
-//! Datagrams are in [`crate::traffic`].
-//! Left out: request/response traffic.
+//! Datagrams are in [`crate::traffic`], messages over TCP in [`crate::messages`].
 //! Sources: RFC 862 (echo), RFC 863 (discard), RFC 864 (character generator).
 
 use std::net::Ipv6Addr;
-use std::sync::Arc;
 
 use motet::node::Node;
 use motet::tcp::{
@@ -16,6 +14,8 @@ use motet::tcp::{
 use motet::time::Instant;
 
 use crate::Arena;
+use crate::content::Content;
+use crate::messages::{Client, Server};
 use crate::traffic::{Readings, Sink};
 
 /// What runs on a node.
@@ -34,13 +34,17 @@ pub enum App<'m> {
     Readings(Readings),
     /// Counts datagrams.
     Sink(Sink<'m>),
+    /// Sends messages over TCP at a constant rate.
+    Client(Client<'m>),
+    /// Counts such messages, and may answer them.
+    Server(Server<'m>),
 }
 
 /// Sends a content over one connection.
 #[derive(Debug)]
 pub struct Sender<'m> {
-    content: Arc<[u8]>,
-    taken: usize,
+    content: Content,
+    taken: u64,
     until: Instant,
     to: (Ipv6Addr, u16),
     ends: Ends<'m>,
@@ -55,8 +59,13 @@ pub struct Receiver<'m> {
     port: u16,
     ends: Ends<'m>,
     handle: Option<Handle>,
-    /// All that was read.
+    /// All that was read, unless it is only checked.
     pub content: Vec<u8>,
+    /// How many bytes were read.
+    pub received: u64,
+    /// The first of them that is not what it should be.
+    pub differs_at: Option<u64>,
+    expected: Option<Content>,
     /// How it goes.
     pub progress: Progress,
 }
@@ -203,6 +212,8 @@ impl<'m> App<'m> {
             Self::Services(services) => services.step(node, now),
             Self::Readings(readings) => readings.step(node, now),
             Self::Sink(sink) => sink.step(node, now),
+            Self::Client(client) => client.step(node, now),
+            Self::Server(server) => server.step(node, now),
         }
     }
 
@@ -210,6 +221,7 @@ impl<'m> App<'m> {
     pub fn next_deadline(&self) -> Option<Instant> {
         match self {
             Self::Readings(readings) => readings.next_deadline(),
+            Self::Client(client) => client.next_deadline(),
             _ => None,
         }
     }
@@ -219,6 +231,8 @@ impl<'m> App<'m> {
         match self {
             Self::Sender(sender) => Some(&sender.progress),
             Self::Receiver(receiver) => Some(&receiver.progress),
+            Self::Client(client) => Some(&client.progress),
+            Self::Server(server) => Some(&server.progress),
             _ => None,
         }
     }
@@ -226,9 +240,9 @@ impl<'m> App<'m> {
 
 impl<'m> Sender<'m> {
     /// Sends `content` to a port of somebody, as soon as the node has an address for that.
-    pub fn new(content: Arc<[u8]>, to: (Ipv6Addr, u16), ends: Ends<'m>) -> Self {
+    pub fn new(content: impl Into<Content>, to: (Ipv6Addr, u16), ends: Ends<'m>) -> Self {
         Self {
-            content,
+            content: content.into(),
             taken: 0,
             until: Instant::from_micros(u64::MAX),
             to,
@@ -246,7 +260,7 @@ impl<'m> Sender<'m> {
     }
 
     /// Bytes that the stack has taken so far, acknowledged or not.
-    pub fn taken(&self) -> usize {
+    pub fn taken(&self) -> u64 {
         self.taken
     }
 
@@ -255,16 +269,17 @@ impl<'m> Sender<'m> {
             return false;
         }
         let Some(handle) = self.handle else {
-            return self.connect(node, now);
+            self.handle = connect(&mut self.ends, self.to, &mut self.progress, node, now);
+            return self.handle.is_some() || self.progress.closed;
         };
         let tcp = node.tcp_mut();
         let before = self.taken;
         let is_over = now >= self.until;
         while !is_over
-            && let Some(rest @ [_, ..]) = self.content.get(self.taken..)
+            && let rest @ [_, ..] = self.content.piece(self.taken)
             && let Ok(taken) = tcp.send(handle, rest, now)
         {
-            self.taken += taken;
+            self.taken += taken as u64;
         }
         if (is_over || self.taken == self.content.len()) && may_send(tcp, handle) {
             tcp.shutdown(handle, now);
@@ -283,35 +298,40 @@ impl<'m> Sender<'m> {
         observe(&mut self.progress, tcp, handle, end);
         self.taken != before || self.progress.closed
     }
-
-    fn connect(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
-        // No address yet: the node calls again when it has one.
-        let Some(config) = self.ends.config(node) else {
-            return false;
-        };
-        let buffers = self.ends.buffers(config);
-        match node.connect(self.to, buffers, config, now) {
-            Ok(handle) => {
-                self.handle = Some(handle);
-                self.progress.began = Some(now);
-            }
-            // The plan is at fault: nothing that waiting would change.
-            Err(_) => self.progress.closed = true,
-        }
-        true
-    }
 }
 
 impl<'m> Receiver<'m> {
-    /// Takes one connection to `port`.
+    /// Takes one connection to `port`, and keeps what it reads.
     pub fn new(port: u16, ends: Ends<'m>) -> Self {
         Self {
             port,
             ends,
             handle: None,
             content: Vec::new(),
+            received: 0,
+            differs_at: None,
+            expected: None,
             progress: Progress::default(),
         }
+    }
+
+    /// Takes one connection to `port`, and holds what it reads against `expected`.
+    pub fn checking(port: u16, ends: Ends<'m>, expected: Content) -> Self {
+        Self {
+            expected: Some(expected),
+            ..Self::new(port, ends)
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8]) {
+        match &mut self.expected {
+            None => self.content.extend_from_slice(bytes),
+            Some(expected) => {
+                let difference = expected.difference(self.received, bytes);
+                self.differs_at = self.differs_at.or(difference);
+            }
+        }
+        self.received += bytes.len() as u64;
     }
 
     fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
@@ -319,14 +339,15 @@ impl<'m> Receiver<'m> {
             return false;
         }
         let Some(handle) = self.handle else {
-            return self.accept(node, now);
+            self.handle = accept(&mut self.ends, self.port, &mut self.progress, node, now);
+            return self.handle.is_some() || self.progress.closed;
         };
         let tcp = node.tcp_mut();
-        let before = self.content.len();
+        let before = self.received;
         let end = loop {
             let mut bytes = [0; 512];
             match tcp.recv(handle, &mut bytes) {
-                Ok(len) => self.content.extend_from_slice(&bytes[..len]),
+                Ok(len) => self.read(&bytes[..len]),
                 Err(error) => break error,
             }
         };
@@ -340,22 +361,7 @@ impl<'m> Receiver<'m> {
             self.progress.began = Some(now);
         }
         observe(&mut self.progress, tcp, handle, end);
-        self.content.len() != before || self.progress.closed
-    }
-
-    fn accept(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
-        let Some(config) = self.ends.config(node) else {
-            return false;
-        };
-        let tcp = node.tcp_mut();
-        // In advance: the peer's first segment may end the handshake and carry data.
-        let accepted = tcp
-            .listen(None, self.port, config)
-            .ok()
-            .and_then(|listener| tcp.accept(listener, self.ends.buffers(config), now).ok());
-        self.handle = accepted;
-        self.progress.closed = accepted.is_none();
-        true
+        self.received != before || self.progress.closed
     }
 }
 
@@ -501,13 +507,49 @@ impl Served {
     }
 }
 
+/// Opens a connection; none while the node has no address, after which it calls again.
+pub(crate) fn connect<'m>(
+    ends: &mut Ends<'m>,
+    to: (Ipv6Addr, u16),
+    progress: &mut Progress,
+    node: &mut Node<'m>,
+    now: Instant,
+) -> Option<Handle> {
+    let config = ends.config(node)?;
+    let buffers = ends.buffers(config);
+    let handle = node.connect(to, buffers, config, now).ok();
+    // Refused: the plan is at fault, nothing that waiting would change.
+    progress.closed = handle.is_none();
+    progress.began = handle.map(|_| now);
+    handle
+}
+
+/// Waits for a connection; none while the node has no address, after which it calls again.
+pub(crate) fn accept<'m>(
+    ends: &mut Ends<'m>,
+    port: u16,
+    progress: &mut Progress,
+    node: &mut Node<'m>,
+    now: Instant,
+) -> Option<Handle> {
+    let config = ends.config(node)?;
+    let tcp = node.tcp_mut();
+    // In advance: the peer's first segment may end the handshake and carry data.
+    let handle = tcp
+        .listen(None, port, config)
+        .ok()
+        .and_then(|listener| tcp.accept(listener, ends.buffers(config), now).ok());
+    progress.closed = handle.is_none();
+    handle
+}
+
 fn may_send(tcp: &tcp::Tcp<'_>, handle: Handle) -> bool {
     tcp.connection(handle)
         .is_some_and(tcp::Connection::may_send)
 }
 
 /// Notes how a connection does, and whether it is over.
-fn observe(progress: &mut Progress, tcp: &tcp::Tcp<'_>, handle: Handle, end: RecvError) {
+pub(crate) fn observe(progress: &mut Progress, tcp: &tcp::Tcp<'_>, handle: Handle, end: RecvError) {
     if let RecvError::Failed(error) = end {
         progress.error.get_or_insert(error);
     }

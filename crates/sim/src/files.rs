@@ -1,4 +1,4 @@
-//! Files that appear under their name only when whole.
+//! Files that appear under their name only when whole, and files that may be zipped.
 //!
 //! Purpose: whatever ends a run half way, an old file stays as it was and no half file is
 //! left. Written beside the name, so that naming it is one step on the same file system.
@@ -68,6 +68,14 @@ impl Write for NewFile {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+/// A file's plain bytes: traces are published gzipped, and may be kept so.
+pub(crate) fn unzipped(bytes: &[u8]) -> Box<dyn io::Read + '_> {
+    match bytes {
+        [0x1f, 0x8b, ..] => Box::new(flate2::read::GzDecoder::new(bytes)),
+        _ => Box::new(bytes),
     }
 }
 

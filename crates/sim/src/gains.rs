@@ -5,7 +5,10 @@
 //! number of nodes that hear nothing of it.
 //! Source: log-distance model and constants, Rappaport §4.9, 40.2 dB at 1 m for 2.44 GHz.
 
+use std::collections::BTreeMap;
+
 use motet::random::Rng;
+use motet::time::Instant;
 
 use crate::streams::{Purpose, stream};
 
@@ -22,6 +25,19 @@ pub struct Gain {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Gains {
     from: Vec<Vec<Gain>>,
+}
+
+/// A gain that changes while a run goes on.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Later {
+    /// When.
+    pub at: Instant,
+    /// The transmitter.
+    pub from: usize,
+    /// The receiver.
+    pub to: usize,
+    /// From then on, dB; below [`NEGLIGIBLE_DB`]: nothing is heard.
+    pub db: f64,
 }
 
 impl Gains {
@@ -68,26 +84,24 @@ impl Gains {
             .iter()
             .map(|_| model.node_sigma_db * gaussian(&mut rng))
             .collect();
-        let nodes = positions.len();
-        let mut gains = Self::none(nodes);
-        for a in 0..nodes {
-            for b in a + 1..nodes {
-                let ([ax, ay], [bx, by]) = (positions[a], positions[b]);
-                let distance = libm::hypot(ax - bx, ay - by).max(1.0);
-                // Shadowing belongs to the path, hence is the same both ways; what differs
-                // is how well each node hears.
-                let shadowing = if model.shadowing_sigma_db == 0.0 {
-                    0.0
-                } else {
-                    model.shadowing_sigma_db * gaussian(&mut rng)
-                };
-                let loss =
-                    model.loss_1m_db + 10.0 * model.exponent * libm::log10(distance) + shadowing;
-                gains.set(a, b, offsets[b] - loss);
-                gains.set(b, a, offsets[a] - loss);
-            }
+        let best = offsets.iter().copied().fold(0.0, f64::max);
+        let cells = Cells::new(positions, model.range(best));
+        let listeners = |from: usize| {
+            let near = cells.near(positions[from]).filter(|to| *to != from);
+            let gain = |to| Gain {
+                to,
+                db: offsets[to] - model.loss_db(positions, from, to, seed),
+            };
+            let mut listeners: Vec<Gain> = near
+                .map(gain)
+                .filter(|gain| gain.db >= NEGLIGIBLE_DB)
+                .collect();
+            listeners.sort_by_key(|gain| gain.to);
+            listeners
+        };
+        Self {
+            from: (0..positions.len()).map(listeners).collect(),
         }
-        gains
     }
 
     /// The calibrated chain of `nodes` nodes, numbered along it.
@@ -122,16 +136,6 @@ impl Gains {
         let found = listeners.binary_search_by_key(&to, |gain| gain.to).ok()?;
         listeners.get(found).map(|gain| gain.db)
     }
-
-    /// Sets one gain; callers set each pair once, by ascending `to`.
-    fn set(&mut self, from: usize, to: usize, db: f64) {
-        if db < NEGLIGIBLE_DB {
-            return;
-        }
-        let listeners = &mut self.from[from];
-        let at = listeners.partition_point(|gain| gain.to < to);
-        listeners.insert(at, Gain { to, db });
-    }
 }
 
 /// Path loss that grows with the logarithm of the distance.
@@ -155,6 +159,65 @@ impl LogDistance {
         shadowing_sigma_db: 0.0,
         node_sigma_db: 0.0,
     };
+
+    /// The loss of a path, dB. Shadowing belongs to the path, hence is the same both ways, and
+    /// follows from its ends alone; what differs is how well each node hears.
+    fn loss_db(&self, positions: &[[f64; 2]], from: usize, to: usize, seed: u64) -> f64 {
+        let ([ax, ay], [bx, by]) = (positions[from], positions[to]);
+        let distance = libm::hypot(ax - bx, ay - by).max(1.0);
+        let shadowing = if self.shadowing_sigma_db == 0.0 {
+            0.0
+        } else {
+            let pair = ((from.min(to) as u64) << 32) | from.max(to) as u64;
+            let mut rng = stream(seed, 1, Purpose::Shadowing);
+            let mut rng = Rng::from_seed([rng.next_u64(), pair]);
+            self.shadowing_sigma_db * gaussian(&mut rng)
+        };
+        self.loss_1m_db + 10.0 * self.exponent * libm::log10(distance) + shadowing
+    }
+
+    /// How far a signal is worth anything, metres, to a node that hears by `best_db` better
+    /// than others, on a path as lucky as one in a thousand million is.
+    fn range(&self, best_db: f64) -> f64 {
+        let luck_db = 6.0 * self.shadowing_sigma_db + best_db;
+        let loss_db = luck_db - NEGLIGIBLE_DB - self.loss_1m_db;
+        libm::pow(10.0, loss_db / (10.0 * self.exponent)).max(1.0)
+    }
+}
+
+/// Nodes by the square they are in, so that nobody asks for those out of earshot.
+struct Cells {
+    side: f64,
+    nodes: BTreeMap<[i64; 2], Vec<usize>>,
+}
+
+impl Cells {
+    fn new(positions: &[[f64; 2]], side: f64) -> Self {
+        let mut cells = Self {
+            side,
+            nodes: BTreeMap::new(),
+        };
+        for (node, position) in positions.iter().enumerate() {
+            let cell = cells.of(*position);
+            cells.nodes.entry(cell).or_default().push(node);
+        }
+        cells
+    }
+
+    fn of(&self, position: [f64; 2]) -> [i64; 2] {
+        // The cast saturates; scenarios have positions within 1,000 km.
+        position.map(|metres| libm::floor(metres / self.side) as i64)
+    }
+
+    /// Everyone within one side of `position`, and some more.
+    fn near(&self, position: [f64; 2]) -> impl Iterator<Item = usize> {
+        let [x, y] = self.of(position);
+        let cells = (-1..=1).flat_map(move |dx| (-1..=1).map(move |dy| [x + dx, y + dy]));
+        cells
+            .filter_map(|cell| self.nodes.get(&cell))
+            .flatten()
+            .copied()
+    }
 }
 
 /// Gains along the chain on which TCPlp's multi-hop figures are calibrated.

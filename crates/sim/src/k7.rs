@@ -1,27 +1,31 @@
 //! Links of a real testbed, from a K7 connectivity trace.
 //!
-//! Purpose: gains that give each link the delivery ratio that was measured on it.
+//! Purpose: gains that give each link the delivery ratio that was measured on it: its mean
+//! over the trace, or what it was at a moment and how it changed from there.
 //! Place: a source of [`Gains`] beside geometry and matrices.
-//! Left out: change over the time of a trace: each link has its mean; interference that the
-//! trace's own frames met counts as attenuation.
+//! Left out: interference that the trace's own frames met; it counts as attenuation.
 //! Source: the format of the 6TiSCH simulator and of `Mercator`: a line of JSON, a line of
 //! column names, then `datetime,src,dst,channel,mean_rssi,pdr,tx_count`, gzipped or not.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 
-use crate::gains::Gains;
+use crate::files;
+use crate::gains::{Gains, Later};
 use crate::phy;
 use crate::power::ratio;
+use motet::time::{Duration, Instant};
 
-/// The mean of each link of a trace on one channel.
+/// A trace on one channel.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Links {
+pub struct Trace {
     /// Nodes, numbered from 0.
     pub nodes: usize,
-    /// By sender and receiver: mean signal strength (dBm) and delivery ratio.
-    pub links: BTreeMap<(usize, usize), Link>,
+    /// By sender and receiver: what was measured, with when that was, s; in order of time.
+    pub links: BTreeMap<(usize, usize), Vec<(u64, Link)>>,
+    /// When the first measurement was, on any channel.
+    began_s: u64,
 }
 
 /// One direction between two nodes.
@@ -64,17 +68,14 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// Reads the links on `channel`; `trace` may be gzipped.
+/// Reads what was measured on `channel`; `trace` may be gzipped.
 ///
 /// # Errors
 /// [`TraceError`]: callers put the file's name before it.
-pub fn read(trace: &[u8], channel: u8) -> Result<Links, TraceError> {
-    let plain: Box<dyn Read + '_> = match trace {
-        [0x1f, 0x8b, ..] => Box::new(flate2::read::GzDecoder::new(trace)),
-        _ => Box::new(trace),
-    };
-    let mut sums: BTreeMap<(usize, usize), [f64; 3]> = BTreeMap::new();
-    let mut nodes = 0;
+pub fn read(trace: &[u8], channel: u8) -> Result<Trace, TraceError> {
+    let plain = files::unzipped(trace);
+    let mut links: BTreeMap<(usize, usize), Vec<(u64, Link)>> = BTreeMap::new();
+    let (mut nodes, mut began_s) = (0, u64::MAX);
     for (line, text) in (1..).zip(BufReader::new(plain).lines()) {
         let text = text.map_err(TraceError::Unreadable)?;
         // A description, and the names of the columns.
@@ -83,74 +84,139 @@ pub fn read(trace: &[u8], channel: u8) -> Result<Links, TraceError> {
         }
         let row = row(&text).ok_or(TraceError::Line { line, allowed: ROW })?;
         nodes = nodes.max(row.src + 1).max(row.dst + 1);
+        began_s = began_s.min(row.at_s);
         if row.channel == channel {
-            let [count, rssi, delivery] = sums.entry((row.src, row.dst)).or_default();
-            *count += 1.0;
-            *rssi += row.rssi_dbm;
-            *delivery += row.delivery;
+            let link = links.entry((row.src, row.dst)).or_default();
+            link.push((row.at_s, row.link));
         }
     }
-    if sums.is_empty() {
+    if links.is_empty() {
         return Err(TraceError::Empty { channel });
     }
-    let mean = |[count, rssi, delivery]: [f64; 3]| Link {
-        rssi_dbm: rssi / count,
-        delivery: delivery / count,
-    };
-    let links = sums.into_iter().map(|(ends, sums)| (ends, mean(sums)));
-    Ok(Links {
+    for link in links.values_mut() {
+        link.sort_by_key(|(at_s, _)| *at_s);
+    }
+    Ok(Trace {
         nodes,
-        links: links.collect(),
+        links,
+        began_s,
     })
 }
 
-impl Links {
-    /// Gains from transmitters at 0 dBm to receivers with this noise floor, such that a frame
-    /// of `frame_len` bytes survives as often as measured. Links that lost nothing are as
-    /// strong as their signal was.
-    pub fn gains(&self, noise_dbm: f64, frame_len: usize) -> Gains {
-        Gains::from_fn(self.nodes, |from, to| {
-            let link = self
-                .links
-                .get(&(from, to))
-                .filter(|link| link.delivery > 0.0);
-            link.map_or(f64::NEG_INFINITY, |link| {
-                if link.delivery >= LOSSLESS {
-                    link.rssi_dbm
-                } else {
-                    noise_dbm + sinr_db(link.delivery, frame_len)
-                }
+impl Trace {
+    /// Gains by the mean of each link, from transmitters at 0 dBm to receivers with this noise
+    /// floor, such that a frame of `frame_len` bytes survives as often as measured. Links that
+    /// lost nothing are as strong as their signal was.
+    pub fn mean(&self, noise_dbm: f64, frame_len: usize) -> Gains {
+        self.gains(|measured| {
+            let count = measured.len() as f64;
+            let mean = |of: fn(&Link) -> f64| {
+                measured.iter().map(|(_, link)| of(link)).sum::<f64>() / count
+            };
+            let link = Link {
+                rssi_dbm: mean(|link| link.rssi_dbm),
+                delivery: mean(|link| link.delivery),
+            };
+            link.gain_db(noise_dbm, frame_len)
+        })
+    }
+
+    /// The same `from_s` seconds after the trace began, and each link's later changes, the
+    /// origin of time being then. A link has what was measured last; before its first
+    /// measurement, that.
+    pub fn replay(&self, from_s: u64, noise_dbm: f64, frame_len: usize) -> (Gains, Vec<Later>) {
+        let from_s = self.began_s.saturating_add(from_s);
+        let gains = self.gains(|measured| {
+            let known = measured.partition_point(|(at_s, _)| *at_s <= from_s);
+            let link = measured.get(known.saturating_sub(1));
+            link.map_or(f64::NEG_INFINITY, |(_, link)| {
+                link.gain_db(noise_dbm, frame_len)
             })
+        });
+        let mut changes = Vec::new();
+        for ((from, to), measured) in &self.links {
+            let later = measured.iter().filter(|(at_s, _)| *at_s > from_s);
+            changes.extend(later.map(|(at_s, link)| Later {
+                at: Instant::ORIGIN + Duration::from_secs(at_s - from_s),
+                from: *from,
+                to: *to,
+                db: link.gain_db(noise_dbm, frame_len),
+            }));
+        }
+        changes.sort_by_key(|change| (change.at, change.from, change.to));
+        (gains, changes)
+    }
+
+    fn gains(&self, gain_db: impl Fn(&[(u64, Link)]) -> f64) -> Gains {
+        Gains::from_fn(self.nodes, |from, to| {
+            let measured = self.links.get(&(from, to));
+            measured.map_or(f64::NEG_INFINITY, |measured| gain_db(measured))
         })
     }
 }
 
+impl Link {
+    fn gain_db(&self, noise_dbm: f64, frame_len: usize) -> f64 {
+        match self.delivery {
+            nothing if nothing <= 0.0 => f64::NEG_INFINITY,
+            all if all >= LOSSLESS => self.rssi_dbm,
+            part => noise_dbm + sinr_db(part, frame_len),
+        }
+    }
+}
+
 struct Row {
+    at_s: u64,
     src: usize,
     dst: usize,
     channel: u8,
-    rssi_dbm: f64,
-    delivery: f64,
+    link: Link,
 }
 
 fn row(text: &str) -> Option<Row> {
     let fields: Vec<&str> = text.trim().split(',').collect();
-    let [_, src, dst, channel, rssi, delivery, _] = fields[..] else {
+    let [datetime, src, dst, channel, rssi, delivery, _] = fields[..] else {
         return None;
     };
     let node = |text: &str| text.parse().ok().filter(|node| *node < NODES_MAX);
     let delivery = delivery.parse().ok()?;
     Some(Row {
+        at_s: seconds(datetime)?,
         src: node(src)?,
         dst: node(dst)?,
         channel: channel.parse().ok().filter(|c| (11..=26).contains(c))?,
-        // Nothing received, nothing measured.
-        rssi_dbm: match rssi {
-            "" | "None" => f64::NEG_INFINITY,
-            rssi => rssi.parse().ok().filter(|rssi: &f64| rssi.is_finite())?,
+        link: Link {
+            // Nothing received, nothing measured.
+            rssi_dbm: match rssi {
+                "" | "None" => f64::NEG_INFINITY,
+                rssi => rssi.parse().ok().filter(|rssi: &f64| rssi.is_finite())?,
+            },
+            delivery: (0.0..=1.0).contains(&delivery).then_some(delivery)?,
         },
-        delivery: (0.0..=1.0).contains(&delivery).then_some(delivery)?,
     })
+}
+
+/// Seconds from some origin to a time like `2018-01-11 16:32:22`.
+fn seconds(datetime: &str) -> Option<u64> {
+    let (date, time) = datetime.split_once([' ', 'T'])?;
+    let mut numbers = date
+        .split('-')
+        .chain(time.split(':'))
+        .map(str::parse::<u64>);
+    let mut next = |range: std::ops::RangeInclusive<u64>| {
+        let number = numbers.next()?.ok()?;
+        range.contains(&number).then_some(number)
+    };
+    let [year, month, day] = [next(1970..=9999)?, next(1..=12)?, next(1..=31)?];
+    let [hour, minute, second] = [next(0..=23)?, next(0..=59)?, next(0..=60)?];
+    // Years that begin in March have their leap day last: 153 days are five months.
+    let (year, month) = match month {
+        1 | 2 => (year - 1, month + 9),
+        _ => (year, month - 3),
+    };
+    let leap_days = year / 4 - year / 100 + year / 400;
+    let days = year * 365 + leap_days + (153 * month + 2) / 5 + day;
+    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
 }
 
 /// The ratio at which a frame survives with this chance: survival only grows with it.
@@ -167,7 +233,8 @@ fn sinr_db(delivery: f64, frame_len: usize) -> f64 {
     high
 }
 
-const ROW: &str = "datetime,src,dst,channel (11 to 26),mean_rssi,pdr (0 to 1),tx_count";
+const ROW: &str =
+    "datetime (2018-01-31 23:59:59),src,dst,channel (11 to 26),mean_rssi,pdr (0 to 1),tx_count";
 
 /// Beyond this no frame of a hundred was lost.
 const LOSSLESS: f64 = 0.995;
@@ -181,17 +248,17 @@ mod tests {
 
     const HEAD: &str = "{}\ndatetime,src,dst,channel,mean_rssi,pdr,tx_count\n";
 
-    fn trace(rows: &str) -> Result<Links, TraceError> {
+    fn trace(rows: &str) -> Result<Trace, TraceError> {
         read(format!("{HEAD}{rows}").as_bytes(), 26)
     }
 
     #[test]
     fn links_have_the_delivery_that_was_measured() {
-        let rows = "t,0,1,26,-70.0,1.0,100\nt,1,0,26,-88.0,0.5,100\nt,1,0,26,-88.0,0.7,100\n\
-                    t,0,2,26,,0.0,100\nt,0,2,11,-60.0,1.0,100\n";
+        let rows = "2018-01-31 23:59:58,0,1,26,-70.0,1.0,100\n2018-01-31 23:59:58,1,0,26,-88.0,0.5,100\n2018-01-31 23:59:58,1,0,26,-88.0,0.7,100\n\
+                    2018-01-31 23:59:58,0,2,26,,0.0,100\n2018-01-31 23:59:58,0,2,11,-60.0,1.0,100\n";
         let links = trace(rows).unwrap();
         assert_eq!((links.nodes, links.links.len()), (3, 3));
-        let gains = links.gains(-101.4, 100);
+        let gains = links.mean(-101.4, 100);
         assert_eq!((gains.get(0, 1), gains.get(0, 2)), (Some(-70.0), None));
         let sinr = gains.get(1, 0).unwrap() + 101.4;
         let survives = phy::survival(ratio(sinr), 800.0);
@@ -199,22 +266,48 @@ mod tests {
     }
 
     #[test]
+    fn a_link_changes_when_it_did() {
+        let rows = "2018-02-28 23:00:00,0,2,26,-60.0,1.0,100\n\
+                    2018-03-01 00:00:10,0,1,26,-72.0,1.0,100\n\
+                    2018-02-28 23:30:00,0,1,26,-71.0,1.0,100\n\
+                    2018-03-01 00:00:20,0,1,26,,0.0,100\n";
+        let trace = trace(rows).unwrap();
+        let (gains, later) = trace.replay(3_600, -101.4, 100);
+        assert_eq!(
+            (gains.get(0, 1), gains.get(0, 2)),
+            (Some(-71.0), Some(-60.0))
+        );
+        let later: Vec<(u64, f64)> = later
+            .iter()
+            .map(|change| (change.at.as_micros() / 1_000_000, change.db))
+            .collect();
+        assert_eq!(later, [(10, -72.0), (20, f64::NEG_INFINITY)]);
+        let (gains, later) = trace.replay(0, -101.4, 100);
+        assert_eq!((gains.get(0, 1), later.len()), (Some(-71.0), 3));
+    }
+
+    #[test]
     fn broken_lines_are_named() {
         for broken in [
-            "t,0,1,26,-70.0,1.0",
-            "t,0,1,27,-70.0,1.0,100",
-            "t,0,1,26,-70.0,1.1,100",
-            "t,0,1,26,-70.0,NaN,100",
-            "t,0,x,26,-70.0,1.0,100",
-            "t,0,99999999,26,-70.0,1.0,100",
+            "2018-01-31 23:59:58,0,1,26,-70.0,1.0",
+            "2018-13-31 23:59:58,0,1,26,-70.0,1.0,100",
+            "yesterday,0,1,26,-70.0,1.0,100",
+            "2018-01-31 23:59:58,0,1,27,-70.0,1.0,100",
+            "2018-01-31 23:59:58,0,1,26,-70.0,1.1,100",
+            "2018-01-31 23:59:58,0,1,26,-70.0,NaN,100",
+            "2018-01-31 23:59:58,0,x,26,-70.0,1.0,100",
+            "2018-01-31 23:59:58,0,99999999,26,-70.0,1.0,100",
         ] {
-            let error = trace(&format!("t,0,1,26,-70.0,1.0,100\n{broken}\n")).unwrap_err();
+            let error = trace(&format!(
+                "2018-01-31 23:59:58,0,1,26,-70.0,1.0,100\n{broken}\n"
+            ))
+            .unwrap_err();
             assert!(
                 matches!(error, TraceError::Line { line: 4, .. }),
                 "{broken}"
             );
         }
-        let empty = trace("t,0,1,11,-70.0,1.0,100\n").unwrap_err();
+        let empty = trace("2018-01-31 23:59:58,0,1,11,-70.0,1.0,100\n").unwrap_err();
         assert!(matches!(empty, TraceError::Empty { channel: 26 }));
         let cut = read(&[0x1f, 0x8b, 8], 26).unwrap_err();
         assert!(matches!(cut, TraceError::Unreadable(_)));
@@ -231,7 +324,7 @@ mod tests {
         };
         let links = read(&bytes, 26).unwrap();
         assert_eq!(links.nodes, 50);
-        let gains = links.gains(-101.4, 100);
+        let gains = links.mean(-101.4, 100);
         let heard: usize = (0..50).map(|node| gains.listeners(node).len()).sum();
         // As counted by another program: pairs with any frame received on this channel.
         assert_eq!(heard, 386);

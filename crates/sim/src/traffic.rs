@@ -32,12 +32,33 @@ pub struct Readings {
 #[derive(Debug)]
 pub struct Sink<'m> {
     inbox: Option<Inbox<'m>>,
-    /// Readings received.
+    /// By port.
+    tallies: Vec<(u16, Tally)>,
+}
+
+/// What came in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Readings, messages or answers that came whole.
     pub received: u64,
-    /// Bytes of payload in them.
+    /// Bytes of payload.
     pub bytes: u64,
     /// The sum of their ages on arrival, µs.
     pub ages_us: u64,
+}
+
+impl Tally {
+    /// The mean age on arrival.
+    pub fn mean_age(&self) -> Option<Duration> {
+        let mean = self.ages_us.checked_div(self.received)?;
+        Some(Duration::from_micros(mean))
+    }
+
+    /// Counts one that was made at `made_at`; its bytes are the caller's to count.
+    pub(crate) fn count(&mut self, made_at: Instant, now: Instant) {
+        self.received += 1;
+        self.ages_us += now.since(made_at).as_micros();
+    }
 }
 
 impl Readings {
@@ -103,22 +124,22 @@ impl Readings {
 }
 
 impl<'m> Sink<'m> {
-    /// Receives at `port`.
-    pub fn new(port: u16, arena: &'m Arena) -> Self {
-        let ports = arena.alloc_slice_copy(&[port]);
+    /// Receives at `ports`.
+    pub fn new(ports: &[u16], arena: &'m Arena) -> Self {
         let memory = arena.alloc_slice_fill_copy(INBOX_LEN, 0);
+        let tallies = ports.iter().map(|port| (*port, Tally::default()));
         Self {
-            inbox: Some(Inbox::new(ports, memory)),
-            received: 0,
-            bytes: 0,
-            ages_us: 0,
+            inbox: Some(Inbox::new(arena.alloc_slice_copy(ports), memory)),
+            tallies: tallies.collect(),
         }
     }
 
-    /// The mean age of a reading on arrival.
-    pub fn mean_age(&self) -> Option<Duration> {
-        let mean = self.ages_us.checked_div(self.received)?;
-        Some(Duration::from_micros(mean))
+    /// What came to `port`.
+    pub fn tally(&self, port: u16) -> Option<&Tally> {
+        let mut tallies = self.tallies.iter();
+        tallies
+            .find(|(own, _)| *own == port)
+            .map(|(_, tally)| tally)
     }
 
     pub(crate) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
@@ -129,16 +150,19 @@ impl<'m> Sink<'m> {
         let Some(inbox) = node.inbox_mut() else {
             return false;
         };
-        let before = self.received;
+        let mut acted = false;
         let mut reading = [0; READING_LEN_MAX];
         while let Some(datagram) = inbox.recv(&mut reading) {
-            self.received += 1;
-            self.bytes += datagram.len as u64;
+            acted = true;
+            let mut tallies = self.tallies.iter_mut();
+            let Some((_, tally)) = tallies.find(|(port, _)| *port == datagram.port) else {
+                continue;
+            };
             let made_at = reading[4..].first_chunk().map(|us| u64::from_be_bytes(*us));
-            let made_at = Instant::from_micros(made_at.unwrap_or_default());
-            self.ages_us += now.since(made_at).as_micros();
+            tally.count(Instant::from_micros(made_at.unwrap_or_default()), now);
+            tally.bytes += datagram.len as u64;
         }
-        self.received != before
+        acted
     }
 }
 

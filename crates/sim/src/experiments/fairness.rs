@@ -1,11 +1,12 @@
 //! Two flows at once: `TCPlp` Table 9 and appendix A.
 
+use motet::ip::queue::{Discipline, Red};
 use motet::node::Relaying;
 
 use super::metric::{FLOWS, GOODPUT, JAIN, LOSS, Metric, RTT};
 use super::model::Path;
 use super::row::{Point, Row};
-use super::run::{Setup, Traffic};
+use super::run::{Run, Setup, Traffic};
 use super::{Budget, Case, Experiment, Results};
 
 /// In the order of the command's list.
@@ -44,8 +45,52 @@ const TABLE_9: [(u64, [Published; 2], [Published; 2]); 2] = [
     ),
 ];
 
-/// Queues and relaying of appendix A, with seven segments.
-const QUEUES: [(&str, &str); 2] = [("droptail", "fragments"), ("droptail", "reassembly")];
+/// A queue of appendix A, with seven segments.
+#[derive(Clone, Copy)]
+struct Queue {
+    name: &'static str,
+    relaying: (&'static str, Relaying),
+    /// What a packet suffers from RED, if that is there.
+    design: Option<&'static str>,
+    discipline: Discipline,
+}
+
+/// The paper's default, what RED needs without it, and RED, which marks or drops.
+const QUEUES: [Queue; 4] = [
+    Queue {
+        name: "droptail",
+        relaying: ("fragments", Relaying::Fragments),
+        design: None,
+        discipline: Discipline::DropTail,
+    },
+    Queue {
+        name: "droptail",
+        relaying: ("reassembly", Relaying::Reassembly),
+        design: None,
+        discipline: Discipline::DropTail,
+    },
+    Queue {
+        name: "red",
+        relaying: ("reassembly", Relaying::Reassembly),
+        design: Some("marks"),
+        discipline: Discipline::Red(Red::MOTE),
+    },
+    Queue {
+        name: "red",
+        relaying: ("reassembly", Relaying::Reassembly),
+        design: Some("drops"),
+        discipline: Discipline::Red(Red::new(
+            Red::MOTE.min,
+            Red::MOTE.span_log2,
+            Red::MOTE.chance_log2,
+            false,
+        )),
+    },
+];
+
+const DROPTAIL: Queue = QUEUES[0];
+
+const RED: Queue = QUEUES[2];
 
 fn alone(hops: u64) -> Point {
     Point::default().with("hops", hops).with("flow", "alone")
@@ -55,11 +100,15 @@ fn both(hops: u64) -> Point {
     Point::default().with("hops", hops).with("flow", "two")
 }
 
-fn queued((queue, relaying): (&'static str, &'static str)) -> Point {
-    both(3)
+fn queued(queue: &Queue) -> Point {
+    let point = both(3)
         .with("window_segments", 7)
-        .with("queue", queue)
-        .with("relaying", relaying)
+        .with("queue", queue.name)
+        .with("relaying", queue.relaying.0);
+    match queue.design {
+        Some(design) => point.with("design", design),
+        None => point,
+    }
 }
 
 fn cases() -> Vec<Case> {
@@ -75,11 +124,10 @@ fn cases() -> Vec<Case> {
             setup: setup.traffic(Traffic::TwoUp),
         });
     }
-    for queue @ (_, relaying) in QUEUES {
+    for queue in &QUEUES {
         let mut setup = Setup::hops(3).window_segments(7).traffic(Traffic::TwoUp);
-        if relaying == "reassembly" {
-            setup.chain.relaying = Relaying::Reassembly;
-        }
+        setup.chain.relaying = queue.relaying.1;
+        setup.discipline = queue.discipline;
         cases.push(Case {
             point: queued(queue),
             setup,
@@ -109,13 +157,42 @@ fn rows(results: &Results) -> Vec<Row> {
             rows.extend(flow_rows(results, hops, flow, metrics, paper));
         }
     }
-    for queue in QUEUES {
+    rows.extend(queue_rows(results));
+    rows
+}
+
+/// Appendix A: RED with ECN against a full queue that drops its tail.
+fn queue_rows(results: &Results) -> Vec<Row> {
+    let of = |queue, metric| results.mean(&queued(queue), metric);
+    let worst = |queue| {
+        let runs = results.runs(&queued(queue)).iter();
+        runs.map(Run::jain).fold(1.0, f64::min)
+    };
+    let derived = |name, value| results.derived(queued(&RED), (name, "1"), value);
+    let mut rows = vec![
+        results.row(&queued(&RED), JAIN).at_least(0.97),
+        derived(
+            "jain_of_droptail_over_this",
+            of(&DROPTAIL, JAIN) / of(&RED, JAIN),
+        )
+        .below(1.0),
+        derived(
+            "jain_worst_of_droptail_over_this",
+            worst(&DROPTAIL) / worst(&RED),
+        )
+        .below(1.0),
+        results
+            .row(&queued(&RED), RTT)
+            .paper(1_000.0)
+            .at_most(1_500.0),
+    ];
+    for queue in &QUEUES {
         let point = queued(queue);
-        rows.push(results.row(&point, JAIN));
-        let worst = results.runs(&point).iter().map(super::run::Run::jain);
-        let worst = worst.fold(1.0, f64::min);
-        rows.push(results.derived(point.clone(), ("jain_worst", "1"), worst));
-        rows.extend([GOODPUT, LOSS, RTT].map(|metric| results.row(&point, metric)));
+        rows.push(results.derived(point.clone(), ("jain_worst", "1"), worst(queue)));
+        let is_judged = queued(&RED) == point;
+        let shown = [JAIN, RTT].iter().filter(|_| !is_judged);
+        let shown = shown.chain(&[GOODPUT, LOSS]);
+        rows.extend(shown.map(|metric| results.row(&point, *metric)));
     }
     rows
 }

@@ -6,14 +6,15 @@
 //! Left out: what is measured on top of that; see `metric`.
 
 use std::fmt;
-use std::sync::Arc;
 
+use motet::ip::queue::Discipline;
 use motet::tcp::{Config, RetransmissionCause};
 use motet::time::{Duration, Instant};
 
 use crate::Arena;
 use crate::app::{App, Receiver, Sender};
 use crate::chain::{Chain, ChainOptions};
+use crate::content::Content;
 use crate::gains::{ChainAir, Gains};
 use crate::medium::Fate;
 use crate::network::{HostOptions, Network, NetworkOptions, NodeOptions, Parent};
@@ -29,6 +30,8 @@ pub struct Setup {
     pub traffic: Traffic,
     /// Whether radios sleep in the CSMA backoff.
     pub deaf_backoff: bool,
+    /// How queues of whole packets are kept short.
+    pub discipline: Discipline,
     /// Buffers of a receiving mote, in segments, where they are not those of the sender.
     pub receiver_segments: Option<usize>,
     /// Changes to the TCP of the senders.
@@ -97,14 +100,14 @@ pub enum Failure {
     /// The bytes that arrived are not those that were sent.
     BytesDiffer {
         /// The first place where they differ.
-        at: usize,
+        at: u64,
     },
     /// Not all that was sent arrived.
     Unfinished {
         /// Bytes sent.
-        sent: usize,
+        sent: u64,
         /// Bytes that arrived.
-        arrived: usize,
+        arrived: u64,
     },
 }
 
@@ -131,6 +134,7 @@ impl Setup {
             },
             traffic: Traffic::Up,
             deaf_backoff: false,
+            discipline: Discipline::DropTail,
             receiver_segments: None,
             sender: as_it_is,
             receiver: as_it_is,
@@ -175,6 +179,7 @@ impl Setup {
         }
         for node in &mut options.nodes {
             node.mac.deaf_backoff = self.deaf_backoff;
+            node.discipline = self.discipline;
         }
         if let (Traffic::Motes, Some(segments)) = (self.traffic, self.receiver_segments) {
             options.nodes[0].window_segments = segments;
@@ -237,35 +242,26 @@ pub fn run(setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
     let from = began + WARM_UP;
     let to = from + Duration::from_secs(seconds);
     let pairs = setup.pairs(&network);
-    let content = pattern(seconds as usize * BYTES_PER_SECOND_MAX);
     for (number, [sender, receiver]) in pairs.iter().copied().enumerate() {
         let port = PORT + number as u16;
         let ends = |node, peer: usize| network.ends(node, network.addr(peer), &arena);
-        let receiving = Receiver::new(port, ends(receiver, sender).with(setup.receiver));
+        let content = Content::endless([seed, number as u64]);
+        let receiving = ends(receiver, sender).with(setup.receiver);
+        let receiving = Receiver::checking(port, receiving, content.clone());
         let peer = (network.addr(receiver), port);
-        let sending = Sender::new(
-            content.clone(),
-            peer,
-            ends(sender, receiver).with(setup.sender),
-        )
-        .until(to);
+        let sending = ends(sender, receiver).with(setup.sender);
+        let sending = Sender::new(content, peer, sending).until(to);
         network.world.set_app(receiver, App::Receiver(receiving));
         network.world.set_app(sender, App::Sender(sending));
     }
     let mut watched = Watch::new(&network, &pairs, setup.chain.window_segments);
     network.world.run_until(from);
-    let before: Vec<usize> = pairs
-        .iter()
-        .map(|pair| content_of(&network, pair).len())
-        .collect();
+    let before: Vec<u64> = pairs.iter().map(|pair| received(&network, pair)).collect();
     watched.observe(&mut network, &pairs, to);
-    let after: Vec<usize> = pairs
-        .iter()
-        .map(|pair| content_of(&network, pair).len())
-        .collect();
+    let after: Vec<u64> = pairs.iter().map(|pair| received(&network, pair)).collect();
     drain(&mut network, &pairs, to + DRAIN_LIMIT);
     for pair in &pairs {
-        verify(&network, pair, &content)?;
+        verify(&network, pair)?;
     }
     let elapsed = network.world.now().since(began);
     let flows = pairs.iter().enumerate().map(|(number, pair)| {
@@ -377,9 +373,7 @@ impl Watch {
         for (count, before) in fates.iter_mut().zip(self.fates) {
             *count -= before;
         }
-        let bytes = pairs
-            .iter()
-            .map(|pair| content_of(network, pair).len() as u64);
+        let bytes = pairs.iter().map(|pair| received(network, pair));
         Run {
             flows,
             frames: frames - self.frames,
@@ -441,33 +435,31 @@ fn drain(network: &mut Network<'_>, pairs: &[[usize; 2]], limit: Instant) {
     while !is_done(network) && network.world.step(limit) {}
 }
 
-fn verify(
-    network: &Network<'_>,
-    pair @ [sender, receiver]: &[usize; 2],
-    content: &[u8],
-) -> Result<(), Failure> {
-    let arrived = content_of(network, pair);
+fn verify(network: &Network<'_>, pair @ [sender, receiver]: &[usize; 2]) -> Result<(), Failure> {
+    let arrived = received(network, pair);
     let sent = match network.world.app(*sender) {
         App::Sender(sender) => sender.taken(),
         _ => 0,
     };
-    let differs = arrived.iter().zip(content).position(|(a, b)| a != b);
-    if let Some(at) = differs {
-        return Err(Failure::BytesDiffer { at });
+    if let App::Receiver(Receiver {
+        differs_at: Some(at),
+        ..
+    }) = network.world.app(*receiver)
+    {
+        return Err(Failure::BytesDiffer { at: *at });
     }
     let progress = network.world.app(*receiver).progress();
-    if arrived.len() != sent || progress.is_none_or(|progress| progress.finished.is_none()) {
-        let arrived = arrived.len();
+    if arrived != sent || progress.is_none_or(|progress| progress.finished.is_none()) {
         return Err(Failure::Unfinished { sent, arrived });
     }
     Ok(())
 }
 
-/// What a flow's receiver has read.
-fn content_of<'a>(network: &'a Network<'_>, [_, receiver]: &[usize; 2]) -> &'a [u8] {
+/// How much a flow's receiver has read.
+fn received(network: &Network<'_>, [_, receiver]: &[usize; 2]) -> u64 {
     match network.world.app(*receiver) {
-        App::Receiver(receiver) => &receiver.content,
-        _ => &[],
+        App::Receiver(receiver) => receiver.received,
+        _ => 0,
     }
 }
 
@@ -490,13 +482,6 @@ fn retries(network: &Network<'_>) -> u64 {
         .sum()
 }
 
-/// Bytes in which nothing repeats: what is moved, lost or doubled shows.
-fn pattern(len: usize) -> Arc<[u8]> {
-    let mut rng = motet::random::Rng::from_seed([0x4d6f_7465_7400_0001, 0]);
-    let words = (0..len.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes());
-    words.collect::<Vec<u8>>().into()
-}
-
 /// The first flow's port.
 const PORT: u16 = 4_242;
 
@@ -511,6 +496,3 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(600);
 
 /// Well below a round trip over one hop.
 const SAMPLE_EVERY: Duration = Duration::from_millis(100);
-
-/// More than 802.15.4 carries at 250 kb/s.
-const BYTES_PER_SECOND_MAX: usize = 32_000;

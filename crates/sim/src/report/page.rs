@@ -167,7 +167,7 @@ fn tiles(point: &Point, run: &RunResult) -> String {
         tile(
             format!("{latency:.0}"),
             "ms",
-            "until a datagram arrives",
+            "until a message arrives",
             "var(--ink)",
         );
     }
@@ -278,7 +278,9 @@ fn samples_of(run: &RunResult, flow: usize) -> impl Iterator<Item = &Sample> {
 fn time_plot(run: &RunResult, y: &str, of: fn(&Sample) -> f64) -> Plot {
     let shown = (0..run.flows.len())
         // Datagrams have bytes over time, but neither round trips nor a window.
-        .filter(|flow| run.flows[*flow].datagrams.is_none() || y.starts_with("goodput"));
+        .filter(|flow| {
+            y.starts_with("goodput") || samples_of(run, *flow).any(|sample| sample.rtt_ms > 0)
+        });
     let lines = shown.map(|flow| Line {
         name: flow_name(run, flow),
         points: samples_of(run, flow)

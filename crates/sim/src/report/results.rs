@@ -55,9 +55,10 @@ pub struct FlowResult {
     pub cwnd_segments: Option<f64>,
     /// How long a transfer of known length took, s; none if it did not end.
     pub finished_s: Option<f64>,
-    /// Datagrams made and received in the whole run; none of a flow of TCP.
-    pub datagrams: Option<[u64; 2]>,
-    /// Mean age of datagrams on arrival, ms.
+    /// Messages or datagrams that were due in the whole run, and those that arrived or were
+    /// answered; none of a bulk flow.
+    pub messages: Option<[u64; 2]>,
+    /// Mean age of messages on arrival, or until they were answered, ms.
     pub latency_ms: Option<f64>,
     /// Why its connection failed.
     pub error: Option<String>,
@@ -226,7 +227,7 @@ impl RunResult {
 
     /// Whether the flows of TCP without an end got the same: Jain's index, 1 at best.
     pub fn fairness(&self) -> Option<f64> {
-        let shares = |flow: &&FlowResult| flow.finished_s.is_none() && flow.datagrams.is_none();
+        let shares = |flow: &&FlowResult| flow.finished_s.is_none() && flow.messages.is_none();
         let endless = self.flows.iter().filter(shares);
         let shares: Vec<f64> = endless.map(|flow| flow.goodput_kbps).collect();
         (shares.len() > 1 && shares.iter().any(|share| *share > 0.0)).then(|| jain(&shares))
@@ -341,7 +342,7 @@ pub const METRICS: [Metric; 12] = [
     Metric::flow("rtt", "ms", |flow| flow.rtt_ms),
     Metric::flow("cwnd", "segments", |flow| flow.cwnd_segments),
     Metric::flow("delivered", "fraction", |flow| {
-        flow.datagrams.map(|[made, received]| ratio(received, made))
+        flow.messages.map(|[made, received]| ratio(received, made))
     }),
     Metric::flow("latency", "ms", |flow| flow.latency_ms),
     Metric::flow("finished", "s", |flow| flow.finished_s),
@@ -431,7 +432,7 @@ mod tests {
             rtt_ms: None,
             cwnd_segments: None,
             finished_s,
-            datagrams: None,
+            messages: None,
             latency_ms: None,
             error: None,
             intact: true,

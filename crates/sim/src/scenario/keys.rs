@@ -271,7 +271,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "kind",
                 Choice(FLOW_KINDS),
                 Some("\"bulk\""),
-                "`bulk`: as much as TCP takes; `udp`: a datagram each `interval_s`, wherever the stack has room.",
+                "`bulk`: as much as TCP takes; `periodic`: a message over one TCP connection each `interval_s`; `request`: the same, and each message is answered; `udp`: a datagram each `interval_s`.",
             ),
             key(
                 "from",
@@ -295,13 +295,19 @@ pub(super) const SECTIONS: &[Section] = &[
                 "interval_s",
                 Number(0.001, 1e6),
                 Some("1.0"),
-                "`udp`: time between two datagrams, seconds; the first comes within one interval.",
+                "All but `bulk`: time between two messages, seconds; the first comes within one interval. What is due while the last message is not written yet, or not answered, is left out and counts as not delivered.",
             ),
             key(
-                "datagram_bytes",
-                Integer(12, 1_024),
+                "message_bytes",
+                Integer(12, 60_000),
                 Some("64"),
-                "`udp`: payload of each.",
+                "All but `bulk`: bytes of each message; `udp`: at most 1024.",
+            ),
+            key(
+                "answer_bytes",
+                Integer(1, 60_000),
+                Some("64"),
+                "`request`: bytes of each answer.",
             ),
             key(
                 "start_s",
@@ -317,7 +323,7 @@ pub(super) const SECTIONS: &[Section] = &[
 pub(super) const UNSWEPT: [&str; 3] = ["name", "seed", "seeds"];
 
 /// What kinds of flow there are.
-pub(super) const FLOW_KINDS: &[&str] = &["bulk", "udp"];
+pub(super) const FLOW_KINDS: &[&str] = &["bulk", "periodic", "request", "udp"];
 
 const STACK_KEYS: &[Key] = &[
     key(

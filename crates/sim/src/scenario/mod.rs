@@ -10,6 +10,7 @@
 mod document;
 mod documentation;
 mod error;
+mod flow;
 mod keys;
 mod layout;
 mod model;
@@ -18,7 +19,7 @@ mod sweep;
 
 pub use documentation::documentation;
 pub use error::ScenarioError;
-pub use model::{FlowEnd, FlowSettings, Scenario, StackSettings, Timing, WireSettings};
+pub use model::{FlowEnd, FlowKind, FlowSettings, Scenario, StackSettings, Timing, WireSettings};
 pub use run::{Captures, Watch};
 pub use sweep::{Overrides, Plan, Point};
 

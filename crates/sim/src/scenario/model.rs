@@ -10,7 +10,6 @@ use super::document::Document;
 use super::error::ScenarioError;
 use super::keys::{self, SECTIONS, Section};
 use super::layout::Layout;
-use super::run::ENDLESS_S_MAX;
 use crate::gains::Gains;
 use crate::network::{HostOptions, Joining, NetworkOptions, NodeOptions, Parent, Tables};
 use crate::profile::Profile;
@@ -139,32 +138,36 @@ pub struct WireSettings {
 /// One `[[flow]]`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FlowSettings {
-    /// "bulk" or "udp".
-    pub kind: String,
+    /// What it sends.
+    pub kind: FlowKind,
     /// Who sends.
     pub from: FlowEnd,
     /// Who receives.
     pub to: FlowEnd,
     /// How much; 0: as much as the time allows.
     pub bytes: u64,
-    /// Between two datagrams, s.
+    /// Between two messages or datagrams, s.
     pub interval_s: f64,
-    /// Payload of each.
-    pub datagram_bytes: usize,
+    /// Bytes of each.
+    pub message_bytes: usize,
+    /// Bytes of an answer.
+    pub answer_bytes: usize,
     /// When it begins, s.
     pub start_s: f64,
 }
 
-impl FlowSettings {
-    /// Whether it is one of datagrams.
-    pub fn is_udp(&self) -> bool {
-        self.kind == "udp"
-    }
-
-    /// Whether it is TCP as long as the time allows.
-    pub(super) fn is_endless(&self) -> bool {
-        !self.is_udp() && self.bytes == 0
-    }
+/// What a flow sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FlowKind {
+    /// As much as TCP takes.
+    Bulk,
+    /// Messages over TCP.
+    Periodic,
+    /// Messages over TCP, each answered.
+    Request,
+    /// Datagrams.
+    Udp,
 }
 
 /// One end of a flow.
@@ -178,12 +181,13 @@ pub enum FlowEnd {
 
 #[derive(Deserialize)]
 struct FlowKeys {
-    kind: String,
+    kind: FlowKind,
     from: i64,
     to: i64,
     bytes: u64,
     interval_s: f64,
-    datagram_bytes: usize,
+    message_bytes: usize,
+    answer_bytes: usize,
     start_s: f64,
 }
 
@@ -240,12 +244,6 @@ impl Scenario {
                 late.start_s, timing.duration_s
             )));
         }
-        if flows.iter().any(FlowSettings::is_endless) && timing.duration_s > ENDLESS_S_MAX {
-            return Err(ScenarioError::new(format!(
-                "duration_s is {}, but must be at most {ENDLESS_S_MAX} with a flow that has no flow.bytes",
-                timing.duration_s
-            )));
-        }
         let parents = if parents.is_empty() {
             layout.parents
         } else {
@@ -253,7 +251,7 @@ impl Scenario {
         };
         let network = network(layout.gains, &stacks, &flows, &parents, &radio)?;
         let network = NetworkOptions {
-            hosts: hosts(&wire, &flows),
+            hosts: vec![host(&wire, &flows)],
             packet_loss: wire.loss,
             joining: if joining == "static" {
                 Joining::Static
@@ -274,13 +272,6 @@ impl Scenario {
             wire,
             flows,
         })
-    }
-}
-
-impl Scenario {
-    /// Whether a flow of it sends as much as the time allows.
-    pub(super) fn is_endless(&self) -> bool {
-        self.flows.iter().any(FlowSettings::is_endless)
     }
 }
 
@@ -353,16 +344,12 @@ fn network(
     })
 }
 
-/// One host for everything, and one for each flow of datagrams to it but the first: a node
-/// has one inbox.
-fn hosts(wire: &WireSettings, flows: &[FlowSettings]) -> Vec<HostOptions> {
-    let to_host = |flow: &&FlowSettings| flow.is_udp() && flow.to == FlowEnd::Host;
-    let host = HostOptions {
+fn host(wire: &WireSettings, flows: &[FlowSettings]) -> HostOptions {
+    HostOptions {
         delay: Duration::from_micros((wire.delay_ms * 1e3) as u64),
         connections: flows.len(),
         ..HostOptions::new("host")
-    };
-    vec![host; flows.iter().filter(to_host).count().max(1)]
+    }
 }
 
 impl RadioSettings {
@@ -422,18 +409,9 @@ fn flows(table: &Table, nodes: usize) -> Result<Vec<FlowSettings>, ScenarioError
     };
     let flows: Result<Vec<FlowSettings>, ScenarioError> = repeated(table, "flow")
         .into_iter()
-        .map(|flow| flow_of(into("flow", fill(section, flow))?, nodes))
+        .map(|flow| flow_of(&into("flow", fill(section, flow))?, nodes))
         .collect();
     let flows = flows?;
-    for (number, flow) in flows.iter().enumerate().filter(|(_, flow)| flow.is_udp()) {
-        let mut before = flows.iter().take(number);
-        if flow.to != FlowEnd::Host && before.any(|other| other.is_udp() && other.to == flow.to) {
-            return Err(ScenarioError::new(format!(
-                "two flows of kind \"udp\" have flow.to {}, but a mote receives one",
-                flow.to
-            )));
-        }
-    }
     if flows.is_empty() {
         return Err(ScenarioError::new(
             "there is no [[flow]], but at least one is needed",
@@ -442,7 +420,7 @@ fn flows(table: &Table, nodes: usize) -> Result<Vec<FlowSettings>, ScenarioError
     Ok(flows)
 }
 
-fn flow_of(keys: FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError> {
+fn flow_of(keys: &FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError> {
     let end = |name: &str, value: i64| match value {
         keys::HOST => Ok(FlowEnd::Host),
         keys::LAST => Ok(FlowEnd::Node(nodes - 1)),
@@ -463,13 +441,20 @@ fn flow_of(keys: FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError> 
             "flow.from and flow.to are both {from}, but must differ"
         )));
     }
+    if keys.kind == FlowKind::Udp && keys.message_bytes > DATAGRAM_LEN_MAX {
+        return Err(ScenarioError::new(format!(
+            "flow.message_bytes is {}, but must be at most {DATAGRAM_LEN_MAX} with flow.kind \"udp\"",
+            keys.message_bytes
+        )));
+    }
     Ok(FlowSettings {
         kind: keys.kind,
         from,
         to,
         bytes: keys.bytes,
         interval_s: keys.interval_s,
-        datagram_bytes: keys.datagram_bytes,
+        message_bytes: keys.message_bytes,
+        answer_bytes: keys.answer_bytes,
         start_s: keys.start_s,
     })
 }
@@ -570,3 +555,6 @@ fn set(table: &mut Table, path: &str, value: &Value) {
 
 /// More samples than a plot has pixels, ten times over, in a run of a minute.
 const SAMPLE_S_MIN: f64 = 0.01;
+
+/// Payload of a datagram that fits the least MTU of IPv6 with every header.
+const DATAGRAM_LEN_MAX: usize = 1_024;

@@ -1,7 +1,6 @@
 //! One run: a point of a scenario with one seed.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use motet::ip;
@@ -10,16 +9,14 @@ use motet::mac;
 use motet::node::{self, Interface};
 use motet::time::{Duration, Instant};
 
-use super::model::{FlowEnd, FlowSettings, Scenario, StackSettings};
+use super::flow::{self, Flow, seconds};
+use super::model::{Scenario, StackSettings};
 use crate::Arena;
 use crate::air::LinkTally;
-use crate::app::{App, Ends, Progress, Receiver, Sender};
 use crate::capture::Capture;
 use crate::network::{Network, NetworkOptions, RADIO};
 use crate::radio::{State, Usage};
 use crate::report::{FlowResult, LinkResult, NodeCounts, NodeResult, RunResult, Sample};
-use crate::streams::{Purpose, stream};
-use crate::traffic::{Readings, Sink};
 
 /// Captures of one run.
 #[derive(Debug, Default)]
@@ -54,7 +51,6 @@ pub(super) fn run(
     scenario: &Scenario,
     seed: u64,
     sampled: bool,
-    endless: &Arc<[u8]>,
     watch: &Watch<'_>,
     captures: Captures,
 ) -> RunResult {
@@ -84,7 +80,7 @@ pub(super) fn run(
     if let (Some(wire), Some(capture)) = (run.network.world.wire_mut(), wire) {
         wire.set_capture(capture);
     }
-    let mut result = run.go(seed, endless, watch);
+    let mut result = run.go(seed, watch);
     if !sampled {
         result.samples = Vec::new();
     }
@@ -125,23 +121,8 @@ struct Run<'a, 'm> {
     scenario: &'a Scenario,
     network: Network<'m>,
     arena: &'m Arena,
-    flows: Vec<Flow>,
+    flows: Vec<Flow<'a>>,
     samples: Vec<Sample>,
-}
-
-/// A flow in the world: the nodes of both ends, and its applications there once it began.
-struct Flow {
-    content: Arc<[u8]>,
-    nodes: [usize; 2],
-    apps: Option<[usize; 2]>,
-    began_at: Instant,
-    ends_at: Instant,
-    seed: u64,
-    /// Sampled after the warm-up.
-    rtt_sum: f64,
-    cwnd_sum: f64,
-    rtt_samples: u32,
-    sampled_bytes: u64,
 }
 
 /// What is counted, at one moment.
@@ -153,7 +134,7 @@ struct Counts {
 }
 
 impl<'m> Run<'_, 'm> {
-    fn go(&mut self, seed: u64, endless: &Arc<[u8]>, watch: &Watch<'_>) -> RunResult {
+    fn go(&mut self, seed: u64, watch: &Watch<'_>) -> RunResult {
         let timing = &self.scenario.timing;
         if !self.join(watch) {
             let why = format!(
@@ -166,7 +147,7 @@ impl<'m> Run<'_, 'm> {
             };
         }
         let joined = self.network.world.now();
-        self.prepare(seed, joined, endless);
+        self.flows = flow::all(self.scenario, &mut self.network, self.arena, seed);
         let warm = joined + seconds(timing.warmup_s);
         let end = joined + seconds(timing.duration_s);
         let every = self.sample_interval();
@@ -238,190 +219,32 @@ impl<'m> Run<'_, 'm> {
         }
     }
 
-    /// Where each flow is, and what it will send.
-    fn prepare(&mut self, seed: u64, joined: Instant, endless: &Arc<[u8]>) {
-        let mut hosts = 0;
-        let end = joined + seconds(self.scenario.timing.duration_s);
-        for (number, flow) in self.scenario.flows.iter().enumerate() {
-            let mut host = self.network.host(0).unwrap_or(0);
-            if flow.is_udp() && flow.to == FlowEnd::Host {
-                host = self.network.host(hosts).unwrap_or(host);
-                hosts += 1;
-            }
-            let place = |end| match end {
-                FlowEnd::Host => host,
-                FlowEnd::Node(node) => node,
-            };
-            self.flows.push(Flow {
-                content: match flow.bytes {
-                    _ if flow.is_udp() => Arc::from([]),
-                    0 => Arc::clone(endless),
-                    bytes => content(seed, number, bytes as usize),
-                },
-                nodes: [place(flow.from), place(flow.to)],
-                apps: None,
-                began_at: joined + seconds(flow.start_s),
-                ends_at: end,
-                seed,
-                rtt_sum: 0.0,
-                cwnd_sum: 0.0,
-                rtt_samples: 0,
-                sampled_bytes: 0,
-            });
-        }
-    }
-
     fn next_start(&self) -> Option<Instant> {
-        let waiting = self.flows.iter().filter(|flow| flow.apps.is_none());
-        waiting.map(|flow| flow.began_at).min()
+        self.flows.iter().filter_map(Flow::starts_at).min()
     }
 
     /// Starts what is due.
     fn start_flows(&mut self) {
-        let now = self.network.world.now();
-        for (number, flow) in self.flows.iter_mut().enumerate() {
-            if flow.apps.is_some() || now < flow.began_at {
-                continue;
-            }
-            // Lossless: more flows than ports are refused by their nodes' tables long before.
-            let port = FIRST_PORT + number as u16;
-            let [from, to] = flow.nodes;
-            let (from_addr, to_addr) = (self.network.addr(from), self.network.addr(to));
-            let settings = &self.scenario.flows[number];
-            if settings.is_udp() {
-                let mut rng = stream(flow.seed, number as u32, Purpose::Application);
-                let readings = Readings::new(
-                    (to_addr, UDP_PORT),
-                    settings.datagram_bytes,
-                    seconds(settings.interval_s),
-                    now,
-                    &mut rng,
-                );
-                let readings = App::Readings(readings.until(flow.ends_at));
-                let world = &mut self.network.world;
-                let read = world.add_app(to, App::Sink(Sink::new(UDP_PORT, self.arena)));
-                flow.apps = Some([world.add_app(from, readings), read]);
-                continue;
-            }
-            let ends = |node, peer| {
-                let ends = self.network.ends(node, peer, self.arena);
-                match self.scenario.stacks.get(node) {
-                    Some(stack) => ends.with(|config| stack.apply(config)),
-                    None => ends.with(|config| {
-                        config.ack_delay_ms = self.scenario.wire.host_ack_delay_ms;
-                    }),
-                }
-            };
-            let receiver: Ends<'m> = ends(to, from_addr);
-            let sender = ends(from, to_addr);
-            let world = &mut self.network.world;
-            let read = world.add_app(to, App::Receiver(Receiver::new(port, receiver)));
-            let content = Arc::clone(&flow.content);
-            let sender = Sender::new(content, (to_addr, port), sender);
-            let sent = world.add_app(from, App::Sender(sender));
-            flow.apps = Some([sent, read]);
+        for flow in &mut self.flows {
+            flow.start(self.scenario, &mut self.network, self.arena);
         }
     }
 
     fn is_over(&self) -> bool {
-        let mut flows = self.scenario.flows.iter().zip(&self.flows);
-        flows.all(|(settings, flow)| {
-            settings.bytes > 0
-                && !settings.is_udp()
-                && self
-                    .progress(flow)
-                    .is_some_and(|progress| progress.finished.is_some() || progress.closed)
-        })
-    }
-
-    /// How the sender of a flow does.
-    fn progress(&self, flow: &Flow) -> Option<&Progress> {
-        let [sent, _] = flow.apps?;
-        self.network.world.apps(flow.nodes[0]).get(sent)?.progress()
-    }
-
-    /// What the receiver of a flow has read.
-    fn read(&self, flow: &Flow) -> &[u8] {
-        let app = flow
-            .apps
-            .and_then(|[_, read]| self.network.world.apps(flow.nodes[1]).get(read));
-        match app {
-            Some(App::Receiver(receiver)) => &receiver.content,
-            _ => &[],
-        }
-    }
-
-    /// Application bytes that have come out of a flow.
-    fn delivered(&self, flow: &Flow) -> u64 {
-        match self.sink(flow) {
-            Some(sink) => sink.bytes,
-            None => self.read(flow).len() as u64,
-        }
-    }
-
-    fn sink(&self, flow: &Flow) -> Option<&Sink<'m>> {
-        let [_, read] = flow.apps?;
-        match self.network.world.apps(flow.nodes[1]).get(read)? {
-            App::Sink(sink) => Some(sink),
-            _ => None,
-        }
-    }
-
-    /// Datagrams that a flow has made.
-    fn made(&self, flow: &Flow) -> Option<u64> {
-        let [sent, _] = flow.apps?;
-        match self.network.world.apps(flow.nodes[0]).get(sent)? {
-            App::Readings(readings) => Some(readings.made.into()),
-            _ => None,
-        }
+        let mut flows = self.flows.iter();
+        flows.all(|flow| flow.is_over(&self.network.world))
     }
 
     fn sample(&mut self, at: Instant, joined: Instant, every: Duration, is_warm: bool) {
         let interval_s = every.as_micros() as f64 / 1e6;
+        let at_s = at.since(joined).as_micros() as f64 / 1e6;
         let last = joined + at.since(joined + every);
-        for number in 0..self.flows.len() {
-            let flow = &self.flows[number];
-            let bytes = self.delivered(flow);
-            let is_udp = self.sink(flow).is_some();
-            let Some(progress) = self
-                .progress(flow)
-                .copied()
-                .or(is_udp.then(Progress::default))
-            else {
-                continue;
-            };
-            if progress.closed || progress.finished.is_some_and(|finished| finished <= last) {
-                continue;
-            }
-            let telemetry = progress.telemetry;
-            let buffer = self
-                .scenario
-                .stacks
-                .get(flow.nodes[0])
-                .map_or(usize::MAX, |stack| {
-                    stack.window_segments * usize::from(telemetry.smss_bytes)
-                });
-            let window_bytes = telemetry
-                .cwnd_bytes
-                .min(telemetry.snd_wnd_bytes)
-                .min(u16::try_from(buffer).unwrap_or(u16::MAX));
-            self.samples.push(Sample {
-                flow: number,
-                at_s: at.since(joined).as_micros() as f64 / 1e6,
-                goodput_kbps: (bytes - flow.sampled_bytes) as f64 / 125.0 / interval_s,
-                rtt_ms: telemetry.srtt_ms,
-                cwnd_bytes: telemetry.cwnd_bytes,
-                ssthresh_bytes: telemetry.ssthresh_bytes,
-                window_bytes,
-                inflight_bytes: telemetry.inflight_bytes,
-            });
-            let flow = &mut self.flows[number];
-            flow.sampled_bytes = bytes;
-            if is_warm && telemetry.srtt_ms > 0 {
-                flow.rtt_samples += 1;
-                flow.rtt_sum += f64::from(telemetry.srtt_ms);
-                flow.cwnd_sum += f64::from(window_bytes) / f64::from(telemetry.smss_bytes.max(1));
-            }
+        for flow in &mut self.flows {
+            let stack = self.scenario.stacks.get(flow.sender());
+            let window = stack.map(|stack| stack.window_segments);
+            let world = &self.network.world;
+            let sample = flow.sample(world, at_s, interval_s, last, window, is_warm);
+            self.samples.extend(sample);
         }
     }
 
@@ -436,7 +259,7 @@ impl<'m> Run<'_, 'm> {
 
     fn count(&self) -> Counts {
         let world = &self.network.world;
-        let bytes = self.flows.iter().map(|flow| self.delivered(flow));
+        let bytes = self.flows.iter().map(|flow| flow.delivered(world));
         Counts {
             bytes: bytes.collect(),
             nodes: (0..world.nodes())
@@ -490,11 +313,11 @@ impl<'m> Run<'_, 'm> {
     fn result(&self, seed: u64, joined: Instant, from: Instant, before: &Counts) -> RunResult {
         let now = self.count();
         let seconds = self.network.world.now().since(from).as_micros() as f64 / 1e6;
-        let flows = self.scenario.flows.iter().zip(&self.flows).enumerate();
+        let flows = self.flows.iter().enumerate();
         let flows: Vec<FlowResult> = flows
-            .map(|(number, (settings, flow))| {
+            .map(|(number, flow)| {
                 let bytes = now.bytes[number] - before.bytes[number];
-                self.flow_result(number, settings, flow, bytes as f64 / 125.0 / seconds)
+                flow.result(&self.network.world, bytes as f64 / 125.0 / seconds)
             })
             .collect();
         let broken = flows.iter().find(|flow| !flow.intact);
@@ -514,48 +337,10 @@ impl<'m> Run<'_, 'm> {
         }
     }
 
-    fn flow_result(
-        &self,
-        number: usize,
-        settings: &FlowSettings,
-        flow: &Flow,
-        measured_kbps: f64,
-    ) -> FlowResult {
-        let read = self.read(flow);
-        let progress = self.progress(flow).copied().unwrap_or_default();
-        let took = progress.began.zip(progress.finished);
-        let took_s = took.map(|(began, finished)| finished.since(began).as_micros() as f64 / 1e6);
-        let mean = |sum: f64| (flow.rtt_samples > 0).then(|| sum / f64::from(flow.rtt_samples));
-        FlowResult {
-            flow: number,
-            from: settings.from,
-            to: settings.to,
-            bytes: self.delivered(flow),
-            goodput_kbps: match took_s {
-                Some(took_s) if took_s > 0.0 => read.len() as f64 / 125.0 / took_s,
-                _ => measured_kbps,
-            },
-            rtt_ms: mean(flow.rtt_sum),
-            cwnd_segments: mean(flow.cwnd_sum),
-            finished_s: took_s,
-            datagrams: self
-                .sink(flow)
-                .and_then(|sink| Some([self.made(flow)?, sink.received])),
-            latency_ms: self
-                .sink(flow)
-                .and_then(Sink::mean_age)
-                .map(|age| age.as_micros() as f64 / 1e3),
-            error: progress.error.map(|error| format!("{error:?}")),
-            intact: flow.content.starts_with(read),
-        }
-    }
-
     fn node_results(&self, now: &Counts, before: &Counts) -> Vec<NodeResult> {
         let mesh_nodes = self.network.mesh_nodes();
         let nodes = now.nodes.iter().zip(&before.nodes).enumerate();
-        // Further hosts only have inboxes.
         nodes
-            .take(mesh_nodes + 1)
             .map(|(node, (now, before))| NodeResult {
                 name: if node < mesh_nodes {
                     self.network.name(node).to_owned()
@@ -584,7 +369,7 @@ fn link_results(now: &Counts, before: &Counts) -> Vec<LinkResult> {
 }
 
 impl StackSettings {
-    fn apply(&self, config: &mut motet::tcp::Config) {
+    pub(super) fn apply(&self, config: &mut motet::tcp::Config) {
         config.ack_every = self.ack_every;
         config.ack_delay_ms = self.ack_delay_ms;
         config.initial_window = self.initial_window;
@@ -604,36 +389,5 @@ fn spans(usage: &Usage) -> [u64; State::COUNT] {
     State::ALL.map(|state| usage.span(state).as_micros())
 }
 
-fn seconds(seconds: f64) -> Duration {
-    Duration::from_micros((seconds * 1e6) as u64)
-}
-
-/// What endless flows send in runs of this length: more than the air carries.
-pub(super) fn endless_content(duration_s: f64) -> Arc<[u8]> {
-    content(0, 0, (duration_s * BYTES_PER_S_MAX) as usize)
-}
-
-/// Bytes without repetition, so that any slip shows.
-fn content(seed: u64, flow: usize, len: usize) -> Arc<[u8]> {
-    let mut rng = stream(seed, flow as u32, Purpose::Application);
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        bytes.extend_from_slice(&rng.next_u64().to_le_bytes());
-    }
-    bytes.truncate(len);
-    bytes.into()
-}
-
-/// More than goodput can be: full frames follow each other every 6.2 ms at best.
-const BYTES_PER_S_MAX: f64 = 20_000.0;
-
-/// The longest run with an endless flow, s: what it may send is in memory.
-pub(super) const ENDLESS_S_MAX: f64 = 12_000.0;
-
 /// How often a run looks whether it shall stop, in virtual time.
 const PAUSE: Duration = Duration::from_secs(1);
-
-const FIRST_PORT: u16 = 4_242;
-
-/// Of those that 6LoWPAN compresses to four bits (RFC 6282 §4.3.1).
-const UDP_PORT: u16 = 0xf0b2;

@@ -112,10 +112,6 @@ impl Plan {
     ///
     /// Runs that `watch` stopped are marked incomplete; those that had not begun are absent.
     pub fn run(&self, watch: &Watch<'_>, captures: Captures) -> Vec<RunResult> {
-        let endless_s = self.points.iter().map(|point| &point.scenario);
-        let endless_s = endless_s.filter(|scenario| scenario.is_endless());
-        let endless_s = endless_s.map(|scenario| scenario.timing.duration_s);
-        let endless = run::endless_content(endless_s.fold(0.0, f64::max));
         let mut captures = Some(captures);
         let jobs: Vec<(usize, u64, Captures)> = (0..self.points.len())
             .flat_map(|point| self.seeds.iter().map(move |seed| (point, *seed)))
@@ -131,7 +127,7 @@ impl Plan {
                 }
                 let first = seed == self.seeds[0];
                 let scenario = &self.points[point].scenario;
-                let mut result = run::run(scenario, seed, first, &endless, watch, captures);
+                let mut result = run::run(scenario, seed, first, watch, captures);
                 result.point = point;
                 Some(result)
             })

@@ -51,8 +51,12 @@ fn what_is_wrong_is_said_in_one_sentence() {
             &["warmup_s is 5", "less than"],
         ),
         (
-            "duration_s = 90000\n[topology]\nchain = 1\n[[flow]]",
-            &["duration_s is 90000", "at most 12000"],
+            "[topology]\nchain = 1\n[[flow]]\nkind = \"udp\"\nmessage_bytes = 2000",
+            &["flow.message_bytes is 2000", "at most 1024"],
+        ),
+        (
+            "[topology]\nchain = 1\n[[flow]]\nkind = \"bulky\"",
+            &["flow.kind is \"bulky\"", "\"request\""],
         ),
         (
             "[topology]\nchain = 1\n[[flow]]\nstart_s = 60",
@@ -308,13 +312,13 @@ fn flows_of_known_length_end_the_run() {
 fn datagrams_arrive_beside_tcp() {
     let text = "duration_s = 60\nwarmup_s = 0\n[topology]\nchain = 2\n\
         [[flow]]\nkind = \"udp\"\nfrom = 1\ninterval_s = 0.5\n\
-        [[flow]]\nkind = \"udp\"\nfrom = 2\ndatagram_bytes = 200\n\
+        [[flow]]\nkind = \"udp\"\nfrom = 2\nmessage_bytes = 200\n\
         [[flow]]\nfrom = \"host\"\nto = 1\nbytes = 3000\n";
     let run = &results(&plan(text).unwrap())[0];
     assert!(run.complete && run.nodes.len() == 4);
     for (flow, made) in [(0, 119..=120), (1, 59..=60)] {
         let flow = &run.flows[flow];
-        let [sent, received] = flow.datagrams.unwrap();
+        let [sent, received] = flow.messages.unwrap();
         assert!(
             made.contains(&sent) && received + 2 >= sent,
             "{received} of {sent}"
@@ -324,12 +328,44 @@ fn datagrams_arrive_beside_tcp() {
                 .is_some_and(|ms| (20.0..500.0).contains(&ms))
         );
     }
-    assert_eq!(run.flows[1].bytes, 200 * run.flows[1].datagrams.unwrap()[1]);
-    assert!(run.flows[2].finished_s.is_some() && run.flows[2].datagrams.is_none());
-    let two = text.replace("from = \"host\"", "kind = \"udp\"\nfrom = \"host\"");
-    let two = format!("{two}[[flow]]\nkind = \"udp\"\nfrom = 2\nto = 1\n");
-    let error = plan(&two).unwrap_err().to_string();
-    assert!(error.contains("flow.to 1"), "{error}");
+    assert_eq!(run.flows[1].bytes, 200 * run.flows[1].messages.unwrap()[1]);
+    assert!(run.flows[2].finished_s.is_some() && run.flows[2].messages.is_none());
+}
+
+#[test]
+fn a_mote_receives_several_flows_of_datagrams() {
+    let text = "duration_s = 20\nwarmup_s = 0\n[topology]\nchain = 2\n\
+        [[flow]]\nkind = \"udp\"\nfrom = \"host\"\nto = 1\n\
+        [[flow]]\nkind = \"udp\"\nfrom = 2\nto = 1\ninterval_s = 2\nmessage_bytes = 30\n";
+    let run = &results(&plan(text).unwrap())[0];
+    let messages: Vec<[u64; 2]> = run.flows.iter().filter_map(|flow| flow.messages).collect();
+    assert_eq!(messages, [[20, 20], [10, 10]]);
+    assert_eq!(run.flows[1].bytes, 300);
+}
+
+#[test]
+fn messages_over_tcp_arrive_and_are_answered() {
+    let text = "duration_s = 60\nwarmup_s = 0\n[topology]\nchain = 2\n\
+        [[flow]]\nkind = \"periodic\"\nfrom = 1\ninterval_s = 2\nmessage_bytes = 700\n\
+        [[flow]]\nkind = \"request\"\nfrom = \"host\"\nto = 2\nmessage_bytes = 40\nanswer_bytes = 900\n";
+    let run = &results(&plan(text).unwrap())[0];
+    assert!(run.complete && run.failure.is_none(), "{:?}", run.failure);
+    for (flow, due, bytes) in [(0, 29..=30, 700), (1, 59..=60, 940)] {
+        let flow = &run.flows[flow];
+        let [made, arrived] = flow.messages.unwrap();
+        assert!(
+            due.contains(&made) && arrived + 2 >= made,
+            "{arrived} of {made}"
+        );
+        assert!(
+            flow.bytes.abs_diff(bytes * arrived) < bytes,
+            "{}",
+            flow.bytes
+        );
+        let latency = flow.latency_ms.unwrap();
+        assert!((50.0..900.0).contains(&latency), "{latency} ms");
+        assert!(flow.rtt_ms.is_some() && flow.intact);
+    }
 }
 
 #[test]

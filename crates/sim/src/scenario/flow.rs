@@ -1,0 +1,328 @@
+//! A flow in the world of one run: its applications at both ends, and how it does.
+
+use std::collections::BTreeMap;
+
+use motet::time::{Duration, Instant};
+
+use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
+use crate::Arena;
+use crate::app::{App, Ends, Progress, Receiver, Sender};
+use crate::content::Content;
+use crate::messages::{Client, Server, Shape};
+use crate::network::Network;
+use crate::report::{FlowResult, Sample};
+use crate::streams::{Purpose, stream};
+use crate::traffic::{Readings, Sink, Tally};
+use crate::world::World;
+
+/// One flow of a run.
+pub(super) struct Flow<'a> {
+    number: usize,
+    settings: &'a FlowSettings,
+    /// Sender and receiver, as places in the world.
+    nodes: [usize; 2],
+    /// Its applications there, once it began.
+    apps: Option<[usize; 2]>,
+    /// The inbox of the receiver's node, which all flows of datagrams to it share.
+    sink: Option<usize>,
+    began_at: Instant,
+    ends_at: Instant,
+    seed: u64,
+    sampled_bytes: u64,
+    means: Means,
+}
+
+/// Sums over the samples after the warm-up.
+#[derive(Default)]
+struct Means {
+    rtt_ms: f64,
+    cwnd_segments: f64,
+    samples: u32,
+}
+
+/// Every flow of a scenario, with the inboxes that datagrams need.
+pub(super) fn all<'a, 'm>(
+    scenario: &'a Scenario,
+    network: &mut Network<'m>,
+    arena: &'m Arena,
+    seed: u64,
+) -> Vec<Flow<'a>> {
+    let joined = network.world.now();
+    let host = network.host(0).unwrap_or_default();
+    let place = |end| match end {
+        FlowEnd::Host => host,
+        FlowEnd::Node(node) => node,
+    };
+    let flows = scenario.flows.iter().enumerate();
+    let mut flows: Vec<Flow<'a>> = flows
+        .map(|(number, settings)| Flow {
+            number,
+            settings,
+            nodes: [place(settings.from), place(settings.to)],
+            apps: None,
+            sink: None,
+            began_at: joined + seconds(settings.start_s),
+            ends_at: joined + seconds(scenario.timing.duration_s),
+            seed,
+            sampled_bytes: 0,
+            means: Means::default(),
+        })
+        .collect();
+    let mut ports: BTreeMap<usize, Vec<u16>> = BTreeMap::new();
+    for flow in flows.iter().filter(|flow| flow.is_udp()) {
+        ports.entry(flow.nodes[1]).or_default().push(flow.port());
+    }
+    for (node, ports) in ports {
+        let sink = App::Sink(Sink::new(&ports, arena));
+        let sink = network.world.add_app(node, sink);
+        let to_it = |flow: &&mut Flow<'_>| flow.is_udp() && flow.nodes[1] == node;
+        for flow in flows.iter_mut().filter(to_it) {
+            flow.sink = Some(sink);
+        }
+    }
+    flows
+}
+
+impl Flow<'_> {
+    /// When it begins, unless it has.
+    pub(super) fn starts_at(&self) -> Option<Instant> {
+        self.apps.is_none().then_some(self.began_at)
+    }
+
+    /// Starts it if it is due.
+    pub(super) fn start<'m>(
+        &mut self,
+        scenario: &Scenario,
+        network: &mut Network<'m>,
+        arena: &'m Arena,
+    ) {
+        let now = network.world.now();
+        if self.starts_at().is_none_or(|due| now < due) {
+            return;
+        }
+        let [from, to] = self.nodes;
+        let [from_addr, to_addr] = self.nodes.map(|node| network.addr(node));
+        let remote = (to_addr, self.port());
+        let ends = |node, peer| {
+            let ends = network.ends(node, peer, arena);
+            match scenario.stacks.get(node) {
+                Some(stack) => ends.with(|config| stack.apply(config)),
+                None => ends.with(|config| {
+                    config.ack_delay_ms = scenario.wire.host_ack_delay_ms;
+                }),
+            }
+        };
+        let ends: [Ends<'m>; 2] = [ends(from, to_addr), ends(to, from_addr)];
+        let mut rng = stream(self.seed, self.number as u32, Purpose::Application);
+        let world = &mut network.world;
+        self.apps = Some(match self.settings.kind {
+            FlowKind::Bulk => {
+                let [sending, receiving] = ends;
+                let receiver = Receiver::checking(remote.1, receiving, self.content());
+                let read = world.add_app(to, App::Receiver(receiver));
+                let sender = Sender::new(self.content(), remote, sending);
+                [world.add_app(from, App::Sender(sender)), read]
+            }
+            FlowKind::Periodic | FlowKind::Request => {
+                let [sending, receiving] = ends;
+                let server = Server::new(remote.1, receiving, self.shape());
+                let read = world.add_app(to, App::Server(server));
+                let client = Client::new(remote, sending, self.shape(), now, &mut rng);
+                let client = client.until(self.ends_at);
+                [world.add_app(from, App::Client(client)), read]
+            }
+            FlowKind::Udp => {
+                let Shape {
+                    message_len,
+                    interval,
+                    ..
+                } = self.shape();
+                let readings = Readings::new(remote, message_len, interval, now, &mut rng);
+                let readings = App::Readings(readings.until(self.ends_at));
+                [world.add_app(from, readings), self.sink.unwrap_or_default()]
+            }
+        });
+    }
+
+    /// Whether it ends, and has.
+    pub(super) fn is_over(&self, world: &World<'_>) -> bool {
+        self.settings.kind == FlowKind::Bulk
+            && self.settings.bytes > 0
+            && self
+                .progress(world)
+                .is_some_and(|progress| progress.finished.is_some() || progress.closed)
+    }
+
+    /// Application bytes that have come out of it.
+    pub(super) fn delivered(&self, world: &World<'_>) -> u64 {
+        match self.ends(world) {
+            Some([_, App::Receiver(receiver)]) => receiver.received,
+            Some([App::Client(client), App::Server(server)]) => {
+                client.tally.bytes + server.tally.bytes
+            }
+            _ => self.arrived(world).map_or(0, |tally| tally.bytes),
+        }
+    }
+
+    /// How it does at this moment, `interval_s` after the last sample; none when it has not
+    /// begun, or had ended by `last`.
+    pub(super) fn sample(
+        &mut self,
+        world: &World<'_>,
+        at_s: f64,
+        interval_s: f64,
+        last: Instant,
+        stack_window: Option<usize>,
+        is_warm: bool,
+    ) -> Option<Sample> {
+        self.apps?;
+        let progress = self.progress(world).copied().unwrap_or_default();
+        if progress.closed || progress.finished.is_some_and(|finished| finished <= last) {
+            return None;
+        }
+        let telemetry = progress.telemetry;
+        let smss = usize::from(telemetry.smss_bytes);
+        let buffer = stack_window.map_or(usize::MAX, |segments| segments * smss);
+        let window_bytes = telemetry
+            .cwnd_bytes
+            .min(telemetry.snd_wnd_bytes)
+            .min(u16::try_from(buffer).unwrap_or(u16::MAX));
+        let bytes = self.delivered(world);
+        let new = bytes - std::mem::replace(&mut self.sampled_bytes, bytes);
+        if is_warm && telemetry.srtt_ms > 0 {
+            self.means.samples += 1;
+            self.means.rtt_ms += f64::from(telemetry.srtt_ms);
+            self.means.cwnd_segments += f64::from(window_bytes) / smss.max(1) as f64;
+        }
+        Some(Sample {
+            flow: self.number,
+            at_s,
+            goodput_kbps: new as f64 / 125.0 / interval_s,
+            rtt_ms: telemetry.srtt_ms,
+            cwnd_bytes: telemetry.cwnd_bytes,
+            ssthresh_bytes: telemetry.ssthresh_bytes,
+            window_bytes,
+            inflight_bytes: telemetry.inflight_bytes,
+        })
+    }
+
+    /// Where it sends from, as a place in the world.
+    pub(super) fn sender(&self) -> usize {
+        self.nodes[0]
+    }
+
+    /// What it gave; `measured_kbps` counts from the end of the warm-up.
+    pub(super) fn result(&self, world: &World<'_>, measured_kbps: f64) -> FlowResult {
+        let progress = self.progress(world).copied().unwrap_or_default();
+        let took = progress.began.zip(progress.finished);
+        let took_s = took.map(|(began, finished)| finished.since(began).as_micros() as f64 / 1e6);
+        let samples = f64::from(self.means.samples);
+        let mean = |sum: f64| (samples > 0.0).then(|| sum / samples);
+        let bytes = self.delivered(world);
+        FlowResult {
+            flow: self.number,
+            from: self.settings.from,
+            to: self.settings.to,
+            bytes,
+            goodput_kbps: match took_s {
+                Some(took_s) if took_s > 0.0 => bytes as f64 / 125.0 / took_s,
+                _ => measured_kbps,
+            },
+            rtt_ms: mean(self.means.rtt_ms),
+            cwnd_segments: mean(self.means.cwnd_segments),
+            finished_s: took_s,
+            messages: self
+                .made(world)
+                .zip(self.arrived(world))
+                .map(|(made, tally)| [made, tally.received]),
+            latency_ms: self
+                .arrived(world)
+                .and_then(Tally::mean_age)
+                .map(|age| age.as_micros() as f64 / 1e3),
+            error: progress.error.map(|error| format!("{error:?}")),
+            intact: self.is_intact(world),
+        }
+    }
+
+    fn is_intact(&self, world: &World<'_>) -> bool {
+        match self.ends(world) {
+            Some([_, App::Receiver(receiver)]) => receiver.differs_at.is_none(),
+            Some([App::Client(client), App::Server(server)]) => {
+                !client.is_broken && !server.is_broken
+            }
+            _ => true,
+        }
+    }
+
+    /// Messages or datagrams that were due.
+    fn made(&self, world: &World<'_>) -> Option<u64> {
+        match self.ends(world)? {
+            [App::Readings(readings), _] => Some(readings.made.into()),
+            [App::Client(client), _] => Some(client.due),
+            _ => None,
+        }
+    }
+
+    /// Messages, datagrams or answers that came whole.
+    fn arrived<'w>(&self, world: &'w World<'_>) -> Option<&'w Tally> {
+        match self.ends(world)? {
+            [_, App::Sink(sink)] => sink.tally(self.port()),
+            [App::Client(client), _] if self.settings.kind == FlowKind::Request => {
+                Some(&client.tally)
+            }
+            [_, App::Server(server)] => Some(&server.tally),
+            _ => None,
+        }
+    }
+
+    /// How its connection does, as its sender sees it.
+    fn progress<'w>(&self, world: &'w World<'_>) -> Option<&'w Progress> {
+        self.ends(world)?[0].progress()
+    }
+
+    fn ends<'w, 'm>(&self, world: &'w World<'m>) -> Option<[&'w App<'m>; 2]> {
+        let [sent, read] = self.apps?;
+        let [from, to] = self.nodes;
+        Some([world.apps(from).get(sent)?, world.apps(to).get(read)?])
+    }
+
+    fn content(&self) -> Content {
+        let seed = [self.seed, self.number as u64];
+        match self.settings.bytes {
+            0 => Content::endless(seed),
+            bytes => Content::made(seed, bytes),
+        }
+    }
+
+    fn shape(&self) -> Shape {
+        let is_answered = self.settings.kind == FlowKind::Request;
+        Shape {
+            message_len: self.settings.message_bytes,
+            answer_len: if is_answered {
+                self.settings.answer_bytes
+            } else {
+                0
+            },
+            interval: seconds(self.settings.interval_s),
+        }
+    }
+
+    fn is_udp(&self) -> bool {
+        self.settings.kind == FlowKind::Udp
+    }
+
+    fn port(&self) -> u16 {
+        let first = if self.is_udp() { UDP_PORT } else { TCP_PORT };
+        // Lossless: more flows than ports are refused by their nodes' tables long before.
+        first + self.number as u16
+    }
+}
+
+pub(super) fn seconds(seconds: f64) -> Duration {
+    Duration::from_micros((seconds * 1e6) as u64)
+}
+
+const TCP_PORT: u16 = 4_242;
+
+/// Of those that 6LoWPAN compresses to four bits, as far as there are any (RFC 6282 §4.3.1).
+const UDP_PORT: u16 = 0xf0b2;
