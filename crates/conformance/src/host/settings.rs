@@ -128,7 +128,10 @@ impl Settings {
             rto_max_ms: u16::MAX,
             retransmissions_max: 15,
             syn_retransmissions_max: 6,
+            // Quick ACKs: Linux delays none before a conversation has gone back and forth.
+            ack_every: 1,
             ack_delay_ms: 40,
+            slow_start_segments_max: u8::MAX,
             time_wait_ms: 60_000,
             fin_wait_2_ms: 60_000,
             ecn: false,
@@ -300,7 +303,7 @@ impl Settings {
             (@flag $place:expr) => { put(&mut $place, flag) };
         }
         table! {
-            byte: initial_window retransmissions_max syn_retransmissions_max ack_every;
+            byte: initial_window slow_start_segments_max retransmissions_max syn_retransmissions_max ack_every;
             short: rmss smss rto_initial_ms rto_min_ms rto_max_ms rto_slop_ms ack_delay_ms
                 challenge_interval_ms accept_timeout_ms peer_ack_delay_ms;
             word: time_wait_ms fin_wait_2_ms user_timeout_ms;
@@ -325,7 +328,7 @@ pub const LOCAL: Ipv6Addr = Ipv6Addr::new(0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1)
 pub const REMOTE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 2);
 
 /// Knobs about what this host does not have or bound: setting them changes nothing here.
-const KNOBS_WITHOUT_EFFECT: [&str; 14] = [
+const KNOBS_WITHOUT_EFFECT: [&str; 16] = [
     "kern.ipc.maxsockbuf",
     "net.inet.tcp.hostcache.purgenow",
     "net.inet.tcp.hostcache.expire",
@@ -340,6 +343,8 @@ const KNOBS_WITHOUT_EFFECT: [&str; 14] = [
     "net.core.rmem_max",
     "net.core.wmem_max",
     "net.ipv4.tcp_min_tso_segs",
+    "net.ipv4.tcp_tso_win_divisor",
+    "net.ipv4.tcp_notsent_lowat",
 ];
 
 /// Knobs that can only stand as this stack always behaves.

@@ -183,6 +183,8 @@ fn configure(script: &Script, judge: &Judge) -> Result<(Settings, Options), Stop
             // times without tolerance in percent.
             "ip_version" | "local_ip" | "remote_ip" | "gateway_ip" | "netmask_ip"
             | "tolerance_percent" | "speed" | "verbose" | "non_fatal" => {}
+            // How packetdrill's device hands over segments longer than that: here, whole.
+            "mss" => _ = number()?,
             _ => return refused(*at, format!("the option --{name} cannot be expressed")),
         }
     }

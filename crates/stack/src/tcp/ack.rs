@@ -379,7 +379,8 @@ impl Connection<'_> {
         match self.recovery.phase {
             Phase::Open | Phase::Loss if acked > 0 && self.config.congestion_control => {
                 let acked = acked.min(u32::from(u16::MAX)) as u16;
-                self.congestion.on_acked(acked, self.payload_max());
+                self.congestion
+                    .on_acked(acked, self.payload_max(), self.config);
             }
             Phase::Recovery if self.config.prr && self.config.congestion_control => {
                 self.reduce_in_proportion(acked > 0 && !news, delivered);

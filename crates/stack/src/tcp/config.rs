@@ -20,6 +20,9 @@ pub struct Config {
     pub accept_window: u16,
     /// The initial window, segments; 0 means RFC 5681 §3.1's 2 to 4 by segment size.
     pub initial_window: u8,
+    /// Growth of cwnd for one ACK in slow start, segments at most: 1 by RFC 5681 §3.1; 2 is
+    /// RFC 3465's L, and Linux has no limit.
+    pub slow_start_segments_max: u8,
 
     /// RTO before the first sample, ms (RFC 6298 §2.1), and least RTO while only the
     /// handshake was measured, whose segments are far shorter on the air than data.
@@ -106,6 +109,7 @@ impl Config {
         smss: 1220,
         accept_window: 1848,
         initial_window: 0,
+        slow_start_segments_max: 1,
         rto_initial_ms: 1000,
         rto_min_ms: 200,
         rto_max_ms: 60_000,

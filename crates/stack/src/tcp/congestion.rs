@@ -35,11 +35,12 @@ impl Congestion {
 
     /// Grows cwnd for `acked` bytes newly acknowledged outside recovery.
     ///
-    /// Slow start by at most one `smss` per ACK (RFC 5681's L = 1), congestion avoidance by
-    /// one `smss` per cwnd acknowledged.
-    pub(super) fn on_acked(&mut self, acked: u16, smss: u16) {
+    /// Slow start by at most [`Config::slow_start_segments_max`] per ACK, congestion avoidance
+    /// by one `smss` per cwnd acknowledged.
+    pub(super) fn on_acked(&mut self, acked: u16, smss: u16, config: &Config) {
         if self.cwnd < self.ssthresh {
-            self.cwnd = self.cwnd.saturating_add(acked.min(smss));
+            let most = smss.saturating_mul(u16::from(config.slow_start_segments_max));
+            self.cwnd = self.cwnd.saturating_add(acked.min(most));
             return;
         }
         self.bytes_acked = self.bytes_acked.saturating_add(acked);

@@ -593,8 +593,9 @@ impl<'m> Connection<'m> {
         self.timers.arm_transmit(purpose, now_ms.wrapping_add(wait));
     }
 
-    /// Sends an ACK when reading has opened the window by two segments, half the buffer, or
-    /// from nothing to one segment: the receiver's half of silly-window avoidance.
+    /// Sends an ACK when reading has opened the window by two segments and a quarter of the
+    /// buffer, by half the buffer, or from nothing to one segment: the receiver's half of
+    /// silly-window avoidance, and no more ACKs than a wide window needs.
     fn announce_window(&mut self) {
         if !self.state.may_receive() || self.is_connecting() {
             return;
@@ -602,8 +603,8 @@ impl<'m> Connection<'m> {
         let (window, half) = (self.recv.window(), self.recv.capacity() / 2);
         let gain = window.saturating_sub(self.rcv_wnd);
         let was_shut = self.rcv_wnd < self.rmss.min(half);
-        if gain >= self.rmss.saturating_mul(2).min(half) || was_shut && gain >= self.rmss.min(half)
-        {
+        let step = self.rmss.saturating_mul(2).max(half / 2).min(half);
+        if gain >= step || was_shut && gain >= self.rmss.min(half) {
             self.facts.set(Facts::ACK_DUE);
         }
     }

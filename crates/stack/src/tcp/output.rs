@@ -358,7 +358,8 @@ impl Connection<'_> {
     }
 
     /// SACK blocks: the duplicate to report, if any; then the range that grew last; then
-    /// the others, from there on upwards and around (RFC 2018 §4, RFC 2883 §4).
+    /// the others, from there on downwards and around: where segments are lost but not
+    /// reordered, those reported last come first (RFC 2018 §4, RFC 2883 §4).
     fn fill_sack(&self, head: &mut Head) {
         let mut blocks = 0;
         if self.facts.has(Facts::DSACK_DUE) {
@@ -367,7 +368,7 @@ impl Connection<'_> {
             blocks = 1;
         }
         let first = self.recv.range_around(self.sack_first);
-        let first = first.or_else(|| self.recv.next_range(0));
+        let first = first.or_else(|| self.recv.last_range(u16::MAX));
         let mut next = first;
         while blocks < self.sack_places()
             && let Some((start, end)) = next
@@ -375,8 +376,8 @@ impl Connection<'_> {
             let at = |offset| self.rcv_nxt.plus(u32::from(offset));
             head.push_sack(blocks == 0, at(start), at(end));
             blocks += 1;
-            next = self.recv.next_range(end);
-            next = next.or_else(|| self.recv.next_range(0));
+            next = self.recv.last_range(start);
+            next = next.or_else(|| self.recv.last_range(u16::MAX));
             if next == first {
                 break;
             }

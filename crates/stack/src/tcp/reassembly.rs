@@ -146,14 +146,22 @@ impl<'m> RecvBuffer<'m> {
 
     /// The range of kept bytes around the byte at `offset` behind the bytes in order.
     pub(super) fn range_around(&self, offset: u16) -> Option<(u16, u16)> {
+        let last = self.last_range(offset.saturating_add(1));
+        last.filter(|(_, end)| offset < *end)
+    }
+
+    /// The last range of kept bytes that starts before `limit`, an offset behind the bytes in
+    /// order.
+    pub(super) fn last_range(&self, limit: u16) -> Option<(u16, u16)> {
+        let mut last = None;
         let mut from = 0;
-        while let Some((start, end)) = self.next_range(from) {
-            if offset < end {
-                return (start <= offset).then_some((start, end));
-            }
+        while let Some((start, end)) = self.next_range(from)
+            && start < limit
+        {
+            last = Some((start, end));
             from = end;
         }
-        None
+        last
     }
 
     /// Gives the memory back; whatever is unread is lost.
