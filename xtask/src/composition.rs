@@ -12,9 +12,12 @@ use object::{Object, ObjectSection, SectionKind};
 
 use crate::image::Image;
 
-/// Bytes of code by module: `tcp`, `mac`, …; `application` for the image's own, `runtime` for
-/// start-up code, the core library's and other crates' functions.
-pub(crate) fn code_by_module(path: &Path) -> Result<BTreeMap<String, u32>> {
+/// How source files are called in a table; none for those that are not ours.
+type Naming = fn(&str) -> Option<&str>;
+
+/// Bytes of code by source file as `naming` calls it; `runtime` for start-up code, the core
+/// library's and other crates' functions.
+pub(crate) fn code_by(naming: Naming, path: &Path) -> Result<BTreeMap<String, i64>> {
     let image = Image::open(path)?;
     let elf = image.elf()?;
     let lines = Loader::new(path).map_err(|error| anyhow!("no line tables: {error}"))?;
@@ -26,33 +29,38 @@ pub(crate) fn code_by_module(path: &Path) -> Result<BTreeMap<String, u32>> {
         let end = section.address() + section.size();
         // Every instruction starts at an even address.
         for address in (section.address()..end).step_by(2) {
-            *bytes.entry(module_at(&lines, address)?).or_insert(0) += 2;
+            *bytes.entry(name_at(naming, &lines, address)?).or_insert(0) += 2;
         }
     }
     Ok(bytes)
 }
 
-/// The module that the code at `address` serves.
-fn module_at(lines: &Loader, address: u64) -> Result<String> {
+/// What the code at `address` serves.
+fn name_at(naming: Naming, lines: &Loader, address: u64) -> Result<String> {
     let mut frames = lines
         .find_frames(address)
         .map_err(|error| anyhow!("{error}"))?;
-    let mut modules = Vec::new();
+    let mut names = Vec::new();
     while let Some(frame) = frames.next().map_err(|error| anyhow!("{error}"))? {
         let file = frame.location.and_then(|location| location.file);
-        modules.extend(file.and_then(module_of));
+        names.extend(file.and_then(naming));
     }
     // From the function inwards: the first protocol, else the innermost of ours.
-    let protocol = modules
-        .iter()
-        .rev()
-        .find(|module| PROTOCOLS.contains(module));
-    let module = protocol.or(modules.first());
-    Ok(module.map_or_else(|| "runtime".to_owned(), |module| (*module).to_owned()))
+    let protocol = names.iter().rev().find(|name| PROTOCOLS.contains(name));
+    let name = protocol.or(names.first());
+    Ok(name.map_or_else(|| "runtime".to_owned(), |name| (*name).to_owned()))
+}
+
+/// The file's path in the stack; `application` for the image's own.
+pub(crate) fn file_of(file: &str) -> Option<&str> {
+    match file.split_once("crates/stack/src/") {
+        Some((_, path)) => (path != "lib.rs").then_some(path),
+        None => file.contains("/firmware/").then_some("application"),
+    }
 }
 
 /// `tcp` for a file below the stack's `tcp` folder and for the one of its wire format.
-fn module_of(file: &str) -> Option<&str> {
+pub(crate) fn module_of(file: &str) -> Option<&str> {
     if let Some((_, path)) = file.split_once("crates/stack/src/") {
         if path == "wire/tcp.rs" {
             return Some("tcp");
@@ -80,6 +88,10 @@ mod tests {
             Some("tcp")
         );
         assert_eq!(module_of("/p/crates/stack/src/wire/tcp.rs"), Some("tcp"));
+        assert_eq!(
+            file_of("/p/crates/stack/src/tcp/rtt.rs"),
+            Some("tcp/rtt.rs")
+        );
         assert_eq!(module_of("/p/crates/stack/src/wire/udp.rs"), Some("wire"));
         assert_eq!(module_of("/p/crates/stack/src/random.rs"), Some("random"));
         assert_eq!(

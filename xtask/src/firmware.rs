@@ -4,12 +4,15 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::panics::reachable_panics;
 use crate::step::{Verdict, run_logged, wait};
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
+
+/// The image that is built with TCP and without.
+pub(crate) const TCP_COST: &str = "tcp-cost";
 
 const TARGET: &str = "thumbv6m-none-eabi";
 
@@ -35,11 +38,31 @@ pub(crate) fn build_minimal_node(workspace: &Workspace) -> Result<MinimalNode> {
     if !build(workspace, &trapping)?.0 {
         bail!("{output}\nthe firmware does not build");
     }
-    let mut panics = reachable_panics(&image_path(workspace, "echo-node"), &workspace.root)?;
+    let mut panics = Vec::new();
+    for name in ["echo-node", TCP_COST] {
+        panics.extend(reachable_panics(
+            &image_path(workspace, name),
+            &workspace.root,
+        )?);
+    }
     if panics.is_empty() {
         panics.push(format!("the linker names what it misses:\n{output}"));
     }
     Ok(MinimalNode { panics })
+}
+
+/// Builds [`TCP_COST`] without TCP, in place of the one with it.
+pub(crate) fn build_without_tcp(workspace: &Workspace) -> Result<()> {
+    let arguments = [
+        "--package",
+        "minimal-node",
+        "--no-default-features",
+        "--bin",
+        TCP_COST,
+    ];
+    let (good, output) = build(workspace, &arguments)?;
+    ensure!(good, "{output}\nthe node without TCP does not build");
+    Ok(())
 }
 
 /// Where the linker put an image.

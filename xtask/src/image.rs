@@ -33,6 +33,15 @@ impl Image {
         ])
     }
 
+    /// Code and constants alone.
+    pub(crate) fn code_bytes(&self) -> Result<u32> {
+        self.sum(&[
+            SectionKind::Text,
+            SectionKind::ReadOnlyData,
+            SectionKind::ReadOnlyString,
+        ])
+    }
+
     /// Static RAM: `.data`, `.bss` and what is never initialised; not the call stack.
     pub(crate) fn ram_bytes(&self) -> Result<u32> {
         self.sum(&[SectionKind::Data, SectionKind::UninitializedData])

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::composition::code_by_module;
-use crate::firmware::{build_minimal_node, image_path, run_pair};
+use crate::composition::{code_by, file_of, module_of};
+use crate::firmware::{TCP_COST, build_minimal_node, build_without_tcp, image_path, run_pair};
 use crate::image::Image;
 use crate::step::Verdict;
 use crate::tools::{self, QEMU};
@@ -21,6 +21,9 @@ use crate::workspace::{Workspace, in_ci};
 /// Bytes of RAM that a minimal node may take, static and stack together: three quarters of
 /// a 32 KiB mote, the rest is the application's.
 const NODE_RAM_MAX: u32 = 24 * 1024;
+
+/// What TCP should add to a node, at most.
+const TCP_TEXT_MAX: u32 = 20 * 1024;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -31,7 +34,7 @@ struct Sizes {
     listener_bytes: u32,
     /// A connection whose handshake is not done.
     half_open_bytes: u32,
-    /// Code of the minimal node that is there for TCP.
+    /// Code and constants that TCP adds to a node, every call and feature of it included.
     tcp_text_bytes: u32,
     /// Flash of the minimal node.
     minimal_node_text_bytes: u32,
@@ -63,16 +66,15 @@ pub(crate) fn run(workspace: &Workspace, json: bool, update: bool) -> Result<boo
     let Measured {
         sizes,
         code,
+        tcp_code,
         panics,
     } = measure(workspace)?;
     if json {
         println!("{}", serde_json::to_string(&sizes)?);
     } else {
         print!("{}", table(&sizes, read_snapshot(workspace).ok().as_ref()));
-        println!("\nminimal node's code by module");
-        for (module, bytes) in code {
-            println!("{module:<26}{bytes:>9}");
-        }
+        print!("\nminimal node's code by module\n{}", rows(&code));
+        print!("\n{}{}", tcp_verdict(&sizes), rows(&tcp_code));
     }
     for line in &panics {
         eprintln!("a panic is reachable from {line}");
@@ -117,7 +119,9 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
 struct Measured {
     sizes: Sizes,
     /// Bytes of the minimal node's code by module of the stack.
-    code: BTreeMap<String, u32>,
+    code: BTreeMap<String, i64>,
+    /// What TCP adds to that, each of its own files by itself.
+    tcp_code: BTreeMap<String, i64>,
     /// Lines that can panic.
     panics: Vec<String>,
 }
@@ -144,12 +148,13 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     } else {
         None
     };
-    let code = code_by_module(&image_path(workspace, "echo-node"))?;
+    let code = code_by(module_of, &image_path(workspace, "echo-node"))?;
+    let (tcp_text_bytes, tcp_code) = tcp_cost(workspace)?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
         half_open_bytes,
-        tcp_text_bytes: code.get("tcp").copied().unwrap_or(0),
+        tcp_text_bytes,
         minimal_node_text_bytes,
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
@@ -157,8 +162,40 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     Ok(Measured {
         sizes,
         code,
+        tcp_code,
         panics: node.panics,
     })
+}
+
+/// What the image with TCP has more than the one without: in all, and by file. After
+/// [`build_minimal_node`].
+fn tcp_cost(workspace: &Workspace) -> Result<(u32, BTreeMap<String, i64>)> {
+    let path = image_path(workspace, TCP_COST);
+    let read = || anyhow::Ok((Image::open(&path)?.code_bytes()?, code_by(file_of, &path)?));
+    let (with, mut code) = read()?;
+    build_without_tcp(workspace)?;
+    let (without, code_without) = read()?;
+    for (file, bytes) in code_without {
+        *code.entry(file).or_insert(0) -= bytes;
+    }
+    code.retain(|_, bytes| *bytes != 0);
+    Ok((with.saturating_sub(without), code))
+}
+
+/// Whether TCP keeps to its limit, in a line.
+fn tcp_verdict(sizes: &Sizes) -> String {
+    let bytes = sizes.tcp_text_bytes;
+    match bytes.checked_sub(TCP_TEXT_MAX) {
+        None | Some(0) => format!("TCP adds {bytes} B, of {TCP_TEXT_MAX}; of its code\n"),
+        Some(above) => {
+            format!("TCP adds {bytes} B, {above} more than {TCP_TEXT_MAX}; of its code\n")
+        }
+    }
+}
+
+fn rows(code: &BTreeMap<String, i64>) -> String {
+    let row = |(name, bytes): (&String, &i64)| format!("{name:<26}{bytes:>9}\n");
+    code.iter().map(row).collect()
 }
 
 fn snapshot_path(workspace: &Workspace) -> PathBuf {

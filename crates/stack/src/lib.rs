@@ -31,6 +31,7 @@ pub mod mac;
 pub mod node;
 pub mod random;
 pub mod storage;
+#[cfg(feature = "tcp")]
 pub mod tcp;
 pub mod time;
 pub mod udp;

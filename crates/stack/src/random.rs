@@ -73,6 +73,9 @@ pub struct KeyedHash {
 }
 
 impl KeyedHash {
+    /// Without a secret: for whoever has nothing to hash.
+    pub const UNKEYED: Self = Self { key: (0, 0) };
+
     /// Hashes eight bytes after eight bytes, parts in order.
     pub fn hash(&self, parts: &[&[[u8; 8]]]) -> u64 {
         sip_hash(self.key, parts)

@@ -53,8 +53,13 @@ impl Radio {
 
     /// A seed from the radio's noise, as real ones offer it.
     pub fn seed(&self) -> [u64; 2] {
-        let word = || (u64::from(read(RANDOM)) << 32) | u64::from(read(RANDOM));
+        let word = || (u64::from(self.noise()) << 32) | u64::from(self.noise());
         [word(), word()]
+    }
+
+    /// A word of that noise.
+    pub fn noise(&self) -> u32 {
+        read(RANDOM)
     }
 
     /// This device's EUI-64, from its maker.

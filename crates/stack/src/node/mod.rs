@@ -13,23 +13,30 @@ mod discovery;
 mod forward;
 mod interface;
 mod receive;
+#[cfg(feature = "tcp")]
+mod segment;
+#[cfg(not(feature = "tcp"))]
+#[path = "segment_absent.rs"]
+mod segment;
 mod transmit;
 
 use core::net::Ipv6Addr;
+
+use segment::Tcp;
 
 pub use counters::{Counters, Drop};
 pub use datagram::DatagramError;
 pub use discovery::Advertised;
 pub use interface::{Hold, Interface, Radio, RadioConfig, RadioMemory, Relaying, Wire};
+#[cfg(feature = "tcp")]
+pub use segment::{ConnectError, Rejected};
 
 use crate::ip::{self, Address, InterfaceId, Ip};
 use crate::limits::IPV6_MTU_MIN;
 use crate::mac;
 use crate::random::Rng;
-use crate::tcp::{self, Tcp};
 use crate::time::{Instant, earliest};
 use crate::udp::Inbox;
-use crate::wire::ipv6;
 
 /// A host, relay or border router.
 #[derive(Debug)]
@@ -73,9 +80,19 @@ pub enum Action {
 pub const ACTION_LEN_MAX: usize = IPV6_MTU_MIN;
 
 impl<'m> Node<'m> {
-    /// A node over its interfaces and layers. Addresses of the radios' links are formed
-    /// here; what else it is called, its application or a router says.
-    pub fn new(
+    /// A node that speaks no TCP itself, as a relay may be; otherwise as
+    #[cfg_attr(feature = "tcp", doc = "[`Self::new`].")]
+    #[cfg_attr(not(feature = "tcp"), doc = "`new`, which the feature `tcp` adds.")]
+    pub fn without_tcp(
+        interfaces: &'m mut [Interface<'m>],
+        ip: Ip<'m>,
+        rng: Rng,
+        now: Instant,
+    ) -> Self {
+        Self::of_layers(interfaces, ip, Tcp::absent(), rng, now)
+    }
+
+    fn of_layers(
         interfaces: &'m mut [Interface<'m>],
         ip: Ip<'m>,
         tcp: Tcp<'m>,
@@ -168,49 +185,6 @@ impl<'m> Node<'m> {
         deadline
     }
 
-    /// Opens a connection to a port of `remote`, speaking from the address that fits it.
-    ///
-    /// # Errors
-    /// [`Rejected`], with the buffers.
-    pub fn connect(
-        &mut self,
-        remote: (Ipv6Addr, u16),
-        buffers: tcp::Buffers<'m>,
-        config: &'m tcp::Config,
-        now: Instant,
-    ) -> Result<tcp::Handle, Rejected<'m>> {
-        self.polled_at = None;
-        let Some(hop) = self.ip.next_hop(&remote.0, FIRST_INTERFACE) else {
-            return Err(Rejected {
-                error: ConnectError::NoRoute,
-                buffers,
-            });
-        };
-        let Some(local) = self.ip.source_for(&remote.0, hop.interface) else {
-            return Err(Rejected {
-                error: ConnectError::NoAddress,
-                buffers,
-            });
-        };
-        self.limit_mss(&remote.0);
-        let opened = self.tcp.connect(local, remote, buffers, config, now);
-        opened.map_err(|r| Rejected {
-            error: ConnectError::Tcp(r.error),
-            buffers: r.buffers,
-        })
-    }
-
-    /// TCP's calls: listen, accept, send, recv, shutdown and the rest. Poll the node after.
-    pub fn tcp_mut(&mut self) -> &mut Tcp<'m> {
-        self.polled_at = None;
-        &mut self.tcp
-    }
-
-    /// TCP, to look at.
-    pub const fn tcp(&self) -> &Tcp<'m> {
-        &self.tcp
-    }
-
     /// Addresses and routes, to change.
     pub fn ip_mut(&mut self) -> &mut Ip<'m> {
         self.polled_at = None;
@@ -239,52 +213,6 @@ impl<'m> Node<'m> {
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
-
-    /// The MSS with `remote`, counted as RFC 6691 says: without options, which each segment
-    /// subtracts. On a radio, what [`RadioConfig::mss_frames`] hold; on a wire, what its MTU
-    /// does. 0 where no route leads there.
-    ///
-    /// Payload per frame is asked of the MAC, and room is left for what the first fragment
-    /// grows by on later hops, so that relays never find it too long.
-    pub fn mss(&self, remote: &Ipv6Addr) -> u16 {
-        const HEADERS_LEN: usize = ipv6::HEADER_LEN + crate::wire::tcp::HEADER_LEN;
-        let hop = self.ip.next_hop(remote, FIRST_INTERFACE);
-        let interface = hop.and_then(|hop| self.interfaces.get(usize::from(hop.interface.0)));
-        let payload = match (interface, hop) {
-            (Some(Interface::Radio(radio)), Some(hop)) => {
-                transmit::segment_payload(radio, &self.ip, remote, hop)
-            }
-            (Some(Interface::Wire(wire)), _) => usize::from(wire.mtu) - HEADERS_LEN,
-            _ => 0,
-        };
-        payload.min(usize::from(u16::MAX)) as u16
-    }
-
-    /// Tells TCP how large segments with `remote` may be, before it says so in a SYN.
-    fn limit_mss(&mut self, remote: &Ipv6Addr) {
-        let mss = self.mss(remote);
-        self.tcp.set_mss_limit(mss);
-    }
-}
-
-/// [`Node::connect`] failed; the buffers come back.
-#[derive(Debug)]
-pub struct Rejected<'m> {
-    /// The reason.
-    pub error: ConnectError,
-    /// What was lent.
-    pub buffers: tcp::Buffers<'m>,
-}
-
-/// Why [`Node::connect`] did not begin.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ConnectError {
-    /// No route leads there; with a router to come, later it may.
-    NoRoute,
-    /// No address of this node fits the destination's scope.
-    NoAddress,
-    /// TCP has no room for it.
-    Tcp(tcp::OpenError),
 }
 
 /// Where link-local destinations are looked for when the caller names no interface.

@@ -1,13 +1,12 @@
 //! Inwards: frames into packets, packets to their protocol.
 
 use super::interface::{Interface, Radio};
-use super::{Drop, FIRST_INTERFACE, Node, discovery};
+use super::{Drop, Node, discovery};
 use crate::ip::{self, Disposition, InterfaceId, icmp, icmp::ErrorKind};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::datagram::{Key, RecordId, Role, Verdict};
 use crate::lowpan::{LinkPair, complete_udp_checksum, decompress};
 use crate::mac::Received;
-use crate::tcp::IcmpError;
 use crate::time::Instant;
 use crate::wire::cursor::copy;
 use crate::wire::icmpv6::{self, Message};
@@ -15,7 +14,7 @@ use crate::wire::ipv6::{self, Header, next_header};
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
 use crate::wire::lowpan_frag;
 use crate::wire::ndp::NdpOption;
-use crate::wire::udp;
+use crate::wire::{tcp, udp};
 
 /// A frame's payload with its headers restored: two bytes of IPHC may stand for 40 of IPv6,
 /// and extension headers and UDP grow a little besides.
@@ -214,33 +213,14 @@ impl<'m> Node<'m> {
         }
         self.ip.counters.delivered = self.ip.counters.delivered.wrapping_add(1);
         match protocol {
-            // Answers to a link-local peer would leave by the first interface: `poll_segment`.
-            crate::wire::tcp::NEXT_HEADER
-                if header.src.is_unicast_link_local() && id != FIRST_INTERFACE =>
-            {
-                Err(Disposition::Drop(ip::Drop::NotMine))
-            }
-            crate::wire::tcp::NEXT_HEADER if !header.dst.is_multicast() => {
-                let ecn = header.traffic_class.ecn() as u8;
-                if upper
-                    .get(TCP_FLAGS_AT)
-                    .is_some_and(|flags| flags & TCP_SYN != 0)
-                {
-                    self.limit_mss(&header.src);
-                }
-                // TCP counts what it drops, by its own reasons.
-                let _ = self.tcp.on_segment(header.src, header.dst, ecn, upper, now);
-                Ok(())
+            tcp::NEXT_HEADER if !header.dst.is_multicast() => {
+                self.on_segment(id, header, upper, now)
             }
             icmpv6::NEXT_HEADER => self.on_icmp(id, header, upper, link, now),
             udp::NEXT_HEADER => self.on_datagram(header, upper),
             next_header::NONE => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
             _ if header.dst.is_multicast() => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
-            // The field that names it stands at offset 6 unless an extension header does.
-            _ => Err(Disposition::Refuse(ErrorKind::ParameterProblem {
-                code: 1,
-                pointer: 6,
-            })),
+            _ => Err(UNKNOWN_PROTOCOL),
         }
     }
 
@@ -262,39 +242,12 @@ impl<'m> Node<'m> {
         };
         match message {
             Message::EchoRequest(request) => self.answer_echo(id, header, &request),
-            Message::DestinationUnreachable { code, invoking } => {
-                let is_hard = matches!(
-                    code,
-                    icmpv6::unreachable::PROHIBITED | icmpv6::unreachable::PORT
-                );
-                let error = if is_hard {
-                    IcmpError::Hard
-                } else {
-                    IcmpError::Soft
-                };
-                self.on_icmp_error(error, invoking, now)
-            }
-            Message::PacketTooBig { mtu, invoking } => {
-                self.on_icmp_error(IcmpError::PacketTooBig(mtu), invoking, now)
-            }
-            Message::TimeExceeded { invoking, .. } => {
-                self.on_icmp_error(IcmpError::Soft, invoking, now)
-            }
-            Message::ParameterProblem { code, invoking, .. } => {
-                // Only "unknown next header" means that the peer has no TCP at all.
-                let error = if code == 1 {
-                    IcmpError::Hard
-                } else {
-                    IcmpError::Soft
-                };
-                self.on_icmp_error(error, invoking, now)
-            }
             Message::RouterSolicitation { .. }
             | Message::RouterAdvertisement(_)
             | Message::NeighborSolicitation { .. } => {
                 self.on_discovery(id, header, &message, link, now)
             }
-            _ => drop(ip::Drop::IgnoredIcmp),
+            _ => self.on_icmp_error(&message, now),
         }
     }
 
@@ -316,23 +269,6 @@ impl<'m> Node<'m> {
         let head = icmp::echo_reply(request, header.src, src, self.ip.hop_limit());
         let head = head.ok_or(Disposition::Drop(ip::Drop::BadIcmp))?;
         self.enqueue_control(hop, &head, request.data)
-    }
-
-    /// An error about a packet this node sent; only TCP's are acted upon.
-    fn on_icmp_error(
-        &mut self,
-        error: IcmpError,
-        invoking: &[u8],
-        now: Instant,
-    ) -> Result<(), Disposition> {
-        let ignored = Disposition::Drop(ip::Drop::IgnoredIcmp);
-        let (header, rest) = Header::parse_start(invoking).map_err(|_| ignored)?;
-        if header.next_header != crate::wire::tcp::NEXT_HEADER {
-            return Err(ignored);
-        }
-        self.tcp
-            .on_icmp_error(header.src, header.dst, rest, error, now);
-        Ok(())
     }
 
     /// Neighbour discovery: only from the link itself, as the hop limit proves.
@@ -400,9 +336,12 @@ impl<'m> Node<'m> {
     }
 }
 
-/// Where a TCP header has its flags, and the one that asks for an MSS.
-const TCP_FLAGS_AT: usize = 13;
-const TCP_SYN: u8 = 0x02;
+/// The answer to a packet of an unknown protocol. The field that names it stands at offset 6
+/// unless an extension header does.
+pub(super) const UNKNOWN_PROTOCOL: Disposition = Disposition::Refuse(ErrorKind::ParameterProblem {
+    code: 1,
+    pointer: 6,
+});
 
 /// Flags of a neighbour advertisement (RFC 4861 §4.4).
 const ROUTER: u8 = 0x80;

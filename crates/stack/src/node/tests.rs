@@ -9,11 +9,11 @@ use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::{self, datagram, datagram::Datagrams, datagram::Record};
 use crate::mac::{FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
 use crate::storage::packet_queue::PacketQueue;
-use crate::tcp::{Buffers, HalfOpen, Listener, Memory, RecvError, SendError, Slot};
+use crate::tcp::{self, Buffers, HalfOpen, Listener, Memory, RecvError, SendError, Slot};
 use crate::time::Duration;
 use crate::wire::LinkAddr;
 use crate::wire::icmpv6::{self, Echo, Message};
-use crate::wire::ipv6::{Header, TrafficClass};
+use crate::wire::ipv6::{self, Header, TrafficClass};
 use std::boxed::Box;
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -738,6 +738,43 @@ fn sources_are_told_why_a_packet_went_no_further() {
     assert_eq!(answer(&udp), (global(2), 1, 4, 0), "no such port");
     udp[6] = 132;
     assert_eq!(answer(&udp), (global(2), 4, 1, 6), "no such protocol");
+}
+
+#[test]
+fn a_node_without_tcp_knows_no_segments() {
+    let mut ip = Ip::new(IpConfig::default(), memory(None, 1));
+    let addr = global(1);
+    ip.add_address(Address {
+        addr,
+        interface: RADIO,
+    });
+    let hop = NextHop {
+        interface: RADIO,
+        neighbour: None,
+    };
+    ip.set_default_route(Some(hop));
+    let interfaces = Vec::leak(std::vec![wire()]);
+    let (rng, now) = (Rng::from_seed([1, 2]), Instant::ORIGIN);
+    let mut node = Node::without_tcp(interfaces, ip, rng, now);
+    let mut segment = packet(addr, 64, 100);
+    segment[6] = crate::wire::tcp::NEXT_HEADER;
+    node.on_event(RADIO, Event::Packet(&segment), now);
+    let mut out = [0; ACTION_LEN_MAX];
+    let answer = node.poll_action(now, &mut out);
+    let Some((_, Action::Packet { len })) = answer else {
+        panic!("{answer:?}");
+    };
+    let (_, message) = icmp(&out[..len]);
+    let refused = matches!(
+        message,
+        Message::ParameterProblem {
+            code: 1,
+            pointer: 6,
+            ..
+        }
+    );
+    assert!(refused, "{message:?}");
+    assert_eq!(node.next_deadline(), None);
 }
 
 #[test]

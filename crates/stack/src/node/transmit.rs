@@ -1,20 +1,18 @@
 //! Outwards: interfaces pull. A packet is made only when the MAC has room for its frames, and
 //! TCP is asked for a segment only then: what TCP counted as sent is on its way.
 
-use core::net::Ipv6Addr;
-
 use super::discovery;
 use super::interface::{Interface, Radio, Wire};
-use super::{Action, FIRST_INTERFACE, Node};
-use crate::ip::{self, InterfaceId, Ip, NextHop};
+use super::segment::{Tcp, poll_segment};
+use super::{Action, Node};
+use crate::ip::{self, InterfaceId, Ip};
 use crate::limits::PSDU_LEN_MAX;
-use crate::lowpan::{LinkPair, compress, fragment};
+use crate::lowpan::{LinkPair, compress};
 use crate::mac::{Class, Outcome};
 use crate::random::Rng;
-use crate::tcp::Tcp;
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
-use crate::wire::ipv6::{self, Ecn, Header, TrafficClass};
+use crate::wire::ipv6::{self, Ecn, Header};
 
 impl Node<'_> {
     /// What one interface shall do next.
@@ -181,7 +179,7 @@ fn start(radio: &mut Radio<'_>, ip: &mut Ip<'_>, id: InterfaceId, len: usize, cl
 /// What a first fragment grows by, at most, on its way beyond the next hop: identifiers that
 /// derive from this hop's frame must then be written out, the hop limit counts down, and a
 /// relay may mark congestion.
-fn growth(header: &Header, link: LinkPair, radio: &Radio<'_>) -> usize {
+pub(super) fn growth(header: &Header, link: LinkPair, radio: &Radio<'_>) -> usize {
     let ends_there = link.dst.iid() == ip::iid_of(&header.dst);
     if ends_there || link.dst.is_broadcast() {
         return 0;
@@ -199,7 +197,7 @@ fn growth(header: &Header, link: LinkPair, radio: &Radio<'_>) -> usize {
 }
 
 /// Bytes of `header` alone once compressed.
-fn compressed_len(header: &Header, link: LinkPair, radio: &Radio<'_>) -> usize {
+pub(super) fn compressed_len(header: &Header, link: LinkPair, radio: &Radio<'_>) -> usize {
     let mut packet = [0; ipv6::HEADER_LEN];
     let mut out = [0; ipv6::HEADER_LEN];
     // Only the fixed header is asked about; nothing that follows matters.
@@ -210,35 +208,6 @@ fn compressed_len(header: &Header, link: LinkPair, radio: &Radio<'_>) -> usize {
     let _ = header.emit(&mut packet);
     let compressed = compress(&packet, link, &radio.contexts, &mut out);
     compressed.map_or(ipv6::HEADER_LEN, |c| c.compressed_len)
-}
-
-/// The most TCP payload towards `remote` that fills the frames a segment may, without options.
-pub(super) fn segment_payload(
-    radio: &Radio<'_>,
-    ip: &Ip<'_>,
-    remote: &Ipv6Addr,
-    hop: NextHop,
-) -> usize {
-    let (Some(src), Some(neighbour)) = (ip.source_for(remote, hop.interface), hop.neighbour) else {
-        return 0;
-    };
-    let header = segment_header(src, *remote, 0, Ecn::NotEct, ip.hop_limit());
-    let link = LinkPair {
-        src: radio.mac.source(),
-        dst: neighbour,
-    };
-    let tcp = crate::wire::tcp::HEADER_LEN;
-    let frames = match radio.config.mss_frames {
-        0 => usize::from(u8::MAX),
-        frames => usize::from(frames),
-    };
-    fragment::payload_for_frames(
-        frames,
-        radio.mac.payload_len_max(neighbour),
-        compressed_len(&header, link, radio) + tcp,
-        ipv6::HEADER_LEN + tcp,
-        growth(&header, link, radio),
-    )
 }
 
 fn poll_wire(
@@ -260,38 +229,4 @@ fn poll_wire(
     }
     let len = poll_segment(ip, tcp, id, now, out)?;
     Some(Action::Packet { len })
-}
-
-/// Asks TCP for a segment that leaves by interface `id`; writes the whole packet to `out`.
-fn poll_segment(
-    ip: &Ip<'_>,
-    tcp: &mut Tcp<'_>,
-    id: InterfaceId,
-    now: Instant,
-    out: &mut [u8],
-) -> Option<usize> {
-    let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN)?;
-    // TCP knows no interfaces: with link-local peers it speaks on the first one.
-    let leaves_here = |dst: &Ipv6Addr| {
-        let hop = ip.next_hop(dst, FIRST_INTERFACE);
-        hop.is_some_and(|hop| hop.interface == id)
-    };
-    let segment = tcp.poll_segment(now, leaves_here, body)?;
-    let len = segment.len as u16;
-    let ecn = TrafficClass(segment.ecn).ecn();
-    let header = segment_header(segment.src, segment.dst, len, ecn, ip.hop_limit());
-    header.emit(head).ok()?;
-    Some(ipv6::HEADER_LEN + segment.len)
-}
-
-fn segment_header(src: Ipv6Addr, dst: Ipv6Addr, len: u16, ecn: Ecn, hop_limit: u8) -> Header {
-    Header {
-        traffic_class: TrafficClass::new(0, ecn),
-        flow_label: 0,
-        payload_len: len,
-        next_header: crate::wire::tcp::NEXT_HEADER,
-        hop_limit,
-        src,
-        dst,
-    }
 }

@@ -114,15 +114,17 @@ pub(super) enum Phase {
 
 /// The memory of recovery between acknowledgments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
 pub(super) struct Recovery {
-    /// SND.NXT when the window was last reduced.
-    pub(super) recover: SeqNum,
-    /// TSval of the recovery's first retransmission.
-    pub(super) undo_ts: u32,
-    /// SND.NXT at the tail loss probe.
-    pub(super) tail_end: SeqNum,
-    /// RACK: behind the newest segment delivered.
-    pub(super) rack_end: SeqNum,
+    pub(super) phase: Phase,
+    /// Duplicate ACKs in a row, without SACK; each tells that one segment left the network.
+    pub(super) dup_acks: u8,
+    /// Retransmissions of this recovery that no DSACK has called unnecessary yet.
+    pub(super) undo_left: u8,
+    /// RACK: the reordering window in quarters of the least RTT, and how many recoveries
+    /// it keeps that.
+    pub(super) reo_quarters: u8,
+    pub(super) reo_persist: u8,
     /// RACK: when that segment was sent (low 16 bits, ms), and its round trip.
     pub(super) rack_sent_at: u16,
     pub(super) rack_rtt: u16,
@@ -135,15 +137,14 @@ pub(super) struct Recovery {
     pub(super) prr_delivered: u16,
     pub(super) prr_out: u16,
     pub(super) prr_start: u16,
-    pub(super) phase: Phase,
-    /// Duplicate ACKs in a row, without SACK; each tells that one segment left the network.
-    pub(super) dup_acks: u8,
-    /// Retransmissions of this recovery that no DSACK has called unnecessary yet.
-    pub(super) undo_left: u8,
-    /// RACK: the reordering window in quarters of the least RTT, and how many recoveries
-    /// it keeps that.
-    pub(super) reo_quarters: u8,
-    pub(super) reo_persist: u8,
+    /// SND.NXT when the window was last reduced.
+    pub(super) recover: SeqNum,
+    /// TSval of the recovery's first retransmission.
+    pub(super) undo_ts: u32,
+    /// SND.NXT at the tail loss probe.
+    pub(super) tail_end: SeqNum,
+    /// RACK: behind the newest segment delivered.
+    pub(super) rack_end: SeqNum,
 }
 
 impl Recovery {

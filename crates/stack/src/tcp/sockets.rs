@@ -41,16 +41,35 @@ pub struct Tcp<'m> {
 impl<'m> Tcp<'m> {
     /// An engine in `memory`; `rng` keys the hash behind ISNs, ports and cookies.
     pub fn new(memory: Memory<'m>, rng: &mut Rng) -> Self {
+        Self::keyed(memory, rng.keyed_hash(), rng.next_u32() as u16)
+    }
+
+    /// No memory, hence no TCP: neither connections nor answers.
+    pub(crate) fn absent() -> Self {
+        let memory = Memory {
+            connections: &mut [],
+            listeners: &mut [],
+            half_open: &mut [],
+        };
+        Self::keyed(memory, KeyedHash::UNKEYED, 0)
+    }
+
+    /// Whether this is [`Self::absent`].
+    pub(crate) const fn is_absent(&self) -> bool {
+        self.memory.connections.is_empty()
+    }
+
+    fn keyed(memory: Memory<'m>, hash: KeyedHash, next_port: u16) -> Self {
         Self {
             memory,
             locals: LocalAddrs::NEW,
-            hash: rng.keyed_hash(),
+            hash,
             reply: None,
             counters: Counters::NEW,
             tick: Instant::ORIGIN,
             now_ms: 0,
             mss_limit: u16::MAX,
-            next_port: rng.next_u32() as u16,
+            next_port,
             next_generation: 0,
             turn: 0,
         }

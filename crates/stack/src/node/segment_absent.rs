@@ -1,0 +1,55 @@
+//! What stands where TCP would, in a node built without the feature `tcp`: there is nothing
+//! to send, and segments that come are of a protocol this node does not know.
+
+use core::marker::PhantomData;
+
+use super::Node;
+use super::receive::UNKNOWN_PROTOCOL;
+use crate::ip::{self, Disposition, InterfaceId, Ip};
+use crate::time::Instant;
+use crate::wire::icmpv6::Message;
+use crate::wire::ipv6::Header;
+
+/// No connections.
+#[derive(Debug)]
+pub(super) struct Tcp<'m>(PhantomData<&'m mut ()>);
+
+impl Tcp<'_> {
+    pub(super) const fn absent() -> Self {
+        Self(PhantomData)
+    }
+
+    pub(super) const fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
+}
+
+impl Node<'_> {
+    pub(super) fn on_segment(
+        &mut self,
+        _id: InterfaceId,
+        _header: &Header,
+        _segment: &[u8],
+        _now: Instant,
+    ) -> Result<(), Disposition> {
+        Err(UNKNOWN_PROTOCOL)
+    }
+
+    pub(super) fn on_icmp_error(
+        &mut self,
+        _message: &Message<'_>,
+        _now: Instant,
+    ) -> Result<(), Disposition> {
+        Err(Disposition::Drop(ip::Drop::IgnoredIcmp))
+    }
+}
+
+pub(super) fn poll_segment(
+    _ip: &Ip<'_>,
+    _tcp: &mut Tcp<'_>,
+    _id: InterfaceId,
+    _now: Instant,
+    _out: &mut [u8],
+) -> Option<usize> {
+    None
+}
