@@ -1,5 +1,6 @@
 //! Every constant of the MAC: default, unit, source.
 
+use super::Channels;
 use crate::time::Duration;
 
 /// Settings of one 802.15.4 interface.
@@ -14,8 +15,10 @@ pub struct Config {
     /// Whether data frames carry the short address as their source when there is one.
     /// Off by default: TCPlp's platform sends extended addresses (23 B of MAC overhead).
     pub short_source: bool,
-    /// Channel, 11 to 26.
+    /// Channel, 11 to 26, where [`Self::channels`] has none.
     pub channel: u8,
+    /// The channels that the mesh spreads over; by default one for all.
+    pub channels: Channels,
     /// `macMinBE`: the first backoff of an attempt is uniform in 0..2^BE unit backoffs.
     pub be_min: u8,
     /// `macMaxBE`: BE grows by one with each busy channel, up to this.
@@ -61,6 +64,7 @@ impl Config {
             short: None,
             short_source: false,
             channel: CHANNEL,
+            channels: Channels::SINGLE,
             be_min: BE_MIN,
             be_max: BE_MAX,
             csma_backoffs_max: CSMA_BACKOFFS_MAX,

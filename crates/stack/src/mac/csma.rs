@@ -84,6 +84,7 @@ impl Mac<'_> {
             be: self.config.be_min,
             busy: 0,
         };
+        self.sweep = self.config.channels.after(None);
         self.back_off(now, rng);
     }
 
@@ -165,17 +166,19 @@ impl Mac<'_> {
     }
 
     /// The frame left the antenna `at`; a driver may say so when its ACK is on the air already.
-    pub(super) fn on_transmit_done(&mut self, at: Instant, now: Instant) {
+    pub(super) fn on_transmit_done(&mut self, at: Instant, now: Instant, rng: &mut Rng) {
         if self.acknowledgment_sent() || !self.state.is_firing() {
             return;
         }
         self.counters.transmissions = self.counters.transmissions.wrapping_add(1);
-        let unanswered = !self.config.acknowledged
-            || self
-                .queue
-                .get(self.current)
-                .is_none_or(|slot| slot.to.is_broadcast());
-        if unanswered {
+        let to_all = self
+            .queue
+            .get(self.current)
+            .is_none_or(|slot| slot.to.is_broadcast());
+        if to_all && let Some(next) = self.config.channels.after(self.sweep) {
+            self.sweep = Some(next);
+            self.back_off(now, rng);
+        } else if to_all || !self.config.acknowledged {
             self.finish(None);
         } else {
             self.state = State::AwaitingAck {

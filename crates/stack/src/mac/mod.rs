@@ -16,6 +16,7 @@
 //! TCPlp §4 and §7.1 for software CSMA and the retry delay.
 
 mod acknowledge;
+mod channels;
 pub mod config;
 mod counters;
 mod csma;
@@ -26,6 +27,7 @@ mod radio;
 mod receive;
 mod retry;
 
+pub use channels::Channels;
 pub use config::Config;
 pub use counters::{Counters, Drop};
 pub use immediate::{Condition, Protocol};
@@ -63,7 +65,10 @@ pub struct Mac<'m> {
     /// The ACK owed to a neighbour.
     acknowledgment: Acknowledgment,
     outcome: Option<Outcome>,
-    tuned: bool,
+    /// Where the radio was last tuned to. `None`: nothing yet.
+    tuned: Option<u8>,
+    /// Where a frame for all goes next.
+    sweep: Option<u8>,
     /// What the radio was last asked: to listen or to sleep. `None`: nothing yet.
     listening: Option<bool>,
 }
@@ -134,7 +139,8 @@ impl<'m> Mac<'m> {
             dsn: rng.next_u32() as u8,
             acknowledgment: Acknowledgment::None,
             outcome: None,
-            tuned: false,
+            tuned: None,
+            sweep: None,
             listening: None,
         }
     }
@@ -151,7 +157,7 @@ impl<'m> Mac<'m> {
             Event::FrameHead { head } => self.on_head(head, now),
             Event::Preloaded => self.on_preloaded(),
             Event::ChannelAssessed { clear } => self.on_channel_assessed(clear, now, rng),
-            Event::TransmitDone { at } => self.on_transmit_done(at, now),
+            Event::TransmitDone { at } => self.on_transmit_done(at, now, rng),
         }
         None
     }
@@ -180,7 +186,7 @@ impl<'m> Mac<'m> {
         match self.acknowledgment {
             Acknowledgment::OnAir { until } => return earliest(Some(until), answer),
             Acknowledgment::Due { .. } if !self.state.is_firing() => return Some(Instant::ORIGIN),
-            _ if !self.tuned || self.listening.is_none() => return Some(Instant::ORIGIN),
+            _ if self.tuned.is_none() || self.listening.is_none() => return Some(Instant::ORIGIN),
             _ => {}
         }
         match self.state {
@@ -318,11 +324,8 @@ impl<'m> Mac<'m> {
     /// Tunes and listens, first of all and after the radio failed to answer; sleeps in the
     /// backoff where that is asked for.
     fn poll_receiver(&mut self, now: Instant) -> Option<Action> {
-        if !self.tuned {
-            self.tuned = true;
-            return Some(Action::ChangeChannel {
-                channel: self.config.channel,
-            });
+        if let Some(action) = self.poll_channel(now) {
+            return Some(action);
         }
         let backoff = matches!(self.state, State::Backoff { until } if now < until);
         let listen = !(backoff && self.config.deaf_backoff);

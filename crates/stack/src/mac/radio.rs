@@ -24,7 +24,7 @@ pub enum Event<'a> {
         meta: RxMeta,
     },
     /// The first bytes of a frame that has come whole, with a good FCS, and is copied out of
-    /// the radio next: may fire a frame that waits for it ([`super::immediate`]). A driver
+    /// the radio next: may fire a frame that waits for it ([`super::Mac::enqueue_conditional`]). A driver
     /// need not report it; then the whole frame fires it, later by the time of its copy.
     FrameHead {
         /// MAC header and at least one byte more, from the first byte of the PSDU.

@@ -112,7 +112,7 @@ impl Mac<'_> {
     fn reset_radio(&mut self) {
         self.counters.radio_resets = self.counters.radio_resets.wrapping_add(1);
         self.loaded = NIL;
-        self.tuned = false;
+        self.tuned = None;
         self.listening = None;
     }
 }

@@ -34,11 +34,24 @@ pub enum Relaying {
     Reassembly,
 }
 
+/// How a relay gets a fragment from the frame it came in into the one it leaves by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Forwarding {
+    /// By way of the processor: the next hop waits for two copies.
+    #[default]
+    Copy,
+    /// It waits in the radio for the next fragment, and is fired by that one's arrival
+    /// ([`crate::mac::Mac::enqueue_conditional`]). A radio with one buffer copies all the same.
+    Immediate,
+}
+
 /// Settings of a radio interface above its MAC.
 #[derive(Clone, Copy, Debug)]
 pub struct RadioConfig {
     /// How packets of others are passed on.
     pub relaying: Relaying,
+    /// How their fragments are.
+    pub forwarding: Forwarding,
     /// Frames that a full TCP segment may fill, each way; 0: as many as a packet may.
     ///
     /// More frames spread the headers, but one lost frame costs the whole segment: goodput
@@ -94,6 +107,7 @@ impl Default for RadioConfig {
     fn default() -> Self {
         Self {
             relaying: Relaying::Fragments,
+            forwarding: Forwarding::Copy,
             mss_frames: 5,
             parent: None,
             solicits: true,

@@ -27,7 +27,7 @@ use segment::Tcp;
 pub use counters::{Counters, Drop};
 pub use datagram::DatagramError;
 pub use discovery::Advertised;
-pub use interface::{Hold, Interface, Radio, RadioConfig, RadioMemory, Relaying, Wire};
+pub use interface::{Forwarding, Hold, Interface, Radio, RadioConfig, RadioMemory, Relaying, Wire};
 #[cfg(feature = "tcp")]
 pub use segment::{ConnectError, Rejected};
 

@@ -423,3 +423,73 @@ fn deaf_backoff_sleeps_until_the_copy() {
     ];
     assert_eq!(actions, expected);
 }
+
+/// Where the radio was tuned when it did what `wanted` says, in order.
+fn channels_of(bench: &Bench, wanted: impl Fn(Action) -> bool) -> Vec<u8> {
+    let mut tuned = 0;
+    let mut channels = Vec::new();
+    for &(_, action) in &bench.actions {
+        match action {
+            Action::ChangeChannel { channel } => tuned = channel,
+            action if wanted(action) => channels.push(tuned),
+            _ => {}
+        }
+    }
+    channels
+}
+
+#[test]
+fn a_frame_goes_to_its_receivers_home_and_the_radio_comes_back() {
+    let plan = Channels::of(&[15, 20, 26]);
+    let mut config = Config::new(PAN, ME);
+    config.channels = plan;
+    let home = |addr| plan.home(addr).unwrap();
+    for radio in [SHARED, SEPARATE] {
+        for acked in [true, false] {
+            let mut bench = Bench::with(config.clone(), radio, 8, 4, 20);
+            assert_eq!(bench.mac.home(), home(LinkAddr::Extended(ME)));
+            bench.acked = [acked, true, true].into();
+            bench.send(PEER, 1);
+            bench.send(OTHER, 2);
+            bench.run();
+            assert!(bench.outcomes.iter().all(|outcome| outcome.delivered));
+            let mut to = std::vec![home(PEER), home(OTHER)];
+            if !acked {
+                to.insert(0, home(PEER));
+            }
+            let mut fired = channels_of(&bench, |action| action == Action::Fire);
+            fired.sort_unstable();
+            to.sort_unstable();
+            assert_eq!(fired, to);
+            let assessed = |action| action == Action::AssessChannel;
+            assert_eq!(channels_of(&bench, assessed).len(), to.len());
+            assert!(!channels_of(&bench, assessed).contains(&bench.mac.home()));
+            // Whatever came of it: in the end it listens at home.
+            let last = bench
+                .actions
+                .iter()
+                .rev()
+                .find_map(|&(_, action)| match action {
+                    Action::ChangeChannel { channel } => Some(channel),
+                    _ => None,
+                });
+            assert_eq!(last, Some(bench.mac.home()));
+        }
+    }
+}
+
+#[test]
+fn a_frame_for_all_is_sent_once_on_each_channel() {
+    let mut config = Config::new(PAN, ME);
+    config.channels = Channels::of(&[15, 20, 26]);
+    for radio in [SHARED, SEPARATE] {
+        let mut bench = Bench::with(config.clone(), radio, 8, 4, 21);
+        bench.send(LinkAddr::BROADCAST, 1);
+        bench.run();
+        assert_eq!(bench.outcomes.len(), 1);
+        let fired = channels_of(&bench, |action| action == Action::Fire);
+        assert_eq!(fired, [15, 20, 26]);
+        let copies = if radio.shared_buffer { 3 } else { 1 };
+        assert_eq!(bench.preloads(), copies);
+    }
+}

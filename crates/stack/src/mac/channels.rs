@@ -1,0 +1,146 @@
+//! Where neighbours meet when a mesh uses several channels.
+//!
+//! The rule: every node has a home channel, which follows from its link address, and is
+//! there whenever it does not transmit. Who has a frame for it assesses, transmits and awaits
+//! the ACK there, then goes home. Data, reverse ACKs and control messages all meet a node
+//! in that one place. A frame for all is sent once on each channel of the plan.
+//!
+//! Neighbours whose addresses follow one another never share a home, so that each link of a
+//! numbered chain has a channel of its own. A node that transmits is not at home: whoever
+//! calls then hears no ACK and tries again, as after any loss.
+//!
+//! Left out: channels that change with time, and the choice of good ones.
+//! Source: Conditional immediate transmission, §2.3: a static channel for each link.
+
+use super::csma::State;
+use super::{Action, Mac};
+use crate::time::Instant;
+use crate::wire::LinkAddr;
+
+/// The channels that a mesh uses, 11 to 26; none: each node stays on its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Channels(u16);
+
+impl Channels {
+    /// One for all: [`super::Config::channel`].
+    pub const SINGLE: Self = Self(0);
+
+    /// All 16 of the 2.4 GHz band.
+    pub const ALL: Self = Self(u16::MAX);
+
+    /// These channels; others than 11 to 26 do not count.
+    pub fn of(channels: &[u8]) -> Self {
+        let bit = |channel: &u8| 1u16.checked_shl(u32::from(channel.wrapping_sub(FIRST)));
+        Self(
+            channels
+                .iter()
+                .filter_map(bit)
+                .fold(0, |all, bit| all | bit),
+        )
+    }
+
+    /// Each of them, ascending.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (FIRST..=LAST).filter(move |channel| self.0 >> (channel - FIRST) & 1 == 1)
+    }
+
+    /// Where the node with this address is at home: `None` where there is no plan.
+    pub fn home(self, addr: LinkAddr) -> Option<u8> {
+        let number = match addr {
+            LinkAddr::Short(short) => short as u8,
+            LinkAddr::Extended([.., last]) => last,
+        };
+        let count = self.0.count_ones();
+        let place = u32::from(number).checked_rem(count)?;
+        self.iter().nth(place as usize)
+    }
+
+    /// The next channel of the plan after `channel`; the first one after `None`.
+    pub fn after(self, channel: Option<u8>) -> Option<u8> {
+        self.iter()
+            .find(|next| channel.is_none_or(|channel| *next > channel))
+    }
+}
+
+impl Mac<'_> {
+    /// The channel where this node listens.
+    pub fn home(&self) -> u8 {
+        let home = self.config.channels.home(self.source());
+        home.unwrap_or(self.config.channel)
+    }
+
+    /// Tunes to where the radio has to be now, unless it is there.
+    pub(super) fn poll_channel(&mut self, now: Instant) -> Option<Action> {
+        let channel = if self.is_away(now) {
+            self.target()
+        } else {
+            self.home()
+        };
+        if self.tuned == Some(channel) {
+            return None;
+        }
+        self.tuned = Some(channel);
+        Some(Action::ChangeChannel { channel })
+    }
+
+    /// Where the frame under way goes.
+    fn target(&self) -> u8 {
+        let Some(slot) = self.queue.get(self.current) else {
+            return self.home();
+        };
+        let target = match slot.to.is_broadcast() {
+            true => self.sweep,
+            false => self.config.channels.home(slot.to),
+        };
+        target.unwrap_or(self.config.channel)
+    }
+
+    /// Whether an attempt needs the channel it goes out on: from the assessment to the ACK.
+    fn is_away(&self, now: Instant) -> bool {
+        match self.state {
+            State::Backoff { until } => now >= until && self.loaded == self.current,
+            State::Assessing { .. }
+            | State::Clear
+            | State::Triggered
+            | State::Firing { .. }
+            | State::AwaitingAck { .. } => true,
+            State::Idle | State::Preloading { .. } | State::Arming { .. } => false,
+        }
+    }
+}
+
+/// Channels of the 2.4 GHz band (IEEE 802.15.4-2006 §6.1.2.1).
+const FIRST: u8 = 11;
+const LAST: u8 = 26;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn homes_follow_from_addresses() {
+        let plan = Channels::of(&[26, 15, 20, 99, 0]);
+        assert_eq!(plan.iter().collect::<Vec<_>>(), [15, 20, 26]);
+        let extended = |last| LinkAddr::Extended([2, 0, 0, 0, 0, 0, 0, last]);
+        for (number, home) in [(0, 15), (1, 20), (2, 26), (3, 15), (255, 15)] {
+            assert_eq!(plan.home(extended(number)), Some(home), "{number}");
+            assert_eq!(plan.home(LinkAddr::Short(number.into())), Some(home));
+        }
+        assert_eq!(Channels::SINGLE.home(extended(1)), None);
+    }
+
+    #[test]
+    fn a_sweep_visits_each_channel_once() {
+        for channels in [&[][..], &[11], &[26, 11, 12]] {
+            let plan = Channels::of(channels);
+            let mut visited = Vec::new();
+            while let Some(next) = plan.after(visited.last().copied()) {
+                visited.push(next);
+            }
+            let mut sorted = channels.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(visited, sorted);
+        }
+    }
+}
