@@ -54,6 +54,10 @@ fn the_list_names_every_experiment_once() {
         "tcplp-deaf",
         "tcplp-baselines",
         "tcplp-fairness",
+        "cit-onehop",
+        "cit-copying",
+        "cit-throughput",
+        "cit-latency",
         "combined-pacing",
         "combined-features",
     ] {

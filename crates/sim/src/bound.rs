@@ -1,11 +1,13 @@
 //! What no stack can exceed on a given radio: goodput bounds from frame times.
 //!
 //! Purpose: the figure that every measured goodput stands beside.
-//! Source: `TCPlp` §6.4 (one hop) and §7.2 (B, B/2, B/3 by hops: a frame, its forwarding
+//! Sources: `TCPlp` §6.4 (one hop) and §7.2 (B, B/2, B/3 by hops: a frame, its forwarding
 //! and the forwarding after that exclude each other).
 
 use motet::time::Duration;
+use motet::wire::ieee802154::FCS_LEN;
 
+use crate::phy;
 use crate::profile::Profile;
 
 /// What one full segment and its acknowledgment are on the air.
@@ -42,8 +44,34 @@ impl SegmentFrames {
     }
 }
 
+/// Bits of an MPDU, FCS left out, that frames one turnaround apart carry over `hops` hops,
+/// kb/s: nodes that all hear each other share one channel; with a channel for each link, a
+/// relay only cannot send while it receives.
+///
+/// Source: Conditional immediate transmission, §2.
+pub fn raw_kbps(psdu_len: usize, hops: usize, is_multi_channel: bool) -> f64 {
+    let frame = phy::air_time(psdu_len) + phy::TURNAROUND;
+    let one_hop = (psdu_len - FCS_LEN) as f64 * 8_000.0 / frame.as_micros() as f64;
+    let sharing = if is_multi_channel { hops.min(2) } else { hops };
+    one_hop / sharing.max(1) as f64
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn raw_bounds_are_the_papers() {
+        for (hops, is_multi, expected) in [
+            (1, false, 225.0),
+            (1, true, 225.0),
+            (2, true, 112.5),
+            (6, true, 112.5),
+            (6, false, 37.5),
+        ] {
+            let bound = raw_kbps(127, hops, is_multi);
+            assert!((bound / expected - 1.0).abs() < 0.002, "{hops}: {bound}");
+        }
+    }
+
     use super::*;
 
     #[test]

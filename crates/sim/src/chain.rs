@@ -14,9 +14,10 @@ use std::net::Ipv6Addr;
 use motet::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
 use motet::lowpan::LinkPair;
 use motet::lowpan::fragment::{FIRST_SLACK, Outgoing};
+use motet::mac::Channels;
 use motet::mac::Mac;
 use motet::mac::config::BE_MIN;
-use motet::node::Relaying;
+use motet::node::{Forwarding, Relaying};
 use motet::time::Duration;
 
 use crate::Arena;
@@ -65,6 +66,10 @@ pub struct ChainOptions {
     pub host: Host,
     /// Radio and driver of every mote and of the border router.
     pub profile: Profile,
+    /// How relays get a fragment from one frame into the next.
+    pub forwarding: Forwarding,
+    /// The channels that the mesh spreads over.
+    pub channels: Channels,
 }
 
 /// A chain ready to run.
@@ -96,6 +101,8 @@ impl Default for ChainOptions {
             host_delay: HOST_DELAY,
             host: Host::Virtual,
             profile: Profile::HAMILTON,
+            forwarding: Forwarding::Copy,
+            channels: Channels::SINGLE,
         }
     }
 }
@@ -115,6 +122,8 @@ impl ChainOptions {
                 .map_or(Parent::Shortest, |parent| Parent::Node(parent.into()));
             node.profile = profile;
             node.mac.retry_delay_max = self.retry_delay;
+            node.mac.channels = self.channels;
+            node.forwarding = self.forwarding;
             node.relaying = self.relaying;
             node.hold_step = self.hold_step;
             node.mss_frames = self.mss_frames;

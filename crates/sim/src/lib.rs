@@ -10,6 +10,7 @@
 pub mod air;
 pub mod app;
 pub mod bound;
+pub mod bulk;
 pub mod capture;
 pub mod chain;
 pub mod content;

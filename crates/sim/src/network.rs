@@ -18,7 +18,9 @@ use motet::ip::{self, Address, InterfaceId, Ip, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
 use motet::lowpan::datagram::{Datagrams, Record};
 use motet::mac::{self, FrameSlot, Mac, Neighbor};
-use motet::node::{Advertised, Hold, Interface, Node, Radio, RadioConfig, RadioMemory, Relaying};
+use motet::node::{
+    Advertised, Forwarding, Hold, Interface, Node, Radio, RadioConfig, RadioMemory, Relaying,
+};
 use motet::random::Rng;
 use motet::storage::packet_queue::PacketQueue;
 use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
@@ -69,6 +71,8 @@ pub struct NodeOptions {
     pub mac: mac::Config,
     /// How packets of several fragments are passed on.
     pub relaying: Relaying,
+    /// How a fragment to be passed on gets from one frame into the next.
+    pub forwarding: Forwarding,
     /// Frames that a full segment may fill, each way.
     pub mss_frames: u8,
     /// How long the next frame to a neighbour waits, per hop that the last one still has to
@@ -179,6 +183,7 @@ impl NodeOptions {
             channel: plan::CHANNEL,
             mac: mac::Config::new(plan::PAN, [0; 8]),
             relaying: Relaying::Fragments,
+            forwarding: Forwarding::Copy,
             mss_frames: 5,
             hold_step: Duration::ZERO,
             discipline: Discipline::DropTail,
@@ -555,6 +560,7 @@ impl<'m> Builder<'_, 'm> {
         let is_advertised = self.options.joining == Joining::Advertised;
         let config = RadioConfig {
             relaying: options.relaying,
+            forwarding: options.forwarding,
             mss_frames: options.mss_frames,
             hold: Hold {
                 step: options.hold_step,

@@ -494,7 +494,11 @@ impl Radio {
 
     /// Gives the processor so many bytes to copy out of the radio.
     fn unload(&mut self, len: usize, due: Due, air: &mut Air, now: Instant) {
-        let copied_at = self.occupy(self.profile.receive_copy(len), now);
+        let mut span = self.profile.receive_copy(len);
+        if due == Due::Unloaded {
+            span = span + self.profile.handle;
+        }
+        let copied_at = self.occupy(span, now);
         air.calendar
             .schedule(copied_at, Event::Radio { mote: self.me, due });
     }

@@ -45,6 +45,12 @@ pub const FRAMES: Metric = metric("frames", "1/kB", Run::frames_per_kb);
 /// Part of link attempts that were retries.
 pub const RETRIES: Metric = metric("link_retries", "1", Run::retry_part);
 
+/// All bits of the packets that arrived.
+pub const THROUGHPUT: Metric = metric("throughput", "kb/s", Run::goodput_kbps);
+
+/// Of one packet, from end to end.
+pub const LATENCY: Metric = metric("latency", "ms", |run| run.mean_of(|flow| flow.rtt_ms));
+
 /// Jain's index of the flows' goodputs.
 pub const JAIN: Metric = metric("jain", "1", Run::jain);
 

@@ -9,6 +9,7 @@
 //! Sources: `TCPlp` (NSDI 2020) for settings and figures; the criteria are the project's.
 
 pub mod chart;
+pub mod cit;
 pub mod combined;
 pub mod fairness;
 pub mod features;
@@ -123,6 +124,7 @@ impl fmt::Display for VoidRun {
 pub fn all() -> Vec<Experiment> {
     let mut all = tcplp::EXPERIMENTS.to_vec();
     all.extend(fairness::EXPERIMENTS);
+    all.extend(cit::EXPERIMENTS);
     all.extend(combined::EXPERIMENTS);
     all.extend(features::EXPERIMENTS);
     all

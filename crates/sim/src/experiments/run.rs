@@ -13,12 +13,14 @@ use motet::time::{Duration, Instant};
 
 use crate::Arena;
 use crate::app::{App, Receiver, Sender};
+use crate::bulk::{Bulk, Measure};
 use crate::chain::{Chain, ChainOptions};
 use crate::content::Content;
 use crate::gains::{ChainAir, Gains};
 use crate::medium::Fate;
 use crate::network::{HostOptions, Network, NetworkOptions, NodeOptions, Parent};
 
+use super::cit;
 use super::stats::{jain, mean, median};
 
 /// A setting of the stack on a chain. The air is the calibrated one, always.
@@ -54,10 +56,12 @@ pub enum Traffic {
     Motes,
     /// Two motes at the end of the chain, each to a host of its own.
     TwoUp,
+    /// The CIT paper's packets, over MACs alone.
+    Bulk(Bulk),
 }
 
 /// What a run gave.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Run {
     /// One for each flow.
     pub flows: Vec<Flow>,
@@ -72,7 +76,7 @@ pub struct Run {
 }
 
 /// What a run gave one flow.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Flow {
     /// Application bytes delivered in the measured time, kb/s.
     pub goodput_kbps: f64,
@@ -97,6 +101,8 @@ pub enum Failure {
     Topology(String),
     /// Not every mote had an address in time.
     NotJoined,
+    /// Packets are lost at the lowest rate.
+    PacketsLost,
     /// The bytes that arrived are not those that were sent.
     BytesDiffer {
         /// The first place where they differ.
@@ -116,6 +122,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Topology(reason) => f.write_str(reason),
             Self::NotJoined => write!(f, "no address after {} s", JOIN_LIMIT.as_millis() / 1_000),
+            Self::PacketsLost => f.write_str("packets are lost at every rate"),
             Self::BytesDiffer { at } => write!(f, "byte {at} is not the one that was sent"),
             Self::Unfinished { sent, arrived } => {
                 write!(f, "{arrived} of {sent} bytes sent have arrived")
@@ -163,8 +170,11 @@ impl Setup {
     }
 
     /// Application bytes of a full segment and the bound on goodput, kb/s, from the sim's
-    /// own frame and ACK times.
+    /// own frame and ACK times; of bulk packets, the frame and the bound on throughput.
     pub fn segment(&self) -> (usize, f64) {
+        if let Traffic::Bulk(bulk) = &self.traffic {
+            return (bulk.psdu_len, cit::bound(self, bulk));
+        }
         let arena = Arena::new();
         let mut chain = Chain::new(self.chain, &arena);
         chain.join(JOIN_LIMIT);
@@ -196,6 +206,7 @@ impl Setup {
             Traffic::Down => vec![[host(0), mote]],
             Traffic::Motes => vec![[mote, 0]],
             Traffic::TwoUp => vec![[mote, host(0)], [mote + 1, host(1)]],
+            Traffic::Bulk(_) => Vec::new(),
         }
     }
 }
@@ -232,6 +243,9 @@ pub fn as_it_is(_: &mut Config) {}
 /// # Errors
 /// [`Failure`], which makes the run void.
 pub fn run(setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
+    if let Traffic::Bulk(bulk) = &setup.traffic {
+        return run_bulk(bulk, &setup.chain, seed);
+    }
     let arena = Arena::new();
     let mut network = Network::new(setup.network(seed), &arena)
         .map_err(|error| Failure::Topology(error.to_string()))?;
@@ -276,6 +290,25 @@ pub fn run(setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
     });
     let flows = flows.collect();
     Ok(watched.run(&network, &pairs, flows))
+}
+
+/// The throughput of bulk packets, or the latency of one.
+fn run_bulk(bulk: &Bulk, chain: &ChainOptions, seed: u64) -> Result<Run, Failure> {
+    let mut flow = Flow::default();
+    match bulk.measure {
+        Measure::Throughput => {
+            let throughput = bulk.throughput_kbps(chain, seed);
+            flow.goodput_kbps = throughput.ok_or(Failure::PacketsLost)?;
+        }
+        Measure::Latency => {
+            let latency = bulk.latency_ms(chain, seed);
+            flow.rtt_ms = latency.ok_or(Failure::PacketsLost)?;
+        }
+    }
+    Ok(Run {
+        flows: vec![flow],
+        ..Run::default()
+    })
 }
 
 /// What is noted while a run goes on.
