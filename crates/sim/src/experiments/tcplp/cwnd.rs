@@ -1,0 +1,50 @@
+//! Congestion window (Fig 7).
+
+use crate::experiments::metric::{CWND, FAST, LOSS, TIMEOUTS};
+use crate::experiments::row::Row;
+use crate::experiments::run::Setup;
+use crate::experiments::{Case, Results};
+
+use super::at;
+
+use super::delay::delay_point;
+
+const CWND_DELAYS: [u64; 5] = [0, 5, 30, 40, 100];
+
+pub(super) fn cases() -> Vec<Case> {
+    let case = |delay| Case {
+        point: delay_point(3, delay),
+        setup: Setup::hops(3).retry_delay_ms(delay),
+    };
+    CWND_DELAYS.map(case).to_vec()
+}
+
+pub(super) fn rows(results: &Results) -> Vec<Row> {
+    let mean = |delay, metric| results.mean(&delay_point(3, delay), metric);
+    let ratio = |name, value| results.derived(at("hops", 3), (name, "1"), value);
+    let mut rows = vec![
+        results.row(&delay_point(3, 0), CWND).at_least(0.85),
+        results
+            .row(&delay_point(3, 0), LOSS)
+            .paper(0.06)
+            .between(0.03, 0.1)
+            .fit(),
+        ratio(
+            "fast_retransmissions_40_over_0",
+            mean(40, FAST) / mean(0, FAST),
+        )
+        .at_most(0.333),
+        ratio("timeouts_40_less_0", mean(40, TIMEOUTS) - mean(0, TIMEOUTS))
+            .at_most(0.0)
+            .about("timeouts in 100 s at d = 40 not more than at 0"),
+    ];
+    for metric in [FAST, TIMEOUTS, CWND, LOSS] {
+        for delay in CWND_DELAYS {
+            let is_shown = delay == 0 && [CWND.name, LOSS.name].contains(&metric.name);
+            if !is_shown {
+                rows.push(results.row(&delay_point(3, delay), metric));
+            }
+        }
+    }
+    rows
+}

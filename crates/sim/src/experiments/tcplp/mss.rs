@@ -1,0 +1,65 @@
+//! Segment size (Fig 4).
+
+use crate::experiments::metric::GOODPUT;
+use crate::experiments::row::{Point, Row};
+use crate::experiments::run::{Setup, Traffic};
+use crate::experiments::{Case, Results};
+
+const MSS_FRAMES: [u64; 7] = [2, 3, 4, 5, 6, 7, 8];
+
+fn mss_point(direction: &'static str, frames: u64) -> Point {
+    Point::default()
+        .with("direction", direction)
+        .with("mss_frames", frames)
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let directions = [("down", Traffic::Down), ("up", Traffic::Up)];
+    let of_direction = |(direction, traffic)| {
+        MSS_FRAMES.map(|frames| {
+            let mut setup = Setup::hops(1).retry_delay_ms(0).traffic(traffic);
+            setup.chain.mss_frames = frames as u8;
+            // The paper's buffer of 1,848 bytes, but never fewer than its four segments.
+            let payload_len = setup.segment().0.max(1);
+            let segments = BUFFER_LEN.div_ceil(payload_len).max(4);
+            Case {
+                point: mss_point(direction, frames),
+                setup: setup.window_segments(segments),
+            }
+        })
+    };
+    directions.into_iter().flat_map(of_direction).collect()
+}
+
+pub(super) fn rows(results: &Results) -> Vec<Row> {
+    let mut rows: Vec<Row> = results
+        .cases()
+        .map(|case| results.goodput(&case.point))
+        .collect();
+    let goodput = |direction, frames| results.mean(&mss_point(direction, frames), GOODPUT);
+    let ratio = |direction, a, b, name| {
+        let value = goodput(direction, a) / goodput(direction, b);
+        let point = Point::default().with("direction", direction);
+        results.derived(point, (name, "1"), value)
+    };
+    let steps = [3, 4, 5].map(|frames| goodput("down", frames) / goodput("down", frames - 1));
+    let least = steps.into_iter().fold(f64::INFINITY, f64::min);
+    let down = Point::default().with("direction", "down");
+    rows.push(
+        results
+            .derived(down, ("goodput_least_step_to_5", "1"), least)
+            .at_least(1.0)
+            .about("goodput rises with each frame up to 5"),
+    );
+    rows.push(ratio("down", 5, 2, "goodput_5_over_2").at_least(1.15));
+    rows.push(ratio("down", 8, 5, "goodput_8_over_5").below(1.1));
+    // A segment of five frames outlasts the host's 40 ms delayed-ACK timer, so that each is
+    // acknowledged alone.
+    rows.push(ratio("up", 5, 4, "goodput_5_over_4").at_least(0.95));
+    rows.push(ratio("up", 5, 2, "goodput_5_over_2").at_least(1.15));
+    rows.push(ratio("up", 8, 5, "goodput_8_over_5").at_most(1.13));
+    rows
+}
+
+/// TCPlp's usual buffers.
+const BUFFER_LEN: usize = 1_848;

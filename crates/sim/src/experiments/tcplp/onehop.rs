@@ -1,0 +1,62 @@
+//! One hop (6.3, 6.4).
+
+use crate::experiments::metric::GOODPUT;
+use crate::experiments::row::{Point, Row};
+use crate::experiments::run::{Setup, Traffic};
+use crate::experiments::{Case, Results};
+
+use super::at;
+
+pub(super) fn cases() -> Vec<Case> {
+    let case = |transport, traffic| Case {
+        point: Point::default().with("hops", 1).with("design", transport),
+        setup: Setup::hops(1).retry_delay_ms(0).traffic(traffic),
+    };
+    vec![
+        case("mote to mote", Traffic::Motes),
+        case("mote to host", Traffic::Up),
+        case("host to mote", Traffic::Down),
+    ]
+}
+
+pub(super) fn rows(results: &Results) -> Vec<Row> {
+    let points: Vec<Point> = results.cases().map(|case| case.point.clone()).collect();
+    let (Some(motes), Some(case)) = (points.first(), results.cases().next()) else {
+        return Vec::new();
+    };
+    let profile = case.setup.chain.profile;
+    let full_frame = |psdu_len| {
+        profile
+            .cycle(psdu_len, motet::mac::config::BE_MIN)
+            .as_micros()
+    };
+    let frame_ms = full_frame(motet::limits::PSDU_LEN_MAX) as f64 / 1e3;
+    let (payload_len, bound) = case.setup.segment();
+    let arithmetic = payload_len as f64 * 8.0 / (5.5 * frame_ms);
+    let one = || at("hops", 1);
+    let mut rows = vec![
+        // That the 8.2 ms include the mean backoff was decided by this figure.
+        results.goodput(motes).paper(75.0).near_paper(0.1).fit(),
+        results
+            .derived(one(), ("full_frame_time", "ms"), frame_ms)
+            .paper(8.2)
+            .near_paper(0.02)
+            .fit(),
+        results
+            .derived(one(), ("segment_payload", "B"), payload_len as f64)
+            .paper(462.0),
+        results
+            .derived(one(), ("bound_with_full_length_ack", "kb/s"), arithmetic)
+            .paper(82.0),
+        results
+            .derived(
+                motes.clone(),
+                ("goodput_over_bound", "1"),
+                results.mean(motes, GOODPUT) / bound,
+            )
+            .paper(0.915)
+            .between(0.8, 1.0),
+    ];
+    rows.extend(points.iter().skip(1).map(|point| results.goodput(point)));
+    rows
+}
