@@ -4,9 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use motet_lab::report::write_file;
+use motet_lab::report::{self, write_file};
 
-use super::{Done, json, page, plot, table};
+use super::{Done, json, table};
 use crate::error::Error;
 use crate::files::write_error;
 use crate::output;
@@ -44,7 +44,7 @@ impl Target {
         };
         if let Some(folder) = folder {
             fs::create_dir_all(folder).map_err(|error| write_error(folder, &error))?;
-            check(&folder.join(page::NAME), replace)?;
+            check(&folder.join(PAGE), replace)?;
         }
         Ok(Self {
             json,
@@ -76,17 +76,15 @@ impl Target {
             write(path, &text, self.replace)?;
         }
         if let Some(folder) = &self.folder {
-            let mut plots = Vec::new();
-            for done in all {
-                for (number, chart) in done.report.charts.iter().enumerate() {
-                    let name = format!("{}-{}.svg", done.experiment.id, number + 1);
-                    let svg = plot::svg(chart)?;
-                    write(&folder.join(&name), &svg, self.replace)?;
-                    plots.push((done.experiment.id, svg));
-                }
+            let all: Vec<_> = all
+                .iter()
+                .map(|done| (done.experiment, &done.report))
+                .collect();
+            for (name, svg) in report::criteria_plots(&all) {
+                write(&folder.join(name), &svg, self.replace)?;
             }
-            let page = page::html(all, &plots);
-            write(&folder.join(page::NAME), &page, self.replace)?;
+            let page = report::criteria_page(&all);
+            write(&folder.join(PAGE), &page, self.replace)?;
         }
         match self.json {
             Json::Stdout => Ok(()),
@@ -125,3 +123,6 @@ fn folder_of(path: &Path) -> &Path {
         _ => Path::new("."),
     }
 }
+
+/// The page's file name.
+const PAGE: &str = "report.html";

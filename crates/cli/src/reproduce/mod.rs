@@ -8,8 +8,6 @@
 
 mod files;
 mod json;
-mod page;
-mod plot;
 mod table;
 
 use std::path::PathBuf;

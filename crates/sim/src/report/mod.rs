@@ -1,6 +1,9 @@
 //! What runs gave: figures, JSON lines, plots, one page to look at.
 
+mod criteria;
+mod figures;
 mod files;
+mod html;
 mod lines;
 mod map;
 mod page;
@@ -8,6 +11,7 @@ mod plot;
 mod results;
 mod theme;
 
+pub use criteria::{criteria_page, criteria_plots};
 pub use files::write_file;
 pub use lines::json_lines;
 pub use page::{page, plots};

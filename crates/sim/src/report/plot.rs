@@ -34,6 +34,10 @@ pub(super) enum Look {
     Faint,
     /// Measured points with their intervals, joined.
     Points,
+    /// Crosses: what others published.
+    Crosses,
+    /// Dashes: what cannot be exceeded.
+    Dashes,
 }
 
 /// Rows of shares of a whole.
@@ -98,11 +102,22 @@ impl Plot {
             let colour = series(line.colour);
             let at = || line.points.iter().map(|(x, y, _)| (*x, *y));
             let style = match line.look {
-                Look::Trace => colour.stroke_width(2),
                 Look::Faint => colour.mix(0.35).stroke_width(1),
-                Look::Points => colour.stroke_width(2),
+                Look::Dashes => colour.stroke_width(1),
+                Look::Trace | Look::Points | Look::Crosses => colour.stroke_width(2),
             };
-            chart.draw_series(LineSeries::new(at(), style))?;
+            match line.look {
+                Look::Crosses => {
+                    let crosses = at().map(|at| Cross::new(at, 6, style));
+                    chart.draw_series(crosses)?;
+                }
+                Look::Dashes => {
+                    chart.draw_series(DashedLineSeries::new(at(), 6, 4, style))?;
+                }
+                Look::Trace | Look::Faint | Look::Points => {
+                    chart.draw_series(LineSeries::new(at(), style))?;
+                }
+            }
             if line.look == Look::Points {
                 let bars = line.points.iter().filter(|(_, _, ci)| *ci > 0.0);
                 chart.draw_series(bars.map(|(x, y, ci)| {
