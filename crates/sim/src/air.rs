@@ -10,6 +10,7 @@ use motet::wire::ieee802154::FrameType;
 
 use crate::capture::Capture;
 use crate::filter;
+use crate::gains::Later;
 use crate::medium::{Fate, Finished, Frame, FrameId, Medium};
 use crate::phy;
 use crate::queue::Calendar;
@@ -43,6 +44,8 @@ pub enum Event {
         /// Whose.
         mote: usize,
     },
+    /// A gain changes.
+    Gain(Later),
     /// A packet arrives at the end of a wire.
     Packet {
         /// At which.

@@ -288,7 +288,7 @@ impl<'m> Links<'m> {
                     self.drive(mote, now);
                 }
                 Event::FrameEnd { mote, id } => self.end_frame(mote, id, now),
-                Event::Packet { .. } => {}
+                Event::Packet { .. } | Event::Gain(_) => {}
             }
         }
         self.air.calendar.advance_to(until);

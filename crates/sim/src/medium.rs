@@ -9,27 +9,55 @@
 //! Sources: IEEE 802.15.4-2006 annex E for errors per stretch of a frame; `phy` names those
 //! of the constants.
 
+mod ear;
+mod paths;
+
 use motet::limits::PSDU_LEN_MAX;
 use motet::time::Instant;
 
-use crate::gains::Gains;
+use self::ear::{Ear, Ratios, sinr};
+use self::paths::{Packed, Path, Paths};
+use crate::gains::{Gains, NEGLIGIBLE_DB};
+use crate::noise::Noise;
 use crate::phy;
 use crate::power::{Power, ratio};
 
 /// The air between all nodes.
 #[derive(Debug)]
 pub struct Medium {
-    /// By transmitter: who hears it, how strongly; ascending.
-    paths: Vec<Vec<Path>>,
-    /// Of every node, what each frame in earshot touches: kept apart and small, since a frame
-    /// reaches hundreds of nodes that can do nothing with it.
-    fields: Vec<Field>,
+    /// By transmitter.
+    paths: Vec<Paths>,
+    /// By node, everything on its channel that reaches it. This and the next are kept apart
+    /// and small, since a frame reaches hundreds of nodes that can do nothing with it.
+    incident: Vec<Power>,
+    status: Vec<Status>,
     ears: Vec<Ear>,
     active: Vec<Option<Active>>,
-    /// Co-channel interference as a multiple of its power.
-    co_channel: f64,
-    capture: f64,
-    sync: f64,
+    /// By node, dBm.
+    transmit_dbm: Vec<f64>,
+    /// Gains that change once their transmitter is silent.
+    later: Vec<(usize, usize, f64)>,
+    ratios: Ratios,
+}
+
+/// A node's channel, and whether each change of interference there has to be accounted for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Status(u8);
+
+impl Status {
+    const ATTENTIVE: u8 = 1 << 7;
+
+    fn new(channel: u8, is_attentive: bool) -> Self {
+        Self(channel & !Self::ATTENTIVE | if is_attentive { Self::ATTENTIVE } else { 0 })
+    }
+
+    fn channel(self) -> u8 {
+        self.0 & !Self::ATTENTIVE
+    }
+
+    fn is_attentive(self) -> bool {
+        self.0 & Self::ATTENTIVE != 0
+    }
 }
 
 /// A frame's bytes as on the air: PSDU with FCS, without preamble and length.
@@ -129,6 +157,8 @@ pub struct Reception {
     pub survival: f64,
     /// The frame was for this very node.
     pub intended: bool,
+    /// The receiver's radio does nothing at the end of a frame for others.
+    pub is_patient: bool,
 }
 
 /// What a frame that left the air was.
@@ -159,32 +189,65 @@ impl Medium {
     /// The air with these gains and nodes, in the order of the gains.
     pub fn new(gains: &Gains, placements: &[Placement]) -> Self {
         debug_assert_eq!(gains.nodes(), placements.len(), "every node has its gains");
-        let sync = ratio(phy::SYNC_SINR_DB);
-        let paths = placements
-            .iter()
-            .enumerate()
-            .map(|(from, placement)| {
-                let heard = |gain: &crate::gains::Gain| {
-                    let power = Power::from_dbm(placement.transmit_dbm + gain.db);
-                    let noise = placements.get(gain.to).map_or(Power::ZERO, noise);
-                    Path {
-                        // Lossless: no world has four thousand million nodes.
-                        to: gain.to as u32,
-                        is_audible: sinr(power, power, noise, 1.0) >= sync,
-                        power,
-                    }
-                };
-                gains.listeners(from).iter().map(heard).collect()
-            })
-            .collect();
-        Self {
-            paths,
-            fields: placements.iter().map(Field::new).collect(),
-            ears: placements.iter().map(Ear::new).collect(),
+        let noise = |placement: &Placement| Power::from_dbm(placement.noise_dbm);
+        let status = |placement: &Placement| Status::new(placement.channel, false);
+        let mut medium = Self {
+            paths: Vec::new(),
+            incident: vec![Power::ZERO; placements.len()],
+            status: placements.iter().map(status).collect(),
+            ears: placements.iter().map(noise).map(Ear::new).collect(),
             active: Vec::new(),
-            co_channel: ratio(phy::CO_CHANNEL_LOSS_DB),
-            capture: ratio(phy::CAPTURE_DB),
-            sync,
+            transmit_dbm: placements.iter().map(|own| own.transmit_dbm).collect(),
+            later: Vec::new(),
+            ratios: Ratios {
+                co_channel: ratio(phy::CO_CHANNEL_LOSS_DB),
+                capture: ratio(phy::CAPTURE_DB),
+                sync: ratio(phy::SYNC_SINR_DB),
+            },
+        };
+        let paths = |from| {
+            let mut paths = Paths::default();
+            for gain in gains.listeners(from) {
+                let (path, is_audible) = medium.path(from, gain.to, gain.db);
+                paths.set(path, is_audible);
+            }
+            paths
+        };
+        medium.paths = (0..placements.len()).map(paths).collect();
+        medium
+    }
+
+    /// The path with this gain, and whether a preamble is found at its end without any rival.
+    fn path(&self, from: usize, to: usize, gain_db: f64) -> (Path, bool) {
+        let dbm = self.transmit_dbm.get(from).copied().unwrap_or_default();
+        let power = Packed::new(Power::from_dbm(dbm + gain_db));
+        let signal = power.power();
+        let noise = self.ears.get(to).map_or(Power::ZERO, |ear| ear.noise);
+        let is_audible = sinr(signal, signal, noise, 1.0) >= self.ratios.sync;
+        (Path::new(to, power), is_audible)
+    }
+
+    /// From now on `to` hears `from` by this gain, dB; a frame under way stays as it is.
+    pub fn set_gain(&mut self, from: usize, to: usize, gain_db: f64) {
+        let mut active = self.active.iter().flatten();
+        if active.any(|active| active.from == from) {
+            self.later.push((from, to, gain_db));
+            return;
+        }
+        let (path, is_audible) = if gain_db >= NEGLIGIBLE_DB {
+            self.path(from, to, gain_db)
+        } else {
+            (Path::new(to, Packed::default()), false)
+        };
+        if let Some(paths) = self.paths.get_mut(from) {
+            paths.set(path, is_audible);
+        }
+    }
+
+    /// What `node` hears of other systems.
+    pub fn set_noise(&mut self, node: usize, noise: Option<Noise>) {
+        if let Some(ear) = self.ears.get_mut(node) {
+            ear.replay(noise);
         }
     }
 
@@ -204,27 +267,35 @@ impl Medium {
                 self.active.push(None);
                 self.active.len() - 1
             });
-        let channel = self.fields[from].channel;
+        let channel = self.channel(from);
         let mut fate = Fate::Unheard;
-        for path in &self.paths[from] {
-            let to = path.to as usize;
-            let field = &mut self.fields[to];
-            if field.channel != channel {
+        for path in &self.paths[from].faint {
+            let (to, power) = (path.to(), path.power());
+            let status = self.status[to];
+            if status.channel() == channel {
+                if status.is_attentive() {
+                    self.ears[to].settle(self.incident[to], now, &self.ratios);
+                }
+                self.incident[to] += power;
+                if intended == Some(to) {
+                    fate = self.ears[to].deaf.map_or(Fate::TooWeak, Fate::Deaf);
+                }
+            }
+        }
+        for path in &self.paths[from].audible {
+            let (to, power) = (path.to(), path.power());
+            let status = self.status[to];
+            if status.channel() != channel {
                 continue;
             }
-            if field.is_attentive {
-                self.ears[to].settle(field.incident, now, self.co_channel);
+            let (ear, incident) = (&mut self.ears[to], &mut self.incident[to]);
+            if status.is_attentive() {
+                ear.settle(*incident, now, &self.ratios);
             }
-            field.incident += path.power;
-            let is_intended = intended == Some(to);
-            if !path.is_audible && !is_intended {
-                continue;
-            }
-            let ear = &mut self.ears[to];
-            let factors = [self.co_channel, self.capture, self.sync];
-            let (judged, lost) = ear.consider(slot, path.power, field.incident, now, factors);
-            field.is_attentive = ear.is_attentive();
-            if is_intended {
+            *incident += power;
+            let (judged, lost) = ear.consider(slot, power, *incident, now, &self.ratios);
+            self.status[to] = Status::new(channel, ear.is_attentive());
+            if intended == Some(to) {
                 fate = judged;
             }
             if let Some(lost) = lost {
@@ -249,28 +320,38 @@ impl Medium {
         receptions: &mut Vec<Reception>,
     ) -> Option<Finished> {
         let active = self.active.get_mut(id.0)?.take()?;
-        for path in &self.paths[active.from] {
-            let to = path.to as usize;
-            let field = &mut self.fields[to];
-            if field.channel != active.channel {
+        let paths = &self.paths[active.from];
+        for path in &paths.faint {
+            let (to, power) = (path.to(), path.power());
+            let status = self.status[to];
+            if status.channel() == active.channel {
+                if status.is_attentive() {
+                    self.ears[to].settle(self.incident[to], now, &self.ratios);
+                }
+                self.incident[to] -= power;
+            }
+        }
+        for path in &paths.audible {
+            let (to, power) = (path.to(), path.power());
+            let status = self.status[to];
+            if status.channel() != active.channel {
                 continue;
             }
-            if !field.is_attentive {
-                field.incident -= path.power;
-                continue;
+            if status.is_attentive() {
+                let ear = &mut self.ears[to];
+                ear.settle(self.incident[to], now, &self.ratios);
+                if let Some(lock) = ear.lock.take_if(|lock| lock.frame() == id.0) {
+                    self.status[to] = Status::new(active.channel, ear.is_attentive());
+                    receptions.push(Reception {
+                        at: to,
+                        power,
+                        survival: lock.survival,
+                        intended: active.intended == Some(to),
+                        is_patient: ear.is_patient,
+                    });
+                }
             }
-            let ear = &mut self.ears[to];
-            ear.settle(field.incident, now, self.co_channel);
-            field.incident -= path.power;
-            if let Some(lock) = ear.lock.take_if(|lock| lock.frame == id.0) {
-                field.is_attentive = ear.is_attentive();
-                receptions.push(Reception {
-                    at: to,
-                    power: path.power,
-                    survival: lock.survival,
-                    intended: active.intended == Some(to),
-                });
-            }
+            self.incident[to] -= power;
         }
         let Active {
             from,
@@ -279,6 +360,9 @@ impl Medium {
             fate,
             ..
         } = active;
+        for (from, to, gain_db) in std::mem::take(&mut self.later) {
+            self.set_gain(from, to, gain_db);
+        }
         Some(Finished {
             from,
             intended,
@@ -289,15 +373,21 @@ impl Medium {
 
     /// `node` hears from now on (`None`), or does not, and why.
     pub fn set_hearing(&mut self, node: usize, deaf: Option<Deaf>, now: Instant) {
-        let (ear, field) = (&mut self.ears[node], &mut self.fields[node]);
+        let ear = &mut self.ears[node];
         ear.deaf = deaf;
         let Some(reason) = deaf else { return };
-        ear.settle(field.incident, now, self.co_channel);
+        ear.settle(self.incident[node], now, &self.ratios);
         let lost = ear.lock.take();
-        field.is_attentive = ear.is_attentive();
+        self.note_attention(node);
         if let Some(lock) = lost {
-            note_fate(&mut self.active, lock.frame, node, Fate::Deaf(reason));
+            note_fate(&mut self.active, lock.frame(), node, Fate::Deaf(reason));
         }
+    }
+
+    /// Whether the radio of `node` does nothing at the end of a frame that is not for it, and
+    /// need not be told.
+    pub fn set_patient(&mut self, node: usize, is_patient: bool) {
+        self.ears[node].is_patient = is_patient;
     }
 
     /// `node` tunes to `channel`, and loses what it was receiving.
@@ -311,19 +401,16 @@ impl Medium {
             .flatten()
             .filter(|active| active.channel == channel)
         {
-            let heard =
-                self.paths[active.from].binary_search_by_key(&node, |path| path.to as usize);
-            incident += heard.map_or(Power::ZERO, |at| self.paths[active.from][at].power);
+            incident += self.power(active.from, node).unwrap_or_default();
         }
         self.ears[node].deaf = deaf;
-        let field = &mut self.fields[node];
-        field.channel = channel;
-        field.incident = incident;
+        self.incident[node] = incident;
+        self.status[node] = Status::new(channel, self.ears[node].is_attentive());
     }
 
     /// The channel `node` is tuned to.
     pub fn channel(&self, node: usize) -> u8 {
-        self.fields[node].channel
+        self.status[node].channel()
     }
 
     /// Whether `node` is locked on a frame.
@@ -333,39 +420,25 @@ impl Medium {
 
     /// `node` begins to measure energy.
     pub fn assess(&mut self, node: usize, now: Instant) {
-        let (ear, field) = (&mut self.ears[node], &mut self.fields[node]);
-        ear.settle(field.incident, now, self.co_channel);
-        field.is_attentive = true;
-        ear.assessment = Some(Assessment {
-            since: now,
-            energy: 0,
-            carrier: ear.lock.is_some(),
-        });
+        self.ears[node].assess(self.incident[node], now, &self.ratios);
+        self.note_attention(node);
     }
 
     /// What `node` measured since [`Self::assess`]: mean power, noise included, and whether
     /// it was locked on a frame at the start or is now.
     pub fn assessed(&mut self, node: usize, now: Instant) -> (Power, bool) {
-        let (ear, field) = (&mut self.ears[node], &mut self.fields[node]);
-        ear.settle(field.incident, now, self.co_channel);
-        let Some(assessment) = ear.assessment.take() else {
-            return (Power::ZERO, false);
-        };
-        field.is_attentive = ear.is_attentive();
-        let span = now.since(assessment.since).as_micros().max(1);
-        let mean = Power::from_attowatts(
-            u64::try_from(assessment.energy / u128::from(span)).unwrap_or(u64::MAX),
-        );
-        (mean + ear.noise, assessment.carrier || ear.lock.is_some())
+        let measured = self.ears[node].assessed(self.incident[node], now, &self.ratios);
+        self.note_attention(node);
+        measured
+    }
+
+    fn note_attention(&mut self, node: usize) {
+        self.status[node] = Status::new(self.channel(node), self.ears[node].is_attentive());
     }
 
     /// How strongly `to` hears `from`.
     pub fn power(&self, from: usize, to: usize) -> Option<Power> {
-        let paths = self.paths.get(from)?;
-        let found = paths
-            .binary_search_by_key(&to, |path| path.to as usize)
-            .ok()?;
-        paths.get(found).map(|path| path.power)
+        self.paths.get(from)?.power(to)
     }
 }
 
@@ -393,38 +466,6 @@ impl std::fmt::Debug for Frame {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Path {
-    to: u32,
-    /// Whether a preamble is found there at all, without any rival.
-    is_audible: bool,
-    power: Power,
-}
-
-/// The air at one node.
-#[derive(Clone, Copy, Debug)]
-struct Field {
-    /// Everything on its channel that reaches it.
-    incident: Power,
-    channel: u8,
-    /// Locked on a frame or measuring energy: then each change is accounted for.
-    is_attentive: bool,
-}
-
-impl Field {
-    fn new(placement: &Placement) -> Self {
-        Self {
-            incident: Power::ZERO,
-            channel: placement.channel,
-            is_attentive: false,
-        }
-    }
-}
-
-fn noise(placement: &Placement) -> Power {
-    Power::from_dbm(placement.noise_dbm)
-}
-
 #[derive(Debug)]
 struct Active {
     from: usize,
@@ -432,112 +473,6 @@ struct Active {
     intended: Option<usize>,
     frame: Frame,
     fate: Fate,
-}
-
-/// One receiver.
-#[derive(Debug)]
-struct Ear {
-    deaf: Option<Deaf>,
-    noise: Power,
-    lock: Option<Lock>,
-    assessment: Option<Assessment>,
-    /// Until when lock and assessment have been accounted for.
-    settled: Instant,
-}
-
-#[derive(Debug)]
-struct Lock {
-    frame: usize,
-    power: Power,
-    since: Instant,
-    survival: f64,
-}
-
-#[derive(Debug)]
-struct Assessment {
-    since: Instant,
-    /// Attowatts times microseconds.
-    energy: u128,
-    carrier: bool,
-}
-
-impl Ear {
-    fn new(placement: &Placement) -> Self {
-        Self {
-            deaf: None,
-            noise: noise(placement),
-            lock: None,
-            assessment: None,
-            settled: Instant::ORIGIN,
-        }
-    }
-
-    fn is_attentive(&self) -> bool {
-        self.lock.is_some() || self.assessment.is_some()
-    }
-
-    /// Accounts for the time since the last change of interference, in which `incident`
-    /// reached it. Need not be called while it is not attentive.
-    fn settle(&mut self, incident: Power, now: Instant, co_channel: f64) {
-        let from = std::mem::replace(&mut self.settled, now);
-        if let Some(assessment) = &mut self.assessment {
-            let span = now.since(from.max(assessment.since)).as_micros();
-            assessment.energy += u128::from(incident.attowatts()) * u128::from(span);
-        }
-        let noise = self.noise;
-        if let Some(lock) = &mut self.lock {
-            let span = now.since(from.max(lock.since + phy::HEADER)).as_micros();
-            if span > 0 {
-                let sinr = sinr(lock.power, incident, noise, co_channel);
-                lock.survival *= phy::survival(sinr, span as f64 / MICROS_PER_BIT);
-            }
-        }
-    }
-
-    /// A frame begins; gives what becomes of it here, and the frame that loses its place.
-    fn consider(
-        &mut self,
-        frame: usize,
-        power: Power,
-        incident: Power,
-        now: Instant,
-        [co_channel, capture, sync]: [f64; 3],
-    ) -> (Fate, Option<usize>) {
-        if let Some(reason) = self.deaf {
-            return (Fate::Deaf(reason), None);
-        }
-        let found = sinr(power, incident, self.noise, co_channel) >= sync;
-        let lock = Lock {
-            frame,
-            power,
-            since: now,
-            survival: 1.0,
-        };
-        match &self.lock {
-            None if found => {
-                self.lock = Some(lock);
-                (Fate::Arriving, None)
-            }
-            None => (Fate::TooWeak, None),
-            Some(held) => {
-                let stronger = power.attowatts() as f64 >= held.power.attowatts() as f64 * capture;
-                if now < held.since + phy::SHR && stronger && found {
-                    let lost = held.frame;
-                    self.lock = Some(lock);
-                    (Fate::Arriving, Some(lost))
-                } else {
-                    (Fate::LockedOnAnother, None)
-                }
-            }
-        }
-    }
-}
-
-/// Signal over noise and interference as the error formula wants it; `incident` holds the
-/// signal too.
-fn sinr(signal: Power, incident: Power, noise: Power, co_channel: f64) -> f64 {
-    let interference = incident.saturating_sub(signal).attowatts() as f64 * co_channel;
-    signal.attowatts() as f64 / (noise.attowatts().max(1) as f64 + interference)
 }
 
 /// Writes down why `node` lost the frame in `slot`, if it was for that node.
@@ -548,9 +483,6 @@ fn note_fate(active: &mut [Option<Active>], slot: usize, node: usize, fate: Fate
         active.fate = fate;
     }
 }
-
-/// 250 kb/s.
-const MICROS_PER_BIT: f64 = 4.0;
 
 #[cfg(test)]
 #[path = "tests/medium.rs"]

@@ -29,7 +29,8 @@ use motet::time::{Duration, Instant};
 use crate::Arena;
 use crate::app::{App, Ends};
 use crate::filter::Filter;
-use crate::gains::Gains;
+use crate::gains::{Gains, Later};
+use crate::noise::Noise;
 use crate::plan;
 use crate::profile::Profile;
 use crate::streams::{Purpose, stream};
@@ -46,6 +47,10 @@ pub struct NetworkOptions {
     pub nodes: Vec<NodeOptions>,
     /// Who hears whom among [`Self::nodes`], in their order.
     pub gains: Gains,
+    /// How they change while a run goes on; the tree stays.
+    pub later: Vec<Later>,
+    /// What other systems do on the channel.
+    pub interference: Option<Interference>,
     /// What is beyond the wire; the first gets packets for addresses that none has.
     pub hosts: Vec<HostOptions>,
     /// Chance that a frame received without error is lost nevertheless, ACKs included.
@@ -54,6 +59,29 @@ pub struct NetworkOptions {
     pub packet_loss: f64,
     /// How motes get their addresses.
     pub joining: Joining,
+}
+
+/// Noise that was recorded, and who hears it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Interference {
+    /// The recording; runs begin anywhere in it.
+    pub noise: Noise,
+    /// The nodes that hear it; none: all.
+    pub nodes: Vec<usize>,
+    /// Whether all hear the same moment of it.
+    pub together: bool,
+}
+
+impl Interference {
+    /// What `node` hears in the run seeded with `seed`.
+    fn at(&self, node: usize, seed: u64) -> Option<Noise> {
+        let hears = self.nodes.is_empty() || self.nodes.contains(&node);
+        // Lossless: nodes have 16-bit numbers.
+        let place = if self.together { 0 } else { node as u32 };
+        let mut rng = stream(seed, place, Purpose::Interference);
+        let shift = rng.next_u64() % self.noise.len().as_micros();
+        hears.then(|| self.noise.shifted(Duration::from_micros(shift)))
+    }
 }
 
 /// One node of the mesh.
@@ -236,6 +264,8 @@ impl NetworkOptions {
             seed: 1,
             nodes,
             gains,
+            later: Vec::new(),
+            interference: None,
             hosts: vec![HostOptions::new("host")],
             frame_loss: 0.0,
             packet_loss: 0.0,
@@ -305,13 +335,21 @@ impl<'m> Network<'m> {
             seed,
             nodes,
             gains,
+            later,
+            interference,
             frame_loss,
             ..
         } = options;
         let gains = gains.with_silent(silent);
         let conditions = Conditions { seed, frame_loss };
+        let mut world = World::new(residents, &gains, wire, conditions);
+        world.change_later(later);
+        for node in 0..nodes.len() {
+            let noise = interference.as_ref().and_then(|all| all.at(node, seed));
+            world.set_noise(node, noise);
+        }
         Ok(Self {
-            world: World::new(residents, &gains, wire, conditions),
+            world,
             tree,
             windows: nodes.iter().map(|node| node.window_segments).collect(),
             names: nodes.into_iter().map(|node| node.name).collect(),

@@ -557,6 +557,9 @@ impl Radio {
 
     /// Tells medium and account what the radio is doing now.
     fn refresh(&mut self, air: &mut Air, now: Instant) {
+        // What waits may be waiting for the end of any frame.
+        let is_patient = self.waiting.is_empty() && !matches!(self.activity, Activity::Holding);
+        air.medium.set_patient(self.me, is_patient);
         let state = self.state();
         if state == self.usage.state {
             return;

@@ -23,6 +23,8 @@ pub enum Purpose {
     Shadowing = 6,
     /// Choices of the simulated application.
     Application = 7,
+    /// Which moment of a recording is heard first.
+    Interference = 8,
 }
 
 /// The generator of `node` for `purpose` in the run seeded with `seed`.

@@ -17,8 +17,9 @@ use crate::app::App;
 use crate::capture::Capture;
 use crate::energy::Energy;
 use crate::filter::{self, Filter};
-use crate::gains::Gains;
+use crate::gains::{Gains, Later};
 use crate::medium::{Fate, FrameId, Medium, Placement, Reception};
+use crate::noise::Noise;
 use crate::profile::Profile;
 use crate::radio::{Heard, Radio, Usage};
 use crate::streams::{Purpose, happens, stream};
@@ -162,6 +163,7 @@ impl<'m> World<'m> {
                 }
             }
             Event::FrameEnd { mote, id } => self.end_frame(mote, id, now),
+            Event::Gain(Later { from, to, db, .. }) => self.air.medium.set_gain(from, to, db),
             Event::Packet {
                 to: End::Mote(mote),
                 packet,
@@ -176,6 +178,18 @@ impl<'m> World<'m> {
             }
         }
         true
+    }
+
+    /// Lets gains change when their time comes.
+    pub fn change_later(&mut self, changes: Vec<Later>) {
+        for change in changes {
+            self.air.calendar.schedule(change.at, Event::Gain(change));
+        }
+    }
+
+    /// What a node hears of other systems.
+    pub fn set_noise(&mut self, mote: usize, noise: Option<Noise>) {
+        self.air.medium.set_noise(mote, noise);
     }
 
     /// A packet from the outside enters the wire.
@@ -285,10 +299,18 @@ impl<'m> World<'m> {
             }
             let mut fate = finished.fate;
             let header = filter::header(finished.frame.psdu());
+            // Most radios in earshot would only find that it is for another node.
+            let is_for_one = finished.intended.is_some()
+                && header.as_ref().is_some_and(|header| header.dst.is_some());
+            let matters =
+                |reception: &Reception| reception.intended || !reception.is_patient || !is_for_one;
             for reception in &receptions {
                 let judged = self.judge(reception);
                 if reception.intended {
                     fate = judged;
+                }
+                if !matters(reception) {
+                    continue;
                 }
                 let heard = header.as_ref().filter(|_| judged == Fate::Received);
                 let heard = heard.map(|header| Heard {
@@ -303,7 +325,7 @@ impl<'m> World<'m> {
             }
             self.air.count(&finished, fate);
             self.drive(sender, now);
-            for reception in &receptions {
+            for reception in receptions.iter().filter(|reception| matters(reception)) {
                 self.drive_if_told(reception.at, now);
             }
         }

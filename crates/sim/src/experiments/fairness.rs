@@ -79,12 +79,7 @@ const QUEUES: [Queue; 4] = [
         name: "red",
         relaying: ("reassembly", Relaying::Reassembly),
         design: Some("drops"),
-        discipline: Discipline::Red(Red::new(
-            Red::MOTE.min,
-            Red::MOTE.span_log2,
-            Red::MOTE.chance_log2,
-            false,
-        )),
+        discipline: Discipline::Red(Red::MOTE.dropping()),
     },
 ];
 

@@ -39,16 +39,21 @@ impl Document {
     }
 }
 
-/// Reads a file that the user or a scenario named.
+/// Reads a file of text that the user or a scenario named.
 pub(super) fn read_text(file: &Path) -> Result<String, ScenarioError> {
+    let text = String::from_utf8(read_bytes(file)?);
+    text.map_err(|_| ScenarioError::new("not text in UTF-8").within(file))
+}
+
+/// Reads a file that the user or a scenario named.
+pub(super) fn read_bytes(file: &Path) -> Result<Vec<u8>, ScenarioError> {
     if file.is_dir() {
         return Err(ScenarioError::new("this is a directory, name a file").within(file));
     }
-    std::fs::read_to_string(file).map_err(|error| {
+    std::fs::read(file).map_err(|error| {
         let reason = match error.kind() {
             std::io::ErrorKind::NotFound => "no such file, check the path",
             std::io::ErrorKind::PermissionDenied => "not readable, check its permissions",
-            std::io::ErrorKind::InvalidData => "not text in UTF-8",
             _ => "cannot be read",
         };
         ScenarioError::new(reason).within(file)

@@ -51,7 +51,7 @@ chain = 3
 
 That is a mote three hops from the border router which sends to a host as much as TCP takes,
 for a minute. `scenarios/` has more. An unknown key is an error, and so is a value that a key
-may not have. `motet run --list-keys` prints this page.
+may not have. `motet run --keys` prints this page.
 
 Every run checks that the bytes delivered are the bytes sent, in order, once. The same file and
 seed give the same output on every machine, with any number of threads.
@@ -86,7 +86,7 @@ their 95 % confidence interval where there are several. `motet run --help` lists
 - `--pcap PATH`, `--wire-pcap PATH`: the air (with channel and signal strength at the receiver)
   and the border router's wire of the first run, as Wireshark reads them.
 
-Counts leave out the warm-up. `cwnd` is the congestion window as far as the sender's buffer and
+Counts leave out the warm-up, but messages and datagrams count from the start. `cwnd` is the congestion window as far as the sender's buffer and
 the peer's window let it be used. Goodput of a flow with `bytes` is that of its whole transfer,
 of others what was read after the warm-up. Nothing is overwritten without `--force`. A run that
 is cut short leaves what it had, marked incomplete.

@@ -117,7 +117,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "topology",
         repeated: false,
-        doc: "Where the nodes are. Exactly one of `chain`, `positions` and `matrix`. Node 0 is the border router.",
+        doc: "Where the nodes are. Exactly one of `chain`, `positions`, `matrix` and `k7`. Node 0 is the border router.",
         keys: &[
             key(
                 "chain",
@@ -142,6 +142,18 @@ pub(super) const SECTIONS: &[Section] = &[
                 File,
                 None,
                 "A file with one line per transmitter and one number per receiver: the gain in dB (negative), or `-` where nothing is heard; separated by commas or blanks, `#` begins a comment.",
+            ),
+            key(
+                "k7",
+                File,
+                None,
+                "A connectivity trace in the K7 format, gzipped or not: what a testbed measured on `radio.channel`. Links lose as many frames as there, given 0 dBm and the profile's noise.",
+            ),
+            key(
+                "k7_hour",
+                Number(-1.0, 1e6),
+                Some("-1.0"),
+                "`k7` only: how far into the trace the run begins, hours; from there links change when they did. -1: each link keeps its mean over the trace.",
             ),
             key(
                 "parents",
@@ -185,6 +197,32 @@ pub(super) const SECTIONS: &[Section] = &[
                 Number(0.0, 30.0),
                 Some("0.0"),
                 "Standard deviation of how well single nodes hear, dB; it makes links asymmetric.",
+            ),
+        ],
+    },
+    Section {
+        name: "interference",
+        repeated: false,
+        doc: "What other systems do on the channel, as it was recorded.",
+        keys: &[
+            key(
+                "trace",
+                File,
+                None,
+                "A recording of noise, gzipped or not: a power in dBm a line, a thousand a second (TOSSIM's noise traces). Where it is louder than a receiver's own noise it takes its place; it repeats.",
+            ),
+            key("nodes", Nodes, Some("[]"), "Who hears it; empty: everyone."),
+            key(
+                "offset_db",
+                Number(-100.0, 100.0),
+                Some("0.0"),
+                "Added to every sample, dB.",
+            ),
+            key(
+                "together",
+                Flag,
+                Some("true"),
+                "Whether all hear the same moment of it, as of one near source; false: each another one. Which, the seed says.",
             ),
         ],
     },
@@ -322,6 +360,9 @@ pub(super) const SECTIONS: &[Section] = &[
 /// Keys that belong to all points of a sweep.
 pub(super) const UNSWEPT: [&str; 3] = ["name", "seed", "seeds"];
 
+/// How queues of packets are kept short.
+pub(super) const QUEUES: &[&str] = &["droptail", "red", "red-drop"];
+
 /// What kinds of flow there are.
 pub(super) const FLOW_KINDS: &[&str] = &["bulk", "periodic", "request", "udp"];
 
@@ -351,6 +392,52 @@ const STACK_KEYS: &[Key] = &[
         "The hold rule's time per hop, milliseconds: keep the next frame to a neighbour until \
          the hops ahead have had their time; 0: off. 7 suits `hamilton`, with a shorter \
          `retry_delay_ms` (10).",
+    ),
+    key(
+        "queue",
+        Choice(QUEUES),
+        Some("\"droptail\""),
+        "What a queue of whole packets for the air does before it is full: nothing; random early \
+         detection that marks (ECN) what may be marked and drops the rest; or one that drops. \
+         Relays have such a queue with `relaying = \"reassembly\"` only, the border router always.",
+    ),
+    key(
+        "link_attempts",
+        Integer(1, 100),
+        Some("8"),
+        "Attempts in all before the MAC gives a frame up.",
+    ),
+    key(
+        "be_min",
+        Integer(0, 8),
+        Some("3"),
+        "`macMinBE`: an attempt's first backoff is up to 2^BE - 1 units of 320 µs.",
+    ),
+    key(
+        "be_max",
+        Integer(0, 8),
+        Some("5"),
+        "`macMaxBE`: BE grows by one with each busy channel, up to this.",
+    ),
+    key(
+        "csma_backoffs",
+        Integer(0, 255),
+        Some("4"),
+        "`macMaxCSMABackoffs`: the attempt fails when the channel was busy more often. TinyOS on \
+         a CC2420 is near `be_min` 5, `be_max` 3, `csma_backoffs` 255, `link_attempts` 6, \
+         `ack_wait_us` 7812, `retry_delay_ms` 206.",
+    ),
+    key(
+        "ack_wait_us",
+        Integer(544, 100_000),
+        Some("864"),
+        "`macAckWaitDuration`: from a frame's end to its ACK's, microseconds.",
+    ),
+    key(
+        "deaf_backoff",
+        Flag,
+        Some("false"),
+        "Whether the radio sleeps in the CSMA backoff.",
     ),
     key(
         "queue_frames",

@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
-use super::document::read_text;
+use super::document::{read_bytes, read_text};
 use super::error::ScenarioError;
 use super::model::PathLoss;
-use crate::gains::{ChainAir, Gains, LogDistance};
+use crate::gains::{ChainAir, Gains, Later, LogDistance};
+use crate::k7;
 
 /// Gains between nodes, and where the nodes are if the scenario says so.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) gains: Gains,
+    /// How they change.
+    pub(super) later: Vec<Later>,
     /// Metres.
     pub(super) positions: Option<Vec<[f64; 2]>>,
     /// The parents that this layout implies.
@@ -28,6 +31,7 @@ impl Layout {
         let nodes = usize::from(hops) + 1;
         Self {
             gains: Gains::chain(nodes, air),
+            later: Vec::new(),
             positions: None,
             parents: (0..usize::from(hops)).collect(),
         }
@@ -43,6 +47,7 @@ impl Layout {
         };
         Self {
             gains: Gains::log_distance(&positions, model, seed),
+            later: Vec::new(),
             positions: Some(positions),
             parents: Vec::new(),
         }
@@ -54,11 +59,37 @@ impl Layout {
         let matrix = parse_matrix(&text).map_err(|error| error.within(file))?;
         Ok(Self {
             gains: Gains::from_matrix(&matrix),
+            later: Vec::new(),
+            positions: None,
+            parents: Vec::new(),
+        })
+    }
+
+    /// What a testbed measured on `channel`, for receivers with this noise floor: from `hour`
+    /// hours into the trace on, or in the mean.
+    pub(super) fn k7(
+        file: &Path,
+        channel: u8,
+        hour: Option<f64>,
+        noise_dbm: f64,
+    ) -> Result<Self, ScenarioError> {
+        let trace = k7::read(&read_bytes(file)?, channel)
+            .map_err(|error| ScenarioError::new(error.to_string()).within(file))?;
+        let (gains, later) = match hour {
+            None => (trace.mean(noise_dbm, K7_FRAME_LEN), Vec::new()),
+            Some(hour) => trace.replay((hour * 3_600.0) as u64, noise_dbm, K7_FRAME_LEN),
+        };
+        Ok(Self {
+            gains,
+            later,
             positions: None,
             parents: Vec::new(),
         })
     }
 }
+
+/// PSDU bytes of the frames that testbeds were measured with, by the traces' own heads.
+const K7_FRAME_LEN: usize = 100;
 
 fn parse_matrix(text: &str) -> Result<Vec<Vec<f64>>, ScenarioError> {
     let mut rows = Vec::new();

@@ -6,14 +6,19 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::document::Document;
+use super::document::{Document, read_bytes};
 use super::error::ScenarioError;
 use super::keys::{self, SECTIONS, Section};
 use super::layout::Layout;
 use crate::gains::Gains;
-use crate::network::{HostOptions, Joining, NetworkOptions, NodeOptions, Parent, Tables};
+use crate::network::{
+    HostOptions, Interference, Joining, NetworkOptions, NodeOptions, Parent, Tables,
+};
+use crate::noise::Noise;
 use crate::profile::Profile;
 use crate::topology::Tree;
+use motet::ip::queue::{Discipline, Red};
+use motet::mac;
 use motet::node::Relaying;
 use motet::time::Duration;
 
@@ -94,6 +99,20 @@ pub struct StackSettings {
     pub retry_delay_ms: u64,
     /// The hold rule's time per hop, ms.
     pub hold_ms: f64,
+    /// "droptail", "red" or "red-drop".
+    pub queue: String,
+    /// Attempts of the MAC.
+    pub link_attempts: u8,
+    /// macMinBE.
+    pub be_min: u8,
+    /// macMaxBE.
+    pub be_max: u8,
+    /// macMaxCSMABackoffs.
+    pub csma_backoffs: u8,
+    /// macAckWaitDuration, µs.
+    pub ack_wait_us: u64,
+    /// Whether the radio sleeps in the backoff.
+    pub deaf_backoff: bool,
     /// Frames in the MAC's queue.
     pub queue_frames: usize,
     /// "fragments" or "reassembly".
@@ -122,6 +141,15 @@ pub struct StackSettings {
     pub ecn: bool,
     /// Any at all.
     pub congestion_control: bool,
+}
+
+/// `[interference]`.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct InterferenceKeys {
+    trace: Option<String>,
+    nodes: Vec<usize>,
+    offset_db: f64,
+    together: bool,
 }
 
 /// `[wire]`.
@@ -197,6 +225,8 @@ struct TopologyKeys {
     hidden: bool,
     positions: Option<Vec<[f64; 2]>>,
     matrix: Option<String>,
+    k7: Option<String>,
+    k7_hour: f64,
     parents: Vec<usize>,
     joining: String,
 }
@@ -229,7 +259,7 @@ impl Scenario {
         let keys: TopologyKeys = section(&table, "topology")?;
         let (parents, joining) = (keys.parents.clone(), keys.joining.clone());
         let folder = document.file.parent().unwrap_or(Path::new("."));
-        let layout = layout(&table, keys, folder, timing.seed)?;
+        let layout = layout(&table, keys, folder, &radio, timing.seed)?;
         let nodes = layout.gains.nodes();
         if nodes < 2 {
             return Err(ScenarioError::new(format!(
@@ -251,6 +281,8 @@ impl Scenario {
         };
         let network = network(layout.gains, &stacks, &flows, &parents, &radio)?;
         let network = NetworkOptions {
+            later: layout.later,
+            interference: interference(&table, folder, nodes)?,
             hosts: vec![host(&wire, &flows)],
             packet_loss: wire.loss,
             joining: if joining == "static" {
@@ -279,22 +311,59 @@ fn layout(
     table: &Table,
     keys: TopologyKeys,
     folder: &Path,
+    radio: &RadioSettings,
     seed: u64,
 ) -> Result<Layout, ScenarioError> {
-    match (keys.chain, keys.positions, keys.matrix) {
-        (Some(hops), None, None) => Ok(Layout::chain(hops, keys.hidden)),
-        (None, Some(positions), None) => {
+    match (keys.chain, keys.positions, keys.matrix, keys.k7) {
+        (Some(hops), None, None, None) => Ok(Layout::chain(hops, keys.hidden)),
+        (None, Some(positions), None, None) => {
             let loss: PathLoss = section(table, "path_loss")?;
             Ok(Layout::positions(positions, loss, seed))
         }
-        (None, None, Some(file)) => Layout::matrix(&folder.join(file)),
-        (None, None, None) => Err(ScenarioError::new(
-            "[topology] has no nodes, but must have one of chain, positions and matrix",
+        (None, None, Some(file), None) => Layout::matrix(&folder.join(file)),
+        (None, None, None, Some(file)) => {
+            let hour = Some(keys.k7_hour).filter(|hour| *hour >= 0.0);
+            let noise_dbm = radio.profile().noise_dbm();
+            Layout::k7(&folder.join(file), radio.channel, hour, noise_dbm)
+        }
+        (None, None, None, None) => Err(ScenarioError::new(
+            "[topology] has no nodes, but must have one of chain, positions, matrix and k7",
         )),
         _ => Err(ScenarioError::new(
-            "[topology] has several of chain, positions and matrix, but must have exactly one",
+            "[topology] has several of chain, positions, matrix and k7, but must have exactly one",
         )),
     }
+}
+
+/// The noise that each node hears, if any; empty without interference.
+fn interference(
+    table: &Table,
+    folder: &Path,
+    nodes: usize,
+) -> Result<Option<Interference>, ScenarioError> {
+    if !table.contains_key("interference") {
+        return Ok(None);
+    }
+    let keys: InterferenceKeys = section(table, "interference")?;
+    let Some(trace) = keys.trace else {
+        return Err(ScenarioError::new(
+            "[interference] has no trace, but must name a file",
+        ));
+    };
+    if let Some(unknown) = keys.nodes.iter().find(|node| **node >= nodes) {
+        return Err(ScenarioError::new(format!(
+            "interference.nodes has {unknown}, but must have numbers of nodes, 0 to {}",
+            nodes - 1
+        )));
+    }
+    let file = folder.join(trace);
+    let noise = Noise::read(&read_bytes(&file)?, keys.offset_db)
+        .map_err(|error| ScenarioError::new(error.to_string()).within(&file))?;
+    Ok(Some(Interference {
+        noise,
+        nodes: keys.nodes,
+        together: keys.together,
+    }))
 }
 
 fn network(
@@ -318,7 +387,12 @@ fn network(
         node.profile = radio.profile();
         node.channel = radio.channel;
         node.hold_step = Duration::from_micros((stack.hold_ms * 1e3) as u64);
-        node.mac.retry_delay_max = Duration::from_millis(stack.retry_delay_ms);
+        stack.apply_to_mac(&mut node.mac);
+        node.discipline = match stack.queue.as_str() {
+            "red" => Discipline::Red(Red::MOTE),
+            "red-drop" => Discipline::Red(Red::MOTE.dropping()),
+            _ => Discipline::DropTail,
+        };
         node.relaying = if stack.relaying == "reassembly" {
             Relaying::Reassembly
         } else {
@@ -349,6 +423,18 @@ fn host(wire: &WireSettings, flows: &[FlowSettings]) -> HostOptions {
         delay: Duration::from_micros((wire.delay_ms * 1e3) as u64),
         connections: flows.len(),
         ..HostOptions::new("host")
+    }
+}
+
+impl StackSettings {
+    fn apply_to_mac(&self, mac: &mut mac::Config) {
+        mac.retry_delay_max = Duration::from_millis(self.retry_delay_ms);
+        mac.attempts_max = self.link_attempts;
+        mac.be_min = self.be_min;
+        mac.be_max = self.be_max;
+        mac.csma_backoffs_max = self.csma_backoffs;
+        mac.ack_wait = Duration::from_micros(self.ack_wait_us);
+        mac.deaf_backoff = self.deaf_backoff;
     }
 }
 

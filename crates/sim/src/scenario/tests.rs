@@ -194,6 +194,105 @@ fn a_broken_matrix_is_refused_by_line() {
 }
 
 #[test]
+fn broken_traces_are_refused_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = folder.path().join("s.toml");
+    let head = "{}\ndatetime,src,dst,channel,mean_rssi,pdr,tx_count\n";
+    let links = "2018-01-11 16:00:00,0,1,26,-60,1.0,100\n2018-01-11 16:00:00,1,0,26,-60,1.0,100\n";
+    let k7 = "[topology]\nk7 = \"t\"\n[[flow]]\n";
+    let noise = "[topology]\nchain = 1\n[[flow]]\n[interference]\n";
+    let cases = [
+        (
+            k7,
+            format!("{head}{links}2018-01-11,0,1,26,-60,1.0,100\n"),
+            "line 5: must be datetime",
+        ),
+        (
+            k7,
+            format!("{head}{}", links.replace(",26,", ",11,")),
+            "no link on channel 26",
+        ),
+        (
+            k7,
+            format!("{head}{}", links.replace("1.0", "0.0")),
+            "node 1",
+        ),
+        (noise, String::new(), "[interference] has no trace"),
+        (
+            &*format!("{noise}trace = \"t\""),
+            "-98\nloud\n".into(),
+            "line 2: must be a power",
+        ),
+        (
+            &*format!("{noise}trace = \"t\""),
+            String::new(),
+            "has no sample",
+        ),
+        (
+            &*format!("{noise}trace = \"u\""),
+            String::new(),
+            "no such file",
+        ),
+        (
+            &*format!("{noise}trace = \"t\"\nnodes = [7]"),
+            "-98".into(),
+            "interference.nodes has 7",
+        ),
+    ];
+    for (text, trace, words) in cases {
+        std::fs::write(&scenario, text).unwrap();
+        std::fs::write(folder.path().join("t"), trace).unwrap();
+        let error = Plan::read(&scenario, Overrides::default()).unwrap_err();
+        assert!(error.to_string().contains(words), "no {words:?}: {error}");
+    }
+    std::fs::write(&scenario, format!("duration_s = 20\n{k7}")).unwrap();
+    std::fs::write(folder.path().join("t"), format!("{head}{links}")).unwrap();
+    let plan = Plan::read(&scenario, Overrides::default()).unwrap();
+    assert!(results(&plan)[0].goodput_kbps() > 40.0);
+}
+
+#[test]
+fn interference_costs_goodput_where_it_is_heard() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = folder.path().join("s.toml");
+    // A burst of 3 ms every 40 ms.
+    let trace = format!("{}{}", "-50\n".repeat(3), "-98\n".repeat(37));
+    std::fs::write(folder.path().join("noise.txt"), trace).unwrap();
+    let goodput = |interference: &str| {
+        let text = format!("duration_s = 20\n[topology]\nchain = 1\n[[flow]]\n{interference}");
+        std::fs::write(&scenario, text).unwrap();
+        let plan = Plan::read(&scenario, Overrides::default()).unwrap();
+        results(&plan)[0].goodput_kbps()
+    };
+    let quiet = goodput("");
+    let loud = goodput("[interference]\ntrace = \"noise.txt\"");
+    let weak = goodput("[interference]\ntrace = \"noise.txt\"\noffset_db = -60");
+    assert!(loud < 0.9 * quiet && loud > 5.0, "{loud}, not {quiet} kb/s");
+    assert_eq!(weak, quiet, "below everyone's own noise");
+}
+
+#[test]
+fn settings_of_queues_and_csma_reach_the_nodes() {
+    let text = format!(
+        "{CHAIN}[stack]\nqueue = \"red\"\nlink_attempts = 3\nbe_min = 2\nbe_max = 4\n\
+         csma_backoffs = 7\nack_wait_us = 7812\n[[node]]\nid = 1\nqueue = \"red-drop\"\ndeaf_backoff = true\n"
+    );
+    let nodes = &plan(&text).unwrap().points[0].scenario.network.nodes;
+    let red = motet::ip::queue::Red::MOTE;
+    let disciplines = [red, red.dropping(), red].map(motet::ip::queue::Discipline::Red);
+    for (node, discipline) in nodes.iter().zip(disciplines) {
+        let mac = &node.mac;
+        assert_eq!(node.discipline, discipline);
+        assert_eq!((mac.attempts_max, mac.be_min, mac.be_max), (3, 2, 4));
+        assert_eq!(
+            (mac.csma_backoffs_max, mac.ack_wait.as_micros()),
+            (7, 7_812)
+        );
+        assert_eq!(mac.deaf_backoff, node.name == "1");
+    }
+}
+
+#[test]
 fn a_sweep_is_every_combination() {
     let text = format!(
         "seeds = 3\n{CHAIN}[sweep]\n\"topology.chain\" = [1, 2]\nstack.retry_delay_ms = [0, 5, 40]\n"

@@ -62,7 +62,7 @@ fn a_frame_alone_arrives_and_leaves_silence() {
     assert_eq!(finished.fate, Fate::Arriving);
     assert_eq!(receptions.len(), 1);
     assert!(receptions[0].survival == 1.0 && receptions[0].intended);
-    assert_eq!(medium.fields[1].incident, Power::ZERO);
+    assert_eq!(medium.incident[1], Power::ZERO);
     assert!(medium.finish(id, end(0, FULL), &mut receptions).is_none());
 }
 
@@ -235,12 +235,7 @@ fn channels_keep_frames_apart_and_powers_in_order() {
     let finished = medium.finish(other, end(0, FULL), &mut receptions).unwrap();
     assert_eq!(finished.fate, Fate::Unheard);
     assert!(receptions.is_empty());
-    assert!(
-        medium
-            .fields
-            .iter()
-            .all(|field| field.incident == Power::ZERO)
-    );
+    assert!(medium.incident.iter().all(|power| *power == Power::ZERO));
 }
 
 #[test]
@@ -266,4 +261,50 @@ fn the_order_in_which_interferers_begin_changes_nothing() {
         receptions[0].survival.to_bits()
     };
     assert_eq!(survival([2, 3, 4, 5]), survival([5, 3, 2, 4]));
+}
+
+#[test]
+fn replayed_noise_takes_its_toll_and_makes_the_channel_busy() {
+    let mut medium = air(2, |_, _| -80.0);
+    // One loud millisecond in ten.
+    let trace = format!("-60\n{}", "-98\n".repeat(9));
+    medium.set_noise(1, Some(Noise::read(trace.as_bytes(), 0.0).unwrap()));
+    let mut survival = |start| {
+        let id = medium.start(0, frame(FULL), Some(1), at(start));
+        let mut receptions = Vec::new();
+        medium
+            .finish(id, end(start, FULL), &mut receptions)
+            .unwrap();
+        receptions.first().map(|reception| reception.survival)
+    };
+    assert_eq!(survival(10_500), None, "the preamble is not found");
+    assert_eq!(survival(22_000), Some(1.0), "all of it is in the quiet");
+    let hit = survival(37_000).unwrap();
+    assert!(hit < 0.01, "a burst in the middle: {hit}");
+    for (from, dbm) in [(40_100, -60.0), (40_936, -63.0), (45_000, -98.0)] {
+        medium.assess(1, at(from));
+        let (power, carrier) = medium.assessed(1, at(from + 128));
+        assert!(
+            (power.dbm() - dbm).abs() < 0.1 && !carrier,
+            "{from}: {power:?}"
+        );
+    }
+}
+
+#[test]
+fn a_gain_changes_with_the_next_frame() {
+    let mut medium = air(3, |_, _| -60.0);
+    let first = medium.start(0, frame(FULL), Some(1), at(0));
+    medium.set_gain(0, 1, -300.0);
+    medium.set_gain(2, 1, -70.0);
+    let finished = medium.finish(first, end(0, FULL), &mut Vec::new()).unwrap();
+    assert_eq!(finished.fate, Fate::Arriving);
+    assert!(medium.incident.iter().all(|power| *power == Power::ZERO));
+    let second = medium.start(0, frame(FULL), Some(1), at(10_000));
+    let finished = medium
+        .finish(second, end(10_000, FULL), &mut Vec::new())
+        .unwrap();
+    assert_eq!(finished.fate, Fate::TooWeak);
+    let louder = medium.power(2, 1).unwrap().dbm();
+    assert!((louder + 70.0).abs() < 0.01, "{louder}");
 }

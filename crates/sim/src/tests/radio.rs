@@ -95,7 +95,9 @@ impl Bench {
                 }
                 Event::FrameEnd { mote, id } => self.end(mote, id, now),
                 Event::Resume { mote } => self.drive(mote, now),
-                Event::Packet { .. } => unreachable!("no wire here"),
+                Event::Packet { .. } | Event::Gain(_) => {
+                    unreachable!("neither wire nor change here")
+                }
             }
         }
     }

@@ -65,6 +65,13 @@ impl Red {
         }
     }
 
+    /// The same without marks.
+    #[must_use]
+    pub const fn dropping(mut self) -> Self {
+        self.ecn = false;
+        self
+    }
+
     /// Judges a packet that would wait behind `waiting` others.
     fn judge(&mut self, waiting: usize, ecn: Ecn, rng: &mut Rng) -> Verdict {
         let waiting = u32::try_from(waiting).unwrap_or(u32::MAX).min(255) << 8;
@@ -141,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_marked_is_dropped() {
-        let plain = Discipline::Red(Red::new(2, 2, 3, false));
+        let plain = Discipline::Red(Red::MOTE.dropping());
         for (ecn, discipline) in [
             (Ecn::NotEct, Discipline::Red(Red::MOTE)),
             (Ecn::Ect0, plain),
