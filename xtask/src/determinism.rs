@@ -17,16 +17,37 @@ use crate::workspace::Workspace;
 /// Cargo's name of each profile, and of its folder.
 const PROFILES: [(&str, &str); 2] = [("dev", "debug"), ("release", "release")];
 
-/// Runs that use the whole stack, losses and both directions of data included.
-const RUNS: [&[&str]; 2] = [
-    &["--frame-loss", "0.05", "--seed", "7"],
-    &["--direction", "down", "--packet-loss", "0.05"],
+/// Commands that use the whole stack, losses and both directions of data included; each
+/// prints a report for programs and leaves the air in [`CAPTURE`]. `@` is the project's folder.
+const RUNS: [&[&str]; 3] = [
+    &[
+        "send",
+        "@/LICENSE-APACHE",
+        "--virtual",
+        "--json",
+        "--frame-loss=0.05",
+        "--seed=7",
+    ],
+    &[
+        "send",
+        "@/LICENSE-APACHE",
+        "--virtual",
+        "--json",
+        "--direction=down",
+        "--packet-loss=0.05",
+    ],
+    &[
+        "run",
+        "@/scenarios/services.toml",
+        "--duration=20",
+        "--json=-",
+    ],
 ];
 
 /// What any run leaves in its folder.
 const CAPTURE: &str = "air.pcap";
 
-/// Builds the command twice, lets both send a file in virtual time, and compares.
+/// Builds the command twice, lets both run the same in virtual time, and compares.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     let mut airs = Vec::new();
     for (profile, folder) in PROFILES {
@@ -39,7 +60,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     Ok(Verdict::single(
         same,
         "",
-        "motet send --virtual: debug and release builds wrote different captures or reports, see xtask/determinism in the target folder",
+        "motet send and motet run: debug and release builds wrote different captures or reports, see xtask/determinism in the target folder",
     ))
 }
 
@@ -65,9 +86,9 @@ fn airs_of(
         .join(folder)
         .join(format!("motet{}", std::env::consts::EXE_SUFFIX));
     let mut airs = Vec::new();
-    for options in RUNS {
+    for arguments in RUNS {
         let capture = scratch.join(CAPTURE);
-        let (good, report) = send(workspace, &binary, &scratch, options)?;
+        let (good, report) = run(workspace, &binary, &scratch, arguments)?;
         if !good {
             return Ok(Err(report));
         }
@@ -77,20 +98,20 @@ fn airs_of(
     Ok(Ok(airs))
 }
 
-/// Sends a file of the project; gives whether that worked, and all it printed.
-fn send(
+/// Runs one of the commands; gives whether that worked, and all it printed.
+fn run(
     workspace: &Workspace,
     binary: &Path,
     scratch: &Path,
-    options: &[&str],
+    arguments: &[&str],
 ) -> Result<(bool, String)> {
+    let root = workspace.root.display().to_string();
+    let arguments = arguments.iter().map(|text| text.replacen('@', &root, 1));
     let mut command = Command::new(binary);
     command
         .current_dir(scratch)
-        .arg("send")
-        .arg(workspace.root.join("LICENSE-APACHE"))
-        // The path, being part of the report, has to be the same for both.
-        .args(["--virtual", "--json", "--force", "--pcap", CAPTURE])
-        .args(options);
-    run_logged(&mut command, &scratch.join("send.log"))
+        .args(arguments)
+        // The path, being part of some reports, has to be the same for both.
+        .args(["--force", "--pcap", CAPTURE]);
+    run_logged(&mut command, &scratch.join("run.log"))
 }

@@ -62,22 +62,30 @@ fn a_bad_scenario_is_refused_with_file_and_key() {
 }
 
 #[test]
-fn no_number_of_threads_changes_a_byte() {
+fn neither_another_run_nor_more_threads_change_a_byte() {
     let folder = folder();
-    fs::write(folder.path().join("s.toml"), SMALL).unwrap();
-    let lines = |threads: &str| {
+    let everything = |name: &str, threads: &str| {
+        let captures = ["air", "wire"].map(|what| format!("{name}-{what}.pcap"));
+        fs::write(folder.path().join("s.toml"), SMALL).unwrap();
         let output = motet()
             .current_dir(folder.path())
             .args(["run", "s.toml", "--json", "-"])
+            .args(["--pcap", &captures[0], "--wire-pcap", &captures[1]])
             .env("RAYON_NUM_THREADS", threads)
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", said(&output));
-        output.stdout
+        let captures = captures.map(|capture| fs::read(folder.path().join(capture)).unwrap());
+        assert!(captures.iter().all(|capture| capture.len() > 10_000));
+        (output.stdout, captures)
     };
-    let one = lines("1");
-    assert_eq!(records(&one, "run").len(), 4);
-    assert!(one == lines("2"), "one thread and two give different lines");
+    let first = everything("first", "1");
+    assert_eq!(records(&first.0, "run").len(), 4);
+    assert!(first == everything("again", "1"), "two runs differ");
+    assert!(
+        first == everything("many", "4"),
+        "threads make a difference"
+    );
 }
 
 #[test]
