@@ -1,4 +1,4 @@
-//! Developers' commands: `cargo xtask check` and `cargo xtask sizes`.
+//! Developers' commands: `cargo xtask check`, `cargo xtask sizes` and `cargo xtask fuzz`.
 //!
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
@@ -8,6 +8,7 @@ mod composition;
 mod deny;
 mod determinism;
 mod firmware;
+mod fuzz;
 mod image;
 mod panics;
 mod sizes;
@@ -52,6 +53,21 @@ enum Command {
         #[arg(long)]
         update: bool,
     },
+    /// Fuzz every parser and the stack itself, one target after the other
+    ///
+    /// Needs a nightly compiler and cargo-fuzz. What the fuzzer finds wrong goes to
+    /// fuzz/artifacts; put it into fuzz/corpus, where the tests replay it.
+    #[command(after_help = "Example: cargo xtask fuzz --seconds 60 connection")]
+    Fuzz {
+        /// Only these targets
+        targets: Vec<String>,
+        /// Time for each target, s
+        #[arg(long, default_value_t = 600)]
+        seconds: u32,
+        /// Do not fuzz, but write the seeds in fuzz/corpus anew
+        #[arg(long, conflicts_with = "targets")]
+        seeds: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -71,5 +87,9 @@ fn run(command: &Command) -> Result<bool> {
     match command {
         Command::Check { steps } => check::run(&workspace, steps),
         Command::Sizes { json, update } => sizes::run(&workspace, *json, *update),
+        Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),
+        Command::Fuzz {
+            targets, seconds, ..
+        } => fuzz::run(&workspace, targets, *seconds),
     }
 }

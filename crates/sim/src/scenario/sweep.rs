@@ -52,6 +52,15 @@ impl Plan {
         Self::new(document, overrides).map_err(|error| error.within(file))
     }
 
+    /// Reads a scenario from its text; what it names lies beside `file`.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn parse(text: &str, file: &Path, overrides: Overrides) -> Result<Self, ScenarioError> {
+        let document = Document::parse(text, file).map_err(|error| error.within(file))?;
+        Self::new(document, overrides).map_err(|error| error.within(file))
+    }
+
     pub(super) fn new(mut document: Document, overrides: Overrides) -> Result<Self, ScenarioError> {
         overrides.apply(&mut document);
         let mut points = vec![Vec::new()];

@@ -1,0 +1,377 @@
+//! Segment sequences against a live connection, with what must hold after each step.
+//!
+//! The input is a program: segments whose numbers lie near those the connection expects,
+//! time, and calls of the application. Every byte either way is a function of its place in
+//! the stream, so that bytes which arrive are checked wherever they came from.
+
+use std::net::Ipv6Addr;
+
+use motet::random::Rng;
+use motet::tcp::{
+    Buffers, Config, HalfOpen, Handle, Listener, Memory, RecvError, Slot, State, Tcp,
+    recv_memory_len,
+};
+use motet::time::{Duration, Instant};
+use motet::wire::tcp::{Flags, Header, Options, SackBlock, fill_checksum, is_checksum_valid};
+
+use crate::input::Input;
+
+/// Runs a program against one connection.
+pub(crate) fn run(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let kind = input.u8();
+    let config = settings(kind);
+    let mut connections = [const { Slot::EMPTY }; 1];
+    let (mut listeners, mut half_open) = ([Listener::EMPTY; 1], [HalfOpen::EMPTY; 1]);
+    let (mut send, mut recv) = ([0; 3000], vec![0; recv_memory_len(WINDOW)]);
+    let memory = Memory {
+        connections: &mut connections,
+        listeners: &mut listeners,
+        half_open: &mut half_open,
+    };
+    let mut tcp = Tcp::new(memory, &mut Rng::from_seed([8, 9]));
+    let now = Instant::ORIGIN + Duration::from_secs(u64::from(input.u16()) << 8);
+    let buffers = Buffers::new(&mut send, &mut recv);
+    let handle = match kind & 1 {
+        0 => tcp.connect_from((US, PORT), (PEER, PORT), buffers, &config, now),
+        _ => {
+            let listener = tcp.listen(None, PORT, &config).expect("a free place");
+            tcp.accept(listener, buffers, now)
+        }
+    };
+    let handle = handle.expect("a free slot");
+    let irs = input.u32();
+    let mut world = World {
+        tcp,
+        handle,
+        now,
+        irs,
+        iss: None,
+        told: irs,
+        given: 0,
+        read: 0,
+        injected: 0,
+        edge: None,
+        stamps: 1,
+    };
+    world.drain();
+    if kind & 2 != 0 {
+        world.shake_hands(kind & 1 == 0);
+    }
+    while !input.is_empty() {
+        world.step(&mut input);
+        world.drain();
+    }
+    world.wait_for_the_end();
+}
+
+fn settings(kind: u8) -> Config {
+    Config {
+        rmss: 200,
+        smss: 200,
+        timestamps: kind & 4 != 0,
+        sack: kind & 8 != 0,
+        ecn: kind & 16 != 0,
+        nagle: kind & 32 != 0,
+        rack: kind & 64 == 0,
+        header_prediction: kind & 128 == 0,
+        keepalive_idle_s: u16::from(kind & 128 != 0) * 60,
+        ..Config::DEFAULT
+    }
+}
+
+struct World<'m> {
+    tcp: Tcp<'m>,
+    handle: Handle,
+    now: Instant,
+    /// The peer's ISN and ours, once known.
+    irs: u32,
+    iss: Option<u32>,
+    /// The highest acknowledgment it sent.
+    told: u32,
+    /// Bytes that the application handed over, and took.
+    given: u32,
+    read: u32,
+    /// Bytes of its stream that the peer ever sent, from the first one on.
+    injected: u32,
+    /// The right edge of the window it announced.
+    edge: Option<u32>,
+    stamps: u32,
+}
+
+impl World<'_> {
+    fn step(&mut self, input: &mut Input<'_>) {
+        let op = input.u8();
+        match op & 15 {
+            0..=8 => self.inject(input, op),
+            9 | 10 => self.now += Duration::from_millis(u64::from(input.u16())),
+            11 => self.now += Duration::from_millis(u64::from(input.u8())),
+            12 => self.send(usize::from(input.u8()) * 4),
+            13 | 14 => self.recv(usize::from(input.u8()) * 4),
+            _ => match input.u8() & 3 {
+                0 => self.tcp.shutdown(self.handle, self.now),
+                1 => self.tcp.close(self.handle, self.now),
+                2 => self.tcp.abort(self.handle),
+                _ => {}
+            },
+        }
+    }
+
+    fn shake_hands(&mut self, active: bool) {
+        let syn = if active {
+            Flags::SYN | Flags::ACK
+        } else {
+            Flags::SYN
+        };
+        self.deliver(
+            syn,
+            self.irs,
+            self.iss.unwrap_or(0).wrapping_add(1),
+            3000,
+            &[],
+            true,
+        );
+        self.drain();
+        if !active {
+            let ack = self.iss.unwrap_or(0).wrapping_add(1);
+            self.deliver(Flags::ACK, self.irs.wrapping_add(1), ack, 3000, &[], true);
+            self.drain();
+        }
+    }
+
+    /// A segment near what the connection expects.
+    fn inject(&mut self, input: &mut Input<'_>, op: u8) {
+        let flags = match op & 15 {
+            0..=5 => Flags::ACK,
+            6 => Flags::FIN | Flags::ACK,
+            7 => Flags::RST,
+            _ => Flags::from_bits(u16::from(input.u8())),
+        };
+        let near = |input: &mut Input<'_>, base: u32| match input.u8() {
+            0 => base,
+            1 => base.wrapping_add(200),
+            2 => base.wrapping_sub(200),
+            3 => base.wrapping_add_signed(i32::from(input.i16())),
+            4 => base.wrapping_add(input.u32()),
+            more => base.wrapping_add(u32::from(more)),
+        };
+        let seq = near(input, self.told.max(self.irs));
+        let sent = self
+            .iss
+            .unwrap_or(0)
+            .wrapping_add(1)
+            .wrapping_add(self.given);
+        let ack = match op >> 4 & 3 {
+            0 => sent,
+            1 => self.iss.unwrap_or(0).wrapping_add(1),
+            _ => near(input, sent).wrapping_sub(400),
+        };
+        let window = match op >> 6 {
+            0 => 3000,
+            1 => 0,
+            _ => input.u16(),
+        };
+        let len = usize::from(input.u8()) * 2;
+        // Behind a SYN, the first byte of a stream: this one's, or that of one that opens now.
+        let place = match flags.contains(Flags::SYN) {
+            true => 0,
+            false => seq.wrapping_sub(self.irs).wrapping_sub(1),
+        };
+        let payload: Vec<u8> = (0..len as u32)
+            .map(|n| byte(place.wrapping_add(n)))
+            .collect();
+        let stamped = input.u8() & 7 != 0;
+        self.deliver(flags, seq, ack, window, &payload, stamped);
+    }
+
+    fn deliver(
+        &mut self,
+        flags: Flags,
+        seq: u32,
+        ack: u32,
+        window: u16,
+        data: &[u8],
+        stamped: bool,
+    ) {
+        let has_ack = flags.contains(Flags::ACK);
+        self.stamps = self.stamps.wrapping_add(10);
+        let mut options = Options {
+            timestamps: stamped.then_some((self.stamps, 0)),
+            ..Options::default()
+        };
+        if flags.contains(Flags::SYN) {
+            options.mss = Some(200);
+            options.sack_permitted = true;
+        } else if window & 1 == 1 {
+            options.sack.push(SackBlock {
+                left: ack.wrapping_add(200),
+                right: ack.wrapping_add(200 + u32::from(window >> 8)),
+            });
+        }
+        let header = Header {
+            src_port: PORT,
+            dst_port: PORT,
+            seq,
+            ack: if has_ack { ack } else { 0 },
+            flags,
+            window,
+            options,
+            ..Header::default()
+        };
+        let mut bytes = vec![0; 60];
+        let len = header.emit(&mut bytes).expect("60 bytes suffice");
+        bytes.truncate(len);
+        bytes.extend(data);
+        fill_checksum(&PEER, &US, &mut bytes);
+        let before = self.state();
+        let ecn = (window >> 1 & 3) as u8;
+        let _dropped = self.tcp.on_segment(PEER, US, ecn, &bytes, self.now);
+        if before == Some(State::SynSent) && self.state() != before {
+            (self.irs, self.told) = (seq, seq);
+        }
+        let end = seq.wrapping_add(data.len() as u32).wrapping_sub(self.irs);
+        if end < 1 << 31 {
+            self.injected = self.injected.max(end);
+        }
+    }
+
+    fn state(&self) -> Option<State> {
+        let connection = self.tcp.connection(self.handle);
+        connection.map(motet::tcp::Connection::state)
+    }
+
+    fn send(&mut self, len: usize) {
+        let data: Vec<u8> = (0..len as u32).map(|n| byte(self.given + n)).collect();
+        if let Ok(taken) = self.tcp.send(self.handle, &data, self.now) {
+            assert!(taken <= len);
+            self.given += taken as u32;
+        }
+    }
+
+    fn recv(&mut self, len: usize) {
+        let mut out = vec![0; len];
+        match self.tcp.recv(self.handle, &mut out) {
+            Ok(count) => {
+                for (n, seen) in out.iter().take(count).enumerate() {
+                    assert_eq!(
+                        *seen,
+                        byte(self.read + n as u32),
+                        "a wrong byte was delivered"
+                    );
+                }
+                self.read += count as u32;
+                assert!(self.read <= self.injected, "bytes that nobody sent");
+            }
+            Err(RecvError::Empty | RecvError::Finished | RecvError::Failed(_)) => {}
+            Err(RecvError::NoConnection) => panic!("the handle is not given back"),
+        }
+    }
+
+    /// Takes what the connection sends now, and checks it.
+    fn drain(&mut self) {
+        let mut out = [0; 1500];
+        for _ in 0..200 {
+            let Some(outgoing) = self.tcp.poll_segment(self.now, |_| true, &mut out) else {
+                let next = self.tcp.next_deadline();
+                assert!(next.is_none_or(|at| at > self.now), "it wakes at once");
+                return self.check_timer();
+            };
+            assert!(is_checksum_valid(&US, &PEER, &out[..outgoing.len]));
+            let (header, payload) = Header::parse(&out[..outgoing.len]).expect("a segment");
+            self.check(&header, payload);
+        }
+        panic!("it never stops sending");
+    }
+
+    fn check(&mut self, header: &Header, payload: &[u8]) {
+        if header.flags.contains(Flags::RST) {
+            return;
+        }
+        if header.flags.contains(Flags::SYN) {
+            let iss = *self.iss.get_or_insert(header.seq);
+            let again = header.seq == iss;
+            if !again {
+                // Another handshake: the listener has forgotten the first.
+                self.iss = Some(header.seq);
+            }
+            if header.flags.contains(Flags::ACK) {
+                self.irs = header.ack.wrapping_sub(1);
+                self.told = header.ack;
+            }
+            return;
+        }
+        let first = self.iss.unwrap_or(0).wrapping_add(1);
+        let start = header.seq.wrapping_sub(first);
+        for (n, seen) in payload.iter().enumerate() {
+            assert_eq!(
+                *seen,
+                byte(start.wrapping_add(n as u32)),
+                "a wrong byte was sent"
+            );
+        }
+        let end = start.wrapping_add(payload.len() as u32);
+        if !payload.is_empty() {
+            assert!(
+                end <= self.given,
+                "bytes that nobody gave: {end} of {}",
+                self.given
+            );
+        }
+        if self
+            .tcp
+            .connection(self.handle)
+            .is_some_and(|c| c.state() != State::Listen)
+        {
+            assert!(
+                before_or_at(self.told, header.ack),
+                "an acknowledgment taken back"
+            );
+            self.told = header.ack;
+            let edge = header.ack.wrapping_add(u32::from(header.window));
+            let kept = self.edge.is_none_or(|last| before_or_at(last, edge));
+            assert!(kept, "the window's right edge moved left");
+            self.edge = Some(edge);
+        }
+    }
+
+    /// What waits to be acknowledged has a timer.
+    fn check_timer(&self) {
+        let Some(connection) = self.tcp.connection(self.handle) else {
+            return;
+        };
+        let waits = connection.unacknowledged() > 0 || connection.is_connecting();
+        let open = !matches!(
+            connection.state(),
+            State::Closed | State::Listen | State::TimeWait
+        );
+        if open && waits {
+            assert!(self.tcp.next_deadline().is_some(), "stuck: {connection:?}");
+        }
+    }
+
+    /// A silent peer: the connection ends, or has nothing left to do but keepalive.
+    fn wait_for_the_end(&mut self) {
+        for _ in 0..2_000 {
+            let Some(at) = self.tcp.next_deadline() else {
+                return;
+            };
+            self.now = self.now.max(at);
+            self.drain();
+        }
+        panic!("timers run for ever");
+    }
+}
+
+/// The byte at `place` of either stream.
+const fn byte(place: u32) -> u8 {
+    (place ^ place >> 8).wrapping_mul(31) as u8
+}
+
+const fn before_or_at(earlier: u32, later: u32) -> bool {
+    later.wrapping_sub(earlier) < 1 << 31
+}
+
+const US: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+const PEER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+const PORT: u16 = 7;
+const WINDOW: u16 = 1600;

@@ -1,0 +1,85 @@
+//! Reassembly: fragments of any shape in any order, against a plain model of what they hold.
+
+use std::collections::HashMap;
+
+use motet::lowpan::datagram::{Datagrams, Key, Record, Role, Verdict};
+use motet::random::Rng;
+use motet::time::{Duration, Instant};
+
+use crate::input::Input;
+use crate::wire::address;
+
+/// What the first fragments to come said of each byte.
+type Model = HashMap<(u16, u16, bool), HashMap<usize, u8>>;
+
+/// Feeds a table; a packet that comes out holds only bytes that went in.
+pub(crate) fn run(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let any_order = input.flag();
+    let (mut records, mut bodies) = ([const { Record::EMPTY }; 3], vec![0; 2 * BODY_LEN]);
+    let mut rng = Rng::from_seed([1, 2]);
+    let mut table = Datagrams::new(&mut records, &mut bodies, BODY_LEN, any_order, &mut rng);
+    let mut model = Model::new();
+    let mut now = Instant::ORIGIN;
+    while !input.is_empty() {
+        now += Duration::from_millis(u64::from(input.u8()) * 40);
+        let op = input.u8();
+        let key = Key {
+            from: address(true, op >> 6),
+            tag: u16::from(op >> 4 & 1),
+            size: u16::from(input.u8()) * 4 + 8,
+        };
+        let verdict = match op & 7 {
+            0..=2 => {
+                let piece = input.block();
+                note(&mut model, key, 0, piece);
+                let next_hop = address(true, 9);
+                let role = match op & 8 {
+                    0 => Role::Reassemble,
+                    _ => Role::Forward { next_hop },
+                };
+                table.on_first(key, piece, role, now)
+            }
+            3..=5 => {
+                let offset = usize::from(input.u8()) * 8;
+                let piece = input.block();
+                note(&mut model, key, offset, piece);
+                table.on_next(key, offset, piece, now)
+            }
+            6 => {
+                table.expire(now);
+                assert!(table.next_deadline().is_none_or(|at| at > now));
+                continue;
+            }
+            _ => {
+                let tag = table.new_tag();
+                table.fragment_lost(tag.wrapping_sub(u16::from(input.u8() & 3)));
+                continue;
+            }
+        };
+        if let Verdict::Complete(id) = verdict {
+            let mut whole = table.lend(id).expect("it is whole");
+            let packet = whole.packet();
+            assert_eq!(packet.len(), usize::from(key.size));
+            let known = &model[&(key.tag, key.size, key.from == address(true, 0))];
+            for (at, byte) in packet.iter().enumerate() {
+                assert!(known.contains_key(&at), "byte {at} never came: {byte}");
+            }
+            table.give_back(whole);
+        }
+        assert!(table.len() <= 3);
+    }
+    table.expire(now + Duration::from_secs(3600));
+    assert!(table.is_empty(), "a packet is kept for ever");
+}
+
+fn note(model: &mut Model, key: Key, offset: usize, piece: &[u8]) {
+    let known = model
+        .entry((key.tag, key.size, key.from == address(true, 0)))
+        .or_default();
+    for (at, byte) in piece.iter().enumerate() {
+        known.entry(offset + at).or_insert(*byte);
+    }
+}
+
+const BODY_LEN: usize = 400;

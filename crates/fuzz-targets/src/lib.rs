@@ -1,0 +1,86 @@
+//! What the fuzzer runs: one plain function per target, and seeds made by our own emitters.
+//!
+//! Place: `fuzz/fuzz_targets` wraps each function for libFuzzer; the tests here run the same
+//! functions over the committed corpora and over captures, on any compiler. A target panics
+//! on what must never happen: a parser's panic, an invariant that does not hold.
+//! Left out: the fuzzer itself, and judging output that is merely wrong (tests do that).
+
+mod connection;
+mod datagrams;
+mod input;
+mod node;
+mod seeds;
+mod tcphc;
+mod text;
+mod wire;
+
+/// One target.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name: of the libFuzzer binary, and of its folder in `fuzz/corpus`.
+    pub name: &'static str,
+    /// Runs one input.
+    pub run: fn(&[u8]),
+    /// Inputs to start from.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+/// Every target.
+pub const TARGETS: [Target; 9] = [
+    Target {
+        name: "wire",
+        run: wire::run,
+        seeds: seeds::wire,
+    },
+    Target {
+        name: "headers",
+        run: wire::headers,
+        seeds: seeds::headers,
+    },
+    Target {
+        name: "datagrams",
+        run: datagrams::run,
+        seeds: seeds::programs,
+    },
+    Target {
+        name: "tcphc",
+        run: tcphc::run,
+        seeds: seeds::programs,
+    },
+    Target {
+        name: "node",
+        run: node::run,
+        seeds: seeds::node,
+    },
+    Target {
+        name: "connection",
+        run: connection::run,
+        seeds: seeds::programs,
+    },
+    Target {
+        name: "scenario",
+        run: text::scenario,
+        seeds: seeds::scenarios,
+    },
+    Target {
+        name: "trace",
+        run: text::trace,
+        seeds: seeds::traces,
+    },
+    Target {
+        name: "script",
+        run: text::script,
+        seeds: seeds::scripts,
+    },
+];
+
+/// Runs `input` through the target called `name`.
+///
+/// # Panics
+/// There is no such target, or it found something.
+pub fn run(name: &str, input: &[u8]) {
+    let target = TARGETS.iter().find(|target| target.name == name);
+    (target.expect("a target's name").run)(input);
+}
+
+pub use seeds::node_input;

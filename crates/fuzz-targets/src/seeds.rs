@@ -1,0 +1,285 @@
+//! Inputs to start from, made by our own emitters.
+
+use std::net::Ipv6Addr;
+
+use motet::lowpan::fragment::Outgoing;
+use motet::lowpan::{Contexts, LinkPair, compress};
+use motet::random::Rng;
+use motet::wire::icmpv6::{self, Echo, Message};
+use motet::wire::ipv6::{self, TrafficClass};
+use motet::wire::tcp::{Flags, Header, Options, SackBlock, fill_checksum};
+use motet::wire::{LinkAddr, cursor::Writer, ieee802154, tcphc, udp};
+
+use crate::wire::{HOST, MESH};
+
+/// For [`crate::wire::run`]: the parser's number, then what it reads.
+pub(crate) fn wire() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    let mut seed = |parser: u8, bytes: &[u8]| seeds.push([&[parser], bytes].concat());
+    for (n, frame) in frames().iter().enumerate() {
+        seed(0, &frame[..frame.len() - 2]);
+        let (_, payload) = ieee802154::Header::parse(&frame[..frame.len() - 2]).expect("ours");
+        match n {
+            0 | 1 => seed(1, payload),
+            _ => {
+                seed(2, payload);
+                seed(3, payload.get(10..).unwrap_or_default());
+            }
+        }
+    }
+    for packet in packets() {
+        seed(4, &packet);
+        let upper = &packet[ipv6::HEADER_LEN..];
+        match packet[6] {
+            58 => seed(5, upper),
+            17 => seed(6, upper),
+            _ => seed(7, upper),
+        }
+    }
+    for segment in segments() {
+        let (header, _) = Header::parse(&segment).expect("ours");
+        let tcp = &segment[..header.header_len()];
+        let mut out = [0; 100];
+        let mut w = Writer::new(&mut out);
+        let full = tcphc::Header::Full { cid: 3, tcp };
+        full.emit(&mut w).expect("it fits");
+        let len = w.written();
+        seed(8, &out[..len]);
+    }
+    seeds
+}
+
+/// For [`crate::wire::headers`]: flags, then a frame's payload.
+pub(crate) fn headers() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for packet in packets() {
+        for flags in [0, 3, 8 | 2] {
+            seeds.push([&[flags], &compressed(&packet)[..]].concat());
+        }
+        seeds.push([&[0, 0x41], &packet[..]].concat());
+    }
+    seeds
+}
+
+/// For [`crate::node::run`]: each frame or packet as one event.
+pub(crate) fn node() -> Vec<Vec<u8>> {
+    let frames = frames();
+    let mut seeds: Vec<Vec<u8>> = frames
+        .iter()
+        .map(|frame| node_input([&frame[..]]))
+        .collect();
+    seeds.push(node_input(frames.iter().map(Vec::as_slice)));
+    for packet in packets() {
+        let len = (packet.len() as u16).to_be_bytes();
+        seeds.push([&[0, 10, 4, len[0], len[1]], &packet[..]].concat());
+    }
+    seeds
+}
+
+/// The input of the target `node` that hears `frames`, FCS and all, one after the other.
+pub fn node_input<'a>(frames: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut input = vec![0];
+    for frame in frames {
+        let frame = &frame[..frame.len().min(127)];
+        input.extend([50, 5 | 8, frame.len() as u8]);
+        input.extend(frame);
+    }
+    input
+}
+
+/// For targets whose input is a program: chance, in lengths from nothing to a long one.
+pub(crate) fn programs() -> Vec<Vec<u8>> {
+    let mut rng = Rng::from_seed([11, 12]);
+    let lengths = [0, 4, 16, 64, 64, 200, 200, 600];
+    lengths
+        .iter()
+        .map(|len| (0..*len).map(|_| small(&mut rng)).collect())
+        .collect()
+}
+
+/// A byte that is small half of the time: choices lie there.
+fn small(rng: &mut Rng) -> u8 {
+    match rng.below(2) {
+        0 => rng.below(8) as u8,
+        _ => rng.below(256) as u8,
+    }
+}
+
+/// Scenarios: one of each section.
+pub(crate) fn scenarios() -> Vec<Vec<u8>> {
+    let texts = [
+        "[topology]\nshape = \"chain\"\nhops = 3\n\n[[flow]]\nfrom = 3\nto = \"router\"\nbytes = 1000\n",
+        "seed = 7\nduration_s = 5\n\n[radio]\nloss = 0.1\n\n[sweep]\n\"radio.loss\" = [0.0, 0.1]\n",
+        "[topology]\nshape = \"grid\"\nrows = 2\ncolumns = 3\n",
+    ];
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Connectivity traces in the K7 format.
+pub(crate) fn traces() -> Vec<Vec<u8>> {
+    let head = "{\"location\": \"here\", \"node_count\": 2}\n\
+                datetime,src,dst,channel,mean_rssi,pdr,tx_count\n";
+    let rows = "2018-01-11 16:32:22,0,1,20,-79.5,1.0,100\n\
+                2018-01-11 16:42:22,1,0,20,-80.5,0.75,100\n";
+    [head.to_owned(), format!("{head}{rows}")]
+        .map(String::into_bytes)
+        .into()
+}
+
+/// Scripts: a handshake, and one of each kind of line.
+pub(crate) fn scripts() -> Vec<Vec<u8>> {
+    let open = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n\
+                +0 listen(3, 1) = 0\n+0 < S 0:0(0) win 8000 <mss 1000,sackOK,eol,eol>\n\
+                +0 > S. 0:0(0) ack 1 <...>\n+.1 < . 1:1(0) ack 1 win 8000\n\
+                +0 accept(3, ..., ...) = 4\n";
+    let more = "+0 write(4, ..., 100) = 100\n+0 > P. 1:101(100) ack 1\n\
+                +.1 < [1:101(100)] icmp unreachable packet_too_big mtu 1280\n\
+                +0 `sysctl -w net.inet.tcp.sack.enable=1`\n\
+                +0 %{ assert tcpi_state == TCP_ESTABLISHED }%\n+0...1 read(4, ..., 10) = 10\n";
+    [
+        open.to_owned(),
+        format!("--tolerance_usecs=1000\n{open}{more}"),
+    ]
+    .map(String::into_bytes)
+    .into()
+}
+
+/// TCP segments with every option we send.
+fn segments() -> Vec<Vec<u8>> {
+    let options = |timestamps, sack: &[(u32, u32)]| {
+        let mut options = Options {
+            timestamps,
+            ..Options::default()
+        };
+        for (left, right) in sack {
+            options.sack.push(SackBlock {
+                left: *left,
+                right: *right,
+            });
+        }
+        options
+    };
+    let syn = Options {
+        mss: Some(474),
+        sack_permitted: true,
+        timestamps: Some((1, 0)),
+        ..Options::default()
+    };
+    let list = [
+        (Flags::SYN, syn, 0),
+        (Flags::ACK, options(Some((2, 1)), &[]), 40),
+        (Flags::ACK | Flags::PSH, options(None, &[]), 100),
+        (Flags::ACK, options(Some((3, 1)), &[(9, 20), (30, 40)]), 0),
+        (Flags::FIN | Flags::ACK, options(None, &[]), 0),
+    ];
+    list.into_iter()
+        .map(|(flags, options, len)| {
+            let header = Header {
+                src_port: 49_200,
+                dst_port: 7,
+                seq: 1000,
+                ack: 2000,
+                flags,
+                window: 1848,
+                options,
+                ..Header::default()
+            };
+            let mut out = vec![0; 60];
+            let head = header.emit(&mut out).expect("60 bytes suffice");
+            out.truncate(head);
+            out.resize(head + len, 0x55);
+            fill_checksum(&HOST, &ROUTER, &mut out);
+            out
+        })
+        .collect()
+}
+
+/// IPv6 packets of each upper layer, from the host to the router's own address.
+fn packets() -> Vec<Vec<u8>> {
+    let mut upper: Vec<(u8, Vec<u8>)> = segments().into_iter().map(|tcp| (6, tcp)).collect();
+    let echo = Echo {
+        identifier: 1,
+        sequence: 2,
+        data: &[7; 20],
+    };
+    let mut icmp = vec![0; 64];
+    let len = Message::EchoRequest(echo).emit(&mut icmp).expect("it fits");
+    icmp.truncate(len);
+    icmpv6::fill_checksum(&HOST, &ROUTER, &mut icmp);
+    upper.push((58, icmp));
+    let header = udp::Header {
+        src_port: 61_616,
+        dst_port: 5683,
+    };
+    let mut datagram = vec![0; 30];
+    header.emit(22, &mut datagram).expect("eight bytes");
+    udp::fill_checksum(&HOST, &ROUTER, &mut datagram);
+    upper.push((17, datagram));
+    upper
+        .into_iter()
+        .map(|(next_header, upper)| {
+            let header = ipv6::Header {
+                traffic_class: TrafficClass(0),
+                flow_label: 0,
+                payload_len: upper.len() as u16,
+                next_header,
+                hop_limit: 64,
+                src: HOST,
+                dst: ROUTER,
+            };
+            let mut out = vec![0; ipv6::HEADER_LEN];
+            header.emit(&mut out).expect("40 bytes");
+            out.extend(upper);
+            out
+        })
+        .collect()
+}
+
+/// The headers of `packet` compressed, and the rest as it is.
+fn compressed(packet: &[u8]) -> Vec<u8> {
+    let mut contexts = Contexts::new();
+    contexts.set(0, MESH, 64, true);
+    let mut out = vec![0; packet.len()];
+    let done = compress(packet, LINK, &contexts, &mut out).expect("it fits");
+    out.truncate(done.compressed_len);
+    out.extend(&packet[done.uncompressed_len..]);
+    out
+}
+
+/// Frames of a packet in two fragments, then of one packet each.
+fn frames() -> Vec<Vec<u8>> {
+    let mut buffer = [0; 1280];
+    let mut outgoing = Outgoing::new(&mut buffer);
+    let packets = packets();
+    let longest = packets.iter().max_by_key(|p| p.len()).expect("some");
+    let mut frames = Vec::new();
+    let contexts = Contexts::new();
+    outgoing.buffer()[..longest.len()].copy_from_slice(longest);
+    outgoing
+        .start(longest.len(), LINK, 77, 90, 0)
+        .expect("a packet");
+    let mut out = [0; 90];
+    while let Some(len) = outgoing.next(&contexts, &mut out).expect("it fits") {
+        frames.push(frame(&out[..len]));
+    }
+    for packet in &packets {
+        let payload = compressed(packet);
+        if payload.len() <= 96 {
+            frames.push(frame(&payload));
+        }
+    }
+    frames
+}
+
+fn frame(payload: &[u8]) -> Vec<u8> {
+    let mut out = [0; 127];
+    let header = ieee802154::Header::data(0x4d54, LINK.dst, LINK.src, 9);
+    let len = header.emit_frame(payload, &mut out).expect("it fits");
+    out[..len].to_vec()
+}
+
+const LINK: LinkPair = LinkPair {
+    src: LinkAddr::Extended([2, 0, 0, 0, 0, 0, 0, 2]),
+    dst: LinkAddr::Extended([2, 0, 0, 0, 0, 0, 0, 1]),
+};
+const ROUTER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);

@@ -1,0 +1,101 @@
+//! Every committed input, every seed and every frame of the captures goes through its target.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use motet_fuzz_targets::{TARGETS, node_input, run};
+use pcap_file::pcap::PcapReader;
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus")
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(self::files(&path)),
+            false => files.push(path),
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn the_committed_corpora_find_nothing() {
+    for target in TARGETS {
+        let files = files(&corpus().join(target.name));
+        assert!(!files.is_empty(), "{} has no corpus", target.name);
+        for file in files {
+            println!("{}", file.display());
+            (target.run)(&fs::read(&file).unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_seeds_are_committed_and_reach_behind_the_parsers() {
+    for target in TARGETS {
+        let known: Vec<Vec<u8>> = files(&corpus().join(target.name))
+            .iter()
+            .map(|file| fs::read(file).unwrap())
+            .collect();
+        for seed in (target.seeds)() {
+            assert!(
+                known.contains(&seed),
+                "a seed of {} is missing: run `cargo xtask fuzz --seeds`",
+                target.name
+            );
+            (target.run)(&seed);
+        }
+    }
+}
+
+#[test]
+fn captures_find_nothing() {
+    let root = std::env::var_os("MOTET_SHARED").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
+        PathBuf::from,
+    );
+    let captures = root.join("data/captures");
+    let ci = std::env::var_os("CI").is_some();
+    if !captures.is_dir() {
+        assert!(!ci, "{} is missing; set MOTET_SHARED", captures.display());
+        println!(
+            "not run: {} is missing; set MOTET_SHARED",
+            captures.display()
+        );
+        return;
+    }
+    let mut count = 0;
+    for file in files(&captures) {
+        let frames = frames(&file);
+        count += frames.len();
+        for frame in &frames {
+            for parser in 0..9 {
+                run("wire", &[&[parser], &frame[..]].concat());
+            }
+            run("headers", &[&[8], &frame[..]].concat());
+            run("node", &node_input([&frame[..]]));
+        }
+        run("node", &node_input(frames.iter().map(Vec::as_slice)));
+    }
+    assert!(count > 100, "only {count} frames in the captures");
+}
+
+/// The records of a pcap file; of anything else, none.
+fn frames(file: &Path) -> Vec<Vec<u8>> {
+    let Ok(mut reader) = PcapReader::new(File::open(file).unwrap()) else {
+        return Vec::new();
+    };
+    let mut frames = Vec::new();
+    while let Some(Ok(record)) = reader.next_packet() {
+        frames.push(record.data.into_owned());
+    }
+    frames
+}
