@@ -38,6 +38,10 @@ const PACKAGES: &[(&str, &[&str])] = &[
     ("motet-cli", &["motet", "motet-lab", "motet-router"]),
     ("motet-conformance", &["motet"]),
     ("motet-packetdrill", &["motet", "motet-conformance"]),
+    (
+        "motet-fuzz-targets",
+        &["motet", "motet-lab", "motet-conformance"],
+    ),
     ("xtask", &[]),
 ];
 
