@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args as ClapArgs};
-use motet::time::Duration;
+use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
+use motet::{lowpan::tcphc, time::Duration};
 use motet_lab::{
     capture::Capture,
     chain::{Chain, ChainOptions, HOPS_MAX, Host},
@@ -43,6 +43,10 @@ pub(crate) struct ChainArgs {
     #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=12))]
     pub(crate) mss_frames: u8,
 
+    /// Compress TCP headers in the mesh: tcphc or none
+    #[arg(long, value_name = "tcphc|none", value_enum, default_value_t = Compression::None, hide_possible_values = true)]
+    pub(crate) compression: Compression,
+
     /// Buffers of each TCP end, in full segments
     #[arg(long, value_name = "SEGMENTS", default_value_t = 4, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=32))]
     pub(crate) window: u8,
@@ -57,6 +61,22 @@ pub(crate) struct ChainArgs {
     pub(crate) seed: u64,
 }
 
+/// What becomes of TCP headers in the mesh.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Compression {
+    Tcphc,
+    None,
+}
+
+impl Compression {
+    fn mode(self) -> Option<tcphc::Mode> {
+        match self {
+            Self::Tcphc => Some(tcphc::Mode::Default),
+            Self::None => None,
+        }
+    }
+}
+
 impl ChainArgs {
     /// The chain they describe, with `host` at the wire's end.
     pub(crate) fn options(&self, host: Host) -> ChainOptions {
@@ -69,6 +89,7 @@ impl ChainArgs {
             deaf: !self.no_deaf,
             retry_delay: Duration::from_millis(self.retry_delay.into()),
             mss_frames: self.mss_frames,
+            compression: self.compression.mode(),
             window_segments: self.window.into(),
             host,
             ..ChainOptions::default()

@@ -130,7 +130,7 @@ impl<'m> Ends<'m> {
             node.global_address()?;
             let mut config = self.base;
             if let Window::Segments { peer, .. } = self.window {
-                let mss = node.mss(&peer);
+                let mss = node.mss(&peer, config.timestamps);
                 if mss == 0 {
                     return None;
                 }

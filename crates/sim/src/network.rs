@@ -17,6 +17,7 @@ use motet::ip::queue::Discipline;
 use motet::ip::{self, Address, InterfaceId, Ip, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
 use motet::lowpan::datagram::{Datagrams, Record};
+use motet::lowpan::tcphc::{self, Tcphc};
 use motet::mac::{self, FrameSlot, Mac, Neighbor};
 use motet::node::{
     Advertised, Forwarding, Hold, Interface, Node, Radio, RadioConfig, RadioMemory, Relaying,
@@ -103,6 +104,8 @@ pub struct NodeOptions {
     pub forwarding: Forwarding,
     /// Frames that a full segment may fill, each way.
     pub mss_frames: u8,
+    /// How TCP headers are compressed, where this node is an end of their path; `None`: not.
+    pub compression: Option<tcphc::Mode>,
     /// How long the next frame to a neighbour waits, per hop that the last one still has to
     /// go; zero: not at all. How far it has to go, the tree says.
     pub hold_step: Duration,
@@ -213,6 +216,7 @@ impl NodeOptions {
             relaying: Relaying::Fragments,
             forwarding: Forwarding::Copy,
             mss_frames: 5,
+            compression: None,
             hold_step: Duration::ZERO,
             discipline: Discipline::DropTail,
             window_segments: 4,
@@ -617,7 +621,32 @@ impl<'m> Builder<'_, 'm> {
         if parent.is_none() || !is_advertised {
             *radio.contexts_mut() = plan::contexts();
         }
+        if let Some(mode) = options.compression {
+            radio.set_tcphc(self.tcphc(n, mode, rng));
+        }
         radio
+    }
+
+    /// The compressor of node `n`: the border router's has room for two connections of every
+    /// mote.
+    fn tcphc(self, n: usize, mode: tcphc::Mode, rng: &mut Rng) -> &'m mut Tcphc<'m> {
+        let own = self.options.nodes[n].tables.connections;
+        let (end, contexts) = match n {
+            0 => (tcphc::End::Router, own + 2 * self.options.nodes.len()),
+            _ => (tcphc::End::Mote, own),
+        };
+        let config = tcphc::Config {
+            mode,
+            end,
+            // Every node starts with the world.
+            quiet: Duration::ZERO,
+            ..tcphc::Config::default()
+        };
+        let contexts = self
+            .arena
+            .alloc_slice_fill_with(contexts, |_| tcphc::Context::EMPTY);
+        self.arena
+            .alloc(Tcphc::new(contexts, config, Instant::ORIGIN, rng))
     }
 }
 

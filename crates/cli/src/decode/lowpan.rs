@@ -5,7 +5,7 @@
 //! Sources: RFC 4944 §5, RFC 6282.
 
 use motet::lowpan::{
-    Contexts, DecompressError, Decompressed, LinkPair, complete_udp_checksum, decompress,
+    Contexts, DecompressError, Decompressed, LinkPair, TcpForm, complete_udp_checksum, decompress,
 };
 use motet::wire::cursor::Reader;
 use motet::wire::ieee802154::Header as MacHeader;
@@ -103,6 +103,7 @@ fn packet_of(
         compressed_len,
         uncompressed_len,
         udp_checksum_elided,
+        tcp,
     } = restored;
     if let Some(layer) = frame
         .layers
@@ -117,6 +118,13 @@ fn packet_of(
         layer
             .fields
             .push(Field::for_programs("uncompressed_bytes", uncompressed_len));
+    }
+    if tcp == TcpForm::Compressed {
+        frame.undecoded(
+            "tcphc",
+            "compressed TCP header, its context is not known here",
+        );
+        return None;
     }
     out.truncate(uncompressed_len);
     out.extend_from_slice(bytes.get(compressed_len..).unwrap_or_default());
@@ -369,6 +377,14 @@ fn nhc_layers(frame: &mut Frame, mut compressed: bool, mut bytes: &[u8]) {
                     Err(_) => return,
                 }
             }
+            Nhc::Tcp(tcp) => {
+                frame.push(
+                    titled(layer, "TCP")
+                        .with("compressed_bytes", tcp.header.len())
+                        .with("uncompressed_bytes", tcp.uncompressed_len),
+                );
+                false
+            }
             Nhc::Extension(extension) => {
                 frame.push(
                     titled(layer, &ip::protocol_name(extension.kind))
@@ -390,6 +406,7 @@ fn titled(layer: Layer, title: &str) -> Layer {
 const fn protocol(nhc: &Nhc<'_>) -> u8 {
     match nhc {
         Nhc::Udp(_) => motet::wire::udp::NEXT_HEADER,
+        Nhc::Tcp(_) => motet::wire::tcp::NEXT_HEADER,
         Nhc::Ipv6 => ipv6::next_header::IPV6,
         Nhc::Extension(extension) => extension.kind,
     }

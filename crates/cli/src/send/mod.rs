@@ -14,9 +14,7 @@ use std::{path::PathBuf, sync::Arc};
 use clap::{Args as ClapArgs, ValueEnum};
 use motet_lab::{
     Arena,
-    bound::SegmentFrames,
     chain::{Chain, Host},
-    plan,
 };
 
 use self::{
@@ -212,7 +210,7 @@ fn report(
         hops: args.chain.hops,
         seconds: rounded(outcome.duration.as_micros() as f64 / 1e6),
         goodput_kbps: rounded(transfer::kbps(bytes, outcome.duration)),
-        bound_kbps: rounded(bound_kbps(chain)),
+        bound_kbps: rounded(chain.bound_kbps()),
         rtt_ms: sender.rtt_ms.map(rounded),
         segments: outcome.segments_sent,
         segments_lost: outcome
@@ -239,39 +237,3 @@ fn report(
         seed: args.chain.seed,
     }
 }
-
-/// The goodput that the times of the frames alone would allow: nothing lost, nobody waiting,
-/// every second segment acknowledged.
-fn bound_kbps(chain: &Chain<'_>) -> f64 {
-    let options = chain.options();
-    let mss = chain.world.node(chain.mote()).mss(&plan::HOST);
-    let payload_len = usize::from(mss).saturating_sub(TIMESTAMPS_LEN);
-    let frames = usize::from(options.mss_frames.max(1));
-    let fragment_headers = if frames > 1 { 5 * frames - 1 } else { 0 };
-    // Times are proportional to lengths, so it does not matter which frame is the short one.
-    let bytes = frames * MAC_LEN + fragment_headers + HEADERS_LEN + payload_len;
-    let segment = SegmentFrames {
-        payload_len,
-        frames: vec![bytes / frames; frames],
-        ack_frames: vec![MAC_LEN + HEADERS_LEN],
-        acks_per_segment: 0.5,
-    };
-    let mut profile = options.profile;
-    if !options.deaf {
-        // Such a radio takes the next frame while the last one is on the air.
-        profile.transmit_copy_ns = 0;
-    }
-    segment.goodput_kbps(&profile, BE_MIN, options.hops.into())
-}
-
-/// Timestamps and their padding in each segment (RFC 7323 appendix A).
-const TIMESTAMPS_LEN: usize = 12;
-
-/// MAC header and FCS with extended addresses, as in every capture of these chains.
-const MAC_LEN: usize = 23;
-
-/// Compressed IPv6 header at the first hop, where it is shortest, and TCP header.
-const HEADERS_LEN: usize = 12 + 32;
-
-/// The first backoff exponent (IEEE 802.15.4-2006 macMinBE).
-const BE_MIN: u8 = 3;

@@ -7,6 +7,7 @@ use motet::wire::icmpv6::{Echo, Message};
 use super::*;
 use crate::app::{App, Receiver, Sender, Services};
 use crate::capture::{Capture, Records};
+use motet::node::Interface;
 use motet::{ip, tcp};
 
 const PORT: u16 = 4_242;
@@ -24,6 +25,8 @@ struct Outcome {
     frames: Vec<u64>,
     retries: u64,
     digest: Vec<(usize, usize, u64)>,
+    /// TCP headers that both ends sent: full, mostly compressed, compressed, plain.
+    tcp_headers: [u32; 4],
 }
 
 /// Sends `len` bytes up or down and checks that they arrive.
@@ -86,7 +89,22 @@ fn transfer(options: ChainOptions, up: bool, len: usize) -> Outcome {
             .links()
             .map(|((from, to), tally)| (from, to, tally.frames))
             .collect(),
+        tcp_headers: tcp_headers(&chain),
     }
+}
+
+fn tcp_headers(chain: &Chain<'_>) -> [u32; 4] {
+    let mut sum = [0; 4];
+    for node in 0..=chain.mote() {
+        if let Some(Interface::Radio(radio)) = chain.world.node(node).interface(RADIO)
+            && let Some(tcphc) = radio.tcphc()
+        {
+            for (sum, count) in sum.iter_mut().zip(tcphc.counters().sent) {
+                *sum += count;
+            }
+        }
+    }
+    sum
 }
 
 fn mote_ends<'m>(chain: &Chain<'_>, arena: &'m Arena) -> Ends<'m> {
@@ -110,6 +128,40 @@ fn files_arrive_whole_over_any_chain() {
                     ..ChainOptions::default()
                 };
                 transfer(options, up, len);
+            }
+        }
+    }
+}
+
+#[test]
+fn files_arrive_whole_with_compressed_tcp_headers() {
+    let modes = [
+        tcphc::Mode::Default,
+        tcphc::Mode::InOrder,
+        tcphc::Mode::Strict,
+    ];
+    for mode in modes {
+        for relaying in [Relaying::Fragments, Relaying::Reassembly] {
+            for (hops, frame_loss, len, up) in [
+                (1, 0.0, 1, true),
+                (2, 0.0, 20_480, false),
+                (3, 0.1, 20_480, true),
+                (3, 0.1, 20_480, false),
+            ] {
+                let options = ChainOptions {
+                    hops,
+                    frame_loss,
+                    relaying,
+                    compression: Some(mode),
+                    ..ChainOptions::default()
+                };
+                let outcome = transfer(options, up, len);
+                let [full, mostly, compressed, plain] = outcome.tcp_headers;
+                assert!(full >= 1, "{options:?}: the opening");
+                assert_eq!(plain, 0, "{options:?}");
+                let segments = len as u32 / 500;
+                assert!(compressed >= segments, "{options:?}: {compressed}");
+                assert!(mostly + full <= compressed.max(8), "{options:?}");
             }
         }
     }

@@ -7,12 +7,12 @@
 use core::net::Ipv6Addr;
 
 use super::contexts::{Context, Contexts, high_64, low_64};
-use super::{Encapsulation, LinkPair, NEXT_HEADERS_MAX};
+use super::{Encapsulation, LinkPair, NEXT_HEADERS_MAX, TcpForm};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::ipv6::{self, next_header};
 use crate::wire::lowpan_iphc::{self, Destination, Iid, Multicast, Prefix, Source, Unicast};
 use crate::wire::lowpan_nhc::{EXTENSION_LEN_MAX, Extension, Nhc, Udp};
-use crate::wire::{LinkAddr, udp};
+use crate::wire::{LinkAddr, tcp, tcphc, udp};
 
 /// What [`compress`] has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,15 +64,38 @@ pub fn compress(
     contexts: &Contexts,
     out: &mut [u8],
 ) -> Result<Compressed, CompressError> {
-    match compress_headers(packet, link, contexts, 0, out) {
-        Err(CompressError::Full) => compress_headers(packet, link, contexts, NEXT_HEADERS_MAX, out),
+    compress_form(packet, TcpForm::Plain, link, contexts, out)
+}
+
+/// As [`compress`], of a packet that has its TCP header in this form.
+///
+/// # Errors
+/// [`CompressError`]; besides, [`CompressError::Malformed`] when the packet holds no such header
+/// whole, and [`CompressError::Full`] when that does not fit: it cannot go in line.
+pub fn compress_form(
+    packet: &[u8],
+    form: TcpForm,
+    link: LinkPair,
+    contexts: &Contexts,
+    out: &mut [u8],
+) -> Result<Compressed, CompressError> {
+    match compress_headers(packet, form, link, contexts, 0, out) {
+        Err(CompressError::Full) if form != TcpForm::Compressed => compress_headers(
+            packet,
+            TcpForm::Plain,
+            link,
+            contexts,
+            NEXT_HEADERS_MAX,
+            out,
+        ),
         done => done,
     }
 }
 
-/// As [`compress`], with `headers` of the further headers counted as compressed already.
+/// As [`compress_form`], with `headers` of the further headers counted as compressed already.
 fn compress_headers(
     packet: &[u8],
+    mut form: TcpForm,
     link: LinkPair,
     contexts: &Contexts,
     headers: usize,
@@ -89,6 +112,7 @@ fn compress_headers(
         rest: payload,
         left,
         headers,
+        tcp: form,
     };
     let mut step = chain.take(header.next_header);
     let in_line = if step.is_some() {
@@ -128,7 +152,14 @@ fn compress_headers(
                 encapsulation = Encapsulation::ipv6(&inner);
             }
             What::Udp(udp) => Nhc::Udp(udp).emit(&mut w)?,
+            What::Tcp(header) => {
+                form.emit(header, &mut w)?;
+                form = TcpForm::Plain;
+            }
         }
+    }
+    if tcphc::IS_SUPPORTED && form == TcpForm::Compressed {
+        return Err(CompressError::Malformed);
     }
     Ok(Compressed {
         compressed_len: w.written(),
@@ -143,6 +174,8 @@ struct Chain<'a> {
     /// How long that is by the length fields; more than `rest` in a first fragment.
     left: usize,
     headers: usize,
+    /// What a TCP header is.
+    tcp: TcpForm,
 }
 
 /// One header to compress.
@@ -158,6 +191,7 @@ enum What<'a> {
     Extension { kind: u8, body: &'a [u8] },
     Ipv6(ipv6::Header),
     Udp(Udp),
+    Tcp(&'a [u8]),
 }
 
 impl<'a> Chain<'a> {
@@ -168,6 +202,7 @@ impl<'a> Chain<'a> {
         }
         let step = match kind {
             udp::NEXT_HEADER => self.udp(),
+            tcp::NEXT_HEADER if tcphc::IS_SUPPORTED => self.tcp(),
             next_header::IPV6 => self.ipv6(),
             kind if ipv6::is_extension(kind) => self.extension(kind),
             _ => None,
@@ -200,6 +235,15 @@ impl<'a> Chain<'a> {
             next_header: None,
         };
         len_implied.then_some(step)
+    }
+
+    fn tcp(&self) -> Option<Step<'a>> {
+        let len = self.tcp.header_len(self.rest)?;
+        Some(Step {
+            what: What::Tcp(self.rest.get(..len)?),
+            len,
+            next_header: None,
+        })
     }
 
     fn ipv6(&self) -> Option<Step<'a>> {

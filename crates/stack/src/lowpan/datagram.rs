@@ -14,6 +14,7 @@
 //! Sources: RFC 4944 §5.3 (reassembly, overlaps, time limit); RFC 8930 §5 and §6
 //! (forwarding without reassembly; tags are a link's own).
 
+use super::TcpForm;
 use crate::limits::IPV6_MTU_MIN;
 use crate::random::Rng;
 use crate::time::{Duration, Instant, earliest};
@@ -83,10 +84,16 @@ pub struct Whole<'m> {
     id: RecordId,
     start: usize,
     len: u16,
+    tcp: TcpForm,
     bodies: &'m mut [u8],
 }
 
 impl Whole<'_> {
+    /// How the packet has its TCP header.
+    pub const fn tcp_form(&self) -> TcpForm {
+        self.tcp
+    }
+
     /// The packet; writable, for a forwarder's hop limit and congestion mark.
     pub fn packet(&mut self) -> &mut [u8] {
         let rest = self.bodies.get_mut(self.start..).unwrap_or_default();
@@ -156,6 +163,8 @@ impl Counters {
 pub struct Record {
     key: Key,
     state: State,
+    /// Said by the first fragment.
+    tcp: TcpForm,
     coverage: Coverage,
     /// When its last useful fragment came.
     heard_at: Instant,
@@ -172,6 +181,7 @@ impl Record {
             size: 0,
         },
         state: State::Free,
+        tcp: TcpForm::Plain,
         coverage: Coverage::NONE,
         heard_at: Instant::ORIGIN,
         give_up_at: Instant::ORIGIN,
@@ -281,16 +291,30 @@ impl<'m> Datagrams<'m> {
         tag
     }
 
-    /// Takes a first fragment. `piece`: its bytes *decompressed*, header and all.
-    pub fn on_first(&mut self, key: Key, piece: &[u8], role: Role, now: Instant) -> Verdict {
-        let verdict = match self.find(key, now) {
+    /// Takes a first fragment. `piece`: its bytes *decompressed*, header and all, TCP's in
+    /// the form `tcp`.
+    pub fn on_first(
+        &mut self,
+        key: Key,
+        piece: &[u8],
+        tcp: TcpForm,
+        role: Role,
+        now: Instant,
+    ) -> Verdict {
+        let index = match self.find(key, now) {
             Some(index) => Ok(index),
             None => match Span::new(key.size, 0, piece.len()) {
                 Some(_) => self.open(key, role, now),
                 None => Err(Drop::BadLength),
             },
         };
-        self.judge(verdict, 0, piece, now)
+        let verdict = self.judge(index, 0, piece, now);
+        if let (Verdict::Stored | Verdict::Complete(_), Ok(index)) = (verdict, index)
+            && let Some(record) = self.records.get_mut(usize::from(index))
+        {
+            record.tcp = tcp;
+        }
+        verdict
     }
 
     /// Takes a later fragment, which starts at byte `offset` of the uncompressed packet.
@@ -318,6 +342,7 @@ impl<'m> Datagrams<'m> {
             id,
             start: usize::from(body) * self.body_len,
             len: record.key.size,
+            tcp: record.tcp,
             bodies: core::mem::take(&mut self.bodies),
         })
     }
@@ -508,6 +533,7 @@ impl<'m> Datagrams<'m> {
         *record = Record {
             key,
             state,
+            tcp: TcpForm::Plain,
             coverage: Coverage::NONE,
             heard_at: now,
             give_up_at: now + LIFETIME,

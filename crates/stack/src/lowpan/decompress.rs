@@ -6,14 +6,14 @@
 use core::net::Ipv6Addr;
 
 use super::contexts::{Context, Contexts};
-use super::{Encapsulation, LinkPair, NEXT_HEADERS_MAX};
+use super::{Encapsulation, LinkPair, NEXT_HEADERS_MAX, TcpForm};
 use crate::wire::checksum::Checksum;
 use crate::wire::cursor::{Full, Writer, copy};
 use crate::wire::ipv6::{self, next_header};
 use crate::wire::lowpan_dispatch::{Dispatch, Unsupported, classify};
 use crate::wire::lowpan_iphc::{self, Destination, Iid, Multicast, Prefix, Source, Unicast};
-use crate::wire::lowpan_nhc::{self, Extension, Nhc, Udp, next_header_of};
-use crate::wire::{LinkAddr, udp};
+use crate::wire::lowpan_nhc::{self, Extension, Nhc, Tcp, Udp, next_header_of};
+use crate::wire::{LinkAddr, tcphc, udp};
 
 /// What [`decompress`] has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +25,8 @@ pub struct Decompressed {
     /// The UDP checksum was elided and is zero in `out`, because not all of the payload is
     /// here: [`complete_udp_checksum`] is due when it is.
     pub udp_checksum_elided: bool,
+    /// How the TCP header, if there is one, stands in `out`.
+    pub tcp: TcpForm,
 }
 
 /// Why a frame cannot be decompressed.
@@ -131,6 +133,7 @@ fn uncompressed(
         compressed_len: 1 + ipv6::HEADER_LEN,
         uncompressed_len: ipv6::HEADER_LEN,
         udp_checksum_elided: false,
+        tcp: TcpForm::Plain,
     })
 }
 
@@ -152,6 +155,7 @@ fn compressed(
     let mut more = iphc.next_header.is_none();
     let mut routing = false;
     let mut elided_at = None;
+    let mut tcp_form = TcpForm::Plain;
     for _ in 0..NEXT_HEADERS_MAX {
         if !more {
             break;
@@ -176,6 +180,11 @@ fn compressed(
                 packet.udp(&udp)?;
                 false
             }
+            Nhc::Tcp(tcp) if tcphc::IS_SUPPORTED => {
+                tcp_form = packet.tcp(&tcp)?;
+                false
+            }
+            Nhc::Tcp(_) => return Err(DecompressError::Nhc(lowpan_nhc::ParseError::Unknown)),
         };
     }
     if more {
@@ -199,6 +208,7 @@ fn compressed(
         compressed_len: bytes.len() - rest.len(),
         uncompressed_len: packet.len,
         udp_checksum_elided: elided_at.is_some() && here < total,
+        tcp: tcp_form,
     })
 }
 
@@ -293,6 +303,13 @@ impl Restored<'_> {
         w.u16(udp.checksum.unwrap_or(0))?;
         self.len += w.written();
         Ok(())
+    }
+
+    fn tcp(&mut self, tcp: &Tcp<'_>) -> Result<TcpForm, DecompressError> {
+        let mut w = self.writer();
+        let form = TcpForm::lay_out(tcp, &mut w)?;
+        self.len += w.written();
+        Ok(form)
     }
 
     /// Fills in every length field of a packet of `total` bytes.

@@ -9,7 +9,7 @@
 //! grow on its way, so its sender leaves some slack).
 
 use super::contexts::Contexts;
-use super::{CompressError, LinkPair, compress};
+use super::{CompressError, LinkPair, TcpForm, compress_form};
 use crate::limits::IPV6_MTU_MIN;
 use crate::wire::cursor::{Full, copy};
 use crate::wire::lowpan_frag::{FIRST_LEN, Header, NEXT_LEN};
@@ -22,6 +22,8 @@ pub struct Outgoing<'m> {
     len: u16,
     /// Bytes that have gone out.
     sent: u16,
+    /// How it has its TCP header.
+    tcp: TcpForm,
     link: LinkPair,
     tag: u16,
     frame_payload_len_max: u8,
@@ -64,6 +66,7 @@ impl<'m> Outgoing<'m> {
             packet: buffer,
             len: 0,
             sent: 0,
+            tcp: TcpForm::Plain,
             link: LinkPair {
                 src: nobody,
                 dst: nobody,
@@ -89,6 +92,7 @@ impl<'m> Outgoing<'m> {
 
     /// Begins to send the `len` bytes written to the buffer.
     ///
+    /// `tcp`: how they hold their TCP header.
     /// `tag`: from [`super::datagram::Datagrams::new_tag`], used if the packet needs more
     /// than one frame. `frame_payload_len_max`: asked of the MAC for this neighbour.
     /// `slack`: bytes a first fragment leaves free, e.g. [`FIRST_SLACK`].
@@ -98,6 +102,7 @@ impl<'m> Outgoing<'m> {
     pub fn start(
         &mut self,
         len: usize,
+        tcp: TcpForm,
         link: LinkPair,
         tag: u16,
         frame_payload_len_max: usize,
@@ -108,6 +113,7 @@ impl<'m> Outgoing<'m> {
         }
         self.len = len as u16;
         self.sent = 0;
+        self.tcp = tcp;
         self.link = link;
         self.tag = tag;
         self.frame_payload_len_max = u8::try_from(frame_payload_len_max).unwrap_or(u8::MAX);
@@ -119,6 +125,11 @@ impl<'m> Outgoing<'m> {
     /// Says that what the buffer holds is not to be sent after all.
     pub fn discard(&mut self) {
         (self.len, self.is_kept) = (0, false);
+    }
+
+    /// How the packet last started has its TCP header.
+    pub const fn tcp_form(&self) -> TcpForm {
+        self.tcp
     }
 
     /// Lends the buffer out while it still holds the packet with this tag, to quote it, and
@@ -192,7 +203,7 @@ impl<'m> Outgoing<'m> {
     fn first(&self, contexts: &Contexts, out: &mut [u8]) -> Result<(usize, u16), FragmentError> {
         let packet = self.packet.get(..usize::from(self.len)).unwrap_or_default();
         let out = frame_payload(out, self.frame_payload_len_max)?;
-        let alone = compress(packet, self.link, contexts, out)?;
+        let alone = compress_form(packet, self.tcp, self.link, contexts, out)?;
         let rest = packet.get(alone.uncompressed_len..).unwrap_or_default();
         let room = out.get_mut(alone.compressed_len..).unwrap_or_default();
         if rest.len() <= room.len() {
@@ -204,8 +215,14 @@ impl<'m> Outgoing<'m> {
             datagram_tag: self.tag,
             datagram_offset: None,
         };
-        let (frame_len, covered) =
-            emit_first(packet, header, self.link, contexts, self.slack, out)?;
+        let (frame_len, covered) = emit_first(
+            (packet, self.tcp),
+            header,
+            self.link,
+            contexts,
+            self.slack,
+            out,
+        )?;
         Ok((frame_len, covered))
     }
 
@@ -241,13 +258,14 @@ impl<'m> Outgoing<'m> {
 
 /// Writes a first fragment that a relay passes on; returns its length.
 ///
-/// `start`: the fragment decompressed, hop limit counted down; all of it must fit, for the
-/// later fragments begin where it ends. `header`: with the tag towards the next hop.
+/// `start`: the fragment decompressed, with its TCP header in this form, hop limit counted
+/// down; all of it must fit, for the later fragments begin where it ends. `header`: with the
+/// tag towards the next hop.
 ///
 /// # Errors
 /// [`FragmentError::NoRoom`] when the header grew beyond the slack: the packet is lost.
 pub fn forward_first(
-    start: &[u8],
+    start: (&[u8], TcpForm),
     header: Header,
     link: LinkPair,
     contexts: &Contexts,
@@ -261,7 +279,7 @@ pub fn forward_first(
         ..header
     };
     let (frame_len, covered) = emit_first(start, header, link, contexts, 0, out)?;
-    if usize::from(covered) == start.len() {
+    if usize::from(covered) == start.0.len() {
         Ok(frame_len)
     } else {
         Err(FragmentError::NoRoom)
@@ -309,7 +327,7 @@ pub const FIRST_SLACK: u8 = 8 + 1 + 1;
 /// Writes FRAG1: as much of `packet` as fits beside `slack` unused bytes, in whole units
 /// unless it is all. Returns the frame's length and how much of the packet it carries.
 fn emit_first(
-    packet: &[u8],
+    (packet, tcp): (&[u8], TcpForm),
     header: Header,
     link: LinkPair,
     contexts: &Contexts,
@@ -318,7 +336,7 @@ fn emit_first(
 ) -> Result<(usize, u16), FragmentError> {
     let room = out.get_mut(FIRST_LEN..).ok_or(FragmentError::NoRoom)?;
     let room_len = room.len();
-    let headers = compress(packet, link, contexts, room)?;
+    let headers = compress_form(packet, tcp, link, contexts, room)?;
     let most = (headers.uncompressed_len + room_len).saturating_sub(headers.compressed_len);
     let covered = if packet.len() <= most && slack == 0 {
         packet.len()

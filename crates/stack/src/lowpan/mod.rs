@@ -10,13 +10,15 @@ mod contexts;
 pub mod datagram;
 mod decompress;
 pub mod fragment;
+mod tcp_form;
 pub mod tcphc;
 
 use crate::wire::LinkAddr;
 
-pub use compress::{CompressError, Compressed, compress};
+pub use compress::{CompressError, Compressed, compress, compress_form};
 pub use contexts::{Context, Contexts};
 pub use decompress::{DecompressError, Decompressed, complete_udp_checksum, decompress};
+pub use tcp_form::TcpForm;
 
 /// The two ends of the hop that a frame takes: interface identifiers derive from them.
 ///

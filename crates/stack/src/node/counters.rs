@@ -7,6 +7,8 @@ pub enum Drop {
     Dispatch,
     /// Headers that do not decompress: malformed, or an unknown context.
     Compression,
+    /// A compressed TCP header that could not be restored; `lowpan::tcphc` counts why.
+    TcpCompression,
     /// A malformed fragment header.
     MalformedFragment,
     /// What came out is no IPv6 packet.

@@ -2,6 +2,7 @@
 
 use core::net::Ipv6Addr;
 
+use super::header_compression::Mark;
 use super::{FIRST_INTERFACE, Node};
 use crate::ip::{Disposition, icmp::ErrorKind};
 use crate::mac::Class;
@@ -71,7 +72,7 @@ impl<'m> Node<'m> {
         let total = head.len().saturating_add(payload.len());
         let queue = self.queue_for(hop, total);
         let queue = queue.map_err(|_| DatagramError::TooLong)?;
-        match queue.push_parts([&head, payload], Class::Own as u32) {
+        match queue.push_parts([&head, payload], Mark::own(Class::Own).to_bits()) {
             true => Ok(()),
             false => Err(DatagramError::QueueFull),
         }

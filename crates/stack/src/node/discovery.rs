@@ -5,6 +5,7 @@
 
 use core::net::Ipv6Addr;
 
+use super::header_compression::Mark;
 use super::interface::Radio;
 use crate::ip::{self, ALL_NODES, Address, InterfaceId, Ip, NextHop, Prefix, ndp::Due};
 use crate::limits::{CONTEXTS_MAX, IPV6_MTU_MIN};
@@ -269,6 +270,8 @@ pub(super) fn send(
     if let Ok(len) = ip::icmp::write(message, src, to, HOP_LIMIT, &mut packet) {
         let packet = packet.get(..len).unwrap_or_default();
         // A full queue drops it; the solicitor asks again.
-        radio.queue.push(packet, Class::Control as u32);
+        radio
+            .queue
+            .push(packet, Mark::own(Class::Control).to_bits());
     }
 }

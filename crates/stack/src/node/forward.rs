@@ -1,12 +1,13 @@
 //! Onwards: packets and fragments of others, and what their sources are told.
 
+use super::header_compression::{Mark, Onward, quotable};
 use super::interface::{Interface, Radio, Relaying};
 use super::{Drop, Node};
 use crate::ip::queue::Verdict;
 use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::datagram::Role;
-use crate::lowpan::{LinkPair, fragment};
+use crate::lowpan::{LinkPair, TcpForm, fragment};
 use crate::mac::{self, Class, Received};
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::Instant;
@@ -49,14 +50,14 @@ impl<'m> Node<'m> {
     /// fragment would find no room in a frame to `next_hop`: the header has grown and its
     /// sender left no slack, or addresses are longer on that link.
     ///
-    /// `piece`: the fragment decompressed; left as it is.
+    /// `piece`: the fragment decompressed, with its TCP header in the form `tcp`; left as it is.
     pub(super) fn rewrite_first(
         &mut self,
         id: InterfaceId,
         next_hop: LinkAddr,
         datagram_size: u16,
         frame: &Received<'_>,
-        piece: &mut [u8],
+        (piece, tcp): (&mut [u8], TcpForm),
         out: &mut [u8],
     ) -> Option<usize> {
         let radio = self.radio(id).ok()?;
@@ -75,7 +76,8 @@ impl<'m> Node<'m> {
         };
         let hop_limit = *piece.get(HOP_LIMIT_AT)?;
         count_down(piece);
-        let len = fragment::forward_first(piece, header, link, &radio.contexts, len_max, out);
+        let start = (&*piece, tcp);
+        let len = fragment::forward_first(start, header, link, &radio.contexts, len_max, out);
         copy(
             piece.get_mut(HOP_LIMIT_AT..).unwrap_or_default(),
             &[hop_limit],
@@ -140,7 +142,12 @@ impl<'m> Node<'m> {
     }
 
     /// Passes on a whole packet.
-    pub(super) fn forward(&mut self, hop: NextHop, packet: &[u8]) -> Result<(), Disposition> {
+    pub(super) fn forward(
+        &mut self,
+        hop: NextHop,
+        packet: &[u8],
+        onward: Onward,
+    ) -> Result<(), Disposition> {
         let Some((head, rest)) = packet.split_first_chunk::<{ HOP_LIMIT_AT + 1 }>() else {
             return Err(Disposition::Drop(ip::Drop::Malformed));
         };
@@ -148,7 +155,8 @@ impl<'m> Node<'m> {
         count_down(&mut head);
         self.avoid_congestion(hop, &mut head)?;
         let queue = self.queue_for(hop, packet.len())?;
-        if !queue.push_parts([&head, rest], Class::Own as u32) {
+        let class = Class::Own;
+        if !queue.push_parts([&head, rest], Mark { class, onward }.to_bits()) {
             return Err(Disposition::Drop(ip::Drop::QueueFull));
         }
         self.ip.counters.forwarded = self.ip.counters.forwarded.wrapping_add(1);
@@ -234,6 +242,7 @@ impl<'m> Node<'m> {
             return false;
         };
         let last_hop = radio.outgoing.link().dst.iid();
+        let tcp = radio.outgoing.tcp_form();
         let Some(buffer) = radio.outgoing.lend(tag) else {
             return true;
         };
@@ -242,6 +251,7 @@ impl<'m> Node<'m> {
             && !self.ip.owns(&header.src, id)
         {
             let packet = buffer.get(..HEADER_LEN + payload.len()).unwrap_or_default();
+            let packet = quotable(packet, tcp);
             self.refuse(id, ErrorKind::AddressUnreachable, &header, packet, now);
             // The interface that the answer leaves by may have been polled before this one.
             self.must_poll_again = true;
@@ -260,7 +270,7 @@ impl<'m> Node<'m> {
         body: &[u8],
     ) -> Result<(), Disposition> {
         let queue = self.queue_for(hop, head.len() + body.len())?;
-        match queue.push_parts([head, body], Class::Control as u32) {
+        match queue.push_parts([head, body], Mark::own(Class::Control).to_bits()) {
             true => Ok(()),
             false => Err(Disposition::Drop(ip::Drop::QueueFull)),
         }

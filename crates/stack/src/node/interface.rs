@@ -4,7 +4,7 @@ use super::discovery::Advertised;
 use crate::ip::ndp::Solicitor;
 use crate::ip::queue::Discipline;
 use crate::limits::IPV6_MTU_MIN;
-use crate::lowpan::{Contexts, datagram::Datagrams, fragment::Outgoing};
+use crate::lowpan::{Contexts, datagram::Datagrams, fragment::Outgoing, tcphc::Tcphc};
 use crate::mac::{Class, Mac};
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::Duration;
@@ -135,6 +135,8 @@ pub struct Radio<'m> {
     pub(super) config: RadioConfig,
     pub(super) mac: Mac<'m>,
     pub(super) contexts: Contexts,
+    /// TCP header compression, where the network has it.
+    pub(super) tcphc: Option<&'m mut Tcphc<'m>>,
     pub(super) outgoing: Outgoing<'m>,
     /// Of the packet in `outgoing`.
     pub(super) outgoing_class: Class,
@@ -153,6 +155,7 @@ impl<'m> Radio<'m> {
             config,
             mac,
             contexts: Contexts::default(),
+            tcphc: None,
             outgoing: Outgoing::new(memory.outgoing),
             outgoing_class: Class::Control,
             undelivered: None,
@@ -166,6 +169,17 @@ impl<'m> Radio<'m> {
     /// Contexts for header compression; a border router sets them before it starts.
     pub fn contexts_mut(&mut self) -> &mut Contexts {
         &mut self.contexts
+    }
+
+    /// Turns TCP header compression on, before the first packet; a build without the feature
+    /// `tcphc` leaves it off.
+    pub fn set_tcphc(&mut self, tcphc: &'m mut Tcphc<'m>) {
+        self.tcphc = Some(tcphc);
+    }
+
+    /// TCP header compression, where it is on.
+    pub fn tcphc(&self) -> Option<&Tcphc<'m>> {
+        self.tcphc.as_deref()
     }
 
     /// The MAC below.

@@ -1,11 +1,12 @@
 //! Inwards: frames into packets, packets to their protocol.
 
+use super::header_compression::{self, Onward, quotable};
 use super::interface::{Interface, Radio};
 use super::{Drop, Node, discovery};
 use crate::ip::{self, Disposition, InterfaceId, icmp, icmp::ErrorKind};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::datagram::{Key, RecordId, Role, Verdict};
-use crate::lowpan::{LinkPair, complete_udp_checksum, decompress};
+use crate::lowpan::{Decompressed, LinkPair, TcpForm, complete_udp_checksum, decompress, tcphc};
 use crate::mac::Received;
 use crate::time::Instant;
 use crate::wire::cursor::copy;
@@ -14,11 +15,11 @@ use crate::wire::ipv6::{self, Header, next_header};
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
 use crate::wire::lowpan_frag;
 use crate::wire::ndp::NdpOption;
-use crate::wire::{tcp, udp};
+use crate::wire::{tcp, tcphc as wire_tcphc, udp};
 
 /// A frame's payload with its headers restored: two bytes of IPHC may stand for 40 of IPv6,
-/// and extension headers and UDP grow a little besides.
-const RESTORED_LEN_MAX: usize = PSDU_LEN_MAX + 64;
+/// a few for 60 of TCP, and extension headers and UDP grow a little besides.
+const RESTORED_LEN_MAX: usize = PSDU_LEN_MAX + 100;
 
 impl<'m> Node<'m> {
     /// A frame for this node: a packet, or a part of one.
@@ -42,10 +43,49 @@ impl<'m> Node<'m> {
     ) -> Result<(), Drop> {
         let mut bytes = [0; RESTORED_LEN_MAX];
         let radio = self.radio(id)?;
-        let (len, _) = restore(radio, frame.payload, frame, None, &mut bytes)?;
-        let packet = bytes.get(..len).unwrap_or_default();
-        self.on_packet(id, packet, Some(link_of(frame)), now);
+        let (len, headers) = restore(radio, frame.payload, frame, None, &mut bytes)?;
+        let packet = bytes.get_mut(..len).unwrap_or_default();
+        self.on_radio_packet(id, packet, headers.tcp, link_of(frame), now)
+    }
+
+    /// A whole packet that came by radio, with its TCP header in the form `tcp`.
+    fn on_radio_packet(
+        &mut self,
+        id: InterfaceId,
+        packet: &mut [u8],
+        tcp: TcpForm,
+        link: LinkPair,
+        now: Instant,
+    ) -> Result<(), Drop> {
+        let onward = match wire_tcphc::IS_SUPPORTED {
+            true => self.end_compressed_path(id, packet, tcp, link, now)?,
+            false => Onward::As(TcpForm::Plain),
+        };
+        self.on_packet(id, packet, onward, Some(link), now);
         Ok(())
+    }
+
+    /// Restores the TCP header of a packet that is for this node, or leaves by another link.
+    fn end_compressed_path(
+        &mut self,
+        id: InterfaceId,
+        packet: &mut [u8],
+        tcp: TcpForm,
+        link: LinkPair,
+        now: Instant,
+    ) -> Result<Onward, Drop> {
+        let (header, _) = Header::parse_start(packet).map_err(|_| Drop::MalformedPacket)?;
+        let ends_here = match self.disposition(&header, id, Some(link)) {
+            Disposition::Local => true,
+            Disposition::Forward(hop) => hop.interface != id,
+            Disposition::Refuse(_) | Disposition::Drop(_) => false,
+        };
+        if !ends_here {
+            return Ok(Onward::As(tcp));
+        }
+        let tcphc = self.radio(id)?.tcphc.as_deref_mut();
+        header_compression::restore(tcphc, packet, tcp, now)?;
+        Ok(Onward::Begins(tcphc::Origin::Outside))
     }
 
     /// One fragment: kept until its packet is whole, or passed on.
@@ -79,10 +119,7 @@ impl<'m> Node<'m> {
                 },
                 piece,
             ),
-            Verdict::Complete(record) => {
-                self.on_reassembled(id, record, frame, now);
-                Ok(())
-            }
+            Verdict::Complete(record) => self.on_reassembled(id, record, frame, now),
             // A drop is counted in the table, by its own reasons.
             Verdict::Stored | Verdict::Drop(_) => Ok(()),
         }
@@ -99,16 +136,16 @@ impl<'m> Node<'m> {
     ) -> Result<(), Drop> {
         let mut bytes = [0; RESTORED_LEN_MAX];
         let radio = self.radio(id)?;
-        let (len, checksum_elided) = restore(radio, rest, frame, Some(key.size), &mut bytes)?;
+        let (len, headers) = restore(radio, rest, frame, Some(key.size), &mut bytes)?;
         let piece = bytes.get_mut(..len).unwrap_or_default();
         let (header, _) = Header::parse_start(piece).map_err(|_| Drop::MalformedPacket)?;
         let role = match self.disposition(&header, id, Some(link_of(frame))) {
             Disposition::Local => Role::Reassemble,
             // Whoever passes on what came without a checksum has to compute it.
-            Disposition::Forward(_) if checksum_elided => Role::Reassemble,
+            Disposition::Forward(_) if headers.udp_checksum_elided => Role::Reassemble,
             Disposition::Forward(hop) => self.role_for(id, hop),
             Disposition::Refuse(kind) => {
-                self.refuse(id, kind, &header, piece, now);
+                self.refuse(id, kind, &header, quotable(piece, headers.tcp), now);
                 return Err(Drop::Refused);
             }
             Disposition::Drop(reason) => {
@@ -120,21 +157,19 @@ impl<'m> Node<'m> {
         let mut onward_len = 0;
         let mut role = role;
         if let Role::Forward { next_hop } = role {
-            match self.rewrite_first(id, next_hop, key.size, frame, piece, &mut onward) {
+            let start = (&mut *piece, headers.tcp);
+            match self.rewrite_first(id, next_hop, key.size, frame, start, &mut onward) {
                 Some(len) => onward_len = len,
                 None => role = Role::Reassemble,
             }
         }
         let radio = self.radio(id)?;
-        match radio.datagrams.on_first(key, piece, role, now) {
+        match radio.datagrams.on_first(key, piece, headers.tcp, role, now) {
             Verdict::Forward { next_hop, tag } => {
                 let onward = onward.get_mut(..onward_len).unwrap_or_default();
                 self.relay_first(id, next_hop, tag, onward)
             }
-            Verdict::Complete(record) => {
-                self.on_reassembled(id, record, frame, now);
-                Ok(())
-            }
+            Verdict::Complete(record) => self.on_reassembled(id, record, frame, now),
             Verdict::Stored | Verdict::Drop(_) => Ok(()),
         }
     }
@@ -146,17 +181,16 @@ impl<'m> Node<'m> {
         record: RecordId,
         frame: &Received<'_>,
         now: Instant,
-    ) {
-        let Ok(radio) = self.radio(id) else { return };
-        let Some(mut whole) = radio.datagrams.lend(record) else {
-            return;
+    ) -> Result<(), Drop> {
+        let Some(mut whole) = self.radio(id)?.datagrams.lend(record) else {
+            return Ok(());
         };
         // UDP over IPv6 has no zero checksum: one that is zero was elided by compression.
         complete_udp_checksum(whole.packet());
-        self.on_packet(id, whole.packet(), Some(link_of(frame)), now);
-        if let Ok(radio) = self.radio(id) {
-            radio.datagrams.give_back(whole);
-        }
+        let tcp = whole.tcp_form();
+        let taken = self.on_radio_packet(id, whole.packet(), tcp, link_of(frame), now);
+        self.radio(id)?.datagrams.give_back(whole);
+        taken
     }
 
     /// IP's verdict, and a rule of the link below: what is for one node is not taken from a
@@ -168,11 +202,13 @@ impl<'m> Node<'m> {
         self.ip.disposition(header, id)
     }
 
-    /// A whole packet: for this node, or on its way. `link`: the hop it came over, by radio.
+    /// A whole packet: for this node, or on its way. `onward`: what becomes of its TCP header
+    /// in the latter case. `link`: the hop it came over, by radio.
     pub(super) fn on_packet(
         &mut self,
         id: InterfaceId,
         packet: &[u8],
+        onward: Onward,
         link: Option<LinkPair>,
         now: Instant,
     ) {
@@ -185,12 +221,18 @@ impl<'m> Node<'m> {
             .unwrap_or_default();
         let verdict = match self.disposition(&header, id, link) {
             Disposition::Local => self.on_local(id, &header, payload, link, now),
-            Disposition::Forward(hop) => self.forward(hop, packet),
+            Disposition::Forward(hop) => self.forward(hop, packet, onward),
             verdict => Err(verdict),
         };
         match verdict {
             Err(Disposition::Drop(reason)) => self.ip.counters.count(reason),
-            Err(Disposition::Refuse(kind)) => self.refuse(id, kind, &header, packet, now),
+            Err(Disposition::Refuse(kind)) => {
+                let packet = match onward {
+                    Onward::As(form) => quotable(packet, form),
+                    Onward::Begins(_) => packet,
+                };
+                self.refuse(id, kind, &header, packet, now);
+            }
             _ => {}
         }
     }
@@ -357,14 +399,14 @@ const fn link_of(frame: &Received<'_>) -> LinkPair {
 }
 
 /// Decompresses a frame's headers and lays its payload behind them; returns the length, and
-/// whether a UDP checksum was elided.
+/// what was restored.
 fn restore(
     radio: &Radio<'_>,
     bytes: &[u8],
     frame: &Received<'_>,
     datagram_size: Option<u16>,
     out: &mut [u8],
-) -> Result<(usize, bool), Drop> {
+) -> Result<(usize, Decompressed), Drop> {
     let headers = decompress(bytes, link_of(frame), &radio.contexts, datagram_size, out)
         .map_err(|_| Drop::Compression)?;
     let payload = bytes.get(headers.compressed_len..).unwrap_or_default();
@@ -378,5 +420,5 @@ fn restore(
         complete_udp_checksum(out.get_mut(..len).unwrap_or_default());
     }
     debug_assert!(len >= ipv6::HEADER_LEN, "headers were restored");
-    Ok((len, headers.udp_checksum_elided))
+    Ok((len, headers))
 }

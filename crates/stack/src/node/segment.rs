@@ -19,6 +19,7 @@ use crate::time::Instant;
 use crate::wire::icmpv6::{Message, unreachable};
 use crate::wire::ipv6::{self, Ecn, Header, TrafficClass};
 use crate::wire::tcp::{HEADER_LEN, NEXT_HEADER};
+use crate::wire::tcphc;
 
 impl<'m> Node<'m> {
     /// A node over its interfaces and layers. Addresses of the radios' links are formed
@@ -57,7 +58,7 @@ impl<'m> Node<'m> {
                 buffers,
             });
         };
-        self.limit_mss(&remote.0);
+        self.limit_mss(&remote.0, config.timestamps);
         let opened = self.tcp.connect(local, remote, buffers, config, now);
         opened.map_err(|r| Rejected {
             error: ConnectError::Tcp(r.error),
@@ -81,13 +82,14 @@ impl<'m> Node<'m> {
     /// hold; on a wire, what its MTU does. 0 where no route leads there.
     ///
     /// Payload per frame is asked of the MAC, and room is left for what the first fragment
-    /// grows by on later hops, so that relays never find it too long.
-    pub fn mss(&self, remote: &Ipv6Addr) -> u16 {
+    /// grows by on later hops, so that relays never find it too long. What header compression
+    /// leaves out counts as payload, more of it where segments have `timestamps`.
+    pub fn mss(&self, remote: &Ipv6Addr, timestamps: bool) -> u16 {
         let hop = self.ip.next_hop(remote, FIRST_INTERFACE);
         let interface = hop.and_then(|hop| self.interfaces.get(usize::from(hop.interface.0)));
         let payload = match (interface, hop) {
             (Some(Interface::Radio(radio)), Some(hop)) => {
-                segment_payload(radio, &self.ip, remote, hop)
+                segment_payload(radio, &self.ip, remote, hop, timestamps)
             }
             (Some(Interface::Wire(wire)), _) => usize::from(wire.mtu) - HEADERS_LEN,
             _ => 0,
@@ -96,8 +98,8 @@ impl<'m> Node<'m> {
     }
 
     /// Tells TCP how large segments with `remote` may be, before it says so in a SYN.
-    fn limit_mss(&mut self, remote: &Ipv6Addr) {
-        let mss = self.mss(remote);
+    fn limit_mss(&mut self, remote: &Ipv6Addr, timestamps: bool) {
+        let mss = self.mss(remote, timestamps);
         self.tcp.set_mss_limit(mss);
     }
 
@@ -118,7 +120,9 @@ impl<'m> Node<'m> {
         }
         let flags = segment.get(FLAGS_AT);
         if flags.is_some_and(|flags| flags & SYN != 0) {
-            self.limit_mss(&header.src);
+            // Only compression asks which options there are.
+            let timestamps = tcphc::IS_SUPPORTED && has_timestamps(segment);
+            self.limit_mss(&header.src, timestamps);
         }
         let ecn = header.traffic_class.ecn() as u8;
         // TCP counts what it drops, by its own reasons.
@@ -185,8 +189,20 @@ const fn reported<'a>(message: &Message<'a>) -> Option<(IcmpError, &'a [u8])> {
     })
 }
 
-/// The most TCP payload towards `remote` that fills the frames a segment may, without options.
-fn segment_payload(radio: &Radio<'_>, ip: &Ip<'_>, remote: &Ipv6Addr, hop: NextHop) -> usize {
+fn has_timestamps(segment: &[u8]) -> bool {
+    let parsed = crate::wire::tcp::Header::parse(segment);
+    parsed.is_ok_and(|(header, _)| header.options.timestamps.is_some())
+}
+
+/// The most TCP payload towards `remote` that fills the frames a segment may; options count
+/// as payload.
+fn segment_payload(
+    radio: &Radio<'_>,
+    ip: &Ip<'_>,
+    remote: &Ipv6Addr,
+    hop: NextHop,
+    timestamps: bool,
+) -> usize {
     let (Some(src), Some(neighbour)) = (ip.source_for(remote, hop.interface), hop.neighbour) else {
         return 0;
     };
@@ -199,10 +215,14 @@ fn segment_payload(radio: &Radio<'_>, ip: &Ip<'_>, remote: &Ipv6Addr, hop: NextH
         0 => usize::from(u8::MAX),
         frames => usize::from(frames),
     };
+    let saved = match &radio.tcphc {
+        Some(tcphc) if tcphc::IS_SUPPORTED => tcphc.bytes_saved(timestamps),
+        _ => 0,
+    };
     fragment::payload_for_frames(
         frames,
         radio.mac.payload_len_max(neighbour),
-        compressed_len(&header, link, radio) + HEADER_LEN,
+        (compressed_len(&header, link, radio) + HEADER_LEN).saturating_sub(saved),
         HEADERS_LEN,
         growth(&header, link, radio),
     )

@@ -6,7 +6,7 @@
 use super::*;
 use crate::ip::{Config as IpConfig, NextHop, Prefix, Route};
 use crate::limits::PSDU_LEN_MAX;
-use crate::lowpan::{self, datagram, datagram::Datagrams, datagram::Record};
+use crate::lowpan::{self, TcpForm, datagram, datagram::Datagrams, datagram::Record};
 use crate::mac::{FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
 use crate::storage::packet_queue::PacketQueue;
 use crate::tcp::{self, Buffers, HalfOpen, Listener, Memory, RecvError, SendError, Slot};
@@ -481,7 +481,7 @@ fn a_stream_crosses_three_hops_both_ways() {
 #[test]
 fn the_mss_fills_its_frames_and_relays_never_find_a_fragment_too_long() {
     let mut world = World::chain(3, Relaying::Fragments);
-    let mss = world.nodes[3].mss(&HOST);
+    let mss = world.nodes[3].mss(&HOST, true);
     // 5 frames of 104 bytes; FRAG1 4, FRAGN 5 each; IPHC with contexts 0 and 1, and later
     // the source's identifier, the hop limit and a mark: 14; the first ends on a unit.
     assert_eq!(mss, 80 + 3 * 96 + 99 - 20);
@@ -529,7 +529,9 @@ fn inject(world: &mut World, hop: lowpan::LinkPair, len_max: usize, packet: &[u8
     let mut buffer = [0; IPV6_MTU_MIN];
     buffer[..packet.len()].copy_from_slice(packet);
     let mut outgoing = lowpan::fragment::Outgoing::new(&mut buffer);
-    outgoing.start(packet.len(), hop, 77, len_max, 0).unwrap();
+    outgoing
+        .start(packet.len(), TcpForm::Plain, hop, 77, len_max, 0)
+        .unwrap();
     let mut payload = [0; PSDU_LEN_MAX];
     for sequence in 0.. {
         let contexts = &world.radio_of(0).contexts;

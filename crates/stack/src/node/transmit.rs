@@ -2,6 +2,7 @@
 //! TCP is asked for a segment only then: what TCP counted as sent is on its way.
 
 use super::discovery;
+use super::header_compression::{self, Mark, Onward};
 use super::interface::{Interface, Radio, Wire};
 use super::segment::{Tcp, poll_segment};
 use super::{Action, Node};
@@ -13,6 +14,7 @@ use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 use crate::wire::ipv6::{self, Ecn, Header};
+use crate::wire::lowpan_frag::FIRST_LEN;
 
 impl Node<'_> {
     /// What one interface shall do next.
@@ -128,17 +130,13 @@ fn next_packet(
     now: Instant,
 ) -> bool {
     if let Some(front) = radio.queue.front() {
-        let class = if front.mark == Class::Control as u32 {
-            Class::Control
-        } else {
-            Class::Own
-        };
-        if radio.mac.room(class) == 0 {
+        let mark = Mark::from_bits(front.mark);
+        if radio.mac.room(mark.class) == 0 {
             return false;
         }
         let len = radio.queue.peek(radio.outgoing.buffer());
         radio.queue.pop();
-        start(radio, ip, id, len, class);
+        start(radio, ip, id, len, mark, now);
         return true;
     }
     if radio.mac.room(Class::Own) == 0 {
@@ -146,13 +144,20 @@ fn next_packet(
     }
     let len = poll_segment(ip, tcp, id, now, radio.outgoing.buffer());
     if let Some(len) = len {
-        start(radio, ip, id, len, Class::Own);
+        start(radio, ip, id, len, Mark::own(Class::Own), now);
     }
     len.is_some()
 }
 
 /// Sets the packet of `len` bytes in the fragmenter's buffer on its way.
-fn start(radio: &mut Radio<'_>, ip: &mut Ip<'_>, id: InterfaceId, len: usize, class: Class) {
+fn start(
+    radio: &mut Radio<'_>,
+    ip: &mut Ip<'_>,
+    id: InterfaceId,
+    len: usize,
+    mark: Mark,
+    now: Instant,
+) {
     let packet = radio.outgoing.buffer().get(..len).unwrap_or_default();
     let hop = Header::parse_start(packet).ok().and_then(|(header, _)| {
         let hop = ip.next_hop(&header.dst, id);
@@ -168,12 +173,23 @@ fn start(radio: &mut Radio<'_>, ip: &mut Ip<'_>, id: InterfaceId, len: usize, cl
         src: radio.mac.source(),
         dst: neighbour,
     };
-    let slack = growth(&header, link, radio) as u8;
+    let slack = growth(&header, link, radio);
     let tag = radio.datagrams.new_tag();
     let len_max = radio.mac.payload_len_max(neighbour);
-    let started = radio.outgoing.start(len, link, tag, len_max, slack);
+    let tcp = match mark.onward {
+        Onward::As(form) => form,
+        Onward::Begins(origin) => {
+            let others = FIRST_LEN + compressed_len(&header, link, radio) + slack;
+            let room = len_max.saturating_sub(others);
+            let packet = radio.outgoing.buffer().get_mut(..len).unwrap_or_default();
+            header_compression::compress(radio.tcphc.as_deref_mut(), packet, origin, room, now)
+        }
+    };
+    let started = radio
+        .outgoing
+        .start(len, tcp, link, tag, len_max, slack as u8);
     debug_assert!(started.is_ok(), "queues hold no empty packets");
-    radio.outgoing_class = class;
+    radio.outgoing_class = mark.class;
 }
 
 /// What a first fragment grows by, at most, on its way beyond the next hop: identifiers that

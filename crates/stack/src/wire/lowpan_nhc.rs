@@ -9,13 +9,15 @@
 //! +---+---+---+---+---+---+---+---+
 //! ```
 //!
+//! TCP: the headers of [`tcphc`], whose first bytes RFC 6282 and RFC 7400 leave free.
+//!
 //! Place: below `lowpan::{compress, decompress}`. Left out: GHC (RFC 7400).
 //! Source: RFC 6282 §4. A fragment header has a reserved byte where others have a length,
 //! and no other; RFC 6282 says nothing of it, Wireshark reads it so.
 
 use super::cursor::{Full, Reader, Truncated, Writer};
 use super::ipv6::next_header;
-use super::udp;
+use super::{tcp, tcphc, udp};
 
 /// Bytes of extension header content that the length field can count.
 pub const EXTENSION_LEN_MAX: usize = 255;
@@ -29,6 +31,8 @@ pub enum Nhc<'a> {
     Ipv6,
     /// A UDP header.
     Udp(Udp),
+    /// A TCP header, which takes a context to be restored.
+    Tcp(Tcp<'a>),
 }
 
 /// A compressed extension header.
@@ -52,6 +56,15 @@ pub struct Udp {
     pub checksum: Option<u16>,
 }
 
+/// A compressed TCP header as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tcp<'a> {
+    /// Its bytes, from the first, which says its form.
+    pub header: &'a [u8],
+    /// Bytes of the TCP header it stands for, 20 to 60.
+    pub uncompressed_len: usize,
+}
+
 /// Why bytes are not a compressed next header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParseError {
@@ -61,6 +74,8 @@ pub enum ParseError {
     Unknown,
     /// An IPv6 header that claims another NHC before itself.
     Ipv6NextHeader,
+    /// A compressed TCP header is malformed.
+    Tcp(tcphc::ParseError),
 }
 
 impl ParseError {
@@ -70,6 +85,7 @@ impl ParseError {
             Self::Truncated => "NHC header truncated",
             Self::Unknown => "NHC encoding unknown",
             Self::Ipv6NextHeader => "NHC of an IPv6 header with the NH bit",
+            Self::Tcp(error) => error.reason(),
         }
     }
 }
@@ -103,6 +119,9 @@ pub fn next_header_of(first: u8) -> Result<u8, ParseError> {
     if first & 0b1111_1000 == UDP {
         return Ok(udp::NEXT_HEADER);
     }
+    if tcphc::is_tcphc(first) {
+        return Ok(tcp::NEXT_HEADER);
+    }
     if first & 0b1111_0000 != EXTENSION {
         return Err(ParseError::Unknown);
     }
@@ -121,6 +140,14 @@ impl<'a> Nhc<'a> {
         let first = r.u8()?;
         let nhc = match next_header_of(first)? {
             udp::NEXT_HEADER => Self::Udp(Udp::parse(first, &mut r)?),
+            tcp::NEXT_HEADER if tcphc::IS_SUPPORTED => {
+                let lengths = tcphc::lengths(bytes).map_err(ParseError::Tcp)?;
+                r = Reader::new(bytes);
+                Self::Tcp(Tcp {
+                    header: r.slice(lengths.compressed)?,
+                    uncompressed_len: lengths.uncompressed,
+                })
+            }
             next_header::IPV6 if first & 1 != 0 => return Err(ParseError::Ipv6NextHeader),
             next_header::IPV6 => Self::Ipv6,
             kind => {
@@ -148,6 +175,7 @@ impl<'a> Nhc<'a> {
             Self::Extension(extension) => extension.emit(w),
             Self::Ipv6 => w.u8(EXTENSION | 7 << 1),
             Self::Udp(udp) => udp.emit(w),
+            Self::Tcp(tcp) => w.put(tcp.header),
         }
     }
 }

@@ -40,6 +40,10 @@ pub const OPTIONS_LEN_MAX: usize = HEADER_LEN_MAX - HEADER_LEN;
 /// SACK blocks that fit a header without timestamps (RFC 2018 §3); with timestamps, three.
 pub const SACK_BLOCKS_MAX: usize = 4;
 
+/// Bytes that timestamps take with the padding before them (RFC 7323 appendix A).
+pub const TIMESTAMPS_LEN: usize = 12;
+/// Where the data offset stands, in the upper half of its byte.
+const OFFSET_AT: usize = 12;
 const CHECKSUM_AT: usize = 16;
 
 /// A TCP header. Ports to urgent pointer are as on the wire, in host order.
@@ -158,6 +162,13 @@ pub fn is_checksum_valid(src: &Ipv6Addr, dst: &Ipv6Addr, segment: &[u8]) -> bool
 /// Computes and stores the checksum of `segment`, header and payload (RFC 9293, MUST-2).
 pub fn fill_checksum(src: &Ipv6Addr, dst: &Ipv6Addr, segment: &mut [u8]) {
     checksum::fill(src, dst, NEXT_HEADER, segment, CHECKSUM_AT, false);
+}
+
+/// Bytes of the header at the start of `segment`, options included; `None` where it does not
+/// hold them all.
+pub fn header_len(segment: &[u8]) -> Option<usize> {
+    let len = usize::from(segment.get(OFFSET_AT)? >> 4) * 4;
+    (HEADER_LEN..=segment.len()).contains(&len).then_some(len)
 }
 
 /// The checksum field of `segment`, as received.
@@ -391,7 +402,11 @@ impl Options {
         let sack_permitted = self.sack_permitted && self.timestamps.is_none();
         (if self.mss.is_some() { 4 } else { 0 })
             + (if sack_permitted { 4 } else { 0 })
-            + (if self.timestamps.is_some() { 12 } else { 0 })
+            + (if self.timestamps.is_some() {
+                TIMESTAMPS_LEN
+            } else {
+                0
+            })
             + (if self.window_scale.is_some() { 4 } else { 0 })
             + (if self.sack.is_empty() {
                 0

@@ -29,7 +29,8 @@ pub const HEADER_LEN_MAX: usize = FULL_OVERHEAD + tcp::HEADER_LEN_MAX;
 /// What a full header is longer than the TCP header in it.
 pub const FULL_OVERHEAD: usize = 2;
 
-const FULL: u8 = 0x01;
+/// First byte of a full header.
+pub const FULL: u8 = 0x01;
 const MOSTLY: u8 = 0x8f;
 const COMPRESSED: u8 = 0xc0;
 
@@ -163,9 +164,13 @@ impl From<Truncated> for ParseError {
     }
 }
 
+/// Whether this build knows TCPHC at all: without the feature `tcphc` such headers are
+/// unknown, and what would read them is not linked.
+pub const IS_SUPPORTED: bool = cfg!(feature = "tcphc");
+
 /// Whether a NHC that starts with `first` is a TCPHC header, hence stands for TCP.
 pub const fn is_tcphc(first: u8) -> bool {
-    matches!(first, FULL | MOSTLY | 0xc0..=0xcf)
+    IS_SUPPORTED && matches!(first, FULL | MOSTLY | 0xc0..=0xcf)
 }
 
 /// How long a header is; needs no context.

@@ -232,6 +232,20 @@ impl<'m> Tcphc<'m> {
         &self.counters
     }
 
+    /// What the headers of most data segments of a transfer become shorter by, bytes: MH and
+    /// FH, which retransmissions may need, can then take one more frame.
+    pub const fn bytes_saved(&self, timestamps: bool) -> usize {
+        let (header_len, timestamps_len) = match self.config.mode {
+            Mode::Default | Mode::Draft => (7, 5),
+            Mode::InOrder => (7, 3),
+            Mode::Strict => (9, 5),
+        };
+        match timestamps {
+            true => tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN - header_len - timestamps_len,
+            false => tcp::HEADER_LEN - header_len,
+        }
+    }
+
     /// Compresses the header of an outgoing `segment` (header and payload, checksum in place)
     /// into `out`, whose length is the most that the first frame can hold.
     ///
@@ -323,11 +337,7 @@ impl<'m> Tcphc<'m> {
         out: &mut [u8],
     ) -> Result<Restored, Drop> {
         let restored = self.try_decompress(flow, bytes, now, out);
-        match restored {
-            Ok(_) => self.counters.restored = self.counters.restored.wrapping_add(1),
-            Err(reason) => count(&mut self.counters.drops, reason.index()),
-        }
-        restored
+        self.count_restored(restored)
     }
 
     fn try_decompress(
@@ -339,44 +349,89 @@ impl<'m> Tcphc<'m> {
     ) -> Result<Restored, Drop> {
         let (frame, payload) = Header::parse(bytes).map_err(Drop::Malformed)?;
         let compressed_len = bytes.len() - payload.len();
-        let key = self.key(flow);
-        let (seg, uncompressed_len, form, at) = match frame {
-            Header::Full { tcp, .. } => {
+        let uncompressed_len = match frame {
+            Header::Full { cid, tcp } => {
                 let segment = bytes.get(tcphc::FULL_OVERHEAD..).unwrap_or_default();
-                let seg = Segment::parse(segment).ok_or(Drop::BadTcp)?;
                 if copy(out, tcp) != tcp.len() {
                     return Err(Drop::Full);
                 }
-                (seg, tcp.len(), Form::Full, None)
+                self.take_full(flow, cid, segment, now)?;
+                tcp.len()
             }
-            Header::Compressed(frame) => {
-                let at = self.find_cid(&key, frame.cid).ok_or(Drop::NoContext)?;
-                let context = self.contexts.get(at).ok_or(Drop::NoContext)?;
-                let header = restore::restore(context, &frame, self.rules)?;
-                let len = header.emit(out).map_err(|_| Drop::Full)?;
-                let field = out.get_mut(CHECKSUM_AT..).unwrap_or_default();
-                copy(field, &frame.checksum.to_be_bytes());
-                let form = match frame.mostly {
-                    true => Form::Mostly,
-                    false => Form::Compressed,
-                };
-                let seg = Segment::restored(header, frame.checksum, payload.len());
-                (seg, len, form, Some(at))
-            }
+            Header::Compressed(frame) => self.take_compressed(flow, &frame, payload, now, out)?,
         };
-        let header = out.get(..uncompressed_len).ok_or(Drop::Full)?;
-        if !sums_up(flow, header, payload) {
-            return Err(Drop::Checksum);
-        }
-        let at = match form {
-            Form::Full => self.context_received(&key, frame.cid(), &seg, now),
-            _ => at,
-        };
-        self.learn(at, &seg, form, now);
         Ok(Restored {
             compressed_len,
             uncompressed_len,
         })
+    }
+
+    /// Learns from an incoming `segment` that came with a full header naming context `cid`;
+    /// there is nothing to restore. `flow`: `local` is the destination.
+    ///
+    /// # Errors
+    /// [`Drop`]; then nothing has changed.
+    pub fn on_full(
+        &mut self,
+        flow: &Flow,
+        cid: u8,
+        segment: &[u8],
+        now: Instant,
+    ) -> Result<(), Drop> {
+        let taken = self.take_full(flow, cid, segment, now);
+        self.count_restored(taken)
+    }
+
+    fn take_full(
+        &mut self,
+        flow: &Flow,
+        cid: u8,
+        segment: &[u8],
+        now: Instant,
+    ) -> Result<(), Drop> {
+        let seg = Segment::parse(segment).ok_or(Drop::BadTcp)?;
+        if !tcp::is_checksum_valid(&flow.remote, &flow.local, segment) {
+            return Err(Drop::Checksum);
+        }
+        let key = self.key(flow);
+        let at = self.context_received(&key, cid, &seg, now);
+        self.learn(at, &seg, Form::Full, now);
+        Ok(())
+    }
+
+    fn take_compressed(
+        &mut self,
+        flow: &Flow,
+        frame: &tcphc::Compressed,
+        payload: &[u8],
+        now: Instant,
+        out: &mut [u8],
+    ) -> Result<usize, Drop> {
+        let key = self.key(flow);
+        let at = self.find_cid(&key, frame.cid).ok_or(Drop::NoContext)?;
+        let context = self.contexts.get(at).ok_or(Drop::NoContext)?;
+        let header = restore::restore(context, frame, self.rules)?;
+        let len = header.emit(out).map_err(|_| Drop::Full)?;
+        let field = out.get_mut(CHECKSUM_AT..).unwrap_or_default();
+        copy(field, &frame.checksum.to_be_bytes());
+        if !sums_up(flow, out.get(..len).ok_or(Drop::Full)?, payload) {
+            return Err(Drop::Checksum);
+        }
+        let form = match frame.mostly {
+            true => Form::Mostly,
+            false => Form::Compressed,
+        };
+        let seg = Segment::restored(header, frame.checksum, payload.len());
+        self.learn(Some(at), &seg, form, now);
+        Ok(len)
+    }
+
+    fn count_restored<T>(&mut self, taken: Result<T, Drop>) -> Result<T, Drop> {
+        match taken {
+            Ok(_) => self.counters.restored = self.counters.restored.wrapping_add(1),
+            Err(reason) => count(&mut self.counters.drops, reason.index()),
+        }
+        taken
     }
 
     /// Learns from an incoming `segment` that came as plain TCP. `flow`: `local` is the

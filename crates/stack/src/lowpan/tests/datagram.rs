@@ -38,7 +38,7 @@ fn gathers_a_packet() {
     let mut table = table(2, 1, false);
     let (key, packet) = (key(A, 1, 100), packet(100));
     assert_eq!(
-        table.on_first(key, &packet[..48], Role::Reassemble, at(0)),
+        table.on_first(key, &packet[..48], TcpForm::Plain, Role::Reassemble, at(0)),
         Verdict::Stored
     );
     assert_eq!(
@@ -67,15 +67,27 @@ fn gathers_a_packet() {
 #[test]
 fn a_lent_packet_comes_back_to_the_table() {
     let mut table = table(4, 2, false);
-    let Verdict::Complete(id) = table.on_first(key(A, 1, 8), &[1; 8], Role::Reassemble, at(0))
-    else {
+    let Verdict::Complete(id) = table.on_first(
+        key(A, 1, 8),
+        &[1; 8],
+        TcpForm::Plain,
+        Role::Reassemble,
+        at(0),
+    ) else {
         panic!("the packet is whole")
     };
     let mut whole = table.lend(id).unwrap();
     whole.packet()[7] -= 1;
     assert_eq!(whole.packet(), [1, 1, 1, 1, 1, 1, 1, 0]);
-    let second =
-        |table: &mut Datagrams<'_>| table.on_first(key(B, 1, 16), &[2; 8], Role::Reassemble, at(0));
+    let second = |table: &mut Datagrams<'_>| {
+        table.on_first(
+            key(B, 1, 16),
+            &[2; 8],
+            TcpForm::Plain,
+            Role::Reassemble,
+            at(0),
+        )
+    };
     assert_eq!(second(&mut table), Verdict::Drop(Drop::NoBody), "on loan");
     table.give_back(whole);
     assert!(table.lend(id).is_none() && table.is_empty(), "released");
@@ -86,7 +98,13 @@ fn a_lent_packet_comes_back_to_the_table() {
 fn a_first_fragment_may_be_all() {
     let mut table = table(2, 1, false);
     let packet = packet(45);
-    let verdict = table.on_first(key(A, 1, 45), &packet, Role::Reassemble, at(0));
+    let verdict = table.on_first(
+        key(A, 1, 45),
+        &packet,
+        TcpForm::Plain,
+        Role::Reassemble,
+        at(0),
+    );
     assert!(matches!(verdict, Verdict::Complete(_)));
 }
 
@@ -98,14 +116,14 @@ fn passes_fragments_on_under_a_tag_of_its_own() {
     let Verdict::Forward {
         next_hop: C,
         tag: tag_one,
-    } = table.on_first(one, &[0; 48], role(C), at(0))
+    } = table.on_first(one, &[0; 48], TcpForm::Plain, role(C), at(0))
     else {
         panic!("forwards")
     };
     let Verdict::Forward {
         next_hop: A,
         tag: tag_two,
-    } = table.on_first(two, &[0; 48], role(A), at(0))
+    } = table.on_first(two, &[0; 48], TcpForm::Plain, role(A), at(0))
     else {
         panic!("forwards")
     };
@@ -134,7 +152,7 @@ fn passes_fragments_on_under_a_tag_of_its_own() {
         Verdict::Drop(Drop::Duplicate)
     );
     assert_eq!(
-        table.on_first(one, &[0; 48], role(C), at(3)),
+        table.on_first(one, &[0; 48], TcpForm::Plain, role(C), at(3)),
         Verdict::Drop(Drop::Duplicate)
     );
 }
@@ -153,7 +171,9 @@ fn without_its_first_fragment_a_packet_is_dropped_or_gathered() {
     );
     // It turns out to be for somebody else: whole it is routed all the same.
     let role = Role::Forward { next_hop: C };
-    let Verdict::Complete(id) = lenient.on_first(key(A, 1, 96), &packet[..48], role, at(1)) else {
+    let Verdict::Complete(id) =
+        lenient.on_first(key(A, 1, 96), &packet[..48], TcpForm::Plain, role, at(1))
+    else {
         panic!("the packet is whole")
     };
     assert_eq!(lenient.packet(id), packet);
@@ -164,7 +184,8 @@ fn after_a_loss_the_siblings_are_dropped() {
     let mut table = table(2, 0, false);
     let key = key(A, 1, 96);
     let role = Role::Forward { next_hop: C };
-    let Verdict::Forward { tag, .. } = table.on_first(key, &[0; 48], role, at(0)) else {
+    let Verdict::Forward { tag, .. } = table.on_first(key, &[0; 48], TcpForm::Plain, role, at(0))
+    else {
         panic!("forwards")
     };
     assert!(!table.fragment_lost(tag.wrapping_add(1)));
@@ -178,7 +199,7 @@ fn after_a_loss_the_siblings_are_dropped() {
     // Long after, the same tag means another packet.
     let later = at(0) + LINGER;
     assert!(matches!(
-        table.on_first(key, &[0; 48], role, later),
+        table.on_first(key, &[0; 48], TcpForm::Plain, role, later),
         Verdict::Forward { .. }
     ));
 }
@@ -201,7 +222,7 @@ fn malformed_fragments_open_no_record() {
             let mut table = table(2, 2, any_order);
             let key = key(A, 1, size);
             let verdict = match offset {
-                0 => table.on_first(key, &vec![0; len], Role::Reassemble, at(0)),
+                0 => table.on_first(key, &vec![0; len], TcpForm::Plain, Role::Reassemble, at(0)),
                 _ => table.on_next(key, offset, &vec![0; len], at(0)),
             };
             let reason = if offset > 0 && !any_order {
@@ -220,11 +241,17 @@ fn malformed_fragments_open_no_record() {
         false,
         &mut Rng::from_seed([0, 0]),
     );
-    let verdict = small.on_first(key(A, 1, 301), &[0; 8], Role::Reassemble, at(0));
+    let verdict = small.on_first(
+        key(A, 1, 301),
+        &[0; 8],
+        TcpForm::Plain,
+        Role::Reassemble,
+        at(0),
+    );
     assert_eq!(verdict, Verdict::Drop(Drop::TooLarge));
     let role = Role::Forward { next_hop: C };
     assert!(matches!(
-        small.on_first(key(A, 1, 301), &[0; 8], role, at(0)),
+        small.on_first(key(A, 1, 301), &[0; 8], TcpForm::Plain, role, at(0)),
         Verdict::Forward { .. }
     ));
 }
@@ -248,7 +275,7 @@ fn what_contradicts_gives_the_packet_up() {
     for (name, offset, piece, reason) in steps {
         let mut table = table(2, 1, false);
         let key = key(A, 1, 96);
-        table.on_first(key, &packet[..48], Role::Reassemble, at(0));
+        table.on_first(key, &packet[..48], TcpForm::Plain, Role::Reassemble, at(0));
         if offset == 48 {
             table.on_next(key, 48, &packet[48..72], at(0));
         }
@@ -264,8 +291,20 @@ fn what_contradicts_gives_the_packet_up() {
 #[test]
 fn time_limits() {
     let mut table = table(4, 2, false);
-    table.on_first(key(A, 1, 96), &[0; 8], Role::Reassemble, at(0));
-    table.on_first(key(B, 1, 96), &[0; 8], Role::Forward { next_hop: C }, at(0));
+    table.on_first(
+        key(A, 1, 96),
+        &[0; 8],
+        TcpForm::Plain,
+        Role::Reassemble,
+        at(0),
+    );
+    table.on_first(
+        key(B, 1, 96),
+        &[0; 8],
+        TcpForm::Plain,
+        Role::Forward { next_hop: C },
+        at(0),
+    );
     assert_eq!(table.next_deadline(), Some(at(0) + RELAY_TIMEOUT));
     table.expire(at(0) + RELAY_TIMEOUT);
     assert_eq!(table.len(), 1);
@@ -277,7 +316,7 @@ fn time_limits() {
     assert_eq!(table.counters().dropped(Drop::Timeout), 2);
     // One byte group now and then does not keep a body for ever.
     let (slow, mut ms) = (key(C, 1, 1280), 10_000);
-    table.on_first(slow, &[0; 8], Role::Reassemble, at(ms));
+    table.on_first(slow, &[0; 8], TcpForm::Plain, Role::Reassemble, at(ms));
     for unit in 1.. {
         ms += 3_000;
         table.expire(at(ms));
@@ -291,8 +330,13 @@ fn time_limits() {
 #[test]
 fn an_untaken_packet_does_not_stay() {
     let mut table = table(1, 1, false);
-    let Verdict::Complete(id) = table.on_first(key(A, 1, 8), &[1; 8], Role::Reassemble, at(0))
-    else {
+    let Verdict::Complete(id) = table.on_first(
+        key(A, 1, 8),
+        &[1; 8],
+        TcpForm::Plain,
+        Role::Reassemble,
+        at(0),
+    ) else {
         panic!("the packet is whole")
     };
     table.expire(at(0) + REASSEMBLY_TIMEOUT);
@@ -303,7 +347,7 @@ fn an_untaken_packet_does_not_stay() {
 fn no_neighbour_takes_all_and_fresh_packets_are_safe() {
     let mut table = table(4, 3, false);
     let open = |table: &mut Datagrams<'_>, from, tag, role, ms| {
-        table.on_first(key(from, tag, 96), &[0; 8], role, at(ms))
+        table.on_first(key(from, tag, 96), &[0; 8], TcpForm::Plain, role, at(ms))
     };
     let forward = Role::Forward { next_hop: C };
     for tag in 0..3 {
@@ -344,7 +388,13 @@ fn no_neighbour_takes_all_and_fresh_packets_are_safe() {
 fn no_neighbour_takes_every_body() {
     let mut table = table(8, 2, false);
     let open = |table: &mut Datagrams<'_>, from, tag, ms| {
-        table.on_first(key(from, tag, 96), &[0; 8], Role::Reassemble, at(ms))
+        table.on_first(
+            key(from, tag, 96),
+            &[0; 8],
+            TcpForm::Plain,
+            Role::Reassemble,
+            at(ms),
+        )
     };
     assert_eq!(open(&mut table, A, 0, 0), Verdict::Stored);
     assert_eq!(
@@ -422,7 +472,7 @@ proptest! {
                 *byte ^= 0x80;
             }
             let verdict = match unit {
-                0 => table.on_first(key, &piece, Role::Reassemble, at(0)),
+                0 => table.on_first(key, &piece, TcpForm::Plain, Role::Reassemble, at(0)),
                 _ => table.on_next(key, offset, &piece, at(0)),
             };
             match (models[which].take(size, offset, &piece), verdict) {
@@ -454,7 +504,7 @@ proptest! {
             let key = key(LinkAddr::Short(from), tag, 32);
             let role = if forward { Role::Forward { next_hop: C } } else { Role::Reassemble };
             let verdict = match unit {
-                0 => table.on_first(key, &[0; 8], role, at(ms)),
+                0 => table.on_first(key, &[0; 8], TcpForm::Plain, role, at(ms)),
                 _ => table.on_next(key, unit * 8, &[0; 8], at(ms)),
             };
             match verdict {

@@ -43,7 +43,7 @@ fn frames(packet: &[u8], max: usize, slack: u8) -> Vec<Vec<u8>> {
     let mut outgoing = Outgoing::new(&mut buffer);
     outgoing.buffer()[..packet.len()].copy_from_slice(packet);
     outgoing
-        .start(packet.len(), LINK, 0x1234, max, slack)
+        .start(packet.len(), TcpForm::Plain, LINK, 0x1234, max, slack)
         .unwrap();
     let mut frames = Vec::new();
     let mut out = [0; 127];
@@ -115,13 +115,13 @@ fn lengths_that_cannot_be_sent() {
     let mut outgoing = Outgoing::new(&mut buffer);
     for len in [0, 1281, 1401] {
         assert_eq!(
-            outgoing.start(len, LINK, 1, 104, 0),
+            outgoing.start(len, TcpForm::Plain, LINK, 1, 104, 0),
             Err(FragmentError::BadLength)
         );
     }
     let mut out = [0; 127];
     assert_eq!(outgoing.next(&contexts(), &mut out), Ok(None));
-    assert_eq!(outgoing.start(60, LINK, 1, 104, 0), Ok(()));
+    assert_eq!(outgoing.start(60, TcpForm::Plain, LINK, 1, 104, 0), Ok(()));
     assert_eq!(
         outgoing.next(&contexts(), &mut out),
         Err(FragmentError::Malformed),
@@ -131,7 +131,9 @@ fn lengths_that_cannot_be_sent() {
     for max in [0, 3, 8, 12] {
         let packet = packet(200, 64);
         outgoing.buffer()[..200].copy_from_slice(&packet);
-        outgoing.start(200, LINK, 1, max, 0).unwrap();
+        outgoing
+            .start(200, TcpForm::Plain, LINK, 1, max, 0)
+            .unwrap();
         assert_eq!(
             outgoing.next(&contexts(), &mut out),
             Err(FragmentError::NoRoom),
@@ -146,7 +148,9 @@ fn a_lost_fragment_ends_the_packet() {
     let mut buffer = [0; 1280];
     let mut outgoing = Outgoing::new(&mut buffer);
     outgoing.buffer()[..500].copy_from_slice(&packet(500, 64));
-    outgoing.start(500, LINK, 7, 104, 0).unwrap();
+    outgoing
+        .start(500, TcpForm::Plain, LINK, 7, 104, 0)
+        .unwrap();
     let mut out = [0; 127];
     assert!(outgoing.next(&contexts(), &mut out).unwrap().is_some());
     assert!(!outgoing.abort(8));
@@ -169,7 +173,14 @@ fn a_relay_passes_a_first_fragment_on_within_the_slack() {
         start[restored.uncompressed_len..len].copy_from_slice(payload);
         start[7] -= 1;
         let mut out = [0; 127];
-        let onward = forward_first(&start[..len], header, ONWARD, &contexts(), 104, &mut out);
+        let onward = forward_first(
+            (&start[..len], TcpForm::Plain),
+            header,
+            ONWARD,
+            &contexts(),
+            104,
+            &mut out,
+        );
         if fits {
             let mut relayed = sent.clone();
             relayed[0] = out[..onward.unwrap()].to_vec();
@@ -223,7 +234,7 @@ proptest! {
         let mut buffer = [0; 1280];
         let mut outgoing = Outgoing::new(&mut buffer);
         outgoing.buffer()[..bytes.len()].copy_from_slice(&bytes);
-        outgoing.start(bytes.len(), LINK, 1, max, slack).unwrap();
+        outgoing.start(bytes.len(), TcpForm::Plain, LINK, 1, max, slack).unwrap();
         let mut out = [0; 127];
         for _ in 0..400 {
             match outgoing.next(&contexts(), &mut out) {

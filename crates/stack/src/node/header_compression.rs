@@ -1,0 +1,194 @@
+//! Where compressed paths begin and end: TCP headers of packets on their way.
+//!
+//! Place: between `ip` and the fragmenter, for this node's own packets and for those that a
+//! border router takes from one link to another. Relays have no part in it: what came
+//! compressed goes on so. Left out: contexts and rules, which are
+//! [`lowpan::tcphc`](crate::lowpan::tcphc)'s. Source: `docs/tcphc.md`.
+
+use core::net::Ipv6Addr;
+
+use super::Drop;
+use crate::lowpan::TcpForm;
+use crate::lowpan::tcphc::{self, Flow, Tcphc};
+use crate::mac::Class;
+use crate::time::Instant;
+use crate::wire::cursor::copy;
+use crate::wire::ipv6::{Extensions, HEADER_LEN, Header};
+use crate::wire::{tcp, tcphc as wire};
+
+/// What happens to a packet's TCP header where it leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Onward {
+    /// Its compressed path begins here, if it has one.
+    Begins(tcphc::Origin),
+    /// It goes on as it came.
+    As(TcpForm),
+}
+
+/// What a queue remembers of a packet beside its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Mark {
+    pub(super) class: Class,
+    pub(super) onward: Onward,
+}
+
+impl Mark {
+    /// Of a packet that this node makes.
+    pub(super) const fn own(class: Class) -> Self {
+        let onward = Onward::Begins(tcphc::Origin::Own);
+        Self { class, onward }
+    }
+
+    /// As a queue keeps it.
+    pub(super) const fn to_bits(self) -> u32 {
+        let (kind, cid) = match self.onward {
+            Onward::Begins(tcphc::Origin::Own) => (0, 0),
+            Onward::Begins(tcphc::Origin::Outside) => (1, 0),
+            Onward::As(TcpForm::Plain) => (2, 0),
+            Onward::As(TcpForm::Full { cid }) => (3, cid),
+            Onward::As(TcpForm::Compressed) => (4, 0),
+        };
+        let control = matches!(self.class, Class::Control) as u8;
+        u32::from_be_bytes([0, control, kind, cid])
+    }
+
+    /// The reverse of [`Self::to_bits`].
+    pub(super) const fn from_bits(bits: u32) -> Self {
+        let [_, control, kind, cid] = bits.to_be_bytes();
+        Self {
+            class: if control == 0 {
+                Class::Own
+            } else {
+                Class::Control
+            },
+            onward: match kind {
+                0 => Onward::Begins(tcphc::Origin::Own),
+                1 => Onward::Begins(tcphc::Origin::Outside),
+                2 => Onward::As(TcpForm::Plain),
+                3 => Onward::As(TcpForm::Full { cid }),
+                _ => Onward::As(TcpForm::Compressed),
+            },
+        }
+    }
+}
+
+/// What of `packet` an ICMPv6 error may quote: nothing of a TCP header that only its ends can
+/// read. TCP has no use for such an error then.
+pub(super) fn quotable(packet: &[u8], form: TcpForm) -> &[u8] {
+    match form {
+        TcpForm::Compressed => packet.get(..HEADER_LEN).unwrap_or_default(),
+        TcpForm::Plain | TcpForm::Full { .. } => packet,
+    }
+}
+
+/// Compresses the TCP header of `packet`, whose path over this radio begins here; returns the
+/// form that it has then.
+///
+/// `room`: what a first fragment can hold of the compressed TCP header, bytes.
+pub(super) fn compress(
+    tcphc: Option<&mut Tcphc<'_>>,
+    packet: &mut [u8],
+    origin: tcphc::Origin,
+    room: usize,
+    now: Instant,
+) -> TcpForm {
+    if !wire::IS_SUPPORTED {
+        return TcpForm::Plain;
+    }
+    let Some((tcphc, (src, dst, segment))) = tcphc.zip(segment_of(packet)) else {
+        return TcpForm::Plain;
+    };
+    let flow = flow(src, dst);
+    let mut header = [0; wire::HEADER_LEN_MAX];
+    let out = header.get_mut(..room.min(wire::HEADER_LEN_MAX));
+    match tcphc.compress(&flow, segment, origin, now, out.unwrap_or_default()) {
+        Ok(made) => {
+            let header = header.get(..made.compressed_len).unwrap_or_default();
+            TcpForm::put(header, made.uncompressed_len, segment)
+        }
+        Err(tcphc::Plain) => TcpForm::Plain,
+    }
+}
+
+/// Restores the TCP header of `packet`, whose path over this radio ends here.
+///
+/// # Errors
+/// [`Drop::TcpCompression`]; the table has counted why.
+pub(super) fn restore(
+    tcphc: Option<&mut Tcphc<'_>>,
+    packet: &mut [u8],
+    form: TcpForm,
+    now: Instant,
+) -> Result<(), Drop> {
+    let Some((tcphc, (src, dst, segment))) = tcphc.zip(segment_of(packet)) else {
+        return match form {
+            TcpForm::Compressed => Err(Drop::TcpCompression),
+            TcpForm::Plain | TcpForm::Full { .. } => Ok(()),
+        };
+    };
+    let flow = flow(dst, src);
+    let taken = match form {
+        TcpForm::Plain => {
+            tcphc.on_plain(&flow, segment, now);
+            Ok(())
+        }
+        TcpForm::Full { cid } => tcphc.on_full(&flow, cid, segment, now),
+        TcpForm::Compressed => {
+            let mut header = [0; tcp::HEADER_LEN_MAX];
+            let bytes = TcpForm::compressed(segment);
+            let restored = tcphc.decompress(&flow, bytes, now, &mut header);
+            restored.map(|restored| {
+                copy(
+                    segment,
+                    header.get(..restored.uncompressed_len).unwrap_or_default(),
+                );
+            })
+        }
+    };
+    taken.map_err(|_| Drop::TcpCompression)
+}
+
+/// The TCP segment in `packet`, with its source and destination.
+fn segment_of(packet: &mut [u8]) -> Option<(Ipv6Addr, Ipv6Addr, &mut [u8])> {
+    let (header, payload) = Header::parse(packet).ok()?;
+    let mut walk = Extensions::new(header.next_header, payload);
+    while walk.next().ok()?.is_some() {}
+    if walk.next_header() != tcp::NEXT_HEADER || header.dst.is_multicast() {
+        return None;
+    }
+    let end = HEADER_LEN + payload.len();
+    let start = end - walk.rest().len();
+    Some((header.src, header.dst, packet.get_mut(start..end)?))
+}
+
+fn flow(local: Ipv6Addr, remote: Ipv6Addr) -> Flow {
+    // A mesh has one prefix, and link-local addresses are of one link anyway.
+    let prefix = |addr: Ipv6Addr| addr.to_bits() >> 64;
+    Flow {
+        local,
+        remote,
+        within_mesh: prefix(local) == prefix(remote),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_come_back() {
+        let forms = [
+            Onward::Begins(tcphc::Origin::Own),
+            Onward::Begins(tcphc::Origin::Outside),
+            Onward::As(TcpForm::Plain),
+            Onward::As(TcpForm::Full { cid: 0xff }),
+            Onward::As(TcpForm::Compressed),
+        ];
+        for onward in forms {
+            for class in [Class::Own, Class::Control] {
+                let mark = Mark { class, onward };
+                assert_eq!(Mark::from_bits(mark.to_bits()), mark);
+            }
+        }
+    }
+}
