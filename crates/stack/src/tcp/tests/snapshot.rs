@@ -1,0 +1,497 @@
+//! What the engine does on bad links, to the segment: each row is one transfer of 60 kB with
+//! some settings over some link. A change that is meant to alter this replaces the table by
+//! what the failure prints; any other has broken something.
+
+use super::transfer::transfer_in;
+use super::*;
+use std::format;
+use std::string::String;
+
+/// Settings, link, ms until all is read, segments by client and by server, and the client's
+/// retransmissions in the order of `RetransmissionCause::ALL`.
+type Row = (&'static str, &'static str, u32, [u64; 2], [u16; 8]);
+
+const SNAPSHOT: &[Row] = &[
+    ("all", "loss", 5920, [151, 99], [3, 0, 0, 0, 17, 0, 0, 0]),
+    (
+        "all",
+        "much loss",
+        177566,
+        [183, 115],
+        [27, 0, 0, 0, 25, 0, 0, 0],
+    ),
+    (
+        "all",
+        "loss, wide window",
+        3000,
+        [147, 94],
+        [0, 0, 0, 0, 15, 1, 0, 0],
+    ),
+    (
+        "all",
+        "reordering",
+        1432,
+        [159, 126],
+        [0, 0, 0, 0, 9, 0, 0, 0],
+    ),
+    (
+        "all",
+        "duplicates",
+        8845,
+        [143, 109],
+        [2, 0, 0, 0, 9, 0, 0, 0],
+    ),
+    ("all", "marks", 8009, [138, 83], [0, 0, 0, 0, 7, 0, 0, 0]),
+    (
+        "no timestamps",
+        "loss",
+        5391,
+        [149, 98],
+        [4, 0, 0, 0, 17, 0, 0, 0],
+    ),
+    (
+        "no timestamps",
+        "much loss",
+        111701,
+        [168, 109],
+        [18, 0, 0, 0, 22, 0, 0, 0],
+    ),
+    (
+        "no timestamps",
+        "loss, wide window",
+        3000,
+        [143, 91],
+        [0, 0, 0, 0, 15, 0, 0, 0],
+    ),
+    (
+        "no timestamps",
+        "reordering",
+        1793,
+        [133, 109],
+        [0, 0, 0, 0, 5, 0, 0, 0],
+    ),
+    (
+        "no timestamps",
+        "duplicates",
+        7555,
+        [140, 113],
+        [0, 0, 0, 0, 11, 0, 0, 0],
+    ),
+    (
+        "no timestamps",
+        "marks",
+        8231,
+        [134, 84],
+        [0, 0, 0, 0, 6, 0, 0, 0],
+    ),
+    (
+        "no RACK",
+        "loss",
+        8700,
+        [148, 97],
+        [6, 0, 0, 11, 0, 0, 0, 0],
+    ),
+    (
+        "no RACK",
+        "much loss",
+        1284745,
+        [184, 122],
+        [38, 0, 0, 15, 0, 0, 0, 0],
+    ),
+    (
+        "no RACK",
+        "loss, wide window",
+        4324,
+        [144, 98],
+        [4, 0, 0, 9, 0, 0, 0, 0],
+    ),
+    (
+        "no RACK",
+        "reordering",
+        1404,
+        [166, 118],
+        [0, 0, 0, 14, 0, 0, 0, 0],
+    ),
+    (
+        "no RACK",
+        "duplicates",
+        8857,
+        [150, 125],
+        [1, 0, 0, 17, 0, 0, 0, 0],
+    ),
+    (
+        "no RACK",
+        "marks",
+        8526,
+        [138, 85],
+        [0, 0, 0, 7, 0, 0, 0, 0],
+    ),
+    ("no SACK", "loss", 7206, [148, 93], [9, 6, 2, 0, 0, 0, 0, 0]),
+    (
+        "no SACK",
+        "much loss",
+        154700,
+        [189, 117],
+        [54, 4, 0, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no SACK",
+        "loss, wide window",
+        4996,
+        [147, 99],
+        [7, 6, 3, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no SACK",
+        "reordering",
+        2794,
+        [151, 109],
+        [2, 3, 0, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no SACK",
+        "duplicates",
+        14953,
+        [148, 120],
+        [5, 7, 4, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no SACK",
+        "marks",
+        10336,
+        [136, 85],
+        [2, 3, 0, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no SACK, no timestamps",
+        "loss",
+        8611,
+        [144, 90],
+        [8, 6, 2, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no SACK, no timestamps",
+        "much loss",
+        1363099,
+        [187, 119],
+        [54, 5, 0, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no SACK, no timestamps",
+        "loss, wide window",
+        6266,
+        [143, 97],
+        [6, 6, 3, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no SACK, no timestamps",
+        "reordering",
+        2498,
+        [139, 106],
+        [0, 5, 6, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no SACK, no timestamps",
+        "duplicates",
+        11015,
+        [142, 116],
+        [3, 6, 4, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no SACK, no timestamps",
+        "marks",
+        10783,
+        [136, 85],
+        [5, 2, 1, 0, 0, 0, 0, 0],
+    ),
+    ("no PRR", "loss", 5722, [148, 93], [3, 0, 0, 0, 14, 0, 0, 0]),
+    (
+        "no PRR",
+        "much loss",
+        41498,
+        [178, 115],
+        [21, 0, 0, 0, 25, 1, 0, 0],
+    ),
+    (
+        "no PRR",
+        "loss, wide window",
+        2900,
+        [146, 93],
+        [0, 0, 0, 0, 15, 0, 0, 0],
+    ),
+    (
+        "no PRR",
+        "reordering",
+        1432,
+        [159, 126],
+        [0, 0, 0, 0, 9, 0, 0, 0],
+    ),
+    (
+        "no PRR",
+        "duplicates",
+        7978,
+        [145, 120],
+        [0, 0, 0, 0, 12, 1, 0, 0],
+    ),
+    ("no PRR", "marks", 9023, [138, 85], [1, 0, 0, 0, 6, 0, 0, 0]),
+    (
+        "no undo",
+        "loss",
+        5920,
+        [151, 99],
+        [3, 0, 0, 0, 17, 0, 0, 0],
+    ),
+    (
+        "no undo",
+        "much loss",
+        198798,
+        [179, 115],
+        [24, 0, 0, 0, 23, 1, 0, 0],
+    ),
+    (
+        "no undo",
+        "loss, wide window",
+        3000,
+        [147, 94],
+        [0, 0, 0, 0, 15, 1, 0, 0],
+    ),
+    (
+        "no undo",
+        "reordering",
+        2047,
+        [150, 110],
+        [0, 0, 0, 0, 5, 0, 0, 0],
+    ),
+    (
+        "no undo",
+        "duplicates",
+        8650,
+        [144, 122],
+        [0, 0, 0, 0, 12, 0, 0, 0],
+    ),
+    (
+        "no undo",
+        "marks",
+        8009,
+        [138, 83],
+        [0, 0, 0, 0, 7, 0, 0, 0],
+    ),
+    (
+        "no limited transmit",
+        "loss",
+        8771,
+        [145, 89],
+        [7, 5, 2, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no limited transmit",
+        "much loss",
+        1275187,
+        [189, 110],
+        [57, 1, 0, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no limited transmit",
+        "loss, wide window",
+        6711,
+        [147, 96],
+        [9, 5, 2, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no limited transmit",
+        "reordering",
+        2149,
+        [157, 114],
+        [1, 5, 0, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no limited transmit",
+        "duplicates",
+        11160,
+        [146, 113],
+        [4, 7, 3, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no limited transmit",
+        "marks",
+        11727,
+        [136, 81],
+        [4, 1, 0, 0, 0, 0, 0, 0],
+    ),
+    (
+        "no congestion control",
+        "loss",
+        4351,
+        [146, 90],
+        [0, 0, 0, 0, 15, 0, 0, 0],
+    ),
+    (
+        "no congestion control",
+        "much loss",
+        45067,
+        [178, 116],
+        [21, 0, 0, 0, 26, 0, 0, 0],
+    ),
+    (
+        "no congestion control",
+        "loss, wide window",
+        4050,
+        [143, 86],
+        [0, 0, 0, 0, 12, 0, 0, 0],
+    ),
+    (
+        "no congestion control",
+        "reordering",
+        4097,
+        [141, 88],
+        [0, 0, 0, 0, 3, 0, 0, 0],
+    ),
+    (
+        "no congestion control",
+        "duplicates",
+        7972,
+        [140, 103],
+        [0, 0, 0, 0, 8, 0, 0, 0],
+    ),
+    (
+        "no congestion control",
+        "marks",
+        7297,
+        [138, 80],
+        [0, 0, 0, 0, 7, 0, 0, 0],
+    ),
+];
+
+const MOTE: Config = Config {
+    rmss: 474,
+    smss: 474,
+    accept_window: 3792,
+    ..Config::DEFAULT
+};
+
+const SETTINGS: &[(&str, Config)] = &[
+    ("all", MOTE),
+    (
+        "no timestamps",
+        Config {
+            timestamps: false,
+            ..MOTE
+        },
+    ),
+    (
+        "no RACK",
+        Config {
+            rack: false,
+            tail_loss_probe: false,
+            ..MOTE
+        },
+    ),
+    (
+        "no SACK",
+        Config {
+            sack: false,
+            ..MOTE
+        },
+    ),
+    (
+        "no SACK, no timestamps",
+        Config {
+            sack: false,
+            timestamps: false,
+            ..MOTE
+        },
+    ),
+    ("no PRR", Config { prr: false, ..MOTE }),
+    (
+        "no undo",
+        Config {
+            undo: false,
+            ..MOTE
+        },
+    ),
+    (
+        "no limited transmit",
+        Config {
+            limited_transmit: false,
+            sack: false,
+            ..MOTE
+        },
+    ),
+    (
+        "no congestion control",
+        Config {
+            congestion_control: false,
+            ..MOTE
+        },
+    ),
+];
+
+/// Name, link, and the length of either side's buffer.
+const LINKS: &[(&str, Link, u16)] = &[
+    ("loss", Link { loss: 80, ..CLEAN }, 4096),
+    (
+        "much loss",
+        Link {
+            loss: 250,
+            rate: 20_000,
+            ..CLEAN
+        },
+        4096,
+    ),
+    ("loss, wide window", Link { loss: 60, ..CLEAN }, 16_384),
+    (
+        "reordering",
+        Link {
+            reorder: 300,
+            loss: 20,
+            ..CLEAN
+        },
+        8192,
+    ),
+    (
+        "duplicates",
+        Link {
+            duplicate: 200,
+            loss: 60,
+            rate: 10_000,
+            ..CLEAN
+        },
+        4096,
+    ),
+    (
+        "marks",
+        Link {
+            mark_ce: 60,
+            loss: 30,
+            rate: 10_000,
+            ..CLEAN
+        },
+        4096,
+    ),
+];
+
+#[test]
+fn transfers_over_bad_links_go_as_ever() {
+    let mut rows = Vec::new();
+    for (settings, config) in SETTINGS {
+        for (name, link, buffer) in LINKS {
+            let memory = (usize::from(*buffer), *buffer);
+            let config = Config {
+                accept_window: *buffer,
+                ..*config
+            };
+            let out = transfer_in(Net::new(*link, 5), config, 60_000, memory);
+            let ms = (out.seconds * 1e3).round() as u32;
+            let counters = out.net.hosts[0].counters();
+            rows.push((
+                *settings,
+                *name,
+                ms,
+                out.net.segments,
+                counters.retransmissions,
+            ));
+        }
+    }
+    let text: String = rows.iter().map(|row| format!("    {row:?},\n")).collect();
+    assert!(rows == SNAPSHOT, "now:\n{text}");
+}
