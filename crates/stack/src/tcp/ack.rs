@@ -237,12 +237,10 @@ impl Connection<'_> {
             self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT);
         }
         let recovery = &mut self.recovery;
-        if recovery.reo_persist == 0 || recovery.reo_quarters < REO_QUARTERS_MAX {
-            recovery.reo_quarters = recovery
-                .reo_quarters
-                .saturating_add(1)
-                .min(REO_QUARTERS_MAX);
-        }
+        recovery.reo_quarters = recovery
+            .reo_quarters
+            .saturating_add(1)
+            .min(REO_QUARTERS_MAX);
         recovery.reo_persist = REO_PERSIST;
         if recovery.undo_left > 0 {
             recovery.undo_left -= 1;

@@ -3,13 +3,13 @@
 use super::super::{Config, RetransmissionCause as Cause, State};
 use super::*;
 
-const SACK: Config = Config {
+pub(super) const SACK: Config = Config {
     sack: true,
     rack: false,
     tail_loss_probe: false,
     ..PLAIN
 };
-const RACK: Config = Config {
+pub(super) const RACK: Config = Config {
     sack: true,
     ..PLAIN
 };
@@ -18,12 +18,12 @@ const STAMPED: Config = Config {
     ..RACK
 };
 
-fn offering_sack() -> Say {
+pub(super) fn offering_sack() -> Say {
     say(SYN, 0, 0).mss(1000).sack_permitted().win(30_000)
 }
 
 /// `segments` of 1000 octets out, cwnd and window wide enough; RTT 100 ms measured.
-fn in_flight(config: Config, syn: Say, segments: u32) -> Script {
+pub(super) fn in_flight(config: Config, syn: Say, segments: u32) -> Script {
     let config = Config {
         initial_window: 10,
         ..config
@@ -46,12 +46,12 @@ fn duplicate(s: &mut Script, ack: u32) {
     s.peer(say(ACK, 1, ack).win(30_000)).unwrap();
 }
 
-fn sacking(s: &mut Script, ack: u32, blocks: &[(u32, u32)]) {
+pub(super) fn sacking(s: &mut Script, ack: u32, blocks: &[(u32, u32)]) {
     let segment = say(ACK, 1, ack).win(30_000).sack(s, blocks);
     s.peer(segment).unwrap();
 }
 
-fn cwnd(s: &Script) -> u16 {
+pub(super) fn cwnd(s: &Script) -> u16 {
     s.connection().telemetry().cwnd_bytes
 }
 

@@ -1,1 +1,479 @@
+//! The parts of loss recovery one by one: the scoreboard's answers, RACK's memory, PRR's
+//! arithmetic, and what each change of phase forgets.
 
+use super::super::facts::{Facts, Phase};
+use super::super::recovery::{Delivery, Scoreboard};
+use super::super::{Config, Connection, State};
+use super::loss::{RACK, SACK, cwnd, in_flight, offering_sack, sacking};
+use super::*;
+use crate::limits::SENT_RUNS_MAX;
+
+const NO_ECHO: Option<u32> = None;
+
+/// Runs of these lengths, sent at these times.
+fn board(sent: &[(u16, u32)]) -> Scoreboard {
+    let mut board = Scoreboard::NEW;
+    for (len, at_ms) in sent {
+        board.push(*len, *at_ms);
+    }
+    board
+}
+
+fn acknowledged(board: &Scoreboard, bytes: u32, now_ms: u32) -> Delivery {
+    delivered(board, bytes, now_ms, 0, NO_ECHO)
+}
+
+fn delivered(
+    board: &Scoreboard,
+    bytes: u32,
+    now_ms: u32,
+    min_rtt: u16,
+    echo_ms: Option<u32>,
+) -> Delivery {
+    let mut board = *board;
+    let mut delivery = board.delivery(now_ms, min_rtt, echo_ms);
+    board.acknowledge(bytes, &mut delivery);
+    delivery
+}
+
+fn hold(board: &mut Scoreboard, left: u32, right: u32) {
+    let mut delivery = board.delivery(1000, 0, NO_ECHO);
+    board.sack(left, right, &mut delivery);
+}
+
+/// RFC 8985 §6.2 steps 1 and 2: the newest transmission, by time and then by number.
+#[test]
+fn a_delivery_tells_of_the_newest_transmission() {
+    let later = board(&[(100, 10), (100, 20), (100, 30)]);
+    let delivery = acknowledged(&later, 250, 50);
+    assert_eq!((delivery.bytes, delivery.rtt), (250, Some(20)));
+    assert_eq!(delivery.newest, Some((20, 250)));
+
+    let together = board(&[(100, 10), (100, 10)]);
+    assert_eq!(acknowledged(&together, 200, 50).newest, Some((40, 200)));
+
+    // What was sent again last is the newest, wherever it lies.
+    let mut resent = board(&[(100, 10), (100, 20)]);
+    resent.resend(0, 100, 40);
+    let delivery = acknowledged(&resent, 200, 60);
+    assert_eq!(delivery.newest, Some((20, 100)));
+    assert_eq!(delivery.rtt, Some(40), "of the one that was sent once");
+
+    // Blocks may come in any order: of two sent at once the higher one counts.
+    let mut unordered = board(&[(100, 10), (100, 10), (100, 10), (100, 10)]);
+    let mut delivery = unordered.delivery(50, 0, NO_ECHO);
+    unordered.sack(300, 400, &mut delivery);
+    unordered.sack(100, 200, &mut delivery);
+    assert_eq!(delivery.newest, Some((40, 400)));
+}
+
+/// RFC 8985 §6.2 step 2: what answers the original tells nothing of the retransmission.
+#[test]
+fn an_answer_to_the_original_is_told_from_one_to_the_retransmission() {
+    let mut resent = board(&[(100, 10)]);
+    resent.resend(0, 100, 40);
+    for (now, min_rtt, echo, newest) in [
+        (50, 20, NO_ECHO, None),
+        (50, 11, NO_ECHO, None),
+        (50, 10, NO_ECHO, Some((10, 100))),
+        (70, 0, Some(39), None),
+        (70, 0, Some(40), Some((30, 100))),
+        (70, 0, Some(41), Some((30, 100))),
+        (50, 20, Some(45), None),
+    ] {
+        let delivery = delivered(&resent, 100, now, min_rtt, echo);
+        assert_eq!(delivery.newest, newest, "{now} {min_rtt} {echo:?}");
+        assert_eq!(delivery.rtt, None, "Karn");
+    }
+}
+
+/// RFC 8985 §6.2 step 3: delivered after something that was sent later.
+#[test]
+fn reordering_is_seen_in_what_was_sent_once() {
+    let mut board = board(&[(100, 10), (100, 20), (100, 30)]);
+    assert!(!acknowledged(&board, 100, 50).reordered);
+    hold(&mut board, 100, 200);
+    assert!(acknowledged(&board, 100, 50).reordered);
+    let mut delivery = board.delivery(50, 0, NO_ECHO);
+    board.sack(200, 300, &mut delivery);
+    assert!(!delivery.reordered, "above all that was held");
+    board.resend(0, 100, 40);
+    assert!(!acknowledged(&board, 100, 90).reordered, "sent again");
+}
+
+/// RFC 6675 §4 `IsLost`.
+#[test]
+fn ranges_and_bytes_above_count() {
+    let seven = [(100, 0); 7];
+    let lost = |held: &[(u32, u32)], smss| {
+        let mut board = board(&seven);
+        for (left, right) in held {
+            hold(&mut board, *left, *right);
+        }
+        let news = board.lose_by_count(3, smss);
+        assert_eq!(news, board.first_due().is_some());
+        assert!(!board.lose_by_count(3, smss), "news once");
+        board.first_due()
+    };
+    let three = [(100, 200), (300, 400), (500, 600)];
+    assert_eq!(lost(&three, 1000), Some((0, 100)), "three ranges");
+    let two = [(100, 300), (400, 600)];
+    assert_eq!(lost(&two, 1000), None, "neighbours are one range");
+    assert_eq!(lost(&[(100, 300)], 100), None, "two segments");
+    assert_eq!(lost(&[(100, 400)], 100), Some((0, 100)), "more than two");
+}
+
+#[test]
+fn many_held_are_told_by_runs_or_by_bytes() {
+    for (held, smss, many) in [
+        (&[(1, 101), (102, 202)][..], 100, false),
+        (&[(1, 202)], 100, true),
+        (&[(1, 201)], 100, false),
+        (&[(1, 151)], 100, false),
+        (&[(1, 11), (12, 22), (23, 33)], 100, true),
+    ] {
+        let mut board = board(&[(400, 0)]);
+        for (left, right) in held {
+            hold(&mut board, *left, *right);
+        }
+        assert_eq!(board.is_sacked_beyond(3, smss), many, "{held:?}");
+    }
+}
+
+/// RFC 6675 §4 `NextSeg` rule 3.
+#[test]
+fn only_what_lies_below_something_held_is_doubtful() {
+    let mut board = board(&[(100, 0), (100, 0), (100, 0)]);
+    assert_eq!(board.first_doubtful(), None);
+    hold(&mut board, 0, 100);
+    assert_eq!(board.first_doubtful(), None);
+    hold(&mut board, 200, 300);
+    assert_eq!(board.first_doubtful(), Some((100, 100)));
+}
+
+#[test]
+fn sending_again_marks_no_neighbour() {
+    let mut board = board(&[(100, 10), (100, 10), (100, 10)]);
+    board.resend(100, 100, 50);
+    assert_eq!(acknowledged(&board, 100, 60).rtt, Some(50));
+    assert_eq!(acknowledged(&board, 200, 60).rtt, Some(50));
+    let mut delivery = board.delivery(60, 0, NO_ECHO);
+    board.sack(200, 300, &mut delivery);
+    assert_eq!(delivery.rtt, Some(50));
+}
+
+/// RFC 6675 §5.1, RFC 8985 §6.3.
+#[test]
+fn a_timeout_loses_the_first_and_what_is_old() {
+    let mut young = board(&[(100, 95), (100, 40), (100, 90)]);
+    young.lose_all(100, 50);
+    assert_eq!(young.in_flight(), 100, "the last is too young");
+    assert_eq!(young.first_due(), Some((0, 100)));
+    let mut held = board(&[(100, 0), (100, 0)]);
+    hold(&mut held, 100, 200);
+    held.lose_all(100, 0);
+    assert_eq!(held.sacked(), 100);
+    // The peer holds the first byte, yet did not acknowledge it: it has reneged.
+    let mut reneged = board(&[(100, 0), (100, 0)]);
+    hold(&mut reneged, 0, 100);
+    reneged.lose_all(100, 0);
+    assert_eq!((reneged.sacked(), reneged.in_flight()), (0, 0));
+}
+
+#[test]
+fn a_cleared_scoreboard_knows_nothing() {
+    let mut board = board(&[(100, 0), (100, 0)]);
+    board.clear();
+    assert_eq!((board.in_flight(), board.tail(1000)), (0, None));
+    board.push(50, 7);
+    assert_eq!(board.tail(1000), Some((0, 50)));
+}
+
+/// A full table merges the neighbours sent closest together, and believes the later time.
+#[test]
+fn a_full_scoreboard_merges_what_was_sent_together() {
+    let places = SENT_RUNS_MAX as u32;
+    let full = |at: fn(u32) -> u32| {
+        let mut board = Scoreboard::NEW;
+        for n in 0..=places {
+            board.push(100, at(n));
+        }
+        let mut lost = board;
+        lost.lose_all(60_000, 0);
+        (board, lost.first_due())
+    };
+    let (board, first) = full(|n| n * 100);
+    assert_eq!(first, Some((0, 200)), "of equals the first pair");
+    assert_eq!(
+        acknowledged(&board, 200, 500).rtt,
+        Some(400),
+        "the later time"
+    );
+    let (_, first) = full(|n| n * 100 + if n >= 4 { 1 } else { 0 });
+    assert_eq!(first, Some((0, 200)));
+    let (board, first) = full(|n| if n < 5 { n * 100 } else { n * 100 - 90 });
+    assert_eq!(first, Some((0, 100)), "the pair closest together");
+    assert_eq!(
+        acknowledged(&board, 450, 500).rtt,
+        Some(90),
+        "that of 4 and 5"
+    );
+}
+
+/// Where no two neighbours are alike, the last two become one: due if one of them was, and
+/// never the source of a round trip if one was sent again.
+#[test]
+fn unlike_runs_merge_to_the_worse_of_both() {
+    let last = SENT_RUNS_MAX as u32 - 3;
+    let mut board = Scoreboard::NEW;
+    for n in 0..=last {
+        board.push(100, n);
+    }
+    board.lose_all(100, 0);
+    board.resend(100 * last, 100, 90);
+    for n in (1..last).step_by(2) {
+        hold(&mut board, 100 * n, 100 * (n + 1));
+    }
+    board.push(100, 60);
+    // The one sent last but one was sent again since; what follows it is lost meanwhile.
+    let (news, _) = board.lose_by_time(100, (80, i32::MAX), 30);
+    assert!(news);
+    // Room for two cuts: the last two become one.
+    hold(&mut board, 0, 100);
+    let mut delivery = board.delivery(120, 0, NO_ECHO);
+    board.acknowledge(100 * last, &mut delivery);
+    assert_eq!(board.first_due(), Some((0, 200)));
+    assert_eq!(acknowledged(&board, 200, 150).rtt, None);
+}
+
+fn inner(s: &mut Script) -> &mut Connection<'static> {
+    let slot = &mut s.tcp.memory.connections[0];
+    slot.0.as_mut().expect("the script's connection")
+}
+
+/// The newest delivery stays, whatever older one follows it.
+#[test]
+fn rack_remembers_the_newest_delivery() {
+    let mut s = in_flight(RACK, offering_sack(), 4);
+    let at = |s: &Script| s.connection().recovery.rack_end.get().wrapping_sub(s.iss);
+    s.now_us += 100_000;
+    sacking(&mut s, 1001, &[(3001, 4001)]);
+    assert_eq!(at(&s), 4001);
+    sacking(&mut s, 1001, &[(3001, 4001), (2001, 3001)]);
+    assert_eq!(at(&s), 4001, "sent at the same time, and lower");
+    sacking(&mut s, 4001, &[]);
+    assert_eq!(at(&s), 4001);
+    sacking(&mut s, 5001, &[]);
+    assert_eq!(at(&s), 5001);
+}
+
+#[test]
+fn round_trips_come_from_new_acknowledgments_alone() {
+    let mut s = in_flight(RACK, offering_sack(), 4);
+    assert_eq!(s.connection().telemetry().srtt_ms, 100);
+    assert_eq!(s.connection().recovery.min_rtt, 100);
+    s.now_us += 164_000;
+    sacking(&mut s, 1001, &[(2001, 3001)]);
+    assert_eq!(s.connection().telemetry().srtt_ms, 100);
+    assert_eq!(s.connection().recovery.min_rtt, 101, "drifts by 1/64");
+    sacking(&mut s, 3001, &[]);
+    assert_eq!(s.connection().telemetry().srtt_ms, 108);
+    assert_eq!(s.connection().recovery.min_rtt, 101);
+}
+
+/// RFC 8985 §6.2 step 4: the window grows with each DSACK, to a limit, and for 16 recoveries.
+#[test]
+fn racks_window_grows_by_dsacks_and_shrinks_by_recoveries() {
+    let mut s = in_flight(RACK, offering_sack(), 4);
+    s.now_us += 100_000;
+    for quarters in [2, 3, 4, 5] {
+        sacking(&mut s, 1001, &[(1, 1001)]);
+        assert_eq!(s.connection().recovery.reo_quarters, quarters);
+        assert_eq!(s.connection().recovery.reo_persist, 16);
+    }
+    for _ in 0..20 {
+        sacking(&mut s, 1001, &[(1, 1001)]);
+    }
+    assert_eq!(s.connection().recovery.reo_quarters, 16);
+    for (persist, left, quarters) in [(2, 1, 16), (1, 0, 1)] {
+        let mut s = in_flight(RACK, offering_sack(), 4);
+        inner(&mut s).recovery.reo_quarters = 16;
+        inner(&mut s).recovery.reo_persist = persist;
+        inner(&mut s).recovery.phase = Phase::Recovery;
+        inner(&mut s).recovery.recover = inner(&mut s).snd_una;
+        sacking(&mut s, 2001, &[]);
+        let recovery = s.connection().recovery;
+        assert_eq!(
+            (recovery.reo_persist, recovery.reo_quarters),
+            (left, quarters)
+        );
+    }
+}
+
+/// RFC 6582 §3.2 step 3, where PRR does not: recovery ends without a burst.
+#[test]
+fn recovery_without_prr_ends_with_what_is_in_flight_and_a_segment() {
+    let config = Config { prr: false, ..RACK };
+    let mut s = in_flight(config, offering_sack(), 8);
+    while s.poll().is_some() {}
+    s.now_us += 100_000;
+    let end = 1001 + u32::from(s.connection().telemetry().inflight_bytes);
+    sacking(&mut s, 1001, &[(2001, end)]);
+    assert!(s.connection().telemetry().is_recovering);
+    assert!(s.connection().telemetry().ssthresh_bytes > 2000);
+    let all = s.connection().snd_nxt.since(s.connection().snd_una) + 1001;
+    sacking(&mut s, all, &[]);
+    assert!(!s.connection().telemetry().is_recovering);
+    assert_eq!(cwnd(&s), 3000, "two segments, and what this ACK adds");
+}
+
+/// RFC 9937 §6.2, computed beside the engine for every ACK of a recovery.
+#[test]
+fn prr_follows_its_formula() {
+    let mut s = in_flight(RACK, offering_sack(), 10);
+    while s.poll().is_some() {}
+    s.now_us += 130_000;
+    let acks: [(u32, &[(u32, u32)]); 9] = [
+        (1001, &[(2001, 3001)]),
+        (1001, &[(2001, 4001)]),
+        (1001, &[(2001, 5001)]),
+        (1001, &[(2001, 5001), (6001, 7001)]),
+        (1001, &[(2001, 5001), (6001, 8001)]),
+        (1001, &[(2001, 5001), (6001, 9001)]),
+        (1001, &[(2001, 5001), (6001, 10_001)]),
+        (5001, &[(6001, 10_001)]),
+        (5001, &[(6001, 11_001)]),
+    ];
+    let (mut delivered_before, mut acked) = (0, 1001);
+    let (mut proportional, mut conservative) = (0, 0);
+    for (ack, blocks) in acks {
+        sacking(&mut s, ack, blocks);
+        if s.connection().recovery.phase != Phase::Recovery {
+            continue;
+        }
+        let recovery = s.connection().recovery;
+        let telemetry = s.connection().telemetry();
+        let (total, out) = (
+            u32::from(recovery.prr_delivered),
+            u32::from(recovery.prr_out),
+        );
+        let delivered = total - delivered_before;
+        delivered_before = total;
+        assert_eq!(delivered, 1000, "each of these ACKs delivers one segment");
+        let pipe = u32::from(telemetry.inflight_bytes);
+        let ssthresh = u32::from(telemetry.ssthresh_bytes);
+        let start = u32::from(recovery.prr_start);
+        let mut more = if pipe > ssthresh {
+            proportional += 1;
+            (total * ssthresh).div_ceil(start).saturating_sub(out)
+        } else {
+            conservative += 1;
+            let is_safe = ack > acked;
+            let more = total.saturating_sub(out).max(delivered);
+            (more + if is_safe { 1000 } else { 0 }).min(ssthresh - pipe)
+        };
+        acked = ack;
+        if out == 0 {
+            more = more.max(1000);
+        }
+        assert_eq!(
+            u32::from(telemetry.cwnd_bytes),
+            pipe + more,
+            "{ack} {blocks:?}"
+        );
+        while s.poll().is_some() {}
+    }
+    assert!(
+        proportional > 1 && conservative > 1,
+        "{proportional} {conservative}"
+    );
+}
+
+const TAIL: u32 = Facts::TAIL_PROBED | Facts::TAIL_RESENT | Facts::TAIL_PROBE_DUE;
+
+fn has_any(s: &Script, facts: u32) -> bool {
+    s.connection().facts.has(facts)
+}
+
+/// A new phase of recovery forgets what the old one had under way.
+#[test]
+fn each_phase_forgets_the_last_ones_doings() {
+    let mut s = in_flight(RACK, offering_sack(), 6);
+    inner(&mut s).facts.set(TAIL);
+    inner(&mut s).enter_loss(1_200);
+    assert!(!has_any(&s, TAIL), "a timeout");
+
+    let mut s = in_flight(RACK, offering_sack(), 6);
+    inner(&mut s).facts.set(TAIL);
+    s.now_us += 130_000;
+    sacking(&mut s, 1001, &[(2001, 5001)]);
+    assert!(s.connection().telemetry().is_recovering);
+    assert!(!has_any(&s, TAIL), "fast recovery");
+    sacking(&mut s, 5001, &[]);
+    inner(&mut s)
+        .facts
+        .set(Facts::UNDO | Facts::UNDO_TS | Facts::FORCE_RESEND);
+    inner(&mut s).recovery.undo_left = 1;
+    sacking(&mut s, 5001, &[(1001, 2001)]);
+    assert!(!s.connection().telemetry().is_recovering, "undone");
+    assert!(!has_any(
+        &s,
+        Facts::UNDO | Facts::UNDO_TS | Facts::FORCE_RESEND
+    ));
+
+    let mut s = in_flight(RACK, offering_sack(), 6);
+    inner(&mut s).facts.set(Facts::ECN | Facts::UNDO_TS);
+    s.peer(say(ACK | Flags::ECE, 1, 2001).win(30_000)).unwrap();
+    assert!(
+        !has_any(&s, Facts::UNDO | Facts::UNDO_TS),
+        "a mark is never undone"
+    );
+
+    let mut s = in_flight(RACK, offering_sack(), 6);
+    let soft = Facts::WINDOW_PROBED | Facts::SOFT_ERROR;
+    inner(&mut s).facts.set(soft);
+    sacking(&mut s, 2001, &[]);
+    assert!(!has_any(&s, soft), "what an ACK of new data answers");
+}
+
+/// RFC 8985 §7.4: a probe is judged when its end is acknowledged, not before.
+#[test]
+fn a_probe_stays_out_until_its_end_is_acknowledged() {
+    let mut s = in_flight(RACK, offering_sack(), 6);
+    let end = s.connection().snd_una.plus(3000);
+    for (facts, ack, left) in [
+        (Facts::TAIL_PROBED, 2001, Facts::TAIL_PROBED),
+        (
+            Facts::TAIL_PROBED | Facts::TAIL_RESENT,
+            4001,
+            Facts::TAIL_PROBED,
+        ),
+        (Facts::TAIL_PROBED | Facts::TAIL_RESENT, 5001, 0),
+    ] {
+        inner(&mut s).facts.clear(TAIL);
+        inner(&mut s).facts.set(facts);
+        inner(&mut s).recovery.tail_end = end;
+        sacking(&mut s, ack, &[]);
+        let now = Facts::TAIL_PROBED | Facts::TAIL_RESENT;
+        assert_eq!(has_any(&s, now), left != 0, "{ack}");
+        assert_eq!(has_any(&s, Facts::TAIL_PROBED), left != 0, "{ack}");
+    }
+}
+
+/// The known gap of the scripts: whoever ends leaves nothing to send nor to wait for.
+#[test]
+fn the_end_leaves_nothing_due() {
+    let due = Facts::ACK_DUE
+        | Facts::SYN_DUE
+        | Facts::PERSIST_DUE
+        | Facts::TAIL_PROBE_DUE
+        | Facts::KEEPALIVE_DUE;
+    let mut s = in_flight(SACK, offering_sack(), 4);
+    inner(&mut s).facts.set(due);
+    inner(&mut s).end(None);
+    assert!(!has_any(&s, due));
+    assert_eq!(s.connection().telemetry().inflight_bytes, 0);
+    assert_eq!(s.connection().scoreboard.tail(1000), None);
+    assert_eq!(s.tcp.next_deadline(), None);
+    assert_eq!(s.state(), State::Closed);
+}
