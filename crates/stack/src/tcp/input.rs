@@ -62,13 +62,10 @@ impl Connection<'_> {
         let (len, window) = (seg.seq_len(), u32::from(self.recv.window()));
         let offset = seg.seq.offset_from(self.rcv_nxt);
         let starts_in_window = offset >= 0 && (offset as u32) < window.max(1);
-        let acceptable = match (len, window) {
-            (0, _) => starts_in_window,
-            // A shut window takes no text, but ACK, URG and RST are still valid (MUST-66),
-            // and so is a FIN that needs no space.
-            (_, 0) => offset == 0,
-            _ => starts_in_window || offset < 0 && (offset + len as i32) > 0,
-        };
+        // A shut window takes no text, but ACK, URG and RST at its place are still valid
+        // (MUST-66), and so is a FIN that needs no space.
+        let reaches_into_window = window > 0 && offset < 0 && (offset + len as i32) > 0;
+        let acceptable = starts_in_window || reaches_into_window;
         if !acceptable {
             return Err(self.answer_unacceptable(seg, now_ms));
         }
@@ -129,10 +126,8 @@ impl Connection<'_> {
             seg.strip_syn();
             count = count.saturating_sub(1);
         }
-        if count > 0 {
-            self.note_duplicate(seg.seq, count);
-            seg.strip_front(count);
-        }
+        self.note_duplicate(seg.seq, count);
+        seg.strip_front(count);
     }
 
     fn note_duplicate(&mut self, at: SeqNum, len: u32) {
@@ -249,7 +244,7 @@ impl Connection<'_> {
             self.sack_first = self.sack_first.saturating_sub(grown);
         }
         let all = usize::from(grown) >= data.len();
-        if gap > 0 || had_gaps || !all {
+        if had_gaps || !all {
             // RFC 5681 §4.2: a gap, or part of one filled, is reported at once.
             self.facts.set(Facts::ACK_DUE);
         } else {

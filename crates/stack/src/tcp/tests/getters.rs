@@ -256,7 +256,7 @@ fn leaked(lens: &[usize]) -> SliceQueue<'static> {
 /// Too big is what exceeds the segments sent so far; with nothing in flight nothing is lost.
 #[test]
 fn packet_too_big_without_flight_only_shrinks_segments() {
-    let mut s = Script::accepted_with(
+    let s = Script::accepted_with(
         Config {
             smss: 1400,
             ..PLAIN

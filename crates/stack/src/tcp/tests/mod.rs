@@ -3,6 +3,7 @@
 //! Two tools: [`Script`], one engine against segments written by hand; [`Net`], two engines
 //! over a link that delays, loses, duplicates and reorders.
 
+mod arrival;
 mod getters;
 mod handshake;
 mod hostile;

@@ -1,0 +1,293 @@
+//! Segment arrival at its edges: where the window ends, what comes again, what handshakes
+//! remember; and what leaves in answer.
+
+use super::super::facts::Facts;
+use super::super::rtt::RttEstimator;
+use super::super::{Config, RetransmissionCause as Cause, State};
+use super::loss::{RACK, SACK, offering_sack, sacking};
+use super::*;
+
+#[test]
+fn a_syn_ack_that_comes_again_is_acknowledged_again() {
+    let (mut s, _) = Script::connecting(PLAIN);
+    s.peer(say(SYN | ACK, 0, 1).mss(1000)).unwrap();
+    s.expect(ACK, 1, 1, 0);
+    assert_eq!(
+        s.peer(say(SYN | ACK, 0, 1).mss(1000)),
+        Err(Drop::OutsideWindow)
+    );
+    s.expect(ACK, 1, 1, 0);
+}
+
+#[test]
+fn the_window_ends_where_it_was_announced_to() {
+    let mut s = Script::accepted(PLAIN);
+    for (seq, data, taken) in [
+        (8001, &b""[..], false),
+        (8001, b"x", false),
+        (8000, b"", true),
+        (8000, b"x", true),
+        (8000, b"xyz", true),
+    ] {
+        let taken_now = s.peer(say(ACK, seq, 1).data(data)).is_ok();
+        assert_eq!(taken_now, taken, "{seq} {data:?}");
+        s.now_us += 1_000_000;
+        while s.poll().is_some() {}
+    }
+}
+
+/// A shut window takes no text, not even the new part of text that is partly old.
+#[test]
+fn a_shut_window_takes_only_what_begins_at_it() {
+    let mut s = Script::accepted(PLAIN);
+    s.peer(say(ACK, 1, 1).data(&pattern(0, 8000))).unwrap();
+    s.expect(ACK, 1, 8001, 0);
+    let overlap = s.peer(say(ACK, 8000, 1).data(b"xy"));
+    assert_eq!(overlap, Err(Drop::OutsideWindow));
+    s.expect(ACK, 1, 8001, 0);
+    s.peer(say(ACK, 8001, 1)).unwrap();
+    assert_eq!(s.peer(say(RST, 8001, 0)), Err(Drop::ConnectionReset));
+}
+
+#[test]
+fn a_fin_behind_a_gap_is_remembered_where_the_window_holds_it() {
+    let mut s = Script::accepted(PLAIN);
+    s.peer(say(ACK | FIN, 101, 1).data(&pattern(100, 100)))
+        .unwrap();
+    s.expect(ACK, 1, 1, 0);
+    s.peer(say(ACK, 1, 1).data(&pattern(0, 100))).unwrap();
+    s.expect(ACK, 1, 202, 0);
+    assert_eq!(s.state(), State::CloseWait);
+
+    let mut s = Script::accepted(PLAIN);
+    s.peer(say(ACK | FIN, 7991, 1).data(&pattern(7990, 20)))
+        .unwrap();
+    s.expect(ACK, 1, 1, 0);
+    s.peer(say(ACK, 1, 1).data(&pattern(0, 7990))).unwrap();
+    s.expect(ACK, 1, 8001, 0);
+    assert_eq!(s.state(), State::Established, "it lay beyond");
+}
+
+fn blocks(seg: &Seg, irs: u32) -> Vec<(u32, u32)> {
+    let relative = |b: &SackBlock| (b.left.wrapping_sub(irs), b.right.wrapping_sub(irs));
+    let sack = seg.header.options.sack.as_slice().iter();
+    sack.map(relative).collect()
+}
+
+#[test]
+fn blocks_begin_with_the_latest_and_with_duplicates_in_full_only() {
+    let mut s = Script::accepted_with(SACK, offering_sack(), 8000, 8000);
+    for (seq, len, expected) in [
+        (1001, 100, &[(1001, 1101)][..]),
+        (501, 100, &[(501, 601), (1001, 1101)]),
+        // In order: the range that grew last stays first.
+        (1, 100, &[(501, 601), (1001, 1101)]),
+        // Held in part only: no duplicate to report.
+        (1051, 100, &[(1001, 1151), (501, 601)]),
+        (551, 40, &[(551, 591), (501, 601), (1001, 1151)]),
+    ] {
+        s.peer(say(ACK, seq, 1).data(&pattern(seq as usize - 1, len)))
+            .unwrap();
+        let ack = s.sent();
+        assert_eq!(blocks(&ack, s.irs), expected, "after {seq}");
+    }
+}
+
+/// Data sent while something is to be reported leave room for the report.
+#[test]
+fn segments_leave_room_for_their_blocks() {
+    let stamped = Config {
+        timestamps: true,
+        ..RACK
+    };
+    for (config, syn, len) in [
+        (RACK, offering_sack(), 1000 - 4 - 4 * 8),
+        (stamped, offering_sack().ts(5, 0), 1000 - 12 - 4 - 3 * 8),
+    ] {
+        let mut s = Script::accepted_with(config, syn, 8000, 8000);
+        s.peer(say(ACK, 501, 1).data(b"behind a gap")).unwrap();
+        s.send(3000);
+        assert_eq!(s.sent().payload.len(), len);
+    }
+}
+
+/// RFC 6675 §4 `NextSeg` rule 3: when nothing is lost and nothing new is there, what is in
+/// doubt goes again.
+#[test]
+fn what_is_in_doubt_goes_when_nothing_better_does() {
+    let config = Config {
+        initial_window: 10,
+        ..SACK
+    };
+    let mut s = Script::accepted_with(config, offering_sack(), 30_000, 8000);
+    s.send(8000);
+    while s.poll().is_some() {}
+    s.now_us += 100_000;
+    let mut again = Vec::new();
+    let held = [(3001, 6001), (7001, 8001)];
+    for (ack, held) in [
+        (1, &held[..]),
+        (1001, &held),
+        (2001, &held),
+        (6001, &held[1..]),
+    ] {
+        sacking(&mut s, ack, held);
+        while let Some(seg) = s.poll() {
+            again.push(seg.header.seq.wrapping_sub(s.iss));
+        }
+    }
+    assert_eq!(
+        again,
+        [1, 1001, 2001, 6001],
+        "three holes, then what is in doubt"
+    );
+    assert_eq!(s.tcp.counters().retransmitted(Cause::Sack), 4);
+}
+
+#[test]
+fn ecn_needs_the_wish_and_a_first_syn() {
+    let ece = Flags::ECE;
+    for (ecn, resent, agreed) in [
+        (true, false, true),
+        (true, true, false),
+        (false, false, false),
+        (false, true, false),
+    ] {
+        let (mut s, _) = Script::connecting(Config { ecn, ..PLAIN });
+        if resent {
+            s.wait_for_segment();
+        }
+        s.peer(say(SYN | ACK | ece, 0, 1).mss(1000)).unwrap();
+        assert_eq!(
+            s.connection().facts.has(Facts::ECN),
+            agreed,
+            "{ecn} {resent}"
+        );
+    }
+}
+
+/// What a cookie remembers comes back with its answer: SACK in the timestamp's lowest bit.
+#[test]
+fn a_cookie_remembers_sack_where_there_are_timestamps() {
+    for (sack, stamps) in [(true, true), (false, true), (true, false), (false, false)] {
+        let config = leak(Config {
+            sack: true,
+            timestamps: true,
+            ..PLAIN
+        });
+        let mut s = Script::new();
+        s.tcp = engine(2, 0, 1);
+        let listener = s.tcp.listen(None, PORT, config).unwrap();
+        let mut syn = say(SYN, 0, 0).mss(1000);
+        syn.options.sack_permitted = sack;
+        if stamps {
+            syn = syn.ts(77, 0);
+        }
+        let _ = s.peer(syn);
+        let Some(syn_ack) = s.poll() else { continue };
+        let options = &syn_ack.header.options;
+        assert_eq!(options.sack_permitted, sack && stamps, "{sack} {stamps}");
+        assert_eq!(options.timestamps.is_some(), stamps);
+        if let Some((ours, _)) = options.timestamps {
+            assert_eq!(ours & 1 == 1, sack);
+        }
+        s.tcp.unlisten(listener);
+    }
+}
+
+#[test]
+fn a_cookies_answer_agrees_upon_what_the_cookie_offered() {
+    for (sack, stamps) in [(true, true), (false, true), (true, false)] {
+        let config = leak(Config {
+            sack: true,
+            timestamps: true,
+            ..PLAIN
+        });
+        let mut s = Script::new();
+        s.tcp = engine(2, 1, 1);
+        let listener = s.tcp.listen(None, PORT, config).unwrap();
+        // Somebody else's handshake fills the table.
+        let mut other = s.peer_bytes(&say(SYN, 900, 0));
+        other[..2].copy_from_slice(&9u16.to_be_bytes());
+        fill_checksum(&PEER, &US, &mut other);
+        s.tcp.on_segment(PEER, US, 0, &other, s.now()).unwrap();
+        s.sent();
+        let mut syn = say(SYN, 0, 0).mss(1000);
+        syn.options.sack_permitted = sack;
+        if stamps {
+            syn = syn.ts(77, 0);
+        }
+        let _ = s.peer(syn);
+        let syn_ack = s.sent();
+        assert_eq!(s.tcp.counters().syn_cookies, 1);
+        s.iss = syn_ack.header.seq;
+        let mut ack = say(ACK, 1, 1);
+        if let Some((ours, _)) = syn_ack.header.options.timestamps {
+            ack = ack.ts(78, ours);
+        }
+        s.peer(ack).unwrap();
+        let now = s.now();
+        s.handle = Some(s.tcp.accept(listener, buffers(100, 100), now).unwrap());
+        assert_eq!(s.state(), State::Established);
+        let facts = s.connection().facts;
+        assert_eq!(facts.has(Facts::SACK), sack && stamps, "{sack} {stamps}");
+        assert_eq!(facts.has(Facts::TIMESTAMPS), stamps);
+    }
+}
+
+/// Handshakes belong to the listener that they began at.
+#[test]
+fn each_listener_gets_its_own_handshakes() {
+    let mut s = Script::new();
+    let config = leak(PLAIN);
+    let first = s.tcp.listen(None, 9, config).unwrap();
+    let second = s.tcp.listen(None, PORT, config).unwrap();
+    s.peer(say(SYN, 0, 0).mss(1000)).unwrap();
+    s.iss = s.sent().header.seq;
+    s.peer(say(ACK, 1, 1)).unwrap();
+    assert!(!s.tcp.can_accept(first) && s.tcp.can_accept(second));
+    let now = s.now();
+    let waiting = s.tcp.accept(first, buffers(100, 100), now).unwrap();
+    assert_eq!(s.tcp.connection(waiting).unwrap().state(), State::Listen);
+    let taken = s.tcp.accept(second, buffers(100, 100), now).unwrap();
+    let connection = s.tcp.connection(taken).unwrap();
+    assert_eq!(connection.state(), State::Established);
+    assert_eq!(connection.endpoints().local, US);
+}
+
+#[test]
+fn a_syn_ack_sent_again_counts_as_a_retransmission() {
+    let mut s = Script::new();
+    s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    s.peer(say(SYN, 0, 0).mss(1000)).unwrap();
+    s.sent();
+    assert_eq!(s.tcp.counters().retransmitted(Cause::Handshake), 0);
+    s.wait_for_segment();
+    assert_eq!(s.tcp.counters().retransmitted(Cause::Handshake), 1);
+}
+
+#[test]
+fn an_answer_takes_the_backoff_back() {
+    let mut rtt = RttEstimator::NEW;
+    let before = rtt.rto_ms(&Config::DEFAULT);
+    rtt.back_off();
+    assert_eq!(rtt.rto_ms(&Config::DEFAULT), 2 * before);
+    rtt.forget_backoff();
+    assert_eq!(rtt.rto_ms(&Config::DEFAULT), before);
+}
+
+/// RFC 5961 §7: one challenge per interval, the next exactly when it is over.
+#[test]
+fn the_next_challenge_goes_when_its_interval_is_over() {
+    let interval_ms = 500;
+    let config = Config {
+        challenge_interval_ms: interval_ms,
+        ..PLAIN
+    };
+    let mut s = Script::accepted(config);
+    for (after_ms, answered) in [(0, true), (499, false), (1, true), (1, false)] {
+        s.now_us += after_ms * 1000;
+        let _ = s.peer(say(RST, 5, 0));
+        assert_eq!(s.poll().is_some(), answered, "{after_ms}");
+    }
+}
