@@ -1,0 +1,222 @@
+//! Packets and streams over several hops.
+
+use super::*;
+
+#[test]
+fn a_stream_crosses_three_hops_both_ways() {
+    for relaying in [Relaying::Fragments, Relaying::Reassembly] {
+        let mut world = World::chain(3, relaying);
+        let data = bytes(5_000);
+        let host = world.host();
+        transfer(&mut world, 3, host, HOST, &data);
+        let mut world = World::chain(3, relaying);
+        transfer(&mut world, host, 3, global(3), &data);
+        let relayed = world.nodes[2].counters().fragments_relayed;
+        assert_eq!(
+            relayed > 20,
+            relaying == Relaying::Fragments,
+            "{relaying:?} {relayed}"
+        );
+    }
+}
+
+#[test]
+fn the_mss_fills_its_frames_and_relays_never_find_a_fragment_too_long() {
+    let mut world = World::chain(3, Relaying::Fragments);
+    let mss = world.nodes[3].mss(&HOST, true);
+    // 5 frames of 104 bytes; FRAG1 4, FRAGN 5 each; IPHC with contexts 0 and 1, and later
+    // the source's identifier, the hop limit and a mark: 14; the first ends on a unit.
+    assert_eq!(mss, 80 + 3 * 96 + 99 - 20);
+    let config: &'static tcp::Config = Box::leak(Box::new(tcp::Config {
+        smss: mss,
+        timestamps: false,
+        ecn: false,
+        ..SETTINGS
+    }));
+    let now = world.now;
+    let host = world.host();
+    let listener = world.nodes[host]
+        .tcp_mut()
+        .listen(None, 9, &SETTINGS)
+        .unwrap();
+    let buffers = Buffers::new(memory(0, 2048), memory(0, 2304));
+    let sender = world.nodes[3]
+        .connect((HOST, 9), buffers, config, now)
+        .unwrap();
+    world.run_for(Duration::from_secs(1));
+    let now = world.now;
+    let buffers = Buffers::new(memory(0, 2048), memory(0, 2304));
+    world.nodes[host]
+        .tcp_mut()
+        .accept(listener, buffers, now)
+        .unwrap();
+    let before = world.frames.len();
+    world.nodes[3]
+        .tcp_mut()
+        .send(sender, &bytes(usize::from(mss)), now)
+        .unwrap();
+    world.run_for(Duration::from_secs(1));
+    let data_frames = |node: usize| {
+        world.frames[before..]
+            .iter()
+            .filter(|(n, frame)| *n == node && frame.len() > 60)
+            .count()
+    };
+    assert_eq!((data_frames(3), data_frames(2), data_frames(1)), (5, 5, 5));
+    assert_eq!(world.nodes[2].counters().dropped(Drop::FragmentTooLong), 0);
+}
+
+/// A packet in fragments, as somebody sends them who leaves no slack and does it his way.
+fn inject(world: &mut World, hop: lowpan::LinkPair, len_max: usize, packet: &[u8]) {
+    let mut buffer = [0; IPV6_MTU_MIN];
+    buffer[..packet.len()].copy_from_slice(packet);
+    let mut outgoing = lowpan::fragment::Outgoing::new(&mut buffer);
+    outgoing
+        .start(packet.len(), TcpForm::Plain, hop, 77, len_max, 0)
+        .unwrap();
+    let mut payload = [0; PSDU_LEN_MAX];
+    for sequence in 0.. {
+        let contexts = &world.radio_of(0).contexts;
+        let Some(len) = outgoing.next(contexts, &mut payload).unwrap() else {
+            break;
+        };
+        let header = crate::wire::ieee802154::Header::data(0x4d54, hop.dst, hop.src, sequence);
+        let mut out = [0; PSDU_LEN_MAX];
+        let len = header.emit_frame(&payload[..len], &mut out).unwrap();
+        let frame = Pending::Frame(out[..len].to_vec());
+        world.at(Duration::ZERO, 2, RADIO, frame);
+        world.run_for(Duration::from_millis(20));
+    }
+    world.run_for(Duration::from_secs(2));
+}
+
+#[test]
+fn a_relay_passes_on_what_no_slack_was_left_for() {
+    // A mote that fills its first fragment, and one whose short addresses leave more room.
+    for (src, len_max) in [(link(3), 104), (LinkAddr::Short(7), 110)] {
+        let mut world = World::chain(3, Relaying::Fragments);
+        let mut request = packet(HOST, 64, 800);
+        let (mut header, _) = Header::parse(&request).unwrap();
+        header.src = ip::with_iid(&MESH, src.iid());
+        header.emit(&mut request).unwrap();
+        icmpv6::fill_checksum(&header.src, &HOST, &mut request[40..]);
+        let hop = lowpan::LinkPair { src, dst: link(2) };
+        let gathered = |world: &World| world.radio_of(2).datagrams().counters().reassembled;
+        let before = gathered(&world);
+        inject(&mut world, hop, len_max, &request);
+        let host = world.host();
+        // The border router has no route for the second answer, and says so.
+        assert!(world.nodes[host].ip().counters.delivered > 0, "{src:?}");
+        let gathered = gathered(&world) - before;
+        assert_eq!(gathered, 1, "reassembled, then cut anew: {src:?}");
+    }
+}
+
+#[test]
+fn an_extension_header_longer_than_a_frame_is_carried() {
+    let mut world = World::chain(2, Relaying::Fragments);
+    let plain = packet(global(2), 64, 100);
+    let (mut header, echo) = Header::parse(&plain).unwrap();
+    header.next_header = 60;
+    header.payload_len += 208;
+    let mut options = [0u8; 208];
+    options[..4].copy_from_slice(&[58, 25, 5, 204]);
+    options[4..].fill(9);
+    let mut long = [0u8; 40].to_vec();
+    header.emit(&mut long).unwrap();
+    long.extend(options);
+    long.extend(echo);
+    assert_eq!(world.exchange(&long).len(), 1);
+}
+
+#[test]
+fn a_lost_frame_is_repeated_on_its_link_and_tcp_never_knows() {
+    for lost in [3, 7, 12] {
+        let mut world = World::chain(2, Relaying::Fragments);
+        world.lose = Some(lost);
+        let data = bytes(3_000);
+        let host = world.host();
+        transfer(&mut world, 2, host, HOST, &data);
+        let retries: u32 = (0..=2)
+            .map(|n| world.radio_of(n).mac().counters().retries)
+            .sum();
+        assert!(retries >= 1, "the {lost}th frame was repeated");
+        assert_eq!(world.nodes[2].tcp().counters().retransmissions, [0; _]);
+    }
+}
+
+#[test]
+fn a_fragment_given_up_takes_its_packet_with_it_and_tcp_repairs() {
+    let mut world = World::chain(2, Relaying::Fragments);
+    // The border router hears nothing for longer than eight attempts last.
+    let deaf_from = world.now + Duration::from_millis(300);
+    world.deaf = Some((0, deaf_from..deaf_from + Duration::from_millis(1_200)));
+    let data = bytes(3_000);
+    let host = world.host();
+    transfer(&mut world, 2, host, HOST, &data);
+    let relay = world.radio_of(1).mac().counters();
+    assert!(relay.dropped(mac::Drop::NoAck) >= 1, "a frame was given up");
+    let ends = [world.radio_of(1).datagrams(), world.radio_of(0).datagrams()];
+    let orphans: u32 = ends
+        .iter()
+        .map(|d| d.counters().dropped(datagram::Drop::SiblingLost))
+        .sum();
+    assert!(
+        orphans + relay.dropped(mac::Drop::Cancelled) > 0,
+        "its siblings were not sent"
+    );
+}
+
+#[test]
+fn a_segment_without_room_does_not_hide_the_retry_that_makes_room() {
+    let patient = Duration::from_millis(500);
+    let mut world = World::with_queue(1, Relaying::Fragments, patient, 12);
+    let now = world.now;
+    let buffers = Buffers::new(memory(0, 2048), memory(0, 2304));
+    let host = world.host();
+    let listener = world.nodes[host]
+        .tcp_mut()
+        .listen(None, 9, &SETTINGS)
+        .unwrap();
+    let sender = world.nodes[1]
+        .connect((HOST, 9), buffers, &SETTINGS, now)
+        .unwrap();
+    world.run_for(Duration::from_secs(1));
+    let (now, buffers) = (world.now, Buffers::new(memory(0, 2048), memory(0, 2304)));
+    let tcp = world.nodes[host].tcp_mut();
+    tcp.accept(listener, buffers, now).unwrap();
+    // Nobody answers: frames fill the queue between retries while TCP's timers run out.
+    world.deaf = Some((0, now..now + Duration::from_secs(30)));
+    world.nodes[1]
+        .tcp_mut()
+        .send(sender, &bytes(2048), now)
+        .unwrap();
+    let before = world.frames.len();
+    world.run_for(Duration::from_secs(20));
+    let given_up = world.radio_of(1).mac().counters().dropped(mac::Drop::NoAck);
+    assert!(
+        given_up > 4 && world.frames.len() > before + 8,
+        "{given_up}"
+    );
+}
+
+#[test]
+fn traffic_class_travels() {
+    let mut world = World::chain(2, Relaying::Fragments);
+    let mut marked = packet(global(2), 64, 600);
+    let class = TrafficClass::new(0x2e, ipv6::Ecn::Ce);
+    let (header, _) = Header::parse(&marked).unwrap();
+    Header {
+        traffic_class: class,
+        ..header
+    }
+    .emit(&mut marked)
+    .unwrap();
+    world.at(Duration::ZERO, 0, WIRE, Pending::Packet(marked));
+    world.run_for(Duration::from_secs(2));
+    assert_eq!(
+        world.nodes[2].ip().counters.delivered,
+        2,
+        "the advertisement and the ping"
+    );
+}
