@@ -3,6 +3,7 @@
 //! Frames reach every neighbour after their air time; nothing is lost unless a test says so.
 //! The lab has the real air; here only the joints between layers are under test.
 
+mod compression;
 mod discovery;
 mod errors;
 mod hostile;
@@ -11,6 +12,7 @@ mod streams;
 use super::*;
 use crate::ip::{Config as IpConfig, NextHop, Prefix, Route};
 use crate::limits::PSDU_LEN_MAX;
+use crate::lowpan::tcphc::{self, Tcphc};
 use crate::lowpan::{self, TcpForm, datagram, datagram::Datagrams, datagram::Record};
 use crate::mac::{FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
 use crate::storage::packet_queue::PacketQueue;
@@ -88,6 +90,19 @@ fn radio(
     Interface::Radio(Radio::new(config, mac, memory))
 }
 
+fn tcphc_table(n: usize, rng: &mut Rng) -> &'static mut Tcphc<'static> {
+    let config = tcphc::Config {
+        end: match n {
+            0 => tcphc::End::Router,
+            _ => tcphc::End::Mote,
+        },
+        quiet: Duration::ZERO,
+        ..tcphc::Config::default()
+    };
+    let contexts = memory(tcphc::Context::EMPTY, 4);
+    Box::leak(Box::new(Tcphc::new(contexts, config, Instant::ORIGIN, rng)))
+}
+
 fn wire() -> Interface<'static> {
     Interface::Wire(Wire::new(PacketQueue::new(memory(0, 8192)), 1500))
 }
@@ -123,11 +138,26 @@ impl World {
         Self::with_queue(hops, relaying, mac::config::RETRY_DELAY_MAX, 32)
     }
 
+    /// A chain in which these nodes compress TCP headers.
+    fn compressing(hops: usize, relaying: Relaying, ends: &[usize]) -> Self {
+        Self::build(hops, relaying, mac::config::RETRY_DELAY_MAX, 32, ends)
+    }
+
     fn with_queue(
         hops: usize,
         relaying: Relaying,
         retry_delay_max: Duration,
         slots: usize,
+    ) -> Self {
+        Self::build(hops, relaying, retry_delay_max, slots, &[])
+    }
+
+    fn build(
+        hops: usize,
+        relaying: Relaying,
+        retry_delay_max: Duration,
+        slots: usize,
+        compressing: &[usize],
     ) -> Self {
         let mut nodes = Vec::new();
         for n in 0..=hops {
@@ -149,6 +179,11 @@ impl World {
             {
                 radio.contexts_mut().set(0, MESH, 64, true);
                 radio.contexts_mut().set(1, HOST, 128, true);
+            }
+            if let Interface::Radio(radio) = &mut interface
+                && compressing.contains(&n)
+            {
+                radio.set_tcphc(tcphc_table(n, &mut rng));
             }
             let mut interfaces = std::vec![interface];
             if n == 0 {

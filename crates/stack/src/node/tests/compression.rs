@@ -1,0 +1,108 @@
+//! Compressed TCP headers, from end to end of the mesh.
+
+use super::*;
+
+/// Headers that a node sent: full, mostly compressed, compressed, plain.
+fn sent(world: &World, node: usize) -> [u32; 4] {
+    let tcphc = world.radio_of(node).tcphc();
+    tcphc.map_or([0; 4], |tcphc| tcphc.counters().sent)
+}
+
+fn no_header_was_refused(world: &World) {
+    for node in 0..=world.hops {
+        let refused = world.nodes[node].counters().dropped(Drop::TcpCompression);
+        assert_eq!(refused, 0, "node {node}");
+    }
+}
+
+#[test]
+fn streams_cross_a_mesh_whose_relays_hold_no_contexts() {
+    for relaying in [Relaying::Fragments, Relaying::Reassembly] {
+        // From mote 3 to the host and back, and to a mote, past mote 2 each time.
+        for (from, to) in [(3, 4), (4, 3), (3, 1), (1, 3)] {
+            let mut world = World::compressing(3, relaying, &[0, 1, 3]);
+            let target = if to == 4 { HOST } else { global(to) };
+            transfer(&mut world, from, to, target, &bytes(6_000));
+            no_header_was_refused(&world);
+            let ends = match (from.min(to), from.max(to)) {
+                (1, 3) => [1, 3],
+                _ => [0, 3],
+            };
+            for end in ends {
+                let [full, _, compressed, plain] = sent(&world, end);
+                assert!(full > 0, "{relaying:?} {from} to {to}: {end} opened");
+                assert!(compressed >= 5, "{relaying:?} {from} to {to}: {compressed}");
+                assert_eq!(plain, 0, "{relaying:?} {from} to {to}");
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_frame_is_lost_the_stream_goes_on() {
+    for lost in 0..60 {
+        let mut world = World::compressing(2, Relaying::Fragments, &[0, 2]);
+        // Its retries are lost too: the receiver is deaf for longer than they last.
+        let span = world.now..world.now + Duration::from_millis(40 * lost);
+        world.lose = Some(lost as usize);
+        world.deaf = Some((1, span));
+        transfer(&mut world, 2, 3, HOST, &bytes(4_000));
+    }
+}
+
+#[test]
+fn a_full_segment_fills_its_frames_whatever_its_header_became() {
+    let world = World::compressing(3, Relaying::Fragments, &[0, 3]);
+    let plain = World::chain(3, Relaying::Fragments);
+    let mss = |world: &World, timestamps| world.nodes[3].mss(&HOST, timestamps);
+    assert_eq!(mss(&plain, true), mss(&plain, false));
+    // 20 bytes shorter with timestamps, 13 without; first fragments end on units of eight.
+    assert_eq!(mss(&world, true) - mss(&plain, true), 24);
+    assert_eq!(mss(&world, false) - mss(&plain, false), 16);
+}
+
+#[test]
+fn errors_quote_nothing_of_a_compressed_header() {
+    let mut world = World::compressing(1, Relaying::Fragments, &[1]);
+    // A compressed header for a context that nobody has, to a host beyond the wire.
+    let mut packet = std::vec![0; ipv6::HEADER_LEN + 20];
+    let header = Header {
+        traffic_class: TrafficClass(0),
+        flow_label: 0,
+        payload_len: 20,
+        next_header: crate::wire::tcp::NEXT_HEADER,
+        hop_limit: 64,
+        src: global(1),
+        dst: HOST,
+    };
+    header.emit(&mut packet).unwrap();
+    let compressed = [0xc0, 0, 9, 0xab, 0xcd];
+    packet[ipv6::HEADER_LEN + 15..].copy_from_slice(&compressed);
+    let mut payload = [0; PSDU_LEN_MAX];
+    let hop = lowpan::LinkPair {
+        src: link(1),
+        dst: link(0),
+    };
+    let contexts = world.radio_of(0).contexts.clone();
+    let form = TcpForm::Compressed;
+    let made = lowpan::compress_form(&packet, form, hop, &contexts, &mut payload).unwrap();
+    let frames = world.frames.len();
+    let mac = mac::Received {
+        src: link(1),
+        dst: link(0),
+        payload: &payload[..made.compressed_len],
+        pending: false,
+        meta: RxMeta {
+            rssi_dbm: -60,
+            lqi: 255,
+            channel: 26,
+            at: world.now,
+        },
+    };
+    let now = world.now;
+    world.nodes[0].on_frame(RADIO, &mac, now);
+    world.run_for(Duration::from_secs(1));
+    let counters = world.nodes[0].counters();
+    assert_eq!(counters.dropped(Drop::TcpCompression), 1);
+    assert_eq!(world.frames.len(), frames, "nobody is answered");
+}
