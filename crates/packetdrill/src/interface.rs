@@ -85,11 +85,12 @@ pub unsafe extern "C" fn packetdrill_interface_init(
             .to_string_lossy()
             .into_owned(),
     };
-    let settings = Settings::from_flags(&text).unwrap_or_else(|message| {
+    let shared = Settings::from_flags(&text).and_then(Shared::new);
+    let shared = shared.unwrap_or_else(|message| {
         eprintln!("libmotet_packetdrill: --so_flags: {message}");
         std::process::exit(1);
     });
-    let shared: &'static Shared = Box::leak(Box::new(Shared::new(settings)));
+    let shared: &'static Shared = Box::leak(Box::new(shared));
     let user = (&raw const *shared).cast_mut().cast::<c_void>();
     // SAFETY: the table is valid, as the caller promises.
     unsafe { interface.write(table(user)) };
@@ -555,7 +556,7 @@ extern "C" fn netdev_send(user: User, packet: *const c_void, len: size_t) -> c_i
     // SAFETY: packetdrill's contract: a whole packet.
     let packet = unsafe { bytes(packet, len) };
     guard(|| {
-        shared_of(user).act(|host| host.deliver(packet));
+        shared_of(user).deliver(packet);
         0
     }) as c_int
 }
@@ -665,20 +666,45 @@ extern "C" fn epoll_wait(
     }) as c_int
 }
 
-extern "C" fn pipe(_user: User, _pair: *mut c_int) -> c_int {
-    fail(Errno::ENOSYS) as c_int
+extern "C" fn pipe(user: User, pair: *mut c_int) -> c_int {
+    if pair.is_null() {
+        return fail(Errno::EFAULT) as c_int;
+    }
+    let mut read = -1;
+    let write = open(user, |host, write| {
+        // The descriptor of the other end; both are real.
+        read = descriptor()?;
+        host.pipe(read, write)
+    });
+    if write < 0 {
+        if read >= 0 {
+            release(read);
+        }
+        return -1;
+    }
+    // SAFETY: libc's contract of pipe: room for two.
+    unsafe {
+        pair.write(read);
+        pair.add(1).write(write);
+    }
+    0
 }
 
 extern "C" fn splice(
-    _user: User,
-    _from: c_int,
-    _from_at: *mut off64_t,
-    _to: c_int,
-    _to_at: *mut off64_t,
-    _len: size_t,
-    _flags: c_uint,
+    user: User,
+    from: c_int,
+    from_at: *mut off64_t,
+    to: c_int,
+    to_at: *mut off64_t,
+    len: size_t,
+    flags: c_uint,
 ) -> c_int {
-    fail(Errno::ENOSYS) as c_int
+    if !from_at.is_null() || !to_at.is_null() {
+        return fail(Errno::ESPIPE) as c_int;
+    }
+    let nonblocking = flags & libc::SPLICE_F_NONBLOCK != 0;
+    let len = len.min(1 << 24);
+    call(user, |host, _| host.splice(from, to, len, nonblocking)) as c_int
 }
 
 // 33 pointers, as packetdrill lays them out.

@@ -4,6 +4,8 @@
 //! returns, outside every lock. So whoever makes such a call ready waits until the woken
 //! thread has looked at the clock: virtual time stands still until then.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -12,6 +14,7 @@ use std::time::Duration as RealDuration;
 use bumpalo::Bump;
 use motet::time::{Duration, Instant};
 use motet_conformance::host::{Errno, Fail, Host, Outcome, Settings};
+use motet_conformance::packet::Packet;
 
 /// What the lock guards.
 pub struct Inner {
@@ -30,6 +33,10 @@ pub struct Inner {
     /// Where the table of states goes, and what stands there.
     state_path: Option<PathBuf>,
     state_text: String,
+    /// Where every packet is written, with its time.
+    log: Option<File>,
+    /// Say nothing on standard error.
+    quiet: bool,
 }
 
 // SAFETY: everything in it is owned, except the arena behind the host, which nothing else
@@ -44,7 +51,14 @@ pub struct Shared {
 
 impl Shared {
     /// A host with `settings`; its memory is never given back.
-    pub fn new(settings: Settings) -> Self {
+    ///
+    /// # Errors
+    /// A sentence: the log cannot be written.
+    pub fn new(settings: Settings) -> Result<Self, String> {
+        let log = settings.log.as_ref().map(|path| {
+            File::create(path).map_err(|e| format!("cannot write {}: {e}", path.display()))
+        });
+        let (log, quiet) = (log.transpose()?, settings.quiet);
         let arena: &'static Bump = Box::leak(Box::new(Bump::new()));
         let inner = Inner {
             host: Host::new(arena, settings, START),
@@ -56,11 +70,13 @@ impl Shared {
             deadlines: Vec::new(),
             state_path: std::env::var_os("PD_STATE").map(PathBuf::from),
             state_text: String::new(),
+            log,
+            quiet,
         };
-        Self {
+        Ok(Self {
             inner: Mutex::new(inner),
             changed: Condvar::new(),
-        }
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -79,6 +95,15 @@ impl Shared {
         let result = act(&mut inner.host);
         drop(self.settle(inner));
         result
+    }
+
+    /// A packet for the host.
+    pub fn deliver(&self, packet: &[u8]) {
+        let mut inner = self.lock();
+        let now = inner.host.now();
+        inner.write_log(now, '<', packet);
+        inner.host.deliver(packet);
+        drop(self.settle(inner));
     }
 
     /// Makes a call, again and again until it does not block.
@@ -185,10 +210,15 @@ impl Shared {
         let horizon = inner.host.now() + HORIZON;
         loop {
             if let Some(sent) = inner.host.take_sent() {
+                inner.write_log(sent.at, '>', &sent.bytes);
                 return Some((sent.at, sent.bytes));
             }
-            let next = inner.next_stop().filter(|next| *next <= horizon)?;
+            let Some(next) = inner.next_stop().filter(|next| *next <= horizon) else {
+                inner.say("no segment will ever come: no timer runs");
+                return None;
+            };
             if inner.host.is_runaway() {
+                inner.say("the stack does not come to rest");
                 return None;
             }
             inner.host.advance_to(next);
@@ -218,6 +248,28 @@ impl Inner {
         // A deadline that has come is handled; only later ones stop time again.
         let calls = calls.filter(|at| *at > self.host.now());
         motet::time::earliest(self.host.next_deadline(), calls)
+    }
+
+    /// Says on standard error why a script is about to fail.
+    fn say(&self, why: &str) {
+        if !self.quiet {
+            eprintln!("libmotet_packetdrill: {why}");
+        }
+    }
+
+    /// One line: seconds since the host's start, direction, and what a script would say.
+    fn write_log(&mut self, at: Instant, direction: char, packet: &[u8]) {
+        let Some(log) = &mut self.log else {
+            return;
+        };
+        let at = at.since(START).as_micros();
+        let text = match Packet::parse(packet) {
+            Some((packet, _)) => packet.segment.to_string(),
+            None => format!("{} bytes that are not TCP", packet.len()),
+        };
+        let (whole, rest) = (at / 1_000_000, at % 1_000_000);
+        // A log that can no longer be written must not fail the script.
+        let _written = writeln!(log, "{whole}.{rest:06} {direction} {text}");
     }
 
     fn write_state(&mut self) {

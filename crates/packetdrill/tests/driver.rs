@@ -6,6 +6,7 @@ use std::mem::{MaybeUninit, size_of};
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{sockaddr, sockaddr_in6, socklen_t, timeval};
 use motet_conformance::packet::{ACK, FIN, Packet, SYN, Segment, TcpOption};
@@ -286,9 +287,6 @@ fn options_and_calls_that_do_not_exist_say_so() {
     let fd = driver.listener();
     assert_eq!(driver.option(fd, libc::SOL_SOCKET, 9999).0, -1);
     assert_eq!(errno(), libc::ENOPROTOOPT);
-    let mut pair = [0; 2];
-    assert_eq!((driver.0.pipe)(user, pair.as_mut_ptr()), -1);
-    assert_eq!(errno(), libc::ENOSYS);
     assert_eq!((driver.0.close)(user, 999), -1);
     assert_eq!(errno(), libc::EBADF);
     assert_eq!(
@@ -296,6 +294,37 @@ fn options_and_calls_that_do_not_exist_say_so() {
         -1
     );
     assert_eq!(errno(), libc::EAFNOSUPPORT);
+}
+
+#[test]
+fn splice_moves_what_came_into_a_pipe_and_out_again() {
+    let driver = Driver::new("");
+    let user = driver.0.userdata;
+    let fd = driver.listener();
+    let isn = driver.open(5555);
+    let (conn, _, _) = driver.accept(fd);
+    let mut pair = [0; 2];
+    assert_eq!((driver.0.pipe)(user, pair.as_mut_ptr()), 0);
+    let [from, into] = pair;
+    driver.inject(Segment {
+        flags: ACK,
+        len: 50,
+        ..segment(5555, 1, isn.wrapping_add(1))
+    });
+    let none = std::ptr::null_mut();
+    let flags = libc::SPLICE_F_NONBLOCK;
+    let splice = |a, b, len| (driver.0.splice)(user, a, none, b, none, len, flags);
+    assert_eq!(splice(conn, into, 1000), 50);
+    assert_eq!((splice(conn, into, 1000), errno()), (-1, libc::EAGAIN));
+    assert_eq!(splice(from, conn, 30), 30);
+    let mut rest = [0_u8; 40];
+    let place = rest.as_mut_ptr().cast();
+    assert_eq!((driver.0.read)(user, from, place, 40), 20);
+    assert_eq!(&rest[..21], [&[7; 20][..], &[0]].concat());
+    assert_eq!(driver.receive().unwrap().1.len, 30, "it went out");
+    assert_eq!((splice(conn, from, 1), errno()), (-1, libc::EINVAL));
+    assert_eq!((driver.0.close)(user, into), 0);
+    assert_eq!((driver.0.read)(user, from, place, 40), 0, "nobody writes");
 }
 
 #[test]
@@ -353,4 +382,101 @@ fn inner_states() {
 
 fn inner_flags() {
     load("bogus=1");
+}
+
+/// What waits in vain is explained on standard error, unless told to be quiet; the log has
+/// every packet either way.
+#[test]
+fn the_log_has_every_packet_and_quiet_means_it() {
+    if let Ok(log) = std::env::var("MOTET_INNER_LOG") {
+        let driver = Driver::new(&log);
+        driver.listener();
+        driver.usleep(250_000);
+        driver.open(5555);
+        assert!(driver.receive().is_none());
+        return;
+    }
+    let file = std::env::temp_dir().join(format!("motet-pd-log-{}", std::process::id()));
+    let inside = |more: &str| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([
+            "--exact",
+            "the_log_has_every_packet_and_quiet_means_it",
+            "--nocapture",
+        ]);
+        command.env("MOTET_INNER_LOG", format!(",log={}{more}", file.display()));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        (said, std::fs::read_to_string(&file).unwrap())
+    };
+    let (said, log) = inside("");
+    assert!(said.contains("no segment will ever come"), "{said}");
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 3, "{log}");
+    assert!(lines[0].starts_with("0.250"), "{log}");
+    assert!(lines[0].contains(" < S 0:0(0) win 32767 <mss 1440,sackOK,eol,eol>"));
+    assert!(lines[1].contains(" > S. "), "{log}");
+    assert!(lines[2].contains(" < . 1:1(0) ack "), "{log}");
+    let (said, _) = inside(",quiet");
+    assert!(!said.contains("libmotet_packetdrill"), "{said}");
+    std::fs::remove_file(&file).unwrap();
+    // Refused at once where it cannot be written.
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([
+        "--exact",
+        "the_log_has_every_packet_and_quiet_means_it",
+        "--nocapture",
+    ]);
+    command.env("MOTET_INNER_LOG", ",log=/nowhere/at/all");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write /nowhere/at/all"));
+}
+
+/// The place that a preloaded library offers; here, the program itself does.
+#[unsafe(no_mangle)]
+pub static pd_getsockopt_hook: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// In a process of its own: there is one hook, and it asks the host made last.
+#[test]
+fn the_hook_answers_for_our_descriptors_only() {
+    let name = "the_hook_answers_for_our_descriptors_only";
+    if std::env::var_os("MOTET_INNER_HOOK").is_none() {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", name]).env("MOTET_INNER_HOOK", "1");
+        assert!(command.status().unwrap().success());
+        return;
+    }
+    let driver = Driver::new("");
+    let fd = driver.listener();
+    let place = pd_getsockopt_hook.load(Ordering::Acquire);
+    assert!(!place.is_null(), "the library has not set the hook");
+    type Hook = extern "C" fn(c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int;
+    // SAFETY: the library stored a function of this type.
+    let hook: Hook = unsafe { std::mem::transmute(place) };
+    let mut info = [0_u8; 104];
+    let mut len = 104;
+    let ask = |fd, info: &mut [u8; 104], len: &mut socklen_t| {
+        hook(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            len,
+        )
+    };
+    assert_eq!(ask(fd, &mut info, &mut len), 0);
+    assert_eq!((info[0], len), (10, 104), "LISTEN");
+    let isn = driver.open(5555);
+    let (conn, _, _) = driver.accept(fd);
+    assert_eq!(ask(conn, &mut info, &mut len), 0);
+    assert_eq!((info[0], info[5]), (1, 2), "ESTABLISHED, with SACK");
+    driver.inject(Segment {
+        flags: FIN | ACK,
+        ..segment(5555, 1, isn.wrapping_add(1))
+    });
+    assert_eq!(ask(conn, &mut info, &mut len), 0);
+    assert_eq!(info[0], 8, "CLOSE-WAIT");
+    assert_eq!(ask(9999, &mut info, &mut len), -2, "not ours");
 }

@@ -256,6 +256,9 @@ impl Host<'_> {
     /// # Errors
     /// `EBADF`, `ENOTCONN`, `EPIPE`, `EAGAIN`, the connection's error, or it blocks.
     pub fn write(&mut self, fd: i32, data: &[u8], done: &mut usize) -> Outcome {
+        if let Some(outcome) = self.write_pipe(fd, data) {
+            return outcome;
+        }
         let file = self.files.get(&fd).ok_or(Errno::EBADF)?;
         let nonblocking = file.nonblocking;
         let freebsd = self.settings.profile == Profile::FreeBsd;
@@ -311,6 +314,9 @@ impl Host<'_> {
     /// # Errors
     /// `EBADF`, `ENOTCONN`, `EAGAIN`, the connection's error, or it blocks.
     pub fn read(&mut self, fd: i32, out: &mut [u8], peek: bool) -> Outcome {
+        if let Some(outcome) = self.read_pipe(fd, out) {
+            return outcome;
+        }
         let file = self.files.get_mut(&fd).ok_or(Errno::EBADF)?;
         let nonblocking = file.nonblocking;
         let Kind::Connected(stream) = &mut file.kind else {
@@ -410,7 +416,7 @@ impl Host<'_> {
     pub fn close(&mut self, fd: i32) -> Outcome {
         let file = self.files.remove(&fd).ok_or(Errno::EBADF)?;
         match file.kind {
-            Kind::Fresh | Kind::Epoll(_) => {}
+            Kind::Fresh | Kind::Epoll(_) | Kind::Pipe(_) => {}
             Kind::Connected(stream) => {
                 match stream.options.linger {
                     Some(0) => self.tcp.abort(stream.handle),

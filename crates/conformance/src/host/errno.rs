@@ -44,6 +44,7 @@ errnos! {
     EEXIST = 17,
     EINVAL = 22,
     EMFILE = 24,
+    ESPIPE = 29,
     EPIPE = 32,
     EDEADLK = 35,
     ENOSYS = 38,

@@ -14,6 +14,7 @@ pub use calls::How;
 mod edge;
 mod errno;
 mod options;
+mod pipe;
 mod ready;
 mod settings;
 mod state;
@@ -106,6 +107,7 @@ enum Kind {
     },
     Connected(Stream),
     Epoll(ready::Epoll),
+    Pipe(pipe::End),
 }
 
 #[derive(Debug)]
@@ -126,6 +128,8 @@ pub struct Host<'m> {
     files: BTreeMap<i32, File>,
     /// Connections whose descriptor is closed.
     orphans: Vec<Stream>,
+    /// What each pipe holds.
+    pipes: Vec<VecDeque<u8>>,
     edge: Edge,
     peer_mss: HashMap<Flow, u16>,
     sent: VecDeque<Sent>,
@@ -150,6 +154,7 @@ impl<'m> Host<'m> {
             now,
             files: BTreeMap::new(),
             orphans: Vec::new(),
+            pipes: Vec::new(),
             edge: Edge::default(),
             peer_mss: HashMap::new(),
             sent: VecDeque::new(),
@@ -401,7 +406,7 @@ impl<'m> Host<'m> {
                         host.note(stream);
                     }
                 }
-                Kind::Fresh | Kind::Epoll(_) => {}
+                Kind::Fresh | Kind::Epoll(_) | Kind::Pipe(_) => {}
             }
         }
         for stream in &mut self.orphans {
@@ -424,7 +429,7 @@ impl<'m> Host<'m> {
             let (one, many) = match &file.kind {
                 Kind::Connected(stream) => (Some((Some(*fd), stream)), None),
                 Kind::Listening { ready, .. } => (None, Some(ready.iter())),
-                Kind::Fresh | Kind::Epoll(_) => (None, None),
+                Kind::Fresh | Kind::Epoll(_) | Kind::Pipe(_) => (None, None),
             };
             one.into_iter()
                 .chain(many.into_iter().flatten().map(|stream| (None, stream)))

@@ -65,7 +65,7 @@ impl Host<'_> {
     /// [`Fail::Errno`]: `ENOPROTOOPT` for an option that this stack does not have.
     pub fn set_option(&mut self, fd: i32, name: &str, value: OptionValue) -> Result<(), Fail> {
         let file = self.files.get_mut(&fd).ok_or(Errno::EBADF)?;
-        if matches!(file.kind, Kind::Epoll(_)) {
+        if matches!(file.kind, Kind::Epoll(_) | Kind::Pipe(_)) {
             return Err(Errno::ENOTSOCK.into());
         }
         let linger = match value {
@@ -120,7 +120,7 @@ impl Host<'_> {
                     handles.push((stream.handle, stream.options.clone(), false));
                 }
             }
-            Kind::Fresh | Kind::Epoll(_) => {}
+            Kind::Fresh | Kind::Epoll(_) | Kind::Pipe(_) => {}
         }
         for (handle, options, connects) in handles {
             let config = self.config(&options, connects);
@@ -139,7 +139,7 @@ impl Host<'_> {
         let freebsd = self.settings.profile == Profile::FreeBsd;
         let (options, recv_space) = match &file.kind {
             Kind::Connected(stream) => (&stream.options, stream.recv_space),
-            Kind::Epoll(_) => return Err(Errno::ENOTSOCK.into()),
+            Kind::Epoll(_) | Kind::Pipe(_) => return Err(Errno::ENOTSOCK.into()),
             _ => (&file.options, file.options.recv_space),
         };
         let number = match name {

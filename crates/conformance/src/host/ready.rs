@@ -58,6 +58,7 @@ impl Host<'_> {
             }
             Kind::Fresh => return Ok(POLLOUT | POLLHUP),
             Kind::Epoll(_) => return Ok(0),
+            Kind::Pipe(_) => return Ok(POLLIN | POLLOUT),
         };
         let Some(connection) = self.tcp.connection(stream.handle) else {
             return Ok(POLLHUP);

@@ -52,9 +52,9 @@ pub struct Settings {
     pub connect_timeout_ms: u32,
     /// Keepalive of sockets that ask for it: idle s, interval s, probes.
     pub keepalive: (u16, u16, u8),
-    /// Where state lines are written, if anywhere.
+    /// Where the library that packetdrill loads writes every packet, if anywhere.
     pub log: Option<std::path::PathBuf>,
-    /// Say nothing on standard error.
+    /// That library says nothing on standard error.
     pub quiet: bool,
     /// The engine's settings that sockets start from.
     pub config: Config,

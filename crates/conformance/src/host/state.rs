@@ -65,7 +65,7 @@ impl Host<'_> {
                     ..TcpInfo::default()
                 });
             }
-            Kind::Epoll(_) => return Err(Errno::ENOPROTOOPT.into()),
+            Kind::Epoll(_) | Kind::Pipe(_) => return Err(Errno::ENOPROTOOPT.into()),
         };
         let Some(connection) = self.tcp.connection(stream.handle) else {
             return Ok(TcpInfo {

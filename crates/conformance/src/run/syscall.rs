@@ -235,8 +235,40 @@ impl Player<'_> {
             }
             "epoll_ctl" => self.epoll_ctl(&args)?,
             "epoll_wait" => self.epoll_wait(&args, pending, wrong)?,
+            "pipe" => self.pipe(&args)?,
+            "splice" => self.splice(&args)?,
             name => return refused(at, format!("the call `{name}` cannot be expressed")),
         })
+    }
+
+    /// `pipe([5, 6]) = 0`
+    fn pipe(&mut self, args: &Args<'_>) -> Result<Outcome, Stop> {
+        args.count(1)?;
+        let Value::List(ends) = args.get(0)? else {
+            return refused(args.at, "pipe takes a list of two descriptors".to_owned());
+        };
+        let [read, write] = ends.as_slice() else {
+            return refused(args.at, "pipe takes a list of two descriptors".to_owned());
+        };
+        let (read, write) = (self.number(args.at, read)?, self.number(args.at, write)?);
+        Ok(self.host.pipe(read as i32, write as i32))
+    }
+
+    /// `splice(4, NULL, 6, NULL, 1000, 0) = 1000`
+    fn splice(&mut self, args: &Args<'_>) -> Result<Outcome, Stop> {
+        args.count(6)?;
+        for offset in [1, 3] {
+            if args.word(offset)? != "NULL" {
+                return refused(args.at, "splice takes no offsets: NULL".to_owned());
+            }
+        }
+        let from = args.fd(self)?;
+        let to = self.number(args.at, args.get(2)?)?;
+        let len = self.number(args.at, args.get(4)?)?;
+        let flags = self.number(args.at, args.get(5)?)?;
+        let len = len.clamp(0, 1 << 24) as usize;
+        let nonblocking = flags & SPLICE_F_NONBLOCK != 0;
+        Ok(self.host.splice(from, to as i32, len, nonblocking))
     }
 
     fn read(&mut self, args: &Args<'_>, call: &Call) -> Result<Outcome, Stop> {
@@ -664,6 +696,7 @@ fn constant(word: &str) -> Option<i64> {
         .map(|(_, value)| *value)
 }
 
+const SPLICE_F_NONBLOCK: i64 = 2;
 const MSG_PEEK: i64 = 0x2;
 const MSG_DONTWAIT: i64 = 0x40;
 const MSG_NOSIGNAL: i64 = 0x4000;
@@ -672,7 +705,7 @@ const F_SETFL: i64 = 4;
 const O_RDWR: i64 = 2;
 const O_NONBLOCK: i64 = 0x800;
 
-const CONSTANTS: [(&str, i64); 47] = [
+const CONSTANTS: [(&str, i64); 50] = [
     ("AF_INET", 2),
     ("AF_INET6", 10),
     ("SOCK_STREAM", 1),
@@ -688,6 +721,9 @@ const CONSTANTS: [(&str, i64); 47] = [
     ("MSG_ZEROCOPY", 0x400_0000),
     ("MSG_FASTOPEN", 0x2000_0000),
     ("MSG_TRUNC", 0x20),
+    ("SPLICE_F_MOVE", 1),
+    ("SPLICE_F_NONBLOCK", SPLICE_F_NONBLOCK),
+    ("SPLICE_F_MORE", 4),
     ("F_GETFL", F_GETFL),
     ("F_SETFL", F_SETFL),
     ("O_RDWR", O_RDWR),
