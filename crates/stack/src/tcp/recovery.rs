@@ -43,6 +43,22 @@ impl Marks {
         self.0 & (Self::SACKED.0 | Self::LOST.0 | Self::RESENT.0) == Self::LOST.0
     }
 
+    /// What two unlike runs are as one: due if one of them is, and held by nobody.
+    const fn worse(self, other: Self) -> Self {
+        let both = self.sent(other);
+        match self.is_due() || other.is_due() {
+            true => both.without(Self::RESENT),
+            false => both,
+        }
+    }
+
+    /// The same while something is sent again: the whole counts as sent, and a part that was
+    /// due waits until it is deemed lost anew. Were it due, sending one part again could make
+    /// another due, and so on without end.
+    const fn sent(self, other: Self) -> Self {
+        Self(self.0 | other.0).without(Self::SACKED)
+    }
+
     /// Counted as in the network (RFC 6675 `pipe`).
     const fn is_in_flight(self) -> bool {
         !self.has(Self::SACKED) && !self.is_due()
@@ -137,7 +153,7 @@ impl Scoreboard {
 
     /// Enters `len` new bytes sent at `now_ms`.
     pub(super) fn push(&mut self, len: u16, now_ms: u32) {
-        self.make_room(1);
+        self.make_room(1, Marks::worse);
         let run = Run {
             len,
             sent_at: now_ms as u16,
@@ -170,7 +186,7 @@ impl Scoreboard {
 
     /// Marks the bytes between two offsets as held by the peer.
     pub(super) fn sack(&mut self, left: u32, right: u32, delivery: &mut Delivery) {
-        self.make_room(2);
+        self.make_room(2, Marks::worse);
         self.cut_at(left);
         self.cut_at(right);
         let mut end = 0;
@@ -217,7 +233,7 @@ impl Scoreboard {
     /// Enters a retransmission of `len` bytes from `offset` on.
     pub(super) fn resend(&mut self, offset: u32, len: u16, now_ms: u32) {
         let until = offset + u32::from(len);
-        self.make_room(2);
+        self.make_room(2, Marks::sent);
         self.cut_at(offset);
         self.cut_at(until);
         let mut end = 0;
@@ -233,7 +249,7 @@ impl Scoreboard {
 
     /// Deems the first `len_max` bytes outstanding lost. Says whether that is news.
     pub(super) fn lose_first(&mut self, len_max: u16) -> bool {
-        self.make_room(1);
+        self.make_room(1, Marks::worse);
         self.cut_at(u32::from(len_max));
         match self.runs().first_mut() {
             Some(run) => run.lose(),
@@ -383,7 +399,7 @@ impl Scoreboard {
 
     /// Merges neighbours until `places` are free: those of one kind sent closest together;
     /// if there are none, the last two, as sent and not known to be held.
-    fn make_room(&mut self, places: usize) {
+    fn make_room(&mut self, places: usize, unite: fn(Marks, Marks) -> Marks) {
         while usize::from(self.count) + places > SENT_RUNS_MAX {
             let mut best = (u16::MAX, usize::from(self.count).saturating_sub(2));
             for (index, pair) in self.view().windows(2).enumerate() {
@@ -397,11 +413,11 @@ impl Scoreboard {
                     }
                 }
             }
-            self.merge(best.1);
+            self.merge(best.1, unite);
         }
     }
 
-    fn merge(&mut self, index: usize) {
+    fn merge(&mut self, index: usize, unite: fn(Marks, Marks) -> Marks) {
         let Some(second) = self.runs.get(index + 1).copied() else {
             return;
         };
@@ -412,13 +428,7 @@ impl Scoreboard {
                 first.sent_at = second.sent_at;
             }
             if first.marks != second.marks {
-                let due = first.marks.is_due() || second.marks.is_due();
-                let marks = Marks(first.marks.0 | second.marks.0).without(Marks::SACKED);
-                first.marks = if due {
-                    marks.without(Marks::RESENT)
-                } else {
-                    marks
-                };
+                first.marks = unite(first.marks, second.marks);
             }
         }
     }

@@ -179,6 +179,13 @@ proptest! {
                 prop_assert_eq!(outstanding, 0);
             }
         }
+        // Sending again what is due comes to an end, however full the table is.
+        for _ in 0..1_000 {
+            if let Some((offset, len)) = board.first_due() {
+                board.resend(offset, len.min(100), now);
+            }
+        }
+        prop_assert_eq!(board.first_due(), None);
     }
 }
 
