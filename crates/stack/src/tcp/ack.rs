@@ -160,7 +160,9 @@ impl Connection<'_> {
         self.snd_una = self.snd_una.plus(acked);
         self.retries = 0;
         self.progress_at = now_ms;
-        self.facts.clear(Facts::WINDOW_PROBED | Facts::SOFT_ERROR);
+        // A probe that waited for room is not needed any more, nor has it a timer now.
+        self.facts
+            .clear(Facts::WINDOW_PROBED | Facts::SOFT_ERROR | Facts::TAIL_PROBE_DUE);
         if acked > data {
             self.on_fin_acked(now_ms);
         }

@@ -325,6 +325,26 @@ fn a_tail_loss_probe_goes_before_the_timeout() {
     assert_eq!(s.tcp.counters().retransmitted(Cause::Timeout), 1);
 }
 
+/// What the probe was to ask for arrived while it waited for room.
+#[test]
+fn data_behind_a_probe_that_found_no_room_have_a_timer() {
+    let mut s = Script::accepted_with(RACK, offering_sack(), 30_000, 30_000);
+    s.send(1000);
+    s.expect(ACK, 1, 1, 1000);
+    s.now_us += 100_000;
+    s.peer(say(ACK, 1, 1001).win(30_000)).unwrap();
+    s.send(1000);
+    s.expect(ACK, 1001, 1, 1000);
+    s.room = false;
+    s.now_us = s.tcp.next_deadline().expect("a probe").as_micros();
+    s.silent();
+    s.peer(say(ACK, 1, 2001).win(30_000)).unwrap();
+    s.room = true;
+    s.send(1000);
+    s.expect(ACK, 2001, 1, 1000);
+    assert!(s.tcp.next_deadline().is_some());
+}
+
 #[test]
 fn a_probe_that_repairs_a_loss_halves_cwnd_and_a_needless_one_does_not() {
     for needless in [false, true] {
