@@ -147,8 +147,10 @@ impl Connection<'_> {
 
     /// As much of `len` octets from `offset` on as one segment takes.
     fn clip(&self, offset: u32, len: u16) -> u16 {
-        let has_fin = offset + u32::from(len) > u32::from(self.send.len());
-        len.min(self.payload_max() + u16::from(has_fin))
+        let full = self.payload_max();
+        // A FIN takes no room in the packet, but only where it is the next octet.
+        let fin = offset + u32::from(full) == u32::from(self.send.len());
+        len.min(full + u16::from(fin))
     }
 
     /// New data, or the FIN.

@@ -345,6 +345,33 @@ fn data_behind_a_probe_that_found_no_room_have_a_timer() {
     assert!(s.tcp.next_deadline().is_some());
 }
 
+/// A FIN takes no room in a packet, but only the packet that it is in is an octet longer.
+#[test]
+fn what_is_sent_again_keeps_to_the_mss_though_a_fin_follows() {
+    let config = Config {
+        initial_window: 10,
+        ..PLAIN
+    };
+    let syn = say(SYN, 0, 0).mss(1000).win(30_000);
+    let mut s = Script::accepted_with(config, syn, 30_000, 30_000);
+    // Nine short segments apart; then, at one instant, more than the table tells apart.
+    for n in 0..9 {
+        s.send(10);
+        s.expect(ACK, 1 + n * 10, 1, 10);
+        s.now_us += 2_000;
+    }
+    for n in 0..12 {
+        s.send(300);
+        s.expect(ACK, 91 + n * 300, 1, 300);
+    }
+    let (handle, now) = (s.handle(), s.now());
+    s.tcp.shutdown(handle, now);
+    s.expect(ACK | FIN, 3691, 1, 0);
+    s.wait_for_segment();
+    s.peer(say(ACK, 1, 91).win(30_000)).unwrap();
+    s.expect(ACK, 91, 1, 1000);
+}
+
 #[test]
 fn a_probe_that_repairs_a_loss_halves_cwnd_and_a_needless_one_does_not() {
     for needless in [false, true] {
