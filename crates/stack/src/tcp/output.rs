@@ -268,6 +268,9 @@ impl Connection<'_> {
     pub(super) fn emit(&mut self, plan: Plan, now_ms: u32, out: &mut [u8]) -> Option<usize> {
         let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
         let seq = match plan.kind {
+            // A peer that refuses a probe refuses what stands behind it too, and with it the
+            // acknowledgment (RFC 9293 §3.10.7.4): with both windows shut nobody would get on.
+            Kind::Reset | Kind::Ack if self.facts.has(Facts::WINDOW_PROBED) => self.snd_una,
             Kind::Reset | Kind::Ack => self.snd_nxt,
             Kind::Keepalive => self.snd_una.minus(1),
             _ => self.snd_una.plus(plan.offset),

@@ -17,6 +17,24 @@ fn sending_stops_at_the_window() {
 }
 
 #[test]
+fn an_acknowledgment_does_not_stand_behind_a_probe_that_was_refused() {
+    let mut s = Script::accepted(PLAIN);
+    s.send(500);
+    s.expect(ACK, 1, 1, 500);
+    s.peer(say(ACK, 1, 501).win(0)).unwrap();
+    s.send(100);
+    let (probe, _) = s.wait_for_segment();
+    assert_eq!(probe.payload.len(), 1);
+    s.peer(say(ACK, 1, 501).win(0)).unwrap();
+    // The peer's window is shut: it takes nothing but what begins at 501.
+    s.peer(say(ACK, 1, 501).win(0).data(&[7; 10])).unwrap();
+    s.expect(ACK, 501, 11, 0);
+    // Once the octet is acknowledged it counts.
+    s.peer(say(ACK, 11, 502).win(0).data(&[7; 10])).unwrap();
+    s.expect(ACK, 502, 21, 0);
+}
+
+#[test]
 fn nagle_holds_a_short_segment_while_data_are_out() {
     let mut s = Script::accepted(Config {
         nagle: true,
