@@ -49,7 +49,7 @@ impl Connection<'_> {
             // Answers to window probes tell of no loss.
             && self.snd_wnd > 0;
         self.retries_answered();
-        self.update_window(seg);
+        self.update_window(seg, acked);
         if acked > 0 {
             self.take_acked(acked, &mut delivery, now_ms);
         }
@@ -134,12 +134,16 @@ impl Connection<'_> {
     }
 
     /// SND.WND, SND.WL1 (RFC 9293 §3.10.7.4; no older segment may update).
-    fn update_window(&mut self, seg: &Segment<'_>) {
-        if seg.seq.before(self.snd_wl1) {
+    ///
+    /// Differs: whatever acknowledges new data was sent after all that acknowledged less, a
+    /// retransmission too, and its window counts from the new SND.UNA: with the old one, the
+    /// sum would lie beyond what the peer promised (as Linux does).
+    fn update_window(&mut self, seg: &Segment<'_>, acked: u32) {
+        if acked == 0 && seg.seq.before(self.snd_wl1) {
             return;
         }
         let was_shut = self.snd_wnd == 0;
-        self.snd_wl1 = seg.seq;
+        self.snd_wl1 = self.snd_wl1.later(seg.seq);
         self.snd_wnd = seg.window();
         self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
         if was_shut && self.snd_wnd > 0 {

@@ -35,6 +35,25 @@ fn an_acknowledgment_does_not_stand_behind_a_probe_that_was_refused() {
 }
 
 #[test]
+fn a_retransmission_that_acknowledges_new_data_brings_its_window() {
+    let mut s = Script::accepted_with(PLAIN, say(SYN, 0, 0).mss(1000).win(3000), 8000, 8000);
+    s.send(8000);
+    for seq in [1, 1001, 2001] {
+        s.expect(ACK, seq, 1, 1000);
+    }
+    // Ten octets of the peer's are lost; what it sends behind them acknowledges a segment.
+    s.peer(say(ACK, 11, 1001).win(3000)).unwrap();
+    s.expect(ACK, 3001, 1, 1000);
+    // Sent again, they acknowledge two more, and nothing was read meanwhile.
+    s.peer(say(ACK, 1, 3001).win(1000).data(&[7; 10])).unwrap();
+    s.expect(ACK, 4001, 11, 0);
+    s.silent();
+    s.peer(say(ACK, 11, 4001).win(1000)).unwrap();
+    s.expect(ACK, 4001, 11, 1000);
+    s.silent();
+}
+
+#[test]
 fn nagle_holds_a_short_segment_while_data_are_out() {
     let mut s = Script::accepted(Config {
         nagle: true,
