@@ -16,6 +16,7 @@
 
 use super::TcpForm;
 use crate::limits::IPV6_MTU_MIN;
+use crate::planted::{Bug, planted};
 use crate::random::Rng;
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::{LinkAddr, cursor};
@@ -287,8 +288,13 @@ impl<'m> Datagrams<'m> {
     /// [`Self::fragment_lost`] finds the packet.
     pub fn new_tag(&mut self) -> u16 {
         let tag = self.next_tag;
-        self.next_tag = tag.wrapping_add(1);
+        self.next_tag = tag.wrapping_add(u16::from(!planted(Bug::TagReuse)));
         tag
+    }
+
+    /// The tag that the next packet of this node will have.
+    pub const fn next_tag(&self) -> u16 {
+        self.next_tag
     }
 
     /// Takes a first fragment. `piece`: its bytes *decompressed*, header and all, TCP's in

@@ -4,6 +4,7 @@
 //! (the standard leaves them to the layer above; TCP and fragment tables want them gone).
 
 use super::{Drop, Mac, Received, RxMeta};
+use crate::planted::{Bug, planted};
 use crate::time::Instant;
 use crate::wire::LinkAddr;
 use crate::wire::ieee802154::{FrameType, Header, PAN_BROADCAST, ParseError, check_fcs};
@@ -48,6 +49,7 @@ impl Mac<'_> {
                     if self
                         .neighbors
                         .is_duplicate(src, header.sequence, now, lifetime)
+                        && !planted(Bug::DuplicateFrame)
                     {
                         return Err(Drop::Duplicate);
                     }

@@ -17,6 +17,7 @@ use super::segment::Segment;
 use super::seq::SeqNum;
 use super::state::State;
 use super::timers::{Purpose, Timer};
+use crate::planted::{Bug, planted};
 use crate::wire::tcp::Flags;
 
 impl Connection<'_> {
@@ -30,6 +31,9 @@ impl Connection<'_> {
         if ack.before(self.snd_una.minus(u32::from(self.snd_wnd_max))) {
             self.challenge(now_ms);
             return Err(Drop::AckTooOld);
+        }
+        if planted(Bug::SequenceWrap) && ack.get() < self.snd_una.get() {
+            return Ok(());
         }
         let mut delivery = self.delivery(seg, now_ms);
         let dsack = self.facts.has(Facts::SACK) && self.enter_sacks(seg, &mut delivery);
@@ -160,7 +164,8 @@ impl Connection<'_> {
     fn take_acked(&mut self, acked: u32, delivery: &mut Delivery, now_ms: u32) {
         self.scoreboard.acknowledge(acked, delivery);
         let data = acked.min(u32::from(self.send.len()));
-        self.send.consume(data as u16);
+        let spoilt = planted(Bug::SendBufferTrimmed) && self.is_recovering();
+        self.send.consume(data as u16 + u16::from(spoilt));
         self.snd_una = self.snd_una.plus(acked);
         self.retries = 0;
         self.progress_at = now_ms;
@@ -190,6 +195,7 @@ impl Connection<'_> {
                 }
             }
             State::Closing => self.enter_time_wait(now_ms),
+            State::LastAck if planted(Bug::LastAckIgnored) => {}
             State::LastAck => self.end(None),
             _ => {}
         }

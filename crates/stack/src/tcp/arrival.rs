@@ -16,6 +16,7 @@ use super::seq::SeqNum;
 use super::state::State;
 use super::types::{IcmpError, count};
 use super::{Drop, Tcp};
+use crate::planted::{Bug, planted};
 use crate::time::Instant;
 use crate::wire::cursor::Reader;
 use crate::wire::tcp::{self as wire, Flags, Header};
@@ -37,7 +38,10 @@ impl<'m> Tcp<'m> {
         self.set_now(now);
         self.counters.received = self.counters.received.wrapping_add(1);
         let result = self.arrive(src, dst, ecn, segment, now);
-        if let Err(reason) = result {
+        let uncounted = planted(Bug::DropUncounted) && result == Err(Drop::OutsideWindow);
+        if let Err(reason) = result
+            && !uncounted
+        {
             count(self.counters.drops.get_mut(reason as usize));
         }
         result
@@ -82,7 +86,7 @@ impl<'m> Tcp<'m> {
         bytes: &[u8],
         now: Instant,
     ) -> Result<(), Drop> {
-        if !wire::is_checksum_valid(&src, &dst, bytes) {
+        if !wire::is_checksum_valid(&src, &dst, bytes) && !planted(Bug::ChecksumIgnored) {
             return Err(Drop::Checksum);
         }
         let (header, payload) = Header::parse(bytes).map_err(|_| Drop::Malformed)?;

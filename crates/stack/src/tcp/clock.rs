@@ -9,6 +9,7 @@ use super::connection::{Connection, Error};
 use super::facts::Facts;
 use super::state::State;
 use super::timers::{Purpose, Timer};
+use crate::planted::{Bug, planted};
 
 impl Connection<'_> {
     /// Handles whatever is due. What must be sent is marked due and left to output.
@@ -77,6 +78,9 @@ impl Connection<'_> {
         }
         self.retries += 1;
         self.facts.set(Facts::PERSIST_DUE);
+        if planted(Bug::LostTimer) {
+            return;
+        }
         self.rtt.back_off();
         self.arm_persist(now_ms);
     }

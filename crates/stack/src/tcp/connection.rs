@@ -24,6 +24,7 @@ use super::state::State;
 use super::timers::{Purpose, Timers};
 use super::types::{IcmpError, RecvError, SendError};
 use crate::limits::IPV6_MTU_MIN;
+use crate::planted::{Bug, planted};
 
 /// The two ends of a connection, seen from here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -600,7 +601,7 @@ impl<'m> Connection<'m> {
     /// buffer, by half the buffer, or from nothing to one segment: the receiver's half of
     /// silly-window avoidance, and no more ACKs than a wide window needs.
     fn announce_window(&mut self) {
-        if !self.state.may_receive() || self.is_connecting() {
+        if !self.state.may_receive() || self.is_connecting() || planted(Bug::WindowUpdateLost) {
             return;
         }
         let (window, half) = (self.recv.window(), self.recv.capacity() / 2);

@@ -17,6 +17,7 @@ use super::segment::Segment;
 use super::seq::SeqNum;
 use super::state::State;
 use super::timers::{Timer, has_come};
+use crate::planted::{Bug, planted};
 use crate::wire::tcp::{Flags, Header};
 
 impl Connection<'_> {
@@ -83,6 +84,9 @@ impl Connection<'_> {
         let Some((value, _)) = seg.timestamps() else {
             return Err(Drop::NoTimestamp);
         };
+        if planted(Bug::TimestampWrap) && value < self.ts_recent {
+            return Err(Drop::OldTimestamp);
+        }
         if (value.wrapping_sub(self.ts_recent) as i32) < 0 {
             let outdated = has_come(self.ts_recent_at.wrapping_add(TS_RECENT_MAX_MS), now_ms);
             if !outdated {

@@ -15,6 +15,7 @@ use super::config::Config;
 use super::seq::SeqNum;
 use super::timers::has_come;
 use crate::limits::TCP_LOCAL_ADDRS_MAX;
+use crate::planted::{Bug, planted};
 use crate::wire::tcp::{Flags, Header};
 
 /// A place for a passive socket.
@@ -186,6 +187,10 @@ impl HalfOpen {
         }
         let most = config.syn_retransmissions_max.min(7);
         if self.stage() == Stage::Ready || self.retries() >= most {
+            if planted(Bug::HalfOpenLeak) {
+                self.deadline_ms = now_ms.wrapping_add(u32::MAX >> 2);
+                return;
+            }
             self.set_stage(Stage::Free);
         } else {
             self.bits += 1 << 5;

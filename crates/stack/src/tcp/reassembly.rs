@@ -13,6 +13,7 @@
 //! ranges. Left out: sequence numbers; offset 0 is the first byte not read yet, and `len`
 //! is the offset of `RCV.NXT`.
 
+use crate::planted::{Bug, planted};
 use crate::storage::ring::{put, take, wrap};
 
 /// Memory, bytes, that a receive window of `window` bytes takes with its bitmap.
@@ -121,6 +122,7 @@ impl<'m> RecvBuffer<'m> {
             data,
         );
         if gap > 0 {
+            let count = count + u16::from(planted(Bug::ReassemblyOverlap) && room > count);
             self.mark(start, count, true);
             self.beyond = self.beyond.max(start + count);
             return 0;
