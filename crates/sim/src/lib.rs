@@ -16,6 +16,7 @@ pub mod chain;
 pub mod content;
 pub mod energy;
 pub mod experiments;
+pub mod faults;
 pub mod files;
 pub mod filter;
 pub mod gains;

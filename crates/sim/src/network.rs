@@ -113,6 +113,8 @@ pub struct NodeOptions {
     pub discipline: Discipline,
     /// Buffers of a TCP end on this node, in full segments.
     pub window_segments: usize,
+    /// Its datagram tags begin where they soon wrap; otherwise anywhere.
+    pub tags_wrap: bool,
     /// The memory of its tables.
     pub tables: Tables,
 }
@@ -184,8 +186,8 @@ pub struct Network<'m> {
     /// The world it is in: the mesh's nodes, then its virtual hosts, in their order.
     pub world: World<'m>,
     tree: Tree,
-    names: Vec<String>,
-    windows: Vec<usize>,
+    /// What it was built from, but for the gains.
+    options: NetworkOptions,
     hosts: Vec<Option<usize>>,
 }
 
@@ -220,6 +222,7 @@ impl NodeOptions {
             hold_step: Duration::ZERO,
             discipline: Discipline::DropTail,
             window_segments: 4,
+            tags_wrap: false,
             tables: Tables::RELAY,
         }
     }
@@ -335,35 +338,51 @@ impl<'m> Network<'m> {
         let loss = stream(options.seed, 0, Purpose::PacketLoss);
         let wire = (!ends.is_empty()).then(|| Wire::new(0, ends, options.packet_loss, loss));
         let silent = residents.len() - options.nodes.len();
-        let NetworkOptions {
-            seed,
-            nodes,
-            gains,
-            later,
-            interference,
-            frame_loss,
-            ..
-        } = options;
-        let gains = gains.with_silent(silent);
-        let conditions = Conditions { seed, frame_loss };
+        let mut options = options;
+        let gains = std::mem::take(&mut options.gains).with_silent(silent);
+        let conditions = Conditions {
+            seed: options.seed,
+            frame_loss: options.frame_loss,
+        };
         let mut world = World::new(residents, &gains, wire, conditions);
-        world.change_later(later);
-        for node in 0..nodes.len() {
-            let noise = interference.as_ref().and_then(|all| all.at(node, seed));
+        world.change_later(std::mem::take(&mut options.later));
+        for node in 0..options.nodes.len() {
+            let interference = options.interference.as_ref();
+            let noise = interference.and_then(|all| all.at(node, options.seed));
             world.set_noise(node, noise);
         }
         Ok(Self {
             world,
             tree,
-            windows: nodes.iter().map(|node| node.window_segments).collect(),
-            names: nodes.into_iter().map(|node| node.name).collect(),
+            options,
             hosts,
         })
     }
 
+    /// Lets a node of the world start anew, with all its tables empty; says whether that was
+    /// possible right now ([`World::may_reboot`]).
+    pub fn reboot(&mut self, node: usize, arena: &'m Arena) -> bool {
+        if !self.world.may_reboot(node) {
+            return false;
+        }
+        // A device's random numbers are not those of before.
+        self.options.seed = self.options.seed.wrapping_add(REBOOT_STEP);
+        let builder = Builder {
+            options: &self.options,
+            tree: &self.tree,
+            arena,
+        };
+        let resident = match self.hosts.iter().position(|at| *at == Some(node)) {
+            Some(number) => builder.host(number, node),
+            None => builder.mesh_node(node),
+        };
+        self.world.reboot(node, resident.node);
+        true
+    }
+
     /// How many nodes the mesh has, the border router included.
     pub fn mesh_nodes(&self) -> usize {
-        self.names.len()
+        self.options.nodes.len()
     }
 
     /// Who is whose parent.
@@ -373,12 +392,14 @@ impl<'m> Network<'m> {
 
     /// What a mesh node is called.
     pub fn name(&self, node: usize) -> &str {
-        self.names.get(node).map_or("", String::as_str)
+        let node = self.options.nodes.get(node);
+        node.map_or("", |node| node.name.as_str())
     }
 
     /// The mesh node of this name.
     pub fn find(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|known| known == name)
+        let mut nodes = self.options.nodes.iter();
+        nodes.position(|node| node.name == name)
     }
 
     /// The place of a virtual host in the world.
@@ -395,11 +416,17 @@ impl<'m> Network<'m> {
         }
     }
 
+    /// Connections and half-open connections that a mesh node has room for.
+    pub fn places(&self, node: usize) -> [usize; 2] {
+        let tables = self.options.nodes.get(node).map(|node| node.tables);
+        tables.map_or([0; 2], |tables| [tables.connections, tables.half_open])
+    }
+
     /// Settings and memory for the TCP ends of a node that speaks to `peer`: a mote's
     /// buffers hold its window, a host's any.
     pub fn ends(&self, node: usize, peer: Ipv6Addr, arena: &'m Arena) -> Ends<'m> {
-        match self.windows.get(node) {
-            Some(window) => Ends::mote(arena, peer, *window),
+        match self.options.nodes.get(node) {
+            Some(options) => Ends::mote(arena, peer, options.window_segments),
             None => Ends::host(arena),
         }
     }
@@ -594,7 +621,7 @@ impl<'m> Builder<'_, 'm> {
                 arena.alloc_slice_fill_copy(bodies * IPV6_MTU_MIN, 0),
                 IPV6_MTU_MIN,
                 false,
-                rng,
+                &mut tags(rng, options.tags_wrap),
             ),
             queue: PacketQueue::new(arena.alloc_slice_fill_copy(packet_queue_len, 0)),
         };
@@ -655,6 +682,18 @@ fn saturated(hops: usize) -> u8 {
     u8::try_from(hops).unwrap_or(u8::MAX)
 }
 
+/// The generator from which a table of datagrams draws where its tags begin.
+fn tags(rng: &mut Rng, wrap: bool) -> Rng {
+    let mut tags = rng.clone();
+    // What is drawn from `rng` itself stays the same for all that comes after.
+    let mut others = rng.clone();
+    let _one_tag = rng.next_u32();
+    while wrap && (tags.clone().next_u32() as u16) < TAGS_LAST {
+        tags = others.derive();
+    }
+    tags
+}
+
 fn wire(arena: &Arena) -> motet::node::Wire<'_> {
     let queue = PacketQueue::new(arena.alloc_slice_fill_copy(WIRE_QUEUE_LEN, 0));
     motet::node::Wire::new(queue, WIRED_MTU)
@@ -672,6 +711,12 @@ fn tcp<'m>(
     };
     Tcp::new(memory, rng)
 }
+
+/// Between the seeds of a network and of the same after a reboot; odd, so that none repeats.
+const REBOOT_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Tags from here on wrap soon enough for a run to see it.
+const TAGS_LAST: u16 = u16::MAX - 64;
 
 /// Neighbours that a node knows besides its children: its parent, and those it only hears.
 const NEIGHBORS_SPARE: usize = 3;

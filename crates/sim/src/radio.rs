@@ -255,6 +255,16 @@ impl Radio {
         self.proceed(air, now);
     }
 
+    /// Whether it neither does anything for the MAC nor has anything to tell it.
+    pub fn is_idle(&self, now: Instant) -> bool {
+        matches!(self.activity, Activity::Idle)
+            && !self.is_answering()
+            && self.waiting.is_empty()
+            && self.unloading.is_empty()
+            && !self.has_output()
+            && self.cpu_free_at <= now
+    }
+
     /// Whether there is something to tell the MAC.
     pub fn has_output(&self) -> bool {
         !self.outputs.is_empty()

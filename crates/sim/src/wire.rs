@@ -1,8 +1,9 @@
 //! The wired links between the border router and its hosts.
 //!
 //! Purpose: a one-way delay to each host, and the packet loss that experiments inject at the
-//! border router, after link retries and reassembly (`TCPlp` §9.4). One end is the border
-//! router; the others are simulated hosts, or the outside: a caller with a kernel.
+//! border router, after link retries and reassembly (`TCPlp` §9.4); for the soak, packets that
+//! are repeated, late or corrupted too. One end is the border router; the others are simulated
+//! hosts, or the outside: a caller with a kernel.
 //! Left out: bandwidth and queueing. It is some hundred times faster than the mesh.
 
 use std::collections::VecDeque;
@@ -13,7 +14,7 @@ use motet::random::Rng;
 use motet::time::{Duration, Instant};
 
 use crate::capture::Capture;
-use crate::streams::happens;
+use crate::faults::{FaultTally, Faults};
 
 /// Where a wire ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +41,9 @@ pub struct WireHost {
 pub struct Wire {
     router: End,
     hosts: Vec<WireHost>,
-    loss: f64,
+    faults: Faults,
+    /// What they did.
+    pub fault_tally: FaultTally,
     rng: Rng,
     capture: Option<Capture>,
     outbox: VecDeque<Box<[u8]>>,
@@ -80,13 +83,22 @@ impl Wire {
         Self {
             router: End::Mote(router),
             hosts,
-            loss,
+            faults: Faults {
+                loss,
+                ..Faults::NONE
+            },
+            fault_tally: FaultTally::default(),
             rng,
             capture: None,
             outbox: VecDeque::new(),
             passed: None,
             tally: WireTally::default(),
         }
+    }
+
+    /// Other faults than the loss it was made with.
+    pub fn set_faults(&mut self, faults: Faults) {
+        self.faults = faults;
     }
 
     /// Keeps a copy of every packet that passes, for [`Self::take_passed`].
@@ -114,22 +126,50 @@ impl Wire {
             .map_or(Ok(()), |capture| capture.finish(replace))
     }
 
-    /// `from` sends `packet` at `now`; gives the other end and the instant of arrival there
-    /// unless the packet is lost.
-    pub fn carry(&mut self, from: End, packet: &[u8], now: Instant) -> Option<(End, Instant)> {
+    /// `from` sends `packet` at `now`; gives the other end, the instant of arrival there and
+    /// what arrives, unless the packet is lost: once, or more often.
+    pub fn carry(
+        &mut self,
+        from: End,
+        packet: &[u8],
+        now: Instant,
+    ) -> impl Iterator<Item = (End, Instant, Box<[u8]>)> + use<> {
+        let way = self.way(from, packet);
+        let host = way.map(|(host, _)| host);
+        let copies = way.map(|(_, upwards)| {
+            let before = self.fault_tally.lost;
+            let copies = self
+                .faults
+                .judge(packet, INTACT, &mut self.rng, &mut self.fault_tally);
+            let is_lost = self.fault_tally.lost > before;
+            self.note(packet, upwards, is_lost, now);
+            copies
+        });
+        let router = self.router;
+        copies.into_iter().flatten().filter_map(move |copy| {
+            let host = host?;
+            let to = if from == router { host.end } else { router };
+            Some((to, now + host.delay + copy.lag, copy.bytes))
+        })
+    }
+
+    /// The host at the other end, or at this one, and whether the packet leaves the mesh.
+    fn way(&self, from: End, packet: &[u8]) -> Option<(WireHost, bool)> {
         let upwards = from == self.router;
         let host = if upwards {
             destination(packet).and_then(|dst| self.hosts.iter().find(|host| host.addr == dst))
         } else {
             self.hosts.iter().find(|host| host.end == from)
         };
-        let host = *host.or(self.hosts.first())?;
-        let to = if upwards { host.end } else { self.router };
-        if happens(&mut self.rng, self.loss) {
+        Some((*host.or(self.hosts.first())?, upwards))
+    }
+
+    /// Counts a packet, and shows it to whoever watches unless it is lost.
+    fn note(&mut self, packet: &[u8], upwards: bool, is_lost: bool, now: Instant) {
+        if is_lost {
             self.tally.lost += 1;
-            return None;
+            return;
         }
-        let arrival = now + host.delay;
         *(if upwards {
             &mut self.tally.up
         } else {
@@ -145,7 +185,6 @@ impl Wire {
                 packet: packet.into(),
             });
         }
-        Some((to, arrival))
     }
 
     /// A packet has reached the outside.
@@ -158,6 +197,9 @@ impl Wire {
         self.outbox.pop_front()
     }
 }
+
+/// The IPv6 header, most of which no checksum covers: it is never corrupted.
+const INTACT: usize = 40;
 
 /// Where an IPv6 packet is to go.
 fn destination(packet: &[u8]) -> Option<Ipv6Addr> {
@@ -185,7 +227,7 @@ mod tests {
                     End::Mote(4)
                 };
                 let now = Instant::from_micros(us);
-                let (to, at) = wire.carry(from, &[0x60], now)?;
+                let (to, at, _) = wire.carry(from, &[0x60], now).next()?;
                 assert!(to != from && at == now + delay);
                 Some(())
             })
@@ -220,9 +262,12 @@ mod tests {
             (5, plan::mesh_addr(9), 0, 3),
             (4, plan::mesh_addr(9), 0, 20),
         ] {
-            let carried = wire.carry(End::Mote(from), &packet(dst), Instant::ORIGIN);
+            let sent = packet(dst);
+            let mut carried = wire.carry(End::Mote(from), &sent, Instant::ORIGIN);
             let at = Instant::ORIGIN + Duration::from_millis(ms);
-            assert_eq!(carried, Some((End::Mote(to), at)), "{from} to {dst}");
+            let expected = (End::Mote(to), at, sent.into());
+            assert_eq!(carried.next(), Some(expected), "{from} to {dst}");
+            assert_eq!(carried.next(), None);
         }
     }
 }

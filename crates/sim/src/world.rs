@@ -224,6 +224,29 @@ impl<'m> World<'m> {
         result
     }
 
+    /// The chance from now on that a frame received without error is lost nevertheless.
+    pub fn set_frame_loss(&mut self, frame_loss: f64) {
+        self.frame_loss = frame_loss;
+    }
+
+    /// Whether a node may reboot now: nothing is under way between it and its radio.
+    pub fn may_reboot(&self, mote: usize) -> bool {
+        let mote = &self.motes[mote];
+        let radio = mote.radio.as_ref();
+        radio.is_none_or(|(_, radio)| radio.is_idle(self.now()))
+    }
+
+    /// Puts a node that has just started in the place of another, which has rebooted; what
+    /// ran on it is gone.
+    pub fn reboot(&mut self, mote: usize, node: Node<'m>) {
+        debug_assert!(
+            self.may_reboot(mote),
+            "nothing of before reaches the new node"
+        );
+        self.motes[mote].node = node;
+        self.set_app(mote, App::None);
+    }
+
     /// What runs on a node, before anything added.
     pub fn app(&self, mote: usize) -> &App<'m> {
         &self.motes[mote].apps[0]
@@ -355,14 +378,9 @@ impl<'m> World<'m> {
 
     fn carry(&mut self, from: End, packet: &[u8], now: Instant) {
         let Some(wire) = &mut self.wire else { return };
-        if let Some((to, arrival)) = wire.carry(from, packet, now) {
-            self.air.calendar.schedule(
-                arrival,
-                Event::Packet {
-                    to,
-                    packet: packet.into(),
-                },
-            );
+        for (to, arrival, packet) in wire.carry(from, packet, now) {
+            let arrives = Event::Packet { to, packet };
+            self.air.calendar.schedule(arrival, arrives);
         }
     }
 
