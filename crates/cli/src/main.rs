@@ -19,6 +19,7 @@ mod progress;
 mod reproduce;
 mod run;
 mod send;
+mod soak;
 mod up;
 
 use std::process::ExitCode;
@@ -49,6 +50,7 @@ enum Command {
     Reproduce(reproduce::Args),
     Model(model::Args),
     Decode(decode::Args),
+    Soak(soak::Args),
 }
 
 fn main() -> ExitCode {
@@ -69,6 +71,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Reproduce(args) => reproduce::run(args),
         Command::Model(args) => model::run(args),
         Command::Decode(args) => decode::run(args),
+        Command::Soak(args) => soak::run(args),
     }
 }
 

@@ -198,7 +198,7 @@ mod tests {
         let (src, dst) = (crate::plan::mesh_addr(1), crate::plan::HOST);
         let mut rng = Rng::from_seed([4, 1]);
         for len in 20..140 {
-            let mut segment: Vec<u8> = (0..len).map(|n| n as u8 * 7).collect();
+            let mut segment: Vec<u8> = (0..len).map(|n: u32| (n * 7) as u8).collect();
             segment[..20].fill(0);
             fill_checksum(&src, &dst, &mut segment);
             for _ in 0..50 {

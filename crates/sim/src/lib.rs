@@ -33,6 +33,7 @@ pub mod queue;
 pub mod radio;
 pub mod report;
 pub mod scenario;
+pub mod soak;
 pub mod streams;
 pub mod topology;
 pub mod traffic;

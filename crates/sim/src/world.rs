@@ -280,6 +280,11 @@ impl<'m> World<'m> {
         self.air.links.iter().map(|(link, tally)| (*link, tally))
     }
 
+    /// Frames for nobody in particular, and ACKs that nobody is known to have waited for.
+    pub fn broadcasts(&self) -> u64 {
+        self.air.broadcasts
+    }
+
     /// How long a node's radio was in each state.
     pub fn usage(&self, mote: usize) -> Option<Usage> {
         let (_, radio) = self.motes[mote].radio.as_ref()?;

@@ -41,7 +41,8 @@ pub struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    pub(super) fn stops(&self) -> bool {
+    /// Whether it is time to stop.
+    pub(crate) fn stops(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }

@@ -1,0 +1,260 @@
+//! `motet soak`: randomized fault runs, each judged, each replayable from its seed.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread,
+    time::Duration,
+};
+
+use clap::Args as ClapArgs;
+use motet_lab::{
+    scenario::Watch,
+    soak::{self, Failure, Report, Run},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    error::Error,
+    interrupt::Interrupt,
+    output::{self, BAD, BOLD, DIM, GOOD},
+    progress::Progress,
+};
+
+/// Put the stack under random faults, and judge every run
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Each run draws topology, settings, applications and faults from its seed; runs have the seeds
+S, S+1, S+2 … until their times add up to N. Bytes must arrive in order, once and equal, no
+connection may wait without a timer, counters must add up, tables must be empty again in the
+end. A run that fails prints the command that replays it alone.
+
+Examples:
+  motet soak
+  motet soak --seconds 1000000 --seed 1
+  motet soak --json | jq '.transitions[] | select(.seen == 0)'")]
+pub(crate) struct Args {
+    /// Simulated time of all runs together, seconds
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    seconds: u64,
+
+    /// Seed of the first run
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: u64,
+
+    /// Plant this bug of the stack, by number, to see whether it is found
+    #[cfg(feature = "planted-bugs")]
+    #[arg(long, value_name = "K", hide = true, value_parser = clap::value_parser!(u8).range(1..=motet::planted::Bug::ALL.len() as i64))]
+    plant: Option<u8>,
+
+    /// One object with the summary on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs them all, and tells what they saw.
+pub(crate) fn run(args: &Args) -> Result<(), Error> {
+    #[cfg(feature = "planted-bugs")]
+    if let Some(number) = args.plant {
+        use motet::planted::{Bug, plant};
+        plant(Bug::ALL.into_iter().find(|bug| *bug as u8 == number));
+    }
+    let runs = soak::plan(args.seed, args.seconds as f64);
+    let interrupt = Interrupt::install()?;
+    let (report, signal) = run_watched(&runs, &interrupt);
+    if args.json {
+        output::json(&summary(args, &runs, &report))?;
+    } else {
+        print(args, &runs, &report)?;
+    }
+    if let Some(signal) = signal {
+        return Err(Error::Stopped(
+            signal,
+            format!(
+                "interrupted: {} of {} runs are complete",
+                report.runs,
+                runs.len()
+            ),
+        ));
+    }
+    match &report.failures[..] {
+        [] => Ok(()),
+        [first, ..] => Err(Error::failed(format!(
+            "{} of {} runs failed, replay the first with: {}",
+            report.failures.len(),
+            report.runs,
+            replay(first)
+        ))),
+    }
+}
+
+/// Runs in a thread of its own, while this one looks for signals and shows how far it is;
+/// also the signal that cut it short.
+fn run_watched(runs: &[Run], interrupt: &Interrupt) -> (Report, Option<i32>) {
+    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+    let total_ms = runs.iter().map(|run| run.span.as_millis()).sum();
+    let mut progress = Progress::percentage(total_ms, true);
+    let mut signal = None;
+    let report = thread::scope(|scope| {
+        let watch = Watch {
+            stop: &stop,
+            done_ms: &done_ms,
+        };
+        let worker = scope.spawn(move || soak::run(runs, &watch));
+        while !worker.is_finished() {
+            if let Some(number) = interrupt.take() {
+                signal = Some(number);
+                stop.store(true, Ordering::Relaxed);
+            }
+            progress.update(done_ms.load(Ordering::Relaxed), || {
+                format!("{} runs", runs.len())
+            });
+            thread::sleep(NAP);
+        }
+        match worker.join() {
+            Ok(report) => report,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    (report, signal)
+}
+
+/// The command that runs one failed run again, and nothing else.
+fn replay(failure: &Failure) -> String {
+    format!("motet soak --seed {} --seconds 1", failure.seed)
+}
+
+/// For programs.
+fn summary(args: &Args, runs: &[Run], report: &Report) -> Value {
+    let failures = report.failures.iter().map(
+        |failure| json!({ "seed": failure.seed, "what": failure.what, "replay": replay(failure) }),
+    );
+    let transitions = report.coverage.transitions().map(|(transition, seen)| {
+        json!({
+            "from": name(transition.from), "to": name(transition.to),
+            "event": transition.event, "seen": seen, "absent": transition.absent,
+        })
+    });
+    let ends = report.coverage.errors();
+    let ends = ends.map(|(end, seen)| json!({ "end": end, "seen": seen }));
+    let counts = counts(report);
+    let counts = counts
+        .iter()
+        .map(|(what, count)| ((*what).to_owned(), json!(count)));
+    json!({
+        "seed": args.seed,
+        "runs": report.runs,
+        "complete": report.runs == runs.len() as u64,
+        "seconds": report.seconds,
+        "failures": failures.collect::<Vec<_>>(),
+        "transitions": transitions.collect::<Vec<_>>(),
+        "ends": ends.collect::<Vec<_>>(),
+        "counts": counts.collect::<serde_json::Map<_, _>>(),
+    })
+}
+
+/// For people.
+fn print(args: &Args, runs: &[Run], report: &Report) -> Result<(), Error> {
+    let complete = report.runs == runs.len() as u64;
+    let mark = if complete { "" } else { ", INCOMPLETE" };
+    output::line(format_args!(
+        "{BOLD}{} runs{BOLD:#}, seeds {} to {}, {:.0} simulated s{mark}",
+        report.runs,
+        args.seed,
+        args.seed + (runs.len() as u64).saturating_sub(1),
+        report.seconds,
+    ))?;
+    for (what, count) in counts(report) {
+        output::line(format_args!("  {DIM}{what:<32}{DIM:#} {count:>12}"))?;
+    }
+    let (legal, seen) = (
+        soak::TRANSITIONS
+            .iter()
+            .filter(|t| t.absent.is_none())
+            .count(),
+        report
+            .coverage
+            .transitions()
+            .filter(|(_, seen)| *seen > 0)
+            .count(),
+    );
+    output::line(format_args!(
+        "{BOLD}{seen} of {legal} transitions of TCP{BOLD:#} (RFC 9293, figure 5)"
+    ))?;
+    for (transition, seen) in report.coverage.transitions() {
+        let (from, to) = (name(transition.from), name(transition.to));
+        let event = transition.event;
+        match transition.absent {
+            Some(why) => output::line(format_args!(
+                "  {DIM}{from:<13} {to:<13} {:>12}  {event}: {why}{DIM:#}",
+                "none"
+            ))?,
+            None if seen == 0 => output::line(format_args!(
+                "  {from:<13} {to:<13} {BAD}{:>12}{BAD:#}  {event}",
+                "not seen"
+            ))?,
+            None => output::line(format_args!("  {from:<13} {to:<13} {seen:>12}  {event}"))?,
+        }
+    }
+    output::line(format_args!("{BOLD}connections that ended early{BOLD:#}"))?;
+    for (end, seen) in report.coverage.errors() {
+        output::line(format_args!("  {DIM}{end:<32}{DIM:#} {seen:>12}"))?;
+    }
+    for failure in report.failures.iter().take(FAILURES_SHOWN) {
+        let Failure { seed, what } = failure;
+        output::line(format_args!("{BAD}seed {seed}{BAD:#}: {what}"))?;
+        output::line(format_args!("  {}", replay(failure)))?;
+    }
+    match &report.failures[..] {
+        [] if complete => output::line(format_args!("{GOOD}clean{GOOD:#}")),
+        _ => Ok(()),
+    }
+}
+
+/// What there was, by name.
+fn counts(report: &Report) -> Vec<(&'static str, u64)> {
+    let (tally, sessions) = (&report.tally, &report.sessions);
+    vec![
+        ("connections, both ends", sessions.sessions),
+        ("read to their end", sessions.finished),
+        ("gone with their node", sessions.died),
+        ("bytes compared", sessions.bytes),
+        ("segments", tally.segments),
+        ("frames on the air", tally.frames),
+        ("packets lost", tally.faults.lost),
+        ("packets duplicated", tally.faults.duplicated),
+        ("packets delayed", tally.faults.delayed),
+        ("packets corrupted", tally.faults.corrupted),
+        ("reboots", tally.reboots),
+        ("long sleeps", tally.leaps),
+        ("ICMPv6 errors", tally.icmp_errors),
+        ("wraps of sequence numbers", tally.wraps.sequence),
+        ("wraps of timestamps", tally.wraps.timestamp),
+        ("wraps of the clock", tally.wraps.clock),
+        ("wraps of datagram tags", tally.wraps.tag),
+        ("events", tally.events),
+    ]
+}
+
+/// A state as RFC 9293 writes it.
+fn name(state: motet::tcp::State) -> &'static str {
+    use motet::tcp::State;
+    match state {
+        State::Closed => "CLOSED",
+        State::Listen => "LISTEN",
+        State::SynSent => "SYN-SENT",
+        State::SynReceived => "SYN-RECEIVED",
+        State::Established => "ESTABLISHED",
+        State::FinWait1 => "FIN-WAIT-1",
+        State::FinWait2 => "FIN-WAIT-2",
+        State::CloseWait => "CLOSE-WAIT",
+        State::Closing => "CLOSING",
+        State::LastAck => "LAST-ACK",
+        State::TimeWait => "TIME-WAIT",
+    }
+}
+
+/// How late the end, or a signal, may be noticed.
+const NAP: Duration = Duration::from_millis(10);
+
+/// Failures that the table shows; JSON has all.
+const FAILURES_SHOWN: usize = 10;

@@ -1,0 +1,597 @@
+//! A whole network: radios, relays, border router, wire and hosts, with faults at each.
+//!
+//! Purpose: what two engines cannot show: fragments, relays' tables, link retries, routes, and
+//! nodes that reboot in the middle of it.
+//! Place: `mod` gives it a seed; it gives back what was seen, or what went wrong. Nodes are
+//! those of every other lab run; only the applications, and who judges them, are the soak's.
+//! Left out: how fast it is. What a radio loses is no fault, so that only what is stuck is.
+
+use motet::lowpan::{datagram, tcphc};
+use motet::mac;
+use motet::node::{Forwarding, Interface, Node, Relaying};
+use motet::tcp::{self, Buffers, Config, ListenerHandle, recv_memory_len};
+use motet::time::{Duration, Instant};
+
+use super::dice::Dice;
+use super::rest;
+use super::session::{Clock, Sessions};
+use super::settings::{self, Behaviour};
+use super::{RunTally, Seen};
+use crate::Arena;
+use crate::air::LinkTally;
+use crate::faults::Faults;
+use crate::gains::{ChainAir, Gains, LogDistance};
+use crate::network::{
+    HostOptions, Joining, Network, NetworkOptions, NodeOptions, Parent, RADIO, Tables,
+};
+use crate::profile::Profile;
+
+/// A network, and what its nodes do.
+#[derive(Debug)]
+struct Lab<'m> {
+    arena: &'m Arena,
+    dice: Dice,
+    network: Network<'m>,
+    /// Of each node of the world.
+    ends: Vec<End<'m>>,
+    sessions: Sessions,
+    span: Duration,
+    is_quiet: bool,
+    /// What nodes had counted when they rebooted.
+    lost_counts: Frames,
+    tally: RunTally,
+}
+
+/// TCP of a node: settings and memory.
+#[derive(Debug)]
+struct End<'m> {
+    config: &'m Config,
+    window: u16,
+    send_len: usize,
+    places: [usize; 2],
+    lends_early: bool,
+    listener: Option<ListenerHandle>,
+    /// The datagram tag seen last.
+    tag: u16,
+}
+
+/// Frames as MACs count them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Frames {
+    /// Passed to the layer above.
+    received: u64,
+    /// Sent until they were acknowledged or given up, or still waiting.
+    sent: u64,
+    /// Attempts on the air.
+    attempts: u64,
+    /// Fragments that repeat or contradict others.
+    repeated: u64,
+}
+
+/// Runs the network of a seed for about `span`, then until everything has come to rest.
+pub(super) fn run(seed: u64, span: Duration) -> Seen {
+    let arena = Arena::new();
+    let mut dice = Dice::new(seed, PURPOSE);
+    let options = network(&mut dice, seed);
+    let mut seen = Seen::default();
+    let network = match Network::new(options, &arena) {
+        Ok(network) => network,
+        Err(error) => {
+            seen.failure = Some(format!("no network: {error}"));
+            return seen;
+        }
+    };
+    let mut lab = Lab {
+        arena: &arena,
+        network,
+        ends: Vec::new(),
+        sessions: Sessions::new(seed),
+        span,
+        is_quiet: false,
+        lost_counts: Frames::default(),
+        tally: RunTally::default(),
+        dice,
+    };
+    let failure = lab.go().err();
+    let seconds = lab.now().as_micros() as f64 / 1e6;
+    seen.failure = failure.map(|what| format!("{what}, {seconds:.3} s into the run"));
+    seen.seconds = seconds;
+    seen.coverage = lab.sessions.coverage.clone();
+    seen.sessions = lab.sessions.tally;
+    seen.tally = lab.result();
+    seen
+}
+
+/// A random network that holds together.
+fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
+    let count = dice.range(2, 6) as usize;
+    let relaying = dice.pick(&[Relaying::Fragments, Relaying::Reassembly]);
+    // Not the modes that trust a path to keep the order, nor the one that misreads.
+    let forwarding = dice.pick(&[Forwarding::Copy, Forwarding::Immediate]);
+    let compression = dice.pick(&[
+        None,
+        None,
+        Some(tcphc::Mode::Default),
+        Some(tcphc::Mode::Strict),
+    ]);
+    let profile = dice.pick(&[
+        Profile::HAMILTON,
+        Profile::HAMILTON.hearing(),
+        Profile::NRF52840,
+    ]);
+    let nodes: Vec<NodeOptions> = (0..count)
+        .map(|n| {
+            let mut node = NodeOptions::new(n.to_string());
+            node.profile = profile;
+            node.relaying = relaying;
+            node.forwarding = forwarding;
+            node.compression = compression;
+            node.mss_frames = dice.range(1, 8) as u8;
+            node.mac.retry_delay_max = Duration::from_millis(u64::from(dice.range(0, 60)));
+            // All attempts fall within the time that a repetition is known as one.
+            node.mac.attempts_max = dice.range(3, 8) as u8;
+            node.tags_wrap = dice.chance(0.3);
+            node.tables = Tables {
+                queue_frames: dice.range(8, 20) as usize,
+                records: dice.range(4, 16) as usize,
+                bodies: dice.range(1, 4) as usize,
+                connections: dice.range(2, 6) as usize,
+                half_open: dice.range(1, 4) as usize,
+                ..Tables::RELAY
+            };
+            node
+        })
+        .collect();
+    let hosts = (0..dice.range(1, 2)).map(|number| HostOptions {
+        delay: dice.scale_ms(1, 500),
+        ..HostOptions::new(format!("host {number}"))
+    });
+    let hosts = hosts.collect();
+    let frame_loss = f64::from(dice.range(0, 20)) / 100.0;
+    let joining = dice.pick(&[Joining::Advertised, Joining::Static]);
+    let geometry = (0..TRIES).find_map(|_| {
+        let mut place = || f64::from(dice.range(0, 150));
+        let positions: Vec<[f64; 2]> = (0..count).map(|_| [place(), place()]).collect();
+        let gains = Gains::log_distance(&positions, LogDistance::OFFICE, seed);
+        let options = NetworkOptions::new(nodes.clone(), gains);
+        options.tree().is_ok().then_some(options)
+    });
+    let mut options = geometry
+        .filter(|_| dice.chance(0.5))
+        .unwrap_or_else(|| chain(nodes));
+    options.seed = seed;
+    options.hosts = hosts;
+    options.frame_loss = frame_loss;
+    options.joining = joining;
+    options
+}
+
+/// One behind the other.
+fn chain(mut nodes: Vec<NodeOptions>) -> NetworkOptions {
+    for (n, node) in nodes.iter_mut().enumerate() {
+        node.parent = n.checked_sub(1).map_or(Parent::Shortest, Parent::Node);
+    }
+    let gains = Gains::chain(nodes.len(), ChainAir::CALIBRATED);
+    NetworkOptions::new(nodes, gains)
+}
+
+impl<'m> Lab<'m> {
+    fn go(&mut self) -> Result<(), String> {
+        if !self.network.join(JOIN_MAX) {
+            return Err(format!(
+                "not every mote had joined after {} s",
+                JOIN_MAX.as_secs()
+            ));
+        }
+        for node in 0..self.network.world.nodes() {
+            let end = self.draw_end(node);
+            self.ends.push(end);
+            self.listen(node)?;
+        }
+        let faults = settings::faults(&mut self.dice);
+        self.set_faults(faults);
+        let end = self.now() + self.span;
+        while self.now() < end {
+            self.pass()?;
+            self.trouble()?;
+        }
+        self.calm()?;
+        let limit = self.now() + self.patience();
+        while self.sessions.live().next().is_some() && self.now() < limit {
+            self.pass()?;
+        }
+        for node in 0..self.ends.len() {
+            let clock = self.clock();
+            let sessions = &mut self.sessions;
+            self.network.world.with_node(node, |stack, _| {
+                sessions.close_orphans(node, stack.tcp_mut(), clock)
+            })?;
+        }
+        let limit = self.now() + REST;
+        while !self.is_at_rest() && self.now() < limit {
+            self.pass()?;
+        }
+        self.check_rest()
+    }
+
+    fn now(&self) -> Instant {
+        self.network.world.now()
+    }
+
+    fn clock(&self) -> Clock {
+        Clock {
+            now: self.now(),
+            local: self.now(),
+        }
+    }
+
+    /// Lets some time pass, then every application act.
+    fn pass(&mut self) -> Result<(), String> {
+        let most = if self.is_quiet { CALM_STEP } else { STEP };
+        let until = self.now() + Duration::from_millis(1) + self.dice.span(most);
+        while self.network.world.step(until) {
+            self.note_all()?;
+        }
+        self.network.world.run_until(until);
+        let clock = self.clock();
+        for node in 0..self.ends.len() {
+            self.accept(node)?;
+            let sessions = &mut self.sessions;
+            self.network
+                .world
+                .with_node(node, |stack, _| sessions.step(node, stack.tcp_mut(), clock))?;
+            self.check_timers(node)?;
+            self.note_tag(node);
+        }
+        self.tally.events += 1;
+        Ok(())
+    }
+
+    fn note_all(&mut self) -> Result<(), String> {
+        for node in 0..self.ends.len() {
+            let tcp = self.network.world.node(node).tcp();
+            self.sessions.note_all(node, tcp)?;
+        }
+        Ok(())
+    }
+
+    /// Whatever is outstanding has a timer, or waits for room that the radio makes.
+    fn check_timers(&self, number: usize) -> Result<(), String> {
+        let node = self.network.world.node(number);
+        let is_waiting = match node.interface(RADIO) {
+            Some(Interface::Radio(radio)) => radio.mac().queue_len() > 0,
+            _ => false,
+        };
+        // A node that copies is called when it has done so.
+        let is_busy = !self.network.world.may_reboot(number);
+        match self.sessions.outstanding(number, node.tcp()) {
+            Some((session, state)) if !is_waiting && !is_busy && node.next_deadline().is_none() => {
+                Err(format!(
+                    "session {session} of node {number} waits in {state:?} without a timer"
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn note_tag(&mut self, node: usize) {
+        if let Some(Interface::Radio(radio)) = self.network.world.node(node).interface(RADIO) {
+            let tag = radio.datagrams().next_tag();
+            let end = &mut self.ends[node];
+            self.tally.wraps.tag += u64::from(tag < end.tag);
+            end.tag = tag;
+        }
+    }
+
+    // ---- trouble ----
+
+    fn trouble(&mut self) -> Result<(), String> {
+        let draw = self.dice.range(0, 9_999);
+        match draw {
+            0..=19 => self.connect(),
+            20..=21 => {
+                let faults = settings::faults(&mut self.dice);
+                self.set_faults(faults);
+                Ok(())
+            }
+            22 => {
+                let last = self.ends.len() as u32 - 1;
+                let node = self.dice.range(0, last) as usize;
+                self.reboot(node)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn set_faults(&mut self, faults: Faults) {
+        if let Some(wire) = self.network.world.wire_mut() {
+            wire.set_faults(faults);
+        }
+    }
+
+    /// A node forgets everything; the border router too.
+    fn reboot(&mut self, node: usize) -> Result<(), String> {
+        let limit = self.now() + Duration::from_secs(1);
+        let counted = |lab: &Self| Frames::of(lab.network.world.node(node));
+        while self.now() < limit {
+            let before = counted(self);
+            if self.network.reboot(node, self.arena) {
+                self.lost_counts.add(&before);
+                self.tally.reboots += 1;
+                self.sessions.forget(node);
+                self.ends[node].tag = 0;
+                return self.listen(node);
+            }
+            let next = self.now() + Duration::from_millis(1);
+            self.network.world.run_until(next);
+        }
+        Ok(())
+    }
+
+    // ---- connections ----
+
+    fn draw_end(&mut self, node: usize) -> End<'m> {
+        let world = &self.network.world;
+        let peer = match self.network.host(0) {
+            Some(host) if host != node => self.network.addr(host),
+            _ => self.network.addr(0),
+        };
+        let mss = world.node(node).mss(&peer, true).max(64);
+        let window = self.dice.scale(64, 8_000) as u16;
+        let config = Config {
+            rmss: mss,
+            smss: mss,
+            rto_min_ms: 200,
+            rto_initial_ms: 1_000,
+            retransmissions_max: 12,
+            syn_retransmissions_max: 6,
+            user_timeout_ms: 0,
+            ..settings::config(&mut self.dice, window)
+        };
+        let places = match node.checked_sub(self.network.mesh_nodes()) {
+            Some(_) => [HostOptions::new("").connections, Tables::RELAY.half_open],
+            None => self.network.places(node),
+        };
+        End {
+            config: self.arena.alloc(config),
+            window,
+            send_len: self.dice.scale(64, 8_000) as usize,
+            places,
+            lends_early: self.dice.chance(0.5),
+            listener: None,
+            tag: 0,
+        }
+    }
+
+    fn buffers(&self, node: usize) -> Buffers<'m> {
+        let End {
+            window, send_len, ..
+        } = self.ends[node];
+        let fill = |len| self.arena.alloc_slice_fill_copy(len, 0);
+        Buffers::new(fill(send_len), fill(recv_memory_len(window)))
+    }
+
+    fn listen(&mut self, node: usize) -> Result<(), String> {
+        let config = self.ends[node].config;
+        let world = &mut self.network.world;
+        let listener = world.with_node(node, |stack, _| stack.tcp_mut().listen(None, PORT, config));
+        let listener = listener.map_err(|error| format!("listen failed: {error:?}"))?;
+        self.ends[node].listener = Some(listener);
+        Ok(())
+    }
+
+    fn accept(&mut self, node: usize) -> Result<(), String> {
+        let Some(listener) = self.ends[node].listener else {
+            return Ok(());
+        };
+        let is_lent = self
+            .sessions
+            .live()
+            .any(|(_, session)| session.host == node && session.is_listening());
+        let waits = self.network.world.node(node).tcp().can_accept(listener);
+        if !waits && (is_lent || self.is_quiet || !self.ends[node].lends_early) {
+            return Ok(());
+        }
+        let buffers = self.buffers(node);
+        let accepted = self.network.world.with_node(node, |stack, now| {
+            stack.tcp_mut().accept(listener, buffers, now)
+        });
+        let Ok(handle) = accepted else { return Ok(()) };
+        self.open(node, handle, true)
+    }
+
+    fn open(&mut self, node: usize, handle: tcp::Handle, passive: bool) -> Result<(), String> {
+        let mut behaviour = Behaviour::draw(&mut self.dice, BYTES_MAX, self.span);
+        if self.is_quiet {
+            behaviour.hurry(0);
+        }
+        let now = self.now();
+        let tcp = self.network.world.node(node).tcp();
+        self.sessions
+            .open((node, handle), behaviour, passive, tcp, now)?;
+        Ok(())
+    }
+
+    /// Somebody opens a connection to somebody else.
+    fn connect(&mut self) -> Result<(), String> {
+        let last = self.ends.len() as u32 - 1;
+        let (from, to) = (self.dice.range(0, last), self.dice.range(0, last));
+        if from == to {
+            return Ok(());
+        }
+        let (from, to) = (from as usize, to as usize);
+        let buffers = self.buffers(from);
+        let config = self.ends[from].config;
+        let remote = (self.network.addr(to), PORT);
+        let opened = self.network.world.with_node(from, |stack, now| {
+            stack.connect(remote, buffers, config, now)
+        });
+        // A node that has just rebooted may have no address yet, or no room.
+        let Ok(handle) = opened else { return Ok(()) };
+        self.tally.connects += 1;
+        self.open(from, handle, false)
+    }
+
+    // ---- the end ----
+
+    fn calm(&mut self) -> Result<(), String> {
+        self.is_quiet = true;
+        self.set_faults(Faults::NONE);
+        self.network.world.set_frame_loss(0.0);
+        self.sessions.hurry();
+        let clock = self.clock();
+        for node in 0..self.ends.len() {
+            let sessions = &mut self.sessions;
+            self.network.world.with_node(node, |stack, _| {
+                sessions.stop_listening(node, stack.tcp_mut(), clock)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn patience(&self) -> Duration {
+        let tries = self.ends.iter().map(|end| {
+            let config = end.config;
+            u64::from(config.retransmissions_max + 2) * u64::from(config.rto_max_ms)
+        });
+        CALM + Duration::from_millis(tries.max().unwrap_or(0))
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let mut nodes = (0..self.ends.len()).map(|node| self.network.world.node(node));
+        self.sessions.live().next().is_none()
+            && nodes.all(|node| node.tcp().next_deadline().is_none())
+    }
+
+    fn check_rest(&mut self) -> Result<(), String> {
+        if !self.is_at_rest() {
+            let live = self.sessions.live().count();
+            return Err(format!(
+                "does not come to rest: {live} sessions, or some timer of TCP, are left"
+            ));
+        }
+        self.check_frames()?;
+        for node in 0..self.ends.len() {
+            let (places, config) = (self.ends[node].places, self.ends[node].config);
+            let addr = self.network.addr(node);
+            let free = self.network.world.with_node(node, |stack, now| {
+                rest::check_places(stack.tcp_mut(), places, (addr, PORT), config, now)
+            });
+            free.map_err(|what| format!("node {node}: {what}"))?;
+        }
+        Ok(())
+    }
+
+    /// What MACs count is what was on the air, and no frame reached anybody twice.
+    fn check_frames(&self) -> Result<(), String> {
+        let world = &self.network.world;
+        let mut sum = self.lost_counts;
+        for node in 0..self.network.mesh_nodes() {
+            sum.add(&Frames::of(world.node(node)));
+        }
+        let on_air: u64 = world.links().map(|(_, tally)| tally.frames).sum();
+        let fates = |tally: &LinkTally| tally.frame_fates.iter().sum::<u64>();
+        if let Some(((from, to), tally)) = world.links().find(|(_, t)| fates(t) != t.frames) {
+            return Err(format!(
+                "from {from} to {to}: frames without a fate, {tally:?}"
+            ));
+        }
+        let nodes = self.network.mesh_nodes() as u64;
+        // Frames for all, and what still was on the air when a node rebooted or the run ended.
+        let others = world.broadcasts() + nodes;
+        if on_air > sum.attempts || on_air + others < sum.attempts {
+            return Err(format!(
+                "MACs count {} attempts, but {on_air} frames were on the air",
+                sum.attempts
+            ));
+        }
+        // What is for all is received by many, and a node that reboots between two attempts
+        // knows the second as no repetition.
+        let again = (sum.attempts - on_air + self.tally.reboots) * nodes;
+        if sum.received > sum.sent + again {
+            return Err(format!(
+                "{} frames were received of {} that were sent",
+                sum.received, sum.sent
+            ));
+        }
+        if sum.repeated > 0 && self.tally.reboots == 0 {
+            return Err(format!(
+                "{} fragments repeat or contradict others",
+                sum.repeated
+            ));
+        }
+        Ok(())
+    }
+
+    fn result(&self) -> RunTally {
+        let mut tally = self.tally;
+        let world = &self.network.world;
+        if let Some(wire) = world.wire() {
+            tally.faults.add(&wire.fault_tally);
+        }
+        for node in 0..world.nodes() {
+            tally.segments += u64::from(world.node(node).tcp().counters().sent);
+        }
+        tally.frames = world.links().map(|(_, tally)| tally.frames).sum();
+        tally
+    }
+}
+
+impl Frames {
+    fn of(node: &Node<'_>) -> Self {
+        let Some(Interface::Radio(radio)) = node.interface(RADIO) else {
+            return Self::default();
+        };
+        let counters = radio.mac().counters();
+        let given_up = [
+            mac::Drop::NoAck,
+            mac::Drop::ChannelBusy,
+            mac::Drop::RadioSilent,
+        ];
+        let given_up: u32 = given_up.iter().map(|why| counters.dropped(*why)).sum();
+        let repeated = [datagram::Drop::Duplicate, datagram::Drop::Overlap];
+        let repeated = repeated
+            .iter()
+            .map(|why| radio.datagrams().counters().dropped(*why));
+        Self {
+            received: u64::from(counters.received),
+            sent: u64::from(counters.delivered + given_up) + radio.mac().queue_len() as u64,
+            attempts: u64::from(counters.transmissions),
+            repeated: u64::from(repeated.sum::<u32>()),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.received += other.received;
+        self.sent += other.sent;
+        self.attempts += other.attempts;
+        self.repeated += other.repeated;
+    }
+}
+
+/// Keeps a lab run's dice apart from those of a pipe.
+const PURPOSE: u64 = 2;
+
+/// Where everybody listens.
+const PORT: u16 = 7;
+
+/// Bytes that a session sends, at most: seconds of a radio's time.
+const BYTES_MAX: u32 = 20_000;
+
+/// How long a mesh may take until everybody has an address.
+const JOIN_MAX: Duration = Duration::from_secs(120);
+
+/// The longest time between two looks of applications at their connections.
+const STEP: Duration = Duration::from_millis(60);
+
+/// The same while everything comes to its end, which takes TIME-WAIT and more.
+const CALM_STEP: Duration = Duration::from_millis(200);
+
+/// Time enough, without faults, to deliver what is left over the slowest path.
+const CALM: Duration = Duration::from_secs(900);
+
+/// Longer than TIME-WAIT, and than handshakes that nobody ends.
+const REST: Duration = Duration::from_secs(1_000);
+
+/// Geometries that are tried until one holds together.
+const TRIES: usize = 20;

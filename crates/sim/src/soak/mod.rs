@@ -1,0 +1,264 @@
+//! Soak: random faults against the stack, run after run, each judged, each replayable.
+//!
+//! Purpose: finds what nobody thought of. A run draws everything from its seed: topology,
+//! settings, applications, faults; it is judged by what must hold whatever happens (bytes in
+//! order, once, equal; nothing outstanding without a timer; counters that add up; tables that
+//! are empty again in the end), so nobody has to say what should come out.
+//! Data flow: [`plan`] gives the runs of a range of seeds; [`run`] runs each on any core;
+//! [`Report`] adds up what they saw, in the order of seeds.
+//! Left out: goodput. `experiments` judges that.
+
+mod content;
+mod coverage;
+mod dice;
+mod lab;
+mod monitor;
+mod pipe;
+mod rest;
+mod session;
+mod settings;
+mod trouble;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+use motet::time::Duration;
+use rayon::prelude::*;
+
+use crate::faults::FaultTally;
+use crate::scenario::Watch;
+use dice::Dice;
+
+pub use coverage::{Coverage, TRANSITIONS, Transition};
+pub use monitor::Wraps;
+pub use session::Tally;
+
+/// One run, before it is run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Run {
+    /// Everything follows from it.
+    pub seed: u64,
+    /// What is put to the test.
+    pub level: Level,
+    /// Time with faults, simulated.
+    pub span: Duration,
+}
+
+/// What a run puts to the test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    /// Two TCP engines and a hostile pipe.
+    Pipe,
+    /// A mesh behind a border router, and hosts beyond it.
+    Lab,
+}
+
+/// What all runs saw.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Runs that came to their end, failed ones included.
+    pub runs: u64,
+    /// Simulated time in them, s.
+    pub seconds: f64,
+    /// Runs that failed, by seed.
+    pub failures: Vec<Failure>,
+    /// TCP's transitions.
+    pub coverage: Coverage,
+    /// What applications achieved.
+    pub sessions: Tally,
+    /// What happened to them.
+    pub tally: RunTally,
+}
+
+/// A run that broke an invariant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// Its seed.
+    pub seed: u64,
+    /// Which invariant, and how.
+    pub what: String,
+}
+
+/// How much of everything there was.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct RunTally {
+    /// Events of the simulation.
+    pub events: u64,
+    /// Segments that engines sent.
+    pub segments: u64,
+    /// Frames on the air that were for one node, each attempt.
+    pub frames: u64,
+    /// What became of packets between the ends.
+    pub faults: FaultTally,
+    /// Connections that were opened actively.
+    pub connects: u64,
+    /// Things that befell a run.
+    pub troubles: u64,
+    /// Nodes that rebooted.
+    pub reboots: u64,
+    /// Times that idle nodes slept for hours or weeks.
+    pub leaps: u64,
+    /// ICMPv6 errors about segments that were lost.
+    pub icmp_errors: u64,
+    /// Numbers that went through zero.
+    pub wraps: Wraps,
+    /// Calls in a row at one instant.
+    pub(crate) late: u64,
+}
+
+/// What one run saw.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    failure: Option<String>,
+    seconds: f64,
+    coverage: Coverage,
+    sessions: Tally,
+    tally: RunTally,
+}
+
+/// The runs from `seed` on whose times with faults add up to `seconds`; at least one.
+pub fn plan(seed: u64, seconds: f64) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut sum = 0.0;
+    while runs.is_empty() || sum < seconds {
+        let run = Run::of(seed.wrapping_add(runs.len() as u64));
+        sum += run.span.as_micros() as f64 / 1e6;
+        runs.push(run);
+    }
+    runs
+}
+
+/// Runs all on all cores; the result depends on neither their number nor the machine. Runs
+/// that `watch` keeps from their end, or from their begin, are not in it.
+pub fn run(runs: &[Run], watch: &Watch<'_>) -> Report {
+    let seen: Vec<Option<Seen>> = runs
+        .par_iter()
+        .map(|run| {
+            let seen = (!watch.stops()).then(|| run.go());
+            watch
+                .done_ms
+                .fetch_add(run.span.as_millis(), Ordering::Relaxed);
+            seen
+        })
+        .collect();
+    let mut report = Report::default();
+    for (run, seen) in runs.iter().zip(&seen) {
+        if let Some(seen) = seen {
+            report.add(run.seed, seen);
+        }
+    }
+    report
+}
+
+impl Run {
+    /// The run of this seed.
+    pub fn of(seed: u64) -> Self {
+        let mut dice = Dice::new(seed, 0);
+        let span = dice.scale_ms(30_000, 600_000);
+        // A network costs a thousand times what a pipe does.
+        let level = match dice.range(0, 9) {
+            0 => Level::Lab,
+            _ => Level::Pipe,
+        };
+        Self { seed, level, span }
+    }
+
+    fn go(&self) -> Seen {
+        let run = || match self.level {
+            Level::Pipe => pipe::run(self.seed, self.span),
+            Level::Lab => lab::run(self.seed, self.span),
+        };
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            let what = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|what| (*what).to_owned()));
+            Seen {
+                failure: Some(format!("panicked: {}", what.unwrap_or_default())),
+                ..Seen::default()
+            }
+        })
+    }
+}
+
+impl Report {
+    fn add(&mut self, seed: u64, seen: &Seen) {
+        self.runs += 1;
+        self.seconds += seen.seconds;
+        if let Some(what) = &seen.failure {
+            self.failures.push(Failure {
+                seed,
+                what: what.clone(),
+            });
+        }
+        self.coverage.add(&seen.coverage);
+        self.sessions.add(&seen.sessions);
+        self.tally.add(&seen.tally);
+    }
+}
+
+impl RunTally {
+    fn add(&mut self, other: &Self) {
+        self.events += other.events;
+        self.segments += other.segments;
+        self.frames += other.frames;
+        self.faults.add(&other.faults);
+        self.connects += other.connects;
+        self.troubles += other.troubles;
+        self.reboots += other.reboots;
+        self.leaps += other.leaps;
+        self.icmp_errors += other.icmp_errors;
+        self.wraps.add(&other.wraps);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+
+    use super::*;
+
+    fn soak(runs: &[Run], stop: bool) -> (Report, u64) {
+        let (stop, done_ms) = (AtomicBool::new(stop), AtomicU64::new(0));
+        let watch = Watch {
+            stop: &stop,
+            done_ms: &done_ms,
+        };
+        let report = run(runs, &watch);
+        (report, done_ms.into_inner())
+    }
+
+    #[test]
+    fn runs_are_clean_repeat_themselves_and_see_most_of_tcp() {
+        let runs = plan(1, 15_000.0);
+        assert!(runs.iter().any(|run| run.level == Level::Lab));
+        let (report, done_ms) = soak(&runs, false);
+        assert_eq!(report.failures, []);
+        assert_eq!(report.runs, runs.len() as u64);
+        assert_eq!(
+            done_ms,
+            runs.iter().map(|run| run.span.as_millis()).sum::<u64>()
+        );
+        let seen = report.coverage.transitions().filter(|(_, seen)| *seen > 0);
+        assert!(seen.count() >= 17, "{:?}", report.coverage);
+        let again = soak(&runs, false).0;
+        assert_eq!(format!("{report:?}"), format!("{again:?}"));
+    }
+
+    #[test]
+    fn a_run_depends_on_its_seed_alone() {
+        let runs = plan(1, 3_000.0);
+        let third = *runs.get(2).expect("several runs");
+        assert_eq!(plan(third.seed, 1.0), [third]);
+        let (alone, _) = soak(&[third], false);
+        let (with_others, _) = soak(&runs, false);
+        assert!(alone.tally.events < with_others.tally.events);
+        assert_eq!(alone.runs, 1);
+    }
+
+    #[test]
+    fn what_is_stopped_is_not_reported_as_run() {
+        let runs = plan(1, 3_000.0);
+        assert_eq!(soak(&runs, true).0.runs, 0);
+    }
+}

@@ -1,0 +1,572 @@
+//! Sessions: what applications do with their connections, and whether TCP did its part.
+//!
+//! Place: `pipe` and `lab` open them and step them; a session knows no network. Each sends
+//! content of its own, which begins with its number, and reads what the other end sends, so
+//! that every byte read is compared with the one byte that it can be.
+//! Left out: when sessions are opened, and what the network does to them.
+
+use motet::tcp::{self, Error, Handle, RecvError, SendError, State, Tcp};
+use motet::time::{Duration, Instant, earliest};
+
+use super::content::{Content, NAME_LEN};
+use super::coverage::Coverage;
+use super::settings::{Behaviour, Ending, Reading};
+
+/// All sessions of a run, by number.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    seed: u64,
+    all: Vec<Session>,
+    /// What connections went through.
+    pub(crate) coverage: Coverage,
+    /// What they achieved.
+    pub(crate) tally: Tally,
+    /// A connection has changed its state since this was last asked.
+    has_news: bool,
+    /// Whether nothing happens to packets that would let a patient connection time out.
+    pub(crate) is_gentle: bool,
+}
+
+/// What sessions achieved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Sessions that were opened.
+    pub sessions: u64,
+    /// Of these, read to the end of what the peer sent.
+    pub finished: u64,
+    /// Of these, gone with their node.
+    pub died: u64,
+    /// Bytes read and found right.
+    pub bytes: u64,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.sessions += other.sessions;
+        self.finished += other.finished;
+        self.died += other.died;
+        self.bytes += other.bytes;
+    }
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) host: usize,
+    pub(crate) handle: Handle,
+    /// Local and remote port; the latter is 0 until the peer is known.
+    pub(crate) ports: (u16, u16),
+    behaviour: Behaviour,
+    content: Content,
+    opened: Instant,
+    state: State,
+    /// Bytes that TCP took.
+    taken: u64,
+    /// Bytes that were read.
+    read: u64,
+    /// The first bytes that were read.
+    name: [u8; NAME_LEN],
+    peer: Option<usize>,
+    has_shut: bool,
+    has_closed: bool,
+    /// The end of what the peer sent was read.
+    has_finished: bool,
+    is_over: bool,
+    next_write: Instant,
+    next_read: Instant,
+}
+
+/// An application's clock: of the run, and of its own node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    /// The run's.
+    pub(crate) now: Instant,
+    /// What the node believes.
+    pub(crate) local: Instant,
+}
+
+impl Sessions {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            all: Vec::new(),
+            coverage: Coverage::default(),
+            tally: Tally::default(),
+            has_news: false,
+            is_gentle: false,
+        }
+    }
+
+    /// Whether a connection has changed its state since this was last asked: its application
+    /// may want to act on that.
+    pub(crate) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
+    /// Takes over a connection that was just opened. `passive`: by a listener.
+    pub(crate) fn open(
+        &mut self,
+        (host, handle): (usize, Handle),
+        behaviour: Behaviour,
+        passive: bool,
+        tcp: &Tcp<'_>,
+        now: Instant,
+    ) -> Result<usize, String> {
+        let number = self.all.len();
+        // Lossless: a run opens few sessions.
+        let content = Content::new(self.seed, number as u32);
+        let state = if passive {
+            self.coverage.note(State::Closed, State::Listen, None)?;
+            State::Listen
+        } else {
+            State::Closed
+        };
+        self.all.push(Session {
+            host,
+            handle,
+            ports: (0, 0),
+            behaviour,
+            content,
+            opened: now,
+            state,
+            taken: 0,
+            read: 0,
+            name: [0; NAME_LEN],
+            peer: None,
+            has_shut: false,
+            has_closed: false,
+            has_finished: false,
+            is_over: false,
+            next_write: now,
+            next_read: now,
+        });
+        self.tally.sessions += 1;
+        self.note(number, tcp)?;
+        Ok(number)
+    }
+
+    /// Sessions that are not over.
+    pub(crate) fn live(&self) -> impl Iterator<Item = (usize, &Session)> {
+        let all = self.all.iter().enumerate();
+        all.filter(|(_, session)| !session.is_over)
+    }
+
+    /// Notes where the connections of a node stand; after every call into its TCP.
+    pub(crate) fn note_all(&mut self, host: usize, tcp: &Tcp<'_>) -> Result<(), String> {
+        for number in 0..self.all.len() {
+            if self.all[number].host == host && !self.all[number].is_over {
+                self.note(number, tcp)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets every application of a node do what it can; says whether that was anything.
+    pub(crate) fn step(
+        &mut self,
+        host: usize,
+        tcp: &mut Tcp<'_>,
+        clock: Clock,
+    ) -> Result<bool, String> {
+        let mut acted = false;
+        for number in 0..self.all.len() {
+            if self.all[number].host == host && !self.all[number].is_over {
+                let named = |what| format!("session {number} of node {host}: {what}");
+                acted |= self.step_one(number, tcp, clock).map_err(named)?;
+            }
+        }
+        Ok(acted)
+    }
+
+    /// When an application of a node wants to act though nothing happened.
+    pub(crate) fn next_wake(&self, host: usize, now: Instant) -> Option<Instant> {
+        let here = self.live().filter(|(_, session)| session.host == host);
+        here.filter_map(|(_, session)| session.next_wake())
+            .filter(|at| *at > now)
+            .min()
+    }
+
+    /// A node has rebooted: its connections are forgotten.
+    pub(crate) fn forget(&mut self, host: usize) {
+        for session in &mut self.all {
+            if session.host == host && !session.is_over {
+                session.is_over = true;
+                self.tally.died += 1;
+            }
+        }
+    }
+
+    /// From now on everybody is quick, and comes to an end.
+    pub(crate) fn hurry(&mut self) {
+        for session in &mut self.all {
+            session.behaviour.hurry(session.taken);
+            session.next_write = Instant::ORIGIN;
+            session.next_read = Instant::ORIGIN;
+        }
+    }
+
+    /// Takes back what was lent to a listener in advance.
+    pub(crate) fn stop_listening(
+        &mut self,
+        host: usize,
+        tcp: &mut Tcp<'_>,
+        clock: Clock,
+    ) -> Result<(), String> {
+        for number in 0..self.all.len() {
+            let session = &self.all[number];
+            if session.host == host && !session.is_over && session.is_listening() {
+                self.close(number, tcp, clock);
+                self.note(number, tcp)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A session that ended well, whose ports may serve again: its node, and they.
+    pub(crate) fn reusable(&self) -> Option<(usize, u16, u16)> {
+        let ended = self.all.iter().rev();
+        let mut ended = ended.filter(|session| session.is_over && session.has_finished);
+        let session = ended.find(|session| session.ports.1 < session.ports.0)?;
+        Some((session.host, session.ports.0, session.ports.1))
+    }
+
+    /// Closes what only waits for a peer that is no more.
+    ///
+    /// # Errors
+    /// Which session is stuck though its peer lives, or something of it is still to arrive.
+    pub(crate) fn close_orphans(
+        &mut self,
+        host: usize,
+        tcp: &mut Tcp<'_>,
+        clock: Clock,
+    ) -> Result<(), String> {
+        for number in 0..self.all.len() {
+            let session = &self.all[number];
+            if session.host != host || session.is_over {
+                continue;
+            }
+            let peer = session.peer.and_then(|peer| self.all.get(peer));
+            let has_peer = peer.is_some_and(|peer| !peer.is_over);
+            let connection = tcp.connection(session.handle);
+            let rest = connection.map_or(0, tcp::Connection::unacknowledged);
+            let waits = matches!(session.state, State::FinWait2 | State::Listen);
+            if has_peer || rest > 0 || !waits {
+                return Err(format!(
+                    "session {number} of node {host} is stuck in {:?} with {rest} bytes to be acknowledged; its peer is {}",
+                    session.state,
+                    if has_peer { "alive" } else { "gone" },
+                ));
+            }
+            tcp.close(session.handle, clock.local);
+            self.all[number].has_closed = true;
+            self.note(number, tcp)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a connection of a node has sent something that is not acknowledged.
+    pub(crate) fn outstanding(&self, host: usize, tcp: &Tcp<'_>) -> Option<(usize, State)> {
+        let here = self.live().filter(|(_, session)| session.host == host);
+        here.filter_map(|(number, session)| {
+            let connection = tcp.connection(session.handle)?;
+            let state = connection.state();
+            let waits = match state {
+                State::Established | State::CloseWait => connection.unacknowledged() > 0,
+                State::SynSent | State::SynReceived => true,
+                State::FinWait1 | State::Closing | State::LastAck | State::TimeWait => true,
+                State::Closed | State::Listen | State::FinWait2 => false,
+            };
+            waits.then_some((number, state))
+        })
+        .next()
+    }
+
+    fn note(&mut self, number: usize, tcp: &Tcp<'_>) -> Result<(), String> {
+        let session = &mut self.all[number];
+        let Some(connection) = tcp.connection(session.handle) else {
+            return Err(format!("session {number}: its connection has vanished"));
+        };
+        let state = connection.state();
+        if state != session.state {
+            let named = |what| format!("session {number}: {what}");
+            let error = connection.error();
+            self.coverage
+                .note(session.state, state, error)
+                .map_err(named)?;
+            session.state = state;
+            self.has_news = true;
+            if let Some(error) = error.filter(|_| self.is_gentle) {
+                self.excuse(number, error)?;
+            }
+        }
+        let session = &mut self.all[number];
+        let ends = connection.endpoints();
+        if state != State::Listen {
+            session.ports = (ends.local_port, ends.remote_port);
+        }
+        Ok(())
+    }
+
+    /// Where every packet arrives, a connection times out only when nobody is there.
+    fn excuse(&self, number: usize, error: Error) -> Result<(), String> {
+        let is_timeout = matches!(
+            error,
+            Error::TimedOut | Error::KeepaliveTimedOut | Error::UserTimeout
+        );
+        let session = &self.all[number];
+        let peer = session.peer.and_then(|peer| self.all.get(peer));
+        // What nobody accepts in time is not acknowledged.
+        let accepted_by = session.opened + ACCEPT_MAX;
+        let is_there = |peer: &&Session| {
+            !peer.is_over && peer.state.is_synchronized() && peer.opened <= accepted_by
+        };
+        match peer.filter(is_there).filter(|_| is_timeout) {
+            None => Ok(()),
+            Some(peer) => Err(format!(
+                "session {number} ended by {error:?}, but its peer is in {:?} and every packet arrives",
+                peer.state
+            )),
+        }
+    }
+
+    fn step_one(&mut self, number: usize, tcp: &mut Tcp<'_>, clock: Clock) -> Result<bool, String> {
+        self.note(number, tcp)?;
+        let mut acted = self.write(number, tcp, clock)?;
+        acted |= self.read(number, tcp, clock)?;
+        acted |= self.end(number, tcp, clock)?;
+        Ok(acted)
+    }
+
+    /// Hands over what is to be sent now.
+    fn write(&mut self, number: usize, tcp: &mut Tcp<'_>, clock: Clock) -> Result<bool, String> {
+        let session = &mut self.all[number];
+        let before = session.taken;
+        let mut chunk = [0; CHUNK_MAX];
+        while !session.has_shut
+            && session.taken < session.behaviour.total
+            && session.next_write <= clock.now
+        {
+            let rest = session.behaviour.total - session.taken;
+            let len = rest
+                .min(u64::from(session.behaviour.chunk))
+                .min(CHUNK_MAX as u64);
+            let chunk = &mut chunk[..len as usize];
+            session.content.fill(session.taken, chunk);
+            match tcp.send(session.handle, chunk, clock.local) {
+                Ok(taken) => session.taken += taken as u64,
+                Err(SendError::BufferFull | SendError::Failed(_)) => break,
+                // A reset that is not told, since both sides had closed.
+                Err(SendError::Closing) if session.state == State::Closed => break,
+                Err(error) => return Err(format!("send failed: {error:?}")),
+            }
+            session.next_write = clock.now + session.behaviour.pause;
+        }
+        Ok(session.taken != before)
+    }
+
+    /// Reads what there is and is wanted, and compares it.
+    fn read(&mut self, number: usize, tcp: &mut Tcp<'_>, clock: Clock) -> Result<bool, String> {
+        let mut acted = false;
+        let mut bytes = [0; CHUNK_MAX];
+        loop {
+            let session = &self.all[number];
+            let most = session.wants(clock.now).min(CHUNK_MAX);
+            if most == 0 || session.has_closed || session.has_finished {
+                return Ok(acted);
+            }
+            let result = tcp.recv(session.handle, &mut bytes[..most]);
+            self.note(number, tcp)?;
+            match result {
+                Ok(0) => return Err("recv gave nothing".into()),
+                Ok(count) => {
+                    self.compare(number, &bytes[..count])?;
+                    let session = &mut self.all[number];
+                    session.read += count as u64;
+                    session.next_read = clock.now + session.behaviour.reading.interval();
+                    self.tally.bytes += count as u64;
+                    acted = true;
+                }
+                Err(RecvError::Finished) => {
+                    // TIME-WAIT or a late reset end reading as a FIN does; only a FIN that was
+                    // seen promises that everything is here.
+                    self.finish(number)?;
+                    return Ok(true);
+                }
+                Err(RecvError::Empty | RecvError::Failed(_)) => return Ok(acted),
+                Err(RecvError::NoConnection) => return Err("recv: no connection".into()),
+            }
+        }
+    }
+
+    /// Compares bytes that were just read with those that the peer handed over.
+    fn compare(&mut self, number: usize, bytes: &[u8]) -> Result<(), String> {
+        let session = &mut self.all[number];
+        for (byte, at) in bytes.iter().zip(session.read..) {
+            if let Some(place) = session.name.get_mut(at as usize) {
+                *place = *byte;
+            }
+        }
+        let end = session.read + bytes.len() as u64;
+        if end < NAME_LEN as u64 {
+            return Ok(());
+        }
+        let (read, host, (local, remote)) = (session.read, session.host, session.ports);
+        let name = u32::from_be_bytes(session.name);
+        let peer = self.all.get(name as usize);
+        let Some(peer) = peer.filter(|p| p.host != host && p.ports == (remote, local)) else {
+            return Err(format!(
+                "the first bytes name session {name}, which is not its peer"
+            ));
+        };
+        if end > peer.taken {
+            return Err(format!("read {end} bytes of {} that were sent", peer.taken));
+        }
+        let expected = peer.content;
+        let from = read.max(NAME_LEN as u64);
+        let fresh = bytes.get((from - read) as usize..).unwrap_or_default();
+        self.all[number].peer = Some(name as usize);
+        match expected.differs(from, fresh) {
+            Some(at) => Err(format!("byte {at} of what session {name} sent is wrong")),
+            None => Ok(()),
+        }
+    }
+
+    /// The peer has sent everything, and all of it was read: is that so?
+    fn finish(&mut self, number: usize) -> Result<(), String> {
+        let session = &self.all[number];
+        let (read, host, (local, remote)) = (session.read, session.host, session.ports);
+        let mut peers = self.all.iter().filter(|peer| {
+            peer.host != host
+                && peer.ports == (remote, local)
+                && peer.has_shut
+                && peer.taken == read
+        });
+        let whole = match session.peer {
+            Some(peer) => self
+                .all
+                .get(peer)
+                .is_some_and(|peer| peer.has_shut && peer.taken == read),
+            None => peers.next().is_some(),
+        };
+        if !whole {
+            return Err(format!(
+                "the end came after {read} bytes, but no peer has closed after so many"
+            ));
+        }
+        self.all[number].has_finished = true;
+        self.tally.finished += 1;
+        Ok(())
+    }
+
+    /// Closes when its time has come, and gives up what is over.
+    fn end(&mut self, number: usize, tcp: &mut Tcp<'_>, clock: Clock) -> Result<bool, String> {
+        let session = &self.all[number];
+        let mut acted = false;
+        if session.state != State::Closed && !session.has_closed {
+            let sent = session.taken == session.behaviour.total;
+            let age = clock.now.since(session.opened);
+            match session.behaviour.ending {
+                Ending::Shutdown if sent && !session.has_shut => {
+                    acted = self.shut(number, tcp, clock);
+                }
+                Ending::CloseWhenDone if sent && session.has_finished => {
+                    acted = self.close(number, tcp, clock);
+                }
+                Ending::CloseWhenSent if sent => acted = self.close(number, tcp, clock),
+                Ending::CloseAt(at) if age >= at => acted = self.close(number, tcp, clock),
+                Ending::AbortAt(at) if age >= at => {
+                    let session = &mut self.all[number];
+                    session.has_closed = true;
+                    tcp.abort(session.handle);
+                    acted = true;
+                }
+                _ => {}
+            }
+            self.note(number, tcp)?;
+        }
+        self.give_up(number, tcp)?;
+        Ok(acted)
+    }
+
+    fn shut(&mut self, number: usize, tcp: &mut Tcp<'_>, clock: Clock) -> bool {
+        let session = &mut self.all[number];
+        session.has_shut = true;
+        tcp.shutdown(session.handle, clock.local);
+        true
+    }
+
+    fn close(&mut self, number: usize, tcp: &mut Tcp<'_>, clock: Clock) -> bool {
+        let session = &mut self.all[number];
+        session.has_shut = true;
+        session.has_closed = true;
+        tcp.close(session.handle, clock.local);
+        true
+    }
+
+    /// Takes the buffers back from a connection that is over; what is unread has been read.
+    fn give_up(&mut self, number: usize, tcp: &mut Tcp<'_>) -> Result<(), String> {
+        let session = &mut self.all[number];
+        let unread = tcp
+            .connection(session.handle)
+            .is_some_and(|connection| connection.can_recv() > 0);
+        let waits_out = session.state == State::TimeWait && !session.behaviour.stays;
+        let wants = session.has_closed || session.has_finished || !unread;
+        if session.state != State::Closed && !waits_out || !wants {
+            return Ok(());
+        }
+        if session.state == State::TimeWait && !session.has_finished && !session.has_closed {
+            return Ok(());
+        }
+        match tcp.remove(session.handle) {
+            Some(_buffers) => {
+                session.is_over = true;
+                Ok(())
+            }
+            None => Err("the buffers of a connection that is over did not come back".into()),
+        }
+    }
+}
+
+impl Session {
+    /// Whether its buffers wait for a handshake.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.state == State::Listen
+    }
+
+    /// How many bytes the application reads now.
+    fn wants(&self, now: Instant) -> usize {
+        if self.next_read > now && self.state != State::Closed {
+            return 0;
+        }
+        match self.behaviour.reading {
+            Reading::Eager => CHUNK_MAX,
+            Reading::Sips { bytes, .. } => bytes as usize,
+            Reading::Stalls { from, len } => {
+                let age = now.since(self.opened);
+                let stalls = age >= from && age - from < len;
+                if stalls { 0 } else { CHUNK_MAX }
+            }
+        }
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        let behaviour = &self.behaviour;
+        let ending = match behaviour.ending {
+            Ending::CloseAt(at) | Ending::AbortAt(at) => Some(self.opened + at),
+            _ => None,
+        };
+        let reading = match behaviour.reading {
+            Reading::Stalls { from, len } => Some(self.opened + from + len),
+            Reading::Sips { .. } => Some(self.next_read),
+            Reading::Eager => None,
+        };
+        let writing = (self.taken < behaviour.total).then_some(self.next_write);
+        earliest(ending, earliest(reading, writing))
+    }
+}
+
+/// An application that accepts no later makes nobody wait too long.
+const ACCEPT_MAX: Duration = Duration::from_secs(3);
+
+/// The most that an application hands over or reads at once, bytes.
+const CHUNK_MAX: usize = 2_048;

@@ -1,0 +1,115 @@
+//! What befalls two engines in the course of a run.
+
+use motet::time::{Duration, Instant};
+
+use super::dice::Dice;
+
+/// Something that happens at a moment of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Trouble {
+    /// One side opens a connection to the other's listener.
+    Connect,
+    /// Both open one to each other at once.
+    Simultaneous,
+    /// Somebody opens one between ports that served before.
+    Reuse,
+    /// Nothing gets through: one way (0 or 1) or both (2).
+    Cut {
+        /// Which.
+        ways: usize,
+        /// For how long.
+        len: Duration,
+    },
+    /// The pipe gets other delays and faults.
+    Change,
+    /// A node forgets everything.
+    Reboot,
+    /// A node does nothing for a while, and is late for all its timers.
+    Suspend {
+        /// By how much.
+        len: Duration,
+    },
+    /// Both are idle for days.
+    Leap {
+        /// For how long.
+        len: Duration,
+        /// How many seconds to wait until they are idle.
+        tries: u32,
+    },
+    /// SYNs from strangers.
+    Flood {
+        /// How many.
+        segments: u32,
+    },
+    /// Segments of a known connection, invented by somebody off the path.
+    Forge {
+        /// How many.
+        segments: u32,
+    },
+}
+
+impl Trouble {
+    /// Whether no packet is lost by it, and no node.
+    pub(crate) const fn is_gentle(self) -> bool {
+        matches!(
+            self,
+            Self::Connect
+                | Self::Simultaneous
+                | Self::Reuse
+                | Self::Leap { .. }
+                | Self::Forge { .. }
+        )
+    }
+}
+
+/// What happens in a run of `span`, and when.
+pub(crate) fn draw(dice: &mut Dice, span: Duration) -> Vec<(Instant, Trouble)> {
+    let mut all = vec![(Instant::ORIGIN, Trouble::Connect)];
+    // Half of the runs are about one connection at a time: nothing else hides a lost timer.
+    let most = if dice.chance(0.5) { 3 } else { 20 };
+    let count = dice.range(0, most);
+    for _ in 0..count {
+        let at = Instant::ORIGIN + dice.span(span);
+        all.push((at, one(dice)));
+    }
+    all
+}
+
+fn one(dice: &mut Dice) -> Trouble {
+    match dice.range(0, 19) {
+        0..=5 => Trouble::Connect,
+        6..=7 => Trouble::Simultaneous,
+        8 => Trouble::Reuse,
+        9..=11 => Trouble::Cut {
+            ways: dice.range(0, 2) as usize,
+            len: dice.scale_ms(10, 300_000),
+        },
+        12..=13 => Trouble::Change,
+        14 => Trouble::Reboot,
+        15 => Trouble::Suspend {
+            len: dice.scale_ms(1, 3_600_000),
+        },
+        16 => Trouble::Leap {
+            len: leap(dice),
+            tries: 60,
+        },
+        17..=18 => Trouble::Flood {
+            segments: dice.scale(1, 200),
+        },
+        _ => Trouble::Forge {
+            segments: dice.scale(1, 200),
+        },
+    }
+}
+
+/// A long time: some are near where 31 and 32 bits of milliseconds end.
+fn leap(dice: &mut Dice) -> Duration {
+    let hours = u64::from(dice.scale(1, 60 * 24));
+    let long = Duration::from_secs(hours * 3_600);
+    let jitter = dice.span(Duration::from_secs(60));
+    dice.pick(&[
+        long,
+        Duration::from_millis(1 << 31) + jitter,
+        Duration::from_millis(1 << 32) - jitter,
+    ])
+}

@@ -1,0 +1,67 @@
+//! The soak can fail: every planted bug is found within a minute, and the seeds that find it
+//! are clean without it.
+//!
+//! Only in a build with the feature `planted-bugs`; `cargo xtask check` makes one.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
+
+use motet::planted::{Bug, plant};
+use motet_lab::scenario::Watch;
+use motet_lab::soak::{self, Failure, Run};
+
+/// What it found in these runs.
+fn soak(runs: &[Run]) -> Vec<Failure> {
+    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+    let watch = Watch {
+        stop: &stop,
+        done_ms: &done_ms,
+    };
+    soak::run(runs, &watch).failures
+}
+
+/// The first failure in growing stretches of seeds, and how long it took to find.
+fn find(bug: Bug) -> Option<(Failure, Duration)> {
+    plant(Some(bug));
+    let begun = Instant::now();
+    let mut seed = 1;
+    let found = loop {
+        let runs = soak::plan(seed, STRETCH_S);
+        let failures = soak(&runs);
+        if let Some(first) = failures.first() {
+            break Some((first.clone(), begun.elapsed()));
+        }
+        seed += runs.len() as u64;
+        if begun.elapsed() > LIMIT {
+            break None;
+        }
+    };
+    plant(None);
+    found
+}
+
+/// One test: a process has one bug at a time.
+#[test]
+fn every_planted_bug_is_found_within_a_minute_and_only_where_it_is_planted() {
+    let mut missed = Vec::new();
+    for bug in Bug::ALL {
+        match find(bug) {
+            Some((Failure { seed, what }, took)) => {
+                println!(
+                    "{bug:?}: seed {seed} after {:.1} s: {what}",
+                    took.as_secs_f64()
+                );
+                let clean = soak(&[Run::of(seed)]);
+                assert_eq!(clean, [], "seed {seed} fails without {bug:?} too");
+            }
+            None => missed.push(bug),
+        }
+    }
+    assert_eq!(missed, [], "not found within {LIMIT:?}");
+}
+
+/// Simulated time between looks at the clock, s.
+const STRETCH_S: f64 = 20_000.0;
+
+/// Wall-clock time to find one bug.
+const LIMIT: Duration = Duration::from_secs(60);
