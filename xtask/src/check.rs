@@ -19,6 +19,7 @@ const STEPS: &[Step] = &[
     ("clippy", clippy),
     ("test", test),
     ("determinism", determinism::check),
+    ("soak", soak),
     ("doc", doc),
     ("thumb", thumb),
     ("firmware-clippy", firmware_clippy),
@@ -118,6 +119,24 @@ fn thumb(workspace: &Workspace) -> Result<Verdict> {
         .args(locked());
     all(workspace, "thumb", &mut [&mut command])
 }
+
+/// A minute of random faults, and the proof that those runs find what is planted.
+fn soak(workspace: &Workspace) -> Result<Verdict> {
+    let mut clean = workspace.cargo("run");
+    clean
+        .args(["--release", "--package", "motet-cli"])
+        .args(locked())
+        .args(["--", "soak", "--seconds", SOAK_SECONDS]);
+    let mut planted = workspace.cargo("test");
+    planted
+        .args(["--release", "--package", "motet-lab", "--test", "planted"])
+        .args(["--features", "planted-bugs"])
+        .args(locked());
+    all(workspace, "soak", &mut [&mut clean, &mut planted])
+}
+
+/// Simulated time of the clean runs: about a minute of one core.
+const SOAK_SECONDS: &str = "500000";
 
 /// All tests of the workspace, counted one by one.
 fn test(workspace: &Workspace) -> Result<Verdict> {
