@@ -80,17 +80,18 @@ impl Connection<'_> {
     }
 
     /// As [`Self::accept_ack`], for an acknowledgment that header prediction let through:
-    /// new data, nothing selective, an unchanged window, no recovery under way.
+    /// new data, all sent once and in order, nothing selective, no recovery under way. What
+    /// is left was sent later than what arrived, so that none of it can be deemed lost.
     pub(super) fn take_predicted_ack(&mut self, seg: &Segment<'_>, now_ms: u32) {
-        let mut delivery = self.delivery(seg, now_ms);
+        let mut delivery = Delivery::in_order(now_ms);
         let (base, acked) = (self.snd_una, seg.ack().since(self.snd_una));
         self.take_acked(acked, &mut delivery, now_ms);
         self.sample_rtt(seg, acked, &delivery, now_ms);
         if let Some((age, end)) = delivery.newest {
             self.update_rack(age, base.plus(end), &delivery, now_ms);
         }
-        let wait = self.move_on(acked, delivery.bytes, now_ms);
-        self.settle_timer(acked, wait, now_ms);
+        self.open_window(acked);
+        self.rearm(now_ms);
     }
 
     fn delivery(&self, seg: &Segment<'_>, now_ms: u32) -> Delivery {
@@ -142,7 +143,7 @@ impl Connection<'_> {
     /// Differs: whatever acknowledges new data was sent after all that acknowledged less, a
     /// retransmission too, and its window counts from the new SND.UNA: with the old one, the
     /// sum would lie beyond what the peer promised (as Linux does).
-    fn update_window(&mut self, seg: &Segment<'_>, acked: u32) {
+    pub(super) fn update_window(&mut self, seg: &Segment<'_>, acked: u32) {
         if acked == 0 && seg.seq.before(self.snd_wl1) {
             return;
         }
@@ -387,17 +388,22 @@ impl Connection<'_> {
         }
         let (news, wait) = self.detect_losses(now_ms);
         match self.recovery.phase {
-            Phase::Open | Phase::Loss if acked > 0 && self.config.congestion_control => {
-                let acked = acked.min(u32::from(u16::MAX)) as u16;
-                self.congestion
-                    .on_acked(acked, self.payload_max(), self.config);
-            }
+            Phase::Open | Phase::Loss if acked > 0 => self.open_window(acked),
             Phase::Recovery if self.config.prr && self.config.congestion_control => {
                 self.reduce_in_proportion(acked > 0 && !news, delivered);
             }
             _ => {}
         }
         wait
+    }
+
+    /// Slow start or congestion avoidance, for `acked` octets.
+    fn open_window(&mut self, acked: u32) {
+        if self.config.congestion_control {
+            let acked = acked.min(u32::from(u16::MAX)) as u16;
+            self.congestion
+                .on_acked(acked, self.payload_max(), self.config);
+        }
     }
 
     fn leave_recovery(&mut self) {

@@ -89,16 +89,15 @@ impl<'m> Tcp<'m> {
         if !wire::is_checksum_valid(&src, &dst, bytes) && !planted(Bug::ChecksumIgnored) {
             return Err(Drop::Checksum);
         }
-        let (header, payload) = Header::parse(bytes).map_err(|_| Drop::Malformed)?;
+        let Ok((header, payload)) = Header::parse(bytes) else {
+            return Err(Drop::Malformed);
+        };
         let ends = Endpoints {
             local: dst,
             remote: src,
             local_port: header.dst_port,
             remote_port: header.src_port,
         };
-        if !ends.are_possible() {
-            return Err(Drop::Address);
-        }
         let segment = Segment::new(&header, payload, ecn & 3 == ECN_CE);
         let now_ms = self.now_ms;
         let found = self.find(&ends);
@@ -112,6 +111,10 @@ impl<'m> Tcp<'m> {
                 self.reset(&ends, &segment);
             }
             return result;
+        }
+        // A connection has ends that can be; of a stranger that is not known.
+        if !ends.are_possible() {
+            return Err(Drop::Address);
         }
         self.arrive_without_connection(&ends, &segment, outlived, now)
     }

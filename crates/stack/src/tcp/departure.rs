@@ -210,7 +210,7 @@ impl<'m> Tcp<'m> {
         let now_ms = self.now_ms;
         for index in 0..self.memory.connections.len() {
             if let Some(connection) = self.at_mut(index)
-                && connection.wait_ms(now_ms) == Some(0)
+                && connection.timers.is_any_due(now_ms)
             {
                 connection.on_deadline(now_ms);
                 self.sweep(index);

@@ -401,13 +401,14 @@ impl Connection<'_> {
             && control == Flags::ACK.bits()
             && !seg.is_ce
             && seg.seq == self.rcv_nxt
-            && seg.window() == self.snd_wnd
+            && seg.window() > 0
             && self.snd_wnd > 0
             && timestamp_fits
             && seg.sack_blocks().is_empty()
             && !self.facts.has(RARE)
             && self.recovery.phase == Phase::Open
             && self.recovery.dup_acks == 0
+            && self.scoreboard.is_plain()
             && if seg.payload.is_empty() {
                 seg.ack().after(self.snd_una) && !seg.ack().after(self.snd_nxt)
             } else {
@@ -427,7 +428,7 @@ impl Connection<'_> {
             self.ts_recent = value;
             self.ts_recent_at = now_ms;
         }
-        self.snd_wl1 = self.snd_wl1.later(seg.seq);
+        self.update_window(seg, seg.ack().since(self.snd_una));
         self.put_off_keepalive(now_ms);
         if seg.payload.is_empty() {
             self.take_predicted_ack(seg, now_ms);

@@ -10,6 +10,8 @@
 //! Times are the low 16 bits of the millisecond clock: ages up to 65 s are told apart, and
 //! nothing stays unjudged longer than an RTO.
 
+use core::cell::Cell;
+
 use crate::limits::SENT_RUNS_MAX;
 
 /// What is known about a run.
@@ -99,6 +101,20 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
+    /// The record of an acknowledgment that arrives at `now_ms` for a scoreboard without marks.
+    pub(super) const fn in_order(now_ms: u32) -> Self {
+        Self {
+            now: now_ms as u16,
+            min_rtt: 0,
+            echo: None,
+            highest: 0,
+            bytes: 0,
+            rtt: None,
+            newest: None,
+            reordered: false,
+        }
+    }
+
     fn note(&mut self, run: Run, end: u32) {
         let age = self.now.wrapping_sub(run.sent_at);
         if !run.marks.has(Marks::EVER_RESENT) {
@@ -140,15 +156,16 @@ impl Scoreboard {
     /// `echo_ms`: its echoed timestamp, on our clock.
     pub(super) fn delivery(&self, now_ms: u32, min_rtt: u16, echo_ms: Option<u32>) -> Delivery {
         Delivery {
-            now: now_ms as u16,
             min_rtt,
             echo: echo_ms.map(|echo| echo as u16),
             highest: self.highest_sacked(),
-            bytes: 0,
-            rtt: None,
-            newest: None,
-            reordered: false,
+            ..Delivery::in_order(now_ms)
         }
+    }
+
+    /// Whether all was sent once, and nothing is known of it.
+    pub(super) fn is_plain(&self) -> bool {
+        self.view().iter().all(|run| run.marks == Marks(0))
     }
 
     /// Enters `len` new bytes sent at `now_ms`.
@@ -445,15 +462,13 @@ impl Scoreboard {
     }
 
     fn remove(&mut self, index: usize) {
-        self.count = self.count.saturating_sub(1);
-        let mut at = index;
-        while at < usize::from(self.count) {
-            let next = self.runs.get(at + 1).copied();
-            if let (Some(place), Some(next)) = (self.runs.get_mut(at), next) {
-                *place = next;
+        let runs = Cell::from_mut(self.runs().get_mut(index..).unwrap_or_default());
+        for pair in runs.as_slice_of_cells().windows(2) {
+            if let [place, next] = pair {
+                place.set(next.get());
             }
-            at += 1;
         }
+        self.count = self.count.saturating_sub(1);
     }
 
     fn view(&self) -> &[Run] {

@@ -88,6 +88,12 @@ impl Timers {
         due
     }
 
+    /// Whether any deadline has come.
+    pub(super) fn is_any_due(&self, now_ms: u32) -> bool {
+        let mut timers = self.at_ms.iter().enumerate();
+        timers.any(|(index, at)| self.armed & 1 << index != 0 && has_come(*at, now_ms))
+    }
+
     /// Milliseconds until the earliest deadline; `None`: none is armed.
     pub(super) fn wait_ms(&self, now_ms: u32) -> Option<u32> {
         let mut wait: Option<u32> = None;

@@ -25,12 +25,13 @@ impl Checksum {
 
     /// The sum over the IPv6 pseudo-header of a `len`-byte upper-layer unit (RFC 8200 §8.1).
     pub fn pseudo_header(src: &Ipv6Addr, dst: &Ipv6Addr, next_header: u8, len: usize) -> Self {
-        let mut sum = Self::new();
-        sum.add(&src.octets());
-        sum.add(&dst.octets());
-        sum.add(&(len as u32).to_be_bytes());
-        sum.add_u16(u16::from(next_header));
-        sum
+        let addresses = add(sum_words(&src.octets()), sum_words(&dst.octets()));
+        let len = len as u32;
+        let rest = (len >> 16) + (len & 0xffff) + u32::from(next_header);
+        Self {
+            sum: fold(u32::from(in_order(addresses)) + rest),
+            odd: false,
+        }
     }
 
     /// Adds the next bytes.
@@ -43,17 +44,9 @@ impl Checksum {
             self.odd = false;
             bytes = rest;
         }
-        // 64 Ki words may be added before a fold is due; longer pieces wrap, and are no packet.
-        let mut sum = self.sum;
-        let (words, last) = bytes.as_chunks::<2>();
-        for word in words {
-            sum = sum.wrapping_add(u32::from(u16::from_be_bytes(*word)));
-        }
-        if let [high] = last {
-            sum = sum.wrapping_add(u32::from(*high) << 8);
-            self.odd = true;
-        }
-        self.sum = fold(sum);
+        let sum = u32::from(in_order(sum_words(bytes)));
+        self.sum = fold(self.sum + sum);
+        self.odd = bytes.len() & 1 == 1;
     }
 
     /// Adds one word; for fields that are not stored as bytes yet. Only at an even offset.
@@ -110,6 +103,37 @@ pub fn fill(
 /// The 16-bit word at offset `at` of `bytes`, if it is there: a checksum as received.
 pub fn field(bytes: &[u8], at: usize) -> Option<u16> {
     Reader::new(bytes.get(at..)?).u16().ok()
+}
+
+/// Sums `bytes` by machine words in the machine's own order, which a one's-complement sum does
+/// not mind until its end (RFC 1071 §2): [`in_order`].
+fn sum_words(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks();
+    let sum = words
+        .iter()
+        .fold(0, |sum, word| add(sum, usize::from_ne_bytes(*word)));
+    let (halves, last) = rest.as_chunks();
+    let sum = halves.iter().fold(sum, |sum, half| {
+        add(sum, usize::from(u16::from_ne_bytes(*half)))
+    });
+    let last = last
+        .first()
+        .map_or(0, |last| u16::from_ne_bytes([*last, 0]));
+    add(sum, usize::from(last))
+}
+
+/// One's-complement addition: a carry out of the top comes in at the bottom.
+const fn add(a: usize, b: usize) -> usize {
+    let (sum, carry) = a.overflowing_add(b);
+    sum.wrapping_add(carry as usize)
+}
+
+/// A sum of [`sum_words`] folded to 16 bits, most significant byte first.
+const fn in_order(sum: usize) -> u16 {
+    let sum = sum as u64;
+    let sum = (sum & 0xffff_ffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+    u16::from_be(fold(sum as u32) as u16)
 }
 
 const fn fold(sum: u32) -> u32 {

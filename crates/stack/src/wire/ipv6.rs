@@ -113,7 +113,10 @@ impl Header {
     /// # Errors
     /// [`ParseError::Truncated`], [`ParseError::Version`].
     pub fn parse_start(packet: &[u8]) -> Result<(Self, &[u8]), ParseError> {
-        let mut r = Reader::new(packet);
+        let (fixed, rest) = packet
+            .split_first_chunk::<HEADER_LEN>()
+            .ok_or(ParseError::Truncated)?;
+        let mut r = Reader::new(fixed);
         let first = r.u32()?;
         if first >> 28 != 6 {
             return Err(ParseError::Version);
@@ -127,7 +130,7 @@ impl Header {
             src: Ipv6Addr::from(r.array::<16>()?),
             dst: Ipv6Addr::from(r.array::<16>()?),
         };
-        Ok((header, r.rest()))
+        Ok((header, rest))
     }
 
     /// Writes the header; returns [`HEADER_LEN`].

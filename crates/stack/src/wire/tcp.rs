@@ -102,7 +102,10 @@ impl Header {
     /// # Errors
     /// [`ParseError`]; every one means that the segment is dropped.
     pub fn parse(segment: &[u8]) -> Result<(Self, &[u8]), ParseError> {
-        let mut r = Reader::new(segment);
+        let (fixed, rest) = segment
+            .split_first_chunk::<HEADER_LEN>()
+            .ok_or(ParseError::Truncated)?;
+        let mut r = Reader::new(fixed);
         let mut header = Self {
             src_port: r.u16()?,
             dst_port: r.u16()?,
@@ -118,11 +121,11 @@ impl Header {
         let options_len = (usize::from(offset_flags >> 12) * 4)
             .checked_sub(HEADER_LEN)
             .ok_or(ParseError::DataOffset)?;
-        let options = r
-            .slice(options_len)
-            .map_err(|Truncated| ParseError::DataOffset)?;
+        let (options, payload) = rest
+            .split_at_checked(options_len)
+            .ok_or(ParseError::DataOffset)?;
         header.options = Options::parse(options)?;
-        Ok((header, r.rest()))
+        Ok((header, payload))
     }
 
     /// Bytes that [`Self::emit`] writes: a multiple of four.
@@ -337,6 +340,14 @@ impl Options {
     /// [`ParseError::OptionLength`].
     pub fn parse(area: &[u8]) -> Result<Self, ParseError> {
         let mut options = Self::NONE;
+        // What nearly every segment of a connection carries, and nothing else (RFC 7323
+        // appendix A).
+        if let [kind::NOP, kind::NOP, kind::TIMESTAMPS, 10, body @ ..] = area
+            && body.len() == 8
+        {
+            options.take(kind::TIMESTAMPS, body);
+            return Ok(options);
+        }
         let mut r = Reader::new(area);
         while let Ok(kind) = r.u8() {
             match kind {
