@@ -27,7 +27,7 @@ use crate::app::Ends;
 use crate::bound::SegmentFrames;
 use crate::gains::{ChainAir, Gains};
 use crate::network::{
-    self, HOST_DELAY, HostOptions, Network, NetworkOptions, NodeOptions, Parent, Tables,
+    self, HOST_DELAY, HostOptions, Joining, Network, NetworkOptions, NodeOptions, Parent, Tables,
 };
 use crate::plan;
 use crate::profile::Profile;
@@ -68,6 +68,8 @@ pub struct ChainOptions {
     pub host_delay: Duration,
     /// What is beyond the wire.
     pub host: Host,
+    /// Who speaks at the far mote's address; if the caller does, nobody has to join.
+    pub mote: Host,
     /// Radio and driver of every mote and of the border router.
     pub profile: Profile,
     /// How relays get a fragment from one frame into the next.
@@ -105,6 +107,7 @@ impl Default for ChainOptions {
             queue_frames: QUEUE_FRAMES,
             host_delay: HOST_DELAY,
             host: Host::Virtual,
+            mote: Host::Virtual,
             profile: Profile::HAMILTON,
             forwarding: Forwarding::Copy,
             channels: Channels::SINGLE,
@@ -135,6 +138,9 @@ impl ChainOptions {
             node.compression = self.compression;
             node.window_segments = self.window_segments;
             node.tables.queue_frames = self.queue_frames;
+            if n == self.hops {
+                node.transport = self.mote;
+            }
             node
         });
         let air = if self.hidden {
@@ -150,6 +156,10 @@ impl ChainOptions {
         };
         NetworkOptions {
             seed: self.seed,
+            joining: match self.mote {
+                Host::Virtual => Joining::Advertised,
+                Host::Outside => Joining::Static,
+            },
             hosts: vec![host],
             frame_loss: self.frame_loss,
             packet_loss: self.packet_loss,

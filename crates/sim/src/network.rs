@@ -115,6 +115,9 @@ pub struct NodeOptions {
     pub window_segments: usize,
     /// Its datagram tags begin where they soon wrap; otherwise anywhere.
     pub tags_wrap: bool,
+    /// Who speaks at its address: this stack, or the caller, by [`World::inject_at`] and
+    /// [`World::take_at`] (needs [`Joining::Static`]). Its packets count one hop to the node.
+    pub transport: Host,
     /// The memory of its tables.
     pub tables: Tables,
 }
@@ -223,6 +226,7 @@ impl NodeOptions {
             discipline: Discipline::DropTail,
             window_segments: 4,
             tags_wrap: false,
+            transport: Host::Virtual,
             tables: Tables::RELAY,
         }
     }
@@ -497,8 +501,10 @@ impl<'m> Builder<'_, 'm> {
         let number = n as u16;
         let mut rng = stream(self.options.seed, u32::from(number), Purpose::Stack);
         let is_router = n == 0;
+        let is_tapped = options.transport == Host::Outside;
         let radio = Interface::Radio(self.radio(n, &mut rng));
-        let wire = is_router.then(|| Interface::Wire(wire(self.arena)));
+        let is_wired = is_router || is_tapped;
+        let wire = is_wired.then(|| Interface::Wire(wire(self.arena)));
         let interfaces = std::iter::once(radio).chain(wire).collect::<Vec<_>>();
         let interfaces = self.arena.alloc_slice_fill_iter(interfaces);
         let mut ip = self.ip(n);
@@ -528,7 +534,8 @@ impl<'m> Builder<'_, 'm> {
                 filter,
                 channel: options.channel,
             }),
-            wired: is_router.then_some(WIRED),
+            wired: is_wired.then_some(WIRED),
+            is_tapped,
             app: App::None,
         }
     }
@@ -545,16 +552,28 @@ impl<'m> Builder<'_, 'm> {
                 },
             })
         });
+        let addr = plan::mesh_addr(n as u16);
+        let is_tapped = self.options.nodes[n].transport == Host::Outside;
+        let tap = is_tapped.then_some(Some(Route {
+            prefix: Prefix::host(addr),
+            next_hop: NextHop {
+                interface: WIRED,
+                neighbour: None,
+            },
+        }));
+        let routes: Vec<_> = routes.chain(tap).collect();
         let config = ip::Config {
-            forwards: n == 0 || !below.is_empty(),
+            forwards: n == 0 || is_tapped || !below.is_empty(),
             ..ip::Config::default()
         };
         let mut ip = Ip::new(config, self.arena.alloc_slice_fill_iter(routes));
         if let (Joining::Static, Some(parent)) = (self.options.joining, self.tree.parent(n)) {
-            ip.add_address(Address {
-                addr: plan::mesh_addr(n as u16),
-                interface: RADIO,
-            });
+            if !is_tapped {
+                ip.add_address(Address {
+                    addr,
+                    interface: RADIO,
+                });
+            }
             ip.set_default_route(Some(NextHop {
                 interface: RADIO,
                 neighbour: Some(plan::link_addr(parent as u16)),
@@ -589,6 +608,7 @@ impl<'m> Builder<'_, 'm> {
             node: Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN),
             radio: None,
             wired: Some(HOST_WIRED),
+            is_tapped: false,
             app: App::None,
         }
     }

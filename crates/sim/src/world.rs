@@ -7,6 +7,8 @@
 //! nodes as their application in between.
 //! Left out: threads. A world is one run; runs are independent of each other.
 
+use std::collections::VecDeque;
+
 use motet::ip::InterfaceId;
 use motet::node::{self, Node};
 use motet::time::{Duration, Instant, earliest};
@@ -34,6 +36,8 @@ pub struct Resident<'m> {
     pub radio: Option<RadioPort>,
     /// Its interface to the wire, if any.
     pub wired: Option<InterfaceId>,
+    /// Whether its wire leads to the caller and no further: see [`World::inject_at`].
+    pub is_tapped: bool,
     /// What runs on it.
     pub app: App<'m>,
 }
@@ -76,6 +80,8 @@ struct Mote<'m> {
     node: Node<'m>,
     radio: Option<(InterfaceId, Radio)>,
     wired: Option<InterfaceId>,
+    /// What left by the wire, where that leads to the caller.
+    tapped: Option<VecDeque<Box<[u8]>>>,
     apps: Vec<App<'m>>,
     reception: motet::random::Rng,
     frame_loss: motet::random::Rng,
@@ -200,6 +206,17 @@ impl<'m> World<'m> {
     /// The next packet that has reached the outside.
     pub fn take_packet(&mut self) -> Option<Box<[u8]>> {
         self.wire.as_mut()?.take_outside()
+    }
+
+    /// A packet from the caller enters a tapped node by its wire: from a transport that is not
+    /// this stack's, or a host that is no node of this world.
+    pub fn inject_at(&mut self, mote: usize, packet: &[u8]) {
+        self.deliver(mote, packet, self.now());
+    }
+
+    /// The next packet that a tapped node has sent down its wire.
+    pub fn take_at(&mut self, mote: usize) -> Option<Box<[u8]>> {
+        self.motes[mote].tapped.as_mut()?.pop_front()
     }
 
     /// How many nodes there are.
@@ -454,7 +471,11 @@ impl<'m> World<'m> {
                     }
                 }
                 node::Action::Packet { len } => {
-                    self.carry(End::Mote(mote), buffer.get(..len).unwrap_or(&[]), now);
+                    let packet = buffer.get(..len).unwrap_or(&[]);
+                    match &mut self.motes[mote].tapped {
+                        Some(tapped) => tapped.push_back(packet.into()),
+                        None => self.carry(End::Mote(mote), packet, now),
+                    }
                 }
             }
         }
@@ -490,6 +511,7 @@ impl<'m> Mote<'m> {
             node,
             radio,
             wired,
+            is_tapped,
             app,
         } = resident;
         let radio = radio.map(|port| {
@@ -503,6 +525,7 @@ impl<'m> Mote<'m> {
             node,
             radio,
             wired,
+            tapped: is_tapped.then(VecDeque::new),
             apps: vec![app],
             reception: stream(seed, id, Purpose::Reception),
             frame_loss: stream(seed, id, Purpose::FrameLoss),

@@ -187,6 +187,11 @@ impl<'m> Radio<'m> {
         &self.mac
     }
 
+    /// Whether a whole packet waits for the air behind the one being fragmented.
+    pub fn has_packet_waiting(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// Fragmented packets under way, and what became of others.
     pub const fn datagrams(&self) -> &Datagrams<'m> {
         &self.datagrams

@@ -1,0 +1,59 @@
+//! Instructions per segment: this very program under callgrind, which counts what
+//! [`crate::count`] marks.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::count::{Load, UNITS};
+use crate::endpoint::Stack;
+
+/// One figure.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Count {
+    /// Whose.
+    pub stack: Stack,
+    /// Under what.
+    pub load: Load,
+    /// Instructions for one unit of the load.
+    pub instructions_per_segment: f64,
+}
+
+/// Counts every stack under every load.
+///
+/// # Errors
+/// valgrind is not there, or failed.
+pub fn measure() -> Result<Vec<Count>> {
+    let mut counts = Vec::new();
+    for stack in Stack::ALL {
+        for load in Load::ALL {
+            counts.push(count(stack, load)?);
+        }
+    }
+    Ok(counts)
+}
+
+/// How the code that is counted was compiled.
+pub const FLAGS: &str =
+    "TCPlp's core and its host: C at -O2; Motet and smoltcp: Rust at opt-level 3, one codegen unit";
+
+fn count(stack: Stack, load: Load) -> Result<Count> {
+    let program = std::env::current_exe().context("cannot tell which program this is")?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg("--toggle-collect=motet_peers::count::counted_*")
+        .arg(program)
+        .args(["count", stack.name(), load.name()])
+        .output()
+        .context("cannot run valgrind: install it, for instance with `apt-get install valgrind`")?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "valgrind failed: {}", text.trim());
+    let collected = text.lines().find_map(|line| line.split_once("Collected :"));
+    let number = collected.and_then(|(_, number)| number.trim().parse::<f64>().ok());
+    let number = number.with_context(|| format!("valgrind counted nothing: {}", text.trim()))?;
+    Ok(Count {
+        stack,
+        load,
+        instructions_per_segment: number / f64::from(UNITS),
+    })
+}

@@ -1,0 +1,186 @@
+//! Two end points joined by a pipe that delays, loses, doubles and reorders packets.
+//!
+//! Purpose: to see that any two stacks understand each other, without an air between them.
+
+use motet::random::Rng;
+use motet::time::{Duration, Instant};
+use motet_lab::Arena;
+use motet_lab::streams::happens;
+
+use crate::endpoint::{Endpoint, Seat, Stack};
+use crate::transfer::{Receiver, Sender};
+
+/// What the pipe does to packets.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Harm {
+    /// Chance that a packet is lost.
+    pub loss: f64,
+    /// Chance that it comes twice.
+    pub duplication: f64,
+    /// Chance that it takes three times as long as the others.
+    pub reordering: f64,
+}
+
+/// How a transfer went.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Outcome {
+    /// From the first packet to the last byte read.
+    pub took: Duration,
+    /// Data segments sent again.
+    pub retransmissions: u64,
+}
+
+/// Carries `content` from `sender` to `receiver`; `None` when not all of it came, in order and
+/// unchanged, and both ends closed, within an hour.
+pub fn transfer(
+    [sender, receiver]: [Stack; 2],
+    content: &[u8],
+    harm: Harm,
+    seed: u64,
+) -> Option<Outcome> {
+    let arena = Arena::new();
+    let (a, b) = ("fd00::1".parse().ok()?, "fd00::2".parse().ok()?);
+    let seat = |opens, local, remote| Seat {
+        local,
+        remote,
+        opens,
+        window_segments: 4,
+        acks_each: false,
+        hop_limit: 64,
+        seed,
+    };
+    let now = Instant::ORIGIN;
+    let (here, there) = ((a, 50_000), (b, 7));
+    let mut ends = [
+        sender.sit(&seat(true, here, there), now, &arena),
+        receiver.sit(&seat(false, there, here), now, &arena),
+    ];
+    let mut sender = Sender::new(content, Instant::from_micros(u64::MAX));
+    let mut receiver = Receiver::default();
+    let mut pipe = Pipe::new(harm, seed);
+    let mut now = now;
+    while !(ends[0].status().closed || ends[1].status().closed) || receiver.finished.is_none() {
+        sender.step(&mut *ends[0], now);
+        receiver.step(&mut *ends[1], now);
+        pipe.collect(&mut ends, &mut sender, now);
+        let deadlines = ends.iter_mut().filter_map(|end| end.next_deadline(now));
+        now = deadlines.chain(pipe.next_arrival()).min()?.max(now + TICK);
+        if now > LIMIT {
+            return None;
+        }
+        pipe.deliver(&mut ends, now);
+    }
+    (receiver.content == content).then_some(Outcome {
+        took: receiver.finished?.since(Instant::ORIGIN),
+        retransmissions: sender.retransmissions(),
+    })
+}
+
+/// Packets under way, both ways.
+#[derive(Debug)]
+struct Pipe {
+    harm: Harm,
+    rng: Rng,
+    under_way: Vec<(Instant, usize, Vec<u8>)>,
+}
+
+impl Pipe {
+    fn new(harm: Harm, seed: u64) -> Self {
+        Self {
+            harm,
+            rng: Rng::from_seed([seed, 2]),
+            under_way: Vec::new(),
+        }
+    }
+
+    /// Takes what both ends want to send.
+    fn collect(
+        &mut self,
+        ends: &mut [Box<dyn Endpoint + '_>; 2],
+        sender: &mut Sender<'_>,
+        now: Instant,
+    ) {
+        for (from, end) in ends.iter_mut().enumerate() {
+            while let Some(packet) = end.poll_packet(now) {
+                if from == 0 {
+                    sender.note_sent(packet);
+                }
+                self.enter(1 - from, packet, now);
+            }
+        }
+    }
+
+    fn enter(&mut self, to: usize, packet: &[u8], now: Instant) {
+        let mut happens = |chance| happens(&mut self.rng, chance);
+        if happens(self.harm.loss) {
+            return;
+        }
+        let copies = if happens(self.harm.duplication) { 2 } else { 1 };
+        for _ in 0..copies {
+            let times = if happens(self.harm.reordering) { 3 } else { 1 };
+            let arrival = now + DELAY.saturating_mul(times);
+            self.under_way.push((arrival, to, packet.to_vec()));
+        }
+    }
+
+    fn next_arrival(&self) -> Option<Instant> {
+        self.under_way.iter().map(|(at, ..)| *at).min()
+    }
+
+    /// Gives the packet that has come first, if it has come by `now`, to its end.
+    ///
+    /// One at a time: an end answers each packet as it comes.
+    fn deliver(&mut self, ends: &mut [Box<dyn Endpoint + '_>; 2], now: Instant) {
+        // The first of several at one instant: they stay in order.
+        let places = 0..self.under_way.len();
+        let Some(first) = places.min_by_key(|place| self.under_way[*place].0) else {
+            return;
+        };
+        if self.under_way[first].0 <= now {
+            let (_, to, packet) = self.under_way.remove(first);
+            ends[to].on_packet(&packet, now);
+        }
+    }
+}
+
+/// One way.
+const DELAY: Duration = Duration::from_millis(50);
+/// Of the clock.
+const TICK: Duration = Duration::from_micros(1);
+/// What takes longer hangs.
+const LIMIT: Instant = Instant::from_micros(3_600_000_000);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::content;
+
+    /// Every pair, each way, over pipes that harm in every way.
+    #[test]
+    fn any_two_stacks_understand_each_other() {
+        let clean = Harm::default();
+        let lossy = Harm {
+            loss: 0.08,
+            ..clean
+        };
+        let wild = Harm {
+            loss: 0.05,
+            duplication: 0.05,
+            reordering: 0.2,
+        };
+        let content = content(40_000, 1);
+        for (name, harm) in [("clean", clean), ("lossy", lossy), ("wild", wild)] {
+            for sender in Stack::ALL {
+                for receiver in Stack::ALL {
+                    for seed in 1..=3 {
+                        let outcome = transfer([sender, receiver], &content, harm, seed);
+                        assert!(
+                            outcome.is_some(),
+                            "{sender} to {receiver}, {name}, seed {seed}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

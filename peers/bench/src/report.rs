@@ -1,0 +1,141 @@
+//! Tables for people, JSON lines for programs.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::compare::{Effort, Point, Role};
+use crate::count::Load;
+use crate::endpoint::Stack;
+use crate::instructions::{Count, FLAGS};
+use crate::memory::Memory;
+
+/// One object a line: goodput, then instructions.
+///
+/// # Errors
+/// Of the output.
+pub fn print_json(points: &[Point], counts: &[Count]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    for point in points.iter().filter(|point| point.role != Role::Both) {
+        let goodput = point.goodput();
+        let row = json!({
+            "stack": point.stack.name(),
+            "role": point.role.name(),
+            "loss": point.loss,
+            "window_segments": point.window_segments,
+            "goodput_kbps": goodput.mean,
+            "ci95": goodput.ci95,
+        });
+        writeln!(out, "{row}")?;
+    }
+    for count in counts {
+        let row = json!({
+            "stack": count.stack.name(),
+            "test": count.load.name(),
+            "instructions_per_segment": count.instructions_per_segment,
+        });
+        writeln!(out, "{row}")?;
+    }
+    Ok(())
+}
+
+/// Instructions per segment, and whether Motet needs the fewest.
+pub fn print_instructions(counts: &[Count]) {
+    println!("Instructions per segment ({FLAGS})\n");
+    println!("{:14}{:>9}{:>9}{:>9}", "", "motet", "tcplp", "smoltcp");
+    for load in Load::ALL {
+        let of = |stack| {
+            let found = counts
+                .iter()
+                .find(|count| count.stack == stack && count.load == load);
+            found.map_or(f64::NAN, |count| count.instructions_per_segment)
+        };
+        let [motet, tcplp, smoltcp] = Stack::ALL.map(of);
+        let verdict = if motet <= tcplp && motet <= smoltcp {
+            "fewest"
+        } else {
+            "missed"
+        };
+        println!(
+            "{:14}{motet:>9.0}{tcplp:>9.0}{smoltcp:>9.0}  {verdict}",
+            load.name()
+        );
+    }
+}
+
+/// Memory of a connection.
+pub fn print_memory(memories: &[Memory]) {
+    println!("\nBytes of a connection and of a passive socket, without buffers, on this machine\n");
+    for memory in memories {
+        println!(
+            "{:14}{:>9}{:>9}",
+            memory.stack, memory.active_bytes, memory.passive_bytes
+        );
+    }
+}
+
+/// Goodput by loss and window, each role a table.
+pub fn print_goodput(points: &[Point], effort: Effort) {
+    for role in Role::ALL {
+        println!(
+            "\nGoodput, kb/s: {} ({} seeds of {} s; retransmitted part of the segments in %)\n",
+            describe(role),
+            effort.seeds,
+            effort.length.as_secs()
+        );
+        println!(
+            "window  loss{:>20}{:>20}{:>20}  motet above",
+            "motet", "tcplp", "smoltcp"
+        );
+        let motets = points
+            .iter()
+            .filter(|p| p.role == role && p.stack == Stack::Motet);
+        for motet in motets {
+            print_row(motet, points);
+        }
+    }
+}
+
+fn print_row(motet: &Point, points: &[Point]) {
+    let of = |stack| {
+        points
+            .iter()
+            .find(|p| p.stack == stack && p.is_beside(motet))
+    };
+    print!("{:>6}{:>5.0}%", motet.window_segments, motet.loss * 100.0);
+    for stack in Stack::ALL {
+        let Some(point) = of(stack) else { continue };
+        let (goodput, again) = (point.goodput(), point.retransmitted());
+        print!(
+            "{:>7.2} ±{:>5.2}{:>5.1}%",
+            goodput.mean,
+            goodput.ci95,
+            again.mean * 100.0
+        );
+    }
+    for stack in [Stack::Tcplp, Stack::Smoltcp] {
+        let Some(point) = of(stack) else { continue };
+        let above = motet.above(point);
+        let missed = if above.mean < -above.ci95 {
+            " missed"
+        } else {
+            ""
+        };
+        print!(
+            "  {stack} {:+.2} ±{:.2} (x{:.2}){missed}",
+            above.mean,
+            above.ci95,
+            motet.goodput().mean / point.goodput().mean
+        );
+    }
+    println!();
+}
+
+fn describe(role: Role) -> &'static str {
+    match role {
+        Role::Sender => "the mote sends, Motet receives at the host",
+        Role::Receiver => "the mote receives, Motet sends from the host",
+        Role::Both => "the mote sends, its own kind receives at the host",
+    }
+}

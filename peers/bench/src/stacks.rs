@@ -1,0 +1,5 @@
+//! Each TCP as an [`Endpoint`](crate::endpoint::Endpoint).
+
+pub mod motet;
+pub mod smoltcp;
+pub mod tcplp;
