@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::step::{Verdict, run_logged};
 use crate::workspace::{Workspace, in_ci};
-use crate::{deny, determinism, firmware, sizes, tools};
+use crate::{deny, determinism, firmware, peers, sizes, tools};
 
 type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
 
@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     ("fmt", fmt),
     ("clippy", clippy),
     ("test", test),
+    ("peers", peers::check),
     ("determinism", determinism::check),
     ("soak", soak),
     ("doc", doc),
@@ -65,16 +66,14 @@ pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
     Ok(failed == 0)
 }
 
-/// Both workspaces are formatted.
+/// Every workspace is formatted.
 fn fmt(workspace: &Workspace) -> Result<Verdict> {
     const ARGUMENTS: [&str; 5] = ["--all", "--check", "--", "--color", "never"];
     let here = &mut workspace.cargo("fmt");
     let firmware = &mut workspace.firmware_cargo("fmt");
-    all(
-        workspace,
-        "fmt",
-        &mut [here.args(ARGUMENTS), firmware.args(ARGUMENTS)],
-    )
+    let peers = &mut workspace.peers_cargo("fmt");
+    let mut commands = [here, firmware, peers].map(|command| command.args(ARGUMENTS));
+    all(workspace, "fmt", &mut commands)
 }
 
 fn clippy(workspace: &Workspace) -> Result<Verdict> {
@@ -183,14 +182,14 @@ pub(crate) fn locked() -> Option<&'static str> {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct TestCount {
-    passed: u32,
-    failed: u32,
+pub(crate) struct TestCount {
+    pub(crate) passed: u32,
+    pub(crate) failed: u32,
     ignored: u32,
 }
 
 /// Sums the "test result:" lines, one of which every test binary prints.
-fn count_tests(output: &str) -> TestCount {
+pub(crate) fn count_tests(output: &str) -> TestCount {
     let mut sum = TestCount::default();
     for line in output
         .lines()
@@ -216,7 +215,7 @@ fn count_tests(output: &str) -> TestCount {
 }
 
 /// The output without the lines that only say that all is well.
-fn essence(output: &str) -> String {
+pub(crate) fn essence(output: &str) -> String {
     const PROGRESS: &[&str] = &[
         "Compiling ",
         "Checking ",

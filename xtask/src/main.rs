@@ -1,4 +1,4 @@
-//! Developers' commands: `cargo xtask check`, `cargo xtask sizes` and `cargo xtask fuzz`.
+//! Developers' commands: `cargo xtask check`, `sizes`, `fuzz` and `peers`.
 //!
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
@@ -11,6 +11,7 @@ mod firmware;
 mod fuzz;
 mod image;
 mod panics;
+mod peers;
 mod sizes;
 mod step;
 mod tools;
@@ -35,7 +36,7 @@ struct Arguments {
 enum Command {
     /// Run everything that continuous integration runs
     ///
-    /// Formatting, lints, tests, documentation, the thumb builds, the firmware's sizes, the
+    /// Formatting, lints, tests, the peers' interoperation, documentation, the thumb builds, the firmware's sizes, the
     /// node pair under QEMU, licences. Every step runs, whatever the ones before it gave.
     #[command(after_help = "Example: cargo xtask check\nExample: cargo xtask check fmt clippy")]
     Check {
@@ -68,6 +69,18 @@ enum Command {
         #[arg(long, conflicts_with = "targets")]
         seeds: bool,
     },
+    /// Compare Motet with TCPlp and smoltcp: goodput, instructions, memory
+    ///
+    /// Needs a C compiler and valgrind; ends within 20 minutes.
+    #[command(after_help = "Example: cargo xtask peers --quick")]
+    Peers {
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+        /// Fewer seeds and shorter runs: a look, not a judgement
+        #[arg(long)]
+        quick: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -87,6 +100,7 @@ fn run(command: &Command) -> Result<bool> {
     match command {
         Command::Check { steps } => check::run(&workspace, steps),
         Command::Sizes { json, update } => sizes::run(&workspace, *json, *update),
+        Command::Peers { json, quick } => peers::run(&workspace, *json, *quick),
         Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),
         Command::Fuzz {
             targets, seconds, ..

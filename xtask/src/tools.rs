@@ -1,4 +1,4 @@
-//! The programs that the check needs beside Rust: found, or installed, or asked for.
+//! The programs that are needed beside Rust: found, or installed, or asked for.
 
 use std::env;
 use std::path::PathBuf;
@@ -10,13 +10,20 @@ use crate::step::{Verdict, run_logged};
 use crate::workspace::{Workspace, in_ci};
 
 /// A program and the Debian package that holds it.
-struct Tool {
+#[derive(Clone, Copy)]
+pub(crate) struct Tool {
     program: &'static str,
     package: &'static str,
 }
 
 /// The emulator that runs the linked node pair.
 pub(crate) const QEMU: &str = "qemu-system-arm";
+
+/// Counts instructions.
+pub(crate) const VALGRIND: Tool = Tool {
+    program: "valgrind",
+    package: "valgrind",
+};
 
 const TOOLS: &[Tool] = &[
     Tool {
@@ -32,11 +39,8 @@ const TOOLS: &[Tool] = &[
 
 /// All tools are there, after installing the missing ones where that is possible.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
-    let mut output = String::new();
-    if !missing().is_empty() && may_use_apt() {
-        output = install(workspace)?;
-    }
-    let missing = missing();
+    let output = provide(workspace, TOOLS)?;
+    let missing = missing(TOOLS);
     if missing.is_empty() {
         return Ok(Verdict::single(true, "", ""));
     }
@@ -51,6 +55,15 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         return Ok(Verdict::single(false, "", format!("{output}{advice}")));
     }
     Ok(Verdict::single(true, format!("incomplete: {advice}"), ""))
+}
+
+/// Installs what is missing of `tools` where that is possible; gives what that printed.
+pub(crate) fn provide(workspace: &Workspace, tools: &[Tool]) -> Result<String> {
+    let missing = missing(tools);
+    if missing.is_empty() || !may_use_apt() {
+        return Ok(String::new());
+    }
+    install(workspace, &missing)
 }
 
 /// Where `program` is on the search path.
@@ -98,11 +111,9 @@ pub(crate) fn cargo_deny(workspace: &Workspace) -> Result<PathBuf> {
     Ok(program)
 }
 
-fn missing() -> Vec<&'static Tool> {
-    TOOLS
-        .iter()
-        .filter(|tool| find(tool.program).is_none())
-        .collect()
+fn missing(tools: &[Tool]) -> Vec<Tool> {
+    let absent = |tool: &Tool| find(tool.program).is_none();
+    tools.iter().copied().filter(absent).collect()
 }
 
 /// Installing packages takes root and a Debian-like system.
@@ -114,7 +125,7 @@ fn may_use_apt() -> bool {
     root && find("apt-get").is_some()
 }
 
-fn install(workspace: &Workspace) -> Result<String> {
+fn install(workspace: &Workspace, tools: &[Tool]) -> Result<String> {
     let log = workspace.scratch()?.join("apt.log");
     let apt = || {
         let mut command = Command::new("apt-get");
@@ -122,7 +133,7 @@ fn install(workspace: &Workspace) -> Result<String> {
         command
     };
     let (_, mut output) = run_logged(apt().args(["--quiet", "update"]), &log)?;
-    let packages = missing().into_iter().map(|tool| tool.package);
+    let packages = tools.iter().map(|tool| tool.package);
     let mut command = apt();
     command
         .args(["--quiet", "--yes", "--no-install-recommends", "install"])

@@ -68,6 +68,13 @@ impl Workspace {
         command
     }
 
+    /// `cargo SUBCOMMAND` in the peers' workspace.
+    pub(crate) fn peers_cargo(&self, subcommand: &str) -> Command {
+        let mut command = self.cargo(subcommand);
+        command.current_dir(self.root.join("peers"));
+        command
+    }
+
     /// A folder for this command's own files, created on demand.
     pub(crate) fn scratch(&self) -> Result<PathBuf> {
         let folder = self.target.join("xtask");

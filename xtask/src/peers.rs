@@ -1,0 +1,52 @@
+//! `cargo xtask peers`: Motet beside TCPlp and smoltcp; and that they still understand it.
+
+use anyhow::{Context, Result, ensure};
+
+use crate::check::{count_tests, essence, locked};
+use crate::step::{Verdict, run_logged};
+use crate::tools;
+use crate::workspace::Workspace;
+
+/// Builds the comparison at full optimisation and runs it: its tables, or JSON alone, go to
+/// stdout.
+pub(crate) fn run(workspace: &Workspace, json: bool, quick: bool) -> Result<bool> {
+    // Where it is missing and cannot be installed, the program itself says what to do.
+    tools::provide(workspace, &[tools::VALGRIND])?;
+    let built = workspace
+        .peers_cargo("build")
+        .args(["--release", "--quiet"])
+        .args(locked())
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(built.success(), "the peers do not build: see above");
+    let program = workspace.target.join("release/motet-peers");
+    let status = std::process::Command::new(&program)
+        .args(json.then_some("--json"))
+        .args(quick.then_some("--quick"))
+        .status()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    Ok(status.success())
+}
+
+/// TCPlp's core compiles, every pair of stacks exchanges its bytes, and the lints hold.
+pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+    let scratch = workspace.scratch()?;
+    let mut clippy = workspace.peers_cargo("clippy");
+    clippy
+        .args(["--workspace", "--all-targets"])
+        .args(locked())
+        .args(["--", "-D", "warnings"]);
+    let (lints_hold, mut output) = run_logged(&mut clippy, &scratch.join("peers-clippy.log"))?;
+    let mut test = workspace.peers_cargo("test");
+    test.args(["--workspace", "--no-fail-fast"]).args(locked());
+    let (tests_hold, tests) = run_logged(&mut test, &scratch.join("peers.log"))?;
+    output.push_str(&tests);
+    let count = count_tests(&tests);
+    let failed = count.failed + u32::from(!lints_hold || !tests_hold && count.failed == 0);
+    Ok(Verdict {
+        passed: count.passed,
+        failed,
+        note: format!("{} passed, {failed} failed", count.passed),
+        output: essence(&output),
+    })
+}
