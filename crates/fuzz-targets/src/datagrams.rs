@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use motet::lowpan::TcpForm;
 use motet::lowpan::datagram::{Datagrams, Key, Record, Role, Verdict};
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
@@ -38,7 +39,7 @@ pub(crate) fn run(bytes: &[u8]) {
                     0 => Role::Reassemble,
                     _ => Role::Forward { next_hop },
                 };
-                table.on_first(key, piece, role, now)
+                table.on_first(key, piece, TcpForm::Plain, role, now)
             }
             3..=5 => {
                 let offset = usize::from(input.u8()) * 8;

@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use motet::lowpan::fragment::Outgoing;
-use motet::lowpan::{Contexts, LinkPair, compress};
+use motet::lowpan::{Contexts, LinkPair, TcpForm, compress};
 use motet::random::Rng;
 use motet::wire::icmpv6::{self, Echo, Message};
 use motet::wire::ipv6::{self, TrafficClass};
@@ -256,7 +256,7 @@ fn frames() -> Vec<Vec<u8>> {
     let contexts = Contexts::new();
     outgoing.buffer()[..longest.len()].copy_from_slice(longest);
     outgoing
-        .start(longest.len(), LINK, 77, 90, 0)
+        .start(longest.len(), TcpForm::Plain, LINK, 77, 90, 0)
         .expect("a packet");
     let mut out = [0; 90];
     while let Some(len) = outgoing.next(&contexts, &mut out).expect("it fits") {
