@@ -344,8 +344,8 @@ impl<'m> Receiver<'m> {
         };
         let tcp = node.tcp_mut();
         let before = self.received;
+        let mut bytes = [0; 512];
         let end = loop {
-            let mut bytes = [0; 512];
             match tcp.recv(handle, &mut bytes) {
                 Ok(len) => self.read(&bytes[..len]),
                 Err(error) => break error,

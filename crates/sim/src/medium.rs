@@ -10,12 +10,14 @@
 //! of the constants.
 
 mod ear;
+mod field;
 mod paths;
 
 use motet::limits::PSDU_LEN_MAX;
 use motet::time::Instant;
 
 use self::ear::{Ear, Ratios, sinr};
+use self::field::{Field, SIGNAL_MAX, Tuned};
 use self::paths::{Packed, Path, Paths};
 use crate::gains::{Gains, NEGLIGIBLE_DB};
 use crate::noise::Noise;
@@ -27,10 +29,7 @@ use crate::power::{Power, ratio};
 pub struct Medium {
     /// By transmitter.
     paths: Vec<Paths>,
-    /// By node, everything on its channel that reaches it. This and the next are kept apart
-    /// and small, since a frame reaches hundreds of nodes that can do nothing with it.
-    incident: Vec<Power>,
-    status: Vec<Status>,
+    fields: Vec<Field>,
     ears: Vec<Ear>,
     active: Vec<Option<Active>>,
     /// By node, dBm.
@@ -38,26 +37,6 @@ pub struct Medium {
     /// Gains that change once their transmitter is silent.
     later: Vec<(usize, usize, f64)>,
     ratios: Ratios,
-}
-
-/// A node's channel, and whether each change of interference there has to be accounted for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Status(u8);
-
-impl Status {
-    const ATTENTIVE: u8 = 1 << 7;
-
-    fn new(channel: u8, is_attentive: bool) -> Self {
-        Self(channel & !Self::ATTENTIVE | if is_attentive { Self::ATTENTIVE } else { 0 })
-    }
-
-    fn channel(self) -> u8 {
-        self.0 & !Self::ATTENTIVE
-    }
-
-    fn is_attentive(self) -> bool {
-        self.0 & Self::ATTENTIVE != 0
-    }
 }
 
 /// A frame's bytes as on the air: PSDU with FCS, without preamble and length.
@@ -157,8 +136,20 @@ pub struct Reception {
     pub survival: f64,
     /// The frame was for this very node.
     pub intended: bool,
-    /// The receiver's radio does nothing at the end of a frame for others.
-    pub is_patient: bool,
+    /// What else the receiver's radio has to hear of.
+    pub interest: Interest,
+}
+
+/// Which frames for others a radio has to hear of at their end; of most it would only find
+/// that they are for others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interest {
+    /// All: something waits for the end of any frame, or its driver takes every ACK.
+    All,
+    /// ACKs with this number: it might be meant.
+    AcksWith(u8),
+    /// None.
+    Nothing,
 }
 
 /// What a frame that left the air was.
@@ -190,11 +181,12 @@ impl Medium {
     pub fn new(gains: &Gains, placements: &[Placement]) -> Self {
         debug_assert_eq!(gains.nodes(), placements.len(), "every node has its gains");
         let noise = |placement: &Placement| Power::from_dbm(placement.noise_dbm);
-        let status = |placement: &Placement| Status::new(placement.channel, false);
         let mut medium = Self {
             paths: Vec::new(),
-            incident: vec![Power::ZERO; placements.len()],
-            status: placements.iter().map(status).collect(),
+            fields: placements
+                .iter()
+                .map(|own| Field::new(own.channel))
+                .collect(),
             ears: placements.iter().map(noise).map(Ear::new).collect(),
             active: Vec::new(),
             transmit_dbm: placements.iter().map(|own| own.transmit_dbm).collect(),
@@ -220,7 +212,7 @@ impl Medium {
     /// The path with this gain, and whether a preamble is found at its end without any rival.
     fn path(&self, from: usize, to: usize, gain_db: f64) -> (Path, bool) {
         let dbm = self.transmit_dbm.get(from).copied().unwrap_or_default();
-        let power = Packed::new(Power::from_dbm(dbm + gain_db));
+        let power = Packed::new(Power::from_dbm(dbm + gain_db).min(SIGNAL_MAX));
         let signal = power.power();
         let noise = self.ears.get(to).map_or(Power::ZERO, |ear| ear.noise);
         let is_audible = sinr(signal, signal, noise, 1.0) >= self.ratios.sync;
@@ -268,33 +260,33 @@ impl Medium {
                 self.active.len() - 1
             });
         let channel = self.channel(from);
+        let tuned = Tuned::to(channel);
         let mut fate = Fate::Unheard;
         for path in &self.paths[from].faint {
             let (to, power) = (path.to(), path.power());
-            let status = self.status[to];
-            if status.channel() == channel {
-                if status.is_attentive() {
-                    self.ears[to].settle(self.incident[to], now, &self.ratios);
-                }
-                self.incident[to] += power;
-                if intended == Some(to) {
-                    fate = self.ears[to].deaf.map_or(Fate::TooWeak, Fate::Deaf);
-                }
+            let field = &mut self.fields[to];
+            if field.only_adds(tuned) {
+                field.add(power);
+            } else if field.is_on(tuned) {
+                self.ears[to].settle(field.incident(), now, &self.ratios);
+                field.add(power);
+            }
+            if intended == Some(to) && field.is_on(tuned) {
+                fate = self.ears[to].deaf.map_or(Fate::TooWeak, Fate::Deaf);
             }
         }
         for path in &self.paths[from].audible {
             let (to, power) = (path.to(), path.power());
-            let status = self.status[to];
-            if status.channel() != channel {
+            let (field, ear) = (&mut self.fields[to], &mut self.ears[to]);
+            if !field.is_on(tuned) {
                 continue;
             }
-            let (ear, incident) = (&mut self.ears[to], &mut self.incident[to]);
-            if status.is_attentive() {
-                ear.settle(*incident, now, &self.ratios);
+            if field.is_attentive() {
+                ear.settle(field.incident(), now, &self.ratios);
             }
-            *incident += power;
-            let (judged, lost) = ear.consider(slot, power, *incident, now, &self.ratios);
-            self.status[to] = Status::new(channel, ear.is_attentive());
+            field.add(power);
+            let (judged, lost) = ear.consider(slot, power, field.incident(), now, &self.ratios);
+            field.set_attentive(ear.is_attentive());
             if intended == Some(to) {
                 fate = judged;
             }
@@ -321,37 +313,38 @@ impl Medium {
     ) -> Option<Finished> {
         let active = self.active.get_mut(id.0)?.take()?;
         let paths = &self.paths[active.from];
+        let tuned = Tuned::to(active.channel);
         for path in &paths.faint {
             let (to, power) = (path.to(), path.power());
-            let status = self.status[to];
-            if status.channel() == active.channel {
-                if status.is_attentive() {
-                    self.ears[to].settle(self.incident[to], now, &self.ratios);
-                }
-                self.incident[to] -= power;
+            let field = &mut self.fields[to];
+            if field.only_adds(tuned) {
+                field.take(power);
+            } else if field.is_on(tuned) {
+                self.ears[to].settle(field.incident(), now, &self.ratios);
+                field.take(power);
             }
         }
         for path in &paths.audible {
             let (to, power) = (path.to(), path.power());
-            let status = self.status[to];
-            if status.channel() != active.channel {
+            let field = &mut self.fields[to];
+            if !field.is_on(tuned) {
                 continue;
             }
-            if status.is_attentive() {
+            if field.is_attentive() {
                 let ear = &mut self.ears[to];
-                ear.settle(self.incident[to], now, &self.ratios);
+                ear.settle(field.incident(), now, &self.ratios);
                 if let Some(lock) = ear.lock.take_if(|lock| lock.frame() == id.0) {
-                    self.status[to] = Status::new(active.channel, ear.is_attentive());
+                    field.set_attentive(ear.is_attentive());
                     receptions.push(Reception {
                         at: to,
                         power,
                         survival: lock.survival,
                         intended: active.intended == Some(to),
-                        is_patient: ear.is_patient,
+                        interest: ear.interest,
                     });
                 }
             }
-            self.incident[to] -= power;
+            field.take(power);
         }
         let Active {
             from,
@@ -376,7 +369,7 @@ impl Medium {
         let ear = &mut self.ears[node];
         ear.deaf = deaf;
         let Some(reason) = deaf else { return };
-        ear.settle(self.incident[node], now, &self.ratios);
+        ear.settle(self.fields[node].incident(), now, &self.ratios);
         let lost = ear.lock.take();
         self.note_attention(node);
         if let Some(lock) = lost {
@@ -384,33 +377,29 @@ impl Medium {
         }
     }
 
-    /// Whether the radio of `node` does nothing at the end of a frame that is not for it, and
-    /// need not be told.
-    pub fn set_patient(&mut self, node: usize, is_patient: bool) {
-        self.ears[node].is_patient = is_patient;
+    /// Which frames for others the radio of `node` has to hear of from now on.
+    pub fn set_interest(&mut self, node: usize, interest: Interest) {
+        self.ears[node].interest = interest;
     }
 
     /// `node` tunes to `channel`, and loses what it was receiving.
     pub fn set_channel(&mut self, node: usize, channel: u8, now: Instant) {
         let deaf = self.ears[node].deaf;
         self.set_hearing(node, Some(Deaf::Transmitting), now);
-        let mut incident = Power::ZERO;
-        for active in self
-            .active
-            .iter()
-            .flatten()
-            .filter(|active| active.channel == channel)
-        {
-            incident += self.power(active.from, node).unwrap_or_default();
+        let mut field = Field::new(channel);
+        let active = self.active.iter().flatten();
+        for active in active.filter(|active| active.channel == channel) {
+            field.add(self.power(active.from, node).unwrap_or_default());
         }
-        self.ears[node].deaf = deaf;
-        self.incident[node] = incident;
-        self.status[node] = Status::new(channel, self.ears[node].is_attentive());
+        let ear = &mut self.ears[node];
+        ear.deaf = deaf;
+        field.set_attentive(ear.is_attentive());
+        self.fields[node] = field;
     }
 
     /// The channel `node` is tuned to.
     pub fn channel(&self, node: usize) -> u8 {
-        self.status[node].channel()
+        self.fields[node].channel()
     }
 
     /// Whether `node` is locked on a frame.
@@ -420,20 +409,20 @@ impl Medium {
 
     /// `node` begins to measure energy.
     pub fn assess(&mut self, node: usize, now: Instant) {
-        self.ears[node].assess(self.incident[node], now, &self.ratios);
+        self.ears[node].assess(self.fields[node].incident(), now, &self.ratios);
         self.note_attention(node);
     }
 
     /// What `node` measured since [`Self::assess`]: mean power, noise included, and whether
     /// it was locked on a frame at the start or is now.
     pub fn assessed(&mut self, node: usize, now: Instant) -> (Power, bool) {
-        let measured = self.ears[node].assessed(self.incident[node], now, &self.ratios);
+        let measured = self.ears[node].assessed(self.fields[node].incident(), now, &self.ratios);
         self.note_attention(node);
         measured
     }
 
     fn note_attention(&mut self, node: usize) {
-        self.status[node] = Status::new(self.channel(node), self.ears[node].is_attentive());
+        self.fields[node].set_attentive(self.ears[node].is_attentive());
     }
 
     /// How strongly `to` hears `from`.

@@ -55,13 +55,18 @@ pub const fn air_time(psdu_len: usize) -> Duration {
     Duration::from_micros(HEADER.as_micros() + psdu_len as u64 * BYTE_US)
 }
 
+/// Whether no run will ever see a wrong bit at `sinr` (a factor).
+pub fn is_error_free(sinr: f64) -> bool {
+    sinr >= ERROR_FREE_SINR
+}
+
 /// Bit error rate at a signal-to-noise ratio (a factor, not decibels).
 ///
 /// `BER = 8/15 · 1/16 · Σ_{k=2..16} (-1)^k C(16,k) exp(20·SINR·(1/k - 1))`
 ///
 /// Source: IEEE 802.15.4-2006 §E.4.1.8.
 pub fn bit_error_rate(sinr: f64) -> f64 {
-    if sinr >= ERROR_FREE_SINR {
+    if is_error_free(sinr) {
         return 0.0;
     }
     let sum: f64 = (2_u32..=16)
@@ -76,7 +81,7 @@ pub fn bit_error_rate(sinr: f64) -> f64 {
 /// From a table of the formula's logarithm, on straight lines in between: off by less than
 /// one part in ten thousand, and sixteen exponentials fewer for each stretch of each frame.
 pub fn survival(sinr: f64, bits: f64) -> f64 {
-    if sinr >= ERROR_FREE_SINR {
+    if is_error_free(sinr) {
         return 1.0;
     }
     let place = sinr * STEPS_PER_UNIT;

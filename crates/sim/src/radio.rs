@@ -17,7 +17,7 @@ use motet::wire::ieee802154::{FCS_LEN, FrameType, Header};
 use crate::air::{Air, Event};
 use crate::energy::Energy;
 use crate::filter::{self, Filter};
-use crate::medium::{Deaf, Frame};
+use crate::medium::{Deaf, Frame, Interest};
 use crate::phy;
 use crate::power::Power;
 use crate::profile::Profile;
@@ -567,9 +567,7 @@ impl Radio {
 
     /// Tells medium and account what the radio is doing now.
     fn refresh(&mut self, air: &mut Air, now: Instant) {
-        // What waits may be waiting for the end of any frame.
-        let is_patient = self.waiting.is_empty() && !matches!(self.activity, Activity::Holding);
-        air.medium.set_patient(self.me, is_patient);
+        air.medium.set_interest(self.me, self.interest());
         let state = self.state();
         if state == self.usage.state {
             return;
@@ -583,6 +581,17 @@ impl Radio {
             State::Turnaround | State::Transmit => Some(Deaf::Transmitting),
         };
         air.medium.set_hearing(self.me, deaf, now);
+    }
+
+    /// What of others it has to hear: what waits may wait for the end of any frame, and only a
+    /// chip that acknowledges by itself tells its ACKs from others.
+    fn interest(&self) -> Interest {
+        let waits = !self.waiting.is_empty() || matches!(self.activity, Activity::Holding);
+        match self.sent {
+            _ if waits || !self.profile.capabilities.auto_ack => Interest::All,
+            Some(number) => Interest::AcksWith(number),
+            None => Interest::Nothing,
+        }
     }
 
     fn state(&self) -> State {

@@ -34,6 +34,7 @@ pub struct Sink<'m> {
     inbox: Option<Inbox<'m>>,
     /// By port.
     tallies: Vec<(u16, Tally)>,
+    reading: Vec<u8>,
 }
 
 /// What came in.
@@ -131,6 +132,7 @@ impl<'m> Sink<'m> {
         Self {
             inbox: Some(Inbox::new(arena.alloc_slice_copy(ports), memory)),
             tallies: tallies.collect(),
+            reading: vec![0; READING_LEN_MAX],
         }
     }
 
@@ -151,14 +153,15 @@ impl<'m> Sink<'m> {
             return false;
         };
         let mut acted = false;
-        let mut reading = [0; READING_LEN_MAX];
-        while let Some(datagram) = inbox.recv(&mut reading) {
+        while let Some(datagram) = inbox.recv(&mut self.reading) {
             acted = true;
             let mut tallies = self.tallies.iter_mut();
             let Some((_, tally)) = tallies.find(|(port, _)| *port == datagram.port) else {
                 continue;
             };
-            let made_at = reading[4..].first_chunk().map(|us| u64::from_be_bytes(*us));
+            let made_at = self.reading[4..]
+                .first_chunk()
+                .map(|us| u64::from_be_bytes(*us));
             tally.count(Instant::from_micros(made_at.unwrap_or_default()), now);
             tally.bytes += datagram.len as u64;
         }

@@ -13,6 +13,7 @@ use motet::ip::InterfaceId;
 use motet::node::{self, Node};
 use motet::time::{Duration, Instant, earliest};
 use motet::wire::LinkAddr;
+use motet::wire::ieee802154::Header;
 
 use crate::air::{Air, Event, LinkTally};
 use crate::app::App;
@@ -20,7 +21,7 @@ use crate::capture::Capture;
 use crate::energy::Energy;
 use crate::filter::{self, Filter};
 use crate::gains::{Gains, Later};
-use crate::medium::{Fate, FrameId, Medium, Placement, Reception};
+use crate::medium::{Fate, FrameId, Interest, Medium, Placement, Reception};
 use crate::noise::Noise;
 use crate::profile::Profile;
 use crate::radio::{Heard, Radio, Usage};
@@ -344,11 +345,8 @@ impl<'m> World<'m> {
             }
             let mut fate = finished.fate;
             let header = filter::header(finished.frame.psdu());
-            // Most radios in earshot would only find that it is for another node.
-            let is_for_one = finished.intended.is_some()
-                && header.as_ref().is_some_and(|header| header.dst.is_some());
             let matters =
-                |reception: &Reception| reception.intended || !reception.is_patient || !is_for_one;
+                |reception: &Reception| matters(reception, finished.intended, header.as_ref());
             for reception in &receptions {
                 let judged = self.judge(reception);
                 if reception.intended {
@@ -532,6 +530,19 @@ impl<'m> Mote<'m> {
             planned: None,
             resumes: None,
         }
+    }
+}
+
+/// Whether a radio has to hear of a frame that it received; most were for others.
+fn matters(reception: &Reception, intended: Option<usize>, header: Option<&Header>) -> bool {
+    let is_for_another = intended.is_some() && !reception.intended;
+    let Some(header) = header.filter(|_| is_for_another) else {
+        return true;
+    };
+    match reception.interest {
+        Interest::All => true,
+        Interest::AcksWith(number) => header.dst.is_none() && header.sequence == number,
+        Interest::Nothing => false,
     }
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use motet::time::Instant;
 
-use super::{Deaf, Fate};
+use super::{Deaf, Fate, Interest};
 use crate::noise::Noise;
 use crate::phy;
 use crate::power::Power;
@@ -18,8 +18,7 @@ pub(super) struct Ear {
     /// Until when lock and assessment have been accounted for.
     settled: Instant,
     pub(super) deaf: Option<Deaf>,
-    /// Its radio does nothing at the end of a frame that is not for it.
-    pub(super) is_patient: bool,
+    pub(super) interest: Interest,
     is_assessing: bool,
     is_replaying: bool,
     rare: Box<Rare>,
@@ -40,6 +39,8 @@ pub(super) struct Lock {
     pub(super) power: Power,
     since: Instant,
     pub(super) survival: f64,
+    /// Nothing but interference can spoil it.
+    is_clear: bool,
 }
 
 #[derive(Debug, Default)]
@@ -73,7 +74,7 @@ impl Ear {
             noise,
             settled: Instant::ORIGIN,
             deaf: None,
-            is_patient: false,
+            interest: Interest::All,
             is_assessing: false,
             is_replaying: false,
             rare: Box::default(),
@@ -149,7 +150,9 @@ impl Ear {
             let span = until.since(from.max(assessment.since)).as_micros();
             assessment.energy += u128::from((incident + noise).attowatts()) * u128::from(span);
         }
-        if let Some(lock) = &mut self.lock {
+        if let Some(lock) = &mut self.lock
+            && !(lock.is_clear && incident == lock.power)
+        {
             let span = until.since(from.max(lock.since + phy::HEADER)).as_micros();
             if span > 0 {
                 let sinr = sinr(lock.power, incident, noise, ratios.co_channel);
@@ -189,7 +192,9 @@ impl Ear {
         let found = sinr(power, incident, noise, ratios.co_channel) >= ratios.sync;
         // Lossless: so many frames are never on the air at a time.
         let slot = NonZeroU32::MIN.saturating_add(frame as u32);
+        let alone = power.attowatts() as f64 / noise.attowatts().max(1) as f64;
         let lock = Lock {
+            is_clear: !self.is_replaying && phy::is_error_free(alone),
             slot,
             power,
             since: now,

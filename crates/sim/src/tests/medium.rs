@@ -62,7 +62,7 @@ fn a_frame_alone_arrives_and_leaves_silence() {
     assert_eq!(finished.fate, Fate::Arriving);
     assert_eq!(receptions.len(), 1);
     assert!(receptions[0].survival == 1.0 && receptions[0].intended);
-    assert_eq!(medium.incident[1], Power::ZERO);
+    assert_eq!(medium.fields[1].incident(), Power::ZERO);
     assert!(medium.finish(id, end(0, FULL), &mut receptions).is_none());
 }
 
@@ -235,7 +235,12 @@ fn channels_keep_frames_apart_and_powers_in_order() {
     let finished = medium.finish(other, end(0, FULL), &mut receptions).unwrap();
     assert_eq!(finished.fate, Fate::Unheard);
     assert!(receptions.is_empty());
-    assert!(medium.incident.iter().all(|power| *power == Power::ZERO));
+    assert!(
+        medium
+            .fields
+            .iter()
+            .all(|field| field.incident() == Power::ZERO)
+    );
 }
 
 #[test]
@@ -299,7 +304,12 @@ fn a_gain_changes_with_the_next_frame() {
     medium.set_gain(2, 1, -70.0);
     let finished = medium.finish(first, end(0, FULL), &mut Vec::new()).unwrap();
     assert_eq!(finished.fate, Fate::Arriving);
-    assert!(medium.incident.iter().all(|power| *power == Power::ZERO));
+    assert!(
+        medium
+            .fields
+            .iter()
+            .all(|field| field.incident() == Power::ZERO)
+    );
     let second = medium.start(0, frame(FULL), Some(1), at(10_000));
     let finished = medium
         .finish(second, end(10_000, FULL), &mut Vec::new())
