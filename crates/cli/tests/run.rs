@@ -157,6 +157,37 @@ fn every_example_is_a_scenario_that_runs() {
 }
 
 #[test]
+fn the_table_says_what_each_node_spends() {
+    let folder = folder();
+    let text = "duration_s = 8\nwarmup_s = 2\n[topology]\nchain = 2\n[[flow]]\n";
+    let output = run(folder.path(), text, &[]);
+    let table = String::from_utf8(output.stdout).unwrap();
+    let node = |name: &str| {
+        let mut lines = table
+            .lines()
+            .skip_while(|line| !line.contains("radio on %"));
+        let line = lines.find(|line| line.trim_start().starts_with(name));
+        let cells = line.unwrap_or_default().split_whitespace();
+        cells
+            .map(|cell| cell.parse().unwrap())
+            .collect::<Vec<f64>>()
+    };
+    for name in ["0 ", "1 ", "2 "] {
+        let cells = node(name);
+        assert_eq!(cells.len(), 9, "{table}");
+        // It never sleeps, hence some 11.8 mA at 3 V; the processor works a few percent.
+        assert!(
+            cells[5] == 100.0 && (0.1..50.0).contains(&cells[6]),
+            "{table}"
+        );
+        assert!(
+            (25.0..40.0).contains(&cells[7]) && cells[8] > 0.0,
+            "{table}"
+        );
+    }
+}
+
+#[test]
 fn keys_are_documented_on_the_spot() {
     let output = motet().args(["run", "--keys"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

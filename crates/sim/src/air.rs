@@ -62,8 +62,8 @@ pub struct Air {
     pub medium: Medium,
     /// What happens next.
     pub calendar: Calendar<Event>,
-    /// Frames and what became of them, by sender and intended receiver.
-    pub links: BTreeMap<(usize, usize), LinkTally>,
+    /// Frames and what became of them, by sender, then by the few that it sends to.
+    links: Vec<BTreeMap<usize, LinkTally>>,
     /// Frames for nobody in particular, and ACKs nobody is known to wait for.
     pub broadcasts: u64,
     nodes: HashMap<LinkAddr, usize>,
@@ -91,7 +91,7 @@ impl Air {
         Self {
             medium,
             calendar: Calendar::new(),
-            links: BTreeMap::new(),
+            links: Vec::new(),
             broadcasts: 0,
             nodes: addresses.into_iter().collect(),
             capture: None,
@@ -122,13 +122,31 @@ impl Air {
             .schedule(end, Event::FrameEnd { mote: from, id });
     }
 
+    /// What was sent over each link, by sender and receiver, in order.
+    pub fn links(&self) -> impl Iterator<Item = ((usize, usize), &LinkTally)> {
+        let of_sender = |(from, links): (usize, _)| {
+            let links: &BTreeMap<usize, LinkTally> = links;
+            links.iter().map(move |(to, tally)| ((from, *to), tally))
+        };
+        self.links.iter().enumerate().flat_map(of_sender)
+    }
+
+    /// What was sent from one node to another.
+    pub fn link(&self, from: usize, to: usize) -> LinkTally {
+        let tally = self.links.get(from).and_then(|links| links.get(&to));
+        tally.copied().unwrap_or_default()
+    }
+
     /// Counts a frame that has left the air, with its fate at the node it was for.
     pub fn count(&mut self, finished: &Finished, fate: Fate) {
         let Some(to) = finished.intended else {
             self.broadcasts += 1;
             return;
         };
-        let tally = self.links.entry((finished.from, to)).or_default();
+        if self.links.len() <= finished.from {
+            self.links.resize(finished.from + 1, BTreeMap::new());
+        }
+        let tally = self.links[finished.from].entry(to).or_default();
         let psdu = finished.frame.psdu();
         let is_ack = filter::header(psdu).is_some_and(|header| header.frame_type == FrameType::Ack);
         if is_ack {

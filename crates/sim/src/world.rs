@@ -295,7 +295,7 @@ impl<'m> World<'m> {
 
     /// What was sent over each link, by sender and receiver, in order.
     pub fn links(&self) -> impl Iterator<Item = ((usize, usize), &LinkTally)> {
-        self.air.links.iter().map(|(link, tally)| (*link, tally))
+        self.air.links()
     }
 
     /// Frames for nobody in particular, and ACKs that nobody is known to have waited for.

@@ -21,7 +21,44 @@ pub(super) fn print(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
         }
     }
     drop_empty_columns(&mut rows);
-    let widths = widths(&rows);
+    print_rows(&rows)?;
+    if let ([_], Some(run)) = (&plan.points[..], results.first())
+        && (1..=NODES_MAX).contains(&run.nodes.len())
+    {
+        output::line("")?;
+        print_rows(&nodes(run))?;
+    }
+    remarks(plan, results)
+}
+
+/// What each node of a run did, and what that cost it.
+fn nodes(run: &RunResult) -> Vec<Vec<String>> {
+    let mut rows = vec![NODE_HEADS.map(str::to_owned).to_vec()];
+    let on_air = run
+        .nodes
+        .iter()
+        .filter(|node| node.counts.states_us.iter().any(|us| *us > 0));
+    rows.extend(on_air.map(|node| {
+        let counts = &node.counts;
+        let [radio_mw, cpu_mw] = counts.power_mw();
+        let percent = |share: f64| format!("{:.1}", 100.0 * share);
+        vec![
+            node.name.clone(),
+            node.hops.to_string(),
+            counts.transmissions.to_string(),
+            counts.retries.to_string(),
+            counts.drops.iter().sum::<u64>().to_string(),
+            percent(counts.radio_duty()),
+            percent(counts.cpu_duty()),
+            format!("{radio_mw:.1}"),
+            format!("{cpu_mw:.2}"),
+        ]
+    }));
+    rows
+}
+
+fn print_rows(rows: &[Vec<String>]) -> Result<(), Error> {
+    let widths = widths(rows);
     for (number, row) in rows.iter().enumerate() {
         let cells = row.iter().zip(&widths);
         let cells: Vec<String> = cells.map(|(cell, width)| aligned(cell, *width)).collect();
@@ -32,7 +69,7 @@ pub(super) fn print(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
             output::line(text)?;
         }
     }
-    remarks(plan, results)
+    Ok(())
 }
 
 fn remarks(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
@@ -167,6 +204,21 @@ fn widths(rows: &[Vec<String>]) -> Vec<usize> {
 fn aligned(cell: &str, width: usize) -> String {
     format!("{cell:>width$}")
 }
+
+const NODE_HEADS: [&str; 9] = [
+    "node",
+    "hops",
+    "frames",
+    "retries",
+    "drops",
+    "radio on %",
+    "CPU %",
+    "radio mW",
+    "CPU mW",
+];
+
+/// More nodes are for programs, and for the page.
+const NODES_MAX: usize = 33;
 
 /// More failures of flows say nothing new.
 const REMARKS_MAX: usize = 5;

@@ -74,7 +74,8 @@ stack.retry_delay_ms = [0, 40]
 ## What comes out
 
 The terminal shows a line for each point and flow: means over the seeds, with the half-width of
-their 95 % confidence interval where there are several. `motet run --help` lists the options.
+their 95 % confidence interval where there are several; and, without a sweep, what each node
+of the first run spent. `motet run --help` lists the options.
 
 - `--json PATH` (`-` is standard output): one JSON object a line. `record` tells what it is:
   `run` (totals of one run: goodput, losses by cause), `flow`, `node` (frames, retransmissions
