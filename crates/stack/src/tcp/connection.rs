@@ -382,6 +382,8 @@ impl<'m> Connection<'m> {
         self.put_off_keepalive(now_ms);
         // Data that came too early were dropped: ask for them.
         self.facts.put(Facts::ACK_DUE, entry.has_missed_data());
+        // The rest of the segment that ended the handshake may yet be dropped.
+        self.on_data_queued(now_ms);
     }
 
     /// Data or a FIN were handed over: should the window be shut, probing begins.

@@ -515,6 +515,25 @@ fn accepted_in_advance_keeps_early_data() {
     s.expect(ACK, 1, 6, 5);
 }
 
+/// The segment that ends the handshake may be dropped for the rest; what was handed over in
+/// advance must not wait for ever for a window that nobody probes.
+#[test]
+fn data_lent_in_advance_have_a_timer_however_the_handshake_ends() {
+    let mut s = Script::new();
+    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    let handle = s.tcp.accept(listener, buffers(100, 100), s.now()).unwrap();
+    s.handle = Some(handle);
+    s.send(5);
+    s.peer(say(SYN, 0, 0)).unwrap();
+    s.iss = s.sent().header.seq;
+    let beyond = say(ACK, 5000, 1).win(0);
+    assert_eq!(s.peer(beyond), Err(Drop::OutsideWindow));
+    s.expect(ACK, 1, 1, 0);
+    assert_eq!(s.state(), State::Established);
+    let (probe, _) = s.wait_for_segment();
+    assert_eq!(probe.payload.len(), 1, "a window probe");
+}
+
 #[test]
 fn unlisten_ends_what_waits_but_not_what_was_accepted() {
     let mut s = Script::accepted(PLAIN);
