@@ -1,8 +1,8 @@
 //! What a queue does with a packet before it is full: nothing, or random early detection.
 //!
-//! Place: [`crate::node`] asks for a [`Verdict`] on each whole packet of others before it
-//! queues it for a radio: at a border router, and at relays that reassemble. Fragments that a
-//! relay passes on never wait here.
+//! Place: [`crate::node`] asks for a [`Verdict`] on each packet of others before it queues it
+//! for a radio: whole ones at a border router and at relays that reassemble, by their first
+//! fragment where fragments are passed on as they come.
 //! Left out: the count since the last drop, which would spread them evenly, and decay while
 //! idle: with an average over four packets neither is worth its bytes.
 //! Sources: Floyd and Jacobson 1993; RFC 7567; RFC 3168 §7 for marking instead of dropping.

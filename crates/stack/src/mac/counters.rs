@@ -79,7 +79,8 @@ pub struct Counters {
     pub conditional: u32,
     /// Of these, fired by their condition.
     pub immediate: u32,
-    /// Of these, sent the normal path because their condition did not come true in time.
+    /// Of these, sent the normal path because their condition did not come true in time, or
+    /// fired by it in the backoff after all.
     pub flushed: u32,
     drops: [u32; Drop::COUNT],
 }

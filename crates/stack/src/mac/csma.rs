@@ -249,7 +249,7 @@ impl Mac<'_> {
         let slot = self.queue.get(self.current)?;
         let mut header = Header::data(self.config.pan, slot.to, self.source(), slot.dsn?);
         // A frame that waits is fired by the one that follows it.
-        let more = self.waiting.slot == self.current
+        let more = slot.waits
             || self
                 .queue
                 .iter()

@@ -9,11 +9,12 @@
 //!
 //! ```text
 //! waiting --copied--> armed --condition--> triggered --> firing (csma.rs)
-//!    \________________/ \__ `until`, or a frame behind it: the normal path
+//!    \________________/ \__ `until`, or too many behind it: the normal path
 //! ```
 //!
-//! One frame waits at a time, the newest; it never overtakes one to the same neighbour. Other
-//! frames use the radio meanwhile, and the waiting one is copied again after them.
+//! The oldest waits in the radio, a few more in the queue, each for one arrival; none overtakes
+//! another to the same neighbour. Other frames use the radio meanwhile, and the waiting one is
+//! copied again after them.
 //!
 //! Place: [`Mac::enqueue_conditional`] in place of [`Mac::enqueue`]. A radio with one buffer
 //! cannot keep a frame while it receives: there the two calls do the same.
@@ -22,7 +23,7 @@
 //! waits for ever; here `until` bounds the wait.
 
 use super::csma::State;
-use super::queue::NIL;
+use super::queue::{FrameSlot, NIL};
 use super::{Class, Drop, Mac};
 use crate::time::Instant;
 use crate::wire::LinkAddr;
@@ -63,12 +64,12 @@ impl Protocol {
     }
 }
 
-/// The frame that waits, if `slot` is one.
+/// The frames that wait: all for one neighbour, and for the same condition.
 #[derive(Debug)]
 pub(super) struct Waiting {
+    /// The oldest, or [`NIL`].
     pub(super) slot: u8,
     condition: Condition,
-    until: Instant,
 }
 
 impl Waiting {
@@ -78,9 +79,12 @@ impl Waiting {
             from: LinkAddr::Short(0),
             protocol: Protocol::byte(0),
         },
-        until: Instant::ORIGIN,
     };
 }
+
+/// Frames that wait at one time: an arrival that fires none, because the radio was busy with
+/// a frame the other way, makes one more.
+const WAITING_MAX: usize = 3;
 
 impl Mac<'_> {
     /// Whether frames can wait in this radio for their condition.
@@ -88,10 +92,11 @@ impl Mac<'_> {
         !self.radio.shared_buffer
     }
 
-    /// As [`Self::enqueue`], but the frame waits for `condition`, until `until` at the latest.
+    /// As [`Self::enqueue`], but the frame waits for `condition`, until `until`. One that comes
+    /// later and waits for the same lets it wait as long as itself: what moves on may wait.
     ///
-    /// A frame that waits already, or one to the same neighbour that comes later, ends the
-    /// wait: then the normal path serves it.
+    /// A frame for another neighbour or condition that waits already, or one without a
+    /// condition that comes later, ends the wait: then the normal path serves it.
     ///
     /// # Errors
     /// As [`Self::enqueue`].
@@ -104,23 +109,38 @@ impl Mac<'_> {
         condition: Condition,
         until: Instant,
     ) -> Result<(), Drop> {
-        let slot = self.push(to, token, payload, class)?;
-        if self.can_preload() {
-            self.counters.conditional = self.counters.conditional.wrapping_add(1);
-            self.waiting = Waiting {
-                slot,
-                condition,
-                until,
-            };
+        let index = self.push(to, token, payload, class)?;
+        if !self.can_preload() {
+            return Ok(());
         }
+        let oldest = self.queue.get(self.waiting.slot);
+        if oldest.is_some_and(|slot| slot.to != to) || self.waiting.condition != condition {
+            self.release_all();
+        }
+        self.waiting.condition = condition;
+        if let Some(slot) = self.queue.get_mut(index) {
+            slot.is_conditional = true;
+            slot.waits = true;
+        }
+        // As long as frames come, those before them move on.
+        self.queue.for_each(|slot| {
+            if slot.waits {
+                slot.not_before = until;
+            }
+        });
+        self.counters.conditional = self.counters.conditional.wrapping_add(1);
+        if self.queue.iter().filter(|(_, slot)| slot.waits).count() > WAITING_MAX {
+            self.release(self.waiting.slot);
+        }
+        self.find_oldest();
         Ok(())
     }
 
     /// The first bytes of a frame for this node that has come without error: may fire the
     /// waiting one. Where software acknowledges, [`Self::trigger`] waits for the whole frame.
     pub(super) fn on_head(&mut self, head: &[u8], now: Instant) {
-        // Nearly always nobody waits: nothing is parsed then.
-        if self.waiting.slot == NIL {
+        // Mostly there is nothing to fire: then nothing is parsed.
+        if self.loaded == NIL {
             return;
         }
         let Ok((header, payload)) = Header::parse(head) else {
@@ -139,45 +159,70 @@ impl Mac<'_> {
         }
     }
 
-    /// Fires the waiting frame if a new frame from `src` is the one it waits for.
+    /// Fires the frame in the radio if a new frame from `src` is what it waits for, or waited
+    /// for until a backoff took its place.
     pub(super) fn trigger(&mut self, src: LinkAddr, payload: &[u8]) {
-        let Waiting {
-            slot, condition, ..
-        } = self.waiting;
-        let met = src == condition.from
-            && payload
-                .first()
-                .is_some_and(|first| condition.protocol.begins(*first));
-        let armed = slot != NIL && self.state == State::Idle && self.loaded == slot;
+        let Condition { from, protocol } = self.waiting.condition;
+        let begins = payload.first().is_some_and(|first| protocol.begins(*first));
+        let index = self.loaded;
+        let is_free = match self.state {
+            State::Idle => self.outcome.is_none(),
+            State::Backoff { .. } => self.current == index,
+            _ => false,
+        };
+        let first_attempt = |slot: &FrameSlot| slot.is_conditional && slot.attempts == 0;
+        let may_go = self.queue.get(index).is_some_and(first_attempt);
         // The frame that was under way when it was copied may have to be repeated before it.
-        if met && armed && self.outcome.is_none() && !self.waits_behind(slot) {
-            self.waiting.slot = NIL;
-            self.current = slot;
+        if src == from && begins && is_free && may_go && !self.waits_behind(index) {
+            self.release(index);
+            self.current = index;
             self.state = State::Triggered;
             self.counters.immediate = self.counters.immediate.wrapping_add(1);
         }
     }
 
-    /// Ends the wait of a frame before another one to the same neighbour.
-    pub(super) fn release_before(&mut self, to: LinkAddr) {
+    /// Ends the wait of all frames to `to`.
+    pub(super) fn release_to(&mut self, to: LinkAddr) {
         let waiting = self.queue.get(self.waiting.slot);
         if waiting.is_some_and(|slot| slot.to == to) {
-            self.waiting.slot = NIL;
+            self.release_all();
         }
     }
 
-    /// Ends a wait that has been long enough. What is in the radio promises another frame,
+    fn release_all(&mut self) {
+        self.queue.for_each(|slot| {
+            slot.is_conditional = false;
+            slot.waits = false;
+        });
+        self.waiting.slot = NIL;
+    }
+
+    /// Ends the wait of one frame.
+    pub(super) fn release(&mut self, index: u8) {
+        if let Some(slot) = self.queue.get_mut(index) {
+            slot.waits = false;
+        }
+        self.find_oldest();
+    }
+
+    /// Ends the waits that have been long enough. What is in the radio promises another frame,
     /// which did not come: it is written anew.
     pub(super) fn expire_waiting(&mut self, now: Instant) {
-        let slot = self.waiting.slot;
-        if slot == NIL || now < self.waiting.until {
-            return;
+        while let Some(slot) = self.queue.get(self.waiting.slot)
+            && now >= slot.not_before
+        {
+            if self.loaded == self.waiting.slot {
+                self.loaded = NIL;
+            }
+            self.release(self.waiting.slot);
+            self.counters.flushed = self.counters.flushed.wrapping_add(1);
         }
-        if self.loaded == slot {
-            self.loaded = NIL;
-        }
-        self.waiting.slot = NIL;
-        self.counters.flushed = self.counters.flushed.wrapping_add(1);
+    }
+
+    /// Notes which frame has waited longest.
+    pub(super) fn find_oldest(&mut self) {
+        let oldest = self.queue.iter().find(|(_, slot)| slot.waits);
+        self.waiting.slot = oldest.map_or(NIL, |(index, _)| index);
     }
 
     /// Whether the waiting frame is to be copied into the radio, which nobody else needs now.
@@ -192,10 +237,10 @@ impl Mac<'_> {
 
     /// When a waiting frame next needs the MAC, in [`State::Idle`].
     pub(super) fn waiting_deadline(&self) -> Option<Instant> {
-        match self.waiting.slot {
-            NIL => None,
-            _ if self.may_arm() => Some(Instant::ORIGIN),
-            _ => Some(self.waiting.until),
+        if self.may_arm() {
+            return Some(Instant::ORIGIN);
         }
+        let oldest = self.queue.get(self.waiting.slot)?;
+        Some(oldest.not_before)
     }
 }

@@ -242,7 +242,9 @@ impl<'m> Mac<'m> {
         payload: &[u8],
         class: Class,
     ) -> Result<(), Drop> {
-        self.push(to, token, payload, class).map(|_| ())
+        self.push(to, token, payload, class)?;
+        self.release_to(to);
+        Ok(())
     }
 
     /// Queues a frame; returns its slot.
@@ -254,9 +256,8 @@ impl<'m> Mac<'m> {
         } else {
             self.queue.push(to, token, payload).ok_or(Drop::QueueFull)
         };
-        match pushed {
-            Ok(_) => self.release_before(to),
-            Err(reason) => self.counters.drop(reason),
+        if let Err(reason) = pushed {
+            self.counters.drop(reason);
         }
         pushed
     }
@@ -347,7 +348,7 @@ impl<'m> Mac<'m> {
             self.loaded = NIL;
         }
         if self.waiting.slot == index {
-            self.waiting.slot = NIL;
+            self.find_oldest();
         }
     }
 }

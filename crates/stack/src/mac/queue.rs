@@ -21,7 +21,11 @@ pub struct FrameSlot {
     pub(super) dsn: Option<u8>,
     pub(super) token: u16,
     pub(super) to: LinkAddr,
-    /// End of the retry delay.
+    /// Whether the condition in [`super::immediate`] is this frame's.
+    pub(super) is_conditional: bool,
+    /// Whether it waits for that.
+    pub(super) waits: bool,
+    /// End of that wait, or of the retry delay.
     pub(super) not_before: Instant,
 }
 
@@ -36,6 +40,8 @@ impl FrameSlot {
         dsn: None,
         token: 0,
         to: LinkAddr::Short(0),
+        is_conditional: false,
+        waits: false,
         not_before: Instant::ORIGIN,
     };
 
@@ -94,6 +100,8 @@ impl<'m> FrameQueue<'m> {
         slot.dsn = None;
         slot.token = token;
         slot.to = to;
+        slot.is_conditional = false;
+        slot.waits = false;
         slot.not_before = Instant::ORIGIN;
         self.link(self.tail, index);
         self.tail = index;
@@ -132,6 +140,11 @@ impl<'m> FrameQueue<'m> {
         self.slots
             .get_mut(usize::from(index))
             .filter(|slot| slot.used)
+    }
+
+    /// Does something to every frame, in no order.
+    pub(super) fn for_each(&mut self, act: impl FnMut(&mut FrameSlot)) {
+        self.slots.iter_mut().filter(|slot| slot.used).for_each(act);
     }
 
     /// The frames with their slots, oldest first.

@@ -15,7 +15,7 @@ impl Mac<'_> {
     pub(super) fn next_start(&self, now: Instant) -> Option<(Instant, u8)> {
         let mut first = None;
         for (index, slot) in self.queue.iter() {
-            if index == self.waiting.slot || (first.is_some() && self.waits_behind(index)) {
+            if slot.waits || (first.is_some() && self.waits_behind(index)) {
                 continue;
             }
             let begun = slot.attempts > 0;
@@ -70,9 +70,7 @@ impl Mac<'_> {
     /// Counts the attempt; the frame waits for its next one, or is given up.
     pub(super) fn attempt_failed(&mut self, reason: Drop, now: Instant, rng: &mut Rng) {
         let not_before = now + rng.uniform(self.config.retry_delay_max);
-        if self.current == self.waiting.slot {
-            self.waiting.slot = NIL;
-        }
+        self.release(self.current);
         let Some(slot) = self.queue.get_mut(self.current) else {
             self.state = State::Idle;
             return;

@@ -1,16 +1,16 @@
 //! Onwards: packets and fragments of others, and what their sources are told.
 
 use super::header_compression::{Mark, Onward, quotable};
-use super::interface::{Interface, Radio, Relaying};
+use super::interface::{Forwarding, Interface, Radio, Relaying};
 use super::{Drop, Node};
 use crate::ip::queue::Verdict;
 use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::datagram::Role;
 use crate::lowpan::{LinkPair, TcpForm, fragment};
-use crate::mac::{self, Class, Received};
+use crate::mac::{self, Class, Condition, Protocol, Received};
 use crate::storage::packet_queue::PacketQueue;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 use crate::wire::cursor::copy;
 use crate::wire::ipv6::{Ecn, HEADER_LEN, Header, TrafficClass};
@@ -22,6 +22,28 @@ const ECN_SHIFT: u32 = 4;
 
 /// Offset of the hop limit in an IPv6 header.
 const HOP_LIMIT_AT: usize = 7;
+
+/// How long a fragment waits in the radio for the next one, which its sender has promised:
+/// some six frame times, and more than a chain of one channel leaves between two frames.
+const FLUSH_AFTER: Duration = Duration::from_millis(30);
+
+/// What a relay knows of the frame that a fragment came in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Came {
+    from: LinkAddr,
+    more_follow: bool,
+    at: Instant,
+}
+
+impl Came {
+    pub(super) const fn new(frame: &Received<'_>, now: Instant) -> Self {
+        Self {
+            from: frame.src,
+            more_follow: frame.pending,
+            at: now,
+        }
+    }
+}
 
 impl<'m> Node<'m> {
     /// The radio behind `id`.
@@ -92,11 +114,12 @@ impl<'m> Node<'m> {
         next_hop: LinkAddr,
         datagram_tag: u16,
         fragment: &mut [u8],
+        came: Came,
     ) -> Result<(), Drop> {
         let tag = fragment.get_mut(lowpan_frag::TAG_AT..).unwrap_or_default();
         copy(tag, &datagram_tag.to_be_bytes());
         self.ip.counters.forwarded = self.ip.counters.forwarded.wrapping_add(1);
-        self.relay(id, next_hop, datagram_tag, fragment)
+        self.relay(id, next_hop, datagram_tag, fragment, came)
     }
 
     /// Passes on a later fragment: only its tag changes.
@@ -106,6 +129,7 @@ impl<'m> Node<'m> {
         next_hop: LinkAddr,
         header: lowpan_frag::Header,
         piece: &[u8],
+        came: Came,
     ) -> Result<(), Drop> {
         let mut out = [0; PSDU_LEN_MAX];
         let len = header.emit(&mut out).map_err(|_| Drop::FragmentTooLong)?;
@@ -115,20 +139,35 @@ impl<'m> Node<'m> {
             next_hop,
             header.datagram_tag,
             out.get(..len).unwrap_or_default(),
+            came,
         )
     }
 
     /// Queues a fragment that came in. Where it finds no room its packet is lost, and the
     /// packet's other fragments would only cost air.
+    ///
+    /// It may wait for the next one only where its sender has said that more follow (the frame
+    /// pending bit): the end of a window, a FIN or a pure ACK goes on at once.
     fn relay(
         &mut self,
         id: InterfaceId,
         next_hop: LinkAddr,
         tag: u16,
         payload: &[u8],
+        came: Came,
     ) -> Result<(), Drop> {
         let radio = self.radio(id)?;
-        let queued = radio.mac.enqueue(next_hop, tag, payload, Class::Forward);
+        let mac = &mut radio.mac;
+        let queued = if came.more_follow && radio.config.forwarding == Forwarding::Immediate {
+            let condition = Condition {
+                from: came.from,
+                protocol: Protocol::FRAGMENTS,
+            };
+            let until = came.at + FLUSH_AFTER;
+            mac.enqueue_conditional(next_hop, tag, payload, Class::Forward, condition, until)
+        } else {
+            mac.enqueue(next_hop, tag, payload, Class::Forward)
+        };
         if let Err(reason) = queued {
             radio.datagrams.fragment_lost(tag);
             radio.mac.cancel(tag);
@@ -153,7 +192,11 @@ impl<'m> Node<'m> {
         };
         let mut head = *head;
         count_down(&mut head);
-        self.avoid_congestion(hop, &mut head)?;
+        let waiting = match self.interfaces.get(usize::from(hop.interface.0)) {
+            Some(Interface::Radio(radio)) => radio.queue.len(),
+            _ => 0,
+        };
+        self.avoid_congestion(hop.interface, waiting, &mut head)?;
         let queue = self.queue_for(hop, packet.len())?;
         let class = Class::Own;
         if !queue.push_parts([&head, rest], Mark { class, onward }.to_bits()) {
@@ -163,15 +206,37 @@ impl<'m> Node<'m> {
         Ok(())
     }
 
-    /// Asks the queue's discipline about a packet that begins with `head`, and marks it.
-    fn avoid_congestion(&mut self, hop: NextHop, head: &mut [u8]) -> Result<(), Disposition> {
-        let interface = self.interfaces.get_mut(usize::from(hop.interface.0));
+    /// As [`Self::avoid_congestion`], of a packet passed on in fragments, which wait in the
+    /// MAC: the packets before it are counted by the frames of a full one.
+    pub(super) fn avoid_congestion_of_fragments(
+        &mut self,
+        id: InterfaceId,
+        piece: &mut [u8],
+    ) -> Result<(), Disposition> {
+        let waiting = match self.interfaces.get(usize::from(id.0)) {
+            Some(Interface::Radio(radio)) => {
+                let frames = usize::from(radio.config.mss_frames);
+                radio.mac.queue_len().checked_div(frames).unwrap_or(0)
+            }
+            _ => 0,
+        };
+        self.avoid_congestion(id, waiting, piece)
+    }
+
+    /// Asks the queue's discipline about a packet that begins with `head` and has `waiting`
+    /// others before it, and marks it.
+    fn avoid_congestion(
+        &mut self,
+        id: InterfaceId,
+        waiting: usize,
+        head: &mut [u8],
+    ) -> Result<(), Disposition> {
+        let interface = self.interfaces.get_mut(usize::from(id.0));
         let (Some(Interface::Radio(radio)), Some(traffic_class)) = (interface, head.get_mut(1))
         else {
             return Ok(());
         };
         let ecn = TrafficClass(*traffic_class >> ECN_SHIFT).ecn();
-        let waiting = radio.queue.len();
         let discipline = &mut radio.config.discipline;
         match discipline.judge(waiting, ecn, &mut self.rng) {
             Verdict::Enqueue => Ok(()),

@@ -1,5 +1,6 @@
 //! Inwards: frames into packets, packets to their protocol.
 
+use super::forward::Came;
 use super::header_compression::{self, Onward, quotable};
 use super::interface::{Interface, Radio};
 use super::{Drop, Node, discovery};
@@ -118,6 +119,7 @@ impl<'m> Node<'m> {
                     ..header
                 },
                 piece,
+                Came::new(frame, now),
             ),
             Verdict::Complete(record) => self.on_reassembled(id, record, frame, now),
             // A drop is counted in the table, by its own reasons.
@@ -157,6 +159,11 @@ impl<'m> Node<'m> {
         let mut onward_len = 0;
         let mut role = role;
         if let Role::Forward { next_hop } = role {
+            // A packet that is dropped here opens no record: its other fragments go nowhere.
+            if let Err(Disposition::Drop(reason)) = self.avoid_congestion_of_fragments(id, piece) {
+                self.ip.counters.count(reason);
+                return Ok(());
+            }
             let start = (&mut *piece, headers.tcp);
             match self.rewrite_first(id, next_hop, key.size, frame, start, &mut onward) {
                 Some(len) => onward_len = len,
@@ -167,7 +174,7 @@ impl<'m> Node<'m> {
         match radio.datagrams.on_first(key, piece, headers.tcp, role, now) {
             Verdict::Forward { next_hop, tag } => {
                 let onward = onward.get_mut(..onward_len).unwrap_or_default();
-                self.relay_first(id, next_hop, tag, onward)
+                self.relay_first(id, next_hop, tag, onward, Came::new(frame, now))
             }
             Verdict::Complete(record) => self.on_reassembled(id, record, frame, now),
             Verdict::Stored | Verdict::Drop(_) => Ok(()),

@@ -197,16 +197,33 @@ fn another_frame_may_go_first_and_the_waiting_one_is_copied_again() {
 }
 
 #[test]
-fn a_frame_that_missed_its_condition_goes_before_the_next() {
+fn each_arrival_fires_one_and_too_many_do_not_wait() {
     let mut bench = armed(8);
-    wait_for(&mut bench, 2, FROM_OTHER);
+    for token in 2..=4u16 {
+        wait_for(&mut bench, token, FROM_OTHER);
+    }
     bench.run_until(|bench| bench.outcomes.len() == 1);
     assert_eq!(tokens(&bench), [1], "the normal path, at once");
-    bench.run_until(|bench| bench.mac.loaded != NIL && bench.mac.state == State::Idle);
-    head(&mut bench, &data(OTHER, TO_ME, 9, &[FRAG1]));
-    bench.run();
-    assert_eq!(tokens(&bench), [1, 2]);
-    assert_eq!(counts(&bench), [2, 1, 0, 0]);
+    for token in 2..=4u16 {
+        bench.run_until(|bench| bench.mac.loaded != NIL && bench.mac.state == State::Idle);
+        head(&mut bench, &data(OTHER, TO_ME, token as u8, &[FRAG1]));
+        bench.run_until(|bench| bench.outcomes.len() == usize::from(token));
+    }
+    assert_eq!(tokens(&bench), [1, 2, 3, 4]);
+    assert_eq!(counts(&bench), [4, 3, 0, 0]);
+    assert_eq!(assessments(&bench), 1);
+}
+
+#[test]
+fn a_frame_that_nothing_follows_takes_the_others_with_it() {
+    let mut bench = armed(13);
+    wait_for(&mut bench, 2, FROM_OTHER);
+    let now = bench.now;
+    bench.send(PEER, 3);
+    bench.run_until(|bench| bench.outcomes.len() == 3);
+    assert_eq!(tokens(&bench), [1, 2, 3]);
+    assert!(bench.now.since(now) < SOON, "none has waited");
+    assert_eq!(counts(&bench), [2, 0, 0, 0]);
 }
 
 #[test]
