@@ -24,7 +24,7 @@ use motet::wire::{self, cursor::Writer, tcphc::Field};
 
 use crate::Arena;
 use crate::app::Ends;
-use crate::bound::SegmentFrames;
+use crate::bound::{Route, SegmentFrames};
 use crate::gains::{ChainAir, Gains};
 use crate::network::{
     self, HOST_DELAY, HostOptions, Joining, Network, NetworkOptions, NodeOptions, Parent, Tables,
@@ -263,12 +263,20 @@ impl<'m> Chain<'m> {
     /// The goodput that this chain's frame times allow, kb/s: nothing lost, nobody waiting.
     pub fn bound_kbps(&self) -> f64 {
         let mut profile = self.options.profile;
-        if !self.options.deaf {
-            // Such a radio takes the next frame while the last one is on the air.
-            profile.transmit_copy_ns = 0;
+        let frames = self.segment_frames();
+        if profile.capabilities.shared_buffer {
+            if !self.options.deaf {
+                // Such a radio takes the next frame while the last one is on the air.
+                profile.transmit_copy_ns = 0;
+            }
+            return frames.goodput_kbps(&profile, BE_MIN, self.mote());
         }
-        self.segment_frames()
-            .goodput_kbps(&profile, BE_MIN, self.mote())
+        let route = Route {
+            hops: self.mote(),
+            is_immediate: self.options.forwarding == Forwarding::Immediate,
+            is_multi_channel: self.options.channels != Channels::SINGLE,
+        };
+        frames.routed_kbps(&profile, BE_MIN, route)
     }
 
     /// Application bytes of a full segment from the mote; 0 before it has joined.

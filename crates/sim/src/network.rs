@@ -18,7 +18,7 @@ use motet::ip::{self, Address, InterfaceId, Ip, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
 use motet::lowpan::datagram::{Datagrams, Record};
 use motet::lowpan::tcphc::{self, Tcphc};
-use motet::mac::{self, FrameSlot, Mac, Neighbor};
+use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor};
 use motet::node::{
     Advertised, Forwarding, Hold, Interface, Node, Radio, RadioConfig, RadioMemory, Relaying,
 };
@@ -646,6 +646,11 @@ impl<'m> Builder<'_, 'm> {
             queue: PacketQueue::new(arena.alloc_slice_fill_copy(packet_queue_len, 0)),
         };
         let parent = self.tree.parent(n);
+        // On a channel of its own a frame disturbs only the hop before it: its relay is away.
+        let reach = match options.mac.channels {
+            Channels::SINGLE => usize::MAX,
+            _ => 2,
+        };
         let is_advertised = self.options.joining == Joining::Advertised;
         let config = RadioConfig {
             relaying: options.relaying,
@@ -653,8 +658,8 @@ impl<'m> Builder<'_, 'm> {
             mss_frames: options.mss_frames,
             hold: Hold {
                 step: options.hold_step,
-                hops_up: saturated(self.tree.depth(n)),
-                hops_down: saturated(self.tree.height(n)),
+                hops_up: saturated(self.tree.depth(n).min(reach)),
+                hops_down: saturated(self.tree.height(n).min(reach)),
             },
             discipline: options.discipline,
             parent: parent.map(|parent| plan::link_addr(parent as u16)),

@@ -10,6 +10,7 @@
 
 pub mod chart;
 pub mod cit;
+pub mod cit_multihop;
 pub mod combined;
 pub mod fairness;
 pub mod features;
@@ -126,6 +127,7 @@ pub fn all() -> Vec<Experiment> {
     all.extend(fairness::EXPERIMENTS);
     all.extend(cit::EXPERIMENTS);
     all.extend(combined::EXPERIMENTS);
+    all.extend(cit_multihop::EXPERIMENTS);
     all.extend(features::EXPERIMENTS);
     all
 }

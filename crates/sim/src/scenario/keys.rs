@@ -243,7 +243,18 @@ pub(super) const SECTIONS: &[Section] = &[
                 Some("true"),
                 "Whether a radio of that profile hears nothing while frames are copied; false: a driver that listens meanwhile.",
             ),
-            key("channel", Integer(11, 26), Some("26"), "Channel, 11 to 26."),
+            key(
+                "channel",
+                Integer(11, 26),
+                Some("26"),
+                "Channel, 11 to 26, where all share one.",
+            ),
+            key(
+                "channels",
+                Choice(&["single", "multi"]),
+                Some("\"single\""),
+                "One channel for all, or a home channel for each node, by its number.",
+            ),
             key(
                 "transmit_dbm",
                 Number(-40.0, 30.0),
@@ -399,7 +410,7 @@ const STACK_KEYS: &[Key] = &[
         Some("\"droptail\""),
         "What a queue of whole packets for the air does before it is full: nothing; random early \
          detection that marks (ECN) what may be marked and drops the rest; or one that drops. \
-         Relays have such a queue with `relaying = \"reassembly\"` only, the border router always.",
+         A relay that passes on fragments asks when the first one comes.",
     ),
     key(
         "link_attempts",
@@ -450,6 +461,13 @@ const STACK_KEYS: &[Key] = &[
         Choice(&["fragments", "reassembly"]),
         Some("\"fragments\""),
         "How a relay passes on packets of several fragments: each as it comes, or only whole packets.",
+    ),
+    key(
+        "forwarding",
+        Choice(&["copy", "cit"]),
+        Some("\"copy\""),
+        "How a relay gets a fragment from frame to frame: by two copies, or waiting in the radio \
+         until the next one fires it (`telosb`, `nrf52840`; other radios copy). `hold_ms` 5 suits it.",
     ),
     key(
         "ack_every",

@@ -19,7 +19,7 @@ use crate::profile::Profile;
 use crate::topology::Tree;
 use motet::ip::queue::{Discipline, Red};
 use motet::mac;
-use motet::node::Relaying;
+use motet::node::{Forwarding, Relaying};
 use motet::time::Duration;
 
 /// One point of a scenario. Seeds are apart: each makes a run of it.
@@ -82,6 +82,8 @@ pub(super) struct RadioSettings {
     pub(super) deaf: bool,
     /// 11 to 26.
     pub(super) channel: u8,
+    /// "single" or "multi".
+    pub(super) channels: String,
     /// Transmit power, dBm.
     pub(super) transmit_dbm: f64,
     /// Injected loss of frames.
@@ -117,6 +119,8 @@ pub struct StackSettings {
     pub queue_frames: usize,
     /// "fragments" or "reassembly".
     pub relaying: String,
+    /// "copy" or "cit".
+    pub forwarding: String,
     /// Every n-th segment is acknowledged at once.
     pub ack_every: u8,
     /// Longest wait of an ACK, ms.
@@ -398,6 +402,12 @@ fn network(
         } else {
             Relaying::Fragments
         };
+        if stack.forwarding == "cit" {
+            node.forwarding = Forwarding::Immediate;
+        }
+        if radio.channels == "multi" {
+            node.mac.channels = mac::Channels::ALL;
+        }
         node.mss_frames = stack.mss_frames;
         node.window_segments = stack.window_segments;
         let ends = flows.iter().flat_map(|flow| [flow.from, flow.to]);

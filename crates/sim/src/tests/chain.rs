@@ -168,6 +168,73 @@ fn files_arrive_whole_with_compressed_tcp_headers() {
 }
 
 #[test]
+fn files_arrive_whole_over_copy_free_relays() {
+    for channels in [Channels::SINGLE, Channels::ALL] {
+        for (hops, frame_loss) in [(2, 0.0), (3, 0.1), (6, 0.05)] {
+            for (len, up) in [(1, true), (20 * 1_024, true), (20 * 1_024, false)] {
+                let options = ChainOptions {
+                    hops,
+                    frame_loss,
+                    channels,
+                    ..COPY_FREE
+                };
+                transfer(options, up, len);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_window_does_not_wait_in_relays() {
+    // One segment at a time, and then the FIN: all of it ends, nothing follows.
+    for len in [1, 462, 2 * 462] {
+        let copied = ChainOptions {
+            forwarding: Forwarding::Copy,
+            ..COPY_FREE
+        };
+        let [with, without] = [COPY_FREE, copied].map(|options| transfer(options, true, len));
+        let (with, without) = (with.seconds, without.seconds);
+        assert!(with < 1.15 * without, "{len}: {with} s, copied {without} s");
+    }
+}
+
+#[test]
+fn a_radio_with_one_buffer_forwards_as_ever() {
+    let options = ChainOptions {
+        profile: Profile::HAMILTON,
+        ..COPY_FREE
+    };
+    let copied = ChainOptions {
+        forwarding: Forwarding::Copy,
+        ..options
+    };
+    let [with, without] = [options, copied].map(|options| transfer(options, true, 20 * 1_024));
+    assert_eq!(with.digest, without.digest);
+}
+
+/// Three hops of radios that can keep a frame.
+const COPY_FREE: ChainOptions = ChainOptions {
+    hops: 3,
+    seed: 1,
+    frame_loss: 0.0,
+    packet_loss: 0.0,
+    hidden: true,
+    deaf: true,
+    retry_delay: Duration::from_millis(10),
+    hold_step: Duration::from_micros(4_500),
+    mss_frames: 5,
+    compression: None,
+    window_segments: 4,
+    relaying: Relaying::Fragments,
+    queue_frames: 16,
+    host_delay: HOST_DELAY,
+    host: Host::Virtual,
+    profile: Profile::TELOSB,
+    forwarding: Forwarding::Immediate,
+    channels: Channels::SINGLE,
+};
+
+#[test]
 fn relays_may_reassemble_each_packet() {
     let options = ChainOptions {
         relaying: Relaying::Reassembly,

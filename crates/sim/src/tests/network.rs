@@ -78,12 +78,12 @@ fn an_impossible_mesh_is_refused_by_name() {
 }
 
 #[test]
-fn a_relay_that_reassembles_marks_packets_when_two_flows_fill_its_queue() {
-    let marked = |discipline| {
+fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
+    let marked = |relaying, discipline| {
         let arena = Arena::new();
         let mut options = fork(Joining::Static);
         for node in &mut options.nodes {
-            node.relaying = Relaying::Reassembly;
+            node.relaying = relaying;
             node.window_segments = 7;
             node.discipline = discipline;
         }
@@ -103,9 +103,21 @@ fn a_relay_that_reassembles_marks_packets_when_two_flows_fill_its_queue() {
         network
             .world
             .run_until(Instant::ORIGIN + Duration::from_secs(60));
-        network.world.node(1).ip().counters.marked
+        let relay = network.world.node(1);
+        let Some(Interface::Radio(radio)) = relay.interface(RADIO) else {
+            panic!("a relay has a radio")
+        };
+        let gathered = radio.datagrams().counters().reassembled;
+        assert_eq!(gathered == 0, relaying == Relaying::Fragments);
+        relay.ip().counters.marked
     };
-    assert_eq!(marked(Discipline::DropTail), 0);
-    let red = marked(Discipline::Red(ip::queue::Red::MOTE));
-    assert!(red >= 3, "{red} packets marked in a minute");
+    let frames_wait = ip::queue::Red::new(0, 2, 1, true);
+    for (relaying, red) in [
+        (Relaying::Reassembly, ip::queue::Red::MOTE),
+        (Relaying::Fragments, frames_wait),
+    ] {
+        assert_eq!(marked(relaying, Discipline::DropTail), 0);
+        let red = marked(relaying, Discipline::Red(red));
+        assert!(red >= 3, "{relaying:?}: {red} packets marked in a minute");
+    }
 }
