@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
-use motet::{lowpan::tcphc, time::Duration};
+use motet::{lowpan::tcphc, mac::Channels, node::Forwarding, time::Duration};
 use motet_lab::{
     capture::Capture,
     chain::{Chain, ChainOptions, HOPS_MAX, Host},
+    profile::Profile,
 };
 
 use crate::{error::Error, files, interrupt::Interrupt};
@@ -47,6 +48,28 @@ pub(crate) struct ChainArgs {
     #[arg(long, value_name = "tcphc|none", value_enum, default_value_t = Compression::None, hide_possible_values = true)]
     pub(crate) compression: Compression,
 
+    /// Radio and driver of every mote; telosb where relays are to forward without copies, else
+    /// hamilton
+    #[arg(
+        long,
+        value_name = "hamilton|telosb|nrf52840",
+        value_enum,
+        hide_possible_values = true
+    )]
+    pub(crate) radio: Option<RadioKind>,
+
+    /// How relays get a fragment from frame to frame: by copies, or without them (CIT)
+    #[arg(long, value_name = "copy|cit", value_enum, default_value_t = RelayKind::Copy, hide_possible_values = true)]
+    pub(crate) forwarding: RelayKind,
+
+    /// One channel for all, or a home channel for each node
+    #[arg(long, value_name = "single|multi", value_enum, default_value_t = ChannelPlan::Single, hide_possible_values = true)]
+    pub(crate) channels: ChannelPlan,
+
+    /// Keep the next frame to a neighbour this long for each hop that the last one still goes
+    #[arg(long, value_name = "MS", default_value_t = 0.0, allow_negative_numbers = true, value_parser = hold_ms)]
+    pub(crate) hold: f64,
+
     /// Buffers of each TCP end, in full segments
     #[arg(long, value_name = "SEGMENTS", default_value_t = 4, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=32))]
     pub(crate) window: u8,
@@ -59,6 +82,29 @@ pub(crate) struct ChainArgs {
         allow_negative_numbers = true
     )]
     pub(crate) seed: u64,
+}
+
+/// Which radio the motes have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum RadioKind {
+    Hamilton,
+    #[value(name = "telosb")]
+    TelosB,
+    Nrf52840,
+}
+
+/// How relays forward.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum RelayKind {
+    Copy,
+    Cit,
+}
+
+/// What channels a mesh uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ChannelPlan {
+    Single,
+    Multi,
 }
 
 /// What becomes of TCP headers in the mesh.
@@ -90,10 +136,47 @@ impl ChainArgs {
             retry_delay: Duration::from_millis(self.retry_delay.into()),
             mss_frames: self.mss_frames,
             compression: self.compression.mode(),
+            hold_step: Duration::from_micros((self.hold * 1e3) as u64),
+            profile: self.profile(),
+            forwarding: match self.forwarding {
+                RelayKind::Copy => Forwarding::Copy,
+                RelayKind::Cit => Forwarding::Immediate,
+            },
+            channels: match self.channels {
+                ChannelPlan::Single => Channels::SINGLE,
+                ChannelPlan::Multi => Channels::ALL,
+            },
             window_segments: self.window.into(),
             host,
             ..ChainOptions::default()
         }
+    }
+}
+
+impl ChainArgs {
+    fn profile(&self) -> Profile {
+        match (self.radio, self.forwarding) {
+            (Some(RadioKind::Hamilton), _) | (None, RelayKind::Copy) => Profile::HAMILTON,
+            (Some(RadioKind::TelosB), _) | (None, RelayKind::Cit) => Profile::TELOSB,
+            (Some(RadioKind::Nrf52840), _) => Profile::NRF52840,
+        }
+    }
+
+    /// Says so where relays copy though they were not to: their radio has one buffer.
+    pub(crate) fn warn(&self) {
+        if self.forwarding == RelayKind::Cit && self.profile().capabilities.shared_buffer {
+            eprintln!(
+                "motet: this radio has one buffer for both directions and cannot keep a frame: \
+                 relays copy; --radio telosb has two"
+            );
+        }
+    }
+}
+
+fn hold_ms(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=1_000.0).contains(&value) => Ok(value),
+        _ => Err("the hold is 0 to 1000 ms".to_owned()),
     }
 }
 

@@ -83,6 +83,7 @@ mod linux {
         let interrupt = Interrupt::install()?;
         let capture = args.capture.create()?;
         let arena = Arena::new();
+        args.chain.warn();
         let mut chain = Chain::new(args.chain.options(Host::Outside), &arena);
         chain.world.set_capture(capture);
         for mote in 1..=chain.mote() {

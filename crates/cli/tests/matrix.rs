@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use common::{file, folder, motet, report};
+use common::{file, folder, motet, report, run};
 
 const SIZES: [usize; 5] = [0, 1, 1024, 20 * 1024, 250 * 1024];
 const HOPS: [&str; 4] = ["1", "2", "3", "5"];
@@ -93,5 +93,37 @@ fn carry(case: &Case, path: &PathBuf) {
         let (goodput, bound) = (&report["goodput_kbps"], &report["bound_kbps"]);
         let (goodput, bound) = (goodput.as_f64().unwrap(), bound.as_f64().unwrap());
         assert!(0.0 < goodput && goodput <= bound, "{context}");
+    }
+}
+
+#[test]
+fn a_file_arrives_over_relays_that_do_not_copy() {
+    let folder = folder();
+    let path = file(folder.path(), 20 * 1024);
+    let path = path.to_str().unwrap();
+    for channels in ["single", "multi"] {
+        for radio in ["telosb", "hamilton"] {
+            let output = run([
+                "send",
+                path,
+                "--virtual",
+                "--json",
+                "--hops",
+                "3",
+                "--forwarding",
+                "cit",
+                "--channels",
+                channels,
+                "--radio",
+                radio,
+                "--hold",
+                "5",
+                "--frame-loss",
+                "0.05",
+            ]);
+            assert!(output.status.success(), "{channels}, {radio}");
+            let is_told = String::from_utf8_lossy(&output.stderr).contains("one buffer");
+            assert_eq!(is_told, radio == "hamilton", "that relays copy");
+        }
     }
 }

@@ -59,6 +59,7 @@ fn the_list_names_every_experiment_once() {
         "cit-throughput",
         "cit-latency",
         "combined-pacing",
+        "combined-multihop",
         "combined-features",
     ] {
         let lines = list

@@ -93,6 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let interrupt = Interrupt::install()?;
     let capture = args.capture.create()?;
     let trace = args.create_trace()?;
+    args.chain.warn();
     let arena = Arena::new();
     let mut chain = Chain::new(args.chain.options(far.host()), &arena);
     chain.world.set_capture(capture);
