@@ -1,4 +1,4 @@
-//! Stop-and-wait stacks (Table 7).
+//! Stop-and-wait stacks (table 7).
 
 use crate::experiments::metric::GOODPUT;
 use crate::experiments::row::{Point, Row};

@@ -1,4 +1,4 @@
-//! Congestion window (Fig 7).
+//! Congestion window and retransmissions (figure 7).
 
 use crate::experiments::metric::{CWND, FAST, LOSS, TIMEOUTS};
 use crate::experiments::row::Row;

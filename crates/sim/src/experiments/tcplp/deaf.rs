@@ -1,4 +1,4 @@
-//! Deaf backoff (4).
+//! Radios that sleep in the backoff (section 4).
 
 use crate::experiments::metric::{GOODPUT, Metric, RETRIES};
 use crate::experiments::row::{Point, Row};

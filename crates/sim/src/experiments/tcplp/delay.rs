@@ -1,4 +1,4 @@
-//! Delay of link retries (Fig 6).
+//! Delay of link retries (figure 6).
 
 use crate::experiments::metric::{FRAMES, GOODPUT, LOSS, RTT};
 use crate::experiments::row::{Point, Row};

@@ -1,4 +1,4 @@
-//! Hops (7.2).
+//! Goodput by hops (7.2).
 
 use crate::experiments::metric::GOODPUT;
 use crate::experiments::row::{Point, Row};

@@ -1,4 +1,4 @@
-//! Models (8).
+//! The models of section 8 against what was measured.
 
 use crate::experiments::Results;
 use crate::experiments::metric::{GOODPUT, LOSS, RTT};

@@ -1,4 +1,4 @@
-//! Segment size (Fig 4).
+//! Segment size over one hop, both ways (figure 4).
 
 use crate::experiments::metric::GOODPUT;
 use crate::experiments::row::{Point, Row};

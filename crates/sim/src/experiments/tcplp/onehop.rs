@@ -1,4 +1,4 @@
-//! One hop (6.3, 6.4).
+//! What one hop gives, and could give (6.3, 6.4).
 
 use crate::experiments::metric::GOODPUT;
 use crate::experiments::row::{Point, Row};

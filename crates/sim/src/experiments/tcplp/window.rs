@@ -1,4 +1,4 @@
-//! Window (Fig 5).
+//! Window over one hop down (figure 5).
 
 use crate::experiments::metric::{GOODPUT, RTT};
 use crate::experiments::row::{Point, Row};
