@@ -118,6 +118,10 @@ impl<'m> Node<'m> {
         if header.src.is_unicast_link_local() && id != FIRST_INTERFACE {
             return Err(Disposition::Drop(ip::Drop::NotMine));
         }
+        // An answer would wait for ever.
+        if self.ip.next_hop(&header.src, id).is_none() {
+            return Err(Disposition::Drop(ip::Drop::NoRoute));
+        }
         let flags = segment.get(FLAGS_AT);
         if flags.is_some_and(|flags| flags & SYN != 0) {
             // Only compression asks which options there are.

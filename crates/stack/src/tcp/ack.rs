@@ -153,6 +153,7 @@ impl Connection<'_> {
         self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
         if was_shut && self.snd_wnd > 0 {
             self.rtt.forget_backoff();
+            self.facts.clear(Facts::PERSIST_DUE);
             if self.facts.take(Facts::WINDOW_PROBED) && seg.ack() == self.snd_una {
                 // The probe's byte was refused: send it with the rest, not alone.
                 self.snd_nxt = self.snd_una;
@@ -309,7 +310,7 @@ impl Connection<'_> {
 
     /// The peer saw a congestion mark: react as to a loss, once per window (RFC 3168 §6.1.2).
     fn on_congestion_echo(&mut self) {
-        if self.recovery.phase == Phase::Open {
+        if self.recovery.phase == Phase::Open && !self.facts.has(Facts::CWR_DUE) {
             self.reduce_once();
         }
     }
@@ -341,7 +342,9 @@ impl Connection<'_> {
     fn enter_recovery(&mut self) {
         self.halve();
         self.recovery.phase = Phase::Recovery;
-        self.recovery.prr_start = self.flight().min(u32::from(u16::MAX)) as u16;
+        // What was SACKed before counts no more; what came with this ACK, `move_on` adds.
+        let in_flight = self.flight().saturating_sub(self.scoreboard.sacked());
+        self.recovery.prr_start = in_flight.min(u32::from(u16::MAX)) as u16;
         self.recovery.prr_delivered = 0;
         self.recovery.prr_out = 0;
         self.facts.set(Facts::FORCE_RESEND);
@@ -378,7 +381,13 @@ impl Connection<'_> {
     /// Looks for losses and sets cwnd for what `acked` octets of SND.UNA and `delivered`
     /// bytes in all mean in this phase. Returns RACK's wait.
     fn move_on(&mut self, acked: u32, delivered: u32, now_ms: u32) -> Option<u16> {
-        if acked > 0 && !self.snd_una.before(self.recovery.recover) {
+        let is_over = match self.recovery.phase {
+            // CWR goes out with what is sent behind `recover`; until that is acknowledged,
+            // the peer echoes the same mark (RFC 3168 §6.1.2).
+            Phase::Reduced => self.snd_una.after(self.recovery.recover),
+            _ => !self.snd_una.before(self.recovery.recover),
+        };
+        if acked > 0 && is_over {
             self.leave_recovery();
         }
         if acked > 0 && self.recovery.phase == Phase::Recovery && !self.facts.has(Facts::SACK) {
@@ -386,7 +395,12 @@ impl Connection<'_> {
             self.scoreboard.lose_first(self.payload_max());
             self.facts.set(Facts::FORCE_RESEND);
         }
+        let was_recovering = self.recovery.phase == Phase::Recovery;
         let (news, wait) = self.detect_losses(now_ms);
+        if !was_recovering && self.recovery.phase == Phase::Recovery {
+            let start = u32::from(self.recovery.prr_start).saturating_add(delivered);
+            self.recovery.prr_start = start.min(u32::from(u16::MAX)) as u16;
+        }
         match self.recovery.phase {
             Phase::Open | Phase::Loss if acked > 0 => self.open_window(acked),
             Phase::Recovery if self.config.prr && self.config.congestion_control => {
@@ -426,6 +440,10 @@ impl Connection<'_> {
         if self.recovery.phase != Phase::Open {
             self.recovery.phase = Phase::Open;
             self.recovery.dup_acks = 0;
+        }
+        if self.snd_una.after(self.recovery.recover) {
+            // Keeps up, so that the comparison never wraps.
+            self.recovery.recover = self.snd_una.minus(1);
         }
     }
 

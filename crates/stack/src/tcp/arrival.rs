@@ -156,6 +156,7 @@ impl<'m> Tcp<'m> {
                 if let Some(entry) = self.memory.half_open.get_mut(index) {
                     entry.iss = iss;
                     entry.set_stage(Stage::SynAckDue);
+                    entry.arm(listener.1, self.now_ms);
                 }
                 Ok(())
             }
@@ -408,10 +409,9 @@ impl<'m> Tcp<'m> {
     /// The first reply waits to be polled; later ones are lost until then, and counted:
     /// strangers cost one place, not a queue.
     pub(super) fn set_reply(&mut self, reply: Reply) {
-        if self.reply.is_some() {
+        // The older one may wait for a way out that never opens.
+        if self.reply.replace(reply).is_some() {
             count(Some(&mut self.counters.replies_lost));
-        } else {
-            self.reply = Some(reply);
         }
     }
 

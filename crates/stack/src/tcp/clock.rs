@@ -37,12 +37,10 @@ impl Connection<'_> {
             }
         }
         if self.timers.take_due(Timer::Lifetime, now_ms) {
-            match self.state {
-                State::TimeWait | State::FinWait2 if self.facts.has(Facts::READ_CLOSED) => {
-                    self.end(None);
-                }
-                State::TimeWait => self.end(None),
-                _ => self.on_keepalive(now_ms),
+            if self.waits_out() {
+                self.end(None);
+            } else {
+                self.on_keepalive(now_ms);
             }
         }
     }
@@ -97,7 +95,7 @@ impl Connection<'_> {
             self.retries += 1;
             self.facts.set(Facts::KEEPALIVE_DUE);
         }
-        let wait = u32::from(self.config.keepalive_interval_s) * 1000;
+        let wait = u32::from(self.config.keepalive_interval_s.max(1)) * 1000;
         self.timers.arm(Timer::Lifetime, now_ms.wrapping_add(wait));
     }
 

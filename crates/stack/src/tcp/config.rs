@@ -44,7 +44,7 @@ pub struct Config {
     /// for three minutes: with a first RTO of 1 s, seven reach 255 s.
     pub syn_retransmissions_max: u8,
 
-    /// Acknowledge every n-th full-sized segment at once; 1: each. RFC 9293 §3.8.6.3 SHOULD
+    /// Acknowledge every n-th segment with data at once; 1: each. RFC 9293 §3.8.6.3 SHOULD
     /// not exceed 2; on a mesh, fewer ACKs are goodput (`docs`).
     pub ack_every: u8,
     /// Longest wait of an ACK for company, ms; 0: none. At most 500 (RFC 9293, MUST-58).

@@ -2,7 +2,7 @@
 //!
 //! Place: a slot of [`Tcp`](super::Tcp) holds it; `input`, `ack` and `output` are its halves
 //! towards the network, this file the one towards the application and the clock.
-//! Left out: finding the connection of a segment, listening ([`super::sockets`]).
+//! Left out: finding the connection of a segment, listening (`arrival`).
 //!
 //! The layout is kept small on purpose: windows are not scaled, so lengths take 16 bits;
 //! times are milliseconds modulo 2^32; SND.WL2 is missing because an ACK below SND.UNA never

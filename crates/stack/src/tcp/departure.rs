@@ -9,7 +9,7 @@ use core::net::Ipv6Addr;
 use super::config::Config;
 use super::connection::{Connection, Endpoints};
 use super::facts::Facts;
-use super::listener::{HalfOpen, Stage};
+use super::listener::HalfOpen;
 use super::output::Plan;
 use super::segment::Head;
 use super::seq::SeqNum;
@@ -48,6 +48,23 @@ impl<'m> Tcp<'m> {
     ) -> Option<Outgoing> {
         self.set_now(now);
         self.on_deadline();
+        // By turns, so that no flood of strangers silences the connections.
+        self.strangers_turn = !self.strangers_turn;
+        if self.strangers_turn {
+            let answer = self.poll_answer(now, &mut room, out);
+            return answer.or_else(|| self.poll_connection(&mut room, out));
+        }
+        let segment = self.poll_connection(&mut room, out);
+        segment.or_else(|| self.poll_answer(now, &mut room, out))
+    }
+
+    /// What those are told who have no connection.
+    fn poll_answer(
+        &mut self,
+        now: Instant,
+        room: &mut impl FnMut(&Ipv6Addr) -> bool,
+        out: &mut [u8],
+    ) -> Option<Outgoing> {
         if let Some(reply) = self.reply
             && room(&reply.ends.remote)
         {
@@ -59,9 +76,16 @@ impl<'m> Tcp<'m> {
         let due = entries
             .enumerate()
             .find(|(_, entry)| entry.is_due() && room(&entry.remote));
-        if let Some((index, _)) = due {
-            return self.emit_half_open(index, now, out);
-        }
+        let (index, _) = due?;
+        self.emit_half_open(index, now, out)
+    }
+
+    /// The next segment of the connection whose turn it is.
+    fn poll_connection(
+        &mut self,
+        room: &mut impl FnMut(&Ipv6Addr) -> bool,
+        out: &mut [u8],
+    ) -> Option<Outgoing> {
         let slots = self.memory.connections.len();
         for _ in 0..slots {
             let index = usize::from(self.turn);
@@ -90,7 +114,7 @@ impl<'m> Tcp<'m> {
             }
         }
         for entry in self.memory.half_open.iter() {
-            if matches!(entry.stage(), Stage::SynReceived | Stage::Ready) {
+            if !entry.is_free() {
                 note((entry.deadline_ms.wrapping_sub(self.now_ms) as i32).max(0) as u32);
             }
         }

@@ -1,6 +1,6 @@
 //! Segment arrival, checks in the order of RFC 9293 §3.10.7.
 //!
-//! Place: `sockets` has verified the checksum, parsed the header and found the connection.
+//! Place: `arrival` has verified the checksum, parsed the header and found the connection.
 //! Every step is a named function; the first that says so ends the processing with the
 //! reason. Left out: what acknowledgments change ([`super::ack`]); LISTEN and the half-open
 //! ([`super::listener`]); the third check (security) and the sixth (urgent data, which we
@@ -43,10 +43,15 @@ impl Connection<'_> {
             // The peer's SYN-ACK of a simultaneous open starts with the SYN we know.
             seg.strip_syn();
         }
+        // Judged before anything is cut off the segment, taken when its ACK is as good as it.
+        let is_latest = self.reaches_last_ack(seg);
         self.check_sequence(seg, now_ms)?;
         self.check_reset(seg, now_ms)?;
         self.check_syn(seg, now_ms)?;
         self.check_ack(seg, now_ms)?;
+        if is_latest {
+            self.note_timestamp(seg, now_ms);
+        }
         self.put_off_keepalive(now_ms);
         self.note_congestion_marks(seg);
         self.accept_text(seg, now_ms)?;
@@ -76,7 +81,23 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// PAWS and TS.Recent (RFC 7323 §5.3).
+    /// Whether `seg` covers what was acknowledged last: its timestamp is the one to echo
+    /// (RFC 7323 §4.3).
+    fn reaches_last_ack(&self, seg: &Segment<'_>) -> bool {
+        let last_ack_sent = self.rcv_nxt.minus(u32::from(self.unacked));
+        !seg.seq.after(last_ack_sent) && seg.seq.plus(seg.seq_len()).after(last_ack_sent.minus(1))
+    }
+
+    /// Sets TS.Recent. Only once the ACK proved that the segment is the peer's: else one
+    /// from anybody, with a timestamp far ahead, would shut the peer out for days.
+    fn note_timestamp(&mut self, seg: &Segment<'_>, now_ms: u32) {
+        if let (true, Some((value, _))) = (self.facts.has(Facts::TIMESTAMPS), seg.timestamps()) {
+            self.ts_recent = value;
+            self.ts_recent_at = now_ms;
+        }
+    }
+
+    /// PAWS (RFC 7323 §5.3).
     fn check_timestamps(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
         if !self.facts.has(Facts::TIMESTAMPS) {
             return Ok(());
@@ -90,16 +111,13 @@ impl Connection<'_> {
         if (value.wrapping_sub(self.ts_recent) as i32) < 0 {
             let outdated = has_come(self.ts_recent_at.wrapping_add(TS_RECENT_MAX_MS), now_ms);
             if !outdated {
-                self.facts.set(Facts::ACK_DUE);
+                match seg.seq_len() {
+                    // Two ends that disagree must not answer each other for ever.
+                    0 => self.challenge(now_ms),
+                    _ => self.facts.set(Facts::ACK_DUE),
+                }
                 return Err(Drop::OldTimestamp);
             }
-        }
-        let last_ack_sent = self.rcv_nxt.minus(u32::from(self.unacked));
-        if !seg.seq.after(last_ack_sent)
-            && seg.seq.plus(seg.seq_len()).after(last_ack_sent.minus(1))
-        {
-            self.ts_recent = value;
-            self.ts_recent_at = now_ms;
         }
         Ok(())
     }
@@ -365,6 +383,7 @@ impl Connection<'_> {
         self.facts.clear(Facts::SYN_DUE);
         self.congestion = Congestion::new(self.payload_max(), self.config);
         if let (true, Some((_, echo))) = (self.facts.has(Facts::TIMESTAMPS), seg.timestamps()) {
+            // Says which SYN was answered, so the 3 s of RFC 6298 §5.7 need not be waited.
             let rtt = now_ms.wrapping_add(self.ts_offset).wrapping_sub(echo);
             if rtt <= RTT_MAX_MS {
                 self.rtt.sample_handshake(rtt);
@@ -422,11 +441,8 @@ impl Connection<'_> {
 
     /// What [`Self::arrive`] does to a predicted segment, without the questions.
     fn take_predicted(&mut self, seg: &Segment<'_>, now_ms: u32) {
-        if let (true, Some((value, _))) = (self.facts.has(Facts::TIMESTAMPS), seg.timestamps())
-            && !seg.seq.after(self.rcv_nxt.minus(u32::from(self.unacked)))
-        {
-            self.ts_recent = value;
-            self.ts_recent_at = now_ms;
+        if self.reaches_last_ack(seg) {
+            self.note_timestamp(seg, now_ms);
         }
         self.update_window(seg, seg.ack().since(self.snd_una));
         self.put_off_keepalive(now_ms);

@@ -5,7 +5,7 @@
 //! whose handshake is done. When the table is full, the SYN-ACK itself carries the state
 //! (a SYN cookie), and the table is asked again only for a peer that answered it.
 //!
-//! Place: `sockets` finds listener or entry and acts on what the functions here say.
+//! Place: `arrival` finds listener or entry and acts on what the functions here say.
 //! Left out: data; what arrives between the handshake and `accept` is dropped and comes
 //! again. Sources: RFC 9293 §3.10.7.2, RFC 4987 §3, RFC 6528.
 
@@ -181,8 +181,7 @@ impl HalfOpen {
 
     /// Handles the deadline: another SYN-ACK, or the end of the entry.
     pub(super) fn on_deadline(&mut self, config: &Config, now_ms: u32) {
-        if self.is_free() || self.stage() == Stage::SynAckDue || !has_come(self.deadline_ms, now_ms)
-        {
+        if self.is_free() || !has_come(self.deadline_ms, now_ms) {
             return;
         }
         let most = config.syn_retransmissions_max.min(7);
@@ -193,14 +192,22 @@ impl HalfOpen {
             }
             self.set_stage(Stage::Free);
         } else {
+            // Also where the last one found no way out: whoever cannot be answered must not
+            // keep the entry.
             self.bits += 1 << 5;
             self.set_stage(Stage::SynAckDue);
+            self.arm(config, now_ms);
         }
     }
 
     /// The SYN-ACK went out.
     pub(super) fn on_syn_ack_sent(&mut self, config: &Config, now_ms: u32) {
         self.set_stage(Stage::SynReceived);
+        self.arm(config, now_ms);
+    }
+
+    /// How long to wait for a SYN-ACK to go out, then for its answer.
+    pub(super) fn arm(&mut self, config: &Config, now_ms: u32) {
         let wait = u32::from(config.rto_initial_ms) << self.retries();
         self.deadline_ms = now_ms.wrapping_add(wait.min(u32::from(config.rto_max_ms)));
     }

@@ -440,6 +440,8 @@ impl Connection<'_> {
             }
             if !self.facts.has(Facts::PERSIST_DUE) {
                 self.progress_at = now_ms;
+                // Those counted so far were keepalives without an answer.
+                self.retries = 0;
             }
             // Its age may wrap while nothing is sent.
             self.facts.clear(Facts::RACK);
@@ -456,6 +458,9 @@ impl Connection<'_> {
         }
         if self.facts.take(Facts::TAIL_PROBE_DUE) {
             self.note_tail_probe(false);
+            if self.timers.purpose().is_none() {
+                self.arm_rto(now_ms);
+            }
             return;
         }
         if was_empty || matches!(self.timers.purpose(), None | Some(Purpose::TailLossProbe)) {

@@ -32,6 +32,8 @@ pub struct Tcp<'m> {
     pub(super) now_ms: u32,
     /// Largest segment, as MSS counts it, that the link to the next peer carries.
     pub(super) mss_limit: u16,
+    /// Whether answers to strangers went before connections in the last poll.
+    pub(super) strangers_turn: bool,
     pub(super) next_port: u16,
     pub(super) next_generation: u8,
     /// Whose turn it is to send: a slot index.
@@ -69,6 +71,7 @@ impl<'m> Tcp<'m> {
             tick: Instant::ORIGIN,
             now_ms: 0,
             mss_limit: u16::MAX,
+            strangers_turn: false,
             next_port,
             next_generation: 0,
             turn: 0,

@@ -125,7 +125,8 @@ pub struct Outgoing {
     pub cause: Option<RetransmissionCause>,
 }
 
-/// What happened since the start; counters stop at their greatest value.
+/// What happened since the start; counters of 16 bits stop at their greatest value, those of
+/// 32 wrap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counters {
     /// Segments received, wrong ones included.

@@ -307,8 +307,7 @@ fn a_lost_retransmission_is_found_by_time() {
 #[test]
 fn a_tail_loss_probe_goes_before_the_timeout() {
     let mut s = in_flight(RACK, offering_sack(), 3);
-    let (s2, handle) = (s.now(), s.handle());
-    let _ = s2;
+    let handle = s.handle();
     // Let everything be sent that can: then the last segment is the probe.
     let mut last = 0;
     while let Some(seg) = s.poll() {
@@ -370,6 +369,50 @@ fn what_is_sent_again_keeps_to_the_mss_though_a_fin_follows() {
     s.wait_for_segment();
     s.peer(say(ACK, 1, 91).win(30_000)).unwrap();
     s.expect(ACK, 91, 1, 1000);
+}
+
+#[test]
+fn a_probe_that_found_no_room_in_time_leaves_the_next_segment_its_timer() {
+    let mut s = Script::accepted_with(RACK, offering_sack(), 30_000, 30_000);
+    s.send(1000);
+    s.expect(ACK, 1, 1, 1000);
+    s.now_us += 100_000;
+    s.peer(say(ACK, 1, 1001).win(30_000)).unwrap();
+    s.send(1000);
+    s.expect(ACK, 1001, 1, 1000);
+    s.room = false;
+    for _ in 0..2 {
+        let due = s.tcp.next_deadline().unwrap();
+        s.now_us = due.as_micros();
+        s.silent();
+    }
+    s.peer(say(ACK, 1, 2001).win(30_000)).unwrap();
+    s.room = true;
+    s.send(10);
+    s.expect(ACK, 2001, 1, 10);
+    assert!(s.tcp.next_deadline().is_some(), "it may be lost");
+    s.wait_for_segment();
+}
+
+#[test]
+fn keepalives_without_an_answer_do_not_count_against_data() {
+    let config = Config {
+        keepalive_idle_s: 1,
+        keepalive_interval_s: 1,
+        keepalive_probes: 8,
+        retransmissions_max: 12,
+        ..PLAIN
+    };
+    let mut s = Script::accepted(config);
+    for _ in 0..7 {
+        s.wait_for_segment();
+    }
+    s.send(10);
+    s.sent();
+    for _ in 0..12 {
+        let (again, _) = s.wait_for_segment();
+        assert_eq!(again.payload.len(), 10);
+    }
 }
 
 #[test]
@@ -744,6 +787,30 @@ fn ecn_echo_until_cwr_and_one_reduction_per_window() {
     let next = s.sent();
     assert_eq!(next.header.flags.without(Flags::PSH), ACK | cwr);
     assert!(!s.sent().header.flags.contains(cwr), "once");
+}
+
+#[test]
+fn the_same_mark_echoed_until_cwr_arrives_halves_once() {
+    let (ece, cwr) = (Flags::ECE, Flags::CWR);
+    let config = Config {
+        ecn: true,
+        initial_window: 10,
+        ..PLAIN
+    };
+    let syn = say(SYN | ece | cwr, 0, 0).mss(1000).win(30_000);
+    let mut s = Script::accepted_with(config, syn, 30_000, 8000);
+    s.send(8000);
+    while s.poll().is_some() {}
+    s.peer(say(ACK | ece, 1, 1001).win(30_000)).unwrap();
+    let halved = cwnd(&s);
+    // All of the window is acknowledged, and there is nothing that could carry CWR.
+    s.peer(say(ACK | ece, 1, 8001).win(30_000)).unwrap();
+    for n in 0..5 {
+        s.peer(say(ACK | ece, 1 + n, 8001).data(b"d").win(30_000))
+            .unwrap();
+        while s.poll().is_some() {}
+    }
+    assert_eq!(cwnd(&s), halved);
 }
 
 #[test]
