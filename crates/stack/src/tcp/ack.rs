@@ -169,6 +169,10 @@ impl Connection<'_> {
         let spoilt = planted(Bug::SendBufferTrimmed) && self.is_recovering();
         self.send.consume(data as u16 + u16::from(spoilt));
         self.snd_una = self.snd_una.plus(acked);
+        if self.recovery.phase == Phase::Open && self.snd_una.after(self.recovery.recover) {
+            // Keeps up, so that the comparison never wraps.
+            self.recovery.recover = self.snd_una.minus(1);
+        }
         self.retries = 0;
         self.progress_at = now_ms;
         // A probe that waited for room is not needed any more, nor has it a timer now.
@@ -440,10 +444,6 @@ impl Connection<'_> {
         if self.recovery.phase != Phase::Open {
             self.recovery.phase = Phase::Open;
             self.recovery.dup_acks = 0;
-        }
-        if self.snd_una.after(self.recovery.recover) {
-            // Keeps up, so that the comparison never wraps.
-            self.recovery.recover = self.snd_una.minus(1);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What to send now, and writing it.
 //!
-//! Place: `sockets` asks [`Connection::plan`] what a connection wants to send, asks for room
+//! Place: `departure` asks [`Connection::plan`] what a connection wants to send, asks for room
 //! on the way out, and only then has [`Connection::emit`] write the segment and count it
 //! sent. A plan changes nothing. Left out: IPv6, and any queue: segments are pulled.
 //! Sources: RFC 9293 §3.8.6 (window, silly windows, Nagle), RFC 5681, RFC 3042, RFC 7323.
