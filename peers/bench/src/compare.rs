@@ -85,17 +85,41 @@ pub const LOSSES: [f64; 7] = [0.0, 0.01, 0.03, 0.06, 0.10, 0.15, 0.20];
 /// Windows that are compared, in segments.
 pub const WINDOWS: [usize; 2] = [4, 8];
 
-/// Measures every point, on all processors.
+/// Which points; `None`: all.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Selection {
+    /// Of this role.
+    pub role: Option<Role>,
+    /// At this loss.
+    pub loss: Option<f64>,
+    /// With this window.
+    pub window_segments: Option<usize>,
+}
+
+impl Selection {
+    fn takes(&self, role: Role, loss: f64, window_segments: usize) -> bool {
+        self.role.is_none_or(|wanted| wanted == role)
+            && self.loss.is_none_or(|wanted| wanted == loss)
+            && self
+                .window_segments
+                .is_none_or(|wanted| wanted == window_segments)
+    }
+}
+
+/// Measures every point selected, on all processors.
 ///
 /// # Errors
 /// A run whose bytes were not those sent.
-pub fn measure(effort: Effort) -> Result<Vec<Point>> {
+pub fn measure(effort: Effort, selection: &Selection) -> Result<Vec<Point>> {
     // More than the radio carries in that time.
     let content = content(effort.length.as_secs() as usize * BYTES_PER_SECOND_MAX, 1);
     let mut points = Vec::new();
     for role in Role::ALL {
         for window_segments in WINDOWS {
             for loss in LOSSES {
+                if !selection.takes(role, loss, window_segments) {
+                    continue;
+                }
                 for stack in Stack::ALL {
                     points.push((stack, role, loss, window_segments));
                 }

@@ -10,6 +10,8 @@ pub mod compare;
 pub mod count;
 pub mod endpoint;
 pub mod instructions;
+#[cfg(target_os = "linux")]
+pub mod kernel;
 pub mod memory;
 pub mod pipe;
 pub mod report;

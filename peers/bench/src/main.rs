@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use motet_peers::compare::{self, Effort};
+use motet_peers::compare::{self, Effort, Role, Selection};
 use motet_peers::count::{self, Load};
 use motet_peers::endpoint::Stack;
 use motet_peers::{instructions, memory, report};
@@ -19,6 +19,15 @@ struct Arguments {
     /// Fewer seeds and shorter runs: a look, not a judgement
     #[arg(long)]
     quick: bool,
+    /// Only goodput, and only in this role: sender, receiver or both
+    #[arg(long, value_parser = role)]
+    role: Option<Role>,
+    /// Only goodput, and only at this packet loss
+    #[arg(long)]
+    loss: Option<f64>,
+    /// Only goodput, and only with this window, in segments
+    #[arg(long)]
+    window: Option<usize>,
     #[command(subcommand)]
     part: Option<Part>,
 }
@@ -28,6 +37,8 @@ enum Part {
     /// The load under which callgrind counts
     #[command(hide = true)]
     Count { stack: String, load: String },
+    /// Motet against this machine's own kernel
+    Kernel,
 }
 
 fn main() -> ExitCode {
@@ -41,6 +52,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(Part::Kernel) = &arguments.part {
+        return kernel();
+    }
     if let Some(Part::Count { stack, load }) = &arguments.part {
         let stack = Stack::ALL.into_iter().find(|known| known.name() == stack);
         let load = Load::ALL.into_iter().find(|known| known.name() == load);
@@ -55,14 +69,55 @@ fn run(arguments: &Arguments) -> Result<()> {
     } else {
         Effort::FULL
     };
-    let counts = instructions::measure()?;
-    let points = compare::measure(effort)?;
-    if arguments.json {
-        report::print_json(&points, &counts)
-    } else {
-        report::print_instructions(&counts);
-        report::print_memory(&memory::measure());
-        report::print_goodput(&points, effort);
-        Ok(())
+    let selection = Selection {
+        role: arguments.role,
+        loss: arguments.loss,
+        window_segments: arguments.window,
+    };
+    let all = selection == Selection::default();
+    // Programs want every row at the end, people what there is.
+    let mut counts = Vec::new();
+    if all {
+        counts = instructions::measure()?;
+        if !arguments.json {
+            report::print_instructions(&counts);
+            report::print_memory(&memory::measure());
+            report::print_kernel(&kernel_lines());
+        }
     }
+    let points = compare::measure(effort, &selection)?;
+    if arguments.json {
+        return report::print_json(&points, &counts);
+    }
+    report::print_goodput(&points, effort);
+    Ok(())
+}
+
+/// What the runs against the kernel print, in a process of their own: a private network is
+/// entered before any thread starts.
+fn kernel_lines() -> String {
+    let output = std::env::current_exe()
+        .and_then(|program| std::process::Command::new(program).arg("kernel").output());
+    match output {
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        }
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => format!("it cannot be run: {error}\n"),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn kernel() -> Result<()> {
+    motet_peers::kernel::run()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kernel() -> Result<()> {
+    anyhow::bail!("a kernel's TCP is reached on Linux only")
+}
+
+fn role(name: &str) -> Result<Role, String> {
+    let found = Role::ALL.into_iter().find(|role| role.name() == name);
+    found.ok_or_else(|| "a role is sender, receiver or both".to_owned())
 }

@@ -57,7 +57,7 @@ pub fn transfer(
     ];
     let mut sender = Sender::new(content, Instant::from_micros(u64::MAX));
     let mut receiver = Receiver::default();
-    let mut pipe = Pipe::new(harm, seed);
+    let mut pipe = Pipe::new(harm, DELAY, seed);
     let mut now = now;
     while !(ends[0].status().closed || ends[1].status().closed) || receiver.finished.is_none() {
         sender.step(&mut *ends[0], now);
@@ -68,7 +68,10 @@ pub fn transfer(
         if now > LIMIT {
             return None;
         }
-        pipe.deliver(&mut ends, now);
+        // One at a time: an end answers each packet as it comes.
+        if let Some((to, packet)) = pipe.take(now) {
+            ends[to].on_packet(&packet, now);
+        }
     }
     (receiver.content == content).then_some(Outcome {
         took: receiver.finished?.since(Instant::ORIGIN),
@@ -78,16 +81,19 @@ pub fn transfer(
 
 /// Packets under way, both ways.
 #[derive(Debug)]
-struct Pipe {
+pub struct Pipe {
     harm: Harm,
+    delay: Duration,
     rng: Rng,
     under_way: Vec<(Instant, usize, Vec<u8>)>,
 }
 
 impl Pipe {
-    fn new(harm: Harm, seed: u64) -> Self {
+    /// An empty pipe. `delay`: one way.
+    pub fn new(harm: Harm, delay: Duration, seed: u64) -> Self {
         Self {
             harm,
+            delay,
             rng: Rng::from_seed([seed, 2]),
             under_way: Vec::new(),
         }
@@ -110,7 +116,8 @@ impl Pipe {
         }
     }
 
-    fn enter(&mut self, to: usize, packet: &[u8], now: Instant) {
+    /// A packet for end `to` enters the pipe.
+    pub fn enter(&mut self, to: usize, packet: &[u8], now: Instant) {
         let mut happens = |chance| happens(&mut self.rng, chance);
         if happens(self.harm.loss) {
             return;
@@ -118,28 +125,26 @@ impl Pipe {
         let copies = if happens(self.harm.duplication) { 2 } else { 1 };
         for _ in 0..copies {
             let times = if happens(self.harm.reordering) { 3 } else { 1 };
-            let arrival = now + DELAY.saturating_mul(times);
+            let arrival = now + self.delay.saturating_mul(times);
             self.under_way.push((arrival, to, packet.to_vec()));
         }
     }
 
-    fn next_arrival(&self) -> Option<Instant> {
+    /// When the next packet comes out.
+    pub fn next_arrival(&self) -> Option<Instant> {
         self.under_way.iter().map(|(at, ..)| *at).min()
     }
 
-    /// Gives the packet that has come first, if it has come by `now`, to its end.
-    ///
-    /// One at a time: an end answers each packet as it comes.
-    fn deliver(&mut self, ends: &mut [Box<dyn Endpoint + '_>; 2], now: Instant) {
+    /// The first packet that has come out by `now`, and whose it is.
+    pub fn take(&mut self, now: Instant) -> Option<(usize, Vec<u8>)> {
         // The first of several at one instant: they stay in order.
         let places = 0..self.under_way.len();
-        let Some(first) = places.min_by_key(|place| self.under_way[*place].0) else {
-            return;
-        };
-        if self.under_way[first].0 <= now {
-            let (_, to, packet) = self.under_way.remove(first);
-            ends[to].on_packet(&packet, now);
+        let first = places.min_by_key(|place| self.under_way[*place].0)?;
+        if self.under_way[first].0 > now {
+            return None;
         }
+        let (_, to, packet) = self.under_way.remove(first);
+        Some((to, packet))
     }
 }
 

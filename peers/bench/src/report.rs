@@ -75,9 +75,18 @@ pub fn print_memory(memories: &[Memory]) {
     }
 }
 
+/// What became of the transfers between Motet and the kernel.
+pub fn print_kernel(lines: &str) {
+    println!("\nMotet and this machine's kernel, both ways, 60 kB; between them:\n");
+    print!("{lines}");
+}
+
 /// Goodput by loss and window, each role a table.
 pub fn print_goodput(points: &[Point], effort: Effort) {
     for role in Role::ALL {
+        if !points.iter().any(|point| point.role == role) {
+            continue;
+        }
         println!(
             "\nGoodput, kb/s: {} ({} seeds of {} s; retransmitted part of the segments in %)\n",
             describe(role),

@@ -187,6 +187,10 @@ impl Connection<'_> {
         if len == 0 {
             return 0;
         }
+        if self.flight() + len <= u32::from(self.congestion.cwnd) {
+            // Whatever of it left the network makes more room yet.
+            return len as u16;
+        }
         let inflight = match self.is_recovering() || self.config.limited_transmit {
             true => self.limited_pipe(),
             false => self.flight(),
