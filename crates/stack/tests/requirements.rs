@@ -155,9 +155,15 @@ fn rows_that_point_at_nothing_are_found() {
     assert_eq!(found[expected.len()], "MUST-10 is missing");
 }
 
-/// MUST-49: segments leave with the hop limit that the node was given.
+/// MUST-49 and SHLD-22: segments leave with the hop limit that the node was given, and with
+/// the connection's DSCP.
 #[test]
 fn the_hop_limit_can_be_set() {
+    static SETTINGS: Config = Config {
+        dscp: 46,
+        ecn: false,
+        ..Config::DEFAULT
+    };
     for hop_limit in [1, 64, 255] {
         let (mut connections, mut queue) = ([Slot::EMPTY], [0; 4096]);
         let (mut send, mut recv, mut routes) = ([0; 8], [0; 8], [None]);
@@ -188,10 +194,12 @@ fn the_hop_limit_can_be_set() {
         let mut node = Node::new(&mut interfaces, ip, tcp, rng, now);
         let far = ("fd00::2".parse().unwrap(), 7);
         let buffers = Buffers::new(&mut send, &mut recv);
-        node.connect(far, buffers, &Config::DEFAULT, now).unwrap();
+        node.connect(far, buffers, &SETTINGS, now).unwrap();
         let mut out = [0; 1280];
         let action = node.poll_action(now, &mut out);
         assert!(matches!(action, Some((_, Action::Packet { .. }))));
         assert_eq!(out[7], hop_limit);
+        let class = u16::from_be_bytes([out[0], out[1]]) >> 4 & 0xff;
+        assert_eq!(class, 46 << 2);
     }
 }

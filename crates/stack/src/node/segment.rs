@@ -17,7 +17,7 @@ use crate::random::Rng;
 use crate::tcp::{self, IcmpError};
 use crate::time::Instant;
 use crate::wire::icmpv6::{Message, unreachable};
-use crate::wire::ipv6::{self, Ecn, Header, TrafficClass};
+use crate::wire::ipv6::{self, Header, TrafficClass};
 use crate::wire::tcp::{HEADER_LEN, NEXT_HEADER};
 use crate::wire::tcphc;
 
@@ -210,7 +210,7 @@ fn segment_payload(
     let (Some(src), Some(neighbour)) = (ip.source_for(remote, hop.interface), hop.neighbour) else {
         return 0;
     };
-    let header = packet_header(src, *remote, 0, Ecn::NotEct, ip.hop_limit());
+    let header = packet_header(src, *remote, 0, TrafficClass::default(), ip.hop_limit());
     let link = LinkPair {
         src: radio.mac.source(),
         dst: neighbour,
@@ -248,15 +248,21 @@ pub(super) fn poll_segment(
     };
     let segment = tcp.poll_segment(now, leaves_here, body)?;
     let len = segment.len as u16;
-    let ecn = TrafficClass(segment.ecn).ecn();
-    let header = packet_header(segment.src, segment.dst, len, ecn, ip.hop_limit());
+    let class = TrafficClass::new(segment.dscp, TrafficClass(segment.ecn).ecn());
+    let header = packet_header(segment.src, segment.dst, len, class, ip.hop_limit());
     header.emit(head).ok()?;
     Some(ipv6::HEADER_LEN + segment.len)
 }
 
-fn packet_header(src: Ipv6Addr, dst: Ipv6Addr, len: u16, ecn: Ecn, hop_limit: u8) -> Header {
+fn packet_header(
+    src: Ipv6Addr,
+    dst: Ipv6Addr,
+    len: u16,
+    traffic_class: TrafficClass,
+    hop_limit: u8,
+) -> Header {
     Header {
-        traffic_class: TrafficClass::new(0, ecn),
+        traffic_class,
         flow_label: 0,
         payload_len: len,
         next_header: NEXT_HEADER,

@@ -23,6 +23,9 @@ pub struct Config {
     /// Growth of cwnd for one ACK in slow start, segments at most: 1 by RFC 5681 §3.1; 2 is
     /// RFC 3465's L, and Linux has no limit.
     pub slow_start_segments_max: u8,
+    /// The DSCP of segments (RFC 2474), six bits; resets and SYN cookies have 0. On a mesh
+    /// anything but 0 costs an octet of each packet (RFC 6282 §3.2.1).
+    pub dscp: u8,
 
     /// RTO before the first sample, ms (RFC 6298 §2.1), and least RTO while only the
     /// handshake was measured, whose segments are far shorter on the air than data.
@@ -110,6 +113,7 @@ impl Config {
         accept_window: 1848,
         initial_window: 0,
         slow_start_segments_max: 1,
+        dscp: 0,
         rto_initial_ms: 1000,
         rto_min_ms: 200,
         rto_max_ms: 60_000,

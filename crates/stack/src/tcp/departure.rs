@@ -125,6 +125,7 @@ impl<'m> Tcp<'m> {
         let now_ms = self.now_ms;
         let connection = self.at_mut(index)?;
         let (src, dst) = (connection.ends.local, connection.ends.remote);
+        let dscp = connection.config.dscp;
         let ecn = if connection.is_ect(plan) { ECN_ECT0 } else { 0 };
         let handshake = connection.is_connecting() && connection.facts.has(Facts::SYN_RESENT);
         let cause = plan
@@ -136,6 +137,7 @@ impl<'m> Tcp<'m> {
             src,
             dst,
             ecn,
+            dscp,
             len,
             cause,
         }))
@@ -171,6 +173,7 @@ impl<'m> Tcp<'m> {
             sack_permitted: agreed.sack,
         };
         let mut outgoing = Self::emit_reply(&reply, out)?;
+        outgoing.dscp = config.dscp;
         let entry = self.memory.half_open.get_mut(index)?;
         if !challenge {
             if entry.retries() > 0 {
@@ -217,6 +220,7 @@ impl<'m> Tcp<'m> {
             src: ends.local,
             dst: ends.remote,
             ecn: 0,
+            dscp: 0,
             len,
             cause: None,
         })

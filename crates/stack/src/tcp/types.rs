@@ -119,6 +119,8 @@ pub struct Outgoing {
     pub dst: Ipv6Addr,
     /// The ECN field of the traffic class: 0, or 2 for ECT(0).
     pub ecn: u8,
+    /// Its DSCP, six bits.
+    pub dscp: u8,
     /// Bytes written: header and payload.
     pub len: usize,
     /// Why this is sent again, if it is.

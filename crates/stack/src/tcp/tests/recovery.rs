@@ -310,6 +310,24 @@ fn racks_window_grows_by_dsacks_and_shrinks_by_recoveries() {
     }
 }
 
+/// RFC 2883 §4: a duplicate above the cumulative ACK lies within the block that follows it.
+#[test]
+fn a_duplicate_above_the_ack_is_told_by_the_second_block() {
+    for (blocks, is_duplicate) in [
+        (&[(3001, 4001), (2001, 5001)][..], true),
+        (&[(2001, 3001), (2001, 5001)], true),
+        (&[(2001, 4001), (3001, 5001)], false),
+        (&[(3001, 5001), (2001, 4001)], false),
+        (&[(3001, 4001)], false),
+    ] {
+        let mut s = in_flight(RACK, offering_sack(), 6);
+        s.now_us += 100_000;
+        sacking(&mut s, 1001, blocks);
+        let grown = s.connection().recovery.reo_quarters == 2;
+        assert_eq!(grown, is_duplicate, "{blocks:?}");
+    }
+}
+
 /// RFC 6582 §3.2 step 3, where PRR does not: recovery ends without a burst.
 #[test]
 fn recovery_without_prr_ends_with_what_is_in_flight_and_a_segment() {

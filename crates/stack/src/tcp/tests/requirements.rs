@@ -326,3 +326,27 @@ fn isns_depend_on_the_key() {
     assert_eq!(isn(1), isn(1));
     assert_ne!(isn(1), isn(2));
 }
+
+/// MUST-48, SHLD-21: the DSCP is the settings', in the handshake and after a change.
+#[test]
+fn the_dscp_can_be_set_and_changed() {
+    fn next(s: &mut Script) -> Option<u8> {
+        let mut out = [0; 2000];
+        let now = s.now();
+        let sent = s.tcp.poll_segment(now, |_| true, &mut out);
+        sent.map(|outgoing| outgoing.dscp)
+    }
+    let expedited = leak(Config { dscp: 46, ..PLAIN });
+    let mut s = Script::new();
+    s.tcp.listen(None, PORT, expedited).unwrap();
+    s.peer(say(SYN, 0, 0).mss(1000)).unwrap();
+    assert_eq!(next(&mut s), Some(46), "the SYN-ACK");
+    let mut s = Script::accepted(*expedited);
+    s.send(10);
+    assert_eq!(next(&mut s), Some(46));
+    let (handle, now) = (s.handle(), s.now());
+    s.tcp
+        .set_config(handle, leak(Config { dscp: 8, ..PLAIN }), now);
+    s.send(10);
+    assert_eq!(next(&mut s), Some(8));
+}
