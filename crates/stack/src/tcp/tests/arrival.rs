@@ -166,52 +166,78 @@ fn ecn_needs_the_wish_and_a_first_syn() {
     }
 }
 
-/// What a cookie remembers comes back with its answer: SACK in the timestamp's lowest bit.
+/// A cookie says SACK in the timestamp's lowest bit, whatever the clock says.
 #[test]
 fn a_cookie_remembers_sack_where_there_are_timestamps() {
     for (sack, stamps) in [(true, true), (false, true), (true, false), (false, false)] {
-        let config = leak(Config {
-            sack: true,
-            timestamps: true,
-            ..PLAIN
-        });
-        let mut s = Script::new();
-        s.tcp = engine(2, 0, 1);
-        let listener = s.tcp.listen(None, PORT, config).unwrap();
-        let mut syn = say(SYN, 0, 0).mss(1000);
-        syn.options.sack_permitted = sack;
-        if stamps {
-            syn = syn.ts(77, 0);
+        let mut clocks = Vec::new();
+        for ms in 0..4 {
+            let mut s = full_listener();
+            s.now_us += ms * 1000;
+            let mut syn = say(SYN, 0, 0).mss(1000);
+            syn.options.sack_permitted = sack;
+            if stamps {
+                syn = syn.ts(77, 0);
+            }
+            let _ = s.peer(syn);
+            let options = s.sent().header.options;
+            assert_eq!(options.sack_permitted, sack && stamps, "{sack} {stamps}");
+            clocks.extend(options.timestamps.map(|(ours, _)| ours));
         }
-        let _ = s.peer(syn);
-        let Some(syn_ack) = s.poll() else { continue };
-        let options = &syn_ack.header.options;
-        assert_eq!(options.sack_permitted, sack && stamps, "{sack} {stamps}");
-        assert_eq!(options.timestamps.is_some(), stamps);
-        if let Some((ours, _)) = options.timestamps {
-            assert_eq!(ours & 1 == 1, sack);
-        }
-        s.tcp.unlisten(listener);
+        assert_eq!(clocks.is_empty(), !stamps);
+        assert!(clocks.iter().all(|clock| (clock & 1 == 1) == sack));
+        let later = clocks
+            .windows(2)
+            .all(|pair| pair[1].wrapping_sub(pair[0]) <= 2);
+        assert!(
+            later && clocks.first() != clocks.last() || !stamps,
+            "a clock"
+        );
     }
+}
+
+/// A listener whose table of handshakes somebody else's has filled.
+fn full_listener() -> Script {
+    let mut s = Script::new();
+    s.tcp = engine(2, 1, 1);
+    let config = Config {
+        sack: true,
+        timestamps: true,
+        ..PLAIN
+    };
+    s.listener = Some(s.tcp.listen(None, PORT, leak(config)).unwrap());
+    let mut other = s.peer_bytes(&say(SYN, 900, 0));
+    other[..2].copy_from_slice(&9u16.to_be_bytes());
+    fill_checksum(&PEER, &US, &mut other);
+    s.tcp.on_segment(PEER, US, 0, &other, s.now()).unwrap();
+    s.sent();
+    s
+}
+
+/// Neither the MSS nor the period of a cookie, nor the peer's number, can be changed.
+#[test]
+fn a_forged_cookie_is_reset() {
+    let cookie = |s: &mut Script| {
+        let _ = s.peer(say(SYN, 0, 0).mss(1000));
+        s.iss = s.sent().header.seq;
+        assert_eq!(s.tcp.counters().syn_cookies, 1);
+    };
+    for (bit, seq) in [(24, 1), (25, 1), (26, 1), (0, 1), (23, 1), (27, 1), (32, 2)] {
+        let mut s = full_listener();
+        cookie(&mut s);
+        s.iss ^= 1u32.checked_shl(bit).unwrap_or(0);
+        let answer = s.peer(say(ACK, seq, 1));
+        assert_eq!(answer, Err(Drop::UnacceptableAck), "bit {bit}, seq {seq}");
+    }
+    let mut s = full_listener();
+    cookie(&mut s);
+    s.peer(say(ACK, 1, 1)).unwrap();
 }
 
 #[test]
 fn a_cookies_answer_agrees_upon_what_the_cookie_offered() {
     for (sack, stamps) in [(true, true), (false, true), (true, false)] {
-        let config = leak(Config {
-            sack: true,
-            timestamps: true,
-            ..PLAIN
-        });
-        let mut s = Script::new();
-        s.tcp = engine(2, 1, 1);
-        let listener = s.tcp.listen(None, PORT, config).unwrap();
-        // Somebody else's handshake fills the table.
-        let mut other = s.peer_bytes(&say(SYN, 900, 0));
-        other[..2].copy_from_slice(&9u16.to_be_bytes());
-        fill_checksum(&PEER, &US, &mut other);
-        s.tcp.on_segment(PEER, US, 0, &other, s.now()).unwrap();
-        s.sent();
+        let mut s = full_listener();
         let mut syn = say(SYN, 0, 0).mss(1000);
         syn.options.sack_permitted = sack;
         if stamps {
@@ -227,6 +253,7 @@ fn a_cookies_answer_agrees_upon_what_the_cookie_offered() {
         }
         s.peer(ack).unwrap();
         let now = s.now();
+        let listener = s.listener.unwrap();
         s.handle = Some(s.tcp.accept(listener, buffers(100, 100), now).unwrap());
         assert_eq!(s.state(), State::Established);
         let facts = s.connection().facts;
