@@ -157,8 +157,9 @@ fn print(args: &Args, runs: &[Run], report: &Report) -> Result<(), Error> {
     let complete = report.runs == runs.len() as u64;
     let mark = if complete { "" } else { ", INCOMPLETE" };
     output::line(format_args!(
-        "{BOLD}{} runs{BOLD:#}, seeds {} to {}, {:.0} simulated s{mark}",
+        "{BOLD}{} {}{BOLD:#}, seeds {} to {}, {:.0} simulated s{mark}",
         report.runs,
+        if report.runs == 1 { "run" } else { "runs" },
         args.seed,
         args.seed + (runs.len() as u64).saturating_sub(1),
         report.seconds,

@@ -48,6 +48,8 @@ struct End<'m> {
     config: &'m Config,
     window: u16,
     send_len: usize,
+    /// Buffers that a full table refused.
+    spare: Option<Buffers<'m>>,
     places: [usize; 2],
     lends_early: bool,
     listener: Option<ListenerHandle>,
@@ -356,6 +358,7 @@ impl<'m> Lab<'m> {
             config: self.arena.alloc(config),
             window,
             send_len: self.dice.scale(64, 8_000) as usize,
+            spare: None,
             places,
             lends_early: self.dice.chance(0.5),
             listener: None,
@@ -363,10 +366,17 @@ impl<'m> Lab<'m> {
         }
     }
 
-    fn buffers(&self, node: usize) -> Buffers<'m> {
+    fn buffers(&mut self, node: usize) -> Buffers<'m> {
         let End {
-            window, send_len, ..
-        } = self.ends[node];
+            window,
+            send_len,
+            spare,
+            ..
+        } = &mut self.ends[node];
+        if let Some(buffers) = spare.take() {
+            return buffers;
+        }
+        let (window, send_len) = (*window, *send_len);
         let fill = |len| self.arena.alloc_slice_fill_copy(len, 0);
         Buffers::new(fill(send_len), fill(recv_memory_len(window)))
     }
@@ -396,7 +406,13 @@ impl<'m> Lab<'m> {
         let accepted = self.network.world.with_node(node, |stack, now| {
             stack.tcp_mut().accept(listener, buffers, now)
         });
-        let Ok(handle) = accepted else { return Ok(()) };
+        let handle = match accepted {
+            Ok(handle) => handle,
+            Err(rejected) => {
+                self.ends[node].spare = Some(rejected.buffers);
+                return Ok(());
+            }
+        };
         self.open(node, handle, true)
     }
 
@@ -426,8 +442,14 @@ impl<'m> Lab<'m> {
         let opened = self.network.world.with_node(from, |stack, now| {
             stack.connect(remote, buffers, config, now)
         });
-        // A node that has just rebooted may have no address yet, or no room.
-        let Ok(handle) = opened else { return Ok(()) };
+        let handle = match opened {
+            Ok(handle) => handle,
+            Err(rejected) => {
+                // A node that has just rebooted may have no address yet, or no room.
+                self.ends[from].spare = Some(rejected.buffers);
+                return Ok(());
+            }
+        };
         self.tally.connects += 1;
         self.open(from, handle, false)
     }

@@ -1,0 +1,123 @@
+//! How connections between the engines come about.
+
+use motet::tcp::{Buffers, Handle, OpenError, recv_memory_len};
+
+use super::{ADDRS, CLIENT, FIRST_PORT, Host, PORT, Pipe};
+use crate::soak::settings::Behaviour;
+
+impl<'m> Pipe<'m> {
+    pub(super) fn listen(&mut self, host: usize) -> Result<(), String> {
+        let Host { tcp, config, .. } = &mut self.hosts[host];
+        let listener = tcp.listen(None, PORT, config);
+        let listener = listener.map_err(|error| format!("listen failed: {error:?}"))?;
+        self.hosts[host].listener = Some(listener);
+        self.settle(host)
+    }
+
+    /// Accepts what waits, or lends buffers to what comes.
+    pub(super) fn accept(&mut self, host: usize) -> Result<bool, String> {
+        let Some(listener) = self.hosts[host].listener else {
+            return Ok(false);
+        };
+        let is_lent = self
+            .sessions
+            .live()
+            .any(|(_, session)| session.host == host && session.is_listening());
+        let waits = self.hosts[host].tcp.can_accept(listener);
+        let lends = self.hosts[host].lends_early && !is_lent && !self.is_quiet;
+        if !waits && !lends {
+            return Ok(false);
+        }
+        let buffers = self.buffers(host);
+        let clock = self.clock(host);
+        let accepted = self.hosts[host].tcp.accept(listener, buffers, clock.local);
+        let handle = match accepted {
+            Ok(handle) => handle,
+            Err(rejected) => {
+                self.hosts[host].spare = Some(rejected.buffers);
+                return Ok(false);
+            }
+        };
+        let behaviour = self.behaviour();
+        let tcp = &self.hosts[host].tcp;
+        self.sessions
+            .open((host, handle), behaviour, true, tcp, clock.now)?;
+        Ok(true)
+    }
+
+    fn buffers(&mut self, host: usize) -> Buffers<'m> {
+        let Host {
+            window,
+            send_len,
+            spare,
+            ..
+        } = &mut self.hosts[host];
+        if let Some(buffers) = spare.take() {
+            return buffers;
+        }
+        let (window, send_len) = (*window, *send_len);
+        let fill = |len| self.arena.alloc_slice_fill_copy(len, 0);
+        Buffers::new(fill(send_len), fill(recv_memory_len(window)))
+    }
+
+    fn behaviour(&mut self) -> Behaviour {
+        let mut behaviour = Behaviour::draw(&mut self.dice, BYTES_MAX, self.span);
+        if self.is_quiet {
+            behaviour.hurry(0);
+        }
+        behaviour
+    }
+
+    pub(super) fn connect(&mut self) -> Result<(), String> {
+        let number = self.tally.connects;
+        self.tally.connects += 1;
+        // The first one is the client's, whose numbers were aimed at.
+        let host = match number {
+            0 => CLIENT,
+            _ => self.dice.range(0, 1) as usize,
+        };
+        self.connect_from(host, FIRST_PORT + number as u16, PORT)
+    }
+
+    /// Both sides at once, each to the port of the other: the SYNs cross.
+    pub(super) fn connect_both(&mut self) -> Result<(), String> {
+        let port = FIRST_PORT + self.tally.connects as u16;
+        self.tally.connects += 1;
+        self.connect_from(0, port, port)?;
+        self.connect_from(1, port, port)
+    }
+
+    /// The ports of a connection that ended well, again.
+    pub(super) fn connect_again(&mut self) -> Result<(), String> {
+        let Some((host, local, remote)) = self.sessions.reusable() else {
+            return Ok(());
+        };
+        self.connect_from(host, local, remote)
+    }
+
+    fn connect_from(&mut self, host: usize, local: u16, remote: u16) -> Result<(), String> {
+        let buffers = self.buffers(host);
+        let clock = self.clock(host);
+        let Host { tcp, config, .. } = &mut self.hosts[host];
+        let ends = ((ADDRS[host], local), (ADDRS[1 - host], remote));
+        let opened = tcp.connect_from(ends.0, ends.1, buffers, config, clock.local);
+        let handle: Handle = match opened {
+            Ok(handle) => handle,
+            Err(rejected) => match rejected.error {
+                OpenError::NoSlot | OpenError::InUse => {
+                    self.hosts[host].spare = Some(rejected.buffers);
+                    return Ok(());
+                }
+                error => return Err(format!("connect failed: {error:?}")),
+            },
+        };
+        let behaviour = self.behaviour();
+        let tcp = &self.hosts[host].tcp;
+        self.sessions
+            .open((host, handle), behaviour, false, tcp, clock.now)?;
+        self.settle(host)
+    }
+}
+
+/// Bytes that a session sends, at most.
+const BYTES_MAX: u32 = 200_000;
