@@ -4,6 +4,7 @@
 //! Every function gets `userdata` first, returns what libc's would, and lets no panic out.
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_ulong, c_void};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{
@@ -12,6 +13,8 @@ use libc::{
 };
 use motet::time::Duration;
 use motet_conformance::host::{Errno, Fail, Host, How, OptionValue, Outcome, Settings};
+
+use motet_conformance::run::set_first_knobs;
 
 use crate::marshal::{
     answer, bytes, bytes_mut, capacity, clear_message, fail, gather, guard, read_address, scatter,
@@ -85,7 +88,8 @@ pub unsafe extern "C" fn packetdrill_interface_init(
             .to_string_lossy()
             .into_owned(),
     };
-    let shared = Settings::from_flags(&text).and_then(Shared::new);
+    let settings = Settings::from_flags(&text).map(with_knobs);
+    let shared = settings.and_then(Shared::new);
     let shared = shared.unwrap_or_else(|message| {
         eprintln!("libmotet_packetdrill: --so_flags: {message}");
         std::process::exit(1);
@@ -96,6 +100,20 @@ pub unsafe extern "C" fn packetdrill_interface_init(
     unsafe { interface.write(table(user)) };
     SHARED.store(user.cast(), Ordering::Release);
     offer_hook();
+}
+
+/// Sets the knobs that packetdrill's script sets at its start. The shell that packetdrill gives
+/// them to cannot reach this library; nothing else of the script is looked at.
+fn with_knobs(mut settings: Settings) -> Settings {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let script = arguments.rfind(|name| name.extension().is_some_and(|ending| ending == "pkt"));
+    if let Some(text) = script.and_then(|name| std::fs::read_to_string(name).ok())
+        && let Err(wrong) = set_first_knobs(&text, &mut settings)
+        && !settings.quiet
+    {
+        eprintln!("libmotet_packetdrill: {}", wrong.join("; "));
+    }
+    settings
 }
 
 fn table(userdata: User) -> Interface {

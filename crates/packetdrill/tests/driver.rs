@@ -480,3 +480,45 @@ fn the_hook_answers_for_our_descriptors_only() {
     assert_eq!(info[0], 8, "CLOSE-WAIT");
     assert_eq!(ask(9999, &mut info, &mut len), -2, "not ours");
 }
+
+/// A script's knobs mean the same to the runner and to the library, which is loaded by a
+/// process that has the script among its arguments.
+#[test]
+fn knobs_of_the_script_act_on_the_library_too() {
+    let name = "knobs_of_the_script_act_on_the_library_too";
+    if std::env::var_os("MOTET_INNER_KNOBS").is_some() {
+        let driver = Driver::new(",profile=freebsd,quiet");
+        let fd = driver.listener();
+        let recv = driver.option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF);
+        assert_eq!(recv, (0, 20_000));
+        driver.inject(Segment {
+            options: vec![
+                TcpOption::Mss(1440),
+                TcpOption::SackOk,
+                TcpOption::Eol,
+                TcpOption::Eol,
+            ],
+            flags: SYN,
+            ..segment(5555, 0, 0)
+        });
+        let (_, reply) = driver.receive().unwrap();
+        assert!(!reply.options.contains(&TcpOption::SackOk), "{reply}");
+        return;
+    }
+    let script = "0 `sysctl -w net.inet.tcp.sack.enable=0`\n\
+                  +0 `sysctl -w net.inet.tcp.recvspace=20000`\n\
+                  +0 `sysctl -w net.inet.tcp.unheard_of=1`\n\
+                  +0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
+                  +0 `sysctl -w net.inet.tcp.recvspace=30000`\n";
+    let file = std::env::temp_dir().join(format!("motet-pd-knobs-{}.pkt", std::process::id()));
+    std::fs::write(&file, script).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name]).arg(&file);
+    let output = command.env("MOTET_INNER_KNOBS", "1").output().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+}

@@ -1,18 +1,14 @@
 //! Shell commands of scripts: looked up in a table, never executed.
 
 use super::{Player, Stop, failed, refused};
-use crate::script::Position;
+use crate::host::Settings;
+use crate::script::{self, Action, Position};
 
 impl Player<'_> {
     /// Does what a command would have done, if it is known.
     pub(super) fn command(&mut self, at: Position, command: &str) -> Result<(), Stop> {
-        let joined = command.replace("\\\n", " ");
-        for line in joined.split(['\n', ';']).flat_map(|line| line.split("&&")) {
-            let code = line.split_once(" #").map_or(line, |(code, _comment)| code);
-            let line = code.trim().trim_end_matches('\\').trim();
-            if !line.is_empty() && !line.starts_with('#') {
-                self.command_line(at, line)?;
-            }
+        for line in lines(command) {
+            self.command_line(at, &line)?;
         }
         Ok(())
     }
@@ -30,10 +26,7 @@ impl Player<'_> {
             _ if base.starts_with("sysctl_restore_") => Ok(()),
             // What these suites start from is what the profiles are.
             "defaults.sh" | "true" | ":" => Ok(()),
-            "sysctl" => self.knobs(at, words.filter(|word| !word.starts_with('-'))),
-            "set_sysctls.py" => {
-                self.knobs(at, words.map(|word| word.trim_start_matches("/proc/sys/")))
-            }
+            SYSCTL | SET_SYSCTLS => self.knobs(at, base, &words.collect::<Vec<_>>()),
             "set" => self.set(at, words),
             "sockstat" => self.sockstat(at, quiet),
             "ip" if quiet.starts_with("ip tcp_metrics flush") => Ok(()),
@@ -45,26 +38,8 @@ impl Player<'_> {
         }
     }
 
-    fn knobs<'a>(
-        &mut self,
-        at: Position,
-        words: impl Iterator<Item = &'a str>,
-    ) -> Result<(), Stop> {
-        // A value in quotes may hold blanks: its later words bear no `=`.
-        let mut knobs: Vec<(String, String)> = Vec::new();
-        for word in words {
-            let word = word.replace(['"', '\''], "");
-            match word.split_once('=') {
-                Some((name, value)) => knobs.push((name.replace('/', "."), value.to_owned())),
-                None => match knobs.last_mut() {
-                    Some((_, value)) => {
-                        value.push(' ');
-                        value.push_str(&word);
-                    }
-                    None => return refused(at, format!("a sysctl is read (`{word}`), not set")),
-                },
-            }
-        }
+    fn knobs(&mut self, at: Position, program: &str, words: &[&str]) -> Result<(), Stop> {
+        let knobs = knobs(program, words).or_else(|message| refused(at, message))?;
         for (name, value) in knobs {
             let done = self.host.settings.set_knob(&name, &value);
             done.or_else(|message| refused(at, message))?;
@@ -128,3 +103,75 @@ impl Player<'_> {
         }
     }
 }
+
+/// Sets the knobs that `script` sets before its first call, as a run would; says which it
+/// cannot.
+///
+/// packetdrill hands commands to a shell, which cannot reach a library in its process.
+///
+/// # Errors
+/// A sentence for each knob that is unknown or cannot be expressed; the others are set. A text
+/// that is no script is packetdrill's to refuse.
+pub fn set_first_knobs(script: &str, settings: &mut Settings) -> Result<(), Vec<String>> {
+    let Ok(script) = script::parse(script) else {
+        return Ok(());
+    };
+    let init = script.init.iter().map(|(_, command)| command);
+    let first = script.events.iter().map_while(|event| match &event.action {
+        Action::Command(command) => Some(command),
+        _ => None,
+    });
+    let mut wrong = Vec::new();
+    for line in init.chain(first).flat_map(|command| lines(command)) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some((program, words)) = words.split_first() else {
+            continue;
+        };
+        let base = program.rsplit('/').next().unwrap_or(program);
+        if ![SYSCTL, SET_SYSCTLS].contains(&base) {
+            continue;
+        }
+        for (name, value) in knobs(base, words).unwrap_or_default() {
+            wrong.extend(settings.set_knob(&name, &value).err());
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+/// The lines of a command: continued ones joined, without comments.
+fn lines(command: &str) -> Vec<String> {
+    let joined = command.replace("\\\n", " ");
+    let parts = joined.split(['\n', ';']).flat_map(|line| line.split("&&"));
+    let code = parts.map(|line| line.split_once(" #").map_or(line, |(code, _comment)| code));
+    code.map(|line| line.trim().trim_end_matches('\\').trim())
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The knobs that a command sets: names and values.
+fn knobs(program: &str, words: &[&str]) -> Result<Vec<(String, String)>, String> {
+    // A value in quotes may hold blanks: its later words bear no `=`.
+    let mut knobs: Vec<(String, String)> = Vec::new();
+    for word in words {
+        let word = match program {
+            SET_SYSCTLS => word.trim_start_matches("/proc/sys/"),
+            _ if word.starts_with('-') => continue,
+            _ => word,
+        };
+        let word = word.replace(['"', '\''], "");
+        match (word.split_once('='), knobs.last_mut()) {
+            (Some((name, value)), _) => knobs.push((name.replace('/', "."), value.to_owned())),
+            (None, Some((_, value))) => {
+                value.push(' ');
+                value.push_str(&word);
+            }
+            (None, None) => return Err(format!("a sysctl is read (`{word}`), not set")),
+        }
+    }
+    Ok(knobs)
+}
+
+/// The programs that set knobs.
+const SYSCTL: &str = "sysctl";
+const SET_SYSCTLS: &str = "set_sysctls.py";

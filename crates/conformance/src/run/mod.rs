@@ -27,6 +27,7 @@ use motet::time::{Duration, Instant};
 use crate::host::{Host, Profile, REMOTE, Settings};
 use crate::packet::{Packet, Segment};
 use crate::script::{self, Action, Event, IcmpSpec, Position, Script, SegmentSpec, Time};
+pub use command::set_first_knobs;
 use compare::Expected;
 use flow::Flows;
 use syscall::{Attempt, Pending};
