@@ -34,7 +34,7 @@ Examples:
   motet soak --json | jq '.transitions[] | select(.seen == 0)'")]
 pub(crate) struct Args {
     /// Simulated time of all runs together, seconds
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     seconds: u64,
 
     /// Seed of the first run
