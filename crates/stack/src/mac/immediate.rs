@@ -82,14 +82,18 @@ impl Waiting {
     };
 }
 
+/// Whether there is any of this; a node without it pays nothing for it.
+const ENABLED: bool = cfg!(feature = "cit");
+
 /// Frames that wait at one time: an arrival that fires none, because the radio was busy with
 /// a frame the other way, makes one more.
 const WAITING_MAX: usize = 3;
 
 impl Mac<'_> {
-    /// Whether frames can wait in this radio for their condition.
+    /// Whether frames can wait in this radio for their condition; never without the feature
+    /// `cit`.
     pub const fn can_preload(&self) -> bool {
-        !self.radio.shared_buffer
+        ENABLED && !self.radio.shared_buffer
     }
 
     /// As [`Self::enqueue`], but the frame waits for `condition`, until `until`. One that comes
@@ -113,8 +117,7 @@ impl Mac<'_> {
         if !self.can_preload() {
             return Ok(());
         }
-        let oldest = self.queue.get(self.waiting.slot);
-        if oldest.is_some_and(|slot| slot.to != to) || self.waiting.condition != condition {
+        if self.oldest().is_some_and(|slot| slot.to != to) || self.waiting.condition != condition {
             self.release_all();
         }
         self.waiting.condition = condition;
@@ -140,7 +143,7 @@ impl Mac<'_> {
     /// waiting one. Where software acknowledges, [`Self::trigger`] waits for the whole frame.
     pub(super) fn on_head(&mut self, head: &[u8], now: Instant) {
         // Mostly there is nothing to fire: then nothing is parsed.
-        if self.loaded == NIL {
+        if !ENABLED || self.loaded == NIL {
             return;
         }
         let Ok((header, payload)) = Header::parse(head) else {
@@ -162,6 +165,9 @@ impl Mac<'_> {
     /// Fires the frame in the radio if a new frame from `src` is what it waits for, or waited
     /// for until a backoff took its place.
     pub(super) fn trigger(&mut self, src: LinkAddr, payload: &[u8]) {
+        if !ENABLED {
+            return;
+        }
         let Condition { from, protocol } = self.waiting.condition;
         let begins = payload.first().is_some_and(|first| protocol.begins(*first));
         let index = self.loaded;
@@ -183,7 +189,7 @@ impl Mac<'_> {
 
     /// Ends the wait of all frames to `to`.
     pub(super) fn release_to(&mut self, to: LinkAddr) {
-        let waiting = self.queue.get(self.waiting.slot);
+        let waiting = self.oldest();
         if waiting.is_some_and(|slot| slot.to == to) {
             self.release_all();
         }
@@ -199,6 +205,9 @@ impl Mac<'_> {
 
     /// Ends the wait of one frame.
     pub(super) fn release(&mut self, index: u8) {
+        if !ENABLED {
+            return;
+        }
         if let Some(slot) = self.queue.get_mut(index) {
             slot.waits = false;
         }
@@ -208,7 +217,7 @@ impl Mac<'_> {
     /// Ends the waits that have been long enough. What is in the radio promises another frame,
     /// which did not come: it is written anew.
     pub(super) fn expire_waiting(&mut self, now: Instant) {
-        while let Some(slot) = self.queue.get(self.waiting.slot)
+        while let Some(slot) = self.oldest()
             && now >= slot.not_before
         {
             if self.loaded == self.waiting.slot {
@@ -219,8 +228,19 @@ impl Mac<'_> {
         }
     }
 
-    /// Notes which frame has waited longest.
+    /// The frame that has waited longest.
+    fn oldest(&self) -> Option<&FrameSlot> {
+        match ENABLED {
+            true => self.queue.get(self.waiting.slot),
+            false => None,
+        }
+    }
+
+    /// Notes which one that is.
     pub(super) fn find_oldest(&mut self) {
+        if !ENABLED {
+            return;
+        }
         let oldest = self.queue.iter().find(|(_, slot)| slot.waits);
         self.waiting.slot = oldest.map_or(NIL, |(index, _)| index);
     }
@@ -228,7 +248,8 @@ impl Mac<'_> {
     /// Whether the waiting frame is to be copied into the radio, which nobody else needs now.
     pub(super) fn may_arm(&self) -> bool {
         let slot = self.waiting.slot;
-        slot != NIL
+        ENABLED
+            && slot != NIL
             && self.state == State::Idle
             && self.outcome.is_none()
             && self.loaded != slot
@@ -240,7 +261,6 @@ impl Mac<'_> {
         if self.may_arm() {
             return Some(Instant::ORIGIN);
         }
-        let oldest = self.queue.get(self.waiting.slot)?;
-        Some(oldest.not_before)
+        Some(self.oldest()?.not_before)
     }
 }

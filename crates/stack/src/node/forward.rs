@@ -158,7 +158,8 @@ impl<'m> Node<'m> {
     ) -> Result<(), Drop> {
         let radio = self.radio(id)?;
         let mac = &mut radio.mac;
-        let queued = if came.more_follow && radio.config.forwarding == Forwarding::Immediate {
+        let may_wait = mac.can_preload() && radio.config.forwarding == Forwarding::Immediate;
+        let queued = if may_wait && came.more_follow {
             let condition = Condition {
                 from: came.from,
                 protocol: Protocol::FRAGMENTS,
