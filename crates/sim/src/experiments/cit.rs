@@ -135,6 +135,11 @@ fn throughput(results: &Results, point: &Point) -> Row {
     results.row(point, THROUGHPUT).bound(results.bound(point))
 }
 
+/// So much of a bound, in hundredths, upwards.
+fn part(share: f64, bound: f64) -> f64 {
+    (share * bound * 100.0).ceil() / 100.0
+}
+
 /// One point's throughput as a part of another's, as a row of the first.
 fn ratio(results: &Results, of: &Point, to: &Point, name: &'static str) -> Row {
     let value = results.mean(of, THROUGHPUT) / results.mean(to, THROUGHPUT);
@@ -191,7 +196,7 @@ fn copying_rows(results: &Results) -> Vec<Row> {
                 rows.push(row);
                 continue;
             }
-            rows.push(row.at_least(0.93 * bound).about("93 % of the bound"));
+            rows.push(row.at_least(part(0.93, bound)).about("93 % of the bound"));
             rows.push(
                 ratio(results, &with, &without, "throughput_over_no_copies").between(least, most),
             );
@@ -236,7 +241,7 @@ fn throughput_rows(results: &Results) -> Vec<Row> {
             let row = throughput(results, &at(hops, channels));
             let judged = row
                 .clone()
-                .at_least(0.95 * bound)
+                .at_least(part(0.95, bound))
                 .about("95 % of the bound");
             rows.push(if hops == 1 { row } else { judged });
         }
