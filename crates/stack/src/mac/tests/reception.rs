@@ -393,6 +393,7 @@ proptest! {
         prop_assert_eq!(bench.outcomes.len() + cancelled, enqueued);
         prop_assert_eq!(bench.mac.queue_len(), 0);
         let counters = bench.mac.counters();
-        prop_assert!(counters.immediate + counters.flushed <= counters.conditional);
+        // A frame may be in both: flushed, and then fired in its backoff.
+        prop_assert!(counters.immediate.max(counters.flushed) <= counters.conditional);
     }
 }
