@@ -176,7 +176,7 @@ fn files_arrive_whole_over_copy_free_relays() {
                     hops,
                     frame_loss,
                     channels,
-                    ..COPY_FREE
+                    ..copy_free()
                 };
                 transfer(options, up, len);
             }
@@ -190,9 +190,9 @@ fn the_end_of_a_window_does_not_wait_in_relays() {
     for len in [1, 462, 2 * 462] {
         let copied = ChainOptions {
             forwarding: Forwarding::Copy,
-            ..COPY_FREE
+            ..copy_free()
         };
-        let [with, without] = [COPY_FREE, copied].map(|options| transfer(options, true, len));
+        let [with, without] = [copy_free(), copied].map(|options| transfer(options, true, len));
         let (with, without) = (with.seconds, without.seconds);
         assert!(with < 1.15 * without, "{len}: {with} s, copied {without} s");
     }
@@ -202,7 +202,7 @@ fn the_end_of_a_window_does_not_wait_in_relays() {
 fn a_radio_with_one_buffer_forwards_as_ever() {
     let options = ChainOptions {
         profile: Profile::HAMILTON,
-        ..COPY_FREE
+        ..copy_free()
     };
     let copied = ChainOptions {
         forwarding: Forwarding::Copy,
@@ -213,26 +213,15 @@ fn a_radio_with_one_buffer_forwards_as_ever() {
 }
 
 /// Three hops of radios that can keep a frame.
-const COPY_FREE: ChainOptions = ChainOptions {
-    hops: 3,
-    seed: 1,
-    frame_loss: 0.0,
-    packet_loss: 0.0,
-    hidden: true,
-    deaf: true,
-    retry_delay: Duration::from_millis(10),
-    hold_step: Duration::from_micros(4_500),
-    mss_frames: 5,
-    compression: None,
-    window_segments: 4,
-    relaying: Relaying::Fragments,
-    queue_frames: 16,
-    host_delay: HOST_DELAY,
-    host: Host::Virtual,
-    profile: Profile::TELOSB,
-    forwarding: Forwarding::Immediate,
-    channels: Channels::SINGLE,
-};
+fn copy_free() -> ChainOptions {
+    ChainOptions {
+        retry_delay: Duration::from_millis(10),
+        hold_step: Duration::from_micros(4_500),
+        profile: Profile::TELOSB,
+        forwarding: Forwarding::Immediate,
+        ..ChainOptions::default()
+    }
+}
 
 #[test]
 fn relays_may_reassemble_each_packet() {
