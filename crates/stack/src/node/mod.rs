@@ -213,6 +213,11 @@ impl<'m> Node<'m> {
         self.interfaces.get(usize::from(id.0))
     }
 
+    /// An interface, to change its settings; a radio's go into force with its next packet.
+    pub fn interface_mut(&mut self, id: InterfaceId) -> Option<&mut Interface<'m>> {
+        self.interfaces.get_mut(usize::from(id.0))
+    }
+
     /// What the node dropped between its layers.
     pub const fn counters(&self) -> &Counters {
         &self.counters

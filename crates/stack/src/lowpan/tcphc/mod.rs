@@ -15,6 +15,8 @@
 
 mod choose;
 mod context;
+mod overhear;
+mod peers;
 mod restore;
 mod segment;
 
@@ -29,6 +31,9 @@ use crate::wire::tcphc::{self, Header, Window};
 
 pub use context::Context;
 use context::{Form, Set, State, WindowSet, after, bit, distance};
+pub use overhear::Overheard;
+use overhear::form_of;
+use peers::Peers;
 use segment::Segment;
 
 /// One end of the compressed paths of a network.
@@ -43,6 +48,7 @@ pub struct Tcphc<'m> {
     /// When each quarter of the identifiers was last left behind.
     quarters: [Option<Instant>; 4],
     quiet_until: Instant,
+    peers: Peers,
     counters: Counters,
 }
 
@@ -61,17 +67,27 @@ pub struct Config {
     pub frames_expire: bool,
     /// Contexts that one remote node may take; the others of its connections are plain.
     pub contexts_per_remote: u8,
+    /// Whether it has to be learned who understands compression; otherwise the whole network
+    /// does. A peer not known to is offered it with one SYN of each connection, the next ones
+    /// are plain, and after three such offers in vain none is made for an hour.
+    pub learned: bool,
+}
+
+impl Config {
+    /// A mote's, in a network that has it everywhere.
+    pub const DEFAULT: Self = Self {
+        mode: Mode::Default,
+        end: End::Mote,
+        quiet: REUSE_AFTER,
+        frames_expire: true,
+        contexts_per_remote: 8,
+        learned: false,
+    };
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            mode: Mode::Default,
-            end: End::Mote,
-            quiet: REUSE_AFTER,
-            frames_expire: true,
-            contexts_per_remote: 8,
-        }
+        Self::DEFAULT
     }
 }
 
@@ -213,16 +229,12 @@ impl<'m> Tcphc<'m> {
         Self {
             contexts,
             config,
-            rules: Rules {
-                mode: config.mode,
-                frames_expire: config.frames_expire,
-                #[cfg(test)]
-                cures_off: 0,
-            },
+            rules: Rules::of(&config),
             hash: rng.keyed_hash(),
             next_cid: rng.next_u32() as u8 & CID_MASK,
             quarters: [None; 4],
             quiet_until: now + config.quiet,
+            peers: Peers::new(),
             counters: Counters::default(),
         }
     }
@@ -394,6 +406,7 @@ impl<'m> Tcphc<'m> {
             return Err(Drop::Checksum);
         }
         let key = self.key(flow);
+        self.note_understanding(&key, now);
         let at = self.context_received(&key, cid, &seg, now);
         self.learn(at, &seg, Form::Full, now);
         Ok(())
@@ -410,19 +423,9 @@ impl<'m> Tcphc<'m> {
         let key = self.key(flow);
         let at = self.find_cid(&key, frame.cid).ok_or(Drop::NoContext)?;
         let context = self.contexts.get(at).ok_or(Drop::NoContext)?;
-        let header = restore::restore(context, frame, self.rules)?;
-        let len = header.emit(out).map_err(|_| Drop::Full)?;
-        let field = out.get_mut(CHECKSUM_AT..).unwrap_or_default();
-        copy(field, &frame.checksum.to_be_bytes());
-        if !sums_up(flow, out.get(..len).ok_or(Drop::Full)?, payload) {
-            return Err(Drop::Checksum);
-        }
-        let form = match frame.mostly {
-            true => Form::Mostly,
-            false => Form::Compressed,
-        };
-        let seg = Segment::restored(header, frame.checksum, payload.len());
-        self.learn(Some(at), &seg, form, now);
+        let (len, seg) = rebuild(context, flow, frame, payload, self.rules, out)?;
+        self.note_understanding(&key, now);
+        self.learn(Some(at), &seg, form_of(frame), now);
         Ok(len)
     }
 
@@ -530,13 +533,15 @@ impl Tcphc<'_> {
             let reopened = opens && is_new && self.rules.cured(Cure::Poisoning);
             // A SYN that was not this connection's, for that goes on without an answer to it.
             let goes_on = awaits_answer(context, self.rules) && !seg.has(Flags::SYN);
-            if !reopened && !goes_on || seg.has(Flags::RST) {
+            let offered_again =
+                self.config.learned && opens && !is_new && !self.peers.understands(key.remote);
+            if !reopened && !goes_on && !offered_again || seg.has(Flags::RST) {
                 return Some(at);
             }
         } else if seg.has(Flags::RST) || seg.has(Flags::SYN) && !opens {
             return None;
         }
-        if now < self.quiet_until {
+        if now < self.quiet_until || !self.may_offer(key, seg, opens, now) {
             if let Some(context) = found.and_then(|at| self.contexts.get_mut(at)) {
                 context.set_state(State::Free);
             }
@@ -564,6 +569,23 @@ impl Tcphc<'_> {
             context.set_shift(shift);
         }
         Some(at)
+    }
+
+    /// Whether the peer understands a new context, or may be asked with this SYN.
+    fn may_offer(&mut self, key: &Key, seg: &Segment, opens: bool, now: Instant) -> bool {
+        if !self.config.learned {
+            return true;
+        }
+        match opens {
+            true => self.peers.may_offer(key.remote, seg.end(), now),
+            false => self.peers.understands(key.remote),
+        }
+    }
+
+    fn note_understanding(&mut self, key: &Key, now: Instant) {
+        if self.config.learned {
+            self.peers.note_understanding(key.remote, now);
+        }
     }
 
     /// The context that an incoming full header with a valid checksum belongs to, made or
@@ -694,6 +716,27 @@ fn new_context(key: &Key, ports: (u16, u16), cid: u8, now: Instant) -> Context {
     context.cid = cid;
     context.touch(now);
     context
+}
+
+/// Writes the header that `frame` stands for to `out`, checksum included, which must verify;
+/// returns its length, and what it says.
+fn rebuild(
+    context: &Context,
+    flow: &Flow,
+    frame: &tcphc::Compressed,
+    payload: &[u8],
+    rules: Rules,
+    out: &mut [u8],
+) -> Result<(usize, Segment), Drop> {
+    let header = restore::restore(context, frame, rules)?;
+    let len = header.emit(out).map_err(|_| Drop::Full)?;
+    let field = out.get_mut(CHECKSUM_AT..).unwrap_or_default();
+    copy(field, &frame.checksum.to_be_bytes());
+    if !sums_up(flow, out.get(..len).ok_or(Drop::Full)?, payload) {
+        return Err(Drop::Checksum);
+    }
+    let seg = Segment::restored(header, frame.checksum, payload.len());
+    Ok((len, seg))
 }
 
 /// The form in which `seg` goes out; `None`: with a full header.
@@ -847,6 +890,15 @@ enum Cure {
 }
 
 impl Rules {
+    const fn of(config: &Config) -> Self {
+        Self {
+            mode: config.mode,
+            frames_expire: config.frames_expire,
+            #[cfg(test)]
+            cures_off: 0,
+        }
+    }
+
     /// Whether `cure` applies: always, but in draft mode and for tests.
     const fn cured(self, cure: Cure) -> bool {
         #[cfg(test)]

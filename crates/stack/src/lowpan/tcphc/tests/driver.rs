@@ -992,7 +992,7 @@ fn make(
         end: if end == 0 { End::Mote } else { End::Router },
         quiet: Duration::ZERO,
         frames_expire: setup.frames_expire,
-        contexts_per_remote: 8,
+        ..Config::DEFAULT
     };
     let contexts = Box::leak(vec![Context::EMPTY; slots].into_boxed_slice());
     let mut rng = Rng::from_seed([seed, 7]);

@@ -3,6 +3,8 @@
 mod breaks;
 mod cures;
 mod driver;
+mod learned;
+mod overhear;
 mod table;
 mod vectors;
 

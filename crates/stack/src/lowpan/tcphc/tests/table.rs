@@ -8,7 +8,7 @@ use super::driver::{Setup, World, flow};
 use super::*;
 use crate::random::Rng;
 
-const PORTS: (u16, u16) = (4000, 80);
+pub(super) const PORTS: (u16, u16) = (4000, 80);
 
 fn table(end: End, slots: usize, quiet: Duration) -> Tcphc<'static> {
     let config = Config {
@@ -21,7 +21,14 @@ fn table(end: End, slots: usize, quiet: Duration) -> Tcphc<'static> {
     Tcphc::new(contexts, config, Instant::ORIGIN, &mut rng)
 }
 
-fn segment(end: usize, ports: (u16, u16), seq: u32, ack: u32, flags: Flags, len: usize) -> Vec<u8> {
+pub(super) fn segment(
+    end: usize,
+    ports: (u16, u16),
+    seq: u32,
+    ack: u32,
+    flags: Flags,
+    len: usize,
+) -> Vec<u8> {
     let (src_port, dst_port) = if end == 0 { ports } else { (ports.1, ports.0) };
     let header = tcp::Header {
         src_port,
@@ -39,12 +46,17 @@ fn segment(end: usize, ports: (u16, u16), seq: u32, ack: u32, flags: Flags, len:
     bytes
 }
 
-fn at(seconds: u64) -> Instant {
+pub(super) fn at(seconds: u64) -> Instant {
     Instant::from_micros(seconds * 1_000_000)
 }
 
 /// Compresses; `None`: plain.
-fn send(table: &mut Tcphc<'_>, end: usize, segment: &[u8], now: Instant) -> Option<Vec<u8>> {
+pub(super) fn send(
+    table: &mut Tcphc<'_>,
+    end: usize,
+    segment: &[u8],
+    now: Instant,
+) -> Option<Vec<u8>> {
     let mut out = [0; 80];
     let done = table
         .compress(&flow(end), segment, Origin::Own, now, &mut out)
@@ -58,14 +70,19 @@ fn send(table: &mut Tcphc<'_>, end: usize, segment: &[u8], now: Instant) -> Opti
     )
 }
 
-fn receive(table: &mut Tcphc<'_>, end: usize, bytes: &[u8], now: Instant) -> Result<Vec<u8>, Drop> {
+pub(super) fn receive(
+    table: &mut Tcphc<'_>,
+    end: usize,
+    bytes: &[u8],
+    now: Instant,
+) -> Result<Vec<u8>, Drop> {
     let mut out = [0; 60];
     let done = table.decompress(&flow(end), bytes, now, &mut out)?;
     Ok([&out[..done.uncompressed_len], &bytes[done.compressed_len..]].concat())
 }
 
 /// A mote and a router with a connection between them, and the next numbers.
-fn connected() -> ([Tcphc<'static>; 2], u32, u32) {
+pub(super) fn connected() -> ([Tcphc<'static>; 2], u32, u32) {
     let mut ends = [End::Mote, End::Router].map(|end| table(end, 2, Duration::ZERO));
     let (seq, ack) = (0x1234_0000, 0x5678_0000);
     let steps = [
