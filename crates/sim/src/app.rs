@@ -117,7 +117,8 @@ impl<'m> Ends<'m> {
         }
     }
 
-    /// Other settings than the default ones; MSS and window remain the chain's.
+    /// Other settings than the default ones; MSS and window remain the chain's, but for a
+    /// smaller MSS.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.base);
@@ -134,8 +135,8 @@ impl<'m> Ends<'m> {
                 if mss == 0 {
                     return None;
                 }
-                config.rmss = mss;
-                config.smss = mss;
+                config.rmss = mss.min(self.base.rmss);
+                config.smss = mss.min(self.base.smss);
             }
             config.accept_window = self.window_bytes(&config);
             self.made = Some(self.arena.alloc(config));

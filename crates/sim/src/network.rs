@@ -106,6 +106,8 @@ pub struct NodeOptions {
     pub mss_frames: u8,
     /// How TCP headers are compressed, where this node is an end of their path; `None`: not.
     pub compression: Option<tcphc::Mode>,
+    /// Whether it has to learn which peers understand compression.
+    pub learns_compression: bool,
     /// How long the next frame to a neighbour waits, per hop that the last one still has to
     /// go; zero: not at all. How far it has to go, the tree says.
     pub hold_step: Duration,
@@ -222,6 +224,7 @@ impl NodeOptions {
             forwarding: Forwarding::Copy,
             mss_frames: 5,
             compression: None,
+            learns_compression: false,
             hold_step: Duration::ZERO,
             discipline: Discipline::DropTail,
             window_segments: 4,
@@ -584,28 +587,11 @@ impl<'m> Builder<'_, 'm> {
 
     /// Host `number` beyond the wire, node `at` of the world.
     fn host(self, number: usize, at: usize) -> Resident<'m> {
-        let options = &self.options.hosts[number];
+        let connections = self.options.hosts[number].connections;
         // Lossless: there are few more hosts than nodes.
-        let mut rng = stream(self.options.seed, at as u32, Purpose::Stack);
-        let interfaces = [Interface::Wire(wire(self.arena))];
-        let interfaces = self.arena.alloc_slice_fill_iter(interfaces);
-        let mut ip = Ip::new(ip::Config::default(), &mut []);
-        ip.add_address(Address {
-            addr: plan::host_addr(number),
-            interface: HOST_WIRED,
-        });
-        ip.set_default_route(Some(NextHop {
-            interface: HOST_WIRED,
-            neighbour: None,
-        }));
-        let sockets = [
-            options.connections,
-            Tables::RELAY.listeners,
-            Tables::RELAY.half_open,
-        ];
-        let tcp = tcp(self.arena, sockets, &mut rng);
+        let rng = stream(self.options.seed, at as u32, Purpose::Stack);
         Resident {
-            node: Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN),
+            node: wired_node(plan::host_addr(number), connections, rng, self.arena),
             radio: None,
             wired: Some(HOST_WIRED),
             is_tapped: false,
@@ -692,6 +678,7 @@ impl<'m> Builder<'_, 'm> {
             end,
             // Every node starts with the world.
             quiet: Duration::ZERO,
+            learned: self.options.nodes[n].learns_compression,
             ..tcphc::Config::default()
         };
         let contexts = self
@@ -700,6 +687,32 @@ impl<'m> Builder<'_, 'm> {
         self.arena
             .alloc(Tcphc::new(contexts, config, Instant::ORIGIN, rng))
     }
+}
+
+/// A node with a wire and nothing else.
+pub(crate) fn wired_node<'m>(
+    addr: Ipv6Addr,
+    connections: usize,
+    mut rng: Rng,
+    arena: &'m Arena,
+) -> Node<'m> {
+    let interfaces = arena.alloc_slice_fill_iter([Interface::Wire(wire(arena))]);
+    let mut ip = Ip::new(ip::Config::default(), &mut []);
+    ip.add_address(Address {
+        addr,
+        interface: HOST_WIRED,
+    });
+    ip.set_default_route(Some(NextHop {
+        interface: HOST_WIRED,
+        neighbour: None,
+    }));
+    let Tables {
+        listeners,
+        half_open,
+        ..
+    } = Tables::RELAY;
+    let tcp = tcp(arena, [connections, listeners, half_open], &mut rng);
+    Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN)
 }
 
 /// Hops as the stack counts them: beyond three they make no difference.

@@ -54,6 +54,31 @@ pub const LATENCY: Metric = metric("latency", "ms", |run| run.mean_of(|flow| flo
 /// Jain's index of the flows' goodputs.
 pub const JAIN: Metric = metric("jain", "1", Run::jain);
 
+/// How long a transfer of a fixed size takes.
+pub const TIME: Metric = metric("transfer_time", "s", |run| {
+    run.bytes as f64 * 8.0 / 1_000.0 / run.goodput_kbps()
+});
+
+/// Segments that TCP sent again.
+pub const RETRANSMISSIONS: Metric =
+    metric("retransmissions", "1", |run| run.retransmissions as f64);
+
+/// What the chain's radios spend transmitting.
+pub const TRANSMIT_ENERGY: Metric = metric("transmit_energy", "mJ", |run| run.spent.transmit_mj);
+
+/// What the chain's nodes spend on everything.
+pub const ENERGY: Metric = metric("energy", "mJ", |run| run.spent.total_mj);
+
+/// The same for 1,000 bytes delivered.
+pub const ENERGIES_PER_KB: [Metric; 2] = [
+    metric("transmit_energy", "mJ/kB", |run| {
+        run.spent.transmit_mj * 1_000.0 / run.bytes as f64
+    }),
+    metric("energy", "mJ/kB", |run| {
+        run.spent.total_mj * 1_000.0 / run.bytes as f64
+    }),
+];
+
 /// Figures of the first and the second of two flows.
 pub const FLOWS: [[Metric; 3]; 2] = [
     [

@@ -14,12 +14,16 @@ pub mod cit_multihop;
 pub mod combined;
 pub mod fairness;
 pub mod features;
+pub mod headers;
 pub mod metric;
 pub mod model;
 pub mod row;
 pub mod run;
+pub mod spent;
 pub mod stats;
+pub mod tcphc;
 pub mod tcplp;
+pub mod transfer;
 
 use std::fmt;
 
@@ -125,10 +129,12 @@ impl fmt::Display for VoidRun {
 pub fn all() -> Vec<Experiment> {
     let mut all = tcplp::EXPERIMENTS.to_vec();
     all.extend(fairness::EXPERIMENTS);
+    all.extend(tcphc::EXPERIMENTS);
     all.extend(cit::EXPERIMENTS);
     all.extend(combined::EXPERIMENTS);
     all.extend(cit_multihop::EXPERIMENTS);
     all.extend(features::EXPERIMENTS);
+    all.push(tcphc::COMBINED);
     all
 }
 

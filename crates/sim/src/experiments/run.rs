@@ -21,7 +21,10 @@ use crate::medium::Fate;
 use crate::network::{HostOptions, Network, NetworkOptions, NodeOptions, Parent};
 
 use super::cit;
+use super::headers::{HeaderTally, Headers};
+use super::spent::Spent;
 use super::stats::{jain, mean, median};
+use super::transfer::Transfer;
 
 /// A setting of the stack on a chain. The air is the calibrated one, always.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +61,10 @@ pub enum Traffic {
     TwoUp,
     /// The CIT paper's packets, over MACs alone.
     Bulk(Bulk),
+    /// So many bytes along the chain, and how long that takes.
+    Transfer(Transfer),
+    /// TCP headers through compressor and decompressor, without air.
+    Headers(Headers),
 }
 
 /// What a run gave.
@@ -73,6 +80,12 @@ pub struct Run {
     pub bytes: u64,
     /// What became of the frames, by [`Fate::index`].
     pub fates: [u64; Fate::COUNT],
+    /// What the chain's nodes spent over the same time.
+    pub spent: Spent,
+    /// Segments that TCP sent again.
+    pub retransmissions: u64,
+    /// Headers, where these were looked at.
+    pub headers: HeaderTally,
 }
 
 /// What a run gave one flow.
@@ -186,6 +199,10 @@ impl Setup {
         let mut options = ChainOptions { seed, ..self.chain }.network();
         if self.traffic == Traffic::TwoUp {
             add_sibling(&mut options, self.chain.hops.into());
+            options.hosts.push(HostOptions {
+                name: "second host".into(),
+                ..options.hosts[0].clone()
+            });
         }
         for node in &mut options.nodes {
             node.mac.deaf_backoff = self.deaf_backoff;
@@ -206,28 +223,26 @@ impl Setup {
             Traffic::Down => vec![[host(0), mote]],
             Traffic::Motes => vec![[mote, 0]],
             Traffic::TwoUp => vec![[mote, host(0)], [mote + 1, host(1)]],
-            Traffic::Bulk(_) => Vec::new(),
+            Traffic::Bulk(_) | Traffic::Transfer(_) | Traffic::Headers(_) => Vec::new(),
         }
     }
 }
 
-/// Adds a second mote beside the last, with a host of its own.
+/// Adds a mote beside node `of` of a chain, with the same parent.
 ///
 /// Two motes at the same depth sense each other, and are as far from all others as the
 /// other is.
-fn add_sibling(options: &mut NetworkOptions, depth: usize) {
+pub(super) fn add_sibling(options: &mut NetworkOptions, of: usize) {
+    let sibling = options.nodes.len();
     options.nodes.push(NodeOptions {
         name: "sibling".into(),
-        parent: Parent::Node(depth - 1),
-        ..options.nodes[depth].clone()
+        parent: Parent::Node(of - 1),
+        ..options.nodes[of].clone()
     });
-    options.hosts.push(HostOptions {
-        name: "second host".into(),
-        ..options.hosts[0].clone()
-    });
+    let place = |node| if node == sibling { of } else { node };
     let air = ChainAir::CALIBRATED;
-    options.gains = Gains::from_fn(depth + 2, |from, to| {
-        match from.min(depth).abs_diff(to.min(depth)) {
+    options.gains = Gains::from_fn(sibling + 1, |from, to| {
+        match place(from).abs_diff(place(to)) {
             0 | 1 => air.one_hop_db,
             2 => air.two_hops_db,
             _ => air.beyond_db,
@@ -243,8 +258,11 @@ pub fn as_it_is(_: &mut Config) {}
 /// # Errors
 /// [`Failure`], which makes the run void.
 pub fn run(setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
-    if let Traffic::Bulk(bulk) = &setup.traffic {
-        return run_bulk(bulk, &setup.chain, seed);
+    match &setup.traffic {
+        Traffic::Bulk(bulk) => return run_bulk(bulk, &setup.chain, seed),
+        Traffic::Transfer(transfer) => return transfer.run(setup, seed),
+        Traffic::Headers(headers) => return headers.run(setup, seed),
+        Traffic::Up | Traffic::Down | Traffic::Motes | Traffic::TwoUp => {}
     }
     let arena = Arena::new();
     let mut network = Network::new(setup.network(seed), &arena)
@@ -268,7 +286,7 @@ pub fn run(setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         network.world.set_app(receiver, App::Receiver(receiving));
         network.world.set_app(sender, App::Sender(sending));
     }
-    let mut watched = Watch::new(&network, &pairs, setup.chain.window_segments);
+    let mut watched = Watch::new(&network, &pairs, setup);
     network.world.run_until(from);
     let before: Vec<u64> = pairs.iter().map(|pair| received(&network, pair)).collect();
     watched.observe(&mut network, &pairs, to);
@@ -289,7 +307,7 @@ pub fn run(setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         )
     });
     let flows = flows.collect();
-    Ok(watched.run(&network, &pairs, flows))
+    Ok(watched.run(&network, &pairs, flows, setup))
 }
 
 /// The throughput of bulk packets, or the latency of one.
@@ -319,6 +337,7 @@ struct Watch {
     frames: u64,
     retries: u64,
     fates: [u64; Fate::COUNT],
+    spent: Spent,
 }
 
 #[derive(Clone, Copy)]
@@ -330,14 +349,15 @@ struct Sample {
 }
 
 impl Watch {
-    fn new(network: &Network<'_>, pairs: &[[usize; 2]], window_segments: usize) -> Self {
+    fn new(network: &Network<'_>, pairs: &[[usize; 2]], setup: &Setup) -> Self {
         let (frames, fates) = frames(network);
         Self {
-            window_segments,
+            window_segments: setup.chain.window_segments,
             samples: vec![Vec::new(); pairs.len()],
             frames,
             retries: retries(network),
             fates,
+            spent: Spent::of(network, &setup.chain),
         }
     }
 
@@ -401,7 +421,13 @@ impl Watch {
         }
     }
 
-    fn run(&self, network: &Network<'_>, pairs: &[[usize; 2]], flows: Vec<Flow>) -> Run {
+    fn run(
+        &self,
+        network: &Network<'_>,
+        pairs: &[[usize; 2]],
+        flows: Vec<Flow>,
+        setup: &Setup,
+    ) -> Run {
         let (frames, mut fates) = frames(network);
         for (count, before) in fates.iter_mut().zip(self.fates) {
             *count -= before;
@@ -413,6 +439,12 @@ impl Watch {
             retries: retries(network) - self.retries,
             bytes: bytes.sum(),
             fates,
+            spent: Spent::of(network, &setup.chain).since(&self.spent),
+            retransmissions: pairs
+                .iter()
+                .map(|[sender, _]| retransmissions(network, *sender))
+                .sum(),
+            headers: HeaderTally::default(),
         }
     }
 }
@@ -458,7 +490,7 @@ impl Run {
 }
 
 /// Lets what was sent arrive.
-fn drain(network: &mut Network<'_>, pairs: &[[usize; 2]], limit: Instant) {
+pub(super) fn drain(network: &mut Network<'_>, pairs: &[[usize; 2]], limit: Instant) {
     let is_done = |network: &Network<'_>| {
         pairs.iter().all(|[_, receiver]| {
             let progress = network.world.app(*receiver).progress();
@@ -468,7 +500,10 @@ fn drain(network: &mut Network<'_>, pairs: &[[usize; 2]], limit: Instant) {
     while !is_done(network) && network.world.step(limit) {}
 }
 
-fn verify(network: &Network<'_>, pair @ [sender, receiver]: &[usize; 2]) -> Result<(), Failure> {
+pub(super) fn verify(
+    network: &Network<'_>,
+    pair @ [sender, receiver]: &[usize; 2],
+) -> Result<(), Failure> {
     let arrived = received(network, pair);
     let sent = match network.world.app(*sender) {
         App::Sender(sender) => sender.taken(),
@@ -497,7 +532,7 @@ fn received(network: &Network<'_>, [_, receiver]: &[usize; 2]) -> u64 {
 }
 
 /// Frames so far, and what became of them.
-fn frames(network: &Network<'_>) -> (u64, [u64; Fate::COUNT]) {
+pub(super) fn frames(network: &Network<'_>) -> (u64, [u64; Fate::COUNT]) {
     let (mut frames, mut fates) = (0, [0; Fate::COUNT]);
     for (_, tally) in network.world.links() {
         frames += tally.frames;
@@ -508,24 +543,33 @@ fn frames(network: &Network<'_>) -> (u64, [u64; Fate::COUNT]) {
     (frames, fates)
 }
 
-fn retries(network: &Network<'_>) -> u64 {
+pub(super) fn retries(network: &Network<'_>) -> u64 {
     network
         .macs()
         .map(|mac| u64::from(mac.counters().retries))
         .sum()
 }
 
+/// Segments that a node's TCP sent again, whatever the cause.
+pub(super) fn retransmissions(network: &Network<'_>, node: usize) -> u64 {
+    let counters = network.world.node(node).tcp().counters();
+    let causes = RetransmissionCause::ALL.iter();
+    causes
+        .map(|cause| u64::from(counters.retransmitted(*cause)))
+        .sum()
+}
+
 /// The first flow's port.
-const PORT: u16 = 4_242;
+pub(super) const PORT: u16 = 4_242;
 
 /// Slow start and the first RTT samples are over by then.
 const WARM_UP: Duration = Duration::from_secs(5);
 
 /// Long enough for the farthest mote to ask thrice.
-const JOIN_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const JOIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Long enough for many timeouts in a row: of 60 s each, in the end.
-const DRAIN_LIMIT: Duration = Duration::from_secs(600);
+pub(super) const DRAIN_LIMIT: Duration = Duration::from_secs(600);
 
 /// Well below a round trip over one hop.
 const SAMPLE_EVERY: Duration = Duration::from_millis(100);
