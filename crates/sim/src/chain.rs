@@ -362,3 +362,7 @@ const QUEUE_FRAMES: usize = Tables::RELAY.queue_frames;
 #[cfg(test)]
 #[path = "tests/chain.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "tests/tcphc.rs"]
+mod tcphc_tests;

@@ -470,6 +470,13 @@ const STACK_KEYS: &[Key] = &[
          until the next one fires it (`telosb`, `nrf52840`; other radios copy). `hold_ms` 5 suits it.",
     ),
     key(
+        "compression",
+        Choice(&["none", "tcphc"]),
+        Some("\"none\""),
+        "Whether this node compresses TCP headers where it is an end of their path in the mesh: \
+         LOWPAN_TCPHC in its default mode. All ends need it; relays never do.",
+    ),
+    key(
         "ack_every",
         Integer(1, 255),
         Some("2"),

@@ -18,6 +18,7 @@ use crate::noise::Noise;
 use crate::profile::Profile;
 use crate::topology::Tree;
 use motet::ip::queue::{Discipline, Red};
+use motet::lowpan::tcphc;
 use motet::mac;
 use motet::node::{Forwarding, Relaying};
 use motet::time::Duration;
@@ -121,6 +122,8 @@ pub struct StackSettings {
     pub relaying: String,
     /// "copy" or "cit".
     pub forwarding: String,
+    /// "none" or "tcphc".
+    pub compression: String,
     /// Every n-th segment is acknowledged at once.
     pub ack_every: u8,
     /// Longest wait of an ACK, ms.
@@ -408,6 +411,7 @@ fn network(
         if radio.channels == "multi" {
             node.mac.channels = mac::Channels::ALL;
         }
+        node.compression = (stack.compression == "tcphc").then(tcphc::Mode::default);
         node.mss_frames = stack.mss_frames;
         node.window_segments = stack.window_segments;
         let ends = flows.iter().flat_map(|flow| [flow.from, flow.to]);

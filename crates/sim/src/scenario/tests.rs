@@ -77,6 +77,10 @@ fn what_is_wrong_is_said_in_one_sentence() {
             &["stack.retry_delay_ms is -4", "0 to 10000"],
         ),
         (
+            "[stack]\ncompression = \"rohc\"",
+            &["stack.compression", "\"tcphc\""],
+        ),
+        (
             "[stack]\nrelaying = \"cit\"",
             &["stack.relaying", "\"reassembly\""],
         ),
