@@ -54,6 +54,9 @@ fn the_list_names_every_experiment_once() {
         "tcplp-deaf",
         "tcplp-baselines",
         "tcplp-fairness",
+        "tcphc-clean",
+        "tcphc-lossy",
+        "tcphc-size",
         "cit-onehop",
         "cit-copying",
         "cit-throughput",
@@ -61,6 +64,7 @@ fn the_list_names_every_experiment_once() {
         "combined-pacing",
         "combined-multihop",
         "combined-features",
+        "combined-tcphc",
     ] {
         let lines = list
             .lines()

@@ -19,7 +19,7 @@ use motet::wire::{LinkAddr, ipv6};
 
 use super::model::{Field, Frame, Layer, Value, group, hex16};
 use super::reassembly::{Key, Outcome, Piece};
-use super::{Decoder, ip, link};
+use super::{Decoder, ip, link, tcphc};
 
 /// Explains the payload of a data frame.
 pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, mac: &MacHeader, payload: &[u8]) {
@@ -32,11 +32,11 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, mac: &MacHeader,
         Ok(Dispatch::Fragment) => fragment(decoder, frame, pair, payload),
         Ok(Dispatch::Ipv6) => {
             frame.push(uncompressed());
-            ip::explain(decoder, frame, payload.get(1..).unwrap_or_default());
+            Packet::plain(payload.get(1..).unwrap_or_default()).explain(decoder, frame);
         }
         Ok(Dispatch::Iphc) => {
             if let Some(packet) = packet_of(decoder, frame, pair, payload, None) {
-                ip::explain(decoder, frame, &packet.whole());
+                packet.explain(decoder, frame);
             }
         }
     }
@@ -58,15 +58,35 @@ fn link_pair(mac: &MacHeader) -> LinkPair {
 struct Packet {
     bytes: Vec<u8>,
     udp_checksum_elided: bool,
+    tcp: TcpForm,
 }
 
 impl Packet {
-    /// The packet, when all of it is here.
-    fn whole(mut self) -> Vec<u8> {
+    /// Bytes of a packet in which nothing was compressed.
+    fn plain(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.to_vec(),
+            udp_checksum_elided: false,
+            tcp: TcpForm::Plain,
+        }
+    }
+
+    /// Explains the packet, when all of it is here.
+    fn explain(mut self, decoder: &mut Decoder, frame: &mut Frame) {
         if self.udp_checksum_elided {
             complete_udp_checksum(&mut self.bytes);
         }
-        self.bytes
+        if tcphc::restore(decoder, frame, &mut self.bytes, self.tcp).is_some() {
+            ip::explain(decoder, frame, &self.bytes);
+        }
+    }
+
+    /// Its headers as far as they can be read before all of it is here.
+    fn readable(&self) -> &[u8] {
+        match self.tcp {
+            TcpForm::Compressed => self.bytes.get(..ipv6::HEADER_LEN).unwrap_or_default(),
+            TcpForm::Plain | TcpForm::Full { .. } => &self.bytes,
+        }
     }
 }
 
@@ -119,18 +139,12 @@ fn packet_of(
             .fields
             .push(Field::for_programs("uncompressed_bytes", uncompressed_len));
     }
-    if tcp == TcpForm::Compressed {
-        frame.undecoded(
-            "tcphc",
-            "compressed TCP header, its context is not known here",
-        );
-        return None;
-    }
     out.truncate(uncompressed_len);
     out.extend_from_slice(bytes.get(compressed_len..).unwrap_or_default());
     Some(Packet {
         bytes: out,
         udp_checksum_elided,
+        tcp,
     })
 }
 
@@ -180,10 +194,7 @@ fn fragment(decoder: &mut Decoder, frame: &mut Frame, pair: LinkPair, payload: &
             None => return,
         }
     } else {
-        Packet {
-            bytes: rest.to_vec(),
-            udp_checksum_elided: false,
-        }
+        Packet::plain(rest)
     };
     if !header.is_first() {
         link::payload(frame, rest);
@@ -205,11 +216,7 @@ fn first_fragment(
     let packet = match classify(rest) {
         Ok(Dispatch::Ipv6) => {
             frame.push(uncompressed());
-            let bytes = rest.get(1..).unwrap_or_default().to_vec();
-            Packet {
-                bytes,
-                udp_checksum_elided: false,
-            }
+            Packet::plain(rest.get(1..).unwrap_or_default())
         }
         Ok(Dispatch::Iphc) => packet_of(decoder, frame, pair, rest, Some(datagram_size))?,
         Ok(Dispatch::Fragment) => {
@@ -221,7 +228,7 @@ fn first_fragment(
             return None;
         }
     };
-    if let Some(about) = ip::about(&packet.bytes) {
+    if let Some(about) = ip::about(packet.readable()) {
         frame.summary = format!("{}  of {about}", frame.summary);
     }
     Some(packet)
@@ -245,6 +252,7 @@ fn add(
         offset: header.offset_bytes(),
         bytes: &packet.bytes,
         udp_checksum_elided: packet.udp_checksum_elided,
+        tcp: packet.tcp,
         frame: decoder.now.number,
         at_ns: decoder.now.at_ns,
     };
@@ -266,6 +274,7 @@ fn add(
             packet,
             frames,
             udp_checksum_elided,
+            tcp,
         } => {
             frame.status = super::Status::Decoded;
             let list = frames
@@ -284,15 +293,12 @@ fn add(
                     frames.into_iter().map(Value::from).collect::<Vec<_>>(),
                 ),
             );
-            ip::explain(
-                decoder,
-                frame,
-                &Packet {
-                    bytes: packet,
-                    udp_checksum_elided,
-                }
-                .whole(),
-            );
+            let packet = Packet {
+                bytes: packet,
+                udp_checksum_elided,
+                tcp,
+            };
+            packet.explain(decoder, frame);
         }
     }
 }
@@ -378,11 +384,7 @@ fn nhc_layers(frame: &mut Frame, mut compressed: bool, mut bytes: &[u8]) {
                 }
             }
             Nhc::Tcp(tcp) => {
-                frame.push(
-                    titled(layer, "TCP")
-                        .with("compressed_bytes", tcp.header.len())
-                        .with("uncompressed_bytes", tcp.uncompressed_len),
-                );
+                frame.layers.extend(tcphc::layer(tcp.header));
                 false
             }
             Nhc::Extension(extension) => {

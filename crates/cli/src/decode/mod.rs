@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! capture -> link -> (tap, zep) -> mac -> lowpan -> ip -> icmpv6 -> rpl
-//!  records                          reassembly        -> tcp     -> conversation
+//!  records                       reassembly, tcphc    -> tcp     -> conversation
 //!                                                     -> udp     -> coap, zep
 //! ```
 //!
@@ -26,6 +26,7 @@ mod rpl;
 mod summary;
 mod tap;
 mod tcp;
+mod tcphc;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -195,6 +196,7 @@ impl Printer {
 struct Decoder {
     contexts: Contexts,
     reassembly: reassembly::Reassembly,
+    compressions: tcphc::Compressions,
     conversations: conversation::Conversations,
     heard: mac::Heard,
     tally: Tally,
@@ -233,6 +235,7 @@ impl Decoder {
         Self {
             contexts,
             reassembly: reassembly::Reassembly::default(),
+            compressions: tcphc::Compressions::default(),
             conversations: conversation::Conversations::default(),
             heard: mac::Heard::default(),
             tally: Tally::default(),

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use motet::lowpan::TcpForm;
 use motet::wire::LinkAddr;
 
 use super::ranges::Ranges;
@@ -32,6 +33,8 @@ pub(super) struct Piece<'a> {
     pub(super) bytes: &'a [u8],
     /// Whether the header in it leaves the UDP checksum to the receiver.
     pub(super) udp_checksum_elided: bool,
+    /// How a TCP header in it stands there.
+    pub(super) tcp: TcpForm,
     /// The frame it came in.
     pub(super) frame: u64,
     /// When that was, nanoseconds.
@@ -56,6 +59,8 @@ pub(super) enum Outcome {
         frames: Vec<u64>,
         /// Whether the UDP checksum is still to be computed.
         udp_checksum_elided: bool,
+        /// How its TCP header stands in it, if it has one.
+        tcp: TcpForm,
     },
     /// It reaches beyond the datagram's size.
     BeyondEnd,
@@ -75,6 +80,7 @@ struct Datagram {
     seen: Ranges,
     frames: Vec<u64>,
     udp_checksum_elided: bool,
+    tcp: TcpForm,
     last_ns: u64,
 }
 
@@ -85,6 +91,7 @@ impl Datagram {
             seen: Ranges::default(),
             frames: Vec::new(),
             udp_checksum_elided: false,
+            tcp: TcpForm::Plain,
             last_ns: 0,
         }
     }
@@ -135,11 +142,15 @@ impl Reassembly {
         }
         datagram.frames.push(piece.frame);
         datagram.udp_checksum_elided |= piece.udp_checksum_elided;
+        if piece.offset == 0 {
+            datagram.tcp = piece.tcp;
+        }
         if datagram.is_complete() {
             Outcome::Complete {
                 packet: datagram.bytes.clone(),
                 frames: datagram.frames.clone(),
                 udp_checksum_elided: datagram.udp_checksum_elided,
+                tcp: datagram.tcp,
             }
         } else {
             Outcome::Incomplete {
@@ -199,6 +210,7 @@ mod tests {
             offset,
             bytes,
             udp_checksum_elided: false,
+            tcp: TcpForm::Plain,
             frame,
             at_ns: frame * 1_000_000,
         }

@@ -161,7 +161,8 @@ const fn relation_name(relation: Relation) -> Option<&'static str> {
     }
 }
 
-fn flag_names(flags: Flags) -> Vec<&'static str> {
+/// The names of the flags that are set.
+pub(super) fn flag_names(flags: Flags) -> Vec<&'static str> {
     [
         (Flags::SYN, "SYN"),
         (Flags::FIN, "FIN"),

@@ -1,5 +1,6 @@
 //! Formats of files and link types, and hostile bytes, below the command line.
 
+mod compressed;
 mod mesh;
 
 use std::io::Cursor;

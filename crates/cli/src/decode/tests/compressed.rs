@@ -1,0 +1,187 @@
+//! Captures of the lab's own air with compressed TCP headers: every one restored, and to the
+//! bytes that were sent.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use motet::lowpan::tcphc::Mode;
+use motet::time::Duration;
+use motet_lab::Arena;
+use motet_lab::app::{App, Receiver, Sender};
+use motet_lab::capture::{Capture as Recording, Records};
+use motet_lab::chain::{Chain, ChainOptions};
+
+use super::super::Decoder;
+use super::super::capture::Capture;
+use super::super::model::{Frame, Status, Value};
+use super::field;
+
+const PORT: u16 = 4_242;
+
+/// What was captured of a transfer, in a folder of its own.
+struct Captured {
+    folder: tempfile::TempDir,
+}
+
+impl Captured {
+    /// Sends some kilobytes along a chain; the air and the wire are captured.
+    fn transfer(options: ChainOptions, up: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let arena = Arena::new();
+        let mut chain = Chain::new(options, &arena);
+        let air = Recording::create(&folder.path().join("air.pcap"), Records::Frames, false);
+        chain.world.set_capture(Some(air.unwrap()));
+        let wire = Recording::create(&folder.path().join("wire.pcap"), Records::Packets, false);
+        chain.world.wire_mut().unwrap().set_capture(wire.unwrap());
+        assert!(chain.join(Duration::from_secs(60)));
+        let host = chain.host().unwrap();
+        let (at_mote, at_host) = (chain.mote_ends(&arena), chain.host_ends(&arena));
+        let (sender, sending, receiver, receiving) = match up {
+            true => (chain.mote(), at_mote, host, at_host),
+            false => (host, at_host, chain.mote(), at_mote),
+        };
+        let to = match up {
+            true => motet_lab::plan::HOST,
+            false => chain.mote_addr(),
+        };
+        let content: std::sync::Arc<[u8]> = (0..30_000_u32).map(|n| (n * 7) as u8).collect();
+        let receiving = Receiver::new(PORT, receiving);
+        chain.world.set_app(receiver, App::Receiver(receiving));
+        let sending = Sender::new(content, (to, PORT), sending);
+        chain.world.set_app(sender, App::Sender(sending));
+        let until = chain.world.now() + Duration::from_secs(120);
+        chain.world.run_until(until);
+        let finished = chain.world.app(receiver).progress().unwrap().finished;
+        assert!(finished.is_some(), "{options:?}");
+        chain.world.take_capture().unwrap().finish(false).unwrap();
+        chain
+            .world
+            .wire_mut()
+            .unwrap()
+            .finish_capture(false)
+            .unwrap();
+        Self { folder }
+    }
+
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn frames(&self, name: &str, skip: usize) -> Vec<Frame> {
+        let mut capture = Capture::open(&self.file(name)).unwrap();
+        let prefixes = [motet_lab::plan::MESH_PREFIX, motet_lab::plan::WIRED_PREFIX];
+        let contexts = [0, 1].map(|id| super::Context {
+            id,
+            prefix: prefixes[usize::from(id)],
+            len: 64,
+        });
+        let mut decoder = Decoder::new(&contexts);
+        std::iter::from_fn(|| capture.next_record())
+            .skip(skip)
+            .map(|record| decoder.decode(&record.unwrap()))
+            .collect()
+    }
+}
+
+/// The TCP segments of frames that were explained to the end, each once.
+fn segments(frames: &[Frame]) -> BTreeSet<Vec<u8>> {
+    let whole = frames
+        .iter()
+        .filter(|frame| frame.status == Status::Decoded);
+    let whole = whole.filter(|frame| frame.layers.iter().any(|layer| layer.name == "tcp"));
+    whole
+        .map(|frame| match field(frame, "ipv6", "packet") {
+            Value::Bytes(packet) => packet[40..].to_vec(),
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+fn forms(frames: &[Frame]) -> BTreeSet<String> {
+    let layers = frames.iter().flat_map(|frame| &frame.layers);
+    let compressed = layers.filter(|layer| layer.name == "tcphc");
+    let form = |title: &str| title.split(',').next().unwrap_or_default().to_owned();
+    compressed.map(|layer| form(&layer.title)).collect()
+}
+
+#[test]
+fn every_header_is_restored_as_it_was_sent() {
+    for (hops, up, frame_loss, mode) in [
+        (1, true, 0.0, Mode::Default),
+        (3, true, 0.0, Mode::Default),
+        (3, false, 0.0, Mode::Strict),
+        (3, true, 0.1, Mode::Default),
+        (3, false, 0.1, Mode::InOrder),
+    ] {
+        let options = ChainOptions {
+            hops,
+            frame_loss,
+            compression: Some(mode),
+            ..ChainOptions::default()
+        };
+        let captured = Captured::transfer(options, up);
+        let air = captured.frames("air.pcap", 0);
+        for frame in &air {
+            let problem = frame.status.problem();
+            assert!(
+                problem.is_none(),
+                "{options:?}, {}: {problem:?}",
+                frame.number
+            );
+        }
+        let (heard, passed) = (segments(&air), segments(&captured.frames("wire.pcap", 0)));
+        let missing = passed.difference(&heard).count();
+        assert_eq!(missing, 0, "{options:?}");
+        if frame_loss == 0.0 {
+            assert_eq!(heard, passed, "{options:?}: all that was sent arrived");
+        }
+        assert!(passed.len() > 60);
+        assert!(forms(&air).contains("compressed header") && forms(&air).contains("full header"));
+        is_well_formed(&captured.file("wire.pcap"));
+    }
+}
+
+#[test]
+fn who_listens_late_reads_nothing_wrong() {
+    let options = ChainOptions {
+        frame_loss: 0.2,
+        compression: Some(Mode::Default),
+        ..ChainOptions::default()
+    };
+    let captured = Captured::transfer(options, true);
+    let unknown = |skip| {
+        let air = captured.frames("air.pcap", skip);
+        let problems = air.iter().filter_map(|frame| match &frame.status {
+            Status::Malformed(problem) => panic!("{}: {problem:?}", frame.number),
+            status => status.problem().cloned(),
+        });
+        let problems: Vec<_> = problems.collect();
+        for problem in &problems {
+            assert_eq!(problem.layer, "tcphc", "{problem:?}");
+            assert!(problem.reason.contains("not known"), "{problem:?}");
+        }
+        problems.len()
+    };
+    assert_eq!(unknown(0), 0);
+    assert!(unknown(500) > 10);
+}
+
+/// tshark does not know compressed headers, hence it is asked about the plain side.
+fn is_well_formed(file: &Path) {
+    let filter = "_ws.malformed || tcp.checksum.status == 0";
+    let tshark = Command::new("tshark")
+        .args(["-o", "tcp.check_checksum:TRUE", "-Y", filter, "-r"])
+        .arg(file)
+        .output();
+    let Ok(output) = tshark else {
+        assert!(
+            std::env::var("CI").as_deref() != Ok("true"),
+            "tshark is missing"
+        );
+        eprintln!("not run: tshark is not installed");
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+}
