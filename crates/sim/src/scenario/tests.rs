@@ -297,6 +297,23 @@ fn settings_of_queues_and_csma_reach_the_nodes() {
 }
 
 #[test]
+fn compression_shortens_what_a_flow_of_known_length_needs() {
+    let text =
+        format!("{CHAIN}bytes = 20_000\n[sweep]\nstack.compression = [\"none\", \"tcphc\"]\n");
+    let plan = plan(&text).unwrap();
+    let [plain, compressed] = &results(&plan)[..] else {
+        panic!("two points, one seed")
+    };
+    assert!(plain.flows[0].intact && compressed.flows[0].intact);
+    let transmitted = |run: &crate::report::RunResult| {
+        let nodes = run.nodes.iter();
+        nodes.map(|node| node.counts.transmissions).sum::<u64>()
+    };
+    let [plain, compressed] = [plain, compressed].map(transmitted);
+    assert!(compressed < plain, "{compressed} frames over {plain}");
+}
+
+#[test]
 fn a_sweep_is_every_combination() {
     let text = format!(
         "seeds = 3\n{CHAIN}[sweep]\n\"topology.chain\" = [1, 2]\nstack.retry_delay_ms = [0, 5, 40]\n"
