@@ -14,6 +14,7 @@ use crate::planted::{Bug, planted};
 impl Connection<'_> {
     /// Handles whatever is due. What must be sent is marked due and left to output.
     pub(super) fn on_deadline(&mut self, now_ms: u32) {
+        self.age_timestamp(now_ms);
         if self.timers.take_due(Timer::Ack, now_ms) {
             self.facts.set(Facts::ACK_DUE);
         }

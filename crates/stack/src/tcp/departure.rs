@@ -272,6 +272,13 @@ impl<'m> Tcp<'m> {
                 return;
             }
             passed_us -= step.as_micros();
+            // Nobody called for an hour: what ages must not miss its time.
+            let now_ms = self.now_ms;
+            for slot in self.memory.connections.iter_mut() {
+                if let Some(connection) = slot.0.as_mut() {
+                    connection.age_timestamp(now_ms);
+                }
+            }
         }
     }
 

@@ -64,6 +64,8 @@ impl Facts {
     pub(super) const FORCE_RESEND: u32 = 1 << 5;
     /// A SYN was retransmitted.
     pub(super) const SYN_RESENT: u32 = 1 << 26;
+    /// TS.Recent is older than PAWS may rely on.
+    pub(super) const TS_OUTDATED: u32 = 1 << 28;
     /// A challenge ACK was sent at `challenge_at`.
     pub(super) const CHALLENGED: u32 = 1 << 27;
 

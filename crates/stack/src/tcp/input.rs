@@ -94,6 +94,15 @@ impl Connection<'_> {
         if let (true, Some((value, _))) = (self.facts.has(Facts::TIMESTAMPS), seg.timestamps()) {
             self.ts_recent = value;
             self.ts_recent_at = now_ms;
+            self.facts.clear(Facts::TS_OUTDATED);
+        }
+    }
+
+    /// Notes when TS.Recent is too old for PAWS (RFC 7323 §5.5). To be called more often than
+    /// its age wraps, segments or not.
+    pub(super) fn age_timestamp(&mut self, now_ms: u32) {
+        if has_come(self.ts_recent_at.wrapping_add(TS_RECENT_MAX_MS), now_ms) {
+            self.facts.set(Facts::TS_OUTDATED);
         }
     }
 
@@ -109,8 +118,8 @@ impl Connection<'_> {
             return Err(Drop::OldTimestamp);
         }
         if (value.wrapping_sub(self.ts_recent) as i32) < 0 {
-            let outdated = has_come(self.ts_recent_at.wrapping_add(TS_RECENT_MAX_MS), now_ms);
-            if !outdated {
+            self.age_timestamp(now_ms);
+            if !self.facts.has(Facts::TS_OUTDATED) {
                 match seg.seq_len() {
                     // Two ends that disagree must not answer each other for ever.
                     0 => self.challenge(now_ms),

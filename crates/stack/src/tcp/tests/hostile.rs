@@ -109,6 +109,16 @@ fn paws_forgets_after_24_days() {
 }
 
 #[test]
+fn paws_forgets_however_often_the_clock_wrapped() {
+    for days in [25, 40, 49, 50, 75, 99, 100, 1_000] {
+        let mut s = Script::accepted_with(FULL, say(SYN, 0, 0).mss(1000).ts(100, 0), 8000, 8000);
+        s.now_us += days * 24 * 3600 * 1_000_000;
+        let answer = s.peer(say(ACK, 1, 1).data(b"x").ts(99, 0));
+        assert_eq!(answer, Ok(()), "after {days} days");
+    }
+}
+
+#[test]
 fn a_timestamp_from_the_future_poisons_nothing_for_good() {
     let mut s = Script::accepted_with(FULL, say(SYN, 0, 0).mss(1000).ts(100, 0), 8000, 8000);
     // An echo from our future is no RTT sample.
