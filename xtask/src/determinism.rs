@@ -39,7 +39,7 @@ const RUNS: [&[&str]; 3] = [
     &[
         "run",
         "@/scenarios/services.toml",
-        "--duration=20",
+        "--duration=30",
         "--json=-",
     ],
 ];

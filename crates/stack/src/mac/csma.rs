@@ -80,10 +80,7 @@ impl Mac<'_> {
         if attempts > 0 {
             self.counters.retries = self.counters.retries.wrapping_add(1);
         }
-        self.csma = Csma {
-            be: self.config.be_min,
-            busy: 0,
-        };
+        self.restart_csma();
         self.sweep = self.config.channels.after(None);
         self.back_off(now, rng);
     }
@@ -177,6 +174,7 @@ impl Mac<'_> {
             .is_none_or(|slot| slot.to.is_broadcast());
         if to_all && let Some(next) = self.config.channels.after(self.sweep) {
             self.sweep = Some(next);
+            self.restart_csma();
             self.back_off(now, rng);
         } else if to_all || !self.config.acknowledged {
             self.finish(None);
@@ -204,6 +202,14 @@ impl Mac<'_> {
         if matches!(self.state, State::Assessing { .. } | State::Clear) {
             self.state = State::Backoff { until: now };
         }
+    }
+
+    /// Each channel of a sweep is contended for afresh.
+    const fn restart_csma(&mut self) {
+        self.csma = Csma {
+            be: self.config.be_min,
+            busy: 0,
+        };
     }
 
     fn back_off(&mut self, now: Instant, rng: &mut Rng) {

@@ -49,11 +49,11 @@ pub(super) fn rows(results: &Results) -> Vec<Row> {
         let (value, bound) = (goodput(hops, window), results.bound(&point));
         // The paper's bound: 82 kb/s over one hop, and its parts.
         let of_paper = paper / (82.0 / hops.min(3) as f64);
-        rows.push(
-            results
-                .derived(point, ("goodput_over_bound", "1"), value / bound)
-                .paper((of_paper * 1e3).round() / 1e3),
-        );
+        let row = results
+            .derived(point, ("goodput_over_bound", "1"), value / bound)
+            .paper((of_paper * 1e3).round() / 1e3);
+        // One and two hops carry the fit.
+        rows.push(if hops < 3 { row.fit() } else { row });
     }
     let ratio = |hops, name, value| results.derived(at("hops", hops), (name, "1"), value);
     rows.push(

@@ -465,6 +465,13 @@ impl<'m> Tcphc<'m> {
             return;
         }
         self.learn(Some(at), &seg, Form::Full, now);
+        // It confirms what it acknowledges, but not that its sender holds a context: whoever
+        // has none passes on a full header, and nothing shorter.
+        if let (true, Some(context)) =
+            (self.rules.cured(Cure::Recreated), self.contexts.get_mut(at))
+        {
+            context.put(bit::UNSURE, true);
+        }
     }
 
     /// Takes what a validated segment says.

@@ -51,6 +51,19 @@ fn whatever_frame_is_lost_the_stream_goes_on() {
 }
 
 #[test]
+fn a_peer_without_contexts_gets_nothing_that_takes_one() {
+    for end in [0, 2] {
+        for (from, to, target) in [(2, 3, HOST), (3, 2, global(2))] {
+            let mut world = World::compressing(2, Relaying::Fragments, &[end]);
+            transfer(&mut world, from, to, target, &bytes(4_000));
+            no_header_was_refused(&world);
+            let [_, mostly, compressed, _] = sent(&world, end);
+            assert_eq!((mostly, compressed), (0, 0), "node {end}, {from} to {to}");
+        }
+    }
+}
+
+#[test]
 fn a_full_segment_fills_its_frames_whatever_its_header_became() {
     let world = World::compressing(3, Relaying::Fragments, &[0, 3]);
     let plain = World::chain(3, Relaying::Fragments);
