@@ -600,8 +600,9 @@ const PORT: u16 = 7;
 /// Bytes that a session sends, at most: seconds of a radio's time.
 const BYTES_MAX: u32 = 20_000;
 
-/// How long a mesh may take until everybody has an address.
-const JOIN_MAX: Duration = Duration::from_secs(120);
+/// How long a mesh may take until everybody has an address: where many frames are lost,
+/// solicitations that found no answer come minutes apart (RFC 7559 §2).
+const JOIN_MAX: Duration = Duration::from_secs(1_200);
 
 /// The longest time between two looks of applications at their connections.
 const STEP: Duration = Duration::from_millis(60);

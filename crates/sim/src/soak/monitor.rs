@@ -109,10 +109,14 @@ impl Monitor {
         })
     }
 
-    /// The window that a side announced last.
+    /// The window that a side announced last; `None` when the other side has begun another
+    /// connection since, for what is said to the old one is not followed.
     pub(crate) fn window(&self, way: Way) -> Option<u16> {
+        let (from, local, remote) = way;
         let flow = self.flows.get(&way)?;
-        flow.ack.map(|_| flow.window)
+        let other = self.flows.get(&(1 - from, remote, local))?;
+        let (isn, _) = flow.ack?;
+        (isn == other.isn).then_some(flow.window)
     }
 }
 
