@@ -205,7 +205,7 @@ impl Mac<'_> {
     }
 
     /// Each channel of a sweep is contended for afresh.
-    const fn restart_csma(&mut self) {
+    pub(super) const fn restart_csma(&mut self) {
         self.csma = Csma {
             be: self.config.be_min,
             busy: 0,
