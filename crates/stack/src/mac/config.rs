@@ -121,8 +121,8 @@ pub const RETRY_DELAY_MAX: Duration = Duration::from_millis(40);
 pub const ACK_WAIT: Duration = Duration::from_micros(864);
 
 /// Four symbols: either end may be one off (IEEE 802.15.4-2006 §7.5.6.4.2 has no tolerance),
-/// the rest is for a driver that stamps frames in an interrupt. Frames that collide end further apart than that unless they
-/// are equally long and were begun together.
+/// the rest is for a driver that stamps frames in an interrupt. Frames that collide end further
+/// apart than that unless they are equally long and were begun together.
 pub const ACK_SLACK: Duration = Duration::from_micros(64);
 
 /// Well above what a radio ever needs (2.2 ms of copy and 4.3 ms of frame on the slowest

@@ -80,8 +80,7 @@ impl Mac<'_> {
         if attempts > 0 {
             self.counters.retries = self.counters.retries.wrapping_add(1);
         }
-        self.restart_csma();
-        self.sweep = self.config.channels.after(None);
+        self.begin_attempt();
         self.back_off(now, rng);
     }
 
@@ -204,8 +203,14 @@ impl Mac<'_> {
         }
     }
 
+    /// An attempt begins; one at a frame for all goes round the channels from the first.
+    pub(super) fn begin_attempt(&mut self) {
+        self.restart_csma();
+        self.sweep = self.config.channels.after(None);
+    }
+
     /// Each channel of a sweep is contended for afresh.
-    pub(super) const fn restart_csma(&mut self) {
+    const fn restart_csma(&mut self) {
         self.csma = Csma {
             be: self.config.be_min,
             busy: 0,

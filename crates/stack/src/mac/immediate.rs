@@ -182,8 +182,7 @@ impl Mac<'_> {
         if src == from && begins && is_free && may_go && !self.waits_behind(index) {
             self.release(index);
             self.current = index;
-            self.restart_csma();
-            self.sweep = self.config.channels.after(None);
+            self.begin_attempt();
             self.state = State::Triggered;
             self.counters.immediate = self.counters.immediate.wrapping_add(1);
         }

@@ -462,9 +462,6 @@ impl Connection<'_> {
         }
         if self.facts.take(Facts::TAIL_PROBE_DUE) {
             self.note_tail_probe(false);
-            if self.timers.purpose().is_none() {
-                self.arm_rto(now_ms);
-            }
             return;
         }
         if was_empty || matches!(self.timers.purpose(), None | Some(Purpose::TailLossProbe)) {

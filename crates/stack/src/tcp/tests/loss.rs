@@ -324,9 +324,9 @@ fn a_tail_loss_probe_goes_before_the_timeout() {
     assert_eq!(s.tcp.counters().retransmitted(Cause::Timeout), 1);
 }
 
-/// What the probe was to ask for arrived while it waited for room.
-#[test]
-fn data_behind_a_probe_that_found_no_room_have_a_timer() {
+/// A thousand octets whose tail loss probe waits for room, and with `deadlines` of 2 its
+/// timeout too, are acknowledged; then there is room again.
+fn acknowledged_before_its_probe(deadlines: usize) -> Script {
     let mut s = Script::accepted_with(RACK, offering_sack(), 30_000, 30_000);
     s.send(1000);
     s.expect(ACK, 1, 1, 1000);
@@ -335,10 +335,19 @@ fn data_behind_a_probe_that_found_no_room_have_a_timer() {
     s.send(1000);
     s.expect(ACK, 1001, 1, 1000);
     s.room = false;
-    s.now_us = s.tcp.next_deadline().expect("a probe").as_micros();
-    s.silent();
+    for _ in 0..deadlines {
+        s.now_us = s.tcp.next_deadline().expect("a probe").as_micros();
+        s.silent();
+    }
     s.peer(say(ACK, 1, 2001).win(30_000)).unwrap();
     s.room = true;
+    s
+}
+
+/// What the probe was to ask for arrived while it waited for room.
+#[test]
+fn data_behind_a_probe_that_found_no_room_have_a_timer() {
+    let mut s = acknowledged_before_its_probe(1);
     s.send(1000);
     s.expect(ACK, 2001, 1, 1000);
     assert!(s.tcp.next_deadline().is_some());
@@ -373,21 +382,7 @@ fn what_is_sent_again_keeps_to_the_mss_though_a_fin_follows() {
 
 #[test]
 fn a_probe_that_found_no_room_in_time_leaves_the_next_segment_its_timer() {
-    let mut s = Script::accepted_with(RACK, offering_sack(), 30_000, 30_000);
-    s.send(1000);
-    s.expect(ACK, 1, 1, 1000);
-    s.now_us += 100_000;
-    s.peer(say(ACK, 1, 1001).win(30_000)).unwrap();
-    s.send(1000);
-    s.expect(ACK, 1001, 1, 1000);
-    s.room = false;
-    for _ in 0..2 {
-        let due = s.tcp.next_deadline().unwrap();
-        s.now_us = due.as_micros();
-        s.silent();
-    }
-    s.peer(say(ACK, 1, 2001).win(30_000)).unwrap();
-    s.room = true;
+    let mut s = acknowledged_before_its_probe(2);
     s.send(10);
     s.expect(ACK, 2001, 1, 10);
     assert!(s.tcp.next_deadline().is_some(), "it may be lost");
