@@ -28,12 +28,14 @@ use segment::Tcp;
 pub use counters::{Counters, Drop};
 pub use datagram::DatagramError;
 pub use discovery::Advertised;
+use header_compression::Onward;
 pub use interface::{Forwarding, Hold, Interface, Radio, RadioConfig, RadioMemory, Relaying, Wire};
 #[cfg(feature = "tcp")]
 pub use segment::{ConnectError, Rejected};
 
 use crate::ip::{self, Address, InterfaceId, Ip};
 use crate::limits::IPV6_MTU_MIN;
+use crate::lowpan::tcphc;
 use crate::mac;
 use crate::random::Rng;
 use crate::time::{Instant, earliest};
@@ -143,7 +145,8 @@ impl<'m> Node<'m> {
                     self.interfaces.get(usize::from(id.0)),
                     Some(Interface::Wire(_))
                 ) {
-                    self.on_wire_packet(id, packet, now);
+                    let onward = Onward::Begins(tcphc::Origin::Outside);
+                    self.on_packet(id, packet, onward, None, now);
                 }
             }
         }

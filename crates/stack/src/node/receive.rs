@@ -58,13 +58,11 @@ impl<'m> Node<'m> {
         link: LinkPair,
         now: Instant,
     ) -> Result<(), Drop> {
-        let (header, _) = Header::parse_start(packet).map_err(|_| Drop::MalformedPacket)?;
-        let disposition = self.disposition(&header, id, Some(link));
         let onward = match wire_tcphc::IS_SUPPORTED {
-            true => self.end_compressed_path(id, packet, disposition, tcp, now)?,
+            true => self.end_compressed_path(id, packet, tcp, link, now)?,
             false => Onward::As(TcpForm::Plain),
         };
-        self.on_packet(id, packet, disposition, onward, Some(link), now);
+        self.on_packet(id, packet, onward, Some(link), now);
         Ok(())
     }
 
@@ -73,11 +71,12 @@ impl<'m> Node<'m> {
         &mut self,
         id: InterfaceId,
         packet: &mut [u8],
-        disposition: Disposition,
         tcp: TcpForm,
+        link: LinkPair,
         now: Instant,
     ) -> Result<Onward, Drop> {
-        let ends_here = match disposition {
+        let (header, _) = Header::parse_start(packet).map_err(|_| Drop::MalformedPacket)?;
+        let ends_here = match self.disposition(&header, id, Some(link)) {
             Disposition::Local => true,
             Disposition::Forward(hop) => hop.interface != id,
             Disposition::Refuse(_) | Disposition::Drop(_) => false,
@@ -210,23 +209,12 @@ impl<'m> Node<'m> {
         self.ip.disposition(header, id)
     }
 
-    /// A whole packet that came by wire.
-    pub(super) fn on_wire_packet(&mut self, id: InterfaceId, packet: &[u8], now: Instant) {
-        let Ok((header, _)) = Header::parse_start(packet) else {
-            return self.ip.counters.count(ip::Drop::Malformed);
-        };
-        let disposition = self.disposition(&header, id, None);
-        let onward = Onward::Begins(tcphc::Origin::Outside);
-        self.on_packet(id, packet, disposition, onward, None, now);
-    }
-
     /// A whole packet: for this node, or on its way. `onward`: what becomes of its TCP header
     /// in the latter case. `link`: the hop it came over, by radio.
-    fn on_packet(
+    pub(super) fn on_packet(
         &mut self,
         id: InterfaceId,
         packet: &[u8],
-        disposition: Disposition,
         onward: Onward,
         link: Option<LinkPair>,
         now: Instant,
@@ -238,7 +226,7 @@ impl<'m> Node<'m> {
         let packet = packet
             .get(..ipv6::HEADER_LEN + payload.len())
             .unwrap_or_default();
-        let verdict = match disposition {
+        let verdict = match self.disposition(&header, id, link) {
             Disposition::Local => self.on_local(id, &header, payload, link, now),
             Disposition::Forward(hop) => self.forward(hop, packet, onward),
             verdict => Err(verdict),
