@@ -9,10 +9,11 @@
 use motet::lowpan::{datagram, tcphc};
 use motet::mac;
 use motet::node::{Forwarding, Interface, Node, Relaying};
-use motet::tcp::{self, Buffers, Config, ListenerHandle, recv_memory_len};
+use motet::tcp::{self, Config, ListenerHandle};
 use motet::time::{Duration, Instant};
 
 use super::dice::Dice;
+use super::lender::Lender;
 use super::rest;
 use super::session::{Clock, Sessions};
 use super::settings::{self, Behaviour};
@@ -46,10 +47,7 @@ struct Lab<'m> {
 #[derive(Debug)]
 struct End<'m> {
     config: &'m Config,
-    window: u16,
-    send_len: usize,
-    /// Buffers that a full table refused.
-    spare: Option<Buffers<'m>>,
+    lender: Lender<'m>,
     places: [usize; 2],
     lends_early: bool,
     listener: Option<ListenerHandle>,
@@ -356,29 +354,12 @@ impl<'m> Lab<'m> {
         };
         End {
             config: self.arena.alloc(config),
-            window,
-            send_len: self.dice.scale(64, 8_000) as usize,
-            spare: None,
+            lender: Lender::new(self.arena, window, self.dice.scale(64, 8_000) as usize),
             places,
             lends_early: self.dice.chance(0.5),
             listener: None,
             tag: 0,
         }
-    }
-
-    fn buffers(&mut self, node: usize) -> Buffers<'m> {
-        let End {
-            window,
-            send_len,
-            spare,
-            ..
-        } = &mut self.ends[node];
-        if let Some(buffers) = spare.take() {
-            return buffers;
-        }
-        let (window, send_len) = (*window, *send_len);
-        let fill = |len| self.arena.alloc_slice_fill_copy(len, 0);
-        Buffers::new(fill(send_len), fill(recv_memory_len(window)))
     }
 
     fn listen(&mut self, node: usize) -> Result<(), String> {
@@ -402,14 +383,14 @@ impl<'m> Lab<'m> {
         if !waits && (is_lent || self.is_quiet || !self.ends[node].lends_early) {
             return Ok(());
         }
-        let buffers = self.buffers(node);
+        let buffers = self.ends[node].lender.lend();
         let accepted = self.network.world.with_node(node, |stack, now| {
             stack.tcp_mut().accept(listener, buffers, now)
         });
         let handle = match accepted {
             Ok(handle) => handle,
             Err(rejected) => {
-                self.ends[node].spare = Some(rejected.buffers);
+                self.ends[node].lender.take_back(rejected.buffers);
                 return Ok(());
             }
         };
@@ -436,7 +417,7 @@ impl<'m> Lab<'m> {
             return Ok(());
         }
         let (from, to) = (from as usize, to as usize);
-        let buffers = self.buffers(from);
+        let buffers = self.ends[from].lender.lend();
         let config = self.ends[from].config;
         let remote = (self.network.addr(to), PORT);
         let opened = self.network.world.with_node(from, |stack, now| {
@@ -446,7 +427,7 @@ impl<'m> Lab<'m> {
             Ok(handle) => handle,
             Err(rejected) => {
                 // A node that has just rebooted may have no address yet, or no room.
-                self.ends[from].spare = Some(rejected.buffers);
+                self.ends[from].lender.take_back(rejected.buffers);
                 return Ok(());
             }
         };

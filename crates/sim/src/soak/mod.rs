@@ -12,6 +12,7 @@ mod content;
 mod coverage;
 mod dice;
 mod lab;
+mod lender;
 mod monitor;
 mod pipe;
 mod rest;

@@ -24,9 +24,10 @@ impl Pipe<'_> {
         let Host {
             tcp,
             config,
-            window,
+            lender,
             ..
         } = &self.hosts[host];
+        let window = lender.window;
         let here = self
             .sessions
             .live()

@@ -21,6 +21,7 @@ use motet::time::{Duration, Instant};
 use motet::wire::tcp::Header;
 
 use super::dice::Dice;
+use super::lender::Lender;
 use super::monitor::Monitor;
 use super::session::{Clock, Sessions};
 use super::settings;
@@ -55,11 +56,7 @@ struct Host<'m> {
     ahead: Duration,
     listener: Option<ListenerHandle>,
     config: &'m Config,
-    /// Buffers of its connections, bytes.
-    window: u16,
-    send_len: usize,
-    /// Buffers that a full table refused.
-    spare: Option<Buffers<'m>>,
+    lender: Lender<'m>,
     /// Connections and half-open ones that it has room for.
     places: [usize; 2],
     /// Lends buffers before a handshake is done.
@@ -398,8 +395,8 @@ impl<'m> Pipe<'m> {
             .map(|way| (way.delay + way.jitter).as_millis());
         let round_ms = there_and_back.sum::<u64>() + ROUND_EXTRA_MS;
         let rounds = (0..2).map(|host| {
-            let held = self.hosts[host].send_len as u64;
-            let step = u64::from(self.hosts[1 - host].window).min(held);
+            let held = self.hosts[host].lender.send_len as u64;
+            let step = u64::from(self.hosts[1 - host].lender.window).min(held);
             (held + settings::HURRY_BYTES_MAX) / step.clamp(1, MSS_MIN_DATA)
         });
         let transfer = rounds.max().unwrap_or(0) * round_ms;
@@ -426,9 +423,7 @@ impl<'m> Host<'m> {
             ahead: Duration::ZERO,
             listener: None,
             config: arena.alloc(settings::config(dice, window)),
-            window,
-            send_len: dice.scale(1, 40_000) as usize,
-            spare: None,
+            lender: Lender::new(arena, window, dice.scale(1, 40_000) as usize),
             places,
             lends_early: dice.chance(0.5),
             planned: None,

@@ -1,6 +1,6 @@
 //! How connections between the engines come about.
 
-use motet::tcp::{Buffers, Handle, OpenError, recv_memory_len};
+use motet::tcp::{Handle, OpenError};
 
 use super::{ADDRS, CLIENT, FIRST_PORT, Host, PORT, Pipe};
 use crate::soak::settings::Behaviour;
@@ -28,13 +28,13 @@ impl<'m> Pipe<'m> {
         if !waits && !lends {
             return Ok(false);
         }
-        let buffers = self.buffers(host);
+        let buffers = self.hosts[host].lender.lend();
         let clock = self.clock(host);
         let accepted = self.hosts[host].tcp.accept(listener, buffers, clock.local);
         let handle = match accepted {
             Ok(handle) => handle,
             Err(rejected) => {
-                self.hosts[host].spare = Some(rejected.buffers);
+                self.hosts[host].lender.take_back(rejected.buffers);
                 return Ok(false);
             }
         };
@@ -43,21 +43,6 @@ impl<'m> Pipe<'m> {
         self.sessions
             .open((host, handle), behaviour, true, tcp, clock.now)?;
         Ok(true)
-    }
-
-    fn buffers(&mut self, host: usize) -> Buffers<'m> {
-        let Host {
-            window,
-            send_len,
-            spare,
-            ..
-        } = &mut self.hosts[host];
-        if let Some(buffers) = spare.take() {
-            return buffers;
-        }
-        let (window, send_len) = (*window, *send_len);
-        let fill = |len| self.arena.alloc_slice_fill_copy(len, 0);
-        Buffers::new(fill(send_len), fill(recv_memory_len(window)))
     }
 
     fn behaviour(&mut self) -> Behaviour {
@@ -96,7 +81,7 @@ impl<'m> Pipe<'m> {
     }
 
     fn connect_from(&mut self, host: usize, local: u16, remote: u16) -> Result<(), String> {
-        let buffers = self.buffers(host);
+        let buffers = self.hosts[host].lender.lend();
         let clock = self.clock(host);
         let Host { tcp, config, .. } = &mut self.hosts[host];
         let ends = ((ADDRS[host], local), (ADDRS[1 - host], remote));
@@ -105,7 +90,7 @@ impl<'m> Pipe<'m> {
             Ok(handle) => handle,
             Err(rejected) => match rejected.error {
                 OpenError::NoSlot | OpenError::InUse => {
-                    self.hosts[host].spare = Some(rejected.buffers);
+                    self.hosts[host].lender.take_back(rejected.buffers);
                     return Ok(());
                 }
                 error => return Err(format!("connect failed: {error:?}")),
