@@ -26,7 +26,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -71,6 +71,11 @@ pub const TARGETS: [Target; 9] = [
         name: "script",
         run: text::script,
         seeds: seeds::scripts,
+    },
+    Target {
+        name: "decode",
+        run: text::capture,
+        seeds: seeds::captures,
     },
 ];
 

@@ -144,6 +144,64 @@ pub(crate) fn scripts() -> Vec<Vec<u8>> {
     .into()
 }
 
+/// Captures: our frames with their FCS, the packets in them, and both in the newer format.
+pub(crate) fn captures() -> Vec<Vec<u8>> {
+    let (frames, packets) = (frames(), packets());
+    vec![
+        pcap(LINKTYPE_IEEE802_15_4, &frames),
+        pcap(LINKTYPE_RAW, &packets),
+        pcapng(LINKTYPE_IEEE802_15_4, &frames),
+        pcapng(LINKTYPE_RAW, &packets),
+        pcap(LINKTYPE_IEEE802_15_4, &[]),
+    ]
+}
+
+/// A file of the pcap format: one record per frame, a millisecond apart.
+fn pcap(link_type: u16, frames: &[Vec<u8>]) -> Vec<u8> {
+    let words = [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, u32::from(link_type)];
+    let mut out: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    for (n, frame) in frames.iter().enumerate() {
+        let len = frame.len() as u32;
+        for word in [1_500_000_000, 1000 * n as u32, len, len] {
+            out.extend(word.to_le_bytes());
+        }
+        out.extend(frame);
+    }
+    out
+}
+
+/// A file of the pcapng format: a section, an interface, a packet block per frame.
+fn pcapng(link_type: u16, frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut block = |kind: u32, body: &[u8]| {
+        let padding = body.len().next_multiple_of(4) - body.len();
+        let len = (12 + body.len() + padding) as u32;
+        out.extend(kind.to_le_bytes());
+        out.extend(len.to_le_bytes());
+        out.extend(body);
+        out.extend(vec![0; padding]);
+        out.extend(len.to_le_bytes());
+    };
+    let section = [
+        0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255,
+    ];
+    block(0x0a0d_0d0a, &section);
+    let [low, high] = link_type.to_le_bytes();
+    block(1, &[low, high, 0, 0, 255, 255, 0, 0]);
+    for (n, frame) in frames.iter().enumerate() {
+        let len = frame.len() as u32;
+        let words: [u32; 5] = [0, 0, 1000 * n as u32, len, len];
+        let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        body.extend(frame);
+        block(6, &body);
+    }
+    out
+}
+
+/// The registry's numbers of frames with an FCS, and of bare IP packets.
+const LINKTYPE_IEEE802_15_4: u16 = 195;
+const LINKTYPE_RAW: u16 = 101;
+
 /// TCP segments with every option we send.
 fn segments() -> Vec<Vec<u8>> {
     let options = |timestamps, sack: &[(u32, u32)]| {

@@ -41,7 +41,7 @@ const PACKAGES: &[(&str, &[&str])] = &[
     ("motet-packetdrill", &["motet", "motet-conformance"]),
     (
         "motet-fuzz-targets",
-        &["motet", "motet-lab", "motet-conformance"],
+        &["motet", "motet-cli", "motet-lab", "motet-conformance"],
     ),
     ("xtask", &[]),
 ];

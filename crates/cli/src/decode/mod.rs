@@ -141,6 +141,37 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     ended
 }
 
+/// Explains the capture `bytes` both ways, for people and for programs, as `motet decode`
+/// would; returns the number of frames before its end, or before what cannot be read.
+///
+/// For the fuzzer: bytes of any kind give explanations or an error in words, never a panic.
+///
+/// # Errors
+/// Those of writing to `out`.
+pub fn explain(bytes: Vec<u8>, out: &mut dyn Write) -> io::Result<u64> {
+    let mut capture = match Capture::new(Box::new(io::Cursor::new(bytes))) {
+        Ok(capture) => capture,
+        Err(error) => return writeln!(out, "{error}").map(|()| 0),
+    };
+    let mut decoder = Decoder::new(&[]);
+    let look = Look::plain();
+    while let Some(record) = capture.next_record() {
+        let frame = match record {
+            Ok(record) => decoder.decode(&record),
+            Err(error) => {
+                writeln!(out, "{error}")?;
+                break;
+            }
+        };
+        look.frame(out, &frame)?;
+        serde_json::to_writer(&mut *out, &frame)?;
+    }
+    let summary = summary::Summary::of(&decoder);
+    summary.print(look, out)?;
+    serde_json::to_writer(&mut *out, &summary)?;
+    Ok(decoder.tally.frames)
+}
+
 /// What goes to standard output, in which form.
 struct Printer {
     out: BufWriter<io::Stdout>,

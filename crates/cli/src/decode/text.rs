@@ -28,6 +28,14 @@ impl Look {
         }
     }
 
+    /// Without colour, in lines of the usual length.
+    pub(super) const fn plain() -> Self {
+        Self {
+            colour: false,
+            columns: COLUMNS,
+        }
+    }
+
     /// `text` in `style`, or plain where colour is not wanted.
     pub(super) fn paint(self, style: Style, text: &str) -> String {
         if self.colour {

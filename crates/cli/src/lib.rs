@@ -1,0 +1,127 @@
+//! Motet's command line: parses, calls the lab and the border router, prints.
+//!
+//! One file (or folder) per command: its arguments, help and example beside its code. A
+//! command returns `Result<(), Error>`; here the error becomes one sentence on stderr and
+//! the exit status: 0 done, 1 the work failed, 2 bad usage or input.
+//!
+//! A library only so that the fuzzer can reach what reads other people's files; the program
+//! is [`main`].
+#![forbid(unsafe_code)]
+
+mod chain;
+mod decode;
+mod error;
+mod files;
+mod interrupt;
+#[cfg(target_os = "linux")]
+mod live;
+mod model;
+mod output;
+mod pacer;
+mod progress;
+mod reproduce;
+mod run;
+mod send;
+mod soak;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, error::ErrorKind};
+
+use crate::error::Error;
+
+pub use decode::explain;
+
+/// TCP for motes: send files, run meshes and read captures of low-power wireless networks.
+#[derive(Debug, Parser)]
+#[command(
+    name = "motet",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
+#[command(after_help = "Example: motet send README.md")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Send(send::Args),
+    Up(up::Args),
+    Run(run::Args),
+    Reproduce(reproduce::Args),
+    Model(model::Args),
+    Decode(decode::Args),
+    Soak(soak::Args),
+}
+
+/// The program: reads the process's arguments, does what they ask for.
+pub fn main() -> ExitCode {
+    match Arguments::try_parse() {
+        Ok(arguments) => match run(&arguments.command) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => error.report(),
+        },
+        Err(error) => report_usage(&error),
+    }
+}
+
+fn run(command: &Command) -> Result<(), Error> {
+    match command {
+        Command::Send(args) => send::run(args),
+        Command::Up(args) => up::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
+        Command::Model(args) => model::run(args),
+        Command::Decode(args) => decode::run(args),
+        Command::Soak(args) => soak::run(args),
+    }
+}
+
+/// Prints help where it was asked for, and turns what clap has against the command line
+/// into one sentence.
+fn report_usage(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // A closed pipe is no reason to complain about help.
+            let _ = error.print();
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+        }
+        _ => {
+            let text = error.render().to_string();
+            let text = text.split("\n\n").next().unwrap_or_default();
+            let text = text.strip_prefix("error: ").unwrap_or(text);
+            let words: Vec<&str> = text.split_whitespace().collect();
+            Error::input(format!("{}, see --help", words.join(" "))).report()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        for command in Arguments::command().get_subcommands() {
+            let help = command.clone().render_long_help().to_string();
+            assert!(
+                help.contains("Example"),
+                "motet {} --help",
+                command.get_name()
+            );
+        }
+    }
+}
