@@ -12,39 +12,38 @@
 use super::Drop;
 use super::connection::Connection;
 use super::facts::{Facts, Phase};
-use super::recovery::Delivery;
+use super::recovery::{DUP_THRESHOLD, Delivery, NONE};
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::state::State;
 use super::timers::{Purpose, Timer};
 use crate::planted::{Bug, planted};
-use crate::wire::tcp::Flags;
+use crate::wire::tcp::{Flags, SackBlock};
 
 impl Connection<'_> {
     /// Takes in the acknowledgment, SACK blocks and window of `seg`.
     pub(super) fn accept_ack(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
-        let ack = seg.ack();
-        if ack.after(self.snd_nxt) {
+        let (base, flight) = (self.snd_una, self.flight() as i32);
+        let ahead = seg.ack().offset_from(base);
+        if ahead > flight || ahead < -i32::from(self.snd_wnd_max) {
             self.challenge(now_ms);
-            return Err(Drop::AckOfUnsent);
+            return Err(match ahead > 0 {
+                true => Drop::AckOfUnsent,
+                false => Drop::AckTooOld,
+            });
         }
-        if ack.before(self.snd_una.minus(u32::from(self.snd_wnd_max))) {
-            self.challenge(now_ms);
-            return Err(Drop::AckTooOld);
-        }
-        if planted(Bug::SequenceWrap) && ack.get() < self.snd_una.get() {
+        if planted(Bug::SequenceWrap) && seg.ack().get() < base.get() {
             return Ok(());
         }
-        let mut delivery = self.delivery(seg, now_ms);
-        let dsack = self.facts.has(Facts::SACK) && self.enter_sacks(seg, &mut delivery);
-        if ack.before(self.snd_una) {
-            if dsack {
-                self.on_dsack();
-            }
+        let echo = self.echo_age(seg, now_ms);
+        let mut delivery = self.delivery(echo, now_ms);
+        if self.facts.has(Facts::SACK) {
+            self.enter_sacks(seg, ahead, &mut delivery);
+        }
+        if ahead < 0 {
             return Ok(());
         }
-        let acked = ack.since(self.snd_una);
-        let (base, flight) = (self.snd_una, self.flight());
+        let acked = ahead as u32;
         let is_duplicate = acked == 0
             && flight > 0
             && seg.payload.is_empty()
@@ -57,13 +56,8 @@ impl Connection<'_> {
         if acked > 0 {
             self.take_acked(acked, &mut delivery, now_ms);
         }
-        self.sample_rtt(seg, acked, &delivery, now_ms);
-        if let Some((age, end)) = delivery.newest {
-            self.update_rack(age, base.plus(end), &delivery, now_ms);
-        }
-        if dsack {
-            self.on_dsack();
-        }
+        self.sample_rtt(echo, acked, &delivery);
+        self.update_rack(base, &delivery, now_ms);
         if acked > 0 {
             self.undo_by_timestamp(seg);
             self.judge_tail_probe(seg);
@@ -74,8 +68,7 @@ impl Connection<'_> {
         if seg.has(Flags::ECE) && self.facts.has(Facts::ECN) {
             self.on_congestion_echo();
         }
-        let wait = self.move_on(acked, delivery.bytes, now_ms);
-        self.settle_timer(acked, wait, now_ms);
+        self.move_on(acked, delivery.bytes, now_ms);
         Ok(())
     }
 
@@ -83,51 +76,58 @@ impl Connection<'_> {
     /// new data, all sent once and in order, nothing selective, no recovery under way. What
     /// is left was sent later than what arrived, so that none of it can be deemed lost.
     pub(super) fn take_predicted_ack(&mut self, seg: &Segment<'_>, now_ms: u32) {
-        let mut delivery = Delivery::in_order(now_ms);
+        let echo = self.echo_age(seg, now_ms);
+        let mut delivery = self.delivery(echo, now_ms);
         let (base, acked) = (self.snd_una, seg.ack().since(self.snd_una));
         self.take_acked(acked, &mut delivery, now_ms);
-        self.sample_rtt(seg, acked, &delivery, now_ms);
-        if let Some((age, end)) = delivery.newest {
-            self.update_rack(age, base.plus(end), &delivery, now_ms);
-        }
+        self.sample_rtt(echo, acked, &delivery);
+        self.update_rack(base, &delivery, now_ms);
         self.open_window(acked);
         self.rearm(now_ms);
     }
 
-    fn delivery(&self, seg: &Segment<'_>, now_ms: u32) -> Delivery {
-        let stamps = seg
-            .timestamps()
-            .filter(|_| self.facts.has(Facts::TIMESTAMPS));
-        let echo = stamps.map(|(_, echo)| echo.wrapping_sub(self.ts_offset));
-        self.scoreboard
-            .delivery(now_ms, self.recovery.min_rtt, echo)
+    /// The record of an acknowledgment that echoes what was sent `echo` ms ago.
+    fn delivery(&self, echo: Option<u32>, now_ms: u32) -> Delivery {
+        let age_min = echo.unwrap_or(0).max(u32::from(self.recovery.min_rtt));
+        self.scoreboard.delivery(now_ms, age_min)
     }
 
-    /// Enters the SACK blocks of `seg`; says whether the first is a DSACK (RFC 2883 §4).
-    /// Blocks that make no sense, or reach beyond what was sent, are ignored.
-    fn enter_sacks(&mut self, seg: &Segment<'_>, delivery: &mut Delivery) -> bool {
-        let ack = seg.ack();
-        let floor = ack.later(self.snd_una);
-        let mut dsack = false;
-        let mut first = None;
-        for (index, block) in seg.sack_blocks().iter().enumerate() {
-            let (left, right) = (SeqNum::new(block.left), SeqNum::new(block.right));
-            if !left.before(right) || right.after(self.snd_nxt) {
-                continue;
+    /// How long ago the timestamp that `seg` echoes was sent, ms.
+    pub(super) fn echo_age(&self, seg: &Segment<'_>, now_ms: u32) -> Option<u32> {
+        let (_, echo) = seg.timestamps()?;
+        let age = now_ms.wrapping_add(self.ts_offset).wrapping_sub(echo);
+        // An echo from the future, or older than any RTO, is the peer's invention.
+        (self.facts.has(Facts::TIMESTAMPS) && age <= RTT_MAX_MS).then_some(age)
+    }
+
+    /// Enters the SACK blocks of `seg`, whose acknowledgment lies `ahead` of SND.UNA; the
+    /// first one may be a DSACK (RFC 2883 §4). Blocks that make no sense, or reach beyond
+    /// what was sent, are ignored.
+    fn enter_sacks(&mut self, seg: &Segment<'_>, ahead: i32, delivery: &mut Delivery) {
+        let (base, flight) = (self.snd_una, self.flight() as i32);
+        let offsets = |block: &SackBlock| {
+            let offset = |edge| SeqNum::new(edge).offset_from(base);
+            (offset(block.left), offset(block.right))
+        };
+        let mut blocks = seg.sack_blocks();
+        let mut is_first = true;
+        while let [block, rest @ ..] = blocks {
+            let (left, right) = offsets(block);
+            blocks = rest;
+            if left < right && right <= flight {
+                let is_within = |outer| {
+                    let (outer_left, outer_right) = offsets(outer);
+                    outer_left <= left && right <= outer_right
+                };
+                if is_first && (right <= ahead || rest.first().is_some_and(is_within)) {
+                    self.on_dsack(SeqNum::new(block.left), SeqNum::new(block.right));
+                }
+                if left >= ahead.max(0) {
+                    self.scoreboard.sack(left as u32, right as u32, delivery);
+                }
             }
-            if index == 0 {
-                dsack = !right.after(ack);
-                first = Some((left, right));
-            } else if let (1, Some((inner, end))) = (index, first) {
-                dsack |= !inner.before(left) && !end.after(right);
-            }
-            if !left.before(floor) {
-                let offset = left.since(self.snd_una);
-                self.scoreboard
-                    .sack(offset, offset + right.since(left), delivery);
-            }
+            is_first = false;
         }
-        dsack
     }
 
     /// The peer is alive: counting of unanswered probes starts again, except that of
@@ -209,16 +209,16 @@ impl Connection<'_> {
 
     /// One RTT sample per ACK of new data: from the echoed timestamp, also for what was
     /// retransmitted (RFC 7323 §4), else from a segment sent once (Karn).
-    fn sample_rtt(&mut self, seg: &Segment<'_>, acked: u32, delivery: &Delivery, now_ms: u32) {
-        let mut sample = delivery.rtt.map(u32::from);
-        if self.facts.has(Facts::TIMESTAMPS)
-            && let Some((_, echo)) = seg.timestamps()
+    fn sample_rtt(&mut self, echo: Option<u32>, acked: u32, delivery: &Delivery) {
+        let mut rtt = delivery.rtt;
+        if acked > 0
+            && let Some(echo) = echo
         {
-            let rtt = now_ms.wrapping_add(self.ts_offset).wrapping_sub(echo);
-            // An echo from the future, or older than any RTO, is the peer's invention.
-            sample = (acked > 0 && rtt <= RTT_MAX_MS).then_some(rtt).or(sample);
+            rtt = echo;
         }
-        let Some(rtt) = sample else { return };
+        if rtt == NONE {
+            return;
+        }
         if acked > 0 {
             self.rtt.sample(rtt);
         }
@@ -231,40 +231,51 @@ impl Connection<'_> {
         };
     }
 
-    /// Notes the newest transmission delivered (RFC 8985 §6.2 steps 1 to 3).
-    fn update_rack(&mut self, age: u16, end: SeqNum, delivery: &Delivery, now_ms: u32) {
-        let sent_at = (now_ms as u16).wrapping_sub(age);
-        let known_age = (now_ms as u16).wrapping_sub(self.recovery.rack_sent_at);
+    /// Notes the newest transmission delivered (RFC 8985 §6.2 steps 1 to 3), at offsets from
+    /// `base`.
+    fn update_rack(&mut self, base: SeqNum, delivery: &Delivery, now_ms: u32) {
+        let age = delivery.newest_age;
+        if age == NONE {
+            return;
+        }
+        let end = base.plus(delivery.newest_end);
+        let known_age = now_ms.wrapping_sub(self.recovery.rack_sent_at);
         if !self.facts.has(Facts::RACK)
             || age < known_age
             || age == known_age && end.after(self.recovery.rack_end)
         {
             self.facts.set(Facts::RACK);
-            self.recovery.rack_sent_at = sent_at;
+            self.recovery.rack_sent_at = now_ms.wrapping_sub(age);
             self.recovery.rack_end = end;
         }
-        self.recovery.rack_rtt = age;
+        self.recovery.rack_rtt = age.min(RTT_MAX_MS) as u16;
         if delivery.reordered {
             self.facts.set(Facts::REORDERED);
         }
     }
 
-    /// The peer received something twice: one of our retransmissions was not needed.
-    fn on_dsack(&mut self) {
+    /// The peer received these octets twice: one of our retransmissions was not needed, or
+    /// the network doubled something.
+    ///
+    /// The reduction is taken back when every octet sent again in this recovery was reported
+    /// so. Reports count once and in order, and only of what the recovery is about: behind
+    /// its beginning or the last report, and before its end (RFC 3708 §3; as Linux counts
+    /// `undo_retrans`).
+    fn on_dsack(&mut self, left: SeqNum, right: SeqNum) {
         if self.facts.has(Facts::TAIL_RESENT) {
             self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT);
         }
         let recovery = &mut self.recovery;
-        recovery.reo_quarters = recovery
-            .reo_quarters
-            .saturating_add(1)
-            .min(REO_QUARTERS_MAX);
+        recovery.reo_quarters = (recovery.reo_quarters + 1).min(REO_QUARTERS_MAX);
         recovery.reo_persist = REO_PERSIST;
-        if recovery.undo_left > 0 {
-            recovery.undo_left -= 1;
-            if recovery.undo_left == 0 {
-                self.undo();
-            }
+        if left.before(recovery.undo_from) || right.after(recovery.recover) {
+            return;
+        }
+        recovery.undo_from = right;
+        let len = right.since(left).min(u32::from(recovery.undo_left));
+        recovery.undo_left -= len as u16;
+        if len > 0 && recovery.undo_left == 0 {
+            self.undo();
         }
     }
 
@@ -322,9 +333,15 @@ impl Connection<'_> {
     /// Halves cwnd without anything to send again.
     fn reduce_once(&mut self) {
         self.halve();
-        self.congestion.cwnd = self.congestion.ssthresh;
+        self.set_cwnd(self.congestion.ssthresh);
         self.recovery.phase = Phase::Reduced;
-        self.facts.clear(Facts::UNDO | Facts::UNDO_TS);
+        self.facts.clear(Facts::UNDO);
+    }
+
+    fn set_cwnd(&mut self, cwnd: u16) {
+        if self.config.congestion_control {
+            self.congestion.cwnd = cwnd;
+        }
     }
 
     /// Halves ssthresh, remembers what was before, and marks the window's end.
@@ -332,31 +349,34 @@ impl Connection<'_> {
         self.recovery.undo_cwnd = self.congestion.cwnd;
         self.recovery.undo_ssthresh = self.congestion.ssthresh;
         self.recovery.undo_left = 0;
+        self.recovery.undo_from = self.snd_una;
         self.recovery.recover = self.snd_nxt;
         self.facts.put(Facts::UNDO, self.config.undo);
         self.facts.clear(Facts::UNDO_TS);
         self.facts.set(Facts::CWR_DUE);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
         let flight = self.flight().min(u32::from(self.congestion.cwnd)) as u16;
-        if self.config.congestion_control {
-            self.congestion.halve(flight, self.payload_max());
-        }
+        self.congestion.halve(flight, self.payload_max());
     }
 
-    fn enter_recovery(&mut self) {
-        self.halve();
-        self.recovery.phase = Phase::Recovery;
-        // What was SACKed before counts no more; what came with this ACK, `move_on` adds.
-        let in_flight = self.flight().saturating_sub(self.scoreboard.sacked());
-        self.recovery.prr_start = in_flight.min(u32::from(u16::MAX)) as u16;
-        self.recovery.prr_delivered = 0;
-        self.recovery.prr_out = 0;
-        self.facts.set(Facts::FORCE_RESEND);
+    /// Something is to be sent again, whatever cwnd says; probes are over.
+    fn begin_resending(&mut self, phase: Phase) {
+        self.recovery.phase = phase;
         self.facts
             .clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT | Facts::TAIL_PROBE_DUE);
-        if self.config.congestion_control {
-            self.congestion.cwnd = self.congestion.ssthresh;
-        }
+        self.facts.set(Facts::FORCE_RESEND);
+    }
+
+    /// `delivered`: bytes that the acknowledgment delivered which tells of the loss.
+    fn enter_recovery(&mut self, delivered: u32) {
+        self.halve();
+        // What was SACKed before counts no more.
+        let in_flight = self.flight() - self.scoreboard.sacked();
+        self.recovery.prr_start = (in_flight + delivered).min(u32::from(u16::MAX)) as u16;
+        self.recovery.prr_delivered = 0;
+        self.recovery.prr_out = 0;
+        self.begin_resending(Phase::Recovery);
+        self.set_cwnd(self.congestion.ssthresh);
     }
 
     /// The retransmission timer expired (RFC 5681 §3.1, RFC 6675 §5.1, RFC 8985 §6.3).
@@ -364,55 +384,42 @@ impl Connection<'_> {
         if self.retries == 0 {
             self.halve();
         }
-        if self.config.congestion_control {
-            self.congestion.cwnd = self.payload_max();
-        }
-        let by_time = self.facts.has(Facts::SACK) && self.config.rack;
-        let age_min = match by_time && self.facts.has(Facts::RACK) {
+        self.set_cwnd(self.payload_max());
+        let by_time = self.config.rack && self.facts.has_all(Facts::SACK | Facts::RACK);
+        let age_min = match by_time {
             true => u32::from(self.recovery.rack_rtt) + self.reordering_window_ms(),
             false => 0,
         };
-        self.scoreboard
-            .lose_all(now_ms, age_min.min(u32::from(u16::MAX)) as u16);
-        self.recovery.phase = Phase::Loss;
+        self.scoreboard.lose_all(now_ms, age_min);
         self.recovery.recover = self.snd_nxt;
         self.recovery.dup_acks = 0;
-        self.facts.set(Facts::FORCE_RESEND);
-        self.facts
-            .clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT | Facts::TAIL_PROBE_DUE);
+        self.begin_resending(Phase::Loss);
     }
 
-    /// Looks for losses and sets cwnd for what `acked` octets of SND.UNA and `delivered`
-    /// bytes in all mean in this phase. Returns RACK's wait.
-    fn move_on(&mut self, acked: u32, delivered: u32, now_ms: u32) -> Option<u16> {
-        let is_over = match self.recovery.phase {
+    /// Looks for losses, sets cwnd for what `acked` octets of SND.UNA and `delivered` bytes
+    /// in all mean in this phase, and arms the transmission timer.
+    fn move_on(&mut self, acked: u32, delivered: u32, now_ms: u32) {
+        if acked > 0 {
             // CWR goes out with what is sent behind `recover`; until that is acknowledged,
             // the peer echoes the same mark (RFC 3168 §6.1.2).
-            Phase::Reduced => self.snd_una.after(self.recovery.recover),
-            _ => !self.snd_una.before(self.recovery.recover),
-        };
-        if acked > 0 && is_over {
-            self.leave_recovery();
-        }
-        if acked > 0 && self.recovery.phase == Phase::Recovery && !self.facts.has(Facts::SACK) {
-            // A partial acknowledgment: the next hole begins here (RFC 6582 §3.2 step 3).
-            self.scoreboard.lose_first(self.payload_max());
-            self.facts.set(Facts::FORCE_RESEND);
-        }
-        let was_recovering = self.recovery.phase == Phase::Recovery;
-        let (news, wait) = self.detect_losses(now_ms);
-        if !was_recovering && self.recovery.phase == Phase::Recovery {
-            let start = u32::from(self.recovery.prr_start).saturating_add(delivered);
-            self.recovery.prr_start = start.min(u32::from(u16::MAX)) as u16;
-        }
-        match self.recovery.phase {
-            Phase::Open | Phase::Loss if acked > 0 => self.open_window(acked),
-            Phase::Recovery if self.config.prr && self.config.congestion_control => {
-                self.reduce_in_proportion(acked > 0 && !news, delivered);
+            let least = i32::from(self.recovery.phase == Phase::Reduced);
+            if self.snd_una.offset_from(self.recovery.recover) >= least {
+                self.leave_recovery();
             }
-            _ => {}
+            if self.recovery.phase == Phase::Recovery && !self.facts.has(Facts::SACK) {
+                // A partial acknowledgment: the next hole begins here (RFC 6582 §3.2 step 3).
+                self.scoreboard.lose_first(self.payload_max());
+                self.facts.set(Facts::FORCE_RESEND);
+            }
         }
-        wait
+        let (news, wait) = self.detect_losses(delivered, now_ms);
+        match self.recovery.phase {
+            Phase::Reduced => {}
+            Phase::Recovery => self.reduce_in_proportion(acked > 0 && !news, delivered),
+            Phase::Open | Phase::Loss if acked == 0 => {}
+            Phase::Open | Phase::Loss => self.open_window(acked),
+        }
+        self.settle_timer(acked, wait, now_ms);
     }
 
     /// Slow start or congestion avoidance, for `acked` octets.
@@ -432,9 +439,7 @@ impl Connection<'_> {
                 // Against a burst (RFC 6582 §3.2 step 3, option 1).
                 cwnd = cwnd.min((self.flight().max(smss) + smss).min(65_535) as u16);
             }
-            if self.config.congestion_control {
-                self.congestion.cwnd = cwnd;
-            }
+            self.set_cwnd(cwnd);
             let persist = &mut self.recovery.reo_persist;
             *persist = persist.saturating_sub(1);
             if *persist == 0 {
@@ -449,6 +454,9 @@ impl Connection<'_> {
 
     /// PRR: cwnd such that sending follows delivery down to ssthresh (RFC 9937 §6.2).
     fn reduce_in_proportion(&mut self, is_safe_ack: bool, delivered: u32) {
+        if !self.config.prr {
+            return;
+        }
         let smss = u32::from(self.payload_max());
         let recovery = &mut self.recovery;
         recovery.prr_delivered =
@@ -477,35 +485,36 @@ impl Connection<'_> {
         if out == 0 {
             more = more.max(smss);
         }
-        self.congestion.cwnd = (pipe + more).min(u32::from(u16::MAX)) as u16;
+        self.set_cwnd((pipe + more).min(u32::from(u16::MAX)) as u16);
     }
 
     /// Marks what is lost by now and enters recovery if that is the first news. Returns
-    /// whether there was any, and how long until RACK would judge the next.
-    pub(super) fn detect_losses(&mut self, now_ms: u32) -> (bool, Option<u16>) {
-        let threshold = DUP_THRESHOLD;
-        let mut wait = None;
+    /// whether there was any, and how long until RACK would judge the next, ms; 0: no such.
+    ///
+    /// `delivered`: bytes that the present acknowledgment delivered.
+    pub(super) fn detect_losses(&mut self, delivered: u32, now_ms: u32) -> (bool, u32) {
+        let mut wait = 0;
         let news = if !self.facts.has(Facts::SACK) {
             // After a timeout, duplicates of its own retransmissions must not count
             // (RFC 6582 §4.1); `recover` is the SYN's number at first.
             self.recovery.phase == Phase::Open
-                && self.recovery.dup_acks >= threshold
+                && self.recovery.dup_acks >= DUP_THRESHOLD
                 && self.snd_una.after(self.recovery.recover)
                 && self.scoreboard.lose_first(self.payload_max())
         } else if !self.config.rack {
-            self.scoreboard.lose_by_count(threshold, self.payload_max())
-        } else if self.facts.has(Facts::RACK) && self.flight() > 0 {
+            self.scoreboard.lose_by_count(self.payload_max())
+        } else if self.facts.has(Facts::RACK) {
             let limit = u32::from(self.recovery.rack_rtt) + self.reordering_window_ms();
+            let age = now_ms.wrapping_sub(self.recovery.rack_sent_at);
             let end = self.recovery.rack_end.offset_from(self.snd_una);
-            let newest = (self.recovery.rack_sent_at, end);
-            let (news, next) = self.scoreboard.lose_by_time(now_ms, newest, limit);
+            let (news, next) = self.scoreboard.lose_by_time(now_ms, (age, end), limit);
             wait = next;
             news
         } else {
             false
         };
         if news && matches!(self.recovery.phase, Phase::Open | Phase::Reduced) {
-            self.enter_recovery();
+            self.enter_recovery(delivered);
         }
         (news, wait)
     }
@@ -513,10 +522,7 @@ impl Connection<'_> {
     /// RACK's reordering window (RFC 8985 §6.2 step 4), ms.
     fn reordering_window_ms(&self) -> u32 {
         if !self.facts.has(Facts::REORDERED)
-            && (self.is_recovering()
-                || self
-                    .scoreboard
-                    .is_sacked_beyond(DUP_THRESHOLD, self.payload_max()))
+            && (self.is_recovering() || self.scoreboard.is_sacked_beyond(self.payload_max()))
         {
             return 0;
         }
@@ -526,9 +532,9 @@ impl Connection<'_> {
 
     /// Arms the transmission timer after an acknowledgment: afresh when data were
     /// acknowledged (RFC 6298 §5.3), or when its present purpose is over.
-    fn settle_timer(&mut self, acked: u32, wait: Option<u16>, now_ms: u32) {
-        if let Some(wait) = wait {
-            self.arm_transmit(Purpose::Reordering, u32::from(wait), now_ms);
+    fn settle_timer(&mut self, acked: u32, wait: u32, now_ms: u32) {
+        if wait > 0 {
+            self.arm_transmit(Purpose::Reordering, wait, now_ms);
         } else if acked > 0
             || !matches!(
                 self.timers.purpose(),
@@ -594,12 +600,11 @@ impl Connection<'_> {
             true => 0,
             false => u32::from(self.recovery.dup_acks) * u32::from(self.payload_max()),
         };
-        self.scoreboard.in_flight().saturating_sub(held)
+        let gone = self.scoreboard.gone() + held;
+        self.flight().saturating_sub(gone)
     }
 }
 
-/// Duplicate ACKs, or segments held out of order, that tell a loss (RFC 5681 §3.2).
-const DUP_THRESHOLD: u8 = 3;
 /// Longest believable round trip, ms.
 pub(super) const RTT_MAX_MS: u32 = 60_000;
 /// The reordering window grows to this many quarters of the least RTT; SRTT bounds it too.

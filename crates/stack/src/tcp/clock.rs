@@ -32,7 +32,7 @@ impl Connection<'_> {
                     self.arm_rto(now_ms);
                 }
                 Purpose::Reordering => {
-                    self.detect_losses(now_ms);
+                    self.detect_losses(0, now_ms);
                     self.rearm(now_ms);
                 }
             }

@@ -180,8 +180,8 @@ pub struct Connection<'m> {
     pub(super) rmss: u16,
     /// Offset behind RCV.NXT of the octet received out of order last: its block goes first.
     pub(super) sack_first: u16,
-    /// When a challenge ACK was last sent (low 16 bits, ms).
-    pub(super) challenge_at: u16,
+    /// When a challenge ACK was last sent, ms.
+    pub(super) challenge_at: u32,
     pub(super) scoreboard: Scoreboard,
     pub(super) ends: Endpoints,
 }
@@ -308,7 +308,10 @@ impl<'m> Connection<'m> {
         Telemetry {
             cwnd_bytes: self.congestion.cwnd,
             ssthresh_bytes: self.congestion.ssthresh,
-            inflight_bytes: self.pipe().min(u32::from(u16::MAX)) as u16,
+            inflight_bytes: match self.state.transmits() {
+                true => self.pipe().min(u32::from(u16::MAX)) as u16,
+                false => 0,
+            },
             snd_wnd_bytes: self.snd_wnd,
             smss_bytes: self.payload_max(),
             srtt_ms: self.rtt.srtt_ms().unwrap_or(0),

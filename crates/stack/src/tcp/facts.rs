@@ -121,14 +121,13 @@ pub(super) struct Recovery {
     pub(super) phase: Phase,
     /// Duplicate ACKs in a row, without SACK; each tells that one segment left the network.
     pub(super) dup_acks: u8,
-    /// Retransmissions of this recovery that no DSACK has called unnecessary yet.
-    pub(super) undo_left: u8,
     /// RACK: the reordering window in quarters of the least RTT, and how many recoveries
     /// it keeps that.
     pub(super) reo_quarters: u8,
     pub(super) reo_persist: u8,
-    /// RACK: when that segment was sent (low 16 bits, ms), and its round trip.
-    pub(super) rack_sent_at: u16,
+    /// Octets sent again in this recovery that no DSACK has called unnecessary yet.
+    pub(super) undo_left: u16,
+    /// RACK: the round trip of the newest segment delivered, ms.
     pub(super) rack_rtt: u16,
     /// Least round trip, ms; drifts up slowly. 0: none yet.
     pub(super) min_rtt: u16,
@@ -145,8 +144,11 @@ pub(super) struct Recovery {
     pub(super) undo_ts: u32,
     /// SND.NXT at the tail loss probe.
     pub(super) tail_end: SeqNum,
-    /// RACK: behind the newest segment delivered.
+    /// Where a DSACK that counts begins at the earliest.
+    pub(super) undo_from: SeqNum,
+    /// RACK: behind the newest segment delivered, and when that was sent, ms.
     pub(super) rack_end: SeqNum,
+    pub(super) rack_sent_at: u32,
 }
 
 impl Recovery {
@@ -155,6 +157,7 @@ impl Recovery {
             recover: iss,
             undo_ts: 0,
             tail_end: iss,
+            undo_from: iss,
             rack_end: iss,
             rack_sent_at: 0,
             rack_rtt: 0,

@@ -9,7 +9,6 @@
 //! Sources: RFC 9293 §3.10.7.3 and .4, RFC 5961, RFC 7323 §5, RFC 3168, RFC 2883.
 
 use super::Drop;
-use super::ack::RTT_MAX_MS;
 use super::congestion::Congestion;
 use super::connection::{Connection, Error, SMSS_DEFAULT, SMSS_MIN};
 use super::facts::{Facts, Phase};
@@ -391,12 +390,9 @@ impl Connection<'_> {
         self.timers.disarm(Timer::Transmit);
         self.facts.clear(Facts::SYN_DUE);
         self.congestion = Congestion::new(self.payload_max(), self.config);
-        if let (true, Some((_, echo))) = (self.facts.has(Facts::TIMESTAMPS), seg.timestamps()) {
+        if let Some(rtt) = self.echo_age(seg, now_ms) {
             // Says which SYN was answered, so the 3 s of RFC 6298 §5.7 need not be waited.
-            let rtt = now_ms.wrapping_add(self.ts_offset).wrapping_sub(echo);
-            if rtt <= RTT_MAX_MS {
-                self.rtt.sample_handshake(rtt);
-            }
+            self.rtt.sample_handshake(rtt);
         } else if self.facts.has(Facts::SYN_RESENT) {
             self.rtt.distrust();
         } else {
@@ -471,12 +467,13 @@ impl Connection<'_> {
     ///
     /// [`Config::challenge_interval_ms`]: super::Config::challenge_interval_ms
     pub(super) fn challenge(&mut self, now_ms: u32) {
-        let since = (now_ms as u16).wrapping_sub(self.challenge_at);
-        if self.facts.has(Facts::CHALLENGED) && since < self.config.challenge_interval_ms {
+        let since = now_ms.wrapping_sub(self.challenge_at);
+        let interval = u32::from(self.config.challenge_interval_ms);
+        if self.facts.has(Facts::CHALLENGED) && since < interval {
             return;
         }
         self.facts.set(Facts::CHALLENGED | Facts::ACK_DUE);
-        self.challenge_at = now_ms as u16;
+        self.challenge_at = now_ms;
     }
 }
 

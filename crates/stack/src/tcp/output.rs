@@ -113,9 +113,9 @@ impl Connection<'_> {
                 kind: Kind::New,
             });
         }
-        let (offset, len) = self.scoreboard.tail(self.payload_max())?;
-        Some(Plan {
-            offset,
+        let len = self.scoreboard.tail_len().min(self.payload_max());
+        (len > 0).then_some(Plan {
+            offset: flight - u32::from(len),
             len,
             kind: Kind::Again(Cause::TailLossProbe),
         })
@@ -123,7 +123,10 @@ impl Connection<'_> {
 
     /// What is deemed lost, as far as cwnd allows; the first of a recovery at once.
     fn plan_retransmission(&self) -> Option<Plan> {
-        let (offset, len) = self.scoreboard.first_due()?;
+        let (offset, len) = self.scoreboard.first_due();
+        if len == 0 {
+            return None;
+        }
         let len = self.clip(offset, len);
         if !self.facts.has(Facts::FORCE_RESEND)
             && self.pipe() + u32::from(len) > u32::from(self.congestion.cwnd)
@@ -170,9 +173,9 @@ impl Connection<'_> {
         if self.recovery.phase != Phase::Recovery || self.config.rack {
             return None;
         }
-        let (offset, len) = self.scoreboard.first_doubtful()?;
+        let (offset, len) = self.scoreboard.first_doubtful();
         let len = self.clip(offset, len);
-        let fits = self.pipe() + u32::from(len) <= u32::from(self.congestion.cwnd);
+        let fits = len > 0 && self.pipe() + u32::from(len) <= u32::from(self.congestion.cwnd);
         fits.then_some(Plan {
             offset,
             len,
@@ -489,7 +492,7 @@ impl Connection<'_> {
                 self.facts.set(Facts::UNDO_TS);
                 self.recovery.undo_ts = now_ms.wrapping_add(self.ts_offset);
             }
-            self.recovery.undo_left = self.recovery.undo_left.saturating_add(1);
+            self.recovery.undo_left = self.recovery.undo_left.saturating_add(plan.len);
         }
         if self.timers.purpose().is_none() {
             self.arm_rto(now_ms);

@@ -7,195 +7,146 @@
 //! segment; beyond, neighbours that were sent closest together are merged, which only makes
 //! RACK slower to judge them.
 //!
-//! Times are the low 16 bits of the millisecond clock: ages up to 65 s are told apart, and
-//! nothing stays unjudged longer than an RTO.
-
-use core::cell::Cell;
+//! What is known of the runs stands in four words, one bit per run: most questions are then
+//! a few operations on words, and nothing is walked while nothing is known.
+//!
+//! Times are 16 bits, counted from an epoch that moves on: what was sent longer ago than
+//! 32 s may be told to be younger than it is, never younger than 32 s.
 
 use crate::limits::SENT_RUNS_MAX;
 
-/// What is known about a run.
+/// Bytes sent together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Marks(u8);
-
-impl Marks {
-    /// The peer holds it, out of order.
-    pub(super) const SACKED: Self = Self(1);
-    /// Deemed lost.
-    pub(super) const LOST: Self = Self(2);
-    /// A retransmission of it is on the way.
-    pub(super) const RESENT: Self = Self(4);
-    /// It was retransmitted at least once: no RTT can be told from it (Karn).
-    pub(super) const EVER_RESENT: Self = Self(8);
-
-    pub(super) const fn has(self, mark: Self) -> bool {
-        self.0 & mark.0 != 0
-    }
-
-    const fn with(self, mark: Self) -> Self {
-        Self(self.0 | mark.0)
-    }
-
-    const fn without(self, mark: Self) -> Self {
-        Self(self.0 & !mark.0)
-    }
-
-    /// Lost, and not sent again since.
-    const fn is_due(self) -> bool {
-        self.0 & (Self::SACKED.0 | Self::LOST.0 | Self::RESENT.0) == Self::LOST.0
-    }
-
-    /// What two unlike runs are as one: due if one of them is, and held by nobody.
-    const fn worse(self, other: Self) -> Self {
-        let both = self.sent(other);
-        match self.is_due() || other.is_due() {
-            true => both.without(Self::RESENT),
-            false => both,
-        }
-    }
-
-    /// The same while something is sent again: the whole counts as sent, and a part that was
-    /// due waits until it is deemed lost anew. Were it due, sending one part again could make
-    /// another due, and so on without end.
-    const fn sent(self, other: Self) -> Self {
-        Self(self.0 | other.0).without(Self::SACKED)
-    }
-
-    /// Counted as in the network (RFC 6675 `pipe`).
-    const fn is_in_flight(self) -> bool {
-        !self.has(Self::SACKED) && !self.is_due()
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C, align(4))]
 struct Run {
+    /// 0: no run.
     len: u16,
+    /// When, ms behind the epoch.
     sent_at: u16,
-    marks: Marks,
 }
 
 /// The runs between SND.UNA and SND.NXT, in order. Offsets count from SND.UNA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
 pub(super) struct Scoreboard {
+    /// One bit per run, the lowest for the first one.
+    marks: [u16; 4],
+    /// What `sent_at` counts from; ms modulo 2^32.
+    epoch: u32,
+    /// Used from the front on.
     runs: [Run; SENT_RUNS_MAX],
-    count: u8,
 }
+
+/// The peer holds it, out of order.
+const SACKED: usize = 0;
+/// Deemed lost.
+const LOST: usize = 1;
+/// A retransmission of it is on the way.
+const RESENT: usize = 2;
+/// It was retransmitted at least once: no RTT can be told from it (Karn).
+const EVER_RESENT: usize = 3;
 
 /// What one acknowledgment delivered; filled while it is entered in the scoreboard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivery {
-    now: u16,
-    min_rtt: u16,
-    /// When what is acknowledged was sent, if the peer echoes that.
-    echo: Option<u16>,
+    /// Behind the scoreboard's epoch, ms.
+    now: u32,
+    /// What is younger was not what the peer answered: ms.
+    age_min: u32,
     /// Offset behind the highest byte known delivered before.
     highest: u32,
     /// Bytes newly known to have arrived.
     pub(super) bytes: u32,
-    /// Round trip of the latest segment never retransmitted, ms.
-    pub(super) rtt: Option<u16>,
-    /// The newest transmission among them: its age and the offset behind it.
-    pub(super) newest: Option<(u16, u32)>,
+    /// Round trip of the latest segment never retransmitted, ms, or [`NONE`].
+    pub(super) rtt: u32,
+    /// The newest transmission among them: its age, ms, or [`NONE`].
+    pub(super) newest_age: u32,
+    /// The offset behind that.
+    pub(super) newest_end: u32,
     /// Something arrived that was sent before what was known to have arrived.
     pub(super) reordered: bool,
 }
 
-impl Delivery {
-    /// The record of an acknowledgment that arrives at `now_ms` for a scoreboard without marks.
-    pub(super) const fn in_order(now_ms: u32) -> Self {
-        Self {
-            now: now_ms as u16,
-            min_rtt: 0,
-            echo: None,
-            highest: 0,
-            bytes: 0,
-            rtt: None,
-            newest: None,
-            reordered: false,
-        }
-    }
+/// No such time.
+pub(super) const NONE: u32 = u32::MAX;
 
-    fn note(&mut self, run: Run, end: u32) {
-        let age = self.now.wrapping_sub(run.sent_at);
-        if !run.marks.has(Marks::EVER_RESENT) {
-            self.rtt = Some(self.rtt.map_or(age, |rtt| rtt.min(age)));
+impl Delivery {
+    fn note(&mut self, sent_at: u16, end: u32, was_resent: bool) {
+        let age = self.now.wrapping_sub(u32::from(sent_at));
+        if !was_resent {
+            self.rtt = self.rtt.min(age);
             self.reordered |= end < self.highest;
-        } else if age < self.min_rtt
-            || self
-                .echo
-                .is_some_and(|echo| (run.sent_at.wrapping_sub(echo) as i16) > 0)
-        {
-            // An answer to an earlier time, or sooner than any round trip, answers the
-            // original (RFC 8985 §6.2 step 2).
+        } else if age < self.age_min {
             return;
         }
-        let newer = |(newest, newest_end)| age < newest || age == newest && end > newest_end;
-        if self.newest.is_none_or(newer) {
-            self.newest = Some((age, end));
+        if age < self.newest_age || age == self.newest_age && end > self.newest_end {
+            self.newest_age = age;
+            self.newest_end = end;
         }
     }
 }
 
 impl Scoreboard {
     pub(super) const NEW: Self = Self {
-        runs: [Run {
-            len: 0,
-            sent_at: 0,
-            marks: Marks(0),
-        }; SENT_RUNS_MAX],
-        count: 0,
+        marks: [0; 4],
+        epoch: 0,
+        runs: [Run { len: 0, sent_at: 0 }; SENT_RUNS_MAX],
     };
 
     /// Forgets everything outstanding.
     pub(super) fn clear(&mut self) {
-        self.count = 0;
+        *self = Self::NEW;
     }
 
     /// The record of an acknowledgment that arrives now.
     ///
-    /// `echo_ms`: its echoed timestamp, on our clock.
-    pub(super) fn delivery(&self, now_ms: u32, min_rtt: u16, echo_ms: Option<u32>) -> Delivery {
+    /// `age_min`: how old a retransmission is at least, ms, if it was answered: the least
+    /// round trip, and no older than the timestamp that the peer echoes (RFC 8985 §6.2
+    /// step 2).
+    pub(super) fn delivery(&self, now_ms: u32, age_min: u32) -> Delivery {
         Delivery {
-            min_rtt,
-            echo: echo_ms.map(|echo| echo as u16),
+            now: now_ms.wrapping_sub(self.epoch),
+            age_min,
             highest: self.highest_sacked(),
-            ..Delivery::in_order(now_ms)
+            bytes: 0,
+            rtt: NONE,
+            newest_age: NONE,
+            newest_end: 0,
+            reordered: false,
         }
     }
 
     /// Whether all was sent once, and nothing is known of it.
     pub(super) fn is_plain(&self) -> bool {
-        self.view().iter().all(|run| run.marks == Marks(0))
+        self.marks == [0; 4]
     }
 
     /// Enters `len` new bytes sent at `now_ms`.
     pub(super) fn push(&mut self, len: u16, now_ms: u32) {
-        self.make_room(1, Marks::worse);
-        let run = Run {
-            len,
-            sent_at: now_ms as u16,
-            marks: Marks(0),
-        };
-        self.insert(usize::from(self.count), run);
+        self.make_room(1);
+        let sent_at = self.stamp(now_ms);
+        for run in &mut self.runs {
+            if run.len == 0 {
+                *run = Run { len, sent_at };
+                return;
+            }
+        }
     }
 
     /// Takes `bytes` cumulatively acknowledged off the front.
     pub(super) fn acknowledge(&mut self, bytes: u32, delivery: &mut Delivery) {
         let (mut left, mut end) = (bytes, 0);
-        while left > 0 {
-            let Some(first) = self.runs().first_mut() else {
-                return;
-            };
-            let run = *first;
-            let step = left.min(u32::from(run.len));
+        while left > 0 && self.runs[0].len > 0 {
+            let Run { len, sent_at } = self.runs[0];
+            let step = left.min(u32::from(len));
             end += step;
             left -= step;
-            if !run.marks.has(Marks::SACKED) {
+            if self.marks[SACKED] & 1 == 0 {
                 delivery.bytes += step;
-                delivery.note(run, end);
+                delivery.note(sent_at, end, self.marks[EVER_RESENT] & 1 != 0);
             }
-            first.len -= step as u16;
-            if first.len == 0 {
+            self.runs[0].len -= step as u16;
+            if self.runs[0].len == 0 {
                 self.remove(0);
             }
         }
@@ -203,292 +154,313 @@ impl Scoreboard {
 
     /// Marks the bytes between two offsets as held by the peer.
     pub(super) fn sack(&mut self, left: u32, right: u32, delivery: &mut Delivery) {
-        self.make_room(2, Marks::worse);
-        self.cut_at(left);
-        self.cut_at(right);
+        let news = self.select(left, right) & !self.marks[SACKED];
+        self.marks[SACKED] |= news;
         let mut end = 0;
-        for run in self.runs() {
-            let start = end;
+        for (index, run) in self.runs.iter().enumerate() {
             end += u32::from(run.len);
-            if start >= left && end <= right && !run.marks.has(Marks::SACKED) {
+            if news >> index & 1 != 0 {
                 delivery.bytes += u32::from(run.len);
-                delivery.note(*run, end);
-                run.marks = run.marks.with(Marks::SACKED);
+                let was_resent = self.marks[EVER_RESENT] >> index & 1 != 0;
+                delivery.note(run.sent_at, end, was_resent);
             }
         }
     }
 
-    /// Bytes believed to be in the network (RFC 6675 §4 `SetPipe`).
-    pub(super) fn in_flight(&self) -> u32 {
-        self.sum(Marks::is_in_flight)
+    /// Bytes believed not to be in the network any more: held by the peer, or lost and not
+    /// sent again (RFC 6675 §4 `SetPipe`).
+    pub(super) fn gone(&self) -> u32 {
+        self.sum(self.marks[SACKED] | self.due())
     }
 
     /// Bytes the peer holds out of order.
     pub(super) fn sacked(&self) -> u32 {
-        self.sum(|marks| marks.has(Marks::SACKED))
+        self.sum(self.marks[SACKED])
     }
 
-    /// The first bytes lost and not sent again since: offset and length.
-    pub(super) fn first_due(&self) -> Option<(u32, u16)> {
-        self.first(Marks::is_due)
+    /// The first bytes lost and not sent again since: offset and length; 0: none.
+    pub(super) fn first_due(&self) -> (u32, u16) {
+        self.first(self.due())
     }
 
     /// The first bytes below the highest held by the peer that were sent once and are not
-    /// deemed lost (RFC 6675 §4 `NextSeg` rule 3).
-    pub(super) fn first_doubtful(&self) -> Option<(u32, u16)> {
-        let found = self.first(|marks| marks.0 == 0)?;
-        (found.0 < self.highest_sacked()).then_some(found)
+    /// deemed lost (RFC 6675 §4 `NextSeg` rule 3): offset and length; 0: none.
+    pub(super) fn first_doubtful(&self) -> (u32, u16) {
+        let [sacked, lost, resent, ever_resent] = self.marks;
+        self.first(up_to_highest(sacked) & !(sacked | lost | resent | ever_resent))
     }
 
-    /// The last bytes sent, at most `len_max`: for a tail loss probe.
-    pub(super) fn tail(&self, len_max: u16) -> Option<(u32, u16)> {
-        let last = self.view().last()?;
-        let len = last.len.min(len_max);
-        Some((self.sum(|_| true).saturating_sub(u32::from(len)), len))
+    /// Length of the last run of bytes sent; 0: there is none.
+    pub(super) fn tail_len(&self) -> u16 {
+        let used = self.runs.iter().take_while(|run| run.len > 0);
+        used.last().map_or(0, |run| run.len)
     }
 
     /// Enters a retransmission of `len` bytes from `offset` on.
     pub(super) fn resend(&mut self, offset: u32, len: u16, now_ms: u32) {
-        let until = offset + u32::from(len);
-        self.make_room(2, Marks::sent);
-        self.cut_at(offset);
-        self.cut_at(until);
-        let mut end = 0;
-        for run in self.runs() {
-            let start = end;
-            end += u32::from(run.len);
-            if start < until && end > offset && !run.marks.has(Marks::SACKED) {
-                run.marks = run.marks.with(Marks::RESENT).with(Marks::EVER_RESENT);
-                run.sent_at = now_ms as u16;
+        let sent_at = self.stamp(now_ms);
+        let which = self.select(offset, offset + u32::from(len)) & !self.marks[SACKED];
+        self.marks[RESENT] |= which;
+        self.marks[EVER_RESENT] |= which;
+        for (index, run) in self.runs.iter_mut().enumerate() {
+            if which >> index & 1 != 0 {
+                run.sent_at = sent_at;
             }
         }
     }
 
     /// Deems the first `len_max` bytes outstanding lost. Says whether that is news.
     pub(super) fn lose_first(&mut self, len_max: u16) -> bool {
-        self.make_room(1, Marks::worse);
-        self.cut_at(u32::from(len_max));
-        match self.runs().first_mut() {
-            Some(run) => run.lose(),
-            None => false,
-        }
+        let which = self.select(0, u32::from(len_max));
+        self.lose(which & 1)
     }
 
     /// Deems everything lost that the peer does not hold, if sent at least `age_min` ms ago;
     /// the first run in any case (RFC 6675 §5.1, RFC 8985 §6.3).
-    pub(super) fn lose_all(&mut self, now_ms: u32, age_min: u16) {
-        // The peer acknowledged nothing, yet holds the first byte: it has reneged.
-        if self
-            .view()
-            .first()
-            .is_some_and(|run| run.marks.has(Marks::SACKED))
-        {
-            self.forget_sacks();
+    pub(super) fn lose_all(&mut self, now_ms: u32, age_min: u32) {
+        // The peer acknowledged nothing, yet holds the first byte: it has reneged (RFC 2018 §8).
+        if self.marks[SACKED] & 1 != 0 {
+            self.marks[SACKED] = 0;
         }
-        for (index, run) in self.runs().iter_mut().enumerate() {
-            if index == 0 || (now_ms as u16).wrapping_sub(run.sent_at) >= age_min {
-                run.lose();
-            }
+        self.lose_by_time(now_ms, (0, i32::MAX), age_min);
+        if self.runs[0].len > 0 {
+            self.lose(1);
         }
     }
 
     /// Nothing is lost after all.
     pub(super) fn absolve(&mut self) {
-        for run in self.runs() {
-            run.marks = run.marks.without(Marks::LOST).without(Marks::RESENT);
-        }
+        self.marks[LOST] = 0;
+        self.marks[RESENT] = 0;
     }
 
-    /// Forgets what the peer said it holds; it may discard it (RFC 2018 §8).
-    pub(super) fn forget_sacks(&mut self) {
-        for run in self.runs() {
-            run.marks = run.marks.without(Marks::SACKED);
-        }
-    }
-
-    /// RFC 6675 §4 `IsLost`: lost is what has `threshold` separate ranges, or more than
-    /// `threshold − 1` segments of bytes, held by the peer above it. Says whether any is news.
-    pub(super) fn lose_by_count(&mut self, threshold: u8, smss: u16) -> bool {
-        let (mut ranges, mut bytes, mut news, mut above_sacked) = (0, 0, false, false);
-        let enough = u32::from(threshold.saturating_sub(1)) * u32::from(smss);
-        for run in self.runs().iter_mut().rev() {
-            let sacked = run.marks.has(Marks::SACKED);
-            if sacked {
-                ranges += u8::from(!above_sacked);
+    /// RFC 6675 §4 `IsLost`: lost is what has [`DUP_THRESHOLD`] separate ranges, or more
+    /// segments' bytes than one fewer, held by the peer above it. Says whether any is news.
+    pub(super) fn lose_by_count(&mut self, smss: u16) -> bool {
+        let (mut ranges, mut bytes, mut lost) = (0, 0, 0);
+        let sacked = self.marks[SACKED];
+        for (index, run) in self.runs.iter().enumerate().rev() {
+            if sacked >> index & 1 == 0 {
+                if ranges >= DUP_THRESHOLD || bytes > enough(smss) {
+                    lost |= 1 << index;
+                }
+            } else {
+                ranges += u8::from(sacked >> index & 2 == 0);
                 bytes += u32::from(run.len);
-            } else if (ranges >= threshold || bytes > enough) && !run.marks.has(Marks::RESENT) {
-                news |= run.lose();
             }
-            above_sacked = sacked;
         }
-        news
+        self.lose(lost & !self.marks[RESENT])
     }
 
     /// RFC 8985 §6.2 step 5: lost is what was sent before `newest` was, by more than
     /// the reordering window.
     ///
-    /// `newest`: time of transmission (low 16 bits, ms) and end offset of the newest segment
-    /// delivered. `rtt`: its round trip. Returns whether any loss is news, and the wait
-    /// until the next run would be deemed lost.
+    /// `newest`: age, ms, and end offset of the newest segment delivered. `limit_ms`: its round trip and the reordering window. Returns whether
+    /// any loss is news, and the wait, ms, until the next run would be deemed lost; 0: none.
     pub(super) fn lose_by_time(
         &mut self,
         now_ms: u32,
-        newest: (u16, i32),
+        newest: (u32, i32),
         limit_ms: u32,
-    ) -> (bool, Option<u16>) {
-        let now = now_ms as u16;
-        let newest_age = now.wrapping_sub(newest.0);
-        let (mut news, mut wait, mut end) = (false, None, 0_i32);
-        for run in self.runs() {
-            end += i32::from(run.len);
-            if !run.marks.is_in_flight() {
-                continue;
+    ) -> (bool, u32) {
+        let now = now_ms.wrapping_sub(self.epoch);
+        let (mut lost, mut wait, mut end) = (0, 0, 0);
+        let gone = self.marks[SACKED] | self.due();
+        for (index, run) in self.runs.iter().enumerate() {
+            if run.len == 0 {
+                break;
             }
-            let age = now.wrapping_sub(run.sent_at);
-            if age > newest_age || age == newest_age && end < newest.1 {
-                match limit_ms.checked_sub(u32::from(age)) {
-                    None | Some(0) => news |= run.lose(),
-                    Some(rest) => wait = Some(wait.unwrap_or(0).max(rest as u16)),
+            end += i32::from(run.len);
+            let age = now.wrapping_sub(u32::from(run.sent_at));
+            let (newest_age, newest_end) = newest;
+            if gone >> index & 1 == 0 && (age > newest_age || age == newest_age && end < newest_end)
+            {
+                if age >= limit_ms {
+                    lost |= 1 << index;
+                } else {
+                    wait = (limit_ms - age).max(wait);
                 }
             }
         }
-        (news, wait)
+        (self.lose(lost), wait)
     }
 
-    /// Whether the peer holds `threshold` segments or ranges out of order.
-    pub(super) fn is_sacked_beyond(&self, threshold: u8, smss: u16) -> bool {
-        let runs = self
-            .view()
-            .iter()
-            .filter(|run| run.marks.has(Marks::SACKED))
-            .count();
-        runs >= usize::from(threshold)
-            || self.sacked() > u32::from(threshold.saturating_sub(1)) * u32::from(smss)
-    }
-
-    fn highest_sacked(&self) -> u32 {
-        let (mut end, mut highest) = (0, 0);
-        for run in self.view() {
-            end += u32::from(run.len);
-            if run.marks.has(Marks::SACKED) {
-                highest = end;
-            }
+    /// Whether the peer holds [`DUP_THRESHOLD`] runs, or more segments' bytes than one fewer,
+    /// out of order.
+    pub(super) fn is_sacked_beyond(&self, smss: u16) -> bool {
+        let mut rest = self.marks[SACKED];
+        for _ in 1..DUP_THRESHOLD {
+            // Takes the lowest bit off.
+            rest &= rest.wrapping_sub(1);
         }
-        highest
+        rest != 0 || self.sacked() > enough(smss)
     }
 
-    fn sum(&self, wanted: fn(Marks) -> bool) -> u32 {
-        let runs = self.view().iter();
-        runs.filter(|run| wanted(run.marks))
-            .map(|run| u32::from(run.len))
-            .sum()
+    /// Offset behind the highest byte held by the peer.
+    fn highest_sacked(&self) -> u32 {
+        self.sum(up_to_highest(self.marks[SACKED]))
     }
 
-    fn first(&self, wanted: fn(Marks) -> bool) -> Option<(u32, u16)> {
+    fn due(&self) -> u16 {
+        let [sacked, lost, resent, _] = self.marks;
+        lost & !(sacked | resent)
+    }
+
+    /// Deems these runs lost, as far as they are in the network; true if that is news.
+    fn lose(&mut self, which: u16) -> bool {
+        let news = which & !(self.marks[SACKED] | self.due());
+        self.marks[LOST] |= news;
+        self.marks[RESENT] &= !news;
+        news != 0
+    }
+
+    /// Bytes of these runs.
+    fn sum(&self, which: u16) -> u32 {
+        let (mut which, mut sum) = (which, 0);
+        for run in &self.runs {
+            if which == 0 {
+                break;
+            }
+            if which & 1 != 0 {
+                sum += u32::from(run.len);
+            }
+            which >>= 1;
+        }
+        sum
+    }
+
+    /// The first of these runs: offset and length; 0: none.
+    fn first(&self, which: u16) -> (u32, u16) {
         let mut start = 0;
-        for run in self.view() {
-            if wanted(run.marks) {
-                return Some((start, run.len));
+        for (index, run) in self.runs.iter().enumerate() {
+            if which >> index & 1 != 0 {
+                return (start, run.len);
             }
             start += u32::from(run.len);
         }
-        None
+        (0, 0)
     }
 
-    /// Makes a run boundary at `offset`, if a run spans it; there is a free place.
-    fn cut_at(&mut self, offset: u32) {
-        let mut start = 0;
-        for (index, run) in self.runs().iter_mut().enumerate() {
-            let end = start + u32::from(run.len);
-            if offset <= start {
-                return;
+    /// `now_ms` as `sent_at` counts it.
+    fn stamp(&mut self, now_ms: u32) -> u16 {
+        let now = now_ms.wrapping_sub(self.epoch);
+        let ahead = now.saturating_sub(u32::from(u16::MAX));
+        if ahead > 0 {
+            let step = ahead.saturating_add(1 << 15);
+            self.epoch = self.epoch.wrapping_add(step);
+            for run in &mut self.runs {
+                run.sent_at = u32::from(run.sent_at).saturating_sub(step) as u16;
             }
-            if offset < end {
-                let mut rest = *run;
-                run.len = (offset - start) as u16;
-                rest.len = (end - offset) as u16;
-                self.insert(index + 1, rest);
-                return;
-            }
-            start = end;
         }
+        now_ms.wrapping_sub(self.epoch) as u16
     }
 
-    /// Merges neighbours until `places` are free: those of one kind sent closest together;
-    /// if there are none, the last two, as sent and not known to be held.
-    fn make_room(&mut self, places: usize, unite: fn(Marks, Marks) -> Marks) {
-        while usize::from(self.count) + places > SENT_RUNS_MAX {
-            let mut best = (u16::MAX, usize::from(self.count).saturating_sub(2));
-            for (index, pair) in self.view().windows(2).enumerate() {
+    /// The runs between two offsets, cut out of longer ones.
+    fn select(&mut self, left: u32, right: u32) -> u16 {
+        self.make_room(2);
+        let from = self.cut_at(left);
+        let to = self.cut_at(right);
+        (1 << to) - (1 << from)
+    }
+
+    /// Makes a run boundary at `offset`, if a run spans it; there is a free place. Returns
+    /// the index of the run behind it.
+    fn cut_at(&mut self, offset: u32) -> usize {
+        let mut left = offset;
+        for (index, run) in self.runs.iter_mut().enumerate() {
+            let len = u32::from(run.len);
+            if left == 0 || len == 0 {
+                return index;
+            }
+            if left < len {
+                let rest = Run {
+                    len: (len - left) as u16,
+                    ..*run
+                };
+                run.len = left as u16;
+                self.insert(index + 1, rest);
+                return index + 1;
+            }
+            left -= len;
+        }
+        SENT_RUNS_MAX
+    }
+
+    /// Merges neighbours until `places` are free: those of one kind sent closest together; if
+    /// there are none, the last two. Of unlike runs the whole is not known to be held, and
+    /// due only if nothing of it is on the way: were it due, sending one part again could
+    /// make another due, and so on without end.
+    fn make_room(&mut self, places: usize) {
+        while let Some(run) = self.runs.get(SENT_RUNS_MAX - places)
+            && run.len > 0
+        {
+            let marks = self.marks.iter();
+            let unlike = marks.fold(0, |unlike, mark| unlike | (mark ^ mark >> 1));
+            let mut best = (NONE, 0);
+            for (index, pair) in self.runs.windows(2).enumerate() {
                 if let [a, b] = pair
-                    && a.marks == b.marks
+                    && b.len > 0
                 {
-                    let apart = b.sent_at.wrapping_sub(a.sent_at);
-                    let apart = apart.min(apart.wrapping_neg());
-                    if apart < best.0 {
+                    let apart = match unlike >> index & 1 {
+                        0 => u32::from(a.sent_at.abs_diff(b.sent_at)),
+                        _ => NONE,
+                    };
+                    if apart < best.0 || best.0 == NONE {
                         best = (apart, index);
                     }
                 }
             }
-            self.merge(best.1, unite);
-        }
-    }
-
-    fn merge(&mut self, index: usize, unite: fn(Marks, Marks) -> Marks) {
-        let Some(second) = self.runs.get(index + 1).copied() else {
-            return;
-        };
-        self.remove(index + 1);
-        if let Some(first) = self.runs.get_mut(index) {
-            first.len = first.len.saturating_add(second.len);
-            if (second.sent_at.wrapping_sub(first.sent_at) as i16) > 0 {
-                first.sent_at = second.sent_at;
+            let bit = 1 << best.1;
+            for mark in &mut self.marks {
+                *mark |= *mark >> 1 & bit;
             }
-            if first.marks != second.marks {
-                first.marks = unite(first.marks, second.marks);
+            self.marks[SACKED] &= !(unlike & bit);
+            let second = self.remove(best.1 + 1);
+            if let Some(first) = self.runs.get_mut(best.1) {
+                first.len = first.len.saturating_add(second.len);
+                first.sent_at = first.sent_at.max(second.sent_at);
             }
         }
     }
 
+    /// Puts `run` at `index`, with the marks of the one before it; the last place is free.
     fn insert(&mut self, index: usize, run: Run) {
-        let (mut carried, mut at) = (run, index);
-        self.count = self.count.saturating_add(1);
-        while at < usize::from(self.count)
-            && let Some(place) = self.runs.get_mut(at)
-        {
+        let before = (1 << index) - 1;
+        for mark in &mut self.marks {
+            *mark = *mark & before | *mark << 1 & !before;
+        }
+        let mut carried = run;
+        for place in self.runs.iter_mut().skip(index) {
             core::mem::swap(place, &mut carried);
-            at += 1;
         }
     }
 
-    fn remove(&mut self, index: usize) {
-        let runs = Cell::from_mut(self.runs().get_mut(index..).unwrap_or_default());
-        for pair in runs.as_slice_of_cells().windows(2) {
-            if let [place, next] = pair {
-                place.set(next.get());
-            }
+    fn remove(&mut self, index: usize) -> Run {
+        let before = (1 << index) - 1;
+        for mark in &mut self.marks {
+            *mark = *mark & before | *mark >> 1 & !before;
         }
-        self.count = self.count.saturating_sub(1);
-    }
-
-    fn view(&self) -> &[Run] {
-        self.runs.get(..usize::from(self.count)).unwrap_or_default()
-    }
-
-    fn runs(&mut self) -> &mut [Run] {
-        self.runs
-            .get_mut(..usize::from(self.count))
-            .unwrap_or_default()
+        let mut carried = Run::default();
+        for place in self.runs.iter_mut().skip(index).rev() {
+            core::mem::swap(place, &mut carried);
+        }
+        carried
     }
 }
 
-impl Run {
-    /// Deems the run lost; true if that is news.
-    fn lose(&mut self) -> bool {
-        let news = self.marks.is_in_flight();
-        if news {
-            self.marks = self.marks.with(Marks::LOST).without(Marks::RESENT);
-        }
-        news
-    }
+/// The bits of `marks` and all below the highest of them.
+const fn up_to_highest(marks: u16) -> u16 {
+    let mut bits = marks;
+    bits |= bits >> 1;
+    bits |= bits >> 2;
+    bits |= bits >> 4;
+    bits | bits >> 8
 }
+
+/// More bytes than these, held by the peer, tell a loss below them.
+fn enough(smss: u16) -> u32 {
+    u32::from(smss) * u32::from(DUP_THRESHOLD - 1)
+}
+
+/// Duplicate ACKs, or segments held out of order, that tell a loss (RFC 5681 §3.2).
+pub(super) const DUP_THRESHOLD: u8 = 3;

@@ -2,13 +2,11 @@
 //! arithmetic, and what each change of phase forgets.
 
 use super::super::facts::{Facts, Phase};
-use super::super::recovery::{Delivery, Scoreboard};
+use super::super::recovery::{Delivery, NONE, Scoreboard};
 use super::super::{Config, Connection, State};
 use super::loss::{RACK, SACK, cwnd, in_flight, offering_sack, sacking};
 use super::*;
 use crate::limits::SENT_RUNS_MAX;
-
-const NO_ECHO: Option<u32> = None;
 
 /// Runs of these lengths, sent at these times.
 fn board(sent: &[(u16, u32)]) -> Scoreboard {
@@ -20,24 +18,27 @@ fn board(sent: &[(u16, u32)]) -> Scoreboard {
 }
 
 fn acknowledged(board: &Scoreboard, bytes: u32, now_ms: u32) -> Delivery {
-    delivered(board, bytes, now_ms, 0, NO_ECHO)
+    delivered(board, bytes, now_ms, 0)
 }
 
-fn delivered(
-    board: &Scoreboard,
-    bytes: u32,
-    now_ms: u32,
-    min_rtt: u16,
-    echo_ms: Option<u32>,
-) -> Delivery {
+fn delivered(board: &Scoreboard, bytes: u32, now_ms: u32, age_min: u32) -> Delivery {
     let mut board = *board;
-    let mut delivery = board.delivery(now_ms, min_rtt, echo_ms);
+    let mut delivery = board.delivery(now_ms, age_min);
     board.acknowledge(bytes, &mut delivery);
     delivery
 }
 
+/// The age and the end of the newest transmission delivered.
+fn newest(delivery: &Delivery) -> Option<(u32, u32)> {
+    (delivery.newest_age != NONE).then_some((delivery.newest_age, delivery.newest_end))
+}
+
+fn some((offset, len): (u32, u16)) -> Option<(u32, u16)> {
+    (len > 0).then_some((offset, len))
+}
+
 fn hold(board: &mut Scoreboard, left: u32, right: u32) {
-    let mut delivery = board.delivery(1000, 0, NO_ECHO);
+    let mut delivery = board.delivery(1000, 0);
     board.sack(left, right, &mut delivery);
 }
 
@@ -46,25 +47,26 @@ fn hold(board: &mut Scoreboard, left: u32, right: u32) {
 fn a_delivery_tells_of_the_newest_transmission() {
     let later = board(&[(100, 10), (100, 20), (100, 30)]);
     let delivery = acknowledged(&later, 250, 50);
-    assert_eq!((delivery.bytes, delivery.rtt), (250, Some(20)));
-    assert_eq!(delivery.newest, Some((20, 250)));
+    assert_eq!((delivery.bytes, delivery.rtt), (250, 20));
+    assert_eq!(newest(&delivery), Some((20, 250)));
 
     let together = board(&[(100, 10), (100, 10)]);
-    assert_eq!(acknowledged(&together, 200, 50).newest, Some((40, 200)));
+    let delivery = acknowledged(&together, 200, 50);
+    assert_eq!(newest(&delivery), Some((40, 200)));
 
     // What was sent again last is the newest, wherever it lies.
     let mut resent = board(&[(100, 10), (100, 20)]);
     resent.resend(0, 100, 40);
     let delivery = acknowledged(&resent, 200, 60);
-    assert_eq!(delivery.newest, Some((20, 100)));
-    assert_eq!(delivery.rtt, Some(40), "of the one that was sent once");
+    assert_eq!(newest(&delivery), Some((20, 100)));
+    assert_eq!(delivery.rtt, 40, "of the one that was sent once");
 
     // Blocks may come in any order: of two sent at once the higher one counts.
     let mut unordered = board(&[(100, 10), (100, 10), (100, 10), (100, 10)]);
-    let mut delivery = unordered.delivery(50, 0, NO_ECHO);
+    let mut delivery = unordered.delivery(50, 0);
     unordered.sack(300, 400, &mut delivery);
     unordered.sack(100, 200, &mut delivery);
-    assert_eq!(delivery.newest, Some((40, 400)));
+    assert_eq!(newest(&delivery), Some((40, 400)));
 }
 
 /// RFC 8985 §6.2 step 2: what answers the original tells nothing of the retransmission.
@@ -72,18 +74,17 @@ fn a_delivery_tells_of_the_newest_transmission() {
 fn an_answer_to_the_original_is_told_from_one_to_the_retransmission() {
     let mut resent = board(&[(100, 10)]);
     resent.resend(0, 100, 40);
-    for (now, min_rtt, echo, newest) in [
-        (50, 20, NO_ECHO, None),
-        (50, 11, NO_ECHO, None),
-        (50, 10, NO_ECHO, Some((10, 100))),
-        (70, 0, Some(39), None),
-        (70, 0, Some(40), Some((30, 100))),
-        (70, 0, Some(41), Some((30, 100))),
-        (50, 20, Some(45), None),
+    for (now, age_min, expected) in [
+        (50, 20, None),
+        (50, 11, None),
+        (50, 10, Some((10, 100))),
+        (70, 31, None),
+        (70, 30, Some((30, 100))),
+        (70, 29, Some((30, 100))),
     ] {
-        let delivery = delivered(&resent, 100, now, min_rtt, echo);
-        assert_eq!(delivery.newest, newest, "{now} {min_rtt} {echo:?}");
-        assert_eq!(delivery.rtt, None, "Karn");
+        let delivery = delivered(&resent, 100, now, age_min);
+        assert_eq!(newest(&delivery), expected, "{now} {age_min}");
+        assert_eq!(delivery.rtt, NONE, "Karn");
     }
 }
 
@@ -94,7 +95,7 @@ fn reordering_is_seen_in_what_was_sent_once() {
     assert!(!acknowledged(&board, 100, 50).reordered);
     hold(&mut board, 100, 200);
     assert!(acknowledged(&board, 100, 50).reordered);
-    let mut delivery = board.delivery(50, 0, NO_ECHO);
+    let mut delivery = board.delivery(50, 0);
     board.sack(200, 300, &mut delivery);
     assert!(!delivery.reordered, "above all that was held");
     board.resend(0, 100, 40);
@@ -110,10 +111,10 @@ fn ranges_and_bytes_above_count() {
         for (left, right) in held {
             hold(&mut board, *left, *right);
         }
-        let news = board.lose_by_count(3, smss);
-        assert_eq!(news, board.first_due().is_some());
-        assert!(!board.lose_by_count(3, smss), "news once");
-        board.first_due()
+        let news = board.lose_by_count(smss);
+        assert_eq!(news, some(board.first_due()).is_some());
+        assert!(!board.lose_by_count(smss), "news once");
+        some(board.first_due())
     };
     let three = [(100, 200), (300, 400), (500, 600)];
     assert_eq!(lost(&three, 1000), Some((0, 100)), "three ranges");
@@ -136,7 +137,7 @@ fn many_held_are_told_by_runs_or_by_bytes() {
         for (left, right) in held {
             hold(&mut board, *left, *right);
         }
-        assert_eq!(board.is_sacked_beyond(3, smss), many, "{held:?}");
+        assert_eq!(board.is_sacked_beyond(smss), many, "{held:?}");
     }
 }
 
@@ -144,22 +145,22 @@ fn many_held_are_told_by_runs_or_by_bytes() {
 #[test]
 fn only_what_lies_below_something_held_is_doubtful() {
     let mut board = board(&[(100, 0), (100, 0), (100, 0)]);
-    assert_eq!(board.first_doubtful(), None);
+    assert_eq!(some(board.first_doubtful()), None);
     hold(&mut board, 0, 100);
-    assert_eq!(board.first_doubtful(), None);
+    assert_eq!(some(board.first_doubtful()), None);
     hold(&mut board, 200, 300);
-    assert_eq!(board.first_doubtful(), Some((100, 100)));
+    assert_eq!(board.first_doubtful(), (100, 100));
 }
 
 #[test]
 fn sending_again_marks_no_neighbour() {
     let mut board = board(&[(100, 10), (100, 10), (100, 10)]);
     board.resend(100, 100, 50);
-    assert_eq!(acknowledged(&board, 100, 60).rtt, Some(50));
-    assert_eq!(acknowledged(&board, 200, 60).rtt, Some(50));
-    let mut delivery = board.delivery(60, 0, NO_ECHO);
+    assert_eq!(acknowledged(&board, 100, 60).rtt, 50);
+    assert_eq!(acknowledged(&board, 200, 60).rtt, 50);
+    let mut delivery = board.delivery(60, 0);
     board.sack(200, 300, &mut delivery);
-    assert_eq!(delivery.rtt, Some(50));
+    assert_eq!(delivery.rtt, 50);
 }
 
 /// RFC 6675 §5.1, RFC 8985 §6.3.
@@ -167,8 +168,8 @@ fn sending_again_marks_no_neighbour() {
 fn a_timeout_loses_the_first_and_what_is_old() {
     let mut young = board(&[(100, 95), (100, 40), (100, 90)]);
     young.lose_all(100, 50);
-    assert_eq!(young.in_flight(), 100, "the last is too young");
-    assert_eq!(young.first_due(), Some((0, 100)));
+    assert_eq!(young.gone(), 200, "the last is too young");
+    assert_eq!(young.first_due(), (0, 100));
     let mut held = board(&[(100, 0), (100, 0)]);
     hold(&mut held, 100, 200);
     held.lose_all(100, 0);
@@ -177,16 +178,16 @@ fn a_timeout_loses_the_first_and_what_is_old() {
     let mut reneged = board(&[(100, 0), (100, 0)]);
     hold(&mut reneged, 0, 100);
     reneged.lose_all(100, 0);
-    assert_eq!((reneged.sacked(), reneged.in_flight()), (0, 0));
+    assert_eq!((reneged.sacked(), reneged.gone()), (0, 200));
 }
 
 #[test]
 fn a_cleared_scoreboard_knows_nothing() {
     let mut board = board(&[(100, 0), (100, 0)]);
     board.clear();
-    assert_eq!((board.in_flight(), board.tail(1000)), (0, None));
+    assert_eq!((board.gone(), board.tail_len()), (0, 0));
     board.push(50, 7);
-    assert_eq!(board.tail(1000), Some((0, 50)));
+    assert_eq!(board.tail_len(), 50);
 }
 
 /// A full table merges the neighbours sent closest together, and believes the later time.
@@ -203,27 +204,19 @@ fn a_full_scoreboard_merges_what_was_sent_together() {
         (board, lost.first_due())
     };
     let (board, first) = full(|n| n * 100);
-    assert_eq!(first, Some((0, 200)), "of equals the first pair");
-    assert_eq!(
-        acknowledged(&board, 200, 500).rtt,
-        Some(400),
-        "the later time"
-    );
+    assert_eq!(first, (0, 200), "of equals the first pair");
+    assert_eq!(acknowledged(&board, 200, 500).rtt, 400, "the later time");
     let (_, first) = full(|n| n * 100 + if n >= 4 { 1 } else { 0 });
-    assert_eq!(first, Some((0, 200)));
+    assert_eq!(first, (0, 200));
     let (board, first) = full(|n| if n < 5 { n * 100 } else { n * 100 - 90 });
-    assert_eq!(first, Some((0, 100)), "the pair closest together");
-    assert_eq!(
-        acknowledged(&board, 450, 500).rtt,
-        Some(90),
-        "that of 4 and 5"
-    );
+    assert_eq!(first, (0, 100), "the pair closest together");
+    assert_eq!(acknowledged(&board, 450, 500).rtt, 90, "that of 4 and 5");
 }
 
-/// Where no two neighbours are alike, the last two become one: due if one of them was, and
-/// never the source of a round trip if one was sent again.
+/// Where no two neighbours are alike, the last two become one: on the way if one of them is,
+/// and never the source of a round trip if one was sent again.
 #[test]
-fn unlike_runs_merge_to_the_worse_of_both() {
+fn unlike_runs_merge_to_what_is_on_the_way() {
     let last = SENT_RUNS_MAX as u32 - 3;
     let mut board = Scoreboard::NEW;
     for n in 0..=last {
@@ -236,14 +229,18 @@ fn unlike_runs_merge_to_the_worse_of_both() {
     }
     board.push(100, 60);
     // The one sent last but one was sent again since; what follows it is lost meanwhile.
-    let (news, _) = board.lose_by_time(100, (80, i32::MAX), 30);
+    let (news, _) = board.lose_by_time(100, (20, i32::MAX), 30);
     assert!(news);
     // Room for two cuts: the last two become one.
     hold(&mut board, 0, 100);
-    let mut delivery = board.delivery(120, 0, NO_ECHO);
+    let mut delivery = board.delivery(120, 0);
     board.acknowledge(100 * last, &mut delivery);
-    assert_eq!(board.first_due(), Some((0, 200)));
-    assert_eq!(acknowledged(&board, 200, 150).rtt, None);
+    assert_eq!(some(board.first_due()), None);
+    assert_eq!(acknowledged(&board, 200, 150).rtt, NONE);
+    // Time tells of both.
+    let (news, _) = board.lose_by_time(200, (50, i32::MAX), 60);
+    assert!(news);
+    assert_eq!(board.first_due(), (0, 200));
 }
 
 fn inner(s: &mut Script) -> &mut Connection<'static> {
@@ -491,7 +488,7 @@ fn the_end_leaves_nothing_due() {
     inner(&mut s).end(None);
     assert!(!has_any(&s, due));
     assert_eq!(s.connection().telemetry().inflight_bytes, 0);
-    assert_eq!(s.connection().scoreboard.tail(1000), None);
+    assert_eq!(s.connection().scoreboard.tail_len(), 0);
     assert_eq!(s.tcp.next_deadline(), None);
     assert_eq!(s.state(), State::Closed);
 }

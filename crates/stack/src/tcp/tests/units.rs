@@ -140,7 +140,7 @@ proptest! {
         let (mut outstanding, mut now) = (0u32, 0u32);
         for (kind, offset, len) in steps {
             now += len / 10;
-            let mut delivery = board.delivery(now, 5, None);
+            let mut delivery = board.delivery(now, 5);
             match kind {
                 0 | 1 if outstanding < 10_000 => {
                     board.push(len as u16, now);
@@ -160,32 +160,33 @@ proptest! {
                     prop_assert!(board.sacked() <= before + len);
                 }
                 4 => {
-                    board.lose_by_count(3, 500);
-                    if let Some((offset, len)) = board.first_due() {
+                    board.lose_by_count(500);
+                    let (offset, len) = board.first_due();
+                    if len > 0 {
                         prop_assert!(offset + u32::from(len) <= outstanding);
                         board.resend(offset, len.min(500), now);
                     }
                 }
                 5 => {
                     board.lose_all(now, 0);
-                    prop_assert_eq!(board.in_flight(), 0);
+                    prop_assert_eq!(board.gone(), outstanding);
                 }
                 _ => {}
             }
-            prop_assert!(board.in_flight() + board.sacked() <= outstanding);
-            if let Some((offset, len)) = board.tail(300) {
-                prop_assert_eq!(offset + u32::from(len), outstanding);
-            } else {
-                prop_assert_eq!(outstanding, 0);
-            }
+            prop_assert!(board.sacked() <= board.gone() && board.gone() <= outstanding);
+            prop_assert_eq!(board.tail_len() == 0, outstanding == 0);
+            let mut all = board;
+            all.lose_all(now, 0);
+            prop_assert_eq!(all.gone(), outstanding);
         }
         // Sending again what is due comes to an end, however full the table is.
         for _ in 0..1_000 {
-            if let Some((offset, len)) = board.first_due() {
+            let (offset, len) = board.first_due();
+            if len > 0 {
                 board.resend(offset, len.min(100), now);
             }
         }
-        prop_assert_eq!(board.first_due(), None);
+        prop_assert_eq!(board.first_due().1, 0);
     }
 }
 
