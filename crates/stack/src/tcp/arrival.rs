@@ -27,6 +27,7 @@ impl<'m> Tcp<'m> {
     ///
     /// # Errors
     /// Why it, or the rest of it, was dropped; counted already.
+    #[inline(never)]
     pub fn on_segment(
         &mut self,
         src: Ipv6Addr,
@@ -37,7 +38,7 @@ impl<'m> Tcp<'m> {
     ) -> Result<(), Drop> {
         self.set_now(now);
         self.counters.received = self.counters.received.wrapping_add(1);
-        let result = self.arrive(src, dst, ecn, segment, now);
+        let result = self.arrive(src, dst, ecn, segment);
         let uncounted = planted(Bug::DropUncounted) && result == Err(Drop::OutsideWindow);
         if let Err(reason) = result
             && !uncounted
@@ -52,6 +53,7 @@ impl<'m> Tcp<'m> {
     /// `local`, `remote`: source and destination of the quoted packet; `quoted`: its TCP
     /// header, at least the first eight bytes. What was not sent by a connection of ours, or
     /// is not on the way, is ignored (RFC 5927 §4).
+    #[inline(never)]
     pub fn on_icmp_error(
         &mut self,
         local: Ipv6Addr,
@@ -78,14 +80,7 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    fn arrive(
-        &mut self,
-        src: Ipv6Addr,
-        dst: Ipv6Addr,
-        ecn: u8,
-        bytes: &[u8],
-        now: Instant,
-    ) -> Result<(), Drop> {
+    fn arrive(&mut self, src: Ipv6Addr, dst: Ipv6Addr, ecn: u8, bytes: &[u8]) -> Result<(), Drop> {
         if !wire::is_checksum_valid(&src, &dst, bytes) && !planted(Bug::ChecksumIgnored) {
             return Err(Drop::Checksum);
         }
@@ -116,7 +111,7 @@ impl<'m> Tcp<'m> {
         if !ends.are_possible() {
             return Err(Drop::Address);
         }
-        self.arrive_without_connection(&ends, &segment, outlived, now)
+        self.arrive_without_connection(&ends, &segment, outlived)
     }
 
     /// A listener's business, or nobody's (RFC 9293 §3.10.7.1 and .2).
@@ -127,25 +122,24 @@ impl<'m> Tcp<'m> {
         ends: &Endpoints,
         segment: &Segment<'_>,
         outlived: Option<SeqNum>,
-        now: Instant,
     ) -> Result<(), Drop> {
         let Some(listener) = self.listener_of(ends) else {
             self.reset(ends, segment);
             return Err(Drop::NoConnection);
         };
         if let Some(index) = self.half_open_of(ends, listener.0) {
-            return self.arrive_half_open(index, ends, segment, listener, now);
+            return self.arrive_half_open(index, ends, segment, listener);
         }
         if segment.has(Flags::RST) {
             return Err(Drop::NoConnection);
         }
         if segment.has(Flags::ACK) {
-            return self.arrive_with_cookie(ends, segment, listener, now);
+            return self.arrive_with_cookie(ends, segment, listener);
         }
         if !segment.has(Flags::SYN) {
             return Err(Drop::NoSyn);
         }
-        let (mut iss, ts_offset) = self.initial_numbers(ends, now);
+        let (mut iss, ts_offset) = self.initial_numbers(ends);
         if let Some(snd_nxt) = outlived {
             // Behind everything the peer may still have of the last incarnation.
             iss = iss.later(snd_nxt.plus(1 << 16));
@@ -175,7 +169,6 @@ impl<'m> Tcp<'m> {
         ends: &Endpoints,
         segment: &Segment<'_>,
         listener: (u8, &'m Config),
-        now: Instant,
     ) -> Result<(), Drop> {
         let now_ms = self.now_ms;
         let config = listener.1;
@@ -213,11 +206,11 @@ impl<'m> Tcp<'m> {
         if entry.stage() != Stage::Ready {
             entry.on_acknowledged(segment.window(), config, now_ms);
         }
-        self.on_ready(index, segment, now)
+        self.on_ready(index, segment)
     }
 
     /// A handshake is done: whoever waits for it continues with the segment that ended it.
-    fn on_ready(&mut self, index: usize, segment: &Segment<'_>, now: Instant) -> Result<(), Drop> {
+    fn on_ready(&mut self, index: usize, segment: &Segment<'_>) -> Result<(), Drop> {
         let now_ms = self.now_ms;
         let Some(entry) = self.memory.half_open.get_mut(index) else {
             return Err(Drop::HalfOpenFull);
@@ -226,7 +219,7 @@ impl<'m> Tcp<'m> {
         let mut slots = self.memory.connections.iter();
         let waiting = slots.position(|slot| slot.0.as_ref().is_some_and(|c| c.waits_for(listener)));
         if let Some(slot) = waiting {
-            self.hand_over(index, slot, now);
+            self.hand_over(index, slot);
             let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
             return connection.on_segment(*segment, now_ms);
         }
@@ -238,12 +231,12 @@ impl<'m> Tcp<'m> {
     }
 
     /// The connection in a slot takes over a half-open entry.
-    pub(super) fn hand_over(&mut self, entry: usize, slot: usize, now: Instant) {
+    pub(super) fn hand_over(&mut self, entry: usize, slot: usize) {
         let Some(half_open) = self.memory.half_open.get(entry) else {
             return;
         };
         let ends = self.ends_of(half_open);
-        let (_, ts_offset) = self.initial_numbers(&ends, now);
+        let (_, ts_offset) = self.initial_numbers(&ends);
         if let Some(half_open) = self.memory.half_open.get_mut(entry)
             && let Some(slot) = self.memory.connections.get_mut(slot)
             && let Some(connection) = slot.0.as_mut()
@@ -259,7 +252,6 @@ impl<'m> Tcp<'m> {
         ends: &Endpoints,
         segment: &Segment<'_>,
         listener: (u8, &'m Config),
-        now: Instant,
     ) -> Result<(), Drop> {
         let iss = segment.ack().minus(1);
         let irs = segment.seq.minus(1);
@@ -285,7 +277,7 @@ impl<'m> Tcp<'m> {
         entry.irs = irs;
         entry.smss = cookie::mss(mss);
         entry.on_acknowledged(segment.window(), listener.1, now_ms);
-        self.on_ready(index, segment, now)
+        self.on_ready(index, segment)
     }
 
     /// A place for a handshake: a free one, or, when the peer has proven that it exists

@@ -51,17 +51,16 @@ impl<'m> Tcp<'m> {
         // By turns, so that no flood of strangers silences the connections.
         self.strangers_turn = !self.strangers_turn;
         if self.strangers_turn {
-            let answer = self.poll_answer(now, &mut room, out);
+            let answer = self.poll_answer(&mut room, out);
             return answer.or_else(|| self.poll_connection(&mut room, out));
         }
         let segment = self.poll_connection(&mut room, out);
-        segment.or_else(|| self.poll_answer(now, &mut room, out))
+        segment.or_else(|| self.poll_answer(&mut room, out))
     }
 
     /// What those are told who have no connection.
     fn poll_answer(
         &mut self,
-        now: Instant,
         room: &mut impl FnMut(&Ipv6Addr) -> bool,
         out: &mut [u8],
     ) -> Option<Outgoing> {
@@ -77,7 +76,7 @@ impl<'m> Tcp<'m> {
             .enumerate()
             .find(|(_, entry)| entry.is_due() && room(&entry.remote));
         let (index, _) = due?;
-        self.emit_half_open(index, now, out)
+        self.emit_half_open(index, out)
     }
 
     /// The next segment of the connection whose turn it is.
@@ -144,7 +143,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// The SYN-ACK of a half-open connection, or a challenge ACK.
-    fn emit_half_open(&mut self, index: usize, now: Instant, out: &mut [u8]) -> Option<Outgoing> {
+    fn emit_half_open(&mut self, index: usize, out: &mut [u8]) -> Option<Outgoing> {
         let now_ms = self.now_ms;
         let challenge = self.memory.half_open.get_mut(index)?.take_challenge();
         let entry = self.memory.half_open.get(index)?;
@@ -154,7 +153,7 @@ impl<'m> Tcp<'m> {
             .get(usize::from(entry.listener()))?
             .config?;
         let ends = self.ends_of(entry);
-        let (_, ts_offset) = self.initial_numbers(&ends, now);
+        let (_, ts_offset) = self.initial_numbers(&ends);
         let agreed = entry.agreed();
         let clock = now_ms.wrapping_add(ts_offset);
         let flags = match (challenge, agreed.ecn) {
@@ -311,10 +310,10 @@ impl<'m> Tcp<'m> {
     }
 
     /// ISS and timestamp offset between two ends (RFC 6528 §3, RFC 7323 §5.4): a keyed hash,
-    /// and for the ISS a clock of 4 µs ticks on top.
-    pub(super) fn initial_numbers(&self, ends: &Endpoints, now: Instant) -> (SeqNum, u32) {
+    /// and for the ISS a clock of 4 µs ticks on top, read once a millisecond.
+    pub(super) fn initial_numbers(&self, ends: &Endpoints) -> (SeqNum, u32) {
         let hash = self.hash_ends(ends, 0);
-        let clock = (now.as_micros() >> 2) as u32;
+        let clock = self.now_ms.wrapping_mul(250);
         (
             SeqNum::new((hash as u32).wrapping_add(clock)),
             (hash >> 32) as u32,

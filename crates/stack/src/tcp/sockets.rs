@@ -143,7 +143,7 @@ impl<'m> Tcp<'m> {
                 buffers,
             });
         }
-        let (iss, ts_offset) = self.initial_numbers(&ends, now);
+        let (iss, ts_offset) = self.initial_numbers(&ends);
         let mut connection = Connection::new(ends, buffers, config, iss, ts_offset);
         connection.rmss = config.rmss.min(self.mss_limit);
         connection.smss = config.smss.min(self.mss_limit);
@@ -261,7 +261,7 @@ impl<'m> Tcp<'m> {
         connection.wait_for(index);
         let handle = self.place(connection)?;
         if let Some(ready) = self.first_ready(index) {
-            self.hand_over(ready, usize::from(handle.index), now);
+            self.hand_over(ready, usize::from(handle.index));
         }
         Ok(handle)
     }

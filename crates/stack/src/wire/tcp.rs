@@ -27,7 +27,7 @@ use core::net::Ipv6Addr;
 use core::ops::BitOr;
 
 use super::checksum;
-use super::cursor::{Full, Reader, Truncated, Writer};
+use super::cursor::{Full, Truncated, Writer};
 
 /// The IPv6 next header value of TCP.
 pub const NEXT_HEADER: u8 = 6;
@@ -105,26 +105,27 @@ impl Header {
         let (fixed, rest) = segment
             .split_first_chunk::<HEADER_LEN>()
             .ok_or(ParseError::Truncated)?;
-        let mut r = Reader::new(fixed);
-        let mut header = Self {
-            src_port: r.u16()?,
-            dst_port: r.u16()?,
-            seq: r.u32()?,
-            ack: r.u32()?,
-            ..Self::default()
+        let ([ports, seq, ack, control, check], _) = fixed.as_chunks() else {
+            return Err(ParseError::Truncated);
         };
-        let offset_flags = r.u16()?;
-        header.flags = Flags(offset_flags & Flags::MASK);
-        header.window = r.u16()?;
-        let _checksum = r.u16()?;
-        header.urgent = r.u16()?;
-        let options_len = (usize::from(offset_flags >> 12) * 4)
+        let (ports, control) = (u32::from_be_bytes(*ports), u32::from_be_bytes(*control));
+        let options_len = ((control >> 28) as usize * 4)
             .checked_sub(HEADER_LEN)
             .ok_or(ParseError::DataOffset)?;
         let (options, payload) = rest
             .split_at_checked(options_len)
             .ok_or(ParseError::DataOffset)?;
-        header.options = Options::parse(options)?;
+        let mut header = Self {
+            src_port: (ports >> 16) as u16,
+            dst_port: ports as u16,
+            seq: u32::from_be_bytes(*seq),
+            ack: u32::from_be_bytes(*ack),
+            flags: Flags((control >> 16) as u16 & Flags::MASK),
+            window: control as u16,
+            urgent: u32::from_be_bytes(*check) as u16,
+            options: Options::NONE,
+        };
+        header.options.read(options)?;
         Ok((header, payload))
     }
 
@@ -340,31 +341,37 @@ impl Options {
     /// [`ParseError::OptionLength`].
     pub fn parse(area: &[u8]) -> Result<Self, ParseError> {
         let mut options = Self::NONE;
+        options.read(area)?;
+        Ok(options)
+    }
+
+    /// As [`Self::parse`], into what has no options yet.
+    fn read(&mut self, area: &[u8]) -> Result<(), ParseError> {
         // What nearly every segment of a connection carries, and nothing else (RFC 7323
         // appendix A).
         if let [kind::NOP, kind::NOP, kind::TIMESTAMPS, 10, body @ ..] = area
             && body.len() == 8
         {
-            options.take(kind::TIMESTAMPS, body);
-            return Ok(options);
+            self.take(kind::TIMESTAMPS, body);
+            return Ok(());
         }
-        let mut r = Reader::new(area);
-        while let Ok(kind) = r.u8() {
-            match kind {
+        let mut rest = area;
+        while let [kind, tail @ ..] = rest {
+            match *kind {
                 kind::END => break,
-                kind::NOP => {}
+                kind::NOP => rest = tail,
                 kind => {
-                    let body = r
-                        .u8()
-                        .ok()
-                        .and_then(|len| usize::from(len).checked_sub(2))
-                        .and_then(|len| r.slice(len).ok())
-                        .ok_or(ParseError::OptionLength)?;
-                    options.take(kind, body);
+                    let len = tail.first().map_or(0, |len| usize::from(*len));
+                    let split = rest.split_at_checked(len);
+                    let ([_, _, body @ ..], next) = split.ok_or(ParseError::OptionLength)? else {
+                        return Err(ParseError::OptionLength);
+                    };
+                    self.take(kind, body);
+                    rest = next;
                 }
             }
         }
-        Ok(options)
+        Ok(())
     }
 
     fn take(&mut self, kind: u8, body: &[u8]) {

@@ -90,26 +90,27 @@ mod application {
 
     impl Application {
         /// Sends from slices or from a ring, as `word` says.
+        #[inline(never)]
         pub(super) fn new(
             memory: &'static mut Memory,
-            buffers: Buffers<'static>,
+            mut buffers: Buffers<'static>,
             word: u32,
         ) -> Self {
-            let Buffers { send, recv } = buffers;
-            let send = match send {
-                SendBuffer::Ring(ring) if word & 1 == 0 => {
-                    let queue = SliceQueue::new(&mut memory.pieces, ring.into_bytes());
-                    SendBuffer::Slices(memory.queue.write(queue))
-                }
-                other => other,
-            };
+            if word & 1 == 0
+                && let SendBuffer::Ring(ring) = buffers.send
+            {
+                let queue = SliceQueue::new(&mut memory.pieces, ring.into_bytes());
+                buffers.send = SendBuffer::Slices(memory.queue.write(queue));
+            }
             Self {
-                buffers: Some(Buffers { send, recv }),
+                buffers: Some(buffers),
                 listener: None,
                 connection: None,
             }
         }
 
+        // Out of line: what an application does is not the main loop's to keep in registers.
+        #[inline(never)]
         pub(super) fn run(&mut self, node: &mut Node<'static>, word: u32, now: Instant) {
             let config: &'static Config = black_box(&SETTINGS);
             match self.connection {
@@ -118,6 +119,7 @@ mod application {
             }
         }
 
+        #[inline(never)]
         fn open(
             &mut self,
             node: &mut Node<'static>,
@@ -141,6 +143,7 @@ mod application {
             }
         }
 
+        #[inline(never)]
         fn use_connection(
             &mut self,
             node: &mut Node<'static>,
