@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use motet::time::Instant;
 use motet::wire::LinkAddr;
-use motet::wire::ieee802154::FrameType;
+use motet::wire::ieee802154::{FrameType, Header};
 
 use crate::capture::Capture;
 use crate::filter;
@@ -17,7 +17,8 @@ use crate::queue::Calendar;
 use crate::radio::Due;
 use crate::wire::End;
 
-/// Something that happens at an instant of virtual time.
+/// Something that happens at an instant of virtual time. Two words: the calendar moves each
+/// many times, hence what is rare and long is boxed.
 #[derive(Debug)]
 pub enum Event {
     /// A node's deadline.
@@ -34,8 +35,6 @@ pub enum Event {
     },
     /// A frame's last symbol.
     FrameEnd {
-        /// Its sender.
-        mote: usize,
         /// The frame.
         id: FrameId,
     },
@@ -45,14 +44,18 @@ pub enum Event {
         mote: usize,
     },
     /// A gain changes.
-    Gain(Later),
+    Gain(Box<Later>),
     /// A packet arrives at the end of a wire.
-    Packet {
-        /// At which.
-        to: End,
-        /// The packet.
-        packet: Box<[u8]>,
-    },
+    Packet(Box<Parcel>),
+}
+
+/// A packet on a wire.
+#[derive(Debug)]
+pub struct Parcel {
+    /// The end it arrives at.
+    pub to: End,
+    /// Its bytes.
+    pub packet: Box<[u8]>,
 }
 
 /// The medium with all that happens on it.
@@ -118,8 +121,7 @@ impl Air {
         }
         let id = self.medium.start(from, frame, intended, now);
         let end = now + phy::air_time(frame.psdu().len());
-        self.calendar
-            .schedule(end, Event::FrameEnd { mote: from, id });
+        self.calendar.schedule(end, Event::FrameEnd { id });
     }
 
     /// What was sent over each link, by sender and receiver, in order.
@@ -137,8 +139,8 @@ impl Air {
         tally.copied().unwrap_or_default()
     }
 
-    /// Counts a frame that has left the air, with its fate at the node it was for.
-    pub fn count(&mut self, finished: &Finished, fate: Fate) {
+    /// Counts a frame with this header that has left the air, and its fate at the node it was for.
+    pub fn count(&mut self, finished: &Finished, header: Option<&Header>, fate: Fate) {
         let Some(to) = finished.intended else {
             self.broadcasts += 1;
             return;
@@ -147,15 +149,24 @@ impl Air {
             self.links.resize(finished.from + 1, BTreeMap::new());
         }
         let tally = self.links[finished.from].entry(to).or_default();
-        let psdu = finished.frame.psdu();
-        let is_ack = filter::header(psdu).is_some_and(|header| header.frame_type == FrameType::Ack);
+        let is_ack = header.is_some_and(|header| header.frame_type == FrameType::Ack);
         if is_ack {
             tally.acks += 1;
             tally.ack_fates[fate.index()] += 1;
         } else {
             tally.frames += 1;
-            tally.bytes += psdu.len() as u64;
+            tally.bytes += finished.frame.psdu().len() as u64;
             tally.frame_fates[fate.index()] += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_two_words() {
+        assert!(size_of::<Event>() <= 16);
     }
 }

@@ -287,20 +287,22 @@ impl<'m> Links<'m> {
                     self.nodes[mote].radio.on_due(due, &mut self.air, now);
                     self.drive(mote, now);
                 }
-                Event::FrameEnd { mote, id } => self.end_frame(mote, id, now),
-                Event::Packet { .. } | Event::Gain(_) => {}
+                Event::FrameEnd { id } => self.end_frame(id, now),
+                Event::Packet(_) | Event::Gain(_) => {}
             }
         }
         self.air.calendar.advance_to(until);
     }
 
-    fn end_frame(&mut self, sender: usize, id: FrameId, now: Instant) {
+    fn end_frame(&mut self, id: FrameId, now: Instant) {
         let mut receptions = Vec::new();
         let Some(finished) = self.air.medium.finish(id, now, &mut receptions) else {
             return;
         };
-        self.nodes[sender].radio.on_sent(&mut self.air, now);
+        let sender = finished.from;
         let header = filter::header(finished.frame.psdu());
+        let sent = header.as_ref();
+        self.nodes[sender].radio.on_sent(sent, &mut self.air, now);
         for reception in &receptions {
             let Link { radio, loss, .. } = &mut self.nodes[reception.at];
             let arrives = happens(loss, reception.survival)

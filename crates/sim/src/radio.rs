@@ -226,8 +226,8 @@ impl Radio {
         self.proceed(air, now);
     }
 
-    /// What this radio transmitted has left the antenna.
-    pub fn on_sent(&mut self, air: &mut Air, now: Instant) {
+    /// What this radio transmitted, with this header, has left the antenna.
+    pub fn on_sent(&mut self, header: Option<&Header>, air: &mut Air, now: Instant) {
         if let Answer::Sending { by_software } = self.answer {
             self.answer = Answer::None;
             if by_software {
@@ -236,7 +236,6 @@ impl Radio {
             self.resume_fire(phy::TURNAROUND, air, now);
         } else {
             self.activity = Activity::Idle;
-            let header = self.loaded.and_then(|frame| filter::header(frame.psdu()));
             self.sent = header
                 .filter(|header| header.ack_request)
                 .map(|header| header.sequence);

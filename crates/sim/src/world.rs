@@ -15,7 +15,7 @@ use motet::time::{Duration, Instant, earliest};
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::Header;
 
-use crate::air::{Air, Event, LinkTally};
+use crate::air::{Air, Event, LinkTally, Parcel};
 use crate::app::App;
 use crate::capture::Capture;
 use crate::energy::Energy;
@@ -156,7 +156,7 @@ impl<'m> World<'m> {
                     .is_some_and(|planned| planned <= now)
                 {
                     self.motes[mote].planned = None;
-                    self.drive(mote, now);
+                    self.drive_if_due(mote, now);
                 }
             }
             Event::Resume { mote } => {
@@ -169,20 +169,19 @@ impl<'m> World<'m> {
                     self.drive_if_told(mote, now);
                 }
             }
-            Event::FrameEnd { mote, id } => self.end_frame(mote, id, now),
-            Event::Gain(Later { from, to, db, .. }) => self.air.medium.set_gain(from, to, db),
-            Event::Packet {
-                to: End::Mote(mote),
-                packet,
-            } => self.deliver(mote, &packet, now),
-            Event::Packet {
-                to: End::Outside,
-                packet,
-            } => {
-                if let Some(wire) = &mut self.wire {
-                    wire.deliver_outside(packet);
-                }
+            Event::FrameEnd { id } => self.end_frame(id, now),
+            Event::Gain(change) => {
+                let Later { from, to, db, .. } = *change;
+                self.air.medium.set_gain(from, to, db);
             }
+            Event::Packet(parcel) => match parcel.to {
+                End::Mote(mote) => self.deliver(mote, &parcel.packet, now),
+                End::Outside => {
+                    if let Some(wire) = &mut self.wire {
+                        wire.deliver_outside(parcel.packet);
+                    }
+                }
+            },
         }
         true
     }
@@ -190,7 +189,9 @@ impl<'m> World<'m> {
     /// Lets gains change when their time comes.
     pub fn change_later(&mut self, changes: Vec<Later>) {
         for change in changes {
-            self.air.calendar.schedule(change.at, Event::Gain(change));
+            self.air
+                .calendar
+                .schedule(change.at, Event::Gain(Box::new(change)));
         }
     }
 
@@ -336,15 +337,16 @@ impl<'m> World<'m> {
     }
 
     /// A frame's last symbol has passed.
-    fn end_frame(&mut self, sender: usize, id: FrameId, now: Instant) {
+    fn end_frame(&mut self, id: FrameId, now: Instant) {
         let mut receptions = std::mem::take(&mut self.receptions);
         receptions.clear();
         if let Some(finished) = self.air.medium.finish(id, now, &mut receptions) {
+            let sender = finished.from;
+            let header = filter::header(finished.frame.psdu());
             if let Some((_, radio)) = &mut self.motes[sender].radio {
-                radio.on_sent(&mut self.air, now);
+                radio.on_sent(header.as_ref(), &mut self.air, now);
             }
             let mut fate = finished.fate;
-            let header = filter::header(finished.frame.psdu());
             let matters =
                 |reception: &Reception| matters(reception, finished.intended, header.as_ref());
             for reception in &receptions {
@@ -366,7 +368,7 @@ impl<'m> World<'m> {
                     radio.on_reception(heard, &mut self.air, now);
                 }
             }
-            self.air.count(&finished, fate);
+            self.air.count(&finished, header.as_ref(), fate);
             self.drive(sender, now);
             for reception in receptions.iter().filter(|reception| matters(reception)) {
                 self.drive_if_told(reception.at, now);
@@ -399,7 +401,7 @@ impl<'m> World<'m> {
     fn carry(&mut self, from: End, packet: &[u8], now: Instant) {
         let Some(wire) = &mut self.wire else { return };
         for (to, arrival, packet) in wire.carry(from, packet, now) {
-            let arrives = Event::Packet { to, packet };
+            let arrives = Event::Packet(Box::new(Parcel { to, packet }));
             self.air.calendar.schedule(arrival, arrives);
         }
     }
@@ -418,17 +420,23 @@ impl<'m> World<'m> {
         let mut buffer = std::mem::take(&mut self.buffer);
         if !self.wait_for_processor(mote, now) {
             // The node speaks last: only then does it know what waits for the clock.
+            let mut is_settled = false;
             loop {
-                let Mote { node, apps, .. } = &mut self.motes[mote];
-                let mut acted = false;
-                for app in apps {
-                    acted |= app.step(node, now);
-                }
-                if !self.exchange(mote, &mut buffer, now) && !acted {
+                let mut acted = self.step_apps(mote, now);
+                let told = self.tell(mote, now);
+                // A node that nobody has spoken to since has nothing to add.
+                if is_settled && !told && self.motes[mote].is_quiet() {
                     break;
                 }
+                acted |= told;
+                acted |= self.act(mote, &mut buffer, now);
+                if !acted {
+                    break;
+                }
+                is_settled = true;
             }
-            self.plan(mote, now);
+            let at = self.motes[mote].next_deadline();
+            self.plan(mote, at, now);
         }
         self.buffer = buffer;
     }
@@ -450,16 +458,30 @@ impl<'m> World<'m> {
         true
     }
 
-    /// One round of events into the node and actions out of it; says whether there were any.
-    fn exchange(&mut self, mote: usize, buffer: &mut [u8], now: Instant) -> bool {
-        let mut acted = false;
+    /// Lets a node's applications do what they can; says whether that was anything.
+    fn step_apps(&mut self, mote: usize, now: Instant) -> bool {
+        let Mote { node, apps, .. } = &mut self.motes[mote];
+        apps.iter_mut()
+            .fold(false, |acted, app| acted | app.step(node, now))
+    }
+
+    /// Tells a node what its radio has to tell; says whether there was anything.
+    fn tell(&mut self, mote: usize, now: Instant) -> bool {
         let Mote { node, radio, .. } = &mut self.motes[mote];
-        if let Some((interface, radio)) = radio {
-            while let Some(output) = radio.poll_output(&mut self.air, now) {
-                output.tell(|event| node.on_event(*interface, node::Event::Radio(event), now));
-                acted = true;
-            }
+        let Some((interface, radio)) = radio else {
+            return false;
+        };
+        let mut told = false;
+        while let Some(output) = radio.poll_output(&mut self.air, now) {
+            output.tell(|event| node.on_event(*interface, node::Event::Radio(event), now));
+            told = true;
         }
+        told
+    }
+
+    /// Carries out what a node wants; says whether that was anything.
+    fn act(&mut self, mote: usize, buffer: &mut [u8], now: Instant) -> bool {
+        let mut acted = false;
         while let Some((_, action)) = self.motes[mote].node.poll_action(now, buffer) {
             acted = true;
             match action {
@@ -480,20 +502,21 @@ impl<'m> World<'m> {
         acted
     }
 
-    fn plan(&mut self, mote: usize, now: Instant) {
-        let Mote {
-            node,
-            apps,
-            planned,
-            ..
-        } = &mut self.motes[mote];
-        let apps = apps.iter().filter_map(App::next_deadline).min();
-        let Some(at) = earliest(node.next_deadline(), apps) else {
-            return;
-        };
+    /// Drives a node whose deadline has come, unless what it planned for was overtaken.
+    fn drive_if_due(&mut self, mote: usize, now: Instant) {
+        match self.motes[mote].next_deadline() {
+            Some(at) if at <= now => self.drive(mote, now),
+            at => self.plan(mote, at, now),
+        }
+    }
+
+    /// Lets a node be called at `at`, unless it is before that anyway.
+    fn plan(&mut self, mote: usize, at: Option<Instant>, now: Instant) {
+        let Some(at) = at else { return };
         // A node that asks for a moment already past waits for an event; time moves on in
         // any case.
         let at = at.max(now + TICK);
+        let planned = &mut self.motes[mote].planned;
         if planned.is_none_or(|planned| at < planned) {
             *planned = Some(at);
             self.air.calendar.schedule(at, Event::Deadline { mote });
@@ -502,6 +525,17 @@ impl<'m> World<'m> {
 }
 
 impl<'m> Mote<'m> {
+    /// When it wants to be called though nothing new has come.
+    fn next_deadline(&self) -> Option<Instant> {
+        let apps = self.apps.iter().filter_map(App::next_deadline).min();
+        earliest(self.node.next_deadline(), apps)
+    }
+
+    /// Whether no application could have spoken to its node.
+    fn is_quiet(&self) -> bool {
+        matches!(self.apps[..], [App::None])
+    }
+
     fn new(at: usize, resident: Resident<'m>, seed: u64) -> Self {
         // Lossless: no world has four thousand million nodes.
         let id = at as u32;

@@ -93,20 +93,22 @@ impl Bench {
                     self.motes[mote].radio.on_due(due, &mut self.air, now);
                     self.drive(mote, now);
                 }
-                Event::FrameEnd { mote, id } => self.end(mote, id, now),
+                Event::FrameEnd { id } => self.end(id, now),
                 Event::Resume { mote } => self.drive(mote, now),
-                Event::Packet { .. } | Event::Gain(_) => {
+                Event::Packet(_) | Event::Gain(_) => {
                     unreachable!("neither wire nor change here")
                 }
             }
         }
     }
 
-    fn end(&mut self, sender: usize, id: crate::medium::FrameId, now: Instant) {
+    fn end(&mut self, id: crate::medium::FrameId, now: Instant) {
         let mut receptions = Vec::new();
         let finished = self.air.medium.finish(id, now, &mut receptions).unwrap();
-        let mut fate = finished.fate;
-        self.motes[sender].radio.on_sent(&mut self.air, now);
+        let (mut fate, sender) = (finished.fate, finished.from);
+        let sent = filter::header(finished.frame.psdu());
+        let radio = &mut self.motes[sender].radio;
+        radio.on_sent(sent.as_ref(), &mut self.air, now);
         self.drive(sender, now);
         for reception in receptions {
             let whole = reception.survival > 0.5;
@@ -117,7 +119,7 @@ impl Bench {
                     Fate::Corrupted
                 };
             }
-            let header = filter::header(finished.frame.psdu()).filter(|_| whole);
+            let header = sent.filter(|_| whole);
             let heard = header.as_ref().map(|header| Heard {
                 frame: &finished.frame,
                 header,
@@ -129,7 +131,7 @@ impl Bench {
                 .on_reception(heard, &mut self.air, now);
             self.drive(reception.at, now);
         }
-        self.air.count(&finished, fate);
+        self.air.count(&finished, sent.as_ref(), fate);
     }
 
     fn drive(&mut self, node: usize, now: Instant) {

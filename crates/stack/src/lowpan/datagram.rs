@@ -30,6 +30,8 @@ pub struct Datagrams<'m> {
     next_tag: u16,
     /// Whether a packet may begin with another fragment than its first.
     any_order: bool,
+    /// The earliest deadline of all records: asked at every poll, changed by few events.
+    deadline: Option<Instant>,
     counters: Counters,
 }
 
@@ -280,6 +282,7 @@ impl<'m> Datagrams<'m> {
             // Random, so that a reboot does not continue packets of before.
             next_tag: rng.next_u32() as u16,
             any_order,
+            deadline: None,
             counters: Counters::default(),
         }
     }
@@ -382,6 +385,7 @@ impl<'m> Datagrams<'m> {
             && matches!(record.state, State::Whole { .. })
         {
             record.state = State::Over { lost: false };
+            self.note_deadline();
         }
     }
 
@@ -394,6 +398,7 @@ impl<'m> Datagrams<'m> {
         match forwarded {
             Some(record) => {
                 record.state = State::Over { lost: true };
+                self.note_deadline();
                 true
             }
             None => false,
@@ -402,16 +407,33 @@ impl<'m> Datagrams<'m> {
 
     /// Gives up the packets whose time is over.
     pub fn expire(&mut self, now: Instant) {
+        if self.deadline.is_none_or(|deadline| now < deadline) {
+            return;
+        }
         for record in self.records.iter_mut() {
             if record.deadline().is_some_and(|deadline| now >= deadline) {
                 record.state = State::Over { lost: true };
                 self.counters.drop(Drop::Timeout);
             }
         }
+        self.note_deadline();
     }
 
     /// When [`Self::expire`] has something to do.
     pub fn next_deadline(&self) -> Option<Instant> {
+        debug_assert_eq!(
+            self.deadline,
+            self.first_deadline(),
+            "noted whenever a record changes"
+        );
+        self.deadline
+    }
+
+    fn note_deadline(&mut self) {
+        self.deadline = self.first_deadline();
+    }
+
+    fn first_deadline(&self) -> Option<Instant> {
         self.records
             .iter()
             .fold(None, |first, record| earliest(first, record.deadline()))
@@ -444,6 +466,7 @@ impl<'m> Datagrams<'m> {
         now: Instant,
     ) -> Verdict {
         let verdict = index.and_then(|index| self.add(index, offset, piece, now));
+        self.note_deadline();
         verdict.unwrap_or_else(|reason| self.counters.drop(reason))
     }
 

@@ -59,6 +59,10 @@ impl<'m> PacketQueue<'m> {
 
     /// The oldest packet's length and mark.
     pub fn front(&self) -> Option<Front> {
+        // Most polls find nothing, and need not read the ring for that.
+        if self.is_empty() {
+            return None;
+        }
         let mut record = [0; RECORD_OVERHEAD];
         if self.ring.peek(0, &mut record) < RECORD_OVERHEAD {
             return None;
