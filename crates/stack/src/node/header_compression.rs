@@ -161,7 +161,8 @@ fn segment_of(packet: &mut [u8]) -> Option<(Ipv6Addr, Ipv6Addr, &mut [u8])> {
     Some((header.src, header.dst, packet.get_mut(start..end)?))
 }
 
-fn flow(local: Ipv6Addr, remote: Ipv6Addr) -> Flow {
+/// A connection as its compressor here sees it.
+pub(super) fn flow(local: Ipv6Addr, remote: Ipv6Addr) -> Flow {
     // A mesh has one prefix, and link-local addresses are of one link anyway.
     let prefix = |addr: Ipv6Addr| addr.to_bits() >> 64;
     Flow {

@@ -7,6 +7,7 @@
 //!
 //! Left out: clocks, interrupts, memory. `now` is an argument; the memory is the caller's.
 
+mod budget;
 mod counters;
 mod datagram;
 mod discovery;

@@ -7,18 +7,19 @@ use core::net::Ipv6Addr;
 
 pub(super) use crate::tcp::Tcp;
 
-use super::interface::{Interface, Radio};
+use super::budget::Budget;
+use super::header_compression::flow;
+use super::interface::Interface;
 use super::receive::UNKNOWN_PROTOCOL;
-use super::transmit::{compressed_len, growth};
 use super::{FIRST_INTERFACE, Node};
-use crate::ip::{self, Disposition, InterfaceId, Ip, NextHop};
-use crate::lowpan::{LinkPair, fragment};
+use crate::ip::{self, Disposition, InterfaceId, Ip};
+use crate::lowpan::tcphc::Tcphc;
 use crate::random::Rng;
 use crate::tcp::{self, IcmpError};
 use crate::time::Instant;
 use crate::wire::icmpv6::{Message, unreachable};
 use crate::wire::ipv6::{self, Header, TrafficClass};
-use crate::wire::tcp::{HEADER_LEN, NEXT_HEADER};
+use crate::wire::tcp::{HEADER_LEN, NEXT_HEADER, TIMESTAMPS_LEN};
 use crate::wire::tcphc;
 
 impl<'m> Node<'m> {
@@ -58,7 +59,8 @@ impl<'m> Node<'m> {
                 buffers,
             });
         };
-        self.limit_mss(&remote.0, config.timestamps);
+        let is_carried = |tcphc: &Tcphc<'_>| tcphc.would_carry(&flow(local, remote.0), now);
+        self.limit_mss(&remote.0, config.timestamps, is_carried);
         let opened = self.tcp.connect(local, remote, buffers, config, now);
         opened.map_err(|r| Rejected {
             error: ConnectError::Tcp(r.error),
@@ -83,13 +85,35 @@ impl<'m> Node<'m> {
     ///
     /// Payload per frame is asked of the MAC, and room is left for what the first fragment
     /// grows by on later hops, so that relays never find it too long. What header compression
-    /// leaves out counts as payload, more of it where segments have `timestamps`.
+    /// leaves out counts as payload, more of it where segments have `timestamps`; connections
+    /// that turn out to be plain have a smaller MSS.
     pub fn mss(&self, remote: &Ipv6Addr, timestamps: bool) -> u16 {
+        self.mss_where(remote, timestamps, |_| true)
+    }
+
+    /// As [`Self::mss`]; `is_carried`: whether the radio's header compression has a part in it.
+    fn mss_where(
+        &self,
+        remote: &Ipv6Addr,
+        timestamps: bool,
+        is_carried: impl FnOnce(&Tcphc<'_>) -> bool,
+    ) -> u16 {
         let hop = self.ip.next_hop(remote, FIRST_INTERFACE);
         let interface = hop.and_then(|hop| self.interfaces.get(usize::from(hop.interface.0)));
         let payload = match (interface, hop) {
             (Some(Interface::Radio(radio)), Some(hop)) => {
-                segment_payload(radio, &self.ip, remote, hop, timestamps)
+                let budget = Budget::of(radio);
+                let tcphc = budget.tcphc.filter(|tcphc| is_carried(tcphc));
+                let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
+                let uncompressed = HEADER_LEN + options;
+                let compressed = tcphc.map_or(uncompressed, |t| t.header_budget(timestamps));
+                let src = self.ip.source_for(remote, hop.interface);
+                let payload = src.map_or(0, |src| {
+                    let header = packet_header(src, *remote, 0, NO_CLASS, self.ip.hop_limit());
+                    budget.payload(&header, hop, (compressed, uncompressed))
+                });
+                // Each segment counts its options out.
+                if payload == 0 { 0 } else { payload + options }
             }
             (Some(Interface::Wire(wire)), _) => usize::from(wire.mtu) - HEADERS_LEN,
             _ => 0,
@@ -97,9 +121,15 @@ impl<'m> Node<'m> {
         payload.min(usize::from(u16::MAX)) as u16
     }
 
-    /// Tells TCP how large segments with `remote` may be, before it says so in a SYN.
-    fn limit_mss(&mut self, remote: &Ipv6Addr, timestamps: bool) {
-        let mss = self.mss(remote, timestamps);
+    /// Tells TCP how large segments with `remote` may be, before it says so in a SYN, or is
+    /// told by one that its own was answered.
+    fn limit_mss(
+        &mut self,
+        remote: &Ipv6Addr,
+        timestamps: bool,
+        is_carried: impl FnOnce(&Tcphc<'_>) -> bool,
+    ) {
+        let mss = self.mss_where(remote, timestamps, is_carried);
         self.tcp.set_mss_limit(mss);
     }
 
@@ -125,8 +155,12 @@ impl<'m> Node<'m> {
         let flags = segment.get(FLAGS_AT);
         if flags.is_some_and(|flags| flags & SYN != 0) {
             // Only compression asks which options there are.
-            let timestamps = tcphc::IS_SUPPORTED && has_timestamps(segment);
-            self.limit_mss(&header.src, timestamps);
+            let parsed = tcphc::IS_SUPPORTED.then(|| tcp_header(segment)).flatten();
+            let timestamps = parsed.is_some_and(|tcp| tcp.options.timestamps.is_some());
+            let flow = flow(header.dst, header.src);
+            self.limit_mss(&header.src, timestamps, |tcphc| {
+                parsed.is_some_and(|tcp| tcphc.carries(&flow, (tcp.dst_port, tcp.src_port)))
+            });
         }
         let ecn = header.traffic_class.ecn() as u8;
         // TCP counts what it drops, by its own reasons.
@@ -193,50 +227,18 @@ const fn reported<'a>(message: &Message<'a>) -> Option<(IcmpError, &'a [u8])> {
     })
 }
 
-fn has_timestamps(segment: &[u8]) -> bool {
-    let parsed = crate::wire::tcp::Header::parse(segment);
-    parsed.is_ok_and(|(header, _)| header.options.timestamps.is_some())
-}
-
-/// The most TCP payload towards `remote` that fills the frames a segment may; options count
-/// as payload.
-fn segment_payload(
-    radio: &Radio<'_>,
-    ip: &Ip<'_>,
-    remote: &Ipv6Addr,
-    hop: NextHop,
-    timestamps: bool,
-) -> usize {
-    let (Some(src), Some(neighbour)) = (ip.source_for(remote, hop.interface), hop.neighbour) else {
-        return 0;
-    };
-    let header = packet_header(src, *remote, 0, TrafficClass::default(), ip.hop_limit());
-    let link = LinkPair {
-        src: radio.mac.source(),
-        dst: neighbour,
-    };
-    let frames = match radio.config.mss_frames {
-        0 => usize::from(u8::MAX),
-        frames => usize::from(frames),
-    };
-    let saved = match &radio.tcphc {
-        Some(tcphc) if tcphc::IS_SUPPORTED => tcphc.bytes_saved(timestamps),
-        _ => 0,
-    };
-    fragment::payload_for_frames(
-        frames,
-        radio.mac.payload_len_max(neighbour),
-        (compressed_len(&header, link, radio) + HEADER_LEN).saturating_sub(saved),
-        HEADERS_LEN,
-        growth(&header, link, radio),
-    )
+fn tcp_header(segment: &[u8]) -> Option<crate::wire::tcp::Header> {
+    let parsed = crate::wire::tcp::Header::parse(segment).ok();
+    parsed.map(|(header, _)| header)
 }
 
 /// Asks TCP for a segment that leaves by interface `id`; writes the whole packet to `out`.
+/// `budget`: the interface's, where it is a radio.
 pub(super) fn poll_segment(
     ip: &Ip<'_>,
     tcp: &mut Tcp<'_>,
     id: InterfaceId,
+    budget: Option<Budget<'_, '_>>,
     now: Instant,
     out: &mut [u8],
 ) -> Option<usize> {
@@ -246,7 +248,15 @@ pub(super) fn poll_segment(
         let hop = ip.next_hop(dst, FIRST_INTERFACE);
         hop.is_some_and(|hop| hop.interface == id)
     };
-    let segment = tcp.poll_segment(now, leaves_here, body)?;
+    let payload_max = |src: &Ipv6Addr, dst: &Ipv6Addr, tcp: &[u8]| {
+        let hop = ip.next_hop(dst, FIRST_INTERFACE);
+        let header = packet_header(*src, *dst, 0, NO_CLASS, ip.hop_limit());
+        let budget = budget.zip(hop).filter(|_| tcphc::IS_SUPPORTED);
+        budget.map_or(u16::MAX, |(budget, hop)| {
+            budget.payload_behind(&header, tcp, hop, now)
+        })
+    };
+    let segment = tcp.poll_segment_within(now, leaves_here, payload_max, body)?;
     let len = segment.len as u16;
     let class = TrafficClass::new(segment.dscp, TrafficClass(segment.ecn).ecn());
     let header = packet_header(segment.src, segment.dst, len, class, ip.hop_limit());
@@ -272,6 +282,7 @@ fn packet_header(
     }
 }
 
+const NO_CLASS: TrafficClass = TrafficClass(0);
 /// Both headers of a segment, without options.
 const HEADERS_LEN: usize = ipv6::HEADER_LEN + HEADER_LEN;
 /// Where a TCP header has its flags, and the one that asks for an MSS.

@@ -4,6 +4,7 @@
 use core::marker::PhantomData;
 
 use super::Node;
+use super::budget::Budget;
 use super::receive::UNKNOWN_PROTOCOL;
 use crate::ip::{self, Disposition, InterfaceId, Ip};
 use crate::time::Instant;
@@ -48,6 +49,7 @@ pub(super) fn poll_segment(
     _ip: &Ip<'_>,
     _tcp: &mut Tcp<'_>,
     _id: InterfaceId,
+    _budget: Option<Budget<'_, '_>>,
     _now: Instant,
     _out: &mut [u8],
 ) -> Option<usize> {

@@ -1,6 +1,7 @@
 //! Outwards: interfaces pull. A packet is made only when the MAC has room for its frames, and
 //! TCP is asked for a segment only then: what TCP counted as sent is on its way.
 
+use super::budget::{Budget, compressed_len, growth};
 use super::discovery;
 use super::header_compression::{self, Mark, Onward};
 use super::interface::{Interface, Radio, Wire};
@@ -8,12 +9,11 @@ use super::segment::{Tcp, poll_segment};
 use super::{Action, Node};
 use crate::ip::{self, InterfaceId, Ip};
 use crate::limits::PSDU_LEN_MAX;
-use crate::lowpan::{LinkPair, compress};
+use crate::lowpan::LinkPair;
 use crate::mac::{Class, Outcome};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
-use crate::wire::LinkAddr;
-use crate::wire::ipv6::{self, Ecn, Header};
+use crate::wire::ipv6::Header;
 use crate::wire::lowpan_frag::FIRST_LEN;
 
 impl Node<'_> {
@@ -142,7 +142,8 @@ fn next_packet(
     if radio.mac.room(Class::Own) == 0 {
         return false;
     }
-    let len = poll_segment(ip, tcp, id, now, radio.outgoing.buffer());
+    let (budget, buffer) = Budget::lend(radio);
+    let len = poll_segment(ip, tcp, id, Some(budget), now, buffer);
     if let Some(len) = len {
         start(radio, ip, id, len, Mark::own(Class::Own), now);
     }
@@ -173,13 +174,13 @@ fn start(
         src: radio.mac.source(),
         dst: neighbour,
     };
-    let slack = growth(&header, link, radio);
+    let slack = growth(&header, link, &radio.contexts);
     let tag = radio.datagrams.new_tag();
     let len_max = radio.mac.payload_len_max(neighbour);
     let tcp = match mark.onward {
         Onward::As(form) => form,
         Onward::Begins(origin) => {
-            let others = FIRST_LEN + compressed_len(&header, link, radio) + slack;
+            let others = FIRST_LEN + compressed_len(&header, link, &radio.contexts) + slack;
             let room = len_max.saturating_sub(others);
             let packet = radio.outgoing.buffer().get_mut(..len).unwrap_or_default();
             header_compression::compress(radio.tcphc.as_deref_mut(), packet, origin, room, now)
@@ -190,40 +191,6 @@ fn start(
         .start(len, tcp, link, tag, len_max, slack as u8);
     debug_assert!(started.is_ok(), "queues hold no empty packets");
     radio.outgoing_class = mark.class;
-}
-
-/// What a first fragment grows by, at most, on its way beyond the next hop: identifiers that
-/// derive from this hop's frame must then be written out, the hop limit counts down, and a
-/// relay may mark congestion.
-pub(super) fn growth(header: &Header, link: LinkPair, radio: &Radio<'_>) -> usize {
-    let ends_there = link.dst.iid() == ip::iid_of(&header.dst);
-    if ends_there || link.dst.is_broadcast() {
-        return 0;
-    }
-    let nobody = LinkPair {
-        src: LinkAddr::BROADCAST,
-        dst: LinkAddr::BROADCAST,
-    };
-    let later = Header {
-        hop_limit: header.hop_limit.saturating_sub(1),
-        traffic_class: header.traffic_class.with_ecn(Ecn::Ce),
-        ..*header
-    };
-    compressed_len(&later, nobody, radio).saturating_sub(compressed_len(header, link, radio))
-}
-
-/// Bytes of `header` alone once compressed.
-pub(super) fn compressed_len(header: &Header, link: LinkPair, radio: &Radio<'_>) -> usize {
-    let mut packet = [0; ipv6::HEADER_LEN];
-    let mut out = [0; ipv6::HEADER_LEN];
-    // Only the fixed header is asked about; nothing that follows matters.
-    let header = Header {
-        next_header: ipv6::next_header::NONE,
-        ..*header
-    };
-    let _ = header.emit(&mut packet);
-    let compressed = compress(&packet, link, &radio.contexts, &mut out);
-    compressed.map_or(ipv6::HEADER_LEN, |c| c.compressed_len)
 }
 
 fn poll_wire(
@@ -243,6 +210,6 @@ fn poll_wire(
         // Rather none than half a packet, where `out` is shorter than the wire's MTU.
         ip.counters.count(ip::Drop::QueueFull);
     }
-    let len = poll_segment(ip, tcp, id, now, out)?;
+    let len = poll_segment(ip, tcp, id, None, now, out)?;
     Some(Action::Packet { len })
 }

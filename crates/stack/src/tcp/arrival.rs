@@ -94,12 +94,16 @@ impl<'m> Tcp<'m> {
             remote_port: header.src_port,
         };
         let segment = Segment::new(&header, payload, ecn & 3 == ECN_CE);
-        let now_ms = self.now_ms;
+        let (now_ms, mss_limit) = (self.now_ms, self.mss_limit);
         let found = self.find(&ends);
         let outlived = found.and_then(|index| self.outlive(index, &ends, &segment));
         if let (Some(index), None) = (found, outlived)
             && let Some(connection) = self.at_mut(index)
         {
+            if connection.is_connecting() && header.flags.contains(Flags::SYN) {
+                // The link's limit, now that the peer has answered.
+                connection.smss = connection.smss.min(mss_limit);
+            }
             let result = connection.on_segment(segment, now_ms);
             self.sweep(index);
             if result == Err(Drop::UnacceptableAck) {

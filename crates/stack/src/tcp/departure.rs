@@ -43,7 +43,22 @@ impl<'m> Tcp<'m> {
     pub fn poll_segment(
         &mut self,
         now: Instant,
+        room: impl FnMut(&Ipv6Addr) -> bool,
+        out: &mut [u8],
+    ) -> Option<Outgoing> {
+        self.poll_segment_within(now, room, |_, _, _| u16::MAX, out)
+    }
+
+    /// As [`Self::poll_segment`], for links on which a header's length depends on what it says.
+    ///
+    /// `payload_max`: how many bytes of new data the link takes, at least 1, behind this TCP
+    /// header (without checksum) from the first address to the second; a segment that has
+    /// more is cut. What is sent again is not asked about: cutting it would cost another.
+    pub fn poll_segment_within(
+        &mut self,
+        now: Instant,
         mut room: impl FnMut(&Ipv6Addr) -> bool,
+        mut payload_max: impl FnMut(&Ipv6Addr, &Ipv6Addr, &[u8]) -> u16,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         self.set_now(now);
@@ -52,9 +67,9 @@ impl<'m> Tcp<'m> {
         self.strangers_turn = !self.strangers_turn;
         if self.strangers_turn {
             let answer = self.poll_answer(&mut room, out);
-            return answer.or_else(|| self.poll_connection(&mut room, out));
+            return answer.or_else(|| self.poll_connection(&mut room, &mut payload_max, out));
         }
-        let segment = self.poll_connection(&mut room, out);
+        let segment = self.poll_connection(&mut room, &mut payload_max, out);
         segment.or_else(|| self.poll_answer(&mut room, out))
     }
 
@@ -83,6 +98,7 @@ impl<'m> Tcp<'m> {
     fn poll_connection(
         &mut self,
         room: &mut impl FnMut(&Ipv6Addr) -> bool,
+        payload_max: &mut impl FnMut(&Ipv6Addr, &Ipv6Addr, &[u8]) -> u16,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         let slots = self.memory.connections.len();
@@ -96,7 +112,7 @@ impl<'m> Tcp<'m> {
                 continue;
             };
             if room(&connection.ends.remote) {
-                return self.emit(index, plan, out);
+                return self.emit(index, plan, payload_max, out);
             }
         }
         None
@@ -120,7 +136,13 @@ impl<'m> Tcp<'m> {
         wait.map(|wait| self.tick + Duration::from_millis(u64::from(wait)))
     }
 
-    fn emit(&mut self, index: usize, plan: Plan, out: &mut [u8]) -> Option<Outgoing> {
+    fn emit(
+        &mut self,
+        index: usize,
+        plan: Plan,
+        payload_max: &mut impl FnMut(&Ipv6Addr, &Ipv6Addr, &[u8]) -> u16,
+        out: &mut [u8],
+    ) -> Option<Outgoing> {
         let now_ms = self.now_ms;
         let connection = self.at_mut(index)?;
         let (src, dst) = (connection.ends.local, connection.ends.remote);
@@ -130,7 +152,8 @@ impl<'m> Tcp<'m> {
         let cause = plan
             .cause()
             .or(handshake.then_some(RetransmissionCause::Handshake));
-        let len = connection.emit(plan, now_ms, out)?;
+        let payload_max = |header: &[u8]| payload_max(&src, &dst, header);
+        let len = connection.emit(plan, now_ms, payload_max, out)?;
         self.sweep(index);
         Some(self.sent(Outgoing {
             src,

@@ -340,7 +340,7 @@ impl Connection<'_> {
             return Err(Drop::NoSyn);
         }
         self.rcv_nxt = seg.seq.plus(1);
-        // What `connect` found to be the link's and the settings' limit.
+        // What is the link's and the settings' limit.
         self.take_syn_options(seg.header(), self.smss, now_ms);
         let ecn = Flags::ECE | Flags::CWR;
         let answer = if acknowledges { Flags::ECE } else { ecn };

@@ -271,8 +271,15 @@ impl Connection<'_> {
     }
 
     /// Writes the planned segment to `out`, checksum and all, and counts it sent. Returns
-    /// its length; `None` when `out` is too short.
-    pub(super) fn emit(&mut self, plan: Plan, now_ms: u32, out: &mut [u8]) -> Option<usize> {
+    /// its length; `None` when `out` is too short. `payload_max`: as for
+    /// [`poll_segment_within`](super::Tcp::poll_segment_within).
+    pub(super) fn emit(
+        &mut self,
+        mut plan: Plan,
+        now_ms: u32,
+        payload_max: impl FnOnce(&[u8]) -> u16,
+        out: &mut [u8],
+    ) -> Option<usize> {
         let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
         let seq = match plan.kind {
             // A peer that refuses a probe refuses what stands behind it too, and with it the
@@ -303,6 +310,17 @@ impl Connection<'_> {
             self.fill_options(&mut head, now_ms);
             if self.facts.has(Facts::ECHO_CE) {
                 flags = flags | Flags::ECE;
+            }
+        }
+        if plan.kind == Kind::New {
+            let header = head.header((flags, window));
+            let header = header.get(..head.header_len()).unwrap_or_default();
+            let most = payload_max(header);
+            // A FIN takes no room in the packet.
+            let end = plan.offset + u32::from(plan.len);
+            let fin = u16::from(end > u32::from(self.send.len()));
+            if plan.len - fin > most {
+                plan.len = most;
             }
         }
         if sends_data {

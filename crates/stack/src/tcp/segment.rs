@@ -154,19 +154,40 @@ impl Head {
         data: u16,
         out: &mut [u8],
     ) -> Option<usize> {
-        if let Some(word) = self.words.get_mut(3) {
-            *word = (self.len as u32) << 28 | u32::from(flags.bits()) << 16 | u32::from(window);
-        }
+        self.put_flags((flags, window));
         let out = out.get_mut(..self.len * 4 + usize::from(data))?;
         let (head, rest) = out.split_at_mut_checked(self.len * 4)?;
-        for (to, word) in head.as_chunks_mut::<4>().0.iter_mut().zip(self.words) {
-            *to = word.to_be_bytes();
-        }
+        self.write(head);
         if let Some((buffer, offset)) = payload {
             buffer.peek(offset, rest);
         }
         fill_checksum(&ends.local, &ends.remote, out);
         Some(out.len())
+    }
+
+    /// The header as it is, to look at, without checksum.
+    pub(super) fn header(&mut self, (flags, window): (Flags, u16)) -> [u8; HEADER_LEN_MAX] {
+        let mut header = [0; HEADER_LEN_MAX];
+        self.put_flags((flags, window));
+        self.write(&mut header);
+        header
+    }
+
+    /// Bytes of header and options.
+    pub(super) const fn header_len(&self) -> usize {
+        self.len * 4
+    }
+
+    fn put_flags(&mut self, (flags, window): (Flags, u16)) {
+        if let Some(word) = self.words.get_mut(3) {
+            *word = (self.len as u32) << 28 | u32::from(flags.bits()) << 16 | u32::from(window);
+        }
+    }
+
+    fn write(&self, out: &mut [u8]) {
+        for (to, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(self.words) {
+            *to = word.to_be_bytes();
+        }
     }
 
     fn push_timestamps(&mut self, lead: u32, (value, echo): (u32, u32)) {

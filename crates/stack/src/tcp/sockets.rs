@@ -79,7 +79,8 @@ impl<'m> Tcp<'m> {
     }
 
     /// Bounds the MSS, both ways, of the connection that the next SYN or `connect` begins, by
-    /// what the link to that peer carries. Connections and handshakes under way keep theirs.
+    /// what the link to that peer carries, and what is sent of the one whose SYN is answered
+    /// next. Connections and handshakes under way keep theirs otherwise.
     ///
     /// `mss`: bytes of payload and TCP options in a packet that is not to be cut up further
     /// than wanted.
@@ -146,7 +147,8 @@ impl<'m> Tcp<'m> {
         let (iss, ts_offset) = self.initial_numbers(&ends);
         let mut connection = Connection::new(ends, buffers, config, iss, ts_offset);
         connection.rmss = config.rmss.min(self.mss_limit);
-        connection.smss = config.smss.min(self.mss_limit);
+        // The link's limit is asked for again with the answer: `arrive`.
+        connection.smss = config.smss;
         connection.open(self.now_ms);
         self.place(connection)
     }

@@ -244,17 +244,59 @@ impl<'m> Tcphc<'m> {
         &self.counters
     }
 
-    /// What the headers of most data segments of a transfer become shorter by, bytes: MH and
-    /// FH, which retransmissions may need, can then take one more frame.
-    pub const fn bytes_saved(&self, timestamps: bool) -> usize {
-        let (header_len, timestamps_len) = match self.config.mode {
-            Mode::Default | Mode::Draft => (7, 5),
-            Mode::InOrder => (7, 3),
-            Mode::Strict => (9, 5),
+    /// The longest that headers of new data in a connection under way become, bytes: what an
+    /// MSS may count on. Every field has two bytes at most; only TSecr has four, in the first
+    /// flight of who was connected to. Longer ones (MH, FH, numbers near zero) are the
+    /// exception, for which [`Self::header_len`] tells what a segment has room for.
+    pub const fn header_budget(&self, timestamps: bool) -> usize {
+        match (timestamps, self.config.mode) {
+            // They travel in full headers.
+            (true, Mode::Draft) => tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN + tcphc::FULL_OVERHEAD,
+            (true, _) => BUDGET + BUDGET_TIMESTAMPS,
+            (false, _) => BUDGET,
+        }
+    }
+
+    /// Whether a connection has a context, and its segments are compressed. `ports`: the local
+    /// and the remote one.
+    pub fn carries(&self, flow: &Flow, ports: (u16, u16)) -> bool {
+        self.find_ports(&self.key(flow), ports).is_some()
+    }
+
+    /// Whether a connection that begins now will be compressed, if there is no reason in the
+    /// peer against it. Where it has to be learned who understands: only with who does.
+    pub fn would_carry(&self, flow: &Flow, now: Instant) -> bool {
+        let key = self.key(flow);
+        let understands = !self.config.learned || self.peers.understands(key.remote);
+        understands && now >= self.quiet_until && self.free_slot(&key, now).is_some()
+    }
+
+    /// Bytes that [`Self::compress`] would make of the TCP header `header` if it left now in
+    /// front of new data of this node; nothing changes. Its checksum does not matter.
+    pub fn header_len(&self, flow: &Flow, header: &[u8], now: Instant) -> usize {
+        let full = header.len() + tcphc::FULL_OVERHEAD;
+        let Some(seg) = Segment::of_data(header) else {
+            return full;
         };
-        match timestamps {
-            true => tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN - header_len - timestamps_len,
-            false => tcp::HEADER_LEN - header_len,
+        let ports = (seg.header.src_port, seg.header.dst_port);
+        let found = self.find_ports(&self.key(flow), ports);
+        let Some(context) = found.and_then(|at| self.contexts.get(at)) else {
+            return match self.would_carry(flow, now) {
+                true => full,
+                false => header.len(),
+            };
+        };
+        // On a copy: what is found out of the context on the way is found again when it leaves.
+        match frame_for(&mut { *context }, &seg, self.rules, now) {
+            Some(frame) => {
+                let mut room = [0; tcphc::HEADER_LEN_MAX];
+                let mut w = Writer::new(&mut room);
+                match Header::Compressed(frame).emit(&mut w) {
+                    Ok(()) => w.written(),
+                    Err(_) => full,
+                }
+            }
+            None => full,
         }
     }
 
@@ -760,9 +802,13 @@ fn frame_for(
         context.forget_sent(seg);
         return None;
     }
-    let may = matches!(context.state(), State::Active | State::Quarantine)
-        && !context.has(bit::UNSURE)
-        && !context.has(bit::REFRESH_FULL);
+    let both_have_it = match context.state() {
+        // The answer named this context. The bare third ACK is whole all the same, as in the
+        // draft; data in its place would take a frame more.
+        State::Offered => context.has(bit::ANSWERED) && seg.payload_len() != 0,
+        state => state != State::Free,
+    };
+    let may = both_have_it && !context.has(bit::UNSURE) && !context.has(bit::REFRESH_FULL);
     if may {
         choose::choose(context, seg, rules)
     } else {
@@ -947,6 +993,10 @@ const EVICT_AFTER_S: u32 = 60;
 const EVICT_OVER_BONUS_S: u32 = 1 << 30;
 /// Idle for this long, the peer's context may be gone.
 const IDLE_S: u32 = 60;
+/// CH: base and context 3, sequence and acknowledgment number, window and checksum 2 each.
+const BUDGET: usize = 3 + 2 + 2 + 2 + 2;
+/// The byte before options; TSval, and TSecr in full until something has confirmed one.
+const BUDGET_TIMESTAMPS: usize = 1 + 2 + 4;
 /// The part of an identifier that counts; the top bit says who chose.
 const CID_MASK: u8 = 0x7f;
 const CHECKSUM_AT: usize = 16;

@@ -30,6 +30,12 @@ impl Segment {
         })
     }
 
+    /// A `header` in front of data that are yet to come, a byte at least.
+    pub(super) fn of_data(header: &[u8]) -> Option<Self> {
+        let payload_len = 1;
+        Self::parse(header).map(|seg| Self { payload_len, ..seg })
+    }
+
     /// A restored header in front of `payload_len` bytes.
     pub(super) fn restored(header: Header, checksum: u16, payload_len: usize) -> Self {
         Self {

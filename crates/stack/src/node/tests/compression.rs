@@ -64,17 +64,6 @@ fn a_peer_without_contexts_gets_nothing_that_takes_one() {
 }
 
 #[test]
-fn a_full_segment_fills_its_frames_whatever_its_header_became() {
-    let world = World::compressing(3, Relaying::Fragments, &[0, 3]);
-    let plain = World::chain(3, Relaying::Fragments);
-    let mss = |world: &World, timestamps| world.nodes[3].mss(&HOST, timestamps);
-    assert_eq!(mss(&plain, true), mss(&plain, false));
-    // 20 bytes shorter with timestamps, 13 without; first fragments end on units of eight.
-    assert_eq!(mss(&world, true) - mss(&plain, true), 24);
-    assert_eq!(mss(&world, false) - mss(&plain, false), 16);
-}
-
-#[test]
 fn errors_quote_nothing_of_a_compressed_header() {
     let mut world = World::compressing(1, Relaying::Fragments, &[1]);
     // A compressed header for a context that nobody has, to a host beyond the wire.

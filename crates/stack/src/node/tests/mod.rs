@@ -3,6 +3,7 @@
 //! Frames reach every neighbour after their air time; nothing is lost unless a test says so.
 //! The lab has the real air; here only the joints between layers are under test.
 
+mod budget;
 mod compression;
 mod discovery;
 mod errors;
@@ -439,14 +440,22 @@ impl World {
 }
 
 fn transfer(world: &mut World, from: usize, to: usize, target: Ipv6Addr, data: &[u8]) {
+    transfer_with(world, (from, to, (target, 9)), data, &SETTINGS);
+}
+
+/// As [`transfer`], with other settings than [`SETTINGS`] at both ends.
+fn transfer_with(
+    world: &mut World,
+    (from, to, target): (usize, usize, (Ipv6Addr, u16)),
+    data: &[u8],
+    settings: &'static tcp::Config,
+) {
     let now = world.now;
-    let listener = world.nodes[to]
-        .tcp_mut()
-        .listen(None, 9, &SETTINGS)
-        .unwrap();
+    let tcp = world.nodes[to].tcp_mut();
+    let listener = tcp.listen(None, target.1, settings).unwrap();
     let buffers = || Buffers::new(memory(0, 2048), memory(0, 2304));
     let sender = world.nodes[from]
-        .connect((target, 9), buffers(), &SETTINGS, now)
+        .connect(target, buffers(), settings, now)
         .unwrap();
     // In advance: the first data come with the end of the handshake.
     let receiver = world.nodes[to]

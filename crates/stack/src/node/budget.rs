@@ -1,0 +1,123 @@
+//! How long a segment may be that fills so many frames and not one more.
+//!
+//! Place: `segment` asks before TCP announces an MSS, and for each segment of new data, since
+//! what header compression makes of a header depends on what it says and on what the peer is
+//! known to hold. Left out: what is sent again, which may take a frame more: cutting it would
+//! cost a segment more.
+
+use crate::ip::{self, NextHop};
+use crate::lowpan::tcphc::Tcphc;
+use crate::lowpan::{Contexts, LinkPair, compress, fragment};
+use crate::mac::Mac;
+use crate::time::Instant;
+use crate::wire::ipv6::{self, Ecn, Header};
+use crate::wire::{LinkAddr, tcphc};
+
+use super::header_compression::flow;
+use super::interface::Radio;
+
+/// What of a radio bounds the length of a segment.
+#[derive(Clone, Copy)]
+pub(super) struct Budget<'a, 'm> {
+    mac: &'a Mac<'m>,
+    contexts: &'a Contexts,
+    /// `None` in a build without it too.
+    pub(super) tcphc: Option<&'a Tcphc<'m>>,
+    mss_frames: u8,
+}
+
+impl<'a, 'm> Budget<'a, 'm> {
+    pub(super) fn of(radio: &'a Radio<'m>) -> Self {
+        Self {
+            mac: &radio.mac,
+            contexts: &radio.contexts,
+            tcphc: radio.tcphc.as_deref().filter(|_| tcphc::IS_SUPPORTED),
+            mss_frames: radio.config.mss_frames,
+        }
+    }
+
+    /// As [`Self::of`], beside the buffer that the next packet is written to.
+    pub(super) fn lend(radio: &'a mut Radio<'m>) -> (Self, &'a mut [u8]) {
+        let budget = Self {
+            mac: &radio.mac,
+            contexts: &radio.contexts,
+            tcphc: radio.tcphc.as_deref().filter(|_| tcphc::IS_SUPPORTED),
+            mss_frames: radio.config.mss_frames,
+        };
+        (budget, radio.outgoing.buffer())
+    }
+
+    /// The most TCP payload in a packet with this IPv6 header. `tcp_len`: of the TCP header,
+    /// compressed and uncompressed.
+    pub(super) fn payload(&self, header: &Header, hop: NextHop, tcp_len: (usize, usize)) -> usize {
+        let Some(neighbour) = hop.neighbour else {
+            return 0;
+        };
+        let link = LinkPair {
+            src: self.mac.source(),
+            dst: neighbour,
+        };
+        let frames = match self.mss_frames {
+            0 => usize::from(u8::MAX),
+            frames => usize::from(frames),
+        };
+        fragment::payload_for_frames(
+            frames,
+            self.mac.payload_len_max(neighbour),
+            compressed_len(header, link, self.contexts) + tcp_len.0,
+            ipv6::HEADER_LEN + tcp_len.1,
+            growth(header, link, self.contexts),
+        )
+    }
+
+    /// The most new data behind the TCP header `tcp`, at least a byte; what TCP likes where
+    /// nothing is compressed, for then it keeps to the MSS.
+    pub(super) fn payload_behind(
+        &self,
+        header: &Header,
+        tcp: &[u8],
+        hop: NextHop,
+        now: Instant,
+    ) -> u16 {
+        let Some(tcphc) = self.tcphc else {
+            return u16::MAX;
+        };
+        let compressed = tcphc.header_len(&flow(header.src, header.dst), tcp, now);
+        let payload = self.payload(header, hop, (compressed, tcp.len()));
+        payload.clamp(1, usize::from(u16::MAX)) as u16
+    }
+}
+
+/// What a first fragment grows by, at most, on its way beyond the next hop: identifiers that
+/// derive from this hop's frame must then be written out, the hop limit counts down, and a
+/// relay may mark congestion.
+pub(super) fn growth(header: &Header, link: LinkPair, contexts: &Contexts) -> usize {
+    let ends_there = link.dst.iid() == ip::iid_of(&header.dst);
+    if ends_there || link.dst.is_broadcast() {
+        return 0;
+    }
+    let nobody = LinkPair {
+        src: LinkAddr::BROADCAST,
+        dst: LinkAddr::BROADCAST,
+    };
+    let later = Header {
+        hop_limit: header.hop_limit.saturating_sub(1),
+        traffic_class: header.traffic_class.with_ecn(Ecn::Ce),
+        ..*header
+    };
+    compressed_len(&later, nobody, contexts).saturating_sub(compressed_len(header, link, contexts))
+}
+
+/// Bytes of `header` alone once compressed.
+pub(super) fn compressed_len(header: &Header, link: LinkPair, contexts: &Contexts) -> usize {
+    let mut packet = [0; ipv6::HEADER_LEN];
+    let mut out = [0; ipv6::HEADER_LEN];
+    // Only the fixed header is asked about; nothing that follows matters.
+    let header = Header {
+        next_header: ipv6::next_header::NONE,
+        ..*header
+    };
+    let _ = header.emit(&mut packet);
+    let compressed = compress(&packet, link, contexts, &mut out);
+    compressed.map_or(ipv6::HEADER_LEN, |c| c.compressed_len)
+}
