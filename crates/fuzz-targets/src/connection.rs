@@ -298,6 +298,8 @@ impl World<'_> {
                 self.irs = header.ack.wrapping_sub(1);
                 self.told = header.ack;
             }
+            // Whatever was announced before, it was for another of the peer's numbers.
+            self.edge = None;
             return;
         }
         let first = self.iss.unwrap_or(0).wrapping_add(1);
