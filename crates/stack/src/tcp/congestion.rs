@@ -16,6 +16,8 @@ pub(super) struct Congestion {
     pub(super) ssthresh: u16,
     /// Bytes acknowledged since cwnd last grew, in congestion avoidance.
     bytes_acked: u16,
+    /// The most bytes that were in flight at once since the connection was last idle.
+    pub(super) flight_max: u16,
 }
 
 impl Congestion {
@@ -31,15 +33,23 @@ impl Congestion {
             cwnd: smss.saturating_mul(segments),
             ssthresh: u16::MAX,
             bytes_acked: 0,
+            flight_max: 0,
         }
     }
 
     /// Grows cwnd for `acked` bytes newly acknowledged outside recovery.
     ///
     /// Slow start by at most [`Config::slow_start_segments_max`] per ACK, congestion avoidance
-    /// by one `smss` per cwnd acknowledged.
+    /// by one `smss` per cwnd acknowledged. A window that is not used does not grow, for nothing
+    /// is learned about the path (RFC 7661 §4.3): not beyond twice what was in flight, nor in
+    /// congestion avoidance beyond a segment more.
     pub(super) fn on_acked(&mut self, acked: u16, smss: u16, config: &Config) {
-        if self.cwnd < self.ssthresh {
+        let is_slow = self.cwnd < self.ssthresh;
+        let more = if is_slow { self.flight_max } else { smss };
+        if self.cwnd.saturating_sub(self.flight_max) >= more {
+            return;
+        }
+        if is_slow {
             let most = smss.saturating_mul(u16::from(config.slow_start_segments_max));
             self.cwnd = self.cwnd.saturating_add(acked.min(most));
             return;

@@ -258,7 +258,9 @@ impl Connection<'_> {
 
     /// Whether there is something to report selectively.
     fn sack_is_due(&self) -> bool {
-        self.facts.has(Facts::SACK) && (self.recv.has_gaps() || self.facts.has(Facts::DSACK_DUE))
+        self.facts.has(Facts::SACK)
+            && !self.facts.has(Facts::RESET_DUE)
+            && (self.recv.has_gaps() || self.facts.has(Facts::DSACK_DUE))
     }
 
     /// SACK blocks that fit behind the other options.
@@ -306,9 +308,10 @@ impl Connection<'_> {
         }
         if plan.kind == Kind::Syn {
             flags = self.fill_syn(&mut head, now_ms);
-        } else if plan.kind != Kind::Reset {
+        } else {
+            // A reset bears the timestamps too (RFC 7323 §3.2).
             self.fill_options(&mut head, now_ms);
-            if self.facts.has(Facts::ECHO_CE) {
+            if self.facts.has(Facts::ECHO_CE) && plan.kind != Kind::Reset {
                 flags = flags | Flags::ECE;
             }
         }
@@ -473,6 +476,11 @@ impl Connection<'_> {
         }
         self.scoreboard.push(plan.len, now_ms);
         self.snd_nxt = self.snd_nxt.plus(u32::from(plan.len));
+        let flight = self.flight().min(u32::from(u16::MAX)) as u16;
+        self.congestion.flight_max = match was_empty {
+            true => flight,
+            false => self.congestion.flight_max.max(flight),
+        };
         self.facts.clear(Facts::CWR_DUE);
         if self.facts.take(Facts::PERSIST_DUE) {
             self.facts.put(Facts::WINDOW_PROBED, self.snd_wnd == 0);

@@ -25,7 +25,7 @@ pub(super) fn offering_sack() -> Say {
 /// `segments` of 1000 octets out, cwnd and window wide enough; RTT 100 ms measured.
 pub(super) fn in_flight(config: Config, syn: Say, segments: u32) -> Script {
     let config = Config {
-        initial_window: 10,
+        initial_window: 11,
         ..config
     };
     let mut s = Script::accepted_with(config, syn, 30_000, 30_000);
@@ -106,6 +106,26 @@ fn initial_window_by_rfc_5681() {
             sent += 1;
         }
         assert_eq!(sent, segments, "MSS {mss}");
+    }
+}
+
+/// Six segments of ten allowed: slow start stops at twelve, and five let nothing grow
+/// (RFC 7661 §4.3).
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    for (segments, grown) in [(5, 10_000), (6, 12_000), (9, 18_000)] {
+        let config = Config {
+            initial_window: 10,
+            ..PLAIN
+        };
+        let syn = say(SYN, 0, 0).mss(1000).win(30_000);
+        let mut s = Script::accepted_with(config, syn, 30_000, 30_000);
+        s.send(segments * 1000);
+        while s.poll().is_some() {}
+        for n in 1..=segments as u32 {
+            s.peer(say(ACK, 1, 1 + n * 1000).win(30_000)).unwrap();
+        }
+        assert_eq!(cwnd(&s), grown, "{segments} segments");
     }
 }
 
@@ -830,7 +850,7 @@ fn an_idle_connection_starts_again_with_the_initial_window() {
     s.wait_ms(10_000);
     s.send(1);
     s.sent();
-    assert_eq!(cwnd(&s), 10_000, "RFC 5681 §4.1");
+    assert_eq!(cwnd(&s), 11_000, "RFC 5681 §4.1");
 }
 
 /// Losses at every single place of a transfer, with every kind of recovery: it completes
