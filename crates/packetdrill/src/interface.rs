@@ -344,6 +344,9 @@ extern "C" fn readv(user: User, fd: c_int, list: *const iovec, count: c_int) -> 
 }
 
 extern "C" fn recv(user: User, fd: c_int, data: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
+    if data.is_null() && len > 0 {
+        return fail(Errno::EFAULT) as ssize_t;
+    }
     // SAFETY: libc's contract of recv.
     receive(user, fd, unsafe { bytes_mut(data, len) }, flags) as ssize_t
 }
@@ -402,6 +405,9 @@ extern "C" fn send(
     len: size_t,
     flags: c_int,
 ) -> ssize_t {
+    if data.is_null() && len > 0 {
+        return fail(Errno::EFAULT) as ssize_t;
+    }
     // SAFETY: libc's contract of send.
     transmit(user, fd, unsafe { bytes(data, len) }, flags) as ssize_t
 }

@@ -32,6 +32,8 @@ pub(super) struct Edge {
     scaling: HashMap<Flow, Scaling>,
     /// The scaled window of the segment under way, where the host knows it exactly.
     exact_window: Option<u16>,
+    /// How far data went out on each flow.
+    sent_up_to: HashMap<Flow, u32>,
 }
 
 impl Edge {
@@ -40,6 +42,16 @@ impl Edge {
         self.scaling
             .get(&flow)
             .is_some_and(|scaling| scaling.ours.is_some() && scaling.theirs.is_some())
+    }
+
+    /// Whether data that end at `next` are sent for the first time; notes them.
+    pub(super) fn is_news(&mut self, flow: Flow, next: u32) -> bool {
+        let known = self.sent_up_to.insert(flow, next);
+        let is_news = known.is_none_or(|known| (next.wrapping_sub(known) as i32) > 0);
+        if let (false, Some(known)) = (is_news, known) {
+            self.sent_up_to.insert(flow, known);
+        }
+        is_news
     }
 
     /// States the window of the next outbound segment, shifted already.
@@ -73,6 +85,7 @@ impl Edge {
             return;
         }
         if segment.has(SYN) {
+            self.sent_up_to.remove(&flow);
             let entry = self.scaling.entry(flow).or_default();
             let offers = !segment.has(ACK) || entry.theirs.is_some();
             if !segment.has(ACK) {

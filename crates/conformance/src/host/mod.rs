@@ -9,6 +9,7 @@
 //!
 //! Left out: threads, real descriptors, shell commands.
 
+mod burst;
 mod calls;
 pub use calls::How;
 mod edge;
@@ -43,7 +44,7 @@ pub use ready::{
 pub use settings::{LOCAL, Profile, REMOTE, Settings};
 pub use state::TcpInfo;
 
-use crate::packet::{ACK, HOP_LIMIT, Packet, RST, SYN};
+use crate::packet::{ACK, FIN, HOP_LIMIT, Packet, RST, SYN};
 
 /// Why a call has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -303,11 +304,15 @@ impl<'m> Host<'m> {
 
     /// Lets the stack send what it wants to, now.
     fn pump(&mut self) {
+        let first = self.sent.len();
         for _ in 0..SEGMENTS_MAX {
             self.note_changes();
             let Some(outgoing) = self.tcp.poll_segment(self.now, |_| true, &mut self.scratch)
             else {
                 self.note_changes();
+                if self.settings.profile == Profile::Linux {
+                    self.push_bursts(first);
+                }
                 return;
             };
             self.emit(outgoing);

@@ -38,7 +38,13 @@ impl Player<'_> {
                         );
                     }
                 }
-                _ => return refused(at, format!("`{}` is not understood", condition.trim())),
+                _ => {
+                    let unknown = parser.unknown().map_or_else(String::new, |name| {
+                        format!(": `{name}` is nothing that this stack keeps")
+                    });
+                    let condition = condition.trim();
+                    return refused(at, format!("`{condition}` is not understood{unknown}"));
+                }
             }
         }
         Ok(())
@@ -164,6 +170,13 @@ impl Parser<'_> {
             None if token.starts_with(|c: char| c.is_ascii_digit()) => token.parse().ok(),
             None => value_of(&token, self.info),
         }
+    }
+
+    /// The first field or constant that nobody knows here.
+    fn unknown(&self) -> Option<&str> {
+        let is_name = |token: &&String| token.starts_with("tcpi_") || token.starts_with("TCP");
+        let mut names = self.tokens.iter().filter(is_name).map(String::as_str);
+        names.find(|name| value_of(name, self.info).is_none())
     }
 
     /// The fields asked about, with their values.

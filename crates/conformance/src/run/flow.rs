@@ -208,6 +208,14 @@ impl Flows {
         }
     }
 
+    /// Whether a packet belongs to a connection that lines are no longer about: packetdrill
+    /// looks at the one under test alone.
+    pub(super) fn is_past(&self, packet: &Packet) -> bool {
+        let ports = (packet.segment.dst_port, packet.segment.src_port);
+        let mut past = self.flows.iter().take(self.current);
+        past.any(|flow| (flow.remote_port, flow.local_port) == ports)
+    }
+
     fn switch_to(&mut self, remote_port: u16, local_port: u16) {
         let known = |flow: &Flow| (flow.remote_port, flow.local_port) == (remote_port, local_port);
         self.current = self.flows.iter().position(known).unwrap_or_else(|| {

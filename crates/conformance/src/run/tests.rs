@@ -145,7 +145,14 @@ fn what_cannot_be_expressed_is_refused() {
             "`TCP_CORK` cannot be expressed",
         ),
         ("+0 send(4, ..., 1, MSG_OOB) = 1", "writing with flags 0x1"),
-        ("+0 %{ assert tcpi_fantasy == 1 }%", "is not understood"),
+        (
+            "+0 %{ assert tcpi_fantasy == 1 }%",
+            "`tcpi_fantasy` is nothing that this stack keeps",
+        ),
+        (
+            "+0 < S 0:0(0) win 8000 <FO TFO_COOKIE>",
+            "`TFO_COOKIE` is no hexadecimal number",
+        ),
         ("+0 %{ import os }%", "is no assertion"),
         ("+0 close(BOGUS) = 0", "the name `BOGUS` is not known"),
         ("+0 close() = 0", "takes 1 arguments"),
@@ -219,4 +226,37 @@ fn both_profiles_open_as_their_system_does() {
         };
         assert_eq!(run(&open(options), &judge), Verdict::Passed, "{profile:?}");
     }
+}
+
+/// Linux marks the end of each packet that it hands down in one piece: half of cwnd at most.
+#[test]
+fn the_linux_profile_pushes_bursts() {
+    let linux = Judge {
+        profile: Profile::Linux,
+        ..Judge::default()
+    };
+    let play = |rest: &str| {
+        let open = OPEN.replace(" win 9760 <mss 1440>", " <mss 1460>");
+        run(&format!("{open}{rest}"), &linux)
+    };
+    let write = "+0 setsockopt(4, SOL_SOCKET, SO_SNDBUF, [60000], 4) = 0\n\
+                 +0 < . 1:1(0) ack 1 win 60000\n+0 write(4, ..., 30000) = 30000\n";
+    let halves = "+0 > P. 1:5001(5000) ack 1\n+0 > P. 5001:10001(5000) ack 1\n";
+    assert_eq!(play(&format!("{write}{halves}")), Verdict::Passed);
+    // What follows the lines of a script in the same burst is left to the stack.
+    let half = "+0 > P. 1:5001(5000) ack 1\n+0 %{ assert tcpi_state == TCP_ESTABLISHED }%\n";
+    assert_eq!(play(&format!("{write}{half}")), Verdict::Passed);
+    let thirds = "+0 > P. 1:3001(3000) ack 1\n";
+    let seen = problem(play(&format!("{write}{thirds}")));
+    assert!(seen.contains("differs in flags"), "{seen}");
+}
+
+/// As packetdrill: lines are about the connection that was opened last, unless they say more.
+#[test]
+fn segments_of_a_connection_left_behind_are_not_looked_at() {
+    let text = "+0 close(4) = 0\n+0 close(3) = 0\n\
+                +0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n\
+                +0 listen(3, 1) = 0\n+0 < S 0:0(0) win 8000 <mss 1000>\n\
+                +0 > S. 0:0(0) ack 1 win 9760 <mss 1440>";
+    assert_eq!(verdict(text), Verdict::Passed);
 }

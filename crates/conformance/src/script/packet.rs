@@ -253,7 +253,11 @@ fn option(cursor: &mut Cursor<'_>) -> Result<TcpOption, SyntaxError> {
 fn hex(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, SyntaxError> {
     cursor.skip_blanks();
     let before = *cursor;
-    let digits = cursor.take_while(|c| c.is_ascii_alphanumeric());
+    let digits = cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
+    if digits.contains(|c: char| !c.is_ascii_hexdigit()) {
+        // Macros of packetdrill's command line (`-D NAME=…`), of Fast Open and MD5 mostly.
+        return Err(before.error(&format!("`{digits}` is no hexadecimal number")));
+    }
     if !digits.len().is_multiple_of(2) {
         return Err(before.error("an odd number of hexadecimal digits"));
     }
