@@ -165,7 +165,10 @@ impl Radio {
             Action::Preload { len } => self.waiting.push_back(Command::Preload(frame(len))),
             Action::AssessChannel => self.waiting.push_back(Command::Assess),
             Action::Fire => self.waiting.push_back(Command::Fire),
-            Action::ChangeChannel { channel } => self.waiting.push_back(Command::Tune(channel)),
+            Action::ChangeChannel { channel } => {
+                self.cancel_assessment();
+                self.waiting.push_back(Command::Tune(channel));
+            }
             Action::Transmit { len, at } => self.answer_by_software(frame(len), at, air, now),
             Action::Listen => self.asleep = false,
             Action::Sleep => self.asleep = true,
@@ -532,10 +535,7 @@ impl Radio {
     }
 
     fn answer_by_software(&mut self, ack: Frame, at: Instant, air: &mut Air, now: Instant) {
-        if matches!(self.activity, Activity::Assessing | Activity::Preparing) {
-            self.activity = Activity::Idle;
-            self.prepared = false;
-        }
+        self.cancel_assessment();
         self.answer = Answer::Turning {
             ack,
             to: self.heard_from,
@@ -549,6 +549,13 @@ impl Radio {
                 due: Due::AnswerTurned,
             },
         );
+    }
+
+    fn cancel_assessment(&mut self) {
+        if matches!(self.activity, Activity::Assessing | Activity::Preparing) {
+            self.activity = Activity::Idle;
+            self.prepared = false;
+        }
     }
 
     fn send_answer(&mut self, air: &mut Air, now: Instant) {

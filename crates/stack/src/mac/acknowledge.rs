@@ -30,14 +30,15 @@ impl Acknowledgment {
 }
 
 impl Mac<'_> {
-    /// Owes the sender of `dsn`, whose frame ended at `frame_end`, an ACK.
-    pub(super) fn owe_acknowledgment(&mut self, dsn: u8, frame_end: Instant) {
+    /// Owes the sender of `dsn`, whose frame ended at `frame_end`, an ACK. Returns whether it
+    /// gets one.
+    pub(super) fn owe_acknowledgment(&mut self, dsn: u8, frame_end: Instant) -> bool {
         if self.radio.auto_ack {
-            return;
+            return true;
         }
         if self.acknowledgment.is_on_air() {
             self.counters.drop(Drop::AckTooLate);
-            return;
+            return false;
         }
         if matches!(self.acknowledgment, Acknowledgment::Due { .. }) {
             self.counters.drop(Drop::AckTooLate);
@@ -46,6 +47,7 @@ impl Mac<'_> {
             dsn,
             at: frame_end + TURNAROUND,
         };
+        true
     }
 
     /// The ACK that is due, unless its sender has stopped waiting for it.
@@ -56,12 +58,22 @@ impl Mac<'_> {
         if self.state.is_firing() {
             return None;
         }
-        self.acknowledgment = Acknowledgment::None;
         let slack = self.config.ack_wait - TURNAROUND - ACK_AIR_TIME;
         if now.since(at) > slack {
+            self.acknowledgment = Acknowledgment::None;
             self.counters.drop(Drop::AckTooLate);
+            // What was to follow it at once: nobody has been silenced.
+            if self.state == State::Triggered {
+                self.assess_again(now);
+            }
             return None;
         }
+        // Its sender waits where it has found us.
+        if let Some(action) = self.tune(self.home()) {
+            self.interrupt_attempt(now);
+            return Some(action);
+        }
+        self.acknowledgment = Acknowledgment::None;
         let len = Header::ack(dsn, false).emit_frame(&[], out).ok()?;
         self.interrupt_attempt(now);
         self.acknowledgment = Acknowledgment::OnAir {

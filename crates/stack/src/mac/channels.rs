@@ -1,7 +1,8 @@
 //! Where neighbours meet when a mesh uses several channels.
 //!
-//! The rule: every node has a home channel, which follows from its link address, and is
-//! there whenever it does not transmit. Who has a frame for it assesses, transmits and awaits
+//! The rule: every node has a home channel, which follows from the link address that it sends
+//! from, and is there whenever it does not transmit. A mesh uses addresses of one kind, short
+//! or extended: those of the other kind lead elsewhere. Who has a frame for it assesses, transmits and awaits
 //! the ACK there, then goes home. Data, reverse ACKs and control messages all meet a node
 //! in that one place. A frame for all is sent once on each channel of the plan.
 //!
@@ -47,11 +48,10 @@ impl Channels {
     /// Where the node with this address is at home: `None` where there is no plan.
     pub fn home(self, addr: LinkAddr) -> Option<u8> {
         let number = match addr {
-            LinkAddr::Short(short) => short as u8,
-            LinkAddr::Extended([.., last]) => last,
+            LinkAddr::Short(short) => short.into(),
+            LinkAddr::Extended([.., a, b, c, d]) => u32::from_be_bytes([a, b, c, d]),
         };
-        let count = self.0.count_ones();
-        let place = u32::from(number).checked_rem(count)?;
+        let place = number.checked_rem(self.0.count_ones())?;
         self.iter().nth(place as usize)
     }
 
@@ -76,6 +76,11 @@ impl Mac<'_> {
         } else {
             self.home()
         };
+        self.tune(channel)
+    }
+
+    /// Tunes to `channel`, unless the radio is there.
+    pub(super) fn tune(&mut self, channel: u8) -> Option<Action> {
         if self.tuned == Some(channel) {
             return None;
         }
@@ -98,7 +103,7 @@ impl Mac<'_> {
     /// Whether an attempt needs the channel it goes out on: from the assessment to the ACK.
     fn is_away(&self, now: Instant) -> bool {
         match self.state {
-            State::Backoff { until } => now >= until && self.loaded == self.current,
+            State::Backoff { until } => now >= until && self.is_ready(),
             State::Assessing { .. }
             | State::Clear
             | State::Triggered
@@ -128,6 +133,27 @@ mod tests {
             assert_eq!(plan.home(LinkAddr::Short(number.into())), Some(home));
         }
         assert_eq!(Channels::SINGLE.home(extended(1)), None);
+    }
+
+    /// C-07: a channel for each link of a chain, also where the last byte of a number wraps.
+    #[test]
+    fn successive_addresses_have_different_homes() {
+        let of_number = |number: u16| {
+            let [high, low] = number.to_be_bytes();
+            [
+                LinkAddr::Short(number),
+                LinkAddr::Extended([2, 0, 0, 0, 0, 0, high, low]),
+            ]
+        };
+        for channels in [&[11, 12][..], &[15, 20, 26], &[11, 12, 13, 14, 15, 16, 17]] {
+            let plan = Channels::of(channels);
+            for number in 0..=u16::MAX - 1 {
+                for kind in 0..2 {
+                    let homes = [number, number + 1].map(|n| plan.home(of_number(n)[kind]));
+                    assert_ne!(homes[0], homes[1], "{number} in {channels:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -54,6 +54,9 @@ impl Drop {
 /// Totals since start; all wrap at 2^32.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
+    /// Frames queued. All of them are delivered, or dropped for [`Drop::ChannelBusy`],
+    /// [`Drop::NoAck`], [`Drop::RadioSilent`] or [`Drop::Cancelled`], or still queued.
+    pub accepted: u32,
     /// Frames acknowledged, or broadcast.
     pub delivered: u32,
     /// Attempts that put a frame on the air.
@@ -77,8 +80,12 @@ pub struct Counters {
     /// Frames queued to wait for their condition. Those neither fired, nor flushed, nor waiting
     /// or cancelled went the normal path because another one came behind them.
     pub conditional: u32,
-    /// Of these, fired by their condition.
+    /// Of these, fired by their condition. Every such attempt ends in one of the next two.
     pub immediate: u32,
+    /// Of these, sent at the first attempt; acknowledged, where that is asked for.
+    pub immediate_delivered: u32,
+    /// Of these, to be sent again the normal path, or given up.
+    pub immediate_failed: u32,
     /// Of these, sent the normal path because their condition did not come true in time, or
     /// fired by it in the backoff after all.
     pub flushed: u32,

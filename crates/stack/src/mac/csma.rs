@@ -5,7 +5,8 @@
 //! overwrite a frame copied before.
 
 use super::config::UNIT_BACKOFF_US;
-use super::queue::NIL;
+use super::immediate::Wait;
+use super::queue::{FrameSlot, NIL};
 use super::{Action, Drop, Mac};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -105,20 +106,31 @@ impl Mac<'_> {
     /// The next step of the attempt, where it is ours to make.
     pub(super) fn poll_attempt(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
         match self.state {
-            State::Backoff { until } if self.loaded == self.current => {
+            State::Backoff { until } if self.is_ready() => {
                 (now >= until).then(|| self.assess_or_fire(now))
             }
             State::Backoff { until } if now >= until || self.may_preload_early() => {
                 self.preload(until, now, out)
             }
-            State::Clear | State::Triggered => Some(self.fire(now)),
+            State::Clear => Some(self.fire(now)),
+            State::Triggered => {
+                self.counters.immediate = self.counters.immediate.wrapping_add(1);
+                self.is_immediate = true;
+                Some(self.fire(now))
+            }
             _ => None,
         }
     }
 
     /// Whether the copy may overlap the backoff, and is still to be made.
     pub(super) fn may_preload_early(&self) -> bool {
-        !self.radio.shared_buffer && self.loaded != self.current
+        !self.radio.shared_buffer && !self.is_ready()
+    }
+
+    /// Whether the frame under way is in the radio, and what it says there still holds: none
+    /// may promise another one that is not there.
+    pub(super) fn is_ready(&self) -> bool {
+        self.loaded == self.current && (!self.promises || self.is_followed(self.current))
     }
 
     pub(super) fn on_preloaded(&mut self) {
@@ -199,12 +211,18 @@ impl Mac<'_> {
             }
         }
         if matches!(self.state, State::Assessing { .. } | State::Clear) {
-            self.state = State::Backoff { until: now };
+            self.assess_again(now);
         }
+    }
+
+    /// What was known of the air, or of the frame in the radio, no longer holds.
+    pub(super) const fn assess_again(&mut self, now: Instant) {
+        self.state = State::Backoff { until: now };
     }
 
     /// An attempt begins; one at a frame for all goes round the channels from the first.
     pub(super) fn begin_attempt(&mut self) {
+        self.is_immediate = false;
         self.restart_csma();
         self.sweep = self.config.channels.after(None);
     }
@@ -240,7 +258,7 @@ impl Mac<'_> {
 
     /// Has the frame under way copied into the radio, instead of what was there.
     fn copy(&mut self, state: State, out: &mut [u8]) -> Option<Action> {
-        let Some(len) = self.emit_current(out) else {
+        let Some((len, promises)) = self.emit_current(out) else {
             debug_assert!(
                 false,
                 "`out` holds a whole PSDU, and enqueue() checked the payload"
@@ -248,28 +266,37 @@ impl Mac<'_> {
             self.finish(Some(Drop::BadLength));
             return None;
         };
-        if self.loaded != NIL && self.loaded == self.waiting.slot {
+        if self
+            .queue
+            .get(self.loaded)
+            .is_some_and(|slot| slot.wait != Wait::No)
+        {
             self.counters.reloads = self.counters.reloads.wrapping_add(1);
         }
         self.loaded = NIL;
+        self.promises = promises;
         self.state = state;
         Some(Action::Preload { len })
     }
 
-    fn emit_current(&self, out: &mut [u8]) -> Option<usize> {
+    /// Writes the frame under way; returns its length, and whether it says that more follow.
+    fn emit_current(&self, out: &mut [u8]) -> Option<(usize, bool)> {
         let slot = self.queue.get(self.current)?;
         let mut header = Header::data(self.config.pan, slot.to, self.source(), slot.dsn?);
-        // A frame that waits is fired by the one that follows it.
-        let more = slot.waits
-            || self
-                .queue
-                .iter()
-                .filter(|(_, other)| other.to == slot.to)
-                .nth(1)
-                .is_some();
         header.ack_request &= self.config.acknowledged;
-        header.frame_pending = more && header.ack_request;
-        header.emit_frame(slot.payload(), out).ok()
+        header.frame_pending = header.ack_request && self.is_followed(self.current);
+        let len = header.emit_frame(slot.payload(), out).ok()?;
+        Some((len, header.frame_pending))
+    }
+
+    /// Whether another frame goes to the same neighbour after this one: it is queued, or will
+    /// have fired this one.
+    fn is_followed(&self, index: u8) -> bool {
+        let Some(slot) = self.queue.get(index) else {
+            return false;
+        };
+        let is_alike = |other: &FrameSlot| other.to == slot.to && other.wait != Wait::Notice;
+        slot.wait == Wait::Next || self.queue.count(is_alike) > 1
     }
 
     fn assess_or_fire(&mut self, now: Instant) -> Action {

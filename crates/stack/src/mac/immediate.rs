@@ -14,10 +14,12 @@
 //!
 //! The oldest waits in the radio, a few more in the queue, each for one arrival; none overtakes
 //! another to the same neighbour. Other frames use the radio meanwhile, and the waiting one is
-//! copied again after them.
+//! copied again after them. An alarm waits in the same way, but for a notification alone: it
+//! neither goes out without one nor holds up others, and has the radio when none of them waits.
 //!
 //! Place: [`Mac::enqueue_conditional`] in place of [`Mac::enqueue`]. A radio with one buffer
-//! cannot keep a frame while it receives: there the two calls do the same.
+//! cannot keep a frame while it receives: there the two calls do the same, and an alarm takes
+//! the normal path once it has been asked for.
 //!
 //! Source: Conditional immediate transmission, §4 and figure 2. Differs: the paper's packet
 //! waits for ever; here `until` bounds the wait.
@@ -36,6 +38,18 @@ pub struct Condition {
     pub from: LinkAddr,
     /// What it must begin with.
     pub protocol: Protocol,
+}
+
+impl Condition {
+    const NONE: Self = Self {
+        from: LinkAddr::Short(0),
+        protocol: Protocol::byte(0),
+    };
+
+    fn is_met(self, src: LinkAddr, payload: &[u8]) -> bool {
+        let Protocol { mask, value } = self.protocol;
+        src == self.from && payload.first().is_some_and(|first| first & mask == value)
+    }
 }
 
 /// A protocol, by the first byte of its frames' payload.
@@ -58,27 +72,35 @@ impl Protocol {
     pub const fn byte(value: u8) -> Self {
         Self { mask: 0xff, value }
     }
-
-    const fn begins(self, first: u8) -> bool {
-        first & self.mask == self.value
-    }
 }
 
-/// The frames that wait: all for one neighbour, and for the same condition.
+/// What a queued frame waits for before an attempt at it begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wait {
+    /// For its turn, no more.
+    No,
+    /// For the next frame from the previous hop, as long as its patience lasts.
+    Next,
+    /// For a notification, however long that takes.
+    Notice,
+}
+
+/// The frames that wait.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// The oldest, or [`NIL`].
+    /// The one that is kept in the radio, or [`NIL`]: nothing waits.
     pub(super) slot: u8,
-    condition: Condition,
+    /// What those that [`Wait::Next`] marks, all for one neighbour, wait for.
+    next: Condition,
+    /// What the one that [`Wait::Notice`] marks waits for.
+    notice: Condition,
 }
 
 impl Waiting {
     pub(super) const NONE: Self = Self {
         slot: NIL,
-        condition: Condition {
-            from: LinkAddr::Short(0),
-            protocol: Protocol::byte(0),
-        },
+        next: Condition::NONE,
+        notice: Condition::NONE,
     };
 }
 
@@ -96,8 +118,7 @@ impl Mac<'_> {
         ENABLED && !self.radio.shared_buffer
     }
 
-    /// As [`Self::enqueue`], but the frame waits for `condition`, until `until`. One that comes
-    /// later and waits for the same lets it wait as long as itself: what moves on may wait.
+    /// As [`Self::enqueue`], but the frame waits for `condition`, until `until` at most.
     ///
     /// A frame for another neighbour or condition that waits already, or one without a
     /// condition that comes later, ends the wait: then the normal path serves it.
@@ -117,25 +138,50 @@ impl Mac<'_> {
         if !self.can_preload() {
             return Ok(());
         }
-        if self.oldest().is_some_and(|slot| slot.to != to) || self.waiting.condition != condition {
+        let is_other = |slot: &FrameSlot| slot.wait == Wait::Next && slot.to != to;
+        if self.queue.count(is_other) > 0 || self.waiting.next != condition {
             self.release_all();
         }
-        self.waiting.condition = condition;
+        self.waiting.next = condition;
         if let Some(slot) = self.queue.get_mut(index) {
             slot.is_conditional = true;
-            slot.waits = true;
+            slot.wait = Wait::Next;
+            slot.not_before = until;
         }
-        // As long as frames come, those before them move on.
-        self.queue.for_each(|slot| {
-            if slot.waits {
-                slot.not_before = until;
-            }
-        });
         self.counters.conditional = self.counters.conditional.wrapping_add(1);
-        if self.queue.iter().filter(|(_, slot)| slot.waits).count() > WAITING_MAX {
+        if self.count(Wait::Next) > WAITING_MAX {
             self.release(self.waiting.slot);
         }
-        self.find_oldest();
+        self.choose();
+        Ok(())
+    }
+
+    /// Queues a frame that nothing but a notification sends: an alarm, say. It may wait for
+    /// ever, and holds up no other frame; [`Self::cancel`] takes it back. A radio that can
+    /// keep a frame fires it at once, any other sends it the normal path.
+    ///
+    /// # Errors
+    /// As [`Self::enqueue`]; [`Drop::QueueFull`] as well while another one waits.
+    #[cfg(feature = "cit")]
+    pub fn enqueue_alarm(
+        &mut self,
+        to: LinkAddr,
+        token: u16,
+        payload: &[u8],
+        class: Class,
+        notice: Condition,
+    ) -> Result<(), Drop> {
+        if self.count(Wait::Notice) > 0 {
+            self.counters.drop(Drop::QueueFull);
+            return Err(Drop::QueueFull);
+        }
+        let index = self.push(to, token, payload, class)?;
+        if let Some(slot) = self.queue.get_mut(index) {
+            slot.wait = Wait::Notice;
+        }
+        self.waiting.notice = notice;
+        self.counters.conditional = self.counters.conditional.wrapping_add(1);
+        self.choose();
         Ok(())
     }
 
@@ -162,46 +208,62 @@ impl Mac<'_> {
         }
     }
 
-    /// Fires the frame in the radio if a new frame from `src` is what it waits for, or waited
-    /// for until a backoff took its place.
+    /// A new frame from `src`: fires the frame in the radio if that waits for it, or waited
+    /// for it until a backoff took its place.
     pub(super) fn trigger(&mut self, src: LinkAddr, payload: &[u8]) {
         if !ENABLED {
             return;
         }
-        let Condition { from, protocol } = self.waiting.condition;
-        let begins = payload.first().is_some_and(|first| protocol.begins(*first));
+        if self.waiting.notice.is_met(src, payload) {
+            self.notify();
+        }
         let index = self.loaded;
         let is_free = match self.state {
             State::Idle => self.outcome.is_none(),
             State::Backoff { .. } => self.current == index,
             _ => false,
         };
-        let first_attempt = |slot: &FrameSlot| slot.is_conditional && slot.attempts == 0;
-        let may_go = self.queue.get(index).is_some_and(first_attempt);
+        let Some(slot) = self.queue.get(index).filter(|_| is_free) else {
+            return;
+        };
+        let is_met = slot.is_conditional && self.waiting.next.is_met(src, payload);
         // The frame that was under way when it was copied may have to be repeated before it.
-        if src == from && begins && is_free && may_go && !self.waits_behind(index) {
+        if is_met && slot.attempts == 0 && !self.waits_behind(index) {
             self.release(index);
             self.current = index;
             self.begin_attempt();
             self.state = State::Triggered;
-            self.counters.immediate = self.counters.immediate.wrapping_add(1);
         }
     }
 
-    /// Ends the wait of all frames to `to`.
+    /// The notification has come: what waited for it goes at once, or as soon as it can.
+    fn notify(&mut self) {
+        let index = self.queue.find(|slot| slot.wait == Wait::Notice);
+        self.release(index);
+        let is_free = self.state == State::Idle && self.outcome.is_none();
+        if is_free && index != NIL && self.loaded == index {
+            self.current = index;
+            self.begin_attempt();
+            self.state = State::Triggered;
+        }
+    }
+
+    /// Ends the waits for the next frame, if they are of frames to `to`: no other overtakes them.
     pub(super) fn release_to(&mut self, to: LinkAddr) {
-        let waiting = self.oldest();
-        if waiting.is_some_and(|slot| slot.to == to) {
+        let waits = |slot: &FrameSlot| slot.wait == Wait::Next && slot.to == to;
+        if self.queue.count(waits) > 0 {
             self.release_all();
         }
     }
 
     fn release_all(&mut self) {
         self.queue.for_each(|slot| {
-            slot.is_conditional = false;
-            slot.waits = false;
+            if slot.wait == Wait::Next {
+                slot.is_conditional = false;
+                slot.wait = Wait::No;
+            }
         });
-        self.waiting.slot = NIL;
+        self.choose();
     }
 
     /// Ends the wait of one frame.
@@ -210,40 +272,53 @@ impl Mac<'_> {
             return;
         }
         if let Some(slot) = self.queue.get_mut(index) {
-            slot.waits = false;
+            slot.wait = Wait::No;
         }
-        self.find_oldest();
+        self.choose();
     }
 
-    /// Ends the waits that have been long enough. What is in the radio promises another frame,
-    /// which did not come: it is written anew.
+    /// Ends the waits that have been long enough.
     pub(super) fn expire_waiting(&mut self, now: Instant) {
-        while let Some(slot) = self.oldest()
-            && now >= slot.not_before
+        if !ENABLED || self.waiting.slot == NIL {
+            return;
+        }
+        let is_over = |slot: &FrameSlot| slot.wait == Wait::Next && now >= slot.not_before;
+        while let index = self.queue.find(is_over)
+            && index != NIL
         {
-            if self.loaded == self.waiting.slot {
-                self.loaded = NIL;
-            }
-            self.release(self.waiting.slot);
             self.counters.flushed = self.counters.flushed.wrapping_add(1);
+            self.release(index);
         }
     }
 
-    /// The frame that has waited longest.
-    fn oldest(&self) -> Option<&FrameSlot> {
-        match ENABLED {
-            true => self.queue.get(self.waiting.slot),
-            false => None,
+    /// An attempt is over; counted if a condition had fired it.
+    pub(super) fn end_immediate(&mut self, delivered: bool) {
+        if core::mem::take(&mut self.is_immediate) {
+            let counters = &mut self.counters;
+            let count = match delivered {
+                true => &mut counters.immediate_delivered,
+                false => &mut counters.immediate_failed,
+            };
+            *count = count.wrapping_add(1);
         }
     }
 
-    /// Notes which one that is.
-    pub(super) fn find_oldest(&mut self) {
+    /// How many frames wait for such a thing.
+    fn count(&self, wait: Wait) -> usize {
+        self.queue.count(|slot| slot.wait == wait)
+    }
+
+    /// Notes which waiting frame is kept in the radio: the oldest that moves on with the next
+    /// one, else an alarm.
+    pub(super) fn choose(&mut self) {
         if !ENABLED {
             return;
         }
-        let oldest = self.queue.iter().find(|(_, slot)| slot.waits);
-        self.waiting.slot = oldest.map_or(NIL, |(index, _)| index);
+        let mut chosen = self.queue.find(|slot| slot.wait == Wait::Next);
+        if chosen == NIL && self.can_preload() {
+            chosen = self.queue.find(|slot| slot.wait == Wait::Notice);
+        }
+        self.waiting.slot = chosen;
     }
 
     /// Whether the waiting frame is to be copied into the radio, which nobody else needs now.
@@ -259,9 +334,16 @@ impl Mac<'_> {
 
     /// When a waiting frame next needs the MAC, in [`State::Idle`].
     pub(super) fn waiting_deadline(&self) -> Option<Instant> {
+        if !ENABLED || self.waiting.slot == NIL {
+            return None;
+        }
         if self.may_arm() {
             return Some(Instant::ORIGIN);
         }
-        Some(self.oldest()?.not_before)
+        let limited = self
+            .queue
+            .iter()
+            .filter(|(_, slot)| slot.wait == Wait::Next);
+        limited.map(|(_, slot)| slot.not_before).min()
     }
 }

@@ -60,6 +60,10 @@ pub struct Mac<'m> {
     waiting: Waiting,
     /// Slot of the frame that is in the radio, or [`NIL`].
     loaded: u8,
+    /// Whether it says there that another one follows.
+    promises: bool,
+    /// Whether the frame under way was fired by its condition.
+    is_immediate: bool,
     /// The next frame's sequence number.
     dsn: u8,
     /// The ACK owed to a neighbour.
@@ -135,6 +139,8 @@ impl<'m> Mac<'m> {
             current: NIL,
             waiting: Waiting::NONE,
             loaded: NIL,
+            promises: false,
+            is_immediate: false,
             // Random, so that a reboot does not look like a repetition (§7.5.6.1).
             dsn: rng.next_u32() as u8,
             acknowledgment: Acknowledgment::None,
@@ -256,8 +262,9 @@ impl<'m> Mac<'m> {
         } else {
             self.queue.push(to, token, payload).ok_or(Drop::QueueFull)
         };
-        if let Err(reason) = pushed {
-            self.counters.drop(reason);
+        match pushed {
+            Ok(_) => self.counters.accepted = self.counters.accepted.wrapping_add(1),
+            Err(reason) => self.counters.drop(reason),
         }
         pushed
     }
@@ -348,7 +355,7 @@ impl<'m> Mac<'m> {
             self.loaded = NIL;
         }
         if self.waiting.slot == index {
-            self.find_oldest();
+            self.choose();
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Lives here rather than in `storage` because a slot knows which neighbour it is for.
 //! A slot holds the MAC payload only; the header is written anew for each attempt.
 
+use super::immediate::Wait;
 use crate::limits::FRAME_PAYLOAD_LEN_MAX;
 use crate::time::Instant;
 use crate::wire::{LinkAddr, cursor};
@@ -23,8 +24,8 @@ pub struct FrameSlot {
     pub(super) to: LinkAddr,
     /// Whether the condition in [`super::immediate`] is this frame's.
     pub(super) is_conditional: bool,
-    /// Whether it waits for that.
-    pub(super) waits: bool,
+    /// What it waits for.
+    pub(super) wait: Wait,
     /// End of that wait, or of the retry delay.
     pub(super) not_before: Instant,
 }
@@ -41,7 +42,7 @@ impl FrameSlot {
         token: 0,
         to: LinkAddr::Short(0),
         is_conditional: false,
-        waits: false,
+        wait: Wait::No,
         not_before: Instant::ORIGIN,
     };
 
@@ -101,7 +102,7 @@ impl<'m> FrameQueue<'m> {
         slot.token = token;
         slot.to = to;
         slot.is_conditional = false;
-        slot.waits = false;
+        slot.wait = Wait::No;
         slot.not_before = Instant::ORIGIN;
         self.link(self.tail, index);
         self.tail = index;
@@ -156,6 +157,17 @@ impl<'m> FrameQueue<'m> {
             at = slot.next;
             Some((index, slot))
         })
+    }
+
+    /// The slot of the oldest frame of which that is true, or [`NIL`].
+    pub(super) fn find(&self, is: impl Fn(&FrameSlot) -> bool) -> u8 {
+        let found = self.iter().find(|(_, slot)| is(slot));
+        found.map_or(NIL, |(index, _)| index)
+    }
+
+    /// How many frames that is true of.
+    pub(super) fn count(&self, is: impl Fn(&FrameSlot) -> bool) -> usize {
+        self.iter().filter(|(_, slot)| is(slot)).count()
     }
 
     fn link(&mut self, previous: u8, index: u8) {

@@ -87,7 +87,7 @@ pub enum Action {
     /// Switch the receiver off; whatever is preloaded may be kept or lost as
     /// [`RadioCapabilities::shared_buffer`] tells.
     Sleep,
-    /// Tune to this channel.
+    /// Tune to this channel; cancels an assessment, as [`Action::Transmit`] does.
     ChangeChannel {
         /// 11 to 26.
         channel: u8,

@@ -43,8 +43,9 @@ impl Mac<'_> {
             FrameType::Command => Err(Drop::Command),
             FrameType::Data => {
                 let (src, dst) = self.filter(&header)?;
+                let mut is_answered = true;
                 if header.ack_request && !dst.is_broadcast() {
-                    self.owe_acknowledgment(header.sequence, meta.at);
+                    is_answered = self.owe_acknowledgment(header.sequence, meta.at);
                     let lifetime = self.config.duplicate_lifetime;
                     if self
                         .neighbors
@@ -54,7 +55,10 @@ impl Mac<'_> {
                         return Err(Drop::Duplicate);
                     }
                 }
-                self.trigger(src, payload);
+                // Else it comes again.
+                if is_answered {
+                    self.trigger(src, payload);
+                }
                 self.counters.received = self.counters.received.wrapping_add(1);
                 let pending = header.frame_pending;
                 Ok(Some(Received {

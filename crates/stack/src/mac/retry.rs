@@ -1,7 +1,8 @@
 //! What follows an attempt: the next frame, a retry after a random delay, or giving up.
 
 use super::csma::State;
-use super::queue::NIL;
+use super::immediate::Wait;
+use super::queue::{FrameSlot, NIL};
 use super::{Drop, Mac, Outcome};
 use crate::random::Rng;
 use crate::time::Instant;
@@ -15,7 +16,7 @@ impl Mac<'_> {
     pub(super) fn next_start(&self, now: Instant) -> Option<(Instant, u8)> {
         let mut first = None;
         for (index, slot) in self.queue.iter() {
-            if slot.waits || (first.is_some() && self.waits_behind(index)) {
+            if slot.wait != Wait::No || (first.is_some() && self.waits_behind(index)) {
                 continue;
             }
             let begun = slot.attempts > 0;
@@ -43,13 +44,13 @@ impl Mac<'_> {
         self.queue
             .iter()
             .take_while(|&(other, _)| other != index)
-            .any(|(_, slot)| slot.to == to)
+            .any(|(_, slot)| slot.to == to && slot.wait != Wait::Notice)
     }
 
     /// Ends the waits whose time is over.
     pub(super) fn expire(&mut self, now: Instant, rng: &mut Rng) {
         if self.acknowledgment_expired(now) {
-            self.reset_radio();
+            self.reset_radio(now);
         }
         self.expire_waiting(now);
         if self.state.answer_until().is_none_or(|until| now < until) {
@@ -62,7 +63,7 @@ impl Mac<'_> {
             }
             self.attempt_failed(Drop::NoAck, now, rng);
         } else {
-            self.reset_radio();
+            self.reset_radio(now);
             self.attempt_failed(Drop::RadioSilent, now, rng);
         }
     }
@@ -70,6 +71,14 @@ impl Mac<'_> {
     /// Counts the attempt; the frame waits for its next one, or is given up.
     pub(super) fn attempt_failed(&mut self, reason: Drop, now: Instant, rng: &mut Rng) {
         let not_before = now + rng.uniform(self.config.retry_delay_max);
+        self.end_immediate(false);
+        let is_alarm = |slot: &FrameSlot| slot.wait == Wait::Notice;
+        if self.queue.get(self.current).is_some_and(is_alarm) {
+            // The radio did not take it; that is no notification.
+            self.current = NIL;
+            self.state = State::Idle;
+            return;
+        }
         self.release(self.current);
         let Some(slot) = self.queue.get_mut(self.current) else {
             self.state = State::Idle;
@@ -87,6 +96,7 @@ impl Mac<'_> {
 
     /// Ends the frame under way, delivered when there is no `reason` against it.
     pub(super) fn finish(&mut self, reason: Option<Drop>) {
+        self.end_immediate(reason.is_none());
         self.state = State::Idle;
         let index = core::mem::replace(&mut self.current, NIL);
         let Some(slot) = self.queue.get(index) else {
@@ -107,7 +117,11 @@ impl Mac<'_> {
     }
 
     /// The radio owed an answer: assume nothing of it any more.
-    fn reset_radio(&mut self) {
+    fn reset_radio(&mut self, now: Instant) {
+        // Neither the frame that was to go out at once is in it, nor is the air known.
+        if matches!(self.state, State::Clear | State::Triggered) {
+            self.assess_again(now);
+        }
         self.counters.radio_resets = self.counters.radio_resets.wrapping_add(1);
         self.loaded = NIL;
         self.tuned = None;

@@ -2,9 +2,11 @@
 
 use std::vec::Vec;
 
+use proptest::prelude::*;
+
 use super::bench::*;
 use crate::mac::config::TURNAROUND;
-use crate::mac::immediate::Protocol;
+use crate::mac::immediate::{Protocol, Wait};
 use crate::mac::*;
 use crate::time::Duration;
 use crate::wire::ieee802154::check_fcs;
@@ -259,24 +261,355 @@ fn one_buffer_cannot_keep_a_frame() {
 
 #[test]
 fn a_notification_fires_an_alarm() {
-    const NOTICE: u8 = 0x2a;
     let mut bench = relay(10);
-    let condition = Condition {
-        from: OTHER,
-        protocol: Protocol::byte(NOTICE),
-    };
-    let until = bench.now + Duration::from_secs(3_600);
+    let condition = NOTICE;
     let mac = &mut bench.mac;
-    mac.enqueue_conditional(PEER, 7, b"fire", Class::Own, condition, until)
+    mac.enqueue_alarm(PEER, 7, b"fire", Class::Own, condition)
         .unwrap();
+    let second = mac.enqueue_alarm(PEER, 8, b"fire", Class::Own, condition);
+    assert_eq!(second, Err(Drop::QueueFull), "one at a time");
     bench.run_until(|bench| bench.mac.loaded != NIL);
     bench.now += Duration::from_secs(3_000);
     bench.poll();
     assert!(bench.fired.is_empty(), "for an hour, if need be");
-    head(&mut bench, &data(OTHER, TO_ME, 1, &[NOTICE]));
+    head(&mut bench, &data(OTHER, TO_ME, 1, &[0x2a]));
     assert_eq!(bench.fired.len(), 1);
     bench.run();
     assert_eq!(tokens(&bench), [7]);
+    assert_eq!(assessments(&bench), 0);
+}
+
+const NOTICE: Condition = Condition {
+    from: OTHER,
+    protocol: Protocol::byte(0x2a),
+};
+
+fn alarm(bench: &mut Bench, token: u16) {
+    let mac = &mut bench.mac;
+    mac.enqueue_alarm(PEER, token, b"fire", Class::Own, NOTICE)
+        .unwrap();
+}
+
+/// C-09: whatever else goes over the same radio to the same neighbour.
+#[test]
+fn nothing_but_its_notification_sends_an_alarm() {
+    for radio in [
+        RadioCapabilities::CC2420,
+        SEPARATE,
+        RadioCapabilities::AT86RF233,
+        SHARED,
+    ] {
+        let mut bench = Bench::new(radio, 14);
+        alarm(&mut bench, 7);
+        bench.send(PEER, 1);
+        bench.send(OTHER, 2);
+        wait_for(&mut bench, 3, FROM_OTHER);
+        bench.run();
+        bench.hear(&data(OTHER, TO_ME, 1, &[FRAG1]));
+        wait_for(&mut bench, 4, FROM_OTHER);
+        bench.hear(&data(OTHER, TO_ME, 2, &[FRAGN]));
+        bench.send(PEER, 5);
+        bench.run();
+        assert_eq!(tokens(&bench), [1, 2, 3, 4, 5], "{radio:?}");
+        for (_, psdu) in &bench.fired[2..] {
+            let (header, _) = Header::parse(check_fcs(psdu).unwrap()).unwrap();
+            assert!(!header.frame_pending || psdu.len() < 28, "{radio:?}");
+        }
+        assert_eq!(bench.mac.queue_len(), 1);
+        bench.hear(&data(OTHER, TO_ME, 3, &[0x2a]));
+        bench.run();
+        assert_eq!(tokens(&bench)[5..], [7], "{radio:?}");
+        alarm(&mut bench, 9);
+        assert_eq!(bench.mac.cancel(9), 1, "taken back");
+        bench.hear(&data(OTHER, TO_ME, 4, &[0x2a]));
+        bench.run();
+        assert_eq!(bench.outcomes.len(), 6);
+        adds_up(&bench);
+    }
+}
+
+/// A radio that forgot its frame while an ACK was due is given it again before it fires.
+#[test]
+fn what_was_to_fire_is_copied_again_after_a_reset() {
+    let mut bench = Bench::new(SEPARATE, 15);
+    wait_for(&mut bench, 1, FROM_OTHER);
+    bench.run_until(|bench| bench.mac.loaded != NIL);
+    bench.honest = false;
+    // The ACK's end is never told.
+    bench.swallow = Some(|answer| answer == Answer::Done);
+    assert!(bench.hear(&data(OTHER, TO_ME, 9, &[FRAG1])).is_some());
+    bench.run_until(|bench| bench.mac.counters().radio_resets == 1);
+    bench.swallow = None;
+    bench.run();
+    let last = |wanted: fn(&Action) -> bool| {
+        let at = bench.actions.iter().rposition(|(_, action)| wanted(action));
+        at.unwrap()
+    };
+    let fired = last(|action| *action == Action::Fire);
+    let reset = last(|action| *action == Action::Listen);
+    let copied = last(|action| matches!(action, Action::Preload { .. }));
+    assert!(reset < copied && copied < fired, "{:?}", bench.actions);
+    assert_eq!(assessments(&bench), 1, "the air is not known any more");
+    assert_eq!(tokens(&bench), [1]);
+    assert_eq!(bench.mac.counters().immediate, 0);
+    adds_up(&bench);
+}
+
+#[test]
+fn a_frame_whose_ack_is_too_late_fires_nothing_blindly() {
+    let mut bench = Bench::new(SEPARATE, 16);
+    wait_for(&mut bench, 1, FROM_OTHER);
+    bench.run_until(|bench| bench.mac.loaded != NIL);
+    let psdu = data(OTHER, TO_ME, 9, &[FRAG1]);
+    let meta = RxMeta {
+        rssi_dbm: -60,
+        lqi: 255,
+        channel: 26,
+        at: bench.now,
+    };
+    bench.now += Duration::from_millis(2);
+    let event = Event::FrameReceived { psdu: &psdu, meta };
+    let heard = bench.mac.on_event(event, bench.now, &mut bench.rng);
+    assert!(heard.is_some());
+    bench.run();
+    assert_eq!(bench.mac.counters().dropped(Drop::AckTooLate), 1);
+    assert_eq!(bench.acks_sent(), []);
+    assert_eq!(assessments(&bench), 1, "its sender may be repeating it");
+    assert_eq!(bench.mac.counters().immediate, 0);
+    assert_eq!(tokens(&bench), [1]);
+}
+
+/// What has been written while another frame was to follow is written again without it.
+#[test]
+fn no_frame_promises_one_that_is_not_there() {
+    // Taken back, or gone elsewhere because another flow's frames wait now.
+    let changes: [fn(&mut Bench); 2] = [
+        |bench| assert_eq!(bench.mac.cancel(2), 1),
+        |bench| {
+            assert_eq!(bench.mac.cancel(2), 1);
+            let until = bench.now + SOON;
+            let condition = Condition {
+                from: PEER,
+                protocol: Protocol::FRAGMENTS,
+            };
+            let mac = &mut bench.mac;
+            mac.enqueue_conditional(OTHER, 3, b"x", Class::Forward, condition, until)
+                .unwrap();
+        },
+    ];
+    for change in changes {
+        let mut bench = armed(17);
+        wait_for(&mut bench, 2, FROM_OTHER);
+        change(&mut bench);
+        bench.run();
+        let of_one = bench.fired.iter().find(|(_, psdu)| {
+            let (_, payload) = Header::parse(check_fcs(psdu).unwrap()).unwrap();
+            payload == [0, 1]
+        });
+        let (header, _) = Header::parse(check_fcs(&of_one.unwrap().1).unwrap()).unwrap();
+        assert!(!header.frame_pending);
+        adds_up(&bench);
+    }
+    // The same without anything that waits: the first of two is in the radio already.
+    let mut bench = relay(18);
+    bench.send(PEER, 1);
+    bench.send(PEER, 2);
+    bench.run_until(|bench| bench.mac.loaded != NIL && bench.fired.is_empty());
+    assert_eq!(bench.mac.cancel(2), 1);
+    bench.run();
+    let (header, _) = Header::parse(check_fcs(&bench.fired[0].1).unwrap()).unwrap();
+    assert!(!header.frame_pending);
+}
+
+/// C-07: the sender waits for the ACK where it has found us, wherever we were going.
+#[test]
+fn acks_go_out_at_home() {
+    for state in 0..4 {
+        let mut config = Config::new(PAN, ME);
+        config.channels = Channels::ALL;
+        let mut bench = Bench::with(config, SEPARATE, 8, 4, 19);
+        bench.honest = false;
+        let home = bench.mac.home();
+        bench.send(PEER, 1);
+        let there = |bench: &Bench| match state {
+            0 => matches!(bench.mac.state, State::Backoff { .. }),
+            1 => matches!(bench.mac.state, State::Assessing { .. }),
+            2 => matches!(bench.mac.state, State::AwaitingAck { .. }),
+            _ => bench.mac.state == State::Idle && bench.fired.len() == 1,
+        };
+        assert!(bench.run_until(there), "{state}");
+        // It came while we were still at home, and is told only now.
+        assert!(bench.hear(&data(OTHER, TO_ME, 5, b"data")).is_some());
+        bench.run();
+        let mut tuned = 0;
+        for (_, action) in &bench.actions {
+            match action {
+                Action::ChangeChannel { channel } => tuned = *channel,
+                Action::Transmit { .. } => assert_eq!(tuned, home, "{state}"),
+                Action::Fire => assert_ne!(tuned, home, "{state}"),
+                _ => {}
+            }
+        }
+        assert_eq!(bench.acks_sent().len(), 1, "{state}");
+        assert_eq!(tokens(&bench), [1], "{state}");
+    }
+}
+
+/// Every frame and every attempt is accounted for.
+fn adds_up(bench: &Bench) {
+    let (mac, counters) = (&bench.mac, bench.mac.counters());
+    let given_up = [
+        Drop::ChannelBusy,
+        Drop::NoAck,
+        Drop::RadioSilent,
+        Drop::Cancelled,
+    ];
+    let given_up: u32 = given_up.iter().map(|why| counters.dropped(*why)).sum();
+    let queued = mac.queue_len() as u32;
+    assert_eq!(
+        counters.accepted,
+        counters.delivered + given_up + queued,
+        "{counters:?}"
+    );
+    let ended = counters.immediate_delivered + counters.immediate_failed;
+    assert_eq!(
+        counters.immediate,
+        ended + u32::from(mac.is_immediate),
+        "{counters:?}"
+    );
+    assert!(counters.immediate <= counters.conditional, "{counters:?}");
+    assert!(mac.waiting.slot == NIL || mac.queue.get(mac.waiting.slot).is_some());
+}
+
+/// What happens to a relay.
+#[derive(Clone, Debug)]
+enum Step {
+    Forward,
+    Alarm,
+    Send(bool),
+    Cancel(u16),
+    Head(u8),
+    Frame {
+        from_other: bool,
+        first: u8,
+        new: bool,
+    },
+    Pass(u16),
+    Deaf(bool),
+    Busy,
+    Lost,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let first = prop_oneof![Just(FRAG1), Just(FRAGN), Just(0x2a), Just(0x7a)];
+    prop_oneof![
+        4 => Just(Step::Forward),
+        1 => Just(Step::Alarm),
+        2 => any::<bool>().prop_map(Step::Send),
+        1 => (0u16..40).prop_map(Step::Cancel),
+        2 => first.clone().prop_map(Step::Head),
+        4 => (any::<bool>(), first, prop::bool::weighted(0.8))
+            .prop_map(|(from_other, first, new)| Step::Frame { from_other, first, new }),
+        5 => (0u16..20_000).prop_map(Step::Pass),
+        1 => any::<bool>().prop_map(Step::Deaf),
+        1 => Just(Step::Busy),
+        1 => Just(Step::Lost),
+    ]
+}
+
+proptest! {
+    /// C-05, E3.7: frames are neither lost nor doubled nor held longer than they may be, and
+    /// the counters say so, whatever happens in whatever order on whatever radio.
+    #[test]
+    fn every_frame_is_accounted_for(
+        seed in any::<u64>(),
+        radio in 0usize..4,
+        multi in any::<bool>(),
+        steps in prop::collection::vec(step(), 0..120),
+    ) {
+        let radios = [RadioCapabilities::CC2420, SEPARATE, RadioCapabilities::AT86RF233, SHARED];
+        let mut config = Config::new(PAN, ME);
+        config.channels = if multi { Channels::ALL } else { Channels::SINGLE };
+        let mut bench = Bench::with(config, radios[radio], 8, 4, seed);
+        bench.honest = false;
+        let (mut token, mut dsn, mut alarms) = (0u16, 0u8, Vec::new());
+        let (mut accepted, mut cancelled, mut notices) = (0, 0, 0);
+        for step in steps {
+            token += 1;
+            let payload = token.to_be_bytes();
+            let before = bench.mac.counters().accepted;
+            match step {
+                Step::Forward => {
+                    let until = bench.now + SOON;
+                    let mac = &mut bench.mac;
+                    let _ = mac.enqueue_conditional(
+                        PEER, token, &payload, Class::Forward, FROM_OTHER, until,
+                    );
+                }
+                Step::Alarm => {
+                    let mac = &mut bench.mac;
+                    if mac.enqueue_alarm(PEER, token, &payload, Class::Own, NOTICE).is_ok() {
+                        alarms.push((token, notices));
+                    }
+                }
+                Step::Send(to_peer) => {
+                    let to = if to_peer { PEER } else { OTHER };
+                    let _ = bench.mac.enqueue(to, token, &payload, Class::Forward);
+                }
+                Step::Cancel(back) => {
+                    let token = token.wrapping_sub(back);
+                    let count = bench.mac.cancel(token);
+                    cancelled += count;
+                }
+                Step::Head(first) => {
+                    dsn = dsn.wrapping_add(1);
+                    notices += u32::from(first == 0x2a);
+                    let psdu = data(OTHER, TO_ME, dsn, &[first]);
+                    head(&mut bench, &psdu);
+                    bench.hear(&psdu);
+                }
+                Step::Frame { from_other, first, new } => {
+                    dsn = dsn.wrapping_add(u8::from(new));
+                    notices += u32::from(first == 0x2a);
+                    let from = if from_other { OTHER } else { PEER };
+                    bench.hear(&data(from, TO_ME, dsn, &[first]));
+                }
+                Step::Pass(us) => {
+                    let end = bench.now + Duration::from_micros(us.into());
+                    bench.run_until(|bench| bench.now >= end);
+                }
+                Step::Deaf(on) => {
+                    bench.swallow = on.then_some(|answer| answer != Answer::Done);
+                }
+                Step::Busy => bench.clear.push_back(false),
+                Step::Lost => bench.acked.push_back(false),
+            }
+            accepted += bench.mac.counters().accepted - before;
+            bench.poll();
+            adds_up(&bench);
+            // What waits does so within its time; an attempt under way may end first.
+            let late = bench.mac.queue.count(|slot| {
+                slot.wait == Wait::Next && bench.mac.state == State::Idle && slot.not_before <= bench.now
+            });
+            prop_assert_eq!(late, 0);
+            for (alarm, before) in &alarms {
+                let sent = tokens(&bench).contains(alarm);
+                prop_assert!(!sent || notices > *before, "an alarm without its notification");
+            }
+        }
+        bench.swallow = None;
+        bench.run();
+        adds_up(&bench);
+        let mut ended = tokens(&bench);
+        let left = bench.mac.queue_len();
+        prop_assert_eq!(ended.len() + cancelled + left, accepted as usize);
+        let alarm_waits = bench.mac.queue.count(|slot| slot.wait == Wait::Notice);
+        prop_assert_eq!(left, alarm_waits, "nothing else is left");
+        ended.sort_unstable();
+        let count = ended.len();
+        ended.dedup();
+        prop_assert_eq!(ended.len(), count, "each frame ends once");
+    }
 }
 
 #[test]
