@@ -47,25 +47,26 @@ impl<'m> Node<'m> {
         now: Instant,
     ) -> Result<tcp::Handle, Rejected<'m>> {
         self.polled_at = None;
-        let Some(hop) = self.ip.next_hop(&remote.0, FIRST_INTERFACE) else {
-            return Err(Rejected {
-                error: ConnectError::NoRoute,
-                buffers,
-            });
+        let (error, buffers) = match self.address_towards(&remote.0) {
+            Ok(local) => {
+                let is_carried = |tcphc: &Tcphc<'_>| tcphc.would_carry(&flow(local, remote.0), now);
+                self.limit_mss(&remote.0, config.timestamps, is_carried);
+                match self.tcp.connect(local, remote, buffers, config, now) {
+                    Ok(handle) => return Ok(handle),
+                    Err(rejected) => (ConnectError::Tcp(rejected.error), rejected.buffers),
+                }
+            }
+            Err(error) => (error, buffers),
         };
-        let Some(local) = self.ip.source_for(&remote.0, hop.interface) else {
-            return Err(Rejected {
-                error: ConnectError::NoAddress,
-                buffers,
-            });
-        };
-        let is_carried = |tcphc: &Tcphc<'_>| tcphc.would_carry(&flow(local, remote.0), now);
-        self.limit_mss(&remote.0, config.timestamps, is_carried);
-        let opened = self.tcp.connect(local, remote, buffers, config, now);
-        opened.map_err(|r| Rejected {
-            error: ConnectError::Tcp(r.error),
-            buffers: r.buffers,
-        })
+        Err(Rejected { error, buffers })
+    }
+
+    /// Which of this node's addresses to speak from with `remote`.
+    fn address_towards(&self, remote: &Ipv6Addr) -> Result<Ipv6Addr, ConnectError> {
+        let hop = self.ip.next_hop(remote, FIRST_INTERFACE);
+        let hop = hop.ok_or(ConnectError::NoRoute)?;
+        let local = self.ip.source_for(remote, hop.interface);
+        local.ok_or(ConnectError::NoAddress)
     }
 
     /// TCP's calls: listen, accept, send, recv, shutdown and the rest. Poll the node after.

@@ -34,6 +34,21 @@ pub(super) struct Reply {
     pub(super) sack_permitted: bool,
 }
 
+impl Reply {
+    pub(super) const fn to(ends: &Endpoints) -> Self {
+        Self {
+            ends: *ends,
+            seq: SeqNum::new(0),
+            ack: SeqNum::new(0),
+            flags: Flags::EMPTY,
+            window: 0,
+            timestamps: None,
+            mss: 0,
+            sack_permitted: false,
+        }
+    }
+}
+
 impl<'m> Tcp<'m> {
     /// Writes the next segment to send, if any, to `out`, which holds a whole one (the MSS
     /// and 60 bytes).
@@ -79,11 +94,11 @@ impl<'m> Tcp<'m> {
         room: &mut impl FnMut(&Ipv6Addr) -> bool,
         out: &mut [u8],
     ) -> Option<Outgoing> {
-        if let Some(reply) = self.reply
+        if let Some(reply) = &self.reply
             && room(&reply.ends.remote)
         {
+            let outgoing = Self::emit_reply(reply, out)?;
             self.reply = None;
-            let outgoing = Self::emit_reply(&reply, out)?;
             return Some(self.sent(outgoing));
         }
         let entries = self.memory.half_open.iter();
@@ -168,8 +183,8 @@ impl<'m> Tcp<'m> {
     /// The SYN-ACK of a half-open connection, or a challenge ACK.
     fn emit_half_open(&mut self, index: usize, out: &mut [u8]) -> Option<Outgoing> {
         let now_ms = self.now_ms;
-        let challenge = self.memory.half_open.get_mut(index)?.take_challenge();
         let entry = self.memory.half_open.get(index)?;
+        let challenge = entry.is_challenge_due();
         let config = self
             .memory
             .listeners
@@ -197,7 +212,7 @@ impl<'m> Tcp<'m> {
         let mut outgoing = Self::emit_reply(&reply, out)?;
         outgoing.dscp = config.dscp;
         let entry = self.memory.half_open.get_mut(index)?;
-        if !challenge {
+        if !entry.take_challenge() {
             if entry.retries() > 0 {
                 outgoing.cause = Some(RetransmissionCause::Handshake);
             }
@@ -282,24 +297,27 @@ impl<'m> Tcp<'m> {
     /// Brings the millisecond clock up to `now`; it never goes back.
     ///
     /// By 32-bit division of what passed since the last call: a 64-bit one costs a
-    /// Cortex-M0+ some 900 bytes and as many cycles.
+    /// Cortex-M0+ some 900 bytes and as many cycles. Hence in steps of 71 minutes at most.
     pub(super) fn set_now(&mut self, now: Instant) {
-        let mut passed_us = now.since(self.tick).as_micros();
         loop {
-            let ms = passed_us.min(CLOCK_STEP_US) as u32 / 1000;
-            let step = Duration::from_micros(u64::from(ms) * 1000);
-            self.tick += step;
+            let passed_us = now.since(self.tick).as_micros();
+            let is_all = passed_us >> 32 == 0;
+            let ms = if is_all { passed_us as u32 } else { u32::MAX } / 1000;
+            let tick = self.tick.as_micros().wrapping_add(u64::from(ms * 1000));
+            self.tick = Instant::from_micros(tick);
             self.now_ms = self.now_ms.wrapping_add(ms);
-            if passed_us < CLOCK_STEP_US {
+            if is_all {
                 return;
             }
-            passed_us -= step.as_micros();
             // Nobody called for an hour: what ages must not miss its time.
             let now_ms = self.now_ms;
-            for slot in self.memory.connections.iter_mut() {
-                if let Some(connection) = slot.0.as_mut() {
-                    connection.age_timestamp(now_ms);
-                }
+            for connection in self
+                .memory
+                .connections
+                .iter_mut()
+                .flat_map(|slot| &mut slot.0)
+            {
+                connection.age_timestamp(now_ms);
             }
         }
     }
@@ -355,7 +373,5 @@ impl<'m> Tcp<'m> {
     }
 }
 
-/// The longest step of the millisecond clock: 71 minutes, in microseconds of 32 bits.
-const CLOCK_STEP_US: u64 = 4_294_967_000;
 /// ECN-capable transport, codepoint 0, in the ECN field (RFC 3168 §5).
 const ECN_ECT0: u8 = 2;

@@ -141,16 +141,21 @@ impl HalfOpen {
         self.place |= CHALLENGE_DUE;
     }
 
+    /// Whether a challenge ACK is due.
+    pub(super) const fn is_challenge_due(&self) -> bool {
+        self.place & CHALLENGE_DUE != 0
+    }
+
     /// Whether a challenge ACK was due; it is not any more.
     pub(super) fn take_challenge(&mut self) -> bool {
-        let due = self.place & CHALLENGE_DUE != 0;
+        let due = self.is_challenge_due();
         self.place &= !CHALLENGE_DUE;
         due
     }
 
     /// Whether something is to be sent.
     pub(super) fn is_due(&self) -> bool {
-        self.stage() == Stage::SynAckDue || !self.is_free() && self.place & CHALLENGE_DUE != 0
+        self.stage() == Stage::SynAckDue || !self.is_free() && self.is_challenge_due()
     }
 
     pub(super) const fn is_free(&self) -> bool {

@@ -127,19 +127,22 @@ mod application {
             word: u32,
             now: Instant,
         ) {
-            match (word, self.listener, self.buffers.take()) {
-                (0, None, _) => self.listener = node.tcp_mut().listen(None, PORT, config).ok(),
-                (1, Some(listener), _) => {
+            match (word, self.listener) {
+                (0, None) => self.listener = node.tcp_mut().listen(None, PORT, config).ok(),
+                (1, Some(listener)) => {
                     node.tcp_mut().unlisten(listener);
                     self.listener = None;
                 }
-                (2, Some(listener), Some(buffers)) if node.tcp().can_accept(listener) => {
-                    self.connection = node.tcp_mut().accept(listener, buffers, now).ok();
+                (_, listener) => {
+                    let Some(buffers) = self.buffers.take() else {
+                        return;
+                    };
+                    let ready = listener.filter(|listener| node.tcp().can_accept(*listener));
+                    self.connection = match ready {
+                        Some(listener) => node.tcp_mut().accept(listener, buffers, now).ok(),
+                        None => node.connect((PEER, PORT), buffers, config, now).ok(),
+                    };
                 }
-                (_, _, Some(buffers)) => {
-                    self.connection = node.connect((PEER, PORT), buffers, config, now).ok();
-                }
-                _ => {}
             }
         }
 
@@ -178,7 +181,7 @@ mod application {
     }
 
     /// What is sent.
-    static PAGE: [u8; 64] = [0x55; 64];
+    static PAGE: [u8; 8] = [0x55; 8];
 
     const PEER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
     const PORT: u16 = 7;
