@@ -89,22 +89,19 @@ impl<'m> Node<'m> {
     /// leaves out counts as payload, more of it where segments have `timestamps`; connections
     /// that turn out to be plain have a smaller MSS.
     pub fn mss(&self, remote: &Ipv6Addr, timestamps: bool) -> u16 {
-        self.mss_where(remote, timestamps, |_| true)
+        self.mss_where(remote, timestamps, true)
     }
 
     /// As [`Self::mss`]; `is_carried`: whether the radio's header compression has a part in it.
-    fn mss_where(
-        &self,
-        remote: &Ipv6Addr,
-        timestamps: bool,
-        is_carried: impl FnOnce(&Tcphc<'_>) -> bool,
-    ) -> u16 {
+    // There once: two calls ask.
+    #[inline(never)]
+    fn mss_where(&self, remote: &Ipv6Addr, timestamps: bool, is_carried: bool) -> u16 {
         let hop = self.ip.next_hop(remote, FIRST_INTERFACE);
         let interface = hop.and_then(|hop| self.interfaces.get(usize::from(hop.interface.0)));
         let payload = match (interface, hop) {
             (Some(Interface::Radio(radio)), Some(hop)) => {
                 let budget = Budget::of(radio);
-                let tcphc = budget.tcphc.filter(|tcphc| is_carried(tcphc));
+                let tcphc = budget.tcphc.filter(|_| is_carried);
                 let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
                 let uncompressed = HEADER_LEN + options;
                 let compressed = tcphc.map_or(uncompressed, |t| t.header_budget(timestamps));
@@ -122,6 +119,15 @@ impl<'m> Node<'m> {
         payload.min(usize::from(u16::MAX)) as u16
     }
 
+    /// The header compression of the radio that leads to `remote`.
+    fn tcphc_towards(&self, remote: &Ipv6Addr) -> Option<&Tcphc<'m>> {
+        let hop = self.ip.next_hop(remote, FIRST_INTERFACE)?;
+        match self.interfaces.get(usize::from(hop.interface.0))? {
+            Interface::Radio(radio) => Budget::of(radio).tcphc,
+            Interface::Wire(_) => None,
+        }
+    }
+
     /// Tells TCP how large segments with `remote` may be, before it says so in a SYN, or is
     /// told by one that its own was answered.
     fn limit_mss(
@@ -130,6 +136,7 @@ impl<'m> Node<'m> {
         timestamps: bool,
         is_carried: impl FnOnce(&Tcphc<'_>) -> bool,
     ) {
+        let is_carried = tcphc::IS_SUPPORTED && self.tcphc_towards(remote).is_some_and(is_carried);
         let mss = self.mss_where(remote, timestamps, is_carried);
         self.tcp.set_mss_limit(mss);
     }
@@ -250,10 +257,12 @@ pub(super) fn poll_segment(
         hop.is_some_and(|hop| hop.interface == id)
     };
     let payload_max = |src: &Ipv6Addr, dst: &Ipv6Addr, tcp: &[u8]| {
+        let Some(budget) = budget.filter(|_| tcphc::IS_SUPPORTED) else {
+            return u16::MAX;
+        };
         let hop = ip.next_hop(dst, FIRST_INTERFACE);
         let header = packet_header(*src, *dst, 0, NO_CLASS, ip.hop_limit());
-        let budget = budget.zip(hop).filter(|_| tcphc::IS_SUPPORTED);
-        budget.map_or(u16::MAX, |(budget, hop)| {
+        hop.map_or(u16::MAX, |hop| {
             budget.payload_behind(&header, tcp, hop, now)
         })
     };

@@ -547,6 +547,8 @@ impl<'m> Connection<'m> {
     }
 
     /// Enters CLOSED; nothing is sent or awaited any more.
+    // Out of line: inlined, it would stand at each of its many callers.
+    #[inline(never)]
     pub(super) fn end(&mut self, error: Option<Error>) {
         self.state = State::Closed;
         self.error = error;
