@@ -8,7 +8,7 @@
 //! Source: Conditional immediate transmission, §3 and §5. Differs: packets carry an IEEE
 //! 802.15.4 header, and radios filter by its address.
 
-use motet::mac::{Class, Condition, Config, FrameSlot, Mac, Neighbor, Protocol};
+use motet::mac::{Class, Condition, Config, Frame, FrameSlot, Mac, Neighbor, Protocol};
 use motet::node::Forwarding;
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
@@ -232,9 +232,10 @@ impl<'m> Links<'m> {
     /// The source takes packet `number`.
     fn send(&mut self, number: u32) {
         let packet = self.packet(number);
-        let mac = &mut self.nodes[0].mac;
-        self.is_sound &= mac.enqueue(addr(1), 0, &packet, Class::Own).is_ok();
-        self.drive(0, self.now());
+        let now = self.now();
+        let frame = frame(1, &packet, Class::Own, now);
+        self.is_sound &= self.nodes[0].mac.enqueue(&frame).is_ok();
+        self.drive(0, now);
     }
 
     /// Every relay that can has packet `number` wait for the one that arrives.
@@ -259,15 +260,15 @@ impl<'m> Links<'m> {
     fn enqueue(&mut self, relay: usize, packet: &[u8]) {
         let now = self.now();
         let mac = &mut self.nodes[relay].mac;
-        let to = addr(relay + 1);
+        let frame = frame(relay + 1, packet, Class::Forward, now);
         let queued = if self.forwarding == Forwarding::Copy {
-            mac.enqueue(to, 0, packet, Class::Forward)
+            mac.enqueue(&frame)
         } else {
             let condition = Condition {
                 from: addr(relay - 1),
                 protocol: Protocol::byte(BULK),
             };
-            mac.enqueue_conditional(to, 0, packet, Class::Forward, condition, now + HELD_MAX)
+            mac.enqueue_conditional(&frame, condition, now + HELD_MAX)
         };
         self.is_sound &= queued.is_ok();
     }
@@ -437,6 +438,17 @@ impl<'m> Link<'m> {
 /// The short address of a node.
 fn addr(node: usize) -> LinkAddr {
     LinkAddr::Short(node as u16)
+}
+
+/// A packet in one frame to a node.
+fn frame(to: usize, payload: &[u8], class: Class, since: Instant) -> Frame<'_> {
+    Frame {
+        to: addr(to),
+        token: 0,
+        payload,
+        class,
+        since,
+    }
 }
 
 /// The protocol's own first byte: no 6LoWPAN frame begins with it (RFC 4944 §5.1).

@@ -550,6 +550,7 @@ impl Frames {
             mac::Drop::NoAck,
             mac::Drop::ChannelBusy,
             mac::Drop::RadioSilent,
+            mac::Drop::TooOld,
         ];
         let given_up: u32 = given_up.iter().map(|why| counters.dropped(*why)).sum();
         let repeated = [datagram::Drop::Duplicate, datagram::Drop::Overlap];

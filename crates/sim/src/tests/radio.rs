@@ -156,7 +156,14 @@ impl Bench {
         loop {
             if let Some((to, len)) = *saturates {
                 while mac.room(Class::Own) > 0 {
-                    mac.enqueue(to, 0, &[0x5a; 127][..len], Class::Own).unwrap();
+                    let frame = mac::Frame {
+                        to,
+                        token: 0,
+                        payload: &[0x5a; 127][..len],
+                        class: Class::Own,
+                        since: now,
+                    };
+                    mac.enqueue(&frame).unwrap();
                 }
             }
             if let Some(outcome) = mac.poll_outcome() {

@@ -95,6 +95,8 @@ pub enum Drop {
     QueueFull,
     /// That queue is long, and its discipline drops before it is full.
     Congestion,
+    /// It has waited there for longer than its compressed TCP header allows.
+    TooOld,
 }
 
 /// How many packets took which way.
@@ -116,7 +118,7 @@ pub struct Counters {
 
 impl Drop {
     /// How many reasons there are.
-    pub const COUNT: usize = Self::Congestion as usize + 1;
+    pub const COUNT: usize = Self::TooOld as usize + 1;
 }
 
 impl Counters {

@@ -27,6 +27,11 @@ pub struct Config {
     pub csma_backoffs_max: u8,
     /// Attempts in all before a frame is given up; a channel that stayed busy consumes one.
     pub attempts_max: u8,
+    /// How long a frame may be at this node, queue and retries included, before an attempt.
+    ///
+    /// Who compresses headers counts on it that numbers sent in part are not a period old when
+    /// they arrive (`docs/tcphc.md`); and who sent the packet has long sent it again.
+    pub frame_age_max: Duration,
     /// d: before each retry a uniformly random wait in [0, d] precedes the CSMA backoff.
     pub retry_delay_max: Duration,
     /// `macAckWaitDuration`: from the end of our frame to the end of its ACK.
@@ -69,6 +74,7 @@ impl Config {
             be_max: BE_MAX,
             csma_backoffs_max: CSMA_BACKOFFS_MAX,
             attempts_max: ATTEMPTS_MAX,
+            frame_age_max: FRAME_AGE_MAX,
             retry_delay_max: RETRY_DELAY_MAX,
             ack_wait: ACK_WAIT,
             ack_slack: ACK_SLACK,
@@ -115,6 +121,10 @@ pub const ATTEMPTS_MAX: u8 = 8;
 
 /// d = 40 ms (TCPlp §7.1): long enough to outlast a hidden neighbour's burst of frames.
 pub const RETRY_DELAY_MAX: Duration = Duration::from_millis(40);
+
+/// Three frames that need all their attempts (0.68 s each) one after another, and a fifth of
+/// the 10 s for which `docs/tcphc.md` bounds a frame's life on its whole path.
+pub const FRAME_AGE_MAX: Duration = Duration::from_secs(2);
 
 /// `macAckWaitDuration`, 54 symbols (IEEE 802.15.4-2006 table 86): a unit backoff, a
 /// turnaround and the ACK's air time.

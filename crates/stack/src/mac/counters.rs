@@ -44,11 +44,13 @@ pub enum Drop {
     RadioSilent,
     /// Taken back by the layer above before its first attempt.
     Cancelled,
+    /// It has been at this node for longer than frames may.
+    TooOld,
 }
 
 impl Drop {
     /// How many reasons there are.
-    pub const COUNT: usize = Self::Cancelled as usize + 1;
+    pub const COUNT: usize = Self::TooOld as usize + 1;
 }
 
 /// Totals since start; all wrap at 2^32.

@@ -75,6 +75,12 @@ impl Mac<'_> {
         if at > now {
             return;
         }
+        let age_max = self.config.frame_age_max;
+        let slot = self.queue.get(index);
+        if slot.is_some_and(|slot| slot.is_older_than(age_max, now)) {
+            self.current = index;
+            return self.finish(Some(Drop::TooOld));
+        }
         let Some(attempts) = self.take_up(index) else {
             return;
         };

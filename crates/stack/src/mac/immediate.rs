@@ -25,8 +25,8 @@
 //! waits for ever; here `until` bounds the wait.
 
 use super::csma::State;
-use super::queue::{FrameSlot, NIL};
-use super::{Class, Drop, Mac};
+use super::queue::{Frame, FrameSlot, NIL};
+use super::{Drop, Mac};
 use crate::time::Instant;
 use crate::wire::LinkAddr;
 use crate::wire::ieee802154::{FrameType, Header};
@@ -118,7 +118,8 @@ impl Mac<'_> {
         ENABLED && !self.radio.shared_buffer
     }
 
-    /// As [`Self::enqueue`], but the frame waits for `condition`, until `until` at most.
+    /// As [`Self::enqueue`], but the frame waits for `condition`, until `until` at most. Told to
+    /// wait for longer than frames may grow old, it does not grow old.
     ///
     /// A frame for another neighbour or condition that waits already, or one without a
     /// condition that comes later, ends the wait: then the normal path serves it.
@@ -127,14 +128,12 @@ impl Mac<'_> {
     /// As [`Self::enqueue`].
     pub fn enqueue_conditional(
         &mut self,
-        to: LinkAddr,
-        token: u16,
-        payload: &[u8],
-        class: Class,
+        frame: &Frame<'_>,
         condition: Condition,
         until: Instant,
     ) -> Result<(), Drop> {
-        let index = self.push(to, token, payload, class)?;
+        let index = self.push(frame)?;
+        let to = frame.to;
         if !self.can_preload() {
             return Ok(());
         }
@@ -147,6 +146,9 @@ impl Mac<'_> {
             slot.is_conditional = true;
             slot.wait = Wait::Next;
             slot.not_before = until;
+            if until.since(frame.since) > self.config.frame_age_max {
+                slot.never_expires();
+            }
         }
         self.counters.conditional = self.counters.conditional.wrapping_add(1);
         if self.count(Wait::Next) > WAITING_MAX {
@@ -163,21 +165,15 @@ impl Mac<'_> {
     /// # Errors
     /// As [`Self::enqueue`]; [`Drop::QueueFull`] as well while another one waits.
     #[cfg(feature = "cit")]
-    pub fn enqueue_alarm(
-        &mut self,
-        to: LinkAddr,
-        token: u16,
-        payload: &[u8],
-        class: Class,
-        notice: Condition,
-    ) -> Result<(), Drop> {
+    pub fn enqueue_alarm(&mut self, frame: &Frame<'_>, notice: Condition) -> Result<(), Drop> {
         if self.count(Wait::Notice) > 0 {
             self.counters.drop(Drop::QueueFull);
             return Err(Drop::QueueFull);
         }
-        let index = self.push(to, token, payload, class)?;
+        let index = self.push(frame)?;
         if let Some(slot) = self.queue.get_mut(index) {
             slot.wait = Wait::Notice;
+            slot.never_expires();
         }
         self.waiting.notice = notice;
         self.counters.conditional = self.counters.conditional.wrapping_add(1);

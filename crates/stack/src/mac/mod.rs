@@ -32,7 +32,7 @@ pub use config::Config;
 pub use counters::{Counters, Drop};
 pub use immediate::{Condition, Protocol};
 pub use neighbor::{ETX_WINDOW, Neighbor};
-pub use queue::FrameSlot;
+pub use queue::{Frame, FrameSlot};
 pub use radio::{Action, Event, RadioCapabilities, RxMeta};
 
 use crate::random::Rng;
@@ -103,7 +103,7 @@ pub struct Outcome {
     pub delivered: bool,
     /// Why the last attempt failed; `None` when delivered.
     pub reason: Option<Drop>,
-    /// Attempts made, at least 1.
+    /// Attempts made; 0 for a frame that grew too old before its first.
     pub attempts: u8,
 }
 
@@ -234,33 +234,25 @@ impl<'m> Mac<'m> {
         usable.saturating_sub(self.queue.len())
     }
 
-    /// Queues `payload` for `to`.
-    ///
-    /// `token` comes back in the [`Outcome`]; frames of one datagram share it, so that
-    /// [`Self::cancel`] finds them.
+    /// Queues a frame.
     ///
     /// # Errors
     /// [`Drop::QueueFull`], [`Drop::BadLength`]; counted.
-    pub fn enqueue(
-        &mut self,
-        to: LinkAddr,
-        token: u16,
-        payload: &[u8],
-        class: Class,
-    ) -> Result<(), Drop> {
-        self.push(to, token, payload, class)?;
-        self.release_to(to);
+    pub fn enqueue(&mut self, frame: &Frame<'_>) -> Result<(), Drop> {
+        self.push(frame)?;
+        self.release_to(frame.to);
         Ok(())
     }
 
     /// Queues a frame; returns its slot.
-    fn push(&mut self, to: LinkAddr, token: u16, payload: &[u8], class: Class) -> Result<u8, Drop> {
-        let pushed = if payload.is_empty() || payload.len() > self.payload_len_max(to) {
+    fn push(&mut self, frame: &Frame<'_>) -> Result<u8, Drop> {
+        let len = frame.payload.len();
+        let pushed = if len == 0 || len > self.payload_len_max(frame.to) {
             Err(Drop::BadLength)
-        } else if self.room(class) == 0 {
+        } else if self.room(frame.class) == 0 {
             Err(Drop::QueueFull)
         } else {
-            self.queue.push(to, token, payload).ok_or(Drop::QueueFull)
+            self.queue.push(frame).ok_or(Drop::QueueFull)
         };
         match pushed {
             Ok(_) => self.counters.accepted = self.counters.accepted.wrapping_add(1),

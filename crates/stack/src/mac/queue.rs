@@ -3,10 +3,28 @@
 //! Lives here rather than in `storage` because a slot knows which neighbour it is for.
 //! A slot holds the MAC payload only; the header is written anew for each attempt.
 
+use super::Class;
 use super::immediate::Wait;
 use crate::limits::FRAME_PAYLOAD_LEN_MAX;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::wire::{LinkAddr, cursor};
+
+/// A frame to be queued.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// The neighbour, or all.
+    pub to: LinkAddr,
+    /// Comes back in the [`Outcome`](super::Outcome); frames of one datagram share it, so that
+    /// [`Mac::cancel`](super::Mac::cancel) finds them.
+    pub token: u16,
+    /// MAC payload.
+    pub payload: &'a [u8],
+    /// Who wants room for it.
+    pub class: Class,
+    /// Since when it has been at this node: when it came, or when its packet was taken up to
+    /// be sent. [`Config::frame_age_max`](super::Config::frame_age_max) counts from here.
+    pub since: Instant,
+}
 
 /// Room for one frame, borrowed from the caller; [`FrameSlot::EMPTY`] to begin with.
 #[derive(Clone, Debug)]
@@ -21,6 +39,9 @@ pub struct FrameSlot {
     /// Sequence number, given at the first attempt and kept for every retry.
     pub(super) dsn: Option<u8>,
     pub(super) token: u16,
+    /// Low bits of [`Frame::since`], in units of [`TICK_SHIFT`]; none for what was told to wait
+    /// for longer than frames may.
+    since: Option<u16>,
     pub(super) to: LinkAddr,
     /// Whether the condition in [`super::immediate`] is this frame's.
     pub(super) is_conditional: bool,
@@ -40,11 +61,26 @@ impl FrameSlot {
         attempts: 0,
         dsn: None,
         token: 0,
+        since: None,
         to: LinkAddr::Short(0),
         is_conditional: false,
         wait: Wait::No,
         not_before: Instant::ORIGIN,
     };
+
+    /// Whether it has been here for longer than `age_max`. Frames leave the queue, at the
+    /// latest, when it is their turn after that, long before the ticks come round.
+    pub(super) fn is_older_than(&self, age_max: Duration, now: Instant) -> bool {
+        let age = |since: u16| ticks(now).wrapping_sub(since);
+        let age_max = age_max.as_micros() >> TICK_SHIFT;
+        self.since
+            .is_some_and(|since| u64::from(age(since)) > age_max)
+    }
+
+    /// It may wait for as long as it takes.
+    pub(super) const fn never_expires(&mut self) {
+        self.since = None;
+    }
 
     /// The MAC payload.
     pub(super) fn payload(&self) -> &[u8] {
@@ -85,7 +121,8 @@ impl<'m> FrameQueue<'m> {
 
     /// Appends a frame; returns its slot, or `None` when every slot is taken or the payload
     /// does not fit one.
-    pub(super) fn push(&mut self, to: LinkAddr, token: u16, payload: &[u8]) -> Option<u8> {
+    pub(super) fn push(&mut self, frame: &Frame<'_>) -> Option<u8> {
+        let payload = frame.payload;
         let len = u8::try_from(payload.len()).ok()?;
         if payload.len() > FRAME_PAYLOAD_LEN_MAX {
             return None;
@@ -99,8 +136,9 @@ impl<'m> FrameQueue<'m> {
         slot.used = true;
         slot.attempts = 0;
         slot.dsn = None;
-        slot.token = token;
-        slot.to = to;
+        slot.token = frame.token;
+        slot.since = Some(ticks(frame.since));
+        slot.to = frame.to;
         slot.is_conditional = false;
         slot.wait = Wait::No;
         slot.not_before = Instant::ORIGIN;
@@ -178,5 +216,11 @@ impl<'m> FrameQueue<'m> {
     }
 }
 
+const fn ticks(at: Instant) -> u16 {
+    (at.as_micros() >> TICK_SHIFT) as u16
+}
+
+/// 2^10 µs: sixteen bits come round after 67 s.
+const TICK_SHIFT: u32 = 10;
 /// No slot.
 pub(super) const NIL: u8 = u8::MAX;

@@ -107,7 +107,10 @@ impl Mac<'_> {
             to: slot.to,
             delivered: reason.is_none(),
             reason,
-            attempts: slot.attempts.saturating_add(1),
+            // One that is too old is not tried again.
+            attempts: slot
+                .attempts
+                .saturating_add(u8::from(reason != Some(Drop::TooOld))),
         });
         self.forget(index);
         match reason {

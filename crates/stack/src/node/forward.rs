@@ -8,7 +8,7 @@ use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::datagram::Role;
 use crate::lowpan::{LinkPair, TcpForm, fragment};
-use crate::mac::{self, Class, Condition, Protocol, Received};
+use crate::mac::{self, Class, Condition, Frame, Protocol, Received};
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
@@ -159,15 +159,22 @@ impl<'m> Node<'m> {
         let radio = self.radio(id)?;
         let mac = &mut radio.mac;
         let may_wait = mac.can_preload() && radio.config.forwarding == Forwarding::Immediate;
+        let frame = Frame {
+            to: next_hop,
+            token: tag,
+            payload,
+            class: Class::Forward,
+            since: came.at,
+        };
         let queued = if may_wait && came.more_follow {
             let condition = Condition {
                 from: came.from,
                 protocol: Protocol::FRAGMENTS,
             };
             let until = came.at + FLUSH_AFTER;
-            mac.enqueue_conditional(next_hop, tag, payload, Class::Forward, condition, until)
+            mac.enqueue_conditional(&frame, condition, until)
         } else {
-            mac.enqueue(next_hop, tag, payload, Class::Forward)
+            mac.enqueue(&frame)
         };
         if let Err(reason) = queued {
             radio.datagrams.fragment_lost(tag);
@@ -187,6 +194,7 @@ impl<'m> Node<'m> {
         hop: NextHop,
         packet: &[u8],
         onward: Onward,
+        now: Instant,
     ) -> Result<(), Disposition> {
         let Some((head, rest)) = packet.split_first_chunk::<{ HOP_LIMIT_AT + 1 }>() else {
             return Err(Disposition::Drop(ip::Drop::Malformed));
@@ -199,8 +207,8 @@ impl<'m> Node<'m> {
         };
         self.avoid_congestion(hop.interface, waiting, &mut head)?;
         let queue = self.queue_for(hop, packet.len())?;
-        let class = Class::Own;
-        if !queue.push_parts([&head, rest], Mark { class, onward }.to_bits()) {
+        let mark = Mark::new(Class::Own, onward, now);
+        if !queue.push_parts([&head, rest], mark.to_bits()) {
             return Err(Disposition::Drop(ip::Drop::QueueFull));
         }
         self.ip.counters.forwarded = self.ip.counters.forwarded.wrapping_add(1);

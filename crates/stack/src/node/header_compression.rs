@@ -30,13 +30,26 @@ pub(super) enum Onward {
 pub(super) struct Mark {
     pub(super) class: Class,
     pub(super) onward: Onward,
+    /// When it was queued: low bits, in units of [`TICK_SHIFT`].
+    at: u32,
 }
 
 impl Mark {
     /// Of a packet that this node makes.
     pub(super) const fn own(class: Class) -> Self {
-        let onward = Onward::Begins(tcphc::Origin::Own);
-        Self { class, onward }
+        // Its age does not matter: its header is compressed when it leaves the queue.
+        Self::new(class, Onward::Begins(tcphc::Origin::Own), Instant::ORIGIN)
+    }
+
+    pub(super) const fn new(class: Class, onward: Onward, now: Instant) -> Self {
+        let at = ticks(now);
+        Self { class, onward, at }
+    }
+
+    /// When it was queued, if that was less than [`TICKS_MASK`] ticks before `now`.
+    pub(super) const fn since(self, now: Instant) -> Instant {
+        let age = ticks(now).wrapping_sub(self.at) & TICKS_MASK;
+        Instant::from_micros(now.as_micros().saturating_sub((age as u64) << TICK_SHIFT))
     }
 
     /// As a queue keeps it.
@@ -49,19 +62,20 @@ impl Mark {
             Onward::As(TcpForm::Compressed) => (4, 0),
         };
         let control = matches!(self.class, Class::Control) as u8;
-        u32::from_be_bytes([0, control, kind, cid])
+        self.at << TICKS_AT | u32::from_be_bytes([0, 0, control << 3 | kind, cid])
     }
 
     /// The reverse of [`Self::to_bits`].
     pub(super) const fn from_bits(bits: u32) -> Self {
-        let [_, control, kind, cid] = bits.to_be_bytes();
+        let [_, _, kind, cid] = bits.to_be_bytes();
         Self {
-            class: if control == 0 {
+            at: bits >> TICKS_AT,
+            class: if kind & 8 == 0 {
                 Class::Own
             } else {
                 Class::Control
             },
-            onward: match kind {
+            onward: match kind & 7 {
                 0 => Onward::Begins(tcphc::Origin::Own),
                 1 => Onward::Begins(tcphc::Origin::Outside),
                 2 => Onward::As(TcpForm::Plain),
@@ -71,6 +85,16 @@ impl Mark {
         }
     }
 }
+
+const fn ticks(at: Instant) -> u32 {
+    (at.as_micros() >> TICK_SHIFT) as u32 & TICKS_MASK
+}
+
+/// 2^14 µs: twenty bits come round after 4.8 hours.
+const TICK_SHIFT: u32 = 14;
+const TICKS_MASK: u32 = (1 << 20) - 1;
+/// Above class, kind and context.
+const TICKS_AT: u32 = 12;
 
 /// What of `packet` an ICMPv6 error may quote: nothing of a TCP header that only its ends can
 /// read. TCP has no use for such an error then.
@@ -175,6 +199,7 @@ pub(super) fn flow(local: Ipv6Addr, remote: Ipv6Addr) -> Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Duration;
 
     #[test]
     fn marks_come_back() {
@@ -187,8 +212,13 @@ mod tests {
         ];
         for onward in forms {
             for class in [Class::Own, Class::Control] {
-                let mark = Mark { class, onward };
+                let queued = Instant::from_micros(5_000_000_000_000);
+                let mark = Mark::new(class, onward, queued);
                 assert_eq!(Mark::from_bits(mark.to_bits()), mark);
+                let age = Duration::from_secs(3_600);
+                let found = (queued + age).since(mark.since(queued + age));
+                let tick = Duration::from_millis(17);
+                assert!(found + tick > age && found < age + tick, "{found:?}");
             }
         }
     }

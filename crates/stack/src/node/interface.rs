@@ -7,7 +7,7 @@ use crate::limits::IPV6_MTU_MIN;
 use crate::lowpan::{Contexts, datagram::Datagrams, fragment::Outgoing, tcphc::Tcphc};
 use crate::mac::{Class, Mac};
 use crate::storage::packet_queue::PacketQueue;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 
 /// One interface of a node.
@@ -140,6 +140,8 @@ pub struct Radio<'m> {
     pub(super) outgoing: Outgoing<'m>,
     /// Of the packet in `outgoing`.
     pub(super) outgoing_class: Class,
+    /// Since when that packet has been here, as its frames count it.
+    pub(super) outgoing_since: Instant,
     /// The tag of a packet that was given up on its link, until its source has been told.
     pub(super) undelivered: Option<u16>,
     pub(super) datagrams: Datagrams<'m>,
@@ -158,6 +160,7 @@ impl<'m> Radio<'m> {
             tcphc: None,
             outgoing: Outgoing::new(memory.outgoing),
             outgoing_class: Class::Control,
+            outgoing_since: Instant::ORIGIN,
             undelivered: None,
             datagrams: memory.datagrams,
             queue: memory.queue,

@@ -228,7 +228,7 @@ impl<'m> Node<'m> {
             .unwrap_or_default();
         let verdict = match self.disposition(&header, id, link) {
             Disposition::Local => self.on_local(id, &header, payload, link, now),
-            Disposition::Forward(hop) => self.forward(hop, packet, onward),
+            Disposition::Forward(hop) => self.forward(hop, packet, onward, now),
             verdict => Err(verdict),
         };
         match verdict {

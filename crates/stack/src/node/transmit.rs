@@ -9,8 +9,8 @@ use super::segment::{Tcp, poll_segment};
 use super::{Action, Node};
 use crate::ip::{self, InterfaceId, Ip};
 use crate::limits::PSDU_LEN_MAX;
-use crate::lowpan::LinkPair;
-use crate::mac::{Class, Outcome};
+use crate::lowpan::{LinkPair, TcpForm};
+use crate::mac::{self, Class, Frame, Outcome};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::ipv6::Header;
@@ -79,7 +79,10 @@ fn on_outcome(radio: &mut Radio<'_>, outcome: &Outcome, now: Instant) {
         radio.mac.hold(outcome.to, now + hold, now);
     }
     if !outcome.delivered {
-        radio.undelivered = Some(outcome.token);
+        // Of a neighbour that was not even asked there is nothing to report.
+        if outcome.reason != Some(mac::Drop::TooOld) {
+            radio.undelivered = Some(outcome.token);
+        }
         radio.datagrams.fragment_lost(outcome.token);
         if radio.outgoing.abort(outcome.token) {
             radio.outgoing_class = Class::Control;
@@ -106,9 +109,13 @@ fn fill_mac(
             Ok(Some(len)) => {
                 let payload = frame.get(..len).unwrap_or_default();
                 // There is room, and the fragmenter keeps to the length the MAC told.
-                let queued = radio
-                    .mac
-                    .enqueue(link.dst, tag, payload, radio.outgoing_class);
+                let queued = radio.mac.enqueue(&Frame {
+                    to: link.dst,
+                    token: tag,
+                    payload,
+                    class: radio.outgoing_class,
+                    since: radio.outgoing_since,
+                });
                 debug_assert!(queued.is_ok(), "room was asked for");
             }
             Ok(None) => {}
@@ -174,6 +181,15 @@ fn start(
         src: radio.mac.source(),
         dst: neighbour,
     };
+    // What was compressed elsewhere has aged since it came.
+    let since = match mark.onward {
+        Onward::As(TcpForm::Compressed) => mark.since(now),
+        _ => now,
+    };
+    if now.since(since) > radio.mac.config().frame_age_max {
+        radio.outgoing.discard();
+        return ip.counters.count(ip::Drop::TooOld);
+    }
     let slack = growth(&header, link, &radio.contexts);
     let tag = radio.datagrams.new_tag();
     let len_max = radio.mac.payload_len_max(neighbour);
@@ -191,6 +207,7 @@ fn start(
         .start(len, tcp, link, tag, len_max, slack as u8);
     debug_assert!(started.is_ok(), "queues hold no empty packets");
     radio.outgoing_class = mark.class;
+    radio.outgoing_since = since;
 }
 
 fn poll_wire(

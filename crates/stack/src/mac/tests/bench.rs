@@ -83,9 +83,25 @@ impl Bench {
     }
 
     pub(super) fn send(&mut self, to: LinkAddr, token: u16) {
-        self.mac
-            .enqueue(to, token, &token.to_be_bytes(), Class::Control)
+        self.enqueue(to, token, &token.to_be_bytes(), Class::Control)
             .unwrap();
+    }
+
+    pub(super) fn enqueue(
+        &mut self,
+        to: LinkAddr,
+        token: u16,
+        payload: &[u8],
+        class: Class,
+    ) -> Result<(), Drop> {
+        let since = self.now;
+        self.mac.enqueue(&Frame {
+            to,
+            token,
+            payload,
+            class,
+            since,
+        })
     }
 
     /// Runs until nothing is left to happen, or for ten virtual seconds.

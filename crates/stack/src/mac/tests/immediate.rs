@@ -32,10 +32,15 @@ fn relay(seed: u64) -> Bench {
 
 fn wait_for(bench: &mut Bench, token: u16, condition: Condition) {
     let until = bench.now + SOON;
-    let payload = token.to_be_bytes();
-    let mac = &mut bench.mac;
-    mac.enqueue_conditional(PEER, token, &payload, Class::Forward, condition, until)
-        .unwrap();
+    let frame = Frame {
+        to: PEER,
+        token,
+        payload: &token.to_be_bytes(),
+        class: Class::Forward,
+        since: bench.now,
+    };
+    let queued = bench.mac.enqueue_conditional(&frame, condition, until);
+    assert_eq!(queued, Ok(()));
 }
 
 /// With its frame in the radio, and nothing else to do.
@@ -262,11 +267,9 @@ fn one_buffer_cannot_keep_a_frame() {
 #[test]
 fn a_notification_fires_an_alarm() {
     let mut bench = relay(10);
-    let condition = NOTICE;
-    let mac = &mut bench.mac;
-    mac.enqueue_alarm(PEER, 7, b"fire", Class::Own, condition)
-        .unwrap();
-    let second = mac.enqueue_alarm(PEER, 8, b"fire", Class::Own, condition);
+    let second = alarm_frame(8, bench.now);
+    alarm(&mut bench, 7);
+    let second = bench.mac.enqueue_alarm(&second, NOTICE);
     assert_eq!(second, Err(Drop::QueueFull), "one at a time");
     bench.run_until(|bench| bench.mac.loaded != NIL);
     bench.now += Duration::from_secs(3_000);
@@ -284,10 +287,19 @@ const NOTICE: Condition = Condition {
     protocol: Protocol::byte(0x2a),
 };
 
+fn alarm_frame(token: u16, since: Instant) -> Frame<'static> {
+    Frame {
+        to: PEER,
+        token,
+        payload: b"fire",
+        class: Class::Own,
+        since,
+    }
+}
+
 fn alarm(bench: &mut Bench, token: u16) {
-    let mac = &mut bench.mac;
-    mac.enqueue_alarm(PEER, token, b"fire", Class::Own, NOTICE)
-        .unwrap();
+    let frame = alarm_frame(token, bench.now);
+    bench.mac.enqueue_alarm(&frame, NOTICE).unwrap();
 }
 
 /// C-09: whatever else goes over the same radio to the same neighbour.
@@ -392,9 +404,12 @@ fn no_frame_promises_one_that_is_not_there() {
                 from: PEER,
                 protocol: Protocol::FRAGMENTS,
             };
-            let mac = &mut bench.mac;
-            mac.enqueue_conditional(OTHER, 3, b"x", Class::Forward, condition, until)
-                .unwrap();
+            let frame = Frame {
+                to: OTHER,
+                ..alarm_frame(3, bench.now)
+            };
+            let queued = bench.mac.enqueue_conditional(&frame, condition, until);
+            assert_eq!(queued, Ok(()));
         },
     ];
     for change in changes {
@@ -538,23 +553,22 @@ proptest! {
             token += 1;
             let payload = token.to_be_bytes();
             let before = bench.mac.counters().accepted;
+            let (class, since) = (Class::Forward, bench.now);
+            let frame = Frame { to: PEER, token, payload: &payload, class, since };
             match step {
                 Step::Forward => {
                     let until = bench.now + SOON;
-                    let mac = &mut bench.mac;
-                    let _ = mac.enqueue_conditional(
-                        PEER, token, &payload, Class::Forward, FROM_OTHER, until,
-                    );
+                    let _ = bench.mac.enqueue_conditional(&frame, FROM_OTHER, until);
                 }
                 Step::Alarm => {
-                    let mac = &mut bench.mac;
-                    if mac.enqueue_alarm(PEER, token, &payload, Class::Own, NOTICE).is_ok() {
+                    let frame = Frame { class: Class::Own, ..frame };
+                    if bench.mac.enqueue_alarm(&frame, NOTICE).is_ok() {
                         alarms.push((token, notices));
                     }
                 }
                 Step::Send(to_peer) => {
                     let to = if to_peer { PEER } else { OTHER };
-                    let _ = bench.mac.enqueue(to, token, &payload, Class::Forward);
+                    let _ = bench.mac.enqueue(&Frame { to, ..frame });
                 }
                 Step::Cancel(back) => {
                     let token = token.wrapping_sub(back);
@@ -610,6 +624,18 @@ proptest! {
         ended.dedup();
         prop_assert_eq!(ended.len(), count, "each frame ends once");
     }
+}
+
+#[test]
+fn what_may_wait_for_long_is_not_too_old_then() {
+    let mut bench = relay(13);
+    let frame = alarm_frame(7, bench.now);
+    let until = bench.now + Duration::from_secs(100);
+    let queued = bench.mac.enqueue_conditional(&frame, FROM_OTHER, until);
+    assert_eq!(queued, Ok(()));
+    bench.run_until(|bench| bench.now >= until);
+    bench.run();
+    assert!(bench.outcomes[0].delivered, "{:?}", bench.outcomes);
 }
 
 #[test]

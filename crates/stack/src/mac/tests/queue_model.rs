@@ -2,7 +2,9 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use crate::mac::queue::{FrameQueue, FrameSlot, NIL};
+use crate::mac::Class;
+use crate::mac::queue::{Frame, FrameQueue, FrameSlot, NIL};
+use crate::time::Instant;
 use crate::wire::LinkAddr;
 
 #[derive(Clone, Debug)]
@@ -31,7 +33,13 @@ proptest! {
             match step {
                 Step::Push(token, len) => {
                     let payload = std::vec![token as u8; usize::from(len)];
-                    let index = queue.push(LinkAddr::Short(1), token, &payload);
+                    let index = queue.push(&Frame {
+                        to: LinkAddr::Short(1),
+                        token,
+                        payload: &payload,
+                        class: Class::Own,
+                        since: Instant::ORIGIN,
+                    });
                     prop_assert_eq!(index.is_some(), model.len() < capacity && len <= 116);
                     if let Some(index) = index {
                         model.push_back((index, token, payload));

@@ -344,7 +344,7 @@ proptest! {
             match step {
                 Step::Send(n) => {
                     let token = u16::from(n);
-                    enqueued += usize::from(bench.mac.enqueue(who(n), token, b"x", Class::Control).is_ok());
+                    enqueued += usize::from(bench.enqueue(who(n), token, b"x", Class::Control).is_ok());
                 }
                 Step::Wait(to, from, us) => {
                     let condition = Condition {
@@ -353,9 +353,14 @@ proptest! {
                     };
                     let until = bench.now + Duration::from_micros(u64::from(us));
                     let token = u16::from(to);
-                    let mac = &mut bench.mac;
-                    let queued =
-                        mac.enqueue_conditional(who(to), token, b"x", Class::Control, condition, until);
+                    let frame = Frame {
+                        to: who(to),
+                        token,
+                        payload: b"x",
+                        class: Class::Control,
+                        since: bench.now,
+                    };
+                    let queued = bench.mac.enqueue_conditional(&frame, condition, until);
                     enqueued += usize::from(queued.is_ok());
                 }
                 Step::Head(n, dsn) => {

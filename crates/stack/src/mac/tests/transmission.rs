@@ -18,7 +18,7 @@ fn fired_tokens(bench: &Bench) -> Vec<u16> {
 fn a_frame_is_delivered() {
     for radio in [SHARED, SEPARATE] {
         let mut bench = Bench::new(radio, 1);
-        bench.mac.enqueue(PEER, 7, b"payload", Class::Own).unwrap();
+        bench.enqueue(PEER, 7, b"payload", Class::Own).unwrap();
         bench.run();
         let actions: Vec<_> = bench.actions.iter().map(|&(_, action)| action).collect();
         let expected = [
@@ -338,20 +338,50 @@ fn the_pending_bit_announces_more_for_the_same_neighbour() {
     );
 }
 
+/// What waits behind a neighbour that does not answer is no longer sent after two seconds, nor
+/// tried again, and its owner is told.
+#[test]
+fn frames_that_grew_too_old_are_not_sent() {
+    for radio in [SHARED, SEPARATE] {
+        let mut bench = Bench::new(radio, 13);
+        bench.acked = [false; 200].into();
+        for token in 0..16 {
+            bench.send(PEER, token);
+        }
+        let began = bench.now;
+        bench.run();
+        assert_eq!(bench.outcomes.len(), 16, "each once");
+        let too_old = |outcome: &&Outcome| outcome.reason == Some(Drop::TooOld);
+        let old = bench.outcomes.iter().filter(too_old);
+        let unsent = old.clone().filter(|outcome| outcome.attempts == 0).count();
+        assert!(unsent >= 2 && unsent + 1 >= old.clone().count(), "{unsent}");
+        let counted = bench.mac.counters().dropped(Drop::TooOld) as usize;
+        assert_eq!(counted, old.count());
+        // The attempt that began in time may still run.
+        let last = bench.fired.last().unwrap().0;
+        assert!(last.since(began) < config::FRAME_AGE_MAX + Duration::from_millis(50));
+        assert_eq!(bench.mac.queue_len(), 0);
+        bench.acked.clear();
+        bench.send(PEER, 99);
+        bench.run();
+        assert!(bench.outcomes.last().unwrap().delivered, "new ones go");
+    }
+}
+
 #[test]
 fn room_is_kept_for_control_and_forwarded_frames() {
     let mut bench = Bench::with(Config::new(PAN, ME), SHARED, 10, 4, 11);
-    let filled = |mac: &mut Mac<'_>, class| {
+    let filled = |bench: &mut Bench, class| {
         let mut count = 0;
-        while mac.enqueue(PEER, 1, b"x", class).is_ok() {
+        while bench.enqueue(PEER, 1, b"x", class).is_ok() {
             count += 1;
         }
-        assert_eq!(mac.room(class), 0);
+        assert_eq!(bench.mac.room(class), 0);
         count
     };
-    assert_eq!(filled(&mut bench.mac, Class::Own), 4);
-    assert_eq!(filled(&mut bench.mac, Class::Forward), 5);
-    assert_eq!(filled(&mut bench.mac, Class::Control), 1);
+    assert_eq!(filled(&mut bench, Class::Own), 4);
+    assert_eq!(filled(&mut bench, Class::Forward), 5);
+    assert_eq!(filled(&mut bench, Class::Control), 1);
     assert_eq!(bench.mac.counters().dropped(Drop::QueueFull), 3);
     let tiny = Bench::with(Config::new(PAN, ME), SHARED, 1, 0, 12);
     assert_eq!(tiny.mac.room(Class::Own), 1, "one slot serves every class");
@@ -396,7 +426,7 @@ fn payload_depends_on_the_addresses() {
         (PEER, 300, Err(Drop::BadLength)),
     ] {
         assert_eq!(
-            bench.mac.enqueue(to, 0, &[0; 300][..len], Class::Control),
+            bench.enqueue(to, 0, &[0; 300][..len], Class::Control),
             expected,
             "{len}"
         );

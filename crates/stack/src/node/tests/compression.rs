@@ -108,3 +108,43 @@ fn errors_quote_nothing_of_a_compressed_header() {
     assert_eq!(counters.dropped(Drop::TcpCompression), 1);
     assert_eq!(world.frames.len(), frames, "nobody is answered");
 }
+
+/// What was compressed elsewhere and waits here for longer than its numbers are sure to be
+/// understood goes no further, whether it waits whole or in fragments.
+#[test]
+fn a_relay_passes_nothing_on_that_is_too_old() {
+    for relaying in [Relaying::Fragments, Relaying::Reassembly] {
+        let delay = mac::config::RETRY_DELAY_MAX;
+        let mut world = World::build(3, relaying, delay, 8, &[0, 3]);
+        let now = world.now;
+        let tcp = world.nodes[4].tcp_mut();
+        let listener = tcp.listen(None, 9, &SETTINGS).unwrap();
+        let buffers = || Buffers::new(memory(0, 2048), memory(0, 2304));
+        let sender = world.nodes[3]
+            .connect((HOST, 9), buffers(), &SETTINGS, now)
+            .unwrap();
+        world.run_for(Duration::from_secs(1));
+        let now = world.now;
+        let tcp = world.nodes[4].tcp_mut();
+        let receiver = tcp.accept(listener, buffers(), now).unwrap();
+        // The relay may not speak to the next hop for three seconds.
+        let held = now + Duration::from_secs(3);
+        let mac = &mut world.nodes[2].radio(RADIO).unwrap().mac;
+        mac.hold(link(1), held, now);
+        let tcp = world.nodes[3].tcp_mut();
+        assert_eq!(tcp.send(sender, &bytes(1_200), now), Ok(1_200));
+        world.run_for(Duration::from_millis(3_100));
+        let mac = world.radio_of(2).mac.counters();
+        assert!(mac.dropped(mac::Drop::TooOld) > 0, "{relaying:?}");
+        let whole = world.nodes[2].ip().counters.dropped(ip::Drop::TooOld);
+        assert_eq!(whole > 0, relaying == Relaying::Reassembly, "{whole}");
+        world.run_for(Duration::from_secs(20));
+        let mut received = 0;
+        let mut room = [0; 2048];
+        let tcp = world.nodes[4].tcp_mut();
+        while let Ok(count @ 1..) = tcp.recv(receiver, &mut room) {
+            received += count;
+        }
+        assert_eq!(received, 1_200, "{relaying:?}: it was sent again");
+    }
+}
