@@ -10,6 +10,7 @@
 //! Sources: RFC 9293 §3.10.7.4, RFC 5681, 6582, 6675, 8985, 9937, 3522, 3708, 2883.
 
 use super::Drop;
+use super::congestion::saturated;
 use super::connection::Connection;
 use super::facts::{Facts, Phase};
 use super::recovery::{DUP_THRESHOLD, Delivery, NONE};
@@ -23,8 +24,8 @@ use crate::wire::tcp::{Flags, SackBlock};
 impl Connection<'_> {
     /// Takes in the acknowledgment, SACK blocks and window of `seg`.
     pub(super) fn accept_ack(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
-        let (base, flight) = (self.snd_una, self.flight() as i32);
-        let ahead = seg.ack().offset_from(base);
+        let ahead = seg.ack().offset_from(self.snd_una);
+        let flight = self.flight() as i32;
         if ahead > flight || ahead < -i32::from(self.snd_wnd_max) {
             self.challenge(now_ms);
             return Err(match ahead > 0 {
@@ -32,43 +33,38 @@ impl Connection<'_> {
                 false => Drop::AckTooOld,
             });
         }
-        if planted(Bug::SequenceWrap) && seg.ack().get() < base.get() {
+        if planted(Bug::SequenceWrap) && seg.ack().get() < self.snd_una.get() {
             return Ok(());
         }
-        let echo = self.echo_age(seg, now_ms);
-        let mut delivery = self.delivery(echo, now_ms);
+        let mut delivery = self.delivery(seg, now_ms);
         if self.facts.has(Facts::SACK) {
-            self.enter_sacks(seg, ahead, &mut delivery);
+            self.enter_sacks(seg, &mut delivery);
         }
         if ahead < 0 {
             return Ok(());
         }
-        let acked = ahead as u32;
-        let is_duplicate = acked == 0
+        // Without SACK, these tell of losses; answers to window probes do not.
+        let is_duplicate = ahead == 0
             && flight > 0
+            && !self.facts.has(Facts::SACK)
             && seg.payload.is_empty()
             && !seg.has(Flags::FIN)
             && seg.window() == self.snd_wnd
-            // Answers to window probes tell of no loss.
             && self.snd_wnd > 0;
         self.retries_answered();
-        self.update_window(seg, acked);
-        if acked > 0 {
-            self.take_acked(acked, &mut delivery, now_ms);
-        }
-        self.sample_rtt(echo, acked, &delivery);
-        self.update_rack(base, &delivery, now_ms);
-        if acked > 0 {
+        self.update_window(seg, delivery.acked);
+        self.take_in(&mut delivery);
+        if ahead > 0 {
             self.undo_by_timestamp(seg);
             self.judge_tail_probe(seg);
-        } else if is_duplicate && !self.facts.has(Facts::SACK) {
+        } else if is_duplicate {
             self.recovery.dup_acks = self.recovery.dup_acks.saturating_add(1);
-            delivery.bytes = u32::from(self.payload_max());
+            delivery.bytes = self.payload_max();
         }
         if seg.has(Flags::ECE) && self.facts.has(Facts::ECN) {
             self.on_congestion_echo();
         }
-        self.move_on(acked, delivery.bytes, now_ms);
+        self.move_on(&delivery);
         Ok(())
     }
 
@@ -76,35 +72,58 @@ impl Connection<'_> {
     /// new data, all sent once and in order, nothing selective, no recovery under way. What
     /// is left was sent later than what arrived, so that none of it can be deemed lost.
     pub(super) fn take_predicted_ack(&mut self, seg: &Segment<'_>, now_ms: u32) {
-        let echo = self.echo_age(seg, now_ms);
-        let mut delivery = self.delivery(echo, now_ms);
-        let (base, acked) = (self.snd_una, seg.ack().since(self.snd_una));
-        self.take_acked(acked, &mut delivery, now_ms);
-        self.sample_rtt(echo, acked, &delivery);
-        self.update_rack(base, &delivery, now_ms);
-        self.open_window(acked);
+        let mut delivery = self.delivery(seg, now_ms);
+        self.take_in(&mut delivery);
+        self.open_window(delivery.acked);
         self.rearm(now_ms);
     }
 
-    /// The record of an acknowledgment that echoes what was sent `echo` ms ago.
-    fn delivery(&self, echo: Option<u32>, now_ms: u32) -> Delivery {
-        let age_min = echo.unwrap_or(0).max(u32::from(self.recovery.min_rtt));
-        self.scoreboard.delivery(now_ms, age_min)
+    /// The record of an acknowledgment that arrives at `now_ms`.
+    fn delivery(&self, seg: &Segment<'_>, now_ms: u32) -> Delivery {
+        let echo = self.echo_age(seg, now_ms);
+        let mut age_min = u32::from(self.recovery.min_rtt);
+        if echo != NONE {
+            age_min = age_min.max(echo);
+        }
+        Delivery {
+            base: self.snd_una,
+            acked: seg.ack().since(self.snd_una),
+            echo,
+            ..self.scoreboard.delivery(now_ms, age_min)
+        }
     }
 
-    /// How long ago the timestamp that `seg` echoes was sent, ms.
-    pub(super) fn echo_age(&self, seg: &Segment<'_>, now_ms: u32) -> Option<u32> {
-        let (_, echo) = seg.timestamps()?;
-        let age = now_ms.wrapping_add(self.ts_offset).wrapping_sub(echo);
-        // An echo from the future, or older than any RTO, is the peer's invention.
-        (self.facts.has(Facts::TIMESTAMPS) && age <= RTT_MAX_MS).then_some(age)
+    /// How long ago the timestamp that `seg` echoes was sent, ms, or [`NONE`].
+    pub(super) fn echo_age(&self, seg: &Segment<'_>, now_ms: u32) -> u32 {
+        if let Some((_, echo)) = seg.timestamps()
+            && self.facts.has(Facts::TIMESTAMPS)
+        {
+            let age = now_ms.wrapping_add(self.ts_offset).wrapping_sub(echo);
+            // An echo from the future, or older than any RTO, is the peer's invention.
+            if age <= RTT_MAX_MS {
+                return age;
+            }
+        }
+        NONE
     }
 
-    /// Enters the SACK blocks of `seg`, whose acknowledgment lies `ahead` of SND.UNA; the
-    /// first one may be a DSACK (RFC 2883 §4). Blocks that make no sense, or reach beyond
-    /// what was sent, are ignored.
-    fn enter_sacks(&mut self, seg: &Segment<'_>, ahead: i32, delivery: &mut Delivery) {
+    /// Takes what was acknowledged off the scoreboard and the send buffer, and the times that
+    /// it tells.
+    fn take_in(&mut self, delivery: &mut Delivery) {
+        if delivery.acked > 0 {
+            self.take_acked(delivery);
+        }
+        self.sample_rtt(delivery);
+        if delivery.newest_age != NONE {
+            self.update_rack(delivery);
+        }
+    }
+
+    /// Enters the SACK blocks of `seg`; the first one may be a DSACK (RFC 2883 §4). Blocks
+    /// that make no sense, or reach beyond what was sent, are ignored.
+    fn enter_sacks(&mut self, seg: &Segment<'_>, delivery: &mut Delivery) {
         let (base, flight) = (self.snd_una, self.flight() as i32);
+        let ahead = seg.ack().offset_from(base);
         let offsets = |block: &SackBlock| {
             let offset = |edge| SeqNum::new(edge).offset_from(base);
             (offset(block.left), offset(block.right))
@@ -162,8 +181,9 @@ impl Connection<'_> {
         }
     }
 
-    /// Advances SND.UNA by `acked` octets.
-    fn take_acked(&mut self, acked: u32, delivery: &mut Delivery, now_ms: u32) {
+    /// Advances SND.UNA.
+    fn take_acked(&mut self, delivery: &mut Delivery) {
+        let (acked, now_ms) = (delivery.acked, delivery.now_ms);
         self.scoreboard.acknowledge(acked, delivery);
         let data = acked.min(u32::from(self.send.len()));
         let spoilt = planted(Bug::SendBufferTrimmed) && self.is_recovering();
@@ -183,9 +203,7 @@ impl Connection<'_> {
         }
         if !self.facts.has(Facts::SACK) && self.recovery.dup_acks > 0 {
             // What the duplicates stood for is acknowledged now; the hole itself was not.
-            let segments = acked
-                .checked_div(u32::from(self.payload_max()))
-                .unwrap_or(0);
+            let segments = acked / self.payload_max().max(1);
             let left = u32::from(self.recovery.dup_acks).saturating_sub(segments.saturating_sub(1));
             self.recovery.dup_acks = left as u8;
         }
@@ -209,43 +227,39 @@ impl Connection<'_> {
 
     /// One RTT sample per ACK of new data: from the echoed timestamp, also for what was
     /// retransmitted (RFC 7323 §4), else from a segment sent once (Karn).
-    fn sample_rtt(&mut self, echo: Option<u32>, acked: u32, delivery: &Delivery) {
+    fn sample_rtt(&mut self, delivery: &Delivery) {
         let mut rtt = delivery.rtt;
-        if acked > 0
-            && let Some(echo) = echo
-        {
-            rtt = echo;
+        let is_new = delivery.acked > 0;
+        if is_new && delivery.echo != NONE {
+            rtt = delivery.echo;
         }
         if rtt == NONE {
             return;
         }
-        if acked > 0 {
+        if is_new {
             self.rtt.sample(rtt);
         }
-        let rtt = rtt.clamp(1, RTT_MAX_MS) as u16;
-        let min = self.recovery.min_rtt;
+        let rtt = rtt.clamp(1, RTT_MAX_MS);
+        let min = u32::from(self.recovery.min_rtt);
         // The least RTT of the recent past: it rises by 1/64 of the way per sample.
-        self.recovery.min_rtt = match rtt.checked_sub(min) {
+        let next = match rtt.checked_sub(min) {
             Some(above) if min != 0 => min + (above >> 6),
             _ => rtt,
         };
+        self.recovery.min_rtt = next as u16;
     }
 
-    /// Notes the newest transmission delivered (RFC 8985 §6.2 steps 1 to 3), at offsets from
-    /// `base`.
-    fn update_rack(&mut self, base: SeqNum, delivery: &Delivery, now_ms: u32) {
+    /// Notes the newest transmission delivered (RFC 8985 §6.2 steps 1 to 3).
+    fn update_rack(&mut self, delivery: &Delivery) {
         let age = delivery.newest_age;
-        if age == NONE {
-            return;
-        }
-        let end = base.plus(delivery.newest_end);
-        let known_age = now_ms.wrapping_sub(self.recovery.rack_sent_at);
+        let end = delivery.base.plus(delivery.newest_end);
+        let known_age = delivery.now_ms.wrapping_sub(self.recovery.rack_sent_at);
         if !self.facts.has(Facts::RACK)
             || age < known_age
             || age == known_age && end.after(self.recovery.rack_end)
         {
             self.facts.set(Facts::RACK);
-            self.recovery.rack_sent_at = now_ms.wrapping_sub(age);
+            self.recovery.rack_sent_at = delivery.now_ms.wrapping_sub(age);
             self.recovery.rack_end = end;
         }
         self.recovery.rack_rtt = age.min(RTT_MAX_MS) as u16;
@@ -355,7 +369,7 @@ impl Connection<'_> {
         self.facts.clear(Facts::UNDO_TS);
         self.facts.set(Facts::CWR_DUE);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
-        let flight = self.flight().min(u32::from(self.congestion.cwnd)) as u16;
+        let flight = self.flight().min(u32::from(self.congestion.cwnd));
         self.congestion.halve(flight, self.payload_max());
     }
 
@@ -372,7 +386,7 @@ impl Connection<'_> {
         self.halve();
         // What was SACKed before counts no more.
         let in_flight = self.flight() - self.scoreboard.sacked();
-        self.recovery.prr_start = (in_flight + delivered).min(u32::from(u16::MAX)) as u16;
+        self.recovery.prr_start = saturated(in_flight + delivered);
         self.recovery.prr_delivered = 0;
         self.recovery.prr_out = 0;
         self.begin_resending(Phase::Recovery);
@@ -384,7 +398,7 @@ impl Connection<'_> {
         if self.retries == 0 {
             self.halve();
         }
-        self.set_cwnd(self.payload_max());
+        self.set_cwnd(self.payload_max() as u16);
         let by_time = self.config.rack && self.facts.has_all(Facts::SACK | Facts::RACK);
         let age_min = match by_time {
             true => u32::from(self.recovery.rack_rtt) + self.reordering_window_ms(),
@@ -396,10 +410,11 @@ impl Connection<'_> {
         self.begin_resending(Phase::Loss);
     }
 
-    /// Looks for losses, sets cwnd for what `acked` octets of SND.UNA and `delivered` bytes
-    /// in all mean in this phase, and arms the transmission timer.
-    fn move_on(&mut self, acked: u32, delivered: u32, now_ms: u32) {
-        if acked > 0 {
+    /// Looks for losses, sets cwnd for what was delivered in this phase, and arms the
+    /// transmission timer.
+    fn move_on(&mut self, delivery: &Delivery) {
+        let is_new = delivery.acked > 0;
+        if is_new {
             // CWR goes out with what is sent behind `recover`; until that is acknowledged,
             // the peer echoes the same mark (RFC 3168 §6.1.2).
             let least = i32::from(self.recovery.phase == Phase::Reduced);
@@ -412,32 +427,31 @@ impl Connection<'_> {
                 self.facts.set(Facts::FORCE_RESEND);
             }
         }
-        let (news, wait) = self.detect_losses(delivered, now_ms);
+        let (news, wait) = self.detect_losses(delivery.bytes, delivery.now_ms);
         match self.recovery.phase {
             Phase::Reduced => {}
-            Phase::Recovery => self.reduce_in_proportion(acked > 0 && !news, delivered),
-            Phase::Open | Phase::Loss if acked == 0 => {}
-            Phase::Open | Phase::Loss => self.open_window(acked),
+            Phase::Recovery => self.reduce_in_proportion(is_new && !news, delivery.bytes),
+            Phase::Open | Phase::Loss if is_new => self.open_window(delivery.acked),
+            Phase::Open | Phase::Loss => {}
         }
-        self.settle_timer(acked, wait, now_ms);
+        self.settle_timer(is_new, wait, delivery.now_ms);
     }
 
     /// Slow start or congestion avoidance, for `acked` octets.
     fn open_window(&mut self, acked: u32) {
         if self.config.congestion_control {
-            let acked = acked.min(u32::from(u16::MAX)) as u16;
-            self.congestion
-                .on_acked(acked, self.payload_max(), self.config);
+            let smss = self.payload_max();
+            self.congestion.on_acked(acked, smss, self.config);
         }
     }
 
     fn leave_recovery(&mut self) {
         if self.recovery.phase == Phase::Recovery {
-            let smss = u32::from(self.payload_max());
+            let smss = self.payload_max();
             let mut cwnd = self.congestion.ssthresh;
             if !self.config.prr {
                 // Against a burst (RFC 6582 §3.2 step 3, option 1).
-                cwnd = cwnd.min((self.flight().max(smss) + smss).min(65_535) as u16);
+                cwnd = cwnd.min(saturated(self.flight().max(smss) + smss));
             }
             self.set_cwnd(cwnd);
             let persist = &mut self.recovery.reo_persist;
@@ -457,35 +471,28 @@ impl Connection<'_> {
         if !self.config.prr {
             return;
         }
-        let smss = u32::from(self.payload_max());
+        let smss = self.payload_max();
         let recovery = &mut self.recovery;
-        recovery.prr_delivered =
-            (u32::from(recovery.prr_delivered) + delivered).min(u32::from(u16::MAX)) as u16;
-        let (total, out) = (
-            u32::from(recovery.prr_delivered),
-            u32::from(recovery.prr_out),
-        );
+        recovery.prr_delivered = saturated(u32::from(recovery.prr_delivered) + delivered);
+        let total = u32::from(recovery.prr_delivered);
+        let out = u32::from(recovery.prr_out);
         let start = u32::from(recovery.prr_start).max(1);
         let ssthresh = u32::from(self.congestion.ssthresh);
         let pipe = self.pipe();
         let mut more = if pipe > ssthresh {
-            let share = (total * ssthresh)
-                .saturating_add(start - 1)
-                .checked_div(start);
-            share.unwrap_or(0).saturating_sub(out)
+            let share = (total * ssthresh).div_ceil(start);
+            share.saturating_sub(out)
         } else {
-            let conservative = total.saturating_sub(out).max(delivered);
-            let more = if is_safe_ack {
-                conservative + smss
-            } else {
-                conservative
-            };
+            let mut more = total.saturating_sub(out).max(delivered);
+            if is_safe_ack {
+                more += smss;
+            }
             more.min(ssthresh - pipe)
         };
         if out == 0 {
             more = more.max(smss);
         }
-        self.set_cwnd((pipe + more).min(u32::from(u16::MAX)) as u16);
+        self.set_cwnd(saturated(pipe + more));
     }
 
     /// Marks what is lost by now and enters recovery if that is the first news. Returns
@@ -532,10 +539,10 @@ impl Connection<'_> {
 
     /// Arms the transmission timer after an acknowledgment: afresh when data were
     /// acknowledged (RFC 6298 §5.3), or when its present purpose is over.
-    fn settle_timer(&mut self, acked: u32, wait: u32, now_ms: u32) {
+    fn settle_timer(&mut self, is_new: bool, wait: u32, now_ms: u32) {
         if wait > 0 {
             self.arm_transmit(Purpose::Reordering, wait, now_ms);
-        } else if acked > 0
+        } else if is_new
             || !matches!(
                 self.timers.purpose(),
                 Some(Purpose::Retransmit | Purpose::TailLossProbe)
@@ -584,7 +591,7 @@ impl Connection<'_> {
             && let Some(srtt) = self.rtt.data_srtt_ms()
         {
             let mut wait = srtt * 2;
-            if self.flight() <= u32::from(self.payload_max()) {
+            if self.flight() <= self.payload_max() {
                 wait += u32::from(self.config.peer_ack_delay_ms);
             }
             if wait < rto {
@@ -598,7 +605,7 @@ impl Connection<'_> {
     pub(super) fn pipe(&self) -> u32 {
         let held = match self.facts.has(Facts::SACK) {
             true => 0,
-            false => u32::from(self.recovery.dup_acks) * u32::from(self.payload_max()),
+            false => u32::from(self.recovery.dup_acks) * self.payload_max(),
         };
         let gone = self.scoreboard.gone() + held;
         self.flight().saturating_sub(gone)

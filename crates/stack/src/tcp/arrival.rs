@@ -95,7 +95,7 @@ impl<'m> Tcp<'m> {
             local_port: header.dst_port,
             remote_port: header.src_port,
         };
-        let segment = Segment::new(&header, payload, ecn & 3 == ECN_CE);
+        let mut segment = Segment::new(&header, payload, ecn & 3 == ECN_CE);
         let (now_ms, mss_limit) = (self.now_ms, self.mss_limit);
         let found = self.find(&ends);
         let outlived = found.and_then(|index| self.outlive(index, &ends, &segment));
@@ -106,7 +106,7 @@ impl<'m> Tcp<'m> {
                 // The link's limit, now that the peer has answered.
                 connection.smss = connection.smss.min(mss_limit);
             }
-            let result = connection.on_segment(segment, now_ms);
+            let result = connection.on_segment(&mut segment, now_ms);
             self.sweep(index);
             if result == Err(Drop::UnacceptableAck) {
                 self.reset(&ends, &segment);
@@ -227,7 +227,7 @@ impl<'m> Tcp<'m> {
         if let Some(slot) = waiting {
             self.hand_over(index, slot);
             let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
-            return connection.on_segment(*segment, now_ms);
+            return connection.on_segment(&mut segment.clone(), now_ms);
         }
         if segment.payload.is_empty() && !segment.has(Flags::FIN) {
             return Ok(());

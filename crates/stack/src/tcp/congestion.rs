@@ -22,15 +22,15 @@ pub(super) struct Congestion {
 
 impl Congestion {
     /// The initial window for segments of `smss` bytes (RFC 5681 §3.1).
-    pub(super) fn new(smss: u16, config: &Config) -> Self {
+    pub(super) fn new(smss: u32, config: &Config) -> Self {
         let segments = match (config.initial_window, smss) {
             (0, 0..=1095) => 4,
             (0, 1096..=2190) => 3,
             (0, _) => 2,
-            (segments, _) => u16::from(segments),
+            (segments, _) => u32::from(segments),
         };
         Self {
-            cwnd: smss.saturating_mul(segments),
+            cwnd: saturated(smss * segments),
             ssthresh: u16::MAX,
             bytes_acked: 0,
             flight_max: 0,
@@ -43,33 +43,42 @@ impl Congestion {
     /// by one `smss` per cwnd acknowledged. A window that is not used does not grow, for nothing
     /// is learned about the path (RFC 7661 §4.3): not beyond twice what was in flight, nor in
     /// congestion avoidance beyond a segment more.
-    pub(super) fn on_acked(&mut self, acked: u16, smss: u16, config: &Config) {
+    pub(super) fn on_acked(&mut self, acked: u32, smss: u32, config: &Config) {
+        let (cwnd, flight_max) = (u32::from(self.cwnd), u32::from(self.flight_max));
         let is_slow = self.cwnd < self.ssthresh;
-        let more = if is_slow { self.flight_max } else { smss };
-        if self.cwnd.saturating_sub(self.flight_max) >= more {
+        let more = if is_slow { flight_max } else { smss };
+        if cwnd >= flight_max + more {
             return;
         }
-        if is_slow {
-            let most = smss.saturating_mul(u16::from(config.slow_start_segments_max));
-            self.cwnd = self.cwnd.saturating_add(acked.min(most));
-            return;
-        }
-        self.bytes_acked = self.bytes_acked.saturating_add(acked);
-        if self.bytes_acked >= self.cwnd {
-            self.bytes_acked -= self.cwnd;
-            self.cwnd = self.cwnd.saturating_add(smss);
-        }
+        let growth = if is_slow {
+            acked.min(smss * u32::from(config.slow_start_segments_max))
+        } else {
+            let acked = u32::from(self.bytes_acked) + acked;
+            let (left, growth) = match acked.checked_sub(cwnd) {
+                Some(left) => (left, smss),
+                None => (acked, 0),
+            };
+            self.bytes_acked = saturated(left);
+            growth
+        };
+        self.cwnd = saturated(cwnd + growth);
     }
 
     /// Halves ssthresh for a loss or a congestion mark with `flight` bytes outstanding
     /// (RFC 5681 equation 4); cwnd is the caller's to set.
-    pub(super) fn halve(&mut self, flight: u16, smss: u16) {
-        self.ssthresh = (flight / 2).max(smss.saturating_mul(2));
+    pub(super) fn halve(&mut self, flight: u32, smss: u32) {
+        self.ssthresh = saturated((flight / 2).max(smss * 2));
         self.bytes_acked = 0;
     }
 
     /// After an idle time of more than an RTO, the window starts again (RFC 5681 §4.1).
-    pub(super) fn restart(&mut self, smss: u16, config: &Config) {
+    pub(super) fn restart(&mut self, smss: u32, config: &Config) {
         self.cwnd = self.cwnd.min(Self::new(smss, config).cwnd);
     }
+}
+
+/// `bytes`, or as many as a window without scaling can have.
+#[inline(never)]
+pub(super) fn saturated(bytes: u32) -> u16 {
+    bytes.min(u32::from(u16::MAX)) as u16
 }

@@ -144,7 +144,6 @@ pub struct Connection<'m> {
     pub(super) retries: u8,
     /// Segments received and not acknowledged yet.
     pub(super) ack_count: u8,
-    pub(super) recovery: Recovery,
     pub(super) snd_wnd: u16,
     /// MSS towards the peer as the option counts it: options are subtracted per segment.
     pub(super) smss: u16,
@@ -155,6 +154,7 @@ pub struct Connection<'m> {
     pub(super) unacked: u16,
     /// The largest window the peer ever offered.
     pub(super) snd_wnd_max: u16,
+    pub(super) recovery: Recovery,
     pub(super) config: &'m Config,
     pub(super) snd_una: SeqNum,
     pub(super) snd_nxt: SeqNum,
@@ -211,7 +211,7 @@ impl<'m> Connection<'m> {
             snd_wnd_max: 0,
             smss: SMSS_DEFAULT.min(config.smss).max(SMSS_MIN),
             rmss: config.rmss,
-            congestion: Congestion::new(SMSS_DEFAULT, config),
+            congestion: Congestion::new(u32::from(SMSS_DEFAULT), config),
             rtt: RttEstimator::NEW,
             scoreboard: Scoreboard::NEW,
             recovery: Recovery::new(iss),
@@ -308,12 +308,9 @@ impl<'m> Connection<'m> {
         Telemetry {
             cwnd_bytes: self.congestion.cwnd,
             ssthresh_bytes: self.congestion.ssthresh,
-            inflight_bytes: match self.state.transmits() {
-                true => self.pipe().min(u32::from(u16::MAX)) as u16,
-                false => 0,
-            },
+            inflight_bytes: self.pipe().min(u32::from(u16::MAX)) as u16,
             snd_wnd_bytes: self.snd_wnd,
-            smss_bytes: self.payload_max(),
+            smss_bytes: self.payload_max() as u16,
             srtt_ms: self.rtt.srtt_ms().unwrap_or(0),
             rttvar_ms: self.rtt.rttvar_ms(),
             rto_ms: self.rtt.rto_ms(self.config),
@@ -368,21 +365,12 @@ impl<'m> Connection<'m> {
         self.snd_una = entry.iss.plus(1);
         self.snd_nxt = self.snd_una;
         self.rcv_nxt = entry.irs.plus(1);
-        self.snd_wl1 = entry.irs;
-        self.snd_wnd = entry.window();
-        self.snd_wnd_max = self.snd_wnd;
         self.ts_recent = entry.ts_recent;
         self.ts_recent_at = now_ms;
         // Nobody was promised more than there is, unless the settings were wrong.
         self.rcv_wnd = self.recv.window();
-        self.congestion = Congestion::new(self.payload_max(), self.config);
         self.recovery = Recovery::new(entry.iss);
-        self.progress_at = now_ms;
-        self.state = match self.facts.has(Facts::FIN_QUEUED) {
-            true => State::FinWait1,
-            false => State::Established,
-        };
-        self.put_off_keepalive(now_ms);
+        self.begin(entry.irs, entry.window(), now_ms);
         // Data that came too early were dropped: ask for them.
         self.facts.put(Facts::ACK_DUE, entry.has_missed_data());
         // The rest of the segment that ended the handshake may yet be dropped.
@@ -553,7 +541,7 @@ impl<'m> Connection<'m> {
         self.state = State::Closed;
         self.error = error;
         self.timers.disarm_all();
-        self.scoreboard.clear();
+        self.scoreboard.give_up();
         self.facts.clear(
             Facts::ACK_DUE
                 | Facts::SYN_DUE

@@ -12,6 +12,7 @@ use super::Drop;
 use super::congestion::Congestion;
 use super::connection::{Connection, Error, SMSS_DEFAULT, SMSS_MIN};
 use super::facts::{Facts, Phase};
+use super::recovery::NONE;
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::state::State;
@@ -22,16 +23,15 @@ use crate::wire::tcp::{Flags, Header};
 impl Connection<'_> {
     /// A segment for this connection. An error is the reason why it (or the rest of it) was
     /// dropped; [`Drop::UnacceptableAck`] asks the caller for a reset.
-    pub(super) fn on_segment(&mut self, segment: Segment<'_>, now_ms: u32) -> Result<(), Drop> {
-        let mut seg = segment;
+    pub(super) fn on_segment(&mut self, seg: &mut Segment<'_>, now_ms: u32) -> Result<(), Drop> {
         match self.state {
             State::Closed | State::Listen => Err(Drop::NoConnection),
-            State::SynSent => self.arrive_in_syn_sent(&mut seg, now_ms),
-            _ if self.config.header_prediction && self.is_predicted(&seg) => {
-                self.take_predicted(&seg, now_ms);
+            State::SynSent => self.arrive_in_syn_sent(seg, now_ms),
+            _ if self.config.header_prediction && self.is_predicted(seg) => {
+                self.take_predicted(seg, now_ms);
                 Ok(())
             }
-            _ => self.arrive(&mut seg, now_ms),
+            _ => self.arrive(seg, now_ms),
         }
     }
 
@@ -64,13 +64,14 @@ impl Connection<'_> {
         if !seg.has(Flags::RST) {
             self.check_timestamps(seg, now_ms)?;
         }
-        let (len, window) = (seg.seq_len(), u32::from(self.recv.window()));
+        let window = i32::from(self.recv.window());
         let offset = seg.seq.offset_from(self.rcv_nxt);
-        let starts_in_window = offset >= 0 && (offset as u32) < window.max(1);
         // A shut window takes no text, but ACK, URG and RST at its place are still valid
         // (MUST-66), and so is a FIN that needs no space.
-        let reaches_into_window = window > 0 && offset < 0 && (offset + len as i32) > 0;
-        let acceptable = starts_in_window || reaches_into_window;
+        let acceptable = match offset < 0 {
+            true => window > 0 && offset + seg.seq_len() as i32 > 0,
+            false => offset < window.max(1),
+        };
         if !acceptable {
             return Err(self.answer_unacceptable(seg, now_ms));
         }
@@ -105,29 +106,34 @@ impl Connection<'_> {
         }
     }
 
+    /// How far TSval of `seg` lies ahead of TS.Recent; `None`: there should be one.
+    fn timestamp_ahead(&self, seg: &Segment<'_>) -> Option<i32> {
+        if !self.facts.has(Facts::TIMESTAMPS) {
+            return Some(0);
+        }
+        let (value, _) = seg.timestamps()?;
+        if planted(Bug::TimestampWrap) && value < self.ts_recent {
+            return Some(-1);
+        }
+        Some(value.wrapping_sub(self.ts_recent) as i32)
+    }
+
     /// PAWS (RFC 7323 §5.3).
     fn check_timestamps(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
-        if !self.facts.has(Facts::TIMESTAMPS) {
+        let ahead = self.timestamp_ahead(seg).ok_or(Drop::NoTimestamp)?;
+        if ahead >= 0 {
             return Ok(());
         }
-        let Some((value, _)) = seg.timestamps() else {
-            return Err(Drop::NoTimestamp);
-        };
-        if planted(Bug::TimestampWrap) && value < self.ts_recent {
-            return Err(Drop::OldTimestamp);
+        self.age_timestamp(now_ms);
+        if self.facts.has(Facts::TS_OUTDATED) {
+            return Ok(());
         }
-        if (value.wrapping_sub(self.ts_recent) as i32) < 0 {
-            self.age_timestamp(now_ms);
-            if !self.facts.has(Facts::TS_OUTDATED) {
-                match seg.seq_len() {
-                    // Two ends that disagree must not answer each other for ever.
-                    0 => self.challenge(now_ms),
-                    _ => self.facts.set(Facts::ACK_DUE),
-                }
-                return Err(Drop::OldTimestamp);
-            }
+        match seg.seq_len() {
+            // Two ends that disagree must not answer each other for ever.
+            0 => self.challenge(now_ms),
+            _ => self.facts.set(Facts::ACK_DUE),
         }
-        Ok(())
+        Err(Drop::OldTimestamp)
     }
 
     /// Nothing of it is new: the peer learns where we are, unless it resets.
@@ -322,19 +328,16 @@ impl Connection<'_> {
 
     fn arrive_in_syn_sent(&mut self, seg: &mut Segment<'_>, now_ms: u32) -> Result<(), Drop> {
         let acknowledges = seg.has(Flags::ACK);
-        if acknowledges && seg.ack() != self.snd_nxt {
-            return Err(if seg.has(Flags::RST) {
-                Drop::InexactReset
-            } else {
-                Drop::UnacceptableAck
-            });
-        }
+        let is_ours = acknowledges && seg.ack() == self.snd_nxt;
         if seg.has(Flags::RST) {
-            if !acknowledges {
+            if !is_ours {
                 return Err(Drop::InexactReset);
             }
             self.end(Some(Error::Refused));
             return Err(Drop::ConnectionReset);
+        }
+        if acknowledges && !is_ours {
+            return Err(Drop::UnacceptableAck);
         }
         if !seg.has(Flags::SYN) {
             return Err(Drop::NoSyn);
@@ -343,11 +346,12 @@ impl Connection<'_> {
         // What is the link's and the settings' limit.
         self.take_syn_options(seg.header(), self.smss, now_ms);
         let ecn = Flags::ECE | Flags::CWR;
-        let answer = if acknowledges { Flags::ECE } else { ecn };
-        let asked = self.config.ecn && !self.facts.has(Facts::SYN_RESENT);
-        let agreed = asked && seg.flags.bits() & ecn.bits() == answer.bits();
         // In a simultaneous open neither side answers with ECE: no ECN then.
-        self.facts.put(Facts::ECN, agreed && acknowledges);
+        let agreed = self.config.ecn
+            && acknowledges
+            && !self.facts.has(Facts::SYN_RESENT)
+            && seg.flags.bits() & ecn.bits() == Flags::ECE.bits();
+        self.facts.put(Facts::ECN, agreed);
         // In a SYN those flags negotiate; they echo no congestion (RFC 3168 §6.1.1).
         seg.flags = seg.flags.without(ecn);
         seg.strip_syn();
@@ -383,14 +387,11 @@ impl Connection<'_> {
     fn establish(&mut self, seg: &Segment<'_>, now_ms: u32) {
         self.snd_una = self.snd_nxt;
         self.recovery.recover = self.snd_una.minus(1);
-        self.snd_wl1 = seg.seq;
-        self.snd_wnd = seg.window();
-        self.snd_wnd_max = self.snd_wnd;
         self.retries = 0;
         self.timers.disarm(Timer::Transmit);
         self.facts.clear(Facts::SYN_DUE);
-        self.congestion = Congestion::new(self.payload_max(), self.config);
-        if let Some(rtt) = self.echo_age(seg, now_ms) {
+        let rtt = self.echo_age(seg, now_ms);
+        if rtt != NONE {
             // Says which SYN was answered, so the 3 s of RFC 6298 §5.7 need not be waited.
             self.rtt.sample_handshake(rtt);
         } else if self.facts.has(Facts::SYN_RESENT) {
@@ -399,6 +400,17 @@ impl Connection<'_> {
             self.rtt
                 .sample_handshake(now_ms.wrapping_sub(self.progress_at));
         }
+        self.begin(seg.seq, seg.window(), now_ms);
+    }
+
+    /// Data may flow: the handshake is done.
+    ///
+    /// `wl1`, `window`: number and window of the peer's segment that says so.
+    pub(super) fn begin(&mut self, wl1: SeqNum, window: u16, now_ms: u32) {
+        self.snd_wl1 = wl1;
+        self.snd_wnd = window;
+        self.snd_wnd_max = window;
+        self.congestion = Congestion::new(self.payload_max(), self.config);
         self.progress_at = now_ms;
         self.state = match self.facts.has(Facts::FIN_QUEUED) {
             true => State::FinWait1,
@@ -416,18 +428,13 @@ impl Connection<'_> {
         const RARE: u32 =
             Facts::FIN_SEEN | Facts::READ_CLOSED | Facts::TAIL_PROBED | Facts::WINDOW_PROBED;
         let control = seg.flags.without(Flags::PSH).bits();
-        let timestamp_fits = match (self.facts.has(Facts::TIMESTAMPS), seg.timestamps()) {
-            (false, _) => true,
-            (true, Some((value, _))) => (value.wrapping_sub(self.ts_recent) as i32) >= 0,
-            (true, None) => false,
-        };
         self.state == State::Established
             && control == Flags::ACK.bits()
             && !seg.is_ce
             && seg.seq == self.rcv_nxt
             && seg.window() > 0
             && self.snd_wnd > 0
-            && timestamp_fits
+            && self.timestamp_ahead(seg).is_some_and(|ahead| ahead >= 0)
             && seg.sack_blocks().is_empty()
             && !self.facts.has(RARE)
             && self.recovery.phase == Phase::Open

@@ -89,7 +89,7 @@ impl Connection<'_> {
         if self.facts.has(Facts::PERSIST_DUE) {
             // With some window, silly-window avoidance held data back long enough.
             let room = u32::from(self.snd_wnd).saturating_sub(flight).max(1);
-            let len = room.min(self.unsent()).min(u32::from(self.payload_max())) as u16;
+            let len = room.min(self.unsent()).min(self.payload_max()) as u16;
             return Some(match (flight, len) {
                 (0, 0) => Plan::bare(Kind::Ack),
                 (0, len) => Plan {
@@ -117,8 +117,8 @@ impl Connection<'_> {
         }
         let len = self.scoreboard.tail_len().min(self.payload_max());
         (len > 0).then_some(Plan {
-            offset: flight - u32::from(len),
-            len,
+            offset: flight - len,
+            len: len as u16,
             kind: Kind::Again(Cause::TailLossProbe),
         })
     }
@@ -154,8 +154,8 @@ impl Connection<'_> {
     fn clip(&self, offset: u32, len: u16) -> u16 {
         let full = self.payload_max();
         // A FIN takes no room in the packet, but only where it is the next octet.
-        let fin = offset + u32::from(full) == u32::from(self.send.len());
-        len.min(full + u16::from(fin))
+        let fin = offset + full == u32::from(self.send.len());
+        u32::from(len).min(full + u32::from(fin)) as u16
     }
 
     /// New data, or the FIN.
@@ -212,7 +212,7 @@ impl Connection<'_> {
         match self.is_recovering() {
             true => self.pipe(),
             false => {
-                let extra = u32::from(self.payload_max()) * 2;
+                let extra = self.payload_max() * 2;
                 self.pipe().max(self.flight().saturating_sub(extra))
             }
         }
@@ -227,7 +227,7 @@ impl Connection<'_> {
         }
         let flight = self.flight();
         let room = u32::from(self.snd_wnd).saturating_sub(flight);
-        let full = u32::from(self.payload_max());
+        let full = self.payload_max();
         // A FIN rides along with a full last segment: it takes no room in the packet.
         let fin = u32::from(self.facts.has(Facts::FIN_QUEUED) && unsent <= full + 1);
         let len = unsent.min(full + fin).min(room);
@@ -240,8 +240,8 @@ impl Connection<'_> {
     }
 
     /// Data of a full segment now: the MSS less the options it will carry.
-    pub(super) fn payload_max(&self) -> u16 {
-        self.smss.saturating_sub(self.options_len())
+    pub(super) fn payload_max(&self) -> u32 {
+        u32::from(self.smss.saturating_sub(self.options_len()))
     }
 
     fn options_len(&self) -> u16 {

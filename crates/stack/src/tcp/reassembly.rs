@@ -108,13 +108,15 @@ impl<'m> RecvBuffer<'m> {
     /// Stores `data` that starts `gap` bytes behind the bytes in order; what exceeds the
     /// window is cut. Returns by how many bytes the data in order grew.
     pub(super) fn insert(&mut self, gap: u16, data: &[u8]) -> u16 {
-        let room = self.window().saturating_sub(gap);
-        let count = data.len().min(usize::from(room)) as u16;
+        let start = u32::from(self.len) + u32::from(gap);
+        let room = u32::from(self.capacity).saturating_sub(start);
+        let Some(data) = data.get(..data.len().min(room as usize)) else {
+            return 0;
+        };
+        let (start, count) = (start as u16, data.len() as u16);
         if count == 0 {
             return 0;
         }
-        let data = data.get(..usize::from(count)).unwrap_or_default();
-        let start = self.len + gap;
         put(
             self.memory,
             self.capacity,
@@ -122,17 +124,17 @@ impl<'m> RecvBuffer<'m> {
             data,
         );
         if gap > 0 {
-            let count = count + u16::from(planted(Bug::ReassemblyOverlap) && room > count);
+            let count =
+                count + u16::from(planted(Bug::ReassemblyOverlap) && room > u32::from(count));
             self.mark(start, count, true);
             self.beyond = self.beyond.max(start + count);
             return 0;
         }
-        let before = self.len;
         self.len += count;
         if self.beyond != 0 {
-            self.join(before, count);
+            self.join(start, count);
         }
-        self.len - before
+        self.len - start
     }
 
     /// The first range of kept bytes that ends behind `from`, an offset behind the bytes in
@@ -206,31 +208,26 @@ impl<'m> RecvBuffer<'m> {
 
     /// Sets or clears the bits of `count` bytes from `offset` on.
     fn mark(&mut self, offset: u16, count: u16, set: bool) {
-        let at = wrap(self.head, offset, self.capacity);
-        let straight = count.min(self.capacity - at);
+        let (capacity, mut at) = (self.capacity, wrap(self.head, offset, self.capacity));
         let bits = self.bitmap();
-        mark_straight(bits, at, straight, set);
-        mark_straight(bits, 0, count - straight, set);
+        for _ in 0..count {
+            if let Some(byte) = bits.get_mut(usize::from(at >> 3)) {
+                let bit = 1 << (at & 7);
+                *byte |= bit;
+                if !set {
+                    *byte ^= bit;
+                }
+            }
+            at += 1;
+            if at >= capacity {
+                at = 0;
+            }
+        }
     }
 
     fn bitmap(&mut self) -> &mut [u8] {
         self.memory
             .get_mut(usize::from(self.capacity)..)
             .unwrap_or_default()
-    }
-}
-
-/// Sets or clears `count` bits from bit `at` on; whole bytes at once where it can.
-fn mark_straight(bits: &mut [u8], at: u16, count: u16, set: bool) {
-    let end = usize::from(at) + usize::from(count);
-    let mut bit = usize::from(at);
-    while bit < end {
-        let (shift, byte) = (bit & 7, bit >> 3);
-        let width = (8 - shift).min(end - bit);
-        let mask = (0xff_u32 >> (8 - width) << shift) as u8;
-        if let Some(byte) = bits.get_mut(byte) {
-            *byte = if set { *byte | mask } else { *byte & !mask };
-        }
-        bit += width;
     }
 }

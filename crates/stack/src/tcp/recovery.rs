@@ -13,6 +13,7 @@
 //! Times are 16 bits, counted from an epoch that moves on: what was sent longer ago than
 //! 32 s may be told to be younger than it is, never younger than 32 s.
 
+use super::seq::SeqNum;
 use crate::limits::SENT_RUNS_MAX;
 
 /// Bytes sent together.
@@ -49,12 +50,19 @@ const EVER_RESENT: usize = 3;
 /// What one acknowledgment delivered; filled while it is entered in the scoreboard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivery {
-    /// Behind the scoreboard's epoch, ms.
-    now: u32,
-    /// What is younger was not what the peer answered: ms.
-    age_min: u32,
+    /// When it arrived, ms.
+    pub(super) now_ms: u32,
+    /// SND.UNA before; offsets count from there.
+    pub(super) base: SeqNum,
+    /// Octets by which it moved SND.UNA on.
+    pub(super) acked: u32,
+    /// How long ago the timestamp that it echoes was sent, ms, or [`NONE`].
+    pub(super) echo: u32,
+    /// A retransmission younger than this, ms, was not what the peer answered (RFC 8985 §6.2
+    /// step 2): the least round trip, and the age of what is echoed.
+    pub(super) age_min: u32,
     /// Offset behind the highest byte known delivered before.
-    highest: u32,
+    pub(super) highest: u32,
     /// Bytes newly known to have arrived.
     pub(super) bytes: u32,
     /// Round trip of the latest segment never retransmitted, ms, or [`NONE`].
@@ -71,8 +79,7 @@ pub(super) struct Delivery {
 pub(super) const NONE: u32 = u32::MAX;
 
 impl Delivery {
-    fn note(&mut self, sent_at: u16, end: u32, was_resent: bool) {
-        let age = self.now.wrapping_sub(u32::from(sent_at));
+    fn note(&mut self, age: u32, end: u32, was_resent: bool) {
         if !was_resent {
             self.rtt = self.rtt.min(age);
             self.reordered |= end < self.highest;
@@ -98,14 +105,20 @@ impl Scoreboard {
         *self = Self::NEW;
     }
 
-    /// The record of an acknowledgment that arrives now.
+    /// Deems everything lost for good.
+    pub(super) fn give_up(&mut self) {
+        self.marks = [0, u16::MAX, 0, 0];
+    }
+
+    /// The record of an acknowledgment that arrives now, and acknowledges nothing yet.
     ///
-    /// `age_min`: how old a retransmission is at least, ms, if it was answered: the least
-    /// round trip, and no older than the timestamp that the peer echoes (RFC 8985 §6.2
-    /// step 2).
+    /// `age_min`: see [`Delivery::age_min`].
     pub(super) fn delivery(&self, now_ms: u32, age_min: u32) -> Delivery {
         Delivery {
-            now: now_ms.wrapping_sub(self.epoch),
+            now_ms,
+            base: SeqNum::new(0),
+            acked: 0,
+            echo: NONE,
             age_min,
             highest: self.highest_sacked(),
             bytes: 0,
@@ -143,7 +156,8 @@ impl Scoreboard {
             left -= step;
             if self.marks[SACKED] & 1 == 0 {
                 delivery.bytes += step;
-                delivery.note(sent_at, end, self.marks[EVER_RESENT] & 1 != 0);
+                let age = self.age(sent_at, delivery.now_ms);
+                delivery.note(age, end, self.marks[EVER_RESENT] & 1 != 0);
             }
             self.runs[0].len -= step as u16;
             if self.runs[0].len == 0 {
@@ -162,7 +176,8 @@ impl Scoreboard {
             if news >> index & 1 != 0 {
                 delivery.bytes += u32::from(run.len);
                 let was_resent = self.marks[EVER_RESENT] >> index & 1 != 0;
-                delivery.note(run.sent_at, end, was_resent);
+                let age = self.age(run.sent_at, delivery.now_ms);
+                delivery.note(age, end, was_resent);
             }
         }
     }
@@ -191,9 +206,9 @@ impl Scoreboard {
     }
 
     /// Length of the last run of bytes sent; 0: there is none.
-    pub(super) fn tail_len(&self) -> u16 {
+    pub(super) fn tail_len(&self) -> u32 {
         let used = self.runs.iter().take_while(|run| run.len > 0);
-        used.last().map_or(0, |run| run.len)
+        used.last().map_or(0, |run| u32::from(run.len))
     }
 
     /// Enters a retransmission of `len` bytes from `offset` on.
@@ -210,8 +225,8 @@ impl Scoreboard {
     }
 
     /// Deems the first `len_max` bytes outstanding lost. Says whether that is news.
-    pub(super) fn lose_first(&mut self, len_max: u16) -> bool {
-        let which = self.select(0, u32::from(len_max));
+    pub(super) fn lose_first(&mut self, len_max: u32) -> bool {
+        let which = self.select(0, len_max);
         self.lose(which & 1)
     }
 
@@ -236,7 +251,7 @@ impl Scoreboard {
 
     /// RFC 6675 §4 `IsLost`: lost is what has [`DUP_THRESHOLD`] separate ranges, or more
     /// segments' bytes than one fewer, held by the peer above it. Says whether any is news.
-    pub(super) fn lose_by_count(&mut self, smss: u16) -> bool {
+    pub(super) fn lose_by_count(&mut self, smss: u32) -> bool {
         let (mut ranges, mut bytes, mut lost) = (0, 0, 0);
         let sacked = self.marks[SACKED];
         for (index, run) in self.runs.iter().enumerate().rev() {
@@ -263,7 +278,6 @@ impl Scoreboard {
         newest: (u32, i32),
         limit_ms: u32,
     ) -> (bool, u32) {
-        let now = now_ms.wrapping_sub(self.epoch);
         let (mut lost, mut wait, mut end) = (0, 0, 0);
         let gone = self.marks[SACKED] | self.due();
         for (index, run) in self.runs.iter().enumerate() {
@@ -271,7 +285,7 @@ impl Scoreboard {
                 break;
             }
             end += i32::from(run.len);
-            let age = now.wrapping_sub(u32::from(run.sent_at));
+            let age = self.age(run.sent_at, now_ms);
             let (newest_age, newest_end) = newest;
             if gone >> index & 1 == 0 && (age > newest_age || age == newest_age && end < newest_end)
             {
@@ -287,7 +301,7 @@ impl Scoreboard {
 
     /// Whether the peer holds [`DUP_THRESHOLD`] runs, or more segments' bytes than one fewer,
     /// out of order.
-    pub(super) fn is_sacked_beyond(&self, smss: u16) -> bool {
+    pub(super) fn is_sacked_beyond(&self, smss: u32) -> bool {
         let mut rest = self.marks[SACKED];
         for _ in 1..DUP_THRESHOLD {
             // Takes the lowest bit off.
@@ -331,14 +345,25 @@ impl Scoreboard {
 
     /// The first of these runs: offset and length; 0: none.
     fn first(&self, which: u16) -> (u32, u16) {
-        let mut start = 0;
-        for (index, run) in self.runs.iter().enumerate() {
-            if which >> index & 1 != 0 {
+        if which == 0 {
+            return (0, 0);
+        }
+        let (mut which, mut start) = (which, 0);
+        for run in &self.runs {
+            if which & 1 != 0 {
                 return (start, run.len);
             }
+            which >>= 1;
             start += u32::from(run.len);
         }
         (0, 0)
+    }
+
+    /// Milliseconds since a run was sent.
+    fn age(&self, sent_at: u16, now_ms: u32) -> u32 {
+        now_ms
+            .wrapping_sub(self.epoch)
+            .wrapping_sub(u32::from(sent_at))
     }
 
     /// `now_ms` as `sent_at` counts it.
@@ -458,8 +483,8 @@ const fn up_to_highest(marks: u16) -> u16 {
 }
 
 /// More bytes than these, held by the peer, tell a loss below them.
-fn enough(smss: u16) -> u32 {
-    u32::from(smss) * u32::from(DUP_THRESHOLD - 1)
+fn enough(smss: u32) -> u32 {
+    smss * u32::from(DUP_THRESHOLD - 1)
 }
 
 /// Duplicate ACKs, or segments held out of order, that tell a loss (RFC 5681 §3.2).

@@ -59,6 +59,7 @@ impl<'a> Segment<'a> {
     }
 
     /// SEG.LEN: payload, SYN and FIN, in sequence space.
+    #[inline(never)]
     pub(super) fn seq_len(&self) -> u32 {
         self.payload.len() as u32
             + u32::from(self.has(Flags::SYN))

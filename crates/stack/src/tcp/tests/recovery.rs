@@ -488,7 +488,6 @@ fn the_end_leaves_nothing_due() {
     inner(&mut s).end(None);
     assert!(!has_any(&s, due));
     assert_eq!(s.connection().telemetry().inflight_bytes, 0);
-    assert_eq!(s.connection().scoreboard.tail_len(), 0);
     assert_eq!(s.tcp.next_deadline(), None);
     assert_eq!(s.state(), State::Closed);
 }
