@@ -23,6 +23,7 @@ mod reproduce;
 mod run;
 mod send;
 mod soak;
+mod targets;
 mod up;
 
 use std::process::ExitCode;

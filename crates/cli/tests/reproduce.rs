@@ -128,3 +128,64 @@ fn plots_and_a_page_are_written() {
     assert!(page.contains("<svg") && page.contains("tcplp-window"));
     assert!(fs::read_to_string(format!("{out}/tcplp-window-1.svg")).is_ok());
 }
+
+#[cfg(unix)]
+#[test]
+fn one_cut_short_keeps_the_rows_it_had() {
+    use std::io::{BufRead as _, BufReader};
+    let folder = folder();
+    let mut child = motet()
+        .current_dir(folder.path())
+        .args(["reproduce", "tcplp-deaf", "tcplp-retrydelay", "--full"])
+        .args(["--json", "rows.jsonl", "--out", "out"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its table is printed as soon as the first experiment is over.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.by_ref().any(|line| line.unwrap().is_empty()));
+    let kill = format!("kill -TERM {}", child.id());
+    let killed = std::process::Command::new("sh")
+        .args(["-c", &kill])
+        .status();
+    assert!(killed.unwrap().success());
+    let said: Vec<String> = lines.map(Result::unwrap).collect();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143), "{}", text(&output.stderr));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("1 of 2 experiments"), "{stderr}");
+    let last = said.last().unwrap();
+    assert!(
+        last.contains("incomplete") && last.contains("tcplp-retrydelay"),
+        "{last}"
+    );
+    let lines = fs::read_to_string(folder.path().join("rows.jsonl")).unwrap();
+    let mut rows: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let mark = rows.pop().unwrap();
+    assert_eq!(
+        mark,
+        serde_json::json!({ "incomplete": true, "missing": ["tcplp-retrydelay"] })
+    );
+    assert!(!rows.is_empty());
+    assert!(rows.iter().all(|row| row["experiment"] == "tcplp-deaf"));
+    let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(page.contains("Incomplete") && page.contains("tcplp-retrydelay"));
+}
+
+#[test]
+fn a_folder_with_plots_of_before_is_asked_about() {
+    let folder = folder();
+    let old = folder.path().join("tcplp-hops-1.svg");
+    fs::write(&old, "old").unwrap();
+    let out = folder.path().to_str().unwrap();
+    let output = run(["reproduce", "tcplp-window", "--out", out]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("tcplp-hops-1.svg exists"));
+    let output = run(["reproduce", "tcplp-deaf", "--out", out, "--force"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!old.exists(), "it would pass for a plot of this run");
+}

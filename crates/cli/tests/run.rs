@@ -133,6 +133,110 @@ fn a_folder_gets_a_page_that_needs_nothing_else() {
 }
 
 #[test]
+fn nothing_is_run_that_could_not_be_written() {
+    let folder = folder();
+    fs::write(folder.path().join("gains.csv"), "- -60\n-60 -\n").unwrap();
+    let text = "duration_s = 8\n[topology]\nmatrix = \"gains.csv\"\n[[flow]]\n";
+    let refused: &[(&[&str], &[&str])] = &[
+        (
+            &["--json", "s.toml", "--force"],
+            &["s.toml is what is read"],
+        ),
+        (
+            &["--pcap", "gains.csv", "--force"],
+            &["gains.csv is what is read"],
+        ),
+        (
+            &["--pcap", "a", "--wire-pcap", "./a", "--force"],
+            &["./a cannot be written twice"],
+        ),
+        (
+            &["--json", "out/results.jsonl", "--out", "out", "--force"],
+            &["out/results.jsonl cannot be written twice"],
+        ),
+        (
+            &["--wire-pcap", "none/w.pcap"],
+            &["none/w.pcap", "no such folder"],
+        ),
+        (&["--out", "gains.csv"], &["gains.csv is a file"]),
+    ];
+    for (arguments, words) in refused {
+        assert_refused(&run(folder.path(), text, arguments), 2, words);
+    }
+    let gains = fs::read_to_string(folder.path().join("gains.csv")).unwrap();
+    assert!(gains.starts_with("- -60"));
+    assert_eq!(
+        fs::read_to_string(folder.path().join("s.toml")).unwrap(),
+        text
+    );
+}
+
+#[test]
+fn plots_of_an_earlier_run_do_not_stay() {
+    let folder = folder();
+    let plots = || {
+        let entries = fs::read_dir(folder.path().join("out")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names
+            .filter(|name| name.ends_with(".svg"))
+            .collect::<Vec<_>>()
+    };
+    let sweep = run(folder.path(), SMALL, &["--seeds", "1", "--out", "out"]);
+    assert!(sweep.status.success(), "{}", said(&sweep));
+    assert!(plots().iter().any(|name| name.starts_with("point-2-")));
+    fs::remove_file(folder.path().join("out/report.html")).unwrap();
+    fs::remove_file(folder.path().join("out/results.jsonl")).unwrap();
+    let one = "duration_s = 8\n[topology]\nchain = 1\n[[flow]]\n";
+    let refused = run(folder.path(), one, &["--out", "out"]);
+    assert_refused(&refused, 2, &["out/point-1-", ".svg exists", "--force"]);
+    let forced = run(folder.path(), one, &["--out", "out", "--force"]);
+    assert!(forced.status.success(), "{}", said(&forced));
+    let left = plots();
+    assert!(left.contains(&"rtt.svg".to_owned()), "{left:?}");
+    assert!(
+        !left.iter().any(|name| name.starts_with("point-")),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn what_flows_share_has_a_line_of_its_own() {
+    let folder = folder();
+    let text =
+        "duration_s = 8\nwarmup_s = 2\n[topology]\nchain = 2\n[[flow]]\n[[flow]]\nfrom = 1\n";
+    let output = run(folder.path(), text, &[]);
+    let table = String::from_utf8(output.stdout.clone()).unwrap();
+    let cells = |start: &str| -> Vec<String> {
+        let line = table
+            .lines()
+            .find(|line| line.trim_start().starts_with(start));
+        let line = line.unwrap_or_else(|| panic!("no {start} in\n{table}"));
+        line.split("  ")
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(cells("2 → host").len(), 4, "goodput, RTT, cwnd: {table}");
+    assert_eq!(cells("1 → host").len(), 4, "{table}");
+    let number = |cell: &String| cell.parse::<f64>().unwrap();
+    let all: Vec<f64> = cells("all")[1..].iter().map(number).collect();
+    let [total, jain, .., energy] = all[..] else {
+        panic!("{table}")
+    };
+    let parts: f64 = ["2 → host", "1 → host"]
+        .iter()
+        .map(|flow| number(&cells(flow)[1]))
+        .sum();
+    assert!(
+        (total - parts).abs() < 0.2 && (0.5..=1.0).contains(&jain),
+        "{table}"
+    );
+    // Three radios that never sleep, 6 s at some 35 mW each.
+    assert!((0.4..1.0).contains(&energy), "{table}");
+}
+
+#[test]
 fn every_example_is_a_scenario_that_runs() {
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut count = 0;
@@ -239,6 +343,9 @@ fn a_run_cut_short_leaves_what_it_had() {
     let runs = records(&lines, "run");
     assert!((1..1_000).contains(&runs.len()), "{} runs", runs.len());
     assert!(runs.iter().any(|run| run["complete"] == false));
+    let summaries = records(&lines, "summary");
+    assert!(!summaries.is_empty());
+    assert!(summaries.iter().all(|line| line["complete"] == false));
     assert!(folder.path().join("air.pcap").exists());
     let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
     assert!(page.contains("Incomplete"));

@@ -1,20 +1,18 @@
 //! Where the rows go: a table or JSON lines on stdout, a file of JSON lines, a folder.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use motet_lab::report::{self, write_file};
+use motet_lab::report;
 
 use super::{Done, json, table};
 use crate::error::Error;
-use crate::files::write_error;
-use crate::output;
+use crate::output::{self, BAD};
+use crate::targets::{self, Folder};
 
 /// Everything that is written.
 pub(super) struct Target {
     json: Json,
-    folder: Option<PathBuf>,
+    folder: Option<Folder>,
     replace: bool,
 }
 
@@ -34,21 +32,23 @@ impl Target {
         folder: Option<&Path>,
         replace: bool,
     ) -> Result<Self, Error> {
+        let folder = folder.map(|folder| Folder::prepare(folder, replace));
+        let folder = folder.transpose()?;
         let json = match json {
             None => Json::None,
             Some(path) if path == Path::new("-") => Json::Stdout,
-            Some(path) => {
-                check(path, replace)?;
-                Json::File(path.into())
-            }
+            Some(path) => Json::File(path.into()),
         };
-        if let Some(folder) = folder {
-            fs::create_dir_all(folder).map_err(|error| write_error(folder, &error))?;
-            check(&folder.join(PAGE), replace)?;
-        }
+        let page = folder.as_ref().map(|folder| folder.file(PAGE));
+        let lines = match &json {
+            Json::File(path) => Some(path.as_path()),
+            _ => None,
+        };
+        let outputs: Vec<&Path> = lines.into_iter().chain(page.as_deref()).collect();
+        targets::check(&outputs, &[], replace)?;
         Ok(Self {
             json,
-            folder: folder.map(Path::to_path_buf),
+            folder,
             replace,
         })
     }
@@ -65,62 +65,38 @@ impl Target {
         table::print(done, seed)
     }
 
-    /// Writes files, and the last line of the table.
+    /// Writes files, and the last line of the table; `missing`: experiments without rows.
     ///
     /// # Errors
     /// When something cannot be written.
-    pub(super) fn close(&self, all: &[Done], summary: &str) -> Result<(), Error> {
+    pub(super) fn close(&self, all: &[Done], missing: &[&str], summary: &str) -> Result<(), Error> {
+        let incomplete = (!missing.is_empty()).then(|| json::incomplete(missing));
         if let Json::File(path) = &self.json {
             let rows = all.iter().flat_map(|done| &done.report.rows);
-            let text: String = rows.map(|row| json::line(row) + "\n").collect();
-            write(path, &text, self.replace)?;
+            let lines = rows.map(json::line).chain(incomplete.clone());
+            let text: String = lines.map(|line| line + "\n").collect();
+            targets::write(path, text.as_bytes(), self.replace)?;
         }
         if let Some(folder) = &self.folder {
             let all: Vec<_> = all
                 .iter()
                 .map(|done| (done.experiment, &done.report))
                 .collect();
-            for (name, svg) in report::criteria_plots(&all) {
-                write(&folder.join(name), &svg, self.replace)?;
+            folder.write_plots(report::criteria_plots(&all))?;
+            let page = report::criteria_page(&all, missing);
+            targets::write(&folder.file(PAGE), page.as_bytes(), self.replace)?;
+        }
+        match (&self.json, incomplete) {
+            (Json::Stdout, Some(line)) => output::line(line),
+            (Json::Stdout, None) => Ok(()),
+            (_, Some(_)) => {
+                let missing = missing.join(", ");
+                output::line(format_args!(
+                    "{summary}\n{BAD}incomplete{BAD:#}: nothing of {missing}"
+                ))
             }
-            let page = report::criteria_page(&all);
-            write(&folder.join(PAGE), &page, self.replace)?;
+            (_, None) => output::line(summary),
         }
-        match self.json {
-            Json::Stdout => Ok(()),
-            _ => output::line(summary),
-        }
-    }
-}
-
-/// Whether `path` may be written later.
-fn check(path: &Path, replace: bool) -> Result<(), Error> {
-    if path.is_dir() {
-        let path = path.display();
-        return Err(Error::input(format!("{path} is a directory, name a file")));
-    }
-    if path.exists() && !replace {
-        return Err(write_error(path, &io::ErrorKind::AlreadyExists.into()));
-    }
-    let folder = folder_of(path);
-    if !folder.is_dir() {
-        let folder = folder.display();
-        return Err(Error::input(format!(
-            "there is no folder {folder}, create it or name another"
-        )));
-    }
-    Ok(())
-}
-
-/// Writes a file that appears under its name only when whole.
-fn write(path: &Path, text: &str, replace: bool) -> Result<(), Error> {
-    write_file(path, text.as_bytes(), replace).map_err(|error| write_error(path, &error))
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
     }
 }
 

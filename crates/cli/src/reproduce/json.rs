@@ -59,3 +59,8 @@ pub(super) fn line(row: &Row) -> String {
     // Strings and numbers only: nothing that serde_json could refuse.
     serde_json::to_string(&line).unwrap_or_default()
 }
+
+/// The last line where rows of these experiments were asked for and are not there.
+pub(super) fn incomplete(missing: &[&str]) -> String {
+    serde_json::json!({ "incomplete": true, "missing": missing }).to_string()
+}

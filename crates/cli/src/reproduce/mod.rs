@@ -14,10 +14,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use motet_lab::experiments::{self, Budget, Effort, Experiment, Report};
+use motet_lab::experiments::{self, Budget, Effort, Experiment, Report, Unfinished, Watch};
 
 use self::files::Target;
 use crate::error::Error;
+use crate::interrupt::Interrupt;
 use crate::output::{self, BOLD, DIM};
 
 /// Run the published experiments with this stack and hold them against the papers.
@@ -25,6 +26,7 @@ use crate::output::{self, BOLD, DIM};
 /// Each row shows a measured value beside the published one and what the radio's own times
 /// allow. A criterion that is not met is shown as a miss; the exit status is 1 only when a
 /// run itself failed. Rows marked as fit are those that a constant of the air was fitted on.
+/// Cut short, it keeps the rows of the experiments that are over, marked incomplete.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  motet reproduce --list\n  \
                         motet reproduce tcplp-hops\n  \
@@ -90,25 +92,39 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         Effort::Quick
     };
     let (mut done, mut failures) = (Vec::new(), Vec::new());
-    let progress = Progress::new(&chosen, effort);
-    for experiment in chosen {
-        let budget = experiment.budget(effort);
-        match progress.during(&experiment, budget, args.seed) {
+    let progress = Progress::new(&chosen, effort, Interrupt::install()?);
+    for experiment in &chosen {
+        match progress.during(experiment, experiment.budget(effort), args.seed) {
             Ok(report) => {
+                let experiment = *experiment;
                 let this = Done { experiment, report };
                 target.show(&this, args.seed)?;
                 done.push(this);
             }
-            Err(sentence) => failures.push(sentence),
+            Err(Unfinished::Void(void)) => failures.push(void.to_string()),
+            Err(Unfinished::Stopped) => break,
         }
     }
     progress.finish();
-    target.close(&done, &progress.summary(&done))?;
-    match failures.as_slice() {
-        [] => Ok(()),
-        all => Err(Error::failed(format!(
+    let missing: Vec<&str> = chosen
+        .iter()
+        .map(|experiment| experiment.id)
+        .filter(|id| done.iter().all(|done| done.experiment.id != *id))
+        .collect();
+    target.close(&done, &missing, &progress.summary(&done))?;
+    match progress.interrupt.take() {
+        Some(signal) if !missing.is_empty() => Err(Error::Stopped(
+            signal,
+            format!(
+                "interrupted: {} of {} experiments are complete",
+                done.len(),
+                chosen.len()
+            ),
+        )),
+        _ if failures.is_empty() => Ok(()),
+        _ => Err(Error::failed(format!(
             "{}; repeat it with the same seed, and report it",
-            all.join("; ")
+            failures.join("; ")
         ))),
     }
 }
@@ -147,10 +163,35 @@ struct Progress {
     started: Instant,
     done: AtomicU64,
     bar: indicatif::ProgressBar,
+    interrupt: Interrupt,
+}
+
+/// The same while one experiment runs.
+struct During<'a> {
+    progress: &'a Progress,
+    id: &'static str,
+}
+
+impl Watch for During<'_> {
+    fn on_run(&self) {
+        let Progress {
+            started, done, bar, ..
+        } = self.progress;
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        // Nobody wonders before two seconds have passed.
+        if started.elapsed().as_secs() >= 2 {
+            bar.set_position(done);
+            bar.set_message(self.id);
+        }
+    }
+
+    fn stops(&self) -> bool {
+        self.progress.interrupt.check().is_err()
+    }
 }
 
 impl Progress {
-    fn new(chosen: &[Experiment], effort: Effort) -> Self {
+    fn new(chosen: &[Experiment], effort: Effort, interrupt: Interrupt) -> Self {
         let runs = chosen
             .iter()
             .map(|experiment| experiment.runs(effort))
@@ -166,21 +207,19 @@ impl Progress {
             started: Instant::now(),
             done: AtomicU64::new(0),
             bar,
+            interrupt,
         }
     }
 
-    /// Runs one experiment, or says in a sentence why it does not count.
-    fn during(&self, experiment: &Experiment, budget: Budget, seed: u64) -> Result<Report, String> {
-        let on_run = || {
-            let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-            // Nobody wonders before two seconds have passed.
-            if self.started.elapsed().as_secs() >= 2 {
-                self.bar.set_position(done);
-                self.bar.set_message(experiment.id);
-            }
-        };
-        let report = experiment.run(budget, seed, &on_run);
-        report.map_err(|void| void.to_string())
+    /// Runs one experiment.
+    fn during(
+        &self,
+        experiment: &Experiment,
+        budget: Budget,
+        seed: u64,
+    ) -> Result<Report, Unfinished> {
+        let (progress, id) = (self, experiment.id);
+        experiment.run(budget, seed, &During { progress, id })
     }
 
     fn finish(&self) {

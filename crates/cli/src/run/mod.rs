@@ -3,7 +3,7 @@
 mod table;
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::{
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -17,10 +17,17 @@ use clap::Args as ClapArgs;
 use motet_lab::{
     capture::{Capture, Records},
     report::{self, RunResult},
-    scenario::{self, Captures, Overrides, Plan, Watch},
+    scenario::{self, Captured, Captures, Overrides, Plan, Watch},
 };
 
-use crate::{error::Error, files, interrupt::Interrupt, output::stdout_error, progress::Progress};
+use crate::{
+    error::Error,
+    files,
+    interrupt::Interrupt,
+    output::stdout_error,
+    progress::Progress,
+    targets::{self, Folder},
+};
 
 /// Run a scenario in virtual time: a mesh, its air, its flows
 #[derive(Debug, ClapArgs)]
@@ -87,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         duration_s: args.duration,
     };
     let plan = Plan::read(file, overrides).map_err(|error| Error::input(error.to_string()))?;
-    check_targets(args)?;
+    let folder = prepare(args, file, &plan)?;
     let interrupt = Interrupt::install()?;
     let (told, failures) = mpsc::channel();
     let captures = Captures {
@@ -98,11 +105,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     };
     let (results, signal) = run_watched(&plan, captures, &interrupt);
     show(args, &plan, &results)?;
-    if let Some(folder) = &args.out {
+    if let Some(folder) = &folder {
         write_folder(folder, &plan, &results, args.force)?;
     }
-    if let Ok(error) = failures.try_recv() {
-        let path = args.pcap.as_ref().or(args.wire_pcap.as_ref());
+    if let Ok((captured, error)) = failures.try_recv() {
+        let path = match captured {
+            Captured::Air => args.pcap.as_ref(),
+            Captured::Wire => args.wire_pcap.as_ref(),
+        };
         return Err(files::write_error(path.unwrap_or(file), &error));
     }
     verdict(&plan, &results, signal)
@@ -143,34 +153,25 @@ fn run_watched(
     (results, signal)
 }
 
-/// Refuses what would fail after all the work.
-fn check_targets(args: &Args) -> Result<(), Error> {
-    let json = args.json.as_deref().filter(|path| !is_stdout(path));
+/// Refuses what would fail after all the work; gives the folder for everything, if any.
+fn prepare(args: &Args, file: &Path, plan: &Plan) -> Result<Option<Folder>, Error> {
     let folder = args.out.as_deref();
-    if let Some(folder) = folder {
-        fs::create_dir_all(folder).map_err(|error| files::write_error(folder, &error))?;
-    }
-    let ours = folder.map(|folder| [folder.join(PAGE), folder.join(LINES)]);
-    let ours = ours.iter().flatten().map(PathBuf::as_path);
-    let captures = [args.pcap.as_deref(), args.wire_pcap.as_deref()];
-    for path in ours.chain(json).chain(captures.into_iter().flatten()) {
-        if path.is_dir() {
-            let path = path.display();
-            return Err(Error::input(format!("{path} is a directory, name a file")));
-        }
-        if !args.force && path.symlink_metadata().is_ok() {
-            let exists = io::Error::from(io::ErrorKind::AlreadyExists);
-            return Err(files::write_error(path, &exists));
-        }
-        let parent = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        if parent.is_some_and(|parent| !parent.is_dir()) {
-            let missing = io::Error::from(io::ErrorKind::NotFound);
-            return Err(files::write_error(path, &missing));
-        }
-    }
-    Ok(())
+    let folder = folder.map(|folder| Folder::prepare(folder, args.force));
+    let folder = folder.transpose()?;
+    let ours = folder
+        .iter()
+        .flat_map(|folder| [PAGE, LINES].map(|name| folder.file(name)));
+    let ours: Vec<PathBuf> = ours.collect();
+    let named = [&args.json, &args.pcap, &args.wire_pcap];
+    let named = named.into_iter().flatten().map(PathBuf::as_path);
+    let outputs: Vec<&Path> = named
+        .filter(|path| !is_stdout(path))
+        .chain(ours.iter().map(PathBuf::as_path))
+        .collect();
+    let data = plan.files.iter().map(PathBuf::as_path);
+    let inputs: Vec<&Path> = std::iter::once(file).chain(data).collect();
+    targets::check(&outputs, &inputs, args.force)?;
+    Ok(folder)
 }
 
 fn capture(path: Option<&Path>, records: Records, force: bool) -> Result<Option<Capture>, Error> {
@@ -186,7 +187,7 @@ fn show(args: &Args, plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
         Some(path) if is_stdout(path) => print(&report::json_lines(plan, results)),
         path => {
             if let Some(path) = path {
-                write(
+                targets::write(
                     path,
                     report::json_lines(plan, results).as_bytes(),
                     args.force,
@@ -199,22 +200,16 @@ fn show(args: &Args, plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
 
 /// Everything that a folder gets.
 fn write_folder(
-    folder: &Path,
+    folder: &Folder,
     plan: &Plan,
     results: &[RunResult],
     force: bool,
 ) -> Result<(), Error> {
     let lines = report::json_lines(plan, results);
-    write(&folder.join(LINES), lines.as_bytes(), force)?;
-    for (name, svg) in report::plots(plan, results) {
-        write(&folder.join(name), svg.as_bytes(), force)?;
-    }
+    targets::write(&folder.file(LINES), lines.as_bytes(), force)?;
+    folder.write_plots(report::plots(plan, results))?;
     let page = report::page(plan, results);
-    write(&folder.join(PAGE), page.as_bytes(), force)
-}
-
-fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Error> {
-    report::write_file(path, bytes, force).map_err(|error| files::write_error(path, &error))
+    targets::write(&folder.file(PAGE), page.as_bytes(), force)
 }
 
 /// How the command ends: well, or with what went wrong.

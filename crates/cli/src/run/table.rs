@@ -10,18 +10,27 @@ use crate::{
     output::{self, BAD, BOLD, DIM},
 };
 
-/// A line for each point and flow: means over the seeds, with their confidence.
+/// A line for each point and flow, and one for each point as a whole: means over the seeds,
+/// with their confidence.
 pub(super) fn print(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
     output::line(format_args!("{BOLD}{}{BOLD:#}", plan.title))?;
-    let mut rows = vec![head(plan)];
+    let (mut flows, mut totals) = (
+        vec![head(plan, &FLOW_COLUMNS)],
+        vec![head(plan, &RUN_COLUMNS)],
+    );
     for (number, point) in plan.points.iter().enumerate() {
         let runs: Vec<&RunResult> = results.iter().filter(|run| run.point == number).collect();
-        for flow in 0..point.scenario.flows.len() {
-            rows.push(row(point, flow, &runs));
+        for (flow, ends) in point.scenario.flows.iter().enumerate() {
+            let route = format!("{} → {}", end(ends.from), end(ends.to));
+            flows.push(row(point, route, &FLOW_COLUMNS, Some(flow), &runs));
         }
+        totals.push(row(point, "all".to_owned(), &RUN_COLUMNS, None, &runs));
     }
-    drop_empty_columns(&mut rows);
-    print_rows(&rows)?;
+    drop_empty_columns(&mut flows);
+    print_rows(&flows)?;
+    output::line("")?;
+    drop_empty_columns(&mut totals);
+    print_rows(&totals)?;
     if let ([_], Some(run)) = (&plan.points[..], results.first())
         && (1..=NODES_MAX).contains(&run.nodes.len())
     {
@@ -95,9 +104,9 @@ fn remarks(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
     Ok(())
 }
 
-fn head(plan: &Plan) -> Vec<String> {
+fn head(plan: &Plan, columns: &[Column]) -> Vec<String> {
     let swept = plan.points[0].values.iter().map(|(key, _)| short(key));
-    let columns = COLUMNS.iter().map(|column| column.head);
+    let columns = columns.iter().map(|column| column.head);
     swept
         .chain(["flow"])
         .chain(columns)
@@ -105,15 +114,19 @@ fn head(plan: &Plan) -> Vec<String> {
         .collect()
 }
 
-fn row(point: &Point, flow: usize, runs: &[&RunResult]) -> Vec<String> {
+fn row(
+    point: &Point,
+    what: String,
+    columns: &[Column],
+    flow: Option<usize>,
+    runs: &[&RunResult],
+) -> Vec<String> {
     let values = point.values.iter().map(|(_, value)| match value {
         toml_text if toml_text.is_str() => toml_text.as_str().unwrap_or_default().to_owned(),
         other => other.to_string(),
     });
-    let ends = &point.scenario.flows[flow];
-    let route = format!("{} → {}", end(ends.from), end(ends.to));
-    let cells = COLUMNS.iter().map(|column| column.cell(flow, runs));
-    values.chain([route]).chain(cells).collect()
+    let cells = columns.iter().map(|column| column.cell(flow, runs));
+    values.chain([what]).chain(cells).collect()
 }
 
 fn end(end: FlowEnd) -> String {
@@ -145,26 +158,30 @@ const fn column(metric: &'static str, head: &'static str, factor: f64, decimals:
     }
 }
 
-const COLUMNS: [Column; 9] = [
+const FLOW_COLUMNS: [Column; 5] = [
     column("goodput", "kb/s", 1.0, 1),
     column("rtt", "RTT ms", 1.0, 0),
     column("cwnd", "cwnd segs", 1.0, 1),
     column("delivered", "delivered %", 100.0, 1),
     column("latency", "latency ms", 1.0, 0),
+];
+
+const RUN_COLUMNS: [Column; 8] = [
+    column("total_goodput", "kb/s", 1.0, 1),
+    column("fairness", "Jain", 1.0, 3),
     column("retransmitted", "resent %", 100.0, 2),
     column("timeouts", "timeouts", 1.0, 1),
+    column("frames", "frames", 1.0, 0),
     column("frame_loss", "frames lost %", 100.0, 1),
     column("link_retries", "retries %", 100.0, 1),
+    column("energy", "energy J", 1e-3, 2),
 ];
 
 impl Column {
-    fn cell(&self, flow: usize, runs: &[&RunResult]) -> String {
+    /// The figure of a flow, or of the runs as a whole.
+    fn cell(&self, flow: Option<usize>, runs: &[&RunResult]) -> String {
         let summaries = Metric::named(self.metric).map(|metric| metric.summaries(runs));
-        let mine = summaries
-            .into_iter()
-            .flatten()
-            // What belongs to a run as a whole stands in its first line.
-            .find(|(of, _)| of.unwrap_or(0) == flow);
+        let mine = summaries.into_iter().flatten().find(|(of, _)| *of == flow);
         let Some((_, Summary { value, ci95, .. })) = mine else {
             return String::new();
         };

@@ -9,7 +9,10 @@ mod trace;
 mod transfer;
 mod virtual_host;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use motet_lab::{
@@ -29,6 +32,7 @@ use crate::{
     interrupt::Interrupt,
     pacer::Lateness,
     progress::Progress,
+    targets,
 };
 
 /// Send a file over TCP between a simulated mote and this machine's kernel, and verify it
@@ -88,6 +92,13 @@ pub(crate) enum Direction {
 /// Sends the file and reports.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let content: Arc<[u8]> = files::read(&args.file)?.into();
+    let outputs = [&args.capture.pcap, &args.trace];
+    let outputs: Vec<&Path> = outputs
+        .into_iter()
+        .flatten()
+        .map(PathBuf::as_path)
+        .collect();
+    targets::check(&outputs, &[&args.file], args.capture.force)?;
     // The namespace before anything that could start a thread.
     let far = Far::enter(args.in_virtual_time)?;
     let interrupt = Interrupt::install()?;
@@ -127,12 +138,6 @@ impl Args {
         let Some(path) = &self.trace else {
             return Ok(None);
         };
-        if self.capture.pcap.as_ref() == Some(path) {
-            return Err(Error::input(format!(
-                "{} cannot be both capture and trace, name two files",
-                path.display()
-            )));
-        }
         Trace::create(path, self.capture.force).map(Some)
     }
 }

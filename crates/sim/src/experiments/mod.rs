@@ -100,6 +100,24 @@ pub struct Report {
     pub budget: Budget,
 }
 
+/// Who looks on while an experiment runs.
+pub trait Watch: Sync {
+    /// A run is over.
+    fn on_run(&self);
+
+    /// Whether runs that have not begun shall not begin.
+    fn stops(&self) -> bool;
+}
+
+/// Why an experiment has no rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unfinished {
+    /// A run does not count.
+    Void(Box<VoidRun>),
+    /// Whoever watched had enough.
+    Stopped,
+}
+
 /// A run that does not count, and how to repeat it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VoidRun {
@@ -149,24 +167,23 @@ impl Experiment {
         (self.cases)().len() as u64 * self.budget(effort).runs
     }
 
-    /// Runs every setting with seeds from `seed` on, on all cores; `on_run` is told of each
-    /// run that is over. The result does not depend on how many cores there are.
+    /// Runs every setting with seeds from `seed` on, on all cores; `watch` is told of each
+    /// run that is over and may stop those that have not begun. The result does not depend on
+    /// how many cores there are.
     ///
     /// # Errors
-    /// The first run that does not count.
-    pub fn run(
-        &self,
-        budget: Budget,
-        seed: u64,
-        on_run: &(dyn Fn() + Sync),
-    ) -> Result<Report, Box<VoidRun>> {
+    /// The first run that does not count, or that the experiment was stopped.
+    pub fn run(&self, budget: Budget, seed: u64, watch: &impl Watch) -> Result<Report, Unfinished> {
         let cases = (self.cases)();
         let jobs: Vec<(usize, u64)> = (0..cases.len())
             .flat_map(|case| (0..budget.runs).map(move |n| (case, seed.wrapping_add(n))))
             .collect();
-        let done: Vec<Result<Run, Box<VoidRun>>> = jobs
+        let done: Vec<Result<Run, Unfinished>> = jobs
             .into_par_iter()
             .map(|(case, seed)| {
+                if watch.stops() {
+                    return Err(Unfinished::Stopped);
+                }
                 let Case { point, setup } = &cases[case];
                 let done = run(setup, seed, budget.seconds).map_err(|failure| VoidRun {
                     experiment: self.id,
@@ -174,8 +191,8 @@ impl Experiment {
                     seed,
                     failure,
                 });
-                on_run();
-                done.map_err(Box::new)
+                watch.on_run();
+                done.map_err(|void| Unfinished::Void(Box::new(void)))
             })
             .collect();
         let mut done = done.into_iter();

@@ -9,13 +9,20 @@ use crate::experiments::chart::{Chart, Style};
 use crate::experiments::row::{Role, Row};
 use crate::experiments::{Experiment, Report};
 
-/// The page of these experiments.
-pub fn criteria_page(all: &[(Experiment, &Report)]) -> String {
+/// The page of these experiments; `missing`: those that were asked for and have no rows.
+pub fn criteria_page(all: &[(Experiment, &Report)], missing: &[&str]) -> String {
     let mut body = String::from(
         "<header><h1>The published experiments, with Motet</h1><p class=\"quiet\">Virtual time, \
          one calibration for all. A fit is a figure on which a constant of the air was fitted; \
          it proves nothing.</p></header>",
     );
+    if !missing.is_empty() {
+        let missing = escape(&missing.join(", "));
+        let _ = write!(
+            body,
+            "<p class=\"warning\"><b>Incomplete:</b> nothing of {missing}.</p>"
+        );
+    }
     for (experiment, report) in all {
         let _ = write!(
             body,

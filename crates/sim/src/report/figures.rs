@@ -10,13 +10,21 @@ use crate::medium::Fate;
 use crate::radio::State;
 use crate::scenario::{Plan, Point};
 
+/// The names of a run's pictures.
+pub(super) const NAMES: [&str; 8] = [
+    "topology", "goodput", "rtt", "cwnd", "losses", "drops", "radio", "energy",
+];
+
 /// The pictures of one run; `prefix` begins the names of their files.
 pub(super) fn point_figures(point: &Point, run: &RunResult, prefix: &str) -> Vec<Figure> {
-    let figure = |name: &str, title: &str, note: &str, svg: String| Figure {
-        name: format!("{prefix}{name}"),
-        title: title.to_owned(),
-        note: note.to_owned(),
-        svg,
+    let figure = |name: &str, title: &str, note: &str, svg: String| {
+        debug_assert!(NAMES.contains(&name), "a stale one would not be found");
+        Figure {
+            name: format!("{prefix}{name}"),
+            title: title.to_owned(),
+            note: note.to_owned(),
+            svg,
+        }
     };
     let over_time = |y: &str, of: fn(&Sample) -> f64| time_plot(run, y, of).svg();
     let mut figures = vec![figure(

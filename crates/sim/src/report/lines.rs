@@ -21,9 +21,15 @@ pub fn json_lines(plan: &Plan, results: &[RunResult]) -> String {
     }
     for (number, point) in plan.points.iter().enumerate() {
         let runs: Vec<&RunResult> = results.iter().filter(|run| run.point == number).collect();
-        lines.summaries(point, &runs);
+        let is_complete = is_complete(&runs, plan.seeds.len());
+        lines.summaries(point, &runs, is_complete);
     }
     lines.0
+}
+
+/// Whether a point was run with every seed, and each run went to its end.
+fn is_complete(runs: &[&RunResult], seeds: usize) -> bool {
+    runs.len() == seeds && runs.iter().all(|run| run.complete)
 }
 
 /// The values of a sweep at one point, as JSON.
@@ -69,7 +75,7 @@ impl Lines {
         }
     }
 
-    fn summaries(&mut self, point: &Point, runs: &[&RunResult]) {
+    fn summaries(&mut self, point: &Point, runs: &[&RunResult], is_complete: bool) {
         for metric in &METRICS {
             for (flow, summary) in metric.summaries(runs) {
                 let Summary { value, ci95, runs } = summary;
@@ -82,6 +88,7 @@ impl Lines {
                     "value": rounded(value),
                     "ci95": ci95.map(rounded),
                     "runs": runs,
+                    "complete": is_complete,
                 }));
             }
         }
@@ -111,6 +118,7 @@ fn run_body(plan: &Plan, result: &RunResult) -> Value {
         "link_retries": result.retried(),
         "fates": counts(&Fate::NAMES, &result.fates()),
         "packets_injected_lost": result.packets_injected_lost,
+        "energy_mj": result.energy_mj(),
     })
 }
 

@@ -12,7 +12,7 @@ mod results;
 mod theme;
 
 pub use criteria::{criteria_page, criteria_plots};
-pub use files::write_file;
+pub use files::{is_plot, write_file};
 pub use lines::json_lines;
 pub use page::{page, plots};
 pub use results::{

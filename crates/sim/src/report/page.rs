@@ -139,10 +139,10 @@ fn tiles(point: &Point, run: &RunResult) -> String {
         let goodput = format!("{:.1}", flow.goodput_kbps);
         tile(goodput, "kb/s", &route, &series_css(flow.flow));
     }
-    if let Some(rtt) = run.flows.iter().find_map(|flow| flow.rtt_ms) {
+    if let Some(rtt) = run.mean_of_flows(|flow| flow.rtt_ms) {
         tile(format!("{rtt:.0}"), "ms", "mean round trip", "var(--ink)");
     }
-    if let Some(latency) = run.flows.iter().find_map(|flow| flow.latency_ms) {
+    if let Some(latency) = run.mean_of_flows(|flow| flow.latency_ms) {
         tile(
             format!("{latency:.0}"),
             "ms",
@@ -176,47 +176,66 @@ fn label(point: &Point) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
+/// One table by flow, and one of what flows share.
 fn table(plan: &Plan, results: &[RunResult]) -> String {
     let several = plan
         .points
         .iter()
         .any(|point| point.scenario.flows.len() > 1);
     let all: Vec<&RunResult> = results.iter().collect();
-    let metrics: Vec<&Metric> = METRICS
+    let (of_run, of_flow): (Vec<&Metric>, Vec<&Metric>) = METRICS
         .iter()
         .filter(|metric| several || metric.name != "total_goodput")
         .filter(|metric| !metric.summaries(&all).is_empty())
-        .collect();
+        .partition(|metric| metric.is_of_run());
+    let mut flows = head(plan, "flow", &of_flow);
+    let mut runs = head(plan, "", &of_run);
+    for (number, point) in plan.points.iter().enumerate() {
+        let own: Vec<&RunResult> = results.iter().filter(|run| run.point == number).collect();
+        for (flow, settings) in point.scenario.flows.iter().enumerate() {
+            let route = format!("{} → {}", settings.from, settings.to);
+            flows += &row(point, &route, &of_flow, &own, Some(flow));
+        }
+        runs += &row(point, "all flows", &of_run, &own, None);
+    }
+    format!("{flows}</table></div>{runs}</table></div>")
+}
+
+fn head(plan: &Plan, what: &str, metrics: &[&Metric]) -> String {
     let mut text = String::from("<div class=\"wide\"><table><tr>");
     for (key, _) in &plan.points[0].values {
         let _ = write!(text, "<th>{}", escape(short(key)));
     }
-    text.push_str("<th>flow");
-    for metric in &metrics {
+    let _ = write!(text, "<th>{what}");
+    for metric in metrics {
         let name = metric.name.replace('_', " ");
-        let unit = if metric.unit == "fraction" {
-            "%"
-        } else {
-            metric.unit
+        let unit = match metric.unit {
+            "fraction" => "%",
+            unit => unit,
         };
         let _ = write!(text, "<th>{name} <small>{unit}</small>");
     }
-    for (number, point) in plan.points.iter().enumerate() {
-        let runs: Vec<&RunResult> = results.iter().filter(|run| run.point == number).collect();
-        for (flow, settings) in point.scenario.flows.iter().enumerate() {
-            text.push_str("<tr>");
-            for (_, value) in &point.values {
-                let _ = write!(text, "<td>{}", escape(&shown(value)));
-            }
-            let _ = write!(text, "<td>{} → {}", settings.from, settings.to);
-            for metric in &metrics {
-                let mine = metric.summaries(&runs);
-                let mine = mine.into_iter().find(|(of, _)| of.unwrap_or(0) == flow);
-                text.push_str(&cell(mine.map(|(_, summary)| summary), percent(metric)));
-            }
-        }
+    text
+}
+
+fn row(
+    point: &Point,
+    what: &str,
+    metrics: &[&Metric],
+    runs: &[&RunResult],
+    flow: Option<usize>,
+) -> String {
+    let mut text = String::from("<tr>");
+    for (_, value) in &point.values {
+        let _ = write!(text, "<td>{}", escape(&shown(value)));
     }
-    text + "</table></div>"
+    let _ = write!(text, "<td>{what}");
+    for metric in metrics {
+        let summaries = metric.summaries(runs);
+        let mine = summaries.into_iter().find(|(of, _)| *of == flow);
+        text += &cell(mine.map(|(_, summary)| summary), percent(metric));
+    }
+    text
 }
 
 fn cell(summary: Option<Summary>, factor: f64) -> String {

@@ -272,6 +272,18 @@ impl RunResult {
         ratio(frames - self.fates()[Fate::Received.index()], frames)
     }
 
+    /// What radios and processors of all nodes used, mJ.
+    pub fn energy_mj(&self) -> f64 {
+        let of = |node: &NodeResult| node.counts.radio_mj + node.counts.cpu_mj;
+        self.nodes.iter().map(of).sum()
+    }
+
+    /// The mean of what those flows have that have it at all.
+    pub fn mean_of_flows(&self, of: fn(&FlowResult) -> Option<f64>) -> Option<f64> {
+        let values: Vec<f64> = self.flows.iter().filter_map(of).collect();
+        Summary::of(&values).map(|summary| summary.value)
+    }
+
     /// Frames sent again by links, of all.
     pub fn retried(&self) -> f64 {
         let sum = |count: fn(&NodeCounts) -> u64| -> u64 {
@@ -337,7 +349,7 @@ enum Of {
 }
 
 /// All of them: first those of flows, then those of runs.
-pub const METRICS: [Metric; 12] = [
+pub const METRICS: [Metric; 14] = [
     Metric::flow("goodput", "kb/s", |flow| Some(flow.goodput_kbps)),
     Metric::flow("rtt", "ms", |flow| flow.rtt_ms),
     Metric::flow("cwnd", "segments", |flow| flow.cwnd_segments),
@@ -350,8 +362,10 @@ pub const METRICS: [Metric; 12] = [
     Metric::run("fairness", "Jain", RunResult::fairness),
     Metric::run("retransmitted", "fraction", |run| Some(run.retransmitted())),
     Metric::run("timeouts", "count", |run| Some(run.timeouts() as f64)),
+    Metric::run("frames", "count", |run| Some(run.frames() as f64)),
     Metric::run("frame_loss", "fraction", |run| Some(run.frame_loss())),
     Metric::run("link_retries", "fraction", |run| Some(run.retried())),
+    Metric::run("energy", "mJ", |run| Some(run.energy_mj())),
 ];
 
 impl Metric {
@@ -377,6 +391,11 @@ impl Metric {
             unit,
             of: Of::Flow(of),
         }
+    }
+
+    /// Whether it belongs to a run as a whole and to none of its flows.
+    pub fn is_of_run(&self) -> bool {
+        matches!(self.of, Of::Run(_))
     }
 
     /// The metric of this name.
@@ -478,6 +497,18 @@ mod tests {
             fates,
         });
         assert_eq!(run.frame_loss(), 0.4);
+    }
+
+    #[test]
+    fn means_over_flows_count_those_that_have_a_value() {
+        let with_rtt = |rtt_ms| FlowResult {
+            rtt_ms,
+            ..flow(1.0, None)
+        };
+        let flows = [Some(300.0), None, Some(500.0)].map(with_rtt);
+        let run = run(flows.to_vec());
+        assert_eq!(run.mean_of_flows(|flow| flow.rtt_ms), Some(400.0));
+        assert_eq!(run.mean_of_flows(|flow| flow.latency_ms), None);
     }
 
     #[test]

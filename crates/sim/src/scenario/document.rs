@@ -39,6 +39,25 @@ impl Document {
     }
 }
 
+impl Document {
+    /// The files that it names, in any point of its sweep.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let mut names: Vec<&Value> = Vec::new();
+        for section in keys::SECTIONS {
+            let table = self.table.get(section.name).and_then(Value::as_table);
+            for key in section.keys.iter().filter(|key| key.kind.is_file()) {
+                names.extend(table.and_then(|table| table.get(key.name)));
+                let path = section.path(key.name);
+                let swept = self.sweep.iter().filter(|(swept, _)| *swept == path);
+                names.extend(swept.flat_map(|(_, values)| values));
+            }
+        }
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        let names = names.into_iter().filter_map(Value::as_str);
+        names.map(|name| folder.join(name)).collect()
+    }
+}
+
 /// Reads a file of text that the user or a scenario named.
 pub(super) fn read_text(file: &Path) -> Result<String, ScenarioError> {
     let text = String::from_utf8(read_bytes(file)?);

@@ -590,6 +590,11 @@ impl Key {
 }
 
 impl Kind {
+    /// Whether it names a file to read.
+    pub(super) fn is_file(self) -> bool {
+        matches!(self, File)
+    }
+
     fn accept(self, value: &Value) -> Option<Value> {
         let whole = |value: &Value, min, max| {
             let number = value.as_integer()?;

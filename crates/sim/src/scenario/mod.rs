@@ -20,7 +20,7 @@ mod sweep;
 pub use documentation::documentation;
 pub use error::ScenarioError;
 pub use model::{FlowEnd, FlowKind, FlowSettings, Scenario, StackSettings, Timing, WireSettings};
-pub use run::{Captures, Watch};
+pub use run::{Captured, Captures, Watch};
 pub use sweep::{Overrides, Plan, Point};
 
 #[cfg(test)]

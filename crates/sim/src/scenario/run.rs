@@ -27,8 +27,17 @@ pub struct Captures {
     pub wire: Option<Capture>,
     /// Whether finished ones replace existing files.
     pub replace: bool,
-    /// The first failure to finish one, told to whoever holds the other end.
-    pub failed: Option<std::sync::mpsc::Sender<std::io::Error>>,
+    /// Failures to finish one, told to whoever holds the other end.
+    pub failed: Option<std::sync::mpsc::Sender<(Captured, std::io::Error)>>,
+}
+
+/// What a capture is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Captured {
+    /// The air.
+    Air,
+    /// The border router's wire.
+    Wire,
 }
 
 /// How far all runs are, and whether they shall stop.
@@ -85,19 +94,14 @@ pub(super) fn run(
     if !sampled {
         result.samples = Vec::new();
     }
-    let finished = [
-        run.network
-            .world
-            .take_capture()
-            .map(|air| air.finish(replace)),
-        run.network
-            .world
-            .wire_mut()
-            .map(|wire| wire.finish_capture(replace)),
-    ];
-    for error in finished.into_iter().flatten().filter_map(Result::err) {
-        // Nobody listens: nobody asked for a capture.
-        let _ = tell.as_ref().map(|tell| tell.send(error));
+    let world = &mut run.network.world;
+    let air = world.take_capture().map(|air| air.finish(replace));
+    let wire = world.wire_mut().map(|wire| wire.finish_capture(replace));
+    for (which, finished) in [(Captured::Air, air), (Captured::Wire, wire)] {
+        if let (Some(Err(error)), Some(tell)) = (finished, &tell) {
+            // Nobody listens: nobody asked for a capture.
+            let _ = tell.send((which, error));
+        }
     }
     result
 }

@@ -1,6 +1,6 @@
 //! All points of a scenario, and running them on all cores.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use toml::Value;
@@ -20,6 +20,8 @@ pub struct Plan {
     pub points: Vec<Point>,
     /// Seeds of each point.
     pub seeds: Vec<u64>,
+    /// What it was read from beside the scenario itself: matrices and traces.
+    pub files: Vec<PathBuf>,
 }
 
 /// One combination of the swept values.
@@ -100,6 +102,7 @@ impl Plan {
         Ok(Self {
             title,
             seeds: seeds.collect(),
+            files: document.files(),
             points,
         })
     }
