@@ -29,6 +29,7 @@ impl Serialize for Keys<'_> {
         for (key, value) in self.0.iter() {
             match value {
                 Value::Whole(number) => map.serialize_entry(key, number)?,
+                Value::Hundredths(_) => map.serialize_entry(key, &value.number())?,
                 Value::Name(name) => map.serialize_entry(key, name)?,
             }
         }

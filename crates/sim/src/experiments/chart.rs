@@ -46,10 +46,10 @@ pub enum Style {
 pub fn of_rows(title: &str, axis: &str, rows: &[Row]) -> Vec<Chart> {
     let mut charts: Vec<Chart> = Vec::new();
     for row in rows {
-        let Some(Value::Whole(x)) = row.point.get(axis) else {
+        let Some(x) = row.point.get(axis).and_then(Value::number) else {
             continue;
         };
-        let (x, y) = (*x as f64, format!("{}, {}", row.metric, row.unit));
+        let y = format!("{}, {}", row.metric, row.unit);
         let place = charts.iter().position(|chart| chart.y == y);
         let chart = if let Some(place) = place {
             &mut charts[place]

@@ -72,10 +72,10 @@ const SINGLE: &str = "single";
 const MULTI: &str = "multi";
 
 /// What is left out of a run.
-const NOTHING: &str = "nothing";
-const COPIES: &str = "copies";
-const CCA: &str = "CCA";
-const SYSTEM: &str = "system";
+const NOTHING: &str = "whole";
+const COPIES: &str = "no copies";
+const CCA: &str = "no CCA";
+const SYSTEM: &str = "no system time";
 
 fn point(
     hops: u64,
@@ -87,7 +87,7 @@ fn point(
         .with("hops", hops)
         .with("channels", channels)
         .with("forwarding", forwarding)
-        .with("without", without)
+        .with("design", without)
 }
 
 fn copy(hops: u64, channels: &'static str, without: &'static str) -> Case {
@@ -259,18 +259,18 @@ fn throughput_rows(results: &Results) -> Vec<Row> {
 }
 
 /// Bytes of the paper's packets, and of our frames: small ones carry as much besides a header.
-const PACKETS: [(u64, usize); 2] = [(127, 127), (5, 5 + OVERHEAD)];
+const PACKETS: [(&str, usize); 2] = [("127 B", 127), ("5 B", 5 + OVERHEAD)];
 
-fn latency_point(packet_bytes: u64, forwarding: &'static str) -> Point {
+fn latency_point(packets: &'static str, forwarding: &'static str) -> Point {
     Point::default()
         .with("hops", 6)
-        .with("packet_bytes", packet_bytes)
+        .with("design", packets)
         .with("forwarding", forwarding)
 }
 
 fn latency_cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (packet_bytes, psdu_len) in PACKETS {
+    for (packets, psdu_len) in PACKETS {
         for forwarding in ["copy", "cit"] {
             let bulk = Bulk {
                 psdu_len,
@@ -278,7 +278,7 @@ fn latency_cases() -> Vec<Case> {
                 ..Bulk::FULL
             };
             cases.push(Case {
-                point: latency_point(packet_bytes, forwarding),
+                point: latency_point(packets, forwarding),
                 ..case(6, SINGLE, forwarding, NOTHING, bulk)
             });
         }
@@ -288,10 +288,10 @@ fn latency_cases() -> Vec<Case> {
 
 fn latency_rows(results: &Results) -> Vec<Row> {
     let mut rows = Vec::new();
-    for ((packet_bytes, _), paper, least, most) in
+    for ((packets, _), paper, least, most) in
         [(PACKETS[0], 0.5, 0.38, 0.55), (PACKETS[1], 0.4, 0.25, 0.5)]
     {
-        let [copy, cit] = ["copy", "cit"].map(|forwarding| latency_point(packet_bytes, forwarding));
+        let [copy, cit] = ["copy", "cit"].map(|forwarding| latency_point(packets, forwarding));
         let saved = 1.0 - results.mean(&cit, LATENCY) / results.mean(&copy, LATENCY);
         rows.push(
             results

@@ -10,7 +10,7 @@
 use motet::tcp::Config;
 
 use super::metric::{GOODPUT, TIMEOUTS};
-use super::row::{Point, Row};
+use super::row::{Point, Row, Value};
 use super::run::{Setup, Tune, as_it_is};
 use super::stats::Stat;
 use super::{Budget, Case, Experiment, Results};
@@ -21,7 +21,7 @@ pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
     title: "Goodput with every feature of TCP, and without each, by packet loss",
     cases,
     rows,
-    axis: Some("loss_percent"),
+    axis: Some("loss"),
     budget: [
         Budget {
             runs: 10,
@@ -44,56 +44,56 @@ const WINDOWS: [u64; 2] = [4, 8];
 /// What is left out, and how, at the sender and at the receiver.
 const WITHOUT: [(&str, Tune, Tune); 12] = [
     (NOTHING, as_it_is, as_it_is),
-    ("sack", no_sack, no_sack),
-    ("rack", |config| config.rack = false, as_it_is),
+    ("no sack", no_sack, no_sack),
+    ("no rack", |config| config.rack = false, as_it_is),
     (
-        "tail-loss-probe",
+        "no tail-loss-probe",
         |config| config.tail_loss_probe = false,
         as_it_is,
     ),
-    ("prr", |config| config.prr = false, as_it_is),
+    ("no prr", |config| config.prr = false, as_it_is),
     (
-        "limited-transmit",
+        "no limited-transmit",
         |config| config.limited_transmit = false,
         as_it_is,
     ),
     (
-        "dsack",
+        "no dsack",
         |config| config.dsack = false,
         |config| config.dsack = false,
     ),
-    ("undo", |config| config.undo = false, as_it_is),
+    ("no undo", |config| config.undo = false, as_it_is),
     (
-        "ecn",
+        "no ecn",
         |config| config.ecn = false,
         |config| config.ecn = false,
     ),
     (
-        "timestamps",
+        "no timestamps",
         |config| config.timestamps = false,
         |config| config.timestamps = false,
     ),
-    ("delayed-ack", as_it_is, |config| config.ack_every = 1),
+    ("no delayed-ack", as_it_is, |config| config.ack_every = 1),
     (
-        "congestion-control",
+        "no congestion-control",
         |config| config.congestion_control = false,
         as_it_is,
     ),
 ];
 
 /// Everything is on.
-const NOTHING: &str = "nothing";
+const NOTHING: &str = "everything";
 
 /// Without SACK there is no RACK either: then three duplicate ACKs tell of a loss.
 fn no_sack(config: &mut Config) {
     config.sack = false;
 }
 
-fn point(window: u64, loss_percent: u64, without: &'static str) -> Point {
+fn point(window: u64, loss_percent: u64, design: &'static str) -> Point {
     Point::default()
         .with("window_segments", window)
-        .with("without", without)
-        .with("loss_percent", loss_percent)
+        .with("design", design)
+        .with("loss", Value::Hundredths(loss_percent))
 }
 
 fn settings() -> impl Iterator<Item = (u64, u64)> {

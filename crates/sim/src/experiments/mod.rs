@@ -278,3 +278,51 @@ impl Results {
         (id == "tcplp-cwnd").then(|| chart::of_trace(&run.flows[0].cwnd_trace))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::row::Value;
+    use super::*;
+
+    #[test]
+    fn settings_say_what_they_are_in_the_words_of_all() {
+        let words: [(&str, &[&str]); 6] = [
+            ("direction", &["up", "down"]),
+            ("forwarding", &["copy", "cit"]),
+            ("relaying", &["fragments", "reassembly"]),
+            ("queue", &["droptail", "red"]),
+            ("compression", &["none", "tcphc"]),
+            ("channels", &["single", "multi"]),
+        ];
+        for experiment in all() {
+            let cases = (experiment.cases)();
+            assert!(!cases.is_empty(), "{}", experiment.id);
+            for Case { point, .. } in cases {
+                for (key, value) in point.iter() {
+                    let at = format!("{}: {key}={value}", experiment.id);
+                    assert!(row::KEYS.contains(&key), "{at}");
+                    let allowed = words.iter().find(|(name, _)| *name == key);
+                    match (allowed, value) {
+                        (Some((_, allowed)), Value::Name(name)) => {
+                            assert!(allowed.contains(name), "{at}");
+                        }
+                        (Some(_), _) => panic!("{at}"),
+                        (None, Value::Hundredths(part)) => {
+                            assert!(key == "loss" && *part <= 100, "{at}");
+                        }
+                        (None, _) => assert_ne!(key, "loss", "{at}: a fraction"),
+                    }
+                }
+                let others = experiment.axis.map(|axis| point.without(axis));
+                assert_ne!(others, Some(point), "{} has no such axis", experiment.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_fraction_is_shown_as_one() {
+        let point = Point::default().with("loss", Value::Hundredths(3));
+        assert_eq!(point.to_string(), "loss=0.03");
+        assert_eq!(point.get("loss").and_then(Value::number), Some(0.03));
+    }
+}

@@ -12,11 +12,35 @@ use super::stats::Stat;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Point(Vec<(&'static str, Value)>);
 
+/// What settings differ by, in every experiment.
+pub const KEYS: [&str; 18] = [
+    "hops",
+    "direction",
+    "retry_delay_ms",
+    "mss_frames",
+    "window_segments",
+    "loss",
+    "forwarding",
+    "relaying",
+    "queue",
+    "compression",
+    "channels",
+    "phy",
+    "design",
+    "policy",
+    "transport",
+    "flow",
+    "node",
+    "seed",
+];
+
 /// One key's value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
     /// A count, or a time in the key's unit.
     Whole(u64),
+    /// A fraction, as so many hundredths: a setting is exact.
+    Hundredths(u64),
     /// A name.
     Name(&'static str),
 }
@@ -69,9 +93,10 @@ pub struct Criterion {
 }
 
 impl Point {
-    /// The same point with one key more.
+    /// The same point with one key more, one of [`KEYS`].
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl Into<Value>) -> Self {
+        debug_assert!(KEYS.contains(&key), "{key} is no key of a point");
         self.0.push((key, value.into()));
         self
     }
@@ -108,7 +133,19 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(number) => write!(f, "{number}"),
+            Self::Hundredths(_) => write!(f, "{}", self.number().unwrap_or_default()),
             Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl Value {
+    /// As a number, unless it is a name.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Whole(number) => Some(*number as f64),
+            Self::Hundredths(number) => Some(*number as f64 / 100.0),
+            Self::Name(_) => None,
         }
     }
 }

@@ -19,7 +19,7 @@ use super::headers::Headers;
 use super::metric::{
     ENERGIES_PER_KB, ENERGY, FRAMES, GOODPUT, Metric, RETRANSMISSIONS, TIME, TRANSMIT_ENERGY,
 };
-use super::row::{Point, Row};
+use super::row::{Point, Row, Value};
 use super::run::{Run, Setup, Traffic};
 use super::transfer::{Datagrams, Transfer};
 use super::{Budget, Case, Experiment, Results};
@@ -263,7 +263,8 @@ fn clean_rows(results: &Results) -> Vec<Row> {
 
 /// Processor time with what the compressor takes of it.
 fn cpu_s(run: &Run) -> f64 {
-    run.spent.cpu_s + run.spent.compressions * COMPRESSION_S
+    let each = Profile::TELOSB.compression.as_micros() as f64 / 1e6;
+    run.spent.cpu_s + run.spent.compressions * each
 }
 
 fn absolute(results: &Results, metrics: &[Metric]) -> Vec<Row> {
@@ -344,8 +345,8 @@ fn size_point(transport: &'static str, mode: &'static str, path: &'static str) -
     Point::default()
         .with("compression", "tcphc")
         .with("transport", transport)
-        .with("mode", mode)
-        .with("path", path)
+        .with("policy", mode)
+        .with("design", path)
 }
 
 fn size_cases() -> Vec<Case> {
@@ -422,7 +423,7 @@ const LOSS_PERCENT: [u64; 2] = [0, 5];
 fn combined_point(hops: u64, loss_percent: u64, compression: &'static str) -> Point {
     Point::default()
         .with("hops", hops)
-        .with("loss_percent", loss_percent)
+        .with("loss", Value::Hundredths(loss_percent))
         .with("compression", compression)
 }
 
@@ -475,7 +476,3 @@ fn combined_rows(results: &Results) -> Vec<Row> {
     }
     rows
 }
-
-/// Processor time of one header compressed or restored on a `TelosB`, s: an estimate. 1,800
-/// instructions of a 64-bit machine (`docs/tcphc.md`), four cycles of an MSP430 at 4 MHz each.
-const COMPRESSION_S: f64 = 1.8e-3;
