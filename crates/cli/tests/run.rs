@@ -61,6 +61,135 @@ fn a_bad_scenario_is_refused_with_file_and_key() {
     }
 }
 
+/// Scenarios that a person may well write, and what the sentence about each has to name.
+const WRONG: &[(&str, &[&str])] = &[
+    // Keys that would do nothing there.
+    (
+        "[topology]\nchain = 2\n[[flow]]\n[[flow]]\nanswer_bytes = 9",
+        &["[[flow]] 2", "flow.answer_bytes is 9", "\"request\""],
+    ),
+    (
+        "[topology]\nchain = 2\n[[flow]]\nkind = \"udp\"\nbytes = 9",
+        &["[[flow]] 1", "flow.bytes is 9", "\"bulk\""],
+    ),
+    (
+        "[topology]\nchain = 2\n[[flow]]\ninterval_s = 2",
+        &["flow.interval_s is 2", "\"periodic\" or"],
+    ),
+    (
+        "[topology]\nchain = 2\n[[flow]]\n[sweep]\nflow.message_bytes = [20]",
+        &["sweep.flow.message_bytes", "\"udp\""],
+    ),
+    (
+        "[topology]\nchain = 2\nk7_hour = 3\n[[flow]]",
+        &["topology.k7_hour is 3", "without topology.k7"],
+    ),
+    (
+        "[topology]\nmatrix = \"good.csv\"\nhidden = false\n[[flow]]",
+        &["topology.hidden is false", "without topology.chain"],
+    ),
+    (
+        "[topology]\nchain = 2\n[path_loss]\nexponent = 2\n[[flow]]",
+        &["path_loss.exponent is 2", "without topology.positions"],
+    ),
+    // Names that are nearly right.
+    (
+        "[topology]\nchain = 2\n[[flow]]\n[[node]]\nid = 1\nlink_atempts = 3",
+        &["[[node]] 1", "link_atempts", "`link_attempts`"],
+    ),
+    ("[topolgy]\nchain = 2", &["topolgy", "`topology`"]),
+    (
+        "[topology]\nchain = 2\n[[flow]]\n[sweep]\nstack.mss = [1]",
+        &["stack.mss", "`stack.mss_frames`"],
+    ),
+    (
+        "[topology]\nchain = 2\n[[flow]]\n[radio]\nprofile = \"hamiltn\"",
+        &["radio.profile is \"hamiltn\"", "\"hamilton\""],
+    ),
+    (
+        "[topology]\nchain = 2\n[[flow]]\n[[node]]\nid = 1\nprofile = \"cc2420\"",
+        &["[[node]] 1", "node.profile is \"cc2420\"", "\"telosb\""],
+    ),
+    // Values that nothing can have.
+    (
+        "[topology]\nchain = 2\n[[flow]]\n[[flow]]\nfrom = 7",
+        &["[[flow]] 2", "flow.from is 7", "1 to 2"],
+    ),
+    (
+        "[topology]\nchain = 2\n[[flow]]\n[[node]]\nid = 1\n[[node]]\nid = 9",
+        &["[[node]] 2", "node.id is 9", "0 to 2"],
+    ),
+    (
+        "[topology]\nchain = 2\n[[flow]]\n[[node]]\nid = 1\nlink_attempts = -3",
+        &["[[node]] 1", "node.link_attempts is -3", "1 to 100"],
+    ),
+    (
+        "[topology]\nchain = 2\n[[flow]]\n[radio]\ntransmit_dbm = inf",
+        &["radio.transmit_dbm is inf", "-40 to 30"],
+    ),
+    (
+        "[topology]\nchain = 99999999999\n[[flow]]",
+        &["topology.chain is 99999999999", "1 to 32"],
+    ),
+    (
+        "[topology]\nchain = 2\n[[flow]]\nmessage_bytes = 2.5",
+        &["[[flow]] 1", "flow.message_bytes is 2.5", "12 to 60000"],
+    ),
+    // Networks that cannot be.
+    (
+        "[topology]\npositions = [[0, 0], [9, 0], [4000, 0]]\n[[flow]]",
+        &["[topology]", "no node", "node 2"],
+    ),
+    (
+        "[topology]\nchain = 3\nparents = [2, 1, 2]\n[[flow]]",
+        &["[topology]", "circle"],
+    ),
+    // Files with broken lines.
+    (
+        "[topology]\nmatrix = \"short.csv\"\n[[flow]]",
+        &["short.csv", "line 2 has 1 numbers", "2"],
+    ),
+    (
+        "[topology]\nmatrix = \"loud.csv\"\n[[flow]]",
+        &["loud.csv", "line 1 has 60", "-1000 to 0"],
+    ),
+    (
+        "[topology]\nk7 = \"broken.k7\"\n[[flow]]",
+        &["broken.k7", "line 3 is \"gone\"", "must be"],
+    ),
+    (
+        "[topology]\nchain = 2\n[[flow]]\n[interference]\ntrace = \"noise.txt\"",
+        &["noise.txt", "line 2 is \"hello\"", "-150 to 20"],
+    ),
+    (
+        "[topology]\nchain = 2\n[[flow]]\n[interference]\nnodes = [1]",
+        &["[interference]", "no trace"],
+    ),
+];
+
+#[test]
+fn whatever_is_wrong_in_a_scenario_is_one_sentence() {
+    let folder = folder();
+    for (name, text) in [
+        ("good.csv", "- -60\n-60 -\n"),
+        ("short.csv", "- -60\n-60\n"),
+        ("loud.csv", "- 60\n-60 -\n"),
+        ("broken.k7", "{}\ndatetime,src,dst\ngone\n"),
+        ("noise.txt", "-90\nhello\n"),
+    ] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    for (text, words) in WRONG {
+        assert_refused(&run(folder.path(), text, &[]), 2, words);
+    }
+    // More nodes than there are addresses; found before their gains are worked out.
+    let positions = (0..70_000).map(|n| format!("[{}, {}]", n % 265 * 9, n / 265 * 9));
+    let positions = positions.collect::<Vec<_>>().join(", ");
+    let text = format!("[topology]\npositions = [{positions}]\n[[flow]]\n");
+    let words = ["s.toml", "topology.positions has 70000 nodes", "65536"];
+    assert_refused(&run(folder.path(), &text, &[]), 2, &words);
+}
+
 #[test]
 fn neither_another_run_nor_more_threads_change_a_byte() {
     let folder = folder();

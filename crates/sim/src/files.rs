@@ -71,6 +71,17 @@ impl Write for NewFile {
     }
 }
 
+/// How a line begins: enough to find it by, and short enough for a sentence.
+pub(crate) fn beginning(line: &str) -> String {
+    match line.trim().char_indices().nth(LINE_SHOWN) {
+        Some((end, _)) => format!("{}…", &line.trim()[..end]),
+        None => line.trim().to_owned(),
+    }
+}
+
+/// Characters of a broken line that an error shows.
+const LINE_SHOWN: usize = 40;
+
 /// A file's plain bytes: traces are published gzipped, and may be kept so.
 pub(crate) fn unzipped(bytes: &[u8]) -> Box<dyn io::Read + '_> {
     match bytes {

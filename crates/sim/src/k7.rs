@@ -46,6 +46,8 @@ pub enum TraceError {
     Line {
         /// Counted from 1.
         line: usize,
+        /// How it begins.
+        text: String,
         /// What is allowed there.
         allowed: &'static str,
     },
@@ -60,7 +62,11 @@ impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(error) => write!(f, "cannot be read: {error}"),
-            Self::Line { line, allowed } => write!(f, "line {line}: must be {allowed}"),
+            Self::Line {
+                line,
+                text,
+                allowed,
+            } => write!(f, "line {line} is {text:?}, but must be {allowed}"),
             Self::Empty { channel } => write!(f, "has no link on channel {channel}"),
         }
     }
@@ -82,7 +88,11 @@ pub fn read(trace: &[u8], channel: u8) -> Result<Trace, TraceError> {
         if line <= 2 || text.trim().is_empty() {
             continue;
         }
-        let row = row(&text).ok_or(TraceError::Line { line, allowed: ROW })?;
+        let row = row(&text).ok_or_else(|| TraceError::Line {
+            line,
+            text: files::beginning(&text),
+            allowed: ROW,
+        })?;
         nodes = nodes.max(row.src + 1).max(row.dst + 1);
         began_s = began_s.min(row.at_s);
         if row.channel == channel {

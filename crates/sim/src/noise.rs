@@ -29,8 +29,8 @@ pub struct Noise {
 pub enum NoiseError {
     /// The file cannot be read.
     Unreadable(std::io::Error),
-    /// A line is no sample.
-    Line(usize),
+    /// A line is no sample: its number, counted from 1, and how it begins.
+    Line(usize, String),
     /// There is no sample.
     Empty,
 }
@@ -39,10 +39,10 @@ impl fmt::Display for NoiseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(error) => write!(f, "cannot be read: {error}"),
-            Self::Line(line) => {
+            Self::Line(line, text) => {
                 write!(
                     f,
-                    "line {line}: must be a power in dBm from {DBM_MIN} to {DBM_MAX}"
+                    "line {line} is {text:?}, but must be a power in dBm from {DBM_MIN} to {DBM_MAX}"
                 )
             }
             Self::Empty => f.write_str("has no sample"),
@@ -67,7 +67,7 @@ impl Noise {
             }
             let dbm = text.trim().parse().ok();
             let dbm = dbm.filter(|dbm: &f64| (DBM_MIN..=DBM_MAX).contains(dbm));
-            let dbm = dbm.ok_or(NoiseError::Line(line))?;
+            let dbm = dbm.ok_or_else(|| NoiseError::Line(line, files::beginning(&text)))?;
             samples.push(Power::from_dbm(dbm + offset_db));
         }
         if samples.is_empty() {
@@ -140,7 +140,7 @@ mod tests {
         for (text, line) in [("-98\nloud\n", 2), ("-98\n\n900\n", 3), ("nan\n", 1)] {
             let error = Noise::read(text.as_bytes(), 0.0).unwrap_err();
             assert!(
-                matches!(error, NoiseError::Line(at) if at == line),
+                matches!(error, NoiseError::Line(at, _) if at == line),
                 "{text}"
             );
         }

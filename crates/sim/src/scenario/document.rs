@@ -6,6 +6,7 @@ use toml::{Table, Value};
 
 use super::error::ScenarioError;
 use super::keys::{self, Section};
+use super::relevance;
 
 /// A scenario file, checked key by key; defaults are not filled in yet.
 #[derive(Clone, Debug)]
@@ -31,11 +32,13 @@ impl Document {
             Some(Value::Table(sweep)) => check_sweep("", sweep)?,
             Some(_) => return Err(ScenarioError::new("sweep must be a table, write [sweep]")),
         };
-        Ok(Self {
+        let document = Self {
             file: file.to_owned(),
             table: check_top(raw)?,
             sweep,
-        })
+        };
+        relevance::check(&document)?;
+        Ok(document)
     }
 }
 
@@ -96,10 +99,12 @@ fn check_top(raw: Table) -> Result<Table, ScenarioError> {
                 Value::Table(check_section(section, table)?)
             }
             (Some(section), Value::Array(tables)) if section.repeated => {
-                let tables: Result<Vec<Value>, ScenarioError> = tables
-                    .into_iter()
-                    .map(|table| match table {
-                        Value::Table(table) => check_section(section, table).map(Value::Table),
+                let tables: Result<Vec<Value>, ScenarioError> = (1..)
+                    .zip(tables)
+                    .map(|(number, table)| match table {
+                        Value::Table(table) => check_section(section, table)
+                            .map(Value::Table)
+                            .map_err(|error| error.of_table(section.name, number)),
                         _ => Err(not_a_table(section)),
                     })
                     .collect();

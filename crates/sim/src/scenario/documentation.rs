@@ -50,14 +50,31 @@ chain = 3
 ```
 
 That is a mote three hops from the border router which sends to a host as much as TCP takes,
-for a minute. `scenarios/` has more. An unknown key is an error, and so is a value that a key
-may not have. `motet run --keys` prints this page.
+for a minute. `scenarios/` has more. An unknown key is an error, and so are a value that a key
+may not have and a key that would do nothing where it stands, such as `answer_bytes` in a flow
+that nobody answers. `motet run --keys` prints this page.
 
 Every run checks that the bytes delivered are the bytes sent, in order, once. The same file and
 seed give the same output on every machine, with any number of threads.
 ";
 
 const SWEEP: &str = "
+## Two kinds of mote in one network
+
+A relay with the radio of a TelosB between Hamiltons, and more patience with its links:
+
+```toml
+[topology]
+chain = 3
+
+[[node]]
+id = 2
+profile = \"telosb\"
+link_attempts = 16
+
+[[flow]]
+```
+
 ## `[sweep]`
 
 Any key above but `name`, `seed`, `seeds` and those of `[[node]]`, by its full name, with a list
@@ -73,15 +90,16 @@ stack.retry_delay_ms = [0, 40]
 
 ## What comes out
 
-The terminal shows a line for each point and flow: means over the seeds, with the half-width of
-their 95 % confidence interval where there are several; and, without a sweep, what each node
-of the first run spent. `motet run --help` lists the options.
+The terminal shows a line for each point and flow, and one for each point with what its flows
+share (`all`): means over the seeds, with the half-width of their 95 % confidence interval where
+there are several; and, without a sweep, what each node of the first run spent. `motet run --help` lists the options.
 
 - `--json PATH` (`-` is standard output): one JSON object a line. `record` tells what it is:
   `run` (totals of one run: goodput, losses by cause), `flow`, `node` (frames, retransmissions
   and drops by reason, radio states, energy), `link` (what became of its frames), `sample`
   (goodput, RTT, window of a flow over time; of the first seed of each point only) and
-  `summary` (a metric over the seeds of a point).
+  `summary` (a metric over the seeds of a point, of a flow or, where `flow` is null, of all
+  together; `complete` says whether every seed ran to its end).
 - `--out DIR`: `report.html`, one page without external resources, to look at; its plots as SVG
   files; `results.jsonl`, the same lines as above.
 - `--pcap PATH`, `--wire-pcap PATH`: the air (with channel and signal strength at the receiver)
@@ -89,6 +107,7 @@ of the first run spent. `motet run --help` lists the options.
 
 Counts leave out the warm-up, but messages and datagrams count from the start. `cwnd` is the congestion window as far as the sender's buffer and
 the peer's window let it be used. Goodput of a flow with `bytes` is that of its whole transfer,
-of others what was read after the warm-up. Nothing is overwritten without `--force`. A run that
-is cut short leaves what it had, marked incomplete.
+of others what was read after the warm-up. Nothing is overwritten without `--force`, and what a
+run reads not even then; plots of an earlier run in `--out` go. A run that is cut short leaves
+what it had, marked incomplete.
 ";

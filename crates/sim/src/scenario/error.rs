@@ -18,6 +18,12 @@ impl ScenarioError {
         }
     }
 
+    /// The same, about the `number`th `[[section]]` of the file, counted from 1.
+    pub(super) fn of_table(mut self, section: &str, number: usize) -> Self {
+        self.sentence = format!("[[{section}]] {number}: {}", self.sentence);
+        self
+    }
+
     /// The same, about `file` unless it already speaks of another one.
     pub(super) fn within(mut self, file: &Path) -> Self {
         self.file.get_or_insert_with(|| file.display().to_string());

@@ -229,7 +229,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "radio",
         repeated: false,
-        doc: "The radio and its driver, the same at every mesh node.",
+        doc: "The radio and its driver, the same at every mesh node that has no `node.profile`.",
         keys: &[
             key(
                 "profile",
@@ -278,13 +278,21 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "node",
         repeated: true,
-        doc: "Settings of one node: its `id`, and any key of `[stack]` that differs there.",
-        keys: &[key(
-            "id",
-            Integer(0, 65_000),
-            None,
-            "The node's number; 0 is the border router.",
-        )],
+        doc: "Settings of one node: its `id`, its radio, and any key of `[stack]` that differs there.",
+        keys: &[
+            key(
+                "id",
+                Integer(0, NODE_LAST),
+                None,
+                "The node's number; 0 is the border router.",
+            ),
+            key(
+                "profile",
+                Choice(PROFILES),
+                None,
+                "Its radio and driver, where it is not `radio.profile`; `radio.deaf` and `radio.transmit_dbm` hold for it too.",
+            ),
+        ],
     },
     Section {
         name: "wire",
@@ -618,10 +626,10 @@ impl Kind {
                 let pair = list(position, metre)?;
                 (pair.as_array()?.len() == 2).then_some(pair)
             }),
-            Nodes => list(value, |node| whole(node, 0, 65_000)),
+            Nodes => list(value, |node| whole(node, 0, NODE_LAST)),
             End => match value {
                 Value::String(text) => (text == "host").then_some(Value::Integer(HOST)),
-                _ => whole(value, LAST, 65_000),
+                _ => whole(value, LAST, NODE_LAST),
             },
         }
     }
@@ -645,6 +653,9 @@ impl Kind {
         }
     }
 }
+
+/// The highest number that a node may have.
+const NODE_LAST: i64 = crate::network::NODES_MAX as i64 - 1;
 
 /// [`Kind::End`]: the last node.
 pub(super) const LAST: i64 = -1;

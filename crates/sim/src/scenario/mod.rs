@@ -14,6 +14,7 @@ mod flow;
 mod keys;
 mod layout;
 mod model;
+mod relevance;
 mod run;
 mod sweep;
 

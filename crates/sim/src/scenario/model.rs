@@ -12,7 +12,7 @@ use super::keys::{self, SECTIONS, Section};
 use super::layout::Layout;
 use crate::gains::Gains;
 use crate::network::{
-    HostOptions, Interference, Joining, NetworkOptions, NodeOptions, Parent, Tables,
+    HostOptions, Interference, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
 };
 use crate::noise::Noise;
 use crate::profile::Profile;
@@ -275,18 +275,21 @@ impl Scenario {
         }
         let stacks = stacks(&table, nodes)?;
         let flows = flows(&table, nodes)?;
-        if let Some(late) = flows.iter().find(|flow| flow.start_s >= timing.duration_s) {
-            return Err(ScenarioError::new(format!(
+        let late = |flow: &&FlowSettings| flow.start_s >= timing.duration_s;
+        if let Some((late, number)) = flows.iter().zip(1..).find(|(flow, _)| late(flow)) {
+            let error = ScenarioError::new(format!(
                 "flow.start_s is {}, but must be less than duration_s, which is {}",
                 late.start_s, timing.duration_s
-            )));
+            ));
+            return Err(error.of_table("flow", number));
         }
         let parents = if parents.is_empty() {
             layout.parents
         } else {
             parents
         };
-        let network = network(layout.gains, &stacks, &flows, &parents, &radio)?;
+        let profiles = profiles(&table);
+        let network = network(layout.gains, &stacks, &flows, &parents, &radio, &profiles)?;
         let network = NetworkOptions {
             later: layout.later,
             interference: interference(&table, folder, nodes)?,
@@ -323,6 +326,12 @@ fn layout(
 ) -> Result<Layout, ScenarioError> {
     match (keys.chain, keys.positions, keys.matrix, keys.k7) {
         (Some(hops), None, None, None) => Ok(Layout::chain(hops, keys.hidden)),
+        (None, Some(positions), None, None) if positions.len() > NODES_MAX => {
+            Err(ScenarioError::new(format!(
+                "topology.positions has {} nodes, but must have at most {NODES_MAX}",
+                positions.len()
+            )))
+        }
         (None, Some(positions), None, None) => {
             let loss: PathLoss = section(table, "path_loss")?;
             Ok(Layout::positions(positions, loss, seed))
@@ -379,6 +388,7 @@ fn network(
     flows: &[FlowSettings],
     parents: &[usize],
     radio: &RadioSettings,
+    profiles: &BTreeMap<usize, String>,
 ) -> Result<NetworkOptions, ScenarioError> {
     let motes = gains.nodes() - 1;
     if !parents.is_empty() && parents.len() != motes {
@@ -389,9 +399,10 @@ fn network(
     }
     let nodes = stacks.iter().enumerate().map(|(n, stack)| {
         let mut node = NodeOptions::new(n.to_string());
+        let profile = profiles.get(&n).unwrap_or(&radio.profile);
         let parent = n.checked_sub(1).and_then(|mote| parents.get(mote));
         node.parent = parent.map_or(Parent::Shortest, |parent| Parent::Node(*parent));
-        node.profile = radio.profile();
+        node.profile = radio.profile_of(profile);
         node.channel = radio.channel;
         node.hold_step = Duration::from_micros((stack.hold_ms * 1e3) as u64);
         stack.apply_to_mac(&mut node.mac);
@@ -453,8 +464,14 @@ impl StackSettings {
 }
 
 impl RadioSettings {
+    /// That of every node which has none of its own.
     fn profile(&self) -> Profile {
-        let profile = match self.profile.as_str() {
+        self.profile_of(&self.profile)
+    }
+
+    /// The profile of this name with what the other keys change.
+    fn profile_of(&self, name: &str) -> Profile {
+        let profile = match name {
             "ideal" => Profile::IDEAL,
             "nrf52840" => Profile::NRF52840,
             "telosb" => Profile::TELOSB,
@@ -475,23 +492,22 @@ impl RadioSettings {
 fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioError> {
     let base = filled(table, "stack")?;
     let mut changes: BTreeMap<usize, Table> = BTreeMap::new();
-    for mut change in repeated(table, "node") {
+    for (mut change, number) in repeated(table, "node").into_iter().zip(1..) {
+        let wrong = |sentence: String| Err(ScenarioError::new(sentence).of_table("node", number));
         let id = change.remove("id").and_then(|id| id.as_integer());
         let Some(id) = id.and_then(|id| usize::try_from(id).ok()) else {
-            return Err(ScenarioError::new(
-                "a [[node]] has no id, but must say which node it is",
-            ));
+            return wrong("there is no node.id, but it must say which node this is".to_owned());
         };
         if id >= nodes {
-            return Err(ScenarioError::new(format!(
+            return wrong(format!(
                 "node.id is {id}, but must be the number of a node, 0 to {}",
                 nodes - 1
-            )));
+            ));
         }
         if changes.insert(id, change).is_some() {
-            return Err(ScenarioError::new(format!(
-                "there are two [[node]] with id {id}, but one must do"
-            )));
+            return wrong(format!(
+                "node.id is {id}, as in another [[node]], but one must do"
+            ));
         }
     }
     (0..nodes)
@@ -503,13 +519,27 @@ fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioErr
         .collect()
 }
 
+/// Radios that differ from `[radio]`'s, by node.
+fn profiles(table: &Table) -> BTreeMap<usize, String> {
+    let own = |node: &Table| {
+        let id = node.get("id")?.as_integer()?;
+        let profile = node.get("profile")?.as_str()?;
+        Some((usize::try_from(id).ok()?, profile.to_owned()))
+    };
+    repeated(table, "node").iter().filter_map(own).collect()
+}
+
 fn flows(table: &Table, nodes: usize) -> Result<Vec<FlowSettings>, ScenarioError> {
     let Some(section) = Section::named("flow") else {
         return Ok(Vec::new());
     };
     let flows: Result<Vec<FlowSettings>, ScenarioError> = repeated(table, "flow")
         .into_iter()
-        .map(|flow| flow_of(&into("flow", fill(section, flow))?, nodes))
+        .zip(1..)
+        .map(|(flow, number)| {
+            let keys = into("flow", fill(section, flow))?;
+            flow_of(&keys, nodes).map_err(|error| error.of_table("flow", number))
+        })
         .collect();
     let flows = flows?;
     if flows.is_empty() {

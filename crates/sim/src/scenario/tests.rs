@@ -136,11 +136,11 @@ fn what_is_wrong_is_said_in_one_sentence() {
         ),
         (
             "[topology]\nchain = 2\n[[flow]]\n[[node]]\nnagle = true",
-            &["no id"],
+            &["[[node]] 1", "no node.id"],
         ),
         (
             "[topology]\nchain = 2\n[[flow]]\n[[node]]\nid=1\n[[node]]\nid=1",
-            &["two [[node]]"],
+            &["[[node]] 2", "node.id is 1", "another [[node]]"],
         ),
         (
             "[sweep]\n\"stack.mss\" = [1]",
@@ -209,7 +209,7 @@ fn broken_traces_are_refused_by_line() {
         (
             k7,
             format!("{head}{links}2018-01-11,0,1,26,-60,1.0,100\n"),
-            "line 5: must be datetime",
+            "line 5 is \"2018-01-11,0,1,26,-60,1.0,100\", but must be datetime",
         ),
         (
             k7,
@@ -225,7 +225,7 @@ fn broken_traces_are_refused_by_line() {
         (
             &*format!("{noise}trace = \"t\""),
             "-98\nloud\n".into(),
-            "line 2: must be a power",
+            "line 2 is \"loud\", but must be a power",
         ),
         (
             &*format!("{noise}trace = \"t\""),
@@ -359,6 +359,28 @@ fn the_documentation_is_in_step() {
         written == text,
         "docs/scenarios.md is not in step: MOTET_WRITE_DOCS=1 cargo test -p motet-lab documentation"
     );
+}
+
+#[test]
+fn nodes_may_have_different_radios() {
+    use crate::profile::Profile;
+    let text = format!("{CHAIN}[[node]]\nid = 1\nprofile = \"telosb\"\n");
+    let plan = plan(&text).unwrap();
+    let nodes = &plan.points[0].scenario.network.nodes;
+    let profiles: Vec<Profile> = nodes.iter().map(|node| node.profile).collect();
+    assert_eq!(
+        profiles,
+        [Profile::HAMILTON, Profile::TELOSB, Profile::HAMILTON]
+    );
+    let [run] = &results(&plan)[..] else {
+        panic!("one point, one seed")
+    };
+    assert!(run.failure.is_none(), "{:?}", run.failure);
+    assert!(run.flows[0].goodput_kbps > 10.0, "{:?}", run.flows[0]);
+    // Three volts; a CC2420 listens with 18.8 mA, an AT86RF233 with 11.8.
+    let radio_mw = |node: usize| run.nodes[node].counts.power_mw()[0];
+    assert!((50.0..60.0).contains(&radio_mw(1)), "{}", radio_mw(1));
+    assert!((30.0..40.0).contains(&radio_mw(2)), "{}", radio_mw(2));
 }
 
 #[test]

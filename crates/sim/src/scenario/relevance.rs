@@ -1,0 +1,121 @@
+//! Keys that would do nothing where they stand.
+//!
+//! Purpose: whoever writes `answer_bytes` under a bulk flow expects answers; silence would
+//! leave them waiting. Defaults are not asked, only what the file says.
+//! Left out: keys whose effect depends on another key's value by degrees, such as a path loss
+//! that no node is far enough away to feel.
+
+use toml::{Table, Value};
+
+use super::document::Document;
+use super::error::ScenarioError;
+
+/// Checks that every key of the file has an effect in some point of its sweep.
+///
+/// # Errors
+/// The first that has none, with what it needs.
+pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
+    layout(document)?;
+    flows(document)
+}
+
+/// Keys that belong to one of the ways to lay nodes out.
+fn layout(document: &Document) -> Result<(), ScenarioError> {
+    for (section, key, needs) in LAYOUT_KEYS {
+        let paths = given(document, section, key);
+        let path = format!("topology.{needs}");
+        let has = has(document, "topology", needs) || is_swept(document, &path);
+        if let (Some((path, value)), false) = (paths.first(), has) {
+            return Err(ScenarioError::new(format!(
+                "{path} is {value}, but must be left out without topology.{needs}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Keys that only some kinds of flow have.
+fn flows(document: &Document) -> Result<(), ScenarioError> {
+    let flows = document.table.get("flow").and_then(Value::as_array);
+    let flows: Vec<&Table> = flows
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_table)
+        .collect();
+    for (key, having) in FLOW_KEYS {
+        let having = having.split(' ').collect::<Vec<_>>();
+        let may_have = |flow: &Table| {
+            let kinds = kinds(document, flow);
+            kinds.iter().any(|kind| having.contains(kind))
+        };
+        let allowed = having.join("\" or \"");
+        for (number, flow) in (1..).zip(&flows) {
+            if let (Some(value), false) = (flow.get(key), may_have(flow)) {
+                let error = ScenarioError::new(format!(
+                    "flow.{key} is {value}, but must be left out unless flow.kind is \"{allowed}\""
+                ));
+                return Err(error.of_table("flow", number));
+            }
+        }
+        let is_swept = is_swept(document, &format!("flow.{key}"));
+        if is_swept && !flows.iter().any(|flow| may_have(flow)) {
+            return Err(ScenarioError::new(format!(
+                "sweep.flow.{key} must be left out unless a flow.kind is \"{allowed}\""
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The kinds that a flow has in the points of the sweep.
+fn kinds<'a>(document: &'a Document, flow: &'a Table) -> Vec<&'a str> {
+    let swept = document.sweep.iter().find(|(path, _)| path == "flow.kind");
+    match swept {
+        Some((_, values)) => values.iter().filter_map(Value::as_str).collect(),
+        None => vec![flow.get("kind").and_then(Value::as_str).unwrap_or("bulk")],
+    }
+}
+
+/// Full names and values of what the file says in `section`, of one key or (empty) of all.
+fn given<'a>(document: &'a Document, section: &str, key: &str) -> Vec<(String, &'a Value)> {
+    let is_asked = |name: &str| key.is_empty() || name == key;
+    let table = document.table.get(section).and_then(Value::as_table);
+    let keys = table.into_iter().flatten();
+    let mut given: Vec<(String, &Value)> = keys
+        .filter(|(name, _)| is_asked(name))
+        .map(|(name, value)| (format!("{section}.{name}"), value))
+        .collect();
+    for (path, values) in &document.sweep {
+        let name = path
+            .strip_prefix(section)
+            .and_then(|rest| rest.strip_prefix('.'));
+        if let (true, Some(value)) = (name.is_some_and(is_asked), values.first()) {
+            given.push((format!("sweep.{path}"), value));
+        }
+    }
+    given
+}
+
+fn has(document: &Document, section: &str, key: &str) -> bool {
+    let table = document.table.get(section).and_then(Value::as_table);
+    table.is_some_and(|table| table.contains_key(key))
+}
+
+fn is_swept(document: &Document, path: &str) -> bool {
+    document.sweep.iter().any(|(swept, _)| swept == path)
+}
+
+/// Section, key (empty: all of the section), and the key of `[topology]` that it needs.
+const LAYOUT_KEYS: [(&str, &str, &str); 3] = [
+    ("topology", "hidden", "chain"),
+    ("topology", "k7_hour", "k7"),
+    ("path_loss", "", "positions"),
+];
+
+/// Keys, and the kinds of flow that have them.
+const FLOW_KEYS: [(&str, &str); 4] = [
+    ("bytes", "bulk"),
+    ("interval_s", "periodic request udp"),
+    ("message_bytes", "periodic request udp"),
+    ("answer_bytes", "request"),
+];
