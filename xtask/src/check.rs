@@ -76,13 +76,28 @@ fn fmt(workspace: &Workspace) -> Result<Verdict> {
     all(workspace, "fmt", &mut commands)
 }
 
+/// The workspace with all its targets, then the stack with each set of features left out that
+/// devices leave out.
 fn clippy(workspace: &Workspace) -> Result<Verdict> {
-    let mut command = workspace.cargo("clippy");
-    command
-        .args(["--workspace", "--all-targets"])
-        .args(locked())
-        .args(["--", "-D", "warnings"]);
-    all(workspace, "clippy", &mut [&mut command])
+    const FEATURES: [&str; 4] = ["", "tcp", "tcp,tcphc", "tcp,cit"];
+    let mut workspace_wide = workspace.cargo("clippy");
+    workspace_wide.args(["--workspace", "--all-targets"]);
+    let stack = |features| {
+        let mut command = workspace.cargo("clippy");
+        command.args(["--package", "motet", "--no-default-features"]);
+        command.args(["--features", features]);
+        command
+    };
+    let mut commands = vec![workspace_wide];
+    commands.extend(FEATURES.map(stack));
+    for command in &mut commands {
+        command.args(locked()).args(["--", "-D", "warnings"]);
+    }
+    all(
+        workspace,
+        "clippy",
+        &mut commands.iter_mut().collect::<Vec<_>>(),
+    )
 }
 
 fn firmware_clippy(workspace: &Workspace) -> Result<Verdict> {

@@ -7,6 +7,10 @@
 //!
 //! Left out: clocks, interrupts, memory. `now` is an argument; the memory is the caller's.
 
+#[cfg_attr(
+    not(feature = "tcp"),
+    expect(dead_code, reason = "nobody but TCP asks how long a segment may be")
+)]
 mod budget;
 mod counters;
 mod datagram;
