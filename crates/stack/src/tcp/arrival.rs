@@ -218,13 +218,10 @@ impl<'m> Tcp<'m> {
     /// A handshake is done: whoever waits for it continues with the segment that ended it.
     fn on_ready(&mut self, index: usize, segment: &Segment<'_>) -> Result<(), Drop> {
         let now_ms = self.now_ms;
-        let Some(entry) = self.memory.half_open.get_mut(index) else {
+        let Some(entry) = self.memory.half_open.get(index) else {
             return Err(Drop::HalfOpenFull);
         };
-        let listener = entry.listener();
-        let mut slots = self.memory.connections.iter();
-        let waiting = slots.position(|slot| slot.0.as_ref().is_some_and(|c| c.waits_for(listener)));
-        if let Some(slot) = waiting {
+        if let Some(slot) = self.waiting_for(entry.listener()) {
             self.hand_over(index, slot);
             let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
             return connection.on_segment(&mut segment.clone(), now_ms);
@@ -232,7 +229,9 @@ impl<'m> Tcp<'m> {
         if segment.payload.is_empty() && !segment.has(Flags::FIN) {
             return Ok(());
         }
-        entry.miss_data();
+        if let Some(entry) = self.memory.half_open.get_mut(index) {
+            entry.miss_data();
+        }
         Err(Drop::NotAccepted)
     }
 

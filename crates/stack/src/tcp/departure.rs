@@ -223,12 +223,8 @@ impl<'m> Tcp<'m> {
 
     /// The window of a SYN-ACK: of the buffers that wait for it, or what was said to come.
     pub(super) fn window_to_promise(&self, listener: u8, config: &Config) -> u16 {
-        let mut connections = self
-            .memory
-            .connections
-            .iter()
-            .filter_map(|slot| slot.0.as_ref());
-        let waiting = connections.find(|connection| connection.waits_for(listener));
+        let waiting = self.waiting_for(listener);
+        let waiting = waiting.and_then(|index| self.at(index));
         waiting.map_or(config.accept_window, |connection| connection.recv.window())
     }
 
@@ -236,7 +232,7 @@ impl<'m> Tcp<'m> {
     pub(super) fn ends_of(&self, entry: &HalfOpen) -> Endpoints {
         let listener = self.memory.listeners.get(usize::from(entry.listener()));
         Endpoints {
-            local: self.locals.get(entry.local()),
+            local: *self.locals.get(entry.local()),
             remote: entry.remote,
             local_port: listener.map_or(0, |listener| listener.port),
             remote_port: entry.remote_port,
@@ -334,12 +330,18 @@ impl<'m> Tcp<'m> {
         }
     }
 
+    /// The connection between two ends.
     pub(super) fn find(&self, ends: &Endpoints) -> Option<usize> {
-        self.memory.connections.iter().position(|slot| {
-            slot.0
-                .as_ref()
-                .is_some_and(|c| c.state != State::Closed && c.is_between(ends))
-        })
+        self.position(|c| c.state != State::Closed && c.is_between(ends))
+    }
+
+    /// The connection that waits for the next handshake of a listener.
+    pub(super) fn waiting_for(&self, listener: u8) -> Option<usize> {
+        self.position(|c| c.waits_for(listener))
+    }
+
+    fn position(&self, wanted: impl Fn(&Connection<'m>) -> bool) -> Option<usize> {
+        (0..self.memory.connections.len()).find(|index| self.at(*index).is_some_and(&wanted))
     }
 
     pub(super) fn at(&self, index: usize) -> Option<&Connection<'m>> {

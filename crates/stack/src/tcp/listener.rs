@@ -312,11 +312,9 @@ impl LocalAddrs {
         addrs: [Ipv6Addr::UNSPECIFIED; TCP_LOCAL_ADDRS_MAX],
     };
 
-    pub(super) fn get(&self, index: u8) -> Ipv6Addr {
-        self.addrs
-            .get(usize::from(index))
-            .copied()
-            .unwrap_or(Ipv6Addr::UNSPECIFIED)
+    pub(super) fn get(&self, index: u8) -> &Ipv6Addr {
+        let addr = self.addrs.get(usize::from(index));
+        addr.unwrap_or(&Ipv6Addr::UNSPECIFIED)
     }
 
     pub(super) fn find(&self, addr: Ipv6Addr) -> Option<u8> {

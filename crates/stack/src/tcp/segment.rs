@@ -186,7 +186,7 @@ impl Head {
     }
 
     fn write(&self, out: &mut [u8]) {
-        for (to, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(self.words) {
+        for (to, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(&self.words) {
             *to = word.to_be_bytes();
         }
     }

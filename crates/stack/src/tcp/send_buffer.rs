@@ -6,7 +6,9 @@
 //! slices that stay the application's, whose small writes are coalesced in a ring.
 //! Left out: sequence numbers; the first byte held is the first one unacknowledged.
 
-use crate::storage::ring::{Ring, wrap};
+use core::cell::Cell;
+
+use crate::storage::ring::Ring;
 use crate::wire::cursor::copy;
 
 /// What a connection has to send and may have to send again.
@@ -89,10 +91,9 @@ impl Piece<'_> {
 /// tables and firmware images in flash, or buffers the application parks.
 #[derive(Debug)]
 pub struct SliceQueue<'m> {
-    /// A ring of `count` pieces from `first` on.
+    /// The first `count` are in use.
     pieces: &'m mut [Piece<'m>],
     copies: Ring<'m>,
-    first: u8,
     count: u8,
     len: u16,
 }
@@ -104,7 +105,6 @@ impl<'m> SliceQueue<'m> {
         Self {
             pieces,
             copies: Ring::new(copies),
-            first: 0,
             count: 0,
             len: 0,
         }
@@ -134,8 +134,8 @@ impl<'m> SliceQueue<'m> {
     }
 
     fn copy_room(&self) -> u16 {
-        let last_is_copy = self.count > 0 && self.ends_in_copy();
-        match last_is_copy || self.count < self.places() {
+        let fits = self.ends_in_copy() || usize::from(self.count) < self.places();
+        match fits {
             true => self.copies.room().min(u16::MAX - self.len),
             false => 0,
         }
@@ -148,11 +148,8 @@ impl<'m> SliceQueue<'m> {
             return 0;
         }
         self.len += len;
-        if self.count > 0 && self.ends_in_copy() {
-            let last = self.place(self.count - 1);
-            if let Some(last) = self.pieces.get_mut(last) {
-                last.len += len;
-            }
+        if let Some(last) = self.in_use().last_mut().filter(|last| last.data.is_none()) {
+            last.len += len;
         } else {
             let fits = self.append(Piece { data: None, len });
             debug_assert!(fits, "copy_room said there is a place");
@@ -162,10 +159,7 @@ impl<'m> SliceQueue<'m> {
 
     fn peek(&self, offset: u16, out: &mut [u8]) -> usize {
         let (mut skip, mut copied, mut done) = (offset, 0, 0);
-        for nth in 0..self.count {
-            let Some(piece) = self.pieces.get(self.place(nth)) else {
-                break;
-            };
+        for piece in self.pieces.iter().take(usize::from(self.count)) {
             if skip < piece.len {
                 let rest = out.get_mut(done..).unwrap_or_default();
                 let len = rest.len().min(usize::from(piece.len - skip));
@@ -189,8 +183,7 @@ impl<'m> SliceQueue<'m> {
         let mut left = count.min(self.len);
         self.len -= left;
         while left > 0 {
-            let place = self.place(0);
-            let Some(piece) = self.pieces.get_mut(place) else {
+            let Some(piece) = self.pieces.first_mut() else {
                 break;
             };
             let step = left.min(piece.len);
@@ -201,41 +194,49 @@ impl<'m> SliceQueue<'m> {
             piece.len -= step;
             left -= step;
             if piece.len == 0 {
-                self.first = self.place(1) as u8;
-                self.count -= 1;
+                self.drop_first();
             }
         }
     }
 
     /// How many pieces fit.
-    fn places(&self) -> u8 {
-        self.pieces.len().min(usize::from(u8::MAX)) as u8
+    fn places(&self) -> usize {
+        self.pieces.len().min(usize::from(u8::MAX))
     }
 
-    /// Where the `nth` piece lies.
-    fn place(&self, nth: u8) -> usize {
-        usize::from(wrap(
-            u16::from(self.first),
-            u16::from(nth),
-            u16::from(self.places()),
-        ))
+    fn in_use(&mut self) -> &mut [Piece<'m>] {
+        let count = usize::from(self.count);
+        self.pieces.get_mut(..count).unwrap_or_default()
     }
 
-    /// Whether the last of one or more pieces is a copied one.
+    /// Whether there are pieces, and the last one is copied.
     fn ends_in_copy(&self) -> bool {
-        let last = self.pieces.get(self.place(self.count.wrapping_sub(1)));
+        let last = usize::from(self.count).wrapping_sub(1);
+        let last = self.pieces.get(last);
         last.is_some_and(|piece| piece.data.is_none())
     }
 
     fn append(&mut self, piece: Piece<'m>) -> bool {
-        if self.count >= self.places() {
-            return false;
+        let places = self.places();
+        let free = self.pieces.get_mut(usize::from(self.count)..places);
+        match free.and_then(<[_]>::first_mut) {
+            Some(place) => {
+                *place = piece;
+                self.count += 1;
+                true
+            }
+            None => false,
         }
-        let place = self.place(self.count);
-        if let Some(place) = self.pieces.get_mut(place) {
-            *place = piece;
-            self.count += 1;
+    }
+
+    /// The others move up: there are a few at most.
+    fn drop_first(&mut self) {
+        let pieces = Cell::from_mut(self.in_use()).as_slice_of_cells();
+        for pair in pieces.windows(2) {
+            if let [place, next] = pair {
+                place.set(next.get());
+            }
         }
-        true
+        self.count -= 1;
     }
 }

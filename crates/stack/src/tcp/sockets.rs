@@ -273,9 +273,8 @@ impl<'m> Tcp<'m> {
     /// # Errors
     /// [`SendError`]; nothing was taken.
     pub fn send(&mut self, handle: Handle, data: &[u8], now: Instant) -> Result<usize, SendError> {
-        self.set_now(now);
-        let now_ms = self.now_ms;
-        let connection = self.connection_mut(handle).ok_or(SendError::NoConnection)?;
+        let found = self.connection_at(handle, now);
+        let (connection, now_ms) = found.ok_or(SendError::NoConnection)?;
         connection.check_send()?;
         match connection.send.push(data) {
             0 if !data.is_empty() => Err(SendError::BufferFull),
@@ -297,9 +296,8 @@ impl<'m> Tcp<'m> {
         data: &'m [u8],
         now: Instant,
     ) -> Result<(), SendError> {
-        self.set_now(now);
-        let now_ms = self.now_ms;
-        let connection = self.connection_mut(handle).ok_or(SendError::NoConnection)?;
+        let found = self.connection_at(handle, now);
+        let (connection, now_ms) = found.ok_or(SendError::NoConnection)?;
         connection.check_send()?;
         let taken = match &mut connection.send {
             SendBuffer::Slices(queue) => queue.push_slice(data),
@@ -342,9 +340,7 @@ impl<'m> Tcp<'m> {
     /// Half-close: the peer learns, behind the last byte, that no more will come. Reading
     /// goes on.
     pub fn shutdown(&mut self, handle: Handle, now: Instant) {
-        self.set_now(now);
-        let now_ms = self.now_ms;
-        if let Some(connection) = self.connection_mut(handle) {
+        if let Some((connection, now_ms)) = self.connection_at(handle, now) {
             connection.shutdown();
             connection.on_data_queued(now_ms);
         }
@@ -355,9 +351,7 @@ impl<'m> Tcp<'m> {
     /// that nobody read them. Call [`Self::remove`] once [`Connection::state`] is
     /// [`State::Closed`](super::State::Closed) or [`State::TimeWait`](super::State::TimeWait).
     pub fn close(&mut self, handle: Handle, now: Instant) {
-        self.set_now(now);
-        let now_ms = self.now_ms;
-        if let Some(connection) = self.connection_mut(handle) {
+        if let Some((connection, now_ms)) = self.connection_at(handle, now) {
             connection.close(now_ms);
             connection.on_data_queued(now_ms);
         }
@@ -381,9 +375,7 @@ impl<'m> Tcp<'m> {
 
     /// Changes the settings of a connection; those of the handshake stay as agreed.
     pub fn set_config(&mut self, handle: Handle, config: &'m Config, now: Instant) {
-        self.set_now(now);
-        let now_ms = self.now_ms;
-        if let Some(connection) = self.connection_mut(handle) {
+        if let Some((connection, now_ms)) = self.connection_at(handle, now) {
             connection.config = config;
             connection.put_off_keepalive(now_ms);
         }
@@ -429,6 +421,18 @@ impl<'m> Tcp<'m> {
             index: index as u8,
             generation: self.next_generation,
         })
+    }
+
+    /// The connection, and the time on its clock.
+    #[inline(never)]
+    fn connection_at(
+        &mut self,
+        handle: Handle,
+        now: Instant,
+    ) -> Option<(&mut Connection<'m>, u32)> {
+        self.set_now(now);
+        let now_ms = self.now_ms;
+        Some((self.connection_mut(handle)?, now_ms))
     }
 
     fn connection_mut(&mut self, handle: Handle) -> Option<&mut Connection<'m>> {
