@@ -110,6 +110,33 @@ fn packages_depend_inward() {
 }
 
 /// The checker itself: each case is a file's module, its text, and the lines it must report.
+/// A merge that stopped half-way leaves its markers where no compiler looks: in a document, a
+/// capture's note, a script.
+#[test]
+fn no_tracked_file_holds_conflict_markers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let markers = "^(<{7}|\\|{7}|>{7})( |$)";
+    let search = |text: &str, folder: &Path| {
+        let mut git = Command::new("git");
+        git.args(["grep", "-nE", text]).current_dir(folder);
+        let output = git.output().expect("git runs");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    match search(markers, &root) {
+        (Some(1), _) => {}
+        (Some(0), found) => panic!("conflict markers:\n{found}"),
+        // An unpacked archive has no list of tracked files.
+        _ if !root.join(".git").exists() => return,
+        (code, output) => panic!("git grep gave {code:?}: {output}"),
+    }
+    // The search itself finds what it looks for.
+    let (code, _) = search("^fn no_tracked_file_holds_conflict_markers", &root);
+    assert_eq!(code, Some(0));
+}
+
 #[test]
 fn imports_are_found_however_they_are_written() {
     let cases: &[(&str, &str, &[&str])] = &[

@@ -260,8 +260,11 @@ impl<'m> Tcp<'m> {
     ) -> Result<(), Drop> {
         let iss = segment.ack().minus(1);
         let irs = segment.seq.minus(1);
-        let valid = cookie::claims(iss, self.now_ms)
-            .filter(|_| !segment.has(Flags::SYN))
+        // A guess has one chance in 2^24: it gets it only while somebody may hold a cookie.
+        let (sent_at, now_ms) = (self.cookie_sent_at, self.now_ms);
+        self.cookie_sent_at = sent_at.filter(|at| now_ms.wrapping_sub(*at) < cookie::LIFETIME_MS);
+        let valid = cookie::claims(iss, now_ms)
+            .filter(|_| self.cookie_sent_at.is_some() && !segment.has(Flags::SYN))
             .filter(|(period, mss)| self.cookie(ends, irs, *period, *mss) == iss);
         let Some((_, mss)) = valid else {
             self.reset(ends, segment);
@@ -273,7 +276,6 @@ impl<'m> Tcp<'m> {
             sack: timestamps.is_some_and(|(_, echo)| echo & 1 == 1) && listener.1.sack,
             ecn: false,
         };
-        let now_ms = self.now_ms;
         let index = self.new_half_open(ends, segment, listener, agreed, true)?;
         let Some(entry) = self.memory.half_open.get_mut(index) else {
             return Err(Drop::HalfOpenFull);
@@ -338,6 +340,7 @@ impl<'m> Tcp<'m> {
         let clock = self.now_ms.wrapping_add(ts_offset) & !1 | u32::from(agreed.sack);
         let timestamps = segment.timestamps().map(|(value, _)| (clock, value));
         count(Some(&mut self.counters.syn_cookies));
+        self.cookie_sent_at = Some(self.now_ms);
         let window = self.window_to_promise(listener.0, listener.1);
         let rmss = listener.1.rmss.min(self.mss_limit);
         let reply = self.begin_reply(ends);

@@ -291,10 +291,14 @@ impl<'m> Connection<'m> {
 
     /// What both sides offered; nothing yet while our SYN is on its way.
     pub fn agreed(&self) -> Agreed {
+        let facts = match self.state {
+            State::SynSent => Facts::NONE,
+            _ => self.facts,
+        };
         Agreed {
-            timestamps: self.facts.has(Facts::TIMESTAMPS),
-            sack: self.facts.has(Facts::SACK),
-            ecn: self.facts.has(Facts::ECN),
+            timestamps: facts.has(Facts::TIMESTAMPS),
+            sack: facts.has(Facts::SACK),
+            ecn: facts.has(Facts::ECN),
         }
     }
 
@@ -327,6 +331,21 @@ impl<'m> Connection<'m> {
         self.snd_nxt = self.snd_una.plus(1);
         self.progress_at = now_ms;
         self.facts.set(Facts::SYN_DUE);
+        // The settings may change before the answer comes; what was offered does not.
+        self.note_agreed(Agreed {
+            timestamps: self.config.timestamps,
+            sack: self.config.sack,
+            ecn: self.config.ecn,
+        });
+    }
+
+    /// Notes what both sides offered or, in SYN-SENT, this side.
+    fn note_agreed(&mut self, agreed: Agreed) {
+        let noted = u32::from(agreed.timestamps) * Facts::TIMESTAMPS
+            | u32::from(agreed.sack) * Facts::SACK
+            | u32::from(agreed.ecn) * Facts::ECN;
+        self.facts.clear(Facts::AGREED);
+        self.facts.set(noted);
     }
 
     /// Waits in LISTEN for a handshake of a listener, given by its index.
@@ -351,9 +370,7 @@ impl<'m> Connection<'m> {
         let agreed = entry.agreed();
         self.ends = ends;
         self.ts_offset = ts_offset;
-        self.facts.put(Facts::TIMESTAMPS, agreed.timestamps);
-        self.facts.put(Facts::SACK, agreed.sack);
-        self.facts.put(Facts::ECN, agreed.ecn);
+        self.note_agreed(agreed);
         // Whoever retransmitted a SYN-ACK knows nothing of the round trip.
         if entry.was_resent() {
             self.rtt.distrust();
@@ -538,6 +555,9 @@ impl<'m> Connection<'m> {
     // Out of line: inlined, it would stand at each of its many callers.
     #[inline(never)]
     pub(super) fn end(&mut self, error: Option<Error>) {
+        if self.state == State::SynSent {
+            self.facts.clear(Facts::AGREED);
+        }
         self.state = State::Closed;
         self.error = error;
         self.timers.disarm_all();

@@ -18,6 +18,8 @@ impl Facts {
     pub(super) const SACK: u32 = 1 << 19;
     /// ECN is in use.
     pub(super) const ECN: u32 = 1 << 20;
+    /// What a handshake agrees upon.
+    pub(super) const AGREED: u32 = Self::TIMESTAMPS | Self::SACK | Self::ECN;
     /// The application has no more to send.
     pub(super) const FIN_QUEUED: u32 = 1 << 13;
     /// The peer's FIN was seen: `rcv_fin` is its place.

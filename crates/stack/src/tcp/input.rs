@@ -347,7 +347,7 @@ impl Connection<'_> {
         self.take_syn_options(seg.header(), self.smss, now_ms);
         let ecn = Flags::ECE | Flags::CWR;
         // In a simultaneous open neither side answers with ECE: no ECN then.
-        let agreed = self.config.ecn
+        let agreed = self.facts.has(Facts::ECN)
             && acknowledges
             && !self.facts.has(Facts::SYN_RESENT)
             && seg.flags.bits() & ecn.bits() == Flags::ECE.bits();
@@ -374,12 +374,16 @@ impl Connection<'_> {
     pub(super) fn take_syn_options(&mut self, syn: &Header, smss_limit: u16, now_ms: u32) {
         let offered = syn.options.mss.unwrap_or(SMSS_DEFAULT);
         self.smss = offered.min(smss_limit).max(SMSS_MIN);
-        self.facts
-            .put(Facts::SACK, self.config.sack && syn.options.sack_permitted);
-        if let (true, Some((value, _))) = (self.config.timestamps, syn.options.timestamps) {
-            self.facts.set(Facts::TIMESTAMPS);
-            self.ts_recent = value;
-            self.ts_recent_at = now_ms;
+        // Until now the facts said what our SYN offered.
+        if !syn.options.sack_permitted {
+            self.facts.clear(Facts::SACK);
+        }
+        match syn.options.timestamps {
+            Some((value, _)) => {
+                self.ts_recent = value;
+                self.ts_recent_at = now_ms;
+            }
+            None => self.facts.clear(Facts::TIMESTAMPS),
         }
     }
 

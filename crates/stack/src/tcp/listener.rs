@@ -272,8 +272,14 @@ pub(super) mod cookie {
     /// Cookies are good for this many periods after their own.
     const PERIODS_MAX: u32 = 1;
 
+    /// How long a cookie is good for, at most: its own period and those after it.
+    pub(in crate::tcp) const LIFETIME_MS: u32 = (PERIODS_MAX + 1) << PERIOD_SHIFT;
+
+    /// A period is 2^16 ms.
+    const PERIOD_SHIFT: u32 = 16;
+
     pub(in crate::tcp) const fn period(now_ms: u32) -> u32 {
-        now_ms >> 16 & 31
+        now_ms >> PERIOD_SHIFT & 31
     }
 
     /// The index of the largest MSS not above `mss`.

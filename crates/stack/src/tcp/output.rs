@@ -344,24 +344,23 @@ impl Connection<'_> {
         plan.kind == Kind::New && self.facts.has(Facts::ECN) && !self.facts.has(Facts::PERSIST_DUE)
     }
 
-    /// Options and flags of a SYN, or of the SYN-ACK of a simultaneous open.
+    /// Options and flags of a SYN, or of the SYN-ACK of a simultaneous open: what we offer,
+    /// or agree upon, is noted in the facts.
     fn fill_syn(&self, head: &mut Head, now_ms: u32) -> Flags {
+        let facts = self.facts;
         let clock = now_ms.wrapping_add(self.ts_offset);
-        let (config, facts) = (self.config, self.facts);
-        if self.state == State::SynReceived {
-            let stamps = facts
-                .has(Facts::TIMESTAMPS)
-                .then_some((clock, self.ts_recent));
-            head.push_syn_options(self.rmss, facts.has(Facts::SACK), stamps);
-            return Flags::SYN | Flags::ACK;
-        }
-        let stamps = config.timestamps.then_some((clock, 0));
-        head.push_syn_options(self.rmss, config.sack, stamps);
-        // A SYN sent again asks for no ECN: a middlebox may have dropped it for that
-        // (RFC 3168 §6.1.1.1).
-        match config.ecn && !facts.has(Facts::SYN_RESENT) {
-            true => Flags::SYN | Flags::ECE | Flags::CWR,
-            false => Flags::SYN,
+        let stamps = facts
+            .has(Facts::TIMESTAMPS)
+            .then_some((clock, self.ts_recent));
+        head.push_syn_options(self.rmss, facts.has(Facts::SACK), stamps);
+        match self.state {
+            State::SynReceived => Flags::SYN | Flags::ACK,
+            // A SYN sent again asks for no ECN: a middlebox may have dropped it for that
+            // (RFC 3168 §6.1.1.1).
+            _ if facts.has(Facts::ECN) && !facts.has(Facts::SYN_RESENT) => {
+                Flags::SYN | Flags::ECE | Flags::CWR
+            }
+            _ => Flags::SYN,
         }
     }
 

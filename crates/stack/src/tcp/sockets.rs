@@ -27,6 +27,8 @@ pub struct Tcp<'m> {
     pub(super) hash: KeyedHash,
     pub(super) reply: Option<Reply>,
     pub(super) counters: Counters,
+    /// When a SYN cookie was last sent, ms; `None`: none was, or all are outdated.
+    pub(super) cookie_sent_at: Option<u32>,
     /// The start of the current millisecond, and its number modulo 2^32.
     pub(super) tick: Instant,
     pub(super) now_ms: u32,
@@ -68,6 +70,7 @@ impl<'m> Tcp<'m> {
             hash,
             reply: None,
             counters: Counters::NEW,
+            cookie_sent_at: None,
             tick: Instant::ORIGIN,
             now_ms: 0,
             mss_limit: u16::MAX,

@@ -234,6 +234,38 @@ fn a_forged_cookie_is_reset() {
     s.peer(say(ACK, 1, 1)).unwrap();
 }
 
+/// A number that would do as a cookie is none unless one was sent, and not long ago.
+#[test]
+fn a_cookie_is_believed_only_while_one_may_be_under_way() {
+    const GOOD_FOR_S: u64 = 131; // two periods of 2^16 ms
+    // The twin has the same key and no room: its cookies are those that we would send.
+    let cookie_at = |now_us| {
+        let mut twin = Script::new();
+        twin.tcp = engine(1, 0, 1);
+        twin.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+        twin.now_us = now_us;
+        twin.peer(say(SYN, 0, 0).mss(1000)).unwrap();
+        twin.sent().header.seq
+    };
+    let mut s = Script::new();
+    s.tcp = engine(1, 2, 1);
+    s.listener = Some(s.tcp.listen(None, PORT, leak(PLAIN)).unwrap());
+    s.iss = cookie_at(s.now_us);
+    assert_eq!(s.peer(say(ACK, 1, 1)), Err(Drop::UnacceptableAck));
+    s.expect(RST, 1, 0, 0);
+
+    for (later_s, is_good) in [(0, true), (GOOD_FOR_S, true), (GOOD_FOR_S + 1, false)] {
+        let mut s = full_listener();
+        let _ = s.peer(say(SYN, 0, 0).mss(1000));
+        let sent = s.sent().header.seq;
+        assert_eq!(sent, cookie_at(s.now_us), "twins agree");
+        s.now_us += later_s * 1_000_000;
+        s.iss = cookie_at(s.now_us);
+        let answer = s.peer(say(ACK, 1, 1));
+        assert_eq!(answer.is_ok(), is_good, "{later_s} s: {answer:?}");
+    }
+}
+
 #[test]
 fn a_cookies_answer_agrees_upon_what_the_cookie_offered() {
     for (sack, stamps) in [(true, true), (false, true), (true, false)] {

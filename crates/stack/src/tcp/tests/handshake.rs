@@ -1,6 +1,6 @@
 //! Opening: active, passive, simultaneous; what the SYN agrees upon; resets in between.
 
-use super::super::{Config, Error, OpenError, RecvError, SendError, State};
+use super::super::{Agreed, Config, Error, OpenError, RecvError, SendError, State};
 use super::*;
 
 #[test]
@@ -72,6 +72,77 @@ fn a_bad_ack_in_a_simultaneous_open() {
     }
     s.peer(say(ACK, 1, 1)).unwrap();
     assert_eq!(s.state(), State::Established);
+}
+
+/// Settings that change while our SYN is on its way do not change what it offered: RFC 7323
+/// §3.2 and RFC 3168 §6.1.1 bind us to what the peer agreed to.
+#[test]
+fn settings_change_before_the_answer() {
+    const EVERYTHING: Config = Config {
+        timestamps: true,
+        sack: true,
+        ecn: true,
+        ..PLAIN
+    };
+    let ece = Flags::ECE;
+    for (offered, later) in [(EVERYTHING, PLAIN), (PLAIN, EVERYTHING)] {
+        let (mut s, syn) = Script::connecting(offered);
+        let (handle, now) = (s.handle(), s.now());
+        s.tcp.set_config(handle, leak(later), now);
+        let nothing = Agreed {
+            timestamps: false,
+            sack: false,
+            ecn: false,
+        };
+        assert_eq!(s.connection().agreed(), nothing, "no answer yet");
+        let stamps = syn.header.options.timestamps;
+        assert_eq!(stamps.is_some(), offered.timestamps);
+        // A peer that agrees to everything, asked or not.
+        let echo = stamps.map_or(0, |(value, _)| value);
+        let syn_ack = say(SYN | ACK | ece, 0, 1).mss(1000);
+        s.peer(syn_ack.sack_permitted().ts(77, echo)).unwrap();
+        let agreed = Agreed {
+            timestamps: offered.timestamps,
+            sack: offered.sack,
+            ecn: offered.ecn,
+        };
+        assert_eq!(s.connection().agreed(), agreed);
+        let ack = s.expect(ACK, 1, 1, 0).header.options.timestamps;
+        assert_eq!(ack.is_some(), offered.timestamps);
+        // What comes without is dropped only where they were agreed upon.
+        let dropped = match offered.timestamps {
+            true => Err(Drop::NoTimestamp),
+            false => Ok(()),
+        };
+        assert_eq!(s.peer(say(ACK, 1, 1).data(b"x")), dropped);
+    }
+}
+
+/// The SYN sent again offers what the first one did, and what was offered to nobody is
+/// agreed with nobody.
+#[test]
+fn a_syn_sent_again_offers_the_same() {
+    let (mut s, first) = Script::connecting(Config {
+        timestamps: true,
+        sack: true,
+        syn_retransmissions_max: 1,
+        ..PLAIN
+    });
+    let (handle, now) = (s.handle(), s.now());
+    let once = Config {
+        syn_retransmissions_max: 1,
+        ..PLAIN
+    };
+    s.tcp.set_config(handle, leak(once), now);
+    let again = s.wait_for_segment().0.header.options;
+    assert!(again.sack_permitted && again.timestamps.is_some());
+    assert_eq!(again.mss, first.header.options.mss);
+    while s.state() != State::Closed {
+        s.now_us = s.tcp.next_deadline().unwrap().as_micros();
+        s.silent();
+    }
+    let agreed = s.connection().agreed();
+    assert!(!agreed.timestamps && !agreed.sack);
 }
 
 /// Two engines that open towards each other meet in one connection (MUST-10).
