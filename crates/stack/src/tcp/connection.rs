@@ -342,8 +342,8 @@ impl<'m> Connection<'m> {
     /// Notes what both sides offered or, in SYN-SENT, this side.
     fn note_agreed(&mut self, agreed: Agreed) {
         let noted = u32::from(agreed.timestamps) * Facts::TIMESTAMPS
-            | u32::from(agreed.sack) * Facts::SACK
-            | u32::from(agreed.ecn) * Facts::ECN;
+            + u32::from(agreed.sack) * Facts::SACK
+            + u32::from(agreed.ecn) * Facts::ECN;
         self.facts.clear(Facts::AGREED);
         self.facts.set(noted);
     }
