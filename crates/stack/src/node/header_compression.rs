@@ -119,7 +119,7 @@ pub(super) fn compress(
     if !wire::IS_SUPPORTED {
         return TcpForm::Plain;
     }
-    let Some((tcphc, (src, dst, segment))) = tcphc.zip(segment_of(packet)) else {
+    let Some((tcphc, (src, dst, segment))) = tcphc.zip(segment_right_behind(packet)) else {
         return TcpForm::Plain;
     };
     let flow = flow(src, dst);
@@ -144,7 +144,12 @@ pub(super) fn restore(
     form: TcpForm,
     now: Instant,
 ) -> Result<(), Drop> {
-    let Some((tcphc, (src, dst, segment))) = tcphc.zip(segment_of(packet)) else {
+    // Neither end learns from a segment that the other could not compress.
+    let segment = match form {
+        TcpForm::Plain => segment_right_behind(packet),
+        TcpForm::Full { .. } | TcpForm::Compressed => segment_of(packet),
+    };
+    let Some((tcphc, (src, dst, segment))) = tcphc.zip(segment) else {
         return match form {
             TcpForm::Compressed => Err(Drop::TcpCompression),
             TcpForm::Plain | TcpForm::Full { .. } => Ok(()),
@@ -170,6 +175,14 @@ pub(super) fn restore(
         }
     };
     taken.map_err(|_| Drop::TcpCompression)
+}
+
+/// As [`segment_of`], where nothing stands between IPv6 and TCP. Only strangers send anything
+/// else, and extension headers may change the addresses that the checksum covers.
+fn segment_right_behind(packet: &mut [u8]) -> Option<(Ipv6Addr, Ipv6Addr, &mut [u8])> {
+    let (header, _) = Header::parse_start(packet).ok()?;
+    let is_bare = header.next_header == tcp::NEXT_HEADER;
+    is_bare.then(|| segment_of(packet)).flatten()
 }
 
 /// The TCP segment in `packet`, with its source and destination.
@@ -221,5 +234,56 @@ mod tests {
                 assert!(found + tick > age && found < age + tick, "{found:?}");
             }
         }
+    }
+
+    /// A SYN, behind destination options or not, as it leaves for the mesh.
+    fn form_of_syn(options: &[u8], next_header: u8) -> TcpForm {
+        let (src, dst) = (
+            Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1),
+            Ipv6Addr::LOCALHOST,
+        );
+        let dst = Ipv6Addr::from(u128::from(dst) | 0xfd01 << 112);
+        let header = tcp::Header {
+            flags: tcp::Flags::SYN,
+            ..tcp::Header::default()
+        };
+        let tcp_at = HEADER_LEN + options.len();
+        let mut packet = std::vec![0; tcp_at + tcp::HEADER_LEN];
+        header.emit(&mut packet[tcp_at..]).unwrap();
+        tcp::fill_checksum(&src, &dst, &mut packet[tcp_at..]);
+        packet[HEADER_LEN..tcp_at].copy_from_slice(options);
+        let ipv6 = Header {
+            traffic_class: crate::wire::ipv6::TrafficClass(0),
+            flow_label: 0,
+            payload_len: (packet.len() - HEADER_LEN) as u16,
+            next_header,
+            hop_limit: 64,
+            src,
+            dst,
+        };
+        ipv6.emit(&mut packet).unwrap();
+        let mut contexts = [tcphc::Context::EMPTY; 1];
+        let mut rng = crate::random::Rng::from_seed([1, 2]);
+        let config = tcphc::Config {
+            end: tcphc::End::Router,
+            quiet: Duration::ZERO,
+            ..tcphc::Config::DEFAULT
+        };
+        let now = Instant::ORIGIN;
+        let mut table = Tcphc::new(&mut contexts, config, now, &mut rng);
+        compress(
+            Some(&mut table),
+            &mut packet,
+            tcphc::Origin::Outside,
+            90,
+            now,
+        )
+    }
+
+    #[test]
+    fn what_has_extension_headers_goes_plain() {
+        assert_ne!(form_of_syn(&[], tcp::NEXT_HEADER), TcpForm::Plain);
+        let destination_options = [tcp::NEXT_HEADER, 0, 1, 4, 0, 0, 0, 0];
+        assert_eq!(form_of_syn(&destination_options, 60), TcpForm::Plain);
     }
 }

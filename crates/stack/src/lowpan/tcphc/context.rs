@@ -205,6 +205,19 @@ impl Context {
         self.bits = self.bits & !STATE_MASK | state as u32;
     }
 
+    /// The connection is over, if `over`: its slot goes to whoever needs it first.
+    pub(super) const fn end_if(&mut self, over: bool) {
+        if over {
+            self.set_state(State::Quarantine);
+        }
+    }
+
+    /// Something but a reset was sent, or came: a connection that seemed over, and whose ends
+    /// have not both closed it, is not.
+    pub(super) const fn go_on(&mut self) {
+        self.set_state(State::Active);
+    }
+
     pub(super) const fn has(&self, bits: u32) -> bool {
         self.bits & bits == bits
     }

@@ -340,7 +340,11 @@ impl<'m> Tcphc<'m> {
             .ok_or(Plain)?;
         let rules = self.rules;
         let context = self.contexts.get_mut(at).ok_or(Plain)?;
-        if origin == Origin::Outside && !is_believable(context, &seg, rules) {
+        let is_in_bounds = match origin {
+            Origin::Own => is_far(context, &seg) || keeps_to_windows_of(context, &seg, rules),
+            Origin::Outside => is_believable(context, &seg, rules),
+        };
+        if !is_in_bounds {
             return Err(Plain);
         }
         let frame = frame_for(context, &seg, rules, now);
@@ -365,9 +369,14 @@ impl<'m> Tcphc<'m> {
             // It may make the context at the peer, who then does not know what it had sent.
             context.put(bit::EDGE, !rules.cured(Cure::Joined));
         }
-        context.on_sent(&seg, explicit || !fits, rules, now);
-        context.put(bit::REFRESH | bit::REFRESH_FULL, false);
-        after_sending(context, &seg);
+        if seg.has(Flags::RST) {
+            // Its receiver may think it a stranger's: nothing may count on it.
+            context.end_if(seg.seq() == context.u_seq || seg.seq() == context.r_ack);
+        } else {
+            context.on_sent(&seg, explicit || !fits, rules, now);
+            context.put(bit::REFRESH | bit::REFRESH_FULL, false);
+            after_sending(context, &seg);
+        }
         if !fits {
             return Err(Plain);
         }
@@ -525,13 +534,15 @@ impl<'m> Tcphc<'m> {
         if form == Form::Full && !is_acceptable(context, seg, rules) {
             return;
         }
+        if seg.has(Flags::RST) {
+            context.end_if(seg.seq() == context.r_seq || seg.seq() == context.u_ack);
+            return;
+        }
         context.on_validated(seg, form, rules, now);
-        if context.state() == State::Offered && !seg.has(Flags::SYN) {
-            context.set_state(State::Active);
+        if !seg.has(Flags::SYN) {
+            context.go_on();
         }
-        if seg.has(Flags::RST) || context.is_closed() {
-            context.set_state(State::Quarantine);
-        }
+        context.end_if(context.is_closed());
     }
 }
 
@@ -825,12 +836,10 @@ fn after_sending(context: &mut Context, seg: &Segment) {
                 context.set_shift(shift);
             }
         }
-        State::Offered if context.has(bit::ANSWERED) => context.set_state(State::Active),
-        _ => {}
+        State::Offered if !context.has(bit::ANSWERED) => {}
+        _ => context.go_on(),
     }
-    if seg.has(Flags::RST) || context.is_closed() {
-        context.set_state(State::Quarantine);
-    }
+    context.end_if(context.is_closed());
 }
 
 /// A SYN-ACK came; returns whether it is the first answer to our SYN.
@@ -871,7 +880,16 @@ fn is_believable(context: &Context, seg: &Segment, rules: Rules) -> bool {
     }
     let acks_unseen =
         context.has(bit::R_SEQ) && seg.ack().is_some_and(|ack| after(ack, context.r_seq));
-    !acks_unseen && keeps_to_windows(seg, context.reference(bit::R_ACK, context.r_ack))
+    !acks_unseen && keeps_to_windows_of(context, seg, rules)
+}
+
+/// Whether no more is in flight than the proofs allow, [`FLIGHT_MAX`]; what lies beyond passes
+/// on plain, from here as from outside.
+fn keeps_to_windows_of(context: &Context, seg: &Segment, rules: Rules) -> bool {
+    if !rules.cured(Cure::Poisoning) || seg.has(Flags::SYN) {
+        return true;
+    }
+    keeps_to_windows(seg, context.reference(bit::R_ACK, context.r_ack))
 }
 
 /// The same at the other end, where it came with a full header or plain: what one end does

@@ -81,6 +81,63 @@ fn the_driver_sees_what_the_draft_gets_wrong() {
     assert!(seen.silent() * 1000 >= seen.exact, "{seen:?}");
 }
 
+/// One kind of path with a cure taken away, against the same with it.
+fn without(
+    changes: impl Fn(Setup) -> Setup + Copy,
+    prepare: fn(&mut Tcphc<'static>),
+) -> (Seen, Seen) {
+    let changes = |setup: Setup| {
+        let setup = changes(setup);
+        let trouble = if setup.loss == 0 { 0 } else { setup.trouble };
+        Setup { trouble, ..setup }
+    };
+    (run(20_000, changes, prepare), run(20_000, changes, |_| {}))
+}
+
+/// An old window never counts as a new one: probes and copies that come late say none. What the
+/// receiver then refuses is what its sender had left out in good faith.
+#[test]
+fn the_driver_finds_windows_that_only_seemed_new() {
+    // Windows that close often, so that they are probed often.
+    let lazy = |setup| Setup { lazy: 985, ..setup };
+    let (off, on) = without(lazy, |t| t.without(&[Cure::Probes]));
+    assert_eq!((on.dropped, on.silent()), (0, 0), "{on:?}");
+    assert!(off.dropped > 0, "{off:?}");
+    let strict = |setup| {
+        reordering(Setup {
+            mode: Mode::Strict,
+            ..setup
+        })
+    };
+    let (off, on) = without(strict, |t| t.without(&[Cure::LateRefresh]));
+    assert!(off.dropped * 100 > on.dropped * 105, "{off:?} {on:?}");
+}
+
+#[test]
+fn the_driver_finds_references_that_were_wrong_for_ever() {
+    let (off, on) = without(|s| s, |t| t.without(&[Cure::Poisoning]));
+    assert_eq!((on.dropped, on.silent()), (0, 0), "{on:?}");
+    assert!(off.dropped > 100, "{off:?}");
+}
+
+#[test]
+fn the_driver_finds_confirmations_that_were_none() {
+    let lossy = |setup| Setup { loss: 100, ..setup };
+    let (off, on) = without(lossy, |t| t.without(&[Cure::SharedTimestamp]));
+    assert_eq!(on.silent(), 0, "{on:?}");
+    assert!(off.silent() > 0, "{off:?}");
+    for (cure, prepare) in [
+        (
+            Cure::Recreated,
+            (|t| t.without(&[Cure::Recreated])) as fn(&mut Tcphc<'static>),
+        ),
+        (Cure::Reboot, |t| t.without(&[Cure::Reboot])),
+    ] {
+        let (off, _) = without(lossy, prepare);
+        assert!(off.dropped * 2 > on.dropped * 3, "{cure:?} {off:?} {on:?}");
+    }
+}
+
 /// Low bits that join high ones they did not belong to.
 #[test]
 fn values_that_were_never_sent() {

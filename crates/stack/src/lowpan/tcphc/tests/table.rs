@@ -288,6 +288,65 @@ fn connections_that_are_over_leave_their_slot() {
     }
 }
 
+#[test]
+fn what_is_further_ahead_than_the_proofs_allow_goes_plain() {
+    let (mut ends, seq, ack) = connected();
+    let ahead = |by: u32| segment(0, PORTS, seq + by, ack, Flags::ACK, 40);
+    let compressed = send(&mut ends[0], 0, &ahead(FLIGHT_MAX - 40), at(2));
+    assert!(compressed.is_some());
+    let before = std::format!("{:?}", ends[0].contexts);
+    assert_eq!(send(&mut ends[0], 0, &ahead(FLIGHT_MAX), at(2)), None);
+    assert_eq!(std::format!("{:?}", ends[0].contexts), before);
+}
+
+/// Whose numbers are not those that its receiver waits for: that one ignores it (RFC 5961 §3).
+#[test]
+fn a_strangers_reset_ends_nothing() {
+    let data = Flags::ACK | Flags::PSH;
+    for (from, off) in [(1, 100), (1, -100), (0, 100)] {
+        let (mut ends, seq, ack) = connected();
+        let number = [seq, ack][from].wrapping_add_signed(off);
+        let other = [ack, seq][from];
+        let rst = segment(from, PORTS, number, other, Flags::RST | Flags::ACK, 0);
+        if let Some(bytes) = send(&mut ends[from], from, &rst, at(2)) {
+            assert_eq!(
+                receive(&mut ends[1 - from], 1 - from, &bytes, at(2)),
+                Ok(rst)
+            );
+        }
+        for end in &mut ends {
+            let states: Vec<State> = end.contexts.iter().map(Context::state).collect();
+            assert!(states.contains(&State::Active), "{from} {off}: {states:?}");
+            let syn = segment(0, (7, 80), 7, 0, Flags::SYN, 0);
+            end.contexts[0].set_state(State::Active);
+            end.contexts[0].touch(at(2));
+            assert_eq!(send(end, 0, &syn, at(3)), None, "nor does it free a slot");
+        }
+        // And what follows travels as before.
+        let next = segment(0, PORTS, seq, ack, data, 40);
+        let bytes = send(&mut ends[0], 0, &next, at(3)).unwrap();
+        assert_eq!(bytes[0] & 0xf0, 0xc0, "{from} {off}");
+        assert_eq!(receive(&mut ends[1], 1, &bytes, at(3)), Ok(next));
+    }
+}
+
+/// A reset with the right number ends the context at both ends; if the connection goes on all
+/// the same, so does the context.
+#[test]
+fn a_reset_parks_a_context_until_its_connection_goes_on() {
+    let (mut ends, seq, ack) = connected();
+    let rst = segment(1, PORTS, ack, seq, Flags::RST | Flags::ACK, 0);
+    let bytes = send(&mut ends[1], 1, &rst, at(2)).unwrap();
+    assert_eq!(bytes[0], tcphc::FULL, "resets travel whole");
+    assert_eq!(receive(&mut ends[0], 0, &bytes, at(2)), Ok(rst));
+    let is = |end: &Tcphc<'_>, state| end.contexts.iter().any(|c| c.state() == state);
+    assert!(ends.iter().all(|end| is(end, State::Quarantine)));
+    let data = segment(0, PORTS, seq, ack, Flags::ACK, 40);
+    let bytes = send(&mut ends[0], 0, &data, at(2)).unwrap();
+    assert_eq!(receive(&mut ends[1], 1, &bytes, at(2)), Ok(data));
+    assert!(ends.iter().all(|end| is(end, State::Active)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
