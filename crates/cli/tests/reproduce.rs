@@ -125,7 +125,9 @@ fn plots_and_a_page_are_written() {
     let output = run(["reproduce", "tcplp-window", "--out", out]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let page = fs::read_to_string(format!("{out}/report.html")).unwrap();
-    assert!(page.contains("<svg") && page.contains("tcplp-window"));
+    assert!(page.contains("<svg") && page.contains("href=\"#tcplp-window\""));
+    assert!(page.contains("criteria hold") && page.contains("not judged</summary>"));
+    assert!(page.find("<svg") < page.find("<table"), "plots come first");
     assert!(fs::read_to_string(format!("{out}/tcplp-window-1.svg")).is_ok());
 }
 

@@ -121,9 +121,10 @@ fn row(
     flow: Option<usize>,
     runs: &[&RunResult],
 ) -> Vec<String> {
-    let values = point.values.iter().map(|(_, value)| match value {
-        toml_text if toml_text.is_str() => toml_text.as_str().unwrap_or_default().to_owned(),
-        other => other.to_string(),
+    let values = point.values.iter().map(|(_, value)| {
+        let text = value.as_str().map(str::to_owned);
+        let number = || value.as_float().map(|number| number.to_string());
+        text.or_else(number).unwrap_or_else(|| value.to_string())
     });
     let cells = columns.iter().map(|column| column.cell(flow, runs));
     values.chain([what]).chain(cells).collect()

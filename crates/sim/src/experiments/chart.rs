@@ -49,14 +49,18 @@ pub fn of_rows(title: &str, axis: &str, rows: &[Row]) -> Vec<Chart> {
         let Some(x) = row.point.get(axis).and_then(Value::number) else {
             continue;
         };
-        let y = format!("{}, {}", row.metric, row.unit);
+        let metric = row.metric.replace('_', " ");
+        let y = match row.unit {
+            "1" => metric,
+            unit => format!("{metric}, {unit}"),
+        };
         let place = charts.iter().position(|chart| chart.y == y);
         let chart = if let Some(place) = place {
             &mut charts[place]
         } else {
             charts.push(Chart {
                 title: title.into(),
-                x: axis.into(),
+                x: axis.replace('_', " "),
                 y,
                 series: Vec::new(),
             });

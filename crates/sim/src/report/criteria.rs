@@ -23,20 +23,66 @@ pub fn criteria_page(all: &[(Experiment, &Report)], missing: &[&str]) -> String 
             "<p class=\"warning\"><b>Incomplete:</b> nothing of {missing}.</p>"
         );
     }
+    body += &tiles(all);
+    body += &index(all);
     for (experiment, report) in all {
         let _ = write!(
             body,
-            "<section id=\"{id}\"><h2>{}</h2><p class=\"quiet\"><code>motet reproduce {id}</code>: \
-             {} runs of {} s for each setting</p>{}</section>{}",
+            "<header id=\"{id}\"><h2>{}</h2><p class=\"quiet\"><code>motet reproduce {id}</code>: \
+             {} runs of {} s for each setting</p></header>{}<section>{}</section>",
             escape(experiment.title),
             report.budget.runs,
             report.budget.seconds,
-            table(&report.rows),
             grid(&figures(experiment, report)),
+            tables(&report.rows),
             id = experiment.id,
         );
     }
     document("Motet: the published experiments", &body)
+}
+
+/// How many criteria hold and are missed, and how many figures are fits.
+fn verdicts<'a>(rows: impl Iterator<Item = &'a Row>) -> [usize; 3] {
+    let mut counts = [0; 3];
+    for row in rows.filter(|row| row.criterion.is_some()) {
+        counts[match row.pass() {
+            Some(true) => 0,
+            Some(false) => 1,
+            None => 2,
+        }] += 1;
+    }
+    counts
+}
+
+/// The verdict on everything, large.
+fn tiles(all: &[(Experiment, &Report)]) -> String {
+    let [hold, missed, fits] = verdicts(all.iter().flat_map(|(_, report)| &report.rows));
+    format!(
+        "<div class=\"tiles\"><div><b style=\"color:var(--good)\">{hold}</b><p>criteria hold</p></div>\
+         <div><b style=\"color:var(--bad)\">{missed}</b><p>are missed</p></div>\
+         <div><b>{fits}</b><p>figures were fitted on</p></div></div>"
+    )
+}
+
+/// Where everything is, and where something is missed.
+fn index(all: &[(Experiment, &Report)]) -> String {
+    let mut text = String::from("<ul class=\"index\">");
+    for (Experiment { id, .. }, report) in all {
+        let [hold, missed, fits] = verdicts(report.rows.iter());
+        let missed = match missed {
+            0 => String::new(),
+            some => format!(", <b>{some} missed</b>"),
+        };
+        let fits = match fits {
+            0 => String::new(),
+            some => format!(", {some} fits"),
+        };
+        let _ = write!(
+            text,
+            "<li><a href=\"#{id}\">{id}</a> <small>{hold} hold{missed}{fits}</small>"
+        );
+    }
+    text + "</ul>"
 }
 
 /// Its plots as SVG files: name and text.
@@ -53,19 +99,41 @@ fn figures(experiment: &Experiment, report: &Report) -> Vec<Figure> {
     let charts = (1..).zip(&report.charts);
     let figure = |(number, chart): (usize, &Chart)| Figure {
         name: format!("{}-{number}", experiment.id),
-        title: chart.title.clone(),
+        // The section says what all of them are about.
+        title: match report.charts.len() {
+            _ if is_trace(chart) => chart.title.clone(),
+            1 => chart.title.clone(),
+            _ => format!("{} by {}", chart.y, chart.x),
+        },
         note: String::new(),
         svg: plot(chart).svg(),
     };
     charts.map(figure).collect()
 }
 
-fn plot(chart: &Chart) -> Plot {
-    let lines = chart
+fn is_trace(chart: &Chart) -> bool {
+    chart
         .series
         .iter()
-        .enumerate()
-        .map(|(colour, series)| Line {
+        .any(|series| series.style == Style::Trace)
+}
+
+fn plot(chart: &Chart) -> Plot {
+    // What is measured, published and possible in one setting has one colour.
+    let setting = |name: &str| {
+        name.split_once(", ")
+            .map_or("", |(_, point)| point)
+            .to_owned()
+    };
+    let mut settings: Vec<String> = Vec::new();
+    let lines = chart.series.iter().map(|series| {
+        let own = setting(&series.name);
+        let known = settings.iter().position(|setting| *setting == own);
+        let colour = known.unwrap_or(settings.len());
+        if known.is_none() {
+            settings.push(own);
+        }
+        Line {
             name: series.name.clone(),
             points: series.points.clone(),
             look: match series.style {
@@ -75,15 +143,34 @@ fn plot(chart: &Chart) -> Plot {
                 Style::Trace => Look::Trace,
             },
             colour,
-        });
+        }
+    });
+    let lines = lines.collect();
     Plot {
         x: chart.x.clone(),
         y: chart.y.clone(),
-        lines: lines.collect(),
+        lines,
     }
 }
 
-fn table(rows: &[Row]) -> String {
+/// What is judged, and the rest for whoever asks.
+fn tables(rows: &[Row]) -> String {
+    let (judged, others): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().partition(|row| row.criterion.is_some());
+    let judged = match judged[..] {
+        [] => String::new(),
+        _ => table(&judged),
+    };
+    match others.len() {
+        0 => judged,
+        more => format!(
+            "{judged}<details><summary>{more} more figures, not judged</summary>{}</details>",
+            table(&others)
+        ),
+    }
+}
+
+fn table(rows: &[&Row]) -> String {
     let mut text = String::from(
         "<div class=\"wide\"><table class=\"criteria\"><tr><th>setting<th>metric<th>value\
          <th>paper<th>bound<th>criterion<th>",

@@ -386,9 +386,11 @@ pub(super) fn short(key: &str) -> &str {
 }
 
 pub(super) fn shown(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Float(number) => number.to_string(),
+        other => other.to_string(),
+    }
 }
 
 /// People read fractions as percentages.

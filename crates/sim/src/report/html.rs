@@ -49,7 +49,7 @@ h1{margin:0;font-size:1.9rem;letter-spacing:-.02em}h2{margin:0;font-size:1.05rem
 .tiles div{background:var(--paper);border-radius:12px;padding:.7rem 1.2rem .6rem;flex:1 1 7rem}\
 .tiles b{font-size:1.9rem;font-weight:650;letter-spacing:-.02em}.tiles p{margin:0}\
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,540px),1fr));gap:1rem;\
-margin-bottom:1rem;align-items:start}\
+margin-bottom:1rem}\
 figure,section{margin:0;background:var(--paper);border-radius:12px;padding:1rem 1.2rem}\
 section{margin-bottom:1rem}figcaption p{margin:0 0 .6rem;font-size:.87rem;min-height:1.3em}\
 svg{display:block;width:100%;height:auto;font-family:system-ui,sans-serif}\
@@ -60,6 +60,8 @@ th{font-weight:600;vertical-align:bottom;white-space:normal}\
 details{margin-bottom:1rem}summary{cursor:pointer;font-weight:600;padding:.5rem 0}\
 td:first-child,th:first-child{text-align:left}\
 .criteria td,.criteria th{text-align:left;white-space:normal}\
+header h2{margin-top:2rem;font-size:1.25rem}.index{columns:3 20rem;margin:0 0 1rem;padding:0;list-style:none}.index b{color:var(--bad)}\
+a{color:inherit}section details{margin:.6rem 0 0}\
 .holds td:last-child{color:var(--good);font-weight:600}\
 .missed td:last-child{color:var(--bad);font-weight:600}.fit{color:var(--quiet)}\
 @media print{body{background:none}figure{break-inside:avoid}}";

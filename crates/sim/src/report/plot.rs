@@ -60,8 +60,8 @@ impl Plot {
 
     fn draw(&self, area: &Area<'_>) -> Drawn {
         let named = self.lines.iter().filter(|line| !line.name.is_empty());
-        let entries: Vec<(&str, usize)> = named
-            .map(|line| (line.name.as_str(), line.colour))
+        let entries: Vec<Entry<'_>> = named
+            .map(|line| (line.name.as_str(), line.colour, line.look))
             .collect();
         let legend_height = if entries.len() > 1 {
             draw_legend(area, &entries)?
@@ -137,10 +137,10 @@ impl Bars {
         svg((PLOT_WIDTH, height.max(40) as u32), |area| self.draw(area))
     }
 
-    fn entries(&self) -> Vec<(&str, usize)> {
+    fn entries(&self) -> Vec<Entry<'_>> {
         let parts = self.parts.iter().enumerate();
         parts
-            .map(|(colour, part)| (part.as_str(), colour))
+            .map(|(colour, part)| (part.as_str(), colour, Look::Trace))
             .collect()
     }
 
@@ -176,10 +176,13 @@ impl Bars {
     }
 }
 
+/// Name, colour and look of what a legend explains.
+type Entry<'a> = (&'a str, usize, Look);
+
 /// Where each entry of a legend stands: row and pixel.
-fn legend_places(entries: &[(&str, usize)]) -> Vec<(i32, i32)> {
+fn legend_places(entries: &[Entry<'_>]) -> Vec<(i32, i32)> {
     let (mut row, mut x) = (0, 0);
-    let place = |(name, _): &(&str, usize)| {
+    let place = |(name, ..): &Entry<'_>| {
         let width = 34 + CHARACTER_WIDTH * name.chars().count() as i32;
         if x > 0 && x + width > PLOT_WIDTH as i32 {
             (row, x) = (row + 1, 0);
@@ -191,22 +194,37 @@ fn legend_places(entries: &[(&str, usize)]) -> Vec<(i32, i32)> {
     entries.iter().map(place).collect()
 }
 
-fn legend_height(entries: &[(&str, usize)]) -> i32 {
+fn legend_height(entries: &[Entry<'_>]) -> i32 {
     let places = legend_places(entries);
     places
         .last()
         .map_or(0, |(row, _)| (row + 1) * LEGEND_HEIGHT)
 }
 
-/// Draws names and colours at the top of `area`; gives the height they take.
-fn draw_legend(
-    area: &Area<'_>,
-    entries: &[(&str, usize)],
-) -> Result<i32, Box<dyn std::error::Error>> {
-    for ((row, x), (name, colour)) in legend_places(entries).into_iter().zip(entries) {
+/// Draws names with their signs at the top of `area`; gives the height they take.
+fn draw_legend(area: &Area<'_>, entries: &[Entry<'_>]) -> Result<i32, Box<dyn std::error::Error>> {
+    for ((row, x), (name, colour, look)) in legend_places(entries).into_iter().zip(entries) {
         let y = row * LEGEND_HEIGHT;
-        let square = [(x + 2, y + 4), (x + 14, y + 16)];
-        area.draw(&Rectangle::new(square, series(*colour).filled()))?;
+        let (colour, line) = (series(*colour), series(*colour).stroke_width(2));
+        match look {
+            Look::Crosses => area.draw(&Cross::new((x + 8, y + 10), 6, line))?,
+            Look::Dashes => {
+                for from in [x, x + 9] {
+                    area.draw(&PathElement::new(
+                        [(from, y + 10), (from + 6, y + 10)],
+                        line,
+                    ))?;
+                }
+            }
+            Look::Points => {
+                area.draw(&PathElement::new([(x, y + 10), (x + 16, y + 10)], line))?;
+                area.draw(&Circle::new((x + 8, y + 10), 4, colour.filled()))?;
+            }
+            Look::Trace | Look::Faint => {
+                let square = [(x + 2, y + 4), (x + 14, y + 16)];
+                area.draw(&Rectangle::new(square, colour.filled()))?;
+            }
+        }
         let style = font(FONT)
             .color(&INK)
             .pos(Pos::new(HPos::Left, VPos::Center));
