@@ -190,8 +190,10 @@ impl Connection<'_> {
         self.send.consume(data as u16 + u16::from(spoilt));
         self.snd_una = self.snd_una.plus(acked);
         if self.recovery.phase == Phase::Open && self.snd_una.after(self.recovery.recover) {
-            // Keeps up, so that the comparison never wraps.
+            // Keeps up, so that the comparison never wraps; what a DSACK reports from now on
+            // is about something else.
             self.recovery.recover = self.snd_una.minus(1);
+            self.recovery.undo_left = 0;
         }
         self.retries = 0;
         self.progress_at = now_ms;
@@ -431,8 +433,8 @@ impl Connection<'_> {
         match self.recovery.phase {
             Phase::Reduced => {}
             Phase::Recovery => self.reduce_in_proportion(is_new && !news, delivery.bytes),
-            Phase::Open | Phase::Loss if is_new => self.open_window(delivery.acked),
-            Phase::Open | Phase::Loss => {}
+            _ if is_new => self.open_window(delivery.acked),
+            _ => {}
         }
         self.settle_timer(is_new, wait, delivery.now_ms);
     }

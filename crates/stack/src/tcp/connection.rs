@@ -488,9 +488,9 @@ impl<'m> Connection<'m> {
         if self.state.transmits() && self.flight() > 0 {
             self.scoreboard.lose_all(now_ms, 0);
             self.facts.set(Facts::FORCE_RESEND);
-            if self.recovery.phase == Phase::Open {
+            if matches!(self.recovery.phase, Phase::Open | Phase::Reduced) {
                 // Not a sign of congestion: cwnd stays.
-                self.recovery.phase = Phase::Loss;
+                self.recovery.phase = Phase::Resize;
                 self.recovery.recover = self.snd_nxt;
             }
         }
@@ -590,7 +590,7 @@ impl<'m> Connection<'m> {
     }
 
     pub(super) const fn is_recovering(&self) -> bool {
-        matches!(self.recovery.phase, Phase::Recovery | Phase::Loss)
+        !matches!(self.recovery.phase, Phase::Open | Phase::Reduced)
     }
 
     /// Arms the retransmission timer afresh.

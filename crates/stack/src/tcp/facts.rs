@@ -114,6 +114,8 @@ pub(super) enum Phase {
     Recovery,
     /// After a timeout, until `recover`.
     Loss,
+    /// Sending again, in smaller segments, what was too big for the path, until `recover`.
+    Resize,
 }
 
 /// The memory of recovery between acknowledgments.

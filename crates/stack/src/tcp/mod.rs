@@ -186,11 +186,13 @@ pub enum RetransmissionCause {
     WindowProbe,
     /// A SYN or SYN-ACK again.
     Handshake,
+    /// The network said that it was too big (RFC 8201).
+    PacketTooBig,
 }
 
 impl RetransmissionCause {
     /// How many causes there are.
-    pub const COUNT: usize = Self::Handshake as usize + 1;
+    pub const COUNT: usize = Self::PacketTooBig as usize + 1;
 
     /// Every cause, in the order of its counter.
     pub const ALL: [Self; Self::COUNT] = [
@@ -202,6 +204,7 @@ impl RetransmissionCause {
         Self::TailLossProbe,
         Self::WindowProbe,
         Self::Handshake,
+        Self::PacketTooBig,
     ];
 
     /// The cause in words, for traces and summaries.
@@ -215,6 +218,7 @@ impl RetransmissionCause {
             Self::TailLossProbe => "tail loss probe",
             Self::WindowProbe => "window probe",
             Self::Handshake => "handshake",
+            Self::PacketTooBig => "packet too big",
         }
     }
 }

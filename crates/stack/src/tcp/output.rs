@@ -138,6 +138,7 @@ impl Connection<'_> {
         }
         let cause = match self.recovery.phase {
             Phase::Loss => Cause::Timeout,
+            Phase::Resize => Cause::PacketTooBig,
             _ if !self.facts.has(Facts::SACK) && self.recovery.prr_out > 0 => Cause::PartialAck,
             _ if !self.facts.has(Facts::SACK) => Cause::DuplicateAcks,
             _ if self.config.rack => Cause::Rack,

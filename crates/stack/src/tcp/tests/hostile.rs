@@ -209,6 +209,11 @@ fn ends_that_disagree_on_the_time_do_not_answer_each_other_for_ever() {
         s.now_us += 1_000;
     }
     assert_eq!(answers, 2, "one per 500 ms (RFC 5961 §7)");
+    for wait_ms in [70_000, 1 << 16, 140_000, 1 << 17] {
+        s.now_us += wait_ms * 1_000;
+        let _ = s.peer(say(SYN, 1, 0));
+        assert!(s.poll().is_some(), "{wait_ms} ms after the last one");
+    }
 }
 
 /// A SYN of the n-th stranger.
@@ -496,7 +501,11 @@ fn step() -> impl Strategy<Value = Step> {
     let pair = (near.clone(), near.clone());
     prop_oneof![
         6 => (
-            prop_oneof![3 => Just(0x10u16), 1 => 0u16..0x100],
+            prop_oneof![
+                6 => Just(0x10u16),
+                1 => prop::sample::select(&[0x30, 0x50, 0x90, 0xc2, 0xd0, 0xd2, 0x110][..]),
+                2 => 0u16..0x200,
+            ],
             near.clone(),
             near,
             prop_oneof![3 => 1000u16..9000, 1 => Just(0), 1 => any::<u16>()],
@@ -515,9 +524,46 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Plays the steps; returns everything visible: segments sent and bytes received.
-fn play(config: Config, steps: &[Step]) -> (Vec<Seg>, Vec<u8>, std::string::String) {
-    let syn = say(SYN, 0, 0).mss(500).sack_permitted().ts(1000, 0);
+/// Puts the options of a segment in another order, the last first, with NOPs between.
+fn turn_options(bytes: &mut Vec<u8>, urgent: u16) {
+    let len = usize::from(bytes[12] >> 4) * 4;
+    let (mut rest, mut turned) = (&bytes[20..len], Vec::new());
+    while let [kind, tail @ ..] = rest {
+        let option_len = match kind {
+            0 | 1 => 1,
+            _ => usize::from(tail[0]),
+        };
+        turned.splice(0..0, rest[..option_len].iter().copied());
+        rest = &rest[option_len..];
+    }
+    bytes.splice(20..len, turned);
+    bytes[18..20].copy_from_slice(&urgent.to_be_bytes());
+    bytes[16..18].fill(0);
+    fill_checksum(&PEER, &US, bytes);
+}
+
+/// Everything visible, and every field at the end.
+#[derive(PartialEq, Debug)]
+struct Played {
+    sent: Vec<Seg>,
+    received: Vec<u8>,
+    answers: Vec<Answer>,
+    connection: std::string::String,
+    counters: super::super::Counters,
+    deadline: Option<Instant>,
+}
+
+/// What a call gave.
+#[derive(PartialEq, Debug)]
+enum Answer {
+    Arrival(Result<(), Drop>),
+    Send(Result<usize, super::super::SendError>),
+    Recv(Result<usize, super::super::RecvError>),
+}
+
+/// Plays the steps against a connection that the peer opened with `syn`.
+fn play(config: Config, syn: Say, steps: &[Step]) -> Played {
+    let mut answers = Vec::new();
     let mut s = Script::accepted_with(config, syn, 4000, 4000);
     let (mut sent, mut received) = (Vec::new(), Vec::new());
     for step in steps {
@@ -550,7 +596,15 @@ fn play(config: Config, steps: &[Step]) -> (Vec<Seg>, Vec<u8>, std::string::Stri
                     };
                     segment.options.sack.push(block);
                 }
-                let _ = s.peer(segment);
+                let ecn = segment.ecn;
+                let mut bytes = s.peer_bytes(&segment);
+                if win & 1 != 0 {
+                    turn_options(&mut bytes, win >> 1);
+                }
+                let now = s.now();
+                answers.push(Answer::Arrival(
+                    s.tcp.on_segment(PEER, US, ecn, &bytes, now),
+                ));
             }
             Step::Next(len, quarters) => {
                 let acked = connection.flight() * quarters / 4;
@@ -563,18 +617,19 @@ fn play(config: Config, steps: &[Step]) -> (Vec<Seg>, Vec<u8>, std::string::Stri
                 if let Some(ts) = s.peer_ts.as_mut() {
                     *ts = ts.wrapping_add(1);
                 }
-                let _ = s.peer(segment.win(win).data(&pattern(0, *len)));
+                let segment = segment.win(win).data(&pattern(0, *len));
+                answers.push(Answer::Arrival(s.peer(segment)));
             }
             Step::Send(len) => {
                 let (handle, now) = (s.handle(), s.now());
-                let _ = s.tcp.send(handle, &pattern(0, *len), now);
+                answers.push(Answer::Send(s.tcp.send(handle, &pattern(0, *len), now)));
             }
             Step::Recv(len) => {
                 let mut out = std::vec![0; *len];
                 let handle = s.handle();
-                if let Ok(count) = s.tcp.recv(handle, &mut out) {
-                    received.extend(&out[..count]);
-                }
+                let result = s.tcp.recv(handle, &mut out);
+                received.extend(&out[..result.unwrap_or(0)]);
+                answers.push(Answer::Recv(result));
             }
             Step::Wait(ms) => s.now_us += u64::from(*ms) * 1000,
             Step::Poll => {
@@ -594,30 +649,17 @@ fn play(config: Config, steps: &[Step]) -> (Vec<Seg>, Vec<u8>, std::string::Stri
             Step::Shutdown => s.shutdown(),
         }
     }
-    let c = s.connection();
-    let state = std::format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {} {} {} {} {} {} {} {}",
-        c.state,
-        c.error,
-        c.snd_una,
-        c.snd_nxt,
-        c.snd_wl1,
-        c.congestion,
-        c.rtt,
-        c.scoreboard,
-        c.recovery,
-        c.timers,
-        c.snd_wnd,
-        c.snd_wnd_max,
-        c.rcv_nxt.get(),
-        c.rcv_wnd,
-        c.unacked,
-        c.ts_recent,
-        c.ts_recent_at,
-        c.ack_count,
-        c.retries,
-    );
-    (sent, received, state)
+    // The one setting that differs must not show.
+    let connection = std::format!("{:?}", s.connection());
+    let connection = connection.replace("header_prediction: false", "header_prediction: true");
+    Played {
+        sent,
+        received,
+        answers,
+        connection,
+        counters: *s.tcp.counters(),
+        deadline: s.tcp.next_deadline(),
+    }
 }
 
 proptest! {
@@ -627,12 +669,15 @@ proptest! {
     /// header prediction changes nothing: not a segment, not a byte, not a field.
     #[test]
     fn prediction_equals_the_checks_in_full(steps in prop::collection::vec(step(), 1..60)) {
+        let offer = || say(SYN, 0, 0).mss(500).sack_permitted().ts(1000, 0);
+        let mut with_ecn = offer();
+        with_ecn.flags = SYN | Flags::ECE | Flags::CWR;
         let fast = Config { keepalive_idle_s: 4, ..FULL };
-        let slow = Config { header_prediction: false, ..fast };
-        prop_assert_eq!(play(fast, &steps), play(slow, &steps));
         let plain = Config { sack: false, timestamps: false, rack: false, nagle: true, ..FULL };
-        let slow = Config { header_prediction: false, ..plain };
-        prop_assert_eq!(play(plain, &steps), play(slow, &steps));
+        for (config, syn) in [(fast, offer()), (fast, with_ecn), (plain, offer())] {
+            let slow = Config { header_prediction: false, ..config };
+            prop_assert_eq!(play(config, syn.clone(), &steps), play(slow, syn, &steps));
+        }
     }
 
     /// Any bytes at all, from anybody.

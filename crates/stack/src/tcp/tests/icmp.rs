@@ -1,6 +1,6 @@
 //! ICMPv6 errors: soft, hard, packet too big; forged ones.
 
-use super::super::{Config, Error, IcmpError, State};
+use super::super::{Config, Error, IcmpError, RetransmissionCause as Cause, State};
 use super::*;
 
 /// Tells the engine that its segment at `seq` (relative) met `error`.
@@ -62,6 +62,9 @@ fn packet_too_big_makes_segments_smaller_and_sends_again() {
     s.expect(ACK, 1, 1, 1220);
     assert_eq!(s.connection().telemetry().smss_bytes, 1220);
     assert_eq!(s.connection().telemetry().cwnd_bytes, cwnd, "no congestion");
+    let counted = |s: &Script, cause| s.tcp.counters().retransmitted(cause);
+    assert_eq!(counted(&s, Cause::PacketTooBig), 1);
+    assert_eq!(counted(&s, Cause::Timeout), 0);
     let mut next = 1221;
     while let Some(seg) = s.poll() {
         assert_eq!(seg.header.seq.wrapping_sub(s.iss), next);
@@ -70,6 +73,8 @@ fn packet_too_big_makes_segments_smaller_and_sends_again() {
     }
     s.peer(say(ACK, 1, next).win(30_000)).unwrap();
     assert!(!s.connection().telemetry().is_recovering);
+    assert!(counted(&s, Cause::PacketTooBig) > 1);
+    assert_eq!(counted(&s, Cause::Timeout), 0);
 }
 
 #[test]

@@ -645,6 +645,78 @@ fn a_spurious_recovery_is_undone_by_dsack() {
     assert!(cwnd(&s) < before);
 }
 
+/// RFC 3708 §3: the reduction stands until all that the recovery sent again is known to have
+/// come twice; reports of anything else, or of the same once more, do not count.
+#[test]
+fn only_reports_of_all_that_was_sent_again_undo() {
+    const BEHIND: u32 = 100_000;
+    let (first, second) = ((1001, 2001), (3001, 4001));
+    for (reports, is_undone) in [
+        (&[first, second][..], true),
+        (&[first], false),
+        (&[first, first], false),
+        (&[first, (2001, 3001)], true), // as many octets, all within the recovery
+        (&[(1, 1001), (1, 1001)], false),
+        (&[first, (1, 1001)], false),
+        (
+            &[(BEHIND, BEHIND + 1000), (BEHIND + 1000, BEHIND + 2000)],
+            false,
+        ),
+    ] {
+        let mut s = in_flight(RACK, offering_sack(), 8);
+        while s.poll().is_some() {}
+        let before = cwnd(&s);
+        s.now_us += 130_000;
+        let end = s.connection().snd_nxt.get().wrapping_sub(s.iss);
+        sacking(&mut s, 1001, &[(4001, end), (2001, 3001)]);
+        while s.poll().is_some() {}
+        assert_eq!(s.tcp.counters().retransmitted(Cause::Rack), 2);
+        sacking(&mut s, end, &[]);
+        assert!(cwnd(&s) < before);
+        while s.poll().is_some() {}
+        for (left, right) in reports {
+            let place = |edge: u32| edge.checked_sub(BEHIND).map_or(edge, |more| end + more);
+            let left = place(*left);
+            sacking(&mut s, end.max(left), &[(left, place(*right))]);
+        }
+        assert_eq!(cwnd(&s) >= before, is_undone, "{reports:?}");
+    }
+    // Once more than the recovery's data is acknowledged, reports come too late.
+    let mut s = in_flight(RACK, offering_sack(), 6);
+    while s.poll().is_some() {}
+    let before = cwnd(&s);
+    s.now_us += 130_000;
+    let end = s.connection().snd_nxt.get().wrapping_sub(s.iss);
+    sacking(&mut s, 1001, &[(2001, end)]);
+    while s.poll().is_some() {}
+    sacking(&mut s, end, &[]);
+    sacking(&mut s, end + 1000, &[]);
+    sacking(&mut s, end + 1000, &[(1001, 2001)]);
+    assert!(cwnd(&s) < before);
+}
+
+/// A peer that shuts its window for long: what was sent before was on the way all the time.
+#[test]
+fn a_round_trip_of_minutes_is_not_taken_for_seconds() {
+    for wait_ms in [70_000, 140_000] {
+        let mut s = in_flight(RACK, offering_sack(), 4);
+        s.peer(say(ACK, 1, 1001).win(0)).unwrap();
+        let end = s.now_us + wait_ms * 1000;
+        while s.now_us < end {
+            s.now_us += 1_000_000;
+            while s.poll().is_some() {}
+        }
+        s.peer(say(ACK, 1, 5001).win(30_000)).unwrap();
+        // 100 ms before; now 60 s, the longest that is believed, or at least 32 s.
+        let srtt = s.connection().telemetry().srtt_ms;
+        let of = |rtt_ms: u32| (7 * 100 + rtt_ms) / 8;
+        assert!(
+            (of(32_000)..=of(60_000)).contains(&srtt),
+            "{wait_ms}: {srtt}"
+        );
+    }
+}
+
 #[test]
 fn rtt_comes_from_timestamps_also_of_retransmissions() {
     let syn = offering_sack().ts(100, 0);

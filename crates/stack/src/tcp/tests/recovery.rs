@@ -213,6 +213,25 @@ fn a_full_scoreboard_merges_what_was_sent_together() {
     assert_eq!(acknowledged(&board, 450, 500).rtt, 90, "that of 4 and 5");
 }
 
+/// Ages of minutes are told, and told to be at least 32 s once something was sent since.
+#[test]
+fn ages_do_not_wrap() {
+    for age in [70_000, 140_000] {
+        let early = board(&[(100, 10)]);
+        assert_eq!(acknowledged(&early, 100, 10 + age).rtt, age);
+        let mut both = early;
+        both.push(100, 10 + age);
+        let now = 60 + age;
+        assert_eq!(newest(&acknowledged(&both, 200, now)), Some((50, 200)));
+        assert!((32_000..=age + 50).contains(&acknowledged(&both, 100, now).rtt));
+        let (news, wait) = both.lose_by_time(now, (60, i32::MAX), 1_000);
+        assert!(news && wait == 0, "the early one is lost");
+        assert_eq!(both.first_due(), (0, 100));
+        both.resend(0, 100, now);
+        assert_eq!(newest(&acknowledged(&both, 100, now + 5)), Some((5, 100)));
+    }
+}
+
 /// Where no two neighbours are alike, the last two become one: on the way if one of them is,
 /// and never the source of a round trip if one was sent again.
 #[test]
