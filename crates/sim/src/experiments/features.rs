@@ -3,7 +3,8 @@
 //! Three hops of the calibrated air, `TCPlp`'s settings, the mote sends. Packets are lost at
 //! random on the border router's wire, either way: after all link retries, so that TCP alone
 //! can repair it. Every setting runs with the same seeds, and a feature's gain is the mean
-//! of the differences seed by seed; its interval is what those differences leave open.
+//! of the differences seed by seed; its interval is what those differences leave open. What
+//! RACK or SACK hides is measured without them too: its gain is then over the same without.
 //! Left out: Nagle's algorithm, which a full buffer never waits for; queues that mark (RED),
 //! so that ECN has nothing to report; reordering, which this air does not do.
 
@@ -42,10 +43,10 @@ const LOSS_PERCENT: [u64; 7] = [0, 1, 3, 6, 10, 15, 20];
 const WINDOWS: [u64; 2] = [4, 8];
 
 /// What is left out, and how, at the sender and at the receiver.
-const WITHOUT: [(&str, Tune, Tune); 12] = [
+const WITHOUT: [(&str, Tune, Tune); 16] = [
     (NOTHING, as_it_is, as_it_is),
-    ("no sack", no_sack, no_sack),
-    ("no rack", |config| config.rack = false, as_it_is),
+    (NO_SACK, no_sack, no_sack),
+    (NO_RACK, no_rack, as_it_is),
     (
         "no tail-loss-probe",
         |config| config.tail_loss_probe = false,
@@ -75,6 +76,38 @@ const WITHOUT: [(&str, Tune, Tune); 12] = [
     ),
     ("no delayed-ack", as_it_is, |config| config.ack_every = 1),
     (
+        "no rack, no prr",
+        |config| {
+            no_rack(config);
+            config.prr = false;
+        },
+        as_it_is,
+    ),
+    (
+        "no rack, no limited-transmit",
+        |config| {
+            no_rack(config);
+            config.limited_transmit = false;
+        },
+        as_it_is,
+    ),
+    (
+        "no sack, no prr",
+        |config| {
+            no_sack(config);
+            config.prr = false;
+        },
+        no_sack,
+    ),
+    (
+        "no sack, no limited-transmit",
+        |config| {
+            no_sack(config);
+            config.limited_transmit = false;
+        },
+        no_sack,
+    ),
+    (
         "no congestion-control",
         |config| config.congestion_control = false,
         as_it_is,
@@ -83,6 +116,24 @@ const WITHOUT: [(&str, Tune, Tune); 12] = [
 
 /// Everything is on.
 const NOTHING: &str = "everything";
+
+/// These two hide what other features are worth.
+const NO_SACK: &str = "no sack";
+const NO_RACK: &str = "no rack";
+
+/// What a feature's gain is counted over: the same, with the feature.
+fn with_it(without: &str) -> &'static str {
+    match without.split_once(", ") {
+        Some((NO_SACK, _)) => NO_SACK,
+        Some(_) => NO_RACK,
+        None => NOTHING,
+    }
+}
+
+/// Losses are found by counting what the peer holds.
+fn no_rack(config: &mut Config) {
+    config.rack = false;
+}
 
 /// Without SACK there is no RACK either: then three duplicate ACKs tell of a loss.
 fn no_sack(config: &mut Config) {
@@ -133,9 +184,9 @@ fn rows(results: &Results) -> Vec<Row> {
     rows
 }
 
-/// Goodput with everything less goodput without this, seed by seed.
+/// Goodput with a feature less goodput without it, seed by seed.
 fn gain(results: &Results, window: u64, loss: u64, without: &'static str) -> Row {
-    let with = results.runs(&point(window, loss, NOTHING)).iter();
+    let with = results.runs(&point(window, loss, with_it(without))).iter();
     let point = point(window, loss, without);
     let gains: Vec<f64> = with
         .zip(results.runs(&point))
@@ -158,6 +209,7 @@ mod tests {
                 config != Config::DEFAULT
             });
             assert_eq!(changed != [false; 2], without != NOTHING, "{without}");
+            assert!(WITHOUT.iter().any(|(name, ..)| *name == with_it(without)));
         }
         assert_eq!(
             cases().len(),
