@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
-use motet::{lowpan::tcphc, mac::Channels, node::Forwarding, time::Duration};
+use motet::{lowpan::tcphc, mac::Channels, node::Forwarding, tcp::Config, time::Duration};
 use motet_lab::{
     capture::Capture,
     chain::{Chain, ChainOptions, HOPS_MAX, Host},
+    pacing::{self, Pacing},
     profile::Profile,
 };
 
@@ -36,9 +37,9 @@ pub(crate) struct ChainArgs {
     #[arg(long)]
     pub(crate) no_deaf: bool,
 
-    /// Wait a random time up to this before a link retry
-    #[arg(long, value_name = "MS", default_value_t = 40, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=10_000))]
-    pub(crate) retry_delay: u32,
+    /// Wait a random time up to this before a link retry [default: 40; 10 with cit]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) retry_delay: Option<u32>,
 
     /// Size of a full TCP segment, in frames
     #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=12))]
@@ -67,12 +68,13 @@ pub(crate) struct ChainArgs {
     pub(crate) channels: ChannelPlan,
 
     /// Keep the next frame to a neighbour this long for each hop that the last one still goes
-    #[arg(long, value_name = "MS", default_value_t = 0.0, allow_negative_numbers = true, value_parser = hold_ms)]
-    pub(crate) hold: f64,
+    /// [default: 0; 3 to 7 with cit, by hops and channels]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = hold_ms)]
+    pub(crate) hold: Option<f64>,
 
-    /// Buffers of each TCP end, in full segments
-    #[arg(long, value_name = "SEGMENTS", default_value_t = 4, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=32))]
-    pub(crate) window: u8,
+    /// Buffers of each TCP end, in full segments [default: 4; 8 with cit]
+    #[arg(long, value_name = "SEGMENTS", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub(crate) window: Option<u8>,
 
     /// Seed of every random choice in the air and the motes
     #[arg(
@@ -126,17 +128,15 @@ impl Compression {
 impl ChainArgs {
     /// The chain they describe, with `host` at the wire's end.
     pub(crate) fn options(&self, host: Host) -> ChainOptions {
-        ChainOptions {
+        let mut options = ChainOptions {
             hops: self.hops,
             seed: self.seed,
             frame_loss: self.frame_loss,
             packet_loss: self.packet_loss,
             hidden: !self.no_hidden,
             deaf: !self.no_deaf,
-            retry_delay: Duration::from_millis(self.retry_delay.into()),
             mss_frames: self.mss_frames,
             compression: self.compression.mode(),
-            hold_step: Duration::from_micros((self.hold * 1e3) as u64),
             profile: self.profile(),
             forwarding: match self.forwarding {
                 RelayKind::Copy => Forwarding::Copy,
@@ -146,9 +146,45 @@ impl ChainArgs {
                 ChannelPlan::Single => Channels::SINGLE,
                 ChannelPlan::Multi => Channels::ALL,
             },
-            window_segments: self.window.into(),
             host,
             ..ChainOptions::default()
+        };
+        if self.is_immediate() {
+            let pacing = Pacing::best(options.hops, options.forwarding, options.channels);
+            options = pacing.on(options);
+        }
+        if let Some(ms) = self.retry_delay {
+            options.retry_delay = Duration::from_millis(ms.into());
+        }
+        if let Some(ms) = self.hold {
+            options.hold_step = Duration::from_micros((ms * 1e3) as u64);
+        }
+        if let Some(segments) = self.window {
+            options.window_segments = segments.into();
+        }
+        options
+    }
+
+    /// Whether relays forward without copies.
+    fn is_immediate(&self) -> bool {
+        self.forwarding == RelayKind::Cit && !self.profile().capabilities.shared_buffer
+    }
+
+    /// What the TCP of a simulated receiver does differently.
+    pub(crate) fn receiver(&self) -> fn(&mut Config) {
+        if self.is_immediate() {
+            pacing::receiver
+        } else {
+            |_| {}
+        }
+    }
+
+    /// What that of a simulated sender does.
+    pub(crate) fn sender(&self) -> fn(&mut Config) {
+        if self.is_immediate() {
+            pacing::sender
+        } else {
+            |_| {}
         }
     }
 }

@@ -76,6 +76,8 @@ pub struct ChainOptions {
     pub forwarding: Forwarding,
     /// The channels that the mesh spreads over.
     pub channels: Channels,
+    /// Segments for each ACK of a receiver that does as it is told; the bound counts on it.
+    pub ack_every: u8,
 }
 
 /// A chain ready to run.
@@ -111,6 +113,7 @@ impl Default for ChainOptions {
             profile: Profile::HAMILTON,
             forwarding: Forwarding::Copy,
             channels: Channels::SINGLE,
+            ack_every: 2,
         }
     }
 }
@@ -249,14 +252,14 @@ impl<'m> Chain<'m> {
     /// What a full segment and its ACK are on the mote's first hop.
     ///
     /// From the stack's own MSS, headers and fragmenter; `acks_per_segment` is the one
-    /// assumption: every second segment, as RFC 9293 §3.8.6.3 has it.
+    /// assumption: every second segment, as RFC 9293 §3.8.6.3 has it, or what the options say.
     pub fn segment_frames(&self) -> SegmentFrames {
         let payload_len = self.segment_payload_len();
         SegmentFrames {
             payload_len,
             frames: self.frame_lens(payload_len),
             ack_frames: self.frame_lens(0),
-            acks_per_segment: 0.5,
+            acks_per_segment: 1.0 / f64::from(self.options.ack_every.max(1)),
         }
     }
 

@@ -25,6 +25,7 @@ pub mod medium;
 pub mod messages;
 pub mod network;
 pub mod noise;
+pub mod pacing;
 pub mod phy;
 pub mod plan;
 pub mod power;

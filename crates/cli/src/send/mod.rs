@@ -111,6 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let bar = Progress::new(content.len() as u64, true);
     let mut transfer = Transfer::new(chain, Arc::clone(&content), args.direction, interrupt, bar);
     transfer.trace = trace;
+    transfer.tunes = [args.chain.sender(), args.chain.receiver()];
     let (outcome, lateness) = far.carry(&mut transfer, &arena)?;
     let Transfer {
         mut chain,

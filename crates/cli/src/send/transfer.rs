@@ -36,6 +36,8 @@ pub(super) struct Transfer<'m> {
     pub(super) chain: Chain<'m>,
     pub(super) content: Arc<[u8]>,
     pub(super) direction: Direction,
+    /// What the TCP of simulated senders and receivers does differently.
+    pub(super) tunes: [fn(&mut tcp::Config); 2],
     pub(super) interrupt: Interrupt,
     pub(super) bar: Progress,
     /// Where to write what the sender does, if anywhere.
@@ -80,6 +82,7 @@ impl<'m> Transfer<'m> {
             chain,
             content,
             direction,
+            tunes: [|_| {}; 2],
             interrupt,
             bar,
             trace: None,
@@ -100,13 +103,14 @@ impl<'m> Transfer<'m> {
     /// Lets the mote send the file to a port of the host, or receive it.
     pub(super) fn start_mote(&mut self, port: u16, arena: &'m Arena) {
         let ends = self.chain.mote_ends(arena);
+        let [sender, receiver] = self.tunes;
         let app = match self.direction {
             Direction::Up => App::Sender(Sender::new(
                 Arc::clone(&self.content),
                 (plan::HOST, port),
-                ends,
+                ends.with(sender),
             )),
-            Direction::Down => App::Receiver(Receiver::new(PORT, ends)),
+            Direction::Down => App::Receiver(Receiver::new(PORT, ends.with(receiver))),
         };
         self.chain.world.set_app(self.chain.mote(), app);
     }

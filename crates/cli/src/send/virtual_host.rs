@@ -27,10 +27,12 @@ pub(super) fn carry<'m>(transfer: &mut Transfer<'m>, arena: &'m Arena) -> Result
         Direction::Down => (host, mote),
     };
     let ends = transfer.chain.host_ends(arena);
+    let [sends, receives] = transfer.tunes;
     let host_app = match transfer.direction {
-        Direction::Up => App::Receiver(Receiver::new(PORT, ends)),
+        Direction::Up => App::Receiver(Receiver::new(PORT, ends.with(receives))),
         Direction::Down => {
             let to = (transfer.chain.mote_addr(), PORT);
+            let ends = ends.with(sends);
             App::Sender(Sender::new(Arc::clone(&transfer.content), to, ends))
         }
     };

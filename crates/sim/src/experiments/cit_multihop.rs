@@ -1,22 +1,24 @@
 //! TCP over copy-free forwarding: `combined-multihop`.
 //!
 //! `TelosB`'s radio with link ACKs on the chain of the calibrated air, no injected loss. Copy
-//! forwarding is the baseline; conditional immediate transmission comes with the hold rule, by
-//! which senders leave their relays the time that these need. Both acknowledge every second
-//! segment and retry after up to 10 ms. The bound counts a frame on the air at each hop that
-//! may not be used at the same time: with backoff and assessment where frames are copied,
-//! without where each fires the next.
+//! forwarding is the baseline; each way of forwarding has the settings that one search found
+//! best for it ([`crate::pacing`]). The bound counts a frame on the air at each hop that may
+//! not be used at the same time: with backoff and assessment where frames are copied, without
+//! where each fires the next; and the ACKs that the receiver's rule asks for.
+//!
+//! Latency is that of requests over TCP, of several fragments each, on an idle path.
 
 use motet::lowpan::tcphc;
 use motet::mac::Channels;
 use motet::node::Forwarding;
-use motet::tcp::Config;
 use motet::time::Duration;
 
-use super::metric::{LOSS, RETRIES, RTT};
+use super::metric::{LATENCY, LOSS, RETRIES, RTT};
 use super::row::{Point, Row};
-use super::run::Setup;
+use super::run::{Setup, Traffic};
 use super::{Budget, Case, Experiment, Results};
+use crate::messages::Shape;
+use crate::pacing::{self, Pacing};
 use crate::profile::Profile;
 
 /// TCP over each way of forwarding.
@@ -43,11 +45,15 @@ const CHANNELS: [&str; 2] = ["single", "multi"];
 const FORWARDING: [&str; 2] = ["copy", "cit"];
 const COMPRESSION: [&str; 2] = ["none", "tcphc"];
 
-/// Time for one full frame and its ACK to go one hop on without copies: 4.99 ms.
-const HOLD_STEP: Duration = Duration::from_micros(5_000);
+/// What is asked at light load: three or four fragments, and an answer of one, each second.
+const REQUEST: Shape = Shape {
+    message_len: 300,
+    answer_len: 20,
+    interval: Duration::from_secs(1),
+};
 
-/// d, ms: a neighbour that is away, or a hidden one's frame, is over sooner.
-const RETRY_DELAY_MS: u64 = 10;
+/// Answers may take so much longer than over copies: what random backoffs leave of a mean.
+const NOT_WORSE: f64 = 1.02;
 
 fn point(
     hops: u64,
@@ -77,34 +83,41 @@ fn cases() -> Vec<Case> {
         point: point(hops, channels, forwarding, compression),
         setup: setup(hops, channels, forwarding, compression),
     };
-    points().map(case).collect()
+    let asked = asking().map(|(hops, channels, forwarding)| Case {
+        point: asking_point(hops, channels, forwarding),
+        setup: setup(hops, channels, forwarding, "tcphc").traffic(Traffic::Ask(REQUEST)),
+    });
+    points().map(case).chain(asked).collect()
+}
+
+/// Where requests are made.
+fn asking() -> impl Iterator<Item = (u64, &'static str, &'static str)> {
+    ASKED
+        .into_iter()
+        .flat_map(|(hops, channels, _)| FORWARDING.map(|forwarding| (hops, channels, forwarding)))
+}
+
+fn asking_point(hops: u64, channels: &'static str, forwarding: &'static str) -> Point {
+    point(hops, channels, forwarding, "tcphc").with("load", "light")
 }
 
 fn setup(hops: u64, channels: &str, forwarding: &str, compression: &str) -> Setup {
-    // Four segments fill three hops; frames that wait in relays ask for more beyond.
-    let segments = if hops > 3 { 7 } else { 4 };
-    let mut setup = Setup::hops(hops as u16)
-        .window_segments(segments)
-        .retry_delay_ms(RETRY_DELAY_MS);
-    setup.chain.profile = Profile::TELOSB;
-    setup.receiver = patient;
+    let mut setup = Setup::hops(hops as u16);
+    let chain = &mut setup.chain;
+    chain.profile = Profile::TELOSB;
     if channels == "multi" {
-        setup.chain.channels = Channels::ALL;
+        chain.channels = Channels::ALL;
     }
     if compression == "tcphc" {
-        setup.chain.compression = Some(tcphc::Mode::default());
+        chain.compression = Some(tcphc::Mode::default());
     }
     if forwarding == "cit" {
-        setup.chain.forwarding = Forwarding::Immediate;
-        setup.chain.hold_step = HOLD_STEP;
+        chain.forwarding = Forwarding::Immediate;
     }
+    *chain = Pacing::best(chain.hops, chain.forwarding, chain.channels).on(*chain);
+    setup.receiver = pacing::receiver;
+    setup.sender = pacing::sender;
     setup
-}
-
-/// Every second segment, and the longest wait that RFC 9293 §3.8.6.3 allows.
-fn patient(config: &mut Config) {
-    config.ack_every = 2;
-    config.ack_delay_ms = 500;
 }
 
 /// Where a least goodput is asked for, kb/s.
@@ -125,6 +138,13 @@ fn rows(results: &Results) -> Vec<Row> {
                 .about("aspiration"),
         );
     }
+    for (hops, channels, _) in ASKED {
+        let [copy, cit] = FORWARDING.map(|forwarding| asking_point(hops, channels, forwarding));
+        let part = results.mean(&cit, LATENCY) / results.mean(&copy, LATENCY);
+        let part = results.derived(cit.clone(), ("latency_over_copy", "1"), part);
+        rows.push(part.at_most(NOT_WORSE));
+        rows.extend([copy, cit].map(|point| results.row(&point, LATENCY)));
+    }
     for (hops, channels, forwarding, compression) in points() {
         let is_asked = |(h, c, _): &(u64, &str, f64)| (*h, *c) == (hops, channels);
         let is_judged = forwarding == "cit" && compression == best;
@@ -133,7 +153,10 @@ fn rows(results: &Results) -> Vec<Row> {
         }
     }
     for metric in [RTT, LOSS, RETRIES] {
-        rows.extend(results.cases().map(|case| results.row(&case.point, metric)));
+        let loaded = points().map(|(hops, channels, forwarding, compression)| {
+            results.row(&point(hops, channels, forwarding, compression), metric)
+        });
+        rows.extend(loaded);
     }
     rows
 }

@@ -8,6 +8,7 @@
 //! (`CALIBRATION.md`); what was fitted on a figure is marked there and in its row.
 //! Sources: `TCPlp` (NSDI 2020) for settings and figures; the criteria are the project's.
 
+mod ask;
 pub mod chart;
 pub mod cit;
 pub mod cit_multihop;

@@ -18,8 +18,10 @@ use crate::chain::{Chain, ChainOptions};
 use crate::content::Content;
 use crate::gains::{ChainAir, Gains};
 use crate::medium::Fate;
+use crate::messages::Shape;
 use crate::network::{HostOptions, Network, NetworkOptions, NodeOptions, Parent};
 
+use super::ask;
 use super::cit;
 use super::headers::{HeaderTally, Headers};
 use super::spent::Spent;
@@ -65,6 +67,8 @@ pub enum Traffic {
     Transfer(Transfer),
     /// TCP headers through compressor and decompressor, without air.
     Headers(Headers),
+    /// The mote at the end of the chain asks the host, now and then.
+    Ask(Shape),
 }
 
 /// What a run gave.
@@ -223,7 +227,9 @@ impl Setup {
             Traffic::Down => vec![[host(0), mote]],
             Traffic::Motes => vec![[mote, 0]],
             Traffic::TwoUp => vec![[mote, host(0)], [mote + 1, host(1)]],
-            Traffic::Bulk(_) | Traffic::Transfer(_) | Traffic::Headers(_) => Vec::new(),
+            Traffic::Bulk(_) | Traffic::Transfer(_) | Traffic::Headers(_) | Traffic::Ask(_) => {
+                Vec::new()
+            }
         }
     }
 }
@@ -262,6 +268,7 @@ pub fn run(setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
         Traffic::Bulk(bulk) => return run_bulk(bulk, &setup.chain, seed),
         Traffic::Transfer(transfer) => return transfer.run(setup, seed),
         Traffic::Headers(headers) => return headers.run(setup, seed),
+        Traffic::Ask(shape) => return ask::run(*shape, setup, seed, seconds),
         Traffic::Up | Traffic::Down | Traffic::Motes | Traffic::TwoUp => {}
     }
     let arena = Arena::new();
@@ -563,7 +570,7 @@ pub(super) fn retransmissions(network: &Network<'_>, node: usize) -> u64 {
 pub(super) const PORT: u16 = 4_242;
 
 /// Slow start and the first RTT samples are over by then.
-const WARM_UP: Duration = Duration::from_secs(5);
+pub(super) const WARM_UP: Duration = Duration::from_secs(5);
 
 /// Long enough for the farthest mote to ask thrice.
 pub(super) const JOIN_LIMIT: Duration = Duration::from_secs(60);

@@ -40,6 +40,11 @@ impl Channels {
         )
     }
 
+    /// Whether there is but one.
+    pub const fn is_single(self) -> bool {
+        self.0.count_ones() <= 1
+    }
+
     /// Each of them, ascending.
     pub fn iter(self) -> impl Iterator<Item = u8> {
         (FIRST..=LAST).filter(move |channel| self.0 >> (channel - FIRST) & 1 == 1)
