@@ -7,20 +7,29 @@
 //! times and receptions come from the world, [`Radio::poll_output`] gives events back.
 //! Left out: a receive buffer of more than one frame's order: frames come out in sequence.
 
+mod output;
+mod receive;
+mod usage;
+
 use std::collections::VecDeque;
 
-use motet::mac::{self, Action, RxMeta};
+use motet::mac::{Action, RxMeta};
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
-use motet::wire::ieee802154::{FCS_LEN, FrameType, Header};
+use motet::wire::ieee802154::Header;
 
 use crate::air::{Air, Event};
 use crate::energy::Energy;
-use crate::filter::{self, Filter};
+use crate::filter::Filter;
 use crate::medium::{Deaf, Frame, Interest};
 use crate::phy;
 use crate::power::Power;
 use crate::profile::Profile;
+
+use receive::head_of;
+
+pub use output::Output;
+pub use usage::{State, Usage};
 
 /// A radio and its driver.
 #[derive(Debug)]
@@ -61,24 +70,6 @@ pub struct Heard<'a> {
     pub from: usize,
 }
 
-/// What a driver tells the MAC, as [`motet::mac::Event`] with its bytes inside.
-#[derive(Clone, Copy, Debug)]
-pub enum Output {
-    /// The frame is in the radio.
-    Preloaded,
-    /// The channel was assessed.
-    Assessed {
-        /// Nothing was sensed.
-        clear: bool,
-    },
-    /// The frame, or the ACK that software asked for, left at this instant.
-    TransmitDone(Instant),
-    /// The first bytes of a frame that came without error, and no more.
-    Head(Frame),
-    /// A frame was copied out of the radio.
-    Frame(Frame, RxMeta),
-}
-
 /// A moment a radio waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
@@ -102,36 +93,6 @@ pub enum Due {
     Tuned,
     /// The processor is free again.
     CpuFree,
-}
-
-/// What a radio spends its time and charge on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
-    /// Off.
-    Sleep,
-    /// Receiving, or ready to.
-    Listen,
-    /// A frame is copied into it.
-    Copy,
-    /// A frame is copied out of it, and it is deaf meanwhile.
-    Unload,
-    /// Measuring energy.
-    Assess,
-    /// Listening while the driver prepares a transmission.
-    Prepare,
-    /// Turning around to transmit, or tuning.
-    Turnaround,
-    /// Transmitting.
-    Transmit,
-}
-
-/// How long a radio was in each state.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Usage {
-    spans: [Duration; State::COUNT],
-    cpu: Duration,
-    state: State,
-    since: Instant,
 }
 
 impl Radio {
@@ -451,126 +412,6 @@ impl Radio {
         );
     }
 
-    /// Takes a frame without errors: filter, ACK, copy to the processor.
-    fn accept(&mut self, heard: &Heard<'_>, air: &mut Air, now: Instant) {
-        let Heard {
-            frame,
-            header,
-            power,
-            from,
-        } = *heard;
-        if !self.filter.accepts(header) || self.is_foreign_ack(header) {
-            return;
-        }
-        self.heard_from = Some(from);
-        if self.profile.capabilities.auto_ack && header.ack_request && self.filter.is_mine(header) {
-            let ack = Frame::new(&filter::ack(header.sequence));
-            self.answer = Answer::Turning {
-                ack,
-                to: Some(from),
-                by_software: false,
-            };
-            air.calendar.schedule(
-                now + phy::TURNAROUND,
-                Event::Radio {
-                    mote: self.me,
-                    due: Due::AnswerTurned,
-                },
-            );
-        }
-        self.unloading
-            .push_back((*frame, self.meta(power, air, now)));
-        if !self.profile.head_first {
-            self.unload(frame.psdu().len(), Due::Unloaded, air, now);
-        } else if self.unloading.len() == 1 {
-            self.unload_first(air, now);
-        }
-    }
-
-    /// Copies the frame that has waited longest out of the radio: its first bytes, to begin
-    /// with, unless it is an ACK or the like.
-    fn unload_first(&mut self, air: &mut Air, now: Instant) {
-        let Some((frame, _)) = self.unloading.front() else {
-            return;
-        };
-        let psdu = frame.psdu();
-        let is_data = filter::header(psdu).is_some_and(|h| h.frame_type == FrameType::Data);
-        if is_data {
-            // The verdict on the FCS is the last byte that such a radio keeps of a frame.
-            let len = head_of(frame).psdu().len() + VERDICT_LEN;
-            self.unload(len, Due::HeadUnloaded, air, now);
-        } else {
-            self.unload(psdu.len(), Due::Unloaded, air, now);
-        }
-    }
-
-    /// Gives the processor so many bytes to copy out of the radio.
-    fn unload(&mut self, len: usize, due: Due, air: &mut Air, now: Instant) {
-        let mut span = self.profile.receive_copy(len);
-        if due == Due::Unloaded {
-            span = span + self.profile.handle;
-        }
-        let copied_at = self.occupy(span, now);
-        air.calendar
-            .schedule(copied_at, Event::Radio { mote: self.me, due });
-    }
-
-    /// A chip that acknowledges by itself also knows which ACK it waits for.
-    fn is_foreign_ack(&self, header: &Header) -> bool {
-        self.profile.capabilities.auto_ack
-            && header.frame_type == FrameType::Ack
-            && self.sent.is_none_or(|sequence| sequence != header.sequence)
-    }
-
-    fn meta(&self, power: Power, air: &Air, at: Instant) -> RxMeta {
-        let dbm = power.dbm();
-        // Casts saturate. LQI: a few dB over the sensitivity are as good as it gets.
-        let lqi = (dbm - self.profile.sensitivity_dbm) * LQI_PER_DB;
-        RxMeta {
-            rssi_dbm: libm::round(dbm) as i8,
-            lqi: lqi as u8,
-            channel: air.medium.channel(self.me),
-            at,
-        }
-    }
-
-    fn answer_by_software(&mut self, ack: Frame, at: Instant, air: &mut Air, now: Instant) {
-        self.cancel_assessment();
-        self.answer = Answer::Turning {
-            ack,
-            to: self.heard_from,
-            by_software: true,
-        };
-        let copied = self.occupy(self.profile.transmit_copy(ack.psdu().len()), now);
-        air.calendar.schedule(
-            at.max(copied),
-            Event::Radio {
-                mote: self.me,
-                due: Due::AnswerTurned,
-            },
-        );
-    }
-
-    fn cancel_assessment(&mut self) {
-        if matches!(self.activity, Activity::Assessing | Activity::Preparing) {
-            self.activity = Activity::Idle;
-            self.prepared = false;
-        }
-    }
-
-    fn send_answer(&mut self, air: &mut Air, now: Instant) {
-        if let Answer::Turning {
-            ack,
-            to,
-            by_software,
-        } = self.answer
-        {
-            self.answer = Answer::Sending { by_software };
-            self.refresh(air, now);
-            air.transmit(self.me, ack, to, now);
-        }
-    }
-
     /// Tells medium and account what the radio is doing now.
     fn refresh(&mut self, air: &mut Air, now: Instant) {
         air.medium.set_interest(self.me, self.interest());
@@ -617,82 +458,6 @@ impl Radio {
     }
 }
 
-impl Output {
-    /// Tells `listener` about it in the MAC's own words.
-    pub fn tell<T>(&self, listener: impl FnOnce(mac::Event<'_>) -> T) -> T {
-        match self {
-            Self::Preloaded => listener(mac::Event::Preloaded),
-            Self::Assessed { clear } => listener(mac::Event::ChannelAssessed { clear: *clear }),
-            Self::TransmitDone(at) => listener(mac::Event::TransmitDone { at: *at }),
-            Self::Head(head) => listener(mac::Event::FrameHead { head: head.psdu() }),
-            Self::Frame(frame, meta) => listener(mac::Event::FrameReceived {
-                psdu: frame.psdu(),
-                meta: *meta,
-            }),
-        }
-    }
-}
-
-impl Usage {
-    fn new() -> Self {
-        Self {
-            spans: [Duration::ZERO; State::COUNT],
-            cpu: Duration::ZERO,
-            state: State::Listen,
-            since: Instant::ORIGIN,
-        }
-    }
-
-    fn enter(&mut self, state: State, now: Instant) {
-        let span = &mut self.spans[self.state as usize];
-        *span = *span + now.since(self.since);
-        self.state = state;
-        self.since = now;
-    }
-
-    /// Time spent in `state`.
-    pub fn span(&self, state: State) -> Duration {
-        self.spans[state as usize]
-    }
-
-    /// Time its processor worked for it.
-    pub fn cpu(&self) -> Duration {
-        self.cpu
-    }
-
-    /// A radio that did nothing but listen.
-    #[cfg(test)]
-    pub(crate) fn listening(span: Duration) -> Self {
-        let mut usage = Self::new();
-        usage.enter(State::Listen, Instant::ORIGIN + span);
-        usage
-    }
-
-    /// Time spent in any state.
-    pub fn total(&self) -> Duration {
-        self.spans
-            .iter()
-            .fold(Duration::ZERO, |sum, span| sum + *span)
-    }
-}
-
-impl State {
-    /// How many there are.
-    pub const COUNT: usize = Self::ALL.len();
-
-    /// Each of them.
-    pub const ALL: [Self; 8] = [
-        Self::Sleep,
-        Self::Listen,
-        Self::Copy,
-        Self::Unload,
-        Self::Assess,
-        Self::Prepare,
-        Self::Turnaround,
-        Self::Transmit,
-    ];
-}
-
 /// What the transmitting side is at.
 #[derive(Clone, Copy, Debug)]
 enum Activity {
@@ -730,24 +495,6 @@ enum Command {
     Fire,
     Tune(u8),
 }
-
-/// What a MAC needs to decide by: header, and the byte that tells the protocol.
-fn head_of(frame: &Frame) -> Frame {
-    let psdu = frame.psdu();
-    let mpdu = psdu.get(..psdu.len().saturating_sub(FCS_LEN));
-    let parsed = mpdu.and_then(|mpdu| Some((mpdu, Header::parse(mpdu).ok()?)));
-    let head = parsed.and_then(|(mpdu, (_, payload))| {
-        let end = mpdu.len() - payload.len() + 1;
-        mpdu.get(..end.min(mpdu.len()))
-    });
-    Frame::new(head.unwrap_or_default())
-}
-
-/// The byte in which a CC2420 leaves CRC result and link quality (data sheet §17).
-const VERDICT_LEN: usize = 1;
-
-/// AT86RF233: link quality reaches its top about 10 dB over the sensitivity.
-const LQI_PER_DB: f64 = 25.0;
 
 #[cfg(test)]
 #[path = "tests/radio.rs"]

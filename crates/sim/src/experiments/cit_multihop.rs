@@ -6,7 +6,7 @@
 //! not be used at the same time: with backoff and assessment where frames are copied, without
 //! where each fires the next; and the ACKs that the receiver's rule asks for.
 //!
-//! Latency is that of requests over TCP, of several fragments each, on an idle path.
+//! Latency is that of requests over TCP on an idle path: of one frame, and of several.
 
 use motet::lowpan::tcphc;
 use motet::mac::Channels;
@@ -45,12 +45,17 @@ const CHANNELS: [&str; 2] = ["single", "multi"];
 const FORWARDING: [&str; 2] = ["copy", "cit"];
 const COMPRESSION: [&str; 2] = ["none", "tcphc"];
 
-/// What is asked at light load: three or four fragments, and an answer of one, each second.
-const REQUEST: Shape = Shape {
-    message_len: 300,
-    answer_len: 20,
-    interval: Duration::from_secs(1),
-};
+/// Bytes of what is asked at light load: a frame, and four fragments.
+const REQUESTS: [u64; 2] = [40, 300];
+
+/// Once a second; one frame answers.
+const fn request(message_len: u64) -> Shape {
+    Shape {
+        message_len: message_len as usize,
+        answer_len: 20,
+        interval: Duration::from_secs(1),
+    }
+}
 
 /// Answers may take so much longer than over copies: what random backoffs leave of a mean.
 const NOT_WORSE: f64 = 1.02;
@@ -83,22 +88,24 @@ fn cases() -> Vec<Case> {
         point: point(hops, channels, forwarding, compression),
         setup: setup(hops, channels, forwarding, compression),
     };
-    let asked = asking().map(|(hops, channels, forwarding)| Case {
-        point: asking_point(hops, channels, forwarding),
-        setup: setup(hops, channels, forwarding, "tcphc").traffic(Traffic::Ask(REQUEST)),
+    let asked = asking().map(|(len, hops, channels, forwarding)| Case {
+        point: asking_point(len, hops, channels, forwarding),
+        setup: setup(hops, channels, forwarding, "tcphc").traffic(Traffic::Ask(request(len))),
     });
     points().map(case).chain(asked).collect()
 }
 
-/// Where requests are made.
-fn asking() -> impl Iterator<Item = (u64, &'static str, &'static str)> {
-    ASKED
-        .into_iter()
-        .flat_map(|(hops, channels, _)| FORWARDING.map(|forwarding| (hops, channels, forwarding)))
+/// Where requests of which length are made.
+fn asking() -> impl Iterator<Item = (u64, u64, &'static str, &'static str)> {
+    REQUESTS.into_iter().flat_map(|len| {
+        ASKED.into_iter().flat_map(move |(hops, channels, _)| {
+            FORWARDING.map(|forwarding| (len, hops, channels, forwarding))
+        })
+    })
 }
 
-fn asking_point(hops: u64, channels: &'static str, forwarding: &'static str) -> Point {
-    point(hops, channels, forwarding, "tcphc").with("load", "light")
+fn asking_point(len: u64, hops: u64, channels: &'static str, forwarding: &'static str) -> Point {
+    point(hops, channels, forwarding, "tcphc").with("request_bytes", len)
 }
 
 fn setup(hops: u64, channels: &str, forwarding: &str, compression: &str) -> Setup {
@@ -138,12 +145,15 @@ fn rows(results: &Results) -> Vec<Row> {
                 .about("aspiration"),
         );
     }
-    for (hops, channels, _) in ASKED {
-        let [copy, cit] = FORWARDING.map(|forwarding| asking_point(hops, channels, forwarding));
-        let part = results.mean(&cit, LATENCY) / results.mean(&copy, LATENCY);
-        let part = results.derived(cit.clone(), ("latency_over_copy", "1"), part);
-        rows.push(part.at_most(NOT_WORSE));
-        rows.extend([copy, cit].map(|point| results.row(&point, LATENCY)));
+    for (len, hops, channels, forwarding) in asking() {
+        let [copy, cit] = FORWARDING.map(|way| asking_point(len, hops, channels, way));
+        if forwarding == "cit" {
+            let part = results.mean(&cit, LATENCY) / results.mean(&copy, LATENCY);
+            let part = results.derived(cit.clone(), ("latency_over_copy", "1"), part);
+            rows.push(part.at_most(NOT_WORSE));
+        }
+        let point = if forwarding == "cit" { cit } else { copy };
+        rows.push(results.row(&point, LATENCY));
     }
     for (hops, channels, forwarding, compression) in points() {
         let is_asked = |(h, c, _): &(u64, &str, f64)| (*h, *c) == (hops, channels);

@@ -6,14 +6,14 @@
 //! those of every other lab run; only the applications, and who judges them, are the soak's.
 //! Left out: how fast it is. What a radio loses is no fault, so that only what is stuck is.
 
-use motet::lowpan::{datagram, tcphc};
-use motet::mac;
-use motet::node::{Forwarding, Interface, Node, Relaying};
+use motet::node::Interface;
 use motet::tcp::{self, Config, ListenerHandle};
 use motet::time::{Duration, Instant};
 
 use super::dice::Dice;
+use super::frames::{self, Frames};
 use super::lender::Lender;
+use super::mesh;
 use super::rest;
 use super::session::{Clock, Sessions};
 use super::settings::{self, Behaviour};
@@ -21,11 +21,7 @@ use super::{RunTally, Seen};
 use crate::Arena;
 use crate::air::LinkTally;
 use crate::faults::Faults;
-use crate::gains::{ChainAir, Gains, LogDistance};
-use crate::network::{
-    HostOptions, Joining, Network, NetworkOptions, NodeOptions, Parent, RADIO, Tables,
-};
-use crate::profile::Profile;
+use crate::network::{HostOptions, Network, RADIO, Tables};
 
 /// A network, and what its nodes do.
 #[derive(Debug)]
@@ -55,24 +51,11 @@ struct End<'m> {
     tag: u16,
 }
 
-/// Frames as MACs count them.
-#[derive(Clone, Copy, Debug, Default)]
-struct Frames {
-    /// Passed to the layer above.
-    received: u64,
-    /// Sent until they were acknowledged or given up, or still waiting.
-    sent: u64,
-    /// Attempts on the air.
-    attempts: u64,
-    /// Fragments that repeat or contradict others.
-    repeated: u64,
-}
-
 /// Runs the network of a seed for about `span`, then until everything has come to rest.
 pub(super) fn run(seed: u64, span: Duration) -> Seen {
     let arena = Arena::new();
     let mut dice = Dice::new(seed, PURPOSE);
-    let options = network(&mut dice, seed);
+    let options = mesh::network(&mut dice, seed);
     let mut seen = Seen::default();
     let network = match Network::new(options, &arena) {
         Ok(network) => network,
@@ -100,79 +83,6 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
     seen.sessions = lab.sessions.tally;
     seen.tally = lab.result();
     seen
-}
-
-/// A random network that holds together.
-fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
-    let count = dice.range(2, 6) as usize;
-    let relaying = dice.pick(&[Relaying::Fragments, Relaying::Reassembly]);
-    // Not the modes that trust a path to keep the order, nor the one that misreads.
-    let forwarding = dice.pick(&[Forwarding::Copy, Forwarding::Immediate]);
-    let compression = dice.pick(&[
-        None,
-        None,
-        Some(tcphc::Mode::Default),
-        Some(tcphc::Mode::Strict),
-    ]);
-    let profile = dice.pick(&[
-        Profile::HAMILTON,
-        Profile::HAMILTON.hearing(),
-        Profile::NRF52840,
-    ]);
-    let nodes: Vec<NodeOptions> = (0..count)
-        .map(|n| {
-            let mut node = NodeOptions::new(n.to_string());
-            node.profile = profile;
-            node.relaying = relaying;
-            node.forwarding = forwarding;
-            node.compression = compression;
-            node.mss_frames = dice.range(1, 8) as u8;
-            node.mac.retry_delay_max = Duration::from_millis(u64::from(dice.range(0, 60)));
-            // All attempts fall within the time that a repetition is known as one.
-            node.mac.attempts_max = dice.range(3, 8) as u8;
-            node.tags_wrap = dice.chance(0.3);
-            node.tables = Tables {
-                queue_frames: dice.range(8, 20) as usize,
-                records: dice.range(4, 16) as usize,
-                bodies: dice.range(1, 4) as usize,
-                connections: dice.range(2, 6) as usize,
-                half_open: dice.range(1, 4) as usize,
-                ..Tables::RELAY
-            };
-            node
-        })
-        .collect();
-    let hosts = (0..dice.range(1, 2)).map(|number| HostOptions {
-        delay: dice.scale_ms(1, 500),
-        ..HostOptions::new(format!("host {number}"))
-    });
-    let hosts = hosts.collect();
-    let frame_loss = f64::from(dice.range(0, 20)) / 100.0;
-    let joining = dice.pick(&[Joining::Advertised, Joining::Static]);
-    let geometry = (0..TRIES).find_map(|_| {
-        let mut place = || f64::from(dice.range(0, 150));
-        let positions: Vec<[f64; 2]> = (0..count).map(|_| [place(), place()]).collect();
-        let gains = Gains::log_distance(&positions, LogDistance::OFFICE, seed);
-        let options = NetworkOptions::new(nodes.clone(), gains);
-        options.tree().is_ok().then_some(options)
-    });
-    let mut options = geometry
-        .filter(|_| dice.chance(0.5))
-        .unwrap_or_else(|| chain(nodes));
-    options.seed = seed;
-    options.hosts = hosts;
-    options.frame_loss = frame_loss;
-    options.joining = joining;
-    options
-}
-
-/// One behind the other.
-fn chain(mut nodes: Vec<NodeOptions>) -> NetworkOptions {
-    for (n, node) in nodes.iter_mut().enumerate() {
-        node.parent = n.checked_sub(1).map_or(Parent::Shortest, Parent::Node);
-    }
-    let gains = Gains::chain(nodes.len(), ChainAir::CALIBRATED);
-    NetworkOptions::new(nodes, gains)
 }
 
 impl<'m> Lab<'m> {
@@ -241,6 +151,8 @@ impl<'m> Lab<'m> {
                 .world
                 .with_node(node, |stack, _| sessions.step(node, stack.tcp_mut(), clock))?;
             self.check_timers(node)?;
+            let stack = self.network.world.node(node);
+            frames::check(stack, self.now()).map_err(|what| format!("node {node}: {what}"))?;
             self.note_tag(node);
         }
         self.tally.events += 1;
@@ -540,39 +452,6 @@ impl<'m> Lab<'m> {
     }
 }
 
-impl Frames {
-    fn of(node: &Node<'_>) -> Self {
-        let Some(Interface::Radio(radio)) = node.interface(RADIO) else {
-            return Self::default();
-        };
-        let counters = radio.mac().counters();
-        let given_up = [
-            mac::Drop::NoAck,
-            mac::Drop::ChannelBusy,
-            mac::Drop::RadioSilent,
-            mac::Drop::TooOld,
-        ];
-        let given_up: u32 = given_up.iter().map(|why| counters.dropped(*why)).sum();
-        let repeated = [datagram::Drop::Duplicate, datagram::Drop::Overlap];
-        let repeated = repeated
-            .iter()
-            .map(|why| radio.datagrams().counters().dropped(*why));
-        Self {
-            received: u64::from(counters.received),
-            sent: u64::from(counters.delivered + given_up) + radio.mac().queue_len() as u64,
-            attempts: u64::from(counters.transmissions),
-            repeated: u64::from(repeated.sum::<u32>()),
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.received += other.received;
-        self.sent += other.sent;
-        self.attempts += other.attempts;
-        self.repeated += other.repeated;
-    }
-}
-
 /// Keeps a lab run's dice apart from those of a pipe.
 const PURPOSE: u64 = 2;
 
@@ -597,6 +476,3 @@ const CALM: Duration = Duration::from_secs(900);
 
 /// Longer than TIME-WAIT, and than handshakes that nobody ends.
 const REST: Duration = Duration::from_secs(1_000);
-
-/// Geometries that are tried until one holds together.
-const TRIES: usize = 20;

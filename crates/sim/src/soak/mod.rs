@@ -11,8 +11,10 @@
 mod content;
 mod coverage;
 mod dice;
+mod frames;
 mod lab;
 mod lender;
+mod mesh;
 mod monitor;
 mod pipe;
 mod rest;

@@ -336,10 +336,14 @@ impl Mac<'_> {
         if self.may_arm() {
             return Some(Instant::ORIGIN);
         }
-        let limited = self
-            .queue
-            .iter()
-            .filter(|(_, slot)| slot.wait == Wait::Next);
-        limited.map(|(_, slot)| slot.not_before).min()
+        self.waits_until()
+    }
+
+    /// When the first of the frames that wait for a condition has waited long enough; `None`
+    /// where none does, or only an alarm.
+    pub fn waits_until(&self) -> Option<Instant> {
+        let waits = |slot: &FrameSlot| slot.wait == Wait::Next;
+        let waiting = self.queue.iter().filter(|(_, slot)| waits(slot));
+        waiting.map(|(_, slot)| slot.not_before).min()
     }
 }

@@ -1,0 +1,93 @@
+//! What a radio spends its time on.
+
+use motet::time::{Duration, Instant};
+
+/// What a radio spends its time and charge on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Off.
+    Sleep,
+    /// Receiving, or ready to.
+    Listen,
+    /// A frame is copied into it.
+    Copy,
+    /// A frame is copied out of it, and it is deaf meanwhile.
+    Unload,
+    /// Measuring energy.
+    Assess,
+    /// Listening while the driver prepares a transmission.
+    Prepare,
+    /// Turning around to transmit, or tuning.
+    Turnaround,
+    /// Transmitting.
+    Transmit,
+}
+
+/// How long a radio was in each state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Usage {
+    spans: [Duration; State::COUNT],
+    pub(super) cpu: Duration,
+    pub(super) state: State,
+    since: Instant,
+}
+
+impl Usage {
+    pub(super) fn new() -> Self {
+        Self {
+            spans: [Duration::ZERO; State::COUNT],
+            cpu: Duration::ZERO,
+            state: State::Listen,
+            since: Instant::ORIGIN,
+        }
+    }
+
+    pub(super) fn enter(&mut self, state: State, now: Instant) {
+        let span = &mut self.spans[self.state as usize];
+        *span = *span + now.since(self.since);
+        self.state = state;
+        self.since = now;
+    }
+
+    /// Time spent in `state`.
+    pub fn span(&self, state: State) -> Duration {
+        self.spans[state as usize]
+    }
+
+    /// Time its processor worked for it.
+    pub fn cpu(&self) -> Duration {
+        self.cpu
+    }
+
+    /// A radio that did nothing but listen.
+    #[cfg(test)]
+    pub(crate) fn listening(span: Duration) -> Self {
+        let mut usage = Self::new();
+        usage.enter(State::Listen, Instant::ORIGIN + span);
+        usage
+    }
+
+    /// Time spent in any state.
+    pub fn total(&self) -> Duration {
+        self.spans
+            .iter()
+            .fold(Duration::ZERO, |sum, span| sum + *span)
+    }
+}
+
+impl State {
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// Each of them.
+    pub const ALL: [Self; 8] = [
+        Self::Sleep,
+        Self::Listen,
+        Self::Copy,
+        Self::Unload,
+        Self::Assess,
+        Self::Prepare,
+        Self::Turnaround,
+        Self::Transmit,
+    ];
+}

@@ -1,0 +1,97 @@
+//! Frames as MACs count them, and what must hold of the counts.
+
+use motet::lowpan::datagram;
+use motet::mac::{Drop, Mac};
+use motet::node::{Interface, Node};
+use motet::time::{Duration, Instant};
+
+use crate::network::RADIO;
+
+/// Frames as MACs count them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Frames {
+    /// Passed to the layer above.
+    pub(super) received: u64,
+    /// Sent until they were acknowledged or given up, or still waiting.
+    pub(super) sent: u64,
+    /// Attempts on the air.
+    pub(super) attempts: u64,
+    /// Fragments that repeat or contradict others.
+    pub(super) repeated: u64,
+}
+
+impl Frames {
+    pub(super) fn of(node: &Node<'_>) -> Self {
+        let Some(Interface::Radio(radio)) = node.interface(RADIO) else {
+            return Self::default();
+        };
+        let counters = radio.mac().counters();
+        let given_up = [
+            Drop::NoAck,
+            Drop::ChannelBusy,
+            Drop::RadioSilent,
+            Drop::TooOld,
+        ];
+        let given_up: u32 = given_up.iter().map(|why| counters.dropped(*why)).sum();
+        let repeated = [datagram::Drop::Duplicate, datagram::Drop::Overlap];
+        let repeated = repeated
+            .iter()
+            .map(|why| radio.datagrams().counters().dropped(*why));
+        Self {
+            received: u64::from(counters.received),
+            sent: u64::from(counters.delivered + given_up) + radio.mac().queue_len() as u64,
+            attempts: u64::from(counters.transmissions),
+            repeated: u64::from(repeated.sum::<u32>()),
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.received += other.received;
+        self.sent += other.sent;
+        self.attempts += other.attempts;
+        self.repeated += other.repeated;
+    }
+}
+
+/// What holds of a MAC's counters at any time: every frame is delivered, dropped or queued,
+/// every frame that a condition fired was delivered or is sent again, and none has waited for
+/// its condition longer than it may.
+pub(super) fn check(node: &Node<'_>, now: Instant) -> Result<(), String> {
+    let Some(Interface::Radio(radio)) = node.interface(RADIO) else {
+        return Ok(());
+    };
+    let mac: &Mac<'_> = radio.mac();
+    let counters = mac.counters();
+    let dropped: u32 = DROPS.iter().map(|why| counters.dropped(*why)).sum();
+    let ended = counters.delivered + dropped + mac.queue_len() as u32;
+    if counters.accepted != ended {
+        return Err(format!(
+            "frames were queued that nobody knows of: {counters:?}"
+        ));
+    }
+    let fired = counters.immediate_delivered + counters.immediate_failed;
+    if counters.immediate != fired && counters.immediate != fired + 1 {
+        return Err(format!(
+            "frames were fired that nobody knows of: {counters:?}"
+        ));
+    }
+    match mac.waits_until() {
+        Some(until) if until + LATE_MAX < now => Err(format!(
+            "a frame waits for another since {} ms after its time",
+            now.since(until).as_millis()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Why frames that were queued are not sent.
+const DROPS: [Drop; 5] = [
+    Drop::TooOld,
+    Drop::NoAck,
+    Drop::ChannelBusy,
+    Drop::RadioSilent,
+    Drop::Cancelled,
+];
+
+/// An attempt at another frame ends first: backoffs of at most 37 ms, copies, a frame, its ACK.
+const LATE_MAX: Duration = Duration::from_millis(100);
