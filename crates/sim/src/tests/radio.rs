@@ -4,6 +4,7 @@ use motet::mac::{Class, Config, FrameSlot, Mac, Neighbor};
 use motet::wire::LinkAddr;
 
 use super::*;
+use crate::filter;
 use crate::gains::Gains;
 use crate::medium::{Fate, Medium, Placement};
 use crate::streams::{Purpose, stream};
