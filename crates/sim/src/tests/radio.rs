@@ -1,6 +1,6 @@
 //! Radios and the MAC that drives them, without anything above.
 
-use motet::mac::{Class, Config, FrameSlot, Mac, Neighbor};
+use motet::mac::{self, Class, Config, FrameSlot, Mac, Neighbor};
 use motet::wire::LinkAddr;
 
 use super::*;

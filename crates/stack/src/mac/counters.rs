@@ -57,7 +57,8 @@ impl Drop {
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     /// Frames queued. All of them are delivered, or dropped for [`Drop::ChannelBusy`],
-    /// [`Drop::NoAck`], [`Drop::RadioSilent`] or [`Drop::Cancelled`], or still queued.
+    /// [`Drop::NoAck`], [`Drop::RadioSilent`], [`Drop::TooOld`] or [`Drop::Cancelled`], or still
+    /// queued.
     pub accepted: u32,
     /// Frames acknowledged, or broadcast.
     pub delivered: u32,

@@ -477,6 +477,7 @@ fn adds_up(bench: &Bench) {
         Drop::ChannelBusy,
         Drop::NoAck,
         Drop::RadioSilent,
+        Drop::TooOld,
         Drop::Cancelled,
     ];
     let given_up: u32 = given_up.iter().map(|why| counters.dropped(*why)).sum();
