@@ -45,13 +45,13 @@ const CHANNELS: [&str; 2] = ["single", "multi"];
 const FORWARDING: [&str; 2] = ["copy", "cit"];
 const COMPRESSION: [&str; 2] = ["none", "tcphc"];
 
-/// Bytes of what is asked at light load: a frame, and four fragments.
-const REQUESTS: [u64; 2] = [40, 300];
+/// What is asked at light load, and its bytes: a frame, and four fragments.
+const REQUESTS: [Request; 2] = [("request of 40 B", 40), ("request of 300 B", 300)];
 
 /// Once a second; one frame answers.
-const fn request(message_len: u64) -> Shape {
+const fn request(message_len: usize) -> Shape {
     Shape {
-        message_len: message_len as usize,
+        message_len,
         answer_len: 20,
         interval: Duration::from_secs(1),
     }
@@ -88,24 +88,32 @@ fn cases() -> Vec<Case> {
         point: point(hops, channels, forwarding, compression),
         setup: setup(hops, channels, forwarding, compression),
     };
-    let asked = asking().map(|(len, hops, channels, forwarding)| Case {
-        point: asking_point(len, hops, channels, forwarding),
+    let asked = asking().map(|((flow, len), hops, channels, forwarding)| Case {
+        point: asking_point(flow, hops, channels, forwarding),
         setup: setup(hops, channels, forwarding, "tcphc").traffic(Traffic::Ask(request(len))),
     });
     points().map(case).chain(asked).collect()
 }
 
-/// Where requests of which length are made.
-fn asking() -> impl Iterator<Item = (u64, u64, &'static str, &'static str)> {
-    REQUESTS.into_iter().flat_map(|len| {
+/// A request: its name and its bytes.
+type Request = (&'static str, usize);
+
+/// Where which requests are made.
+fn asking() -> impl Iterator<Item = (Request, u64, &'static str, &'static str)> {
+    REQUESTS.into_iter().flat_map(|request| {
         ASKED.into_iter().flat_map(move |(hops, channels, _)| {
-            FORWARDING.map(|forwarding| (len, hops, channels, forwarding))
+            FORWARDING.map(|forwarding| (request, hops, channels, forwarding))
         })
     })
 }
 
-fn asking_point(len: u64, hops: u64, channels: &'static str, forwarding: &'static str) -> Point {
-    point(hops, channels, forwarding, "tcphc").with("request_bytes", len)
+fn asking_point(
+    flow: &'static str,
+    hops: u64,
+    channels: &'static str,
+    forwarding: &'static str,
+) -> Point {
+    point(hops, channels, forwarding, "tcphc").with("flow", flow)
 }
 
 fn setup(hops: u64, channels: &str, forwarding: &str, compression: &str) -> Setup {
@@ -145,8 +153,8 @@ fn rows(results: &Results) -> Vec<Row> {
                 .about("aspiration"),
         );
     }
-    for (len, hops, channels, forwarding) in asking() {
-        let [copy, cit] = FORWARDING.map(|way| asking_point(len, hops, channels, way));
+    for ((flow, _), hops, channels, forwarding) in asking() {
+        let [copy, cit] = FORWARDING.map(|way| asking_point(flow, hops, channels, way));
         if forwarding == "cit" {
             let part = results.mean(&cit, LATENCY) / results.mean(&copy, LATENCY);
             let part = results.derived(cit.clone(), ("latency_over_copy", "1"), part);
