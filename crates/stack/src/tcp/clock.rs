@@ -2,7 +2,7 @@
 //! the user timeout, the end of FIN-WAIT-2 and TIME-WAIT.
 //!
 //! Place: `departure` calls in before it asks for segments. What must be sent is marked due
-//! and left to `output`; what a loss changes is `ack`'s.
+//! and left to `output`; what a loss changes is `reduction`'s.
 //! Sources: RFC 6298 §5, RFC 9293 §3.8.3, §3.8.4, §3.8.6.1, §3.4.2.
 
 use super::connection::{Connection, Error};

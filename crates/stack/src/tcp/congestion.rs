@@ -2,7 +2,7 @@
 //!
 //! Place: input reports what was acknowledged or lost; output asks how much may be in
 //! flight. Left out: which segments were lost ([`super::recovery`]) and when recovery ends
-//! (`ack`).
+//! (`reduction`).
 //! There is one algorithm, hence no choice to make here; CUBIC gains nothing at the windows
 //! of 2 to 8 segments that a mote has.
 //! Source: RFC 5681.

@@ -1,6 +1,6 @@
 //! Loss detection and the scoreboard: what was sent, what arrived, what to send again.
 //!
-//! Place: output enters what it sends, input what is acknowledged; `ack` decides. One table
+//! Place: output enters what it sends, `ack` what is acknowledged; `detection` decides. One table
 //! of runs serves SACK recovery (RFC 6675), RACK-TLP (RFC 8985), New Reno (RFC 6582) and
 //! Karn's rule alike: what lies between SND.UNA and SND.NXT is cut into runs of bytes that
 //! share a fate and a time of transmission. Windows of 2 to 8 segments fit one run per

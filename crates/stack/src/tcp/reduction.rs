@@ -1,0 +1,221 @@
+//! cwnd when something is lost, or marked, or proves neither: entering, leaving and undoing
+//! recovery.
+//!
+//! Whatever finds a loss, what follows is one recovery: halve, send again what is due as the
+//! pipe drains (or by PRR), and undo it all if it proves spurious. Place: between `ack`,
+//! which knows what came, and `output`, which asks what cwnd allows. Left out: finding losses
+//! ([`super::detection`]) and the arithmetic of cwnd in the open ([`super::congestion`]).
+//! Sources: RFC 5681, 6582, 6675, 9937, 3168, 3522, 3708, 8985 §7.4.
+
+use super::congestion::saturated;
+use super::connection::Connection;
+use super::facts::{Facts, Phase};
+use super::segment::Segment;
+use super::seq::SeqNum;
+
+impl Connection<'_> {
+    /// The peer received these octets twice: one of our retransmissions was not needed, or
+    /// the network doubled something.
+    ///
+    /// The reduction is taken back when every octet sent again in this recovery was reported
+    /// so. Reports count once and in order, and only of what the recovery is about: behind
+    /// its beginning or the last report, and before its end (RFC 3708 §3; as Linux counts
+    /// `undo_retrans`).
+    pub(super) fn on_dsack(&mut self, left: SeqNum, right: SeqNum) {
+        if self.facts.has(Facts::TAIL_RESENT) {
+            self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT);
+        }
+        let recovery = &mut self.recovery;
+        recovery.reo_quarters = (recovery.reo_quarters + 1).min(REO_QUARTERS_MAX);
+        recovery.reo_persist = REO_PERSIST;
+        if left.before(recovery.undo_from) || right.after(recovery.recover) {
+            return;
+        }
+        recovery.undo_from = right;
+        let len = right.since(left).min(u32::from(recovery.undo_left));
+        recovery.undo_left -= len as u16;
+        if len > 0 && recovery.undo_left == 0 {
+            self.undo();
+        }
+    }
+
+    /// Eifel detection: an ACK of new data that echoes a time before the first
+    /// retransmission acknowledges the original (RFC 3522).
+    pub(super) fn undo_by_timestamp(&mut self, seg: &Segment<'_>) {
+        if let Some((_, echo)) = seg.timestamps()
+            && self.facts.has(Facts::UNDO_TS)
+            && self.is_recovering()
+            && (echo.wrapping_sub(self.recovery.undo_ts) as i32) < 0
+        {
+            self.undo();
+        }
+    }
+
+    /// Takes the reduction back; nothing was lost.
+    fn undo(&mut self) {
+        if !self.facts.take(Facts::UNDO) {
+            return;
+        }
+        self.facts.clear(Facts::UNDO_TS | Facts::FORCE_RESEND);
+        let congestion = &mut self.congestion;
+        congestion.cwnd = congestion.cwnd.max(self.recovery.undo_cwnd);
+        congestion.ssthresh = congestion.ssthresh.max(self.recovery.undo_ssthresh);
+        self.scoreboard.absolve();
+        self.recovery.phase = Phase::Open;
+        self.recovery.dup_acks = 0;
+        self.recovery.undo_left = 0;
+        self.rtt.forget_backoff();
+    }
+
+    /// Was a loss repaired by the tail loss probe (RFC 8985 §7.4)? Then it counts as one.
+    pub(super) fn judge_tail_probe(&mut self, seg: &Segment<'_>) {
+        if !self.facts.has(Facts::TAIL_PROBED) || seg.ack().before(self.recovery.tail_end) {
+            return;
+        }
+        if !self.facts.has(Facts::TAIL_RESENT) {
+            self.facts.clear(Facts::TAIL_PROBED);
+        } else if seg.ack().after(self.recovery.tail_end) {
+            // Without a DSACK by now, only one of the two copies arrived.
+            self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT);
+            if self.recovery.phase == Phase::Open {
+                self.reduce_once();
+            }
+        }
+    }
+
+    /// The peer saw a congestion mark: react as to a loss, once per window (RFC 3168 §6.1.2).
+    pub(super) fn on_congestion_echo(&mut self) {
+        if self.recovery.phase == Phase::Open && !self.facts.has(Facts::CWR_DUE) {
+            self.reduce_once();
+        }
+    }
+
+    /// Halves cwnd without anything to send again.
+    fn reduce_once(&mut self) {
+        self.halve();
+        self.set_cwnd(self.congestion.ssthresh);
+        self.recovery.phase = Phase::Reduced;
+        self.facts.clear(Facts::UNDO);
+    }
+
+    fn set_cwnd(&mut self, cwnd: u16) {
+        if self.config.congestion_control {
+            self.congestion.cwnd = cwnd;
+        }
+    }
+
+    /// Halves ssthresh, remembers what was before, and marks the window's end.
+    fn halve(&mut self) {
+        self.recovery.undo_cwnd = self.congestion.cwnd;
+        self.recovery.undo_ssthresh = self.congestion.ssthresh;
+        self.recovery.undo_left = 0;
+        self.recovery.undo_from = self.snd_una;
+        self.recovery.recover = self.snd_nxt;
+        self.facts.put(Facts::UNDO, self.config.undo);
+        self.facts.clear(Facts::UNDO_TS);
+        self.facts.set(Facts::CWR_DUE);
+        // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
+        let flight = self.flight().min(u32::from(self.congestion.cwnd));
+        self.congestion.halve(flight, self.payload_max());
+    }
+
+    /// Something is to be sent again, whatever cwnd says; probes are over.
+    fn begin_resending(&mut self, phase: Phase) {
+        self.recovery.phase = phase;
+        self.facts
+            .clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT | Facts::TAIL_PROBE_DUE);
+        self.facts.set(Facts::FORCE_RESEND);
+    }
+
+    /// `delivered`: bytes that the acknowledgment delivered which tells of the loss.
+    pub(super) fn enter_recovery(&mut self, delivered: u32) {
+        self.halve();
+        // What was SACKed before counts no more.
+        let in_flight = self.flight() - self.scoreboard.sacked();
+        self.recovery.prr_start = saturated(in_flight + delivered);
+        self.recovery.prr_delivered = 0;
+        self.recovery.prr_out = 0;
+        self.begin_resending(Phase::Recovery);
+        self.set_cwnd(self.congestion.ssthresh);
+    }
+
+    /// The retransmission timer expired (RFC 5681 §3.1, RFC 6675 §5.1, RFC 8985 §6.3).
+    pub(super) fn enter_loss(&mut self, now_ms: u32) {
+        if self.retries == 0 {
+            self.halve();
+        }
+        self.set_cwnd(self.payload_max() as u16);
+        let by_time = self.config.rack && self.facts.has_all(Facts::SACK | Facts::RACK);
+        let age_min = match by_time {
+            true => u32::from(self.recovery.rack_rtt) + self.reordering_window_ms(),
+            false => 0,
+        };
+        self.scoreboard.lose_all(now_ms, age_min);
+        self.recovery.recover = self.snd_nxt;
+        self.recovery.dup_acks = 0;
+        self.begin_resending(Phase::Loss);
+    }
+
+    /// Slow start or congestion avoidance, for `acked` octets.
+    pub(super) fn open_window(&mut self, acked: u32) {
+        if self.config.congestion_control {
+            let smss = self.payload_max();
+            self.congestion.on_acked(acked, smss, self.config);
+        }
+    }
+
+    pub(super) fn leave_recovery(&mut self) {
+        if self.recovery.phase == Phase::Recovery {
+            let smss = self.payload_max();
+            let mut cwnd = self.congestion.ssthresh;
+            if !self.config.prr {
+                // Against a burst (RFC 6582 §3.2 step 3, option 1).
+                cwnd = cwnd.min(saturated(self.flight().max(smss) + smss));
+            }
+            self.set_cwnd(cwnd);
+            let persist = &mut self.recovery.reo_persist;
+            *persist = persist.saturating_sub(1);
+            if *persist == 0 {
+                self.recovery.reo_quarters = 1;
+            }
+        }
+        if self.recovery.phase != Phase::Open {
+            self.recovery.phase = Phase::Open;
+            self.recovery.dup_acks = 0;
+        }
+    }
+
+    /// PRR: cwnd such that sending follows delivery down to ssthresh (RFC 9937 §6.2).
+    pub(super) fn reduce_in_proportion(&mut self, is_safe_ack: bool, delivered: u32) {
+        if !self.config.prr {
+            return;
+        }
+        let smss = self.payload_max();
+        let recovery = &mut self.recovery;
+        recovery.prr_delivered = saturated(u32::from(recovery.prr_delivered) + delivered);
+        let total = u32::from(recovery.prr_delivered);
+        let out = u32::from(recovery.prr_out);
+        let start = u32::from(recovery.prr_start).max(1);
+        let ssthresh = u32::from(self.congestion.ssthresh);
+        let pipe = self.pipe();
+        let mut more = if pipe > ssthresh {
+            let share = (total * ssthresh).div_ceil(start);
+            share.saturating_sub(out)
+        } else {
+            let mut more = total.saturating_sub(out).max(delivered);
+            if is_safe_ack {
+                more += smss;
+            }
+            more.min(ssthresh - pipe)
+        };
+        if out == 0 {
+            more = more.max(smss);
+        }
+        self.set_cwnd(saturated(pipe + more));
+    }
+}
+
+/// The reordering window grows to this many quarters of the least RTT; SRTT bounds it too.
+const REO_QUARTERS_MAX: u8 = 16;
+/// Recoveries that an enlarged reordering window is kept for (RFC 8985 §6.2 step 4).
+const REO_PERSIST: u8 = 16;
