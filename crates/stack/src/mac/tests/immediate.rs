@@ -79,6 +79,7 @@ fn counts(bench: &Bench) -> [u32; 4] {
     ]
 }
 
+/// C-01, C-03.
 #[test]
 fn the_next_frames_head_fires_what_waits_at_once() {
     for first in [FRAG1, FRAGN] {
@@ -96,6 +97,7 @@ fn the_next_frames_head_fires_what_waits_at_once() {
     }
 }
 
+/// C-03.
 #[test]
 fn no_other_frame_fires_it() {
     let short = |dst| data(OTHER, dst, 9, &[FRAG1]);
@@ -189,6 +191,7 @@ fn nothing_waits_longer_than_it_may() {
     assert_eq!(counts(&bench), [1, 0, 1, 0]);
 }
 
+/// C-05, E3.7.
 #[test]
 fn another_frame_may_go_first_and_the_waiting_one_is_copied_again() {
     let mut bench = armed(7);
@@ -203,6 +206,7 @@ fn another_frame_may_go_first_and_the_waiting_one_is_copied_again() {
     assert_eq!(counts(&bench), [1, 1, 0, 1]);
 }
 
+/// C-02, C-04.
 #[test]
 fn each_arrival_fires_one_and_too_many_do_not_wait() {
     let mut bench = armed(8);
@@ -253,6 +257,7 @@ fn a_failed_attempt_is_repeated_the_normal_path() {
     }
 }
 
+/// C-06.
 #[test]
 fn one_buffer_cannot_keep_a_frame() {
     let mut bench = Bench::new(RadioCapabilities::AT86RF233, 9);
@@ -264,6 +269,7 @@ fn one_buffer_cannot_keep_a_frame() {
     assert_eq!(assessments(&bench), 1);
 }
 
+/// C-09.
 #[test]
 fn a_notification_fires_an_alarm() {
     let mut bench = relay(10);
