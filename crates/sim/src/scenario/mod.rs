@@ -7,6 +7,7 @@
 //! each point with each seed on all cores; `report` shows the results.
 //! Left out: what the lab cannot do yet is no key.
 
+mod defaults;
 mod document;
 mod documentation;
 mod error;
@@ -15,8 +16,10 @@ mod keys;
 mod layout;
 mod model;
 mod relevance;
+mod resolve;
 mod run;
 mod sweep;
+mod tables;
 
 pub use documentation::documentation;
 pub use error::ScenarioError;

@@ -1,26 +1,11 @@
 //! A scenario as it is run: one point of a sweep, every default filled in.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
 
-use super::document::{Document, read_bytes};
-use super::error::ScenarioError;
-use super::keys::{self, SECTIONS, Section};
-use super::layout::Layout;
-use crate::gains::Gains;
-use crate::network::{
-    HostOptions, Interference, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
-};
-use crate::noise::Noise;
+use crate::network::NetworkOptions;
 use crate::profile::Profile;
 use crate::topology::Tree;
-use motet::ip::queue::{Discipline, Red};
-use motet::lowpan::tcphc;
 use motet::mac;
-use motet::node::{Forwarding, Relaying};
 use motet::time::Duration;
 
 /// One point of a scenario. Seeds are apart: each makes a run of it.
@@ -150,15 +135,6 @@ pub struct StackSettings {
     pub congestion_control: bool,
 }
 
-/// `[interference]`.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct InterferenceKeys {
-    trace: Option<String>,
-    nodes: Vec<usize>,
-    offset_db: f64,
-    together: bool,
-}
-
 /// `[wire]`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct WireSettings {
@@ -214,245 +190,8 @@ pub enum FlowEnd {
     Node(usize),
 }
 
-#[derive(Deserialize)]
-struct FlowKeys {
-    kind: FlowKind,
-    from: i64,
-    to: i64,
-    bytes: u64,
-    interval_s: f64,
-    message_bytes: usize,
-    answer_bytes: usize,
-    start_s: f64,
-}
-
-#[derive(Deserialize)]
-struct TopologyKeys {
-    chain: Option<u16>,
-    hidden: bool,
-    positions: Option<Vec<[f64; 2]>>,
-    matrix: Option<String>,
-    k7: Option<String>,
-    k7_hour: f64,
-    parents: Vec<usize>,
-    joining: String,
-}
-
-impl Scenario {
-    /// One point: the document with the values of the sweep at that point.
-    pub(super) fn resolve(
-        document: &Document,
-        point: &[(String, Value)],
-    ) -> Result<Self, ScenarioError> {
-        let mut table = document.table.clone();
-        for (path, value) in point {
-            set(&mut table, path, value);
-        }
-        let timing: Timing = section(&table, "")?;
-        if timing.warmup_s >= timing.duration_s {
-            return Err(ScenarioError::new(format!(
-                "warmup_s is {}, but must be less than duration_s, which is {}",
-                timing.warmup_s, timing.duration_s
-            )));
-        }
-        if timing.sample_s > 0.0 && timing.sample_s < SAMPLE_S_MIN {
-            return Err(ScenarioError::new(format!(
-                "sample_s is {}, but must be 0 or at least {SAMPLE_S_MIN}",
-                timing.sample_s
-            )));
-        }
-        let radio: RadioSettings = section(&table, "radio")?;
-        let wire: WireSettings = section(&table, "wire")?;
-        let keys: TopologyKeys = section(&table, "topology")?;
-        let (parents, joining) = (keys.parents.clone(), keys.joining.clone());
-        let folder = document.file.parent().unwrap_or(Path::new("."));
-        let layout = layout(&table, keys, folder, &radio, timing.seed)?;
-        let nodes = layout.gains.nodes();
-        if nodes < 2 {
-            return Err(ScenarioError::new(format!(
-                "[topology] has {nodes} nodes, but must have at least the border router and a mote"
-            )));
-        }
-        let stacks = stacks(&table, nodes)?;
-        let flows = flows(&table, nodes)?;
-        let late = |flow: &&FlowSettings| flow.start_s >= timing.duration_s;
-        if let Some((late, number)) = flows.iter().zip(1..).find(|(flow, _)| late(flow)) {
-            let error = ScenarioError::new(format!(
-                "flow.start_s is {}, but must be less than duration_s, which is {}",
-                late.start_s, timing.duration_s
-            ));
-            return Err(error.of_table("flow", number));
-        }
-        let parents = if parents.is_empty() {
-            layout.parents
-        } else {
-            parents
-        };
-        let profiles = profiles(&table);
-        let network = network(layout.gains, &stacks, &flows, &parents, &radio, &profiles)?;
-        let network = NetworkOptions {
-            later: layout.later,
-            interference: interference(&table, folder, nodes)?,
-            hosts: vec![host(&wire, &flows)],
-            packet_loss: wire.loss,
-            joining: if joining == "static" {
-                Joining::Static
-            } else {
-                Joining::Advertised
-            },
-            ..network
-        };
-        let tree = network
-            .tree()
-            .map_err(|error| ScenarioError::new(format!("[topology] cannot work: {error}")))?;
-        Ok(Self {
-            timing,
-            network,
-            tree,
-            positions: layout.positions,
-            stacks,
-            wire,
-            flows,
-        })
-    }
-}
-
-fn layout(
-    table: &Table,
-    keys: TopologyKeys,
-    folder: &Path,
-    radio: &RadioSettings,
-    seed: u64,
-) -> Result<Layout, ScenarioError> {
-    match (keys.chain, keys.positions, keys.matrix, keys.k7) {
-        (Some(hops), None, None, None) => Ok(Layout::chain(hops, keys.hidden)),
-        (None, Some(positions), None, None) if positions.len() > NODES_MAX => {
-            Err(ScenarioError::new(format!(
-                "topology.positions has {} nodes, but must have at most {NODES_MAX}",
-                positions.len()
-            )))
-        }
-        (None, Some(positions), None, None) => {
-            let loss: PathLoss = section(table, "path_loss")?;
-            Ok(Layout::positions(positions, loss, seed))
-        }
-        (None, None, Some(file), None) => Layout::matrix(&folder.join(file)),
-        (None, None, None, Some(file)) => {
-            let hour = Some(keys.k7_hour).filter(|hour| *hour >= 0.0);
-            let noise_dbm = radio.profile().noise_dbm();
-            Layout::k7(&folder.join(file), radio.channel, hour, noise_dbm)
-        }
-        (None, None, None, None) => Err(ScenarioError::new(
-            "[topology] has no nodes, but must have one of chain, positions, matrix and k7",
-        )),
-        _ => Err(ScenarioError::new(
-            "[topology] has several of chain, positions, matrix and k7, but must have exactly one",
-        )),
-    }
-}
-
-/// The noise that each node hears, if any; empty without interference.
-fn interference(
-    table: &Table,
-    folder: &Path,
-    nodes: usize,
-) -> Result<Option<Interference>, ScenarioError> {
-    if !table.contains_key("interference") {
-        return Ok(None);
-    }
-    let keys: InterferenceKeys = section(table, "interference")?;
-    let Some(trace) = keys.trace else {
-        return Err(ScenarioError::new(
-            "[interference] has no trace, but must name a file",
-        ));
-    };
-    if let Some(unknown) = keys.nodes.iter().find(|node| **node >= nodes) {
-        return Err(ScenarioError::new(format!(
-            "interference.nodes has {unknown}, but must have numbers of nodes, 0 to {}",
-            nodes - 1
-        )));
-    }
-    let file = folder.join(trace);
-    let noise = Noise::read(&read_bytes(&file)?, keys.offset_db)
-        .map_err(|error| ScenarioError::new(error.to_string()).within(&file))?;
-    Ok(Some(Interference {
-        noise,
-        nodes: keys.nodes,
-        together: keys.together,
-    }))
-}
-
-fn network(
-    gains: Gains,
-    stacks: &[StackSettings],
-    flows: &[FlowSettings],
-    parents: &[usize],
-    radio: &RadioSettings,
-    profiles: &BTreeMap<usize, String>,
-) -> Result<NetworkOptions, ScenarioError> {
-    let motes = gains.nodes() - 1;
-    if !parents.is_empty() && parents.len() != motes {
-        return Err(ScenarioError::new(format!(
-            "topology.parents has {} numbers, but must have {motes}, one for each mote",
-            parents.len()
-        )));
-    }
-    let nodes = stacks.iter().enumerate().map(|(n, stack)| {
-        let mut node = NodeOptions::new(n.to_string());
-        let profile = profiles.get(&n).unwrap_or(&radio.profile);
-        let parent = n.checked_sub(1).and_then(|mote| parents.get(mote));
-        node.parent = parent.map_or(Parent::Shortest, |parent| Parent::Node(*parent));
-        node.profile = radio.profile_of(profile);
-        node.channel = radio.channel;
-        node.hold_step = Duration::from_micros((stack.hold_ms * 1e3) as u64);
-        stack.apply_to_mac(&mut node.mac);
-        node.discipline = match stack.queue.as_str() {
-            "red" => Discipline::Red(Red::MOTE),
-            "red-drop" => Discipline::Red(Red::MOTE.dropping()),
-            _ => Discipline::DropTail,
-        };
-        node.relaying = if stack.relaying == "reassembly" {
-            Relaying::Reassembly
-        } else {
-            Relaying::Fragments
-        };
-        if stack.forwarding == "cit" {
-            node.forwarding = Forwarding::Immediate;
-        }
-        if radio.channels == "multi" {
-            node.mac.channels = mac::Channels::ALL;
-        }
-        node.compression = (stack.compression == "tcphc").then(tcphc::Mode::default);
-        node.mss_frames = stack.mss_frames;
-        node.window_segments = stack.window_segments;
-        let ends = flows.iter().flat_map(|flow| [flow.from, flow.to]);
-        let connections = ends.filter(|end| *end == FlowEnd::Node(n)).count().max(1);
-        node.tables = Tables {
-            queue_frames: stack.queue_frames,
-            connections,
-            listeners: connections,
-            half_open: connections,
-            ..Tables::RELAY
-        };
-        node
-    });
-    let nodes = nodes.collect();
-    Ok(NetworkOptions {
-        frame_loss: radio.frame_loss,
-        ..NetworkOptions::new(nodes, gains)
-    })
-}
-
-fn host(wire: &WireSettings, flows: &[FlowSettings]) -> HostOptions {
-    HostOptions {
-        delay: Duration::from_micros((wire.delay_ms * 1e3) as u64),
-        connections: flows.len(),
-        ..HostOptions::new("host")
-    }
-}
-
 impl StackSettings {
-    fn apply_to_mac(&self, mac: &mut mac::Config) {
+    pub(super) fn apply_to_mac(&self, mac: &mut mac::Config) {
         mac.retry_delay_max = Duration::from_millis(self.retry_delay_ms);
         mac.attempts_max = self.link_attempts;
         mac.be_min = self.be_min;
@@ -465,12 +204,12 @@ impl StackSettings {
 
 impl RadioSettings {
     /// That of every node which has none of its own.
-    fn profile(&self) -> Profile {
+    pub(super) fn profile(&self) -> Profile {
         self.profile_of(&self.profile)
     }
 
     /// The profile of this name with what the other keys change.
-    fn profile_of(&self, name: &str) -> Profile {
+    pub(super) fn profile_of(&self, name: &str) -> Profile {
         let profile = match name {
             "ideal" => Profile::IDEAL,
             "nrf52840" => Profile::NRF52840,
@@ -487,106 +226,6 @@ impl RadioSettings {
             ..profile
         }
     }
-}
-
-fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioError> {
-    let base = filled(table, "stack")?;
-    let mut changes: BTreeMap<usize, Table> = BTreeMap::new();
-    for (mut change, number) in repeated(table, "node").into_iter().zip(1..) {
-        let wrong = |sentence: String| Err(ScenarioError::new(sentence).of_table("node", number));
-        let id = change.remove("id").and_then(|id| id.as_integer());
-        let Some(id) = id.and_then(|id| usize::try_from(id).ok()) else {
-            return wrong("there is no node.id, but it must say which node this is".to_owned());
-        };
-        if id >= nodes {
-            return wrong(format!(
-                "node.id is {id}, but must be the number of a node, 0 to {}",
-                nodes - 1
-            ));
-        }
-        if changes.insert(id, change).is_some() {
-            return wrong(format!(
-                "node.id is {id}, as in another [[node]], but one must do"
-            ));
-        }
-    }
-    (0..nodes)
-        .map(|id| {
-            let mut stack = base.clone();
-            stack.extend(changes.remove(&id).unwrap_or_default());
-            into("stack", stack)
-        })
-        .collect()
-}
-
-/// Radios that differ from `[radio]`'s, by node.
-fn profiles(table: &Table) -> BTreeMap<usize, String> {
-    let own = |node: &Table| {
-        let id = node.get("id")?.as_integer()?;
-        let profile = node.get("profile")?.as_str()?;
-        Some((usize::try_from(id).ok()?, profile.to_owned()))
-    };
-    repeated(table, "node").iter().filter_map(own).collect()
-}
-
-fn flows(table: &Table, nodes: usize) -> Result<Vec<FlowSettings>, ScenarioError> {
-    let Some(section) = Section::named("flow") else {
-        return Ok(Vec::new());
-    };
-    let flows: Result<Vec<FlowSettings>, ScenarioError> = repeated(table, "flow")
-        .into_iter()
-        .zip(1..)
-        .map(|(flow, number)| {
-            let keys = into("flow", fill(section, flow))?;
-            flow_of(&keys, nodes).map_err(|error| error.of_table("flow", number))
-        })
-        .collect();
-    let flows = flows?;
-    if flows.is_empty() {
-        return Err(ScenarioError::new(
-            "there is no [[flow]], but at least one is needed",
-        ));
-    }
-    Ok(flows)
-}
-
-fn flow_of(keys: &FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError> {
-    let end = |name: &str, value: i64| match value {
-        keys::HOST => Ok(FlowEnd::Host),
-        keys::LAST => Ok(FlowEnd::Node(nodes - 1)),
-        _ => usize::try_from(value)
-            .ok()
-            .filter(|node| (1..nodes).contains(node))
-            .map(FlowEnd::Node)
-            .ok_or_else(|| {
-                ScenarioError::new(format!(
-                    "flow.{name} is {value}, but must be \"host\" or the number of a mote, 1 to {}",
-                    nodes - 1
-                ))
-            }),
-    };
-    let (from, to) = (end("from", keys.from)?, end("to", keys.to)?);
-    if from == to {
-        return Err(ScenarioError::new(format!(
-            "flow.from and flow.to are both {from}, but must differ"
-        )));
-    }
-    if keys.kind == FlowKind::Udp && keys.message_bytes > DATAGRAM_LEN_MAX {
-        return Err(ScenarioError::new(format!(
-            "flow.message_bytes is {}, but must be at most {DATAGRAM_LEN_MAX} with flow.kind \"udp\"",
-            keys.message_bytes
-        )));
-    }
-    Ok(FlowSettings {
-        kind: keys.kind,
-        from,
-        to,
-        bytes: keys.bytes,
-        interval_s: keys.interval_s,
-        message_bytes: keys.message_bytes,
-        answer_bytes: keys.answer_bytes,
-        start_s: keys.start_s,
-    })
 }
 
 impl std::fmt::Display for FlowEnd {
@@ -606,85 +245,3 @@ impl Serialize for FlowEnd {
         }
     }
 }
-
-/// A table with its defaults, as its type.
-fn section<T: for<'de> Deserialize<'de>>(table: &Table, name: &str) -> Result<T, ScenarioError> {
-    into(name, filled(table, name)?)
-}
-
-fn into<T: for<'de> Deserialize<'de>>(name: &str, table: Table) -> Result<T, ScenarioError> {
-    // Every value was checked; what may still be wrong is the table of keys, for which there
-    // is a test.
-    table.try_into().map_err(|error: toml::de::Error| {
-        ScenarioError::new(format!("[{name}] cannot be used: {}", error.message()))
-    })
-}
-
-fn filled(table: &Table, name: &str) -> Result<Table, ScenarioError> {
-    let Some(section) = Section::named(name) else {
-        return Err(ScenarioError::new(format!("there is no table [{name}]")));
-    };
-    let given = if name.is_empty() {
-        Some(table)
-    } else {
-        table.get(name).and_then(Value::as_table)
-    };
-    Ok(fill(section, given.cloned().unwrap_or_default()))
-}
-
-fn fill(section: &Section, mut table: Table) -> Table {
-    for key in section.keys {
-        if let Some(default) = key
-            .default_value()
-            .and_then(|value| key.accept(&value).ok())
-        {
-            table.entry(key.name).or_insert(default);
-        }
-    }
-    table
-}
-
-fn repeated(table: &Table, name: &str) -> Vec<Table> {
-    let tables = table.get(name).and_then(Value::as_array);
-    tables
-        .into_iter()
-        .flatten()
-        .filter_map(|table| table.as_table().cloned())
-        .collect()
-}
-
-/// Sets a key by its full name; `flow.KEY` in all flows. Alternatives of a topology exclude
-/// each other, hence a swept one replaces what the file has.
-fn set(table: &mut Table, path: &str, value: &Value) {
-    let Some((section, name)) = path.rsplit_once('.') else {
-        table.insert(path.to_owned(), value.clone());
-        return;
-    };
-    let repeated = SECTIONS
-        .iter()
-        .any(|known| known.name == section && known.repeated);
-    let entry = table.entry(section).or_insert_with(|| {
-        if repeated {
-            Value::Array(Vec::new())
-        } else {
-            Value::Table(Table::new())
-        }
-    });
-    match entry {
-        Value::Table(inner) => {
-            inner.insert(name.to_owned(), value.clone());
-        }
-        Value::Array(all) => {
-            for inner in all.iter_mut().filter_map(Value::as_table_mut) {
-                inner.insert(name.to_owned(), value.clone());
-            }
-        }
-        _ => {}
-    }
-}
-
-/// More samples than a plot has pixels, ten times over, in a run of a minute.
-const SAMPLE_S_MIN: f64 = 0.01;
-
-/// Payload of a datagram that fits the least MTU of IPv6 with every header.
-const DATAGRAM_LEN_MAX: usize = 1_024;

@@ -1,8 +1,13 @@
 use std::sync::Arc;
 
+use motet::ip;
+use motet::ip::queue::Discipline;
+use motet::node::Relaying;
+use motet::time::Instant;
+
 use super::*;
-use crate::app::{Receiver, Sender};
-use crate::gains::LogDistance;
+use crate::app::{App, Receiver, Sender};
+use crate::gains::{Gains, LogDistance};
 
 /// Border router, a relay, two motes behind it: a Y, known by geometry.
 fn fork(joining: Joining) -> NetworkOptions {

@@ -1,0 +1,89 @@
+//! Tables of a checked file: defaults filled in, swept values set.
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::error::ScenarioError;
+use super::keys::{SECTIONS, Section};
+
+/// A table with its defaults, as its type.
+pub(super) fn section<T: for<'de> Deserialize<'de>>(
+    table: &Table,
+    name: &str,
+) -> Result<T, ScenarioError> {
+    into(name, filled(table, name)?)
+}
+
+pub(super) fn into<T: for<'de> Deserialize<'de>>(
+    name: &str,
+    table: Table,
+) -> Result<T, ScenarioError> {
+    // Every value was checked; what may still be wrong is the table of keys, for which there
+    // is a test.
+    table.try_into().map_err(|error: toml::de::Error| {
+        ScenarioError::new(format!("[{name}] cannot be used: {}", error.message()))
+    })
+}
+
+pub(super) fn filled(table: &Table, name: &str) -> Result<Table, ScenarioError> {
+    let Some(section) = Section::named(name) else {
+        return Err(ScenarioError::new(format!("there is no table [{name}]")));
+    };
+    let given = if name.is_empty() {
+        Some(table)
+    } else {
+        table.get(name).and_then(Value::as_table)
+    };
+    Ok(fill(section, given.cloned().unwrap_or_default()))
+}
+
+pub(super) fn fill(section: &Section, mut table: Table) -> Table {
+    for key in section.keys {
+        if let Some(default) = key
+            .default_value()
+            .and_then(|value| key.accept(&value).ok())
+        {
+            table.entry(key.name).or_insert(default);
+        }
+    }
+    table
+}
+
+pub(super) fn repeated(table: &Table, name: &str) -> Vec<Table> {
+    let tables = table.get(name).and_then(Value::as_array);
+    tables
+        .into_iter()
+        .flatten()
+        .filter_map(|table| table.as_table().cloned())
+        .collect()
+}
+
+/// Sets a key by its full name; `flow.KEY` in all flows. Alternatives of a topology exclude
+/// each other, hence a swept one replaces what the file has.
+pub(super) fn set(table: &mut Table, path: &str, value: &Value) {
+    let Some((section, name)) = path.rsplit_once('.') else {
+        table.insert(path.to_owned(), value.clone());
+        return;
+    };
+    let repeated = SECTIONS
+        .iter()
+        .any(|known| known.name == section && known.repeated);
+    let entry = table.entry(section).or_insert_with(|| {
+        if repeated {
+            Value::Array(Vec::new())
+        } else {
+            Value::Table(Table::new())
+        }
+    });
+    match entry {
+        Value::Table(inner) => {
+            inner.insert(name.to_owned(), value.clone());
+        }
+        Value::Array(all) => {
+            for inner in all.iter_mut().filter_map(Value::as_table_mut) {
+                inner.insert(name.to_owned(), value.clone());
+            }
+        }
+        _ => {}
+    }
+}
