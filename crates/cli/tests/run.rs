@@ -40,7 +40,7 @@ fn a_bad_scenario_is_refused_with_file_and_key() {
         ),
         (
             "[topology]\nmatrix = \"gone.csv\"\n[[flow]]".into(),
-            &["gone.csv", "no such file"],
+            &["s.toml", "topology.matrix is \"gone.csv\"", "no such file"],
         ),
         (
             "[topology]\npositions = [[0, 0], [3000, 0]]\n[[flow]]".into(),

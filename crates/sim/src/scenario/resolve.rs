@@ -1,7 +1,7 @@
 //! From a checked file to one point of its sweep: what only several keys together can get wrong.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -124,11 +124,14 @@ fn layout(
             let loss: PathLoss = section(table, "path_loss")?;
             Ok(Layout::positions(positions, loss, seed))
         }
-        (None, None, Some(file), None) => Layout::matrix(&folder.join(file)),
+        (None, None, Some(file), None) => {
+            Layout::matrix(&existing(folder, "topology.matrix", &file)?)
+        }
         (None, None, None, Some(file)) => {
+            let file = existing(folder, "topology.k7", &file)?;
             let hour = Some(keys.k7_hour).filter(|hour| *hour >= 0.0);
             let noise_dbm = radio.profile().noise_dbm();
-            Layout::k7(&folder.join(file), radio.channel, hour, noise_dbm)
+            Layout::k7(&file, radio.channel, hour, noise_dbm)
         }
         (None, None, None, None) => Err(ScenarioError::new(
             "[topology] has no nodes, but must have one of chain, positions, matrix and k7",
@@ -137,6 +140,18 @@ fn layout(
             "[topology] has several of chain, positions, matrix and k7, but must have exactly one",
         )),
     }
+}
+
+/// The file that `key` names.
+fn existing(folder: &Path, key: &str, name: &str) -> Result<PathBuf, ScenarioError> {
+    let file = folder.join(name);
+    if file.exists() {
+        return Ok(file);
+    }
+    let place = file.display();
+    Err(ScenarioError::new(format!(
+        "{key} is \"{name}\", but there is no such file: {place}"
+    )))
 }
 
 /// The noise that each node hears, if any; empty without interference.
@@ -160,7 +175,7 @@ fn interference(
             nodes - 1
         )));
     }
-    let file = folder.join(trace);
+    let file = existing(folder, "interference.trace", &trace)?;
     let noise = Noise::read(&read_bytes(&file)?, keys.offset_db)
         .map_err(|error| ScenarioError::new(error.to_string()).within(&file))?;
     Ok(Some(Interference {

@@ -116,7 +116,11 @@ fn what_is_wrong_is_said_in_one_sentence() {
         ("[topology]\npositions = [[0, 0]]\n[[flow]]", &["1 nodes"]),
         (
             "[topology]\nmatrix = \"none.csv\"\n[[flow]]",
-            &["none.csv", "no such file"],
+            &[
+                "test.toml",
+                "topology.matrix is \"none.csv\"",
+                "no such file",
+            ],
         ),
         (
             "[topology]\nchain = 2\n[[flow]]\nfrom = 3",
