@@ -92,8 +92,10 @@ pub struct NodeOptions {
     pub window_segments: usize,
     /// Its datagram tags begin where they soon wrap; otherwise anywhere.
     pub tags_wrap: bool,
-    /// Who speaks at its address: this stack, or the caller, by [`World::inject_at`] and
-    /// [`World::take_at`] (needs [`Joining::Static`]). Its packets count one hop to the node.
+    /// Who speaks at its address: this stack, or the caller, by
+    /// [`inject_at`](crate::world::World::inject_at) and
+    /// [`take_at`](crate::world::World::take_at) (needs [`Joining::Static`]). Its packets count
+    /// one hop to the node.
     pub transport: Host,
     /// The memory of its tables.
     pub tables: Tables,
@@ -153,7 +155,7 @@ pub enum Host {
 /// How motes get addresses, contexts and default routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Joining {
-    /// By router advertisement, hop by hop: [`Network::join`] waits for it.
+    /// By router advertisement, hop by hop: [`super::Network::join`] waits for it.
     #[default]
     Advertised,
     /// They have them from the start: large meshes need minutes otherwise.
@@ -236,7 +238,7 @@ impl NetworkOptions {
         }
     }
 
-    /// The tree that [`Network::new`] would build.
+    /// The tree that [`super::Network::new`] would build.
     ///
     /// # Errors
     /// [`TopologyError`], naming the node.

@@ -13,7 +13,7 @@ use toml::Value;
 pub(super) struct Key {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// As TOML; none: required, or absent where [`Section::optional`] says so.
+    /// As TOML; none: required, or absent by choice.
     pub(super) default: Option<&'static str>,
     pub(super) doc: &'static str,
 }
