@@ -75,7 +75,9 @@ impl Connection<'_> {
         if !acceptable {
             return Err(self.answer_unacceptable(seg, now_ms));
         }
-        if offset < 0 && !seg.has(Flags::RST) {
+        // Resets and SYNs are judged as they came: no data behind a SYN are taken, wherever it
+        // is (RFC 5961 §4.2).
+        if offset < 0 && !seg.has(Flags::RST) && !seg.has(Flags::SYN) {
             self.trim_front(seg, offset.unsigned_abs());
         }
         Ok(())
@@ -157,11 +159,6 @@ impl Connection<'_> {
 
     /// Cuts `count` octets that we have; they count as a duplicate (RFC 2883 §4.1).
     fn trim_front(&mut self, seg: &mut Segment<'_>, count: u32) {
-        let mut count = count;
-        if seg.has(Flags::SYN) {
-            seg.strip_syn();
-            count = count.saturating_sub(1);
-        }
         self.note_duplicate(seg.seq, count);
         seg.strip_front(count);
     }
