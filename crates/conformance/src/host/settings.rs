@@ -105,6 +105,7 @@ impl Settings {
             retransmissions_max: 12,
             syn_retransmissions_max: 12,
             ack_delay_ms: 40,
+            quick_acks: 0,
             time_wait_ms: 60_000,
             time_wait_reuse: false,
             challenge_interval_ms: 0,
@@ -303,7 +304,7 @@ impl Settings {
             (@flag $place:expr) => { put(&mut $place, flag) };
         }
         table! {
-            byte: initial_window slow_start_segments_max retransmissions_max syn_retransmissions_max ack_every;
+            byte: initial_window slow_start_segments_max retransmissions_max syn_retransmissions_max ack_every quick_acks;
             short: rmss smss rto_initial_ms rto_min_ms rto_max_ms rto_slop_ms ack_delay_ms
                 challenge_interval_ms accept_timeout_ms peer_ack_delay_ms;
             word: time_wait_ms fin_wait_2_ms user_timeout_ms;

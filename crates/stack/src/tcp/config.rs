@@ -50,6 +50,11 @@ pub struct Config {
     /// Acknowledge every n-th segment with data at once; 1: each. RFC 9293 §3.8.6.3 SHOULD
     /// not exceed 2; on a mesh, fewer ACKs are goodput (`docs`).
     pub ack_every: u8,
+    /// Segments acknowledged one by one behind a gap or a duplicate; 0: none. While the path
+    /// loses, the peer sends little at once, and a delayed ACK, or the loss of one that stands
+    /// for two, costs it most. RFC 5681 §4.2 asks for one at least every second segment; 16 as
+    /// Linux.
+    pub quick_acks: u8,
     /// Longest wait of an ACK for company, ms; 0: none. At most 500 (RFC 9293, MUST-58).
     pub ack_delay_ms: u16,
 
@@ -121,6 +126,7 @@ impl Config {
         retransmissions_max: 12,
         syn_retransmissions_max: 7,
         ack_every: 2,
+        quick_acks: 16,
         ack_delay_ms: 100,
         keepalive_idle_s: 0,
         keepalive_interval_s: 75,

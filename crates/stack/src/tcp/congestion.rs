@@ -37,6 +37,11 @@ impl Congestion {
         }
     }
 
+    /// Notes how many bytes were in flight when the peer acknowledged some of them.
+    pub(super) fn note_flight(&mut self, bytes: u32) {
+        self.flight_max = self.flight_max.max(saturated(bytes));
+    }
+
     /// Grows cwnd for `acked` bytes newly acknowledged outside recovery.
     ///
     /// Slow start by at most [`Config::slow_start_segments_max`] per ACK, congestion avoidance

@@ -144,6 +144,8 @@ pub struct Connection<'m> {
     pub(super) retries: u8,
     /// Segments received and not acknowledged yet.
     pub(super) ack_count: u8,
+    /// Segments still to be acknowledged one by one.
+    pub(super) quick_acks: u8,
     pub(super) snd_wnd: u16,
     /// MSS towards the peer as the option counts it: options are subtracted per segment.
     pub(super) smss: u16,
@@ -204,6 +206,7 @@ impl<'m> Connection<'m> {
             error: None,
             retries: 0,
             ack_count: 0,
+            quick_acks: 0,
             snd_una: iss,
             snd_nxt: iss,
             snd_wl1: SeqNum::new(0),

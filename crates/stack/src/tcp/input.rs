@@ -149,12 +149,24 @@ impl Connection<'_> {
         }
         if seg.seq.before(self.rcv_nxt) {
             self.note_duplicate(seg.seq, seg.seq_len());
+            self.quick_acks = self.config.quick_acks;
+            // Our ACK was lost. Echoing an older time, this one would tell of a round trip as
+            // long as the peer's timeout; RFC 7323 §4.3 asks for SEG.SEQ <= Last.ACK.sent only.
+            if self.is_plausible_ack(seg) {
+                self.note_timestamp(seg, now_ms);
+            }
         }
         self.facts.set(Facts::ACK_DUE);
         if self.state == State::TimeWait && seg.has(Flags::FIN) {
             self.enter_time_wait(now_ms);
         }
         Drop::OutsideWindow
+    }
+
+    /// Whether the ACK is one that the peer may have sent lately (RFC 5961 §5.2).
+    fn is_plausible_ack(&self, seg: &Segment<'_>) -> bool {
+        let oldest = self.snd_una.minus(u32::from(self.snd_wnd_max));
+        seg.has(Flags::ACK) && !seg.ack().after(self.snd_nxt) && !seg.ack().before(oldest)
     }
 
     /// Cuts `count` octets that we have; they count as a duplicate (RFC 2883 §4.1).
@@ -280,6 +292,8 @@ impl Connection<'_> {
         if had_gaps || !all {
             // RFC 5681 §4.2: a gap, or part of one filled, is reported at once.
             self.facts.set(Facts::ACK_DUE);
+            self.facts.put(Facts::GAP_FILLED, grown > 0);
+            self.quick_acks = self.config.quick_acks;
         } else {
             self.delay_ack(data.len(), now_ms);
         }
@@ -295,7 +309,9 @@ impl Connection<'_> {
     /// The delayed ACK (RFC 9293 §3.8.6.3).
     fn delay_ack(&mut self, len: usize, now_ms: u32) {
         self.ack_count = self.ack_count.saturating_add(u8::from(len > 0));
-        if self.ack_count >= self.config.ack_every || self.config.ack_delay_ms == 0 {
+        let is_quick = self.quick_acks > 0;
+        self.quick_acks -= u8::from(is_quick);
+        if is_quick || self.ack_count >= self.config.ack_every || self.config.ack_delay_ms == 0 {
             self.facts.set(Facts::ACK_DUE);
         } else if !self.timers.is_armed(Timer::Ack) {
             let at = now_ms.wrapping_add(u32::from(self.config.ack_delay_ms));

@@ -426,11 +426,15 @@ impl Connection<'_> {
     /// at once: the receiver's half of silly-window avoidance (RFC 9293 §3.8.6.2.2).
     fn window_to_announce(&self) -> u16 {
         let window = self.recv.window();
-        let gain = window.saturating_sub(self.rcv_wnd);
-        match gain >= self.rmss.min(self.recv.capacity() / 2) {
+        match self.is_gain(window) && !self.facts.has(Facts::GAP_FILLED) {
             true => window,
             false => self.rcv_wnd.min(window),
         }
+    }
+
+    /// Whether `window` is worth telling, after what was told last.
+    fn is_gain(&self, window: u16) -> bool {
+        window.saturating_sub(self.rcv_wnd) >= self.rmss.min(self.recv.capacity() / 2)
     }
 
     /// Counts the segment sent.
@@ -441,6 +445,11 @@ impl Connection<'_> {
             self.ack_count = 0;
             self.timers.disarm(Timer::Ack);
             self.facts.clear(Facts::ACK_DUE | Facts::DSACK_DUE);
+            if self.facts.take(Facts::GAP_FILLED) && self.is_gain(self.recv.window()) {
+                // The application has read what the gap held back: a window update (RFC 5681
+                // §4.2). The peer often waits for nothing else, and one of two gets through.
+                self.facts.set(Facts::ACK_DUE);
+            }
         }
         match plan.kind {
             Kind::Reset => self.facts.clear(Facts::RESET_DUE),
@@ -464,6 +473,7 @@ impl Connection<'_> {
     fn account_new(&mut self, plan: Plan, now_ms: u32) {
         let was_empty = self.flight() == 0;
         if was_empty {
+            self.congestion.flight_max = 0;
             let idle = now_ms.wrapping_sub(self.progress_at);
             if idle > self.rtt.rto_ms(self.config) && self.config.congestion_control {
                 self.congestion.restart(self.payload_max(), self.config);
@@ -478,11 +488,6 @@ impl Connection<'_> {
         }
         self.scoreboard.push(plan.len, now_ms);
         self.snd_nxt = self.snd_nxt.plus(u32::from(plan.len));
-        let flight = self.flight().min(u32::from(u16::MAX)) as u16;
-        self.congestion.flight_max = match was_empty {
-            true => flight,
-            false => self.congestion.flight_max.max(flight),
-        };
         self.facts.clear(Facts::CWR_DUE);
         if self.facts.take(Facts::PERSIST_DUE) {
             self.facts.put(Facts::WINDOW_PROBED, self.snd_wnd == 0);

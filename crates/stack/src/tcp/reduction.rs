@@ -160,6 +160,7 @@ impl Connection<'_> {
     pub(super) fn open_window(&mut self, acked: u32) {
         if self.config.congestion_control {
             let smss = self.payload_max();
+            self.congestion.note_flight(self.flight() + acked);
             self.congestion.on_acked(acked, smss, self.config);
         }
     }

@@ -466,3 +466,18 @@ fn deadlines_are_truthful() {
         assert!(outcome.net.log.len() < 2_000);
     }
 }
+
+/// What a gap held back is acknowledged with the window as it was; what the application has
+/// read since goes out behind it, as a window update.
+#[test]
+fn a_filled_gap_is_acknowledged_and_what_was_read_announced_behind_it() {
+    let mut s = Script::accepted_with(PLAIN, say(SYN, 0, 0).mss(1000), 4000, 4000);
+    s.peer(say(ACK, 1001, 1).data(&pattern(1000, 1000)))
+        .unwrap();
+    assert_eq!(s.expect(ACK, 1, 1, 0).header.window, 4000);
+    s.peer(say(ACK, 1, 1).data(&pattern(0, 1000))).unwrap();
+    assert_eq!(s.recv(), pattern(0, 2000));
+    assert_eq!(s.expect(ACK, 1, 2001, 0).header.window, 2000);
+    assert_eq!(s.expect(ACK, 1, 2001, 0).header.window, 4000);
+    s.silent();
+}
