@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _};
 
 use crate::files;
 use crate::gains::{Gains, Later};
@@ -51,6 +51,8 @@ pub enum TraceError {
         /// What is allowed there.
         allowed: &'static str,
     },
+    /// Unzipped, it is longer than any testbed's trace: zipped, a small file could be.
+    TooLong,
     /// Nothing was measured on the channel asked for.
     Empty {
         /// That channel.
@@ -67,6 +69,7 @@ impl fmt::Display for TraceError {
                 text,
                 allowed,
             } => write!(f, "line {line} is {text:?}, but must be {allowed}"),
+            Self::TooLong => write!(f, "is longer than {} MiB unzipped", TRACE_LEN_MAX >> 20),
             Self::Empty { channel } => write!(f, "has no link on channel {channel}"),
         }
     }
@@ -82,7 +85,8 @@ pub fn read(trace: &[u8], channel: u8) -> Result<Trace, TraceError> {
     let plain = files::unzipped(trace);
     let mut links: BTreeMap<(usize, usize), Vec<(u64, Link)>> = BTreeMap::new();
     let (mut nodes, mut began_s) = (0, u64::MAX);
-    for (line, text) in (1..).zip(BufReader::new(plain).lines()) {
+    let mut plain = BufReader::new(plain.take(TRACE_LEN_MAX));
+    for (line, text) in (1..).zip(plain.by_ref().lines()) {
         let text = text.map_err(TraceError::Unreadable)?;
         // A description, and the names of the columns.
         if line <= 2 || text.trim().is_empty() {
@@ -99,6 +103,9 @@ pub fn read(trace: &[u8], channel: u8) -> Result<Trace, TraceError> {
             let link = links.entry((row.src, row.dst)).or_default();
             link.push((row.at_s, row.link));
         }
+    }
+    if plain.get_ref().limit() == 0 {
+        return Err(TraceError::TooLong);
     }
     if links.is_empty() {
         return Err(TraceError::Empty { channel });
@@ -249,6 +256,10 @@ const ROW: &str =
 /// Beyond this no frame of a hundred was lost.
 const LOSSLESS: f64 = 0.995;
 
+/// Unzipped bytes of a trace, which bound the length of a line and the rows that are kept; the
+/// published ones have five million.
+const TRACE_LEN_MAX: u64 = 64 << 20;
+
 /// Larger testbeds than any that was traced.
 const NODES_MAX: usize = 1_000;
 
@@ -321,6 +332,20 @@ mod tests {
         assert!(matches!(empty, TraceError::Empty { channel: 26 }));
         let cut = read(&[0x1f, 0x8b, 8], 26).unwrap_err();
         assert!(matches!(cut, TraceError::Unreadable(_)));
+    }
+
+    /// A small file, and more of it than a trace may have.
+    #[test]
+    fn a_zipped_file_cannot_fill_the_memory() {
+        use std::io::Write as _;
+        let mut zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        zip.write_all(HEAD.as_bytes()).unwrap();
+        let block = vec![b'\n'; 1 << 20];
+        for _ in 0..65 {
+            zip.write_all(&block).unwrap();
+        }
+        let error = read(&zip.finish().unwrap(), 26).unwrap_err();
+        assert!(matches!(error, TraceError::TooLong), "{error}");
     }
 
     #[test]
