@@ -48,7 +48,8 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8], fc
     };
     if repeat_of.is_some() {
         decoder.now.repeat = true;
-        decoder.tally.link_repeats += 1;
+        // What nobody acknowledges is no retry: a frame for all goes once to each channel.
+        decoder.tally.link_repeats += u64::from(header.ack_request);
     }
     frame.between(name(header.src), name(header.dst));
     let layer = Layer::new("mac", type_name(header.frame_type))

@@ -5,6 +5,8 @@ mod mesh;
 
 use std::io::Cursor;
 
+use motet::wire::LinkAddr;
+use motet::wire::ieee802154::Header;
 use proptest::prelude::*;
 
 use super::capture::{Capture, CaptureError, LinkType, Record};
@@ -436,6 +438,28 @@ fn repeats_and_acknowledgments_name_their_frame() {
     assert_eq!(field(&ack, "mac", "acknowledges"), &Value::Number(3));
     let stray = hear(&with_fcs(&[0x02, 0x00, 0x02]), 8_000_000);
     assert_eq!(field(&stray, "mac", "acknowledges"), &Value::Null);
+    assert_eq!(decoder.tally.link_repeats, 2);
+}
+
+#[test]
+fn a_frame_for_all_on_each_channel_is_no_retry() {
+    let for_all = Header::data(1, LinkAddr::BROADCAST, LinkAddr::Short(5), 9);
+    assert!(!for_all.ack_request);
+    let mut psdu = [0; 40];
+    let len = for_all.emit_frame(&[0x7a, 0x33, 1], &mut psdu).unwrap();
+    let mut decoder = Decoder::new(&[]);
+    for channel in 0..16 {
+        let frame = decoder.decode(&Record {
+            epoch_ns: channel * 2_000_000,
+            link_type: LinkType::IEEE802154,
+            original_len: len as u32,
+            data: psdu[..len].to_vec(),
+        });
+        let copy_of = (channel > 0).then_some(Value::Number(1));
+        let expected = copy_of.unwrap_or(Value::Null);
+        assert_eq!(field(&frame, "mac", "repeat_of"), &expected);
+    }
+    assert_eq!(decoder.tally.link_repeats, 0);
 }
 
 #[test]
