@@ -557,6 +557,17 @@ impl Context {
         self.put(bit::EDGE, true);
     }
 
+    /// A SYN, or the answer to one, came again: TCP will echo its timestamp, which its sender
+    /// then takes for one that is known here.
+    pub(super) fn take_repeated_syn(&mut self, seg: &Segment, rules: Rules) {
+        if let Some((value, _)) = seg.timestamps()
+            && rules.cured(Cure::RepeatedSyn)
+            && self.step(bit::R_TS, self.r_tsval, value).is_some()
+        {
+            self.r_tsval = value;
+        }
+    }
+
     fn take_timestamps(&mut self, seg: &Segment, rules: Rules) {
         let Some((value, echo)) = seg.timestamps() else {
             return;

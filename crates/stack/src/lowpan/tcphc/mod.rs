@@ -267,7 +267,7 @@ impl<'m> Tcphc<'m> {
     /// peer against it. Where it has to be learned who understands: only with who does.
     pub fn would_carry(&self, flow: &Flow, now: Instant) -> bool {
         let key = self.key(flow);
-        let understands = !self.config.learned || self.peers.understands(key.remote);
+        let understands = !self.config.learned || self.peers.understands(self.remote(&key));
         understands && now >= self.quiet_until && self.free_slot(&key, now).is_some()
     }
 
@@ -340,11 +340,7 @@ impl<'m> Tcphc<'m> {
             .ok_or(Plain)?;
         let rules = self.rules;
         let context = self.contexts.get_mut(at).ok_or(Plain)?;
-        let is_in_bounds = match origin {
-            Origin::Own => is_far(context, &seg) || keeps_to_windows_of(context, &seg, rules),
-            Origin::Outside => is_believable(context, &seg, rules),
-        };
-        if !is_in_bounds {
+        if origin == Origin::Outside && !is_believable(context, &seg, rules) {
             return Err(Plain);
         }
         let frame = frame_for(context, &seg, rules, now);
@@ -549,7 +545,7 @@ impl<'m> Tcphc<'m> {
 /// A table's search key.
 struct Key {
     addresses: u32,
-    remote: u16,
+    remote: Ipv6Addr,
 }
 
 impl Tcphc<'_> {
@@ -558,8 +554,13 @@ impl Tcphc<'_> {
         let [c, d] = halves(flow.remote);
         Key {
             addresses: self.hash.hash(&[&[a, b], &[c, d]]) as u32,
-            remote: self.hash.hash(&[&[c, d]]) as u16,
+            remote: flow.remote,
         }
+    }
+
+    /// The remote node by itself; few segments need it.
+    fn remote(&self, key: &Key) -> u16 {
+        self.hash.hash(&[&halves(key.remote)]) as u16
     }
 
     fn find(&self, key: &Key, is_it: impl Fn(&Context) -> bool) -> Option<usize> {
@@ -587,14 +588,14 @@ impl Tcphc<'_> {
     ) -> Option<usize> {
         let found = self.find_ports(key, ports);
         let opens = seg.has(Flags::SYN) && !seg.has(Flags::ACK);
+        let asks_again = self.config.learned && opens && !self.peers.understands(self.remote(key));
         if let Some(at) = found {
             let context = self.contexts.get_mut(at)?;
             let is_new = context.u_seq != seg.end() || context.state() == State::Quarantine;
             let reopened = opens && is_new && self.rules.cured(Cure::Poisoning);
             // A SYN that was not this connection's, for that goes on without an answer to it.
             let goes_on = awaits_answer(context, self.rules) && !seg.has(Flags::SYN);
-            let offered_again =
-                self.config.learned && opens && !is_new && !self.peers.understands(key.remote);
+            let offered_again = asks_again && !is_new;
             if !reopened && !goes_on && !offered_again || seg.has(Flags::RST) {
                 return Some(at);
             }
@@ -610,8 +611,9 @@ impl Tcphc<'_> {
         let at = found.or_else(|| self.free_slot(key, now))?;
         let cid = self.choose_cid(key, flow, now)?;
         let rules = self.rules;
+        let remote = self.remote(key);
         let context = self.contexts.get_mut(at)?;
-        *context = new_context(key, ports, cid, now);
+        *context = new_context((key, remote), ports, cid, now);
         if opens {
             context.set_state(State::Offered);
             context.put(bit::OPENER | bit::EDGE, true);
@@ -636,15 +638,17 @@ impl Tcphc<'_> {
         if !self.config.learned {
             return true;
         }
+        let remote = self.remote(key);
         match opens {
-            true => self.peers.may_offer(key.remote, seg.end(), now),
-            false => self.peers.understands(key.remote),
+            true => self.peers.may_offer(remote, seg.end(), now),
+            false => self.peers.understands(remote),
         }
     }
 
     fn note_understanding(&mut self, key: &Key, now: Instant) {
         if self.config.learned {
-            self.peers.note_understanding(key.remote, now);
+            let remote = self.remote(key);
+            self.peers.note_understanding(remote, now);
         }
     }
 
@@ -665,6 +669,9 @@ impl Tcphc<'_> {
             let context = self.contexts.get_mut(at)?;
             if opens {
                 let same = context.peer_isn == seg.seq() as u16 && context.has(bit::R_SEQ);
+                if same {
+                    context.take_repeated_syn(seg, self.rules);
+                }
                 // Both opened at once: that stays plain.
                 if same || context.has(bit::OPENER) && context.state() == State::Offered {
                     return None;
@@ -673,7 +680,7 @@ impl Tcphc<'_> {
                     return Some(at);
                 }
             } else if seg.has(Flags::SYN) {
-                return on_answer(context, cid, seg).then_some(at);
+                return on_answer(context, cid, seg, self.rules).then_some(at);
             } else if awaits_answer(context, self.rules) {
                 return None;
             } else if context.cid == cid || seg.has(Flags::RST) {
@@ -691,8 +698,9 @@ impl Tcphc<'_> {
                 None => self.free_slot(key, now)?,
             },
         };
+        let remote = self.remote(key);
         let context = self.contexts.get_mut(at)?;
-        *context = new_context(key, ports, cid, now);
+        *context = new_context((key, remote), ports, cid, now);
         context.peer_isn = seg.seq() as u16;
         if opens {
             context.set_state(State::Offered);
@@ -714,7 +722,8 @@ impl Tcphc<'_> {
     /// Connections that are over go first; their late segments are then unknown, which costs
     /// a retransmission, and their identifiers rest all the same.
     fn free_slot(&self, key: &Key, now: Instant) -> Option<usize> {
-        let mine = |c: &&Context| c.state() != State::Free && c.remote == key.remote;
+        let remote = self.remote(key);
+        let mine = |c: &&Context| c.state() != State::Free && c.remote == remote;
         let taken = self.contexts.iter().filter(mine).count();
         let crowded = taken >= usize::from(self.config.contexts_per_remote);
         let rank = |context: &Context| {
@@ -722,7 +731,7 @@ impl Tcphc<'_> {
             match context.state() {
                 State::Free if crowded => None,
                 State::Free => Some(u32::MAX),
-                _ if crowded && context.remote != key.remote => None,
+                _ if crowded && context.remote != remote => None,
                 State::Quarantine => Some(idle_s.saturating_add(EVICT_OVER_BONUS_S)),
                 _ => (idle_s >= EVICT_AFTER_S).then_some(idle_s),
             }
@@ -768,10 +777,10 @@ fn halves(addr: Ipv6Addr) -> [[u8; 8]; 2] {
     ]
 }
 
-fn new_context(key: &Key, ports: (u16, u16), cid: u8, now: Instant) -> Context {
+fn new_context((key, remote): (&Key, u16), ports: (u16, u16), cid: u8, now: Instant) -> Context {
     let mut context = Context::EMPTY;
     context.addresses = key.addresses;
-    context.remote = key.remote;
+    context.remote = remote;
     context.ports = ports;
     context.cid = cid;
     context.touch(now);
@@ -843,11 +852,14 @@ fn after_sending(context: &mut Context, seg: &Segment) {
 }
 
 /// A SYN-ACK came; returns whether it is the first answer to our SYN.
-fn on_answer(context: &mut Context, cid: u8, seg: &Segment) -> bool {
+fn on_answer(context: &mut Context, cid: u8, seg: &Segment, rules: Rules) -> bool {
     let first = context.state() == State::Offered && !context.has(bit::ANSWERED);
     if !first || context.cid != cid || !context.has(bit::OPENER) {
         // Our acknowledgment of it may be lost: say all of it again.
         context.put(bit::REFRESH, context.cid == cid);
+        if context.cid == cid {
+            context.take_repeated_syn(seg, rules);
+        }
         return false;
     }
     context.peer_isn = seg.seq() as u16;
@@ -880,16 +892,7 @@ fn is_believable(context: &Context, seg: &Segment, rules: Rules) -> bool {
     }
     let acks_unseen =
         context.has(bit::R_SEQ) && seg.ack().is_some_and(|ack| after(ack, context.r_seq));
-    !acks_unseen && keeps_to_windows_of(context, seg, rules)
-}
-
-/// Whether no more is in flight than the proofs allow, [`FLIGHT_MAX`]; what lies beyond passes
-/// on plain, from here as from outside.
-fn keeps_to_windows_of(context: &Context, seg: &Segment, rules: Rules) -> bool {
-    if !rules.cured(Cure::Poisoning) || seg.has(Flags::SYN) {
-        return true;
-    }
-    keeps_to_windows(seg, context.reference(bit::R_ACK, context.r_ack))
+    !acks_unseen && keeps_to_windows(seg, context.reference(bit::R_ACK, context.r_ack))
 }
 
 /// The same at the other end, where it came with a full header or plain: what one end does
@@ -958,6 +961,7 @@ enum Cure {
     ShortAck,
     Joined,
     OldLife,
+    RepeatedSyn,
 }
 
 impl Rules {

@@ -336,3 +336,38 @@ fn segments_that_share_a_timestamp() {
         scene.is_misread(&next, &segment)
     });
 }
+
+/// A SYN comes again, with the time of its sending, and only TCP takes note: the echo confirms
+/// to its sender what the context here does not hold. The window that a SYN cannot scale makes
+/// up for it.
+#[test]
+fn a_syn_that_comes_again() {
+    attack(Cure::RepeatedSyn, |off| {
+        let ends = [End::Mote, End::Router].map(|end| fresh(Mode::InOrder, end, off, 3));
+        let (ours, theirs) = (1_000_000, 5_000_000);
+        let mut scene = Scene {
+            ends,
+            seq: [ISN, 0x5678_0000],
+            window: 0x1000,
+            timestamps: [Some((ours, 0)), Some((theirs, ours + 3072))],
+        };
+        let syn = scene.send(0, Flags::SYN, 0, 0);
+        scene.receive(1, &syn).unwrap();
+        scene.timestamps[0] = Some((ours + 3072, 0));
+        let again = scene.send(0, Flags::SYN, 0, 0);
+        scene.receive(1, &again).unwrap();
+        scene.seq[0] += 1;
+        let answer = scene.send(1, Flags::SYN | Flags::ACK, 0, 0);
+        scene.receive(0, &answer).unwrap();
+        scene.seq[1] += 1;
+        // The third ACK and what follows are lost but for the last: its window is hoped for.
+        scene.window = 0x1000 - 3072;
+        scene.timestamps[0] = Some((ours + 3073, theirs));
+        for _ in 0..3 {
+            let _lost = scene.send(0, Flags::ACK, 0, 0);
+        }
+        let segment = scene.segment(0, Flags::ACK, 0, 0);
+        let last = scene.send_bytes(0, &segment);
+        scene.is_misread(&last, &segment)
+    });
+}

@@ -27,6 +27,7 @@ fn reordering(setup: Setup) -> Setup {
     }
 }
 
+/// H-02, E2.8: restored headers are identical, also out of order.
 #[test]
 fn nothing_is_misread_on_paths_that_keep_the_order() {
     for mode in [Mode::Default, Mode::InOrder, Mode::Strict] {
@@ -49,6 +50,7 @@ fn nothing_is_misread_on_paths_that_keep_the_order() {
     }
 }
 
+/// H-02, E2.8: restored headers are identical, also out of order.
 #[test]
 fn reordering_misleads_by_mode() {
     let strict = run(
@@ -110,7 +112,7 @@ fn the_driver_finds_windows_that_only_seemed_new() {
         })
     };
     let (off, on) = without(strict, |t| t.without(&[Cure::LateRefresh]));
-    assert!(off.dropped * 100 > on.dropped * 105, "{off:?} {on:?}");
+    assert!(off.dropped * 100 > on.dropped * 103, "{off:?} {on:?}");
 }
 
 #[test]
