@@ -114,6 +114,8 @@ pub(super) mod bit {
     /// This end joined late: perhaps more was sent before than `u_seq` says.
     pub(in super::super) const JOINED: u32 = 1 << 12;
     pub(in super::super) const U_TSECR: u32 = 1 << 10;
+    /// A segment passed that was not counted: its TSval may be echoed.
+    pub(in super::super) const UNCOUNTED: u32 = 1 << 13;
     pub(in super::super) const R_TSECR: u32 = 1 << 11;
     pub(in super::super) const OUR_FIN_ACKED: u32 = 1 << 8;
     pub(in super::super) const PEER_FIN_ACKED: u32 = 1 << 9;
@@ -338,7 +340,7 @@ impl Context {
         let repeated = !first && seg.occupies() && after(self.u_seq, seg.seq());
         let new_tsval = seg
             .timestamps()
-            .is_some_and(|(value, _)| !self.has(bit::U_TS) || after(value, self.u_tsval));
+            .is_some_and(|(value, _)| self.is_new_tsval(seg, value, rules));
 
         self.count_window(seg.window(), explicit, newest || !rules.cured(Cure::Probes));
         if repeated {
@@ -355,7 +357,12 @@ impl Context {
                 self.put_set(Set::SincePair, WindowSet::One(seg.window()));
             }
             // Segments that share a TSval would confirm one another (cure 1).
-            let sure = new_tsval && newest || !rules.cured(Cure::SharedTimestamp);
+            let counted = !self.has(bit::UNCOUNTED);
+            let sure = new_tsval && newest && counted || !rules.cured(Cure::SharedTimestamp);
+            if new_tsval {
+                // Whatever passed before has this TSval at the most.
+                self.put(bit::UNCOUNTED, false);
+            }
             if let Some((value, echo)) = seg.timestamps()
                 && self.tpair.0 == UNKNOWN
                 && sure
@@ -376,6 +383,15 @@ impl Context {
         self.follow_fins(seg);
         self.put(bit::HEARD, false);
         self.touch(now);
+    }
+
+    /// Whether no segment before this one had its TSval: its echo then says that this one, or
+    /// one after it, has come. Of what an end that joined late sends first that is not known.
+    fn is_new_tsval(&self, seg: &Segment, value: u32, rules: Rules) -> bool {
+        match self.has(bit::U_TS) {
+            true => after(value, self.u_tsval),
+            false => seg.has(Flags::SYN) || !rules.cured(Cure::Uncounted),
+        }
     }
 
     fn follow_fins(&mut self, seg: &Segment) {

@@ -341,6 +341,9 @@ impl<'m> Tcphc<'m> {
         let rules = self.rules;
         let context = self.contexts.get_mut(at).ok_or(Plain)?;
         if origin == Origin::Outside && !is_believable(context, &seg, rules) {
+            if seg.timestamps().is_some() && rules.cured(Cure::Uncounted) {
+                context.put(bit::UNCOUNTED, true);
+            }
             return Err(Plain);
         }
         let frame = frame_for(context, &seg, rules, now);
@@ -962,6 +965,7 @@ enum Cure {
     Joined,
     OldLife,
     RepeatedSyn,
+    Uncounted,
 }
 
 impl Rules {

@@ -371,3 +371,44 @@ fn a_syn_that_comes_again() {
         scene.is_misread(&last, &segment)
     });
 }
+
+/// What a router does not believe passes plain and is not counted, but the mote echoes its
+/// timestamp. Another segment with that timestamp is lost: the echo must not confirm it.
+#[test]
+fn a_timestamp_that_passed_uncounted() {
+    attack(Cure::Uncounted, |off| {
+        let (ours, theirs) = (1_000_000, 5_000_000);
+        let stamps = [Some((ours, theirs)), Some((theirs, ours))];
+        let mut scene = Scene::with_timestamps(Mode::InOrder, off, 0x5678_0000, stamps);
+        let answer = |scene: &Scene, window| {
+            let segment = scene.segment(1, Flags::ACK, 0, 0);
+            let (mut header, _) = tcp::Header::parse(&segment).unwrap();
+            header.window = window;
+            finished(&header, 1, 0)
+        };
+        // The router has not seen these bytes, so it does not believe their acknowledgment.
+        let _unseen = scene.send(0, Flags::ACK, 0, 48);
+        scene.seq[0] += 48;
+        scene.timestamps[1] = Some((theirs + 1000, ours));
+        let plain = answer(&scene, 0x4000);
+        let mut out = [0; 80];
+        let now = Instant::ORIGIN;
+        let made = scene.ends[1].compress(&flow(1), &plain, Origin::Outside, now, &mut out);
+        assert_eq!(made, Err(Plain));
+        scene.ends[0].on_plain(&flow(0), &plain, now);
+        let again = scene.send(0, Flags::ACK, 48, 48);
+        scene.receive(1, &again).unwrap();
+        let more = scene.send(0, Flags::ACK, 0, 48);
+        scene.receive(1, &more).unwrap();
+        scene.seq[0] += 48;
+        let lost = answer(&scene, 0x4000 - 48);
+        let _lost = scene.send_bytes(1, &lost);
+        scene.timestamps[0] = Some((ours + 1, theirs + 1000));
+        let echo = scene.send(0, Flags::ACK, 0, 0);
+        scene.receive(1, &echo).unwrap();
+        scene.timestamps[1] = Some((theirs + 1001, ours));
+        let segment = answer(&scene, 0x4000 - 48);
+        let last = scene.send_bytes(1, &segment);
+        scene.receive(0, &last).is_ok_and(|read| read != segment)
+    });
+}
