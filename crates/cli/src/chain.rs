@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
 use motet::{lowpan::tcphc, mac::Channels, node::Forwarding, tcp::Config, time::Duration};
 use motet_lab::{
-    capture::Capture,
+    capture::{Capture, Records},
     chain::{Chain, ChainOptions, HOPS_MAX, Host},
     pacing::{self, Pacing},
     profile::Profile,
@@ -244,9 +244,14 @@ impl CaptureArgs {
     ///
     /// # Errors
     /// As [`files::create_capture`].
-    pub(crate) fn create(&self) -> Result<Option<Capture>, Error> {
+    pub(crate) fn create(&self, chain: &ChainArgs) -> Result<Option<Capture>, Error> {
         let path = self.pcap.as_deref();
-        path.map(|path| files::create_capture(path, self.force))
+        // A frame does not say on which channel it was.
+        let records = match chain.channels {
+            ChannelPlan::Single => Records::Frames,
+            ChannelPlan::Multi => Records::TappedFrames,
+        };
+        path.map(|path| files::create_capture(path, records, self.force))
             .transpose()
     }
 

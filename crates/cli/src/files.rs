@@ -58,8 +58,12 @@ const FILE_LEN_MAX: u64 = 64 << 20;
 ///
 /// # Errors
 /// [`Error::Input`] when `path` exists (unless `replace`) or its folder takes no new file.
-pub(crate) fn create_capture(path: &Path, replace: bool) -> Result<Capture, Error> {
-    Capture::create(path, Records::Frames, replace).map_err(|error| write_error(path, &error))
+pub(crate) fn create_capture(
+    path: &Path,
+    records: Records,
+    replace: bool,
+) -> Result<Capture, Error> {
+    Capture::create(path, records, replace).map_err(|error| write_error(path, &error))
 }
 
 /// Gives a finished capture its name.
@@ -114,13 +118,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let entries = || fs::read_dir(folder.path()).unwrap().count();
         let path = folder.path().join("air.pcap");
-        drop(create_capture(&path, false).unwrap());
+        drop(create_capture(&path, Records::Frames, false).unwrap());
         assert_eq!(entries(), 0);
-        let capture = create_capture(&path, false).unwrap();
+        let capture = create_capture(&path, Records::Frames, false).unwrap();
         assert!(!path.exists());
         keep_capture(capture, &path, false).unwrap();
         assert!(path.exists());
-        assert!(matches!(create_capture(&path, false), Err(Error::Input(_))));
+        assert!(matches!(
+            create_capture(&path, Records::Frames, false),
+            Err(Error::Input(_))
+        ));
         assert_eq!(entries(), 1);
     }
 }

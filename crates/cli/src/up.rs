@@ -81,7 +81,7 @@ mod linux {
     pub(super) fn run(args: &Args) -> Result<(), Error> {
         let namespace = live::enter_namespace(NO_OTHER_WAY)?;
         let interrupt = Interrupt::install()?;
-        let capture = args.capture.create()?;
+        let capture = args.capture.create(&args.chain)?;
         let arena = Arena::new();
         args.chain.warn();
         let mut chain = Chain::new(args.chain.options(Host::Outside), &arena);

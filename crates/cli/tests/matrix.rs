@@ -101,6 +101,7 @@ fn a_file_arrives_over_relays_that_do_not_copy() {
     let folder = folder();
     let path = file(folder.path(), 20 * 1024);
     let path = path.to_str().unwrap();
+    let capture = folder.path().join("air.pcap");
     for channels in ["single", "multi"] {
         for radio in ["telosb", "hamilton"] {
             let output = run([
@@ -120,7 +121,14 @@ fn a_file_arrives_over_relays_that_do_not_copy() {
                 "5",
                 "--frame-loss",
                 "0.05",
+                "--pcap",
+                capture.to_str().unwrap(),
+                "--force",
             ]);
+            // Several channels: the link type that names them.
+            let expected: u32 = if channels == "multi" { 283 } else { 195 };
+            let bytes = std::fs::read(&capture).unwrap();
+            assert_eq!(bytes[20..24], expected.to_le_bytes());
             assert!(output.status.success(), "{channels}, {radio}");
             let is_told = String::from_utf8_lossy(&output.stderr).contains("one buffer");
             assert_eq!(is_told, radio == "hamilton", "that relays copy");

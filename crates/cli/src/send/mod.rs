@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     // The namespace before anything that could start a thread.
     let far = Far::enter(args.in_virtual_time)?;
     let interrupt = Interrupt::install()?;
-    let capture = args.capture.create()?;
+    let capture = args.capture.create(&args.chain)?;
     let trace = args.create_trace()?;
     args.chain.warn();
     let arena = Arena::new();
