@@ -290,6 +290,7 @@ fn kernel_figures() -> SenderFigures {
     causes.retain(|(_, count)| *count > 0);
     SenderFigures {
         rtt_ms: None,
+        telemetry: None,
         timeouts: extended("TCPTimeouts"),
         retransmissions: causes,
     }

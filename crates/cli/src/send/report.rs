@@ -54,6 +54,11 @@ pub(super) struct Report {
     pub(super) retransmissions_by_cause: BTreeMap<&'static str, u64>,
     /// Frames on the air by hop, the mote's hop first.
     pub(super) frames_by_hop: Vec<u64>,
+    /// Buffers of each TCP end, full segments.
+    pub(super) window_segments: u8,
+    /// The window from which fast recovery need not stall, full segments; `None` when the
+    /// sender could not tell.
+    pub(super) window_advised_segments: Option<u32>,
     /// How late the host was; `None` in virtual time.
     pub(super) lateness: Option<LatenessReport>,
     /// Where the capture went.
@@ -127,6 +132,7 @@ impl Report {
                 self.rtt_ms
                     .map_or_else(|| "not measured".to_owned(), |ms| format!("{ms:.0} ms")),
             ),
+            ("window", plain, self.window_text()),
             ("segments", plain, self.segments_text()),
             ("retransmissions", plain, self.causes()),
             ("link retries", plain, thousands(self.link_retries)),
@@ -149,6 +155,17 @@ impl Report {
             rows.push(("trace", plain, path.clone()));
         }
         rows
+    }
+
+    /// The window and, where a larger one helps after a loss, that.
+    fn window_text(&self) -> String {
+        let window = self.window_segments;
+        match self.window_advised_segments {
+            Some(advised) if advised > u32::from(window) => {
+                format!("{window} segments; with {advised}, fast recovery need not stall")
+            }
+            _ => format!("{window} segments"),
+        }
     }
 
     fn route(&self) -> String {
@@ -279,6 +296,8 @@ mod tests {
             in_virtual_time: true,
             retransmissions_by_cause: BTreeMap::new(),
             frames_by_hop: vec![9],
+            window_segments: 4,
+            window_advised_segments: Some(7),
             lateness: None,
             pcap: None,
             trace: None,
@@ -294,5 +313,16 @@ mod tests {
         assert!(places.is_sorted());
         assert!(text.find("\"direction\":").unwrap() > *places.last().unwrap());
         assert!(report.matches());
+        for (advised, text) in [
+            (None, "4 segments"),
+            (Some(4), "4 segments"),
+            (Some(5), "4 segments; with 5, fast recovery need not stall"),
+        ] {
+            let report = Report {
+                window_advised_segments: advised,
+                ..report.clone()
+            };
+            assert_eq!(report.window_text(), text);
+        }
     }
 }

@@ -63,6 +63,8 @@ pub(super) struct Outcome {
 pub(super) struct SenderFigures {
     /// Mean round-trip time.
     pub(super) rtt_ms: Option<f64>,
+    /// What our own TCP knew of the path at last; `None` when it was another's.
+    pub(super) telemetry: Option<tcp::Telemetry>,
     /// Retransmission timeouts.
     pub(super) timeouts: u64,
     /// Retransmissions by cause, those that happened.
@@ -222,6 +224,8 @@ pub(super) struct Follower {
     next_look: Option<Instant>,
     rtt_total_ms: u64,
     rtt_samples: u64,
+    /// Since data were measured.
+    telemetry: Option<tcp::Telemetry>,
 }
 
 impl Follower {
@@ -230,6 +234,9 @@ impl Follower {
         let doublings = telemetry.rto_doublings;
         self.timeouts += u64::from(doublings.saturating_sub(self.doublings));
         self.doublings = doublings;
+        if telemetry.rtt_min_ms > 0 {
+            self.telemetry = Some(*telemetry);
+        }
         if telemetry.srtt_ms > 0 && self.next_look.is_none_or(|next| next <= now) {
             self.next_look = Some(now + Duration::from_millis(100));
             self.rtt_total_ms += u64::from(telemetry.srtt_ms);
@@ -247,6 +254,7 @@ impl Follower {
         SenderFigures {
             rtt_ms: (self.rtt_samples > 0)
                 .then(|| self.rtt_total_ms as f64 / self.rtt_samples as f64),
+            telemetry: self.telemetry,
             timeouts: self.timeouts,
             retransmissions,
         }

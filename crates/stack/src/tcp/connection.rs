@@ -107,6 +107,8 @@ pub struct Telemetry {
     pub smss_bytes: u16,
     /// Smoothed round-trip time, ms; 0 before the first sample.
     pub srtt_ms: u32,
+    /// Least round-trip time of data, ms, which forgets slowly; 0 before the first sample.
+    pub rtt_min_ms: u16,
     /// Its variation, ms.
     pub rttvar_ms: u32,
     /// Retransmission timeout, doublings included, ms.
@@ -122,9 +124,10 @@ impl Telemetry {
     /// segments above the second loss of a window must be able to arrive.
     ///
     /// `bottleneck_bytes_per_s`: what the path carries; on a mesh, bandwidth over hops (up to
-    /// three). Source: TCPlp, footnote 12: 3 · MSS + 2 · B · RTT.
+    /// three). The round trip is the least one: the smoothed one grows with the window.
+    /// Source: TCPlp, footnote 12: 3 · MSS + 2 · B · RTT.
     pub fn window_advised_bytes(&self, bottleneck_bytes_per_s: u32) -> u32 {
-        let in_flight = u64::from(bottleneck_bytes_per_s) * u64::from(self.srtt_ms) / 1000;
+        let in_flight = u64::from(bottleneck_bytes_per_s) * u64::from(self.rtt_min_ms) / 1000;
         3 * u32::from(self.smss_bytes) + 2 * in_flight.min(1 << 30) as u32
     }
 }
@@ -319,6 +322,7 @@ impl<'m> Connection<'m> {
             snd_wnd_bytes: self.snd_wnd,
             smss_bytes: self.payload_max() as u16,
             srtt_ms: self.rtt.srtt_ms().unwrap_or(0),
+            rtt_min_ms: self.recovery.min_rtt,
             rttvar_ms: self.rtt.rttvar_ms(),
             rto_ms: self.rtt.rto_ms(self.config),
             rto_doublings: self.rtt.doublings(),

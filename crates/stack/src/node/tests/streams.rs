@@ -67,6 +67,50 @@ fn the_mss_fills_its_frames_and_relays_never_find_a_fragment_too_long() {
 }
 
 /// A packet in fragments, as somebody sends them who leaves no slack and does it his way.
+/// A border router's peers on radio and wire each keep what their own link carries, in whatever
+/// order their SYNs came, until they are accepted.
+#[test]
+fn peers_on_radio_and_wire_keep_the_mss_of_their_link() {
+    let mut found = Vec::new();
+    for radio_first in [true, false] {
+        let mut world = World::chain(1, Relaying::Fragments);
+        let (mote, host) = (1, world.host());
+        let router = world.nodes[0].tcp_mut();
+        let listener = router.listen(None, 9, &SETTINGS).unwrap();
+        let buffers = || Buffers::new(memory(0, 2048), memory(0, 2304));
+        let order = match radio_first {
+            true => [mote, host],
+            false => [host, mote],
+        };
+        for from in order {
+            let now = world.now;
+            world.nodes[from]
+                .connect((global(0), 9), buffers(), &SETTINGS, now)
+                .unwrap();
+            world.run_for(Duration::from_secs(1));
+        }
+        for from in order {
+            let (now, router) = (world.now, &mut world.nodes[0]);
+            let peer = router.tcp_mut().accept(listener, buffers(), now).unwrap();
+            let connection = router.tcp().connection(peer).unwrap();
+            let (remote, smss) = (
+                connection.endpoints().remote,
+                connection.telemetry().smss_bytes,
+            );
+            assert_eq!(remote == HOST, from == host, "the one that waited longest");
+            let of_both = world.nodes[0]
+                .mss(&remote, true)
+                .min(world.nodes[from].mss(&global(0), true));
+            // Timestamps take 12.
+            assert_eq!(smss, of_both.min(SETTINGS.smss) - 12, "{remote}");
+            found.push((from == host, smss));
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found.len(), 2, "one for each link: {found:?}");
+}
+
 fn inject(world: &mut World, hop: lowpan::LinkPair, len_max: usize, packet: &[u8]) {
     let mut buffer = [0; IPV6_MTU_MIN];
     buffer[..packet.len()].copy_from_slice(packet);

@@ -989,7 +989,8 @@ fn a_transfer_survives_a_long_outage() {
 fn a_window_is_advised() {
     let telemetry = super::super::Telemetry {
         smss_bytes: 462,
-        srtt_ms: 700,
+        srtt_ms: 2_000,
+        rtt_min_ms: 700,
         ..Default::default()
     };
     assert_eq!(telemetry.window_advised_bytes(3_500), 3 * 462 + 2 * 2_450);
