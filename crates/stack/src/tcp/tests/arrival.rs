@@ -316,8 +316,7 @@ fn each_listener_gets_its_own_handshakes() {
 
 #[test]
 fn a_syn_ack_sent_again_counts_as_a_retransmission() {
-    let mut s = Script::new();
-    s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    let mut s = Script::listening(PLAIN);
     s.peer(say(SYN, 0, 0).mss(1000)).unwrap();
     s.sent();
     assert_eq!(s.tcp.counters().retransmitted(Cause::Handshake), 0);

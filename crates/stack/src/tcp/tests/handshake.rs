@@ -18,8 +18,8 @@ fn active_open() {
 
 #[test]
 fn passive_open() {
-    let mut s = Script::new();
-    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    let mut s = Script::listening(PLAIN);
+    let listener = s.listener.unwrap();
     assert!(!s.tcp.can_accept(listener));
     s.peer(say(SYN, 0, 0).mss(536)).unwrap();
     assert!(!s.tcp.can_accept(listener), "the handshake is not done");
@@ -206,8 +206,7 @@ fn a_syn_ack_is_sent_again_and_given_up() {
         syn_retransmissions_max: 2,
         ..PLAIN
     };
-    let mut s = Script::new();
-    s.tcp.listen(None, PORT, leak(config)).unwrap();
+    let mut s = Script::listening(config);
     s.peer(say(SYN, 0, 0)).unwrap();
     assert_eq!(s.sent().header.flags, SYN | ACK);
     for wait in [1000, 2000] {
@@ -221,8 +220,7 @@ fn a_syn_ack_is_sent_again_and_given_up() {
 
 #[test]
 fn a_syn_repeated_gets_the_same_syn_ack() {
-    let mut s = Script::new();
-    s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    let mut s = Script::listening(PLAIN);
     s.peer(say(SYN, 0, 0)).unwrap();
     let first = s.sent();
     s.peer(say(SYN, 0, 0)).unwrap();
@@ -267,8 +265,7 @@ fn a_listener_answers_only_syns() {
         ("FIN", say(FIN, 1, 0), Drop::NoSyn, false),
     ];
     for (name, segment, reason, reset) in cases {
-        let mut s = Script::new();
-        s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+        let mut s = Script::listening(PLAIN);
         assert_eq!(s.peer(segment), Err(reason), "{name}");
         let answer = s.poll();
         assert_eq!(
@@ -281,13 +278,7 @@ fn a_listener_answers_only_syns() {
 
 #[test]
 fn half_open_rules() {
-    let half_open = || {
-        let mut s = Script::new();
-        s.listener = Some(s.tcp.listen(None, PORT, leak(PLAIN)).unwrap());
-        s.peer(say(SYN, 0, 0)).unwrap();
-        s.iss = s.sent().header.seq;
-        s
-    };
+    let half_open = || Script::half_open(PLAIN, say(SYN, 0, 0));
     // RFC 5961 §3.2, by the 8000 bytes promised: (distance from RCV.NXT, challenged).
     for (ahead, challenged) in [(1, true), (7999, true), (8000, false), (u32::MAX, false)] {
         let mut s = half_open();
@@ -442,8 +433,7 @@ fn ecn_is_agreed_upon_by_flags() {
     let (mut s, _) = Script::connecting(config);
     assert_eq!(s.wait_for_segment().0.header.flags, SYN);
     // Passive.
-    let mut s = Script::new();
-    s.tcp.listen(None, PORT, leak(config)).unwrap();
+    let mut s = Script::listening(config);
     s.peer(say(SYN | ece | cwr, 0, 0)).unwrap();
     assert_eq!(s.sent().header.flags, SYN | ACK | ece);
 }
@@ -514,8 +504,8 @@ fn what_is_agreed_upon_is_told() {
         ecn: true,
         ..PLAIN
     };
-    let mut s = Script::new();
-    let listener = s.tcp.listen(None, PORT, leak(config)).unwrap();
+    let mut s = Script::listening(config);
+    let listener = s.listener.unwrap();
     let now = s.now();
     s.handle = Some(s.tcp.accept(listener, buffers(9, 9), now).unwrap());
     s.peer(say(SYN, 0, 0).sack_permitted()).unwrap();
@@ -550,8 +540,8 @@ fn data_on_a_syn_ack_count() {
 
 #[test]
 fn data_before_accept_are_asked_for_again() {
-    let mut s = Script::new();
-    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    let mut s = Script::listening(PLAIN);
+    let listener = s.listener.unwrap();
     s.peer(say(SYN, 0, 0)).unwrap();
     s.iss = s.sent().header.seq;
     s.peer(say(ACK, 1, 1)).unwrap();
@@ -568,8 +558,8 @@ fn data_before_accept_are_asked_for_again() {
 
 #[test]
 fn accepted_in_advance_keeps_early_data() {
-    let mut s = Script::new();
-    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    let mut s = Script::listening(PLAIN);
+    let listener = s.listener.unwrap();
     let handle = s.tcp.accept(listener, buffers(100, 100), s.now()).unwrap();
     s.handle = Some(handle);
     assert_eq!(s.state(), State::Listen);
@@ -590,8 +580,8 @@ fn accepted_in_advance_keeps_early_data() {
 /// advance must not wait for ever for a window that nobody probes.
 #[test]
 fn data_lent_in_advance_have_a_timer_however_the_handshake_ends() {
-    let mut s = Script::new();
-    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    let mut s = Script::listening(PLAIN);
+    let listener = s.listener.unwrap();
     let handle = s.tcp.accept(listener, buffers(100, 100), s.now()).unwrap();
     s.handle = Some(handle);
     s.send(5);
@@ -621,8 +611,8 @@ fn unlisten_ends_what_waits_but_not_what_was_accepted() {
 
 #[test]
 fn an_established_connection_nobody_accepts_is_dropped() {
-    let mut s = Script::new();
-    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    let mut s = Script::listening(PLAIN);
+    let listener = s.listener.unwrap();
     s.peer(say(SYN, 0, 0)).unwrap();
     s.iss = s.sent().header.seq;
     s.peer(say(ACK, 1, 1)).unwrap();

@@ -34,8 +34,8 @@ fn tiny_buffers_work() {
 
 #[test]
 fn no_buffers_at_all_is_no_crash() {
-    let mut s = Script::new();
-    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    let mut s = Script::listening(PLAIN);
+    let listener = s.listener.unwrap();
     let none = Buffers::new(&mut [], &mut []);
     s.handle = Some(s.tcp.accept(listener, none, s.now()).unwrap());
     s.peer(say(SYN, 0, 0)).unwrap();

@@ -227,10 +227,26 @@ impl Script {
         Self::accepted_with(config, say(SYN, 0, 0).mss(1000), 8000, 8000)
     }
 
-    pub(super) fn accepted_with(config: Config, syn: Say, send: usize, window: u16) -> Self {
+    /// A listener that nobody has called yet.
+    pub(super) fn listening(config: Config) -> Self {
         let mut s = Self::new();
-        let listener = s.tcp.listen(None, PORT, leak(config)).unwrap();
-        s.listener = Some(listener);
+        s.listener = Some(s.tcp.listen(None, PORT, leak(config)).unwrap());
+        s
+    }
+
+    /// A handshake that the peer began: its SYN is here, our SYN-ACK sent and taken note of.
+    pub(super) fn half_open(config: Config, syn: Say) -> Self {
+        let mut s = Self::listening(config);
+        s.peer(syn).unwrap();
+        let syn_ack = s.sent();
+        assert!(syn_ack.header.flags.contains(SYN | ACK));
+        s.iss = syn_ack.header.seq;
+        s
+    }
+
+    pub(super) fn accepted_with(config: Config, syn: Say, send: usize, window: u16) -> Self {
+        let mut s = Self::listening(config);
+        let listener = s.listener.unwrap();
         let timestamps = syn.options.timestamps;
         s.peer_ts = timestamps.map(|(value, _)| value);
         let window_offered = syn.win;

@@ -95,8 +95,8 @@ fn patched(mut segment: Vec<u8>, patch: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 /// MUST-64: options are read wherever they begin.
 #[test]
 fn options_off_the_word_boundary_are_read() {
-    let mut s = Script::new();
-    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    let mut s = Script::listening(PLAIN);
+    let listener = s.listener.unwrap();
     let syn = s.peer_bytes(&say(SYN, 0, 0));
     let syn = patched(syn, |bytes| {
         bytes[12] = 7 << 4;
@@ -151,8 +151,8 @@ fn options_sent_have_lengths_and_the_mss_goes_with_syns_only() {
         sack: true,
         ..PLAIN
     };
-    let mut s = Script::new();
-    let listener = s.tcp.listen(None, PORT, leak(config)).unwrap();
+    let mut s = Script::listening(config);
+    let listener = s.listener.unwrap();
     s.peer(say(SYN, 0, 0).mss(1000).sack_permitted().ts(9, 0))
         .unwrap();
     let syn_ack = raw(&mut s);
