@@ -8,13 +8,13 @@
 use core::net::Ipv6Addr;
 
 use super::config::Config;
-use super::connection::{Endpoints, SMSS_DEFAULT};
+use super::connection::SMSS_DEFAULT;
 use super::departure::Reply;
 use super::listener::{self, Agreed, HalfOpen, LOCAL_ANY, Stage, cookie};
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::state::State;
-use super::types::{IcmpError, count};
+use super::types::{Endpoints, IcmpError, count};
 use super::{Drop, Tcp};
 use crate::planted::{Bug, planted};
 use crate::time::Instant;

@@ -5,10 +5,11 @@
 //! and left to `output`; what a loss changes is `reduction`'s.
 //! Sources: RFC 6298 §5, RFC 9293 §3.8.3, §3.8.4, §3.8.6.1, §3.4.2.
 
-use super::connection::{Connection, Error};
+use super::connection::Connection;
 use super::facts::Facts;
 use super::state::State;
 use super::timers::{Purpose, Timer};
+use super::types::Error;
 use crate::planted::{Bug, planted};
 
 impl Connection<'_> {

@@ -7,14 +7,14 @@
 use core::net::Ipv6Addr;
 
 use super::config::Config;
-use super::connection::{Connection, Endpoints};
+use super::connection::Connection;
 use super::facts::Facts;
 use super::listener::HalfOpen;
 use super::output::Plan;
 use super::segment::Head;
 use super::seq::SeqNum;
 use super::state::State;
-use super::types::{Outgoing, count};
+use super::types::{Endpoints, Outgoing, count};
 use super::{RetransmissionCause, Tcp};
 use crate::time::{Duration, Instant};
 use crate::wire::tcp::Flags;

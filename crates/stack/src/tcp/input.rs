@@ -10,13 +10,14 @@
 
 use super::Drop;
 use super::congestion::Congestion;
-use super::connection::{Connection, Error, SMSS_DEFAULT, SMSS_MIN};
+use super::connection::{Connection, SMSS_DEFAULT, SMSS_MIN};
 use super::facts::{Facts, Phase};
 use super::recovery::NONE;
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::state::State;
 use super::timers::{Timer, has_come};
+use super::types::Error;
 use crate::planted::{Bug, planted};
 use crate::wire::tcp::{Flags, Header};
 

@@ -57,6 +57,7 @@
 mod ack;
 mod arrival;
 mod clock;
+mod commands;
 mod config;
 mod congestion;
 mod connection;
@@ -66,6 +67,7 @@ mod facts;
 mod input;
 mod listener;
 mod output;
+mod path;
 mod reassembly;
 mod recovery;
 mod reduction;
@@ -75,6 +77,7 @@ mod send_buffer;
 mod seq;
 mod sockets;
 mod state;
+mod telemetry;
 mod timers;
 mod types;
 
@@ -82,16 +85,17 @@ mod types;
 mod tests;
 
 pub use config::Config;
-pub use connection::{Buffers, Connection, Endpoints, Error, Telemetry};
+pub use connection::Connection;
 pub use listener::{Agreed, HalfOpen, Listener};
 pub use reassembly::{RecvBuffer, recv_memory_len};
 pub use send_buffer::{Piece, SendBuffer, SliceQueue};
 pub use seq::SeqNum;
 pub use sockets::Tcp;
 pub use state::State;
+pub use telemetry::Telemetry;
 pub use types::{
-    Counters, Handle, IcmpError, ListenError, ListenerHandle, Memory, OpenError, Outgoing,
-    RecvError, Rejected, SendError, Slot,
+    Buffers, Counters, Endpoints, Error, Handle, IcmpError, ListenError, ListenerHandle, Memory,
+    OpenError, Outgoing, RecvError, Rejected, SendError, Slot,
 };
 
 /// Why a segment, or the rest of one, was dropped.

@@ -4,9 +4,9 @@
 //! what is new as it passes the checks; [`Head`] is filled word by word and written in front
 //! of the payload. Left out: parsing (`wire`), and what to put in (`output`).
 
-use super::connection::Endpoints;
 use super::send_buffer::SendBuffer;
 use super::seq::SeqNum;
+use super::types::Endpoints;
 use crate::wire::tcp::{Flags, HEADER_LEN_MAX, Header, SackBlock, fill_checksum};
 
 /// A received segment; `seq`, `flags` and `payload` shrink as parts are dealt with.

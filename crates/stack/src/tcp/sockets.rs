@@ -6,14 +6,14 @@
 use core::net::Ipv6Addr;
 
 use super::config::Config;
-use super::connection::{Buffers, Connection, Endpoints, is_unicast};
+use super::connection::Connection;
 use super::departure::Reply;
 use super::listener::{LOCAL_ANY, Listener, LocalAddrs, Stage};
 use super::send_buffer::SendBuffer;
 use super::seq::SeqNum;
 use super::types::{
-    Counters, Handle, ListenError, ListenerHandle, Memory, OpenError, RecvError, Rejected,
-    SendError, Slot,
+    Buffers, Counters, Endpoints, Handle, ListenError, ListenerHandle, Memory, OpenError,
+    RecvError, Rejected, SendError, Slot, is_unicast,
 };
 use crate::limits::TCP_LISTENERS_MAX;
 use crate::random::{KeyedHash, Rng};

@@ -1,10 +1,12 @@
-//! What [`Tcp`](super::Tcp) is given and gives: memory, handles, errors, outgoing segments,
-//! counters.
+//! What [`Tcp`](super::Tcp) is given and gives: memory, ends, handles, errors, outgoing
+//! segments, counters.
 
 use core::net::Ipv6Addr;
 
-use super::connection::{Buffers, Connection, Error};
+use super::connection::Connection;
 use super::listener::{HalfOpen, Listener};
+use super::reassembly::RecvBuffer;
+use super::send_buffer::SendBuffer;
 use super::{Drop, RetransmissionCause};
 
 /// A place for a connection.
@@ -14,6 +16,72 @@ pub struct Slot<'m>(pub(super) Option<Connection<'m>>, pub(super) u8);
 impl Slot<'_> {
     /// A free place.
     pub const EMPTY: Self = Self(None, 0);
+}
+
+/// The two ends of a connection, seen from here.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Endpoints {
+    /// Our address.
+    pub local: Ipv6Addr,
+    /// The peer's address.
+    pub remote: Ipv6Addr,
+    /// Our port.
+    pub local_port: u16,
+    /// The peer's port.
+    pub remote_port: u16,
+}
+
+impl Endpoints {
+    /// Whether a connection can be between these ends.
+    pub(super) fn are_possible(&self) -> bool {
+        is_unicast(self.local)
+            && is_unicast(self.remote)
+            && self.local_port != 0
+            && self.remote_port != 0
+    }
+}
+
+pub(super) const fn is_unicast(addr: Ipv6Addr) -> bool {
+    !addr.is_multicast() && !addr.is_unspecified()
+}
+
+/// The memory a connection works in, lent until [`Tcp::remove`](super::Tcp::remove).
+#[derive(Debug)]
+pub struct Buffers<'m> {
+    /// Bytes to send.
+    pub send: SendBuffer<'m>,
+    /// Bytes received.
+    pub recv: RecvBuffer<'m>,
+}
+
+impl<'m> Buffers<'m> {
+    /// A plain ring of `send.len()` bytes, and a receive window of eight ninths of
+    /// `recv.len()` (see [`recv_memory_len`](super::recv_memory_len)).
+    pub fn new(send: &'m mut [u8], recv: &'m mut [u8]) -> Self {
+        Self {
+            send: SendBuffer::ring(send),
+            recv: RecvBuffer::new(recv),
+        }
+    }
+}
+
+/// Why a connection ended other than by both sides closing it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// The peer answered our SYN with a reset.
+    Refused,
+    /// The peer reset the connection.
+    Reset,
+    /// Too many retransmissions or probes without an answer.
+    TimedOut,
+    /// Too many keepalive probes without an answer.
+    KeepaliveTimedOut,
+    /// No progress within [`Config::user_timeout_ms`](super::Config::user_timeout_ms).
+    UserTimeout,
+    /// The network says that the peer cannot be reached.
+    Unreachable,
+    /// [`Tcp::abort`](super::Tcp::abort), or data arrived after `close`.
+    Aborted,
 }
 
 /// The memory of [`Tcp`](super::Tcp), borrowed for good; buffers come with each connection.

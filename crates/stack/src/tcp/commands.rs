@@ -1,0 +1,227 @@
+//! What the application does to a connection: open, wait, hand data over and read them, close.
+//!
+//! Place: [`Tcp`](super::Tcp) finds the connection and calls in. What must be sent is marked
+//! due and left to `output`. Left out: what passes on its own ([`super::clock`]).
+//! Sources: RFC 9293 §3.10.1 to §3.10.6, §3.8.6.2.2.
+
+use super::connection::{Connection, SMSS_MIN};
+use super::facts::{Facts, Recovery};
+use super::listener::{Agreed, HalfOpen};
+use super::reassembly::RecvBuffer;
+use super::send_buffer::SendBuffer;
+use super::state::State;
+use super::types::{Buffers, Endpoints, Error, RecvError, SendError};
+use crate::planted::{Bug, planted};
+
+impl<'m> Connection<'m> {
+    /// Starts an active open.
+    pub(super) fn open(&mut self, now_ms: u32) {
+        self.state = State::SynSent;
+        self.snd_nxt = self.snd_una.plus(1);
+        self.progress_at = now_ms;
+        self.facts.set(Facts::SYN_DUE);
+        // The settings may change before the answer comes; what was offered does not.
+        self.note_agreed(Agreed {
+            timestamps: self.config.timestamps,
+            sack: self.config.sack,
+            ecn: self.config.ecn,
+        });
+    }
+
+    /// Notes what both sides offered or, in SYN-SENT, this side.
+    fn note_agreed(&mut self, agreed: Agreed) {
+        let noted = u32::from(agreed.timestamps) * Facts::TIMESTAMPS
+            + u32::from(agreed.sack) * Facts::SACK
+            + u32::from(agreed.ecn) * Facts::ECN;
+        self.facts.clear(Facts::AGREED);
+        self.facts.set(noted);
+    }
+
+    /// Waits in LISTEN for a handshake of a listener, given by its index.
+    pub(super) fn wait_for(&mut self, listener: u8) {
+        self.state = State::Listen;
+        self.ends.remote_port = u16::from(listener);
+    }
+
+    /// Whether it waits for a handshake of this listener.
+    pub(super) fn waits_for(&self, listener: u8) -> bool {
+        self.state == State::Listen && self.ends.remote_port == u16::from(listener)
+    }
+
+    /// Continues a handshake that ended as a [`HalfOpen`] entry.
+    pub(super) fn take_over(
+        &mut self,
+        entry: &HalfOpen,
+        ends: Endpoints,
+        ts_offset: u32,
+        now_ms: u32,
+    ) {
+        let agreed = entry.agreed();
+        self.ends = ends;
+        self.ts_offset = ts_offset;
+        self.note_agreed(agreed);
+        // Whoever retransmitted a SYN-ACK knows nothing of the round trip.
+        if entry.was_resent() {
+            self.rtt.distrust();
+        }
+        self.smss = entry.smss.min(self.config.smss).max(SMSS_MIN);
+        // From here on it only says what a window update is worth, which RFC 9293 §3.8.6.2.2
+        // counts in Eff.snd.MSS: that of the link too.
+        self.rmss = self.config.rmss.min(self.smss);
+        self.snd_una = entry.iss.plus(1);
+        self.snd_nxt = self.snd_una;
+        self.rcv_nxt = entry.irs.plus(1);
+        self.ts_recent = entry.ts_recent;
+        self.ts_recent_at = now_ms;
+        // Nobody was promised more than there is, unless the settings were wrong.
+        self.rcv_wnd = self.recv.window();
+        self.recovery = Recovery::new(entry.iss);
+        self.begin(entry.irs, entry.window(), now_ms);
+        // Data that came too early were dropped: ask for them.
+        self.facts.put(Facts::ACK_DUE, entry.has_missed_data());
+        // The rest of the segment that ended the handshake may yet be dropped.
+        self.on_data_queued(now_ms);
+    }
+
+    /// Data or a FIN were handed over: should the window be shut, probing begins.
+    pub(super) fn on_data_queued(&mut self, now_ms: u32) {
+        if self.state.transmits() && self.timers.purpose().is_none() {
+            self.rearm(now_ms);
+        }
+    }
+
+    /// Whether data can be taken to send.
+    pub(super) fn check_send(&self) -> Result<(), SendError> {
+        match self.error {
+            Some(error) => Err(SendError::Failed(error)),
+            None if self.may_send() => Ok(()),
+            None => Err(SendError::Closing),
+        }
+    }
+
+    /// Whether there is something to read.
+    pub(super) fn check_recv(&self) -> Result<(), RecvError> {
+        match self.error {
+            _ if !self.recv.is_empty() => Ok(()),
+            Some(error) => Err(RecvError::Failed(error)),
+            None if self.state.may_receive() && !self.facts.has(Facts::READ_CLOSED) => {
+                Err(RecvError::Empty)
+            }
+            None => Err(RecvError::Finished),
+        }
+    }
+
+    /// Gives the buffers back and becomes an orphan, in CLOSED or TIME-WAIT only.
+    pub(super) fn release(&mut self) -> Option<Buffers<'m>> {
+        if !matches!(self.state, State::Closed | State::TimeWait) {
+            return None;
+        }
+        self.facts.set(Facts::ORPHANED);
+        let send = core::mem::replace(&mut self.send, SendBuffer::ring(&mut []));
+        let recv = core::mem::replace(&mut self.recv, RecvBuffer::new(&mut []));
+        Some(Buffers { send, recv })
+    }
+
+    pub(super) fn into_buffers(self) -> Buffers<'m> {
+        Buffers {
+            send: self.send,
+            recv: self.recv,
+        }
+    }
+
+    /// Copies received bytes out; may announce the window that this opens.
+    pub(super) fn read(&mut self, out: &mut [u8]) -> usize {
+        let count = self.recv.read(out);
+        self.announce_window();
+        count
+    }
+
+    /// As [`Self::read`], for bytes looked at in place.
+    pub(super) fn consume(&mut self, count: u16) {
+        self.recv.consume(count);
+        self.announce_window();
+    }
+
+    /// The application has no more to send: a FIN follows the data. Before the handshake's
+    /// end too: RFC 9293 §3.10.4 deletes the connection then, which `close` does.
+    pub(super) fn shutdown(&mut self) {
+        if !self.may_send() {
+            return;
+        }
+        match self.state {
+            State::Established => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            _ => {}
+        }
+        self.facts.set(Facts::FIN_QUEUED);
+    }
+
+    /// The application neither sends nor reads any more.
+    pub(super) fn close(&mut self, now_ms: u32) {
+        if matches!(self.state, State::Listen | State::SynSent) {
+            return self.end(None);
+        }
+        self.shutdown();
+        self.facts.set(Facts::READ_CLOSED);
+        if !self.recv.is_empty() && self.state.is_synchronized() && self.state != State::TimeWait {
+            // RFC 9293 §3.10.4 via RFC 1122 §4.2.2.13: unread data are lost; say so.
+            return self.abort();
+        }
+        if self.state == State::FinWait2 {
+            self.arm_fin_wait_2(now_ms);
+        }
+    }
+
+    /// Ends at once, with a reset where the peer knows the connection.
+    pub(super) fn abort(&mut self) {
+        let reset = !matches!(
+            self.state,
+            State::Closed | State::Listen | State::SynSent | State::TimeWait
+        );
+        if self.state != State::Closed {
+            self.end(Some(Error::Aborted));
+        }
+        self.facts.put(Facts::RESET_DUE, reset);
+    }
+
+    /// Enters CLOSED; nothing is sent or awaited any more.
+    // Out of line: inlined, it would stand at each of its many callers.
+    #[inline(never)]
+    pub(super) fn end(&mut self, error: Option<Error>) {
+        if self.state == State::SynSent {
+            self.facts.clear(Facts::AGREED);
+        }
+        self.state = State::Closed;
+        self.error = error;
+        self.timers.disarm_all();
+        self.scoreboard.give_up();
+        self.facts.clear(
+            Facts::ACK_DUE
+                | Facts::SYN_DUE
+                | Facts::PERSIST_DUE
+                | Facts::TAIL_PROBE_DUE
+                | Facts::KEEPALIVE_DUE,
+        );
+    }
+
+    /// Whether the slot can be freed: closed, and its reset (if any) is out.
+    pub(super) const fn is_over(&self) -> bool {
+        matches!(self.state, State::Closed) && !self.facts.has(Facts::RESET_DUE)
+    }
+
+    /// Sends an ACK when reading has opened the window by two segments and a quarter of the
+    /// buffer, by half the buffer, or from nothing to one segment: the receiver's half of
+    /// silly-window avoidance, and no more ACKs than a wide window needs.
+    fn announce_window(&mut self) {
+        if !self.state.may_receive() || self.is_connecting() || planted(Bug::WindowUpdateLost) {
+            return;
+        }
+        let (window, half) = (self.recv.window(), self.recv.capacity() / 2);
+        let gain = window.saturating_sub(self.rcv_wnd);
+        let was_shut = self.rcv_wnd < self.rmss.min(half);
+        let step = self.rmss.saturating_mul(2).max(half / 2).min(half);
+        if gain >= step || was_shut && gain >= self.rmss.min(half) {
+            self.facts.set(Facts::ACK_DUE);
+        }
+    }
+}
