@@ -234,7 +234,7 @@ fn report(
         in_virtual_time: args.in_virtual_time,
         retransmissions_by_cause: sender.retransmissions.iter().copied().collect(),
         frames_by_hop,
-        window_segments: args.chain.window,
+        window_segments: args.chain.options(Host::Virtual).window_segments,
         window_advised_segments: sender.telemetry.map(|telemetry| {
             let bottleneck_bytes_per_s = (chain.bound_kbps() * 125.0) as u32;
             let advised = telemetry.window_advised_bytes(bottleneck_bytes_per_s);

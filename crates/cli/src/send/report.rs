@@ -55,7 +55,7 @@ pub(super) struct Report {
     /// Frames on the air by hop, the mote's hop first.
     pub(super) frames_by_hop: Vec<u64>,
     /// Buffers of each TCP end, full segments.
-    pub(super) window_segments: u8,
+    pub(super) window_segments: usize,
     /// The window from which fast recovery need not stall, full segments; `None` when the
     /// sender could not tell.
     pub(super) window_advised_segments: Option<u32>,
@@ -161,7 +161,7 @@ impl Report {
     fn window_text(&self) -> String {
         let window = self.window_segments;
         match self.window_advised_segments {
-            Some(advised) if advised > u32::from(window) => {
+            Some(advised) if advised as usize > window => {
                 format!("{window} segments; with {advised}, fast recovery need not stall")
             }
             _ => format!("{window} segments"),
