@@ -415,7 +415,8 @@ pub(super) const STACK_KEYS: &[Key] = &[
         Choice(&["copy", "cit"]),
         Some("\"copy\""),
         "How a relay gets a fragment from frame to frame: by two copies, or waiting in the radio \
-         until the next one fires it (`telosb`, `nrf52840`; other radios copy). `hold_ms` 5 suits it.",
+         until the next one fires it (`telosb`, `nrf52840`; other radios copy). `hold_ms` 3 suits \
+         it up to two hops, 4 at three, 7 beyond; on several channels 3 up to three hops, 4 beyond.",
     ),
     key(
         "compression",
