@@ -2,12 +2,13 @@ use std::sync::Arc;
 
 use motet::ip;
 use motet::ip::queue::Discipline;
-use motet::node::Relaying;
+use motet::node::{Forwarding, Relaying};
 use motet::time::Instant;
 
 use super::*;
 use crate::app::{App, Receiver, Sender};
 use crate::gains::{Gains, LogDistance};
+use crate::profile::Profile;
 
 /// Border router, a relay, two motes behind it: a Y, known by geometry.
 fn fork(joining: Joining) -> NetworkOptions {
@@ -84,11 +85,15 @@ fn an_impossible_mesh_is_refused_by_name() {
 
 #[test]
 fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
-    let marked = |relaying, discipline| {
+    let marked = |(relaying, forwarding), discipline| {
         let arena = Arena::new();
         let mut options = fork(Joining::Static);
         for node in &mut options.nodes {
+            if forwarding == Forwarding::Immediate {
+                node.profile = Profile::TELOSB;
+            }
             node.relaying = relaying;
+            node.forwarding = forwarding;
             node.window_segments = 7;
             node.discipline = discipline;
         }
@@ -114,15 +119,21 @@ fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
         };
         let gathered = radio.datagrams().counters().reassembled;
         assert_eq!(gathered == 0, relaying == Relaying::Fragments);
+        let fired = radio.mac().counters().immediate;
+        assert_eq!(fired > 0, forwarding == Forwarding::Immediate, "{fired}");
         relay.ip().counters.marked
     };
     let frames_wait = ip::queue::Red::new(0, 2, 1, true);
-    for (relaying, red) in [
-        (Relaying::Reassembly, ip::queue::Red::MOTE),
-        (Relaying::Fragments, frames_wait),
+    for (way, red) in [
+        (
+            (Relaying::Reassembly, Forwarding::Copy),
+            ip::queue::Red::MOTE,
+        ),
+        ((Relaying::Fragments, Forwarding::Copy), frames_wait),
+        ((Relaying::Fragments, Forwarding::Immediate), frames_wait),
     ] {
-        assert_eq!(marked(relaying, Discipline::DropTail), 0);
-        let red = marked(relaying, Discipline::Red(red));
-        assert!(red >= 3, "{relaying:?}: {red} packets marked in a minute");
+        assert_eq!(marked(way, Discipline::DropTail), 0);
+        let red = marked(way, Discipline::Red(red));
+        assert!(red >= 3, "{way:?}: {red} packets marked in a minute");
     }
 }

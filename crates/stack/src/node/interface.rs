@@ -30,7 +30,7 @@ pub enum Relaying {
     /// Each fragment as it comes (RFC 8930): little memory, little delay.
     #[default]
     Fragments,
-    /// Only whole packets: what RED and ECN marking need.
+    /// Only whole packets, which RED counts one by one; of fragments it counts the frames.
     Reassembly,
 }
 

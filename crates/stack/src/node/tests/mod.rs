@@ -8,6 +8,7 @@ mod compression;
 mod discovery;
 mod errors;
 mod hostile;
+mod marking;
 mod streams;
 
 use super::*;
@@ -125,6 +126,8 @@ struct World {
     /// Preloaded frame of each node.
     loaded: Vec<Vec<u8>>,
     frames: Vec<(usize, Vec<u8>)>,
+    /// Frames that the sender of each had fired by a condition, it included.
+    immediate: Vec<u32>,
     /// Until when the air is taken: every node senses every other.
     busy_until: Instant,
     /// Loses the n-th frame of more than 30 bytes, once.
@@ -259,6 +262,7 @@ impl World {
             sequence: 0,
             loaded,
             frames: Vec::new(),
+            immediate: Vec::new(),
             busy_until: Instant::ORIGIN,
             lose: None,
             deaf: None,
@@ -355,6 +359,8 @@ impl World {
         let done = mac::Event::TransmitDone { at: self.now + air };
         self.at(air, node, id, Pending::Radio(done));
         self.frames.push((node, frame.to_vec()));
+        let immediate = self.radio_of(node).mac().counters().immediate;
+        self.immediate.push(immediate);
         self.busy_until = self.busy_until.max(self.now + air);
         if frame.len() > 30 && self.lose.is_some() {
             self.lose = self.lose.and_then(|n| n.checked_sub(1));
