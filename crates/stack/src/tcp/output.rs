@@ -282,7 +282,7 @@ impl Connection<'_> {
         &mut self,
         mut plan: Plan,
         now_ms: u32,
-        payload_max: impl FnOnce(&[u8]) -> u16,
+        payload_max: Option<impl FnOnce(&[u8]) -> u16>,
         out: &mut [u8],
     ) -> Option<usize> {
         let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
@@ -318,7 +318,7 @@ impl Connection<'_> {
                 flags = flags | Flags::ECE;
             }
         }
-        if plan.kind == Kind::New {
+        if let (Kind::New, Some(payload_max)) = (plan.kind, payload_max) {
             let header = head.header((flags, window));
             let header = header.get(..head.header_len()).unwrap_or_default();
             let most = payload_max(header);
