@@ -77,6 +77,10 @@ impl Choice {
         width: Width::None,
         proof: Width::None,
     };
+    const WHOLE: Self = Self {
+        width: Width::Whole,
+        proof: Width::Whole,
+    };
 
     fn is_falsifiable(self) -> bool {
         self.width < self.proof
@@ -122,6 +126,11 @@ fn provable(context: &Context, seg: &Segment, rules: Rules) -> Widths {
         let (l_tsval, l_tsecr) = (context.l_tsval(), context.l_tsecr());
         *tsval = interval(value, l_tsval, context.u_tsval, TIMESTAMP_BEHIND, rules);
         *tsecr = interval(echo, l_tsecr, context.u_tsecr, TIMESTAMP_BEHIND, rules);
+        // Neither end learned from what this echoes: its peer would not take a part of it.
+        let within = context.has(bit::R_TS) && !after(echo, context.r_tsval);
+        if !within && rules.cured(Cure::Echo) {
+            *tsecr = Choice::WHOLE;
+        }
     }
     if rules.mode == Mode::Default && seg.occupies() {
         // Payload must never land elsewhere.
@@ -146,10 +155,7 @@ fn provable(context: &Context, seg: &Segment, rules: Rules) -> Widths {
 /// `value` among what the peer may hold as reference: anything from `lowest`, known to be
 /// there, to `highest`, the last one sent.
 fn interval(value: u32, lowest: Option<u32>, highest: u32, behind: Behind, rules: Rules) -> Choice {
-    let whole = Choice {
-        width: Width::Whole,
-        proof: Width::Whole,
-    };
+    let whole = Choice::WHOLE;
     let Some(lowest) = lowest else {
         return whole;
     };
@@ -180,10 +186,7 @@ fn interval(value: u32, lowest: Option<u32>, highest: u32, behind: Behind, rules
 fn ack_choice(context: &Context, seg: &Segment, rules: Rules) -> Choice {
     let ack = seg.header.ack;
     let highest = context.u_ack;
-    let whole = Choice {
-        width: Width::Whole,
-        proof: Width::Whole,
-    };
+    let whole = Choice::WHOLE;
     // What is acknowledged was sent, as far as is known here, and not long ago.
     let within = context.has(bit::R_SEQ) && !after(ack, context.r_seq);
     if !within || context.r_seq.wrapping_sub(ack) > FLIGHT_MAX || is_near_zero(ack, rules) {

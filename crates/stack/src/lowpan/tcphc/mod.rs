@@ -175,11 +175,13 @@ pub enum Drop {
     Checksum,
     /// `out` is too short.
     Full,
+    /// The echo of a timestamp that was not sent from here: references that differ.
+    EchoUnsent,
 }
 
 impl Drop {
     /// How many reasons counters tell apart.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
 
     /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
@@ -190,6 +192,7 @@ impl Drop {
             Self::NoReference => "TCPHC field elided without a reference",
             Self::Checksum => "TCP checksum wrong after decompression",
             Self::Full => "no room for the restored TCP header",
+            Self::EchoUnsent => "TCPHC echo of a timestamp that was not sent",
         }
     }
 
@@ -201,6 +204,7 @@ impl Drop {
             Self::NoReference => 3,
             Self::Checksum => 4,
             Self::Full => 5,
+            Self::EchoUnsent => 6,
         }
     }
 }
@@ -943,7 +947,7 @@ struct Rules {
     frames_expire: bool,
     /// Which cures a test has taken away: bits by [`Cure`].
     #[cfg(test)]
-    cures_off: u16,
+    cures_off: u32,
 }
 
 /// What attacks on the first version of the rules have added to them; `docs/tcphc.md` has
@@ -966,6 +970,7 @@ enum Cure {
     OldLife,
     RepeatedSyn,
     Uncounted,
+    Echo,
 }
 
 impl Rules {
@@ -981,7 +986,7 @@ impl Rules {
     /// Whether `cure` applies: always, but in draft mode and for tests.
     const fn cured(self, cure: Cure) -> bool {
         #[cfg(test)]
-        if self.cures_off >> cure as u16 & 1 != 0 {
+        if self.cures_off >> cure as u32 & 1 != 0 {
             return false;
         }
         let _ = cure;

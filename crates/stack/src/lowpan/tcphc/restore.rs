@@ -6,13 +6,13 @@
 use crate::wire::tcp::{Flags, Header, Options};
 use crate::wire::tcphc::{Compressed, Field, Window};
 
-use super::context::{Context, bit};
-use super::{Behind, Drop, FLIGHT_MAX, Mode, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
+use super::context::{Context, after, bit};
+use super::{Behind, Cure, Drop, FLIGHT_MAX, Mode, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
 
 /// The header that `frame` stands for, checksum apart.
 ///
 /// # Errors
-/// [`Drop::NoReference`].
+/// [`Drop::NoReference`], [`Drop::EchoUnsent`].
 pub(super) fn restore(context: &Context, frame: &Compressed, rules: Rules) -> Result<Header, Drop> {
     let (seq, ack) = match rules.mode {
         Mode::Draft => (
@@ -30,10 +30,9 @@ pub(super) fn restore(context: &Context, frame: &Compressed, rules: Rules) -> Re
     let mut options = Options::NONE;
     if let Some((value, echo)) = frame.timestamps {
         let r_tsval = context.reference(bit::R_TS, context.r_tsval);
-        let r_tsecr = context.reference(bit::R_TSECR, context.r_tsecr);
         options.timestamps = Some((
             from_window(value, r_tsval, TIMESTAMP_BEHIND)?,
-            from_window(echo, r_tsecr, TIMESTAMP_BEHIND)?,
+            echoed(context, echo, rules)?,
         ));
     }
     options.sack = frame.sack.absolute(ack);
@@ -65,6 +64,21 @@ fn from_window(field: Field, reference: Option<u32>, behind: Behind) -> Result<u
         Field::Low16(low) => nearest(u32::from(low), 0xffff, behind.of_16),
         _ => reference,
     })
+}
+
+/// An echo jumps by as long as its peer was silent, whatever the age of the segments that it
+/// overtakes: theirs would be read a period too high. What is echoed was sent from here.
+fn echoed(context: &Context, field: Field, rules: Rules) -> Result<u32, Drop> {
+    let reference = context.reference(bit::R_TSECR, context.r_tsecr);
+    let echo = from_window(field, reference, TIMESTAMP_BEHIND)?;
+    let is_guess = matches!(field, Field::Low8(_) | Field::Low16(_));
+    // Who joined late has sent nothing yet, and what passed uncounted may be echoed.
+    let is_bounded = context.has(bit::U_TS) && !context.has(bit::UNCOUNTED);
+    let unsent = after(echo, context.u_tsval) && after(echo, context.r_tsecr);
+    if is_guess && is_bounded && unsent && rules.cured(Cure::Echo) {
+        return Err(Drop::EchoUnsent);
+    }
+    Ok(echo)
 }
 
 /// The highest value with these low bits that was sent from here. With 16 bits it may lie

@@ -412,3 +412,78 @@ fn a_timestamp_that_passed_uncounted() {
         scene.receive(0, &last).is_ok_and(|read| read != segment)
     });
 }
+
+/// First timestamps of the mote and of the router.
+const STAMPS: (u32, u32) = (1_000_000, 5_000_000);
+
+/// A connection on links where frames expire, in which echoes need not be whole.
+fn confirmed_echo(off: &[Cure]) -> Scene {
+    let (ours, theirs) = STAMPS;
+    let stamps = [Some((ours, theirs)), Some((theirs, ours))];
+    let mut scene = Scene::with_timestamps(Mode::Default, off, 0x5678_0000, stamps);
+    for end in &mut scene.ends {
+        end.rules.frames_expire = true;
+    }
+    scene.timestamps = [Some((ours + 10, theirs)), Some((theirs, ours + 10))];
+    scene.pass(0, 48);
+    scene
+}
+
+/// The router was silent for a while, so the mote's echo jumps; the acknowledgment before
+/// that is overtaken and would be read a period too high. A window one off makes up for it.
+#[test]
+fn an_echo_that_jumped() {
+    attack(Cure::Echo, |off| {
+        let (ours, theirs) = STAMPS;
+        let mut scene = confirmed_echo(off);
+        let data = |scene: &mut Scene, at: u32| {
+            scene.timestamps[1] = Some((theirs + at, ours + 10));
+            let data = scene.send(1, Flags::ACK, 0, 48);
+            scene.receive(0, &data).unwrap();
+            scene.seq[1] += 48;
+        };
+        data(&mut scene, 1000);
+        scene.timestamps[0] = Some((ours + 1010, theirs + 1000));
+        let segment = scene.segment(0, Flags::ACK, 0, 0);
+        let overtaken = scene.send_bytes(0, &segment);
+        data(&mut scene, 18_517);
+        scene.timestamps[0] = Some((ours + 1020, theirs + 18_517));
+        scene.window -= 1;
+        let next = scene.send(0, Flags::ACK, 0, 0);
+        scene.receive(1, &next).unwrap();
+        scene.is_misread(&overtaken, &segment)
+    });
+}
+
+/// What neither end learned from, such as a segment behind extension headers, is echoed whole;
+/// what the router alone did not count is no reason to refuse its echo.
+#[test]
+fn an_echo_of_what_was_not_counted() {
+    let (ours, theirs) = STAMPS;
+    for is_learned in [false, true] {
+        let mut scene = confirmed_echo(&[]);
+        scene.timestamps[1] = Some((theirs + 90, ours + 10));
+        let overtaken = scene.send(1, Flags::ACK, 0, 0);
+        scene.timestamps[1] = Some((theirs + 100, ours + 10));
+        if is_learned {
+            // Bytes that the router has not seen.
+            scene.seq[0] += 48;
+            let plain = scene.segment(1, Flags::ACK, 0, 0);
+            scene.seq[0] -= 48;
+            let _unseen = scene.send(0, Flags::ACK, 0, 48);
+            let (mut out, now) = ([0; 80], Instant::ORIGIN);
+            let made = scene.ends[1].compress(&flow(1), &plain, Origin::Outside, now, &mut out);
+            assert_eq!(made, Err(Plain));
+            scene.ends[0].on_plain(&flow(0), &plain, now);
+            scene.seq[0] += 48;
+        }
+        scene.receive(0, &overtaken).unwrap();
+        scene.timestamps[0] = Some((ours + 100, theirs + 100));
+        for _ in 0..2 {
+            let segment = scene.segment(0, Flags::ACK, 0, 48);
+            let bytes = scene.send_bytes(0, &segment);
+            assert_eq!(scene.receive(1, &bytes), Ok(segment), "{is_learned}");
+            scene.seq[0] += 48;
+        }
+    }
+}

@@ -14,7 +14,7 @@ impl Tcphc<'_> {
     /// Takes cures away.
     fn without(&mut self, cures: &[Cure]) {
         for cure in cures {
-            self.rules.cures_off |= 1 << *cure as u16;
+            self.rules.cures_off |= 1 << *cure as u32;
         }
     }
 }
