@@ -139,12 +139,14 @@ pub struct Sample {
 }
 
 /// Names of the drops that [`NodeCounts::drops`] counts.
-pub const DROPS: [&str; 10] = [
+pub const DROPS: [&str; 12] = [
     "link gave up: no ACK",
     "link gave up: channel busy",
+    "link gave up: frame too old",
     "MAC queue full",
     "relay queue full",
     "IP queue full",
+    "IP: packet too old",
     "fragments: no first one",
     "fragments: sibling lost",
     "fragments: not whole in time",

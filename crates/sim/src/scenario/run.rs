@@ -301,9 +301,11 @@ impl<'m> Run<'_, 'm> {
             let drops = [
                 mac.dropped(mac::Drop::NoAck),
                 mac.dropped(mac::Drop::ChannelBusy),
+                mac.dropped(mac::Drop::TooOld),
                 mac.dropped(mac::Drop::QueueFull),
                 node.counters().dropped(node::Drop::RelayQueueFull),
                 node.ip().counters.dropped(ip::Drop::QueueFull),
+                node.ip().counters.dropped(ip::Drop::TooOld),
                 fragments.dropped(datagram::Drop::NoRecord),
                 fragments.dropped(datagram::Drop::SiblingLost),
                 fragments.dropped(datagram::Drop::Timeout),

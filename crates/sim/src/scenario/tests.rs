@@ -300,6 +300,19 @@ fn settings_of_queues_and_csma_reach_the_nodes() {
     }
 }
 
+/// A frame waits for its next attempt for longer than frames may live.
+#[test]
+fn frames_that_got_too_old_are_counted_as_such() {
+    let text = format!("stack.retry_delay_ms = 10000\nradio.frame_loss = 0.3\n{CHAIN}");
+    let [run] = &results(&plan(&text).unwrap())[..] else {
+        panic!("one run");
+    };
+    let named = |name| crate::report::DROPS.iter().position(|drop| *drop == name);
+    let at = named("link gave up: frame too old").unwrap();
+    let too_old = run.nodes.iter().map(|node| node.counts.drops[at]);
+    assert!(too_old.sum::<u64>() > 0);
+}
+
 #[test]
 fn compression_shortens_what_a_flow_of_known_length_needs() {
     let text =
