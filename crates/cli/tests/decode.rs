@@ -178,7 +178,9 @@ fn the_stream_of_the_riot_capture_is_whole() {
 fn the_conversation_is_summed_up() {
     let Some(file) = capture(RIOT) else { return };
     let Some(zep) = capture(RIOT_ZEP) else { return };
-    for (file, frames, repeats) in [(file, 56, 1), (zep, 111, 32)] {
+    // ZEP on loopback holds each frame as sent and as passed on: 32 copies, but seven of them
+    // are router solicitations to all, which nobody acknowledges.
+    for (file, frames, repeats) in [(file, 56, 1), (zep, 111, 25)] {
         let summary = summary(&file);
         assert_eq!(summary["frames"], frames);
         assert_eq!(summary["malformed"], 0);

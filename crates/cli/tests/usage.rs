@@ -116,7 +116,7 @@ fn a_capture_is_never_overwritten_unasked() {
     assert_refused(
         &send().arg(folder.path()).output().unwrap(),
         2,
-        &["is no regular file"],
+        &["is a directory, name a file"],
     );
     assert_refused(
         &send()

@@ -15,11 +15,11 @@ use super::{FIRST_INTERFACE, Node};
 use crate::ip::{self, Disposition, InterfaceId, Ip};
 use crate::lowpan::tcphc::Tcphc;
 use crate::random::Rng;
-use crate::tcp::{self, IcmpError};
+use crate::tcp::{self, IcmpError, PlannedHeader};
 use crate::time::Instant;
 use crate::wire::icmpv6::{Message, unreachable};
 use crate::wire::ipv6::{self, Header, TrafficClass};
-use crate::wire::tcp::{HEADER_LEN, NEXT_HEADER, TIMESTAMPS_LEN};
+use crate::wire::tcp::{HEADER_LEN, HEADER_LEN_MAX, NEXT_HEADER, TIMESTAMPS_LEN};
 use crate::wire::tcphc;
 
 impl<'m> Node<'m> {
@@ -256,16 +256,18 @@ pub(super) fn poll_segment(
         let hop = ip.next_hop(dst, FIRST_INTERFACE);
         hop.is_some_and(|hop| hop.interface == id)
     };
-    let budget = budget.filter(|budget| tcphc::IS_SUPPORTED && budget.tcphc.is_some());
-    let payload_max = budget.map(|budget| {
-        move |src: &Ipv6Addr, dst: &Ipv6Addr, tcp: &[u8]| {
-            let hop = ip.next_hop(dst, FIRST_INTERFACE);
-            let header = packet_header(*src, *dst, 0, NO_CLASS, ip.hop_limit());
-            hop.map_or(u16::MAX, |hop| {
-                budget.payload_behind(&header, tcp, hop, now)
-            })
-        }
-    });
+    let payload_max = |src: &Ipv6Addr, dst: &Ipv6Addr, tcp: &PlannedHeader<'_>| {
+        let Some(budget) = budget.filter(|_| tcphc::IS_SUPPORTED) else {
+            return u16::MAX;
+        };
+        let hop = ip.next_hop(dst, FIRST_INTERFACE);
+        let header = packet_header(*src, *dst, 0, NO_CLASS, ip.hop_limit());
+        let mut bytes = [0; HEADER_LEN_MAX];
+        let tcp = tcp.emit(&mut bytes);
+        hop.map_or(u16::MAX, |hop| {
+            budget.payload_behind(&header, tcp, hop, now)
+        })
+    };
     let segment = tcp.poll_segment_within(now, leaves_here, payload_max, body)?;
     let len = segment.len as u16;
     let class = TrafficClass::new(segment.dscp, TrafficClass(segment.ecn).ecn());

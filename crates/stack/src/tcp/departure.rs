@@ -11,7 +11,7 @@ use super::connection::Connection;
 use super::facts::Facts;
 use super::listener::HalfOpen;
 use super::output::Plan;
-use super::segment::Head;
+use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
 use super::types::{Endpoints, Outgoing, count};
@@ -61,25 +61,18 @@ impl<'m> Tcp<'m> {
         room: impl FnMut(&Ipv6Addr) -> bool,
         out: &mut [u8],
     ) -> Option<Outgoing> {
-        self.poll_segment_within(
-            now,
-            room,
-            None::<fn(&Ipv6Addr, &Ipv6Addr, &[u8]) -> u16>,
-            out,
-        )
+        self.poll_segment_within(now, room, |_, _, _| u16::MAX, out)
     }
 
     /// As [`Self::poll_segment`], for links on which a header's length depends on what it says.
     ///
     /// `payload_max`: how many bytes of new data the link takes, at least 1, behind this TCP
-    /// header (without checksum) from the first address to the second; a segment that has
-    /// more is cut. What is sent again is not asked about: cutting it would cost another.
-    /// `None`: as much as the MSS says, at no cost.
+    /// header from the first address to the second; a segment that has more is cut. What is sent again is not asked about: cutting it would cost another.
     pub fn poll_segment_within(
         &mut self,
         now: Instant,
         mut room: impl FnMut(&Ipv6Addr) -> bool,
-        mut payload_max: Option<impl FnMut(&Ipv6Addr, &Ipv6Addr, &[u8]) -> u16>,
+        mut payload_max: impl FnMut(&Ipv6Addr, &Ipv6Addr, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         self.set_now(now);
@@ -88,9 +81,9 @@ impl<'m> Tcp<'m> {
         self.strangers_turn = !self.strangers_turn;
         if self.strangers_turn {
             let answer = self.poll_answer(&mut room, out);
-            return answer.or_else(|| self.poll_connection(&mut room, payload_max.as_mut(), out));
+            return answer.or_else(|| self.poll_connection(&mut room, &mut payload_max, out));
         }
-        let segment = self.poll_connection(&mut room, payload_max.as_mut(), out);
+        let segment = self.poll_connection(&mut room, &mut payload_max, out);
         segment.or_else(|| self.poll_answer(&mut room, out))
     }
 
@@ -119,7 +112,7 @@ impl<'m> Tcp<'m> {
     fn poll_connection(
         &mut self,
         room: &mut impl FnMut(&Ipv6Addr) -> bool,
-        payload_max: Option<&mut impl FnMut(&Ipv6Addr, &Ipv6Addr, &[u8]) -> u16>,
+        payload_max: &mut impl FnMut(&Ipv6Addr, &Ipv6Addr, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         let slots = self.memory.connections.len();
@@ -161,7 +154,7 @@ impl<'m> Tcp<'m> {
         &mut self,
         index: usize,
         plan: Plan,
-        payload_max: Option<&mut impl FnMut(&Ipv6Addr, &Ipv6Addr, &[u8]) -> u16>,
+        payload_max: &mut impl FnMut(&Ipv6Addr, &Ipv6Addr, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         let now_ms = self.now_ms;
@@ -173,7 +166,7 @@ impl<'m> Tcp<'m> {
         let cause = plan
             .cause()
             .or(handshake.then_some(RetransmissionCause::Handshake));
-        let payload_max = payload_max.map(|max| move |header: &[u8]| max(&src, &dst, header));
+        let payload_max = |header: &PlannedHeader<'_>| payload_max(&src, &dst, header);
         let len = connection.emit(plan, now_ms, payload_max, out)?;
         self.sweep(index);
         Some(self.sent(Outgoing {

@@ -88,6 +88,7 @@ pub use config::Config;
 pub use connection::Connection;
 pub use listener::{Agreed, HalfOpen, Listener};
 pub use reassembly::{RecvBuffer, recv_memory_len};
+pub use segment::PlannedHeader;
 pub use send_buffer::{Piece, SendBuffer, SliceQueue};
 pub use seq::SeqNum;
 pub use sockets::Tcp;

@@ -8,7 +8,7 @@
 use super::RetransmissionCause as Cause;
 use super::connection::Connection;
 use super::facts::{Facts, Phase};
-use super::segment::Head;
+use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
 use super::timers::{Purpose, Timer};
@@ -282,7 +282,7 @@ impl Connection<'_> {
         &mut self,
         mut plan: Plan,
         now_ms: u32,
-        payload_max: Option<impl FnOnce(&[u8]) -> u16>,
+        payload_max: impl FnOnce(&PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<usize> {
         let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
@@ -318,10 +318,8 @@ impl Connection<'_> {
                 flags = flags | Flags::ECE;
             }
         }
-        if let (Kind::New, Some(payload_max)) = (plan.kind, payload_max) {
-            let header = head.header((flags, window));
-            let header = header.get(..head.header_len()).unwrap_or_default();
-            let most = payload_max(header);
+        if plan.kind == Kind::New {
+            let most = payload_max(&head.planned((flags, window)));
             // A FIN takes no room in the packet.
             let end = plan.offset + u32::from(plan.len);
             let fin = u16::from(end > u32::from(self.send.len()));

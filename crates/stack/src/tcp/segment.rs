@@ -89,6 +89,17 @@ pub(super) struct Head {
     len: usize,
 }
 
+/// The TCP header of a segment that is about to be sent, options and all.
+pub struct PlannedHeader<'a>(&'a Head);
+
+impl PlannedHeader<'_> {
+    /// Its bytes, with a checksum of zero, written to `out` only now: most links never ask.
+    pub fn emit<'o>(&self, out: &'o mut [u8; HEADER_LEN_MAX]) -> &'o [u8] {
+        self.0.write(out);
+        out.get(..self.0.len * 4).unwrap_or_default()
+    }
+}
+
 impl Head {
     pub(super) fn new(ends: &Endpoints, seq: SeqNum, ack: SeqNum) -> Self {
         let mut head = Self {
@@ -166,17 +177,10 @@ impl Head {
         Some(out.len())
     }
 
-    /// The header as it is, to look at, without checksum.
-    pub(super) fn header(&mut self, (flags, window): (Flags, u16)) -> [u8; HEADER_LEN_MAX] {
-        let mut header = [0; HEADER_LEN_MAX];
+    /// The header as it is now, for the link to look at.
+    pub(super) fn planned(&mut self, (flags, window): (Flags, u16)) -> PlannedHeader<'_> {
         self.put_flags((flags, window));
-        self.write(&mut header);
-        header
-    }
-
-    /// Bytes of header and options.
-    pub(super) const fn header_len(&self) -> usize {
-        self.len * 4
+        PlannedHeader(self)
     }
 
     fn put_flags(&mut self, (flags, window): (Flags, u16)) {
