@@ -131,6 +131,30 @@ fn plots_and_a_page_are_written() {
     assert!(fs::read_to_string(format!("{out}/tcplp-window-1.svg")).is_ok());
 }
 
+/// As in `motet reproduce … | head -1`.
+#[test]
+fn a_reader_that_leaves_costs_no_rows() {
+    let folder = folder();
+    let mut child = motet()
+        .current_dir(folder.path())
+        .args(["reproduce", "tcphc-size", "tcplp-retrydelay"])
+        .args(["--json", "rows.jsonl", "--out", "out"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    child.wait().unwrap();
+    let lines = fs::read_to_string(folder.path().join("rows.jsonl")).unwrap();
+    assert!(lines.contains("\"experiment\":\"tcphc-size\""), "{lines}");
+    assert!(
+        lines
+            .trim_end()
+            .ends_with("{\"incomplete\":true,\"missing\":[\"tcplp-retrydelay\"]}")
+    );
+    assert!(folder.path().join("out/report.html").exists());
+}
+
 #[cfg(unix)]
 #[test]
 fn one_cut_short_keeps_the_rows_it_had() {

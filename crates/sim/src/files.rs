@@ -82,13 +82,38 @@ pub(crate) fn beginning(line: &str) -> String {
 /// Characters of a broken line that an error shows.
 const LINE_SHOWN: usize = 40;
 
-/// A file's plain bytes: traces are published gzipped, and may be kept so.
-pub(crate) fn unzipped(bytes: &[u8]) -> Box<dyn io::Read + '_> {
-    match bytes {
+/// A file's plain bytes: traces are published gzipped, and may be kept so. Ends with an error
+/// behind [`PLAIN_LEN_MAX`] bytes, for a small file may unzip to any length.
+pub(crate) fn unzipped(bytes: &[u8]) -> impl io::Read + '_ {
+    let plain: Box<dyn io::Read + '_> = match bytes {
         [0x1f, 0x8b, ..] => Box::new(flate2::read::GzDecoder::new(bytes)),
         _ => Box::new(bytes),
+    };
+    Bounded {
+        plain,
+        left: PLAIN_LEN_MAX,
     }
 }
+
+struct Bounded<R> {
+    plain: R,
+    left: usize,
+}
+
+impl<R: io::Read> io::Read for Bounded<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.plain.read(into)?;
+        self.left = self.left.checked_sub(read).ok_or_else(|| {
+            let most = PLAIN_LEN_MAX >> 20;
+            io::Error::other(format!("it is longer than {most} MiB unzipped"))
+        })?;
+        Ok(read)
+    }
+}
+
+/// Plain bytes of a trace, which bound the length of a line and what is kept of it; the
+/// published ones have five million.
+const PLAIN_LEN_MAX: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -148,4 +148,19 @@ mod tests {
         let cut = Noise::read(&[0x1f, 0x8b, 8], 0.0);
         assert!(matches!(cut, Err(NoiseError::Unreadable(_))));
     }
+
+    /// One line without an end, which unzips to more than any recording.
+    #[test]
+    fn a_zipped_line_cannot_fill_the_memory() {
+        use std::io::Write as _;
+        let mut zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let block = vec![b'1'; 1 << 20];
+        for _ in 0..65 {
+            zip.write_all(&block).unwrap();
+        }
+        let Err(error) = Noise::read(&zip.finish().unwrap(), 0.0) else {
+            panic!("read to its end")
+        };
+        assert!(error.to_string().contains("longer than 64 MiB"), "{error}");
+    }
 }

@@ -92,14 +92,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         Effort::Quick
     };
     let (mut done, mut failures) = (Vec::new(), Vec::new());
+    // Rows are kept also when nobody reads the table to its end.
+    let mut shown = Ok(());
     let progress = Progress::new(&chosen, effort, Interrupt::install()?);
     for experiment in &chosen {
         match progress.during(experiment, experiment.budget(effort), args.seed) {
             Ok(report) => {
                 let experiment = *experiment;
                 let this = Done { experiment, report };
-                target.show(&this, args.seed)?;
+                shown = target.show(&this, args.seed);
                 done.push(this);
+                if shown.is_err() {
+                    break;
+                }
             }
             Err(Unfinished::Void(void)) => failures.push(void.to_string()),
             Err(Unfinished::Stopped) => break,
@@ -112,13 +117,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         .filter(|id| done.iter().all(|done| done.experiment.id != *id))
         .collect();
     target.close(&done, &missing, &progress.summary(&done))?;
+    shown?;
     match progress.interrupt.take() {
         Some(signal) if !missing.is_empty() => Err(Error::Stopped(
             signal,
-            format!(
-                "interrupted: {} of {} experiments are complete",
-                done.len(),
-                chosen.len()
+            // What went wrong before is worth more than what was not reached.
+            failures.iter().fold(
+                format!(
+                    "interrupted: {} of {} experiments are complete",
+                    done.len(),
+                    chosen.len()
+                ),
+                |sentence, failure| format!("{sentence}; {failure}"),
             ),
         )),
         _ if failures.is_empty() => Ok(()),

@@ -104,10 +104,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         failed: Some(told),
     };
     let (results, signal) = run_watched(&plan, captures, &interrupt);
-    show(args, &plan, &results)?;
+    // Files are kept also when nobody reads the table to its end.
+    let shown = show(args, &plan, &results);
     if let Some(folder) = &folder {
         write_folder(folder, &plan, &results, args.force)?;
     }
+    shown?;
     if let Ok((captured, error)) = failures.try_recv() {
         let path = match captured {
             Captured::Air => args.pcap.as_ref(),

@@ -278,18 +278,20 @@ fn power_bars(run: &RunResult) -> Bars {
     }
 }
 
+/// The metrics drawn over a swept key: name, title, unit.
+pub(super) const SWEPT: [(&str, &str, &str); 4] = [
+    ("total_goodput", "Goodput", "kb/s"),
+    ("rtt", "Round-trip time", "ms"),
+    ("retransmitted", "Segments sent again", "%"),
+    ("frame_loss", "Frames lost on the air", "%"),
+];
+
 /// What the swept key with the most values does, for the figures that matter.
 pub(super) fn sweep_figures(plan: &Plan, results: &[RunResult]) -> Vec<Figure> {
     let Some(axis) = sweep_axis(plan) else {
         return Vec::new();
     };
-    let shown = [
-        ("total_goodput", "Goodput", "kb/s"),
-        ("rtt", "Round-trip time", "ms"),
-        ("retransmitted", "Segments sent again", "%"),
-        ("frame_loss", "Frames lost on the air", "%"),
-    ];
-    let figures = shown.iter().filter_map(|(name, title, unit)| {
+    let figures = SWEPT.iter().filter_map(|(name, title, unit)| {
         let metric = Metric::named(name)?;
         let plot = Plot {
             x: axis.to_owned(),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::figures::NAMES;
+use super::figures::{NAMES, SWEPT};
 use crate::experiments;
 use crate::files::NewFile;
 
@@ -13,8 +13,8 @@ pub fn is_plot(name: &str) -> bool {
         return false;
     };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if name.starts_with("sweep-") {
-        return true;
+    if let Some(metric) = name.strip_prefix("sweep-") {
+        return SWEPT.iter().any(|(name, ..)| *name == metric);
     }
     if let Some((point, figure)) = name.strip_prefix("point-").and_then(|n| n.split_once('-')) {
         return is_number(point) && NAMES.contains(&figure);
@@ -45,7 +45,7 @@ mod tests {
         let ours = [
             "rtt.svg",
             "point-12-energy.svg",
-            "sweep-goodput.svg",
+            "sweep-total_goodput.svg",
             "tcplp-hops-1.svg",
         ];
         assert!(ours.iter().all(|name| is_plot(name)));
@@ -55,6 +55,7 @@ mod tests {
             "point-1-notes.svg",
             "tcplp-hops.svg",
             "mine-1.svg",
+            "sweep-sketch.svg",
             "rtt.png",
         ];
         assert!(!theirs.iter().any(|name| is_plot(name)));
