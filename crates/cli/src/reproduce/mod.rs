@@ -119,18 +119,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     target.close(&done, &missing, &progress.summary(&done))?;
     shown?;
     match progress.interrupt.take() {
-        Some(signal) if !missing.is_empty() => Err(Error::Stopped(
-            signal,
+        Some(signal) if !missing.is_empty() => {
+            let (done, all) = (done.len(), chosen.len());
+            let cut = format!("interrupted: {done} of {all} experiments are complete");
             // What went wrong before is worth more than what was not reached.
-            failures.iter().fold(
-                format!(
-                    "interrupted: {} of {} experiments are complete",
-                    done.len(),
-                    chosen.len()
-                ),
-                |sentence, failure| format!("{sentence}; {failure}"),
-            ),
-        )),
+            failures.insert(0, cut);
+            Err(Error::Stopped(signal, failures.join("; ")))
+        }
         _ if failures.is_empty() => Ok(()),
         _ => Err(Error::failed(format!(
             "{}; repeat it with the same seed, and report it",

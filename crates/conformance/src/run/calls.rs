@@ -64,27 +64,12 @@ impl Player<'_> {
     }
 
     pub(super) fn read(&mut self, args: &Args<'_>, call: &Call) -> Result<Outcome, Stop> {
-        let fd = args.fd(self)?;
-        let len = match call.name.as_str() {
-            "readv" | "recvmsg" => args.iov_len(self, 1)?,
-            _ => self.number(args.at, args.get(2)?)?,
-        };
-        let flags = match call.name.as_str() {
-            "recv" | "recvfrom" => self.number(args.at, args.get(3)?)?,
-            "recvmsg" => self.number(args.at, args.get(2)?)?,
-            _ => 0,
-        };
         let known = MSG_PEEK | MSG_DONTWAIT;
-        if flags & !known != 0 {
-            return refused(
-                args.at,
-                format!("reading with flags {flags:#x} cannot be expressed"),
-            );
-        }
+        let (fd, len, flags) = self.transfer(args, call, ("reading", known))?;
         if args.is_null(1) && len > 0 {
             return Ok(Err(Errno::EFAULT.into()));
         }
-        let mut out = vec![0; len.clamp(0, 1 << 24) as usize];
+        let mut out = vec![0; len];
         let outcome = self.host.read(fd, &mut out, flags & MSG_PEEK != 0);
         Ok(match outcome {
             Err(Fail::Block) if flags & MSG_DONTWAIT != 0 => Err(Errno::EAGAIN.into()),
@@ -98,27 +83,12 @@ impl Player<'_> {
         call: &Call,
         pending: &mut Pending,
     ) -> Result<Outcome, Stop> {
-        let fd = args.fd(self)?;
-        let len = match call.name.as_str() {
-            "writev" | "sendmsg" => args.iov_len(self, 1)?,
-            _ => self.number(args.at, args.get(2)?)?,
-        };
-        let flags = match call.name.as_str() {
-            "send" | "sendto" => self.number(args.at, args.get(3)?)?,
-            "sendmsg" => self.number(args.at, args.get(2)?)?,
-            _ => 0,
-        };
         let known = MSG_DONTWAIT | MSG_NOSIGNAL;
-        if flags & !known != 0 {
-            return refused(
-                args.at,
-                format!("writing with flags {flags:#x} cannot be expressed"),
-            );
-        }
+        let (fd, len, flags) = self.transfer(args, call, ("writing", known))?;
         if args.is_null(1) && len > 0 {
             return Ok(Err(Errno::EFAULT.into()));
         }
-        let data = vec![0; len.clamp(0, 1 << 24) as usize];
+        let data = vec![0; len];
         let outcome = self.host.write(fd, &data, &mut pending.done);
         Ok(match outcome {
             Err(Fail::Block) if flags & MSG_DONTWAIT != 0 => match pending.done {
@@ -127,6 +97,32 @@ impl Player<'_> {
             },
             outcome => outcome,
         })
+    }
+
+    /// Socket, length and flags of a call that reads or writes; the last: which of the two it
+    /// does, and the flags that can be expressed there.
+    fn transfer(
+        &mut self,
+        args: &Args<'_>,
+        call: &Call,
+        (does, known): (&str, i64),
+    ) -> Result<(i32, usize, i64), Stop> {
+        let fd = args.fd(self)?;
+        let name = call.name.as_str();
+        let len = match name {
+            "readv" | "recvmsg" | "writev" | "sendmsg" => args.iov_len(self, 1)?,
+            _ => self.number(args.at, args.get(2)?)?,
+        };
+        let flags = match name {
+            "recv" | "recvfrom" | "send" | "sendto" => self.number(args.at, args.get(3)?)?,
+            "recvmsg" | "sendmsg" => self.number(args.at, args.get(2)?)?,
+            _ => 0,
+        };
+        if flags & !known != 0 {
+            let what = format!("{does} with flags {flags:#x} cannot be expressed");
+            return refused(args.at, what);
+        }
+        Ok((fd, len.clamp(0, 1 << 24) as usize, flags))
     }
 
     pub(super) fn fcntl(&mut self, args: &Args<'_>) -> Result<Outcome, Stop> {

@@ -226,9 +226,7 @@ impl Mac<'_> {
         // The frame that was under way when it was copied may have to be repeated before it.
         if is_met && slot.attempts == 0 && !self.waits_behind(index) {
             self.release(index);
-            self.current = index;
-            self.begin_attempt();
-            self.state = State::Triggered;
+            self.fire_waiting(index);
         }
     }
 
@@ -238,10 +236,15 @@ impl Mac<'_> {
         self.release(index);
         let is_free = self.state == State::Idle && self.outcome.is_none();
         if is_free && index != NIL && self.loaded == index {
-            self.current = index;
-            self.begin_attempt();
-            self.state = State::Triggered;
+            self.fire_waiting(index);
         }
+    }
+
+    /// What is in the radio goes at once, without a backoff.
+    fn fire_waiting(&mut self, index: u8) {
+        self.current = index;
+        self.begin_attempt();
+        self.state = State::Triggered;
     }
 
     /// Ends the waits for the next frame, if they are of frames to `to`: no other overtakes them.

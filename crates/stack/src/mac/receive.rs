@@ -55,7 +55,7 @@ impl Mac<'_> {
                         return Err(Drop::Duplicate);
                     }
                 }
-                // Else it comes again.
+                // Unanswered, it comes again: what it would fire must not cost it that answer.
                 if is_answered {
                     self.trigger(src, payload);
                 }

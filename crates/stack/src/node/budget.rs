@@ -14,7 +14,7 @@ use crate::wire::ipv6::{self, Ecn, Header};
 use crate::wire::{LinkAddr, tcphc};
 
 use super::header_compression::flow;
-use super::interface::Radio;
+use super::interface::{Radio, RadioConfig};
 
 /// What of a radio bounds the length of a segment.
 #[derive(Clone, Copy)]
@@ -28,23 +28,37 @@ pub(super) struct Budget<'a, 'm> {
 
 impl<'a, 'm> Budget<'a, 'm> {
     pub(super) fn of(radio: &'a Radio<'m>) -> Self {
-        Self {
-            mac: &radio.mac,
-            contexts: &radio.contexts,
-            tcphc: radio.tcphc.as_deref().filter(|_| tcphc::IS_SUPPORTED),
-            mss_frames: radio.config.mss_frames,
-        }
+        Self::new(
+            &radio.mac,
+            &radio.contexts,
+            radio.tcphc.as_deref(),
+            &radio.config,
+        )
     }
 
     /// As [`Self::of`], beside the buffer that the next packet is written to.
     pub(super) fn lend(radio: &'a mut Radio<'m>) -> (Self, &'a mut [u8]) {
-        let budget = Self {
-            mac: &radio.mac,
-            contexts: &radio.contexts,
-            tcphc: radio.tcphc.as_deref().filter(|_| tcphc::IS_SUPPORTED),
-            mss_frames: radio.config.mss_frames,
-        };
+        let budget = Self::new(
+            &radio.mac,
+            &radio.contexts,
+            radio.tcphc.as_deref(),
+            &radio.config,
+        );
         (budget, radio.outgoing.buffer())
+    }
+
+    fn new(
+        mac: &'a Mac<'m>,
+        contexts: &'a Contexts,
+        tcphc: Option<&'a Tcphc<'m>>,
+        config: &RadioConfig,
+    ) -> Self {
+        Self {
+            mac,
+            contexts,
+            tcphc: tcphc.filter(|_| tcphc::IS_SUPPORTED),
+            mss_frames: config.mss_frames,
+        }
     }
 
     /// The most TCP payload in a packet with this IPv6 header. `tcp_len`: of the TCP header,
