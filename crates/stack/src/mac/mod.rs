@@ -262,8 +262,16 @@ impl<'m> Mac<'m> {
     }
 
     /// Takes back the queued frames with this token, except one that is under way: their
-    /// datagram is lost anyway. No outcome follows. Returns how many there were.
+    /// datagram is lost anyway. One that waits for its condition is not under way, even while
+    /// the radio takes it. No outcome follows. Returns how many there were.
     pub fn cancel(&mut self, token: u16) -> usize {
+        if let State::Arming { .. } = self.state {
+            let of_token = |slot: &FrameSlot| slot.token == token;
+            if self.queue.get(self.current).is_some_and(of_token) {
+                // The radio still owes its answer, then about nothing.
+                self.current = NIL;
+            }
+        }
         let mut count = 0;
         loop {
             let current = self.current;

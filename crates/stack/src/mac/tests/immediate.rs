@@ -442,6 +442,32 @@ fn no_frame_promises_one_that_is_not_there() {
     assert!(!header.frame_pending);
 }
 
+/// What is taken back while the radio takes it never goes out, whatever is queued in its place.
+#[test]
+fn what_is_cancelled_while_it_is_copied_is_not_sent() {
+    for is_alarm in [true, false] {
+        let mut bench = relay(19);
+        match is_alarm {
+            true => alarm(&mut bench, 1),
+            false => wait_for(&mut bench, 1, FROM_OTHER),
+        }
+        let is_arming = |bench: &Bench| matches!(bench.mac.state, State::Arming { .. });
+        assert!(bench.run_until(is_arming));
+        assert_eq!(bench.mac.cancel(1), 1);
+        // Takes the same slot.
+        wait_for(&mut bench, 2, FROM_OTHER);
+        assert!(bench.run_until(|bench| bench.mac.loaded != NIL));
+        bench.hear(&data(OTHER, TO_ME, 1, &[0x2a]));
+        bench.hear(&data(OTHER, TO_ME, 2, &[FRAGN]));
+        bench.run();
+        assert_eq!(tokens(&bench), [2]);
+        let (_, payload) = Header::parse(check_fcs(&bench.fired[0].1).unwrap()).unwrap();
+        assert_eq!((bench.fired.len(), payload), (1, &[0, 2][..]));
+        assert_eq!(bench.mac.counters().radio_resets, 0);
+        adds_up(&bench);
+    }
+}
+
 /// C-07: the sender waits for the ACK where it has found us, wherever we were going.
 #[test]
 fn acks_go_out_at_home() {
