@@ -7,8 +7,8 @@
 #[path = "../panic.rs"]
 mod panic;
 
-#[cfg(feature = "tcp")]
-use application::{Application, Memory};
+use core::hint::black_box;
+
 use cortex_m_rt::entry;
 #[cfg(feature = "tcp")]
 use minimal_node::Sockets;
@@ -24,17 +24,16 @@ fn main() -> ! {
     static mut LAYERS: Layers = Layers::EMPTY;
     #[cfg(feature = "tcp")]
     static mut SOCKETS: Sockets = Sockets::EMPTY;
-    #[cfg(feature = "tcp")]
-    static mut MEMORY: Memory = Memory::EMPTY;
     static mut PSDU: [u8; 127] = [0; 127];
     static mut OUT: [u8; ACTION_LEN_MAX] = [0; ACTION_LEN_MAX];
 
     let mut radio = Radio::new();
     let (eui64, seed, now) = (radio.eui64(), radio.seed(), radio.now());
     #[cfg(feature = "tcp")]
-    let (node, mut application) = {
+    let node = {
         let (node, buffers) = minimal_node::start(TABLES, SOCKETS, BYTES, LAYERS, eui64, seed, now);
-        (node, Application::new(MEMORY, buffers, radio.noise()))
+        black_box((buffers, calls(), &minimal_node::SETTINGS));
+        node
     };
     #[cfg(not(feature = "tcp"))]
     let node = minimal_node::start_without_tcp(TABLES, BYTES, LAYERS, eui64, seed, now);
@@ -43,8 +42,8 @@ fn main() -> ! {
         if let Some(event) = radio.event(PSDU) {
             node.on_event(InterfaceId(0), Event::Radio(event), now);
         }
-        #[cfg(feature = "tcp")]
-        application.run(node, radio.noise(), now);
+        // Whoever got the calls may have used them on the node, too.
+        let node = black_box(&mut *node);
         while let Some((_, action)) = node.poll_action(now, OUT) {
             if let Action::Radio(action) = action {
                 radio.perform(action, OUT);
@@ -54,135 +53,32 @@ fn main() -> ! {
     }
 }
 
-/// The application: what it does next, a word of the radio's noise says, so that the
-/// optimiser cannot know.
+/// Every call that TCP has, by address: behind the black box anybody may make it with any
+/// arguments, so that none is left out and none is cut to what one application passes.
 #[cfg(feature = "tcp")]
-mod application {
-    use core::hint::black_box;
-    use core::mem::MaybeUninit;
-    use core::net::Ipv6Addr;
-
-    use minimal_node::SETTINGS;
+fn calls() -> &'static [*const ()] {
     use motet::node::Node;
-    use motet::tcp::{
-        Buffers, Config, Connection, Handle, ListenerHandle, Piece, SendBuffer, SliceQueue,
-    };
-    use motet::time::Instant;
+    use motet::tcp::{Buffers, Connection, SliceQueue, Tcp};
 
-    /// Where the list of slices to send lies.
-    pub(super) struct Memory {
-        pieces: [Piece<'static>; 4],
-        queue: MaybeUninit<SliceQueue<'static>>,
-    }
-
-    impl Memory {
-        pub(super) const EMPTY: Self = Self {
-            pieces: [Piece::EMPTY; 4],
-            queue: MaybeUninit::uninit(),
-        };
-    }
-
-    pub(super) struct Application {
-        buffers: Option<Buffers<'static>>,
-        listener: Option<ListenerHandle>,
-        connection: Option<Handle>,
-    }
-
-    impl Application {
-        /// Sends from slices or from a ring, as `word` says.
-        #[inline(never)]
-        pub(super) fn new(
-            memory: &'static mut Memory,
-            mut buffers: Buffers<'static>,
-            word: u32,
-        ) -> Self {
-            if word & 1 == 0
-                && let SendBuffer::Ring(ring) = buffers.send
-            {
-                let queue = SliceQueue::new(&mut memory.pieces, ring.into_bytes());
-                buffers.send = SendBuffer::Slices(memory.queue.write(queue));
-            }
-            Self {
-                buffers: Some(buffers),
-                listener: None,
-                connection: None,
-            }
-        }
-
-        // Out of line: what an application does is not the main loop's to keep in registers.
-        #[inline(never)]
-        pub(super) fn run(&mut self, node: &mut Node<'static>, word: u32, now: Instant) {
-            let config: &'static Config = black_box(&SETTINGS);
-            match self.connection {
-                Some(connection) => self.use_connection(node, connection, config, word, now),
-                None => self.open(node, config, word, now),
-            }
-        }
-
-        #[inline(never)]
-        fn open(
-            &mut self,
-            node: &mut Node<'static>,
-            config: &'static Config,
-            word: u32,
-            now: Instant,
-        ) {
-            match (word, self.listener) {
-                (0, None) => self.listener = node.tcp_mut().listen(None, PORT, config).ok(),
-                (1, Some(listener)) => {
-                    node.tcp_mut().unlisten(listener);
-                    self.listener = None;
-                }
-                (_, listener) => {
-                    let Some(buffers) = self.buffers.take() else {
-                        return;
-                    };
-                    let ready = listener.filter(|listener| node.tcp().can_accept(*listener));
-                    self.connection = match ready {
-                        Some(listener) => node.tcp_mut().accept(listener, buffers, now).ok(),
-                        None => node.connect((PEER, PORT), buffers, config, now).ok(),
-                    };
-                }
-            }
-        }
-
-        #[inline(never)]
-        fn use_connection(
-            &mut self,
-            node: &mut Node<'static>,
-            connection: Handle,
-            config: &'static Config,
-            word: u32,
-            now: Instant,
-        ) {
-            let mut bytes = [0; 64];
-            let tcp = node.tcp_mut();
-            match word {
-                0 => drop(black_box(tcp.send(connection, &PAGE, now))),
-                1 => drop(black_box(tcp.send_slice(connection, &PAGE, now))),
-                2 => drop(black_box(tcp.recv(connection, &mut bytes))),
-                3 => {
-                    let len = tcp.peek(connection).map_or(0, <[u8]>::len);
-                    tcp.consume(connection, len);
-                }
-                4 => tcp.shutdown(connection, now),
-                5 => tcp.close(connection, now),
-                6 => tcp.abort(connection),
-                7 => tcp.set_config(connection, config, now),
-                8 => drop(black_box(
-                    tcp.connection(connection).map(Connection::telemetry),
-                )),
-                _ => {
-                    self.buffers = tcp.remove(connection);
-                    self.connection = self.connection.filter(|_| self.buffers.is_none());
-                }
-            }
-        }
-    }
-
-    /// What is sent.
-    static PAGE: [u8; 8] = [0x55; 8];
-
-    const PEER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
-    const PORT: u16 = 7;
+    &[
+        Buffers::new as *const (),
+        SliceQueue::new as *const (),
+        Node::connect as *const (),
+        Tcp::listen as *const (),
+        Tcp::unlisten as *const (),
+        Tcp::can_accept as *const (),
+        Tcp::accept as *const (),
+        Tcp::send as *const (),
+        Tcp::send_slice as *const (),
+        Tcp::recv as *const (),
+        Tcp::peek as *const (),
+        Tcp::consume as *const (),
+        Tcp::shutdown as *const (),
+        Tcp::close as *const (),
+        Tcp::abort as *const (),
+        Tcp::set_config as *const (),
+        Tcp::remove as *const (),
+        Tcp::connection as *const (),
+        Connection::telemetry as *const (),
+    ]
 }
