@@ -18,11 +18,11 @@ use crate::wire::tcp::{Flags, SackBlock};
 
 impl Connection<'_> {
     /// Takes in the acknowledgment, SACK blocks and window of `seg`.
-    pub(super) fn accept_ack(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+    pub(super) fn accept_ack(&mut self, seg: &Segment<'_>) -> Result<(), Drop> {
         let ahead = seg.ack().offset_from(self.snd_una);
         let flight = self.flight() as i32;
         if ahead > flight || ahead < -i32::from(self.snd_wnd_max) {
-            self.challenge(now_ms);
+            self.challenge();
             return Err(match ahead > 0 {
                 true => Drop::AckOfUnsent,
                 false => Drop::AckTooOld,
@@ -31,7 +31,7 @@ impl Connection<'_> {
         if planted(Bug::SequenceWrap) && seg.ack().get() < self.snd_una.get() {
             return Ok(());
         }
-        let mut delivery = self.delivery(seg, now_ms);
+        let mut delivery = self.delivery(seg);
         if self.facts.has(Facts::SACK) {
             self.enter_sacks(seg, &mut delivery);
         }
@@ -66,16 +66,16 @@ impl Connection<'_> {
     /// As [`Self::accept_ack`], for an acknowledgment that header prediction let through:
     /// new data, all sent once and in order, nothing selective, no recovery under way. What
     /// is left was sent later than what arrived, so that none of it can be deemed lost.
-    pub(super) fn take_predicted_ack(&mut self, seg: &Segment<'_>, now_ms: u32) {
-        let mut delivery = self.delivery(seg, now_ms);
+    pub(super) fn take_predicted_ack(&mut self, seg: &Segment<'_>) {
+        let mut delivery = self.delivery(seg);
         self.take_in(&mut delivery);
         self.open_window(delivery.acked);
-        self.rearm(now_ms);
+        self.rearm();
     }
 
-    /// The record of an acknowledgment that arrives at `now_ms`.
-    fn delivery(&self, seg: &Segment<'_>, now_ms: u32) -> Delivery {
-        let echo = self.echo_age(seg, now_ms);
+    /// The record of an acknowledgment that arrives now.
+    fn delivery(&self, seg: &Segment<'_>) -> Delivery {
+        let echo = self.echo_age(seg);
         let mut age_min = u32::from(self.recovery.min_rtt);
         if echo != NONE {
             age_min = age_min.max(echo);
@@ -84,16 +84,16 @@ impl Connection<'_> {
             base: self.snd_una,
             acked: seg.ack().since(self.snd_una),
             echo,
-            ..self.scoreboard.delivery(now_ms, age_min)
+            ..self.scoreboard.delivery(self.now_ms, age_min)
         }
     }
 
     /// How long ago the timestamp that `seg` echoes was sent, ms, or [`NONE`].
-    pub(super) fn echo_age(&self, seg: &Segment<'_>, now_ms: u32) -> u32 {
+    pub(super) fn echo_age(&self, seg: &Segment<'_>) -> u32 {
         if let Some((_, echo)) = seg.timestamps()
             && self.facts.has(Facts::TIMESTAMPS)
         {
-            let age = now_ms.wrapping_add(self.ts_offset).wrapping_sub(echo);
+            let age = self.now_ms.wrapping_add(self.ts_offset).wrapping_sub(echo);
             // An echo from the future, or older than any RTO, is the peer's invention.
             if age <= RTT_MAX_MS {
                 return age;
@@ -178,7 +178,7 @@ impl Connection<'_> {
 
     /// Advances SND.UNA.
     fn take_acked(&mut self, delivery: &mut Delivery) {
-        let (acked, now_ms) = (delivery.acked, delivery.now_ms);
+        let acked = delivery.acked;
         self.scoreboard.acknowledge(acked, delivery);
         let data = acked.min(u32::from(self.send.len()));
         let spoilt = planted(Bug::SendBufferTrimmed) && self.is_recovering();
@@ -191,12 +191,12 @@ impl Connection<'_> {
             self.recovery.undo_left = 0;
         }
         self.retries = 0;
-        self.progress_at = now_ms;
+        self.progress_at = self.now_ms;
         // A probe that waited for room is not needed any more, nor has it a timer now.
         self.facts
             .clear(Facts::WINDOW_PROBED | Facts::SOFT_ERROR | Facts::TAIL_PROBE_DUE);
         if acked > data {
-            self.on_fin_acked(now_ms);
+            self.on_fin_acked();
         }
         if !self.facts.has(Facts::SACK) && self.recovery.dup_acks > 0 {
             // What the duplicates stood for is acknowledged now; the hole itself was not.
@@ -206,16 +206,16 @@ impl Connection<'_> {
         }
     }
 
-    fn on_fin_acked(&mut self, now_ms: u32) {
+    fn on_fin_acked(&mut self) {
         self.facts.clear(Facts::FIN_QUEUED);
         match self.state {
             State::FinWait1 => {
                 self.state = State::FinWait2;
                 if self.facts.has(Facts::READ_CLOSED) {
-                    self.arm_fin_wait_2(now_ms);
+                    self.arm_fin_wait_2();
                 }
             }
-            State::Closing => self.enter_time_wait(now_ms),
+            State::Closing => self.enter_time_wait(),
             State::LastAck if planted(Bug::LastAckIgnored) => {}
             State::LastAck => self.end(None),
             _ => {}

@@ -76,9 +76,8 @@ impl<'m> Tcp<'m> {
             local_port,
             remote_port,
         };
-        let now_ms = self.now_ms;
         if let Some(connection) = self.find(&ends).and_then(|index| self.at_mut(index)) {
-            connection.on_icmp_error(SeqNum::new(seq), error, now_ms);
+            connection.on_icmp_error(SeqNum::new(seq), error);
         }
     }
 
@@ -96,7 +95,7 @@ impl<'m> Tcp<'m> {
             remote_port: header.src_port,
         };
         let mut segment = Segment::new(&header, payload, ecn & 3 == ECN_CE);
-        let (now_ms, mss_limit) = (self.now_ms, self.mss_limit);
+        let mss_limit = self.mss_limit;
         let found = self.find(&ends);
         let outlived = found.and_then(|index| self.outlive(index, &ends, &segment));
         if let (Some(index), None) = (found, outlived)
@@ -106,7 +105,7 @@ impl<'m> Tcp<'m> {
                 // The link's limit, now that the peer has answered.
                 connection.smss = connection.smss.min(mss_limit);
             }
-            let result = connection.on_segment(&mut segment, now_ms);
+            let result = connection.on_segment(&mut segment);
             self.sweep(index);
             if result == Err(Drop::UnacceptableAck) {
                 self.reset(&ends, &segment);
@@ -217,14 +216,13 @@ impl<'m> Tcp<'m> {
 
     /// A handshake is done: whoever waits for it continues with the segment that ended it.
     fn on_ready(&mut self, index: usize, segment: &Segment<'_>) -> Result<(), Drop> {
-        let now_ms = self.now_ms;
         let Some(entry) = self.memory.half_open.get(index) else {
             return Err(Drop::HalfOpenFull);
         };
         if let Some(slot) = self.waiting_for(entry.listener()) {
             self.hand_over(index, slot);
             let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
-            return connection.on_segment(&mut segment.clone(), now_ms);
+            return connection.on_segment(&mut segment.clone());
         }
         if segment.payload.is_empty() && !segment.has(Flags::FIN) {
             return Ok(());
@@ -246,7 +244,7 @@ impl<'m> Tcp<'m> {
             && let Some(slot) = self.memory.connections.get_mut(slot)
             && let Some(connection) = slot.0.as_mut()
         {
-            connection.take_over(half_open, ends, ts_offset, self.now_ms);
+            connection.take_over(half_open, ends, ts_offset);
             half_open.set_stage(Stage::Free);
         }
     }

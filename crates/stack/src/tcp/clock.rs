@@ -8,7 +8,7 @@
 use super::connection::Connection;
 use super::facts::Facts;
 use super::state::State;
-use super::timers::{Purpose, Timer};
+use super::timers::{Purpose, Timer, has_come};
 use super::types::Error;
 use crate::planted::{Bug, planted};
 
@@ -16,46 +16,49 @@ impl Connection<'_> {
     /// Handles whatever is due. What must be sent is marked due and left to output.
     // Out of line: inside its one caller, the two fight for a Cortex-M0+'s eight registers.
     #[inline(never)]
-    pub(super) fn on_deadline(&mut self, now_ms: u32) {
-        self.age_timestamp(now_ms);
-        if self.timers.take_due(Timer::Ack, now_ms) {
+    pub(super) fn on_deadline(&mut self) {
+        if self.take_due(Timer::Ack) {
             self.facts.set(Facts::ACK_DUE);
         }
         if let Some(purpose) = self.timers.purpose()
-            && self.timers.take_due(Timer::Transmit, now_ms)
+            && self.take_due(Timer::Transmit)
         {
-            if self.user_timeout_over(now_ms) {
+            if self.user_timeout_over() {
                 return self.end_with_reset(Error::UserTimeout);
             }
             match purpose {
-                Purpose::Retransmit => self.on_rto(now_ms),
-                Purpose::Persist => self.on_persist(now_ms),
+                Purpose::Retransmit => self.on_rto(),
+                Purpose::Persist => self.on_persist(),
                 Purpose::TailLossProbe => {
                     self.facts.set(Facts::TAIL_PROBE_DUE);
-                    self.arm_rto(now_ms);
+                    self.arm_rto();
                 }
                 Purpose::Reordering => {
-                    self.detect_losses(0, now_ms);
-                    self.rearm(now_ms);
+                    self.detect_losses(0);
+                    self.rearm();
                 }
             }
         }
-        if self.timers.take_due(Timer::Lifetime, now_ms) {
+        if self.take_due(Timer::Lifetime) {
             if self.waits_out() {
                 self.end(None);
             } else {
-                self.on_keepalive(now_ms);
+                self.on_keepalive();
             }
         }
     }
 
-    /// Milliseconds until [`Self::on_deadline`] has something to do.
-    pub(super) fn wait_ms(&self, now_ms: u32) -> Option<u32> {
-        self.timers.wait_ms(now_ms)
+    /// Moves the clock on. To be called more often than times wrap, segments or not.
+    pub(super) fn set_now(&mut self, now_ms: u32) {
+        self.now_ms = now_ms;
+        // TS.Recent is too old for PAWS (RFC 7323 §5.5).
+        if has_come(self.ts_recent_at.wrapping_add(TS_RECENT_MAX_MS), now_ms) {
+            self.facts.set(Facts::TS_OUTDATED);
+        }
     }
 
     /// The retransmission timer expired (RFC 6298 §5.4 to §5.6).
-    fn on_rto(&mut self, now_ms: u32) {
+    fn on_rto(&mut self) {
         if self.is_connecting() {
             if self.retries >= self.config.syn_retransmissions_max {
                 return self.end(Some(self.timeout_error()));
@@ -65,16 +68,16 @@ impl Connection<'_> {
             if self.retries >= self.config.retransmissions_max {
                 return self.end_with_reset(self.timeout_error());
             }
-            self.enter_loss(now_ms);
+            self.enter_loss();
         }
         self.retries += 1;
         self.rtt.back_off();
-        self.arm_rto(now_ms);
+        self.arm_rto();
     }
 
     /// The persist timer expired: probe the window (RFC 9293 §3.8.6.1). As long as the peer
     /// answers, for ever (MUST-37); the count is of probes without any answer.
-    fn on_persist(&mut self, now_ms: u32) {
+    fn on_persist(&mut self) {
         if self.retries >= self.config.retransmissions_max {
             return self.end_with_reset(self.timeout_error());
         }
@@ -84,10 +87,10 @@ impl Connection<'_> {
             return;
         }
         self.rtt.back_off();
-        self.arm_persist(now_ms);
+        self.arm_persist();
     }
 
-    fn on_keepalive(&mut self, now_ms: u32) {
+    fn on_keepalive(&mut self) {
         if self.config.keepalive_idle_s == 0 {
             return;
         }
@@ -100,12 +103,12 @@ impl Connection<'_> {
             self.facts.set(Facts::KEEPALIVE_DUE);
         }
         let wait = u32::from(self.config.keepalive_interval_s.max(1)) * 1000;
-        self.timers.arm(Timer::Lifetime, now_ms.wrapping_add(wait));
+        self.arm(Timer::Lifetime, wait);
     }
 
-    fn user_timeout_over(&self, now_ms: u32) -> bool {
+    fn user_timeout_over(&self) -> bool {
         let limit = self.config.user_timeout_ms;
-        limit != 0 && now_ms.wrapping_sub(self.progress_at) >= limit
+        limit != 0 && self.now_ms.wrapping_sub(self.progress_at) >= limit
     }
 
     /// The transmission failed for good; the peer, should it live, learns it.
@@ -123,13 +126,10 @@ impl Connection<'_> {
     }
 
     /// Any sign of life of the peer puts the keepalive off.
-    pub(super) fn put_off_keepalive(&mut self, now_ms: u32) {
+    pub(super) fn put_off_keepalive(&mut self) {
         let idle_s = self.config.keepalive_idle_s;
         if idle_s != 0 && self.state.is_synchronized() && !self.waits_out() {
-            self.timers.arm(
-                Timer::Lifetime,
-                now_ms.wrapping_add(u32::from(idle_s) * 1000),
-            );
+            self.arm(Timer::Lifetime, u32::from(idle_s) * 1000);
         }
     }
 
@@ -139,19 +139,19 @@ impl Connection<'_> {
             || self.state == State::FinWait2 && self.facts.has(Facts::READ_CLOSED)
     }
 
-    pub(super) fn arm_fin_wait_2(&mut self, now_ms: u32) {
+    pub(super) fn arm_fin_wait_2(&mut self) {
         match self.config.fin_wait_2_ms {
             0 => self.timers.disarm(Timer::Lifetime),
-            wait => self.timers.arm(Timer::Lifetime, now_ms.wrapping_add(wait)),
+            wait => self.arm(Timer::Lifetime, wait),
         }
     }
 
-    pub(super) fn enter_time_wait(&mut self, now_ms: u32) {
+    pub(super) fn enter_time_wait(&mut self) {
         self.state = State::TimeWait;
         self.timers.disarm(Timer::Transmit);
-        self.timers.arm(
-            Timer::Lifetime,
-            now_ms.wrapping_add(self.config.time_wait_ms),
-        );
+        self.arm(Timer::Lifetime, self.config.time_wait_ms);
     }
 }
+
+/// TS.Recent is worth nothing when it is older than this: 24 days (RFC 7323 §5.5).
+const TS_RECENT_MAX_MS: u32 = 24 * 24 * 3600 * 1000;

@@ -9,16 +9,22 @@ use super::facts::{Facts, Recovery};
 use super::listener::{Agreed, HalfOpen};
 use super::reassembly::RecvBuffer;
 use super::send_buffer::SendBuffer;
+use super::seq::SeqNum;
 use super::state::State;
 use super::types::{Buffers, Endpoints, Error, RecvError, SendError};
 use crate::planted::{Bug, planted};
 
 impl<'m> Connection<'m> {
     /// Starts an active open.
-    pub(super) fn open(&mut self, now_ms: u32) {
+    ///
+    /// `iss`, `ts_offset`: where sequence numbers and the timestamp clock start.
+    pub(super) fn open(&mut self, iss: SeqNum, ts_offset: u32) {
         self.state = State::SynSent;
-        self.snd_nxt = self.snd_una.plus(1);
-        self.progress_at = now_ms;
+        self.snd_una = iss;
+        self.snd_nxt = iss.plus(1);
+        self.recovery = Recovery::new(iss);
+        self.ts_offset = ts_offset;
+        self.progress_at = self.now_ms;
         self.facts.set(Facts::SYN_DUE);
         // The settings may change before the answer comes; what was offered does not.
         self.note_agreed(Agreed {
@@ -49,13 +55,7 @@ impl<'m> Connection<'m> {
     }
 
     /// Continues a handshake that ended as a [`HalfOpen`] entry.
-    pub(super) fn take_over(
-        &mut self,
-        entry: &HalfOpen,
-        ends: Endpoints,
-        ts_offset: u32,
-        now_ms: u32,
-    ) {
+    pub(super) fn take_over(&mut self, entry: &HalfOpen, ends: Endpoints, ts_offset: u32) {
         let agreed = entry.agreed();
         self.ends = ends;
         self.ts_offset = ts_offset;
@@ -72,21 +72,21 @@ impl<'m> Connection<'m> {
         self.snd_nxt = self.snd_una;
         self.rcv_nxt = entry.irs.plus(1);
         self.ts_recent = entry.ts_recent;
-        self.ts_recent_at = now_ms;
+        self.ts_recent_at = self.now_ms;
         // Nobody was promised more than there is, unless the settings were wrong.
         self.rcv_wnd = self.recv.window();
         self.recovery = Recovery::new(entry.iss);
-        self.begin(entry.irs, entry.window(), now_ms);
+        self.begin(entry.irs, entry.window());
         // Data that came too early were dropped: ask for them.
         self.facts.put(Facts::ACK_DUE, entry.has_missed_data());
         // The rest of the segment that ended the handshake may yet be dropped.
-        self.on_data_queued(now_ms);
+        self.on_data_queued();
     }
 
     /// Data or a FIN were handed over: should the window be shut, probing begins.
-    pub(super) fn on_data_queued(&mut self, now_ms: u32) {
+    pub(super) fn on_data_queued(&mut self) {
         if self.state.transmits() && self.timers.purpose().is_none() {
-            self.rearm(now_ms);
+            self.rearm();
         }
     }
 
@@ -157,7 +157,7 @@ impl<'m> Connection<'m> {
     }
 
     /// The application neither sends nor reads any more.
-    pub(super) fn close(&mut self, now_ms: u32) {
+    pub(super) fn close(&mut self) {
         if matches!(self.state, State::Listen | State::SynSent) {
             return self.end(None);
         }
@@ -168,7 +168,7 @@ impl<'m> Connection<'m> {
             return self.abort();
         }
         if self.state == State::FinWait2 {
-            self.arm_fin_wait_2(now_ms);
+            self.arm_fin_wait_2();
         }
     }
 

@@ -40,6 +40,7 @@ pub struct Connection<'m> {
     pub(super) ack_count: u8,
     /// Segments still to be acknowledged one by one.
     pub(super) quick_acks: u8,
+    pub(super) timers: Timers,
     pub(super) snd_wnd: u16,
     /// MSS towards the peer as the option counts it: options are subtracted per segment.
     pub(super) smss: u16,
@@ -50,13 +51,19 @@ pub struct Connection<'m> {
     pub(super) unacked: u16,
     /// The largest window the peer ever offered.
     pub(super) snd_wnd_max: u16,
+    /// Offset behind RCV.NXT of the octet received out of order last: its block goes first.
+    pub(super) sack_first: u16,
     pub(super) recovery: Recovery,
+    /// The present, ms modulo 2^32: [`Tcp`](super::Tcp) sets it before it calls in. Passed along
+    /// as an argument it would take a register, or the stack, in half of all functions.
+    pub(super) now_ms: u32,
     pub(super) config: &'m Config,
     pub(super) snd_una: SeqNum,
     pub(super) snd_nxt: SeqNum,
     pub(super) rcv_nxt: SeqNum,
     pub(super) recv: RecvBuffer<'m>,
-    pub(super) timers: Timers,
+    /// When each [`Timer`](super::timers::Timer) falls due, if armed; ms modulo 2^32.
+    pub(super) deadlines_ms: [u32; 3],
     pub(super) rtt: RttEstimator,
     /// TS.Recent and when it was taken; ms.
     pub(super) ts_recent: u32,
@@ -74,8 +81,6 @@ pub struct Connection<'m> {
     pub(super) dsack_len: u16,
     /// MSS that we announced.
     pub(super) rmss: u16,
-    /// Offset behind RCV.NXT of the octet received out of order last: its block goes first.
-    pub(super) sack_first: u16,
     /// When a challenge ACK was last sent, ms.
     pub(super) challenge_at: u32,
     pub(super) scoreboard: Scoreboard,
@@ -87,12 +92,13 @@ impl<'m> Connection<'m> {
         ends: Endpoints,
         buffers: Buffers<'m>,
         config: &'m Config,
-        iss: SeqNum,
-        ts_offset: u32,
+        now_ms: u32,
     ) -> Self {
+        let iss = SeqNum::new(0);
         Self {
             ends,
             config,
+            now_ms,
             send: buffers.send,
             recv: buffers.recv,
             facts: Facts::NONE,
@@ -113,6 +119,7 @@ impl<'m> Connection<'m> {
             scoreboard: Scoreboard::NEW,
             recovery: Recovery::new(iss),
             timers: Timers::NEW,
+            deadlines_ms: [0; 3],
             progress_at: 0,
             rcv_nxt: SeqNum::new(0),
             rcv_wnd: 0,
@@ -120,7 +127,7 @@ impl<'m> Connection<'m> {
             rcv_fin: SeqNum::new(0),
             ts_recent: 0,
             ts_recent_at: 0,
-            ts_offset,
+            ts_offset: 0,
             dsack_at: SeqNum::new(0),
             dsack_len: 0,
             sack_first: 0,
@@ -245,22 +252,12 @@ impl<'m> Connection<'m> {
     }
 
     /// Arms the retransmission timer afresh.
-    pub(super) fn arm_rto(&mut self, now_ms: u32) {
-        self.arm_transmit(Purpose::Retransmit, self.rtt.rto_ms(self.config), now_ms);
+    pub(super) fn arm_rto(&mut self) {
+        self.arm_transmit(Purpose::Retransmit, self.rtt.rto_ms(self.config));
     }
 
-    pub(super) fn arm_persist(&mut self, now_ms: u32) {
-        self.arm_transmit(Purpose::Persist, self.rtt.rto_ms(self.config), now_ms);
-    }
-
-    /// Arms [`Timer::Transmit`], no later than the user timeout.
-    pub(super) fn arm_transmit(&mut self, purpose: Purpose, wait_ms: u32, now_ms: u32) {
-        let mut wait = wait_ms;
-        if self.config.user_timeout_ms != 0 {
-            let elapsed = now_ms.wrapping_sub(self.progress_at);
-            wait = wait.min(self.config.user_timeout_ms.saturating_sub(elapsed));
-        }
-        self.timers.arm_transmit(purpose, now_ms.wrapping_add(wait));
+    pub(super) fn arm_persist(&mut self) {
+        self.arm_transmit(Purpose::Persist, self.rtt.rto_ms(self.config));
     }
 }
 

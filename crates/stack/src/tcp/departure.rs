@@ -138,7 +138,7 @@ impl<'m> Tcp<'m> {
         let mut wait: Option<u32> = None;
         let mut note = |this: u32| wait = Some(wait.map_or(this, |wait| wait.min(this)));
         for slot in self.memory.connections.iter() {
-            if let Some(this) = slot.0.as_ref().and_then(|c| c.wait_ms(self.now_ms)) {
+            if let Some(this) = slot.0.as_ref().and_then(Connection::wait_ms) {
                 note(this);
             }
         }
@@ -157,7 +157,6 @@ impl<'m> Tcp<'m> {
         payload_max: &mut impl FnMut(&Ipv6Addr, &Ipv6Addr, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<Outgoing> {
-        let now_ms = self.now_ms;
         let connection = self.at_mut(index)?;
         let (src, dst) = (connection.ends.local, connection.ends.remote);
         let dscp = connection.config.dscp;
@@ -167,7 +166,7 @@ impl<'m> Tcp<'m> {
             .cause()
             .or(handshake.then_some(RetransmissionCause::Handshake));
         let payload_max = |header: &PlannedHeader<'_>| payload_max(&src, &dst, header);
-        let len = connection.emit(plan, now_ms, payload_max, out)?;
+        let len = connection.emit(plan, payload_max, out)?;
         self.sweep(index);
         Some(self.sent(Outgoing {
             src,
@@ -270,9 +269,9 @@ impl<'m> Tcp<'m> {
         let now_ms = self.now_ms;
         for index in 0..self.memory.connections.len() {
             if let Some(connection) = self.at_mut(index)
-                && connection.timers.is_any_due(now_ms)
+                && connection.is_any_due()
             {
-                connection.on_deadline(now_ms);
+                connection.on_deadline();
                 self.sweep(index);
             }
         }
@@ -301,10 +300,6 @@ impl<'m> Tcp<'m> {
             let tick = self.tick.as_micros().wrapping_add(u64::from(ms * 1000));
             self.tick = Instant::from_micros(tick);
             self.now_ms = self.now_ms.wrapping_add(ms);
-            if is_all {
-                return;
-            }
-            // Nobody called for an hour: what ages must not miss its time.
             let now_ms = self.now_ms;
             for connection in self
                 .memory
@@ -312,7 +307,10 @@ impl<'m> Tcp<'m> {
                 .iter_mut()
                 .flat_map(|slot| &mut slot.0)
             {
-                connection.age_timestamp(now_ms);
+                connection.set_now(now_ms);
+            }
+            if is_all {
+                return;
             }
         }
     }

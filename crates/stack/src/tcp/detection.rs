@@ -29,21 +29,21 @@ impl Connection<'_> {
                 self.facts.set(Facts::FORCE_RESEND);
             }
         }
-        let (news, wait) = self.detect_losses(delivery.bytes, delivery.now_ms);
+        let (news, wait) = self.detect_losses(delivery.bytes);
         match self.recovery.phase {
             Phase::Reduced => {}
             Phase::Recovery => self.reduce_in_proportion(is_new && !news, delivery.bytes),
             _ if is_new => self.open_window(delivery.acked),
             _ => {}
         }
-        self.settle_timer(is_new, wait, delivery.now_ms);
+        self.settle_timer(is_new, wait);
     }
 
     /// Marks what is lost by now and enters recovery if that is the first news. Returns
     /// whether there was any, and how long until RACK would judge the next, ms; 0: no such.
     ///
     /// `delivered`: bytes that the present acknowledgment delivered.
-    pub(super) fn detect_losses(&mut self, delivered: u32, now_ms: u32) -> (bool, u32) {
+    pub(super) fn detect_losses(&mut self, delivered: u32) -> (bool, u32) {
         let mut wait = 0;
         let news = if !self.facts.has(Facts::SACK) {
             // After a timeout, duplicates of its own retransmissions must not count
@@ -56,9 +56,9 @@ impl Connection<'_> {
             self.scoreboard.lose_by_count(self.payload_max())
         } else if self.facts.has(Facts::RACK) {
             let limit = u32::from(self.recovery.rack_rtt) + self.reordering_window_ms();
-            let age = now_ms.wrapping_sub(self.recovery.rack_sent_at);
+            let age = self.now_ms.wrapping_sub(self.recovery.rack_sent_at);
             let end = self.recovery.rack_end.offset_from(self.snd_una);
-            let (news, next) = self.scoreboard.lose_by_time(now_ms, (age, end), limit);
+            let (news, next) = self.scoreboard.lose_by_time(self.now_ms, (age, end), limit);
             wait = next;
             news
         } else {
@@ -83,9 +83,9 @@ impl Connection<'_> {
 
     /// Arms the transmission timer after an acknowledgment: afresh when data were
     /// acknowledged (RFC 6298 §5.3), or when its present purpose is over.
-    fn settle_timer(&mut self, is_new: bool, wait: u32, now_ms: u32) {
+    fn settle_timer(&mut self, is_new: bool, wait: u32) {
         if wait > 0 {
-            self.arm_transmit(Purpose::Reordering, wait, now_ms);
+            self.arm_transmit(Purpose::Reordering, wait);
         } else if is_new
             || !matches!(
                 self.timers.purpose(),
@@ -93,12 +93,12 @@ impl Connection<'_> {
             )
             || self.snd_wnd == 0
         {
-            self.rearm(now_ms);
+            self.rearm();
         }
     }
 
     /// Arms the transmission timer for what the connection waits for now.
-    pub(super) fn rearm(&mut self, now_ms: u32) {
+    pub(super) fn rearm(&mut self) {
         if !self.state.transmits() {
             if !self.is_connecting() {
                 self.timers.disarm(Timer::Transmit);
@@ -113,19 +113,19 @@ impl Connection<'_> {
         if waits_for_window {
             if self.timers.purpose() != Some(Purpose::Persist) {
                 if self.flight() == 0 {
-                    self.progress_at = now_ms;
+                    self.progress_at = self.now_ms;
                 }
-                self.arm_persist(now_ms);
+                self.arm_persist();
             }
         } else if self.flight() == 0 {
             self.timers.disarm(Timer::Transmit);
         } else {
-            self.arm_loss_timer(now_ms);
+            self.arm_loss_timer();
         }
     }
 
     /// A tail loss probe where one helps (RFC 8985 §7.2), else the RTO.
-    pub(super) fn arm_loss_timer(&mut self, now_ms: u32) {
+    pub(super) fn arm_loss_timer(&mut self) {
         let rto = self.rtt.rto_ms(self.config);
         if self.facts.has(Facts::SACK)
             && self.config.tail_loss_probe
@@ -139,10 +139,10 @@ impl Connection<'_> {
                 wait += u32::from(self.config.peer_ack_delay_ms);
             }
             if wait < rto {
-                return self.arm_transmit(Purpose::TailLossProbe, wait, now_ms);
+                return self.arm_transmit(Purpose::TailLossProbe, wait);
             }
         }
-        self.arm_transmit(Purpose::Retransmit, rto, now_ms);
+        self.arm_transmit(Purpose::Retransmit, rto);
     }
 
     /// Bytes in the network, as far as is known.

@@ -16,7 +16,7 @@ use super::recovery::NONE;
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::state::State;
-use super::timers::{Timer, has_come};
+use super::timers::Timer;
 use super::types::Error;
 use crate::planted::{Bug, planted};
 use crate::wire::tcp::{Flags, Header};
@@ -24,46 +24,46 @@ use crate::wire::tcp::{Flags, Header};
 impl Connection<'_> {
     /// A segment for this connection. An error is the reason why it (or the rest of it) was
     /// dropped; [`Drop::UnacceptableAck`] asks the caller for a reset.
-    pub(super) fn on_segment(&mut self, seg: &mut Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+    pub(super) fn on_segment(&mut self, seg: &mut Segment<'_>) -> Result<(), Drop> {
         match self.state {
             State::Closed | State::Listen => Err(Drop::NoConnection),
-            State::SynSent => self.arrive_in_syn_sent(seg, now_ms),
+            State::SynSent => self.arrive_in_syn_sent(seg),
             _ if self.config.header_prediction && self.is_predicted(seg) => {
-                self.take_predicted(seg, now_ms);
+                self.take_predicted(seg);
                 Ok(())
             }
-            _ => self.arrive(seg, now_ms),
+            _ => self.arrive(seg),
         }
     }
 
     // ---- RFC 9293 §3.10.7.4: other states ----
 
-    fn arrive(&mut self, seg: &mut Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+    fn arrive(&mut self, seg: &mut Segment<'_>) -> Result<(), Drop> {
         if self.state == State::SynReceived && seg.seq.plus(1) == self.rcv_nxt {
             // The peer's SYN-ACK of a simultaneous open starts with the SYN we know.
             seg.strip_syn();
         }
         // Judged before anything is cut off the segment, taken when its ACK is as good as it.
         let is_latest = self.reaches_last_ack(seg);
-        self.check_sequence(seg, now_ms)?;
-        self.check_reset(seg, now_ms)?;
-        self.check_syn(seg, now_ms)?;
-        self.check_ack(seg, now_ms)?;
+        self.check_sequence(seg)?;
+        self.check_reset(seg)?;
+        self.check_syn(seg)?;
+        self.check_ack(seg)?;
         if is_latest {
-            self.note_timestamp(seg, now_ms);
+            self.note_timestamp(seg);
         }
-        self.put_off_keepalive(now_ms);
+        self.put_off_keepalive();
         self.note_congestion_marks(seg);
-        self.accept_text(seg, now_ms)?;
-        self.accept_fin(now_ms);
+        self.accept_text(seg)?;
+        self.accept_fin();
         Ok(())
     }
 
     /// First: is any of it in the window, and is it not a leftover of the past (PAWS)?
     /// Trims what lies before the window.
-    fn check_sequence(&mut self, seg: &mut Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+    fn check_sequence(&mut self, seg: &mut Segment<'_>) -> Result<(), Drop> {
         if !seg.has(Flags::RST) {
-            self.check_timestamps(seg, now_ms)?;
+            self.check_timestamps(seg)?;
         }
         let window = i32::from(self.recv.window());
         let offset = seg.seq.offset_from(self.rcv_nxt);
@@ -74,7 +74,7 @@ impl Connection<'_> {
             false => offset < window.max(1),
         };
         if !acceptable {
-            return Err(self.answer_unacceptable(seg, now_ms));
+            return Err(self.answer_unacceptable(seg));
         }
         // Resets and SYNs are judged as they came: no data behind a SYN are taken, wherever it
         // is (RFC 5961 §4.2).
@@ -93,19 +93,11 @@ impl Connection<'_> {
 
     /// Sets TS.Recent. Only once the ACK proved that the segment is the peer's: else one
     /// from anybody, with a timestamp far ahead, would shut the peer out for days.
-    fn note_timestamp(&mut self, seg: &Segment<'_>, now_ms: u32) {
+    fn note_timestamp(&mut self, seg: &Segment<'_>) {
         if let (true, Some((value, _))) = (self.facts.has(Facts::TIMESTAMPS), seg.timestamps()) {
             self.ts_recent = value;
-            self.ts_recent_at = now_ms;
+            self.ts_recent_at = self.now_ms;
             self.facts.clear(Facts::TS_OUTDATED);
-        }
-    }
-
-    /// Notes when TS.Recent is too old for PAWS (RFC 7323 §5.5). To be called more often than
-    /// its age wraps, segments or not.
-    pub(super) fn age_timestamp(&mut self, now_ms: u32) {
-        if has_come(self.ts_recent_at.wrapping_add(TS_RECENT_MAX_MS), now_ms) {
-            self.facts.set(Facts::TS_OUTDATED);
         }
     }
 
@@ -122,30 +114,29 @@ impl Connection<'_> {
     }
 
     /// PAWS (RFC 7323 §5.3).
-    fn check_timestamps(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+    fn check_timestamps(&mut self, seg: &Segment<'_>) -> Result<(), Drop> {
         let ahead = self.timestamp_ahead(seg).ok_or(Drop::NoTimestamp)?;
         if ahead >= 0 {
             return Ok(());
         }
-        self.age_timestamp(now_ms);
         if self.facts.has(Facts::TS_OUTDATED) {
             return Ok(());
         }
         match seg.seq_len() {
             // Two ends that disagree must not answer each other for ever.
-            0 => self.challenge(now_ms),
+            0 => self.challenge(),
             _ => self.facts.set(Facts::ACK_DUE),
         }
         Err(Drop::OldTimestamp)
     }
 
     /// Nothing of it is new: the peer learns where we are, unless it resets.
-    fn answer_unacceptable(&mut self, seg: &Segment<'_>, now_ms: u32) -> Drop {
+    fn answer_unacceptable(&mut self, seg: &Segment<'_>) -> Drop {
         if seg.has(Flags::RST) {
             return Drop::OutsideWindow;
         }
         if seg.payload.is_empty() && !seg.has(Flags::FIN) {
-            self.challenge(now_ms);
+            self.challenge();
             return Drop::OutsideWindow;
         }
         if seg.seq.before(self.rcv_nxt) {
@@ -154,12 +145,12 @@ impl Connection<'_> {
             // Our ACK was lost. Echoing an older time, this one would tell of a round trip as
             // long as the peer's timeout; RFC 7323 §4.3 asks for SEG.SEQ <= Last.ACK.sent only.
             if self.is_plausible_ack(seg) {
-                self.note_timestamp(seg, now_ms);
+                self.note_timestamp(seg);
             }
         }
         self.facts.set(Facts::ACK_DUE);
         if self.state == State::TimeWait && seg.has(Flags::FIN) {
-            self.enter_time_wait(now_ms);
+            self.enter_time_wait();
         }
         Drop::OutsideWindow
     }
@@ -185,12 +176,12 @@ impl Connection<'_> {
     }
 
     /// Second: a reset must hit RCV.NXT exactly (RFC 5961 §3).
-    fn check_reset(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+    fn check_reset(&mut self, seg: &Segment<'_>) -> Result<(), Drop> {
         if !seg.has(Flags::RST) {
             return Ok(());
         }
         if seg.seq != self.rcv_nxt {
-            self.challenge(now_ms);
+            self.challenge();
             return Err(Drop::InexactReset);
         }
         let error = match self.state {
@@ -203,16 +194,16 @@ impl Connection<'_> {
     }
 
     /// Fourth: a SYN on a known connection gets a challenge ACK (RFC 5961 §4).
-    fn check_syn(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+    fn check_syn(&mut self, seg: &Segment<'_>) -> Result<(), Drop> {
         if seg.has(Flags::SYN) {
-            self.challenge(now_ms);
+            self.challenge();
             return Err(Drop::SynInWindow);
         }
         Ok(())
     }
 
     /// Fifth: no segment without ACK; SYN-RECEIVED ends here.
-    fn check_ack(&mut self, seg: &Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+    fn check_ack(&mut self, seg: &Segment<'_>) -> Result<(), Drop> {
         if !seg.has(Flags::ACK) {
             return Err(Drop::NoAck);
         }
@@ -220,9 +211,9 @@ impl Connection<'_> {
             if seg.ack() != self.snd_nxt {
                 return Err(Drop::UnacceptableAck);
             }
-            self.establish(seg, now_ms);
+            self.establish(seg);
         }
-        self.accept_ack(seg, now_ms)
+        self.accept_ack(seg)
     }
 
     /// RFC 3168 §6.1.3: echo a congestion mark until the peer says that it has reduced.
@@ -239,7 +230,7 @@ impl Connection<'_> {
     }
 
     /// Seventh: text goes into the receive ring, in order or not.
-    fn accept_text(&mut self, seg: &mut Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+    fn accept_text(&mut self, seg: &mut Segment<'_>) -> Result<(), Drop> {
         if !self.state.may_receive() {
             // CLOSE-WAIT and later: the peer has sent its FIN; whatever this is, ignore it.
             if seg.has(Flags::FIN) || !seg.payload.is_empty() {
@@ -270,12 +261,12 @@ impl Connection<'_> {
             let most = self.rcv_fin.offset_from(seg.seq).max(0) as usize;
             data = data.get(..most).unwrap_or(data);
         }
-        self.store(gap.min(u32::from(u16::MAX)) as u16, data, now_ms);
+        self.store(gap.min(u32::from(u16::MAX)) as u16, data);
         Ok(())
     }
 
     /// Stores text `gap` octets behind RCV.NXT and decides when to acknowledge it.
-    fn store(&mut self, gap: u16, data: &[u8], now_ms: u32) {
+    fn store(&mut self, gap: u16, data: &[u8]) {
         let had_gaps = self.recv.has_gaps();
         if had_gaps && gap > 0 && self.is_held(gap, data.len()) {
             self.note_duplicate(self.rcv_nxt.plus(u32::from(gap)), data.len() as u32);
@@ -296,7 +287,7 @@ impl Connection<'_> {
             self.facts.put(Facts::GAP_FILLED, grown > 0);
             self.quick_acks = self.config.quick_acks;
         } else {
-            self.delay_ack(data.len(), now_ms);
+            self.delay_ack(data.len());
         }
     }
 
@@ -308,20 +299,19 @@ impl Connection<'_> {
     }
 
     /// The delayed ACK (RFC 9293 §3.8.6.3).
-    fn delay_ack(&mut self, len: usize, now_ms: u32) {
+    fn delay_ack(&mut self, len: usize) {
         self.ack_count = self.ack_count.saturating_add(u8::from(len > 0));
         let is_quick = self.quick_acks > 0;
         self.quick_acks -= u8::from(is_quick);
         if is_quick || self.ack_count >= self.config.ack_every || self.config.ack_delay_ms == 0 {
             self.facts.set(Facts::ACK_DUE);
         } else if !self.timers.is_armed(Timer::Ack) {
-            let at = now_ms.wrapping_add(u32::from(self.config.ack_delay_ms));
-            self.timers.arm(Timer::Ack, at);
+            self.arm(Timer::Ack, u32::from(self.config.ack_delay_ms));
         }
     }
 
     /// Eighth: the FIN, once everything before it is here.
-    fn accept_fin(&mut self, now_ms: u32) {
+    fn accept_fin(&mut self) {
         if !self.facts.has(Facts::FIN_SEEN)
             || self.rcv_fin != self.rcv_nxt
             || !self.state.may_receive()
@@ -333,14 +323,14 @@ impl Connection<'_> {
         match self.state {
             State::Established => self.state = State::CloseWait,
             State::FinWait1 => self.state = State::Closing,
-            State::FinWait2 => self.enter_time_wait(now_ms),
+            State::FinWait2 => self.enter_time_wait(),
             _ => {}
         }
     }
 
     // ---- RFC 9293 §3.10.7.3: SYN-SENT ----
 
-    fn arrive_in_syn_sent(&mut self, seg: &mut Segment<'_>, now_ms: u32) -> Result<(), Drop> {
+    fn arrive_in_syn_sent(&mut self, seg: &mut Segment<'_>) -> Result<(), Drop> {
         let acknowledges = seg.has(Flags::ACK);
         let is_ours = acknowledges && seg.ack() == self.snd_nxt;
         if seg.has(Flags::RST) {
@@ -358,7 +348,7 @@ impl Connection<'_> {
         }
         self.rcv_nxt = seg.seq.plus(1);
         // What is the link's and the settings' limit.
-        self.take_syn_options(seg.header(), self.smss, now_ms);
+        self.take_syn_options(seg.header(), self.smss);
         let ecn = Flags::ECE | Flags::CWR;
         // In a simultaneous open neither side answers with ECE: no ECN then.
         let agreed = self.facts.has(Facts::ECN)
@@ -374,18 +364,18 @@ impl Connection<'_> {
             self.facts.set(Facts::SYN_DUE);
             return Ok(());
         }
-        self.establish(seg, now_ms);
+        self.establish(seg);
         self.facts.set(Facts::ACK_DUE);
-        self.accept_ack(seg, now_ms)?;
-        self.accept_text(seg, now_ms)?;
-        self.accept_fin(now_ms);
+        self.accept_ack(seg)?;
+        self.accept_text(seg)?;
+        self.accept_fin();
         Ok(())
     }
 
     /// Takes the peer's MSS and what both sides offered.
     ///
     /// `smss_limit`: what we send at most, whatever the peer takes.
-    pub(super) fn take_syn_options(&mut self, syn: &Header, smss_limit: u16, now_ms: u32) {
+    pub(super) fn take_syn_options(&mut self, syn: &Header, smss_limit: u16) {
         let offered = syn.options.mss.unwrap_or(SMSS_DEFAULT);
         self.smss = offered.min(smss_limit).max(SMSS_MIN);
         // Until now the facts said what our SYN offered.
@@ -395,20 +385,20 @@ impl Connection<'_> {
         match syn.options.timestamps {
             Some((value, _)) => {
                 self.ts_recent = value;
-                self.ts_recent_at = now_ms;
+                self.ts_recent_at = self.now_ms;
             }
             None => self.facts.clear(Facts::TIMESTAMPS),
         }
     }
 
     /// Our SYN is acknowledged by `seg`: data may flow.
-    fn establish(&mut self, seg: &Segment<'_>, now_ms: u32) {
+    fn establish(&mut self, seg: &Segment<'_>) {
         self.snd_una = self.snd_nxt;
         self.recovery.recover = self.snd_una.minus(1);
         self.retries = 0;
         self.timers.disarm(Timer::Transmit);
         self.facts.clear(Facts::SYN_DUE);
-        let rtt = self.echo_age(seg, now_ms);
+        let rtt = self.echo_age(seg);
         if rtt != NONE {
             // Says which SYN was answered, so the 3 s of RFC 6298 §5.7 need not be waited.
             self.rtt.sample_handshake(rtt);
@@ -416,25 +406,25 @@ impl Connection<'_> {
             self.rtt.distrust();
         } else {
             self.rtt
-                .sample_handshake(now_ms.wrapping_sub(self.progress_at));
+                .sample_handshake(self.now_ms.wrapping_sub(self.progress_at));
         }
-        self.begin(seg.seq, seg.window(), now_ms);
+        self.begin(seg.seq, seg.window());
     }
 
     /// Data may flow: the handshake is done.
     ///
     /// `wl1`, `window`: number and window of the peer's segment that says so.
-    pub(super) fn begin(&mut self, wl1: SeqNum, window: u16, now_ms: u32) {
+    pub(super) fn begin(&mut self, wl1: SeqNum, window: u16) {
         self.snd_wl1 = wl1;
         self.snd_wnd = window;
         self.snd_wnd_max = window;
         self.congestion = Congestion::new(self.payload_max(), self.config);
-        self.progress_at = now_ms;
+        self.progress_at = self.now_ms;
         self.state = match self.facts.has(Facts::FIN_QUEUED) {
             true => State::FinWait1,
             false => State::Established,
         };
-        self.put_off_keepalive(now_ms);
+        self.put_off_keepalive();
     }
 
     // ---- header prediction ----
@@ -470,17 +460,17 @@ impl Connection<'_> {
     }
 
     /// What [`Self::arrive`] does to a predicted segment, without the questions.
-    fn take_predicted(&mut self, seg: &Segment<'_>, now_ms: u32) {
+    fn take_predicted(&mut self, seg: &Segment<'_>) {
         if self.reaches_last_ack(seg) {
-            self.note_timestamp(seg, now_ms);
+            self.note_timestamp(seg);
         }
         self.update_window(seg, seg.ack().since(self.snd_una));
-        self.put_off_keepalive(now_ms);
+        self.put_off_keepalive();
         if seg.payload.is_empty() {
-            self.take_predicted_ack(seg, now_ms);
+            self.take_predicted_ack(seg);
         } else {
             self.retries_answered();
-            self.store(0, seg.payload, now_ms);
+            self.store(0, seg.payload);
         }
     }
 
@@ -491,16 +481,13 @@ impl Connection<'_> {
     /// attacker nothing about another.
     ///
     /// [`Config::challenge_interval_ms`]: super::Config::challenge_interval_ms
-    pub(super) fn challenge(&mut self, now_ms: u32) {
-        let since = now_ms.wrapping_sub(self.challenge_at);
+    pub(super) fn challenge(&mut self) {
+        let since = self.now_ms.wrapping_sub(self.challenge_at);
         let interval = u32::from(self.config.challenge_interval_ms);
         if self.facts.has(Facts::CHALLENGED) && since < interval {
             return;
         }
         self.facts.set(Facts::CHALLENGED | Facts::ACK_DUE);
-        self.challenge_at = now_ms;
+        self.challenge_at = self.now_ms;
     }
 }
-
-/// TS.Recent is worth nothing when it is older than this: 24 days (RFC 7323 §5.5).
-const TS_RECENT_MAX_MS: u32 = 24 * 24 * 3600 * 1000;

@@ -281,7 +281,6 @@ impl Connection<'_> {
     pub(super) fn emit(
         &mut self,
         mut plan: Plan,
-        now_ms: u32,
         payload_max: impl FnOnce(&PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<usize> {
@@ -310,10 +309,10 @@ impl Connection<'_> {
             window = self.window_to_announce();
         }
         if plan.kind == Kind::Syn {
-            flags = self.fill_syn(&mut head, now_ms);
+            flags = self.fill_syn(&mut head);
         } else {
             // A reset bears the timestamps too (RFC 7323 §3.2).
-            self.fill_options(&mut head, now_ms);
+            self.fill_options(&mut head);
             if self.facts.has(Facts::ECHO_CE) && plan.kind != Kind::Reset {
                 flags = flags | Flags::ECE;
             }
@@ -333,7 +332,7 @@ impl Connection<'_> {
         }
         let payload = Some((&self.send, plan.offset as u16));
         let len = head.finish(&self.ends, (flags, window), payload, data, out)?;
-        self.account(plan, flags, window, now_ms);
+        self.account(plan, flags, window);
         Some(len)
     }
 
@@ -345,9 +344,9 @@ impl Connection<'_> {
 
     /// Options and flags of a SYN, or of the SYN-ACK of a simultaneous open: what we offer,
     /// or agree upon, is noted in the facts.
-    fn fill_syn(&self, head: &mut Head, now_ms: u32) -> Flags {
+    fn fill_syn(&self, head: &mut Head) -> Flags {
         let facts = self.facts;
-        let clock = now_ms.wrapping_add(self.ts_offset);
+        let clock = self.now_ms.wrapping_add(self.ts_offset);
         let stamps = facts
             .has(Facts::TIMESTAMPS)
             .then_some((clock, self.ts_recent));
@@ -381,9 +380,9 @@ impl Connection<'_> {
         flags
     }
 
-    fn fill_options(&self, head: &mut Head, now_ms: u32) {
+    fn fill_options(&self, head: &mut Head) {
         if self.facts.has(Facts::TIMESTAMPS) {
-            head.push_padded_timestamps((now_ms.wrapping_add(self.ts_offset), self.ts_recent));
+            head.push_padded_timestamps((self.now_ms.wrapping_add(self.ts_offset), self.ts_recent));
         }
         if self.sack_is_due() {
             self.fill_sack(head);
@@ -436,7 +435,7 @@ impl Connection<'_> {
     }
 
     /// Counts the segment sent.
-    fn account(&mut self, plan: Plan, flags: Flags, window: u16, now_ms: u32) {
+    fn account(&mut self, plan: Plan, flags: Flags, window: u16) {
         self.rcv_wnd = window;
         if flags.contains(Flags::ACK) {
             self.unacked = 0;
@@ -454,13 +453,13 @@ impl Connection<'_> {
             Kind::Syn => {
                 self.facts.clear(Facts::SYN_DUE);
                 if self.timers.purpose().is_none() {
-                    self.arm_rto(now_ms);
+                    self.arm_rto();
                 }
             }
             Kind::Keepalive => self.facts.clear(Facts::KEEPALIVE_DUE),
             Kind::Ack => self.facts.clear(Facts::PERSIST_DUE),
-            Kind::New => self.account_new(plan, now_ms),
-            Kind::Again(cause) => self.account_again(plan, cause, now_ms),
+            Kind::New => self.account_new(plan),
+            Kind::Again(cause) => self.account_again(plan, cause),
         }
         let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
         if sends_data && self.recovery.phase == Phase::Recovery {
@@ -468,29 +467,29 @@ impl Connection<'_> {
         }
     }
 
-    fn account_new(&mut self, plan: Plan, now_ms: u32) {
+    fn account_new(&mut self, plan: Plan) {
         let was_empty = self.flight() == 0;
         if was_empty {
             self.congestion.flight_max = 0;
-            let idle = now_ms.wrapping_sub(self.progress_at);
+            let idle = self.now_ms.wrapping_sub(self.progress_at);
             if idle > self.rtt.rto_ms(self.config) && self.config.congestion_control {
                 self.congestion.restart(self.payload_max(), self.config);
             }
             if !self.facts.has(Facts::PERSIST_DUE) {
-                self.progress_at = now_ms;
+                self.progress_at = self.now_ms;
                 // Those counted so far were keepalives without an answer.
                 self.retries = 0;
             }
             // Its age may wrap while nothing is sent.
             self.facts.clear(Facts::RACK);
         }
-        self.scoreboard.push(plan.len, now_ms);
+        self.scoreboard.push(plan.len, self.now_ms);
         self.snd_nxt = self.snd_nxt.plus(u32::from(plan.len));
         self.facts.clear(Facts::CWR_DUE);
         if self.facts.take(Facts::PERSIST_DUE) {
             self.facts.put(Facts::WINDOW_PROBED, self.snd_wnd == 0);
             if self.snd_wnd > 0 {
-                self.arm_rto(now_ms);
+                self.arm_rto();
             }
             return;
         }
@@ -499,13 +498,13 @@ impl Connection<'_> {
             return;
         }
         if was_empty || matches!(self.timers.purpose(), None | Some(Purpose::TailLossProbe)) {
-            self.arm_loss_timer(now_ms);
+            self.arm_loss_timer();
         }
     }
 
-    fn account_again(&mut self, plan: Plan, cause: Cause, now_ms: u32) {
+    fn account_again(&mut self, plan: Plan, cause: Cause) {
         self.facts.clear(Facts::FORCE_RESEND);
-        self.scoreboard.resend(plan.offset, plan.len, now_ms);
+        self.scoreboard.resend(plan.offset, plan.len, self.now_ms);
         match cause {
             Cause::WindowProbe => {
                 self.facts.clear(Facts::PERSIST_DUE);
@@ -521,12 +520,12 @@ impl Connection<'_> {
         if self.facts.has(Facts::UNDO) {
             if !self.facts.has(Facts::UNDO_TS) && self.facts.has(Facts::TIMESTAMPS) {
                 self.facts.set(Facts::UNDO_TS);
-                self.recovery.undo_ts = now_ms.wrapping_add(self.ts_offset);
+                self.recovery.undo_ts = self.now_ms.wrapping_add(self.ts_offset);
             }
             self.recovery.undo_left = self.recovery.undo_left.saturating_add(plan.len);
         }
         if self.timers.purpose().is_none() {
-            self.arm_rto(now_ms);
+            self.arm_rto();
         }
     }
 

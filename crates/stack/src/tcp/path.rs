@@ -11,12 +11,12 @@ use crate::limits::IPV6_MTU_MIN;
 
 impl Connection<'_> {
     /// The network says that a segment of ours, which began at `seq`, did not get through.
-    pub(super) fn on_icmp_error(&mut self, seq: SeqNum, error: IcmpError, now_ms: u32) {
+    pub(super) fn on_icmp_error(&mut self, seq: SeqNum, error: IcmpError) {
         if seq.before(self.snd_una) || !seq.before(self.snd_nxt) {
             return;
         }
         match error {
-            IcmpError::PacketTooBig(mtu) => self.on_packet_too_big(mtu, now_ms),
+            IcmpError::PacketTooBig(mtu) => self.on_packet_too_big(mtu),
             // RFC 5461 §4: while connecting, believe it; later, an established path may
             // recover, and anybody may forge ICMP.
             IcmpError::Hard if self.is_connecting() => self.end(Some(Error::Unreachable)),
@@ -25,7 +25,7 @@ impl Connection<'_> {
     }
 
     /// RFC 8201: sends smaller segments from now on, and again what was too big.
-    fn on_packet_too_big(&mut self, mtu: u32, now_ms: u32) {
+    fn on_packet_too_big(&mut self, mtu: u32) {
         let mss = mtu.saturating_sub(PACKET_OVERHEAD).min(u32::from(u16::MAX)) as u16;
         // Below IPv6's minimum is forged or for a fragmenting router (RFC 8201 §4).
         if mtu < IPV6_MTU_MIN as u32 || mss >= self.smss {
@@ -33,7 +33,7 @@ impl Connection<'_> {
         }
         self.smss = mss;
         if self.state.transmits() && self.flight() > 0 {
-            self.scoreboard.lose_all(now_ms, 0);
+            self.scoreboard.lose_all(self.now_ms, 0);
             self.facts.set(Facts::FORCE_RESEND);
             if matches!(self.recovery.phase, Phase::Open | Phase::Reduced) {
                 // Not a sign of congestion: cwnd stays.

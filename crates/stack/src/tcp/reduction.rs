@@ -140,7 +140,7 @@ impl Connection<'_> {
     }
 
     /// The retransmission timer expired (RFC 5681 §3.1, RFC 6675 §5.1, RFC 8985 §6.3).
-    pub(super) fn enter_loss(&mut self, now_ms: u32) {
+    pub(super) fn enter_loss(&mut self) {
         if self.retries == 0 {
             self.halve();
         }
@@ -150,7 +150,7 @@ impl Connection<'_> {
             true => u32::from(self.recovery.rack_rtt) + self.reordering_window_ms(),
             false => 0,
         };
-        self.scoreboard.lose_all(now_ms, age_min);
+        self.scoreboard.lose_all(self.now_ms, age_min);
         self.recovery.recover = self.snd_nxt;
         self.recovery.dup_acks = 0;
         self.begin_resending(Phase::Loss);

@@ -10,7 +10,6 @@ use super::connection::Connection;
 use super::departure::Reply;
 use super::listener::{LOCAL_ANY, Listener, LocalAddrs, Stage};
 use super::send_buffer::SendBuffer;
-use super::seq::SeqNum;
 use super::types::{
     Buffers, Counters, Endpoints, Handle, ListenError, ListenerHandle, Memory, OpenError,
     RecvError, Rejected, SendError, Slot, is_unicast,
@@ -147,12 +146,12 @@ impl<'m> Tcp<'m> {
                 buffers,
             });
         }
-        let (iss, ts_offset) = self.initial_numbers(&ends);
-        let mut connection = Connection::new(ends, buffers, config, iss, ts_offset);
+        let mut connection = Connection::new(ends, buffers, config, self.now_ms);
         connection.rmss = config.rmss.min(self.mss_limit);
         // The link's limit is asked for again with the answer: `arrive`.
         connection.smss = config.smss;
-        connection.open(self.now_ms);
+        let (iss, ts_offset) = self.initial_numbers(&ends);
+        connection.open(iss, ts_offset);
         self.place(connection)
     }
 
@@ -262,7 +261,7 @@ impl<'m> Tcp<'m> {
             local_port: port,
             remote_port: 0,
         };
-        let mut connection = Connection::new(ends, buffers, config, SeqNum::new(0), 0);
+        let mut connection = Connection::new(ends, buffers, config, self.now_ms);
         connection.wait_for(index);
         let handle = self.place(connection)?;
         if let Some(ready) = self.first_ready(index) {
@@ -277,12 +276,12 @@ impl<'m> Tcp<'m> {
     /// [`SendError`]; nothing was taken.
     pub fn send(&mut self, handle: Handle, data: &[u8], now: Instant) -> Result<usize, SendError> {
         let found = self.connection_at(handle, now);
-        let (connection, now_ms) = found.ok_or(SendError::NoConnection)?;
+        let connection = found.ok_or(SendError::NoConnection)?;
         connection.check_send()?;
         match connection.send.push(data) {
             0 if !data.is_empty() => Err(SendError::BufferFull),
             taken => {
-                connection.on_data_queued(now_ms);
+                connection.on_data_queued();
                 Ok(taken)
             }
         }
@@ -300,7 +299,7 @@ impl<'m> Tcp<'m> {
         now: Instant,
     ) -> Result<(), SendError> {
         let found = self.connection_at(handle, now);
-        let (connection, now_ms) = found.ok_or(SendError::NoConnection)?;
+        let connection = found.ok_or(SendError::NoConnection)?;
         connection.check_send()?;
         let taken = match &mut connection.send {
             SendBuffer::Slices(queue) => queue.push_slice(data),
@@ -309,7 +308,7 @@ impl<'m> Tcp<'m> {
         if !taken {
             return Err(SendError::BufferFull);
         }
-        connection.on_data_queued(now_ms);
+        connection.on_data_queued();
         Ok(())
     }
 
@@ -343,9 +342,9 @@ impl<'m> Tcp<'m> {
     /// Half-close: the peer learns, behind the last byte, that no more will come. Reading
     /// goes on.
     pub fn shutdown(&mut self, handle: Handle, now: Instant) {
-        if let Some((connection, now_ms)) = self.connection_at(handle, now) {
+        if let Some(connection) = self.connection_at(handle, now) {
             connection.shutdown();
-            connection.on_data_queued(now_ms);
+            connection.on_data_queued();
         }
     }
 
@@ -354,9 +353,9 @@ impl<'m> Tcp<'m> {
     /// that nobody read them. Call [`Self::remove`] once [`Connection::state`] is
     /// [`State::Closed`](super::State::Closed) or [`State::TimeWait`](super::State::TimeWait).
     pub fn close(&mut self, handle: Handle, now: Instant) {
-        if let Some((connection, now_ms)) = self.connection_at(handle, now) {
-            connection.close(now_ms);
-            connection.on_data_queued(now_ms);
+        if let Some(connection) = self.connection_at(handle, now) {
+            connection.close();
+            connection.on_data_queued();
         }
     }
 
@@ -378,9 +377,9 @@ impl<'m> Tcp<'m> {
 
     /// Changes the settings of a connection; those of the handshake stay as agreed.
     pub fn set_config(&mut self, handle: Handle, config: &'m Config, now: Instant) {
-        if let Some((connection, now_ms)) = self.connection_at(handle, now) {
+        if let Some(connection) = self.connection_at(handle, now) {
             connection.config = config;
-            connection.put_off_keepalive(now_ms);
+            connection.put_off_keepalive();
         }
     }
 
@@ -426,16 +425,11 @@ impl<'m> Tcp<'m> {
         })
     }
 
-    /// The connection, and the time on its clock.
+    /// The connection, its clock at `now`.
     #[inline(never)]
-    fn connection_at(
-        &mut self,
-        handle: Handle,
-        now: Instant,
-    ) -> Option<(&mut Connection<'m>, u32)> {
+    fn connection_at(&mut self, handle: Handle, now: Instant) -> Option<&mut Connection<'m>> {
         self.set_now(now);
-        let now_ms = self.now_ms;
-        Some((self.connection_mut(handle)?, now_ms))
+        self.connection_mut(handle)
     }
 
     fn connection_mut(&mut self, handle: Handle) -> Option<&mut Connection<'m>> {

@@ -3,6 +3,8 @@
 //! Times are milliseconds of the driver's clock modulo 2^32, compared as sequence numbers
 //! are: no deadline lies further ahead than 24 days.
 
+use super::connection::Connection;
+
 /// Which deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Timer {
@@ -28,10 +30,9 @@ pub(super) enum Purpose {
     Reordering,
 }
 
-/// The deadlines of one connection.
+/// Which deadlines are set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Timers {
-    at_ms: [u32; 3],
     /// One bit per [`Timer`].
     armed: u8,
     purpose: Purpose,
@@ -39,24 +40,9 @@ pub(super) struct Timers {
 
 impl Timers {
     pub(super) const NEW: Self = Self {
-        at_ms: [0; 3],
         armed: 0,
         purpose: Purpose::Retransmit,
     };
-
-    /// Arms `timer` for `at_ms`, replacing an earlier setting.
-    pub(super) fn arm(&mut self, timer: Timer, at_ms: u32) {
-        if let Some(at) = self.at_ms.get_mut(timer as usize) {
-            *at = at_ms;
-        }
-        self.armed |= 1 << timer as u8;
-    }
-
-    /// Arms [`Timer::Transmit`] for `purpose`.
-    pub(super) fn arm_transmit(&mut self, purpose: Purpose, at_ms: u32) {
-        self.purpose = purpose;
-        self.arm(Timer::Transmit, at_ms);
-    }
 
     pub(super) fn disarm(&mut self, timer: Timer) {
         self.armed &= !(1 << timer as u8);
@@ -74,36 +60,49 @@ impl Timers {
     pub(super) fn purpose(&self) -> Option<Purpose> {
         self.is_armed(Timer::Transmit).then_some(self.purpose)
     }
+}
+
+impl Connection<'_> {
+    /// Arms `timer` for `wait_ms` from now, replacing an earlier setting.
+    pub(super) fn arm(&mut self, timer: Timer, wait_ms: u32) {
+        if let Some(at) = self.deadlines_ms.get_mut(timer as usize) {
+            *at = self.now_ms.wrapping_add(wait_ms);
+        }
+        self.timers.armed |= 1 << timer as u8;
+    }
+
+    /// Arms [`Timer::Transmit`], no later than the user timeout.
+    pub(super) fn arm_transmit(&mut self, purpose: Purpose, wait_ms: u32) {
+        let mut wait = wait_ms;
+        if self.config.user_timeout_ms != 0 {
+            let elapsed = self.now_ms.wrapping_sub(self.progress_at);
+            wait = wait.min(self.config.user_timeout_ms.saturating_sub(elapsed));
+        }
+        self.timers.purpose = purpose;
+        self.arm(Timer::Transmit, wait);
+    }
 
     /// Disarms `timer` and says true if it is due.
-    pub(super) fn take_due(&mut self, timer: Timer, now_ms: u32) -> bool {
-        let due = self.is_armed(timer)
-            && self
-                .at_ms
-                .get(timer as usize)
-                .is_some_and(|at| has_come(*at, now_ms));
+    pub(super) fn take_due(&mut self, timer: Timer) -> bool {
+        let at = self.deadlines_ms.get(timer as usize);
+        let due = self.timers.is_armed(timer) && at.is_some_and(|at| has_come(*at, self.now_ms));
         if due {
-            self.disarm(timer);
+            self.timers.disarm(timer);
         }
         due
     }
 
     /// Whether any deadline has come.
-    pub(super) fn is_any_due(&self, now_ms: u32) -> bool {
-        let mut timers = self.at_ms.iter().enumerate();
-        timers.any(|(index, at)| self.armed & 1 << index != 0 && has_come(*at, now_ms))
+    pub(super) fn is_any_due(&self) -> bool {
+        self.wait_ms() == Some(0)
     }
 
     /// Milliseconds until the earliest deadline; `None`: none is armed.
-    pub(super) fn wait_ms(&self, now_ms: u32) -> Option<u32> {
+    pub(super) fn wait_ms(&self) -> Option<u32> {
         let mut wait: Option<u32> = None;
-        for (index, at) in self.at_ms.iter().enumerate() {
-            if self.armed & 1 << index != 0 {
-                let this = if has_come(*at, now_ms) {
-                    0
-                } else {
-                    at.wrapping_sub(now_ms)
-                };
+        for (index, at) in self.deadlines_ms.iter().enumerate() {
+            if self.timers.armed & 1 << index != 0 {
+                let this = (at.wrapping_sub(self.now_ms) as i32).max(0) as u32;
                 wait = Some(wait.map_or(this, |wait| wait.min(this)));
             }
         }

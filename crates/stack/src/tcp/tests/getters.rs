@@ -269,13 +269,13 @@ fn packet_too_big_without_flight_only_shrinks_segments() {
     let slot = &mut s.tcp.memory.connections[0];
     let connection = slot.0.as_mut().unwrap();
     connection.snd_nxt = seq.plus(1);
-    connection.on_icmp_error(seq, super::super::IcmpError::PacketTooBig(1300), 1000);
+    connection.on_icmp_error(seq, super::super::IcmpError::PacketTooBig(1300));
     assert!(
         connection.facts.has(Facts::FORCE_RESEND),
         "in flight: at once again"
     );
     connection.snd_nxt = seq;
     connection.facts.clear(Facts::FORCE_RESEND);
-    connection.on_icmp_error(seq, super::super::IcmpError::PacketTooBig(1280), 1000);
+    connection.on_icmp_error(seq, super::super::IcmpError::PacketTooBig(1280));
     assert!(!connection.facts.has(Facts::FORCE_RESEND));
 }

@@ -4,10 +4,11 @@ use super::super::reassembly::{RecvBuffer, recv_memory_len};
 use super::super::recovery::Scoreboard;
 use super::super::rtt::RttEstimator;
 use super::super::send_buffer::{Piece, SendBuffer, SliceQueue};
-use super::super::timers::{Purpose, Timer, Timers};
-use super::super::{Config, SeqNum};
+use super::super::timers::{Purpose, Timer};
+use super::super::{Buffers, Config, Connection, Endpoints, SeqNum};
 use super::pattern;
 use crate::time::Instant;
+use core::net::Ipv6Addr;
 use proptest::prelude::*;
 use std::boxed::Box;
 use std::vec;
@@ -264,25 +265,28 @@ fn rto_has_a_floor_and_a_slop() {
 
 #[test]
 fn timers_give_the_earliest_across_the_wrap() {
-    let mut timers = Timers::NEW;
-    assert_eq!(timers.wait_ms(5), None);
     let now = u32::MAX - 10;
-    timers.arm(Timer::Ack, now.wrapping_add(100));
-    timers.arm_transmit(Purpose::Persist, now.wrapping_add(40));
-    assert_eq!(timers.wait_ms(now), Some(40));
-    assert_eq!(timers.purpose(), Some(Purpose::Persist));
-    assert!(!timers.take_due(Timer::Transmit, now.wrapping_add(39)));
-    assert!(timers.take_due(Timer::Transmit, now.wrapping_add(40)));
-    assert!(
-        !timers.take_due(Timer::Transmit, now.wrapping_add(41)),
-        "once"
-    );
-    assert_eq!(timers.purpose(), None);
-    assert_eq!(
-        timers.wait_ms(now.wrapping_add(200)),
-        Some(0),
-        "late is now"
-    );
-    timers.disarm_all();
-    assert_eq!(timers.wait_ms(now), None);
+    let ends = Endpoints {
+        local: Ipv6Addr::LOCALHOST,
+        remote: Ipv6Addr::LOCALHOST,
+        local_port: 1,
+        remote_port: 2,
+    };
+    let buffers = Buffers::new(&mut [], &mut []);
+    let mut connection = Connection::new(ends, buffers, &Config::DEFAULT, now);
+    assert_eq!(connection.wait_ms(), None);
+    connection.arm(Timer::Ack, 100);
+    connection.arm_transmit(Purpose::Persist, 40);
+    assert_eq!(connection.wait_ms(), Some(40));
+    assert_eq!(connection.timers.purpose(), Some(Purpose::Persist));
+    connection.set_now(now.wrapping_add(39));
+    assert!(!connection.is_any_due() && !connection.take_due(Timer::Transmit));
+    connection.set_now(now.wrapping_add(40));
+    assert!(connection.is_any_due() && connection.take_due(Timer::Transmit));
+    assert!(!connection.take_due(Timer::Transmit), "once");
+    assert_eq!(connection.timers.purpose(), None);
+    connection.set_now(now.wrapping_add(200));
+    assert_eq!(connection.wait_ms(), Some(0), "late is now");
+    connection.timers.disarm_all();
+    assert_eq!(connection.wait_ms(), None);
 }
