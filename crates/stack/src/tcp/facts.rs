@@ -47,7 +47,7 @@ impl Facts {
     pub(super) const WINDOW_PROBED: u32 = 1 << 12;
     /// A tail loss probe is out; `recovery.tail_end` tells when it is answered.
     pub(super) const TAIL_PROBED: u32 = 1 << 2;
-    /// That probe was a retransmission, not new data.
+    /// The latest probe was a retransmission, not new data, and no DSACK has answered it.
     pub(super) const TAIL_RESENT: u32 = 1 << 3;
     /// Echo congestion experienced until the peer sends CWR.
     pub(super) const ECHO_CE: u32 = 1 << 17;

@@ -22,8 +22,10 @@ impl Connection<'_> {
     /// its beginning or the last report, and before its end (RFC 3708 §3; as Linux counts
     /// `undo_retrans`).
     pub(super) fn on_dsack(&mut self, left: SeqNum, right: SeqNum) {
-        if self.facts.has(Facts::TAIL_RESENT) {
+        if self.facts.has(Facts::TAIL_RESENT) && right == self.recovery.tail_end {
+            // The probe was needless (RFC 8985 §7.4.2): neither RACK nor a recovery sent it.
             self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT);
+            return;
         }
         let recovery = &mut self.recovery;
         recovery.reo_quarters = (recovery.reo_quarters + 1).min(REO_QUARTERS_MAX);
@@ -119,11 +121,11 @@ impl Connection<'_> {
         self.congestion.halve(flight, self.payload_max());
     }
 
-    /// Something is to be sent again, whatever cwnd says; probes are over.
+    /// Something is to be sent again, whatever cwnd says; probes are over. That one was a
+    /// retransmission stays known: its DSACK says nothing of what follows.
     fn begin_resending(&mut self, phase: Phase) {
         self.recovery.phase = phase;
-        self.facts
-            .clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT | Facts::TAIL_PROBE_DUE);
+        self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_PROBE_DUE);
         self.facts.set(Facts::FORCE_RESEND);
     }
 

@@ -13,6 +13,7 @@ mod memory;
 mod recovery;
 mod requirements;
 mod snapshot;
+mod tail_probe;
 mod teardown;
 mod transfer;
 mod units;

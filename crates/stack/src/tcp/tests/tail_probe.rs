@@ -1,0 +1,92 @@
+//! The tail loss probe: what answers it, and what it must not be taken for (RFC 8985 §7).
+
+use super::super::facts::Phase;
+use super::super::{Config, RetransmissionCause as Cause};
+use super::loss::{RACK, cwnd, offering_sack, sacking};
+use super::*;
+
+/// `segments` of 1000 octets from 1001 on, all sent; RTT 100 ms measured.
+fn all_sent(config: Config, segments: u32) -> Script {
+    let config = Config {
+        initial_window: 10,
+        ..config
+    };
+    let mut s = Script::accepted_with(config, offering_sack(), 30_000, 30_000);
+    s.send(1000);
+    s.expect(ACK, 1, 1, 1000);
+    s.now_us += 100_000;
+    sacking(&mut s, 1001, &[]);
+    s.send(segments as usize * 1000);
+    for n in 0..segments {
+        s.expect(ACK, 1001 + n * 1000, 1, 1000);
+    }
+    s.silent();
+    s
+}
+
+/// As [`all_sent`], and the last segment sent again by a probe.
+fn probed(config: Config, segments: u32) -> Script {
+    let mut s = all_sent(config, segments);
+    let (probe, _) = s.wait_for_segment();
+    let at = probe.header.seq.wrapping_sub(s.iss);
+    assert_eq!(at, segments * 1000 + 1, "the last one again");
+    assert_eq!(s.tcp.counters().retransmitted(Cause::TailLossProbe), 1);
+    s
+}
+
+fn phase(s: &Script) -> Phase {
+    s.connection().recovery.phase
+}
+
+/// The probe was needless, the retransmission was not: a DSACK of the one says nothing of the
+/// other.
+#[test]
+fn the_duplicate_of_a_probe_does_not_undo_a_recovery() {
+    let mut s = probed(RACK, 5);
+    let before = cwnd(&s);
+    s.now_us += 10_000;
+    // The first was lost; the others were late, the last of them not lost either.
+    sacking(&mut s, 1001, &[(2001, 6001)]);
+    s.expect(ACK, 1001, 1, 1000);
+    assert_eq!(phase(&s), Phase::Recovery);
+    s.now_us += 90_000;
+    sacking(&mut s, 1001, &[(5001, 6001), (2001, 6001)]);
+    assert_eq!(phase(&s), Phase::Recovery);
+    sacking(&mut s, 6001, &[]);
+    assert!(cwnd(&s) < before, "{} of {before}", cwnd(&s));
+    // Had the first come twice as well, it would be undone.
+    sacking(&mut s, 6001, &[(1001, 2001)]);
+    assert_eq!(cwnd(&s), before);
+}
+
+#[test]
+fn the_duplicate_of_a_probe_does_not_undo_a_timeout() {
+    let mut s = probed(RACK, 5);
+    let (again, _) = s.wait_for_segment();
+    assert_eq!(again.header.seq.wrapping_sub(s.iss), 1001);
+    assert_eq!(phase(&s), Phase::Loss);
+    sacking(&mut s, 1001, &[(5001, 6001), (5001, 6001)]);
+    assert_eq!(phase(&s), Phase::Loss);
+    assert_eq!(cwnd(&s), 1000);
+}
+
+/// RFC 8985 §7.4.2: the probe's own duplicate ends its episode, no other does.
+#[test]
+fn only_its_own_duplicate_clears_a_probe() {
+    for (duplicate, is_own) in [
+        ((1, 1001), false),
+        ((1001, 2001), false),
+        ((2001, 3001), true),
+    ] {
+        let mut s = probed(RACK, 2);
+        let before = cwnd(&s);
+        s.now_us += 100_000;
+        sacking(&mut s, 3001, &[]);
+        sacking(&mut s, 3001, &[duplicate]);
+        s.send(1000);
+        s.expect(ACK, 3001, 1, 1000);
+        s.now_us += 100_000;
+        sacking(&mut s, 4001, &[]);
+        assert_eq!(cwnd(&s) >= before, is_own, "{duplicate:?}");
+    }
+}
