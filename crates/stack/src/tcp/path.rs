@@ -34,6 +34,8 @@ impl Connection<'_> {
         self.smss = mss;
         if self.state.transmits() && self.flight() > 0 {
             self.scoreboard.lose_all(self.now_ms, 0);
+            // All of it is lost for certain: an undo would absolve it.
+            self.facts.clear(Facts::UNDO);
             self.facts.set(Facts::FORCE_RESEND);
             if matches!(self.recovery.phase, Phase::Open | Phase::Reduced) {
                 // Not a sign of congestion: cwnd stays.

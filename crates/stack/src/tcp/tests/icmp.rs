@@ -1,6 +1,7 @@
 //! ICMPv6 errors: soft, hard, packet too big; forged ones.
 
 use super::super::{Config, Error, IcmpError, RetransmissionCause as Cause, State};
+use super::loss::RACK;
 use super::*;
 
 /// Tells the engine that its segment at `seq` (relative) met `error`.
@@ -108,4 +109,51 @@ fn forged_errors_are_ignored() {
         s.tcp.on_icmp_error(US, PEER, quoted, IcmpError::Hard, now);
     }
     assert_eq!(s.state(), State::SynSent);
+}
+
+/// What was too big for the path is lost for certain, whatever an earlier recovery remembers:
+/// neither an old timestamp nor a DSACK takes anything back.
+#[test]
+fn sending_smaller_segments_is_never_undone() {
+    for in_recovery in [false, true] {
+        let config = Config {
+            smss: 1440,
+            initial_window: 10,
+            ..RACK
+        };
+        let config = Config {
+            timestamps: true,
+            tail_loss_probe: false,
+            ..config
+        };
+        let syn = say(SYN, 0, 0).mss(1440).sack_permitted().win(30_000);
+        let mut s = Script::accepted_with(config, syn.ts(100, 0), 30_000, 8000);
+        s.send(20_000);
+        while s.poll().is_some() {}
+        // A timeout that was right: cwnd stays small when it is over.
+        let original = s.our_ts;
+        s.wait_for_segment();
+        if !in_recovery {
+            let all = s.connection().snd_nxt.get().wrapping_sub(s.iss);
+            s.peer(say(ACK, 1, all).win(30_000)).unwrap();
+            assert!(!s.connection().telemetry().is_recovering);
+            while s.poll().is_some() {}
+        }
+        let una = s.connection().snd_una.get().wrapping_sub(s.iss);
+        icmp(&mut s, una, IcmpError::PacketTooBig(1280));
+        let (cwnd, ssthresh) = reduced(&s);
+        s.now_us += 100_000;
+        while s.poll().is_some() {}
+        let ack = say(ACK, 1, una + 1208).win(30_000).ts(101, original);
+        s.peer(ack).unwrap();
+        assert!(s.connection().telemetry().is_recovering);
+        assert_eq!(reduced(&s).1, ssthresh, "in recovery: {in_recovery}");
+        assert!(reduced(&s).0 <= cwnd + 1208, "in recovery: {in_recovery}");
+    }
+}
+
+/// cwnd and ssthresh.
+fn reduced(s: &Script) -> (u16, u16) {
+    let telemetry = s.connection().telemetry();
+    (telemetry.cwnd_bytes, telemetry.ssthresh_bytes)
 }
