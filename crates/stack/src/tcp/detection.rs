@@ -87,10 +87,12 @@ impl Connection<'_> {
         if wait > 0 {
             self.arm_transmit(Purpose::Reordering, wait);
         } else if is_new
-            || !matches!(
-                self.timers.purpose(),
-                Some(Purpose::Retransmit | Purpose::TailLossProbe)
-            )
+            || match self.timers.purpose() {
+                Some(Purpose::Retransmit) => false,
+                // No probes in recovery (RFC 8985 §7.2).
+                Some(Purpose::TailLossProbe) => self.is_recovering(),
+                _ => true,
+            }
             || self.snd_wnd == 0
         {
             self.rearm();

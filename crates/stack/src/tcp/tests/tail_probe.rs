@@ -90,3 +90,20 @@ fn only_its_own_duplicate_clears_a_probe() {
         assert_eq!(cwnd(&s) >= before, is_own, "{duplicate:?}");
     }
 }
+
+/// RFC 8985 §7.2: no probe is scheduled in recovery, and one scheduled before gives way to the
+/// retransmission timeout, counted from where recovery begins.
+#[test]
+fn recovery_puts_the_timeout_in_the_place_of_the_probe() {
+    let mut s = all_sent(RACK, 5);
+    s.now_us += 130_000;
+    sacking(&mut s, 1001, &[(2001, 6001)]);
+    s.expect(ACK, 1001, 1, 1000);
+    assert_eq!(phase(&s), Phase::Recovery);
+    let rto = u64::from(s.connection().telemetry().rto_ms);
+    let (again, waited) = s.wait_for_segment();
+    assert_eq!(again.header.seq.wrapping_sub(s.iss), 1001);
+    assert_eq!(s.tcp.counters().retransmitted(Cause::TailLossProbe), 0);
+    assert_eq!(s.tcp.counters().retransmitted(Cause::Timeout), 1);
+    assert_eq!(waited, rto);
+}
