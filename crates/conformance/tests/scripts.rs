@@ -1,12 +1,19 @@
-//! Every script in `conformance/` holds, options byte for byte.
+//! Every script in `conformance/` holds, options byte for byte; those in a folder below under
+//! the profile of its name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use motet_conformance::host::Profile;
 use motet_conformance::run::{Judge, Verdict, run};
 
-fn scripts() -> Vec<PathBuf> {
+fn scripts_of(profile: Profile) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
+    let folder = match profile {
+        Profile::Motet => folder,
+        Profile::FreeBsd => folder.join("freebsd"),
+        Profile::Linux => folder.join("linux"),
+    };
     let mut paths: Vec<PathBuf> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -16,14 +23,14 @@ fn scripts() -> Vec<PathBuf> {
     paths
 }
 
-#[test]
-fn our_scripts_hold() {
+fn all_hold(profile: Profile) {
     let judge = Judge {
+        profile,
         strict: true,
         ..Judge::default()
     };
     let mut bad = Vec::new();
-    for path in scripts() {
+    for path in scripts_of(profile) {
         match run(&fs::read_to_string(&path).unwrap(), &judge) {
             Verdict::Passed => {}
             Verdict::Failed(problem) | Verdict::Refused(problem) => {
@@ -34,10 +41,21 @@ fn our_scripts_hold() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
+#[test]
+fn our_scripts_hold() {
+    all_hold(Profile::Motet);
+}
+
+#[test]
+fn what_freebsd_chooses_the_profile_chooses() {
+    all_hold(Profile::FreeBsd);
+}
+
 /// Each script states its requirement in its first line, and expects something.
 #[test]
 fn our_scripts_say_what_they_show() {
-    for path in scripts() {
+    let profiles = [Profile::Motet, Profile::FreeBsd];
+    for path in profiles.into_iter().flat_map(scripts_of) {
         let text = fs::read_to_string(&path).unwrap();
         assert!(
             text.starts_with("// "),

@@ -455,6 +455,10 @@ impl Host<'_> {
         let Kind::Connected(stream) = &mut file.kind else {
             return Ok(None);
         };
+        if let Some(errno) = stream.lent_error.take() {
+            stream.error_told = true;
+            return Ok(Some(errno));
+        }
         let error = self
             .tcp
             .connection(stream.handle)
@@ -504,6 +508,7 @@ fn new_stream(handle: motet::tcp::Handle, options: SocketOptions, connecting: bo
         error_told: false,
         read_closed: false,
         icmp_errno: None,
+        lent_error: None,
     }
 }
 

@@ -14,6 +14,8 @@ mod calls;
 pub use calls::How;
 mod edge;
 mod errno;
+mod freebsd;
+mod network;
 mod options;
 mod pipe;
 mod ready;
@@ -29,14 +31,14 @@ use std::net::Ipv6Addr;
 use bumpalo::Bump;
 use motet::random::Rng;
 use motet::tcp::{
-    Buffers, Config, Connection, HalfOpen, Handle, IcmpError, Listener, ListenerHandle, Memory,
-    Outgoing, Slot, State, Tcp, recv_memory_len,
+    Buffers, Config, Connection, HalfOpen, Handle, Listener, ListenerHandle, Memory, Slot, State,
+    Tcp, recv_memory_len,
 };
 use motet::time::{Duration, Instant};
-use motet::wire::{icmpv6, ipv6, tcp as wire};
 
 use edge::{Edge, Flow};
 pub use errno::Errno;
+pub use freebsd::Knobs;
 pub use options::{OptionValue, SocketOptions};
 pub use ready::{
     EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP,
@@ -94,6 +96,8 @@ struct Stream {
     read_closed: bool,
     /// What the last ICMPv6 error would be to the application.
     icmp_errno: Option<Errno>,
+    /// An error that the host tells though the engine knows of none.
+    lent_error: Option<Errno>,
 }
 
 #[derive(Debug)]
@@ -132,6 +136,10 @@ pub struct Host<'m> {
     /// What each pipe holds.
     pipes: Vec<VecDeque<u8>>,
     edge: Edge,
+    /// What went out on each flow, for the profile `freebsd`.
+    seen: HashMap<Flow, freebsd::Seen>,
+    /// The segment that came last bears SYN or RST.
+    is_challenged: bool,
     peer_mss: HashMap<Flow, u16>,
     sent: VecDeque<Sent>,
     scratch: Vec<u8>,
@@ -157,6 +165,8 @@ impl<'m> Host<'m> {
             orphans: Vec::new(),
             pipes: Vec::new(),
             edge: Edge::default(),
+            seen: HashMap::new(),
+            is_challenged: false,
             peer_mss: HashMap::new(),
             sent: VecDeque::new(),
             scratch: vec![0; 65_536 + 60],
@@ -212,175 +222,6 @@ impl<'m> Host<'m> {
     /// The next packet, left in its place.
     pub fn peek_sent(&self) -> Option<&Sent> {
         self.sent.front()
-    }
-
-    /// A packet from the network. One that is not TCP's business is ignored.
-    pub fn deliver(&mut self, bytes: &[u8]) {
-        if let Ok((header, upper)) = ipv6::Header::parse(bytes) {
-            match header.next_header {
-                wire::NEXT_HEADER => self.deliver_segment(bytes, upper),
-                icmpv6::NEXT_HEADER => self.deliver_icmp(upper),
-                _ => {}
-            }
-        }
-        self.pump();
-    }
-
-    fn deliver_segment(&mut self, bytes: &[u8], upper: &[u8]) {
-        let Some((mut packet, payload)) = Packet::parse(bytes) else {
-            return;
-        };
-        let flow = (packet.src, packet.segment.src_port, packet.segment.dst_port);
-        if packet.segment.has(SYN) {
-            let mss = packet
-                .segment
-                .options
-                .iter()
-                .find_map(|option| match option {
-                    crate::packet::TcpOption::Mss(mss) => Some(*mss),
-                    _ => None,
-                });
-            self.peer_mss.insert(flow, mss.unwrap_or(MSS_DEFAULT));
-        }
-        let ecn = packet.traffic_class & 3;
-        let mut rewritten = Vec::new();
-        let mut segment = upper;
-        if self.settings.profile != Profile::Motet
-            && wire::is_checksum_valid(&packet.src, &packet.dst, upper)
-        {
-            self.edge.inbound(flow, &mut packet.segment, &self.settings);
-            rewritten = packet.emit(payload);
-        }
-        if let Some(upper) = rewritten.get(ipv6::HEADER_LEN..).filter(|u| !u.is_empty()) {
-            segment = upper;
-        }
-        // Drops are the engine's to count; a script sees what follows from them.
-        let _reason = self
-            .tcp
-            .on_segment(packet.src, packet.dst, ecn, segment, self.now);
-    }
-
-    fn deliver_icmp(&mut self, upper: &[u8]) {
-        use icmpv6::Message::{
-            DestinationUnreachable, PacketTooBig, ParameterProblem, TimeExceeded,
-        };
-        let Ok(message) = icmpv6::Message::parse(upper) else {
-            return;
-        };
-        let (error, errno, invoking) = match message {
-            DestinationUnreachable { code, invoking } => match code {
-                1 | 4 => (IcmpError::Hard, Errno::ECONNREFUSED, invoking),
-                _ => (IcmpError::Soft, Errno::EHOSTUNREACH, invoking),
-            },
-            PacketTooBig { mtu, invoking } => {
-                (IcmpError::PacketTooBig(mtu), Errno::EMSGSIZE, invoking)
-            }
-            TimeExceeded { invoking, .. } => (IcmpError::Soft, Errno::EHOSTUNREACH, invoking),
-            ParameterProblem { code, invoking, .. } => match code {
-                1 => (IcmpError::Hard, Errno::ECONNREFUSED, invoking),
-                _ => (IcmpError::Soft, Errno::EHOSTUNREACH, invoking),
-            },
-            _ => return,
-        };
-        let Ok((inner, quoted)) = ipv6::Header::parse_start(invoking) else {
-            return;
-        };
-        if inner.next_header != wire::NEXT_HEADER {
-            return;
-        }
-        let ports = quoted.first_chunk::<4>().copied().unwrap_or_default();
-        let [a, b, c, d] = ports;
-        let flow = (
-            inner.dst,
-            u16::from_be_bytes([c, d]),
-            u16::from_be_bytes([a, b]),
-        );
-        if let Some(stream) = self.stream_of(flow) {
-            stream.icmp_errno = Some(errno);
-        }
-        self.tcp
-            .on_icmp_error(inner.src, inner.dst, quoted, error, self.now);
-    }
-
-    /// Lets the stack send what it wants to, now.
-    fn pump(&mut self) {
-        let first = self.sent.len();
-        for _ in 0..SEGMENTS_MAX {
-            self.note_changes();
-            let Some(outgoing) = self.tcp.poll_segment(self.now, |_| true, &mut self.scratch)
-            else {
-                self.note_changes();
-                if self.settings.profile == Profile::Linux {
-                    self.push_bursts(first);
-                }
-                return;
-            };
-            self.emit(outgoing);
-        }
-        self.runaway = true;
-    }
-
-    fn emit(&mut self, outgoing: Outgoing) {
-        let upper = self.scratch.get(..outgoing.len).unwrap_or_default();
-        let plain = crate::packet::in_ipv6(
-            (outgoing.src, outgoing.dst),
-            (outgoing.ecn, HOP_LIMIT),
-            wire::NEXT_HEADER,
-            upper,
-        );
-        let Some((mut packet, payload)) = Packet::parse(&plain) else {
-            self.runaway = true;
-            return;
-        };
-        let flow = (
-            outgoing.dst,
-            packet.segment.dst_port,
-            packet.segment.src_port,
-        );
-        let (class, hop_limit) = self.marks_of(flow);
-        packet.traffic_class = class & !3 | outgoing.ecn;
-        packet.hop_limit = hop_limit;
-        if self.settings.profile == Profile::FreeBsd && !packet.segment.has(SYN | RST) {
-            self.lend_window(flow, &mut packet);
-        }
-        self.edge
-            .outbound(flow, &mut packet.segment, &self.settings);
-        // The profile of the stack as it is sends the very bytes that the engine wrote.
-        let bytes = match self.settings.profile {
-            Profile::Motet => {
-                let marks = (packet.traffic_class, packet.hop_limit);
-                let upper = self.scratch.get(..outgoing.len).unwrap_or_default();
-                crate::packet::in_ipv6((packet.src, packet.dst), marks, wire::NEXT_HEADER, upper)
-            }
-            _ => packet.emit(payload),
-        };
-        self.sent.push_back(Sent {
-            at: self.now,
-            bytes,
-        });
-    }
-
-    /// FreeBSD announces whatever its socket buffer has free, every time; the engine moves
-    /// the right edge only by a segment at once (RFC 9293 §3.8.6.2.2). Both keep to RFC 9293.
-    /// The space is there: the engine's own buffer, and what the socket stages beyond it.
-    fn lend_window(&mut self, flow: Flow, packet: &mut Packet) {
-        let scaled = self.edge.is_scaled(flow);
-        let Some(stream) = self.stream_of(flow) else {
-            return;
-        };
-        let (handle, staged) = (stream.handle, stream.staged.len() as u32);
-        let space = stream.recv_space;
-        let unread = self
-            .tcp
-            .connection(handle)
-            .map_or(0, |connection| u32::from(connection.can_recv()));
-        let free = space.saturating_sub(staged + unread);
-        let max = 65_535u32;
-        if !scaled {
-            packet.segment.window = free.min(max) as u16;
-        } else if let Some(shift) = self.settings.window_scale {
-            self.edge.set_exact_window(free >> shift);
-        }
     }
 
     // ---- connections ----

@@ -23,6 +23,8 @@ pub struct SocketOptions {
     pub user_timeout_ms: u32,
     /// Largest segment both ways.
     pub mss_max: Option<u16>,
+    /// `TCP_NOOPT`: segments bear no options.
+    pub no_options: bool,
     /// `SO_LINGER`: on, and seconds.
     pub linger: Option<u32>,
     /// Hop limit of what is sent.
@@ -42,6 +44,7 @@ impl SocketOptions {
             connect_timeout_ms: settings.connect_timeout_ms,
             user_timeout_ms: settings.config.user_timeout_ms,
             mss_max: None,
+            no_options: false,
             linger: None,
             hop_limit: HOP_LIMIT,
             traffic_class: 0,
@@ -68,6 +71,7 @@ impl Host<'_> {
         if matches!(file.kind, Kind::Epoll(_) | Kind::Pipe(_)) {
             return Err(Errno::ENOTSOCK.into());
         }
+        let freebsd = self.settings.profile == Profile::FreeBsd;
         let linger = match value {
             OptionValue::Linger(on, seconds) => Some(on.then_some(seconds)),
             OptionValue::Number(_) => None,
@@ -89,6 +93,7 @@ impl Host<'_> {
                 "SO_LINGER" => options.linger = linger.ok_or(Errno::EINVAL)?,
                 "TCP_NODELAY" => options.nodelay = number != 0,
                 "TCP_MAXSEG" => options.mss_max = Some(positive(65_535)? as u16),
+                "TCP_NOOPT" if freebsd => options.no_options = number != 0,
                 "TCP_KEEPIDLE" => options.keepalive_times.0 = positive(65_535)? as u16,
                 "TCP_KEEPINTVL" => options.keepalive_times.1 = positive(65_535)? as u16,
                 "TCP_KEEPCNT" => options.keepalive_times.2 = positive(255)? as u8,

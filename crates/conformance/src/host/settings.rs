@@ -7,6 +7,8 @@ use std::net::Ipv6Addr;
 
 use motet::tcp::Config;
 
+use super::freebsd::Knobs;
+
 /// Whose defaults and option layout a host has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Profile {
@@ -40,18 +42,24 @@ pub struct Settings {
     pub local: Ipv6Addr,
     /// Bytes of the largest packet.
     pub mtu: u32,
+    /// Somebody has asked for that MTU.
+    mtu_is_asked: bool,
     /// Bytes of a receive buffer before a connection rounds it up.
     pub recv_space: u32,
     /// Bytes of a send buffer.
     pub send_space: u32,
     /// Window scale offered in our SYNs; `None`: none, as the stack itself does.
     pub window_scale: Option<u8>,
+    /// The window scale where the profile `freebsd` offers one.
+    pub scale_max: u8,
     /// Ask for ECN in our SYNs too, not only agree to it in others'.
     pub ecn_active: bool,
     /// Bound on the time to connect, ms; 0: only the number of SYNs counts.
     pub connect_timeout_ms: u32,
     /// Keepalive of sockets that ask for it: idle s, interval s, probes.
     pub keepalive: (u16, u16, u8),
+    /// What the profile `freebsd` alone can be set to.
+    pub freebsd: Knobs,
     /// Where the library that packetdrill loads writes every packet, if anywhere.
     pub log: Option<std::path::PathBuf>,
     /// That library says nothing on standard error.
@@ -67,12 +75,15 @@ impl Settings {
             profile,
             local: LOCAL,
             mtu: 1500,
+            mtu_is_asked: false,
             recv_space: 8 * 1220,
             send_space: 8 * 1220,
             window_scale: None,
+            scale_max: 6,
             ecn_active: false,
             connect_timeout_ms: 0,
             keepalive: (7200, 75, 9),
+            freebsd: Knobs::default(),
             log: None,
             quiet: false,
             config: Config {
@@ -199,10 +210,19 @@ impl Settings {
             return Err(format!("an MTU of {mtu} is below IPv6's 1280"));
         }
         self.mtu = mtu;
+        self.mtu_is_asked = true;
         let mss = (mtu - 60).min(65_535) as u16;
         self.config.rmss = mss;
         self.config.smss = mss;
         Ok(())
+    }
+
+    /// A script of FreeBSD's was written for IPv4, and is played over IPv6, whose header is 20
+    /// bytes longer: unless somebody asked for an MTU, that much more keeps its MSS.
+    pub fn suit_ipv4(&mut self) {
+        if self.profile == Profile::FreeBsd && !self.mtu_is_asked {
+            let _fits = self.set_mtu(self.mtu + 20);
+        }
     }
 
     /// Sets a sysctl by name.
@@ -211,7 +231,7 @@ impl Settings {
     /// A sentence: it is unknown, or this stack cannot do that.
     pub fn set_knob(&mut self, name: &str, value: &str) -> Result<(), String> {
         let refuse = || Err(format!("`{name}={value}` cannot be expressed"));
-        if KNOBS_WITHOUT_EFFECT.contains(&name) {
+        if self.set_freebsd_knob(name, value) || KNOBS_WITHOUT_EFFECT.contains(&name) {
             return Ok(());
         }
         if let Some((_, only)) = KNOBS_FIXED.iter().find(|(known, _)| *known == name) {
@@ -229,7 +249,7 @@ impl Settings {
             "net.inet.tcp.rfc1323" => {
                 config.timestamps = number == 1 || number == 3;
                 let scale = (number == 1 || number == 2) && self.profile == Profile::FreeBsd;
-                self.window_scale = scale.then_some(6);
+                self.window_scale = scale.then_some(self.scale_max);
             }
             "net.ipv4.tcp_timestamps" => config.timestamps = number != 0,
             "net.ipv4.tcp_window_scaling" => {
@@ -279,6 +299,34 @@ impl Settings {
             _ => return refuse(),
         }
         Ok(())
+    }
+
+    /// Sets a knob that only the profile `freebsd` has; says whether it is one, and fits.
+    fn set_freebsd_knob(&mut self, name: &str, value: &str) -> bool {
+        let Some(number) = value.parse::<u32>().ok() else {
+            return false;
+        };
+        if self.profile != Profile::FreeBsd {
+            return false;
+        }
+        let flag = (number <= 1).then_some(number == 1);
+        let knobs = &mut self.freebsd;
+        match name {
+            "net.inet.tcp.insecure_rst" => put(&mut knobs.insecure_rst, flag),
+            "net.inet.tcp.insecure_syn" => put(&mut knobs.insecure_syn, flag),
+            "net.inet.tcp.drop_synfin" => put(&mut knobs.drop_synfin, flag),
+            "net.inet.tcp.icmp_may_rst" => put(&mut knobs.icmp_may_rst, flag),
+            "net.inet.tcp.rexmit_drop_options" => put(&mut knobs.drop_options, flag),
+            "net.inet.tcp.ecn.maxretries" => put(&mut knobs.ecn_retries, u8::try_from(number).ok()),
+            "kern.ipc.maxsockbuf" => {
+                // The least scale by which a window could tell of the greatest buffer.
+                let fits = (0..14).find(|scale| 65_535_u64 << scale >= u64::from(number));
+                self.scale_max = fits.unwrap_or(14);
+                self.window_scale = self.window_scale.map(|_| self.scale_max);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Sets one of the stack's own settings by its name; yes-or-no ones take 0 or 1. Says

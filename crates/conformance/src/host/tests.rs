@@ -51,9 +51,12 @@ fn knobs_act_refuse_or_stand_as_they_are() {
     settings.set_knob("net.inet.tcp.keepinit", "15000").unwrap();
     assert_eq!(settings.connect_timeout_ms, 15_000);
     settings.set_knob("net.inet.tcp.blackhole", "0").unwrap();
+    let mut motet = Settings::of(Profile::Motet);
+    assert!(motet.set_knob("net.inet.tcp.insecure_rst", "1").is_err());
     for (name, value) in [
         ("net.inet.tcp.blackhole", "1"),
-        ("net.inet.tcp.insecure_rst", "1"),
+        ("net.inet.tcp.insecure_rst", "2"),
+        ("net.ipv4.tcp_unheard_of", "1"),
         ("net.inet.tcp.unheard_of", "1"),
         ("net.inet.tcp.msl", "soon"),
     ] {

@@ -195,6 +195,9 @@ fn configure(script: &Script, judge: &Judge) -> Result<(Settings, Options), Stop
         let start = Position { line: 1, column: 1 };
         settings.set_mtu(mtu).or_else(|e| refused(start, e))?;
     }
+    if script.is_for_ipv4() {
+        settings.suit_ipv4();
+    }
     options.tolerance_us = judge.tolerance_us.unwrap_or(options.tolerance_us);
     Ok((settings, options))
 }
@@ -464,8 +467,10 @@ impl Player<'_> {
         if let Some(pending) = &self.pending {
             return failed(pending.at, "the call never returned".to_owned());
         }
-        // What the last calls provoke is the script's way out: it leaves before it comes.
-        let excused = matches!(&last.action, Action::Call(_));
+        // What the last calls provoke is the script's way out: it leaves before it comes. So
+        // do public scripts after the last segment that they inject.
+        let public = self.host.settings.profile != Profile::Motet;
+        let excused = public || matches!(&last.action, Action::Call(_));
         let start_of_end = START + Duration::from_micros(self.last_time);
         // Linux's scripts claim the first large packet of a burst and leave the rest.
         let bursts = self.host.settings.profile == Profile::Linux && !self.options.strict_segments;

@@ -48,6 +48,19 @@ pub struct Script {
     pub cleanup: Option<(Position, String)>,
 }
 
+impl Script {
+    /// Whether it was written to be played over IPv4.
+    pub fn is_for_ipv4(&self) -> bool {
+        self.option("ip_version") == Some("ipv4")
+    }
+
+    /// The value of a `--name=value` line.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let mut values = self.options.iter().filter(|(_, known, _)| known == name);
+        values.next_back()?.2.as_deref()
+    }
+}
+
 /// One event.
 #[derive(Clone, Debug)]
 pub struct Event {
