@@ -137,21 +137,22 @@ impl<'m> Ends<'m> {
                 if mss == 0 {
                     return None;
                 }
-                config.rmss = mss.min(self.base.rmss);
+                config.rmss = node.rmss(&peer, config.timestamps).min(self.base.rmss);
                 config.smss = mss.min(self.base.smss);
             }
-            config.accept_window = self.window_bytes(&config);
+            config.accept_window = self.window_bytes(config.rmss, config.timestamps);
             self.made = Some(self.arena.alloc(config));
         }
         self.made
     }
 
-    fn window_bytes(&self, config: &Config) -> u16 {
+    /// Bytes of a window of segments as long as `mss` says.
+    fn window_bytes(&self, mss: u16, timestamps: bool) -> u16 {
         match self.window {
             Window::Bytes(bytes) => bytes,
             Window::Segments { count, .. } => {
-                let options = if config.timestamps { TIMESTAMPS_LEN } else { 0 };
-                let segment = usize::from(config.smss.saturating_sub(options));
+                let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
+                let segment = usize::from(mss.saturating_sub(options));
                 u16::try_from(count * segment)
                     .unwrap_or(u16::MAX)
                     .min(HOST_WINDOW)
@@ -160,10 +161,12 @@ impl<'m> Ends<'m> {
     }
 
     fn buffers(&self, config: &Config) -> Buffers<'m> {
-        let window = self.window_bytes(config);
+        let sent = self.window_bytes(config.smss, config.timestamps);
+        let received = self.window_bytes(config.rmss, config.timestamps);
         Buffers::new(
-            self.arena.alloc_slice_fill_copy(usize::from(window), 0),
-            self.arena.alloc_slice_fill_copy(recv_memory_len(window), 0),
+            self.arena.alloc_slice_fill_copy(usize::from(sent), 0),
+            self.arena
+                .alloc_slice_fill_copy(recv_memory_len(received), 0),
         )
     }
 }

@@ -251,7 +251,7 @@ impl<'m> Lab<'m> {
         let mss = world.node(node).mss(&peer, true).max(64);
         let window = self.dice.scale(64, 8_000) as u16;
         let config = Config {
-            rmss: mss,
+            rmss: mss.min(world.node(node).rmss(&peer, true).max(64)),
             smss: mss,
             rto_min_ms: 200,
             rto_initial_ms: 1_000,

@@ -86,27 +86,42 @@ impl<'m> Node<'m> {
     ///
     /// Payload per frame is asked of the MAC, and room is left for what the first fragment
     /// grows by on later hops, so that relays never find it too long. What header compression
-    /// leaves out counts as payload, more of it where segments have `timestamps`; connections
-    /// that turn out to be plain have a smaller MSS.
+    /// usually leaves out counts as payload, more of it where segments have `timestamps`;
+    /// segments that it leaves less out of are shorter, and so is what a peer sends that
+    /// cannot know, and what belongs to connections that turn out to be plain.
     pub fn mss(&self, remote: &Ipv6Addr, timestamps: bool) -> u16 {
-        self.mss_where(remote, timestamps, true)
+        self.mss_where(remote, timestamps, Shrinks::Usually)
     }
 
-    /// As [`Self::mss`]; `is_carried`: whether the radio's header compression has a part in it.
-    // There once: two calls ask.
+    /// The MSS that `remote` is told: [`Self::mss`], but where `remote` is outside the mesh and
+    /// cannot know how long a header becomes. What a receive buffer is measured in.
+    pub fn rmss(&self, remote: &Ipv6Addr, timestamps: bool) -> u16 {
+        self.mss_where(remote, timestamps, Shrinks::ForPeer)
+    }
+
+    /// As [`Self::mss`]; `shrinks`: what to count on of the radio's header compression.
+    // There once: several calls ask.
     #[inline(never)]
-    fn mss_where(&self, remote: &Ipv6Addr, timestamps: bool, is_carried: bool) -> u16 {
+    fn mss_where(&self, remote: &Ipv6Addr, timestamps: bool, shrinks: Shrinks) -> u16 {
         let hop = self.ip.next_hop(remote, FIRST_INTERFACE);
         let interface = hop.and_then(|hop| self.interfaces.get(usize::from(hop.interface.0)));
         let payload = match (interface, hop) {
             (Some(Interface::Radio(radio)), Some(hop)) => {
                 let budget = Budget::of(radio);
-                let tcphc = budget.tcphc.filter(|_| is_carried);
                 let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
                 let uncompressed = HEADER_LEN + options;
-                let compressed = tcphc.map_or(uncompressed, |t| t.header_budget(timestamps));
                 let src = self.ip.source_for(remote, hop.interface);
                 let payload = src.map_or(0, |src| {
+                    // A peer in the mesh cuts what it sends as this node does.
+                    let cuts = || flow(src, *remote).within_mesh;
+                    let tcphc = budget.tcphc.filter(|_| tcphc::IS_SUPPORTED);
+                    let compressed = match (tcphc, shrinks) {
+                        (None, _) | (_, Shrinks::Never) => uncompressed,
+                        (Some(tcphc), Shrinks::ForPeer) if !cuts() => {
+                            tcphc.header_len_max(timestamps)
+                        }
+                        (Some(tcphc), _) => tcphc.header_len_usual(timestamps),
+                    };
                     let header = packet_header(src, *remote, 0, NO_CLASS, self.ip.hop_limit());
                     budget.payload(&header, hop, (compressed, uncompressed))
                 });
@@ -137,8 +152,17 @@ impl<'m> Node<'m> {
         is_carried: impl FnOnce(&Tcphc<'_>) -> bool,
     ) {
         let is_carried = tcphc::IS_SUPPORTED && self.tcphc_towards(remote).is_some_and(is_carried);
-        let mss = self.mss_where(remote, timestamps, is_carried);
-        self.tcp.set_mss_limit(mss);
+        let shrinks = match is_carried {
+            true => Shrinks::Usually,
+            false => Shrinks::Never,
+        };
+        let smss = self.mss_where(remote, timestamps, shrinks);
+        let told_less = match is_carried {
+            // Headers differ by less than they are long.
+            true => smss.saturating_sub(self.rmss(remote, timestamps)) as u8,
+            false => 0,
+        };
+        self.tcp.set_mss_limit(smss, told_less);
     }
 
     /// A segment for this node.
@@ -194,6 +218,17 @@ impl<'m> Node<'m> {
             .on_icmp_error(header.src, header.dst, rest, error, now);
         Ok(())
     }
+}
+
+/// What an MSS counts on of header compression.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shrinks {
+    /// On nothing: the connection is plain.
+    Never,
+    /// On what headers are sure to shrink by: the peer may be a host that knows nothing of it.
+    ForPeer,
+    /// On what headers of bulk data shrink by: `poll_segment` cuts the others.
+    Usually,
 }
 
 /// [`Node::connect`] failed; the buffers come back.

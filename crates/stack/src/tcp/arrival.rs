@@ -95,7 +95,7 @@ impl<'m> Tcp<'m> {
             remote_port: header.src_port,
         };
         let mut segment = Segment::new(&header, payload, ecn & 3 == ECN_CE);
-        let mss_limit = self.mss_limit;
+        let smss_limit = self.smss_limit;
         let found = self.find(&ends);
         let outlived = found.and_then(|index| self.outlive(index, &ends, &segment));
         if let (Some(index), None) = (found, outlived)
@@ -103,7 +103,7 @@ impl<'m> Tcp<'m> {
         {
             if connection.is_connecting() && header.flags.contains(Flags::SYN) {
                 // The link's limit, now that the peer has answered.
-                connection.smss = connection.smss.min(mss_limit);
+                connection.smss = connection.smss.min(smss_limit);
             }
             let result = connection.on_segment(&mut segment);
             self.sweep(index);
@@ -296,6 +296,7 @@ impl<'m> Tcp<'m> {
         proven: bool,
     ) -> Result<usize, Drop> {
         let in_use = self.locals_in_use();
+        let rmss = self.limited_rmss(listener.1.rmss);
         let entries = &mut self.memory.half_open;
         let free = entries.iter().position(HalfOpen::is_free);
         let place = free.or_else(|| {
@@ -312,12 +313,11 @@ impl<'m> Tcp<'m> {
             .ok_or(Drop::LocalAddrsFull)?;
         let entry = entries.get_mut(place).ok_or(Drop::HalfOpenFull)?;
         let options = &segment.header().options;
-        let rmss = listener.1.rmss.min(self.mss_limit);
         *entry = HalfOpen::new(listener.0, local, agreed, rmss);
         entry.remote = ends.remote;
         entry.remote_port = ends.remote_port;
         entry.irs = segment.seq;
-        entry.smss = options.mss.unwrap_or(SMSS_DEFAULT).min(self.mss_limit);
+        entry.smss = options.mss.unwrap_or(SMSS_DEFAULT).min(self.smss_limit);
         entry.ts_recent = options.timestamps.map_or(0, |(value, _)| value);
         Ok(place)
     }
@@ -332,7 +332,7 @@ impl<'m> Tcp<'m> {
         ts_offset: u32,
     ) {
         let mss = segment.header().options.mss.unwrap_or(SMSS_DEFAULT);
-        let index = cookie::mss_index(mss.min(self.mss_limit));
+        let index = cookie::mss_index(mss.min(self.smss_limit));
         let iss = self.cookie(ends, segment.seq, cookie::period(self.now_ms), index);
         // The lowest bit of our timestamp remembers whether the peer takes SACK.
         let clock = self.now_ms.wrapping_add(ts_offset) & !1 | u32::from(agreed.sack);
@@ -340,7 +340,7 @@ impl<'m> Tcp<'m> {
         count(Some(&mut self.counters.syn_cookies));
         self.cookie_sent_at = Some(self.now_ms);
         let window = self.window_to_promise(listener.0, listener.1);
-        let rmss = listener.1.rmss.min(self.mss_limit);
+        let rmss = self.limited_rmss(listener.1.rmss);
         let reply = self.begin_reply(ends);
         reply.seq = iss;
         reply.ack = segment.seq.plus(1);

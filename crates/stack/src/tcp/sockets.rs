@@ -31,8 +31,10 @@ pub struct Tcp<'m> {
     /// The start of the current millisecond, and its number modulo 2^32.
     pub(super) tick: Instant,
     pub(super) now_ms: u32,
-    /// Largest segment, as MSS counts it, that the link to the next peer carries.
-    pub(super) mss_limit: u16,
+    /// Largest segment, as MSS counts it, that the link to the next peer carries, and how much
+    /// less that peer is told.
+    pub(super) smss_limit: u16,
+    pub(super) told_less: u8,
     /// Whether answers to strangers went before connections in the last poll.
     pub(super) strangers_turn: bool,
     pub(super) next_port: u16,
@@ -72,7 +74,8 @@ impl<'m> Tcp<'m> {
             cookie_sent_at: None,
             tick: Instant::ORIGIN,
             now_ms: 0,
-            mss_limit: u16::MAX,
+            smss_limit: u16::MAX,
+            told_less: 0,
             strangers_turn: false,
             next_port,
             next_generation: 0,
@@ -80,14 +83,23 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    /// Bounds the MSS, both ways, of the connection that the next SYN or `connect` begins, by
-    /// what the link to that peer carries, and what is sent of the one whose SYN is answered
-    /// next. Connections and handshakes under way keep theirs otherwise.
+    /// Bounds the MSS of the connection that the next SYN or `connect` begins by what the
+    /// link carries, and what is sent of the one whose SYN is answered next. Connections and
+    /// handshakes under way keep theirs otherwise.
     ///
-    /// `mss`: bytes of payload and TCP options in a packet that is not to be cut up further
-    /// than wanted.
-    pub fn set_mss_limit(&mut self, mss: u16) {
-        self.mss_limit = mss;
+    /// `smss`: bytes of payload and TCP options in a packet that is not to be cut up further
+    /// than wanted; [`Self::poll_segment_within`] may say less of one segment. `told_less`:
+    /// how much less that peer is to send, of whose segments nobody says so.
+    pub fn set_mss_limit(&mut self, smss: u16, told_less: u8) {
+        (self.smss_limit, self.told_less) = (smss, told_less);
+    }
+
+    /// The MSS to announce, where the settings have `rmss`.
+    // There once: three ask.
+    #[inline(never)]
+    pub(super) fn limited_rmss(&self, rmss: u16) -> u16 {
+        let told_less = u16::from(self.told_less);
+        rmss.min(self.smss_limit.saturating_sub(told_less))
     }
 
     /// What happened so far.
@@ -147,7 +159,7 @@ impl<'m> Tcp<'m> {
             });
         }
         let mut connection = Connection::new(ends, buffers, config, self.now_ms);
-        connection.rmss = config.rmss.min(self.mss_limit);
+        connection.rmss = self.limited_rmss(config.rmss);
         // The link's limit is asked for again with the answer: `arrive`.
         connection.smss = config.smss;
         let (iss, ts_offset) = self.initial_numbers(&ends);

@@ -248,16 +248,32 @@ impl<'m> Tcphc<'m> {
         &self.counters
     }
 
-    /// The longest that headers of new data in a connection under way become, bytes: what an
-    /// MSS may count on. Every field has two bytes at most; only TSecr has four, in the first
-    /// flight of who was connected to. Longer ones (MH, FH, numbers near zero) are the
-    /// exception, for which [`Self::header_len`] tells what a segment has room for.
-    pub const fn header_budget(&self, timestamps: bool) -> usize {
+    /// The longest that headers of new data in a connection under way become, bytes: what the
+    /// MSS told to a peer may count on that cannot ask for [`Self::header_len`]. Every field
+    /// has two bytes at most; only TSecr has four, in the first flight of who was connected
+    /// to. Longer ones (MH, FH, numbers near zero) are the exception.
+    pub const fn header_len_max(&self, timestamps: bool) -> usize {
         match (timestamps, self.config.mode) {
             // They travel in full headers.
-            (true, Mode::Draft) => tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN + tcphc::FULL_OVERHEAD,
-            (true, _) => BUDGET + BUDGET_TIMESTAMPS,
-            (false, _) => BUDGET,
+            (true, Mode::Draft) => FULL_WITH_TIMESTAMPS,
+            (true, _) => LEN_MAX + LEN_MAX_TIMESTAMPS,
+            (false, _) => LEN_MAX,
+        }
+    }
+
+    /// What headers of bulk data become, bytes: nothing new is acknowledged and the window
+    /// stays as it is. What the MSS of a node may count on that asks for [`Self::header_len`]
+    /// before it sends a segment.
+    pub const fn header_len_usual(&self, timestamps: bool) -> usize {
+        let len = match self.config.mode {
+            // Beside the window, nothing may be left out on trust.
+            Mode::Strict => LEN_USUAL + 2,
+            _ => LEN_USUAL,
+        };
+        match (timestamps, self.config.mode) {
+            (true, Mode::Draft) => FULL_WITH_TIMESTAMPS,
+            (true, _) => len + LEN_USUAL_TIMESTAMPS,
+            (false, _) => len,
         }
     }
 
@@ -1025,9 +1041,15 @@ const EVICT_OVER_BONUS_S: u32 = 1 << 30;
 /// Idle for this long, the peer's context may be gone.
 const IDLE_S: u32 = 60;
 /// CH: base and context 3, sequence and acknowledgment number, window and checksum 2 each.
-const BUDGET: usize = 3 + 2 + 2 + 2 + 2;
+const LEN_MAX: usize = 3 + 2 + 2 + 2 + 2;
 /// The byte before options; TSval, and TSecr in full until something has confirmed one.
-const BUDGET_TIMESTAMPS: usize = 1 + 2 + 4;
+const LEN_MAX_TIMESTAMPS: usize = 1 + 2 + 4;
+/// CH: base and context 3, sequence number and checksum 2 each.
+const LEN_USUAL: usize = 3 + 2 + 2;
+/// The byte before options, 2 for each of them.
+const LEN_USUAL_TIMESTAMPS: usize = 1 + 2 + 2;
+/// FH of a segment with timestamps.
+const FULL_WITH_TIMESTAMPS: usize = tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN + tcphc::FULL_OVERHEAD;
 /// The part of an identifier that counts; the top bit says who chose.
 const CID_MASK: u8 = 0x7f;
 const CHECKSUM_AT: usize = 16;

@@ -470,10 +470,17 @@ fn mss_rules() {
 #[test]
 fn the_link_limits_the_mss_both_ways() {
     let mut s = Script::new();
-    s.tcp.set_mss_limit(474);
-    s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
-    s.peer(say(SYN, 0, 0).mss(1440)).unwrap();
-    assert_eq!(s.sent().header.options.mss, Some(474));
+    s.tcp.set_mss_limit(490, 16);
+    let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+    s.peer(say(SYN, 0, 0).mss(1440).win(8000)).unwrap();
+    let syn_ack = s.sent().header;
+    assert_eq!(syn_ack.options.mss, Some(474));
+    s.iss = syn_ack.seq;
+    s.peer(say(ACK, 1, 1).win(8000)).unwrap();
+    let (lent, now) = (buffers(8000, 8000), s.now());
+    s.handle = Some(s.tcp.accept(listener, lent, now).unwrap());
+    s.send(5000);
+    assert_eq!(s.sent().payload.len(), 490);
 }
 
 /// The limit is the link's to one peer: what another one's SYN sets changes nothing.
@@ -481,11 +488,11 @@ fn the_link_limits_the_mss_both_ways() {
 fn every_handshake_keeps_the_limit_of_its_own_link() {
     for limit in [64, 9000] {
         let mut s = Script::new();
-        s.tcp.set_mss_limit(474);
+        s.tcp.set_mss_limit(474, 0);
         let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
         s.peer(say(SYN, 0, 0).mss(1440).win(8000)).unwrap();
         s.iss = s.sent().header.seq;
-        s.tcp.set_mss_limit(limit);
+        s.tcp.set_mss_limit(limit, 0);
         let (again, _) = s.wait_for_segment();
         assert_eq!(again.header.options.mss, Some(474), "sent again");
         s.peer(say(ACK, 1, 1).win(8000)).unwrap();
