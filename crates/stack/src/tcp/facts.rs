@@ -59,6 +59,8 @@ impl Facts {
     pub(super) const UNDO_TS: u32 = 1 << 8;
     /// RACK has seen reordering on this path.
     pub(super) const REORDERED: u32 = 1 << 22;
+    /// A DSACK has widened RACK's reordering window since cwnd was last reduced.
+    pub(super) const REO_GROWN: u32 = 1 << 29;
     /// RACK knows a delivered segment.
     pub(super) const RACK: u32 = 1 << 21;
     /// `dsack` is to be reported.

@@ -28,8 +28,13 @@ impl Connection<'_> {
             return;
         }
         let recovery = &mut self.recovery;
-        recovery.reo_quarters = (recovery.reo_quarters + 1).min(REO_QUARTERS_MAX);
-        recovery.reo_persist = REO_PERSIST;
+        // Once per reduction, not once per round trip (RFC 8985 §6.2 step 4): all that is
+        // needless was sent in one or the other, and nothing has to be kept of a round.
+        if !self.facts.has(Facts::REO_GROWN) {
+            self.facts.set(Facts::REO_GROWN);
+            recovery.reo_quarters = (recovery.reo_quarters + 1).min(REO_QUARTERS_MAX);
+            recovery.reo_persist = REO_PERSIST;
+        }
         if left.before(recovery.undo_from) || right.after(recovery.recover) {
             return;
         }
@@ -114,7 +119,7 @@ impl Connection<'_> {
         self.recovery.undo_from = self.snd_una;
         self.recovery.recover = self.snd_nxt;
         self.facts.put(Facts::UNDO, self.config.undo);
-        self.facts.clear(Facts::UNDO_TS);
+        self.facts.clear(Facts::UNDO_TS | Facts::REO_GROWN);
         self.facts.set(Facts::CWR_DUE);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
         let flight = self.flight().min(u32::from(self.congestion.cwnd));
