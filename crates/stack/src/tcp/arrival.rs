@@ -8,7 +8,6 @@
 use core::net::Ipv6Addr;
 
 use super::config::Config;
-use super::connection::SMSS_DEFAULT;
 use super::departure::Reply;
 use super::listener::{self, Agreed, HalfOpen, LOCAL_ANY, Stage, cookie};
 use super::segment::Segment;
@@ -95,16 +94,13 @@ impl<'m> Tcp<'m> {
             remote_port: header.src_port,
         };
         let mut segment = Segment::new(&header, payload, ecn & 3 == ECN_CE);
-        let smss_limit = self.smss_limit;
+        // The link's limit, now that the peer's segment has come over it.
+        segment.mss = segment.mss.min(self.smss_limit);
         let found = self.find(&ends);
         let outlived = found.and_then(|index| self.outlive(index, &ends, &segment));
         if let (Some(index), None) = (found, outlived)
             && let Some(connection) = self.at_mut(index)
         {
-            if connection.is_connecting() && header.flags.contains(Flags::SYN) {
-                // The link's limit, now that the peer has answered.
-                connection.smss = connection.smss.min(smss_limit);
-            }
             let result = connection.on_segment(&mut segment);
             self.sweep(index);
             if result == Err(Drop::UnacceptableAck) {
@@ -317,7 +313,7 @@ impl<'m> Tcp<'m> {
         entry.remote = ends.remote;
         entry.remote_port = ends.remote_port;
         entry.irs = segment.seq;
-        entry.smss = options.mss.unwrap_or(SMSS_DEFAULT).min(self.smss_limit);
+        entry.smss = segment.mss;
         entry.ts_recent = options.timestamps.map_or(0, |(value, _)| value);
         Ok(place)
     }
@@ -331,8 +327,7 @@ impl<'m> Tcp<'m> {
         agreed: Agreed,
         ts_offset: u32,
     ) {
-        let mss = segment.header().options.mss.unwrap_or(SMSS_DEFAULT);
-        let index = cookie::mss_index(mss.min(self.smss_limit));
+        let index = cookie::mss_index(segment.mss);
         let iss = self.cookie(ends, segment.seq, cookie::period(self.now_ms), index);
         // The lowest bit of our timestamp remembers whether the peer takes SACK.
         let clock = self.now_ms.wrapping_add(ts_offset) & !1 | u32::from(agreed.sack);

@@ -10,7 +10,7 @@
 
 use super::Drop;
 use super::congestion::Congestion;
-use super::connection::{Connection, SMSS_DEFAULT, SMSS_MIN};
+use super::connection::{Connection, SMSS_MIN};
 use super::facts::{Facts, Phase};
 use super::recovery::NONE;
 use super::segment::Segment;
@@ -19,7 +19,7 @@ use super::state::State;
 use super::timers::Timer;
 use super::types::Error;
 use crate::planted::{Bug, planted};
-use crate::wire::tcp::{Flags, Header};
+use crate::wire::tcp::Flags;
 
 impl Connection<'_> {
     /// A segment for this connection. An error is the reason why it (or the rest of it) was
@@ -347,8 +347,7 @@ impl Connection<'_> {
             return Err(Drop::NoSyn);
         }
         self.rcv_nxt = seg.seq.plus(1);
-        // What is the link's and the settings' limit.
-        self.take_syn_options(seg.header(), self.smss);
+        self.take_syn_options(seg);
         let ecn = Flags::ECE | Flags::CWR;
         // In a simultaneous open neither side answers with ECE: no ECN then.
         let agreed = self.facts.has(Facts::ECN)
@@ -372,17 +371,14 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Takes the peer's MSS and what both sides offered.
-    ///
-    /// `smss_limit`: what we send at most, whatever the peer takes.
-    pub(super) fn take_syn_options(&mut self, syn: &Header, smss_limit: u16) {
-        let offered = syn.options.mss.unwrap_or(SMSS_DEFAULT);
-        self.smss = offered.min(smss_limit).max(SMSS_MIN);
+    /// Takes the peer's MSS, as far as settings and link allow, and what both sides offered.
+    fn take_syn_options(&mut self, syn: &Segment<'_>) {
+        self.smss = syn.mss.min(self.smss).max(SMSS_MIN);
         // Until now the facts said what our SYN offered.
-        if !syn.options.sack_permitted {
+        if !syn.header().options.sack_permitted {
             self.facts.clear(Facts::SACK);
         }
-        match syn.options.timestamps {
+        match syn.timestamps() {
             Some((value, _)) => {
                 self.ts_recent = value;
                 self.ts_recent_at = self.now_ms;

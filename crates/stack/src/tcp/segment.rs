@@ -4,6 +4,7 @@
 //! what is new as it passes the checks; [`Head`] is filled word by word and written in front
 //! of the payload. Left out: parsing (`wire`), and what to put in (`output`).
 
+use super::connection::SMSS_DEFAULT;
 use super::send_buffer::SendBuffer;
 use super::seq::SeqNum;
 use super::types::Endpoints;
@@ -16,6 +17,8 @@ pub(super) struct Segment<'a> {
     pub(super) seq: SeqNum,
     pub(super) flags: Flags,
     pub(super) payload: &'a [u8],
+    /// What the sender takes, and the path to it.
+    pub(super) mss: u16,
     /// The packet arrived with congestion experienced (RFC 3168).
     pub(super) is_ce: bool,
 }
@@ -27,6 +30,7 @@ impl<'a> Segment<'a> {
             seq: SeqNum::new(header.seq),
             flags: header.flags,
             payload,
+            mss: header.options.mss.unwrap_or(SMSS_DEFAULT),
             is_ce,
         }
     }

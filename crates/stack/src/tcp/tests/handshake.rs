@@ -751,3 +751,18 @@ fn no_room_no_segment_and_nothing_counted_sent() {
     s.room = true;
     s.expect(ACK, 1, 1, 10);
 }
+
+/// What a SYN-ACK says of its link counts once it is known to be the peer's.
+#[test]
+fn a_forged_syn_ack_sets_no_limit() {
+    let (mut s, _) = Script::connecting(PLAIN);
+    s.tcp.set_mss_limit(200, 0);
+    for (flags, ack) in [(SYN | ACK, 2), (SYN | RST | ACK, 0)] {
+        assert!(s.peer(say(flags, 0, ack).mss(1440)).is_err());
+        while s.poll().is_some() {}
+    }
+    assert_eq!(s.state(), State::SynSent);
+    s.tcp.set_mss_limit(900, 0);
+    s.peer(say(SYN | ACK, 0, 1).mss(1440)).unwrap();
+    assert_eq!(s.connection().telemetry().smss_bytes, 900);
+}
