@@ -10,8 +10,10 @@ pub(crate) fn option(level: i32, name: i32) -> Option<&'static str> {
 
 /// FreeBSD's bound on the time to connect; Linux has no number for it.
 const TCP_KEEPINIT: i32 = 128;
+/// FreeBSD's, too.
+const TCP_NOOPT: i32 = 8;
 
-const TABLE: [(i32, i32, &str); 21] = [
+const TABLE: [(i32, i32, &str); 22] = [
     (libc::SOL_SOCKET, libc::SO_REUSEADDR, "SO_REUSEADDR"),
     (libc::SOL_SOCKET, libc::SO_REUSEPORT, "SO_REUSEPORT"),
     (libc::SOL_SOCKET, libc::SO_TYPE, "SO_TYPE"),
@@ -27,6 +29,7 @@ const TABLE: [(i32, i32, &str); 21] = [
     (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, "TCP_KEEPINTVL"),
     (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, "TCP_KEEPCNT"),
     (libc::IPPROTO_TCP, TCP_KEEPINIT, "TCP_KEEPINIT"),
+    (libc::IPPROTO_TCP, TCP_NOOPT, "TCP_NOOPT"),
     (
         libc::IPPROTO_TCP,
         libc::TCP_USER_TIMEOUT,

@@ -15,10 +15,14 @@ use bumpalo::Bump;
 use motet::time::{Duration, Instant};
 use motet_conformance::host::{Errno, Fail, Host, Outcome, Settings};
 use motet_conformance::packet::Packet;
+use motet_conformance::run::kit::Orders;
 
 /// What the lock guards.
 pub struct Inner {
     host: Host<'static>,
+    /// What the script's commands will set, and how many of its calls and packets were made.
+    orders: Orders,
+    entered: usize,
     /// The thread that drives time; a call that blocks on it can never return.
     main: ThreadId,
     /// Grows when something happened that blocked calls must look at.
@@ -50,11 +54,11 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// A host with `settings`; its memory is never given back.
+    /// A host with `settings`, to be changed by `orders`; its memory is never given back.
     ///
     /// # Errors
     /// A sentence: the log cannot be written.
-    pub fn new(settings: Settings) -> Result<Self, String> {
+    pub fn new(settings: Settings, orders: Orders) -> Result<Self, String> {
         let log = settings.log.as_ref().map(|path| {
             File::create(path).map_err(|e| format!("cannot write {}: {e}", path.display()))
         });
@@ -62,6 +66,8 @@ impl Shared {
         let arena: &'static Bump = Box::leak(Box::new(Bump::new()));
         let inner = Inner {
             host: Host::new(arena, settings, START),
+            orders,
+            entered: 0,
             main: std::thread::current().id(),
             round: 0,
             sleeping: 0,
@@ -82,6 +88,23 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // A panic is answered with an error code; what it left is as good as it gets.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call of the script, or a packet, begins.
+    pub fn enter(&self) {
+        let mut inner = self.lock();
+        let Inner {
+            host,
+            orders,
+            entered,
+            ..
+        } = &mut *inner;
+        if let Err(message) = orders.obey(*entered, &mut host.settings) {
+            // The script must not be judged by other settings than it asks for.
+            eprintln!("libmotet_packetdrill: {message}");
+            std::process::exit(1);
+        }
+        inner.entered += 1;
     }
 
     /// Looks at the host without changing it.
@@ -237,8 +260,15 @@ impl Shared {
             self.changed.notify_all();
             return now;
         }
+        // A timer may fire within the microseconds that packetdrill spins through.
+        let next = inner.host.now() + Duration::from_micros(1);
+        let fires = inner.next_stop().is_some_and(|stop| stop <= next);
         inner.host.creep();
-        inner.host.now()
+        let now = inner.host.now();
+        if fires && me == inner.main {
+            drop(self.settle(inner));
+        }
+        now
     }
 }
 

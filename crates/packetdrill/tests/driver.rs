@@ -486,6 +486,10 @@ fn the_hook_answers_for_our_descriptors_only() {
 #[test]
 fn knobs_of_the_script_act_on_the_library_too() {
     let name = "knobs_of_the_script_act_on_the_library_too";
+    if std::env::var("MOTET_INNER_KNOBS").is_ok_and(|refused| refused == "1") {
+        let _never = Driver::new("");
+        return;
+    }
     if std::env::var_os("MOTET_INNER_KNOBS").is_some() {
         let driver = Driver::new(",profile=freebsd,quiet");
         let fd = driver.listener();
@@ -503,22 +507,41 @@ fn knobs_of_the_script_act_on_the_library_too() {
         });
         let (_, reply) = driver.receive().unwrap();
         assert!(!reply.options.contains(&TcpOption::SackOk), "{reply}");
+        // Socket, bind, listen, a question and a packet: what comes next is behind the knob.
+        let fd = (driver.0.socket)(driver.0.userdata, libc::AF_INET6, libc::SOCK_STREAM, 0);
+        let recv = driver.option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF);
+        assert_eq!(recv, (0, 30_000));
         return;
     }
-    let script = "0 `sysctl -w net.inet.tcp.sack.enable=0`\n\
+    let script = "--mtu=1280\n0 `sysctl -w net.inet.tcp.sack.enable=0`\n\
                   +0 `sysctl -w net.inet.tcp.recvspace=20000`\n\
-                  +0 `sysctl -w net.inet.tcp.unheard_of=1`\n\
                   +0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
+                  +0 bind(3, ..., ...) = 0\n\
+                  +0 listen(3, 1) = 0\n\
+                  +0 getsockopt(3, SOL_SOCKET, SO_RCVBUF, [20000], [4]) = 0\n\
+                  +0 < S 0:0(0) win 32767 <mss 1440,sackOK,eol,eol>\n\
                   +0 `sysctl -w net.inet.tcp.recvspace=30000`\n";
-    let file = std::env::temp_dir().join(format!("motet-pd-knobs-{}.pkt", std::process::id()));
-    std::fs::write(&file, script).unwrap();
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name]).arg(&file);
-    let output = command.env("MOTET_INNER_KNOBS", "1").output().unwrap();
-    std::fs::remove_file(&file).unwrap();
+    let inner = |script: &str, what: &str| {
+        let name_of_file = format!("motet-pd-knobs-{}.pkt", std::process::id());
+        let file = std::env::temp_dir().join(name_of_file);
+        std::fs::write(&file, script).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", name]).arg(&file);
+        let output = command.env("MOTET_INNER_KNOBS", what).output().unwrap();
+        std::fs::remove_file(&file).unwrap();
+        output
+    };
+    let output = inner(script, "2");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+    // No other settings than the script asks for.
+    let output = inner("0 `sysctl -w net.inet.tcp.unheard_of=1`\n", "1");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && said.contains("unheard_of"),
         "{said}"
     );
 }

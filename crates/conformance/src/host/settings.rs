@@ -217,6 +217,20 @@ impl Settings {
         Ok(())
     }
 
+    /// Suits the MTU to a script, unless somebody asked for one: `mtu` is what it says itself.
+    ///
+    /// # Errors
+    /// As [`Self::set_mtu`].
+    pub fn suit(&mut self, mtu: Option<u32>, is_for_ipv4: bool) -> Result<(), String> {
+        if let (Some(mtu), false) = (mtu, self.mtu_is_asked) {
+            self.set_mtu(mtu)?;
+        }
+        if is_for_ipv4 {
+            self.suit_ipv4();
+        }
+        Ok(())
+    }
+
     /// A script of FreeBSD's was written for IPv4, and is played over IPv6, whose header is 20
     /// bytes longer: unless somebody asked for an MTU, that much more keeps its MSS.
     pub fn suit_ipv4(&mut self) {

@@ -141,7 +141,7 @@ impl<'a> Args<'a> {
 }
 
 /// The only element of a list, or the value itself.
-pub(super) fn first(value: &Value) -> &Value {
+pub fn first(value: &Value) -> &Value {
     match value {
         Value::List(items) => match items.as_slice() {
             [only] => only,
@@ -152,7 +152,7 @@ pub(super) fn first(value: &Value) -> &Value {
 }
 
 /// The port of a socket address, where the script has one.
-pub(super) fn port_of(value: &Value) -> Option<u16> {
+pub fn port_of(value: &Value) -> Option<u16> {
     let Value::Struct(fields) = value else {
         return None;
     };
@@ -169,7 +169,7 @@ pub(super) fn port_of(value: &Value) -> Option<u16> {
 }
 
 /// C's names for numbers, as on Linux.
-fn constant(word: &str) -> Option<i64> {
+pub fn constant(word: &str) -> Option<i64> {
     if let Some(errno) = Errno::of(word) {
         return Some(i64::from(errno.0));
     }

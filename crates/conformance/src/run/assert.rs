@@ -16,39 +16,62 @@ impl Player<'_> {
         let Some(info) = info else {
             return failed(at, "no socket to ask about".to_owned());
         };
-        for line in code.split(['\n', ';']).map(str::trim) {
-            if line.is_empty() || line.starts_with('#') || line.starts_with("print") {
-                continue;
-            }
-            let Some(condition) = line.strip_prefix("assert") else {
-                return refused(at, format!("`{line}` is no assertion"));
-            };
-            let condition = without_message(condition);
-            let mut parser = Parser {
-                tokens: tokens(condition),
-                at: 0,
-                info: &info,
-            };
-            match parser.disjunction() {
-                Some(value) if parser.at == parser.tokens.len() => {
-                    if value == 0 {
-                        return failed(
-                            at,
-                            format!("`{}` does not hold: {}", condition.trim(), parser.values()),
-                        );
-                    }
-                }
-                _ => {
-                    let unknown = parser.unknown().map_or_else(String::new, |name| {
-                        format!(": `{name}` is nothing that this stack keeps")
-                    });
+        match holds(code, &info) {
+            Ok(()) => Ok(()),
+            Err(Doubt::Wrong(message)) => failed(at, message),
+            Err(Doubt::Unknown(message)) => refused(at, message),
+        }
+    }
+}
+
+/// Why code does not hold.
+pub enum Doubt {
+    /// An assertion is wrong.
+    Wrong(String),
+    /// It is not understood.
+    Unknown(String),
+}
+
+/// Whether the code between `%{` and `}%` holds of a connection.
+///
+/// # Errors
+/// Why not.
+pub fn holds(code: &str, info: &TcpInfo) -> Result<(), Doubt> {
+    for line in code.split(['\n', ';']).map(str::trim) {
+        if line.is_empty() || line.starts_with('#') || line.starts_with("print") {
+            continue;
+        }
+        let Some(condition) = line.strip_prefix("assert") else {
+            return Err(Doubt::Unknown(format!("`{line}` is no assertion")));
+        };
+        let condition = without_message(condition);
+        let mut parser = Parser {
+            tokens: tokens(condition),
+            at: 0,
+            info,
+        };
+        match parser.disjunction() {
+            Some(value) if parser.at == parser.tokens.len() => {
+                if value == 0 {
                     let condition = condition.trim();
-                    return refused(at, format!("`{condition}` is not understood{unknown}"));
+                    let values = parser.values();
+                    return Err(Doubt::Wrong(format!(
+                        "`{condition}` does not hold: {values}"
+                    )));
                 }
+            }
+            _ => {
+                let unknown = parser.unknown().map_or_else(String::new, |name| {
+                    format!(": `{name}` is nothing that this stack keeps")
+                });
+                let condition = condition.trim();
+                return Err(Doubt::Unknown(format!(
+                    "`{condition}` is not understood{unknown}"
+                )));
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// The condition, without the message behind its comma.

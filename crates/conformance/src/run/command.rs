@@ -2,7 +2,7 @@
 
 use super::{Player, Stop, failed, refused};
 use crate::host::Settings;
-use crate::script::{self, Action, Position};
+use crate::script::{Action, Position, Script};
 
 impl Player<'_> {
     /// Does what a command would have done, if it is known.
@@ -27,7 +27,7 @@ impl Player<'_> {
             // What these suites start from is what the profiles are.
             "defaults.sh" | "true" | ":" => Ok(()),
             SYSCTL | SET_SYSCTLS => self.knobs(at, base, &words.collect::<Vec<_>>()),
-            "set" => self.set(at, words),
+            SET => self.set(at, words),
             "sockstat" => self.sockstat(at, quiet),
             "ip" if quiet.starts_with("ip tcp_metrics flush") => Ok(()),
             "tc" if quiet.contains("pfifo") => Ok(()),
@@ -63,79 +63,127 @@ impl Player<'_> {
 
     /// `sockstat … | grep …`: the state table, filtered; the last grep must find something.
     fn sockstat(&mut self, at: Position, line: &str) -> Result<(), Stop> {
-        let mut parts = line.split('|');
-        let words: Vec<&str> = parts.next().unwrap_or("").split_whitespace().collect();
-        let mut lines = self.host.state_lines("packetdril");
-        if let Some(port) = words.iter().skip_while(|word| **word != "-p").nth(1) {
-            let (bracketed, any) = (format!("]:{port} "), format!("*:{port} "));
-            lines.retain(|line| line.contains(&bracketed) || line.contains(&any));
-        }
-        let mut found = true;
-        for part in parts {
-            let mut words = part.split_whitespace();
-            if words.next() != Some("grep") {
-                return refused(at, format!("`{}` is not known in a pipe", part.trim()));
-            }
-            let (mut count, mut invert, mut pattern) = (false, false, "");
-            for word in words {
-                match word {
-                    "-c" => count = true,
-                    "-v" => invert = true,
-                    "-q" => {}
-                    word if word.starts_with('-') => {
-                        return refused(at, format!("grep's `{word}` is not known"));
-                    }
-                    word => pattern = word.trim_matches(['"', '\'']),
-                }
-            }
-            lines.retain(|line| line.contains(pattern) != invert);
-            found = !lines.is_empty();
-            if count {
-                lines = vec![lines.len().to_string()];
-            }
-        }
-        match found {
-            true => Ok(()),
-            false => {
-                let table = self.host.state_lines("packetdril").join(" / ");
+        let table = self.host.state_lines("packetdril");
+        match finds(line, table.clone()) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let table = table.join(" / ");
                 failed(at, format!("`{line}` finds nothing in: {table}"))
             }
+            Err(message) => refused(at, message),
         }
     }
 }
 
-/// Sets the knobs that `script` sets before its first call, as a run would; says which it
-/// cannot.
-///
-/// packetdrill hands commands to a shell, which cannot reach a library in its process.
+/// Whether `sockstat … | grep …` finds something among the lines of a state table.
 ///
 /// # Errors
-/// A sentence for each knob that is unknown or cannot be expressed; the others are set. A text
-/// that is no script is packetdrill's to refuse.
-pub fn set_first_knobs(script: &str, settings: &mut Settings) -> Result<(), Vec<String>> {
-    let Ok(script) = script::parse(script) else {
-        return Ok(());
-    };
-    let init = script.init.iter().map(|(_, command)| command);
-    let first = script.events.iter().map_while(|event| match &event.action {
-        Action::Command(command) => Some(command),
-        _ => None,
-    });
-    let mut wrong = Vec::new();
-    for line in init.chain(first).flat_map(|command| lines(command)) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let Some((program, words)) = words.split_first() else {
-            continue;
-        };
-        let base = program.rsplit('/').next().unwrap_or(program);
-        if ![SYSCTL, SET_SYSCTLS].contains(&base) {
-            continue;
+/// A sentence: part of the pipe is not known.
+pub fn finds(line: &str, mut lines: Vec<String>) -> Result<bool, String> {
+    let mut parts = line.split('|');
+    let words: Vec<&str> = parts.next().unwrap_or("").split_whitespace().collect();
+    if let Some(port) = words.iter().skip_while(|word| **word != "-p").nth(1) {
+        let (bracketed, any) = (format!("]:{port} "), format!("*:{port} "));
+        lines.retain(|line| line.contains(&bracketed) || line.contains(&any));
+    }
+    let mut found = true;
+    for part in parts {
+        let mut words = part.split_whitespace();
+        if words.next() != Some("grep") {
+            return Err(format!("`{}` is not known in a pipe", part.trim()));
         }
-        for (name, value) in knobs(base, words).unwrap_or_default() {
-            wrong.extend(settings.set_knob(&name, &value).err());
+        let (mut count, mut invert, mut pattern) = (false, false, "");
+        for word in words {
+            match word {
+                "-c" => count = true,
+                "-v" => invert = true,
+                "-q" => {}
+                word if word.starts_with('-') => {
+                    return Err(format!("grep's `{word}` is not known"));
+                }
+                word => pattern = word.trim_matches(['"', '\'']),
+            }
+        }
+        lines.retain(|line| line.contains(pattern) != invert);
+        found = !lines.is_empty();
+        if count {
+            lines = vec![lines.len().to_string()];
         }
     }
-    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    Ok(found)
+}
+
+/// What a script's commands set, and after how many of its calls and packets each.
+///
+/// packetdrill hands commands to a shell, which cannot reach a library in its process. That
+/// library counts instead what it is called for.
+#[derive(Debug, Default)]
+pub struct Orders {
+    /// Calls and packets before it, name, value, and whether the name is the stack's own; the
+    /// last one first.
+    list: Vec<(usize, String, String, bool)>,
+}
+
+impl Orders {
+    /// Sets what is due after `passed` calls and packets.
+    ///
+    /// # Errors
+    /// A sentence: a setting is unknown, or this stack cannot do that.
+    pub fn obey(&mut self, passed: usize, settings: &mut Settings) -> Result<(), String> {
+        while let Some((_, name, value, is_own)) = self.list.pop_if(|order| order.0 <= passed) {
+            match (is_own, value.parse()) {
+                (false, _) => settings.set_knob(&name, &value)?,
+                (true, Ok(number)) if settings.set_by_name(&name, number) => {}
+                _ => return Err(format!("`{name}={value}` is no setting and number")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the commands of `script` will set; those that only ask are the shell's.
+///
+/// # Errors
+/// A sentence: a command that sets something is not understood.
+pub fn orders(script: &Script) -> Result<Orders, String> {
+    let mut orders = Orders::default();
+    let mut passed = 0;
+    let init = script.init.iter().map(|(_, command)| (0, command));
+    let mut commands: Vec<(usize, &String)> = init.collect();
+    for event in &script.events {
+        match &event.action {
+            Action::Command(command) => commands.push((passed, command)),
+            Action::Call(_) | Action::Inject(_) | Action::InjectIcmp(_) => passed += 1,
+            Action::Expect(_) | Action::Code(_) => {}
+        }
+    }
+    for (passed, command) in commands {
+        for line in lines(command) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let Some((program, words)) = words.split_first() else {
+                continue;
+            };
+            let base = program.rsplit('/').next().unwrap_or(program);
+            let found = match base {
+                SYSCTL | SET_SYSCTLS => knobs(base, words)?,
+                SET => words
+                    .iter()
+                    .map(|word| setting(word))
+                    .collect::<Result<_, _>>()?,
+                _ => continue,
+            };
+            let order = |(name, value)| (passed, name, value, base == SET);
+            orders.list.extend(found.into_iter().map(order));
+        }
+    }
+    orders.list.reverse();
+    Ok(orders)
+}
+
+fn setting(word: &str) -> Result<(String, String), String> {
+    let pair = word.split_once('=');
+    let pair = pair.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    pair.ok_or(format!("`{word}` is no setting and number"))
 }
 
 /// The lines of a command: continued ones joined, without comments.
@@ -175,3 +223,5 @@ fn knobs(program: &str, words: &[&str]) -> Result<Vec<(String, String)>, String>
 /// The programs that set knobs.
 const SYSCTL: &str = "sysctl";
 const SET_SYSCTLS: &str = "set_sysctls.py";
+/// Sets the stack's own settings.
+const SET: &str = "set";

@@ -1,27 +1,27 @@
 //! Comparing a segment sent with the line that expects it.
 
-use super::Options;
 use crate::packet::{ACK, FIN, PSH, Packet, Segment, TcpOption, encode_options, flags_text};
 use crate::script::{EcnSpec, SegmentSpec};
 
 /// What is left to see of a line.
-pub(super) struct Expected {
+pub struct Expected {
     spec: SegmentSpec,
     strict: bool,
     whole: bool,
 }
 
 impl Expected {
-    pub(super) fn new(spec: &SegmentSpec, options: &Options) -> Self {
+    /// Of the line `spec`; `strict`: options byte for byte; `whole`: it stands for one segment.
+    pub fn new(spec: &SegmentSpec, strict: bool, whole: bool) -> Self {
         Self {
             spec: spec.clone(),
-            strict: options.strict,
-            whole: options.strict_segments,
+            strict,
+            whole,
         }
     }
 
     /// Takes off what was seen; says whether that was all.
-    pub(super) fn advance(&mut self, seen: &Packet) -> bool {
+    pub fn advance(&mut self, seen: &Packet) -> bool {
         let done = seen.segment.len >= self.spec.len;
         self.spec.len -= seen.segment.len.min(self.spec.len);
         if let Some(seq) = &mut self.spec.seq {
@@ -31,7 +31,7 @@ impl Expected {
     }
 
     /// How `seen` differs: field, what was expected, what was seen.
-    pub(super) fn differences(&self, seen: &Packet) -> Vec<String> {
+    pub fn differences(&self, seen: &Packet) -> Vec<String> {
         let (spec, segment) = (&self.spec, &seen.segment);
         let mut list = Vec::new();
         // A piece of a longer line: the last one bears PSH and FIN.

@@ -8,10 +8,11 @@ use crate::script::SegmentSpec;
 
 /// One connection as the script sees it.
 #[derive(Debug, Default)]
-pub(super) struct Flow {
-    pub(super) remote_port: u16,
+pub struct Flow {
+    /// The peer's port.
+    pub remote_port: u16,
     /// 0: the stack chooses, and has not sent anything yet.
-    pub(super) local_port: u16,
+    pub local_port: u16,
     /// The stack's sequence numbers less the script's, once its SYN was seen.
     offset: Option<u32>,
     /// The peer's initial sequence number of the last handshake.
@@ -26,12 +27,16 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    pub(super) fn offset(&self) -> u32 {
+    /// What the stack's sequence numbers are ahead of the script's.
+    pub fn offset(&self) -> u32 {
         self.offset.unwrap_or(0)
     }
 
     /// Turns a segment of the script into one for the stack.
-    pub(super) fn to_live(&self, segment: &mut Segment) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// A sentence: it echoes a timestamp that was never seen.
+    pub fn to_live(&self, segment: &mut Segment) -> Result<(), String> {
         if segment.has(ACK) {
             segment.ack = segment.ack.wrapping_add(self.offset());
         }
@@ -57,7 +62,7 @@ impl Flow {
     }
 
     /// Turns a packet of the stack into the script's numbers; learns the ISN from a SYN.
-    pub(super) fn translate(&mut self, packet: &Packet, spec: &SegmentSpec) -> Packet {
+    pub fn translate(&mut self, packet: &Packet, spec: &SegmentSpec) -> Packet {
         let mut seen = packet.clone();
         if packet.segment.has(SYN) && (self.offset.is_none() || self.renewed) {
             let said = spec.seq.unwrap_or(0);
@@ -83,7 +88,7 @@ impl Flow {
     }
 
     /// Remembers what the script calls the timestamp of `segment`.
-    pub(super) fn learn_timestamp(&mut self, spec: &SegmentSpec, segment: &Segment) {
+    pub fn learn_timestamp(&mut self, spec: &SegmentSpec, segment: &Segment) {
         let said = spec
             .options
             .iter()
@@ -99,12 +104,7 @@ impl Flow {
     }
 
     /// Checks that timestamps tick as the script says: `tick` µs each; the stack's are ms.
-    pub(super) fn check_tick(
-        &self,
-        spec: &SegmentSpec,
-        segment: &Segment,
-        tick: u64,
-    ) -> Option<String> {
+    pub fn check_tick(&self, spec: &SegmentSpec, segment: &Segment, tick: u64) -> Option<String> {
         let said = spec
             .options
             .iter()
@@ -125,7 +125,7 @@ impl Flow {
 
 /// The connections of a script.
 #[derive(Debug, Default)]
-pub(super) struct Flows {
+pub struct Flows {
     flows: Vec<Flow>,
     current: usize,
     /// `listen` was called, and no SYN has come since.
@@ -135,12 +135,12 @@ pub(super) struct Flows {
 
 impl Flows {
     /// `listen` was called.
-    pub(super) fn on_listen(&mut self) {
+    pub fn on_listen(&mut self) {
         self.listening = true;
     }
 
     /// `connect` was called: what the stack sends next is a new connection's.
-    pub(super) fn on_connect(&mut self, remote_port: u16, local_port: u16) {
+    pub fn on_connect(&mut self, remote_port: u16, local_port: u16) {
         self.flows.push(Flow {
             remote_port,
             local_port,
@@ -151,7 +151,7 @@ impl Flows {
     }
 
     /// The connection that lines are about now.
-    pub(super) fn current(&mut self, bind_port: u16) -> &mut Flow {
+    pub fn current(&mut self, bind_port: u16) -> &mut Flow {
         if self.flows.is_empty() {
             self.start(bind_port);
         }
@@ -159,7 +159,7 @@ impl Flows {
     }
 
     /// The connection of a segment to inject.
-    pub(super) fn for_inbound(&mut self, spec: &SegmentSpec, bind_port: u16) -> &mut Flow {
+    pub fn for_inbound(&mut self, spec: &SegmentSpec, bind_port: u16) -> &mut Flow {
         let opens = host::is_opening(spec.flags);
         if let Some((remote, local)) = spec.ports {
             self.switch_to(remote, local);
@@ -176,7 +176,7 @@ impl Flows {
     }
 
     /// The connection of a packet that the stack sent.
-    pub(super) fn for_outbound(
+    pub fn for_outbound(
         &mut self,
         packet: &Packet,
         spec: &SegmentSpec,
@@ -210,7 +210,7 @@ impl Flows {
 
     /// Whether a packet belongs to a connection that lines are no longer about: packetdrill
     /// looks at the one under test alone.
-    pub(super) fn is_past(&self, packet: &Packet) -> bool {
+    pub fn is_past(&self, packet: &Packet) -> bool {
         let ports = (packet.segment.dst_port, packet.segment.src_port);
         let mut past = self.flows.iter().take(self.current);
         past.any(|flow| (flow.remote_port, flow.local_port) == ports)

@@ -29,7 +29,16 @@ use motet::time::{Duration, Instant};
 use crate::host::{Host, Profile, REMOTE, Settings};
 use crate::packet::{Packet, Segment};
 use crate::script::{self, Action, Event, IcmpSpec, Position, Script, SegmentSpec, Time};
-pub use command::set_first_knobs;
+
+/// Parts for another player of scripts: the library's test, which plays packetdrill's part.
+pub mod kit {
+    pub use super::arguments::{constant, first, port_of};
+    pub use super::assert::{Doubt, holds};
+    pub use super::command::{Orders, finds, orders};
+    pub use super::compare::Expected;
+    pub use super::flow::{Flow, Flows};
+}
+
 use compare::Expected;
 use flow::Flows;
 use syscall::{Attempt, Pending};
@@ -349,7 +358,7 @@ impl Player<'_> {
 
     fn expect(&mut self, event: &Event, spec: &SegmentSpec) -> Result<(), Stop> {
         let window = self.times(event.time);
-        let mut expected = Expected::new(spec, &self.options);
+        let mut expected = Expected::new(spec, self.options.strict, self.options.strict_segments);
         loop {
             let Some((at, packet)) = self.next_packet(window)? else {
                 return Err(self.missing(event, window));
