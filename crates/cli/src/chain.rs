@@ -12,13 +12,18 @@ use motet_lab::{
     profile::Profile,
 };
 
-use crate::{error::Error, files, interrupt::Interrupt};
+use crate::{
+    error::Error,
+    files,
+    interrupt::Interrupt,
+    number::{probability, whole},
+};
 
 /// The chain of motes and its air.
 #[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct ChainArgs {
     /// Radio hops between the mote and the border router
-    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=i64::from(HOPS_MAX)))]
+    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true, value_parser = whole::<u16>(1..=HOPS_MAX.into()))]
     pub(crate) hops: u16,
 
     /// Lose each frame with this probability, 0 to 1, on top of what the air does
@@ -38,11 +43,11 @@ pub(crate) struct ChainArgs {
     pub(crate) no_deaf: bool,
 
     /// Wait a random time up to this before a link retry [default: 40; 10 with cit]
-    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = whole::<u32>(0..=10_000))]
     pub(crate) retry_delay: Option<u32>,
 
     /// Size of a full TCP segment, in frames
-    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=12))]
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, value_parser = whole::<u8>(1..=12))]
     pub(crate) mss_frames: u8,
 
     /// Compress TCP headers in the mesh: tcphc or none
@@ -73,7 +78,7 @@ pub(crate) struct ChainArgs {
     pub(crate) hold: Option<f64>,
 
     /// Buffers of each TCP end, in full segments [default: 4; 8 with cit]
-    #[arg(long, value_name = "SEGMENTS", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=32))]
+    #[arg(long, value_name = "SEGMENTS", allow_negative_numbers = true, value_parser = whole::<u8>(1..=32))]
     pub(crate) window: Option<u8>,
 
     /// Seed of every random choice in the air and the motes
@@ -81,7 +86,8 @@ pub(crate) struct ChainArgs {
         long,
         value_name = "S",
         default_value_t = 1,
-        allow_negative_numbers = true
+        allow_negative_numbers = true,
+        value_parser = whole::<u64>(0..=u64::MAX)
     )]
     pub(crate) seed: u64,
 }
@@ -213,13 +219,6 @@ fn hold_ms(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (0.0..=1_000.0).contains(&value) => Ok(value),
         _ => Err("the hold is 0 to 1000 ms".to_owned()),
-    }
-}
-
-fn probability(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
-        _ => Err("a probability lies between 0 and 1".to_owned()),
     }
 }
 

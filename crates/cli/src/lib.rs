@@ -16,6 +16,7 @@ mod interrupt;
 #[cfg(target_os = "linux")]
 mod live;
 mod model;
+mod number;
 mod output;
 mod pacer;
 mod progress;
@@ -28,7 +29,10 @@ mod up;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, error::ErrorKind};
+use clap::{
+    Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 use crate::error::Error;
 
@@ -98,8 +102,26 @@ fn report_usage(error: &clap::Error) -> ExitCode {
             let text = text.split("\n\n").next().unwrap_or_default();
             let text = text.strip_prefix("error: ").unwrap_or(text);
             let words: Vec<&str> = text.split_whitespace().collect();
-            Error::input(format!("{}, see --help", words.join(" "))).report()
+            let advice = match meant(error) {
+                Some(name) => format!("did you mean {name}?"),
+                None => "see --help".to_owned(),
+            };
+            Error::input(format!("{}, {advice}", words.join(" "))).report()
         }
+    }
+}
+
+/// The option, command or value that was probably meant.
+fn meant(error: &clap::Error) -> Option<&str> {
+    let kinds = [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedValue,
+    ];
+    match kinds.into_iter().find_map(|kind| error.get(kind))? {
+        ContextValue::String(name) => Some(name),
+        ContextValue::Strings(names) => names.first().map(String::as_str),
+        _ => None,
     }
 }
 
@@ -112,6 +134,24 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn help_breaks_lines_only_where_a_terminal_does() {
+        for command in Arguments::command().get_subcommands() {
+            let name = command.get_name();
+            let Some(text) = command.get_after_help().map(ToString::to_string) else {
+                continue;
+            };
+            for (line, next) in text.lines().zip(text.lines().skip(1)) {
+                let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+                let is_broken = is_prose(line) && is_prose(next) && !line.ends_with('.');
+                assert!(!is_broken, "motet {name} --help, behind: {line}");
+            }
+            for line in text.lines().filter(|line| line.starts_with(' ')) {
+                assert!(line.chars().count() <= 80, "motet {name} --help: {line}");
+            }
+        }
     }
 
     #[test]

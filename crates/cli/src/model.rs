@@ -4,6 +4,7 @@ use motet_lab::experiments::model::Path;
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::number::whole;
 use crate::output::{self, BOLD, DIM};
 
 /// What TCP's goodput should be, given segment size, RTT, loss and window.
@@ -12,24 +13,24 @@ use crate::output::{self, BOLD, DIM};
 /// limit it, as on a mote; equation 3 is what equation 2 approximates for small losses.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example: motet model --mss 462 --rtt 755 --loss 0.0044 --window 4\n\
+    after_help = "Example:\n  motet model --mss 462 --rtt 755 --loss 0.0044 --window 4\n\n\
                   TCPlp measured 19.8 kb/s there (Table 9)."
 )]
 pub(crate) struct Args {
     /// Application bytes of a full segment, 1 to 65535.
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = whole::<u32>(1..=65_535))]
     mss: u32,
 
     /// Round-trip time in milliseconds, above 0 and at most 600000.
-    #[arg(long, value_name = "MS", value_parser = parse_rtt)]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = parse_rtt)]
     rtt: f64,
 
     /// Part of segments lost end to end, from 0 to below 1.
-    #[arg(long, value_name = "FRACTION", value_parser = parse_loss)]
+    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, value_parser = parse_loss)]
     loss: f64,
 
     /// Window in full segments, 1 to 65535.
-    #[arg(long, value_name = "SEGMENTS", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    #[arg(long, value_name = "SEGMENTS", allow_negative_numbers = true, value_parser = whole::<u32>(1..=65_535))]
     window: u32,
 
     /// Print one JSON object.

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     error::Error,
     interrupt::Interrupt,
+    number::{SEEDS, whole},
     output::{self, BAD, BOLD, DIM, GOOD},
     progress::Progress,
 };
@@ -23,9 +24,9 @@ use crate::{
 /// Put the stack under random faults, and judge every run
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Each run draws topology, settings, applications and faults from its seed; runs have the seeds
-S, S+1, S+2 … until their times add up to N. Bytes must arrive in order, once and equal, no
-connection may wait without a timer, counters must add up, tables must be empty again in the
+Each run draws topology, settings, applications and faults from its seed; runs have the seeds \
+S, S+1, S+2 … until their times add up to N. Bytes must arrive in order, once and equal, no \
+connection may wait without a timer, counters must add up, tables must be empty again in the \
 end. A run that fails prints the command that replays it alone.
 
 Examples:
@@ -34,16 +35,16 @@ Examples:
   motet soak --json | jq '.transitions[] | select(.seen == 0)'")]
 pub(crate) struct Args {
     /// Simulated time of all runs together, seconds
-    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 50_000, value_parser = whole::<u64>(1..=1_000_000_000))]
     seconds: u64,
 
     /// Seed of the first run
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, default_value_t = 1, value_parser = whole::<u64>(SEEDS))]
     seed: u64,
 
     /// Plant this bug of the stack, by number, to see whether it is found
     #[cfg(feature = "planted-bugs")]
-    #[arg(long, value_name = "K", hide = true, value_parser = clap::value_parser!(u8).range(1..=motet::planted::Bug::ALL.len() as i64))]
+    #[arg(long, value_name = "K", hide = true, value_parser = whole::<u8>(1..=motet::planted::Bug::ALL.len() as u64))]
     plant: Option<u8>,
 
     /// One object with the summary on stdout

@@ -12,12 +12,12 @@ use crate::{
 /// Bring up a chain of motes and run a command that can reach them
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Every mote answers ping and serves TCP echo (port 7), discard (9) and chargen (19). The
-command, or a shell, runs in a private network namespace; its exit status is ours. It finds
+Every mote answers ping and serves TCP echo (port 7), discard (9) and chargen (19). The \
+command, or a shell, runs in a private network namespace; its exit status is ours. It finds \
 the motes' addresses, nearest first, in the variable MOTET_MOTES.
 
 Examples:
-  motet up                                    a shell; leave it to end the mesh
+  motet up                                a shell; leave it to end the mesh
   motet up --hops 2 -- ping -c 3 fd6d:6f74:6574:1:4d:6f74:6574:2")]
 pub(crate) struct Args {
     #[command(flatten)]

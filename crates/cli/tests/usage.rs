@@ -10,9 +10,10 @@ use common::{assert_refused, file, folder, motet, run};
 fn bad_arguments_are_refused() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["send"], &["<FILE>"]),
-        (&["send", "f", "--hops", "0"], &["--hops", "1..="]),
-        (&["send", "f", "--hops", "200"], &["--hops", "1..="]),
-        (&["send", "f", "--hops", "three"], &["--hops"]),
+        (&["send", "f", "--hops", "0"], &["--hops", "from 1 to 32"]),
+        (&["send", "f", "--hops", "200"], &["--hops", "from 1 to 32"]),
+        (&["send", "f", "--hops", "three"], &["a whole number"]),
+        (&["send", "f", "--hopps", "3"], &["did you mean --hops?"]),
         (
             &["send", "f", "--frame-loss", "1.5"],
             &["--frame-loss", "between 0 and 1"],
@@ -29,16 +30,16 @@ fn bad_arguments_are_refused() {
             &["send", "f", "--packet-loss", "much"],
             &["--packet-loss", "between 0 and 1"],
         ),
-        (&["send", "f", "--hops", "-1"], &["--hops", "1..="]),
+        (&["send", "f", "--hops", "-1"], &["--hops", "from 1 to 32"]),
         (
             &["send", "f", "--retry-delay", "-1"],
-            &["--retry-delay", "0..="],
+            &["--retry-delay", "from 0 to 10000"],
         ),
         (&["send", "f", "--mss-frames", "0"], &["--mss-frames"]),
         (&["send", "f", "--mss-frames", "100"], &["--mss-frames"]),
         (&["send", "f", "--window", "0"], &["--window"]),
         (&["send", "f", "--seed", "x"], &["--seed"]),
-        (&["send", "f", "--seed", "-1"], &["--seed"]),
+        (&["send", "f", "--seed", "-1"], &["--seed", "from 0 up"]),
         (&["send", "f", "--direction", "left"], &["--direction"]),
         (&["send", "f", "--forwarding", "mail"], &["--forwarding"]),
         (&["send", "f", "--channels", "two"], &["--channels"]),
@@ -47,6 +48,9 @@ fn bad_arguments_are_refused() {
         (&["send", "f", "--force"], &["--pcap", "--trace"]),
         (&["up", "--hops", "0"], &["--hops"]),
         (&["fly"], &["fly"]),
+        (&["reproduc"], &["did you mean reproduce?"]),
+        (&["soak", "--seconds", "-1"], &["--seconds", "from 1 to"]),
+        (&["run", "f", "--seeds", "-1"], &["--seeds", "from 1 to"]),
     ];
     for (arguments, words) in cases {
         assert_refused(&run(*arguments), 2, words);

@@ -19,6 +19,7 @@ use motet_lab::experiments::{self, Budget, Effort, Experiment, Report, Unfinishe
 use self::files::Target;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
+use crate::number::whole;
 use crate::output::{self, BOLD, DIM};
 
 /// Run the published experiments with this stack and hold them against the papers.
@@ -49,7 +50,7 @@ pub(crate) struct Args {
     full: bool,
 
     /// The first seed; the others follow it.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>(0..=u64::MAX))]
     seed: u64,
 
     /// Write plots (SVG) and report.html to this folder.

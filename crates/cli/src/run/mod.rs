@@ -24,6 +24,7 @@ use crate::{
     error::Error,
     files,
     interrupt::Interrupt,
+    number::{SEEDS, whole},
     output::stdout_error,
     progress::Progress,
     targets::{self, Folder},
@@ -32,30 +33,30 @@ use crate::{
 /// Run a scenario in virtual time: a mesh, its air, its flows
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-A scenario says where the nodes are, what radio and settings they have, which flows there
-are, and what to sweep over. Every point of the sweep is run with every seed, on all cores;
+A scenario says where the nodes are, what radio and settings they have, which flows there \
+are, and what to sweep over. Every point of the sweep is run with every seed, on all cores; \
 the result depends on neither their number nor the machine.
 
 Examples:
   motet run scenarios/three-hops.toml
   motet run scenarios/retry-delay.toml --seeds 8 --out study
-  motet run scenarios/three-hops.toml --json - | jq 'select(.record == \"summary\")'
-  motet run --keys                            every key of a scenario, with its default")]
+  motet run scenarios/three-hops.toml --json - | jq 'select(.record==\"summary\")'
+  motet run --keys      every key of a scenario, and its default")]
 pub(crate) struct Args {
     /// The scenario
     #[arg(value_name = "SCENARIO.toml", required_unless_present = "keys")]
     file: Option<PathBuf>,
 
     /// First seed, instead of the scenario's
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = whole::<u64>(SEEDS))]
     seed: Option<u64>,
 
     /// Number of seeds, instead of the scenario's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>(1..=100_000))]
     seeds: Option<u64>,
 
     /// Virtual time of each run, instead of the scenario's
-    #[arg(long, value_name = "SECONDS", value_parser = duration)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = duration)]
     duration: Option<f64>,
 
     /// Write results as JSON lines to this file; - is standard output, instead of the table

@@ -38,22 +38,23 @@ use crate::{
 /// Send a file over TCP between a simulated mote and this machine's kernel, and verify it
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-The mote is --hops radio hops of IEEE 802.15.4 away from the border router. Its frames
-cross a simulated air in real time; beyond the border router they are packets of a
+The mote is --hops radio hops of IEEE 802.15.4 away from the border router. Its frames \
+cross a simulated air in real time; beyond the border router they are packets of a \
 private network namespace, and the far end is a socket of this machine's own kernel.
 
 Examples:
-  motet send README.md                        three hops, the file leaves the mote
+  motet send README.md                    three hops, the file leaves the mote
   motet send README.md --hops 1 --pcap air.pcap
-  motet send README.md --virtual --json       no privileges, no waiting, deterministic
-  motet send README.md --trace tcp.jsonl      what TCP does, line by line
+  motet send README.md --virtual --json   no privileges, no waiting
+  motet send README.md --trace tcp.jsonl  what TCP does, line by line
 
-A trace has one JSON object on each line; time_s is seconds of the air's clock, as in a
+A trace has one JSON object on each line; time_s is seconds of the air's clock, as in a \
 capture:
-  \"event\":\"state\"           whenever one of these changes: cwnd, ssthresh, inflight,
-                            snd_wnd (bytes), srtt_ms, rttvar_ms (null before the first
-                            round trip), rto_ms (milliseconds)
+  \"event\":\"state\"           whenever one of these changes: cwnd, ssthresh,
+                            inflight, snd_wnd (bytes), srtt_ms, rttvar_ms
+                            (null before the first round trip), rto_ms (ms)
   \"event\":\"retransmission\"  for each segment sent again, with its cause
+
 It shows the TCP that sends the file, and the mote's where that is the kernel's.")]
 pub(crate) struct Args {
     /// The file to send

@@ -1,0 +1,61 @@
+//! Numbers of the command line, and what may stand there in words.
+
+use std::ops::RangeInclusive;
+
+/// Reads a whole number within `range`.
+pub(crate) fn whole<T: TryFrom<u64>>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        let number = number.and_then(|number| T::try_from(number).ok());
+        let (min, max) = (range.start(), range.end());
+        number.ok_or_else(|| match *max {
+            u64::MAX => format!("it must be a whole number from {min} up"),
+            max => format!("it must be a whole number from {min} to {max}"),
+        })
+    }
+}
+
+/// Reads a probability.
+pub(crate) fn probability(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
+        _ => Err("a probability lies between 0 and 1".to_owned()),
+    }
+}
+
+/// Seeds of runs that count up from the first, and that a scenario can write (TOML's integers
+/// have 64 bits with sign).
+pub(crate) const SEEDS: RangeInclusive<u64> = 0..=i64::MAX as u64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_stand_there_is_said_in_words() {
+        let hops = whole::<u16>(1..=32);
+        assert_eq!((hops("1"), hops("32")), (Ok(1), Ok(32)));
+        for wrong in [
+            "0",
+            "33",
+            "-1",
+            "three",
+            "1.5",
+            "",
+            "99999999999999999999999",
+        ] {
+            let sentence = "it must be a whole number from 1 to 32".to_owned();
+            assert_eq!(hops(wrong), Err(sentence), "{wrong}");
+        }
+        let seed = whole::<u64>(0..=u64::MAX);
+        let up = "it must be a whole number from 0 up".to_owned();
+        assert_eq!(
+            (seed("18446744073709551615"), seed("-1")),
+            (Ok(u64::MAX), Err(up))
+        );
+        // A range wider than the type refuses as one that is not.
+        assert!(whole::<u8>(0..=1000)("256").is_err());
+    }
+}
