@@ -173,7 +173,8 @@ impl Experiment {
     /// how many cores there are.
     ///
     /// # Errors
-    /// The first run that does not count, or that the experiment was stopped.
+    /// The first run that does not count, wherever it stands; else that the experiment was
+    /// stopped.
     pub fn run(&self, budget: Budget, seed: u64, watch: &impl Watch) -> Result<Report, Unfinished> {
         let cases = (self.cases)();
         let jobs: Vec<(usize, u64)> = (0..cases.len())
@@ -196,9 +197,9 @@ impl Experiment {
                 done.map_err(|void| Unfinished::Void(Box::new(void)))
             })
             .collect();
-        let mut done = done.into_iter();
+        let mut done = all_or_first_void(done)?.into_iter();
         let of_case = |_: &Case| done.by_ref().take(budget.runs as usize).collect();
-        let runs = cases.iter().map(of_case).collect::<Result<_, _>>()?;
+        let runs = cases.iter().map(of_case).collect();
         let results = Results {
             experiment: self.id,
             cases,
@@ -215,6 +216,13 @@ impl Experiment {
             budget,
         })
     }
+}
+
+/// All runs; a void one counts before those that were stopped, which tell nothing.
+fn all_or_first_void<T>(done: Vec<Result<T, Unfinished>>) -> Result<Vec<T>, Unfinished> {
+    let is_void = |run: &Result<T, Unfinished>| matches!(run, Err(Unfinished::Void(_)));
+    let void = done.iter().position(is_void);
+    done.into_iter().skip(void.unwrap_or(0)).collect()
 }
 
 impl Results {
@@ -317,6 +325,32 @@ mod tests {
                 let others = experiment.axis.map(|axis| point.without(axis));
                 assert_ne!(others, Some(point), "{} has no such axis", experiment.id);
             }
+        }
+    }
+
+    #[test]
+    fn a_void_run_is_told_before_one_that_was_stopped() {
+        let void = |seed| {
+            Unfinished::Void(Box::new(VoidRun {
+                experiment: "id",
+                point: Point::default(),
+                seed,
+                failure: Failure::NotJoined,
+            }))
+        };
+        let stopped = || Err(Unfinished::Stopped);
+        let cases = [
+            (vec![Ok(1), Ok(2)], Ok(vec![1, 2])),
+            (
+                vec![Ok(1), stopped(), Err(void(7)), stopped()],
+                Err(void(7)),
+            ),
+            (vec![Err(void(3)), stopped(), Err(void(7))], Err(void(3))),
+            (vec![Ok(1), stopped()], Err(Unfinished::Stopped)),
+            (vec![], Ok(vec![])),
+        ];
+        for (done, expected) in cases {
+            assert_eq!(all_or_first_void(done), expected);
         }
     }
 
