@@ -30,6 +30,32 @@ impl Error {
         Self::Failed(sentence.into())
     }
 
+    /// All that went wrong, in order: one sentence, and the exit status that says most.
+    pub(crate) fn all(outcomes: impl IntoIterator<Item = Result<(), Self>>) -> Result<(), Self> {
+        let errors = outcomes.into_iter().filter_map(Result::err);
+        errors.reduce(Self::and).map_or(Ok(()), Err)
+    }
+
+    /// Both: what was stopped from outside is that, what failed has failed.
+    fn and(self, other: Self) -> Self {
+        let sentences = [self.to_string(), other.to_string()];
+        let said = sentences.iter().filter(|sentence| !sentence.is_empty());
+        let said: Vec<&str> = said.map(String::as_str).collect();
+        let both = said.join("; ");
+        match (self, other) {
+            (Self::Signal(number) | Self::Stopped(number, _), _)
+            | (_, Self::Signal(number) | Self::Stopped(number, _)) => Self::Stopped(number, both),
+            (Self::Child(status), _) | (_, Self::Child(status)) if both.is_empty() => {
+                Self::Child(status)
+            }
+            (Self::ReaderGone, Self::ReaderGone) => Self::ReaderGone,
+            (Self::Input(_) | Self::ReaderGone, Self::Input(_) | Self::ReaderGone) => {
+                Self::Input(both)
+            }
+            _ => Self::Failed(both),
+        }
+    }
+
     /// Writes the sentence, where there is one, to stderr; returns the exit status.
     pub(crate) fn report(&self) -> ExitCode {
         let sentence = self.to_string();
@@ -63,5 +89,44 @@ impl fmt::Display for Error {
             Self::Signal(_) => f.write_str("interrupted, and left nothing behind"),
             Self::Child(_) | Self::ReaderGone => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_faults_none_goes_unsaid() {
+        let full = || Err(Error::failed("the disk is full"));
+        let taken = || Err(Error::input("air.pcap exists"));
+        let cases = [
+            (vec![Ok(()), taken(), Ok(())], 2, "air.pcap exists"),
+            (
+                vec![taken(), taken()],
+                2,
+                "air.pcap exists; air.pcap exists",
+            ),
+            (
+                vec![taken(), full()],
+                1,
+                "air.pcap exists; the disk is full",
+            ),
+            (
+                vec![Err(Error::Stopped(2, "interrupted".into())), full()],
+                130,
+                "interrupted; the disk is full",
+            ),
+            (vec![Err(Error::ReaderGone), taken()], 2, "air.pcap exists"),
+            (vec![Err(Error::ReaderGone)], 0, ""),
+        ];
+        for (outcomes, status, sentence) in cases {
+            let error = Error::all(outcomes).unwrap_err();
+            assert_eq!(
+                (error.status(), error.to_string().as_str()),
+                (status, sentence)
+            );
+        }
+        assert!(Error::all([Ok(()), Ok(())]).is_ok());
     }
 }

@@ -427,25 +427,26 @@ fn keys_are_documented_on_the_spot() {
     assert!(text.contains("`retry_delay_ms`"), "{}", said(&output));
 }
 
+/// Runs what would take for ever, lets `meanwhile` happen once frames are on the air, and
+/// interrupts it.
 #[cfg(unix)]
-#[test]
-fn a_run_cut_short_leaves_what_it_had() {
-    let folder = folder();
+fn interrupted(folder: &Path, arguments: &[&str], meanwhile: impl FnOnce()) -> Output {
     let text = "duration_s = 1000\nseeds = 1000\n[topology]\nchain = 3\n[[flow]]\n";
-    fs::write(folder.path().join("s.toml"), text).unwrap();
+    fs::write(folder.join("s.toml"), text).unwrap();
     let child = motet()
-        .current_dir(folder.path())
-        .args(["run", "s.toml", "--json", "r.jsonl", "--out", "out"])
-        .args(["--pcap", "air.pcap"])
+        .current_dir(folder)
+        .args(["run", "s.toml"])
+        .args(arguments)
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
     // However slow the machine: once the air has frames, a run is under way.
     let started = || {
-        fs::read_dir(folder.path()).unwrap().any(|entry| {
+        fs::read_dir(folder).unwrap().any(|entry| {
             let entry = entry.unwrap();
-            let is_capture = entry.file_name().to_string_lossy().ends_with(".pcap");
+            // The name of a file that is not whole yet.
+            let is_capture = entry.file_name().to_string_lossy().starts_with(".motet-");
             is_capture && entry.metadata().is_ok_and(|file| file.len() > 8_000)
         })
     };
@@ -457,13 +458,41 @@ fn a_run_cut_short_leaves_what_it_had() {
         );
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+    meanwhile();
     // The shell's own `kill`: no package needed.
     let kill = format!("kill -INT {}", child.id());
     let killed = std::process::Command::new("sh")
         .args(["-c", &kill])
         .status();
     assert!(killed.unwrap().success());
-    let output = child.wait_with_output().unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn of_two_captures_that_cannot_be_kept_both_are_named() {
+    let folder = folder();
+    let captures = ["air.pcap", "wire.pcap"];
+    let arguments = ["--pcap", captures[0], "--wire-pcap", captures[1]];
+    let output = interrupted(folder.path(), &arguments, || {
+        for name in captures {
+            fs::write(folder.path().join(name), "somebody else's").unwrap();
+        }
+    });
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    for words in ["runs are complete", "air.pcap exists", "wire.pcap exists"] {
+        assert!(stderr.contains(words), "{stderr}");
+    }
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_cut_short_leaves_what_it_had() {
+    let folder = folder();
+    let arguments = ["--json", "r.jsonl", "--out", "out", "--pcap", "air.pcap"];
+    let output = interrupted(folder.path(), &arguments, || ());
     assert_eq!(output.status.code(), Some(130), "{}", said(&output));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("of 1000 runs are complete"), "{stderr}");

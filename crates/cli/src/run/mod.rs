@@ -107,18 +107,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let (results, signal) = run_watched(&plan, captures, &interrupt);
     // Files are kept also when nobody reads the table to its end.
     let shown = show(args, &plan, &results);
-    if let Some(folder) = &folder {
-        write_folder(folder, &plan, &results, args.force)?;
-    }
-    shown?;
-    if let Ok((captured, error)) = failures.try_recv() {
+    let folder = folder.as_ref();
+    let written = folder.map(|folder| write_folder(folder, &plan, &results, args.force));
+    let captured = failures.try_iter().map(|(captured, error)| {
         let path = match captured {
             Captured::Air => args.pcap.as_ref(),
             Captured::Wire => args.wire_pcap.as_ref(),
         };
-        return Err(files::write_error(path.unwrap_or(file), &error));
-    }
-    verdict(&plan, &results, signal)
+        Err(files::write_error(path.unwrap_or(file), &error))
+    });
+    let ended = [verdict(&plan, &results, signal), shown];
+    Error::all(ended.into_iter().chain(written).chain(captured))
 }
 
 /// Runs the plan in a thread of its own, while this one looks for signals and shows how far

@@ -121,17 +121,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         ..
     } = transfer;
     drop(bar);
-    args.capture.keep(&mut chain)?;
-    trace.map_or(Ok(()), Trace::keep)?;
+    let kept = [
+        args.capture.keep(&mut chain),
+        trace.map_or(Ok(()), Trace::keep),
+    ];
     let report = report(args, &content, &chain, &outcome, lateness);
-    report.print(args.json)?;
-    if report.matches() {
+    let shown = report.print(args.json);
+    let judged = if report.matches() {
         Ok(())
     } else {
         Err(Error::failed(
             "what arrived differs from the file, please report this with the seed",
         ))
-    }
+    };
+    Error::all([judged, shown].into_iter().chain(kept))
 }
 
 impl Args {
