@@ -4,7 +4,13 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
-use motet::{lowpan::tcphc, mac::Channels, node::Forwarding, tcp::Config, time::Duration};
+use motet::{
+    lowpan::tcphc,
+    mac::{Channels, config::FRAME_AGE_MAX},
+    node::Forwarding,
+    tcp::Config,
+    time::Duration,
+};
 use motet_lab::{
     capture::{Capture, Records},
     chain::{Chain, ChainOptions, HOPS_MAX, Host},
@@ -42,8 +48,9 @@ pub(crate) struct ChainArgs {
     #[arg(long)]
     pub(crate) no_deaf: bool,
 
-    /// Wait a random time up to this before a link retry [default: 40; 10 with cit]
-    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = whole::<u32>(0..=10_000))]
+    /// Wait a random time up to this before a link retry, at most 2000: a frame may not get
+    /// older [default: 40; 10 with cit]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = whole::<u32>(0..=FRAME_AGE_MAX.as_millis()))]
     pub(crate) retry_delay: Option<u32>,
 
     /// Size of a full TCP segment, in frames

@@ -33,7 +33,7 @@ fn bad_arguments_are_refused() {
         (&["send", "f", "--hops", "-1"], &["--hops", "from 1 to 32"]),
         (
             &["send", "f", "--retry-delay", "-1"],
-            &["--retry-delay", "from 0 to 10000"],
+            &["--retry-delay", "from 0 to 2000"],
         ),
         (&["send", "f", "--mss-frames", "0"], &["--mss-frames"]),
         (&["send", "f", "--mss-frames", "100"], &["--mss-frames"]),

@@ -52,7 +52,7 @@ chain = 3
 That is a mote three hops from the border router which sends to a host as much as TCP takes,
 for a minute. `scenarios/` has more. An unknown key is an error, and so are a value that a key
 may not have and a key that would do nothing where it stands, such as `answer_bytes` in a flow
-that nobody answers. `motet run --keys` prints this page.
+that nobody answers, or TCP's settings at a relay. `motet run --keys` prints this page.
 
 Every run checks that the bytes delivered are the bytes sent, in order, once. The same file and
 seed give the same output on every machine, with any number of threads.
@@ -92,7 +92,8 @@ stack.retry_delay_ms = [0, 40]
 
 The terminal shows a line for each point and flow, and one for each point with what its flows
 share (`all`): means over the seeds, with the half-width of their 95 % confidence interval where
-there are several; and, without a sweep, what each node of the first run spent. `motet run --help` lists the options.
+there are several; and, without a sweep, what each node of the first run spent. `motet run
+--help` lists the options.
 
 - `--json PATH` (`-` is standard output): one JSON object a line. `record` tells what it is:
   `run` (totals of one run: goodput, losses by cause), `flow`, `node` (frames, retransmissions
@@ -105,9 +106,9 @@ there are several; and, without a sweep, what each node of the first run spent. 
 - `--pcap PATH`, `--wire-pcap PATH`: the air (with channel and signal strength at the receiver)
   and the border router's wire of the first run, as Wireshark reads them.
 
-Counts leave out the warm-up, but messages and datagrams count from the start. `cwnd` is the congestion window as far as the sender's buffer and
-the peer's window let it be used. Goodput of a flow with `bytes` is that of its whole transfer,
-of others what was read after the warm-up. Nothing is overwritten without `--force`, and what a
+Counts leave out the warm-up, but messages and datagrams count from the start. `cwnd` is the
+congestion window as far as the sender's buffer and the peer's window let it be used. Goodput of
+a flow with `bytes` is that of its whole transfer, of others what was read after the warm-up. Nothing is overwritten without `--force`, and what a
 run reads not even then; plots of an earlier run in `--out` go. A run that is cut short leaves
 what it had, marked incomplete.
 ";

@@ -15,6 +15,7 @@ mod flow;
 mod keys;
 mod layout;
 mod model;
+mod parts;
 mod relevance;
 mod resolve;
 mod run;

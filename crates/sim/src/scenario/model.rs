@@ -85,6 +85,8 @@ pub struct StackSettings {
     pub window_segments: usize,
     /// d, ms.
     pub retry_delay_ms: u64,
+    /// The longest stay of a frame in the MAC, ms.
+    pub frame_age_ms: u64,
     /// The hold rule's time per hop, ms.
     pub hold_ms: f64,
     /// "droptail", "red" or "red-drop".
@@ -193,6 +195,7 @@ pub enum FlowEnd {
 impl StackSettings {
     pub(super) fn apply_to_mac(&self, mac: &mut mac::Config) {
         mac.retry_delay_max = Duration::from_millis(self.retry_delay_ms);
+        mac.frame_age_max = Duration::from_millis(self.frame_age_ms);
         mac.attempts_max = self.link_attempts;
         mac.be_min = self.be_min;
         mac.be_max = self.be_max;

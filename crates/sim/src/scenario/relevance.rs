@@ -2,7 +2,7 @@
 //!
 //! Purpose: whoever writes `answer_bytes` under a bulk flow expects answers; silence would
 //! leave them waiting. Defaults are not asked, only what the file says.
-//! Left out: keys whose effect depends on another key's value by degrees, such as a path loss
+//! Left out: `[stack]` and `[[node]]` (`parts`); keys whose effect depends on another key's value by degrees, such as a path loss
 //! that no node is far enough away to feel.
 
 use toml::{Table, Value};

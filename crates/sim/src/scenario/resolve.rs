@@ -289,7 +289,7 @@ struct TopologyKeys {
 
 fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioError> {
     let base = filled(table, "stack")?;
-    let mut changes: BTreeMap<usize, Table> = BTreeMap::new();
+    let mut changes: BTreeMap<usize, (usize, Table)> = BTreeMap::new();
     for (mut change, number) in repeated(table, "node").into_iter().zip(1..) {
         let wrong = |sentence: String| Err(ScenarioError::new(sentence).of_table("node", number));
         let id = change.remove("id").and_then(|id| id.as_integer());
@@ -302,19 +302,44 @@ fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioErr
                 nodes - 1
             ));
         }
-        if changes.insert(id, change).is_some() {
+        if changes.insert(id, (number, change)).is_some() {
             return wrong(format!(
                 "node.id is {id}, as in another [[node]], but one must do"
             ));
         }
     }
-    (0..nodes)
-        .map(|id| {
-            let mut stack = base.clone();
-            stack.extend(changes.remove(&id).unwrap_or_default());
-            into("stack", stack)
-        })
-        .collect()
+    let stack_of = |id| {
+        let Some((number, change)) = changes.remove(&id) else {
+            return checked_ages(base.clone(), "stack");
+        };
+        let mut stack = base.clone();
+        stack.extend(change);
+        checked_ages(stack, "node").map_err(|error| error.of_table("node", number))
+    };
+    let stacks = (0..nodes).map(stack_of).collect::<Result<Vec<_>, _>>()?;
+    let is_compressed = stacks.iter().any(|stack| stack.compression == "tcphc");
+    let oldest = stacks.iter().map(|stack| stack.frame_age_ms).max();
+    match oldest {
+        Some(age) if is_compressed && age > AGE_MAX_MS => Err(ScenarioError::new(format!(
+            "frame_age_ms is {age}, but must be at most {AGE_MAX_MS} where compression is \
+             \"tcphc\": what it leaves out rests on the age of frames"
+        ))),
+        _ => Ok(stacks),
+    }
+}
+
+/// The settings in a table of `[stack]`'s keys, which the file has under `[name]`: no frame
+/// may wait for a retry for longer than it may live.
+fn checked_ages(stack: Table, name: &str) -> Result<StackSettings, ScenarioError> {
+    let settings: StackSettings = into("stack", stack)?;
+    let (delay, age) = (settings.retry_delay_ms, settings.frame_age_ms);
+    if delay > age {
+        return Err(ScenarioError::new(format!(
+            "{name}.retry_delay_ms is {delay}, but must be at most {name}.frame_age_ms, which is \
+             {age}: the MAC drops a frame that has been with it for longer"
+        )));
+    }
+    Ok(settings)
 }
 
 /// Radios that differ from `[radio]`'s, by node.
@@ -389,6 +414,9 @@ fn flow_of(keys: &FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError>
 
 /// More samples than a plot has pixels, ten times over, in a run of a minute.
 const SAMPLE_S_MIN: f64 = 0.01;
+
+/// How old frames may be where TCP headers are compressed (`docs/tcphc.md`), ms.
+const AGE_MAX_MS: u64 = mac::config::FRAME_AGE_MAX.as_millis();
 
 /// Payload of a datagram that fits the least MTU of IPv6 with every header.
 const DATAGRAM_LEN_MAX: usize = 1_024;

@@ -8,6 +8,7 @@ use toml::Value;
 use super::document::Document;
 use super::error::ScenarioError;
 use super::model::Scenario;
+use super::parts;
 use super::run::{self, Captures, Watch};
 use crate::report::RunResult;
 
@@ -91,6 +92,7 @@ impl Plan {
             })
             .collect();
         let points = points?;
+        parts::check(&document, &points)?;
         let timing = &points[0].scenario.timing;
         let title = if timing.name.is_empty() {
             let stem = document.file.file_stem().unwrap_or_default();

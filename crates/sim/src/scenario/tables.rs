@@ -342,7 +342,14 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "retry_delay_ms",
         Integer(0, 10_000),
         Some("40"),
-        "d: the longest random wait before a link retry, milliseconds.",
+        "d: the longest random wait before a link retry, milliseconds; at most `frame_age_ms`.",
+    ),
+    key(
+        "frame_age_ms",
+        Integer(10, 30_000),
+        Some("2000"),
+        "How long a frame may be at a node, queue and retries included, before an attempt at it, \
+         milliseconds; older ones are dropped. At most 2000 with `compression`.",
     ),
     key(
         "hold_ms",

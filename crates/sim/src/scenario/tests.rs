@@ -300,10 +300,11 @@ fn settings_of_queues_and_csma_reach_the_nodes() {
     }
 }
 
-/// A frame waits for its next attempt for longer than frames may live.
+/// Two waits for a next attempt may be longer than frames may live.
 #[test]
 fn frames_that_got_too_old_are_counted_as_such() {
-    let text = format!("stack.retry_delay_ms = 10000\nradio.frame_loss = 0.3\n{CHAIN}");
+    let stack = "stack.retry_delay_ms = 100\nstack.frame_age_ms = 100\n";
+    let text = format!("{stack}radio.frame_loss = 0.3\n{CHAIN}");
     let [run] = &results(&plan(&text).unwrap())[..] else {
         panic!("one run");
     };
@@ -356,12 +357,170 @@ fn a_sweep_is_every_combination() {
 
 #[test]
 fn one_node_may_differ() {
-    let text = format!("[stack]\nack_every = 3\n{CHAIN}[[node]]\nid = 1\nmss_frames = 3\n");
-    let text = text.replacen("[stack]\nack_every = 3\n", "", 1) + "[stack]\nack_every = 3\n";
+    let text = format!("{CHAIN}[[node]]\nid = 2\nmss_frames = 3\n[stack]\nlink_attempts = 3\n");
     let stacks = &plan(&text).unwrap().points[0].scenario.stacks;
     let frames: Vec<u8> = stacks.iter().map(|stack| stack.mss_frames).collect();
-    assert_eq!(frames, [5, 3, 5]);
-    assert!(stacks.iter().all(|stack| stack.ack_every == 3));
+    assert_eq!(frames, [5, 5, 3]);
+    assert!(stacks.iter().all(|stack| stack.link_attempts == 3));
+}
+
+/// What a chain of two hops says of a key, and what must be said of it.
+#[test]
+fn a_key_that_its_node_has_no_use_for_is_refused() {
+    let up = "[topology]\nchain = 2\n[[flow]]\n";
+    let down = "[topology]\nchain = 2\n[[flow]]\nfrom = \"host\"\nto = 2\n";
+    let asked = "[topology]\nchain = 2\n[[flow]]\nkind = \"request\"\n";
+    let datagrams = "[topology]\nchain = 2\n[[flow]]\nkind = \"udp\"\n";
+    let near = "[topology]\nchain = 1\n[[flow]]\n";
+    let motes = "[topology]\nchain = 3\n[[flow]]\nfrom = 3\nto = 1\n";
+    let telosb = "[topology]\nchain = 2\n[radio]\nprofile = \"telosb\"\n[[flow]]\n";
+    let cases: [(&str, &str, Option<&str>); 31] = [
+        (up, "[stack]\nnagle = false", None),
+        (
+            up,
+            "[stack]\nack_every = 4",
+            Some("stack.ack_every is 4, but must be left out: no node receives"),
+        ),
+        (up, "[stack]\nack_every = 2", None),
+        (down, "[stack]\nack_every = 4", None),
+        (asked, "[stack]\nack_every = 4", None),
+        (
+            down,
+            "[stack]\nnagle = false",
+            Some("no node sends data over TCP"),
+        ),
+        (
+            datagrams,
+            "[stack]\nsack = false",
+            Some("no node is an end of a TCP connection"),
+        ),
+        (
+            datagrams,
+            "[stack]\ncompression = \"tcphc\"",
+            Some("stack.compression"),
+        ),
+        (datagrams, "[stack]\nlink_attempts = 2", None),
+        (datagrams, "[stack]\nrelaying = \"reassembly\"", None),
+        (
+            near,
+            "[stack]\nrelaying = \"reassembly\"",
+            Some("no node passes on packets of others"),
+        ),
+        (
+            near,
+            "[stack]\nhold_ms = 7",
+            Some("no node has two hops ahead"),
+        ),
+        (near, "[stack]\nhold_ms = 0", None),
+        (
+            up,
+            "[stack]\nforwarding = \"cit\"",
+            Some("a radio that can keep a frame"),
+        ),
+        (up, "[stack]\nforwarding = \"copy\"", None),
+        (telosb, "[stack]\nforwarding = \"cit\"", None),
+        (
+            up,
+            "[sweep]\nstack.ack_every = [1, 2]",
+            Some("sweep.stack.ack_every is [1, 2]"),
+        ),
+        (
+            up,
+            "[sweep]\nstack.hold_ms = [0, 7]\ntopology.chain = [1, 2]",
+            None,
+        ),
+        (
+            up,
+            "[sweep]\nstack.forwarding = [\"copy\", \"cit\"]",
+            Some("sweep.stack.forwarding"),
+        ),
+        (
+            up,
+            "[sweep]\nstack.forwarding = [\"cit\"]\nradio.profile = [\"hamilton\", \"telosb\"]",
+            None,
+        ),
+        (
+            up,
+            "[[node]]\nid = 1\nwindow_segments = 6",
+            Some(
+                "[[node]] 1: node.window_segments is 6, but must be left out: node 1 is none that is an end",
+            ),
+        ),
+        (up, "[[node]]\nid = 2\nwindow_segments = 6", None),
+        (up, "[[node]]\nid = 1\nwindow_segments = 4", None),
+        (up, "[[node]]\nid = 0\ncompression = \"tcphc\"", None),
+        (
+            up,
+            "[[node]]\nid = 1\ncompression = \"tcphc\"",
+            Some("node 1 is none that is an end of TCP's path"),
+        ),
+        (
+            up,
+            "[[node]]\nid = 2\nrelaying = \"reassembly\"",
+            Some("node 2 is none that passes on"),
+        ),
+        (
+            up,
+            "[[node]]\nid = 1\nprofile = \"telosb\"\nforwarding = \"cit\"",
+            None,
+        ),
+        (
+            up,
+            "[[node]]\nid = 1\nforwarding = \"cit\"",
+            Some("telosb, nrf52840"),
+        ),
+        (motes, "[[node]]\nid = 2\nrelaying = \"reassembly\"", None),
+        (motes, "[[node]]\nid = 1\nack_every = 4", None),
+        (
+            motes,
+            "[[node]]\nid = 0\nrelaying = \"reassembly\"",
+            Some("node 0 is none that passes on"),
+        ),
+    ];
+    for (base, more, refused) in cases {
+        let text = format!("{base}{more}\n");
+        match (plan(&text), refused) {
+            (Ok(_), None) => {}
+            (Err(error), Some(words)) => {
+                let sentence = error.to_string();
+                assert!(sentence.starts_with("test.toml: "), "{sentence}");
+                assert!(sentence.contains(words), "{more}: {sentence}");
+            }
+            (Ok(_), Some(words)) => panic!("{more}: accepted, not \"{words}\""),
+            (Err(error), None) => panic!("{more}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn no_retry_waits_for_longer_than_its_frame_lives() {
+    let long = "[stack]\nretry_delay_ms = 5000\n";
+    let refused = [
+        (
+            long.to_owned(),
+            "stack.retry_delay_ms is 5000, but must be at most stack.frame_age_ms, which is 2000",
+        ),
+        (format!("{long}frame_age_ms = 4999\n"), "which is 4999"),
+        (
+            "[[node]]\nid = 1\nframe_age_ms = 30\n".to_owned(),
+            "[[node]] 1: node.retry_delay_ms is 40",
+        ),
+        (
+            format!("{long}frame_age_ms = 5000\ncompression = \"tcphc\"\n"),
+            "at most 2000 where compression",
+        ),
+    ];
+    for (more, words) in refused {
+        let error = plan(&format!("{CHAIN}{more}")).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let text = format!("{CHAIN}{long}frame_age_ms = 20000\n");
+    let nodes = &plan(&text).unwrap().points[0].scenario.network.nodes;
+    assert!(
+        nodes
+            .iter()
+            .all(|node| node.mac.frame_age_max.as_millis() == 20_000)
+    );
 }
 
 #[test]

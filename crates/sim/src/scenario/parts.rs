@@ -1,0 +1,204 @@
+//! Keys of `[stack]` and `[[node]]` that would do nothing at the nodes they are written for.
+//!
+//! Purpose: whoever gives a relay a window, or has a mote that only sends acknowledge every
+//! fourth segment, expects a difference. What part a node has follows from tree and flows, so
+//! points are asked: a key must have its effect in one point of the sweep.
+//! Left out: most keys of the MAC, which every node has, since motes join over the air; and
+//! values that say what would hold without them.
+
+use toml::{Table, Value};
+
+use super::defaults::{filled, repeated};
+use super::document::Document;
+use super::error::ScenarioError;
+use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
+use super::sweep::Point;
+use crate::topology::Tree;
+
+/// What a node does, as far as keys ask for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    /// TCP ends here.
+    Ends,
+    Sends,
+    Receives,
+    /// A path of TCP in the mesh ends here, the border router's included.
+    Compresses,
+    Relays,
+    /// Relays, with a radio that can keep a frame.
+    Keeps,
+    /// Has two hops ahead of it, so that it can wait for the second one.
+    Paces,
+}
+
+/// Checks that every key of `[stack]`, of each `[[node]]` and of their sweep has an effect in
+/// some point.
+///
+/// # Errors
+/// The first that has none, with what it needs.
+pub(super) fn check(document: &Document, points: &[Point]) -> Result<(), ScenarioError> {
+    let stack = document.table.get("stack").and_then(Value::as_table);
+    for (name, value) in stack.into_iter().flatten() {
+        let part = Part::needed_by(name, std::slice::from_ref(value));
+        if part.is_some_and(|part| !part.is_anyones(points)) && !is_default(name, value) {
+            return Err(idle(&format!("stack.{name}"), value, "no node", part));
+        }
+    }
+    for (path, values) in &document.sweep {
+        let Some(name) = path.strip_prefix("stack.") else {
+            continue;
+        };
+        let part = Part::needed_by(name, values);
+        if part.is_some_and(|part| !part.is_anyones(points)) {
+            let values = Value::Array(values.clone());
+            return Err(idle(&format!("sweep.{path}"), &values, "no node", part));
+        }
+    }
+    for (node, number) in repeated(&document.table, "node").iter().zip(1..) {
+        check_node(document, points, node).map_err(|error| error.of_table("node", number))?;
+    }
+    Ok(())
+}
+
+fn check_node(document: &Document, points: &[Point], node: &Table) -> Result<(), ScenarioError> {
+    let id = node.get("id").and_then(Value::as_integer);
+    let Some(id) = id.and_then(|id| usize::try_from(id).ok()) else {
+        return Ok(());
+    };
+    let others = filled(&document.table, "stack")?;
+    for (name, value) in node {
+        let is_swept = |(path, _): &(String, _)| path.strip_prefix("stack.") == Some(name);
+        if others.get(name) == Some(value) && !document.sweep.iter().any(is_swept) {
+            continue;
+        }
+        let part = Part::needed_by(name, std::slice::from_ref(value));
+        if part.is_some_and(|part| !part.is_of(id, points)) {
+            let node = format!("node {id} is none that");
+            return Err(idle(&format!("node.{name}"), value, &node, part));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a key of `[stack]` only says what would hold without it.
+fn is_default(name: &str, value: &Value) -> bool {
+    filled(&Table::new(), "stack").is_ok_and(|stack| stack.get(name) == Some(value))
+}
+
+fn idle(path: &str, value: &Value, who: &str, part: Option<Part>) -> ScenarioError {
+    let does = match part {
+        None | Some(Part::Ends) => "is an end of a TCP connection",
+        Some(Part::Sends) => "sends data over TCP",
+        Some(Part::Receives) => "receives data over TCP",
+        Some(Part::Compresses) => "is an end of TCP's path in the mesh",
+        Some(Part::Relays) => "passes on packets of others",
+        Some(Part::Keeps) => {
+            "passes on packets of others with a radio that can keep a frame (telosb, nrf52840)"
+        }
+        Some(Part::Paces) => "has two hops ahead of it",
+    };
+    ScenarioError::new(format!(
+        "{path} is {value}, but must be left out: {who} {does}"
+    ))
+}
+
+impl Part {
+    /// The part that a key of `[stack]` needs in order to do anything, if not every node has it.
+    fn needed_by(key: &str, values: &[Value]) -> Option<Self> {
+        Some(match key {
+            "mss_frames" | "window_segments" | "rto_min_ms" | "timestamps" | "sack" | "ecn"
+            | "tail_loss_probe" => Self::Ends,
+            "initial_window" | "nagle" | "rack" | "limited_transmit" | "congestion_control" => {
+                Self::Sends
+            }
+            "ack_every" | "ack_delay_ms" => Self::Receives,
+            "compression" => Self::Compresses,
+            "relaying" => Self::Relays,
+            "forwarding" if values.iter().any(|value| value.as_str() == Some("cit")) => Self::Keeps,
+            "forwarding" => Self::Relays,
+            "hold_ms" => Self::Paces,
+            _ => return None,
+        })
+    }
+
+    fn is_anyones(self, points: &[Point]) -> bool {
+        let mut points = points.iter();
+        points.any(|point| !self.nodes(&point.scenario).is_empty())
+    }
+
+    fn is_of(self, node: usize, points: &[Point]) -> bool {
+        let mut points = points.iter();
+        points.any(|point| self.nodes(&point.scenario).contains(&node))
+    }
+
+    /// The nodes that have it, some of them more than once.
+    fn nodes(self, scenario: &Scenario) -> Vec<usize> {
+        let flows = || scenario.flows.iter();
+        let over_tcp = || flows().filter(|flow| flow.kind != FlowKind::Udp);
+        let is_answered = |flow: &FlowSettings| flow.kind == FlowKind::Request;
+        let ends = || over_tcp().flat_map(|flow| [flow.from, flow.to]);
+        let answering = over_tcp().filter(|flow| is_answered(flow));
+        match self {
+            Self::Ends => ends().filter_map(mote).collect(),
+            Self::Sends => {
+                let answerers = answering.map(|flow| flow.to);
+                let senders = over_tcp().map(|flow| flow.from).chain(answerers);
+                senders.filter_map(mote).collect()
+            }
+            Self::Receives => {
+                let askers = answering.map(|flow| flow.from);
+                let receivers = over_tcp().map(|flow| flow.to).chain(askers);
+                receivers.filter_map(mote).collect()
+            }
+            Self::Compresses => ends().map(|end| mote(end).unwrap_or(ROOT)).collect(),
+            Self::Relays => flows()
+                .flat_map(|flow| between(&scenario.tree, flow))
+                .collect(),
+            Self::Keeps => {
+                let mut relays = Self::Relays.nodes(scenario);
+                relays.retain(|relay| {
+                    let radio = scenario.network.nodes.get(*relay);
+                    radio.is_some_and(|node| !node.profile.capabilities.shared_buffer)
+                });
+                relays
+            }
+            Self::Paces => {
+                let tree = &scenario.tree;
+                let is_far = |node: &usize| tree.depth(*node) > 1 || tree.height(*node) > 1;
+                (0..scenario.stacks.len()).filter(is_far).collect()
+            }
+        }
+    }
+}
+
+fn mote(end: FlowEnd) -> Option<usize> {
+    match end {
+        FlowEnd::Host => None,
+        FlowEnd::Node(node) => Some(node),
+    }
+}
+
+/// The nodes that pass on a flow's packets within the mesh.
+fn between(tree: &Tree, flow: &FlowSettings) -> Vec<usize> {
+    let upwards = |end| {
+        let first = mote(end).unwrap_or(ROOT);
+        std::iter::successors(Some(first), |node| tree.parent(*node)).collect::<Vec<_>>()
+    };
+    let (from, to) = (upwards(flow.from), upwards(flow.to));
+    let Some(meeting) = from.iter().find(|node| to.contains(node)) else {
+        return Vec::new();
+    };
+    let below = |path: &[usize]| -> Vec<usize> {
+        let below = path.iter().take_while(|node| *node != meeting);
+        below.skip(1).copied().collect()
+    };
+    let mut relays = [below(&from), below(&to)].concat();
+    let ends = [from.first(), to.first()];
+    if !ends.contains(&Some(meeting)) {
+        relays.push(*meeting);
+    }
+    relays
+}
+
+/// The border router.
+const ROOT: usize = 0;
