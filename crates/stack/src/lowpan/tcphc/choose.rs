@@ -4,6 +4,7 @@
 //! makes the peer read another value; else it is *falsifiable*: overtaken, it may be read as
 //! another value, and two such errors may cancel in the checksum.
 
+use crate::time::Instant;
 use crate::wire::tcp::Flags;
 use crate::wire::tcphc::{CARRIED, Compressed, Field, RelativeBlocks, Window};
 
@@ -12,7 +13,12 @@ use super::segment::Segment;
 use super::{Behind, Cure, FLIGHT_MAX, Mode, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
 
 /// The smallest safe form of `seg`, or `None`: a full header.
-pub(super) fn choose(context: &Context, seg: &Segment, rules: Rules) -> Option<Compressed> {
+pub(super) fn choose(
+    context: &Context,
+    seg: &Segment,
+    rules: Rules,
+    now: Instant,
+) -> Option<Compressed> {
     if !seg.is_compressible() {
         return None;
     }
@@ -26,7 +32,7 @@ pub(super) fn choose(context: &Context, seg: &Segment, rules: Rules) -> Option<C
         (true, _) => WHOLE,
         (false, Mode::Draft) if seg.timestamps().is_some() => return None,
         (false, Mode::Draft) => draft(context, seg),
-        (false, _) => provable(context, seg, rules),
+        (false, _) => provable(context, seg, rules, now),
     };
     let [window, ack, seq, tsval, tsecr] = widths;
     let timestamps = seg
@@ -112,7 +118,7 @@ fn is_repeated(context: &Context, seg: &Segment, rules: Rules) -> bool {
 
 /// The shortest widths that no loss makes wrong (but for a window left out on hope), within
 /// what the mode allows.
-fn provable(context: &Context, seg: &Segment, rules: Rules) -> Widths {
+fn provable(context: &Context, seg: &Segment, rules: Rules, now: Instant) -> Widths {
     let l_seq = context.l_seq();
     let mut choices = [
         window_choice(context, seg.window()),
@@ -128,7 +134,8 @@ fn provable(context: &Context, seg: &Segment, rules: Rules) -> Widths {
         *tsecr = interval(echo, l_tsecr, context.u_tsecr, TIMESTAMP_BEHIND, rules);
         // Neither end learned from what this echoes: its peer would not take a part of it.
         let within = context.has(bit::R_TS) && !after(echo, context.r_tsval);
-        if !within && rules.cured(Cure::Echo) {
+        let is_old = is_old_echo(context, echo, now) && rules.cured(Cure::OldEcho);
+        if !within && rules.cured(Cure::Echo) || is_old {
             *tsecr = Choice::WHOLE;
         }
     }
@@ -150,6 +157,14 @@ fn provable(context: &Context, seg: &Segment, rules: Rules) -> Widths {
         _ => {}
     }
     choices.map(|choice| choice.width)
+}
+
+/// Whether the peer's clock may be so far beyond `echo`, when it comes there, that one read a
+/// period too high would still be something that the peer has sent. It is not while `echo` is
+/// at most [`ECHO_BEHIND`] older than the latest that was heard, which is 33.6 s ago at most:
+/// with the lives of two frames that makes 58,100 ticks, and a period has 65,536.
+fn is_old_echo(context: &Context, echo: u32, now: Instant) -> bool {
+    context.unheard_spells(now) > 1 || context.r_tsval.wrapping_sub(echo) > ECHO_BEHIND
 }
 
 /// `value` among what the peer may hold as reference: anything from `lowest`, known to be
@@ -284,6 +299,10 @@ fn field(width: Width, value: u32) -> Field {
         Width::Whole => Field::Whole(value),
     }
 }
+
+/// Ticks by which an echo sent in part may lag behind what was heard: recovery from a loss
+/// holds echoes back (RFC 7323 §4.3).
+const ECHO_BEHIND: u32 = 8_192;
 
 /// The largest spans for which 8 and 16 bits of an acknowledgment number do; the rest of the
 /// period is for segments that overtake.

@@ -162,6 +162,13 @@ impl WindowSet {
 
 /// 2^16 µs: an idle time, not a clock.
 const TICK_SHIFT: u32 = 16;
+/// 2^24 µs, 16.8 s: what echoes are dated in.
+const SPELL_SHIFT: u32 = 24;
+/// As many of them as `active_at` counts.
+const SPELL_MASK: u32 = u32::MAX >> (SPELL_SHIFT - TICK_SHIFT);
+/// Two of the context's bits hold the number of spells.
+const UNHEARD_AT: u32 = 14;
+const UNHEARD_MAX: u32 = 3;
 /// A distance too large to matter, or none.
 const UNKNOWN: u16 = u16::MAX;
 
@@ -248,6 +255,23 @@ impl Context {
 
     pub(super) const fn touch(&mut self, now: Instant) {
         self.active_at = (now.as_micros() >> TICK_SHIFT) as u32;
+    }
+
+    /// How often a spell ([`SPELL_SHIFT`]) has ended since something was validated, 3 at the
+    /// most: below 2, that was less than 33.6 s ago.
+    pub(super) const fn unheard_spells(&self, now: Instant) -> u32 {
+        let before = self.active_at >> (SPELL_SHIFT - TICK_SHIFT);
+        let spells = ((now.as_micros() >> SPELL_SHIFT) as u32).wrapping_sub(before);
+        let known = self.bits >> UNHEARD_AT & UNHEARD_MAX;
+        // What is counted as active_at moves on is never counted twice.
+        match (spells & SPELL_MASK).saturating_add(known) {
+            sum if sum < UNHEARD_MAX => sum,
+            _ => UNHEARD_MAX,
+        }
+    }
+
+    const fn put_unheard_spells(&mut self, spells: u32) {
+        self.bits = self.bits & !(UNHEARD_MAX << UNHEARD_AT) | spells << UNHEARD_AT;
     }
 
     /// Seconds since something was sent or validated; wraps after nine years.
@@ -382,6 +406,7 @@ impl Context {
         }
         self.follow_fins(seg);
         self.put(bit::HEARD, false);
+        self.put_unheard_spells(self.unheard_spells(now));
         self.touch(now);
     }
 
@@ -480,6 +505,7 @@ impl Context {
     /// Takes what a segment with a valid checksum says.
     pub(super) fn on_validated(&mut self, seg: &Segment, form: Form, rules: Rules, now: Instant) {
         self.touch(now);
+        self.put_unheard_spells(0);
         let far = self.is_far(seg) && form != Form::Compressed && rules.cured(Cure::Poisoning);
         if far {
             self.put(bit::R_SEQ | bit::R_ACK | bit::R_TS | bit::R_WINDOW, false);

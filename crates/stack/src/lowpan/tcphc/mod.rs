@@ -853,7 +853,7 @@ fn frame_for(
     };
     let may = both_have_it && !context.has(bit::UNSURE) && !context.has(bit::REFRESH_FULL);
     if may {
-        choose::choose(context, seg, rules)
+        choose::choose(context, seg, rules, now)
     } else {
         None
     }
@@ -987,6 +987,7 @@ enum Cure {
     RepeatedSyn,
     Uncounted,
     Echo,
+    OldEcho,
 }
 
 impl Rules {

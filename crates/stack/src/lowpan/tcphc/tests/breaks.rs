@@ -12,6 +12,7 @@ struct Scene {
     seq: [u32; 2],
     window: u16,
     timestamps: [Option<(u32, u32)>; 2],
+    now: Instant,
 }
 
 const ISN: u32 = 0x1234_0000;
@@ -34,6 +35,7 @@ impl Scene {
             seq: [ISN, router_seq.wrapping_sub(1)],
             window: 0x1000,
             timestamps,
+            now: Instant::ORIGIN,
         };
         for (end, flags) in [
             (0, Flags::SYN),
@@ -75,10 +77,9 @@ impl Scene {
 
     fn send_bytes(&mut self, end: usize, segment: &[u8]) -> Vec<u8> {
         let mut out = [0; 80];
-        let now = Instant::ORIGIN;
         let table = &mut self.ends[end];
         let done = table
-            .compress(&flow(end), segment, Origin::Own, now, &mut out)
+            .compress(&flow(end), segment, Origin::Own, self.now, &mut out)
             .unwrap();
         [
             &out[..done.compressed_len],
@@ -90,7 +91,7 @@ impl Scene {
     fn receive(&mut self, end: usize, bytes: &[u8]) -> Result<Vec<u8>, Drop> {
         let mut out = [0; 60];
         let table = &mut self.ends[end];
-        let done = table.decompress(&flow(end), bytes, Instant::ORIGIN, &mut out)?;
+        let done = table.decompress(&flow(end), bytes, self.now, &mut out)?;
         Ok([&out[..done.uncompressed_len], &bytes[done.compressed_len..]].concat())
     }
 
@@ -350,6 +351,7 @@ fn a_syn_that_comes_again() {
             seq: [ISN, 0x5678_0000],
             window: 0x1000,
             timestamps: [Some((ours, 0)), Some((theirs, ours + 3072))],
+            now: Instant::ORIGIN,
         };
         let syn = scene.send(0, Flags::SYN, 0, 0);
         scene.receive(1, &syn).unwrap();
@@ -453,6 +455,49 @@ fn an_echo_that_jumped() {
         scene.receive(1, &next).unwrap();
         scene.is_misread(&overtaken, &segment)
     });
+}
+
+/// Data heard, then nothing for so long that the peer's clock has gone round when it speaks
+/// again: an echo of before, overtaken, would be read as what the peer has sent by now. It is
+/// the same whether nothing was heard, or only what recovery does not echo.
+#[test]
+fn an_echo_that_grew_old() {
+    for is_silent in [true, false] {
+        attack(Cure::OldEcho, |off| {
+            let (ours, theirs) = STAMPS;
+            let mut scene = confirmed_echo(off);
+            let stamp = |scene: &mut Scene, at: u32, echo: u32| {
+                scene.now = Instant::from_micros(u64::from(at) * 1_000);
+                scene.timestamps[0] = Some((ours + at, theirs + echo));
+                scene.timestamps[1] = Some((theirs + at, ours + 10));
+            };
+            let data = |scene: &mut Scene| {
+                let data = scene.send(1, Flags::ACK, 0, 48);
+                scene.receive(0, &data).unwrap();
+                scene.seq[1] += 48;
+            };
+            stamp(&mut scene, 1_000, 0);
+            data(&mut scene);
+            for at in (7_000..=63_000).step_by(8_000) {
+                stamp(&mut scene, at, 1_000);
+                if !is_silent {
+                    data(&mut scene);
+                }
+                let unanswered = scene.send(0, Flags::ACK, 0, 48);
+                scene.receive(1, &unanswered).unwrap();
+                scene.seq[0] += 48;
+            }
+            let segment = scene.segment(0, Flags::ACK, 0, 0);
+            let overtaken = scene.send_bytes(0, &segment);
+            stamp(&mut scene, 67_000, 1_000);
+            data(&mut scene);
+            stamp(&mut scene, 67_100, 67_000);
+            scene.window -= 1;
+            let next = scene.send(0, Flags::ACK, 0, 0);
+            scene.receive(1, &next).unwrap();
+            scene.is_misread(&overtaken, &segment)
+        });
+    }
 }
 
 /// What neither end learned from, such as a segment behind extension headers, is echoed whole;
