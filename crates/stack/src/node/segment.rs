@@ -303,7 +303,8 @@ pub(super) fn poll_segment(
             budget.payload_behind(&header, tcp, hop, now)
         })
     };
-    let segment = tcp.poll_segment_within(now, leaves_here, payload_max, body)?;
+    let segment = tcp.poll_segment_within(now, leaves_here, payload_max, body);
+    let segment = segment.as_ref()?;
     let len = segment.len as u16;
     let class = TrafficClass::new(segment.dscp, TrafficClass(segment.ecn).ecn());
     let header = packet_header(segment.src, segment.dst, len, class, ip.hop_limit());

@@ -12,7 +12,6 @@ use super::departure::Reply;
 use super::listener::{self, Agreed, HalfOpen, LOCAL_ANY, Stage, cookie};
 use super::segment::Segment;
 use super::seq::SeqNum;
-use super::state::State;
 use super::types::{Endpoints, IcmpError, count};
 use super::{Drop, Tcp};
 use crate::planted::{Bug, planted};
@@ -75,7 +74,7 @@ impl<'m> Tcp<'m> {
             local_port,
             remote_port,
         };
-        if let Some(connection) = self.find(&ends).and_then(|index| self.at_mut(index)) {
+        if let Some(connection) = self.find(&ends) {
             connection.on_icmp_error(SeqNum::new(seq), error);
         }
     }
@@ -84,7 +83,8 @@ impl<'m> Tcp<'m> {
         if !wire::is_checksum_valid(&src, &dst, bytes) && !planted(Bug::ChecksumIgnored) {
             return Err(Drop::Checksum);
         }
-        let Ok((header, payload)) = Header::parse(bytes) else {
+        let mut header = Header::default();
+        let Ok(payload) = header.read(bytes) else {
             return Err(Drop::Malformed);
         };
         let ends = Endpoints {
@@ -96,17 +96,21 @@ impl<'m> Tcp<'m> {
         let mut segment = Segment::new(&header, payload, ecn & 3 == ECN_CE);
         // The link's limit, now that the peer's segment has come over it.
         segment.mss = segment.mss.min(self.smss_limit);
-        let found = self.find(&ends);
-        let outlived = found.and_then(|index| self.outlive(index, &ends, &segment));
-        if let (Some(index), None) = (found, outlived)
-            && let Some(connection) = self.at_mut(index)
-        {
-            let result = connection.on_segment(&mut segment);
-            self.sweep(index);
-            if result == Err(Drop::UnacceptableAck) {
-                self.reset(&ends, &segment);
+        let control = Flags::SYN | Flags::ACK | Flags::RST;
+        let opens = segment.flags.bits() & control.bits() == Flags::SYN.bits()
+            && self.listener_of(&ends).is_some();
+        let mut outlived = None;
+        if let Some(connection) = self.find(&ends) {
+            if opens && connection.gives_way_to(&segment) {
+                outlived = Some(connection.snd_nxt);
+                connection.end(None);
+            } else {
+                let result = connection.on_segment(&mut segment);
+                if result == Err(Drop::UnacceptableAck) {
+                    self.reset(&ends, &segment);
+                }
+                return result;
             }
-            return result;
         }
         // A connection has ends that can be; of a stranger that is not known.
         if !ends.are_possible() {
@@ -350,28 +354,6 @@ impl<'m> Tcp<'m> {
         // The top bit keeps cookies apart from ISNs and ports, whose salt is 0.
         let salt = 1 << 63 | u64::from(period << 8 | mss_index) << 32 | u64::from(irs.get());
         cookie::make(period, mss_index, self.hash_ends(ends, salt))
-    }
-
-    /// TIME-WAIT gives way to a new incarnation (RFC 9293 §3.10.7.4, RFC 6191) when its SYN
-    /// starts behind everything the old one received, by timestamp or by number. Returns
-    /// where our numbers ended.
-    fn outlive(&mut self, index: usize, ends: &Endpoints, segment: &Segment<'_>) -> Option<SeqNum> {
-        let control = Flags::SYN | Flags::ACK | Flags::RST;
-        if segment.flags.bits() & control.bits() != Flags::SYN.bits() {
-            return None;
-        }
-        self.listener_of(ends)?;
-        let connection = self.at_mut(index)?;
-        if connection.state != State::TimeWait
-            || !connection.config.time_wait_reuse
-            || !connection.gives_way_to(segment)
-        {
-            return None;
-        }
-        let snd_nxt = connection.snd_nxt;
-        connection.end(None);
-        self.sweep(index);
-        Some(snd_nxt)
     }
 
     /// A reset for a segment that belongs to nothing (RFC 9293 §3.10.7.1).

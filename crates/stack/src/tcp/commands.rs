@@ -122,13 +122,6 @@ impl<'m> Connection<'m> {
         Some(Buffers { send, recv })
     }
 
-    pub(super) fn into_buffers(self) -> Buffers<'m> {
-        Buffers {
-            send: self.send,
-            recv: self.recv,
-        }
-    }
-
     /// Copies received bytes out; may announce the window that this opens.
     pub(super) fn read(&mut self, out: &mut [u8]) -> usize {
         let count = self.recv.read(out);

@@ -89,14 +89,14 @@ pub struct Connection<'m> {
 
 impl<'m> Connection<'m> {
     pub(super) fn new(
-        ends: Endpoints,
+        ends: &Endpoints,
         buffers: Buffers<'m>,
         config: &'m Config,
         now_ms: u32,
     ) -> Self {
         let iss = SeqNum::new(0);
         Self {
-            ends,
+            ends: *ends,
             config,
             now_ms,
             send: buffers.send,
@@ -112,7 +112,7 @@ impl<'m> Connection<'m> {
             snd_wl1: SeqNum::new(0),
             snd_wnd: 0,
             snd_wnd_max: 0,
-            smss: SMSS_DEFAULT.min(config.smss).max(SMSS_MIN),
+            smss: config.smss,
             rmss: config.rmss,
             congestion: Congestion::new(u32::from(SMSS_DEFAULT), config),
             rtt: RttEstimator::NEW,
@@ -223,8 +223,13 @@ impl<'m> Connection<'m> {
             && self.ends.local == ends.local
     }
 
-    /// Whether a SYN may replace this connection in TIME-WAIT (RFC 6191 §2).
+    /// Whether this connection, in TIME-WAIT, gives way to a new incarnation (RFC 9293
+    /// §3.10.7.4, RFC 6191 §2) that begins with `syn`: it starts behind everything the old one
+    /// received, by timestamp or by number.
     pub(super) fn gives_way_to(&self, syn: &Segment<'_>) -> bool {
+        if self.state != State::TimeWait || !self.config.time_wait_reuse {
+            return false;
+        }
         match syn.timestamps() {
             Some((value, _)) if self.facts.has(Facts::TIMESTAMPS) => {
                 let newer = value.wrapping_sub(self.ts_recent) as i32;

@@ -8,9 +8,7 @@ use core::net::Ipv6Addr;
 
 use super::config::Config;
 use super::connection::Connection;
-use super::facts::Facts;
 use super::listener::HalfOpen;
-use super::output::Plan;
 use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
@@ -78,13 +76,20 @@ impl<'m> Tcp<'m> {
         self.set_now(now);
         self.on_deadline();
         // By turns, so that no flood of strangers silences the connections.
-        self.strangers_turn = !self.strangers_turn;
-        if self.strangers_turn {
-            let answer = self.poll_answer(&mut room, out);
-            return answer.or_else(|| self.poll_connection(&mut room, &mut payload_max, out));
+        for _ in 0..2 {
+            self.strangers_turn = !self.strangers_turn;
+            let outgoing = match self.strangers_turn {
+                true => self.poll_answer(&mut room, out),
+                false => self.poll_connection(&mut room, &mut payload_max, out),
+            };
+            if let Some(outgoing) = &outgoing {
+                self.note_sent(outgoing.cause);
+            }
+            if outgoing.is_some() {
+                return outgoing;
+            }
         }
-        let segment = self.poll_connection(&mut room, &mut payload_max, out);
-        segment.or_else(|| self.poll_answer(&mut room, out))
+        None
     }
 
     /// What those are told who have no connection.
@@ -96,9 +101,11 @@ impl<'m> Tcp<'m> {
         if let Some(reply) = &self.reply
             && room(&reply.ends.remote)
         {
-            let outgoing = Self::emit_reply(reply, out)?;
-            self.reply = None;
-            return Some(self.sent(outgoing));
+            let outgoing = Self::emit_reply(reply, out);
+            if outgoing.is_some() {
+                self.reply = None;
+            }
+            return outgoing;
         }
         let entries = self.memory.half_open.iter();
         let due = entries
@@ -115,18 +122,18 @@ impl<'m> Tcp<'m> {
         payload_max: &mut impl FnMut(&Ipv6Addr, &Ipv6Addr, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<Outgoing> {
-        let slots = self.memory.connections.len();
-        for _ in 0..slots {
-            let index = usize::from(self.turn);
-            self.turn = if index + 1 >= slots { 0 } else { self.turn + 1 };
-            let Some(connection) = self.at(index) else {
+        // One turn more than there are slots: the one behind the last wraps.
+        for _ in 0..=self.memory.connections.len() {
+            let Some(slot) = self.memory.connections.get_mut(usize::from(self.turn)) else {
+                self.turn = 0;
                 continue;
             };
-            let Some(plan) = connection.plan() else {
-                continue;
-            };
-            if room(&connection.ends.remote) {
-                return self.emit(index, plan, payload_max, out);
+            self.turn = self.turn.wrapping_add(1);
+            if let Some(connection) = &mut slot.0
+                && let Some(plan) = connection.plan()
+                && room(&connection.ends.remote)
+            {
+                return connection.emit(plan, payload_max, out);
             }
         }
         None
@@ -148,34 +155,6 @@ impl<'m> Tcp<'m> {
             }
         }
         wait.map(|wait| self.tick + Duration::from_millis(u64::from(wait)))
-    }
-
-    fn emit(
-        &mut self,
-        index: usize,
-        plan: Plan,
-        payload_max: &mut impl FnMut(&Ipv6Addr, &Ipv6Addr, &PlannedHeader<'_>) -> u16,
-        out: &mut [u8],
-    ) -> Option<Outgoing> {
-        let connection = self.at_mut(index)?;
-        let (src, dst) = (connection.ends.local, connection.ends.remote);
-        let dscp = connection.config.dscp;
-        let ecn = if connection.is_ect(plan) { ECN_ECT0 } else { 0 };
-        let handshake = connection.is_connecting() && connection.facts.has(Facts::SYN_RESENT);
-        let cause = plan
-            .cause()
-            .or(handshake.then_some(RetransmissionCause::Handshake));
-        let payload_max = |header: &PlannedHeader<'_>| payload_max(&src, &dst, header);
-        let len = connection.emit(plan, payload_max, out)?;
-        self.sweep(index);
-        Some(self.sent(Outgoing {
-            src,
-            dst,
-            ecn,
-            dscp,
-            len,
-            cause,
-        }))
     }
 
     /// The SYN-ACK of a half-open connection, or a challenge ACK.
@@ -207,16 +186,19 @@ impl<'m> Tcp<'m> {
             timestamps: agreed.timestamps.then_some((clock, entry.ts_recent)),
             sack_permitted: agreed.sack,
         };
-        let mut outgoing = Self::emit_reply(&reply, out)?;
-        outgoing.dscp = config.dscp;
-        let entry = self.memory.half_open.get_mut(index)?;
-        if !entry.take_challenge() {
-            if entry.retries() > 0 {
-                outgoing.cause = Some(RetransmissionCause::Handshake);
+        let mut outgoing = Self::emit_reply(&reply, out);
+        if let Some(outgoing) = &mut outgoing
+            && let Some(entry) = self.memory.half_open.get_mut(index)
+        {
+            outgoing.dscp = config.dscp;
+            if !entry.take_challenge() {
+                if entry.retries() > 0 {
+                    outgoing.cause = Some(RetransmissionCause::Handshake);
+                }
+                entry.on_syn_ack_sent(config, now_ms);
             }
-            entry.on_syn_ack_sent(config, now_ms);
         }
-        Some(self.sent(outgoing))
+        outgoing
     }
 
     /// The window of a SYN-ACK: of the buffers that wait for it, or what was said to come.
@@ -257,12 +239,11 @@ impl<'m> Tcp<'m> {
         })
     }
 
-    pub(super) fn sent(&mut self, outgoing: Outgoing) -> Outgoing {
+    fn note_sent(&mut self, cause: Option<RetransmissionCause>) {
         self.counters.sent = self.counters.sent.wrapping_add(1);
-        if let Some(cause) = outgoing.cause {
+        if let Some(cause) = cause {
             count(self.counters.retransmissions.get_mut(cause as usize));
         }
-        outgoing
     }
 
     pub(super) fn on_deadline(&mut self) {
@@ -272,7 +253,6 @@ impl<'m> Tcp<'m> {
                 && connection.is_any_due()
             {
                 connection.on_deadline();
-                self.sweep(index);
             }
         }
         for entry in self
@@ -288,7 +268,8 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    /// Brings the millisecond clock up to `now`; it never goes back.
+    /// Brings the millisecond clock up to `now`; it never goes back. Frees the slots of orphans
+    /// that are over.
     ///
     /// By 32-bit division of what passed since the last call: a 64-bit one costs a
     /// Cortex-M0+ some 900 bytes and as many cycles. Hence in steps of 71 minutes at most.
@@ -301,13 +282,13 @@ impl<'m> Tcp<'m> {
             self.tick = Instant::from_micros(tick);
             self.now_ms = self.now_ms.wrapping_add(ms);
             let now_ms = self.now_ms;
-            for connection in self
-                .memory
-                .connections
-                .iter_mut()
-                .flat_map(|slot| &mut slot.0)
-            {
-                connection.set_now(now_ms);
+            for slot in self.memory.connections.iter_mut() {
+                if let Some(connection) = &mut slot.0 {
+                    connection.set_now(now_ms);
+                    if connection.is_orphan() && connection.is_over() {
+                        slot.0 = None;
+                    }
+                }
             }
             if is_all {
                 return;
@@ -315,21 +296,14 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    /// Frees the slot of an orphan that is over.
-    pub(super) fn sweep(&mut self, index: usize) {
-        if let Some(slot) = self.memory.connections.get_mut(index)
-            && slot
-                .0
-                .as_ref()
-                .is_some_and(|c| c.is_orphan() && c.is_over())
-        {
-            slot.0 = None;
-        }
-    }
-
     /// The connection between two ends.
-    pub(super) fn find(&self, ends: &Endpoints) -> Option<usize> {
-        self.position(|c| c.state != State::Closed && c.is_between(ends))
+    pub(super) fn find(&mut self, ends: &Endpoints) -> Option<&mut Connection<'m>> {
+        let mut connections = self
+            .memory
+            .connections
+            .iter_mut()
+            .flat_map(|slot| &mut slot.0);
+        connections.find(|c| c.state != State::Closed && c.is_between(ends))
     }
 
     /// The connection that waits for the next handshake of a listener.
@@ -371,6 +345,3 @@ impl<'m> Tcp<'m> {
         ])
     }
 }
-
-/// ECN-capable transport, codepoint 0, in the ECN field (RFC 3168 §5).
-const ECN_ECT0: u8 = 2;

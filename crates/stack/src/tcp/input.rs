@@ -268,7 +268,7 @@ impl Connection<'_> {
     /// Stores text `gap` octets behind RCV.NXT and decides when to acknowledge it.
     fn store(&mut self, gap: u16, data: &[u8]) {
         let had_gaps = self.recv.has_gaps();
-        if had_gaps && gap > 0 && self.is_held(gap, data.len()) {
+        if had_gaps && gap > 0 && self.recv.holds(u32::from(gap), data.len() as u32) {
             self.note_duplicate(self.rcv_nxt.plus(u32::from(gap)), data.len() as u32);
         }
         let grown = self.recv.insert(gap, data);
@@ -289,13 +289,6 @@ impl Connection<'_> {
         } else {
             self.delay_ack(data.len());
         }
-    }
-
-    /// Whether all of these octets behind a gap are held already.
-    fn is_held(&self, gap: u16, len: usize) -> bool {
-        self.recv
-            .range_around(gap)
-            .is_some_and(|(_, end)| usize::from(gap) + len <= usize::from(end))
     }
 
     /// The delayed ACK (RFC 9293 §3.8.6.3).

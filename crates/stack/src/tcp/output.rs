@@ -5,6 +5,8 @@
 //! sent. A plan changes nothing. Left out: IPv6, and any queue: segments are pulled.
 //! Sources: RFC 9293 §3.8.6 (window, silly windows, Nagle), RFC 5681, RFC 3042, RFC 7323.
 
+use core::net::Ipv6Addr;
+
 use super::RetransmissionCause as Cause;
 use super::connection::Connection;
 use super::facts::{Facts, Phase};
@@ -12,6 +14,7 @@ use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
 use super::timers::{Purpose, Timer};
+use super::types::Outgoing;
 use crate::wire::tcp::Flags;
 
 /// One segment that a connection would send.
@@ -40,14 +43,6 @@ impl Plan {
             offset: 0,
             len: 0,
             kind,
-        }
-    }
-
-    /// Why this is sent again, if it is.
-    pub(super) const fn cause(&self) -> Option<Cause> {
-        match self.kind {
-            Kind::Again(cause) => Some(cause),
-            _ => None,
         }
     }
 }
@@ -275,15 +270,15 @@ impl Connection<'_> {
         }
     }
 
-    /// Writes the planned segment to `out`, checksum and all, and counts it sent. Returns
-    /// its length; `None` when `out` is too short. `payload_max`: as for
+    /// Writes the planned segment to `out`, checksum and all, and counts it sent. `None` when
+    /// `out` is too short. `payload_max`: as for
     /// [`poll_segment_within`](super::Tcp::poll_segment_within).
     pub(super) fn emit(
         &mut self,
         mut plan: Plan,
-        payload_max: impl FnOnce(&PlannedHeader<'_>) -> u16,
+        payload_max: &mut impl FnMut(&Ipv6Addr, &Ipv6Addr, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
-    ) -> Option<usize> {
+    ) -> Option<Outgoing> {
         let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
         let seq = match plan.kind {
             // A peer that refuses a probe refuses what stands behind it too, and with it the
@@ -318,7 +313,8 @@ impl Connection<'_> {
             }
         }
         if plan.kind == Kind::New {
-            let most = payload_max(&head.planned((flags, window)));
+            let header = head.planned((flags, window));
+            let most = payload_max(&self.ends.local, &self.ends.remote, &header);
             // A FIN takes no room in the packet.
             let end = plan.offset + u32::from(plan.len);
             let fin = u16::from(end > u32::from(self.send.len()));
@@ -332,13 +328,30 @@ impl Connection<'_> {
         }
         let payload = Some((&self.send, plan.offset as u16));
         let len = head.finish(&self.ends, (flags, window), payload, data, out)?;
+        let (is_ect, cause) = (self.is_ect(plan), self.cause(plan));
         self.account(plan, flags, window);
-        Some(len)
+        Some(Outgoing {
+            src: self.ends.local,
+            dst: self.ends.remote,
+            ecn: if is_ect { ECN_ECT0 } else { 0 },
+            dscp: self.config.dscp,
+            len,
+            cause,
+        })
+    }
+
+    /// Why the planned segment is sent again, if it is.
+    fn cause(&self, plan: Plan) -> Option<Cause> {
+        match plan.kind {
+            Kind::Again(cause) => Some(cause),
+            Kind::Syn if self.facts.has(Facts::SYN_RESENT) => Some(Cause::Handshake),
+            _ => None,
+        }
     }
 
     /// Whether the planned segment may carry ECT: only data sent for the first time
     /// (RFC 3168 §6.1.1 to §6.1.5).
-    pub(super) fn is_ect(&self, plan: Plan) -> bool {
+    fn is_ect(&self, plan: Plan) -> bool {
         plan.kind == Kind::New && self.facts.has(Facts::ECN) && !self.facts.has(Facts::PERSIST_DUE)
     }
 
@@ -396,26 +409,23 @@ impl Connection<'_> {
         let mut blocks = 0;
         if self.facts.has(Facts::DSACK_DUE) {
             let right = self.dsack_at.plus(u32::from(self.dsack_len));
-            head.push_sack(true, self.dsack_at, right);
+            head.push_sack(self.dsack_at, right);
             blocks = 1;
         }
-        let first = self.recv.range_around(self.sack_first);
-        let first = first.or_else(|| self.recv.last_range(u16::MAX));
-        let mut next = first;
-        while blocks < self.sack_places()
-            && let Some((start, end)) = next
-        {
-            let at = |offset| self.rcv_nxt.plus(u32::from(offset));
-            head.push_sack(blocks == 0, at(start), at(end));
-            blocks += 1;
-            next = self.recv.last_range(start);
-            next = next.or_else(|| self.recv.last_range(u16::MAX));
-            if next == first {
-                break;
+        let mut limit = u32::from(self.sack_first) + 1;
+        // Where the first one starts; none starts at 0.
+        let mut first = 0;
+        while blocks < self.sack_places() {
+            let (start, end) = self.recv.range_before(limit);
+            if start == first {
+                return;
             }
-        }
-        if blocks > 0 {
-            head.close_sack(blocks);
+            head.push_sack(self.rcv_nxt.plus(start), self.rcv_nxt.plus(end));
+            blocks += 1;
+            limit = start;
+            if first == 0 {
+                first = start;
+            }
         }
     }
 
@@ -535,3 +545,6 @@ impl Connection<'_> {
         self.facts.put(Facts::TAIL_RESENT, resent);
     }
 }
+
+/// ECN-capable transport, codepoint 0, in the ECN field (RFC 3168 §5).
+const ECN_ECT0: u8 = 2;

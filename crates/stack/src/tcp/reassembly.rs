@@ -66,7 +66,7 @@ impl<'m> RecvBuffer<'m> {
 
     /// The receive window: space behind the bytes in order. Out-of-order bytes lie in it.
     pub const fn window(&self) -> u16 {
-        self.capacity.saturating_sub(self.len)
+        self.capacity - self.len
     }
 
     /// Whether bytes behind a hole are kept.
@@ -137,35 +137,35 @@ impl<'m> RecvBuffer<'m> {
         self.len - start
     }
 
-    /// The first range of kept bytes that ends behind `from`, an offset behind the bytes in
-    /// order: start and end, as such offsets. Ranges do not touch.
-    pub(super) fn next_range(&self, from: u16) -> Option<(u16, u16)> {
-        let start = self.scan(self.len.saturating_add(from), true);
-        if start >= self.beyond {
-            return None;
+    /// The first range of kept bytes that ends behind `from`: start and end, all of them
+    /// offsets behind the bytes in order. Ranges do not touch. `(0, 0)`: there is none.
+    pub(super) fn next_range(&self, from: u32) -> (u32, u32) {
+        let len = u32::from(self.len);
+        let start = self.scan(len + from, true);
+        if start >= u32::from(self.beyond) {
+            return (0, 0);
         }
-        let end = self.scan(start, false).min(self.beyond);
-        Some((start - self.len, end - self.len))
+        (start - len, self.scan(start, false) - len)
     }
 
-    /// The range of kept bytes around the byte at `offset` behind the bytes in order.
-    pub(super) fn range_around(&self, offset: u16) -> Option<(u16, u16)> {
-        let last = self.last_range(offset.saturating_add(1));
-        last.filter(|(_, end)| offset < *end)
+    /// The last range of kept bytes that starts before `limit` or, if none does, the last of
+    /// all; as [`Self::next_range`] gives it.
+    pub(super) fn range_before(&self, limit: u32) -> (u32, u32) {
+        let mut last = (0, 0);
+        loop {
+            let next = self.next_range(last.1);
+            let is_last_before = last.1 > 0 && last.0 < limit && next.0 >= limit;
+            if next.1 == 0 || is_last_before {
+                return last;
+            }
+            last = next;
+        }
     }
 
-    /// The last range of kept bytes that starts before `limit`, an offset behind the bytes in
-    /// order.
-    pub(super) fn last_range(&self, limit: u16) -> Option<(u16, u16)> {
-        let mut last = None;
-        let mut from = 0;
-        while let Some((start, end)) = self.next_range(from)
-            && start < limit
-        {
-            last = Some((start, end));
-            from = end;
-        }
-        last
+    /// Whether `len` bytes from `offset` behind the bytes in order are kept already.
+    pub(super) fn holds(&self, offset: u32, len: u32) -> bool {
+        let (start, end) = self.range_before(offset + 1);
+        start <= offset && offset + len <= end
     }
 
     /// Gives the memory back; whatever is unread is lost.
@@ -176,7 +176,7 @@ impl<'m> RecvBuffer<'m> {
     /// Clears the bits of `count` bytes that came in order at `start`, and takes in the kept
     /// bytes that follow them.
     fn join(&mut self, start: u16, count: u16) {
-        let end = self.scan(self.len, false).min(self.beyond.max(self.len));
+        let end = self.scan(u32::from(self.len), false) as u16;
         self.mark(start, count.saturating_add(end - self.len), false);
         self.len = end;
         if self.beyond <= self.len {
@@ -185,25 +185,26 @@ impl<'m> RecvBuffer<'m> {
     }
 
     /// The first offset from `from` on whose bit is `wanted`, or [`Self::beyond`].
-    fn scan(&self, from: u16, wanted: bool) -> u16 {
+    fn scan(&self, from: u32, wanted: bool) -> u32 {
         let bits = self
             .memory
             .get(usize::from(self.capacity)..)
             .unwrap_or_default();
+        let beyond = u32::from(self.beyond);
         let skip = if wanted { 0x00 } else { 0xff };
         let mut offset = from;
-        while offset < self.beyond {
-            let at = wrap(self.head, offset, self.capacity);
+        while offset < beyond {
+            let at = wrap(self.head, offset as u16, self.capacity);
             let byte = bits.get(usize::from(at >> 3)).copied().unwrap_or(0);
             if at & 7 == 0 && byte == skip && self.capacity - at >= 8 {
-                offset = offset.saturating_add(8);
+                offset += 8;
             } else if (byte >> (at & 7) & 1 == 1) == wanted {
                 return offset;
             } else {
                 offset += 1;
             }
         }
-        self.beyond.max(from)
+        beyond.max(from)
     }
 
     /// Sets or clears the bits of `count` bytes from `offset` on.

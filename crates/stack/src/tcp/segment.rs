@@ -91,6 +91,8 @@ impl<'a> Segment<'a> {
 pub(super) struct Head {
     words: [u32; HEADER_LEN_MAX / 4],
     len: usize,
+    /// The place of the SACK option, if there is one.
+    sack_at: usize,
 }
 
 /// The TCP header of a segment that is about to be sent, options and all.
@@ -109,6 +111,7 @@ impl Head {
         let mut head = Self {
             words: [0; HEADER_LEN_MAX / 4],
             len: 0,
+            sack_at: 0,
         };
         head.push(u32::from(ends.local_port) << 16 | u32::from(ends.remote_port));
         head.push(seq.get());
@@ -144,20 +147,16 @@ impl Head {
     }
 
     /// A SACK block; the first one opens the option, which must be the last one.
-    pub(super) fn push_sack(&mut self, first: bool, left: SeqNum, right: SeqNum) {
-        if first {
+    pub(super) fn push_sack(&mut self, left: SeqNum, right: SeqNum) {
+        if self.sack_at == 0 {
+            self.sack_at = self.len;
             self.push(NOP_NOP | SACK);
+        }
+        if let Some(word) = self.words.get_mut(self.sack_at) {
+            *word += SACK_BLOCK_LEN;
         }
         self.push(left.get());
         self.push(right.get());
-    }
-
-    /// Sets the length of a SACK option of `blocks` blocks, the last thing pushed.
-    pub(super) fn close_sack(&mut self, blocks: usize) {
-        let at = self.len.wrapping_sub(2 * blocks + 1);
-        if let Some(word) = self.words.get_mut(at) {
-            *word |= 2 + 8 * blocks as u32;
-        }
     }
 
     /// Writes the header and, behind it, `data` octets of `payload` from an offset on, then
@@ -218,4 +217,6 @@ const NOP_NOP: u32 = 0x0101_0000;
 const MSS: u32 = 0x0204_0000;
 const SACK_PERMITTED: u32 = 0x0402_0000;
 const TIMESTAMPS: u32 = 0x080a;
-const SACK: u32 = 0x0500;
+/// Without blocks.
+const SACK: u32 = 0x0502;
+const SACK_BLOCK_LEN: u32 = 8;

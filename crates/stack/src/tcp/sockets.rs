@@ -121,8 +121,14 @@ impl<'m> Tcp<'m> {
         config: &'m Config,
         now: Instant,
     ) -> Result<Handle, Rejected<'m>> {
-        match self.ephemeral_port(local, remote) {
-            Ok(port) => self.connect_from((local, port), remote, buffers, config, now),
+        let mut ends = Endpoints {
+            local,
+            remote: remote.0,
+            local_port: 0,
+            remote_port: remote.1,
+        };
+        match self.choose_port(&mut ends) {
+            Ok(()) => self.open(&ends, buffers, config, now),
             Err(error) => Err(Rejected { error, buffers }),
         }
     }
@@ -139,32 +145,44 @@ impl<'m> Tcp<'m> {
         config: &'m Config,
         now: Instant,
     ) -> Result<Handle, Rejected<'m>> {
-        self.set_now(now);
         let ends = Endpoints {
             local: local.0,
             remote: remote.0,
             local_port: local.1,
             remote_port: remote.1,
         };
-        if !ends.are_possible() {
-            return Err(Rejected {
-                error: OpenError::Address,
-                buffers,
-            });
-        }
-        if self.find(&ends).is_some() {
-            return Err(Rejected {
-                error: OpenError::InUse,
-                buffers,
-            });
-        }
+        self.open(&ends, buffers, config, now)
+    }
+
+    /// Opens a connection between two ends.
+    fn open(
+        &mut self,
+        ends: &Endpoints,
+        buffers: Buffers<'m>,
+        config: &'m Config,
+        now: Instant,
+    ) -> Result<Handle, Rejected<'m>> {
+        self.set_now(now);
+        let index = match self.slot_between(ends) {
+            Ok(index) => index,
+            Err(error) => return Err(Rejected { error, buffers }),
+        };
+        let (iss, ts_offset) = self.initial_numbers(ends);
         let mut connection = Connection::new(ends, buffers, config, self.now_ms);
         connection.rmss = self.limited_rmss(config.rmss);
-        // The link's limit is asked for again with the answer: `arrive`.
-        connection.smss = config.smss;
-        let (iss, ts_offset) = self.initial_numbers(&ends);
         connection.open(iss, ts_offset);
-        self.place(connection)
+        Ok(self.occupy(index, connection))
+    }
+
+    /// A slot for a connection between two ends.
+    fn slot_between(&mut self, ends: &Endpoints) -> Result<usize, OpenError> {
+        if !ends.are_possible() {
+            return Err(OpenError::Address);
+        }
+        if self.find(ends).is_some() {
+            return Err(OpenError::InUse);
+        }
+        self.free_slot()
     }
 
     /// Takes connections to `port`, at `local` or (`None`) at every address of the node.
@@ -259,13 +277,9 @@ impl<'m> Tcp<'m> {
         now: Instant,
     ) -> Result<Handle, Rejected<'m>> {
         self.set_now(now);
-        let index = listener.0;
-        let found = self.memory.listeners.get(usize::from(index));
-        let Some((config, port)) = found.and_then(|found| Some((found.config?, found.port))) else {
-            return Err(Rejected {
-                error: OpenError::NoListener,
-                buffers,
-            });
+        let (index, config, port) = match self.slot_of_listener(listener) {
+            Ok(found) => found,
+            Err(error) => return Err(Rejected { error, buffers }),
         };
         let ends = Endpoints {
             local: Ipv6Addr::UNSPECIFIED,
@@ -273,13 +287,25 @@ impl<'m> Tcp<'m> {
             local_port: port,
             remote_port: 0,
         };
-        let mut connection = Connection::new(ends, buffers, config, self.now_ms);
-        connection.wait_for(index);
-        let handle = self.place(connection)?;
-        if let Some(ready) = self.first_ready(index) {
-            self.hand_over(ready, usize::from(handle.index));
+        let mut connection = Connection::new(&ends, buffers, config, self.now_ms);
+        connection.wait_for(listener.0);
+        let handle = self.occupy(index, connection);
+        if let Some(ready) = self.first_ready(listener.0) {
+            self.hand_over(ready, index);
         }
         Ok(handle)
+    }
+
+    /// A slot for a connection that a listener takes, the listener's settings and port.
+    fn slot_of_listener(
+        &self,
+        listener: ListenerHandle,
+    ) -> Result<(usize, &'m Config, u16), OpenError> {
+        let listener = self.memory.listeners.get(usize::from(listener.0));
+        let (config, port) = listener
+            .and_then(|listener| Some((listener.config?, listener.port)))
+            .ok_or(OpenError::NoListener)?;
+        Ok((self.free_slot()?, config, port))
     }
 
     /// Copies what fits of `data` to the send buffer; returns how many bytes that is.
@@ -406,35 +432,31 @@ impl<'m> Tcp<'m> {
             .0
             .as_mut()
             .filter(|c| slot.1 == handle.generation && !c.is_orphan())?;
-        let buffers = connection.release()?;
-        if connection.is_over() {
-            slot.0 = None;
-        }
-        Some(buffers)
+        connection.release()
     }
 
-    pub(super) fn place(&mut self, connection: Connection<'m>) -> Result<Handle, Rejected<'m>> {
+    /// A slot that is free or, rather than refuse work, in TIME-WAIT without an owner.
+    fn free_slot(&self) -> Result<usize, OpenError> {
         let most = self.memory.connections.len().min(usize::from(u8::MAX));
-        let slots = self.memory.connections.get_mut(..most).unwrap_or_default();
-        let free = slots.iter().position(|slot| slot.0.is_none()).or_else(|| {
-            // TIME-WAIT without an owner gives way rather than refuse work.
+        let slots = self.memory.connections.get(..most).unwrap_or_default();
+        let free = slots.iter().position(|slot| slot.0.is_none());
+        let free = free.or_else(|| {
             slots
                 .iter()
                 .position(|slot| slot.0.as_ref().is_some_and(Connection::is_orphan))
         });
-        let Some((index, slot)) = free.and_then(|index| Some((index, slots.get_mut(index)?)))
-        else {
-            return Err(Rejected {
-                error: OpenError::NoSlot,
-                buffers: connection.into_buffers(),
-            });
-        };
+        free.ok_or(OpenError::NoSlot)
+    }
+
+    fn occupy(&mut self, index: usize, connection: Connection<'m>) -> Handle {
         self.next_generation = self.next_generation.wrapping_add(1);
-        *slot = Slot(Some(connection), self.next_generation);
-        Ok(Handle {
+        if let Some(slot) = self.memory.connections.get_mut(index) {
+            *slot = Slot(Some(connection), self.next_generation);
+        }
+        Handle {
             index: index as u8,
             generation: self.next_generation,
-        })
+        }
     }
 
     /// The connection, its clock at `now`.
@@ -465,20 +487,10 @@ impl<'m> Tcp<'m> {
         first.map(|(index, _)| index)
     }
 
-    /// An unused local port towards `remote` (RFC 6056 §3.3.3: hash of the peer plus a
-    /// counter, so that neither the next port nor its predecessors tell about other peers).
-    fn ephemeral_port(
-        &mut self,
-        local: Ipv6Addr,
-        remote: (Ipv6Addr, u16),
-    ) -> Result<u16, OpenError> {
-        let mut ends = Endpoints {
-            local,
-            remote: remote.0,
-            local_port: 0,
-            remote_port: remote.1,
-        };
-        let offset = self.hash_ends(&ends, 0) as u16;
+    /// Sets an unused local port towards the remote end (RFC 6056 §3.3.3: hash of the peer plus
+    /// a counter, so that neither the next port nor its predecessors tell about other peers).
+    fn choose_port(&mut self, ends: &mut Endpoints) -> Result<(), OpenError> {
+        let offset = self.hash_ends(ends, 0) as u16;
         // No more ports can be taken than there are connections and listeners.
         let tries = self.memory.connections.len() + self.memory.listeners.len() + 1;
         for _ in 0..tries {
@@ -490,8 +502,8 @@ impl<'m> Tcp<'m> {
                 .listeners
                 .iter()
                 .any(|l| l.config.is_some() && l.port == ends.local_port);
-            if !listened && self.find(&ends).is_none() {
-                return Ok(ends.local_port);
+            if !listened && self.find(ends).is_none() {
+                return Ok(());
             }
         }
         Err(OpenError::NoPort)

@@ -102,31 +102,43 @@ impl Header {
     /// # Errors
     /// [`ParseError`]; every one means that the segment is dropped.
     pub fn parse(segment: &[u8]) -> Result<(Self, &[u8]), ParseError> {
+        let mut header = Self::default();
+        let payload = header.read(segment)?;
+        Ok((header, payload))
+    }
+
+    /// As [`Self::parse`], in place, and returns the payload: what is returned in a `Result`
+    /// is copied on its way.
+    ///
+    /// # Errors
+    /// [`ParseError`]; what is in the header then means nothing.
+    pub fn read<'a>(&mut self, segment: &'a [u8]) -> Result<&'a [u8], ParseError> {
         let (fixed, rest) = segment
             .split_first_chunk::<HEADER_LEN>()
             .ok_or(ParseError::Truncated)?;
-        let ([ports, seq, ack, control, check], _) = fixed.as_chunks() else {
-            return Err(ParseError::Truncated);
-        };
-        let (ports, control) = (u32::from_be_bytes(*ports), u32::from_be_bytes(*control));
+        let mut words = [0; HEADER_LEN / 4];
+        for (word, bytes) in words.iter_mut().zip(fixed.as_chunks().0) {
+            *word = u32::from_be_bytes(*bytes);
+        }
+        let [ports, seq, ack, control, check] = words;
         let options_len = ((control >> 28) as usize * 4)
             .checked_sub(HEADER_LEN)
             .ok_or(ParseError::DataOffset)?;
         let (options, payload) = rest
             .split_at_checked(options_len)
             .ok_or(ParseError::DataOffset)?;
-        let mut header = Self {
+        *self = Self {
             src_port: (ports >> 16) as u16,
             dst_port: ports as u16,
-            seq: u32::from_be_bytes(*seq),
-            ack: u32::from_be_bytes(*ack),
+            seq,
+            ack,
             flags: Flags((control >> 16) as u16 & Flags::MASK),
             window: control as u16,
-            urgent: u32::from_be_bytes(*check) as u16,
+            urgent: check as u16,
             options: Options::NONE,
         };
-        header.options.read(options)?;
-        Ok((header, payload))
+        self.options.read(options)?;
+        Ok(payload)
     }
 
     /// Bytes that [`Self::emit`] writes: a multiple of four.
@@ -387,13 +399,11 @@ impl Options {
                 let (blocks, []) = body.as_chunks::<8>() else {
                     return;
                 };
-                self.sack = SackBlocks::default();
-                for &[a, b, c, d, e, f, g, h] in blocks {
-                    let left = u32::from_be_bytes([a, b, c, d]);
-                    self.sack.push(SackBlock {
-                        left,
-                        right: u32::from_be_bytes([e, f, g, h]),
-                    });
+                self.sack.len = 0;
+                for (slot, &[a, b, c, d, e, f, g, h]) in self.sack.blocks.iter_mut().zip(blocks) {
+                    slot.left = u32::from_be_bytes([a, b, c, d]);
+                    slot.right = u32::from_be_bytes([e, f, g, h]);
+                    self.sack.len += 1;
                 }
             }
             _ => {}

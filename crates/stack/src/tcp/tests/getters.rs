@@ -97,7 +97,9 @@ fn an_ended_connection_gives_its_place_back() {
     assert!(s.tcp.remove(handle).is_none(), "not over yet");
     s.peer(say(RST, 1, 0)).unwrap_err();
     assert!(s.tcp.remove(handle).is_some());
-    assert!(s.tcp.memory.connections[0].0.is_none());
+    assert!(s.tcp.connection(handle).is_none(), "gone for its owner");
+    s.tcp.set_now(s.now());
+    assert!(s.tcp.memory.connections[0].0.is_none(), "at the next call");
     assert!(s.tcp.remove(handle).is_none(), "stale");
     assert!(s.tcp.connection(handle).is_none());
     assert_eq!(

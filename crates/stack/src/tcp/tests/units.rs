@@ -64,25 +64,33 @@ proptest! {
                     while at < read + capacity && held[at] {
                         at += 1;
                     }
-                    expected.push(((from - in_order) as u16, (at - in_order) as u16));
+                    expected.push(((from - in_order) as u32, (at - in_order) as u32));
                 }
                 at += 1;
             }
             let mut ranges = Vec::new();
             let mut from = 0;
-            while let Some(range) = buffer.next_range(from) {
+            loop {
+                let range = buffer.next_range(from);
+                if range == (0, 0) {
+                    break;
+                }
                 ranges.push(range);
                 from = range.1;
             }
             prop_assert_eq!(&ranges, &expected);
             prop_assert_eq!(buffer.has_gaps(), !expected.is_empty());
+            let last = expected.last().copied().unwrap_or_default();
+            let mut before = last; // and from the first one around to the last
             for (left, right) in expected {
-                prop_assert_eq!(buffer.range_around(left), Some((left, right)));
-                prop_assert_eq!(buffer.range_around(right - 1), Some((left, right)));
-                if left > 0 {
-                    prop_assert_ne!(buffer.range_around(left - 1), Some((left, right)));
-                }
+                prop_assert_eq!(buffer.range_before(left), before);
+                prop_assert_eq!(buffer.range_before(left + 1), (left, right));
+                prop_assert!(buffer.holds(left, right - left));
+                prop_assert!(!buffer.holds(left, right - left + 1));
+                prop_assert!(!buffer.holds(left - 1, 1) && !buffer.holds(right, 1));
+                before = (left, right);
             }
+            prop_assert_eq!(buffer.range_before(u32::MAX), last);
             let mut out = vec![0; take];
             prop_assert!(stream[read..].starts_with(buffer.front()));
             let got = buffer.read(&mut out);
@@ -273,7 +281,7 @@ fn timers_give_the_earliest_across_the_wrap() {
         remote_port: 2,
     };
     let buffers = Buffers::new(&mut [], &mut []);
-    let mut connection = Connection::new(ends, buffers, &Config::DEFAULT, now);
+    let mut connection = Connection::new(&ends, buffers, &Config::DEFAULT, now);
     assert_eq!(connection.wait_ms(), None);
     connection.arm(Timer::Ack, 100);
     connection.arm_transmit(Purpose::Persist, 40);
