@@ -131,7 +131,7 @@ impl Connection<'_> {
         let rto = self.rtt.rto_ms(self.config);
         if self.facts.has(Facts::SACK)
             && self.config.tail_loss_probe
-            && self.recovery.phase == Phase::Open
+            && !self.is_recovering()
             && !self.facts.has(Facts::TAIL_PROBED)
             && self.scoreboard.sacked() == 0
             && let Some(srtt) = self.rtt.data_srtt_ms()

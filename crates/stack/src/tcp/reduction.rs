@@ -123,7 +123,10 @@ impl Connection<'_> {
         self.facts.set(Facts::CWR_DUE);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
         let flight = self.flight().min(u32::from(self.congestion.cwnd));
-        self.congestion.halve(flight, self.payload_max());
+        // Marks and drops of one window of data count once (RFC 3168 §6.1.2).
+        if self.recovery.phase != Phase::Reduced {
+            self.congestion.halve(flight, self.payload_max());
+        }
     }
 
     /// Something is to be sent again, whatever cwnd says; probes are over. That one was a
@@ -193,9 +196,10 @@ impl Connection<'_> {
         }
     }
 
-    /// PRR: cwnd such that sending follows delivery down to ssthresh (RFC 9937 §6.2).
+    /// PRR: cwnd such that sending follows delivery down to ssthresh (RFC 9937 §6.2); where
+    /// nothing was delivered it stays.
     pub(super) fn reduce_in_proportion(&mut self, is_safe_ack: bool, delivered: u32) {
-        if !self.config.prr {
+        if !self.config.prr || delivered == 0 {
             return;
         }
         let smss = self.payload_max();

@@ -424,6 +424,25 @@ fn prr_follows_its_formula() {
     );
 }
 
+/// RFC 9937 §6.2: what delivers nothing changes nothing.
+#[test]
+fn prr_waits_for_what_is_delivered() {
+    let mut s = in_flight(RACK, offering_sack(), 11);
+    s.now_us += 100_000;
+    sacking(&mut s, 1001, &[(10_001, 12_001)]);
+    while s.poll().is_some() {}
+    s.wait_for_segment();
+    assert_eq!(s.connection().recovery.phase, Phase::Recovery);
+    while s.poll().is_some() {}
+    s.now_us += 50_000;
+    sacking(&mut s, 2001, &[(10_001, 12_001)]);
+    let before = cwnd(&s);
+    let data = say(ACK, 1, 2001).win(30_000).data(b"data");
+    let data = data.sack(&s, &[(10_001, 12_001)]);
+    s.peer(data).unwrap();
+    assert_eq!(cwnd(&s), before);
+}
+
 const TAIL: u32 = Facts::TAIL_PROBED | Facts::TAIL_PROBE_DUE;
 
 fn has_any(s: &Script, facts: u32) -> bool {

@@ -1,6 +1,6 @@
 //! The tail loss probe: what answers it, and what it must not be taken for (RFC 8985 §7).
 
-use super::super::facts::Phase;
+use super::super::facts::{Facts, Phase};
 use super::super::{Config, RetransmissionCause as Cause};
 use super::loss::{RACK, cwnd, offering_sack, sacking};
 use super::*;
@@ -106,4 +106,37 @@ fn recovery_puts_the_timeout_in_the_place_of_the_probe() {
     assert_eq!(s.tcp.counters().retransmitted(Cause::TailLossProbe), 0);
     assert_eq!(s.tcp.counters().retransmitted(Cause::Timeout), 1);
     assert_eq!(waited, rto);
+}
+
+/// RFC 8985 §7.2 has no probes in recovery; having answered a mark is none.
+#[test]
+fn a_tail_is_probed_though_a_mark_reduced_the_window() {
+    let mut s = all_sent(RACK, 5);
+    s.now_us += 100_000;
+    mark(&mut s, 3001);
+    assert_eq!(phase(&s), Phase::Reduced);
+    s.wait_for_segment();
+    assert_eq!(s.tcp.counters().retransmitted(Cause::TailLossProbe), 1);
+}
+
+/// The peer echoes a congestion mark.
+fn mark(s: &mut Script, ack: u32) {
+    let slot = &mut s.tcp.memory.connections[0];
+    let connection = slot.0.as_mut().expect("the script's connection");
+    connection.facts.set(Facts::ECN);
+    s.peer(say(ACK | Flags::ECE, 1, ack).win(30_000)).unwrap();
+}
+
+/// RFC 3168 §6.1.2: one reduction for the marks and drops of one window of data.
+#[test]
+fn a_loss_in_the_window_of_a_mark_reduces_no_further() {
+    let mut s = all_sent(RACK, 8);
+    s.now_us += 100_000;
+    mark(&mut s, 2001);
+    let ssthresh = s.connection().telemetry().ssthresh_bytes;
+    assert_eq!(ssthresh, 3500, "half of what is out");
+    s.now_us += 30_000;
+    sacking(&mut s, 2001, &[(3001, 9001)]);
+    assert_eq!(phase(&s), Phase::Recovery);
+    assert_eq!(s.connection().telemetry().ssthresh_bytes, ssthresh);
 }
