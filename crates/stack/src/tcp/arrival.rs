@@ -209,6 +209,7 @@ impl<'m> Tcp<'m> {
             return Err(Drop::UnacceptableAck);
         }
         if entry.stage() != Stage::Ready {
+            entry.measure(config, now_ms);
             entry.on_acknowledged(segment.window(), config, now_ms);
         }
         self.on_ready(index, segment)
@@ -312,13 +313,14 @@ impl<'m> Tcp<'m> {
             .enter(ends.local, in_use)
             .ok_or(Drop::LocalAddrsFull)?;
         let entry = entries.get_mut(place).ok_or(Drop::HalfOpenFull)?;
-        let options = &segment.header().options;
         *entry = HalfOpen::new(listener.0, local, agreed, rmss);
         entry.remote = ends.remote;
         entry.remote_port = ends.remote_port;
         entry.irs = segment.seq;
         entry.smss = segment.mss;
-        entry.ts_recent = options.timestamps.map_or(0, |(value, _)| value);
+        if let (true, Some((value, _))) = (agreed.timestamps, segment.timestamps()) {
+            entry.ts_recent = value;
+        }
         Ok(place)
     }
 

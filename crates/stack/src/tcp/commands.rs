@@ -63,6 +63,8 @@ impl<'m> Connection<'m> {
         // Whoever retransmitted a SYN-ACK knows nothing of the round trip.
         if entry.was_resent() {
             self.rtt.distrust();
+        } else if !agreed.timestamps && entry.ts_recent != 0 {
+            self.rtt.sample_handshake(entry.ts_recent);
         }
         self.smss = entry.smss.min(self.config.smss).max(SMSS_MIN);
         // From here on it only says what a window update is worth, which RFC 9293 §3.8.6.2.2

@@ -48,7 +48,8 @@ pub struct HalfOpen {
     pub(super) remote: Ipv6Addr,
     pub(super) irs: SeqNum,
     pub(super) iss: SeqNum,
-    /// TSval to echo.
+    /// TSval to echo. Without timestamps, of an entry that is ready: the SYN-ACK's round trip,
+    /// ms; 0: unknown.
     pub(super) ts_recent: u32,
     /// When to send the SYN-ACK again, or to give the entry up; ms.
     pub(super) deadline_ms: u32,
@@ -215,6 +216,18 @@ impl HalfOpen {
     pub(super) fn arm(&mut self, config: &Config, now_ms: u32) {
         let wait = u32::from(config.rto_initial_ms) << self.retries();
         self.deadline_ms = now_ms.wrapping_add(wait.min(u32::from(config.rto_max_ms)));
+    }
+
+    /// The SYN-ACK is acknowledged: notes its round trip, ms, where TS.Recent leaves a place.
+    /// Means nothing where [`Self::was_resent`]. Whose SYN came twice got two SYN-ACKs too: the
+    /// time may be that of the later one, too short, and the RTO is then as without it.
+    pub(super) fn measure(&mut self, config: &Config, now_ms: u32) {
+        if !self.agreed().timestamps {
+            let sent_at = self
+                .deadline_ms
+                .wrapping_sub(u32::from(config.rto_initial_ms));
+            self.ts_recent = now_ms.wrapping_sub(sent_at);
+        }
     }
 
     /// The handshake is done; the application has some time to accept.

@@ -198,13 +198,16 @@ fn a_cookie_remembers_sack_where_there_are_timestamps() {
 
 /// A listener whose table of handshakes somebody else's has filled.
 fn full_listener() -> Script {
-    let mut s = Script::new();
-    s.tcp = engine(2, 1, 1);
-    let config = Config {
+    full_listener_with(Config {
         sack: true,
         timestamps: true,
         ..PLAIN
-    };
+    })
+}
+
+fn full_listener_with(config: Config) -> Script {
+    let mut s = Script::new();
+    s.tcp = engine(2, 1, 1);
     s.listener = Some(s.tcp.listen(None, PORT, leak(config)).unwrap());
     let mut other = s.peer_bytes(&say(SYN, 900, 0));
     other[..2].copy_from_slice(&9u16.to_be_bytes());
@@ -229,9 +232,13 @@ fn a_forged_cookie_is_reset() {
         let answer = s.peer(say(ACK, seq, 1));
         assert_eq!(answer, Err(Drop::UnacceptableAck), "bit {bit}, seq {seq}");
     }
-    let mut s = full_listener();
+    // It tells no round trip; neither do timestamps that were declined.
+    let mut s = full_listener_with(PLAIN);
     cookie(&mut s);
-    s.peer(say(ACK, 1, 1)).unwrap();
+    s.peer(say(ACK, 1, 1).ts(2_000, 0)).unwrap();
+    let (lent, now) = (buffers(8000, 8000), s.now());
+    s.handle = Some(s.tcp.accept(s.listener.unwrap(), lent, now).unwrap());
+    assert_eq!(s.connection().telemetry().rto_ms, 1000);
 }
 
 /// A number that would do as a cookie is none unless one was sent, and not long ago.

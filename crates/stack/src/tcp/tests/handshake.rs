@@ -766,3 +766,36 @@ fn a_forged_syn_ack_sets_no_limit() {
     s.peer(say(SYN | ACK, 0, 1).mss(1440)).unwrap();
     assert_eq!(s.connection().telemetry().smss_bytes, 900);
 }
+
+/// RFC 6298 §2.2: without timestamps the SYN-ACK tells the round trip, unless it was sent again.
+#[test]
+fn a_syn_ack_answered_late_makes_the_first_timeout_longer() {
+    let stamped = Config {
+        timestamps: true,
+        ..PLAIN
+    };
+    for (name, config, rtt_ms, rto_ms) in [
+        ("at once", PLAIN, 0, 1000),
+        ("soon", PLAIN, 100, 1000),
+        ("late", PLAIN, 600, 2000),
+        ("sent again", PLAIN, 1600, 3000),
+        (
+            "with timestamps, which the entry must keep",
+            stamped,
+            600,
+            1000,
+        ),
+    ] {
+        let mut s = Script::half_open(config, say(SYN, 0, 0).mss(1000).ts(7, 0));
+        s.now_us += rtt_ms * 1000;
+        if rtt_ms > 1000 {
+            s.sent();
+        }
+        s.peer(say(ACK, 1, 1).ts(8, s.our_ts)).unwrap();
+        // Whoever accepts takes its time.
+        s.now_us += 300_000;
+        let (lent, now) = (buffers(8000, 8000), s.now());
+        s.handle = Some(s.tcp.accept(s.listener.unwrap(), lent, now).unwrap());
+        assert_eq!(s.connection().telemetry().rto_ms, rto_ms, "{name}");
+    }
+}
