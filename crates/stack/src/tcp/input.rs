@@ -268,9 +268,10 @@ impl Connection<'_> {
     /// Stores text `gap` octets behind RCV.NXT and decides when to acknowledge it.
     fn store(&mut self, gap: u16, data: &[u8]) {
         let had_gaps = self.recv.has_gaps();
-        if had_gaps && gap > 0 && self.recv.holds(u32::from(gap), data.len() as u32) {
-            self.note_duplicate(self.rcv_nxt.plus(u32::from(gap)), data.len() as u32);
-        }
+        // RFC 2883 §4.2: the first of its ranges that is held already; it may be all of it.
+        let (held, to) = self.recv.next_range(u32::from(gap));
+        let to = to.min(u32::from(gap) + data.len() as u32);
+        self.note_duplicate(self.rcv_nxt.plus(held), to.saturating_sub(held));
         let grown = self.recv.insert(gap, data);
         self.rcv_nxt = self.rcv_nxt.plus(u32::from(grown));
         self.rcv_wnd = self.rcv_wnd.saturating_sub(grown);

@@ -162,12 +162,6 @@ impl<'m> RecvBuffer<'m> {
         }
     }
 
-    /// Whether `len` bytes from `offset` behind the bytes in order are kept already.
-    pub(super) fn holds(&self, offset: u32, len: u32) -> bool {
-        let (start, end) = self.range_before(offset + 1);
-        start <= offset && offset + len <= end
-    }
-
     /// Gives the memory back; whatever is unread is lost.
     pub fn into_memory(self) -> &'m mut [u8] {
         self.memory

@@ -75,15 +75,15 @@ fn blocks(seg: &Seg, irs: u32) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn blocks_begin_with_the_latest_and_with_duplicates_in_full_only() {
+fn blocks_begin_with_the_latest_and_with_duplicates() {
     let mut s = Script::accepted_with(SACK, offering_sack(), 8000, 8000);
     for (seq, len, expected) in [
         (1001, 100, &[(1001, 1101)][..]),
         (501, 100, &[(501, 601), (1001, 1101)]),
         // In order: the range that grew last stays first.
         (1, 100, &[(501, 601), (1001, 1101)]),
-        // Held in part only: no duplicate to report.
-        (1051, 100, &[(1001, 1151), (501, 601)]),
+        // Held in part: that part is a duplicate.
+        (1051, 100, &[(1051, 1101), (1001, 1151), (501, 601)]),
         (551, 40, &[(551, 591), (501, 601), (1001, 1151)]),
     ] {
         s.peer(say(ACK, seq, 1).data(&pattern(seq as usize - 1, len)))
