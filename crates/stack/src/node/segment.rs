@@ -163,6 +163,9 @@ impl<'m> Node<'m> {
             false => 0,
         };
         self.tcp.set_mss_limit(smss, told_less);
+        if is_carried {
+            self.tcp.keep_windows_short();
+        }
     }
 
     /// A segment for this node.

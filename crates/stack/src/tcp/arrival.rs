@@ -87,6 +87,7 @@ impl<'m> Tcp<'m> {
         let Ok(payload) = header.read(bytes) else {
             return Err(Drop::Malformed);
         };
+        header.window = header.window.min(self.window_max());
         let ends = Endpoints {
             local: dst,
             remote: src,
@@ -241,10 +242,12 @@ impl<'m> Tcp<'m> {
         };
         let ends = self.ends_of(half_open);
         let (_, ts_offset) = self.initial_numbers(&ends);
+        let window_max = self.window_max();
         if let Some(half_open) = self.memory.half_open.get_mut(entry)
             && let Some(slot) = self.memory.connections.get_mut(slot)
             && let Some(connection) = slot.0.as_mut()
         {
+            connection.recv.limit(window_max);
             connection.take_over(half_open, ends, ts_offset);
             half_open.set_stage(Stage::Free);
         }

@@ -205,7 +205,8 @@ impl<'m> Tcp<'m> {
     pub(super) fn window_to_promise(&self, listener: u8, config: &Config) -> u16 {
         let waiting = self.waiting_for(listener);
         let waiting = waiting.and_then(|index| self.at(index));
-        waiting.map_or(config.accept_window, |connection| connection.recv.window())
+        let window = waiting.map_or(config.accept_window, |connection| connection.recv.window());
+        window.min(self.window_max())
     }
 
     /// Both ends of a half-open connection.

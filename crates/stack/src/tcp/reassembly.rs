@@ -49,6 +49,14 @@ impl<'m> RecvBuffer<'m> {
         buffer
     }
 
+    /// Makes an empty buffer offer `window` bytes at the most.
+    pub(super) fn limit(&mut self, window: u16) {
+        if window < self.capacity && self.len | self.beyond == 0 {
+            (self.capacity, self.head) = (window, 0);
+            self.bitmap().fill(0);
+        }
+    }
+
     /// Bytes of data that fit in all.
     pub const fn capacity(&self) -> u16 {
         self.capacity

@@ -17,6 +17,7 @@ use super::types::{
 use crate::limits::TCP_LISTENERS_MAX;
 use crate::random::{KeyedHash, Rng};
 use crate::time::Instant;
+use crate::wire::tcphc;
 
 /// Everything of TCP in a node.
 #[derive(Debug)]
@@ -32,9 +33,9 @@ pub struct Tcp<'m> {
     pub(super) tick: Instant,
     pub(super) now_ms: u32,
     /// Largest segment, as MSS counts it, that the link to the next peer carries, and how much
-    /// less that peer is told.
+    /// less that peer is told; the top bit of this: [`Tcp::keep_windows_short`].
     pub(super) smss_limit: u16,
-    pub(super) told_less: u8,
+    told_less: u8,
     /// Whether answers to strangers went before connections in the last poll.
     pub(super) strangers_turn: bool,
     pub(super) next_port: u16,
@@ -91,14 +92,30 @@ impl<'m> Tcp<'m> {
     /// than wanted; [`Self::poll_segment_within`] may say less of one segment. `told_less`:
     /// how much less that peer is to send, of whose segments nobody says so.
     pub fn set_mss_limit(&mut self, smss: u16, told_less: u8) {
-        (self.smss_limit, self.told_less) = (smss, told_less);
+        self.smss_limit = smss;
+        self.told_less = self.told_less & SHORT_WINDOWS | told_less & !SHORT_WINDOWS;
+    }
+
+    /// From here on no connection has more than [`tcphc::FLIGHT_MAX`] bytes in flight, and no
+    /// new one offers a larger window, whatever the buffers hold and the peer takes: for a node
+    /// that compresses TCP headers.
+    pub fn keep_windows_short(&mut self) {
+        self.told_less |= SHORT_WINDOWS;
+    }
+
+    /// The largest window to offer and to use.
+    pub(super) const fn window_max(&self) -> u16 {
+        match tcphc::IS_SUPPORTED && self.told_less & SHORT_WINDOWS != 0 {
+            true => tcphc::FLIGHT_MAX,
+            false => u16::MAX,
+        }
     }
 
     /// The MSS to announce, where the settings have `rmss`.
     // There once: three ask.
     #[inline(never)]
     pub(super) fn limited_rmss(&self, rmss: u16) -> u16 {
-        let told_less = u16::from(self.told_less);
+        let told_less = u16::from(self.told_less & !SHORT_WINDOWS);
         rmss.min(self.smss_limit.saturating_sub(told_less))
     }
 
@@ -170,6 +187,7 @@ impl<'m> Tcp<'m> {
         let (iss, ts_offset) = self.initial_numbers(ends);
         let mut connection = Connection::new(ends, buffers, config, self.now_ms);
         connection.rmss = self.limited_rmss(config.rmss);
+        connection.recv.limit(self.window_max());
         connection.open(iss, ts_offset);
         Ok(self.occupy(index, connection))
     }
@@ -510,5 +528,7 @@ impl<'m> Tcp<'m> {
     }
 }
 
+/// Set in `told_less` for [`Tcp::keep_windows_short`].
+const SHORT_WINDOWS: u8 = 1 << 7;
 /// The dynamic ports 49152 to 65535: the first one, and the bits they share.
 const EPHEMERAL_FIRST: u16 = 0xc000;

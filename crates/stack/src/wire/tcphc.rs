@@ -168,6 +168,10 @@ impl From<Truncated> for ParseError {
 /// unknown, and what would read them is not linked.
 pub const IS_SUPPORTED: bool = cfg!(feature = "tcphc");
 
+/// F: who speaks TCPHC has no more bytes in flight, and offers no window beyond it, for numbers
+/// of 16 bits to be told apart.
+pub const FLIGHT_MAX: u16 = 16_384;
+
 /// Whether a NHC that starts with `first` is a TCPHC header, hence stands for TCP.
 pub const fn is_tcphc(first: u8) -> bool {
     IS_SUPPORTED && matches!(first, FULL | MOSTLY | 0xc0..=0xcf)

@@ -1031,8 +1031,7 @@ const TIMESTAMP_BEHIND: Behind = Behind {
     of_16: 16_384,
 };
 
-/// F: a node of the 6LoWPAN has no more bytes in flight, and offers no window beyond it.
-pub const FLIGHT_MAX: u32 = 16_384;
+const FLIGHT_MAX: u32 = tcphc::FLIGHT_MAX as u32;
 /// How long an identifier, or a connection that is over, rests.
 const REUSE_AFTER: Duration = Duration::from_secs(120);
 /// Idle for this long, a context may be taken away.

@@ -149,3 +149,37 @@ fn a_relay_passes_nothing_on_that_is_too_old() {
         assert_eq!(received, 1_200, "{relaying:?}: it was sent again");
     }
 }
+
+/// Numbers of 16 bits are sure only within `FLIGHT_MAX`, however large the buffers are.
+#[test]
+fn windows_of_compressed_connections_are_short() {
+    for compressing in [&[][..], &[0, 1]] {
+        for (from, to) in [(1, 2), (2, 1)] {
+            let mut world = World::compressing(1, Relaying::Fragments, compressing);
+            let target = (if to == 2 { HOST } else { global(1) }, 9);
+            let settings: &tcp::Config = Box::leak(Box::new(tcp::Config {
+                accept_window: u16::MAX,
+                ..SETTINGS
+            }));
+            let memory_len = tcp::recv_memory_len(u16::MAX);
+            let buffers = || Buffers::new(memory(0, 65_535), memory(0, memory_len));
+            let now = world.now;
+            let listening = world.nodes[to].tcp_mut();
+            let listener = listening.listen(None, target.1, settings).unwrap();
+            let handles = [
+                world.nodes[from].connect(target, buffers(), settings, now),
+                Ok(world.nodes[to]
+                    .tcp_mut()
+                    .accept(listener, buffers(), now)
+                    .unwrap()),
+            ];
+            world.run_for(Duration::from_secs(2));
+            for (node, handle) in [from, to].into_iter().zip(handles) {
+                let connection = world.nodes[node].tcp().connection(handle.unwrap());
+                let window = connection.unwrap().telemetry().snd_wnd_bytes;
+                let is_short = !compressing.is_empty();
+                assert_eq!(window, if is_short { 16_384 } else { 65_535 }, "{node}");
+            }
+        }
+    }
+}

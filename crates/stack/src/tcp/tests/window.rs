@@ -481,3 +481,53 @@ fn a_filled_gap_is_acknowledged_and_what_was_read_announced_behind_it() {
     assert_eq!(s.expect(ACK, 1, 2001, 0).header.window, 4000);
     s.silent();
 }
+
+/// With buffers of 65,535 bytes and a peer that offers as much: what is offered, taken and
+/// in flight where windows are to be short.
+#[test]
+fn windows_stay_short_where_they_have_to() {
+    for is_short in [false, true] {
+        let most = if is_short { 16_384 } else { 65_535 };
+        let config = Config {
+            accept_window: 65_535,
+            ..PLAIN
+        };
+        let mut s = Script::new();
+        if is_short {
+            s.tcp.keep_windows_short();
+        }
+        let listener = s.tcp.listen(None, PORT, leak(config)).unwrap();
+        s.peer(say(SYN, 0, 0).mss(1000).win(65_535)).unwrap();
+        let syn_ack = s.sent().header;
+        assert_eq!(syn_ack.window, most);
+        s.iss = syn_ack.seq;
+        s.peer(say(ACK, 1, 1).win(65_535)).unwrap();
+        let (lent, now) = (buffers(65_535, 65_535), s.now());
+        s.handle = Some(s.tcp.accept(listener, lent, now).unwrap());
+        s.send(65_000);
+        let (mut sent, mut acked, mut flight_max) = (0, 0, 0);
+        while acked < 65_000 {
+            sent += std::iter::from_fn(|| s.poll())
+                .map(|segment| segment.payload.len() as u32)
+                .sum::<u32>();
+            flight_max = flight_max.max(sent - acked);
+            acked += 1_000.min(sent - acked);
+            s.peer(say(ACK, 1, 1 + acked).win(65_535)).unwrap();
+        }
+        let is_filled = flight_max >= 16_000 && flight_max <= u32::from(most);
+        assert!(is_filled, "{flight_max} bytes in flight");
+        assert_eq!(is_short, flight_max <= 16_384);
+        let beyond = pattern(0, 1000);
+        s.peer(say(ACK, u32::from(most) + 1, 1 + acked).data(&beyond))
+            .unwrap_err();
+        assert_eq!(s.sent().header.window, most);
+        s.peer(say(ACK, 1, 1 + acked).data(&beyond)).unwrap();
+        assert_eq!(s.sent().header.window, most - 1000);
+        assert_eq!(s.recv(), beyond);
+
+        let lent = buffers(65_535, 65_535);
+        let peer = (PEER, PEER_PORT + 1);
+        s.tcp.connect(US, peer, lent, leak(config), now).unwrap();
+        assert_eq!(s.sent().header.window, most);
+    }
+}
