@@ -51,10 +51,15 @@ fn what_freebsd_chooses_the_profile_chooses() {
     all_hold(Profile::FreeBsd);
 }
 
+#[test]
+fn what_linux_chooses_the_profile_chooses() {
+    all_hold(Profile::Linux);
+}
+
 /// Each script states its requirement in its first line, and expects something.
 #[test]
 fn our_scripts_say_what_they_show() {
-    let profiles = [Profile::Motet, Profile::FreeBsd];
+    let profiles = [Profile::Motet, Profile::FreeBsd, Profile::Linux];
     for path in profiles.into_iter().flat_map(scripts_of) {
         let text = fs::read_to_string(&path).unwrap();
         assert!(

@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use motet::tcp::{Connection, Error, ListenError, OpenError, RecvError, SendError, State};
 
 use super::settings::Profile;
-use super::{Address, Errno, Fail, File, Host, Kind, Outcome, SocketOptions, Stream};
+use super::{Address, Errno, Fail, File, Host, Kind, Outcome, Role, SocketOptions, Stream};
 
 /// How `shutdown` closes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,7 +99,7 @@ impl Host<'_> {
         if port == 0 {
             return Err(Errno::EDESTADDRREQ.into());
         }
-        let config = self.config(&options, false);
+        let config = self.config(&options, Role::Listens);
         let listener = self.tcp.listen(None, port, config).map_err(|e| match e {
             ListenError::InUse => Errno::EADDRINUSE,
             ListenError::NoPlace | ListenError::Address => Errno::ENOBUFS,
@@ -132,14 +132,14 @@ impl Host<'_> {
         let Ok(handle) = self.tcp.accept(listener, buffers, self.now) else {
             return;
         };
-        let config = self.config(&options, false);
+        let config = self.config(&options, Role::Accepted);
         self.tcp.set_config(handle, config, self.now);
         if let Some(File {
             kind: Kind::Listening { waiting, .. },
             ..
         }) = self.files.get_mut(&fd)
         {
-            waiting.push(new_stream(handle, options, false));
+            waiting.push(new_stream(handle, options, Role::Accepted));
         }
     }
 
@@ -202,7 +202,7 @@ impl Host<'_> {
             _ => return Err(Errno::EOPNOTSUPP.into()),
         }
         let options = file.options.clone();
-        let config = self.config(&options, true);
+        let config = self.config(&options, Role::Connects);
         let buffers = self.buffers(&options);
         let local = self.settings.local;
         let result = match port {
@@ -217,7 +217,7 @@ impl Host<'_> {
             OpenError::NoSlot | OpenError::NoListener => Errno::ENOBUFS,
         })?;
         if let Some(file) = self.files.get_mut(&fd) {
-            file.kind = Kind::Connected(new_stream(handle, options, true));
+            file.kind = Kind::Connected(new_stream(handle, options, Role::Connects));
         }
         self.pump();
         match nonblocking {
@@ -496,14 +496,14 @@ impl Host<'_> {
     }
 }
 
-fn new_stream(handle: motet::tcp::Handle, options: SocketOptions, connecting: bool) -> Stream {
+fn new_stream(handle: motet::tcp::Handle, options: SocketOptions, role: Role) -> Stream {
     Stream {
         handle,
         recv_space: options.recv_space,
         options,
         staged: VecDeque::new(),
         stage_max: 0,
-        connecting,
+        role,
         connect_told: false,
         error_told: false,
         read_closed: false,

@@ -17,8 +17,7 @@
 use motet::tcp::{Handle, State};
 
 use super::edge::Flow;
-use super::settings::Profile;
-use super::{Errno, Host, Sent, Stream, config_of};
+use super::{Errno, Host, Role, Sent, Stream, config_of};
 use crate::packet::{ACK, FIN, HOP_LIMIT, Packet, RST, SYN, Segment, TcpOption};
 
 /// Knobs of this profile alone.
@@ -195,10 +194,13 @@ impl Host<'_> {
     /// doubles is that, divided by as much.
     fn stretch_syn_timeout(&mut self, flow: Flow, count: u8) {
         let settings = &self.settings;
-        let Some(stream) = self.stream_of_ref(flow).filter(|stream| stream.connecting) else {
+        let Some(stream) = self
+            .stream_of_ref(flow)
+            .filter(|stream| stream.role == Role::Connects)
+        else {
             return;
         };
-        let mut config = config_of(settings, &stream.options, true);
+        let mut config = config_of(settings, &stream.options, Role::Connects);
         let slop = config.rto_slop_ms.checked_shr(u32::from(count));
         config.rto_initial_ms = config.rto_initial_ms.saturating_add(slop.unwrap_or(0));
         let handle = stream.handle;
@@ -214,7 +216,10 @@ impl Host<'_> {
             return;
         }
         let count = self.seen.get(&flow).map_or(1, |seen| seen.syns);
-        if let Some(stream) = self.stream_of(flow).filter(|stream| stream.connecting) {
+        if let Some(stream) = self
+            .stream_of(flow)
+            .filter(|stream| stream.role == Role::Connects)
+        {
             let limit = stream.options.mss_max.unwrap_or(mss).min(mss);
             stream.options.mss_max = Some(limit);
             self.stretch_syn_timeout(flow, count);
@@ -259,11 +264,8 @@ impl Host<'_> {
     }
 
     /// The state of a flow's connection, while it has one.
-    pub(super) fn freebsd_state(&self, flow: Flow) -> Option<State> {
-        let freebsd = self.settings.profile == Profile::FreeBsd;
-        self.known(flow)
-            .filter(|_| freebsd)
-            .map(|known| known.state)
+    pub(super) fn state_of(&self, flow: Flow) -> Option<State> {
+        self.known(flow).map(|known| known.state)
     }
 
     fn stream_of_ref(&self, flow: Flow) -> Option<&Stream> {

@@ -86,8 +86,8 @@ struct Stream {
     stage_max: usize,
     /// Bytes of the socket's receive buffer as `SO_RCVBUF` tells.
     recv_space: u32,
-    /// The bound on the time to connect is in force.
-    connecting: bool,
+    /// How it came to be.
+    role: Role,
     /// A second `connect` has said that the first one succeeded.
     connect_told: bool,
     /// The error was given to the application.
@@ -98,6 +98,19 @@ struct Stream {
     icmp_errno: Option<Errno>,
     /// An error that the host tells though the engine knows of none.
     lent_error: Option<Errno>,
+}
+
+/// What a socket's settings are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Role {
+    /// Listening.
+    Listens,
+    /// Opening actively, not connected yet.
+    Connects,
+    /// Connected actively.
+    Connected,
+    /// Accepted, or waiting for a handshake.
+    Accepted,
 }
 
 #[derive(Debug)]
@@ -140,6 +153,8 @@ pub struct Host<'m> {
     seen: HashMap<Flow, freebsd::Seen>,
     /// The segment that came last bears SYN or RST.
     is_challenged: bool,
+    /// The flow whose peer's FIN came last, for the profile `linux`.
+    fin_answered: Option<Flow>,
     peer_mss: HashMap<Flow, u16>,
     sent: VecDeque<Sent>,
     scratch: Vec<u8>,
@@ -167,6 +182,7 @@ impl<'m> Host<'m> {
             edge: Edge::default(),
             seen: HashMap::new(),
             is_challenged: false,
+            fin_answered: None,
             peer_mss: HashMap::new(),
             sent: VecDeque::new(),
             scratch: vec![0; 65_536 + 60],
@@ -329,11 +345,8 @@ impl<'m> Host<'m> {
     }
 
     /// The engine's settings for a socket.
-    ///
-    /// `connects`: it opens actively, and is not connected yet.
-    fn config(&self, options: &SocketOptions, connects: bool) -> &'m Config {
-        self.arena
-            .alloc(config_of(&self.settings, options, connects))
+    fn config(&self, options: &SocketOptions, role: Role) -> &'m Config {
+        self.arena.alloc(config_of(&self.settings, options, role))
     }
 }
 
@@ -363,9 +376,9 @@ impl Side<'_, '_> {
             stream.recv_space = stream.options.recv_space.next_multiple_of(mss);
             stream.stage_max = stream.recv_space.saturating_sub(65_535) as usize;
         }
-        if stream.connecting && state != State::SynReceived {
-            stream.connecting = false;
-            let config = config_of(self.settings, &stream.options, false);
+        if stream.role == Role::Connects && state != State::SynReceived {
+            stream.role = Role::Connected;
+            let config = config_of(self.settings, &stream.options, stream.role);
             self.tcp
                 .set_config(stream.handle, self.arena.alloc(config), self.now);
         }
@@ -381,7 +394,8 @@ impl Side<'_, '_> {
     }
 }
 
-fn config_of(settings: &Settings, options: &SocketOptions, connects: bool) -> Config {
+fn config_of(settings: &Settings, options: &SocketOptions, role: Role) -> Config {
+    let connects = role == Role::Connects;
     let mut config = settings.config;
     config.nagle = !options.nodelay;
     let (idle, interval, probes) = options.keepalive_times;
@@ -398,6 +412,16 @@ fn config_of(settings: &Settings, options: &SocketOptions, connects: bool) -> Co
     }
     config.accept_window = options.recv_space.min(65_535) as u16;
     config.ecn = settings.config.ecn && (!connects || settings.ecn_active);
+    // Both systems believe the round trip of a handshake; the engine does not, for on a mesh
+    // data take far longer. FreeBSD takes none of a SYN-ACK.
+    let believes = match settings.profile {
+        Profile::Motet => false,
+        Profile::FreeBsd => role == Role::Connected,
+        Profile::Linux => matches!(role, Role::Connected | Role::Accepted),
+    };
+    if believes {
+        config.rto_initial_ms = config.rto_min_ms;
+    }
     config
 }
 

@@ -3,7 +3,7 @@
 //! Place: the host calls it; what a profile changes on the way is in [`super::edge`],
 //! [`super::freebsd`] and [`super::burst`]. Left out: what waits for a packet.
 
-use motet::tcp::{IcmpError, Outgoing};
+use motet::tcp::{IcmpError, Outgoing, State};
 use motet::wire::{icmpv6, ipv6, tcp as wire};
 
 use super::edge::Flow;
@@ -23,6 +23,24 @@ impl Host<'_> {
         }
         self.pump();
         self.is_challenged = false;
+        self.fin_answered = None;
+    }
+
+    /// Linux forgets what it would report by SACK when the peer's FIN is there, duplicates too.
+    fn note_fin(&mut self, flow: Flow, before: Option<State>) {
+        let received = |state| {
+            let after = [
+                State::CloseWait,
+                State::Closing,
+                State::LastAck,
+                State::TimeWait,
+            ];
+            after.contains(&state)
+        };
+        let now = self.state_of(flow);
+        if before.is_some_and(|state| !received(state)) && now.is_some_and(received) {
+            self.fin_answered = Some(flow);
+        }
     }
 
     fn deliver_segment(&mut self, bytes: &[u8], upper: &[u8]) {
@@ -62,12 +80,16 @@ impl Host<'_> {
         if let Some(upper) = rewritten.get(ipv6::HEADER_LEN..).filter(|u| !u.is_empty()) {
             segment = upper;
         }
-        let before = self.freebsd_state(flow);
+        let before = self.state_of(flow);
         // Drops are the engine's to count; a script sees what follows from them.
         let _reason = self
             .tcp
             .on_segment(packet.src, packet.dst, ecn, segment, self.now);
-        self.freebsd_after(flow, packet.segment.flags, before);
+        match self.settings.profile {
+            Profile::Motet => {}
+            Profile::FreeBsd => self.freebsd_after(flow, packet.segment.flags, before),
+            Profile::Linux => self.note_fin(flow, before),
+        }
     }
 
     fn deliver_icmp(&mut self, upper: &[u8]) {
@@ -164,6 +186,10 @@ impl Host<'_> {
         }
         if self.settings.profile == Profile::FreeBsd {
             self.freebsd_outbound(flow, &mut packet.segment);
+        }
+        if self.fin_answered == Some(flow) {
+            let is_sack = |option: &TcpOption| matches!(option, TcpOption::Sack(_));
+            packet.segment.options.retain(|option| !is_sack(option));
         }
         self.edge
             .outbound(flow, &mut packet.segment, &self.settings);

@@ -117,18 +117,18 @@ impl Host<'_> {
         match &mut file.kind {
             Kind::Connected(stream) => {
                 apply(&mut stream.options)?;
-                handles.push((stream.handle, stream.options.clone(), stream.connecting));
+                handles.push((stream.handle, stream.options.clone(), stream.role));
             }
             Kind::Listening { waiting, .. } => {
                 for stream in waiting {
                     apply(&mut stream.options)?;
-                    handles.push((stream.handle, stream.options.clone(), false));
+                    handles.push((stream.handle, stream.options.clone(), stream.role));
                 }
             }
             Kind::Fresh | Kind::Epoll(_) | Kind::Pipe(_) => {}
         }
-        for (handle, options, connects) in handles {
-            let config = self.config(&options, connects);
+        for (handle, options, role) in handles {
+            let config = self.config(&options, role);
             self.tcp.set_config(handle, config, self.now);
         }
         self.pump();

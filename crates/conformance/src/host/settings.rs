@@ -391,7 +391,20 @@ pub const LOCAL: Ipv6Addr = Ipv6Addr::new(0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1)
 pub const REMOTE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 2);
 
 /// Knobs about what this host does not have or bound: setting them changes nothing here.
-const KNOBS_WITHOUT_EFFECT: [&str; 16] = [
+const KNOBS_WITHOUT_EFFECT: [&str; 29] = [
+    "net.inet.tcp.hostcache.enable",
+    "net.inet.tcp.hostcache.prune",
+    "net.inet.tcp.reass.maxqueuelen",
+    "net.inet.tcp.reass.maxsegments",
+    "net.inet.tcp.reass.new_limit",
+    "net.inet.tcp.reass.queueguard",
+    "net.inet.tcp.sack.maxholes",
+    "net.inet.tcp.sack.globalmaxholes",
+    "net.inet.tcp.syncache.rexmtlimit",
+    "net.inet.tcp.syncache.rst_on_sock_fail",
+    "net.inet.tcp.icmplim",
+    "net.inet.icmp.icmplim",
+    "net.inet.tcp.tso",
     "kern.ipc.maxsockbuf",
     "net.inet.tcp.hostcache.purgenow",
     "net.inet.tcp.hostcache.expire",
