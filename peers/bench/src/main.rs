@@ -28,6 +28,9 @@ struct Arguments {
     /// Only goodput, and only with this window, in segments
     #[arg(long)]
     window: Option<usize>,
+    /// So many seeds of each point instead
+    #[arg(long, value_parser = clap::value_parser!(u64).range(2..=1_000))]
+    seeds: Option<u64>,
     #[command(subcommand)]
     part: Option<Part>,
 }
@@ -64,11 +67,12 @@ fn run(arguments: &Arguments) -> Result<()> {
         );
         return Ok(());
     }
-    let effort = if arguments.quick {
+    let mut effort = if arguments.quick {
         Effort::QUICK
     } else {
         Effort::FULL
     };
+    effort.seeds = arguments.seeds.unwrap_or(effort.seeds);
     let selection = Selection {
         role: arguments.role,
         loss: arguments.loss,

@@ -23,7 +23,7 @@ impl Facts {
     /// The application has no more to send.
     pub(super) const FIN_QUEUED: u32 = 1 << 13;
     /// A gap was filled and the ACK of that not sent: it bears the window as it was before
-    /// anybody read, and what was read goes out behind it.
+    /// anybody read, and what was read goes out behind it, step by step.
     pub(super) const GAP_FILLED: u32 = 1 << 14;
     /// The peer's FIN was seen: `rcv_fin` is its place.
     pub(super) const FIN_SEEN: u32 = 1 << 15;

@@ -241,17 +241,20 @@ impl Connection<'_> {
     }
 
     fn options_len(&self) -> u16 {
-        let timestamps = if self.facts.has(Facts::TIMESTAMPS) {
-            12
-        } else {
-            0
-        };
         // With SACK blocks, the worst case: segments of one flight stay equally long.
         let sack = match self.sack_is_due() {
             true => 4 + 8 * self.sack_places() as u16,
             false => 0,
         };
-        timestamps + sack
+        self.timestamps_len() + sack
+    }
+
+    /// Octets that timestamps take of each segment, either way (RFC 7323 appendix A).
+    fn timestamps_len(&self) -> u16 {
+        match self.facts.has(Facts::TIMESTAMPS) {
+            true => 12,
+            false => 0,
+        }
     }
 
     /// Whether there is something to report selectively.
@@ -431,17 +434,43 @@ impl Connection<'_> {
 
     /// SEG.WND: never less than announced before; more only by a segment or half the buffer
     /// at once: the receiver's half of silly-window avoidance (RFC 9293 §3.8.6.2.2).
+    ///
+    /// The ACK that fills a gap bears the window as it was; behind it the window grows by steps,
+    /// a quarter of the buffer each, or a segment where that is less than two, and each step is
+    /// a window update (RFC 5681 §4.2): the peer often waits for nothing but that ACK, and of
+    /// several one gets through.
     fn window_to_announce(&self) -> u16 {
         let window = self.recv.window();
-        match self.is_gain(window) && !self.facts.has(Facts::GAP_FILLED) {
-            true => window,
-            false => self.rcv_wnd.min(window),
+        if !self.is_gain(window) || self.facts.has(Facts::GAP_FILLED) {
+            return self.rcv_wnd.min(window);
         }
+        if self.quick_acks == 0 {
+            return window;
+        }
+        let (segment, quarter) = (self.peer_segment(), self.recv.capacity() / 4);
+        let step = if quarter / 2 < segment {
+            segment
+        } else {
+            quarter
+        };
+        self.rcv_wnd.saturating_add(step).min(window)
     }
 
     /// Whether `window` is worth telling, after what was told last.
     fn is_gain(&self, window: u16) -> bool {
-        window.saturating_sub(self.rcv_wnd) >= self.rmss.min(self.recv.capacity() / 2)
+        window.saturating_sub(self.rcv_wnd) >= self.gain_min()
+    }
+
+    /// The least gain of the window that is worth telling: a full segment or half the buffer.
+    pub(super) fn gain_min(&self) -> u16 {
+        let half = self.recv.capacity() / 2;
+        self.peer_segment().min(half).max(1)
+    }
+
+    /// Data of the peer's full segments: the MSS less the timestamps in them. A buffer is often
+    /// a whole number of those.
+    fn peer_segment(&self) -> u16 {
+        self.rmss.saturating_sub(self.timestamps_len())
     }
 
     /// Counts the segment sent.
@@ -452,14 +481,14 @@ impl Connection<'_> {
             self.ack_count = 0;
             self.timers.disarm(Timer::Ack);
             self.facts.clear(Facts::ACK_DUE | Facts::DSACK_DUE);
-            if self.facts.take(Facts::GAP_FILLED) && self.is_gain(self.recv.window()) {
-                // The application has read what the gap held back: a window update (RFC 5681
-                // §4.2). The peer often waits for nothing else, and one of two gets through.
+            let is_filled = self.facts.take(Facts::GAP_FILLED);
+            if (is_filled || self.quick_acks > 0) && self.is_gain(self.recv.window()) {
+                // The application has read what the gap held back.
                 self.facts.set(Facts::ACK_DUE);
             }
         }
         match plan.kind {
-            Kind::Reset => self.facts.clear(Facts::RESET_DUE),
+            Kind::Reset => self.facts.clear(Facts::RESET_DUE | Facts::ACK_DUE),
             Kind::Syn => {
                 self.facts.clear(Facts::SYN_DUE);
                 if self.timers.purpose().is_none() {

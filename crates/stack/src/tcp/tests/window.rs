@@ -320,6 +320,45 @@ fn acks_are_delayed_by_count_and_time() {
     s.expect(ACK, 1, 2, 0);
 }
 
+/// Full segments bear timestamps, and are shorter for it: a buffer of four of those opens again
+/// by one of them, not by an MSS.
+#[test]
+fn the_window_opens_by_what_a_segment_carries() {
+    const SEGMENT: u16 = 1000 - 12;
+    let config = Config {
+        timestamps: true,
+        accept_window: 4 * SEGMENT,
+        ..PLAIN
+    };
+    let syn = say(SYN, 0, 0).mss(1000).ts(5, 0);
+    let data = pattern(0, usize::from(SEGMENT));
+    let mut s = Script::accepted_with(config, syn, 8000, 4 * SEGMENT);
+    let mut next = 1;
+    let mut arrive = |s: &mut Script| {
+        s.peer(say(ACK, next, 1).data(&data)).unwrap();
+        next += u32::from(SEGMENT);
+        next
+    };
+    // Read before its ACK leaves: all of the buffer is free, and the peer learns it.
+    for _ in 0..3 {
+        let next = arrive(&mut s);
+        s.recv();
+        assert_eq!(s.expect(ACK, 1, next, 0).header.window, 4 * SEGMENT);
+    }
+    // Shut, the window opens by one segment too.
+    let mut next = 0;
+    for left in (0..4).rev() {
+        next = arrive(&mut s);
+        assert_eq!(s.expect(ACK, 1, next, 0).header.window, left * SEGMENT);
+    }
+    let handle = s.handle();
+    let mut out = [0; SEGMENT as usize - 1];
+    assert_eq!(s.tcp.recv(handle, &mut out), Ok(out.len()));
+    s.silent();
+    assert_eq!(s.tcp.recv(handle, &mut out[..1]), Ok(1));
+    assert_eq!(s.expect(ACK, 1, next, 0).header.window, SEGMENT);
+}
+
 #[test]
 fn out_of_order_data_are_acknowledged_at_once() {
     let config = Config {
@@ -468,18 +507,40 @@ fn deadlines_are_truthful() {
 }
 
 /// What a gap held back is acknowledged with the window as it was; what the application has
-/// read since goes out behind it, as a window update.
+/// read since goes out behind it in window updates, by a quarter of the buffer or a segment:
+/// of several, one gets through.
 #[test]
 fn a_filled_gap_is_acknowledged_and_what_was_read_announced_behind_it() {
-    let mut s = Script::accepted_with(PLAIN, say(SYN, 0, 0).mss(1000), 4000, 4000);
-    s.peer(say(ACK, 1001, 1).data(&pattern(1000, 1000)))
-        .unwrap();
-    assert_eq!(s.expect(ACK, 1, 1, 0).header.window, 4000);
-    s.peer(say(ACK, 1, 1).data(&pattern(0, 1000))).unwrap();
-    assert_eq!(s.recv(), pattern(0, 2000));
-    assert_eq!(s.expect(ACK, 1, 2001, 0).header.window, 2000);
-    assert_eq!(s.expect(ACK, 1, 2001, 0).header.window, 4000);
-    s.silent();
+    for (buffer, windows) in [
+        (4000, &[1000, 2000, 3000, 4000][..]),
+        (12_000, &[9000, 12_000]),
+    ] {
+        let config = Config {
+            accept_window: buffer,
+            ..PLAIN
+        };
+        let syn = say(SYN, 0, 0).mss(1000);
+        let mut s = Script::accepted_with(config, syn, 4000, buffer);
+        for seq in [1001, 2001] {
+            s.peer(say(ACK, seq, 1).data(&pattern(1000, 1000))).unwrap();
+            assert_eq!(s.expect(ACK, 1, 1, 0).header.window, buffer);
+        }
+        s.peer(say(ACK, 1, 1).data(&pattern(0, 1000))).unwrap();
+        assert_eq!(s.recv().len(), 3000);
+        for window in windows {
+            assert_eq!(s.expect(ACK, 1, 3001, 0).header.window, *window);
+        }
+        s.silent();
+        // Without gaps for a while, all of it at once.
+        let mut seq = 3001;
+        for _ in 0..=config.quick_acks {
+            s.peer(say(ACK, seq, 1).data(&pattern(0, 1000))).unwrap();
+            s.recv();
+            seq += 1000;
+            assert_eq!(s.expect(ACK, 1, seq, 0).header.window, buffer);
+            s.silent();
+        }
+    }
 }
 
 /// With buffers of 65,535 bytes and a peer that offers as much: what is offered, taken and
