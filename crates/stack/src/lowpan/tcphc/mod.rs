@@ -43,6 +43,9 @@ pub struct Tcphc<'m> {
     config: Config,
     rules: Rules,
     hash: KeyedHash,
+    /// The addresses met last and their hash, which costs as much as a fifth of a segment: a
+    /// mote speaks with few.
+    met: ([Ipv6Addr; 2], u32),
     /// The next context identifier to try, seven bits.
     next_cid: u8,
     /// When each quarter of the identifiers was last left behind.
@@ -230,11 +233,14 @@ impl<'m> Tcphc<'m> {
     /// Over borrowed contexts: one per connection that shall be compressed.
     pub fn new(contexts: &'m mut [Context], config: Config, now: Instant, rng: &mut Rng) -> Self {
         contexts.fill(Context::EMPTY);
+        let hash = rng.keyed_hash();
+        let addresses = hash_of(&hash, [Ipv6Addr::UNSPECIFIED; 2]);
         Self {
             contexts,
             config,
             rules: Rules::of(&config),
-            hash: rng.keyed_hash(),
+            hash,
+            met: ([Ipv6Addr::UNSPECIFIED; 2], addresses),
             next_cid: rng.next_u32() as u8 & CID_MASK,
             quarters: [None; 4],
             quiet_until: now + config.quiet,
@@ -353,7 +359,7 @@ impl<'m> Tcphc<'m> {
         {
             return Err(Plain);
         }
-        let key = self.key(flow);
+        let key = self.meet(flow);
         let ports = (seg.header.src_port, seg.header.dst_port);
         let at = self
             .context_to_send(&key, ports, &seg, flow, now)
@@ -475,7 +481,7 @@ impl<'m> Tcphc<'m> {
         if !tcp::is_checksum_valid(&flow.remote, &flow.local, segment) {
             return Err(Drop::Checksum);
         }
-        let key = self.key(flow);
+        let key = self.meet(flow);
         self.note_understanding(&key, now);
         let at = self.context_received(&key, cid, &seg, now);
         self.learn(at, &seg, Form::Full, now);
@@ -490,7 +496,7 @@ impl<'m> Tcphc<'m> {
         now: Instant,
         out: &mut [u8],
     ) -> Result<usize, Drop> {
-        let key = self.key(flow);
+        let key = self.meet(flow);
         let at = self.find_cid(&key, frame.cid).ok_or(Drop::NoContext)?;
         let context = self.contexts.get(at).ok_or(Drop::NoContext)?;
         let (len, seg) = rebuild(context, flow, frame, payload, self.rules, out)?;
@@ -513,7 +519,7 @@ impl<'m> Tcphc<'m> {
         let Some(seg) = Segment::parse(segment) else {
             return;
         };
-        let key = self.key(flow);
+        let key = self.meet(flow);
         let ports = (seg.header.dst_port, seg.header.src_port);
         let Some(at) = self.find_ports(&key, ports) else {
             return;
@@ -573,12 +579,22 @@ struct Key {
 
 impl Tcphc<'_> {
     fn key(&self, flow: &Flow) -> Key {
-        let [a, b] = halves(flow.local);
-        let [c, d] = halves(flow.remote);
+        let ends = [flow.local, flow.remote];
+        let (met, addresses) = self.met;
         Key {
-            addresses: self.hash.hash(&[&[a, b], &[c, d]]) as u32,
+            addresses: match ends == met {
+                true => addresses,
+                false => hash_of(&self.hash, ends),
+            },
             remote: flow.remote,
         }
+    }
+
+    /// As [`Self::key`], of a flow that will be asked about again.
+    fn meet(&mut self, flow: &Flow) -> Key {
+        let key = self.key(flow);
+        self.met = ([flow.local, flow.remote], key.addresses);
+        key
     }
 
     /// The remote node by itself; few segments need it.
@@ -790,6 +806,10 @@ impl Tcphc<'_> {
         }
         None
     }
+}
+
+fn hash_of(hash: &KeyedHash, [local, remote]: [Ipv6Addr; 2]) -> u32 {
+    hash.hash(&[&halves(local), &halves(remote)]) as u32
 }
 
 fn halves(addr: Ipv6Addr) -> [[u8; 8]; 2] {
