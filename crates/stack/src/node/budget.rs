@@ -85,17 +85,22 @@ impl<'a, 'm> Budget<'a, 'm> {
     }
 
     /// The most new data behind the TCP header `tcp`, at least a byte; what TCP likes where
-    /// nothing is compressed, for then it keeps to the MSS.
+    /// nothing is compressed, for then it keeps to the MSS, and where so few data as `len`
+    /// bytes have room behind any header.
     pub(super) fn payload_behind(
         &self,
         header: &Header,
-        tcp: &[u8],
+        (tcp, len): (&[u8], u16),
         hop: NextHop,
         now: Instant,
     ) -> u16 {
         let Some(tcphc) = self.tcphc else {
             return u16::MAX;
         };
+        let longest = tcp.len() + tcphc::FULL_OVERHEAD;
+        if self.payload(header, hop, (longest, tcp.len())) >= usize::from(len) {
+            return u16::MAX;
+        }
         let compressed = tcphc.header_len(&flow(header.src, header.dst), tcp, now);
         let payload = self.payload(header, hop, (compressed, tcp.len()));
         payload.clamp(1, usize::from(u16::MAX)) as u16

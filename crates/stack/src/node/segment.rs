@@ -301,9 +301,9 @@ pub(super) fn poll_segment(
         let hop = ip.next_hop(dst, FIRST_INTERFACE);
         let header = packet_header(*src, *dst, 0, NO_CLASS, ip.hop_limit());
         let mut bytes = [0; HEADER_LEN_MAX];
-        let tcp = tcp.emit(&mut bytes);
+        let (len, tcp) = (tcp.data_len(), tcp.emit(&mut bytes));
         hop.map_or(u16::MAX, |hop| {
-            budget.payload_behind(&header, tcp, hop, now)
+            budget.payload_behind(&header, (tcp, len), hop, now)
         })
     };
     let segment = tcp.poll_segment_within(now, leaves_here, payload_max, body);

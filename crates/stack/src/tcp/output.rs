@@ -316,7 +316,7 @@ impl Connection<'_> {
             }
         }
         if plan.kind == Kind::New {
-            let header = head.planned((flags, window));
+            let header = head.planned((flags, window), plan.len);
             let most = payload_max(&self.ends.local, &self.ends.remote, &header);
             // A FIN takes no room in the packet.
             let end = plan.offset + u32::from(plan.len);

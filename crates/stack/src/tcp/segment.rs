@@ -95,10 +95,15 @@ pub(super) struct Head {
     sack_at: usize,
 }
 
-/// The TCP header of a segment that is about to be sent, options and all.
-pub struct PlannedHeader<'a>(&'a Head);
+/// The TCP header of a segment that is about to be sent, options and all, and its data, bytes.
+pub struct PlannedHeader<'a>(&'a Head, u16);
 
 impl PlannedHeader<'_> {
+    /// How much data there are to send behind it, bytes; a FIN may count as one.
+    pub const fn data_len(&self) -> u16 {
+        self.1
+    }
+
     /// Its bytes, with a checksum of zero, written to `out` only now: most links never ask.
     pub fn emit<'o>(&self, out: &'o mut [u8; HEADER_LEN_MAX]) -> &'o [u8] {
         self.0.write(out);
@@ -181,9 +186,13 @@ impl Head {
     }
 
     /// The header as it is now, for the link to look at.
-    pub(super) fn planned(&mut self, (flags, window): (Flags, u16)) -> PlannedHeader<'_> {
+    pub(super) fn planned(
+        &mut self,
+        (flags, window): (Flags, u16),
+        data_len: u16,
+    ) -> PlannedHeader<'_> {
         self.put_flags((flags, window));
-        PlannedHeader(self)
+        PlannedHeader(self, data_len)
     }
 
     fn put_flags(&mut self, (flags, window): (Flags, u16)) {
