@@ -60,7 +60,7 @@ impl Profile {
         receive_copy_ns: 12_300,
         handle: Duration::ZERO,
         // Estimate, as that of the TelosB: four cycles at 48 MHz.
-        compression: Duration::from_micros(150),
+        compression: Duration::from_micros(107),
         // What is missing to 8.2 ms (TCPlp §6.4).
         prepare: Duration::from_micros(820),
         // Chosen: 12 %, as interrupts and cache misses of such a driver vary.
@@ -88,9 +88,9 @@ impl Profile {
         // Chosen: an event and two process switches of an MSP430 at 4 MHz. Twice as much would
         // contradict Fig 4, where forwarding without copies is near the bound.
         handle: Duration::from_micros(150),
-        // Estimate: 1,800 instructions of a 64-bit machine (`docs/tcphc.md`), four cycles of a
+        // Estimate: 1,285 instructions of a 64-bit machine (`docs/tcphc.md`), four cycles of a
         // 16-bit processor at 4 MHz each.
-        compression: Duration::from_micros(1_800),
+        compression: Duration::from_micros(1_285),
         // Fitted on 220 kb/s over one hop without the copy (CIT paper, Fig 3): frame,
         // turnaround and CCA leave no more. An interrupt and the strobe over SPI.
         prepare: Duration::from_micros(30),
@@ -120,7 +120,7 @@ impl Profile {
         receive_copy_ns: 0,
         handle: Duration::ZERO,
         // Estimate, as that of the TelosB: two cycles at 64 MHz.
-        compression: Duration::from_micros(56),
+        compression: Duration::from_micros(40),
         // Chosen: an interrupt of a processor at 64 MHz and what it has to set.
         prepare: Duration::from_micros(60),
         jitter: Duration::from_micros(30),
