@@ -299,6 +299,8 @@ fn four_digits(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::run::{Flow, Run};
+    use super::super::{Results, all};
     use super::*;
 
     fn row(value: f64) -> Row {
@@ -327,6 +329,86 @@ mod tests {
             fit.criterion.is_some(),
             "what was aimed at remains to be read"
         );
+    }
+
+    /// The rows of every experiment, as if all its runs had given the same.
+    fn all_rows() -> Vec<Row> {
+        let flow = Flow {
+            goodput_kbps: 20.0,
+            loss: 0.01,
+            rtt_ms: 500.0,
+            cwnd: 0.9,
+            ..Flow::default()
+        };
+        let run = Run {
+            flows: vec![flow.clone(), flow],
+            frames: 1_000,
+            retries: 100,
+            bytes: 10_000,
+            ..Run::default()
+        };
+        let rows = all().into_iter().flat_map(|experiment| {
+            let cases = (experiment.cases)();
+            (experiment.rows)(&Results {
+                experiment: experiment.id,
+                runs: vec![vec![run.clone(); 2]; cases.len()],
+                cases,
+            })
+        });
+        rows.collect()
+    }
+
+    #[test]
+    fn every_row_has_a_unit_and_is_judged_in_it() {
+        let units = [
+            "1", "kb/s", "ms", "s", "B", "mJ", "mJ/kB", "segments", "1/kB", "1/100 s",
+        ];
+        let mut unit_of = std::collections::BTreeMap::new();
+        let rows = all_rows();
+        assert!(rows.len() > 300, "{} rows", rows.len());
+        for row in rows {
+            let at = format!(
+                "{} ({}) {}, {}",
+                row.experiment, row.point, row.metric, row.unit
+            );
+            assert!(units.contains(&row.unit), "{at}: no such unit");
+            // What is spent is told of a transfer, and elsewhere for what it carried.
+            let kind = (row.metric, row.unit.ends_with("/kB"));
+            let known = *unit_of.entry(kind).or_insert(row.unit);
+            assert_eq!(row.unit, known, "{at}: one name, one unit");
+            let Some(criterion) = row.criterion else {
+                continue;
+            };
+            let text = &criterion.text;
+            assert!(
+                !text.contains("paper") || row.paper.is_some(),
+                "{at}: {text}"
+            );
+            assert!(
+                !text.contains("bound") || row.bound.is_some(),
+                "{at}: {text}"
+            );
+            let words: Vec<&str> = text.split(' ').collect();
+            let is_number = |word: &str| word.parse::<f64>().is_ok();
+            for pair in words.windows(2).filter(|pair| is_number(pair[0])) {
+                let is_other = units[1..].contains(&pair[1]) && pair[1] != row.unit;
+                assert!(!is_other, "{at}: {text}");
+            }
+            let ends = [criterion.min, criterion.max];
+            let ends = ends.into_iter().filter(|end| end.is_finite());
+            // A share in percent, or milliseconds for seconds, would be further off.
+            for (end, paper) in ends.zip(row.paper.into_iter().cycle()) {
+                let is_far = end > 0.0 && !(0.1..=10.0).contains(&(end / paper));
+                assert!(!is_far, "{at}: {text}, and the paper says {paper}");
+            }
+            let is_share = ["loss", "link_retries", "cwnd", "jain"].contains(&row.metric);
+            let is_above = |value: f64| value.is_finite() && value > 1.0;
+            let said = [row.paper.unwrap_or(0.0), criterion.min, criterion.max];
+            assert!(
+                !(is_share && said.into_iter().any(is_above)),
+                "{at}: {text}"
+            );
+        }
     }
 
     #[test]
