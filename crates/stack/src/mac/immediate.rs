@@ -90,6 +90,8 @@ pub(super) enum Wait {
 pub(super) struct Waiting {
     /// The one that is kept in the radio, or [`NIL`]: nothing waits.
     pub(super) slot: u8,
+    /// Whether the last new frame went unanswered: then its repetition fires, if it is answered.
+    pub(super) is_owed: bool,
     /// What those that [`Wait::Next`] marks, all for one neighbour, wait for.
     next: Condition,
     /// What the one that [`Wait::Notice`] marks waits for.
@@ -99,6 +101,7 @@ pub(super) struct Waiting {
 impl Waiting {
     pub(super) const NONE: Self = Self {
         slot: NIL,
+        is_owed: false,
         next: Condition::NONE,
         notice: Condition::NONE,
     };
@@ -204,9 +207,28 @@ impl Mac<'_> {
         }
     }
 
+    /// A whole frame from `src`. One that gets no ACK comes again: what it would fire now must
+    /// not cost it that answer.
+    pub(super) fn on_new_frame(&mut self, src: LinkAddr, payload: &[u8], is_answered: bool) {
+        if !ENABLED {
+            return;
+        }
+        self.waiting.is_owed = !is_answered;
+        if is_answered {
+            self.trigger(src, payload);
+        }
+    }
+
+    /// The last whole frame, again: fires what it did not fire for want of an ACK.
+    pub(super) fn on_repetition(&mut self, src: LinkAddr, payload: &[u8], is_answered: bool) {
+        if ENABLED && self.waiting.is_owed {
+            self.on_new_frame(src, payload, is_answered);
+        }
+    }
+
     /// A new frame from `src`: fires the frame in the radio if that waits for it, or waited
     /// for it until a backoff took its place.
-    pub(super) fn trigger(&mut self, src: LinkAddr, payload: &[u8]) {
+    fn trigger(&mut self, src: LinkAddr, payload: &[u8]) {
         if !ENABLED {
             return;
         }

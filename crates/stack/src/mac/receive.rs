@@ -52,13 +52,11 @@ impl Mac<'_> {
                         .is_duplicate(src, header.sequence, now, lifetime)
                         && !planted(Bug::DuplicateFrame)
                     {
+                        self.on_repetition(src, payload, is_answered);
                         return Err(Drop::Duplicate);
                     }
                 }
-                // Unanswered, it comes again: what it would fire must not cost it that answer.
-                if is_answered {
-                    self.trigger(src, payload);
-                }
+                self.on_new_frame(src, payload, is_answered);
                 self.counters.received = self.counters.received.wrapping_add(1);
                 let pending = header.frame_pending;
                 Ok(Some(Received {

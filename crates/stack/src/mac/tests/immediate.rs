@@ -397,6 +397,32 @@ fn a_frame_whose_ack_is_too_late_fires_nothing_blindly() {
     assert_eq!(tokens(&bench), [1]);
 }
 
+/// A frame reported while the ACK of another one is on the air gets none itself, and comes
+/// again.
+#[test]
+fn a_frame_that_got_no_ack_fires_when_it_is_repeated() {
+    let mut bench = Bench::new(SEPARATE, 17);
+    wait_for(&mut bench, 1, FROM_OTHER);
+    bench.run_until(|bench| bench.mac.loaded != NIL);
+    let first = data(PEER, TO_ME, 1, &[FRAG1]);
+    assert!(bench.hear(&first).is_some());
+    bench.poll();
+    assert_eq!(bench.acks_sent().len(), 1);
+    let psdu = data(OTHER, TO_ME, 9, &[FRAG1]);
+    assert!(bench.hear(&psdu).is_some());
+    bench.poll();
+    assert!(bench.fired.is_empty(), "its sender sends it once more");
+    bench.now += Duration::from_millis(5);
+    bench.run_until(|bench| bench.mac.acknowledgment == Acknowledgment::None);
+    for _ in 0..2 {
+        assert!(bench.hear(&psdu).is_none(), "a duplicate");
+        bench.run_until(|bench| bench.mac.state == State::Idle && !bench.outcomes.is_empty());
+    }
+    assert_eq!(bench.mac.counters().immediate, 1, "once is enough");
+    assert_eq!(assessments(&bench), 0);
+    assert_eq!(tokens(&bench), [1]);
+}
+
 /// What has been written while another frame was to follow is written again without it.
 #[test]
 fn no_frame_promises_one_that_is_not_there() {
