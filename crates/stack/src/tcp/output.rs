@@ -56,10 +56,11 @@ impl Connection<'_> {
         if facts.has(Facts::RESET_DUE) {
             return Some(Plan::bare(Kind::Reset));
         }
-        if self.is_connecting() {
-            return facts.has(Facts::SYN_DUE).then_some(Plan::bare(Kind::Syn));
+        if facts.has(Facts::SYN_DUE) && self.is_connecting() {
+            return Some(Plan::bare(Kind::Syn));
         }
-        if matches!(self.state, State::Closed | State::Listen) {
+        // A handshake that the peer began too may be asked for an ACK: a challenge.
+        if matches!(self.state, State::Closed | State::Listen | State::SynSent) {
             return None;
         }
         if self.state.transmits() {
