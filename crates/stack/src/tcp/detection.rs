@@ -40,7 +40,7 @@ impl Connection<'_> {
     }
 
     /// Marks what is lost by now and enters recovery if that is the first news. Returns
-    /// whether there was any, and how long until RACK would judge the next, ms; 0: no such.
+    /// whether there was any, and how long until RACK can judge the rest, ms; 0: no such.
     ///
     /// `delivered`: bytes that the present acknowledgment delivered.
     pub(super) fn detect_losses(&mut self, delivered: u32) -> (bool, u32) {

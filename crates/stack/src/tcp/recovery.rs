@@ -270,8 +270,9 @@ impl Scoreboard {
     /// RFC 8985 §6.2 step 5: lost is what was sent before `newest` was, by more than
     /// the reordering window.
     ///
-    /// `newest`: age, ms, and end offset of the newest segment delivered. `limit_ms`: its round trip and the reordering window. Returns whether
-    /// any loss is news, and the wait, ms, until the next run would be deemed lost; 0: none.
+    /// `newest`: age, ms, and end offset of the newest segment delivered. `limit_ms`: its round
+    /// trip and the reordering window. Returns whether any loss is news, and the wait, ms, until
+    /// all that is not deemed lost yet can be judged; 0: there is no such.
     pub(super) fn lose_by_time(
         &mut self,
         now_ms: u32,

@@ -123,7 +123,8 @@ impl Connection<'_> {
         self.facts.set(Facts::CWR_DUE);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
         let flight = self.flight().min(u32::from(self.congestion.cwnd));
-        // Marks and drops of one window of data count once (RFC 3168 §6.1.2).
+        // Marks and drops of one window of data count once (RFC 3168 §6.1.2), but a timeout
+        // counts always (RFC 5681 §3.1): its phase is another by now.
         if self.recovery.phase != Phase::Reduced {
             self.congestion.halve(flight, self.payload_max());
         }
@@ -151,19 +152,19 @@ impl Connection<'_> {
 
     /// The retransmission timer expired (RFC 5681 §3.1, RFC 6675 §5.1, RFC 8985 §6.3).
     pub(super) fn enter_loss(&mut self) {
-        if self.retries == 0 {
-            self.halve();
-        }
-        self.set_cwnd(self.payload_max() as u16);
         let by_time = self.config.rack && self.facts.has_all(Facts::SACK | Facts::RACK);
         let age_min = match by_time {
             true => u32::from(self.recovery.rack_rtt) + self.reordering_window_ms(),
             false => 0,
         };
+        self.begin_resending(Phase::Loss);
+        if self.retries == 0 {
+            self.halve();
+        }
+        self.set_cwnd(self.payload_max() as u16);
         self.scoreboard.lose_all(self.now_ms, age_min);
         self.recovery.recover = self.snd_nxt;
         self.recovery.dup_acks = 0;
-        self.begin_resending(Phase::Loss);
     }
 
     /// Slow start or congestion avoidance, for `acked` octets.

@@ -140,3 +140,18 @@ fn a_loss_in_the_window_of_a_mark_reduces_no_further() {
     assert_eq!(phase(&s), Phase::Recovery);
     assert_eq!(s.connection().telemetry().ssthresh_bytes, ssthresh);
 }
+
+/// RFC 5681 §3.1: a timeout halves whatever came before it.
+#[test]
+fn a_timeout_in_the_window_of_a_mark_reduces_further() {
+    let config = Config {
+        tail_loss_probe: false,
+        ..RACK
+    };
+    let mut s = all_sent(config, 8);
+    s.now_us += 100_000;
+    mark(&mut s, 2001);
+    s.wait_for_segment();
+    assert_eq!(phase(&s), Phase::Loss);
+    assert_eq!(s.connection().telemetry().ssthresh_bytes, 2000);
+}
