@@ -63,14 +63,13 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// As [`Self::accept_ack`], for an acknowledgment that header prediction let through:
-    /// new data, all sent once and in order, nothing selective, no recovery under way. What
-    /// is left was sent later than what arrived, so that none of it can be deemed lost.
+    /// As [`Self::accept_ack`], for an acknowledgment that header prediction let through: new
+    /// data, all sent once and in order, nothing selective, no recovery under way. RACK is asked
+    /// all the same: after an undo, what is left may be older than a retransmission delivered.
     pub(super) fn take_predicted_ack(&mut self, seg: &Segment<'_>) {
         let mut delivery = self.delivery(seg);
         self.take_in(&mut delivery);
-        self.open_window(delivery.acked);
-        self.rearm();
+        self.move_on(&delivery);
     }
 
     /// The record of an acknowledgment that arrives now.
