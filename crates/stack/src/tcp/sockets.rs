@@ -215,7 +215,7 @@ impl<'m> Tcp<'m> {
     ) -> Result<ListenerHandle, ListenError> {
         let local = match local {
             None => LOCAL_ANY,
-            Some(addr) if is_unicast(addr) => {
+            Some(addr) if is_unicast(&addr) => {
                 let in_use = self.locals_in_use();
                 self.locals
                     .enter(addr, in_use)

@@ -34,15 +34,17 @@ pub struct Endpoints {
 impl Endpoints {
     /// Whether a connection can be between these ends.
     pub(super) fn are_possible(&self) -> bool {
-        is_unicast(self.local)
-            && is_unicast(self.remote)
+        is_unicast(&self.local)
+            && is_unicast(&self.remote)
             && self.local_port != 0
             && self.remote_port != 0
     }
 }
 
-pub(super) const fn is_unicast(addr: Ipv6Addr) -> bool {
-    !addr.is_multicast() && !addr.is_unspecified()
+// Out of line: a Cortex-M0+ puts an address together byte by byte to look at it.
+#[inline(never)]
+pub(super) fn is_unicast(addr: &Ipv6Addr) -> bool {
+    !addr.is_multicast() && *addr != Ipv6Addr::UNSPECIFIED
 }
 
 /// The memory a connection works in, lent until [`Tcp::remove`](super::Tcp::remove).
