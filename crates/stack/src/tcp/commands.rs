@@ -5,7 +5,7 @@
 //! Sources: RFC 9293 §3.10.1 to §3.10.6, §3.8.6.2.2.
 
 use super::connection::{Connection, SMSS_MIN};
-use super::facts::{Facts, Recovery};
+use super::facts::Facts;
 use super::listener::{Agreed, HalfOpen};
 use super::reassembly::RecvBuffer;
 use super::send_buffer::SendBuffer;
@@ -22,7 +22,7 @@ impl<'m> Connection<'m> {
         self.state = State::SynSent;
         self.snd_una = iss;
         self.snd_nxt = iss.plus(1);
-        self.recovery = Recovery::new(iss);
+        self.recovery.begin_at(iss);
         self.ts_offset = ts_offset;
         self.progress_at = self.now_ms;
         self.facts.set(Facts::SYN_DUE);
@@ -77,7 +77,7 @@ impl<'m> Connection<'m> {
         self.ts_recent_at = self.now_ms;
         // Nobody was promised more than there is, unless the settings were wrong.
         self.rcv_wnd = self.recv.window();
-        self.recovery = Recovery::new(entry.iss);
+        self.recovery.begin_at(entry.iss);
         self.begin(entry.irs, entry.window());
         // Data that came too early were dropped: ask for them.
         self.facts.put(Facts::ACK_DUE, entry.has_missed_data());

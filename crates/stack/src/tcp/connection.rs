@@ -94,7 +94,6 @@ impl<'m> Connection<'m> {
         config: &'m Config,
         now_ms: u32,
     ) -> Self {
-        let iss = SeqNum::new(0);
         Self {
             ends: *ends,
             config,
@@ -107,8 +106,8 @@ impl<'m> Connection<'m> {
             retries: 0,
             ack_count: 0,
             quick_acks: 0,
-            snd_una: iss,
-            snd_nxt: iss,
+            snd_una: SeqNum::new(0),
+            snd_nxt: SeqNum::new(0),
             snd_wl1: SeqNum::new(0),
             snd_wnd: 0,
             snd_wnd_max: 0,
@@ -117,7 +116,7 @@ impl<'m> Connection<'m> {
             congestion: Congestion::new(u32::from(SMSS_DEFAULT), config),
             rtt: RttEstimator::NEW,
             scoreboard: Scoreboard::NEW,
-            recovery: Recovery::new(iss),
+            recovery: Recovery::NEW,
             timers: Timers::NEW,
             deadlines_ms: [0; 3],
             progress_at: 0,

@@ -161,26 +161,32 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    pub(super) const fn new(iss: SeqNum) -> Self {
-        Self {
-            recover: iss,
-            undo_ts: 0,
-            tail_end: iss,
-            undo_from: iss,
-            rack_end: iss,
-            rack_sent_at: 0,
-            rack_rtt: 0,
-            min_rtt: 0,
-            undo_cwnd: 0,
-            undo_ssthresh: 0,
-            prr_delivered: 0,
-            prr_out: 0,
-            prr_start: 0,
-            phase: Phase::Open,
-            dup_acks: 0,
-            undo_left: 0,
-            reo_quarters: 1,
-            reo_persist: 0,
-        }
+    pub(super) const NEW: Self = Self {
+        recover: SeqNum::new(0),
+        undo_ts: 0,
+        tail_end: SeqNum::new(0),
+        undo_from: SeqNum::new(0),
+        rack_end: SeqNum::new(0),
+        rack_sent_at: 0,
+        rack_rtt: 0,
+        min_rtt: 0,
+        undo_cwnd: 0,
+        undo_ssthresh: 0,
+        prr_delivered: 0,
+        prr_out: 0,
+        prr_start: 0,
+        phase: Phase::Open,
+        dup_acks: 0,
+        undo_left: 0,
+        reo_quarters: 1,
+        reo_persist: 0,
+    };
+
+    /// Nothing was sent yet: everything begins at `iss`.
+    pub(super) fn begin_at(&mut self, iss: SeqNum) {
+        self.recover = iss;
+        self.tail_end = iss;
+        self.undo_from = iss;
+        self.rack_end = iss;
     }
 }

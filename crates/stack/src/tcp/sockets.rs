@@ -144,10 +144,7 @@ impl<'m> Tcp<'m> {
             local_port: 0,
             remote_port: remote.1,
         };
-        match self.choose_port(&mut ends) {
-            Ok(()) => self.open(&ends, buffers, config, now),
-            Err(error) => Err(Rejected { error, buffers }),
-        }
+        self.open(&mut ends, true, buffers, config, now)
     }
 
     /// As [`Self::connect`], from a local port of choice.
@@ -162,25 +159,26 @@ impl<'m> Tcp<'m> {
         config: &'m Config,
         now: Instant,
     ) -> Result<Handle, Rejected<'m>> {
-        let ends = Endpoints {
+        let mut ends = Endpoints {
             local: local.0,
             remote: remote.0,
             local_port: local.1,
             remote_port: remote.1,
         };
-        self.open(&ends, buffers, config, now)
+        self.open(&mut ends, false, buffers, config, now)
     }
 
-    /// Opens a connection between two ends.
+    /// Opens a connection between two ends; `chooses`: from a port to be chosen.
     fn open(
         &mut self,
-        ends: &Endpoints,
+        ends: &mut Endpoints,
+        chooses: bool,
         buffers: Buffers<'m>,
         config: &'m Config,
         now: Instant,
     ) -> Result<Handle, Rejected<'m>> {
         self.set_now(now);
-        let index = match self.slot_between(ends) {
+        let index = match self.slot_between(ends, chooses) {
             Ok(index) => index,
             Err(error) => return Err(Rejected { error, buffers }),
         };
@@ -192,15 +190,18 @@ impl<'m> Tcp<'m> {
         Ok(self.occupy(index, connection))
     }
 
-    /// A slot for a connection between two ends.
-    fn slot_between(&mut self, ends: &Endpoints) -> Result<usize, OpenError> {
+    /// A slot for a connection between two ends; see [`Self::open`].
+    fn slot_between(&mut self, ends: &mut Endpoints, chooses: bool) -> Result<usize, OpenError> {
+        if chooses {
+            self.choose_port(ends)?;
+        }
         if !ends.are_possible() {
             return Err(OpenError::Address);
         }
         if self.find(ends).is_some() {
             return Err(OpenError::InUse);
         }
-        self.free_slot()
+        self.free_slot().ok_or(OpenError::NoSlot)
     }
 
     /// Takes connections to `port`, at `local` or (`None`) at every address of the node.
@@ -323,7 +324,8 @@ impl<'m> Tcp<'m> {
         let (config, port) = listener
             .and_then(|listener| Some((listener.config?, listener.port)))
             .ok_or(OpenError::NoListener)?;
-        Ok((self.free_slot()?, config, port))
+        let index = self.free_slot().ok_or(OpenError::NoSlot)?;
+        Ok((index, config, port))
     }
 
     /// Copies what fits of `data` to the send buffer; returns how many bytes that is.
@@ -454,16 +456,15 @@ impl<'m> Tcp<'m> {
     }
 
     /// A slot that is free or, rather than refuse work, in TIME-WAIT without an owner.
-    fn free_slot(&self) -> Result<usize, OpenError> {
+    fn free_slot(&self) -> Option<usize> {
         let most = self.memory.connections.len().min(usize::from(u8::MAX));
         let slots = self.memory.connections.get(..most).unwrap_or_default();
         let free = slots.iter().position(|slot| slot.0.is_none());
-        let free = free.or_else(|| {
+        free.or_else(|| {
             slots
                 .iter()
                 .position(|slot| slot.0.as_ref().is_some_and(Connection::is_orphan))
-        });
-        free.ok_or(OpenError::NoSlot)
+        })
     }
 
     fn occupy(&mut self, index: usize, connection: Connection<'m>) -> Handle {
