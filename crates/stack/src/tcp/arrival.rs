@@ -9,7 +9,8 @@ use core::net::Ipv6Addr;
 
 use super::config::Config;
 use super::departure::Reply;
-use super::listener::{self, Agreed, HalfOpen, LOCAL_ANY, Stage, cookie};
+use super::facts::Facts;
+use super::listener::{self, HalfOpen, LOCAL_ANY, Stage, cookie};
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::types::{Endpoints, IcmpError, count};
@@ -272,12 +273,13 @@ impl<'m> Tcp<'m> {
             self.reset(ends, segment);
             return Err(Drop::UnacceptableAck);
         };
-        let timestamps = segment.timestamps().filter(|_| listener.1.timestamps);
-        let agreed = Agreed {
-            timestamps: timestamps.is_some(),
-            sack: timestamps.is_some_and(|(_, echo)| echo & 1 == 1) && listener.1.sack,
-            ecn: false,
-        };
+        let mut agreed = Facts::NONE;
+        if let Some((_, echo)) = segment.timestamps()
+            && listener.1.timestamps
+        {
+            agreed.set(Facts::TIMESTAMPS);
+            agreed.put(Facts::SACK, echo & 1 == 1 && listener.1.sack);
+        }
         let index = self.new_half_open(ends, segment, listener, agreed, true)?;
         let Some(entry) = self.memory.half_open.get_mut(index) else {
             return Err(Drop::HalfOpenFull);
@@ -296,7 +298,7 @@ impl<'m> Tcp<'m> {
         ends: &Endpoints,
         segment: &Segment<'_>,
         listener: (u8, &'m Config),
-        agreed: Agreed,
+        agreed: Facts,
         proven: bool,
     ) -> Result<usize, Drop> {
         let in_use = self.locals_in_use();
@@ -321,7 +323,9 @@ impl<'m> Tcp<'m> {
         entry.remote_port = ends.remote_port;
         entry.irs = segment.seq;
         entry.smss = segment.mss;
-        if let (true, Some((value, _))) = (agreed.timestamps, segment.timestamps()) {
+        if agreed.has(Facts::TIMESTAMPS)
+            && let Some((value, _)) = segment.timestamps()
+        {
             entry.ts_recent = value;
         }
         Ok(place)
@@ -333,14 +337,14 @@ impl<'m> Tcp<'m> {
         ends: &Endpoints,
         segment: &Segment<'_>,
         listener: (u8, &Config),
-        agreed: Agreed,
+        agreed: Facts,
         ts_offset: u32,
     ) {
         let index = cookie::mss_index(segment.mss);
         let iss = self.cookie(ends, segment.seq, cookie::period(self.now_ms), index);
         // The lowest bit of our timestamp remembers whether the peer takes SACK.
-        let clock = self.now_ms.wrapping_add(ts_offset) & !1 | u32::from(agreed.sack);
-        let timestamps = segment.timestamps().map(|(value, _)| (clock, value));
+        let clock = self.now_ms.wrapping_add(ts_offset) & !1 | u32::from(agreed.has(Facts::SACK));
+        let (value, _) = segment.timestamps().unwrap_or_default();
         count(Some(&mut self.counters.syn_cookies));
         self.cookie_sent_at = Some(self.now_ms);
         let window = self.window_to_promise(listener.0, listener.1);
@@ -351,8 +355,11 @@ impl<'m> Tcp<'m> {
         reply.flags = Flags::SYN | Flags::ACK;
         reply.window = window;
         reply.mss = rmss;
-        reply.timestamps = timestamps.filter(|_| agreed.timestamps);
-        reply.sack_permitted = agreed.sack && agreed.timestamps;
+        reply.timestamps = (clock, value);
+        // Without timestamps, nothing could remember more.
+        if agreed.has(Facts::TIMESTAMPS) {
+            reply.agreed = agreed;
+        }
     }
 
     fn cookie(&self, ends: &Endpoints, irs: SeqNum, period: u32, mss_index: u32) -> SeqNum {

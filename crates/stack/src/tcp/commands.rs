@@ -6,7 +6,7 @@
 
 use super::connection::{Connection, SMSS_MIN};
 use super::facts::Facts;
-use super::listener::{Agreed, HalfOpen};
+use super::listener::HalfOpen;
 use super::reassembly::RecvBuffer;
 use super::send_buffer::SendBuffer;
 use super::seq::SeqNum;
@@ -27,20 +27,7 @@ impl<'m> Connection<'m> {
         self.progress_at = self.now_ms;
         self.facts.set(Facts::SYN_DUE);
         // The settings may change before the answer comes; what was offered does not.
-        self.note_agreed(Agreed {
-            timestamps: self.config.timestamps,
-            sack: self.config.sack,
-            ecn: self.config.ecn,
-        });
-    }
-
-    /// Notes what both sides offered or, in SYN-SENT, this side.
-    fn note_agreed(&mut self, agreed: Agreed) {
-        let noted = u32::from(agreed.timestamps) * Facts::TIMESTAMPS
-            + u32::from(agreed.sack) * Facts::SACK
-            + u32::from(agreed.ecn) * Facts::ECN;
-        self.facts.clear(Facts::AGREED);
-        self.facts.set(noted);
+        self.facts.add(Facts::offered_by(self.config));
     }
 
     /// Waits in LISTEN for a handshake of a listener, given by its index.
@@ -56,14 +43,13 @@ impl<'m> Connection<'m> {
 
     /// Continues a handshake that ended as a [`HalfOpen`] entry.
     pub(super) fn take_over(&mut self, entry: &HalfOpen, ends: Endpoints, ts_offset: u32) {
-        let agreed = entry.agreed();
         self.ends = ends;
         self.ts_offset = ts_offset;
-        self.note_agreed(agreed);
+        self.facts.add(entry.agreed());
         // Whoever retransmitted a SYN-ACK knows nothing of the round trip.
         if entry.was_resent() {
             self.rtt.distrust();
-        } else if !agreed.timestamps && entry.ts_recent != 0 {
+        } else if !self.facts.has(Facts::TIMESTAMPS) && entry.ts_recent != 0 {
             self.rtt.sample_handshake(entry.ts_recent);
         }
         self.smss = entry.smss.min(self.config.smss).max(SMSS_MIN);

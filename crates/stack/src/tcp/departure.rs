@@ -8,6 +8,7 @@ use core::net::Ipv6Addr;
 
 use super::config::Config;
 use super::connection::Connection;
+use super::facts::Facts;
 use super::listener::HalfOpen;
 use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
@@ -26,10 +27,11 @@ pub(super) struct Reply {
     pub(super) ack: SeqNum,
     pub(super) flags: Flags,
     pub(super) window: u16,
-    pub(super) timestamps: Option<(u32, u32)>,
-    /// The rest is for SYN-ACKs.
+    /// TSval and TSecr, where timestamps are agreed upon.
+    pub(super) timestamps: (u32, u32),
+    pub(super) agreed: Facts,
+    /// For SYN-ACKs.
     pub(super) mss: u16,
-    pub(super) sack_permitted: bool,
 }
 
 impl Reply {
@@ -40,9 +42,9 @@ impl Reply {
             ack: SeqNum::new(0),
             flags: Flags::EMPTY,
             window: 0,
-            timestamps: None,
+            timestamps: (0, 0),
+            agreed: Facts::NONE,
             mss: 0,
-            sack_permitted: false,
         }
     }
 }
@@ -171,7 +173,7 @@ impl<'m> Tcp<'m> {
         let (_, ts_offset) = self.initial_numbers(&ends);
         let agreed = entry.agreed();
         let clock = now_ms.wrapping_add(ts_offset);
-        let flags = match (challenge, agreed.ecn) {
+        let flags = match (challenge, agreed.has(Facts::ECN)) {
             (true, _) => Flags::EMPTY,
             (false, true) => Flags::SYN | Flags::ECE,
             (false, false) => Flags::SYN,
@@ -183,8 +185,8 @@ impl<'m> Tcp<'m> {
             flags: Flags::ACK | flags,
             window: self.window_to_promise(entry.listener(), config),
             mss: entry.rmss(),
-            timestamps: agreed.timestamps.then_some((clock, entry.ts_recent)),
-            sack_permitted: agreed.sack,
+            timestamps: (clock, entry.ts_recent),
+            agreed,
         };
         let mut outgoing = Self::emit_reply(&reply, out);
         if let Some(outgoing) = &mut outgoing
@@ -225,9 +227,9 @@ impl<'m> Tcp<'m> {
         let ends = &reply.ends;
         let mut head = Head::new(ends, reply.seq, reply.ack);
         if reply.flags.contains(Flags::SYN) {
-            head.push_syn_options(reply.mss, reply.sack_permitted, reply.timestamps);
-        } else if let Some(timestamps) = reply.timestamps {
-            head.push_padded_timestamps(timestamps);
+            head.push_syn_options(reply.mss, reply.agreed, reply.timestamps);
+        } else if reply.agreed.has(Facts::TIMESTAMPS) {
+            head.push_padded_timestamps(reply.timestamps);
         }
         let len = head.finish(ends, (reply.flags, reply.window), None, 0, out)?;
         Some(Outgoing {

@@ -3,7 +3,9 @@
 //!
 //! Place: part of [`Connection`](super::Connection). Left out: every decision.
 
+use super::config::Config;
 use super::seq::SeqNum;
+use crate::wire::tcp::Options;
 
 /// Yes-or-no facts of a connection, one bit each; those that change most in the low byte,
 /// where a Cortex-M0+ needs the fewest instructions.
@@ -76,6 +78,35 @@ impl Facts {
     /// A challenge ACK was sent at `challenge_at`.
     pub(super) const CHALLENGED: u32 = 1 << 27;
 
+    /// What a handshake agrees upon where the peer offers all of it.
+    pub(super) fn offered_by(config: &Config) -> Self {
+        Self(
+            u32::from(config.timestamps) * Self::TIMESTAMPS
+                + u32::from(config.sack) * Self::SACK
+                + u32::from(config.ecn) * Self::ECN,
+        )
+    }
+
+    /// Clears what `syn` does not offer; of ECN its flags speak.
+    pub(super) fn keep_offered(&mut self, syn: &Options) {
+        if syn.timestamps.is_none() {
+            self.clear(Self::TIMESTAMPS);
+        }
+        if !syn.sack_permitted {
+            self.clear(Self::SACK);
+        }
+    }
+
+    /// What of this a handshake agrees upon, in bits 0 to 2.
+    pub(super) const fn agreed(self) -> u8 {
+        (self.0 >> AGREED_SHIFT & 7) as u8
+    }
+
+    /// The facts that [`Self::agreed`] gave the bits of.
+    pub(super) fn of_agreed(bits: u8) -> Self {
+        Self(u32::from(bits & 7) << AGREED_SHIFT)
+    }
+
     pub(super) const fn has(self, fact: u32) -> bool {
         self.0 & fact != 0
     }
@@ -86,6 +117,10 @@ impl Facts {
 
     pub(super) fn set(&mut self, fact: u32) {
         self.0 |= fact;
+    }
+
+    pub(super) fn add(&mut self, facts: Self) {
+        self.0 |= facts.0;
     }
 
     pub(super) fn clear(&mut self, fact: u32) {
@@ -107,6 +142,10 @@ impl Facts {
         had
     }
 }
+
+/// Where what is agreed upon begins.
+const AGREED_SHIFT: u32 = Facts::TIMESTAMPS.trailing_zeros();
+const _: () = assert!(Facts::AGREED == 7 << AGREED_SHIFT);
 
 /// Where loss recovery stands (RFC 5681 §3.2, RFC 6582; as Linux names them).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -369,16 +369,8 @@ impl Connection<'_> {
     fn take_syn_options(&mut self, syn: &Segment<'_>) {
         self.smss = syn.mss.min(self.smss).max(SMSS_MIN);
         // Until now the facts said what our SYN offered.
-        if !syn.header().options.sack_permitted {
-            self.facts.clear(Facts::SACK);
-        }
-        match syn.timestamps() {
-            Some((value, _)) => {
-                self.ts_recent = value;
-                self.ts_recent_at = self.now_ms;
-            }
-            None => self.facts.clear(Facts::TIMESTAMPS),
-        }
+        self.facts.keep_offered(&syn.header().options);
+        self.note_timestamp(syn);
     }
 
     /// Our SYN is acknowledged by `seg`: data may flow.

@@ -12,6 +12,7 @@
 use core::net::Ipv6Addr;
 
 use super::config::Config;
+use super::facts::Facts;
 use super::seq::SeqNum;
 use super::timers::has_come;
 use crate::limits::TCP_LOCAL_ADDRS_MAX;
@@ -105,12 +106,10 @@ impl HalfOpen {
     };
 
     /// An entry of `listener` that announces an MSS of `rmss`.
-    pub(super) fn new(listener: u8, local: u8, agreed: Agreed, rmss: u16) -> Self {
-        let agreed =
-            u8::from(agreed.timestamps) | u8::from(agreed.sack) << 1 | u8::from(agreed.ecn) << 2;
+    pub(super) fn new(listener: u8, local: u8, agreed: Facts, rmss: u16) -> Self {
         Self {
             place: listener << 4 | local & LOCAL,
-            bits: agreed << 2,
+            bits: agreed.agreed() << 2,
             rmss_or_window: rmss,
             ..Self::EMPTY
         }
@@ -163,12 +162,8 @@ impl HalfOpen {
         self.bits & 3 == 0
     }
 
-    pub(super) const fn agreed(&self) -> Agreed {
-        Agreed {
-            timestamps: self.bits & 1 << 2 != 0,
-            sack: self.bits & 1 << 3 != 0,
-            ecn: self.bits & 1 << 4 != 0,
-        }
+    pub(super) fn agreed(&self) -> Facts {
+        Facts::of_agreed(self.bits >> 2)
     }
 
     /// Of an entry that is not ready: the MSS to announce.
@@ -222,7 +217,7 @@ impl HalfOpen {
     /// Means nothing where [`Self::was_resent`]. Whose SYN came twice got two SYN-ACKs too: the
     /// time may be that of the later one, too short, and the RTO is then as without it.
     pub(super) fn measure(&mut self, config: &Config, now_ms: u32) {
-        if !self.agreed().timestamps {
+        if !self.agreed().has(Facts::TIMESTAMPS) {
             let sent_at = self
                 .deadline_ms
                 .wrapping_sub(u32::from(config.rto_initial_ms));
@@ -261,12 +256,13 @@ const CHALLENGE_DUE: u8 = 0x08;
 const _: () = assert!(TCP_LOCAL_ADDRS_MAX <= LOCAL as usize + 1);
 
 /// What `config` lets us take of the offers in `syn`.
-pub(super) fn agree(config: &Config, syn: &Header) -> Agreed {
-    Agreed {
-        timestamps: config.timestamps && syn.options.timestamps.is_some(),
-        sack: config.sack && syn.options.sack_permitted,
-        ecn: config.ecn && syn.flags.contains(Flags::ECE | Flags::CWR),
+pub(super) fn agree(config: &Config, syn: &Header) -> Facts {
+    let mut agreed = Facts::offered_by(config);
+    agreed.keep_offered(&syn.options);
+    if !syn.flags.contains(Flags::ECE | Flags::CWR) {
+        agreed.clear(Facts::ECN);
     }
+    agreed
 }
 
 /// SYN cookies: an ISS that proves that its acknowledger received it (RFC 4987 §3.6).

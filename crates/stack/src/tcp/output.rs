@@ -364,10 +364,7 @@ impl Connection<'_> {
     fn fill_syn(&self, head: &mut Head) -> Flags {
         let facts = self.facts;
         let clock = self.now_ms.wrapping_add(self.ts_offset);
-        let stamps = facts
-            .has(Facts::TIMESTAMPS)
-            .then_some((clock, self.ts_recent));
-        head.push_syn_options(self.rmss, facts.has(Facts::SACK), stamps);
+        head.push_syn_options(self.rmss, facts, (clock, self.ts_recent));
         match self.state {
             State::SynReceived => Flags::SYN | Flags::ACK,
             // A SYN sent again asks for no ECN: a middlebox may have dropped it for that

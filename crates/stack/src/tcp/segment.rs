@@ -5,6 +5,7 @@
 //! of the payload. Left out: parsing (`wire`), and what to put in (`output`).
 
 use super::connection::SMSS_DEFAULT;
+use super::facts::Facts;
 use super::send_buffer::SendBuffer;
 use super::seq::SeqNum;
 use super::types::Endpoints;
@@ -126,22 +127,18 @@ impl Head {
         head
     }
 
-    /// The options of a SYN; `timestamps`: TSval and TSecr.
-    pub(super) fn push_syn_options(
-        &mut self,
-        mss: u16,
-        sack_permitted: bool,
-        timestamps: Option<(u32, u32)>,
-    ) {
+    /// The options of a SYN, of which `facts` says which there are; `timestamps`: TSval and
+    /// TSecr.
+    pub(super) fn push_syn_options(&mut self, mss: u16, facts: Facts, timestamps: (u32, u32)) {
         self.push(MSS | u32::from(mss));
         let mut lead = NOP_NOP;
-        if sack_permitted {
+        if facts.has(Facts::SACK) {
             lead = SACK_PERMITTED;
-            if timestamps.is_none() {
+            if !facts.has(Facts::TIMESTAMPS) {
                 self.push(NOP_NOP | SACK_PERMITTED >> 16);
             }
         }
-        if let Some(timestamps) = timestamps {
+        if facts.has(Facts::TIMESTAMPS) {
             self.push_timestamps(lead, timestamps);
         }
     }
