@@ -9,7 +9,7 @@
 //! Sources: RFC 9293 §3.10.7.3 and .4, RFC 5961, RFC 7323 §5, RFC 3168, RFC 2883.
 
 use super::Drop;
-use super::congestion::Congestion;
+use super::congestion::{Congestion, saturated};
 use super::connection::{Connection, SMSS_MIN};
 use super::facts::{Facts, Phase};
 use super::recovery::NONE;
@@ -261,27 +261,27 @@ impl Connection<'_> {
             let most = self.rcv_fin.offset_from(seg.seq).max(0) as usize;
             data = data.get(..most).unwrap_or(data);
         }
-        self.store(gap.min(u32::from(u16::MAX)) as u16, data);
+        self.store(gap.min(u32::from(u16::MAX)), data);
         Ok(())
     }
 
     /// Stores text `gap` octets behind RCV.NXT and decides when to acknowledge it.
-    fn store(&mut self, gap: u16, data: &[u8]) {
+    fn store(&mut self, gap: u32, data: &[u8]) {
         let had_gaps = self.recv.has_gaps();
         // RFC 2883 §4.2: the first of its ranges that is held already; it may be all of it.
-        let (held, to) = self.recv.next_range(u32::from(gap));
-        let to = to.min(u32::from(gap) + data.len() as u32);
+        let (held, to) = self.recv.next_range(gap);
+        let to = to.min(gap + data.len() as u32);
         self.note_duplicate(self.rcv_nxt.plus(held), to.saturating_sub(held));
         let grown = self.recv.insert(gap, data);
-        self.rcv_nxt = self.rcv_nxt.plus(u32::from(grown));
-        self.rcv_wnd = self.rcv_wnd.saturating_sub(grown);
-        self.unacked = self.unacked.saturating_add(grown);
+        self.rcv_nxt = self.rcv_nxt.plus(grown);
+        self.rcv_wnd = self.rcv_wnd.saturating_sub(grown as u16);
+        self.unacked = saturated(u32::from(self.unacked) + grown);
         if gap > 0 {
-            self.sack_first = gap;
+            self.sack_first = gap as u16;
         } else {
-            self.sack_first = self.sack_first.saturating_sub(grown);
+            self.sack_first = self.sack_first.saturating_sub(grown as u16);
         }
-        let all = usize::from(grown) >= data.len();
+        let all = grown as usize >= data.len();
         if had_gaps || !all {
             // RFC 5681 §4.2: a gap, or part of one filled, is reported at once.
             self.facts.set(Facts::ACK_DUE);

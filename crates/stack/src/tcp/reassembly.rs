@@ -115,34 +115,33 @@ impl<'m> RecvBuffer<'m> {
 
     /// Stores `data` that starts `gap` bytes behind the bytes in order; what exceeds the
     /// window is cut. Returns by how many bytes the data in order grew.
-    pub(super) fn insert(&mut self, gap: u16, data: &[u8]) -> u16 {
-        let start = u32::from(self.len) + u32::from(gap);
+    pub(super) fn insert(&mut self, gap: u32, data: &[u8]) -> u32 {
+        let start = u32::from(self.len) + gap;
         let room = u32::from(self.capacity).saturating_sub(start);
-        let Some(data) = data.get(..data.len().min(room as usize)) else {
-            return 0;
-        };
-        let (start, count) = (start as u16, data.len() as u16);
+        let data = data.get(..room as usize).unwrap_or(data);
+        let count = data.len() as u32;
         if count == 0 {
             return 0;
         }
-        put(
-            self.memory,
-            self.capacity,
-            wrap(self.head, start, self.capacity),
-            data,
-        );
+        let at = wrap(self.head, start as u16, self.capacity);
+        put(self.memory, self.capacity, at, data);
         if gap > 0 {
-            let count =
-                count + u16::from(planted(Bug::ReassemblyOverlap) && room > u32::from(count));
+            let count = count + u32::from(planted(Bug::ReassemblyOverlap) && room > count);
             self.mark(start, count, true);
-            self.beyond = self.beyond.max(start + count);
+            self.beyond = self.beyond.max((start + count) as u16);
             return 0;
         }
-        self.len += count;
+        let mut end = start + count;
         if self.beyond != 0 {
-            self.join(start, count);
+            // Takes in the kept bytes that follow; the bits of all of them are not needed now.
+            end = self.scan(end, false);
+            self.mark(start, end - start, false);
+            if u32::from(self.beyond) <= end {
+                self.beyond = 0;
+            }
         }
-        self.len - start
+        self.len = end as u16;
+        end - start
     }
 
     /// The first range of kept bytes that ends behind `from`: start and end, all of them
@@ -175,17 +174,6 @@ impl<'m> RecvBuffer<'m> {
         self.memory
     }
 
-    /// Clears the bits of `count` bytes that came in order at `start`, and takes in the kept
-    /// bytes that follow them.
-    fn join(&mut self, start: u16, count: u16) {
-        let end = self.scan(u32::from(self.len), false) as u16;
-        self.mark(start, count.saturating_add(end - self.len), false);
-        self.len = end;
-        if self.beyond <= self.len {
-            self.beyond = 0;
-        }
-    }
-
     /// The first offset from `from` on whose bit is `wanted`, or [`Self::beyond`].
     fn scan(&self, from: u32, wanted: bool) -> u32 {
         let bits = self
@@ -210,8 +198,8 @@ impl<'m> RecvBuffer<'m> {
     }
 
     /// Sets or clears the bits of `count` bytes from `offset` on.
-    fn mark(&mut self, offset: u16, count: u16, set: bool) {
-        let (capacity, mut at) = (self.capacity, wrap(self.head, offset, self.capacity));
+    fn mark(&mut self, offset: u32, count: u32, set: bool) {
+        let (capacity, mut at) = (self.capacity, wrap(self.head, offset as u16, self.capacity));
         let bits = self.bitmap();
         for _ in 0..count {
             if let Some(byte) = bits.get_mut(usize::from(at >> 3)) {

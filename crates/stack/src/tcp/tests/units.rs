@@ -44,7 +44,7 @@ proptest! {
         let (mut read, mut in_order) = (0usize, 0usize);
         for (gap, len, take) in steps {
             let start = in_order + usize::from(gap);
-            let grown = buffer.insert(gap, &stream[start..start + len]);
+            let grown = buffer.insert(u32::from(gap), &stream[start..start + len]);
             for place in held.iter_mut().take((start + len).min(read + capacity)).skip(start) {
                 *place = true;
             }
@@ -52,7 +52,7 @@ proptest! {
             while held[in_order] {
                 in_order += 1;
             }
-            prop_assert_eq!(usize::from(grown), in_order - before);
+            prop_assert_eq!(grown as usize, in_order - before);
             prop_assert_eq!(usize::from(buffer.len()), in_order - read);
             prop_assert_eq!(usize::from(buffer.window()), capacity - (in_order - read));
             // Ranges out of order, from the bitmap and from the model.
