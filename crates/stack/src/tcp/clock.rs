@@ -27,11 +27,10 @@ impl Connection<'_> {
                 return self.end_with_reset(Error::UserTimeout);
             }
             match purpose {
-                Purpose::Retransmit => self.on_rto(),
-                Purpose::Persist => self.on_persist(),
+                Purpose::Retransmit | Purpose::Persist => self.on_timeout(purpose),
                 Purpose::TailLossProbe => {
                     self.facts.set(Facts::TAIL_PROBE_DUE);
-                    self.arm_rto();
+                    self.arm_timeout(Purpose::Retransmit);
                 }
                 Purpose::Reordering => {
                     self.detect_losses(0);
@@ -57,37 +56,30 @@ impl Connection<'_> {
         }
     }
 
-    /// The retransmission timer expired (RFC 6298 §5.4 to §5.6).
-    fn on_rto(&mut self) {
-        if self.is_connecting() {
-            if self.retries >= self.config.syn_retransmissions_max {
-                return self.end(Some(self.timeout_error()));
-            }
+    /// The retransmission timer expired (RFC 6298 §5.4 to §5.6), or the persist timer: probe the
+    /// window (RFC 9293 §3.8.6.1). As long as the peer answers, for ever (MUST-37); the count is
+    /// of probes without any answer.
+    fn on_timeout(&mut self, purpose: Purpose) {
+        let most = match self.is_connecting() {
+            true => self.config.syn_retransmissions_max,
+            false => self.config.retransmissions_max,
+        };
+        if self.retries >= most {
+            return self.end_with_reset(self.timeout_error());
+        }
+        if purpose == Purpose::Persist {
+            self.facts.set(Facts::PERSIST_DUE);
+        } else if self.is_connecting() {
             self.facts.set(Facts::SYN_DUE | Facts::SYN_RESENT);
         } else {
-            if self.retries >= self.config.retransmissions_max {
-                return self.end_with_reset(self.timeout_error());
-            }
             self.enter_loss();
         }
         self.retries += 1;
-        self.rtt.back_off();
-        self.arm_rto();
-    }
-
-    /// The persist timer expired: probe the window (RFC 9293 §3.8.6.1). As long as the peer
-    /// answers, for ever (MUST-37); the count is of probes without any answer.
-    fn on_persist(&mut self) {
-        if self.retries >= self.config.retransmissions_max {
-            return self.end_with_reset(self.timeout_error());
-        }
-        self.retries += 1;
-        self.facts.set(Facts::PERSIST_DUE);
-        if planted(Bug::LostTimer) {
+        if purpose == Purpose::Persist && planted(Bug::LostTimer) {
             return;
         }
         self.rtt.back_off();
-        self.arm_persist();
+        self.arm_timeout(purpose);
     }
 
     fn on_keepalive(&mut self) {

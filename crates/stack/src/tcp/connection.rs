@@ -255,13 +255,9 @@ impl<'m> Connection<'m> {
         !matches!(self.recovery.phase, Phase::Open | Phase::Reduced)
     }
 
-    /// Arms the retransmission timer afresh.
-    pub(super) fn arm_rto(&mut self) {
-        self.arm_transmit(Purpose::Retransmit, self.rtt.rto_ms(self.config));
-    }
-
-    pub(super) fn arm_persist(&mut self) {
-        self.arm_transmit(Purpose::Persist, self.rtt.rto_ms(self.config));
+    /// Arms [`Timer::Transmit`](super::timers::Timer) for an RTO from now.
+    pub(super) fn arm_timeout(&mut self, purpose: Purpose) {
+        self.arm_transmit(purpose, self.rtt.rto_ms(self.config));
     }
 }
 

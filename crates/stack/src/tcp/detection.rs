@@ -117,7 +117,7 @@ impl Connection<'_> {
                 if self.flight() == 0 {
                     self.progress_at = self.now_ms;
                 }
-                self.arm_persist();
+                self.arm_timeout(Purpose::Persist);
             }
         } else if self.flight() == 0 {
             self.timers.disarm(Timer::Transmit);

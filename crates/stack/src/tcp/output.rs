@@ -490,7 +490,7 @@ impl Connection<'_> {
             Kind::Syn => {
                 self.facts.clear(Facts::SYN_DUE);
                 if self.timers.purpose().is_none() {
-                    self.arm_rto();
+                    self.arm_timeout(Purpose::Retransmit);
                 }
             }
             Kind::Keepalive => self.facts.clear(Facts::KEEPALIVE_DUE),
@@ -526,7 +526,7 @@ impl Connection<'_> {
         if self.facts.take(Facts::PERSIST_DUE) {
             self.facts.put(Facts::WINDOW_PROBED, self.snd_wnd == 0);
             if self.snd_wnd > 0 {
-                self.arm_rto();
+                self.arm_timeout(Purpose::Retransmit);
             }
             return;
         }
@@ -562,7 +562,7 @@ impl Connection<'_> {
             self.recovery.undo_left = self.recovery.undo_left.saturating_add(plan.len);
         }
         if self.timers.purpose().is_none() {
-            self.arm_rto();
+            self.arm_timeout(Purpose::Retransmit);
         }
     }
 
