@@ -13,6 +13,7 @@ use super::listener::HalfOpen;
 use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
+use super::timers::{NEVER, wait_until};
 use super::types::{Endpoints, Outgoing, count};
 use super::{RetransmissionCause, Tcp};
 use crate::time::{Duration, Instant};
@@ -144,19 +145,18 @@ impl<'m> Tcp<'m> {
     /// When [`Self::poll_segment`] must be called at the latest, even without an event.
     /// `None`: nothing will ever happen by itself.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let mut wait: Option<u32> = None;
-        let mut note = |this: u32| wait = Some(wait.map_or(this, |wait| wait.min(this)));
+        let mut wait = NEVER;
         for slot in self.memory.connections.iter() {
-            if let Some(this) = slot.0.as_ref().and_then(Connection::wait_ms) {
-                note(this);
+            if let Some(connection) = &slot.0 {
+                wait = wait.min(connection.wait_ms());
             }
         }
         for entry in self.memory.half_open.iter() {
             if !entry.is_free() {
-                note((entry.deadline_ms.wrapping_sub(self.now_ms) as i32).max(0) as u32);
+                wait = wait.min(wait_until(entry.deadline_ms, self.now_ms));
             }
         }
-        wait.map(|wait| self.tick + Duration::from_millis(u64::from(wait)))
+        (wait != NEVER).then(|| self.tick + Duration::from_millis(u64::from(wait)))
     }
 
     /// The SYN-ACK of a half-open connection, or a challenge ACK.

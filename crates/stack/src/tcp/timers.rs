@@ -94,20 +94,27 @@ impl Connection<'_> {
 
     /// Whether any deadline has come.
     pub(super) fn is_any_due(&self) -> bool {
-        self.wait_ms() == Some(0)
+        self.wait_ms() == 0
     }
 
-    /// Milliseconds until the earliest deadline; `None`: none is armed.
-    pub(super) fn wait_ms(&self) -> Option<u32> {
-        let mut wait: Option<u32> = None;
+    /// Milliseconds until the earliest deadline, or [`NEVER`].
+    pub(super) fn wait_ms(&self) -> u32 {
+        let mut wait = NEVER;
         for (index, at) in self.deadlines_ms.iter().enumerate() {
             if self.timers.armed & 1 << index != 0 {
-                let this = (at.wrapping_sub(self.now_ms) as i32).max(0) as u32;
-                wait = Some(wait.map_or(this, |wait| wait.min(this)));
+                wait = wait.min(wait_until(*at, self.now_ms));
             }
         }
         wait
     }
+}
+
+/// No deadline is that far away.
+pub(super) const NEVER: u32 = u32::MAX;
+
+/// Milliseconds until `at_ms`; 0: it is now or past.
+pub(super) fn wait_until(at_ms: u32, now_ms: u32) -> u32 {
+    (at_ms.wrapping_sub(now_ms) as i32).max(0) as u32
 }
 
 /// Whether `at_ms` is now or past.

@@ -4,7 +4,7 @@ use super::super::reassembly::{RecvBuffer, recv_memory_len};
 use super::super::recovery::Scoreboard;
 use super::super::rtt::RttEstimator;
 use super::super::send_buffer::{Piece, SendBuffer, SliceQueue};
-use super::super::timers::{Purpose, Timer};
+use super::super::timers::{NEVER, Purpose, Timer};
 use super::super::{Buffers, Config, Connection, Endpoints, SeqNum};
 use super::pattern;
 use crate::time::Instant;
@@ -279,10 +279,10 @@ fn timers_give_the_earliest_across_the_wrap() {
     };
     let buffers = Buffers::new(&mut [], &mut []);
     let mut connection = Connection::new(&ends, buffers, &Config::DEFAULT, now);
-    assert_eq!(connection.wait_ms(), None);
+    assert_eq!(connection.wait_ms(), NEVER);
     connection.arm(Timer::Ack, 100);
     connection.arm_transmit(Purpose::Persist, 40);
-    assert_eq!(connection.wait_ms(), Some(40));
+    assert_eq!(connection.wait_ms(), 40);
     assert_eq!(connection.timers.purpose(), Some(Purpose::Persist));
     connection.set_now(now.wrapping_add(39));
     assert!(!connection.is_any_due() && !connection.take_due(Timer::Transmit));
@@ -291,7 +291,7 @@ fn timers_give_the_earliest_across_the_wrap() {
     assert!(!connection.take_due(Timer::Transmit), "once");
     assert_eq!(connection.timers.purpose(), None);
     connection.set_now(now.wrapping_add(200));
-    assert_eq!(connection.wait_ms(), Some(0), "late is now");
+    assert_eq!(connection.wait_ms(), 0, "late is now");
     connection.timers.disarm_all();
-    assert_eq!(connection.wait_ms(), None);
+    assert_eq!(connection.wait_ms(), NEVER);
 }
