@@ -459,12 +459,15 @@ impl<'m> Tcp<'m> {
     fn free_slot(&self) -> Option<usize> {
         let most = self.memory.connections.len().min(usize::from(u8::MAX));
         let slots = self.memory.connections.get(..most).unwrap_or_default();
-        let free = slots.iter().position(|slot| slot.0.is_none());
-        free.or_else(|| {
-            slots
-                .iter()
-                .position(|slot| slot.0.as_ref().is_some_and(Connection::is_orphan))
-        })
+        let mut orphan = None;
+        for (index, slot) in slots.iter().enumerate() {
+            match &slot.0 {
+                None => return Some(index),
+                Some(connection) if connection.is_orphan() => orphan = Some(index),
+                Some(_) => {}
+            }
+        }
+        orphan
     }
 
     fn occupy(&mut self, index: usize, connection: Connection<'m>) -> Handle {
