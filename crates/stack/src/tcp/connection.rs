@@ -61,6 +61,7 @@ pub struct Connection<'m> {
     pub(super) snd_una: SeqNum,
     pub(super) snd_nxt: SeqNum,
     pub(super) rcv_nxt: SeqNum,
+    pub(super) send: SendBuffer<'m>,
     pub(super) recv: RecvBuffer<'m>,
     /// When each [`Timer`](super::timers::Timer) falls due, if armed; ms modulo 2^32.
     pub(super) deadlines_ms: [u32; 3],
@@ -75,7 +76,6 @@ pub struct Connection<'m> {
     pub(super) snd_wl1: SeqNum,
     /// The place of the peer's FIN, once seen.
     pub(super) rcv_fin: SeqNum,
-    pub(super) send: SendBuffer<'m>,
     /// First octet and length of the duplicate to report (RFC 2883).
     pub(super) dsack_at: SeqNum,
     pub(super) dsack_len: u16,
