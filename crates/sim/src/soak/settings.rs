@@ -149,6 +149,7 @@ pub(crate) fn config(dice: &mut Dice, window: u16) -> Config {
         retransmissions_max: dice.range(3, 12) as u8,
         syn_retransmissions_max: dice.range(0, 7) as u8,
         ack_every: dice.range(1, 4) as u8,
+        quick_acks: dice.pick(&[0, 1, 16, 255]),
         ack_delay_ms: dice.pick(&[0, 10, 40, 100, 200, 500]),
         keepalive_idle_s: sometimes(dice, keepalive_idle_s) as u16,
         keepalive_interval_s: dice.range(1, 30) as u16,

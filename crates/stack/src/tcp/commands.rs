@@ -199,7 +199,7 @@ impl<'m> Connection<'m> {
         }
         let (window, half) = (self.recv.window(), self.recv.capacity() / 2);
         let gain = window.saturating_sub(self.rcv_wnd);
-        let was_shut = self.rcv_wnd < self.gain_min();
+        let was_shut = self.rcv_wnd < self.rmss.min(half);
         let step = self.rmss.saturating_mul(2).max(half / 2).min(half);
         if gain >= step || was_shut && gain >= self.gain_min() {
             self.facts.set(Facts::ACK_DUE);
