@@ -192,6 +192,11 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Whether it acknowledges and carries no text.
+    pub const fn is_bare_ack(&self) -> bool {
+        self.len == 0 && self.has(ACK) && !self.has(SYN | RST)
+    }
+
     /// Whether any of `flags` is set.
     pub const fn has(&self, flags: u16) -> bool {
         self.flags & flags != 0

@@ -74,6 +74,29 @@ fn times_count() {
     assert!(never.contains("the stack sent none"), "{never}");
 }
 
+/// Public scripts leave answers unclaimed; text is another matter.
+#[test]
+fn under_a_profile_an_answer_may_stay_unclaimed_and_text_may_not() {
+    let judge = Judge {
+        profile: Profile::FreeBsd,
+        ..Judge::default()
+    };
+    let open = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 0:0(0) win 8000 <mss 1000>
++0 > S. 0:0(0) ack 1 win 65535 <mss 1440>
++0 < . 1:1(0) ack 1 win 8000
++0 accept(3, ..., ...) = 4
+";
+    let end = "+1 < . 1:1(0) ack 1 win 8000";
+    let answered = format!("{open}+0 < . 0:0(0) ack 1 win 8000\n{end}");
+    assert_eq!(run(&answered, &judge), Verdict::Passed);
+    let babbled = format!("{open}+0 write(4, ..., 100) = 100\n{end}");
+    let text = problem(run(&babbled, &judge));
+    assert!(text.contains("the stack sent more"), "{text}");
+}
+
 #[test]
 fn what_nobody_claims_fails_at_the_end() {
     let text = problem(verdict(
