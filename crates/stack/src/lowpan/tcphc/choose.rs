@@ -8,9 +8,10 @@ use crate::time::Instant;
 use crate::wire::tcp::Flags;
 use crate::wire::tcphc::{CARRIED, Compressed, Field, RelativeBlocks, Window};
 
+use super::Mode;
 use super::context::{Context, REPEATS, Set, WindowSet, after, bit, distance};
+use super::rules::{Behind, Cure, FLIGHT_MAX, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
 use super::segment::Segment;
-use super::{Behind, Cure, FLIGHT_MAX, Mode, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
 
 /// The smallest safe form of `seg`, or `None`: a full header.
 pub(super) fn choose(

@@ -9,8 +9,9 @@
 use crate::time::Instant;
 use crate::wire::tcp::Flags;
 
+use super::Mode;
+use super::rules::{Cure, FLIGHT_MAX, Rules};
 use super::segment::Segment;
-use super::{Cure, FLIGHT_MAX, Mode, Rules};
 
 /// One connection's context, borrowed from the caller; [`Context::EMPTY`] to begin with.
 #[derive(Clone, Copy, Debug)]

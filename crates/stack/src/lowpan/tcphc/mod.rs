@@ -18,6 +18,7 @@ mod context;
 mod overhear;
 mod peers;
 mod restore;
+mod rules;
 mod segment;
 
 use core::net::Ipv6Addr;
@@ -34,6 +35,7 @@ use context::{Form, Set, State, WindowSet, after, bit, distance};
 pub use overhear::Overheard;
 use overhear::form_of;
 use peers::Peers;
+use rules::{Cure, FLIGHT_MAX, Rules};
 use segment::Segment;
 
 /// One end of the compressed paths of a network.
@@ -976,82 +978,6 @@ fn count(counters: &mut [u32], which: usize) {
     }
 }
 
-/// What decides about forms.
-#[derive(Clone, Copy, Debug)]
-struct Rules {
-    mode: Mode,
-    frames_expire: bool,
-    /// Which cures a test has taken away: bits by [`Cure`].
-    #[cfg(test)]
-    cures_off: u32,
-}
-
-/// What attacks on the first version of the rules have added to them; `docs/tcphc.md` has
-/// each attack under this name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Cure {
-    SharedTimestamp,
-    Probes,
-    SackMultiplies,
-    Lifetime,
-    Zero,
-    NeverSent,
-    Poisoning,
-    LateRefresh,
-    Recreated,
-    Reboot,
-    Fit,
-    ShortAck,
-    Joined,
-    OldLife,
-    RepeatedSyn,
-    Uncounted,
-    Echo,
-    OldEcho,
-}
-
-impl Rules {
-    const fn of(config: &Config) -> Self {
-        Self {
-            mode: config.mode,
-            frames_expire: config.frames_expire,
-            #[cfg(test)]
-            cures_off: 0,
-        }
-    }
-
-    /// Whether `cure` applies: always, but in draft mode and for tests.
-    const fn cured(self, cure: Cure) -> bool {
-        #[cfg(test)]
-        if self.cures_off >> cure as u32 & 1 != 0 {
-            return false;
-        }
-        let _ = cure;
-        !matches!(self.mode, Mode::Draft)
-    }
-
-    const fn halves_are_proof(self) -> bool {
-        self.frames_expire || !self.cured(Cure::Lifetime)
-    }
-}
-
-/// How far below its reference a number is looked for, with 8 and with 16 bits of it.
-#[derive(Clone, Copy)]
-struct Behind {
-    of_8: u32,
-    of_16: u32,
-}
-
-const SEQ_BEHIND: Behind = Behind {
-    of_8: 96,
-    of_16: 32_768,
-};
-const TIMESTAMP_BEHIND: Behind = Behind {
-    of_8: 64,
-    of_16: 16_384,
-};
-
-const FLIGHT_MAX: u32 = tcphc::FLIGHT_MAX as u32;
 /// How long an identifier, or a connection that is over, rests.
 const REUSE_AFTER: Duration = Duration::from_secs(120);
 /// Idle for this long, a context may be taken away.

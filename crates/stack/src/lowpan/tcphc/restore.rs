@@ -7,7 +7,8 @@ use crate::wire::tcp::{Flags, Header, Options};
 use crate::wire::tcphc::{Compressed, Field, Window};
 
 use super::context::{Context, after, bit};
-use super::{Behind, Cure, Drop, FLIGHT_MAX, Mode, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
+use super::rules::{Behind, Cure, FLIGHT_MAX, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
+use super::{Drop, Mode};
 
 /// The header that `frame` stands for, checksum apart.
 ///
