@@ -20,6 +20,7 @@ mod peers;
 mod restore;
 mod rules;
 mod segment;
+mod table;
 
 use core::net::Ipv6Addr;
 
@@ -31,12 +32,13 @@ use crate::wire::tcp::{self, Flags};
 use crate::wire::tcphc::{self, Header, Window};
 
 pub use context::Context;
-use context::{Form, Set, State, WindowSet, after, bit, distance};
+use context::{Form, State, after, bit, distance};
 pub use overhear::Overheard;
 use overhear::form_of;
 use peers::Peers;
 use rules::{Cure, FLIGHT_MAX, Rules};
 use segment::Segment;
+use table::{CID_MASK, REUSE_AFTER, hash_of};
 
 /// One end of the compressed paths of a network.
 #[derive(Debug)]
@@ -573,265 +575,6 @@ impl<'m> Tcphc<'m> {
     }
 }
 
-/// A table's search key.
-struct Key {
-    addresses: u32,
-    remote: Ipv6Addr,
-}
-
-impl Tcphc<'_> {
-    fn key(&self, flow: &Flow) -> Key {
-        let ends = [flow.local, flow.remote];
-        let (met, addresses) = self.met;
-        Key {
-            addresses: match ends == met {
-                true => addresses,
-                false => hash_of(&self.hash, ends),
-            },
-            remote: flow.remote,
-        }
-    }
-
-    /// As [`Self::key`], of a flow that will be asked about again.
-    fn meet(&mut self, flow: &Flow) -> Key {
-        let key = self.key(flow);
-        self.met = ([flow.local, flow.remote], key.addresses);
-        key
-    }
-
-    /// The remote node by itself; few segments need it.
-    fn remote(&self, key: &Key) -> u16 {
-        self.hash.hash(&[&halves(key.remote)]) as u16
-    }
-
-    fn find(&self, key: &Key, is_it: impl Fn(&Context) -> bool) -> Option<usize> {
-        self.contexts.iter().position(|context| {
-            context.state() != State::Free && context.addresses == key.addresses && is_it(context)
-        })
-    }
-
-    fn find_cid(&self, key: &Key, cid: u8) -> Option<usize> {
-        self.find(key, |context| context.cid == cid)
-    }
-
-    fn find_ports(&self, key: &Key, ports: (u16, u16)) -> Option<usize> {
-        self.find(key, |context| context.ports == ports)
-    }
-
-    /// The context that an outgoing segment travels under; `None`: plain.
-    fn context_to_send(
-        &mut self,
-        key: &Key,
-        ports: (u16, u16),
-        seg: &Segment,
-        flow: &Flow,
-        now: Instant,
-    ) -> Option<usize> {
-        let found = self.find_ports(key, ports);
-        let opens = seg.has(Flags::SYN) && !seg.has(Flags::ACK);
-        let asks_again = self.config.learned && opens && !self.peers.understands(self.remote(key));
-        if let Some(at) = found {
-            let context = self.contexts.get_mut(at)?;
-            let is_new = context.u_seq != seg.end() || context.state() == State::Quarantine;
-            let reopened = opens && is_new && self.rules.cured(Cure::Poisoning);
-            // A SYN that was not this connection's, for that goes on without an answer to it.
-            let goes_on = awaits_answer(context, self.rules) && !seg.has(Flags::SYN);
-            let offered_again = asks_again && !is_new;
-            if !reopened && !goes_on && !offered_again || seg.has(Flags::RST) {
-                return Some(at);
-            }
-        } else if seg.has(Flags::RST) || seg.has(Flags::SYN) && !opens {
-            return None;
-        }
-        if now < self.quiet_until || !self.may_offer(key, seg, opens, now) {
-            if let Some(context) = found.and_then(|at| self.contexts.get_mut(at)) {
-                context.set_state(State::Free);
-            }
-            return None;
-        }
-        let at = found.or_else(|| self.free_slot(key, now))?;
-        let cid = self.choose_cid(key, flow, now)?;
-        let rules = self.rules;
-        let remote = self.remote(key);
-        let context = self.contexts.get_mut(at)?;
-        *context = new_context((key, remote), ports, cid, now);
-        if opens {
-            context.set_state(State::Offered);
-            context.put(bit::OPENER | bit::EDGE, true);
-        } else {
-            // The peer may not get the header that creates it (cure 9).
-            context.set_state(State::Active);
-            let sure = !rules.cured(Cure::Recreated);
-            context.put(bit::UNSURE | bit::JOINED, !sure);
-            context.put(bit::EDGE, sure);
-            if !sure {
-                context.put_set(Set::Held, WindowSet::Many);
-            }
-        }
-        if let (true, Some(shift)) = (seg.has(Flags::SYN), seg.header.options.window_scale) {
-            context.set_shift(shift);
-        }
-        Some(at)
-    }
-
-    /// Whether the peer understands a new context, or may be asked with this SYN.
-    fn may_offer(&mut self, key: &Key, seg: &Segment, opens: bool, now: Instant) -> bool {
-        if !self.config.learned {
-            return true;
-        }
-        let remote = self.remote(key);
-        match opens {
-            true => self.peers.may_offer(remote, seg.end(), now),
-            false => self.peers.understands(remote),
-        }
-    }
-
-    fn note_understanding(&mut self, key: &Key, now: Instant) {
-        if self.config.learned {
-            let remote = self.remote(key);
-            self.peers.note_understanding(remote, now);
-        }
-    }
-
-    /// The context that an incoming full header with a valid checksum belongs to, made or
-    /// moved if need be; `None`: it changes none.
-    fn context_received(
-        &mut self,
-        key: &Key,
-        cid: u8,
-        seg: &Segment,
-        now: Instant,
-    ) -> Option<usize> {
-        let ports = (seg.header.dst_port, seg.header.src_port);
-        let found = self.find_ports(key, ports);
-        let opens = seg.has(Flags::SYN) && !seg.has(Flags::ACK);
-        let cured = self.rules.cured(Cure::Poisoning);
-        if let Some(at) = found {
-            let context = self.contexts.get_mut(at)?;
-            if opens {
-                let same = context.peer_isn == seg.seq() as u16 && context.has(bit::R_SEQ);
-                if same {
-                    context.take_repeated_syn(seg, self.rules);
-                }
-                // Both opened at once: that stays plain.
-                if same || context.has(bit::OPENER) && context.state() == State::Offered {
-                    return None;
-                }
-                if !cured {
-                    return Some(at);
-                }
-            } else if seg.has(Flags::SYN) {
-                return on_answer(context, cid, seg, self.rules).then_some(at);
-            } else if awaits_answer(context, self.rules) {
-                return None;
-            } else if context.cid == cid || seg.has(Flags::RST) {
-                return Some(at);
-            }
-        } else if seg.has(Flags::RST) || seg.has(Flags::SYN) && !opens {
-            return None;
-        }
-        let at = match found {
-            Some(at) => at,
-            None => match self.find_cid(key, cid) {
-                // Of another connection that lives: only a new one may take it.
-                Some(at) if opens || self.is_over(at) => at,
-                Some(_) => return None,
-                None => self.free_slot(key, now)?,
-            },
-        };
-        let remote = self.remote(key);
-        let context = self.contexts.get_mut(at)?;
-        *context = new_context((key, remote), ports, cid, now);
-        context.peer_isn = seg.seq() as u16;
-        if opens {
-            context.set_state(State::Offered);
-            context.put(bit::EDGE, true);
-        } else {
-            context.set_state(State::Active);
-            context.put_set(Set::Held, WindowSet::Many);
-        }
-        Some(at)
-    }
-
-    fn is_over(&self, at: usize) -> bool {
-        self.contexts
-            .get(at)
-            .is_some_and(|context| context.state() == State::Quarantine)
-    }
-
-    /// A slot for a new connection: free, else the one longest idle of those that may go.
-    /// Connections that are over go first; their late segments are then unknown, which costs
-    /// a retransmission, and their identifiers rest all the same.
-    fn free_slot(&self, key: &Key, now: Instant) -> Option<usize> {
-        let remote = self.remote(key);
-        let mine = |c: &&Context| c.state() != State::Free && c.remote == remote;
-        let taken = self.contexts.iter().filter(mine).count();
-        let crowded = taken >= usize::from(self.config.contexts_per_remote);
-        let rank = |context: &Context| {
-            let idle_s = context.idle_s(now);
-            match context.state() {
-                State::Free if crowded => None,
-                State::Free => Some(u32::MAX),
-                _ if crowded && context.remote != remote => None,
-                State::Quarantine => Some(idle_s.saturating_add(EVICT_OVER_BONUS_S)),
-                _ => (idle_s >= EVICT_AFTER_S).then_some(idle_s),
-            }
-        };
-        let ranked = self.contexts.iter().enumerate();
-        let ranked = ranked.filter_map(|(at, context)| rank(context).map(|rank| (rank, at)));
-        ranked.max_by_key(|(rank, _)| *rank).map(|(_, at)| at)
-    }
-
-    /// An identifier that was not used between these addresses for [`REUSE_AFTER`]; `None`
-    /// when connections come faster than that allows.
-    fn choose_cid(&mut self, key: &Key, flow: &Flow, now: Instant) -> Option<u8> {
-        let high = match (flow.within_mesh, self.config.end) {
-            (true, _) => flow.local > flow.remote,
-            (false, end) => end == End::Router,
-        };
-        for _ in 0..=CID_MASK {
-            let low = self.next_cid;
-            let quarter = self.quarters.get(usize::from(low >> 5)).copied().flatten();
-            if quarter.is_some_and(|left| now.since(left) < REUSE_AFTER) {
-                return None;
-            }
-            self.next_cid = (low + 1) & CID_MASK;
-            if self.next_cid & 0x1f == 0
-                && let Some(slot) = self.quarters.get_mut(usize::from(low >> 5))
-            {
-                *slot = Some(now);
-            }
-            let cid = low | if high { !CID_MASK } else { 0 };
-            if self.find_cid(key, cid).is_none() {
-                return Some(cid);
-            }
-        }
-        None
-    }
-}
-
-fn hash_of(hash: &KeyedHash, [local, remote]: [Ipv6Addr; 2]) -> u32 {
-    hash.hash(&[&halves(local), &halves(remote)]) as u32
-}
-
-fn halves(addr: Ipv6Addr) -> [[u8; 8]; 2] {
-    let bits = u128::from(addr);
-    [
-        ((bits >> 64) as u64).to_be_bytes(),
-        (bits as u64).to_be_bytes(),
-    ]
-}
-
-fn new_context((key, remote): (&Key, u16), ports: (u16, u16), cid: u8, now: Instant) -> Context {
-    let mut context = Context::EMPTY;
-    context.addresses = key.addresses;
-    context.remote = remote;
-    context.ports = ports;
-    context.cid = cid;
-    context.touch(now);
-    context
-}
-
 /// Writes the header that `frame` stands for to `out`, checksum included, which must verify;
 /// returns its length, and what it says.
 fn rebuild(
@@ -894,25 +637,6 @@ fn after_sending(context: &mut Context, seg: &Segment) {
         _ => context.go_on(),
     }
     context.end_if(context.is_closed());
-}
-
-/// A SYN-ACK came; returns whether it is the first answer to our SYN.
-fn on_answer(context: &mut Context, cid: u8, seg: &Segment, rules: Rules) -> bool {
-    let first = context.state() == State::Offered && !context.has(bit::ANSWERED);
-    if !first || context.cid != cid || !context.has(bit::OPENER) {
-        // Our acknowledgment of it may be lost: say all of it again.
-        context.put(bit::REFRESH, context.cid == cid);
-        if context.cid == cid {
-            context.take_repeated_syn(seg, rules);
-        }
-        return false;
-    }
-    context.peer_isn = seg.seq() as u16;
-    context.put(bit::ANSWERED, true);
-    if seg.header.options.window_scale.is_none() {
-        context.set_shift(0);
-    }
-    true
 }
 
 /// Whether only a SYN-ACK may say something: whatever else comes is of an older connection.
@@ -978,12 +702,6 @@ fn count(counters: &mut [u32], which: usize) {
     }
 }
 
-/// How long an identifier, or a connection that is over, rests.
-const REUSE_AFTER: Duration = Duration::from_secs(120);
-/// Idle for this long, a context may be taken away.
-const EVICT_AFTER_S: u32 = 60;
-/// Makes what is over go before what is idle.
-const EVICT_OVER_BONUS_S: u32 = 1 << 30;
 /// Idle for this long, the peer's context may be gone.
 const IDLE_S: u32 = 60;
 /// CH: base and context 3, sequence and acknowledgment number, window and checksum 2 each.
@@ -996,8 +714,6 @@ const LEN_USUAL: usize = 3 + 2 + 2;
 const LEN_USUAL_TIMESTAMPS: usize = 1 + 2 + 2;
 /// FH of a segment with timestamps.
 const FULL_WITH_TIMESTAMPS: usize = tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN + tcphc::FULL_OVERHEAD;
-/// The part of an identifier that counts; the top bit says who chose.
-const CID_MASK: u8 = 0x7f;
 const CHECKSUM_AT: usize = 16;
 
 /// A mote has tens of kilobytes.
