@@ -13,6 +13,7 @@
 //!
 //! Source: `docs/tcphc.md`, which says what is the draft's and what is ours.
 
+mod belief;
 mod choose;
 mod context;
 mod overhear;
@@ -31,12 +32,13 @@ use crate::wire::cursor::{Writer, copy};
 use crate::wire::tcp::{self, Flags};
 use crate::wire::tcphc::{self, Header, Window};
 
+use belief::{awaits_answer, is_acceptable, is_believable, is_far};
 pub use context::Context;
-use context::{Form, State, after, bit, distance};
+use context::{Form, State, bit};
 pub use overhear::Overheard;
 use overhear::form_of;
 use peers::Peers;
-use rules::{Cure, FLIGHT_MAX, Rules};
+use rules::{Cure, Rules};
 use segment::Segment;
 use table::{CID_MASK, REUSE_AFTER, hash_of};
 
@@ -637,54 +639,6 @@ fn after_sending(context: &mut Context, seg: &Segment) {
         _ => context.go_on(),
     }
     context.end_if(context.is_closed());
-}
-
-/// Whether only a SYN-ACK may say something: whatever else comes is of an older connection.
-fn awaits_answer(context: &Context, rules: Rules) -> bool {
-    context.state() == State::Offered
-        && context.has(bit::OPENER)
-        && !context.has(bit::ANSWERED)
-        && rules.cured(Cure::OldLife)
-}
-
-fn is_far(context: &Context, seg: &Segment) -> bool {
-    let far = |a, b| distance(a, b).unsigned_abs() > context::FAR;
-    context.has(bit::U_SEQ) && far(seg.end(), context.u_seq)
-        || context.has(bit::U_ACK) && seg.ack().is_some_and(|ack| far(ack, context.u_ack))
-}
-
-/// Whether a host outside may have said this: it acknowledges what passed here, and keeps to
-/// the windows it was given. What is not believed passes on and changes nothing.
-fn is_believable(context: &Context, seg: &Segment, rules: Rules) -> bool {
-    if !rules.cured(Cure::Poisoning) || seg.has(Flags::SYN) {
-        return true;
-    }
-    let acks_unseen =
-        context.has(bit::R_SEQ) && seg.ack().is_some_and(|ack| after(ack, context.r_seq));
-    !acks_unseen && keeps_to_windows(seg, context.reference(bit::R_ACK, context.r_ack))
-}
-
-/// The same at the other end, where it came with a full header or plain: what one end does
-/// not count the other must not either.
-fn is_acceptable(context: &Context, seg: &Segment, rules: Rules) -> bool {
-    if !rules.cured(Cure::Poisoning) || seg.has(Flags::SYN) {
-        return true;
-    }
-    let sent = match context.has(bit::JOINED) {
-        true => context.u_seq.wrapping_add(FLIGHT_MAX),
-        false => context.u_seq,
-    };
-    let acks_unsent = context.has(bit::U_SEQ) && seg.ack().is_some_and(|ack| after(ack, sent));
-    !acks_unsent && keeps_to_windows(seg, context.reference(bit::U_ACK, context.u_ack))
-}
-
-/// `acked`: the highest acknowledgment number that its sender was given.
-fn keeps_to_windows(seg: &Segment, acked: Option<u32>) -> bool {
-    acked.is_none_or(|acked| {
-        let beyond = distance(seg.end(), acked);
-        let below = distance(seg.seq(), acked);
-        beyond <= FLIGHT_MAX as i32 + 2 && below >= -(FLIGHT_MAX as i32)
-    })
 }
 
 fn sums_up(flow: &Flow, header: &[u8], payload: &[u8]) -> bool {

@@ -8,10 +8,11 @@
 use crate::time::Instant;
 use crate::wire::tcphc::{Compressed, Header};
 
+use super::belief::is_far;
 use super::context::{Context, Form};
 use super::rules::Rules;
 use super::segment::Segment;
-use super::{Config, Drop, Flow, Restored, is_far, rebuild};
+use super::{Config, Drop, Flow, Restored, rebuild};
 
 /// Both ends of a connection. A segment is the first end's or the second's.
 #[derive(Clone, Copy, Debug)]

@@ -12,10 +12,11 @@ use crate::random::KeyedHash;
 use crate::time::{Duration, Instant};
 use crate::wire::tcp::Flags;
 
+use super::belief::awaits_answer;
 use super::context::{Context, Set, State, WindowSet, bit};
 use super::rules::{Cure, Rules};
 use super::segment::Segment;
-use super::{End, Flow, Tcphc, awaits_answer};
+use super::{End, Flow, Tcphc};
 
 /// A table's search key.
 pub(super) struct Key {
