@@ -15,6 +15,7 @@
 
 mod belief;
 mod choose;
+mod config;
 mod context;
 mod overhear;
 mod peers;
@@ -26,13 +27,14 @@ mod table;
 use core::net::Ipv6Addr;
 
 use crate::random::{KeyedHash, Rng};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::wire::checksum::Checksum;
 use crate::wire::cursor::{Writer, copy};
 use crate::wire::tcp::{self, Flags};
 use crate::wire::tcphc::{self, Header, Window};
 
 use belief::{awaits_answer, is_acceptable, is_believable, is_far};
+pub use config::{Config, End, Mode};
 pub use context::Context;
 use context::{Form, State, bit};
 pub use overhear::Overheard;
@@ -40,7 +42,7 @@ use overhear::form_of;
 use peers::Peers;
 use rules::{Cure, Rules};
 use segment::Segment;
-use table::{CID_MASK, REUSE_AFTER, hash_of};
+use table::{CID_MASK, hash_of};
 
 /// One end of the compressed paths of a network.
 #[derive(Debug)]
@@ -59,72 +61,6 @@ pub struct Tcphc<'m> {
     quiet_until: Instant,
     peers: Peers,
     counters: Counters,
-}
-
-/// Settings, the same for a whole network but for `end`.
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    /// How much may be left out.
-    pub mode: Mode,
-    /// Which end of compressed paths this node is.
-    pub end: End,
-    /// How long connections open plain after a start, for a peer may still use contexts of
-    /// the life before. Zero where it is known that there was none.
-    pub quiet: Duration,
-    /// Whether every link discards frames older than 10 s and than 8,192 timestamp ticks;
-    /// otherwise 16 bits do not prove which period a number belongs to, and 32 are sent.
-    pub frames_expire: bool,
-    /// Contexts that one remote node may take; the others of its connections are plain.
-    pub contexts_per_remote: u8,
-    /// Whether it has to be learned who understands compression; otherwise the whole network
-    /// does. A peer not known to is offered it with one SYN of each connection, the next ones
-    /// are plain, and after three such offers in vain none is made for an hour.
-    pub learned: bool,
-}
-
-impl Config {
-    /// A mote's, in a network that has it everywhere.
-    pub const DEFAULT: Self = Self {
-        mode: Mode::Default,
-        end: End::Mote,
-        quiet: REUSE_AFTER,
-        frames_expire: true,
-        contexts_per_remote: 8,
-        learned: false,
-    };
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-/// How much may be left out. The format and the decompressor are the same in all but the last.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mode {
-    /// Payload never lands at a wrong offset and no value comes out that was never sent,
-    /// whatever is lost, duplicated or reordered; an overtaken acknowledgment may come out as
-    /// a later one.
-    #[default]
-    Default,
-    /// Exact whatever is lost, on paths that keep the order.
-    InOrder,
-    /// Exact, or dropped, whatever is reordered.
-    Strict,
-    /// The draft's own rule, which misreads after a mere loss; to reproduce the paper only.
-    Draft,
-}
-
-/// Which end of compressed paths a node is. It decides who chooses from which half of the
-/// context identifiers, so that two who open at once never choose the same.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum End {
-    /// A node of the 6LoWPAN.
-    #[default]
-    Mote,
-    /// A router that stands for hosts outside.
-    Router,
 }
 
 /// The two ends of a connection, seen from this end of the compressed path.

@@ -8,7 +8,9 @@ mod overhear;
 mod table;
 mod vectors;
 
+use super::table::REUSE_AFTER;
 use super::*;
+use crate::time::Duration;
 
 impl Tcphc<'_> {
     /// Takes cures away.
