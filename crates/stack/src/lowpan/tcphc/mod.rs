@@ -17,6 +17,7 @@ mod belief;
 mod choose;
 mod config;
 mod context;
+mod counters;
 mod overhear;
 mod peers;
 mod restore;
@@ -37,6 +38,8 @@ use belief::{awaits_answer, is_acceptable, is_believable, is_far};
 pub use config::{Config, End, Mode};
 pub use context::Context;
 use context::{Form, State, bit};
+use counters::count;
+pub use counters::{Counters, Drop};
 pub use overhear::Overheard;
 use overhear::form_of;
 use peers::Peers;
@@ -103,72 +106,6 @@ pub struct Restored {
     pub compressed_len: usize,
     /// Bytes of TCP header written to `out`.
     pub uncompressed_len: usize,
-}
-
-/// Why a compressed segment was discarded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Drop {
-    /// No TCPHC header.
-    Malformed(tcphc::ParseError),
-    /// A full header with options that no TCP header may have.
-    BadTcp,
-    /// No context with this identifier between these addresses.
-    NoContext,
-    /// A field was left out that nothing is known of.
-    NoReference,
-    /// The restored segment's checksum does not verify: damage, or references that differ.
-    Checksum,
-    /// `out` is too short.
-    Full,
-    /// The echo of a timestamp that was not sent from here: references that differ.
-    EchoUnsent,
-}
-
-impl Drop {
-    /// How many reasons counters tell apart.
-    pub const COUNT: usize = 7;
-
-    /// The reason in words, for counters and captures.
-    pub const fn reason(&self) -> &'static str {
-        match self {
-            Self::Malformed(error) => error.reason(),
-            Self::BadTcp => "TCPHC full header with malformed TCP",
-            Self::NoContext => "TCPHC context unknown",
-            Self::NoReference => "TCPHC field elided without a reference",
-            Self::Checksum => "TCP checksum wrong after decompression",
-            Self::Full => "no room for the restored TCP header",
-            Self::EchoUnsent => "TCPHC echo of a timestamp that was not sent",
-        }
-    }
-
-    const fn index(self) -> usize {
-        match self {
-            Self::Malformed(_) => 0,
-            Self::BadTcp => 1,
-            Self::NoContext => 2,
-            Self::NoReference => 3,
-            Self::Checksum => 4,
-            Self::Full => 5,
-            Self::EchoUnsent => 6,
-        }
-    }
-}
-
-/// Totals since start; all wrap at 2^32.
-#[derive(Clone, Debug, Default)]
-pub struct Counters {
-    /// Sent with a full, a mostly compressed, a compressed header, and plain.
-    pub sent: [u32; 4],
-    /// Restored.
-    pub restored: u32,
-    drops: [u32; Drop::COUNT],
-}
-
-impl Counters {
-    /// Segments discarded for `reason`; parse errors are counted as one.
-    pub fn dropped(&self, reason: Drop) -> u32 {
-        self.drops.get(reason.index()).copied().unwrap_or_default()
-    }
 }
 
 impl<'m> Tcphc<'m> {
@@ -584,12 +521,6 @@ fn sums_up(flow: &Flow, header: &[u8], payload: &[u8]) -> bool {
     sum.add(header);
     sum.add(payload);
     sum.sum() == 0xffff
-}
-
-fn count(counters: &mut [u32], which: usize) {
-    if let Some(count) = counters.get_mut(which) {
-        *count = count.wrapping_add(1);
-    }
 }
 
 /// Idle for this long, the peer's context may be gone.
