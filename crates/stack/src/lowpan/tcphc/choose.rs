@@ -1,4 +1,4 @@
-//! Which form each field of an outgoing segment takes.
+//! Which form an outgoing segment takes, and each of its fields.
 //!
 //! A form is *proof* when no loss, and no overtaking within the bounds of `docs/tcphc.md`,
 //! makes the peer read another value; else it is *falsifiable*: overtaken, it may be read as
@@ -9,17 +9,41 @@ use crate::wire::tcp::Flags;
 use crate::wire::tcphc::{CARRIED, Compressed, Field, RelativeBlocks, Window};
 
 use super::Mode;
-use super::context::{Context, REPEATS, Set, WindowSet, after, bit, distance};
+use super::belief::is_far;
+use super::context::{Context, REPEATS, Set, State, WindowSet, after, bit, distance};
 use super::rules::{Behind, Cure, FLIGHT_MAX, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
 use super::segment::Segment;
 
-/// The smallest safe form of `seg`, or `None`: a full header.
-pub(super) fn choose(
-    context: &Context,
+/// The form in which `seg` goes out; `None`: with a full header.
+pub(super) fn frame_for(
+    context: &mut Context,
     seg: &Segment,
     rules: Rules,
     now: Instant,
 ) -> Option<Compressed> {
+    if context.idle_s(now) >= IDLE_S && context.state() == State::Active {
+        context.put(bit::UNSURE, rules.cured(Cure::Reboot));
+    }
+    if rules.cured(Cure::Poisoning) && is_far(context, seg) {
+        context.forget_sent(seg);
+        return None;
+    }
+    let both_have_it = match context.state() {
+        // The answer named this context. The bare third ACK is whole all the same, as in the
+        // draft; data in its place would take a frame more.
+        State::Offered => context.has(bit::ANSWERED) && seg.payload_len() != 0,
+        state => state != State::Free,
+    };
+    let may = both_have_it && !context.has(bit::UNSURE) && !context.has(bit::REFRESH_FULL);
+    if may {
+        choose(context, seg, rules, now)
+    } else {
+        None
+    }
+}
+
+/// The smallest safe form of `seg`, or `None`: a full header.
+fn choose(context: &Context, seg: &Segment, rules: Rules, now: Instant) -> Option<Compressed> {
     if !seg.is_compressible() {
         return None;
     }
@@ -309,3 +333,6 @@ const ECHO_BEHIND: u32 = 8_192;
 /// period is for segments that overtake.
 const ACK_SPAN_8: u32 = 159;
 const ACK_SPAN_16: u32 = 32_767;
+
+/// Idle for this long, the peer's context may be gone.
+const IDLE_S: u32 = 60;

@@ -676,3 +676,6 @@ fn clip(value: u32) -> u16 {
 fn grow(behind: &mut u16, by: u32) {
     *behind = clip(u32::from(*behind).saturating_add(by));
 }
+
+/// A mote has tens of kilobytes.
+const _: () = assert!(size_of::<Context>() <= 80);

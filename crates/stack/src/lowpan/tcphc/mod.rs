@@ -29,12 +29,12 @@ use core::net::Ipv6Addr;
 
 use crate::random::{KeyedHash, Rng};
 use crate::time::Instant;
-use crate::wire::checksum::Checksum;
 use crate::wire::cursor::{Writer, copy};
 use crate::wire::tcp::{self, Flags};
 use crate::wire::tcphc::{self, Header, Window};
 
-use belief::{awaits_answer, is_acceptable, is_believable, is_far};
+use belief::{awaits_answer, is_acceptable, is_believable};
+use choose::frame_for;
 pub use config::{Config, End, Mode};
 pub use context::Context;
 use context::{Form, State, bit};
@@ -43,6 +43,7 @@ pub use counters::{Counters, Drop};
 pub use overhear::Overheard;
 use overhear::form_of;
 use peers::Peers;
+use restore::rebuild;
 use rules::{Cure, Rules};
 use segment::Segment;
 use table::{CID_MASK, hash_of};
@@ -450,55 +451,6 @@ impl<'m> Tcphc<'m> {
     }
 }
 
-/// Writes the header that `frame` stands for to `out`, checksum included, which must verify;
-/// returns its length, and what it says.
-fn rebuild(
-    context: &Context,
-    flow: &Flow,
-    frame: &tcphc::Compressed,
-    payload: &[u8],
-    rules: Rules,
-    out: &mut [u8],
-) -> Result<(usize, Segment), Drop> {
-    let header = restore::restore(context, frame, rules)?;
-    let len = header.emit(out).map_err(|_| Drop::Full)?;
-    let field = out.get_mut(CHECKSUM_AT..).unwrap_or_default();
-    copy(field, &frame.checksum.to_be_bytes());
-    if !sums_up(flow, out.get(..len).ok_or(Drop::Full)?, payload) {
-        return Err(Drop::Checksum);
-    }
-    let seg = Segment::restored(header, frame.checksum, payload.len());
-    Ok((len, seg))
-}
-
-/// The form in which `seg` goes out; `None`: with a full header.
-fn frame_for(
-    context: &mut Context,
-    seg: &Segment,
-    rules: Rules,
-    now: Instant,
-) -> Option<tcphc::Compressed> {
-    if context.idle_s(now) >= IDLE_S && context.state() == State::Active {
-        context.put(bit::UNSURE, rules.cured(Cure::Reboot));
-    }
-    if rules.cured(Cure::Poisoning) && is_far(context, seg) {
-        context.forget_sent(seg);
-        return None;
-    }
-    let both_have_it = match context.state() {
-        // The answer named this context. The bare third ACK is whole all the same, as in the
-        // draft; data in its place would take a frame more.
-        State::Offered => context.has(bit::ANSWERED) && seg.payload_len() != 0,
-        state => state != State::Free,
-    };
-    let may = both_have_it && !context.has(bit::UNSURE) && !context.has(bit::REFRESH_FULL);
-    if may {
-        choose::choose(context, seg, rules, now)
-    } else {
-        None
-    }
-}
-
 fn after_sending(context: &mut Context, seg: &Segment) {
     match context.state() {
         State::Offered if seg.has(Flags::SYN) => {
@@ -514,17 +466,6 @@ fn after_sending(context: &mut Context, seg: &Segment) {
     context.end_if(context.is_closed());
 }
 
-fn sums_up(flow: &Flow, header: &[u8], payload: &[u8]) -> bool {
-    let len = header.len() + payload.len();
-    let (src, dst) = (&flow.remote, &flow.local);
-    let mut sum = Checksum::pseudo_header(src, dst, tcp::NEXT_HEADER, len);
-    sum.add(header);
-    sum.add(payload);
-    sum.sum() == 0xffff
-}
-
-/// Idle for this long, the peer's context may be gone.
-const IDLE_S: u32 = 60;
 /// CH: base and context 3, sequence and acknowledgment number, window and checksum 2 each.
 const LEN_MAX: usize = 3 + 2 + 2 + 2 + 2;
 /// The byte before options; TSval, and TSecr in full until something has confirmed one.
@@ -535,10 +476,6 @@ const LEN_USUAL: usize = 3 + 2 + 2;
 const LEN_USUAL_TIMESTAMPS: usize = 1 + 2 + 2;
 /// FH of a segment with timestamps.
 const FULL_WITH_TIMESTAMPS: usize = tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN + tcphc::FULL_OVERHEAD;
-const CHECKSUM_AT: usize = 16;
-
-/// A mote has tens of kilobytes.
-const _: () = assert!(size_of::<Context>() <= 80);
 
 #[cfg(test)]
 mod tests;

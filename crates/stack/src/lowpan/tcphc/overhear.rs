@@ -10,9 +10,10 @@ use crate::wire::tcphc::{Compressed, Header};
 
 use super::belief::is_far;
 use super::context::{Context, Form};
+use super::restore::rebuild;
 use super::rules::Rules;
 use super::segment::Segment;
-use super::{Config, Drop, Flow, Restored, rebuild};
+use super::{Config, Drop, Flow, Restored};
 
 /// Both ends of a connection. A segment is the first end's or the second's.
 #[derive(Clone, Copy, Debug)]

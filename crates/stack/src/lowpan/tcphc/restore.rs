@@ -1,20 +1,53 @@
 //! Compressed fields back to a header.
 //!
-//! Place: incoming MH and CH. What comes out is a guess until the checksum verifies, and
+//! Place: incoming MH and CH. What comes out is a guess until its checksum verifies, and
 //! changes nothing.
 
-use crate::wire::tcp::{Flags, Header, Options};
+use crate::wire::checksum::Checksum;
+use crate::wire::cursor::copy;
+use crate::wire::tcp::{self, Flags, Header, Options};
 use crate::wire::tcphc::{Compressed, Field, Window};
 
 use super::context::{Context, after, bit};
 use super::rules::{Behind, Cure, FLIGHT_MAX, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
-use super::{Drop, Mode};
+use super::segment::Segment;
+use super::{Drop, Flow, Mode};
+
+/// Writes the header that `frame` stands for to `out`, checksum included, which must verify;
+/// returns its length, and what it says.
+pub(super) fn rebuild(
+    context: &Context,
+    flow: &Flow,
+    frame: &Compressed,
+    payload: &[u8],
+    rules: Rules,
+    out: &mut [u8],
+) -> Result<(usize, Segment), Drop> {
+    let header = restore(context, frame, rules)?;
+    let len = header.emit(out).map_err(|_| Drop::Full)?;
+    let field = out.get_mut(CHECKSUM_AT..).unwrap_or_default();
+    copy(field, &frame.checksum.to_be_bytes());
+    if !sums_up(flow, out.get(..len).ok_or(Drop::Full)?, payload) {
+        return Err(Drop::Checksum);
+    }
+    let seg = Segment::restored(header, frame.checksum, payload.len());
+    Ok((len, seg))
+}
+
+fn sums_up(flow: &Flow, header: &[u8], payload: &[u8]) -> bool {
+    let len = header.len() + payload.len();
+    let (src, dst) = (&flow.remote, &flow.local);
+    let mut sum = Checksum::pseudo_header(src, dst, tcp::NEXT_HEADER, len);
+    sum.add(header);
+    sum.add(payload);
+    sum.sum() == 0xffff
+}
 
 /// The header that `frame` stands for, checksum apart.
 ///
 /// # Errors
 /// [`Drop::NoReference`], [`Drop::EchoUnsent`].
-pub(super) fn restore(context: &Context, frame: &Compressed, rules: Rules) -> Result<Header, Drop> {
+fn restore(context: &Context, frame: &Compressed, rules: Rules) -> Result<Header, Drop> {
     let (seq, ack) = match rules.mode {
         Mode::Draft => (
             from_upper(frame.seq, context.reference(bit::R_SEQ, context.r_tsval))?,
@@ -137,3 +170,5 @@ fn from_upper(field: Field, before: Option<u32>) -> Result<u32, Drop> {
         _ => before,
     })
 }
+
+const CHECKSUM_AT: usize = 16;
