@@ -1,0 +1,85 @@
+//! What a header will cost, asked before the segment is made.
+//!
+//! Purpose: the MSS told to a peer, and the bound on a segment that shall fit its frame, count
+//! on these. Place: beside the compressor, which makes the same choices when the segment leaves.
+//! Source: `docs/tcphc.md`, section 5.
+
+use crate::time::Instant;
+use crate::wire::cursor::Writer;
+use crate::wire::tcp;
+use crate::wire::tcphc::{self, Header};
+
+use super::choose::frame_for;
+use super::segment::Segment;
+use super::{Flow, Mode, Tcphc};
+
+impl Tcphc<'_> {
+    /// The longest that headers of new data in a connection under way become, bytes: what the
+    /// MSS told to a peer may count on that cannot ask for [`Self::header_len`]. Every field
+    /// has two bytes at most; only TSecr has four, in the first flight of who was connected
+    /// to. Longer ones (MH, FH, numbers near zero) are the exception.
+    pub const fn header_len_max(&self, timestamps: bool) -> usize {
+        match (timestamps, self.config.mode) {
+            // They travel in full headers.
+            (true, Mode::Draft) => FULL_WITH_TIMESTAMPS,
+            (true, _) => LEN_MAX + LEN_MAX_TIMESTAMPS,
+            (false, _) => LEN_MAX,
+        }
+    }
+
+    /// What headers of bulk data become, bytes: nothing new is acknowledged and the window
+    /// stays as it is. What the MSS of a node may count on that asks for [`Self::header_len`]
+    /// before it sends a segment.
+    pub const fn header_len_usual(&self, timestamps: bool) -> usize {
+        let len = match self.config.mode {
+            // Beside the window, nothing may be left out on trust.
+            Mode::Strict => LEN_USUAL + 2,
+            _ => LEN_USUAL,
+        };
+        match (timestamps, self.config.mode) {
+            (true, Mode::Draft) => FULL_WITH_TIMESTAMPS,
+            (true, _) => len + LEN_USUAL_TIMESTAMPS,
+            (false, _) => len,
+        }
+    }
+
+    /// Bytes that [`Self::compress`] would make of the TCP header `header` if it left now in
+    /// front of new data of this node; nothing changes. Its checksum does not matter.
+    pub fn header_len(&self, flow: &Flow, header: &[u8], now: Instant) -> usize {
+        let full = header.len() + tcphc::FULL_OVERHEAD;
+        let Some(seg) = Segment::of_data(header) else {
+            return full;
+        };
+        let ports = (seg.header.src_port, seg.header.dst_port);
+        let found = self.find_ports(&self.key(flow), ports);
+        let Some(context) = found.and_then(|at| self.contexts.get(at)) else {
+            return match self.would_carry(flow, now) {
+                true => full,
+                false => header.len(),
+            };
+        };
+        // On a copy: what is found out of the context on the way is found again when it leaves.
+        match frame_for(&mut { *context }, &seg, self.rules, now) {
+            Some(frame) => {
+                let mut room = [0; tcphc::HEADER_LEN_MAX];
+                let mut w = Writer::new(&mut room);
+                match Header::Compressed(frame).emit(&mut w) {
+                    Ok(()) => w.written(),
+                    Err(_) => full,
+                }
+            }
+            None => full,
+        }
+    }
+}
+
+/// CH: base and context 3, sequence and acknowledgment number, window and checksum 2 each.
+const LEN_MAX: usize = 3 + 2 + 2 + 2 + 2;
+/// The byte before options; TSval, and TSecr in full until something has confirmed one.
+const LEN_MAX_TIMESTAMPS: usize = 1 + 2 + 4;
+/// CH: base and context 3, sequence number and checksum 2 each.
+const LEN_USUAL: usize = 3 + 2 + 2;
+/// The byte before options, 2 for each of them.
+const LEN_USUAL_TIMESTAMPS: usize = 1 + 2 + 2;
+/// FH of a segment with timestamps.
+const FULL_WITH_TIMESTAMPS: usize = tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN + tcphc::FULL_OVERHEAD;
