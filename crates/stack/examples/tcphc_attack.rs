@@ -7,7 +7,7 @@
 use motet::lowpan::tcphc::Mode;
 use motet::{lowpan, random, time, wire};
 
-#[path = "../src/lowpan/tcphc/tests/driver.rs"]
+#[path = "../src/lowpan/tcphc/tests/driver/mod.rs"]
 mod driver;
 
 use driver::{Seen, Setup, World};
