@@ -17,7 +17,7 @@ fn main() -> Result<()> {
         .force_frame_pointer(false)
         .warnings(false)
         .file("src/host.c");
-    for file in SOURCES {
+    for file in SOURCES.lines() {
         build.file(tcplp.join(file));
     }
     for folder in [&openthread.join("include"), &tcplp] {
@@ -59,19 +59,5 @@ fn openthread() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The protocol core, relative to `third_party/tcplp`.
-const SOURCES: [&str; 13] = [
-    "bsdtcp/cc/cc_newreno.c",
-    "bsdtcp/tcp_fastopen.c",
-    "bsdtcp/tcp_input.c",
-    "bsdtcp/tcp_output.c",
-    "bsdtcp/tcp_reass.c",
-    "bsdtcp/tcp_sack.c",
-    "bsdtcp/tcp_subr.c",
-    "bsdtcp/tcp_timer.c",
-    "bsdtcp/tcp_timewait.c",
-    "bsdtcp/tcp_usrreq.c",
-    "lib/bitmap.c",
-    "lib/cbuf.c",
-    "lib/lbuf.c",
-];
+/// The protocol core, relative to `third_party/tcplp`, a file a line.
+const SOURCES: &str = include_str!("sources");

@@ -14,7 +14,8 @@ use crate::workspace::{Workspace, in_ci};
 /// The image that is built with TCP and without.
 pub(crate) const TCP_COST: &str = "tcp-cost";
 
-const TARGET: &str = "thumbv6m-none-eabi";
+/// A Cortex-M0+.
+pub(crate) const TARGET: &str = "thumbv6m-none-eabi";
 
 /// Longer than any run on a loaded machine; the guest itself needs seconds.
 const QEMU_LIMIT: Duration = Duration::from_secs(120);

@@ -70,6 +70,13 @@ impl Image {
             .collect())
     }
 
+    /// Bytes of the variable called `name`.
+    pub(crate) fn symbol_bytes(&self, name: &str) -> Result<u32> {
+        let symbol = self.elf()?.symbol_by_name(name).map(|found| found.size());
+        let bytes = symbol.with_context(|| format!("the image has no symbol {name}"))?;
+        u32::try_from(bytes).context("the variable is larger than its address space")
+    }
+
     fn sum(&self, kinds: &[SectionKind]) -> Result<u32> {
         let total: u64 = self
             .elf()?

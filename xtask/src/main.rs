@@ -8,6 +8,7 @@ mod composition;
 mod deny;
 mod determinism;
 mod firmware;
+mod footprint;
 mod fuzz;
 mod image;
 mod panics;

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, ensure};
 
 use crate::check::{count_tests, essence, locked};
+use crate::footprint;
 use crate::step::{Verdict, run_logged};
 use crate::tools;
 use crate::workspace::Workspace;
@@ -12,6 +13,7 @@ use crate::workspace::Workspace;
 pub(crate) fn run(workspace: &Workspace, json: bool, quick: bool) -> Result<bool> {
     // Where it is missing and cannot be installed, the program itself says what to do.
     tools::provide(workspace, &[tools::VALGRIND])?;
+    let footprints = footprint::measure(workspace)?;
     let built = workspace
         .peers_cargo("build")
         .args(["--release", "--quiet"])
@@ -25,6 +27,7 @@ pub(crate) fn run(workspace: &Workspace, json: bool, quick: bool) -> Result<bool
         .args(quick.then_some("--quick"))
         .status()
         .with_context(|| format!("cannot run {}", program.display()))?;
+    footprint::print(&footprints, json);
     Ok(status.success())
 }
 

@@ -130,10 +130,7 @@ struct Measured {
 fn measure(workspace: &Workspace) -> Result<Measured> {
     let node = build_minimal_node(workspace)?;
     let image = |name| Image::open(&image_path(workspace, name));
-    let types = image("type-sizes")?.words("MOTET_TYPE_SIZES")?;
-    let [connection_bytes, listener_bytes, half_open_bytes] = *types else {
-        anyhow::bail!("type-sizes holds {} figures instead of 3", types.len());
-    };
+    let [connection_bytes, listener_bytes, half_open_bytes] = type_sizes(workspace)?;
     let echo_node = image("echo-node")?;
     let minimal_node_text_bytes = echo_node.flash_bytes()?;
     let stack_high_water_bytes = if tools::find(QEMU).is_some() || in_ci() {
@@ -165,6 +162,22 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         tcp_code,
         panics: node.panics,
     })
+}
+
+/// What TCP costs, by itself: code and constants, a connection, a passive socket.
+pub(crate) fn measure_tcp(workspace: &Workspace) -> Result<(u32, u32, u32)> {
+    build_minimal_node(workspace)?;
+    let [connection_bytes, listener_bytes, _] = type_sizes(workspace)?;
+    let (code_bytes, _) = tcp_cost(workspace)?;
+    Ok((code_bytes, connection_bytes, listener_bytes))
+}
+
+/// A connection, a passive socket, a half-open entry. After [`build_minimal_node`].
+fn type_sizes(workspace: &Workspace) -> Result<[u32; 3]> {
+    let types = Image::open(&image_path(workspace, "type-sizes"))?.words("MOTET_TYPE_SIZES")?;
+    let found = types.len();
+    <[u32; 3]>::try_from(types)
+        .map_err(|_| anyhow::anyhow!("type-sizes holds {found} figures instead of 3"))
 }
 
 /// What the image with TCP has more than the one without: in all, and by file. After

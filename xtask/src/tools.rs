@@ -12,8 +12,16 @@ use crate::workspace::{Workspace, in_ci};
 /// A program and the Debian package that holds it.
 #[derive(Clone, Copy)]
 pub(crate) struct Tool {
-    program: &'static str,
+    pub(crate) program: &'static str,
+    /// Or the packages, with spaces between them.
     package: &'static str,
+}
+
+impl Tool {
+    /// What to do where it is missing.
+    pub(crate) fn advice(&self) -> String {
+        advice(&[*self])
+    }
 }
 
 /// The emulator that runs the linked node pair.
@@ -23,6 +31,12 @@ pub(crate) const QEMU: &str = "qemu-system-arm";
 pub(crate) const VALGRIND: Tool = Tool {
     program: "valgrind",
     package: "valgrind",
+};
+
+/// Compiles C for a Cortex-M0+, with a C library's headers.
+pub(crate) const ARM_GCC: Tool = Tool {
+    program: "arm-none-eabi-gcc",
+    package: "gcc-arm-none-eabi libnewlib-arm-none-eabi",
 };
 
 const TOOLS: &[Tool] = &[
@@ -44,13 +58,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     if missing.is_empty() {
         return Ok(Verdict::single(true, "", ""));
     }
-    let packages: Vec<_> = missing.iter().map(|tool| tool.package).collect();
-    let programs: Vec<_> = missing.iter().map(|tool| tool.program).collect();
-    let advice = format!(
-        "{} not found: install with `apt-get install {}`, or by your system's own means.",
-        programs.join(" and "),
-        packages.join(" ")
-    );
+    let advice = advice(&missing);
     if in_ci() {
         return Ok(Verdict::single(false, "", format!("{output}{advice}")));
     }
@@ -111,6 +119,16 @@ pub(crate) fn cargo_deny(workspace: &Workspace) -> Result<PathBuf> {
     Ok(program)
 }
 
+fn advice(missing: &[Tool]) -> String {
+    let packages: Vec<_> = missing.iter().map(|tool| tool.package).collect();
+    let programs: Vec<_> = missing.iter().map(|tool| tool.program).collect();
+    format!(
+        "{} not found: install with `apt-get install {}`, or by your system's own means.",
+        programs.join(" and "),
+        packages.join(" ")
+    )
+}
+
 fn missing(tools: &[Tool]) -> Vec<Tool> {
     let absent = |tool: &Tool| find(tool.program).is_none();
     tools.iter().copied().filter(absent).collect()
@@ -133,7 +151,7 @@ fn install(workspace: &Workspace, tools: &[Tool]) -> Result<String> {
         command
     };
     let (_, mut output) = run_logged(apt().args(["--quiet", "update"]), &log)?;
-    let packages = tools.iter().map(|tool| tool.package);
+    let packages = tools.iter().flat_map(|tool| tool.package.split(' '));
     let mut command = apt();
     command
         .args(["--quiet", "--yes", "--no-install-recommends", "install"])
