@@ -174,8 +174,8 @@ impl<'m> Radio<'m> {
         &mut self.contexts
     }
 
-    /// Turns TCP header compression on, before the first packet; a build without the feature
-    /// `tcphc` leaves it off.
+    /// Turns TCP header compression on, before the radio is given to a node, whose TCP then
+    /// keeps its windows short; a build without the feature `tcphc` leaves it off.
     pub fn set_tcphc(&mut self, tcphc: &'m mut Tcphc<'m>) {
         self.tcphc = Some(tcphc);
     }

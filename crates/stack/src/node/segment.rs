@@ -28,10 +28,18 @@ impl<'m> Node<'m> {
     pub fn new(
         interfaces: &'m mut [Interface<'m>],
         ip: Ip<'m>,
-        tcp: Tcp<'m>,
+        mut tcp: Tcp<'m>,
         rng: Rng,
         now: Instant,
     ) -> Self {
+        let compresses = |interface: &Interface<'_>| match interface {
+            Interface::Radio(radio) => Budget::of(radio).tcphc.is_some(),
+            Interface::Wire(_) => false,
+        };
+        if interfaces.iter().any(compresses) {
+            // A connection of any interface may move to that one.
+            tcp.keep_windows_short();
+        }
         Self::of_layers(interfaces, ip, tcp, rng, now)
     }
 
@@ -163,9 +171,6 @@ impl<'m> Node<'m> {
             false => 0,
         };
         self.tcp.set_mss_limit(smss, told_less);
-        if is_carried {
-            self.tcp.keep_windows_short();
-        }
     }
 
     /// A segment for this node.

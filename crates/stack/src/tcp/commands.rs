@@ -61,6 +61,8 @@ impl<'m> Connection<'m> {
         self.rcv_nxt = entry.irs.plus(1);
         self.ts_recent = entry.ts_recent;
         self.ts_recent_at = self.now_ms;
+        // In LISTEN there was no time to compare.
+        self.facts.clear(Facts::TS_OUTDATED);
         // Nobody was promised more than there is, unless the settings were wrong.
         self.rcv_wnd = self.recv.window();
         self.recovery.begin_at(entry.iss);

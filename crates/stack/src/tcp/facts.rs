@@ -49,7 +49,8 @@ impl Facts {
     pub(super) const WINDOW_PROBED: u32 = 1 << 12;
     /// A tail loss probe is out; `recovery.tail_end` tells when it is answered.
     pub(super) const TAIL_PROBED: u32 = 1 << 2;
-    /// The latest probe was a retransmission, not new data, and no DSACK has answered it.
+    /// The latest probe was a retransmission, not new data; neither a DSACK nor an ACK of what
+    /// came behind it has answered it.
     pub(super) const TAIL_RESENT: u32 = 1 << 3;
     /// Echo congestion experienced until the peer sends CWR.
     pub(super) const ECHO_CE: u32 = 1 << 17;

@@ -62,7 +62,7 @@ pub struct HalfOpen {
     rmss_or_window: u16,
     /// Listener in bits 4 to 7, local address in bits 0 to 2; bit 3: a challenge ACK is due.
     place: u8,
-    /// [`Stage`] in bits 0 and 1, [`Agreed`] in bits 2 to 4; in bits 5 to 7 retries, and once
+    /// [`Stage`] in bits 0 and 1, what was agreed upon in bits 2 to 4; in bits 5 to 7 retries, and once
     /// ready, whether there were any (5) and whether data came too early (7).
     bits: u8,
 }

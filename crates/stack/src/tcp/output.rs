@@ -433,7 +433,8 @@ impl Connection<'_> {
     /// SEG.WND: never less than announced before; more only by a segment or half the buffer
     /// at once: the receiver's half of silly-window avoidance (RFC 9293 §3.8.6.2.2).
     ///
-    /// The ACK that fills a gap bears the window as it was; behind it the window grows by steps,
+    /// The ACK that fills a gap bears the window as it was; behind it, and as long as segments
+    /// are acknowledged one by one after a gap or a duplicate, the window grows by steps,
     /// a quarter of the buffer each, or a segment where that is less than two, and each step is
     /// a window update (RFC 5681 §4.2): the peer often waits for nothing but that ACK, and of
     /// several one gets through.
@@ -480,7 +481,8 @@ impl Connection<'_> {
             self.timers.disarm(Timer::Ack);
             self.facts.clear(Facts::ACK_DUE | Facts::DSACK_DUE);
             let is_filled = self.facts.take(Facts::GAP_FILLED);
-            if (is_filled || self.quick_acks > 0) && self.is_gain(self.recv.window()) {
+            let is_urgent = is_filled || self.quick_acks > 0;
+            if is_urgent && self.state.may_receive() && self.is_gain(self.recv.window()) {
                 // The application has read what the gap held back.
                 self.facts.set(Facts::ACK_DUE);
             }

@@ -23,7 +23,8 @@ impl Connection<'_> {
     /// `undo_retrans`).
     pub(super) fn on_dsack(&mut self, left: SeqNum, right: SeqNum) {
         if self.facts.has(Facts::TAIL_RESENT) && right == self.recovery.tail_end {
-            // The probe was needless (RFC 8985 §7.4.2): neither RACK nor a recovery sent it.
+            // The probe was needless (RFC 8985 §7.4.2). Should a timeout have sent that segment
+            // again, too, its report is taken for this one's, and undoes nothing.
             self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT);
             return;
         }
@@ -113,6 +114,10 @@ impl Connection<'_> {
 
     /// Halves ssthresh, remembers what was before, and marks the window's end.
     fn halve(&mut self) {
+        // Marks and drops of one window of data count once (RFC 3168 §6.1.2), but a timeout
+        // counts always (RFC 5681 §3.1): its phase is another by now.
+        let is_counted =
+            self.recovery.phase == Phase::Reduced && self.snd_una.before(self.recovery.recover);
         self.recovery.undo_cwnd = self.congestion.cwnd;
         self.recovery.undo_ssthresh = self.congestion.ssthresh;
         self.recovery.undo_left = 0;
@@ -123,9 +128,7 @@ impl Connection<'_> {
         self.facts.set(Facts::CWR_DUE);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
         let flight = self.flight().min(u32::from(self.congestion.cwnd));
-        // Marks and drops of one window of data count once (RFC 3168 §6.1.2), but a timeout
-        // counts always (RFC 5681 §3.1): its phase is another by now.
-        if self.recovery.phase != Phase::Reduced {
+        if !is_counted {
             self.congestion.halve(flight, self.payload_max());
         }
     }
@@ -157,9 +160,14 @@ impl Connection<'_> {
             true => u32::from(self.recovery.rack_rtt) + self.reordering_window_ms(),
             false => 0,
         };
+        let was_resizing = self.recovery.phase == Phase::Resize;
         self.begin_resending(Phase::Loss);
         if self.retries == 0 {
             self.halve();
+        }
+        if was_resizing {
+            // What was too big for the path stays so: an undo would absolve it.
+            self.facts.clear(Facts::UNDO);
         }
         self.set_cwnd(self.payload_max() as u16);
         self.scoreboard.lose_all(self.now_ms, age_min);

@@ -96,9 +96,10 @@ impl<'m> Tcp<'m> {
         self.told_less = self.told_less & SHORT_WINDOWS | told_less & !SHORT_WINDOWS;
     }
 
-    /// From here on no connection has more than [`tcphc::FLIGHT_MAX`] bytes in flight, and no
-    /// new one offers a larger window, whatever the buffers hold and the peer takes: for a node
-    /// that compresses TCP headers.
+    /// No connection of those to come has more than [`tcphc::FLIGHT_MAX`] bytes in flight or
+    /// offers a larger window, whatever the buffers hold and the peer takes: for a node that
+    /// compresses TCP headers. To be said before the first handshake, for good: what was offered
+    /// may not be taken back (RFC 9293 §3.8.6).
     pub fn keep_windows_short(&mut self) {
         self.told_less |= SHORT_WINDOWS;
     }

@@ -152,6 +152,30 @@ fn sending_smaller_segments_is_never_undone() {
     }
 }
 
+/// Nor does a timeout that was needless bring back what was too big.
+#[test]
+fn a_timeout_after_the_path_shrank_is_not_undone() {
+    let config = Config {
+        smss: 1440,
+        initial_window: 10,
+        timestamps: true,
+        tail_loss_probe: false,
+        ..RACK
+    };
+    let syn = say(SYN, 0, 0).mss(1440).sack_permitted().win(30_000);
+    let mut s = Script::accepted_with(config, syn.ts(100, 0), 30_000, 8000);
+    s.send(20_000);
+    while s.poll().is_some() {}
+    icmp(&mut s, 1, IcmpError::PacketTooBig(1280));
+    s.now_us += 100_000;
+    while s.poll().is_some() {}
+    let small = s.our_ts;
+    s.wait_for_segment();
+    let ack = say(ACK, 1, 1 + 1208).win(30_000).ts(101, small);
+    s.peer(ack).unwrap();
+    assert!(s.connection().telemetry().is_recovering);
+}
+
 /// cwnd and ssthresh.
 fn reduced(s: &Script) -> (u16, u16) {
     let telemetry = s.connection().telemetry();

@@ -141,6 +141,25 @@ fn a_loss_in_the_window_of_a_mark_reduces_no_further() {
     assert_eq!(s.connection().telemetry().ssthresh_bytes, ssthresh);
 }
 
+/// Once all of that window is acknowledged, a loss is one of another window.
+#[test]
+fn a_loss_behind_the_window_of_a_mark_reduces_again() {
+    let mut s = all_sent(RACK, 8);
+    s.now_us += 100_000;
+    mark(&mut s, 2001);
+    s.now_us += 30_000;
+    sacking(&mut s, 9001, &[]);
+    s.send(3000);
+    s.expect(ACK | Flags::CWR, 9001, 1, 1000);
+    s.expect(ACK, 10_001, 1, 1000);
+    s.expect(ACK, 11_001, 1, 1000);
+    s.now_us += 100_000;
+    sacking(&mut s, 9001, &[(10_001, 12_001)]);
+    s.wait_for_segment();
+    assert_eq!(phase(&s), Phase::Recovery);
+    assert_eq!(s.connection().telemetry().ssthresh_bytes, 2000);
+}
+
 /// RFC 5681 §3.1: a timeout halves whatever came before it.
 #[test]
 fn a_timeout_in_the_window_of_a_mark_reduces_further() {

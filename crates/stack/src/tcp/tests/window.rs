@@ -543,8 +543,32 @@ fn a_filled_gap_is_acknowledged_and_what_was_read_announced_behind_it() {
     }
 }
 
+/// Nobody waits for the window who has sent all: after a gap, and a FIN, what the application
+/// reads is told by the segment that goes out anyway, and by none behind it.
+#[test]
+fn the_window_is_not_told_to_who_has_sent_all() {
+    let config = Config {
+        accept_window: 4000,
+        ..PLAIN
+    };
+    let mut s = Script::accepted_with(config, say(SYN, 0, 0).mss(1000), 4000, 4000);
+    s.peer(say(ACK, 1001, 1).data(&pattern(1000, 1000)))
+        .unwrap();
+    s.expect(ACK, 1, 1, 0);
+    s.peer(say(ACK, 1, 1).data(&pattern(0, 1000))).unwrap();
+    s.expect(ACK, 1, 2001, 0);
+    s.peer(say(ACK | FIN, 2001, 1).data(&pattern(2000, 2000)))
+        .unwrap();
+    s.expect(ACK, 1, 4002, 0);
+    assert_eq!(s.recv().len(), 4000);
+    s.send(100);
+    s.expect(ACK, 1, 4002, 100);
+    s.silent();
+}
+
 /// With buffers of 65,535 bytes and a peer that offers as much: what is offered, taken and
 /// in flight where windows are to be short.
+#[cfg(feature = "tcphc")]
 #[test]
 fn windows_stay_short_where_they_have_to() {
     for is_short in [false, true] {
