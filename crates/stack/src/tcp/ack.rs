@@ -64,12 +64,17 @@ impl Connection<'_> {
     }
 
     /// As [`Self::accept_ack`], for an acknowledgment that header prediction let through: new
-    /// data, all sent once and in order, nothing selective, no recovery under way. RACK is asked
-    /// all the same: after an undo, what is left may be older than a retransmission delivered.
+    /// data, all sent once and in order, nothing selective, no recovery under way. What is left
+    /// was sent later than what arrived, so that none of it can be deemed lost; but after an undo
+    /// a retransmission delivered before may be younger than that: then RACK is asked.
     pub(super) fn take_predicted_ack(&mut self, seg: &Segment<'_>) {
         let mut delivery = self.delivery(seg);
         self.take_in(&mut delivery);
-        self.move_on(&delivery);
+        if self.facts.has(Facts::RACK) && self.recovery.rack_end != self.snd_una {
+            return self.move_on(&delivery);
+        }
+        self.open_window(delivery.acked);
+        self.rearm();
     }
 
     /// The record of an acknowledgment that arrives now.
