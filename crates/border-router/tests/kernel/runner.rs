@@ -175,8 +175,11 @@ impl Program {
     }
 
     fn start(&self, uid: u32, probe: &str, link: &str) -> Child {
-        let mut command = Command::new(self.path());
+        // A shell's background jobs ignore SIGINT, and so would all that they start.
+        let mut command = Command::new("env");
         command
+            .arg("--default-signal=INT")
+            .arg(self.path())
             .args(["probe", probe, link])
             .current_dir("/")
             .stdout(Stdio::piped());
