@@ -52,10 +52,13 @@ pub(super) fn rows(results: &Results) -> Vec<Row> {
             .at_least(0.9)
             .fit(),
     );
-    // Beyond the knee a segment more waits for one segment's time more.
+    // Beyond the knee a segment more waits for one segment's time more. By the straight line
+    // through all four: where every second segment is acknowledged, RTT grows in steps of two,
+    // and its ends alone say how many of them lie between.
     let payload_len = Setup::hops(1).segment().0 as f64;
     let segment_ms = payload_len * 8.0 / plateau;
-    let growth = (mean(8, RTT) - mean(5, RTT)) / 3.0 / segment_ms;
+    let slope = 0.3 * (mean(8, RTT) - mean(5, RTT)) + 0.1 * (mean(7, RTT) - mean(6, RTT));
+    let growth = slope / segment_ms;
     rows.push(
         results
             .derived(all(), ("rtt_growth", "1"), growth)
