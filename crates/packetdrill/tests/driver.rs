@@ -1,10 +1,10 @@
 //! A small driver that plays packetdrill's part against the library, loaded as packetdrill
 //! loads it.
 
-use std::ffi::{CString, c_char, c_int, c_longlong, c_void};
-use std::mem::{MaybeUninit, size_of};
+mod common;
+
+use std::ffi::{c_int, c_longlong, c_void};
 use std::net::Ipv6Addr;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -12,38 +12,10 @@ use libc::{sockaddr, sockaddr_in6, socklen_t, timeval};
 use motet_conformance::packet::{ACK, FIN, Packet, SYN, Segment, TcpOption};
 use motet_packetdrill::interface::Interface;
 
+use common::{LEN, address, load};
+
 const LOCAL: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
 const REMOTE: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
-
-/// The library that cargo built beside this test.
-fn library() -> PathBuf {
-    let mut path = std::env::current_exe().unwrap();
-    path.set_file_name("libmotet_packetdrill.so");
-    path
-}
-
-/// The library's interface, with its own host.
-fn load(flags: &str) -> Interface {
-    let path = CString::new(library().to_str().unwrap()).unwrap();
-    let flags = CString::new(flags).unwrap();
-    let mut table = MaybeUninit::<Interface>::zeroed();
-    // SAFETY: the library exports this function with this signature, and fills the table.
-    unsafe {
-        let mode = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_NODELETE | libc::RTLD_DEEPBIND;
-        let handle = libc::dlopen(path.as_ptr(), mode);
-        assert!(!handle.is_null(), "cannot load {path:?}");
-        let symbol = libc::dlsym(handle, c"packetdrill_interface_init".as_ptr());
-        assert!(!symbol.is_null());
-        let init: extern "C" fn(*const c_char, *mut Interface) = std::mem::transmute(symbol);
-        init(flags.as_ptr(), table.as_mut_ptr());
-        let words = table.as_ptr().cast::<[usize; 33]>().read();
-        assert!(
-            words.iter().all(|word| *word != 0),
-            "an empty slot: {words:?}"
-        );
-        table.assume_init()
-    }
-}
 
 /// A table as two threads use it: packetdrill does.
 #[derive(Clone, Copy)]
@@ -153,17 +125,6 @@ fn segment(port: u16, seq: u32, ack: u32) -> Segment {
         window: 32_767,
         ..Segment::default()
     }
-}
-
-const LEN: socklen_t = size_of::<sockaddr_in6>() as socklen_t;
-
-fn address(ip: Ipv6Addr, port: u16) -> sockaddr_in6 {
-    // SAFETY: all zeros is a valid address.
-    let mut addr: sockaddr_in6 = unsafe { MaybeUninit::zeroed().assume_init() };
-    addr.sin6_family = libc::AF_INET6 as libc::sa_family_t;
-    addr.sin6_port = port.to_be();
-    addr.sin6_addr.s6_addr = ip.octets();
-    addr
 }
 
 fn pointer(addr: &sockaddr_in6) -> *const sockaddr {

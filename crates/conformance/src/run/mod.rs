@@ -254,21 +254,9 @@ impl Player<'_> {
 
     // ---- time ----
 
-    /// The event's time on the script's scale; of a range, both ends.
-    fn times(&self, time: Time) -> Option<(u64, u64)> {
-        let last = self.last_time;
-        match time {
-            Time::Absolute(at) => Some((at, at)),
-            Time::Relative(after) => Some((last + after, last + after)),
-            Time::AbsoluteRange(from, to) => Some((from, to)),
-            Time::RelativeRange(from, to) => Some((last + from, last + to)),
-            Time::Any => None,
-        }
-    }
-
     /// Lets time pass until the event is due.
     fn wait_for(&mut self, event: &Event) -> Result<(), Stop> {
-        let Some((at, _)) = self.times(event.time) else {
+        let Some((at, _)) = event.time.span(self.last_time) else {
             return Ok(());
         };
         let now = self.script_now();
@@ -357,7 +345,7 @@ impl Player<'_> {
     }
 
     fn expect(&mut self, event: &Event, spec: &SegmentSpec) -> Result<(), Stop> {
-        let window = self.times(event.time);
+        let window = event.time.span(self.last_time);
         let mut expected = Expected::new(spec, self.options.strict, self.options.strict_segments);
         loop {
             let Some((at, packet)) = self.next_packet(window)? else {

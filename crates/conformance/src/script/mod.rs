@@ -89,6 +89,20 @@ pub enum Time {
     RelativeRange(u64, u64),
 }
 
+impl Time {
+    /// The time since the script's start, where the event before was at `last`; of a range,
+    /// both ends.
+    pub const fn span(self, last: u64) -> Option<(u64, u64)> {
+        match self {
+            Self::Absolute(at) => Some((at, at)),
+            Self::Relative(after) => Some((last + after, last + after)),
+            Self::AbsoluteRange(from, to) => Some((from, to)),
+            Self::RelativeRange(from, to) => Some((last + from, last + to)),
+            Self::Any => None,
+        }
+    }
+}
+
 /// What happens.
 #[derive(Clone, Debug)]
 pub enum Action {

@@ -7,11 +7,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use libc::{epoll_event, iovec, linger, msghdr, pollfd, sockaddr, sockaddr_in6, socklen_t};
+use libc::{epoll_event, iovec, linger, msghdr, pollfd, sockaddr, socklen_t};
 use motet_conformance::host::{Errno, LOCAL, REMOTE, TcpInfo};
 use motet_conformance::run::kit::{constant, first, port_of};
 use motet_conformance::script::{Call, Value};
 
+use crate::common::{LEN, address};
 use crate::player::Player;
 use crate::table::Table;
 
@@ -93,17 +94,6 @@ fn done(value: i64) -> Done {
         wrong: Vec::new(),
         opened: Vec::new(),
     }
-}
-
-const LEN: socklen_t = size_of::<sockaddr_in6>() as socklen_t;
-
-fn address(ip: Ipv6Addr, port: u16) -> sockaddr_in6 {
-    // SAFETY: all zeros is a valid address.
-    let mut addr: sockaddr_in6 = unsafe { MaybeUninit::zeroed().assume_init() };
-    addr.sin6_family = libc::AF_INET6 as libc::sa_family_t;
-    addr.sin6_port = port.to_be();
-    addr.sin6_addr.s6_addr = ip.octets();
-    addr
 }
 
 fn number(value: &Value) -> Result<i64, String> {

@@ -8,6 +8,8 @@
 //! those scripts, or over the project's own.
 
 mod calls;
+#[path = "../common/mod.rs"]
+mod common;
 mod player;
 mod table;
 

@@ -82,7 +82,7 @@ impl Player {
         if let Action::Expect(spec) = &event.action {
             return self.expect(event.time, spec);
         }
-        if let Some((at, _)) = self.times(event.time) {
+        if let Some((at, _)) = event.time.span(self.last) {
             self.table.wait_until(self.start + at);
             let late = self.table.now().saturating_sub(self.start + at);
             if late > self.tolerance_us {
@@ -100,18 +100,6 @@ impl Player {
             Action::Command(command) => self.command(command),
             Action::Code(code) => self.code(code),
             Action::Expect(_) => Ok(()),
-        }
-    }
-
-    /// The event's time on the script's scale; of a range, both ends.
-    fn times(&self, time: Time) -> Option<(u64, u64)> {
-        let last = self.last;
-        match time {
-            Time::Absolute(at) => Some((at, at)),
-            Time::Relative(after) => Some((last + after, last + after)),
-            Time::AbsoluteRange(from, to) => Some((from, to)),
-            Time::RelativeRange(from, to) => Some((last + from, last + to)),
-            Time::Any => None,
         }
     }
 
@@ -157,7 +145,7 @@ impl Player {
     }
 
     fn expect(&mut self, time: Time, spec: &SegmentSpec) -> Result<(), String> {
-        let window = self.times(time);
+        let window = time.span(self.last);
         let mut expected = Expected::new(spec, true, self.whole);
         loop {
             let (at, bytes) = self.table.receive();

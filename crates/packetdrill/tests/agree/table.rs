@@ -1,10 +1,11 @@
 //! The library, loaded as packetdrill loads it.
 
-use std::ffi::{CString, c_char, c_longlong};
-use std::mem::MaybeUninit;
+use std::ffi::c_longlong;
 
 use libc::timeval;
 use motet_packetdrill::interface::Interface;
+
+use crate::common::load;
 
 /// The table, as two threads use it.
 #[derive(Clone, Copy)]
@@ -14,25 +15,9 @@ pub(crate) struct Table(pub(crate) Interface);
 unsafe impl Send for Table {}
 
 impl Table {
-    /// Loads the library that cargo built beside this test.
+    /// The library's interface, with its own host.
     pub(crate) fn load(flags: &str) -> Self {
-        let mut path = std::env::current_exe().unwrap();
-        path.set_file_name("libmotet_packetdrill.so");
-        let path = CString::new(path.to_str().unwrap()).unwrap();
-        let flags = CString::new(flags).unwrap();
-        let mut table = MaybeUninit::<Interface>::zeroed();
-        // SAFETY: the library exports this function with this signature, and fills the table.
-        unsafe {
-            let mode =
-                libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_NODELETE | libc::RTLD_DEEPBIND;
-            let handle = libc::dlopen(path.as_ptr(), mode);
-            assert!(!handle.is_null(), "cannot load {path:?}");
-            let symbol = libc::dlsym(handle, c"packetdrill_interface_init".as_ptr());
-            assert!(!symbol.is_null());
-            let init: extern "C" fn(*const c_char, *mut Interface) = std::mem::transmute(symbol);
-            init(flags.as_ptr(), table.as_mut_ptr());
-            Self(table.assume_init())
-        }
+        Self(load(flags))
     }
 
     /// The time, µs.
