@@ -7,6 +7,9 @@ use serde::Serialize;
 
 use crate::error::Error;
 
+/// The version of the keys of every JSON object that a command writes.
+pub(crate) use motet_lab::report::SCHEMA;
+
 /// Names of rows and other quiet text.
 pub(crate) const DIM: Style = Style::new().dimmed();
 /// What the eye should find first.
@@ -28,12 +31,31 @@ pub(crate) fn line(text: impl std::fmt::Display) -> Result<(), Error> {
         .map_err(|error| stdout_error(&error))
 }
 
-/// Writes `value` as one line of JSON to stdout.
+/// An object for programs, headed by the version of its keys.
+#[derive(Debug, Serialize)]
+pub(crate) struct Versioned<T> {
+    schema: u32,
+    /// A struct or a map, without a key `schema` of its own.
+    #[serde(flatten)]
+    value: T,
+}
+
+impl<T> Versioned<T> {
+    /// `value` under the present version, [`SCHEMA`].
+    pub(crate) fn new(value: T) -> Self {
+        Self {
+            schema: SCHEMA,
+            value,
+        }
+    }
+}
+
+/// Writes `value`, headed by the version of its keys, as one line of JSON to stdout.
 ///
 /// # Errors
 /// As [`line`].
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Error> {
-    let text = serde_json::to_string(value)
+    let text = serde_json::to_string(&Versioned::new(value))
         .map_err(|error| Error::failed(format!("cannot write the result as JSON: {error}")))?;
     line(text)
 }
@@ -63,6 +85,25 @@ pub(crate) fn describe(error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_version_heads_an_object() {
+        #[derive(Serialize)]
+        struct Answer {
+            bytes: u64,
+            rtt_ms: Option<f64>,
+        }
+        let answer = Answer {
+            bytes: u64::MAX,
+            rtt_ms: None,
+        };
+        let text = serde_json::to_string(&Versioned::new(&answer)).unwrap();
+        let expected = format!(
+            "{{\"schema\":{SCHEMA},\"bytes\":{},\"rtt_ms\":null}}",
+            u64::MAX
+        );
+        assert_eq!(text, expected);
+    }
 
     #[test]
     fn errors_lose_their_number_and_capital() {

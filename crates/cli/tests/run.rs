@@ -18,11 +18,8 @@ fn run(folder: &Path, text: &str, arguments: &[&str]) -> Output {
 }
 
 fn records(text: &[u8], record: &str) -> Vec<serde_json::Value> {
-    let lines = std::str::from_utf8(text).unwrap().lines();
-    lines
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
-        .filter(|line| line["record"] == record)
-        .collect()
+    let lines = common::objects(text).into_iter();
+    lines.filter(|line| line["record"] == record).collect()
 }
 
 #[test]

@@ -5,6 +5,8 @@
     reason = "each test binary uses its own part of this module"
 )]
 
+mod strict;
+
 use std::{
     ffi::OsStr,
     fs,
@@ -79,6 +81,19 @@ pub(crate) fn report(output: &Output) -> serde_json::Value {
     let stdout = String::from_utf8(output.stdout.clone()).unwrap();
     let last = stdout.lines().last().unwrap_or_default();
     serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {}", said(output)))
+}
+
+/// The JSON objects of `text`, one a line; panics where a line is no object, has a key twice
+/// at any depth, or does not say the version of its keys.
+pub(crate) fn objects(text: &[u8]) -> Vec<serde_json::Value> {
+    let lines = std::str::from_utf8(text).expect("UTF-8").lines();
+    let object = |line: &str| {
+        let strict: strict::Strict =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!(strict.0["schema"], 1, "{line}");
+        strict.0
+    };
+    lines.map(object).collect()
 }
 
 /// Status, stdout and stderr, for messages of failed tests.

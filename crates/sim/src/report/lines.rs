@@ -1,8 +1,8 @@
 //! Results for programs: one JSON object a line.
 //!
-//! `record` tells what a line is: `run`, `flow`, `node`, `link`, `sample` or `summary`. Each
-//! has the point of the sweep, and all but `summary` the seed. Order: by point, by seed, and
-//! the summaries last.
+//! `schema` is the version of the keys, `record` the kind of a line: `run`, `flow`, `node`,
+//! `link`, `sample` or `summary`. Each line has the point of the sweep, and all but `summary`
+//! have the seed. Order: by point, by seed, and the summaries last.
 
 use serde_json::{Map, Value, json};
 
@@ -95,9 +95,12 @@ impl Lines {
     }
 
     fn push(&mut self, value: &Value) {
-        let mut value = value.clone();
-        round(&mut value);
-        self.0.push_str(&value.to_string());
+        let mut line = Map::new();
+        line.insert("schema".into(), super::SCHEMA.into());
+        line.extend(value.as_object().cloned().unwrap_or_default());
+        let mut line = Value::Object(line);
+        round(&mut line);
+        self.0.push_str(&line.to_string());
         self.0.push('\n');
     }
 }

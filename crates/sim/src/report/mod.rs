@@ -19,3 +19,7 @@ pub use results::{
     DROPS, FlowResult, LinkResult, METRICS, Metric, NodeCounts, NodeResult, RunResult, STATES,
     Sample, Summary,
 };
+
+/// The version of the keys of JSON objects. It grows when a key goes or changes its meaning,
+/// not when one is added.
+pub const SCHEMA: u32 = 1;
