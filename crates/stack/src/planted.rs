@@ -45,12 +45,14 @@ pub enum Bug {
     HalfOpenLeak,
     /// The last acknowledgment of a connection does not end it.
     LastAckIgnored,
+    /// A new connection starts with what the last one left in its buffers.
+    BuffersKept,
 }
 
 impl Bug {
     /// Every bug, by number.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::SequenceWrap,
         Self::TimestampWrap,
         Self::LostTimer,
@@ -63,6 +65,7 @@ impl Bug {
         Self::SendBufferTrimmed,
         Self::HalfOpenLeak,
         Self::LastAckIgnored,
+        Self::BuffersKept,
     ];
 }
 

@@ -78,6 +78,11 @@ impl<'m> Ring<'m> {
         self.len = self.len.saturating_sub(count);
     }
 
+    /// Drops everything.
+    pub fn clear(&mut self) {
+        (self.head, self.len) = (0, 0);
+    }
+
     /// Gives the memory back; whatever is held is lost.
     pub fn into_bytes(self) -> &'m mut [u8] {
         self.bytes

@@ -90,10 +90,11 @@ pub struct Connection<'m> {
 impl<'m> Connection<'m> {
     pub(super) fn new(
         ends: &Endpoints,
-        buffers: Buffers<'m>,
+        mut buffers: Buffers<'m>,
         config: &'m Config,
         now_ms: u32,
     ) -> Self {
+        buffers.clear();
         Self {
             ends: *ends,
             config,

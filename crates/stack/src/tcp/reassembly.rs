@@ -36,25 +36,35 @@ pub struct RecvBuffer<'m> {
 impl<'m> RecvBuffer<'m> {
     /// An empty buffer over `memory`, of which eight ninths hold data, 65,535 bytes at most.
     pub fn new(memory: &'m mut [u8]) -> Self {
-        let most = recv_memory_len(u16::MAX);
-        let capacity = memory.len().min(most) * 8 / 9;
         let mut buffer = Self {
             memory,
-            capacity: capacity as u16,
+            capacity: 0,
             head: 0,
             len: 0,
             beyond: 0,
         };
-        buffer.bitmap().fill(0);
+        buffer.clear();
         buffer
+    }
+
+    /// Drops everything, in order or not, and offers all of the memory again.
+    pub(super) fn clear(&mut self) {
+        let most = recv_memory_len(u16::MAX);
+        let capacity = self.memory.len().min(most) * 8 / 9;
+        (self.len, self.beyond) = (0, 0);
+        self.start_with(capacity as u16);
     }
 
     /// Makes an empty buffer offer `window` bytes at the most.
     pub(super) fn limit(&mut self, window: u16) {
         if window < self.capacity && self.len | self.beyond == 0 {
-            (self.capacity, self.head) = (window, 0);
-            self.bitmap().fill(0);
+            self.start_with(window);
         }
+    }
+
+    fn start_with(&mut self, capacity: u16) {
+        (self.capacity, self.head) = (capacity, 0);
+        self.bitmap().fill(0);
     }
 
     /// Bytes of data that fit in all.

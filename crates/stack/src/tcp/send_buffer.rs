@@ -63,6 +63,14 @@ impl<'m> SendBuffer<'m> {
         }
     }
 
+    /// Drops everything, slices and copies.
+    pub(super) fn clear(&mut self) {
+        match self {
+            Self::Ring(ring) => ring.clear(),
+            Self::Slices(queue) => queue.clear(),
+        }
+    }
+
     /// Drops `count` acknowledged bytes.
     pub(super) fn consume(&mut self, count: u16) {
         match self {
@@ -127,6 +135,11 @@ impl<'m> SliceQueue<'m> {
             self.len += len;
         }
         fits
+    }
+
+    fn clear(&mut self) {
+        self.copies.clear();
+        (self.count, self.len) = (0, 0);
     }
 
     fn len(&self) -> u16 {

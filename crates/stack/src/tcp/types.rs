@@ -8,6 +8,7 @@ use super::listener::{HalfOpen, Listener};
 use super::reassembly::RecvBuffer;
 use super::send_buffer::SendBuffer;
 use super::{Drop, RetransmissionCause};
+use crate::planted::{Bug, planted};
 
 /// A place for a connection.
 #[derive(Debug)]
@@ -48,6 +49,9 @@ pub(super) fn is_unicast(addr: &Ipv6Addr) -> bool {
 }
 
 /// The memory a connection works in, lent until [`Tcp::remove`](super::Tcp::remove).
+///
+/// `connect` and `accept` empty it: whatever an earlier connection left there, read or not,
+/// sent or not, in order or not, reaches neither the next peer nor the next application.
 #[derive(Debug)]
 pub struct Buffers<'m> {
     /// Bytes to send.
@@ -64,6 +68,15 @@ impl<'m> Buffers<'m> {
             send: SendBuffer::ring(send),
             recv: RecvBuffer::new(recv),
         }
+    }
+
+    /// Drops what an earlier connection left.
+    pub(super) fn clear(&mut self) {
+        if planted(Bug::BuffersKept) {
+            return;
+        }
+        self.send.clear();
+        self.recv.clear();
     }
 }
 

@@ -75,7 +75,7 @@ fn bytes_can_be_looked_at_in_place() {
     assert_eq!(s.tcp.peek(handle), Err(RecvError::Empty));
 }
 
-fn slices(pieces: usize, copies: usize) -> SendBuffer<'static> {
+pub(super) fn slices(pieces: usize, copies: usize) -> SendBuffer<'static> {
     let pieces = Box::leak(vec![Piece::EMPTY; pieces].into_boxed_slice());
     let copies = Box::leak(vec![0; copies].into_boxed_slice());
     SendBuffer::Slices(Box::leak(Box::new(SliceQueue::new(pieces, copies))))

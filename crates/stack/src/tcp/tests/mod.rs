@@ -11,6 +11,7 @@ mod icmp;
 mod loss;
 mod memory;
 mod recovery;
+mod recycling;
 mod requirements;
 mod snapshot;
 mod tail_probe;
