@@ -9,13 +9,15 @@ use motet_conformance::run::{Judge, Verdict, run};
 
 fn scripts_of(profile: Profile) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
-    let folder = match profile {
-        Profile::Motet => folder,
-        Profile::FreeBsd => folder.join("freebsd"),
-        Profile::Linux => folder.join("linux"),
+    let folders = match profile {
+        Profile::Motet => vec![folder.clone(), folder.join("overlap")],
+        Profile::FreeBsd => vec![folder.join("freebsd")],
+        Profile::Linux => vec![folder.join("linux")],
     };
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
-        .unwrap()
+    let entries = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap());
+    let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "pkt"))
         .collect();

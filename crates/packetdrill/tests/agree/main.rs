@@ -50,7 +50,8 @@ fn main() -> ExitCode {
     if paths.is_empty() {
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
         let systems = ["freebsd", "linux"].map(|name| (own.join(name), name));
-        for (folder, profile) in [(own.clone(), "motet")].into_iter().chain(systems) {
+        let ours = [(own.clone(), "motet"), (own.join("overlap"), "motet")];
+        for (folder, profile) in ours.into_iter().chain(systems) {
             let mut found = scripts(&folder);
             found.retain(|script| script.parent() == Some(folder.as_path()));
             work.extend(found.into_iter().map(|script| (script, profile)));

@@ -140,7 +140,9 @@ impl Connection<'_> {
             return Drop::OutsideWindow;
         }
         if seg.seq.before(self.rcv_nxt) {
-            self.note_duplicate(seg.seq, seg.seq_len());
+            // Before a shut window, part of it may be new: that is not kept.
+            let known = self.rcv_nxt.since(seg.seq);
+            self.note_duplicate(seg.seq, seg.seq_len().min(known));
             self.quick_acks = self.config.quick_acks;
             // Our ACK was lost. Echoing an older time, this one would tell of a round trip as
             // long as the peer's timeout; RFC 7323 §4.3 asks for SEG.SEQ <= Last.ACK.sent only.
@@ -164,6 +166,7 @@ impl Connection<'_> {
     /// Cuts `count` octets that we have; they count as a duplicate (RFC 2883 §4.1).
     fn trim_front(&mut self, seg: &mut Segment<'_>, count: u32) {
         self.note_duplicate(seg.seq, count);
+        seg.is_known = true;
         seg.strip_front(count);
     }
 
@@ -261,22 +264,26 @@ impl Connection<'_> {
             let most = self.rcv_fin.offset_from(seg.seq).max(0) as usize;
             data = data.get(..most).unwrap_or(data);
         }
-        self.store(gap.min(u32::from(u16::MAX)), data);
+        let gap = gap.min(u32::from(u16::MAX));
+        if !seg.is_known {
+            // RFC 2883 §4.2.3: of several parts held already, the first is reported.
+            let (held, to) = self.recv.next_range(gap);
+            let to = to.min(gap + data.len() as u32);
+            self.note_duplicate(self.rcv_nxt.plus(held), to.saturating_sub(held));
+        }
+        self.store(gap, data);
         Ok(())
     }
 
     /// Stores text `gap` octets behind RCV.NXT and decides when to acknowledge it.
     fn store(&mut self, gap: u32, data: &[u8]) {
         let had_gaps = self.recv.has_gaps();
-        // RFC 2883 §4.2: the first of its ranges that is held already; it may be all of it.
-        let (held, to) = self.recv.next_range(gap);
-        let to = to.min(gap + data.len() as u32);
-        self.note_duplicate(self.rcv_nxt.plus(held), to.saturating_sub(held));
         let grown = self.recv.insert(gap, data);
         self.rcv_nxt = self.rcv_nxt.plus(grown);
         self.rcv_wnd = self.rcv_wnd.saturating_sub(grown as u16);
         self.unacked = saturated(u32::from(self.unacked) + grown);
         if gap > 0 {
+            self.recv.note_latest(gap, u32::from(self.sack_first));
             self.sack_first = gap as u16;
         } else {
             self.sack_first = self.sack_first.saturating_sub(grown as u16);

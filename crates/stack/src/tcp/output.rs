@@ -403,9 +403,8 @@ impl Connection<'_> {
         }
     }
 
-    /// SACK blocks: the duplicate to report, if any; then the range that grew last; then
-    /// the others, from there on downwards and around: where segments are lost but not
-    /// reordered, those reported last come first (RFC 2018 §4, RFC 2883 §4).
+    /// SACK blocks: the duplicate to report, if any; then the range that grew last; then the
+    /// others, those reported last first (RFC 2018 §4, RFC 2883 §4).
     fn fill_sack(&self, head: &mut Head) {
         let mut blocks = 0;
         if self.facts.has(Facts::DSACK_DUE) {
@@ -413,20 +412,15 @@ impl Connection<'_> {
             head.push_sack(self.dsack_at, right);
             blocks = 1;
         }
-        let mut limit = u32::from(self.sack_first) + 1;
-        // Where the first one starts; none starts at 0.
-        let mut first = 0;
+        let mut key = 0;
         while blocks < self.sack_places() {
-            let (start, end) = self.recv.range_before(limit);
-            if start == first {
+            let (found, (start, end)) = self.recv.next_by_age(u32::from(self.sack_first), key);
+            if end == 0 {
                 return;
             }
             head.push_sack(self.rcv_nxt.plus(start), self.rcv_nxt.plus(end));
             blocks += 1;
-            limit = start;
-            if first == 0 {
-                first = start;
-            }
+            key = found + 1;
         }
     }
 

@@ -22,6 +22,8 @@ pub(super) struct Segment<'a> {
     pub(super) mss: u16,
     /// The packet arrived with congestion experienced (RFC 3168).
     pub(super) is_ce: bool,
+    /// Its front was here already, is reported (RFC 2883) and cut off.
+    pub(super) is_known: bool,
 }
 
 impl<'a> Segment<'a> {
@@ -33,6 +35,7 @@ impl<'a> Segment<'a> {
             payload,
             mss: header.options.mss.unwrap_or(SMSS_DEFAULT),
             is_ce,
+            is_known: false,
         }
     }
 
