@@ -7,7 +7,7 @@
 //! Left out: how fast it is. What a radio loses is no fault, so that only what is stuck is.
 
 use motet::node::Interface;
-use motet::tcp::{self, Config, ListenerHandle};
+use motet::tcp::{self, Buffers, Config, ListenerHandle};
 use motet::time::{Duration, Instant};
 
 use super::dice::Dice;
@@ -27,11 +27,12 @@ use crate::network::{HostOptions, Network, RADIO, Tables};
 #[derive(Debug)]
 struct Lab<'m> {
     arena: &'m Arena,
+    seed: u64,
     dice: Dice,
     network: Network<'m>,
     /// Of each node of the world.
     ends: Vec<End<'m>>,
-    sessions: Sessions,
+    sessions: Sessions<'m>,
     span: Duration,
     is_quiet: bool,
     /// What nodes had counted when they rebooted.
@@ -66,9 +67,10 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
     };
     let mut lab = Lab {
         arena: &arena,
+        seed,
         network,
         ends: Vec::new(),
-        sessions: Sessions::new(seed),
+        sessions: Sessions::new(seed, &arena),
         span,
         is_quiet: false,
         lost_counts: Frames::default(),
@@ -266,7 +268,12 @@ impl<'m> Lab<'m> {
         };
         End {
             config: self.arena.alloc(config),
-            lender: Lender::new(self.arena, window, self.dice.scale(64, 8_000) as usize),
+            lender: Lender::new(
+                self.arena,
+                window,
+                self.dice.scale(64, 8_000) as usize,
+                (self.seed, node),
+            ),
             places,
             lends_early: self.dice.chance(0.5),
             listener: None,
@@ -295,7 +302,7 @@ impl<'m> Lab<'m> {
         if !waits && (is_lent || self.is_quiet || !self.ends[node].lends_early) {
             return Ok(());
         }
-        let buffers = self.ends[node].lender.lend();
+        let buffers = self.lend(node);
         let accepted = self.network.world.with_node(node, |stack, now| {
             stack.tcp_mut().accept(listener, buffers, now)
         });
@@ -309,15 +316,25 @@ impl<'m> Lab<'m> {
         self.open(node, handle, true)
     }
 
+    /// Buffers for a connection, those of an earlier one where there are some.
+    fn lend(&mut self, node: usize) -> Buffers<'m> {
+        let lender = &mut self.ends[node].lender;
+        for buffers in self.sessions.take_returned(node) {
+            lender.take_back(buffers);
+        }
+        lender.lend()
+    }
+
     fn open(&mut self, node: usize, handle: tcp::Handle, passive: bool) -> Result<(), String> {
         let mut behaviour = Behaviour::draw(&mut self.dice, BYTES_MAX, self.span);
         if self.is_quiet {
             behaviour.hurry(0);
         }
         let now = self.now();
+        let kind = (passive, self.ends[node].lender.by_reference);
         let tcp = self.network.world.node(node).tcp();
         self.sessions
-            .open((node, handle), behaviour, passive, tcp, now)?;
+            .open((node, handle), behaviour, kind, tcp, now)?;
         Ok(())
     }
 
@@ -329,7 +346,7 @@ impl<'m> Lab<'m> {
             return Ok(());
         }
         let (from, to) = (from as usize, to as usize);
-        let buffers = self.ends[from].lender.lend();
+        let buffers = self.lend(from);
         let config = self.ends[from].config;
         let remote = (self.network.addr(to), PORT);
         let opened = self.network.world.with_node(from, |stack, now| {

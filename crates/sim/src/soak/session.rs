@@ -5,16 +5,19 @@
 //! that every byte read is compared with the one byte that it can be.
 //! Left out: when sessions are opened, and what the network does to them.
 
-use motet::tcp::{self, Error, Handle, RecvError, SendError, State, Tcp};
+use motet::tcp::{self, Buffers, Error, Handle, RecvError, SendError, State, Tcp};
 use motet::time::{Duration, Instant, earliest};
 
 use super::content::{Content, NAME_LEN};
 use super::coverage::Coverage;
+use super::lender::CHUNK_MAX;
 use super::settings::{Behaviour, Ending, Reading};
+use crate::Arena;
 
 /// All sessions of a run, by number.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub(crate) struct Sessions<'m> {
+    arena: &'m Arena,
     seed: u64,
     all: Vec<Session>,
     /// What connections went through.
@@ -25,6 +28,8 @@ pub(crate) struct Sessions {
     has_news: bool,
     /// Whether nothing happens to packets that would let a patient connection time out.
     pub(crate) is_gentle: bool,
+    /// Buffers that connections gave back, and the node they belong to.
+    returned: Vec<(usize, Buffers<'m>)>,
 }
 
 /// What sessions achieved.
@@ -57,6 +62,8 @@ pub(crate) struct Session {
     /// Local and remote port; the latter is 0 until the peer is known.
     pub(crate) ports: (u16, u16),
     behaviour: Behaviour,
+    /// Its send buffer takes slices.
+    by_reference: bool,
     content: Content,
     opened: Instant,
     state: State,
@@ -85,16 +92,26 @@ pub(crate) struct Clock {
     pub(crate) local: Instant,
 }
 
-impl Sessions {
-    pub(crate) fn new(seed: u64) -> Self {
+impl<'m> Sessions<'m> {
+    pub(crate) fn new(seed: u64, arena: &'m Arena) -> Self {
         Self {
+            arena,
             seed,
             all: Vec::new(),
             coverage: Coverage::default(),
             tally: Tally::default(),
             has_news: false,
             is_gentle: false,
+            returned: Vec::new(),
         }
+    }
+
+    /// Buffers that connections of a node have given back since this was last asked.
+    pub(crate) fn take_returned(&mut self, host: usize) -> impl Iterator<Item = Buffers<'m>> {
+        let mine = self
+            .returned
+            .extract_if(.., move |(owner, _)| *owner == host);
+        mine.map(|(_, buffers)| buffers)
     }
 
     /// Whether a connection has changed its state since this was last asked: its application
@@ -103,12 +120,13 @@ impl Sessions {
         std::mem::take(&mut self.has_news)
     }
 
-    /// Takes over a connection that was just opened. `passive`: by a listener.
+    /// Takes over a connection that was just opened. `passive`: by a listener; `by_reference`:
+    /// its send buffer takes slices.
     pub(crate) fn open(
         &mut self,
         (host, handle): (usize, Handle),
         behaviour: Behaviour,
-        passive: bool,
+        (passive, by_reference): (bool, bool),
         tcp: &Tcp<'_>,
         now: Instant,
     ) -> Result<usize, String> {
@@ -126,6 +144,7 @@ impl Sessions {
             handle,
             ports: (0, 0),
             behaviour,
+            by_reference,
             content,
             opened: now,
             state,
@@ -165,7 +184,7 @@ impl Sessions {
     pub(crate) fn step(
         &mut self,
         host: usize,
-        tcp: &mut Tcp<'_>,
+        tcp: &mut Tcp<'m>,
         clock: Clock,
     ) -> Result<bool, String> {
         let mut acted = false;
@@ -209,7 +228,7 @@ impl Sessions {
     pub(crate) fn stop_listening(
         &mut self,
         host: usize,
-        tcp: &mut Tcp<'_>,
+        tcp: &mut Tcp<'m>,
         clock: Clock,
     ) -> Result<(), String> {
         for number in 0..self.all.len() {
@@ -237,7 +256,7 @@ impl Sessions {
     pub(crate) fn close_orphans(
         &mut self,
         host: usize,
-        tcp: &mut Tcp<'_>,
+        tcp: &mut Tcp<'m>,
         clock: Clock,
     ) -> Result<(), String> {
         for number in 0..self.all.len() {
@@ -329,7 +348,7 @@ impl Sessions {
         }
     }
 
-    fn step_one(&mut self, number: usize, tcp: &mut Tcp<'_>, clock: Clock) -> Result<bool, String> {
+    fn step_one(&mut self, number: usize, tcp: &mut Tcp<'m>, clock: Clock) -> Result<bool, String> {
         self.note(number, tcp)?;
         let mut acted = self.write(number, tcp, clock)?;
         acted |= self.read(number, tcp, clock)?;
@@ -338,7 +357,7 @@ impl Sessions {
     }
 
     /// Hands over what is to be sent now.
-    fn write(&mut self, number: usize, tcp: &mut Tcp<'_>, clock: Clock) -> Result<bool, String> {
+    fn write(&mut self, number: usize, tcp: &mut Tcp<'m>, clock: Clock) -> Result<bool, String> {
         let session = &mut self.all[number];
         let before = session.taken;
         let mut chunk = [0; CHUNK_MAX];
@@ -352,7 +371,15 @@ impl Sessions {
                 .min(CHUNK_MAX as u64);
             let chunk = &mut chunk[..len as usize];
             session.content.fill(session.taken, chunk);
-            match tcp.send(session.handle, chunk, clock.local) {
+            let refers = session.by_reference && session.taken >> 3 & 1 == 0;
+            let given = if refers {
+                let data = self.arena.alloc_slice_copy(chunk);
+                tcp.send_slice(session.handle, data, clock.local)
+                    .map(|()| data.len())
+            } else {
+                tcp.send(session.handle, chunk, clock.local)
+            };
+            match given {
                 Ok(taken) => session.taken += taken as u64,
                 Err(SendError::BufferFull | SendError::Failed(_)) => break,
                 // A reset that is not told, since both sides had closed.
@@ -365,7 +392,7 @@ impl Sessions {
     }
 
     /// Reads what there is and is wanted, and compares it.
-    fn read(&mut self, number: usize, tcp: &mut Tcp<'_>, clock: Clock) -> Result<bool, String> {
+    fn read(&mut self, number: usize, tcp: &mut Tcp<'m>, clock: Clock) -> Result<bool, String> {
         let mut acted = false;
         let mut bytes = [0; CHUNK_MAX];
         loop {
@@ -459,7 +486,7 @@ impl Sessions {
     }
 
     /// Closes when its time has come, and gives up what is over.
-    fn end(&mut self, number: usize, tcp: &mut Tcp<'_>, clock: Clock) -> Result<bool, String> {
+    fn end(&mut self, number: usize, tcp: &mut Tcp<'m>, clock: Clock) -> Result<bool, String> {
         let session = &self.all[number];
         let mut acted = false;
         if session.state != State::Closed && !session.has_closed {
@@ -488,14 +515,14 @@ impl Sessions {
         Ok(acted)
     }
 
-    fn shut(&mut self, number: usize, tcp: &mut Tcp<'_>, clock: Clock) -> bool {
+    fn shut(&mut self, number: usize, tcp: &mut Tcp<'m>, clock: Clock) -> bool {
         let session = &mut self.all[number];
         session.has_shut = true;
         tcp.shutdown(session.handle, clock.local);
         true
     }
 
-    fn close(&mut self, number: usize, tcp: &mut Tcp<'_>, clock: Clock) -> bool {
+    fn close(&mut self, number: usize, tcp: &mut Tcp<'m>, clock: Clock) -> bool {
         let session = &mut self.all[number];
         session.has_shut = true;
         session.has_closed = true;
@@ -504,7 +531,7 @@ impl Sessions {
     }
 
     /// Takes the buffers back from a connection that is over; what is unread has been read.
-    fn give_up(&mut self, number: usize, tcp: &mut Tcp<'_>) -> Result<(), String> {
+    fn give_up(&mut self, number: usize, tcp: &mut Tcp<'m>) -> Result<(), String> {
         let session = &mut self.all[number];
         let unread = tcp
             .connection(session.handle)
@@ -518,8 +545,9 @@ impl Sessions {
             return Ok(());
         }
         match tcp.remove(session.handle) {
-            Some(_buffers) => {
+            Some(buffers) => {
                 session.is_over = true;
+                self.returned.push((session.host, buffers));
                 Ok(())
             }
             None => Err("the buffers of a connection that is over did not come back".into()),
@@ -567,6 +595,3 @@ impl Session {
 
 /// An application that accepts no later makes nobody wait too long.
 const ACCEPT_MAX: Duration = Duration::from_secs(3);
-
-/// The most that an application hands over or reads at once, bytes.
-const CHUNK_MAX: usize = 2_048;

@@ -40,7 +40,7 @@ pub(crate) struct Pipe<'m> {
     calendar: Calendar<Event>,
     hosts: [Host<'m>; 2],
     ways: [Way; 2],
-    sessions: Sessions,
+    sessions: Sessions<'m>,
     monitor: Monitor,
     span: Duration,
     is_quiet: bool,
@@ -135,7 +135,7 @@ impl<'m> Pipe<'m> {
             calendar: Calendar::new(),
             hosts,
             ways,
-            sessions: Sessions::new(seed),
+            sessions: Sessions::new(seed, arena),
             monitor: Monitor::default(),
             span,
             is_quiet: false,
@@ -395,7 +395,7 @@ impl<'m> Pipe<'m> {
             .map(|way| (way.delay + way.jitter).as_millis());
         let round_ms = there_and_back.sum::<u64>() + ROUND_EXTRA_MS;
         let rounds = (0..2).map(|host| {
-            let held = self.hosts[host].lender.send_len as u64;
+            let held = self.hosts[host].lender.send_max() as u64;
             let step = u64::from(self.hosts[1 - host].lender.window).min(held);
             (held + settings::HURRY_BYTES_MAX) / step.clamp(1, MSS_MIN_DATA)
         });
@@ -423,7 +423,7 @@ impl<'m> Host<'m> {
             ahead: Duration::ZERO,
             listener: None,
             config: arena.alloc(settings::config(dice, window)),
-            lender: Lender::new(arena, window, dice.scale(1, 40_000) as usize),
+            lender: Lender::new(arena, window, dice.scale(1, 40_000) as usize, (seed, at)),
             places,
             lends_early: dice.chance(0.5),
             planned: None,

@@ -1,6 +1,6 @@
 //! How connections between the engines come about.
 
-use motet::tcp::{Handle, OpenError};
+use motet::tcp::{Buffers, Handle, OpenError};
 
 use super::{ADDRS, CLIENT, FIRST_PORT, Host, PORT, Pipe};
 use crate::soak::settings::Behaviour;
@@ -28,7 +28,7 @@ impl<'m> Pipe<'m> {
         if !waits && !lends {
             return Ok(false);
         }
-        let buffers = self.hosts[host].lender.lend();
+        let buffers = self.lend(host);
         let clock = self.clock(host);
         let accepted = self.hosts[host].tcp.accept(listener, buffers, clock.local);
         let handle = match accepted {
@@ -39,10 +39,20 @@ impl<'m> Pipe<'m> {
             }
         };
         let behaviour = self.behaviour();
+        let kind = (true, self.hosts[host].lender.by_reference);
         let tcp = &self.hosts[host].tcp;
         self.sessions
-            .open((host, handle), behaviour, true, tcp, clock.now)?;
+            .open((host, handle), behaviour, kind, tcp, clock.now)?;
         Ok(true)
+    }
+
+    /// Buffers for a connection, those of an earlier one where there are some.
+    fn lend(&mut self, host: usize) -> Buffers<'m> {
+        let lender = &mut self.hosts[host].lender;
+        for buffers in self.sessions.take_returned(host) {
+            lender.take_back(buffers);
+        }
+        lender.lend()
     }
 
     fn behaviour(&mut self) -> Behaviour {
@@ -81,7 +91,7 @@ impl<'m> Pipe<'m> {
     }
 
     fn connect_from(&mut self, host: usize, local: u16, remote: u16) -> Result<(), String> {
-        let buffers = self.hosts[host].lender.lend();
+        let buffers = self.lend(host);
         let clock = self.clock(host);
         let Host { tcp, config, .. } = &mut self.hosts[host];
         let ends = ((ADDRS[host], local), (ADDRS[1 - host], remote));
@@ -97,9 +107,10 @@ impl<'m> Pipe<'m> {
             },
         };
         let behaviour = self.behaviour();
+        let kind = (false, self.hosts[host].lender.by_reference);
         let tcp = &self.hosts[host].tcp;
         self.sessions
-            .open((host, handle), behaviour, false, tcp, clock.now)?;
+            .open((host, handle), behaviour, kind, tcp, clock.now)?;
         self.settle(host)
     }
 }
