@@ -2,21 +2,22 @@
 //!
 //! The input is a program: segments whose numbers lie near those the connection expects,
 //! time, and calls of the application. Every byte either way is a function of its place in
-//! the stream, so that bytes which arrive are checked wherever they came from.
+//! the stream and of the connection, so that bytes which arrive are checked wherever they came
+//! from. Buffers serve one connection after the other.
 
 use std::net::Ipv6Addr;
 
 use motet::random::Rng;
 use motet::tcp::{
-    Buffers, Config, HalfOpen, Handle, Listener, Memory, RecvError, Slot, State, Tcp,
-    recv_memory_len,
+    Buffers, Config, Connection, HalfOpen, Handle, IcmpError, Listener, ListenerHandle, Memory,
+    Piece, RecvBuffer, RecvError, SendBuffer, SliceQueue, Slot, State, Tcp, recv_memory_len,
 };
 use motet::time::{Duration, Instant};
 use motet::wire::tcp::{Flags, Header, Options, SackBlock, fill_checksum, is_checksum_valid};
 
 use crate::input::Input;
 
-/// Runs a program against one connection.
+/// Runs a program against one connection after the other, all in the same buffers.
 pub(crate) fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let kind = input.u8();
@@ -24,37 +25,25 @@ pub(crate) fn run(bytes: &[u8]) {
     let mut connections = [const { Slot::EMPTY }; 1];
     let (mut listeners, mut half_open) = ([Listener::EMPTY; 1], [HalfOpen::EMPTY; 1]);
     let (mut send, mut recv) = ([0; 3000], vec![0; recv_memory_len(WINDOW)]);
+    let mut pieces = [Piece::EMPTY; 3];
     let memory = Memory {
         connections: &mut connections,
         listeners: &mut listeners,
         half_open: &mut half_open,
     };
-    let mut tcp = Tcp::new(memory, &mut Rng::from_seed([8, 9]));
+    let tcp = Tcp::new(memory, &mut Rng::from_seed([8, 9]));
     let now = Instant::ORIGIN + Duration::from_secs(u64::from(input.u16()) << 8);
-    let buffers = Buffers::new(&mut send, &mut recv);
-    let handle = match kind & 1 {
-        0 => tcp.connect_from((US, PORT), (PEER, PORT), buffers, &config, now),
-        _ => {
-            let listener = tcp.listen(None, PORT, &config).expect("a free place");
-            tcp.accept(listener, buffers, now)
-        }
-    };
-    let handle = handle.expect("a free slot");
     let irs = input.u32();
-    let mut world = World {
-        tcp,
-        handle,
-        now,
-        irs,
-        iss: None,
-        told: irs,
-        given: 0,
-        read: 0,
-        injected: 0,
-        edge: None,
-        stamps: 1,
+    let mut slices;
+    let send = if irs & 1 == 0 {
+        SendBuffer::ring(&mut send)
+    } else {
+        slices = SliceQueue::new(&mut pieces, &mut send);
+        SendBuffer::Slices(&mut slices)
     };
-    world.drain();
+    let recv = RecvBuffer::new(&mut recv);
+    let mut world = World::new(tcp, &config, now);
+    world.open(kind & 1 == 0, irs, Buffers { send, recv });
     if kind & 2 != 0 {
         world.shake_hands(kind & 1 == 0);
     }
@@ -82,8 +71,14 @@ fn settings(kind: u8) -> Config {
 
 struct World<'m> {
     tcp: Tcp<'m>,
-    handle: Handle,
+    config: &'m Config,
+    listener: Option<ListenerHandle>,
+    /// `None`: its buffers could not be lent again.
+    handle: Option<Handle>,
     now: Instant,
+    /// Connections so far; each has bytes and a peer's port of its own.
+    number: u16,
+    local_port: u16,
     /// The peer's ISN and ours, once known.
     irs: u32,
     iss: Option<u32>,
@@ -99,7 +94,58 @@ struct World<'m> {
     stamps: u32,
 }
 
-impl World<'_> {
+impl<'m> World<'m> {
+    fn new(tcp: Tcp<'m>, config: &'m Config, now: Instant) -> Self {
+        Self {
+            tcp,
+            config,
+            listener: None,
+            handle: None,
+            now,
+            number: 0,
+            local_port: PORT,
+            irs: 0,
+            iss: None,
+            told: 0,
+            given: 0,
+            read: 0,
+            injected: 0,
+            edge: None,
+            stamps: 1,
+        }
+    }
+
+    /// Begins the next connection, up to where the peer is to speak.
+    fn open(&mut self, active: bool, irs: u32, buffers: Buffers<'m>) {
+        self.number += 1;
+        (self.irs, self.told, self.iss, self.edge) = (irs, irs, None, None);
+        (self.given, self.read, self.injected) = (0, 0, 0);
+        let (config, remote) = (self.config, (PEER, self.peer_port()));
+        self.local_port = PORT;
+        let opened = if active && self.number % 2 == 1 {
+            let local = (US, PORT);
+            self.tcp
+                .connect_from(local, remote, buffers, config, self.now)
+        } else if active {
+            self.tcp.connect(US, remote, buffers, config, self.now)
+        } else {
+            let tcp = &mut self.tcp;
+            let listener = *self
+                .listener
+                .get_or_insert_with(|| tcp.listen(None, PORT, config).expect("a free place"));
+            tcp.accept(listener, buffers, self.now)
+        };
+        let handle = opened.expect("a free slot");
+        self.handle = Some(handle);
+        let connection = self.tcp.connection(handle);
+        self.local_port = connection.map_or(PORT, |c| c.endpoints().local_port);
+        self.drain();
+    }
+
+    const fn peer_port(&self) -> u16 {
+        PORT + self.number
+    }
+
     fn step(&mut self, input: &mut Input<'_>) {
         let op = input.u8();
         match op & 15 {
@@ -108,12 +154,75 @@ impl World<'_> {
             11 => self.now += Duration::from_millis(u64::from(input.u8())),
             12 => self.send(usize::from(input.u8()) * 4),
             13 | 14 => self.recv(usize::from(input.u8()) * 4),
-            _ => match input.u8() & 3 {
-                0 => self.tcp.shutdown(self.handle, self.now),
-                1 => self.tcp.close(self.handle, self.now),
-                2 => self.tcp.abort(self.handle),
-                _ => {}
-            },
+            _ => self.command(input),
+        }
+    }
+
+    /// What happens once in a while.
+    fn command(&mut self, input: &mut Input<'_>) {
+        let command = input.u8();
+        match (command & 7, self.handle) {
+            (0, Some(handle)) => self.tcp.shutdown(handle, self.now),
+            (1, Some(handle)) => self.tcp.close(handle, self.now),
+            (2, Some(handle)) => self.tcp.abort(handle),
+            (3, Some(handle)) => self.begin_again(handle, command, input),
+            (4, _) => self.report(input),
+            (5, _) => self.refer(usize::from(input.u8())),
+            (6, _) => {
+                if let Some(listener) = self.listener.take() {
+                    self.tcp.unlisten(listener);
+                }
+            }
+            // A leap of the clock, up to 18 years.
+            _ => self.now += Duration::from_secs(u64::from(input.u16()) << 13),
+        }
+    }
+
+    /// Ends the connection, by its own timers or at once, and opens the next one in its buffers.
+    fn begin_again(&mut self, handle: Handle, command: u8, input: &mut Input<'_>) {
+        if command & 8 != 0 {
+            self.wait_for_the_end();
+        }
+        if !matches!(self.state(), Some(State::Closed | State::TimeWait)) {
+            self.tcp.abort(handle);
+        }
+        let buffers = self.tcp.remove(handle).expect("it is over");
+        assert!(self.tcp.connection(handle).is_none(), "a stale handle");
+        self.handle = None;
+        // Its reset, and whatever else waits.
+        self.drain();
+        let active = command & 16 == 0;
+        self.open(active, input.u32(), buffers);
+        if command & 32 != 0 {
+            self.shake_hands(active);
+        }
+    }
+
+    /// The network says something about a segment that begins near what was sent.
+    fn report(&mut self, input: &mut Input<'_>) {
+        let kind = input.u8();
+        let error = match kind & 3 {
+            0 => IcmpError::Soft,
+            1 => IcmpError::Hard,
+            _ => IcmpError::PacketTooBig(u32::from(input.u16())),
+        };
+        let sent = self.iss.unwrap_or(0).wrapping_add(self.given);
+        let seq = sent.wrapping_add_signed(i32::from(input.i16()) >> (kind >> 4));
+        let mut quoted = Vec::new();
+        quoted.extend(self.local_port.to_be_bytes());
+        quoted.extend(self.peer_port().to_be_bytes());
+        quoted.extend(seq.to_be_bytes());
+        quoted.truncate(usize::from(input.u8()));
+        self.tcp.on_icmp_error(US, PEER, &quoted, error, self.now);
+    }
+
+    /// Hands over bytes by reference, where the buffer takes them so.
+    fn refer(&mut self, len: usize) {
+        let Some(handle) = self.handle else { return };
+        let at = place_in_noise(Stream::Ours, self.number, self.given);
+        let data = NOISE.get(at..at + len).expect("noise is long enough");
+        if self.tcp.send_slice(handle, data, self.now).is_ok() {
+            self.given += len as u32;
         }
     }
 
@@ -178,7 +287,7 @@ impl World<'_> {
             false => seq.wrapping_sub(self.irs).wrapping_sub(1),
         };
         let payload: Vec<u8> = (0..len as u32)
-            .map(|n| byte(place.wrapping_add(n)))
+            .map(|n| byte(Stream::Peers, self.number, place.wrapping_add(n)))
             .collect();
         let stamped = input.u8() & 7 != 0;
         self.deliver(flags, seq, ack, window, &payload, stamped);
@@ -209,8 +318,8 @@ impl World<'_> {
             });
         }
         let header = Header {
-            src_port: PORT,
-            dst_port: PORT,
+            src_port: self.peer_port(),
+            dst_port: self.local_port,
             seq,
             ack: if has_ack { ack } else { 0 },
             flags,
@@ -236,26 +345,30 @@ impl World<'_> {
     }
 
     fn state(&self) -> Option<State> {
-        let connection = self.tcp.connection(self.handle);
-        connection.map(motet::tcp::Connection::state)
+        let connection = self.tcp.connection(self.handle?);
+        connection.map(Connection::state)
     }
 
     fn send(&mut self, len: usize) {
-        let data: Vec<u8> = (0..len as u32).map(|n| byte(self.given + n)).collect();
-        if let Ok(taken) = self.tcp.send(self.handle, &data, self.now) {
+        let Some(handle) = self.handle else { return };
+        let data: Vec<u8> = (0..len as u32)
+            .map(|n| byte(Stream::Ours, self.number, self.given + n))
+            .collect();
+        if let Ok(taken) = self.tcp.send(handle, &data, self.now) {
             assert!(taken <= len);
             self.given += taken as u32;
         }
     }
 
     fn recv(&mut self, len: usize) {
+        let Some(handle) = self.handle else { return };
         let mut out = vec![0; len];
-        match self.tcp.recv(self.handle, &mut out) {
+        match self.tcp.recv(handle, &mut out) {
             Ok(count) => {
                 for (n, seen) in out.iter().take(count).enumerate() {
                     assert_eq!(
                         *seen,
-                        byte(self.read + n as u32),
+                        byte(Stream::Peers, self.number, self.read + n as u32),
                         "a wrong byte was delivered"
                     );
                 }
@@ -284,7 +397,8 @@ impl World<'_> {
     }
 
     fn check(&mut self, header: &Header, payload: &[u8]) {
-        if header.flags.contains(Flags::RST) {
+        // A handshake with an earlier peer may go on, in vain.
+        if header.flags.contains(Flags::RST) || header.dst_port != self.peer_port() {
             return;
         }
         if header.flags.contains(Flags::SYN) {
@@ -307,7 +421,7 @@ impl World<'_> {
         for (n, seen) in payload.iter().enumerate() {
             assert_eq!(
                 *seen,
-                byte(start.wrapping_add(n as u32)),
+                byte(Stream::Ours, self.number, start.wrapping_add(n as u32)),
                 "a wrong byte was sent"
             );
         }
@@ -319,11 +433,7 @@ impl World<'_> {
                 self.given
             );
         }
-        if self
-            .tcp
-            .connection(self.handle)
-            .is_some_and(|c| c.state() != State::Listen)
-        {
+        if self.state().is_some_and(|state| state != State::Listen) {
             assert!(
                 before_or_at(self.told, header.ack),
                 "an acknowledgment taken back"
@@ -338,7 +448,8 @@ impl World<'_> {
 
     /// What waits to be acknowledged has a timer.
     fn check_timer(&self) {
-        let Some(connection) = self.tcp.connection(self.handle) else {
+        let handle = self.handle;
+        let Some(connection) = handle.and_then(|handle| self.tcp.connection(handle)) else {
             return;
         };
         let waits = connection.unacknowledged() > 0 || connection.is_connecting();
@@ -364,10 +475,42 @@ impl World<'_> {
     }
 }
 
-/// The byte at `place` of either stream.
-const fn byte(place: u32) -> u8 {
-    (place ^ place >> 8).wrapping_mul(31) as u8
+/// Which way bytes go.
+#[derive(Clone, Copy)]
+enum Stream {
+    Ours,
+    Peers,
 }
+
+/// The byte at `place` of a stream of the connection with this number.
+fn byte(stream: Stream, number: u16, place: u32) -> u8 {
+    NOISE[place_in_noise(stream, number, place)]
+}
+
+/// Every stream is the same noise from a place of its own on.
+const fn place_in_noise(stream: Stream, number: u16, place: u32) -> usize {
+    let start = number as u32 * 2_039 + stream as u32 * 977;
+    (place.wrapping_add(start) % NOISE_PERIOD as u32) as usize
+}
+
+const NOISE_PERIOD: usize = 1 << 14;
+
+/// Noise, and its begin once more for slices across the end: Knuth's 64-bit generator.
+static NOISE: [u8; NOISE_PERIOD + 256] = {
+    let mut noise = [0; NOISE_PERIOD + 256];
+    let (mut state, mut at) = (1_u64, 0);
+    while at < noise.len() {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        noise[at] = match at.checked_sub(NOISE_PERIOD) {
+            Some(again) => noise[again],
+            None => (state >> 56) as u8,
+        };
+        at += 1;
+    }
+    noise
+};
 
 const fn before_or_at(earlier: u32, later: u32) -> bool {
     later.wrapping_sub(earlier) < 1 << 31

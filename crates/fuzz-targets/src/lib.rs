@@ -55,7 +55,7 @@ pub const TARGETS: [Target; 10] = [
     Target {
         name: "connection",
         run: connection::run,
-        seeds: seeds::programs,
+        seeds: seeds::connections,
     },
     Target {
         name: "scenario",

@@ -97,6 +97,35 @@ pub(crate) fn programs() -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// For [`crate::connection::run`]: chance, and connections that end with bytes in every buffer
+/// and are followed by others.
+pub(crate) fn connections() -> Vec<Vec<u8>> {
+    let mut seeds = programs();
+    let text = |seq, len| [0, seq, len, 1];
+    let ways: [&[u8]; 4] = [
+        &[],                   // aborted
+        &[7, 0, 0, 1],         // reset by the peer
+        &[15, 1],              // closed with unread bytes
+        &[15, 6, 15, 7, 0, 1], // the listener closed; a leap of the clock
+    ];
+    for (passive, slices, silent) in [(0, 0, 0), (0, 1, 8), (1, 0, 8), (1, 1, 0)] {
+        for way in ways {
+            let mut seed = vec![2 | 4 | 8 | passive, 0, 1, 0, 0, 0, slices];
+            seed.extend([12, 100, 15, 5, 40]);
+            for (seq, len) in [(0, 20), (100, 30), (240, 30)] {
+                seed.extend(text(seq, len));
+            }
+            seed.extend(way);
+            let again = 3 | silent | passive << 4 | 32;
+            seed.extend([15, again, 9, 9, 9, 9]);
+            seed.extend([text(50, 10), text(0, 25)].concat());
+            seed.extend([13, 60, 12, 10, 15, 4, 2, 5, 100, 0, 0, 8, 15, 1]);
+            seeds.push(seed);
+        }
+    }
+    seeds
+}
+
 /// A byte that is small half of the time: choices lie there.
 fn small(rng: &mut Rng) -> u8 {
     match rng.below(2) {

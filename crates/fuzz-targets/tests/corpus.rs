@@ -1,8 +1,10 @@
 //! Every committed input, every seed and every frame of the captures goes through its target.
 
 use std::fs::{self, File};
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
+use motet::random::Rng;
 use motet_fuzz_targets::{TARGETS, node_input, run};
 use pcap_file::pcap::PcapReader;
 
@@ -55,6 +57,44 @@ fn the_seeds_are_committed_and_reach_behind_the_parsers() {
         }
     }
 }
+
+/// What the fuzzer would try first, where there is none: seeds with parts changed, cut out and
+/// put together.
+#[test]
+fn chance_finds_nothing() {
+    let mut rng = Rng::from_seed([3, 1]);
+    for target in TARGETS
+        .iter()
+        .filter(|target| PROGRAMS.contains(&target.name))
+    {
+        let seeds = (target.seeds)();
+        let some = |rng: &mut Rng| seeds[rng.below(seeds.len() as u32) as usize].clone();
+        for number in 0..ROUNDS {
+            let mut input = some(&mut rng);
+            for _ in 0..=rng.below(8) {
+                let at = rng.below(input.len() as u32 + 1) as usize;
+                match rng.below(4) {
+                    0 => input.truncate(at),
+                    1 => input.extend(some(&mut rng).iter().skip(7).take(60)),
+                    2 => input.insert(at, rng.below(16) as u8),
+                    _ => {
+                        if let Some(byte) = input.get_mut(at) {
+                            *byte = rng.below(256) as u8;
+                        }
+                    }
+                }
+            }
+            let run = catch_unwind(|| (target.run)(&input));
+            assert!(run.is_ok(), "{} {number}: {input:?}", target.name);
+        }
+    }
+}
+
+/// Targets whose input is a program.
+const PROGRAMS: [&str; 4] = ["connection", "datagrams", "tcphc", "node"];
+
+/// Inputs by chance for each.
+const ROUNDS: u32 = 2_000;
 
 #[test]
 fn captures_find_nothing() {
