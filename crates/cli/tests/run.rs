@@ -343,11 +343,15 @@ fn what_flows_share_has_a_line_of_its_own() {
             .map(str::to_owned)
             .collect()
     };
-    assert_eq!(cells("2 → host").len(), 4, "goodput, RTT, cwnd: {table}");
-    assert_eq!(cells("1 → host").len(), 4, "{table}");
+    assert_eq!(
+        cells("2 → host").len(),
+        6,
+        "goodput, RTT, cwnd, energy in all and of a byte: {table}"
+    );
+    assert_eq!(cells("1 → host").len(), 6, "{table}");
     let number = |cell: &String| cell.parse::<f64>().unwrap();
     let all: Vec<f64> = cells("all")[1..].iter().map(number).collect();
-    let [total, jain, .., energy] = all[..] else {
+    let [total, jain, .., energy, _] = all[..] else {
         panic!("{table}")
     };
     let parts: f64 = ["2 → host", "1 → host"]
@@ -360,6 +364,125 @@ fn what_flows_share_has_a_line_of_its_own() {
     );
     // Three radios that never sleep, 6 s at some 35 mW each.
     assert!((0.4..1.0).contains(&energy), "{table}");
+}
+
+/// A chain of three motes that take turns to send to the host.
+fn crowd(flows: usize, of_each: &str) -> String {
+    let mut text = "duration_s = 400\n[topology]\nchain = 3\n".to_owned();
+    for number in 0..flows {
+        text += &format!("[[flow]]\nfrom = {}\n{of_each}\n", number % 3 + 1);
+    }
+    text
+}
+
+#[test]
+fn a_host_takes_as_many_connections_as_there_are_flows() {
+    let folder = folder();
+    for flows in [5, 30, 200] {
+        let output = run(
+            folder.path(),
+            &crowd(flows, "bytes = 300"),
+            &["--json", "-"],
+        );
+        assert!(output.status.success(), "{}", said(&output));
+        let all = records(&output.stdout, "flow");
+        assert_eq!(all.len(), flows);
+        for flow in all {
+            let came = (&flow["outcome"], &flow["bytes"], &flow["error"]);
+            assert_eq!(
+                came,
+                (&"complete".into(), &300.into(), &().into()),
+                "{flow}"
+            );
+        }
+        let run = &records(&output.stdout, "run")[0];
+        assert_eq!(
+            (&run["complete"], &run["failure"]),
+            (&true.into(), &().into())
+        );
+        assert_eq!(run["outcomes"]["complete"], flows);
+    }
+}
+
+/// Every flow of the other kinds and the other way, twenty each: more than one stack's tables.
+#[test]
+fn requests_and_flows_to_motes_have_room_too() {
+    let folder = folder();
+    let mut text = crowd(20, "kind = \"request\"\ninterval_s = 100");
+    for number in 0..20 {
+        text += &format!(
+            "[[flow]]\nfrom = \"host\"\nto = {}\nbytes = 200\n",
+            number % 3 + 1
+        );
+    }
+    let output = run(folder.path(), &text, &["--json", "-"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let delivered = |flow: &serde_json::Value| flow["bytes"].as_u64().unwrap() > 0;
+    let flows = records(&output.stdout, "flow");
+    assert!(
+        flows.len() == 40 && flows.iter().all(delivered),
+        "{}",
+        said(&output)
+    );
+}
+
+/// What goes wrong in the lab as on a roof: the link goes for good.
+#[test]
+fn a_flow_that_fails_fails_the_run() {
+    let folder = folder();
+    let rows = "{}\ndatetime,src,dst,channel,mean_rssi,pdr,tx_count\n\
+        2020-01-01 00:00:00,0,1,26,-60,1.0,100\n2020-01-01 00:00:00,1,0,26,-60,1.0,100\n\
+        2020-01-01 00:00:40,0,1,26,,0.0,100\n2020-01-01 00:00:40,1,0,26,,0.0,100\n";
+    fs::write(folder.path().join("gone.k7"), rows).unwrap();
+    let text = "duration_s = 3000\n[topology]\nk7 = \"gone.k7\"\nk7_hour = 0\n[[flow]]\n";
+    let output = run(folder.path(), text, &["--json", "out.jsonl"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(
+        stderr.contains("[[flow]] 1 (1 → host) timed out"),
+        "{stderr}"
+    );
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        table.contains("timed out") && !table.contains("incomplete"),
+        "{table}"
+    );
+    let lines = fs::read(folder.path().join("out.jsonl")).unwrap();
+    let flow = &records(&lines, "flow")[0];
+    assert_eq!(flow["outcome"], "timed_out");
+    assert!(
+        flow["error"].as_str().unwrap().contains("did not answer"),
+        "{flow}"
+    );
+    let run = &records(&lines, "run")[0];
+    assert_eq!(run["complete"], false);
+    assert!(
+        run["failure"].as_str().unwrap().contains("timed out"),
+        "{run}"
+    );
+    assert!(
+        records(&lines, "summary")
+            .iter()
+            .all(|line| line["complete"] == false)
+    );
+}
+
+#[test]
+fn a_flow_that_time_cut_short_is_no_failure() {
+    let folder = folder();
+    let text = "duration_s = 8\n[topology]\nchain = 2\n[[flow]]\nbytes = 5000000\n[[flow]]\n";
+    let output = run(folder.path(), text, &["--json", "out.jsonl"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.contains("1 of 1 transfers were under way"), "{table}");
+    let lines = fs::read(folder.path().join("out.jsonl")).unwrap();
+    let flows = records(&lines, "flow");
+    assert!(
+        flows.iter().all(|flow| flow["outcome"] == "running"),
+        "{flows:?}"
+    );
+    assert_eq!(records(&lines, "run")[0]["complete"], true);
 }
 
 #[test]
@@ -393,9 +516,7 @@ fn the_table_says_what_each_node_spends() {
     let output = run(folder.path(), text, &[]);
     let table = String::from_utf8(output.stdout).unwrap();
     let node = |name: &str| {
-        let mut lines = table
-            .lines()
-            .skip_while(|line| !line.contains("radio on %"));
+        let mut lines = table.lines().skip_while(|line| !line.contains("radio"));
         let line = lines.find(|line| line.trim_start().starts_with(name));
         let cells = line.unwrap_or_default().split_whitespace();
         cells

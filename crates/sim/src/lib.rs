@@ -7,6 +7,7 @@
 //! Left out: wall-clock time and sockets. A caller paces the world and carries packets
 //! between it and a kernel.
 
+pub mod ages;
 pub mod air;
 pub mod app;
 pub mod bound;

@@ -33,7 +33,7 @@ use crate::world::{Conditions, Resident, World};
 pub(crate) use self::build::wired_node;
 pub use self::options::{
     HOST_DELAY, Host, HostOptions, Interference, Joining, NetworkOptions, NodeOptions, Parent,
-    Tables,
+    Part, Tables,
 };
 
 /// A network ready to run.
@@ -87,8 +87,9 @@ impl<'m> Network<'m> {
             hosts.push((host.kind == Host::Virtual).then_some(at));
             ends.push(WireHost {
                 end,
-                addr: plan::host_addr(number),
+                addr: options.host_addr(number),
                 delay: host.delay,
+                ports: host.part.map(|part| part.ports),
             });
         }
         let loss = stream(options.seed, 0, Purpose::PacketLoss);
@@ -166,7 +167,7 @@ impl<'m> Network<'m> {
     /// The address of a node of the world, mesh node or virtual host, in the plan.
     pub fn addr(&self, node: usize) -> Ipv6Addr {
         match self.hosts.iter().position(|at| *at == Some(node)) {
-            Some(number) => plan::host_addr(number),
+            Some(number) => self.options.host_addr(number),
             // Lossless: there are at most 2^16 nodes.
             None => plan::mesh_addr(node as u16),
         }

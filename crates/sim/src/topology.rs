@@ -136,6 +136,27 @@ impl Tree {
         self.below.get(node).map_or(&[], Vec::as_slice)
     }
 
+    /// The nodes from one to another, both included: up to a common ancestor, and down again.
+    pub fn path(&self, from: usize, to: usize) -> Vec<usize> {
+        let (mut up, mut down) = (vec![from], vec![to]);
+        while let (Some(a), Some(b)) = (up.last().copied(), down.last().copied())
+            && a != b
+        {
+            let (climbs, at) = if self.depth(a) >= self.depth(b) {
+                (&mut up, a)
+            } else {
+                (&mut down, b)
+            };
+            let Some(parent) = self.parent(at) else {
+                break;
+            };
+            climbs.push(parent);
+        }
+        down.pop();
+        up.extend(down.into_iter().rev());
+        up
+    }
+
     /// `parents` must lead every node to the root.
     fn new(stations: &[Station<'_>], parents: Vec<Option<usize>>) -> Result<Self, TopologyError> {
         let nodes = parents.len();
@@ -323,6 +344,23 @@ mod tests {
                 .find(|(a, b, _)| [(*a, *b), (*b, *a)].contains(&(from, to)));
             link.map_or(f64::NEG_INFINITY, |(.., db)| *db)
         })
+    }
+
+    #[test]
+    fn paths_go_by_the_nearest_common_ancestor() {
+        let six = stations(&["0", "1", "2", "3", "4", "5"]);
+        let links = [(0, 1), (1, 2), (1, 3), (3, 4), (0, 5)].map(|(a, b)| (a, b, -60.0));
+        let tree = tree(&six, &gains(6, &links)).unwrap();
+        let cases: [(usize, usize, &[usize]); 5] = [
+            (4, 0, &[4, 3, 1, 0]),
+            (0, 2, &[0, 1, 2]),
+            (2, 4, &[2, 1, 3, 4]),
+            (5, 4, &[5, 0, 1, 3, 4]),
+            (1, 4, &[1, 3, 4]),
+        ];
+        for (from, to, path) in cases {
+            assert_eq!(tree.path(from, to), path, "{from} to {to}");
+        }
     }
 
     #[test]

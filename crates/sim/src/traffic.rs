@@ -12,6 +12,7 @@ use motet::time::{Duration, Instant};
 use motet::udp::Inbox;
 
 use crate::Arena;
+use crate::ages::Ages;
 
 /// Sends a reading each interval.
 #[derive(Debug)]
@@ -38,27 +39,26 @@ pub struct Sink<'m> {
 }
 
 /// What came in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     /// Readings, messages or answers that came whole.
     pub received: u64,
     /// Bytes of payload.
     pub bytes: u64,
-    /// The sum of their ages on arrival, µs.
-    pub ages_us: u64,
+    /// How old they were on arrival.
+    pub ages: Ages,
 }
 
 impl Tally {
     /// The mean age on arrival.
     pub fn mean_age(&self) -> Option<Duration> {
-        let mean = self.ages_us.checked_div(self.received)?;
-        Some(Duration::from_micros(mean))
+        self.ages.mean()
     }
 
     /// Counts one that was made at `made_at`; its bytes are the caller's to count.
     pub(crate) fn count(&mut self, made_at: Instant, now: Instant) {
         self.received += 1;
-        self.ages_us += now.since(made_at).as_micros();
+        self.ages.count(now.since(made_at));
     }
 }
 

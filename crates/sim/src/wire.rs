@@ -34,6 +34,9 @@ pub struct WireHost {
     pub addr: Ipv6Addr,
     /// One way, from or to the border router.
     pub delay: Duration,
+    /// Where several have this address: the first and the last of the TCP ports, at either
+    /// end of a connection, whose segments are for this one; none: all that no other takes.
+    pub ports: Option<[u16; 2]>,
 }
 
 /// A wire from the border router to each of its hosts.
@@ -157,11 +160,28 @@ impl Wire {
     fn way(&self, from: End, packet: &[u8]) -> Option<(WireHost, bool)> {
         let upwards = from == self.router;
         let host = if upwards {
-            destination(packet).and_then(|dst| self.hosts.iter().find(|host| host.addr == dst))
+            self.host_of(packet)
         } else {
             self.hosts.iter().find(|host| host.end == from)
         };
         Some((*host.or(self.hosts.first())?, upwards))
+    }
+
+    /// The host that a packet out of the mesh is addressed to.
+    fn host_of(&self, packet: &[u8]) -> Option<&WireHost> {
+        let dst = destination(packet)?;
+        let ports = tcp_ports(packet);
+        let of_port = |host: &&WireHost| {
+            let is_in = |[first, last]: [u16; 2]| {
+                let mut both = ports.into_iter().flatten();
+                both.any(|port| (first..=last).contains(&port))
+            };
+            host.ports.is_some_and(is_in)
+        };
+        let here = || self.hosts.iter().filter(|host| host.addr == dst);
+        here()
+            .find(of_port)
+            .or_else(|| here().find(|host| host.ports.is_none()))
     }
 
     /// Counts a packet, and shows it to whoever watches unless it is lost.
@@ -208,6 +228,27 @@ fn destination(packet: &[u8]) -> Option<Ipv6Addr> {
     Some(Ipv6Addr::from(bytes))
 }
 
+/// The ports of a TCP segment, or of the one that an `ICMPv6` error quotes (RFC 4443 §2.1).
+fn tcp_ports(packet: &[u8]) -> Option<[u16; 2]> {
+    const NEXT_HEADER_AT: usize = 6;
+    const HEADER_LEN: usize = 40;
+    const QUOTE_AT: usize = HEADER_LEN + 8;
+    const ERROR_MAX: u8 = 127;
+    let ports = |packet: &[u8]| {
+        let word: [u8; 4] = packet.get(HEADER_LEN..)?.first_chunk().copied()?;
+        let [a, b, c, d] = word;
+        Some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])])
+    };
+    match packet.get(NEXT_HEADER_AT)? {
+        6 => ports(packet),
+        58 if *packet.get(HEADER_LEN)? <= ERROR_MAX => {
+            let quote = packet.get(QUOTE_AT..)?;
+            ports(quote).filter(|_| quote.get(NEXT_HEADER_AT) == Some(&6))
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,6 +283,47 @@ mod tests {
             end: End::Mote(mote),
             addr: plan::host_addr(number),
             delay: Duration::from_millis(delay_ms),
+            ports: None,
+        }
+    }
+
+    #[test]
+    fn one_address_may_be_several_stacks() {
+        let rng = stream(1, 0, Purpose::PacketLoss);
+        let part = |mote, ports| WireHost {
+            ports,
+            ..host(0, mote, 20)
+        };
+        let hosts = vec![part(4, None), part(5, Some([100, 115])), host(1, 6, 20)];
+        let mut wire = Wire::new(0, hosts, 0.0, rng);
+        let segment = |dst: Ipv6Addr, next_header: u8, ports: [u16; 2]| {
+            let mut packet = vec![0; 24];
+            packet[6] = next_header;
+            packet.extend(dst.octets());
+            packet.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
+            packet
+        };
+        let quoting = |quoted: Vec<u8>| {
+            let mut error = segment(plan::host_addr(0), 58, [0x0100, 0]);
+            error.extend([0; 4]);
+            error.extend(quoted);
+            error
+        };
+        let own = plan::host_addr(0);
+        let cases = [
+            (segment(own, 6, [50_000, 100]), 5),
+            (segment(own, 6, [115, 50_000]), 5),
+            (segment(own, 6, [50_000, 116]), 4),
+            (segment(own, 17, [50_000, 100]), 4),
+            (segment(plan::host_addr(1), 6, [50_000, 100]), 6),
+            (quoting(segment(plan::mesh_addr(1), 6, [100, 50_000])), 5),
+            (quoting(segment(plan::mesh_addr(1), 17, [100, 50_000])), 4),
+            (segment(own, 6, [100, 0])[..41].to_vec(), 4),
+        ];
+        for (packet, to) in cases {
+            let mut carried = wire.carry(End::Mote(0), &packet, Instant::ORIGIN);
+            let (end, ..) = carried.next().unwrap();
+            assert_eq!(end, End::Mote(to), "{packet:02x?}");
         }
     }
 

@@ -1,5 +1,8 @@
 //! `motet run SCENARIO.toml`: a scenario in virtual time, on all cores.
 
+mod columns;
+mod grid;
+mod remarks;
 mod table;
 
 use std::{
@@ -223,15 +226,16 @@ fn verdict(plan: &Plan, results: &[RunResult], signal: Option<i32>) -> Result<()
             format!("interrupted: {whole} of {} runs are complete", plan.runs()),
         ));
     }
-    let failed = results.iter().filter(|run| run.failure.is_some());
-    let count = failed.clone().count();
-    let first = failed
-        .filter_map(|run| Some((run.seed, run.failure.as_ref()?)))
-        .next();
-    match first {
-        None => Ok(()),
-        Some((seed, why)) => Err(Error::failed(format!(
-            "{count} of {} runs failed, the first with seed {seed}: {why}",
+    let troubles: Vec<(u64, String)> = results
+        .iter()
+        .filter_map(|run| Some((run.seed, run.trouble()?)))
+        .collect();
+    match &troubles[..] {
+        [] => Ok(()),
+        [(_, why)] if plan.runs() == 1 => Err(Error::failed(why)),
+        [(seed, why), ..] => Err(Error::failed(format!(
+            "{} of {} runs failed, the first with seed {seed}: {why}",
+            troubles.len(),
             plan.runs()
         ))),
     }

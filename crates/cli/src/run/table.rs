@@ -1,57 +1,217 @@
 //! Results as a table for people.
 
 use motet_lab::{
-    report::{Metric, RunResult, Summary},
-    scenario::{FlowEnd, Plan, Point},
+    report::{self, FlowResult, Group, Outcome, RunResult, Spread},
+    scenario::{FlowKind, Plan, Point},
 };
 
+use super::columns::{Column, FLOW_COLUMNS, RUN_COLUMNS};
+use super::grid::{Grid, Head};
+use super::remarks;
 use crate::{
     error::Error,
-    output::{self, BAD, BOLD, DIM},
+    output::{self, BOLD, DIM},
 };
 
-/// A line for each point and flow, and one for each point as a whole: means over the seeds,
-/// with their confidence.
+/// A line for each flow of each point, or for those that are alike, and one for each point as
+/// a whole: means over the seeds, with their confidence.
 pub(super) fn print(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
     output::line(format_args!("{BOLD}{}{BOLD:#}", plan.title))?;
-    let (mut flows, mut totals) = (
-        vec![head(plan, &FLOW_COLUMNS)],
-        vec![head(plan, &RUN_COLUMNS)],
-    );
-    for (number, point) in plan.points.iter().enumerate() {
-        let runs: Vec<&RunResult> = results.iter().filter(|run| run.point == number).collect();
-        for (flow, ends) in point.scenario.flows.iter().enumerate() {
-            let route = format!("{} → {}", end(ends.from), end(ends.to));
-            flows.push(row(point, route, &FLOW_COLUMNS, Some(flow), &runs));
+    let points: Vec<Vec<&RunResult>> = (0..plan.points.len())
+        .map(|point| results.iter().filter(|run| run.point == point).collect())
+        .collect();
+    let flows = plan.points.iter().map(|point| point.scenario.flows.len());
+    let mut left_out = match flows.sum::<usize>() {
+        few if few <= FLOWS_SHOWN_MAX => every_flow(plan, &points).print()?,
+        _ => {
+            let alike = match &points[..] {
+                [runs] => ranks(runs),
+                _ => means(plan, &points),
+            };
+            let left_out = alike.print()?;
+            print_worst(plan, results)?;
+            left_out
         }
-        totals.push(row(point, "all".to_owned(), &RUN_COLUMNS, None, &runs));
-    }
-    drop_empty_columns(&mut flows);
-    print_rows(&flows)?;
+    };
     output::line("")?;
-    drop_empty_columns(&mut totals);
-    print_rows(&totals)?;
+    let mut totals = Grid::new(heads(plan, &["flows"], &RUN_COLUMNS));
+    for (point, runs) in plan.points.iter().zip(&points) {
+        let cells = RUN_COLUMNS.iter().map(|column| column.of_runs(runs));
+        totals.push(row(values(point), ["all".to_owned()], cells));
+    }
+    left_out.extend(totals.print()?);
     if let ([_], Some(run)) = (&plan.points[..], results.first())
         && (1..=NODES_MAX).contains(&run.nodes.len())
     {
         output::line("")?;
-        print_rows(&nodes(run))?;
+        left_out.extend(nodes(run).print()?);
     }
-    remarks(plan, results)
+    if !left_out.is_empty() {
+        let what = left_out.join(", ");
+        output::line(format_args!(
+            "{DIM}no room for: {what}; --json has everything{DIM:#}"
+        ))?;
+    }
+    remarks::print(plan, results)
+}
+
+/// Each flow of each point.
+fn every_flow(plan: &Plan, points: &[Vec<&RunResult>]) -> Grid {
+    let mut grid = Grid::new(heads(plan, &["flow", "ended"], &FLOW_COLUMNS));
+    for (point, runs) in plan.points.iter().zip(points) {
+        let flows = &point.scenario.flows;
+        let columns = FLOW_COLUMNS
+            .each_ref()
+            .map(|column| column.of_flows(runs, flows.len()));
+        for (flow, ends) in flows.iter().enumerate() {
+            let route = format!("{} → {}", ends.from, ends.to);
+            let cells = columns.iter().map(|cells| cells[flow].clone());
+            grid.push(row(values(point), [route, ended(flow, runs)], cells));
+        }
+    }
+    grid
+}
+
+/// From the best to the worst of the flows of one point that are alike.
+fn ranks(runs: &[&RunResult]) -> Grid {
+    let fixed = ["flows", "how many", "from best to worst"]
+        .map(Head::fixed)
+        .into_iter();
+    let mut grid = Grid::new(fixed.chain(FLOW_COLUMNS.iter().map(Column::head)).collect());
+    let ranks: [(&str, fn(&Spread) -> f64); 4] = [
+        ("best", |spread| spread.best),
+        ("p50", |spread| spread.p50),
+        ("p95", |spread| spread.p95),
+        ("worst", |spread| spread.worst),
+    ];
+    for group in report::groups(runs).iter().take(GROUPS_SHOWN_MAX) {
+        let spreads = spreads(group, runs);
+        for (place, (rank, of)) in ranks.into_iter().enumerate() {
+            let cells = spreads.iter().map(|(column, spread)| {
+                spread.map_or(String::new(), |spread| column.number(of(&spread)))
+            });
+            let [name, count] = match place {
+                0 => [group.name.clone(), group.flows.len().to_string()],
+                _ => [String::new(), String::new()],
+            };
+            grid.push(row(Vec::new(), [name, count, rank.to_owned()], cells));
+        }
+    }
+    grid
+}
+
+/// The means over the flows that are alike, of each point.
+fn means(plan: &Plan, points: &[Vec<&RunResult>]) -> Grid {
+    let mut grid = Grid::new(heads(plan, &["mean of flows", "how many"], &FLOW_COLUMNS));
+    for (point, runs) in plan.points.iter().zip(points) {
+        for group in report::groups(runs).iter().take(GROUPS_SHOWN_MAX) {
+            let cells = spreads(group, runs);
+            let cells = cells.iter().map(|(column, spread)| {
+                spread.map_or(String::new(), |spread| column.shown(&spread.mean))
+            });
+            let what = [group.name.clone(), group.flows.len().to_string()];
+            grid.push(row(values(point), what, cells));
+        }
+    }
+    grid
+}
+
+fn spreads(group: &Group, runs: &[&RunResult]) -> Vec<(&'static Column, Option<Spread>)> {
+    let columns = FLOW_COLUMNS.iter();
+    columns
+        .map(|column| (column, column.spread(&group.flows, runs)))
+        .collect()
+}
+
+/// The flows that did worst: those that failed, then those that fall most behind their like.
+fn print_worst(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
+    let mut flows: Vec<(f64, &RunResult, &FlowResult)> = Vec::new();
+    for run in results {
+        for group in report::groups(&[run]) {
+            let medians = Medians::of(&group, run);
+            let members = group.flows.iter().filter_map(|flow| run.flows.get(*flow));
+            flows.extend(members.map(|flow| (medians.score(flow), run, flow)));
+        }
+    }
+    flows.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
+    let several = plan.seeds.len() > 1;
+    let columns: &[&str] = if several {
+        &["seed", "[[flow]]", "worst", "ended"]
+    } else {
+        &["[[flow]]", "worst", "ended"]
+    };
+    let mut grid = Grid::new(heads(plan, columns, &FLOW_COLUMNS));
+    for (_, run, flow) in flows.into_iter().take(WORST_SHOWN) {
+        let seed = several.then(|| run.seed.to_string());
+        let what = [
+            (flow.flow + 1).to_string(),
+            format!("{} → {}", flow.from, flow.to),
+            end_of(flow),
+        ];
+        let cells = FLOW_COLUMNS.iter().map(|column| column.of_flow(flow));
+        let point = plan.points.get(run.point).map_or(Vec::new(), values);
+        grid.push(row(point, seed.into_iter().chain(what), cells));
+    }
+    if grid.is_empty() {
+        return Ok(());
+    }
+    output::line("")?;
+    // What has no room here had none above.
+    grid.print().map(drop)
+}
+
+/// What flows of one sort did in the middle, to measure each by.
+struct Medians {
+    goodput: f64,
+    finished: f64,
+    latency: f64,
+}
+
+impl Medians {
+    fn of(group: &Group, run: &RunResult) -> Self {
+        let of = |name: &str| {
+            let spread =
+                report::Metric::named(name).and_then(|metric| metric.spread(&group.flows, &[run]));
+            spread.map_or(0.0, |spread| spread.p50)
+        };
+        Self {
+            goodput: of("goodput"),
+            finished: of("finished"),
+            latency: of("latency_p95"),
+        }
+    }
+
+    /// How well a flow did among its like: below 0 it failed, 1 is the middle.
+    fn score(&self, flow: &FlowResult) -> f64 {
+        let over = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        match (flow.outcome, flow.likeness.kind, flow.finished_s) {
+            (outcome, ..) if outcome.is_failure() => -1.0,
+            (_, FlowKind::Bulk, Some(finished_s)) => over(self.finished, finished_s),
+            (_, FlowKind::Bulk, None) if flow.likeness.bytes > 0 => {
+                over(flow.bytes as f64, flow.likeness.bytes as f64) - 1.0
+            }
+            (_, FlowKind::Bulk, None) => over(flow.goodput_kbps, self.goodput),
+            _ => {
+                let late = flow.latency_p95_ms.unwrap_or(f64::INFINITY);
+                flow.delivered().unwrap_or(0.0) * over(self.latency, late).min(1.0)
+            }
+        }
+    }
 }
 
 /// What each node of a run did, and what that cost it.
-fn nodes(run: &RunResult) -> Vec<Vec<String>> {
-    let mut rows = vec![NODE_HEADS.map(str::to_owned).to_vec()];
+fn nodes(run: &RunResult) -> Grid {
+    let heads = NODE_HEADS.map(|(text, leaves)| Head::new(text, leaves));
+    let mut grid = Grid::new(heads.to_vec());
     let on_air = run
         .nodes
         .iter()
         .filter(|node| node.counts.states_us.iter().any(|us| *us > 0));
-    rows.extend(on_air.map(|node| {
+    for node in on_air {
         let counts = &node.counts;
         let [radio_mw, cpu_mw] = counts.power_mw();
         let percent = |share: f64| format!("{:.1}", 100.0 * share);
-        vec![
+        grid.push(vec![
             node.name.clone(),
             node.hops.to_string(),
             counts.transmissions.to_string(),
@@ -61,80 +221,60 @@ fn nodes(run: &RunResult) -> Vec<Vec<String>> {
             percent(counts.cpu_duty()),
             format!("{radio_mw:.1}"),
             format!("{cpu_mw:.2}"),
-        ]
-    }));
-    rows
+        ]);
+    }
+    grid
 }
 
-fn print_rows(rows: &[Vec<String>]) -> Result<(), Error> {
-    let widths = widths(rows);
-    for (number, row) in rows.iter().enumerate() {
-        let cells = row.iter().zip(&widths);
-        let cells: Vec<String> = cells.map(|(cell, width)| aligned(cell, *width)).collect();
-        let text = cells.join("  ");
-        if number == 0 {
-            output::line(format_args!("{DIM}{text}{DIM:#}"))?;
-        } else {
-            output::line(text)?;
-        }
+/// How a flow ended in the runs of a point, unless it is as it should be.
+fn ended(flow: usize, runs: &[&RunResult]) -> String {
+    let ends = runs
+        .iter()
+        .filter_map(|run| run.flows.get(flow))
+        .map(end_of);
+    let mut bad: Vec<String> = ends.filter(|end| !end.is_empty()).collect();
+    bad.sort();
+    let Some(first) = bad.first().cloned() else {
+        return String::new();
+    };
+    match runs.len() {
+        1 => first,
+        all => format!("{first} {} of {all}", bad.len()),
     }
-    Ok(())
 }
 
-fn remarks(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
-    let whole = results.iter().filter(|run| run.complete).count();
-    if whole < plan.runs() {
-        let runs = plan.runs();
-        output::line(format_args!(
-            "{BAD}incomplete{BAD:#}: {whole} of {runs} runs went to their end"
-        ))?;
+/// How a flow ended, unless it is as it should be.
+fn end_of(flow: &FlowResult) -> String {
+    match flow.outcome {
+        Outcome::Complete => String::new(),
+        Outcome::Running if flow.likeness.bytes > 0 => "unfinished".to_owned(),
+        Outcome::Running => String::new(),
+        outcome => outcome.name().to_owned(),
     }
-    let errors = results.iter().flat_map(|run| {
-        let errors = run
-            .flows
-            .iter()
-            .filter_map(|flow| Some((flow.flow, flow.error.as_ref()?)));
-        errors.map(|(flow, error)| (run.seed, flow, error))
-    });
-    for (seed, flow, error) in errors.take(REMARKS_MAX) {
-        output::line(format_args!(
-            "{BAD}failed{BAD:#}: flow {flow} with seed {seed}: {error}"
-        ))?;
-    }
-    Ok(())
 }
 
-fn head(plan: &Plan, columns: &[Column]) -> Vec<String> {
+fn heads(plan: &Plan, fixed: &[&str], columns: &[Column]) -> Vec<Head> {
     let swept = plan.points[0].values.iter().map(|(key, _)| short(key));
-    let columns = columns.iter().map(|column| column.head);
-    swept
-        .chain(["flow"])
-        .chain(columns)
-        .map(str::to_owned)
-        .collect()
+    let fixed = swept.chain(fixed.iter().copied()).map(Head::fixed);
+    fixed.chain(columns.iter().map(Column::head)).collect()
 }
 
 fn row(
-    point: &Point,
-    what: String,
-    columns: &[Column],
-    flow: Option<usize>,
-    runs: &[&RunResult],
+    point: Vec<String>,
+    what: impl IntoIterator<Item = String>,
+    cells: impl IntoIterator<Item = String>,
 ) -> Vec<String> {
+    point.into_iter().chain(what).chain(cells).collect()
+}
+
+/// The swept values at a point.
+fn values(point: &Point) -> Vec<String> {
     let values = point.values.iter().map(|(_, value)| {
         let text = value.as_str().map(str::to_owned);
         let number = || value.as_float().map(|number| number.to_string());
         text.or_else(number).unwrap_or_else(|| value.to_string())
     });
-    let cells = columns.iter().map(|column| column.cell(flow, runs));
-    values.chain([what]).chain(cells).collect()
-}
-
-fn end(end: FlowEnd) -> String {
-    match end {
-        FlowEnd::Host => "host".to_owned(),
-        FlowEnd::Node(node) => node.to_string(),
-    }
+    values.collect()
 }
 
 /// The last part of a key's full name.
@@ -142,101 +282,26 @@ fn short(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-/// A figure, shown in a unit for people.
-struct Column {
-    metric: &'static str,
-    head: &'static str,
-    factor: f64,
-    decimals: usize,
-}
-
-const fn column(metric: &'static str, head: &'static str, factor: f64, decimals: usize) -> Column {
-    Column {
-        metric,
-        head,
-        factor,
-        decimals,
-    }
-}
-
-const FLOW_COLUMNS: [Column; 5] = [
-    column("goodput", "kb/s", 1.0, 1),
-    column("rtt", "RTT ms", 1.0, 0),
-    column("cwnd", "cwnd segs", 1.0, 1),
-    column("delivered", "delivered %", 100.0, 1),
-    column("latency", "latency ms", 1.0, 0),
-];
-
-const RUN_COLUMNS: [Column; 8] = [
-    column("total_goodput", "kb/s", 1.0, 1),
-    column("fairness", "Jain", 1.0, 3),
-    column("retransmitted", "resent %", 100.0, 2),
-    column("timeouts", "timeouts", 1.0, 1),
-    column("frames", "frames", 1.0, 0),
-    column("frame_loss", "frames lost %", 100.0, 1),
-    column("link_retries", "retries %", 100.0, 1),
-    column("energy", "energy J", 1e-3, 2),
-];
-
-impl Column {
-    /// The figure of a flow, or of the runs as a whole.
-    fn cell(&self, flow: Option<usize>, runs: &[&RunResult]) -> String {
-        let summaries = Metric::named(self.metric).map(|metric| metric.summaries(runs));
-        let mine = summaries.into_iter().flatten().find(|(of, _)| *of == flow);
-        let Some((_, Summary { value, ci95, .. })) = mine else {
-            return String::new();
-        };
-        let decimals = self.decimals;
-        let number = |value: f64| format!("{:.decimals$}", value * self.factor);
-        match ci95 {
-            None => number(value),
-            Some(ci95) => format!("{} ± {}", number(value), number(ci95)),
-        }
-    }
-}
-
-/// Datagrams have no round trips, TCP has no latency: what nobody has needs no column.
-fn drop_empty_columns(rows: &mut [Vec<String>]) {
-    let Some((head, body)) = rows.split_first_mut() else {
-        return;
-    };
-    for column in (0..head.len()).rev() {
-        if body.iter().all(|row| row[column].is_empty()) {
-            head.remove(column);
-            body.iter_mut().for_each(|row| drop(row.remove(column)));
-        }
-    }
-}
-
-fn widths(rows: &[Vec<String>]) -> Vec<usize> {
-    let columns = rows.first().map_or(0, Vec::len);
-    (0..columns)
-        .map(|column| {
-            let cells = rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        })
-        .collect()
-}
-
-/// To the right, as numbers stand.
-fn aligned(cell: &str, width: usize) -> String {
-    format!("{cell:>width$}")
-}
-
-const NODE_HEADS: [&str; 9] = [
-    "node",
-    "hops",
-    "frames",
-    "retries",
-    "drops",
-    "radio on %",
-    "CPU %",
-    "radio mW",
-    "CPU mW",
+const NODE_HEADS: [(&str, u8); 9] = [
+    ("node", 0),
+    ("hops", 0),
+    ("frames", 0),
+    ("retries", 3),
+    ("drops", 1),
+    ("radio\non %", 2),
+    ("CPU\n%", 5),
+    ("radio\nmW", 2),
+    ("CPU\nmW", 4),
 ];
 
 /// More nodes are for programs, and for the page.
 const NODES_MAX: usize = 33;
 
-/// More failures of flows say nothing new.
-const REMARKS_MAX: usize = 5;
+/// More flows than that scroll by.
+const FLOWS_SHOWN_MAX: usize = 40;
+
+/// Sorts of flows shown of one point: the largest.
+const GROUPS_SHOWN_MAX: usize = 8;
+
+/// Where not all flows are shown.
+const WORST_SHOWN: usize = 10;

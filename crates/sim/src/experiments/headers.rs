@@ -146,8 +146,8 @@ impl<'m> Path<'m> {
         Self {
             headers: *headers,
             nodes: [
-                wired_node(addrs[0], 1, first, arena),
-                wired_node(addrs[1], 1, second, arena),
+                wired_node(addrs[0], [1, 4, 4], first, arena),
+                wired_node(addrs[1], [1, 4, 4], second, arena),
             ],
             addrs,
             apps: [App::None, App::None],

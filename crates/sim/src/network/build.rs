@@ -120,11 +120,12 @@ impl<'m> Builder<'_, 'm> {
 
     /// Host `number` beyond the wire, node `at` of the world.
     pub(super) fn host(self, number: usize, at: usize) -> Resident<'m> {
-        let connections = self.options.hosts[number].connections;
+        let host = &self.options.hosts[number];
+        let sockets = [host.connections, host.listeners, host.half_open];
         // Lossless: there are few more hosts than nodes.
         let rng = stream(self.options.seed, at as u32, Purpose::Stack);
         Resident {
-            node: wired_node(plan::host_addr(number), connections, rng, self.arena),
+            node: wired_node(self.options.host_addr(number), sockets, rng, self.arena),
             radio: None,
             wired: Some(HOST_WIRED),
             is_tapped: false,
@@ -201,7 +202,8 @@ impl<'m> Builder<'_, 'm> {
     /// The compressor of node `n`: the border router's has room for two connections of every
     /// mote.
     fn tcphc(self, n: usize, mode: tcphc::Mode, rng: &mut Rng) -> &'m mut Tcphc<'m> {
-        let own = self.options.nodes[n].tables.connections;
+        let tables = &self.options.nodes[n].tables;
+        let own = tables.connections;
         let (end, contexts) = match n {
             0 => (tcphc::End::Router, own + 2 * self.options.nodes.len()),
             _ => (tcphc::End::Mote, own),
@@ -216,16 +218,16 @@ impl<'m> Builder<'_, 'm> {
         };
         let contexts = self
             .arena
-            .alloc_slice_fill_with(contexts, |_| tcphc::Context::EMPTY);
+            .alloc_slice_fill_with(contexts.max(tables.compressed), |_| tcphc::Context::EMPTY);
         self.arena
             .alloc(Tcphc::new(contexts, config, Instant::ORIGIN, rng))
     }
 }
 
-/// A node with a wire and nothing else.
+/// A node with a wire and nothing else; `sockets`: its connections, listeners and handshakes.
 pub(crate) fn wired_node<'m>(
     addr: Ipv6Addr,
-    connections: usize,
+    sockets: [usize; 3],
     mut rng: Rng,
     arena: &'m Arena,
 ) -> Node<'m> {
@@ -239,12 +241,7 @@ pub(crate) fn wired_node<'m>(
         interface: HOST_WIRED,
         neighbour: None,
     }));
-    let Tables {
-        listeners,
-        half_open,
-        ..
-    } = Tables::RELAY;
-    let tcp = tcp(arena, [connections, listeners, half_open], &mut rng);
+    let tcp = tcp(arena, sockets, &mut rng);
     Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN)
 }
 

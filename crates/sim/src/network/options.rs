@@ -1,5 +1,7 @@
 //! What a network is to be like.
 
+use std::net::Ipv6Addr;
+
 use motet::ip::queue::Discipline;
 use motet::limits::IPV6_MTU_MIN;
 use motet::lowpan::tcphc;
@@ -128,6 +130,9 @@ pub struct Tables {
     pub listeners: usize,
     /// TCP handshakes that nobody has accepted yet.
     pub half_open: usize,
+    /// Connections whose compressed headers it knows, if more than its own and, at the border
+    /// router, two of every mote.
+    pub compressed: usize,
 }
 
 /// What is beyond the wire.
@@ -141,6 +146,21 @@ pub struct HostOptions {
     pub kind: Host,
     /// TCP connections it has room for.
     pub connections: usize,
+    /// TCP ports it has room to listen on.
+    pub listeners: usize,
+    /// TCP handshakes it has room for that nobody has accepted yet.
+    pub half_open: usize,
+    /// Of which host this is a part; none: a host of its own.
+    pub part: Option<Part>,
+}
+
+/// One more stack behind the address of a host: what listens on more ports than one stack can.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The host's number.
+    pub host: usize,
+    /// The first and the last of the TCP ports, at either end, that are this stack's.
+    pub ports: [u16; 2],
 }
 
 /// Who a host is.
@@ -196,6 +216,7 @@ impl Tables {
         connections: 8,
         listeners: 4,
         half_open: 4,
+        compressed: 0,
     };
 
     /// A mote of a large mesh: one connection of its own, and little to pass on at a time.
@@ -207,6 +228,7 @@ impl Tables {
         connections: 1,
         listeners: 1,
         half_open: 1,
+        compressed: 0,
     };
 }
 
@@ -218,6 +240,9 @@ impl HostOptions {
             delay: HOST_DELAY,
             kind: Host::Virtual,
             connections: 8,
+            listeners: Tables::RELAY.listeners,
+            half_open: Tables::RELAY.half_open,
+            part: None,
         }
     }
 }
@@ -236,6 +261,12 @@ impl NetworkOptions {
             packet_loss: 0.0,
             joining: Joining::Advertised,
         }
+    }
+
+    /// The address of host `number`: of the host that it is part of.
+    pub(crate) fn host_addr(&self, number: usize) -> Ipv6Addr {
+        let part = self.hosts.get(number).and_then(|host| host.part);
+        plan::host_addr(part.map_or(number, |part| part.host))
     }
 
     /// The tree that [`super::Network::new`] would build.

@@ -1,12 +1,15 @@
 //! Results for programs: one JSON object a line.
 //!
 //! `schema` is the version of the keys, `record` the kind of a line: `run`, `flow`, `node`,
-//! `link`, `sample` or `summary`. Each line has the point of the sweep, and all but `summary`
-//! have the seed. Order: by point, by seed, and the summaries last.
+//! `link`, `sample`, `group` or `summary`. Each line has the point of the sweep, and all but
+//! `group` and `summary` have the seed. Order: by point, by seed, and the summaries last.
 
 use serde_json::{Map, Value, json};
 
-use super::results::{DROPS, METRICS, NodeResult, RunResult, STATES, Summary};
+use super::results::{
+    DROPS, FlowResult, Group, METRICS, Metric, NodeResult, RunResult, STATES, Spread, Summary,
+    groups,
+};
 use crate::medium::Fate;
 use crate::scenario::{Plan, Point};
 use motet::tcp::RetransmissionCause;
@@ -55,7 +58,7 @@ impl Lines {
         };
         self.push(&at("run", run_body(plan, result)));
         for flow in &result.flows {
-            self.push(&at("flow", json!(flow)));
+            self.push(&at("flow", flow_body(flow)));
         }
         for (node, result) in result.nodes.iter().enumerate() {
             self.push(&at("node", node_body(node, result)));
@@ -76,7 +79,13 @@ impl Lines {
     }
 
     fn summaries(&mut self, point: &Point, runs: &[&RunResult], is_complete: bool) {
+        let groups = groups(runs);
         for metric in &METRICS {
+            for group in &groups {
+                if let Some(spread) = metric.spread(&group.flows, runs) {
+                    self.push(&group_body(point, group, metric, &spread, is_complete));
+                }
+            }
             for (flow, summary) in metric.summaries(runs) {
                 let Summary { value, ci95, runs } = summary;
                 self.push(&json!({
@@ -109,7 +118,8 @@ fn run_body(plan: &Plan, result: &RunResult) -> Value {
     json!({
         "scenario": plan.title,
         "complete": result.complete,
-        "failure": result.failure,
+        "failure": result.trouble(),
+        "outcomes": outcomes(result),
         "joined_s": result.joined_s,
         "seconds": result.seconds,
         "goodput_kbps": result.goodput_kbps(),
@@ -122,6 +132,78 @@ fn run_body(plan: &Plan, result: &RunResult) -> Value {
         "fates": counts(&Fate::NAMES, &result.fates()),
         "packets_injected_lost": result.packets_injected_lost,
         "energy_mj": result.energy_mj(),
+        "energy_uj_per_byte": result.energy_uj_per_byte(),
+    })
+}
+
+/// How many flows ended in which way.
+fn outcomes(result: &RunResult) -> Value {
+    let mut counts = Map::new();
+    for flow in &result.flows {
+        let name = json!(flow.outcome).as_str().unwrap_or_default().to_owned();
+        let count = counts.entry(name).or_insert(json!(0));
+        *count = json!(count.as_u64().unwrap_or_default() + 1);
+    }
+    Value::Object(counts)
+}
+
+fn flow_body(flow: &FlowResult) -> Value {
+    let likeness = &flow.likeness;
+    let failed = flow.outcome.is_failure();
+    json!({
+        "flow": flow.flow,
+        "from": flow.from,
+        "to": flow.to,
+        "kind": likeness.kind,
+        "direction": likeness.direction,
+        "hops": likeness.hops,
+        "size_bytes": (likeness.bytes > 0).then_some(likeness.bytes),
+        "outcome": flow.outcome,
+        "error": failed.then(|| flow.outcome.sentence()),
+        "bytes": flow.bytes,
+        "counted_bytes": flow.counted_bytes,
+        "goodput_kbps": flow.goodput_kbps,
+        "finished_s": flow.finished_s,
+        "rtt_ms": flow.rtt_ms,
+        "cwnd_segments": flow.cwnd_segments,
+        "messages": flow.messages,
+        "delivered": flow.delivered(),
+        "latency_ms": flow.latency_ms,
+        "latency_p50_ms": flow.latency_p50_ms,
+        "latency_p95_ms": flow.latency_p95_ms,
+        "latency_max_ms": flow.latency_max_ms,
+        "energy_mj": flow.energy_mj,
+        "energy_uj_per_byte": flow.energy_uj_per_byte(),
+        "intact": flow.intact,
+    })
+}
+
+fn group_body(
+    point: &Point,
+    group: &Group,
+    metric: &Metric,
+    spread: &Spread,
+    is_complete: bool,
+) -> Value {
+    json!({
+        "record": "group",
+        "point": point_values(point),
+        "group": group.name,
+        "kind": group.likeness.kind,
+        "direction": group.likeness.direction,
+        "hops": group.likeness.hops,
+        "flows": group.flows.len(),
+        "metric": metric.name,
+        "unit": metric.unit,
+        "of_flows": spread.flows,
+        "mean": spread.mean.value,
+        "ci95": spread.mean.ci95,
+        "runs": spread.mean.runs,
+        "best": spread.best,
+        "p50": spread.p50,
+        "p95": spread.p95,
+        "worst": spread.worst,
+        "complete": is_complete,
     })
 }
 

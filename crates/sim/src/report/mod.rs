@@ -6,6 +6,7 @@ mod files;
 mod html;
 mod lines;
 mod map;
+mod outcome;
 mod page;
 mod plot;
 mod results;
@@ -14,10 +15,11 @@ mod theme;
 pub use criteria::{criteria_page, criteria_plots};
 pub use files::{is_plot, write_file};
 pub use lines::json_lines;
+pub use outcome::{Direction, Likeness, Outcome};
 pub use page::{page, plots};
 pub use results::{
-    DROPS, FlowResult, LinkResult, METRICS, Metric, NodeCounts, NodeResult, RunResult, STATES,
-    Sample, Summary,
+    DROPS, FlowResult, Group, LinkResult, METRICS, Metric, NodeCounts, NodeResult, RunResult,
+    STATES, Sample, Spread, Summary, groups,
 };
 
 /// The version of the keys of JSON objects. It grows when a key goes or changes its meaning,

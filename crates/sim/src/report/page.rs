@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::figures::{percent, point_figures, short, shown, sweep_figures};
 use super::html::{document, grid};
-use super::results::{METRICS, Metric, RunResult, Summary};
+use super::results::{METRICS, Metric, RunResult, Summary, groups};
 use super::theme::{escape, series_css, standalone};
 use crate::scenario::{Plan, Point};
 
@@ -110,8 +110,9 @@ fn header(plan: &Plan, results: &[RunResult]) -> String {
             "<p class=\"warning\"><b>Incomplete:</b> {whole} of {runs} runs went to their end.</p>"
         );
     }
-    for run in results.iter().filter(|run| run.failure.is_some()).take(3) {
-        let why = escape(run.failure.as_deref().unwrap_or_default());
+    let troubles = results.iter().filter_map(|run| Some((run, run.trouble()?)));
+    for (run, why) in troubles.take(3) {
+        let why = escape(&why);
         let _ = write!(
             warnings,
             "<p class=\"warning\"><b>Failed</b> with seed {}: {why}</p>",
@@ -139,16 +140,27 @@ fn tiles(point: &Point, run: &RunResult) -> String {
         let goodput = format!("{:.1}", flow.goodput_kbps);
         tile(goodput, "kb/s", &route, &series_css(flow.flow));
     }
-    if let Some(rtt) = run.mean_of_flows(|flow| flow.rtt_ms) {
-        tile(format!("{rtt:.0}"), "ms", "mean round trip", "var(--ink)");
-    }
-    if let Some(latency) = run.mean_of_flows(|flow| flow.latency_ms) {
-        tile(
-            format!("{latency:.0}"),
-            "ms",
-            "until a message arrives",
-            "var(--ink)",
-        );
+    let groups = groups(&[run]);
+    for group in groups.iter().take(TILED_GROUPS_MAX) {
+        let mean = |name: &str| {
+            let spread = Metric::named(name)?.spread(&group.flows, &[run])?;
+            Some(format!("{:.0}", spread.mean.value))
+        };
+        let what = |text: &str| match groups.len() {
+            1 => text.to_owned(),
+            _ => format!("{text}: {}", group.name),
+        };
+        if let Some(rtt) = mean("rtt") {
+            tile(rtt, "ms", &what("mean round trip"), "var(--ink)");
+        }
+        if let Some(latency) = mean("latency") {
+            tile(
+                latency,
+                "ms",
+                &what("until a message arrives"),
+                "var(--ink)",
+            );
+        }
     }
     if let Some(fairness) = run.fairness() {
         tile(
@@ -259,3 +271,4 @@ fn section(title: &str, content: &str) -> String {
 /// More would make a page that nobody opens.
 const POINTS_SHOWN: usize = 24;
 const TILED_FLOWS_MAX: usize = 6;
+const TILED_GROUPS_MAX: usize = 3;

@@ -1,11 +1,14 @@
 //! What a run gave, and what many runs give together.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
+use super::outcome::{Likeness, Outcome};
 use crate::experiments::stats::{Stat, jain};
 use crate::medium::Fate;
 use crate::radio::State;
-use crate::scenario::FlowEnd;
+use crate::scenario::{FlowEnd, FlowKind};
 use motet::tcp::RetransmissionCause;
 
 /// What one run gave. All counts are of the time after the warm-up.
@@ -36,7 +39,7 @@ pub struct RunResult {
 }
 
 /// How one flow did.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct FlowResult {
     /// Place in the scenario.
     pub flow: usize,
@@ -44,8 +47,14 @@ pub struct FlowResult {
     pub from: FlowEnd,
     /// Who received.
     pub to: FlowEnd,
+    /// What sort of flow it is.
+    pub likeness: Likeness,
+    /// How it ended.
+    pub outcome: Outcome,
     /// Application bytes read at the far end in the whole run.
     pub bytes: u64,
+    /// Those of them that came after the warm-up.
+    pub counted_bytes: u64,
     /// Application bytes a second, kb/s: after the warm-up, or of a transfer that ended from
     /// its first to its last.
     pub goodput_kbps: f64,
@@ -60,8 +69,15 @@ pub struct FlowResult {
     pub messages: Option<[u64; 2]>,
     /// Mean age of messages on arrival, or until they were answered, ms.
     pub latency_ms: Option<f64>,
-    /// Why its connection failed.
-    pub error: Option<String>,
+    /// The age that half of them do not exceed, ms.
+    pub latency_p50_ms: Option<f64>,
+    /// The age that nineteen of twenty do not exceed, ms.
+    pub latency_p95_ms: Option<f64>,
+    /// The greatest age, ms.
+    pub latency_max_ms: Option<f64>,
+    /// Its share of what the nodes on its path used after the warm-up, mJ: by bytes, of radio
+    /// and processor, listening included.
+    pub energy_mj: f64,
     /// The bytes read were the bytes sent, in order, once.
     pub intact: bool,
 }
@@ -214,6 +230,24 @@ impl NodeCounts {
     }
 }
 
+impl FlowResult {
+    /// What errors call it: its place in the scenario, counted from 1, and its ends.
+    pub fn name(&self) -> String {
+        format!("[[flow]] {} ({} → {})", self.flow + 1, self.from, self.to)
+    }
+
+    /// What a byte cost, µJ; none where none arrived after the warm-up.
+    pub fn energy_uj_per_byte(&self) -> Option<f64> {
+        let bytes = self.counted_bytes;
+        (bytes > 0).then(|| self.energy_mj * 1e3 / bytes as f64)
+    }
+
+    /// Messages that arrived or were answered, of those that were due, 0 to 1.
+    pub fn delivered(&self) -> Option<f64> {
+        self.messages.map(|[due, came]| ratio(came, due))
+    }
+}
+
 impl LinkResult {
     /// Share of the frames that arrived, 0 to 1.
     pub fn delivered(&self) -> f64 {
@@ -222,14 +256,43 @@ impl LinkResult {
 }
 
 impl RunResult {
-    /// Goodput of all flows together, kb/s.
+    /// Goodput of all flows together after the warm-up, kb/s.
     pub fn goodput_kbps(&self) -> f64 {
-        self.flows.iter().map(|flow| flow.goodput_kbps).sum()
+        if self.seconds > 0.0 {
+            self.counted_bytes() as f64 / 125.0 / self.seconds
+        } else {
+            0.0
+        }
     }
 
-    /// Whether the flows of TCP without an end got the same: Jain's index, 1 at best.
+    /// Application bytes that came out of all flows after the warm-up.
+    fn counted_bytes(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.counted_bytes).sum()
+    }
+
+    /// Flows that ended otherwise than they should.
+    pub fn failed_flows(&self) -> impl Iterator<Item = &FlowResult> {
+        let mut flows = self.flows.iter();
+        std::iter::from_fn(move || flows.find(|flow| flow.outcome.is_failure()))
+    }
+
+    /// What went wrong, if anything did, as the end of a sentence.
+    pub fn trouble(&self) -> Option<String> {
+        if self.failure.is_some() {
+            return self.failure.clone();
+        }
+        let first = self.failed_flows().next()?;
+        let what = format!("{} {}", first.name(), first.outcome.sentence());
+        Some(match (self.failed_flows().count(), self.flows.len()) {
+            (1, _) => what,
+            (failed, all) => format!("{failed} of {all} flows failed, the first: {what}"),
+        })
+    }
+
+    /// Whether the transfers without an end got the same: Jain's index, 1 at best.
     pub fn fairness(&self) -> Option<f64> {
-        let shares = |flow: &&FlowResult| flow.finished_s.is_none() && flow.messages.is_none();
+        let shares =
+            |flow: &&FlowResult| flow.likeness.kind == FlowKind::Bulk && flow.likeness.bytes == 0;
         let endless = self.flows.iter().filter(shares);
         let shares: Vec<f64> = endless.map(|flow| flow.goodput_kbps).collect();
         (shares.len() > 1 && shares.iter().any(|share| *share > 0.0)).then(|| jain(&shares))
@@ -280,10 +343,10 @@ impl RunResult {
         self.nodes.iter().map(of).sum()
     }
 
-    /// The mean of what those flows have that have it at all.
-    pub fn mean_of_flows(&self, of: fn(&FlowResult) -> Option<f64>) -> Option<f64> {
-        let values: Vec<f64> = self.flows.iter().filter_map(of).collect();
-        Summary::of(&values).map(|summary| summary.value)
+    /// What each byte that any flow delivered cost all nodes, µJ; none where there was none.
+    pub fn energy_uj_per_byte(&self) -> Option<f64> {
+        let bytes = self.counted_bytes();
+        (bytes > 0).then(|| self.energy_mj() * 1e3 / bytes as f64)
     }
 
     /// Frames sent again by links, of all.
@@ -342,6 +405,10 @@ pub struct Metric {
     /// Of the value.
     pub unit: &'static str,
     of: Of,
+    /// Whether more of it is better.
+    more: bool,
+    /// Whether the greatest of several runs stands for all, not their mean.
+    greatest: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -351,15 +418,22 @@ enum Of {
 }
 
 /// All of them: first those of flows, then those of runs.
-pub const METRICS: [Metric; 14] = [
-    Metric::flow("goodput", "kb/s", |flow| Some(flow.goodput_kbps)),
-    Metric::flow("rtt", "ms", |flow| flow.rtt_ms),
-    Metric::flow("cwnd", "segments", |flow| flow.cwnd_segments),
-    Metric::flow("delivered", "fraction", |flow| {
-        flow.messages.map(|[made, received]| ratio(received, made))
-    }),
-    Metric::flow("latency", "ms", |flow| flow.latency_ms),
+pub const METRICS: [Metric; 20] = [
+    Metric::flow("goodput", "kb/s", |flow| Some(flow.goodput_kbps)).more(),
     Metric::flow("finished", "s", |flow| flow.finished_s),
+    Metric::flow("rtt", "ms", |flow| flow.rtt_ms),
+    Metric::flow("cwnd", "segments", |flow| flow.cwnd_segments).more(),
+    Metric::flow("delivered", "fraction", FlowResult::delivered).more(),
+    Metric::flow("latency", "ms", |flow| flow.latency_ms),
+    Metric::flow("latency_p50", "ms", |flow| flow.latency_p50_ms),
+    Metric::flow("latency_p95", "ms", |flow| flow.latency_p95_ms),
+    Metric::flow("latency_max", "ms", |flow| flow.latency_max_ms).greatest(),
+    Metric::flow("flow_energy", "mJ", |flow| Some(flow.energy_mj)),
+    Metric::flow(
+        "flow_energy_per_byte",
+        "µJ/B",
+        FlowResult::energy_uj_per_byte,
+    ),
     Metric::run("total_goodput", "kb/s", |run| Some(run.goodput_kbps())),
     Metric::run("fairness", "Jain", RunResult::fairness),
     Metric::run("retransmitted", "fraction", |run| Some(run.retransmitted())),
@@ -368,6 +442,7 @@ pub const METRICS: [Metric; 14] = [
     Metric::run("frame_loss", "fraction", |run| Some(run.frame_loss())),
     Metric::run("link_retries", "fraction", |run| Some(run.retried())),
     Metric::run("energy", "mJ", |run| Some(run.energy_mj())),
+    Metric::run("energy_per_byte", "µJ/B", RunResult::energy_uj_per_byte),
 ];
 
 impl Metric {
@@ -380,6 +455,8 @@ impl Metric {
             name,
             unit,
             of: Of::Run(of),
+            more: false,
+            greatest: false,
         }
     }
 
@@ -392,6 +469,19 @@ impl Metric {
             name,
             unit,
             of: Of::Flow(of),
+            more: false,
+            greatest: false,
+        }
+    }
+
+    const fn more(self) -> Self {
+        Self { more: true, ..self }
+    }
+
+    const fn greatest(self) -> Self {
+        Self {
+            greatest: true,
+            ..self
         }
     }
 
@@ -405,7 +495,8 @@ impl Metric {
         METRICS.iter().find(|metric| metric.name == name)
     }
 
-    /// Its summary over the runs of one point: one for all, or by flow.
+    /// Its summary over the runs of one point: one for all, or by flow. A flow that failed in
+    /// a run has none there.
     pub fn summaries(&self, runs: &[&RunResult]) -> Vec<(Option<usize>, Summary)> {
         let usable = || runs.iter().filter(|run| run.failure.is_none());
         match self.of {
@@ -420,15 +511,139 @@ impl Metric {
                 let flows = runs.iter().map(|run| run.flows.len()).max().unwrap_or(0);
                 (0..flows)
                     .filter_map(|flow| {
-                        let values: Vec<f64> = usable()
-                            .filter_map(|run| of(run.flows.get(flow)?))
-                            .collect();
-                        Some((Some(flow), Summary::of(&values)?))
+                        let flow_of = |run: &&&RunResult| {
+                            let mine = run.flows.get(flow)?;
+                            of(mine).filter(|_| !mine.outcome.is_failure())
+                        };
+                        let values: Vec<f64> = usable().filter_map(|run| flow_of(&run)).collect();
+                        Some((Some(flow), self.fold(&values)?))
                     })
                     .collect()
             }
         }
     }
+}
+
+impl Metric {
+    /// Several runs' values as one.
+    fn fold(&self, values: &[f64]) -> Option<Summary> {
+        let summary = Summary::of(values)?;
+        Some(match self.greatest {
+            false => summary,
+            true => Summary {
+                value: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+                ci95: None,
+                ..summary
+            },
+        })
+    }
+
+    /// Its value for one flow of one run, if it is a figure of flows.
+    pub fn of_flow(&self, flow: &FlowResult) -> Option<f64> {
+        match self.of {
+            Of::Flow(of) => of(flow),
+            Of::Run(_) => None,
+        }
+    }
+
+    /// How the flows with these numbers, which are alike, did in the runs of one point; none
+    /// where no flow has a value, or it is a figure of runs.
+    pub fn spread(&self, flows: &[usize], runs: &[&RunResult]) -> Option<Spread> {
+        let Of::Flow(of) = self.of else {
+            return None;
+        };
+        let (mut sums, mut means) = (vec![(0.0, 0_u32); flows.len()], Vec::new());
+        for run in runs.iter().filter(|run| run.failure.is_none()) {
+            let (mut sum, mut count) = (0.0, 0_u32);
+            for (place, flow) in flows.iter().enumerate() {
+                let flow = run
+                    .flows
+                    .get(*flow)
+                    .filter(|flow| !flow.outcome.is_failure());
+                if let Some(value) = flow.and_then(of) {
+                    let before = &mut sums[place];
+                    *before = (before.0 + value, before.1 + 1);
+                    (sum, count) = (sum + value, count + 1);
+                }
+            }
+            if count > 0 {
+                means.push(sum / f64::from(count));
+            }
+        }
+        let sums = sums.into_iter().filter(|(_, count)| *count > 0);
+        let mut values: Vec<f64> = sums.map(|(sum, count)| sum / f64::from(count)).collect();
+        values.sort_by(|a, b| {
+            if self.more {
+                b.total_cmp(a)
+            } else {
+                a.total_cmp(b)
+            }
+        });
+        let mean = Summary::of(&means)?;
+        // The first value that so many do not miss; there is one, or there were no mean.
+        let rank = |share: f64| values[((share * values.len() as f64).ceil() as usize).max(1) - 1];
+        Some(Spread {
+            flows: values.len(),
+            mean,
+            best: rank(0.0),
+            p50: rank(0.5),
+            p95: rank(0.95),
+            worst: rank(1.0),
+        })
+    }
+}
+
+/// A figure over flows that are alike: means over the seeds of each, from the best flow to
+/// the worst.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Spread {
+    /// How many have it.
+    pub flows: usize,
+    /// Over flows, then over seeds.
+    pub mean: Summary,
+    /// The best flow's.
+    pub best: f64,
+    /// Half of the flows do at least as well.
+    pub p50: f64,
+    /// Nineteen of twenty do at least as well.
+    pub p95: f64,
+    /// The worst flow's.
+    pub worst: f64,
+}
+
+/// Flows that are alike, by their places in the scenario.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// What they have in common.
+    pub name: String,
+    /// The same, for programs.
+    pub likeness: Likeness,
+    /// In order.
+    pub flows: Vec<usize>,
+}
+
+/// The flows of one point by what they have in common; the largest group first.
+pub fn groups(runs: &[&RunResult]) -> Vec<Group> {
+    let mut alike: BTreeMap<Likeness, Vec<usize>> = BTreeMap::new();
+    let run = runs.iter().find(|run| !run.flows.is_empty());
+    for flow in run.iter().flat_map(|run| &run.flows) {
+        alike.entry(flow.likeness).or_default().push(flow.flow);
+    }
+    let mut short: BTreeMap<String, usize> = BTreeMap::new();
+    for likeness in alike.keys() {
+        *short.entry(likeness.short()).or_default() += 1;
+    }
+    let named = alike.into_iter().map(|(likeness, flows)| Group {
+        name: match short.get(&likeness.short()) {
+            Some(1) => likeness.short(),
+            _ => likeness.to_string(),
+        },
+        likeness,
+        flows,
+    });
+    let mut groups: Vec<Group> = named.collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.flows.len()));
+    groups
 }
 
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
@@ -442,20 +657,33 @@ pub(super) fn ratio(part: u64, whole: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::outcome::Direction;
 
     fn flow(goodput_kbps: f64, finished_s: Option<f64>) -> FlowResult {
         FlowResult {
             flow: 0,
             from: FlowEnd::Node(1),
             to: FlowEnd::Host,
+            likeness: Likeness {
+                kind: FlowKind::Bulk,
+                direction: Direction::Up,
+                hops: 1,
+                bytes: if finished_s.is_some() { 9 } else { 0 },
+                message: [0; 3],
+            },
+            outcome: Outcome::Running,
             bytes: 1,
+            counted_bytes: (goodput_kbps * 125.0) as u64,
             goodput_kbps,
             rtt_ms: None,
             cwnd_segments: None,
             finished_s,
             messages: None,
             latency_ms: None,
-            error: None,
+            latency_p50_ms: None,
+            latency_p95_ms: None,
+            latency_max_ms: None,
+            energy_mj: 2.0 * goodput_kbps,
             intact: true,
         }
     }
@@ -502,15 +730,73 @@ mod tests {
     }
 
     #[test]
-    fn means_over_flows_count_those_that_have_a_value() {
-        let with_rtt = |rtt_ms| FlowResult {
-            rtt_ms,
-            ..flow(1.0, None)
+    fn means_are_over_flows_that_are_alike_and_have_a_value() {
+        let with = |number, rtt_ms, outcome, hops| {
+            let mut flow = flow(1.0, None);
+            (flow.flow, flow.rtt_ms, flow.outcome) = (number, rtt_ms, outcome);
+            flow.likeness.hops = hops;
+            flow
         };
-        let flows = [Some(300.0), None, Some(500.0)].map(with_rtt);
-        let run = run(flows.to_vec());
-        assert_eq!(run.mean_of_flows(|flow| flow.rtt_ms), Some(400.0));
-        assert_eq!(run.mean_of_flows(|flow| flow.latency_ms), None);
+        let run = run(vec![
+            with(0, Some(300.0), Outcome::Running, 1),
+            with(1, None, Outcome::Running, 1),
+            with(2, Some(9_000.0), Outcome::Running, 3),
+            with(3, Some(500.0), Outcome::Running, 1),
+            with(4, Some(7_000.0), Outcome::Reset, 1),
+        ]);
+        let groups = groups(&[&run]);
+        let names: Vec<(&str, &[usize])> = groups
+            .iter()
+            .map(|group| (group.name.as_str(), group.flows.as_slice()))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("bulk up, 1 hop", &[0, 1, 3, 4][..]),
+                ("bulk up, 3 hops", &[2])
+            ]
+        );
+        let rtt = Metric::named("rtt").unwrap();
+        let spread = rtt.spread(&groups[0].flows, &[&run]).unwrap();
+        assert_eq!((spread.flows, spread.mean.value), (2, 400.0));
+        assert_eq!((spread.best, spread.worst), (300.0, 500.0));
+        let latency = Metric::named("latency").unwrap();
+        assert_eq!(latency.spread(&groups[0].flows, &[&run]), None);
+    }
+
+    #[test]
+    fn percentiles_go_from_the_best_flow_to_the_worst() {
+        let flows = (1..=40).map(|number| {
+            let mut flow = flow(f64::from(number), None);
+            (flow.flow, flow.latency_ms) = (number as usize - 1, Some(f64::from(number)));
+            flow
+        });
+        let run = run(flows.collect());
+        let all: Vec<usize> = (0..40).collect();
+        let of = |name: &str| {
+            let spread = Metric::named(name).unwrap().spread(&all, &[&run]).unwrap();
+            [spread.best, spread.p50, spread.p95, spread.worst]
+        };
+        assert_eq!(of("goodput"), [40.0, 21.0, 3.0, 1.0]);
+        assert_eq!(of("latency"), [1.0, 20.0, 38.0, 40.0]);
+        // Twice as many mJ as kb/s, and 125 bytes to the latter.
+        assert_eq!(of("flow_energy_per_byte"), [16.0; 4]);
+    }
+
+    #[test]
+    fn a_failed_flow_fails_its_run_and_is_in_no_mean() {
+        let mut refused = run(vec![flow(10.0, None), flow(0.0, None)]);
+        (refused.flows[1].flow, refused.flows[1].outcome) = (1, Outcome::Refused);
+        let trouble = refused.trouble().unwrap();
+        assert_eq!(trouble, "[[flow]] 2 (1 → host) was refused a connection");
+        let goodput = Metric::named("goodput").unwrap().summaries(&[&refused]);
+        assert_eq!(goodput.len(), 1);
+        refused.flows[0].outcome = Outcome::TimedOut;
+        let trouble = refused.trouble().unwrap();
+        assert!(
+            trouble.starts_with("2 of 2 flows failed, the first: [[flow]] 1"),
+            "{trouble}"
+        );
     }
 
     #[test]

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use motet::time::{Duration, Instant};
 
+use super::hosts;
 use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
 use crate::Arena;
+use crate::ages::Ages;
 use crate::app::{App, Ends, Progress, Receiver, Sender};
 use crate::content::Content;
 use crate::messages::{Client, Server, Shape};
 use crate::network::Network;
-use crate::report::{FlowResult, Sample};
+use crate::report::{FlowResult, Likeness, Outcome, Sample};
 use crate::streams::{Purpose, stream};
 use crate::traffic::{Readings, Sink, Tally};
 use crate::world::World;
@@ -21,6 +23,8 @@ pub(super) struct Flow<'a> {
     settings: &'a FlowSettings,
     /// Sender and receiver, as places in the world.
     nodes: [usize; 2],
+    /// The mesh nodes that its packets pass, both ends included.
+    path: Vec<usize>,
     /// Its applications there, once it began.
     apps: Option<[usize; 2]>,
     /// The inbox of the receiver's node, which all flows of datagrams to it share.
@@ -48,17 +52,23 @@ pub(super) fn all<'a, 'm>(
     seed: u64,
 ) -> Vec<Flow<'a>> {
     let joined = network.world.now();
-    let host = network.host(0).unwrap_or_default();
-    let place = |end| match end {
-        FlowEnd::Host => host,
+    let place = |end, stack| match end {
+        FlowEnd::Host => network.host(stack).unwrap_or_default(),
+        FlowEnd::Node(node) => node,
+    };
+    // Beyond the border router there are no hops.
+    let mesh = |end| match end {
+        FlowEnd::Host => 0,
         FlowEnd::Node(node) => node,
     };
     let flows = scenario.flows.iter().enumerate();
     let mut flows: Vec<Flow<'a>> = flows
-        .map(|(number, settings)| Flow {
+        .zip(hosts::stack_numbers(&scenario.flows))
+        .map(|((number, settings), stack)| Flow {
             number,
             settings,
-            nodes: [place(settings.from), place(settings.to)],
+            nodes: [place(settings.from, stack), place(settings.to, stack)],
+            path: scenario.tree.path(mesh(settings.from), mesh(settings.to)),
             apps: None,
             sink: None,
             began_at: joined + seconds(settings.start_s),
@@ -211,22 +221,39 @@ impl Flow<'_> {
         self.nodes[0]
     }
 
-    /// What it gave; `measured_kbps` counts from the end of the warm-up.
-    pub(super) fn result(&self, world: &World<'_>, measured_kbps: f64) -> FlowResult {
+    /// The mesh nodes that its packets pass.
+    pub(super) fn path(&self) -> &[usize] {
+        &self.path
+    }
+
+    /// What it gave; `counted_bytes` came out of it in the `seconds` since the warm-up.
+    pub(super) fn result(&self, world: &World<'_>, counted_bytes: u64, seconds: f64) -> FlowResult {
         let progress = self.progress(world).copied().unwrap_or_default();
         let took = progress.began.zip(progress.finished);
         let took_s = took.map(|(began, finished)| finished.since(began).as_micros() as f64 / 1e6);
         let samples = f64::from(self.means.samples);
         let mean = |sum: f64| (samples > 0.0).then(|| sum / samples);
         let bytes = self.delivered(world);
+        let kbps = |bytes: u64, s: f64| {
+            if s > 0.0 {
+                bytes as f64 / 125.0 / s
+            } else {
+                0.0
+            }
+        };
+        let ages = self.arrived(world).map(|tally| &tally.ages);
+        let ms = |age: Option<Duration>| age.map(|age| age.as_micros() as f64 / 1e3);
         FlowResult {
             flow: self.number,
             from: self.settings.from,
             to: self.settings.to,
+            likeness: Likeness::new(self.settings, self.path.len() - 1),
+            outcome: self.outcome(world),
             bytes,
+            counted_bytes,
             goodput_kbps: match took_s {
-                Some(took_s) if took_s > 0.0 => bytes as f64 / 125.0 / took_s,
-                _ => measured_kbps,
+                Some(took_s) if took_s > 0.0 => kbps(bytes, took_s),
+                _ => kbps(counted_bytes, seconds),
             },
             rtt_ms: mean(self.means.rtt_ms),
             cwnd_segments: mean(self.means.cwnd_segments),
@@ -235,18 +262,40 @@ impl Flow<'_> {
                 .made(world)
                 .zip(self.arrived(world))
                 .map(|(made, tally)| [made, tally.received]),
-            latency_ms: self
-                .arrived(world)
-                .and_then(Tally::mean_age)
-                .map(|age| age.as_micros() as f64 / 1e3),
-            error: progress.error.map(|error| format!("{error:?}")),
+            latency_ms: ms(ages.and_then(Ages::mean)),
+            latency_p50_ms: ms(ages.and_then(|ages| ages.quantile(0.5))),
+            latency_p95_ms: ms(ages.and_then(|ages| ages.quantile(0.95))),
+            latency_max_ms: ms(ages.and_then(Ages::max)),
+            energy_mj: 0.0,
             intact: self.is_intact(world),
         }
     }
 
+    /// How it ended. Datagrams cannot fail, and messages have no end.
+    fn outcome(&self, world: &World<'_>) -> Outcome {
+        let ends = self.ends(world);
+        let mut progresses = ends.into_iter().flatten().filter_map(App::progress);
+        let sender = progresses.next();
+        if sender.is_some_and(|sender| sender.finished.is_some()) {
+            return Outcome::Complete;
+        }
+        let error = |progress: &Progress| match progress.error {
+            Some(error) => Some(Outcome::of(error)),
+            // It has never had a connection and wants none any more.
+            None if progress.closed && progress.began.is_none() => Some(Outcome::Refused),
+            None => None,
+        };
+        let failed = sender.into_iter().chain(progresses).find_map(error);
+        failed.unwrap_or(Outcome::Running)
+    }
+
     fn is_intact(&self, world: &World<'_>) -> bool {
         match self.ends(world) {
-            Some([_, App::Receiver(receiver)]) => receiver.differs_at.is_none(),
+            Some([_, App::Receiver(receiver)]) => {
+                let is_short = self.outcome(world) == Outcome::Complete
+                    && receiver.received < self.settings.bytes;
+                receiver.differs_at.is_none() && !is_short
+            }
             Some([App::Client(client), App::Server(server)]) => {
                 !client.is_broken && !server.is_broken
             }
@@ -312,17 +361,10 @@ impl Flow<'_> {
     }
 
     fn port(&self) -> u16 {
-        let first = if self.is_udp() { UDP_PORT } else { TCP_PORT };
-        // Lossless: more flows than ports are refused by their nodes' tables long before.
-        first + self.number as u16
+        hosts::port(self.settings.kind, self.number)
     }
 }
 
 pub(super) fn seconds(seconds: f64) -> Duration {
     Duration::from_micros((seconds * 1e6) as u64)
 }
-
-const TCP_PORT: u16 = 4_242;
-
-/// Of those that 6LoWPAN compresses to four bits, as far as there are any (RFC 6282 §4.3.1).
-const UDP_PORT: u16 = 0xf0b2;

@@ -12,6 +12,7 @@ mod document;
 mod documentation;
 mod error;
 mod flow;
+mod hosts;
 mod keys;
 mod layout;
 mod model;
@@ -19,6 +20,7 @@ mod parts;
 mod relevance;
 mod resolve;
 mod run;
+mod shares;
 mod sweep;
 mod tables;
 

@@ -170,7 +170,7 @@ pub struct FlowSettings {
 }
 
 /// What a flow sends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FlowKind {
     /// As much as TCP takes.
@@ -181,6 +181,18 @@ pub enum FlowKind {
     Request,
     /// Datagrams.
     Udp,
+}
+
+impl FlowKind {
+    /// As a scenario has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bulk => "bulk",
+            Self::Periodic => "periodic",
+            Self::Request => "request",
+            Self::Udp => "udp",
+        }
+    }
 }
 
 /// One end of a flow.

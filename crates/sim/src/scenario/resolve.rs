@@ -9,6 +9,7 @@ use toml::{Table, Value};
 use super::defaults::{fill, filled, into, repeated, section, set};
 use super::document::{Document, read_bytes};
 use super::error::ScenarioError;
+use super::hosts;
 use super::keys::{self, Section};
 use super::layout::Layout;
 use super::model::{
@@ -17,7 +18,7 @@ use super::model::{
 };
 use crate::gains::Gains;
 use crate::network::{
-    HostOptions, Interference, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
+    Interference, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
 };
 use crate::noise::Noise;
 use motet::ip::queue::{Discipline, Red};
@@ -63,6 +64,7 @@ impl Scenario {
         }
         let stacks = stacks(&table, nodes)?;
         let flows = flows(&table, nodes)?;
+        hosts::check(&flows, nodes)?;
         let late = |flow: &&FlowSettings| flow.start_s >= timing.duration_s;
         if let Some((late, number)) = flows.iter().zip(1..).find(|(flow, _)| late(flow)) {
             let error = ScenarioError::new(format!(
@@ -81,7 +83,7 @@ impl Scenario {
         let network = NetworkOptions {
             later: layout.later,
             interference: interference(&table, folder, nodes)?,
-            hosts: vec![host(&wire, &flows)],
+            hosts: hosts::hosts(&wire, &flows),
             packet_loss: wire.loss,
             joining: if joining == "static" {
                 Joining::Static
@@ -200,6 +202,7 @@ fn network(
             parents.len()
         )));
     }
+    let over_tcp = || flows.iter().filter(|flow| flow.kind != FlowKind::Udp);
     let nodes = stacks.iter().enumerate().map(|(n, stack)| {
         let mut node = NodeOptions::new(n.to_string());
         let profile = profiles.get(&n).unwrap_or(&radio.profile);
@@ -228,13 +231,15 @@ fn network(
         node.compression = (stack.compression == "tcphc").then(tcphc::Mode::default);
         node.mss_frames = stack.mss_frames;
         node.window_segments = stack.window_segments;
-        let ends = flows.iter().flat_map(|flow| [flow.from, flow.to]);
+        let ends = over_tcp().flat_map(|flow| [flow.from, flow.to]);
         let connections = ends.filter(|end| *end == FlowEnd::Node(n)).count().max(1);
         node.tables = Tables {
             queue_frames: stack.queue_frames,
             connections,
             listeners: connections,
             half_open: connections,
+            // The border router compresses for the host.
+            compressed: if n == 0 { over_tcp().count() } else { 0 },
             ..Tables::RELAY
         };
         node
@@ -244,14 +249,6 @@ fn network(
         frame_loss: radio.frame_loss,
         ..NetworkOptions::new(nodes, gains)
     })
-}
-
-fn host(wire: &WireSettings, flows: &[FlowSettings]) -> HostOptions {
-    HostOptions {
-        delay: Duration::from_micros((wire.delay_ms * 1e3) as u64),
-        connections: flows.len(),
-        ..HostOptions::new("host")
-    }
 }
 
 /// `[interference]`.

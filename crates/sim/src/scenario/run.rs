@@ -11,6 +11,7 @@ use motet::time::{Duration, Instant};
 
 use super::flow::{self, Flow, seconds};
 use super::model::{Scenario, StackSettings};
+use super::shares;
 use crate::Arena;
 use crate::air::LinkTally;
 use crate::capture::Capture;
@@ -190,7 +191,7 @@ impl<'m> Run<'_, 'm> {
         let from = if before.is_some() { warm } else { joined };
         let before = before.unwrap_or_else(|| self.nothing());
         let mut result = self.result(seed, joined, from, &before);
-        result.complete = complete;
+        result.complete = complete && result.failed_flows().next().is_none();
         // What was promised and not needed, so that the bar comes to its end.
         let rest = end.since(self.network.world.now());
         watch.done_ms.fetch_add(rest.as_millis(), Ordering::Relaxed);
@@ -256,7 +257,7 @@ impl<'m> Run<'_, 'm> {
     fn nothing(&self) -> Counts {
         Counts {
             bytes: vec![0; self.flows.len()],
-            nodes: vec![NodeCounts::default(); self.network.world.nodes()],
+            nodes: vec![NodeCounts::default(); self.network.mesh_nodes() + 1],
             links: BTreeMap::new(),
             packets_lost: 0,
         }
@@ -267,12 +268,26 @@ impl<'m> Run<'_, 'm> {
         let bytes = self.flows.iter().map(|flow| flow.delivered(world));
         Counts {
             bytes: bytes.collect(),
-            nodes: (0..world.nodes())
+            nodes: (0..self.network.mesh_nodes())
                 .map(|node| self.count_node(node))
+                .chain([self.count_host()])
                 .collect(),
             links: world.links().map(|(link, tally)| (link, *tally)).collect(),
             packets_lost: world.wire().map_or(0, |wire| wire.tally.lost),
         }
+    }
+
+    /// What all stacks of the host did.
+    fn count_host(&self) -> NodeCounts {
+        let mut counts = NodeCounts::default();
+        for stack in self.network.mesh_nodes()..self.network.world.nodes() {
+            let own = self.count_node(stack);
+            counts.segments += own.segments;
+            for (sum, count) in counts.retransmissions.iter_mut().zip(own.retransmissions) {
+                *sum += count;
+            }
+        }
+        counts
     }
 
     fn count_node(&self, number: usize) -> NodeCounts {
@@ -321,22 +336,31 @@ impl<'m> Run<'_, 'm> {
         let now = self.count();
         let seconds = self.network.world.now().since(from).as_micros() as f64 / 1e6;
         let flows = self.flows.iter().enumerate();
-        let flows: Vec<FlowResult> = flows
+        let mut flows: Vec<FlowResult> = flows
             .map(|(number, flow)| {
                 let bytes = now.bytes[number] - before.bytes[number];
-                flow.result(&self.network.world, bytes as f64 / 125.0 / seconds)
+                flow.result(&self.network.world, bytes, seconds)
             })
             .collect();
+        let nodes = self.node_results(&now, before);
+        let carried = self.flows.iter().zip(&flows);
+        let carried: Vec<_> = carried
+            .map(|(flow, result)| (flow.path(), result.counted_bytes))
+            .collect();
+        let shares = shares::energy_mj(&carried, &nodes);
+        for (flow, energy_mj) in flows.iter_mut().zip(shares) {
+            flow.energy_mj = energy_mj;
+        }
         let broken = flows.iter().find(|flow| !flow.intact);
         RunResult {
             point: 0,
             seed,
             complete: false,
             failure: broken
-                .map(|flow| format!("flow {} delivered other bytes than were sent", flow.flow)),
+                .map(|flow| format!("{} delivered other bytes than were sent", flow.name())),
             joined_s: joined.as_micros() as f64 / 1e6,
             seconds,
-            nodes: self.node_results(&now, before),
+            nodes,
             links: link_results(&now, before),
             packets_injected_lost: now.packets_lost - before.packets_lost,
             samples: self.samples.clone(),

@@ -1,0 +1,74 @@
+//! What a table does not say by itself: what failed, what did not end, what was left out.
+
+use motet_lab::{
+    report::{FlowResult, Outcome, RunResult},
+    scenario::Plan,
+};
+
+use crate::{
+    error::Error,
+    output::{self, BAD, BOLD},
+};
+
+/// Prints a line for each, the worst first.
+pub(super) fn print(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
+    let cut = |run: &&RunResult| !run.complete && run.trouble().is_none();
+    let missing = plan.runs() - results.len() + results.iter().filter(cut).count();
+    if missing > 0 {
+        let (whole, runs) = (plan.runs() - missing, plan.runs());
+        output::line(format_args!(
+            "{BAD}incomplete{BAD:#}: {whole} of {runs} runs went to their end"
+        ))?;
+    }
+    for run in results
+        .iter()
+        .filter(|run| run.failure.is_some())
+        .take(SHOWN)
+    {
+        let why = run.failure.as_deref().unwrap_or_default();
+        output::line(format_args!("{BAD}failed{BAD:#}: seed {}: {why}", run.seed))?;
+    }
+    let failed = flows(results, |flow| flow.outcome.is_failure());
+    for (seed, flow) in failed.iter().take(SHOWN) {
+        let (name, what) = (flow.name(), flow.outcome.sentence());
+        output::line(format_args!(
+            "{BAD}failed{BAD:#}: seed {seed}: {name} {what}"
+        ))?;
+    }
+    if failed.len() > SHOWN {
+        let more = failed.len() - SHOWN;
+        output::line(format_args!("{BAD}failed{BAD:#}: {more} more flows"))?;
+    }
+    let unfinished = flows(results, |flow| {
+        flow.outcome == Outcome::Running && flow.likeness.bytes > 0
+    });
+    if !unfinished.is_empty() {
+        let transfers = flows(results, |flow| flow.likeness.bytes > 0).len();
+        output::line(format_args!(
+            "{BOLD}unfinished{BOLD:#}: {} of {transfers} transfers were under way when the time was over (duration_s)",
+            unfinished.len()
+        ))?;
+    }
+    let silent = flows(results, |flow| {
+        flow.bytes == 0 && !flow.outcome.is_failure()
+    });
+    if let Some((seed, first)) = silent.first() {
+        let name = first.name();
+        output::line(format_args!(
+            "{BOLD}silent{BOLD:#}: flows that delivered nothing: {}, the first with seed {seed}: {name}",
+            silent.len()
+        ))?;
+    }
+    Ok(())
+}
+
+/// The flows of which `is_it` holds, with the seed of their run.
+fn flows(results: &[RunResult], is_it: fn(&FlowResult) -> bool) -> Vec<(u64, &FlowResult)> {
+    let flows = results
+        .iter()
+        .flat_map(|run| run.flows.iter().map(|flow| (run.seed, flow)));
+    flows.filter(|(_, flow)| is_it(flow)).collect()
+}
+
+/// More say nothing new.
+const SHOWN: usize = 5;

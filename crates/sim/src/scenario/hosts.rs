@@ -1,0 +1,136 @@
+//! Which stack of the host serves which flow, and on which ports.
+//!
+//! Purpose: a flow has ports of its own, and one stack listens on few of them. A host with
+//! more flows is several stacks behind one address; the wire tells them apart by these ports.
+
+use motet::limits::TCP_LISTENERS_MAX;
+use motet::time::Duration;
+
+use super::error::ScenarioError;
+use super::model::{FlowEnd, FlowKind, FlowSettings, WireSettings};
+use crate::network::{HostOptions, Part};
+
+/// The host of a scenario, in as many stacks as its flows need.
+pub(super) fn hosts(wire: &WireSettings, flows: &[FlowSettings]) -> Vec<HostOptions> {
+    let mut stacks: Vec<Vec<usize>> = vec![Vec::new()];
+    for (flow, stack) in (0..).zip(stack_numbers(flows)) {
+        stacks.resize(stacks.len().max(stack + 1), Vec::new());
+        if is_hosts(&flows[flow]) {
+            stacks[stack].push(flow);
+        }
+    }
+    let of_stack = |(number, own): (usize, Vec<usize>)| {
+        let ends = own.first().zip(own.last());
+        let part = ends.filter(|_| number > 0).map(|(first, last)| Part {
+            host: 0,
+            ports: [port(FlowKind::Bulk, *first), port(FlowKind::Bulk, *last)],
+        });
+        let sockets = own.len().max(1);
+        HostOptions {
+            delay: Duration::from_micros((wire.delay_ms * 1e3) as u64),
+            connections: sockets,
+            listeners: sockets,
+            half_open: sockets,
+            part,
+            ..HostOptions::new("host")
+        }
+    };
+    stacks.into_iter().enumerate().map(of_stack).collect()
+}
+
+/// By flow: which of the host's stacks serves it, if it is the host's.
+pub(super) fn stack_numbers(flows: &[FlowSettings]) -> impl Iterator<Item = usize> {
+    let mut served = 0;
+    flows.iter().map(move |flow| {
+        if !is_hosts(flow) {
+            return 0;
+        }
+        served += 1;
+        (served - 1) / TCP_LISTENERS_MAX
+    })
+}
+
+/// The port on which flow `number` is received.
+pub(super) fn port(kind: FlowKind, number: usize) -> u16 {
+    // Lossless: `check` has refused more flows.
+    let number = number as u16;
+    match kind {
+        FlowKind::Udp => UDP_PORT
+            .checked_add(number)
+            .unwrap_or_else(|| LOW_PORT + (number - (u16::MAX - UDP_PORT) - 1)),
+        FlowKind::Bulk | FlowKind::Periodic | FlowKind::Request => TCP_PORT + number,
+    }
+}
+
+/// Refuses more flows than there are ports, and more than a mote's TCP has room for.
+pub(super) fn check(flows: &[FlowSettings], nodes: usize) -> Result<(), ScenarioError> {
+    if flows.len() > FLOWS_MAX {
+        return Err(ScenarioError::new(format!(
+            "there are {} [[flow]] tables, but there may be at most {FLOWS_MAX}",
+            flows.len()
+        )));
+    }
+    let (mut ends, mut received) = (vec![0; nodes], vec![0; nodes]);
+    for flow in flows.iter().filter(|flow| flow.kind != FlowKind::Udp) {
+        for end in [flow.from, flow.to] {
+            if let FlowEnd::Node(node) = end {
+                ends[node] += 1;
+            }
+        }
+        if let FlowEnd::Node(node) = flow.to {
+            received[node] += 1;
+        }
+    }
+    let too_many = |counts: &[usize], most: usize| {
+        let node = counts.iter().position(|count| *count > most)?;
+        Some((node, counts[node]))
+    };
+    if let Some((node, count)) = too_many(&received, TCP_LISTENERS_MAX) {
+        return Err(ScenarioError::new(format!(
+            "{count} flows over TCP go to node {node}, but the TCP of a mote listens on at most \
+             {TCP_LISTENERS_MAX} ports, one for each"
+        )));
+    }
+    if let Some((node, count)) = too_many(&ends, CONNECTIONS_MAX) {
+        return Err(ScenarioError::new(format!(
+            "node {node} is an end of {count} flows over TCP, but the TCP of a mote has at most \
+             {CONNECTIONS_MAX} connections"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether the host's TCP is an end of it.
+fn is_hosts(flow: &FlowSettings) -> bool {
+    flow.kind != FlowKind::Udp && [flow.from, flow.to].contains(&FlowEnd::Host)
+}
+
+/// Their ports end below those that connections come from (RFC 6335 §6).
+const FLOWS_MAX: usize = 40_000;
+
+/// As many as `motet::tcp::Memory` holds.
+const CONNECTIONS_MAX: usize = 255;
+
+const TCP_PORT: u16 = 4_242;
+
+/// Of those that 6LoWPAN compresses to four bits, as far as there are any (RFC 6282 §4.3.1).
+const UDP_PORT: u16 = 0xf0b2;
+
+/// Where ports go on behind the last one.
+const LOW_PORT: u16 = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flow_has_a_port_of_its_own() {
+        for kind in [FlowKind::Udp, FlowKind::Bulk] {
+            let ports = (0..FLOWS_MAX).map(|number| port(kind, number));
+            let ports: std::collections::BTreeSet<u16> = ports.collect();
+            assert_eq!(ports.len(), FLOWS_MAX);
+            assert!(!ports.contains(&0));
+        }
+        assert!(port(FlowKind::Request, FLOWS_MAX - 1) < 0xc000);
+    }
+}
