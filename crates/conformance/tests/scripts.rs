@@ -29,6 +29,8 @@ fn all_hold(profile: Profile) {
     let judge = Judge {
         profile,
         strict: true,
+        // A 16th of a millisecond is what deadlines are rounded up by.
+        tolerance_us: Some(65),
         ..Judge::default()
     };
     let mut bad = Vec::new();

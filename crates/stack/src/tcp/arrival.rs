@@ -152,12 +152,13 @@ impl<'m> Tcp<'m> {
             iss = iss.later(snd_nxt.plus(1 << 16));
         }
         let agreed = listener::agree(listener.1, segment.header());
+        let now = self.present();
         match self.new_half_open(ends, segment, listener, agreed, false) {
             Ok(index) => {
                 if let Some(entry) = self.memory.half_open.get_mut(index) {
                     entry.iss = iss;
                     entry.set_stage(Stage::SynAckDue);
-                    entry.arm(listener.1, self.now_ms);
+                    entry.arm(listener.1, now);
                 }
                 Ok(())
             }
@@ -177,7 +178,7 @@ impl<'m> Tcp<'m> {
         segment: &Segment<'_>,
         listener: (u8, &'m Config),
     ) -> Result<(), Drop> {
-        let now_ms = self.now_ms;
+        let now = self.present();
         let config = listener.1;
         let window = self.window_to_promise(listener.0, config);
         let Some(entry) = self.memory.half_open.get_mut(index) else {
@@ -211,8 +212,8 @@ impl<'m> Tcp<'m> {
             return Err(Drop::UnacceptableAck);
         }
         if entry.stage() != Stage::Ready {
-            entry.measure(config, now_ms);
-            entry.on_acknowledged(segment.window(), config, now_ms);
+            entry.measure(config, now);
+            entry.on_acknowledged(segment.window(), config, now);
         }
         self.on_ready(index, segment)
     }
@@ -280,6 +281,7 @@ impl<'m> Tcp<'m> {
             agreed.set(Facts::TIMESTAMPS);
             agreed.put(Facts::SACK, echo & 1 == 1 && listener.1.sack);
         }
+        let now = self.present();
         let index = self.new_half_open(ends, segment, listener, agreed, true)?;
         let Some(entry) = self.memory.half_open.get_mut(index) else {
             return Err(Drop::HalfOpenFull);
@@ -287,7 +289,7 @@ impl<'m> Tcp<'m> {
         entry.iss = iss;
         entry.irs = irs;
         entry.smss = cookie::mss(mss);
-        entry.on_acknowledged(segment.window(), listener.1, now_ms);
+        entry.on_acknowledged(segment.window(), listener.1, now);
         self.on_ready(index, segment)
     }
 

@@ -8,7 +8,7 @@
 use super::connection::Connection;
 use super::facts::Facts;
 use super::state::State;
-use super::timers::{Purpose, Timer, has_come};
+use super::timers::{Purpose, Timer};
 use super::types::Error;
 use crate::planted::{Bug, planted};
 
@@ -48,10 +48,17 @@ impl Connection<'_> {
     }
 
     /// Moves the clock on. To be called more often than times wrap, segments or not.
-    pub(super) fn set_now(&mut self, now_ms: u32) {
-        self.now_ms = now_ms;
+    ///
+    /// `part`: 32nds of the millisecond that have passed, the lowest bit as `timers` has it.
+    pub(super) fn set_now(&mut self, now_ms: u32, part: u8) {
+        let step_ms = now_ms.wrapping_sub(self.now_ms);
+        if step_ms > LONG_STEP_MS {
+            self.keep_deadlines(step_ms);
+        }
+        (self.now_ms, self.now_part) = (now_ms, part);
         // TS.Recent is too old for PAWS (RFC 7323 §5.5).
-        if has_come(self.ts_recent_at.wrapping_add(TS_RECENT_MAX_MS), now_ms) {
+        let age_ms = now_ms.wrapping_sub(self.ts_recent_at);
+        if age_ms >= TS_RECENT_MAX_MS {
             self.facts.set(Facts::TS_OUTDATED);
         }
     }
@@ -144,6 +151,9 @@ impl Connection<'_> {
         self.arm(Timer::Lifetime, self.config.time_wait_ms);
     }
 }
+
+/// A driver that wakes later than this, ms, may also wake so late that deadlines wrap.
+const LONG_STEP_MS: u32 = 1 << 20;
 
 /// TS.Recent is worth nothing when it is older than this: 24 days (RFC 7323 §5.5).
 const TS_RECENT_MAX_MS: u32 = 24 * 24 * 3600 * 1000;

@@ -41,6 +41,8 @@ pub struct Connection<'m> {
     /// Segments still to be acknowledged one by one.
     pub(super) quick_acks: u8,
     pub(super) timers: Timers,
+    /// How far the present millisecond has passed, as deadlines count it: 0 to 31.
+    pub(super) now_part: u8,
     pub(super) snd_wnd: u16,
     /// MSS towards the peer as the option counts it: options are subtracted per segment.
     pub(super) smss: u16,
@@ -63,8 +65,8 @@ pub struct Connection<'m> {
     pub(super) rcv_nxt: SeqNum,
     pub(super) send: SendBuffer<'m>,
     pub(super) recv: RecvBuffer<'m>,
-    /// When each [`Timer`](super::timers::Timer) falls due, if armed; ms modulo 2^32.
-    pub(super) deadlines_ms: [u32; 3],
+    /// When each [`Timer`](super::timers::Timer) falls due, if armed; 1/32 ms modulo 2^32.
+    pub(super) deadlines: [u32; 3],
     pub(super) rtt: RttEstimator,
     /// TS.Recent and when it was taken; ms.
     pub(super) ts_recent: u32,
@@ -92,7 +94,7 @@ impl<'m> Connection<'m> {
         ends: &Endpoints,
         mut buffers: Buffers<'m>,
         config: &'m Config,
-        now_ms: u32,
+        (now_ms, now_part): (u32, u8),
     ) -> Self {
         buffers.clear();
         Self {
@@ -119,7 +121,8 @@ impl<'m> Connection<'m> {
             scoreboard: Scoreboard::NEW,
             recovery: Recovery::NEW,
             timers: Timers::NEW,
-            deadlines_ms: [0; 3],
+            now_part,
+            deadlines: [0; 3],
             progress_at: 0,
             rcv_nxt: SeqNum::new(0),
             rcv_wnd: 0,

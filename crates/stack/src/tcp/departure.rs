@@ -13,7 +13,7 @@ use super::listener::HalfOpen;
 use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
-use super::timers::{NEVER, wait_until};
+use super::timers::{NEVER, present, wait_until};
 use super::types::{Endpoints, Outgoing, count};
 use super::{RetransmissionCause, Tcp};
 use crate::time::{Duration, Instant};
@@ -146,22 +146,25 @@ impl<'m> Tcp<'m> {
     /// `None`: nothing will ever happen by itself.
     pub fn next_deadline(&self) -> Option<Instant> {
         let mut wait = NEVER;
+        let since = present(self.now_ms, 0);
         for slot in self.memory.connections.iter() {
             if let Some(connection) = &slot.0 {
-                wait = wait.min(connection.wait_ms());
+                wait = wait.min(connection.wait(since));
             }
         }
         for entry in self.memory.half_open.iter() {
             if !entry.is_free() {
-                wait = wait.min(wait_until(entry.deadline_ms, self.now_ms));
+                wait = wait.min(wait_until(entry.deadline, since));
             }
         }
-        (wait != NEVER).then(|| self.tick + Duration::from_millis(u64::from(wait)))
+        // In 32nds of a millisecond, rounded up: not before it is due.
+        let wait_us = (u64::from(wait) * 125 + 3) >> 2;
+        (wait != NEVER).then(|| self.tick + Duration::from_micros(wait_us))
     }
 
     /// The SYN-ACK of a half-open connection, or a challenge ACK.
     fn emit_half_open(&mut self, index: usize, out: &mut [u8]) -> Option<Outgoing> {
-        let now_ms = self.now_ms;
+        let now = self.present();
         let entry = self.memory.half_open.get(index)?;
         let challenge = entry.is_challenge_due();
         let config = self
@@ -172,7 +175,7 @@ impl<'m> Tcp<'m> {
         let ends = self.ends_of(entry);
         let (_, ts_offset) = self.initial_numbers(&ends);
         let agreed = entry.agreed();
-        let clock = now_ms.wrapping_add(ts_offset);
+        let clock = self.now_ms.wrapping_add(ts_offset);
         let flags = match (challenge, agreed.has(Facts::ECN)) {
             (true, _) => Flags::EMPTY,
             (false, true) => Flags::SYN | Flags::ECE,
@@ -197,7 +200,7 @@ impl<'m> Tcp<'m> {
                 if entry.retries() > 0 {
                     outgoing.cause = Some(RetransmissionCause::Handshake);
                 }
-                entry.on_syn_ack_sent(config, now_ms);
+                entry.on_syn_ack_sent(config, now);
             }
         }
         outgoing
@@ -250,7 +253,7 @@ impl<'m> Tcp<'m> {
     }
 
     pub(super) fn on_deadline(&mut self) {
-        let now_ms = self.now_ms;
+        let now = self.present();
         for index in 0..self.memory.connections.len() {
             if let Some(connection) = self.at_mut(index)
                 && connection.is_any_due()
@@ -266,7 +269,7 @@ impl<'m> Tcp<'m> {
         {
             let listener = self.memory.listeners.get(usize::from(entry.listener()));
             if let Some(config) = listener.and_then(|listener| listener.config) {
-                entry.on_deadline(config, now_ms);
+                entry.on_deadline(config, now);
             }
         }
     }
@@ -284,10 +287,18 @@ impl<'m> Tcp<'m> {
             let tick = self.tick.as_micros().wrapping_add(u64::from(ms * 1000));
             self.tick = Instant::from_micros(tick);
             self.now_ms = self.now_ms.wrapping_add(ms);
-            let now_ms = self.now_ms;
+            // Of a millisecond's 32nds, the even ones, and whether more has passed; half a
+            // microsecond is what `next_deadline` rounds up.
+            let rest = if is_all {
+                passed_us as u32 - ms * 1000
+            } else {
+                0
+            } * 2;
+            self.now_part = (rest / 125 * 2 + u32::from(rest % 125 > 1)) as u8;
+            let (now_ms, part) = (self.now_ms, self.now_part);
             for slot in self.memory.connections.iter_mut() {
                 if let Some(connection) = &mut slot.0 {
-                    connection.set_now(now_ms);
+                    connection.set_now(now_ms, part);
                     if connection.is_orphan() && connection.is_over() {
                         slot.0 = None;
                     }
@@ -297,6 +308,11 @@ impl<'m> Tcp<'m> {
                 return;
             }
         }
+    }
+
+    /// The present, as deadlines count it.
+    pub(super) fn present(&self) -> u32 {
+        present(self.now_ms, self.now_part)
     }
 
     /// The connection between two ends.

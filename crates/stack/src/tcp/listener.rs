@@ -14,7 +14,7 @@ use core::net::Ipv6Addr;
 use super::config::Config;
 use super::facts::Facts;
 use super::seq::SeqNum;
-use super::timers::has_come;
+use super::timers::{deadline, has_come};
 use crate::limits::TCP_LOCAL_ADDRS_MAX;
 use crate::planted::{Bug, planted};
 use crate::wire::tcp::{Flags, Header};
@@ -52,8 +52,8 @@ pub struct HalfOpen {
     /// TSval to echo. Without timestamps, of an entry that is ready: the SYN-ACK's round trip,
     /// ms; 0: unknown.
     pub(super) ts_recent: u32,
-    /// When to send the SYN-ACK again, or to give the entry up; ms.
-    pub(super) deadline_ms: u32,
+    /// When to send the SYN-ACK again, or to give the entry up; as [`super::timers`] counts.
+    pub(super) deadline: u32,
     pub(super) remote_port: u16,
     /// The peer's MSS option, or what the link carries if that is less.
     pub(super) smss: u16,
@@ -97,7 +97,7 @@ impl HalfOpen {
         irs: SeqNum::new(0),
         iss: SeqNum::new(0),
         ts_recent: 0,
-        deadline_ms: 0,
+        deadline: 0,
         remote_port: 0,
         smss: 0,
         rmss_or_window: 0,
@@ -181,14 +181,14 @@ impl HalfOpen {
     }
 
     /// Handles the deadline: another SYN-ACK, or the end of the entry.
-    pub(super) fn on_deadline(&mut self, config: &Config, now_ms: u32) {
-        if self.is_free() || !has_come(self.deadline_ms, now_ms) {
+    pub(super) fn on_deadline(&mut self, config: &Config, now: u32) {
+        if self.is_free() || !has_come(self.deadline, now) {
             return;
         }
         let most = config.syn_retransmissions_max.min(7);
         if self.stage() == Stage::Ready || self.retries() >= most {
             if planted(Bug::HalfOpenLeak) {
-                self.deadline_ms = now_ms.wrapping_add(u32::MAX >> 2);
+                self.deadline = now.wrapping_add(u32::MAX >> 2);
                 return;
             }
             self.set_stage(Stage::Free);
@@ -197,41 +197,41 @@ impl HalfOpen {
             // keep the entry.
             self.bits += 1 << 5;
             self.set_stage(Stage::SynAckDue);
-            self.arm(config, now_ms);
+            self.arm(config, now);
         }
     }
 
     /// The SYN-ACK went out.
-    pub(super) fn on_syn_ack_sent(&mut self, config: &Config, now_ms: u32) {
+    pub(super) fn on_syn_ack_sent(&mut self, config: &Config, now: u32) {
         self.set_stage(Stage::SynReceived);
-        self.arm(config, now_ms);
+        self.arm(config, now);
     }
 
     /// How long to wait for a SYN-ACK to go out, then for its answer.
-    pub(super) fn arm(&mut self, config: &Config, now_ms: u32) {
+    pub(super) fn arm(&mut self, config: &Config, now: u32) {
         let wait = u32::from(config.rto_initial_ms) << self.retries();
-        self.deadline_ms = now_ms.wrapping_add(wait.min(u32::from(config.rto_max_ms)));
+        self.deadline = deadline(now, wait.min(u32::from(config.rto_max_ms)));
     }
 
     /// The SYN-ACK is acknowledged: notes its round trip, ms, where TS.Recent leaves a place.
     /// Means nothing where [`Self::was_resent`]. Whose SYN came twice got two SYN-ACKs too: the
     /// time may be that of the later one, too short, and the RTO is then as without it.
-    pub(super) fn measure(&mut self, config: &Config, now_ms: u32) {
+    pub(super) fn measure(&mut self, config: &Config, now: u32) {
         if !self.agreed().has(Facts::TIMESTAMPS) {
-            let sent_at = self
-                .deadline_ms
-                .wrapping_sub(u32::from(config.rto_initial_ms));
-            self.ts_recent = now_ms.wrapping_sub(sent_at);
+            let wait = u32::from(config.rto_initial_ms) << 5;
+            let rtt = now.wrapping_sub(self.deadline.wrapping_sub(wait));
+            // Rounded up, as what rests on it must not come early.
+            self.ts_recent = rtt.wrapping_add(31) >> 5;
         }
     }
 
     /// The handshake is done; the application has some time to accept.
-    pub(super) fn on_acknowledged(&mut self, window: u16, config: &Config, now_ms: u32) {
+    pub(super) fn on_acknowledged(&mut self, window: u16, config: &Config, now: u32) {
         let resent = u8::from(self.retries() > 0);
         self.bits = self.bits & 0x1f | resent << 5;
         self.rmss_or_window = window;
         self.set_stage(Stage::Ready);
-        self.deadline_ms = now_ms.wrapping_add(u32::from(config.accept_timeout_ms));
+        self.deadline = deadline(now, u32::from(config.accept_timeout_ms));
     }
 
     /// Data came for an entry that is ready; they were not kept.

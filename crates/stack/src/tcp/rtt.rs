@@ -95,7 +95,11 @@ impl RttEstimator {
         };
         let estimate = match self.srtt_ms() {
             None => 0,
-            Some(srtt) => srtt + u32::from(self.rttvar_4th) + u32::from(config.rto_slop_ms),
+            // SRTT rounded up: a timeout must not come early.
+            Some(_) => {
+                let srtt = (self.srtt_8th + 7) >> 3;
+                srtt + u32::from(self.rttvar_4th) + u32::from(config.rto_slop_ms)
+            }
         };
         let base = estimate.max(least);
         (base << self.doublings).min(u32::from(config.rto_max_ms))

@@ -32,6 +32,8 @@ pub struct Tcp<'m> {
     /// The start of the current millisecond, and its number modulo 2^32.
     pub(super) tick: Instant,
     pub(super) now_ms: u32,
+    /// How far that millisecond has passed, as deadlines count it: 0 to 31.
+    pub(super) now_part: u8,
     /// Largest segment, as MSS counts it, that the link to the next peer carries, and how much
     /// less that peer is told; the top bit of this: [`Tcp::keep_windows_short`].
     pub(super) smss_limit: u16,
@@ -75,6 +77,7 @@ impl<'m> Tcp<'m> {
             cookie_sent_at: None,
             tick: Instant::ORIGIN,
             now_ms: 0,
+            now_part: 0,
             smss_limit: u16::MAX,
             told_less: 0,
             strangers_turn: false,
@@ -184,7 +187,7 @@ impl<'m> Tcp<'m> {
             Err(error) => return Err(Rejected { error, buffers }),
         };
         let (iss, ts_offset) = self.initial_numbers(ends);
-        let mut connection = Connection::new(ends, buffers, config, self.now_ms);
+        let mut connection = Connection::new(ends, buffers, config, (self.now_ms, self.now_part));
         connection.rmss = self.limited_rmss(config.rmss);
         connection.recv.limit(self.window_max());
         connection.open(iss, ts_offset);
@@ -307,7 +310,7 @@ impl<'m> Tcp<'m> {
             local_port: port,
             remote_port: 0,
         };
-        let mut connection = Connection::new(&ends, buffers, config, self.now_ms);
+        let mut connection = Connection::new(&ends, buffers, config, (self.now_ms, self.now_part));
         connection.wait_for(listener.0);
         let handle = self.occupy(index, connection);
         if let Some(ready) = self.first_ready(listener.0) {
@@ -501,7 +504,7 @@ impl<'m> Tcp<'m> {
         let mut first: Option<(usize, u32)> = None;
         for (index, entry) in self.memory.half_open.iter().enumerate() {
             if entry.stage() == Stage::Ready && entry.listener() == listener {
-                let left = entry.deadline_ms.wrapping_sub(self.now_ms);
+                let left = entry.deadline.wrapping_sub(self.present());
                 if first.is_none_or(|(_, least)| left < least) {
                     first = Some((index, left));
                 }

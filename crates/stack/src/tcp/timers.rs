@@ -1,7 +1,10 @@
 //! One deadline per kind; the earliest of them.
 //!
-//! Times are milliseconds of the driver's clock modulo 2^32, compared as sequence numbers
-//! are: no deadline lies further ahead than 24 days.
+//! Deadlines are 32nds of a millisecond of the driver's clock modulo 2^32, compared as sequence
+//! numbers are: none lies further ahead than 18.6 hours, which is more than a keepalive waits.
+//! They are always even. The present is rounded down to an even number, and its lowest bit says
+//! whether anything was cut off: so a deadline counts from the next even number on, and never
+//! comes early, while a comparison needs no rounding.
 
 use super::connection::Connection;
 
@@ -63,10 +66,12 @@ impl Timers {
 }
 
 impl Connection<'_> {
-    /// Arms `timer` for `wait_ms` from now, replacing an earlier setting.
+    /// Arms `timer` for `wait_ms` from now, [`WAIT_MAX_MS`] at most, replacing an earlier
+    /// setting.
     pub(super) fn arm(&mut self, timer: Timer, wait_ms: u32) {
-        if let Some(at) = self.deadlines_ms.get_mut(timer as usize) {
-            *at = self.now_ms.wrapping_add(wait_ms);
+        let deadline = deadline(self.now(), wait_ms.min(WAIT_MAX_MS));
+        if let Some(at) = self.deadlines.get_mut(timer as usize) {
+            *at = deadline;
         }
         self.timers.armed |= 1 << timer as u8;
     }
@@ -84,8 +89,8 @@ impl Connection<'_> {
 
     /// Disarms `timer` and says true if it is due.
     pub(super) fn take_due(&mut self, timer: Timer) -> bool {
-        let at = self.deadlines_ms.get(timer as usize);
-        let due = self.timers.is_armed(timer) && at.is_some_and(|at| has_come(*at, self.now_ms));
+        let at = self.deadlines.get(timer as usize);
+        let due = self.timers.is_armed(timer) && at.is_some_and(|at| has_come(*at, self.now()));
         if due {
             self.timers.disarm(timer);
         }
@@ -94,30 +99,59 @@ impl Connection<'_> {
 
     /// Whether any deadline has come.
     pub(super) fn is_any_due(&self) -> bool {
-        self.wait_ms() == 0
+        self.wait(self.now()) == 0
     }
 
-    /// Milliseconds until the earliest deadline, or [`NEVER`].
-    pub(super) fn wait_ms(&self) -> u32 {
+    /// 32nds of a millisecond from `since` to the earliest deadline, or [`NEVER`].
+    pub(super) fn wait(&self, since: u32) -> u32 {
         let mut wait = NEVER;
-        for (index, at) in self.deadlines_ms.iter().enumerate() {
+        for (index, at) in self.deadlines.iter().enumerate() {
             if self.timers.armed & 1 << index != 0 {
-                wait = wait.min(wait_until(*at, self.now_ms));
+                wait = wait.min(wait_until(*at, since));
             }
         }
         wait
+    }
+
+    /// The present, as deadlines count it.
+    fn now(&self) -> u32 {
+        present(self.now_ms, self.now_part)
+    }
+
+    /// Before the clock moves on by `step_ms`: what falls due meanwhile is due then, however
+    /// late that is.
+    pub(super) fn keep_deadlines(&mut self, step_ms: u32) {
+        let now = self.now();
+        for at in &mut self.deadlines {
+            if wait_until(*at, now) >> 5 < step_ms {
+                *at = deadline(now, step_ms);
+            }
+        }
     }
 }
 
 /// No deadline is that far away.
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// Milliseconds until `at_ms`; 0: it is now or past.
-pub(super) fn wait_until(at_ms: u32, now_ms: u32) -> u32 {
-    (at_ms.wrapping_sub(now_ms) as i32).max(0) as u32
+/// How far ahead a deadline may lie, ms; a keepalive waits 65,535 s at most.
+const WAIT_MAX_MS: u32 = 67_000_000;
+
+/// The present of a millisecond and the part of it that has passed, as deadlines count it.
+pub(super) const fn present(now_ms: u32, part: u8) -> u32 {
+    now_ms << 5 | part as u32
 }
 
-/// Whether `at_ms` is now or past.
-pub(super) const fn has_come(at_ms: u32, now_ms: u32) -> bool {
-    now_ms.wrapping_sub(at_ms) as i32 >= 0
+/// The deadline `wait_ms` after `now`.
+pub(super) const fn deadline(now: u32, wait_ms: u32) -> u32 {
+    (now.wrapping_add(1) & !1).wrapping_add(wait_ms << 5)
+}
+
+/// The time from `now` until `at`; 0: it is now or past.
+pub(super) fn wait_until(at: u32, now: u32) -> u32 {
+    (at.wrapping_sub(now) as i32).max(0) as u32
+}
+
+/// Whether `at` is now or past.
+pub(super) const fn has_come(at: u32, now: u32) -> bool {
+    now.wrapping_sub(at) as i32 >= 0
 }

@@ -454,7 +454,7 @@ fn has_any(s: &Script, facts: u32) -> bool {
 fn each_phase_forgets_the_last_ones_doings() {
     let mut s = in_flight(RACK, offering_sack(), 6);
     inner(&mut s).facts.set(TAIL);
-    inner(&mut s).set_now(1_200);
+    inner(&mut s).set_now(1_200, 0);
     inner(&mut s).enter_loss();
     assert!(!has_any(&s, TAIL), "a timeout");
 

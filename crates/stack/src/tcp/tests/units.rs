@@ -4,7 +4,7 @@ use super::super::reassembly::{RecvBuffer, recv_memory_len};
 use super::super::recovery::Scoreboard;
 use super::super::rtt::RttEstimator;
 use super::super::send_buffer::{Piece, SendBuffer, SliceQueue};
-use super::super::timers::{NEVER, Purpose, Timer};
+use super::super::timers::{NEVER, Purpose, Timer, present};
 use super::super::{Buffers, Config, Connection, Endpoints, SeqNum};
 use super::pattern;
 use crate::time::Instant;
@@ -294,20 +294,30 @@ fn timers_give_the_earliest_across_the_wrap() {
         remote_port: 2,
     };
     let buffers = Buffers::new(&mut [], &mut []);
-    let mut connection = Connection::new(&ends, buffers, &Config::DEFAULT, now);
-    assert_eq!(connection.wait_ms(), NEVER);
+    let mut connection = Connection::new(&ends, buffers, &Config::DEFAULT, (now, 0));
+    let wait = |c: &Connection<'_>| c.wait(present(c.now_ms, c.now_part));
+    assert_eq!(wait(&connection), NEVER);
     connection.arm(Timer::Ack, 100);
     connection.arm_transmit(Purpose::Persist, 40);
-    assert_eq!(connection.wait_ms(), 40);
+    assert_eq!(wait(&connection), 40 << 5);
     assert_eq!(connection.timers.purpose(), Some(Purpose::Persist));
-    connection.set_now(now.wrapping_add(39));
+    connection.set_now(now.wrapping_add(39), 31);
     assert!(!connection.is_any_due() && !connection.take_due(Timer::Transmit));
-    connection.set_now(now.wrapping_add(40));
+    connection.set_now(now.wrapping_add(40), 0);
     assert!(connection.is_any_due() && connection.take_due(Timer::Transmit));
     assert!(!connection.take_due(Timer::Transmit), "once");
     assert_eq!(connection.timers.purpose(), None);
-    connection.set_now(now.wrapping_add(200));
-    assert_eq!(connection.wait_ms(), 0, "late is now");
+    connection.set_now(now.wrapping_add(200), 0);
+    assert_eq!(wait(&connection), 0, "late is now");
+    // Later than deadlines can tell: still late, not early.
+    connection.set_now(now.wrapping_add(200_000_000), 0);
+    assert!(connection.take_due(Timer::Ack), "two days late");
+    assert_eq!(wait(&connection), NEVER);
+    connection.arm(Timer::Lifetime, u32::MAX);
+    assert!(
+        !connection.is_any_due(),
+        "no wait is so long that it is over"
+    );
     connection.timers.disarm_all();
-    assert_eq!(connection.wait_ms(), NEVER);
+    assert_eq!(wait(&connection), NEVER);
 }

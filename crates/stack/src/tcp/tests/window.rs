@@ -286,6 +286,58 @@ fn the_right_edge_never_moves_left() {
     assert!(seq > 20_000, "it did move: {seq}");
 }
 
+/// Wherever in a millisecond a wait begins: it ends when it is over, and at most 1/16 ms later.
+#[test]
+fn no_timer_comes_early() {
+    let config = Config {
+        ack_every: 3,
+        ack_delay_ms: 100,
+        rto_initial_ms: 700,
+        keepalive_idle_s: 2,
+        ..PLAIN
+    };
+    let over = |s: &mut Script, wait_us: u64, what: &str, at: u64| {
+        let (before, due) = (s.now_us, s.now_us + wait_us);
+        // Asked at any other time, it is no sooner.
+        for now in [due - 1000, due - 500, due - 63, due - 1] {
+            s.now_us = now.max(before);
+            s.silent();
+        }
+        s.wait_for_segment();
+        let late = s.now_us - due;
+        assert!(late < 63, "{what}, from {at} us on: {late} us late");
+    };
+    for at in (0..1000).step_by(7) {
+        let mut s = Script::accepted(config);
+        s.now_us += at;
+        s.peer(say(ACK, 1, 1).data(b"a")).unwrap();
+        over(&mut s, 100_000, "a delayed ACK", at);
+        s.now_us += 10_000;
+        s.send(10);
+        s.sent();
+        over(&mut s, 700_000, "a retransmission", at);
+        s.now_us += at;
+        s.peer(say(ACK, 2, 11)).unwrap();
+        over(&mut s, 2_000_000, "a keepalive", at);
+
+        let mut s = Script::listening(config);
+        s.now_us += at;
+        s.peer(say(SYN, 0, 0)).unwrap();
+        s.sent();
+        over(&mut s, 700_000, "a SYN-ACK", at);
+
+        let mut s = Script::new();
+        s.now_us += at;
+        let to = (PEER, PEER_PORT);
+        let opened = s
+            .tcp
+            .connect(US, to, buffers(100, 100), leak(config), s.now());
+        s.handle = Some(opened.unwrap());
+        s.sent();
+        over(&mut s, 700_000, "a SYN", at);
+    }
+}
+
 #[test]
 fn acks_are_delayed_by_count_and_time() {
     let config = Config {
