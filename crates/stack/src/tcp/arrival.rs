@@ -15,6 +15,7 @@ use super::segment::Segment;
 use super::seq::SeqNum;
 use super::types::{Endpoints, IcmpError, count};
 use super::{Drop, Tcp};
+use crate::limits::TCP_LISTENERS_MAX;
 use crate::planted::{Bug, planted};
 use crate::time::Instant;
 use crate::wire::cursor::Reader;
@@ -100,7 +101,7 @@ impl<'m> Tcp<'m> {
         segment.mss = segment.mss.min(self.smss_limit);
         let control = Flags::SYN | Flags::ACK | Flags::RST;
         let opens = segment.flags.bits() & control.bits() == Flags::SYN.bits()
-            && self.listener_of(&ends).is_some();
+            && self.listener_of(&ends).is_some_and(|l| self.can_serve(l.0));
         let mut outlived = None;
         if let Some(connection) = self.find(&ends) {
             if opens && connection.gives_way_to(&segment) {
@@ -146,22 +147,21 @@ impl<'m> Tcp<'m> {
         if !segment.has(Flags::SYN) {
             return Err(Drop::NoSyn);
         }
+        if !self.can_serve(listener.0) {
+            return Err(Drop::NoSlot);
+        }
         let (mut iss, ts_offset) = self.initial_numbers(ends);
         if let Some(snd_nxt) = outlived {
             // Behind everything the peer may still have of the last incarnation.
             iss = iss.later(snd_nxt.plus(1 << 16));
         }
         let agreed = listener::agree(listener.1, segment.header());
-        let now = self.present();
-        match self.new_half_open(ends, segment, listener, agreed, false) {
-            Ok(index) => {
-                if let Some(entry) = self.memory.half_open.get_mut(index) {
-                    entry.iss = iss;
-                    entry.set_stage(Stage::SynAckDue);
-                    entry.arm(listener.1, now);
-                }
-                Ok(())
-            }
+        let mut entry = self.half_open(ends, segment, listener, agreed);
+        entry.iss = iss;
+        entry.set_stage(Stage::SynAckDue);
+        entry.arm(listener.1, self.present());
+        match self.enter(entry, ends, false) {
+            Ok(_) => Ok(()),
             Err(Drop::HalfOpenFull) => {
                 self.send_cookie(ends, segment, listener, agreed, ts_offset);
                 Ok(())
@@ -181,6 +181,7 @@ impl<'m> Tcp<'m> {
         let now = self.present();
         let config = listener.1;
         let window = self.window_to_promise(listener.0, config);
+        let may_wait = self.may_wait(listener.0);
         let Some(entry) = self.memory.half_open.get_mut(index) else {
             return Err(Drop::HalfOpenFull);
         };
@@ -212,6 +213,10 @@ impl<'m> Tcp<'m> {
             return Err(Drop::UnacceptableAck);
         }
         if entry.stage() != Stage::Ready {
+            if !may_wait {
+                // Its SYN-ACK goes out again, and this comes again.
+                return Err(Drop::HalfOpenFull);
+            }
             entry.measure(config, now);
             entry.on_acknowledged(segment.window(), config, now);
         }
@@ -224,7 +229,7 @@ impl<'m> Tcp<'m> {
             return Err(Drop::HalfOpenFull);
         };
         if let Some(slot) = self.waiting_for(entry.listener()) {
-            self.hand_over(index, slot);
+            self.hand_over_entry(index, slot);
             let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
             return connection.on_segment(&mut segment.clone());
         }
@@ -237,22 +242,58 @@ impl<'m> Tcp<'m> {
         Err(Drop::NotAccepted)
     }
 
-    /// The connection in a slot takes over a half-open entry.
-    pub(super) fn hand_over(&mut self, entry: usize, slot: usize) {
-        let Some(half_open) = self.memory.half_open.get(entry) else {
+    /// The connection in a slot takes over a half-open entry, whose place is free then.
+    pub(super) fn hand_over_entry(&mut self, index: usize, slot: usize) {
+        let Some(place) = self.memory.half_open.get_mut(index) else {
             return;
         };
-        let ends = self.ends_of(half_open);
-        let (_, ts_offset) = self.initial_numbers(&ends);
+        let entry = *place;
+        place.set_stage(Stage::Free);
+        let ends = self.ends_of(&entry);
+        self.hand_over(&entry, &ends, slot);
+    }
+
+    /// The connection in a slot continues a handshake that is done.
+    fn hand_over(&mut self, entry: &HalfOpen, ends: &Endpoints, slot: usize) {
+        let (_, ts_offset) = self.initial_numbers(ends);
         let window_max = self.window_max();
-        if let Some(half_open) = self.memory.half_open.get_mut(entry)
-            && let Some(slot) = self.memory.connections.get_mut(slot)
-            && let Some(connection) = slot.0.as_mut()
-        {
+        if let Some(connection) = self.at_mut(slot) {
             connection.recv.limit(window_max);
-            connection.take_over(half_open, ends, ts_offset);
-            half_open.set_stage(Stage::Free);
+            connection.take_over(entry, *ends, ts_offset);
         }
+    }
+
+    /// Whether a connection of a listener could be served: buffers wait for it, or a slot does.
+    /// Beyond, a SYN is dropped: the peer tries again, where a reset would tell it to give up.
+    fn can_serve(&self, listener: u8) -> bool {
+        self.waiting_for(listener).is_some() || self.free_slot().is_some()
+    }
+
+    /// Whether a handshake of `listener` that is done may wait in the table, or need not. One of
+    /// each listener always may: what waits for one application delays no other's.
+    fn may_wait(&self, listener: u8) -> bool {
+        if self.waiting_for(listener).is_some() {
+            return true;
+        }
+        let (mut waiting, mut having) = (0, 0_u16);
+        for entry in self.memory.half_open.iter() {
+            if entry.stage() == Stage::Ready {
+                waiting += 1;
+                having |= 1 << entry.listener();
+            }
+        }
+        let mut reserved = 0;
+        for (index, place) in self
+            .memory
+            .listeners
+            .iter()
+            .take(TCP_LISTENERS_MAX)
+            .enumerate()
+        {
+            let needs_one = place.config.is_some() && having & 1 << index == 0;
+            reserved += usize::from(needs_one);
+        }
+        having & 1 << listener == 0 || waiting + reserved < self.memory.half_open.len()
     }
 
     /// An ACK for a port that is listened on, of no known handshake: the answer to a cookie?
@@ -281,30 +322,55 @@ impl<'m> Tcp<'m> {
             agreed.set(Facts::TIMESTAMPS);
             agreed.put(Facts::SACK, echo & 1 == 1 && listener.1.sack);
         }
-        let now = self.present();
-        let index = self.new_half_open(ends, segment, listener, agreed, true)?;
-        let Some(entry) = self.memory.half_open.get_mut(index) else {
-            return Err(Drop::HalfOpenFull);
-        };
+        let mut entry = self.half_open(ends, segment, listener, agreed);
         entry.iss = iss;
         entry.irs = irs;
         entry.smss = cookie::mss(mss);
-        entry.on_acknowledged(segment.window(), listener.1, now);
+        entry.on_acknowledged(segment.window(), listener.1, self.present());
+        if let Some(slot) = self.waiting_for(listener.0) {
+            // It needs no place in a table that others may have filled.
+            self.hand_over(&entry, ends, slot);
+            let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
+            return connection.on_segment(&mut segment.clone());
+        }
+        if !self.may_wait(listener.0) {
+            return Err(Drop::HalfOpenFull);
+        }
+        let index = self.enter(entry, ends, true)?;
         self.on_ready(index, segment)
     }
 
-    /// A place for a handshake: a free one, or, when the peer has proven that it exists
-    /// (`proven`), one of somebody who has not.
-    fn new_half_open(
-        &mut self,
+    /// A handshake that `segment` begins, or ends by a cookie.
+    fn half_open(
+        &self,
         ends: &Endpoints,
         segment: &Segment<'_>,
         listener: (u8, &'m Config),
         agreed: Facts,
+    ) -> HalfOpen {
+        let rmss = self.limited_rmss(listener.1.rmss);
+        let mut entry = HalfOpen::new(listener.0, agreed, rmss);
+        entry.remote = ends.remote;
+        entry.remote_port = ends.remote_port;
+        entry.irs = segment.seq;
+        entry.smss = segment.mss;
+        if agreed.has(Facts::TIMESTAMPS)
+            && let Some((value, _)) = segment.timestamps()
+        {
+            entry.ts_recent = value;
+        }
+        entry
+    }
+
+    /// Enters a handshake in a place of the table: a free one, or, when the peer has proven that
+    /// it exists (`proven`), one of somebody who has not.
+    fn enter(
+        &mut self,
+        mut entry: HalfOpen,
+        ends: &Endpoints,
         proven: bool,
     ) -> Result<usize, Drop> {
         let in_use = self.locals_in_use();
-        let rmss = self.limited_rmss(listener.1.rmss);
         let entries = &mut self.memory.half_open;
         let free = entries.iter().position(HalfOpen::is_free);
         let place = free.or_else(|| {
@@ -319,17 +385,8 @@ impl<'m> Tcp<'m> {
             .locals
             .enter(ends.local, in_use)
             .ok_or(Drop::LocalAddrsFull)?;
-        let entry = entries.get_mut(place).ok_or(Drop::HalfOpenFull)?;
-        *entry = HalfOpen::new(listener.0, local, agreed, rmss);
-        entry.remote = ends.remote;
-        entry.remote_port = ends.remote_port;
-        entry.irs = segment.seq;
-        entry.smss = segment.mss;
-        if agreed.has(Facts::TIMESTAMPS)
-            && let Some((value, _)) = segment.timestamps()
-        {
-            entry.ts_recent = value;
-        }
+        entry.set_local(local);
+        *entries.get_mut(place).ok_or(Drop::HalfOpenFull)? = entry;
         Ok(place)
     }
 

@@ -261,6 +261,7 @@ impl<'m> Tcp<'m> {
                 connection.on_deadline();
             }
         }
+        let is_full = self.free_slot().is_none();
         for entry in self
             .memory
             .half_open
@@ -269,7 +270,7 @@ impl<'m> Tcp<'m> {
         {
             let listener = self.memory.listeners.get(usize::from(entry.listener()));
             if let Some(config) = listener.and_then(|listener| listener.config) {
-                entry.on_deadline(config, now);
+                entry.on_deadline(config, is_full, now);
             }
         }
     }

@@ -27,6 +27,7 @@ pub struct Listener<'m> {
     pub(super) port: u16,
     /// The local address it is bound to; [`LOCAL_ANY`]: every one.
     pub(super) local: u8,
+    pub(super) generation: u32,
 }
 
 impl Listener<'_> {
@@ -35,6 +36,7 @@ impl Listener<'_> {
         config: None,
         port: 0,
         local: LOCAL_ANY,
+        generation: 0,
     };
 }
 
@@ -105,10 +107,10 @@ impl HalfOpen {
         bits: 0,
     };
 
-    /// An entry of `listener` that announces an MSS of `rmss`.
-    pub(super) fn new(listener: u8, local: u8, agreed: Facts, rmss: u16) -> Self {
+    /// An entry of `listener` that announces an MSS of `rmss`; its local address is to be set.
+    pub(super) fn new(listener: u8, agreed: Facts, rmss: u16) -> Self {
         Self {
-            place: listener << 4 | local & LOCAL,
+            place: listener << 4,
             bits: agreed.agreed() << 2,
             rmss_or_window: rmss,
             ..Self::EMPTY
@@ -117,6 +119,10 @@ impl HalfOpen {
 
     pub(super) const fn listener(&self) -> u8 {
         self.place >> 4
+    }
+
+    pub(super) fn set_local(&mut self, local: u8) {
+        self.place = self.place & !LOCAL | local & LOCAL;
     }
 
     pub(super) const fn local(&self) -> u8 {
@@ -181,8 +187,15 @@ impl HalfOpen {
     }
 
     /// Handles the deadline: another SYN-ACK, or the end of the entry.
-    pub(super) fn on_deadline(&mut self, config: &Config, now: u32) {
+    ///
+    /// `is_full`: no connection can be accepted. The time to do so begins when one can, since the
+    /// peer believes in its connection and would be answered with a reset.
+    pub(super) fn on_deadline(&mut self, config: &Config, is_full: bool, now: u32) {
         if self.is_free() || !has_come(self.deadline, now) {
+            return;
+        }
+        if is_full && self.stage() == Stage::Ready {
+            self.deadline = deadline(now, u32::from(config.accept_timeout_ms));
             return;
         }
         let most = config.syn_retransmissions_max.min(7);

@@ -111,8 +111,11 @@ pub enum Drop {
     Address,
     /// No connection and no listener: answered with a reset.
     NoConnection,
-    /// The half-open table is full of connections that wait for the application.
+    /// The half-open table is full of connections that wait for the application, or what is
+    /// left of it belongs to other listeners.
     HalfOpenFull,
+    /// A SYN while no connection could be accepted: the peer tries again.
+    NoSlot,
     /// Every place for a local address is in use.
     LocalAddrsFull,
     /// Data for a connection that the application has not accepted yet.
@@ -155,6 +158,7 @@ impl Drop {
             Self::Address => "address or port not allowed in TCP",
             Self::NoConnection => "no such connection",
             Self::HalfOpenFull => "half-open table full",
+            Self::NoSlot => "no room for another connection",
             Self::LocalAddrsFull => "local address table full",
             Self::NotAccepted => "connection not accepted yet",
             Self::OutsideWindow => "outside the receive window",

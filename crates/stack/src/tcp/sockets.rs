@@ -41,7 +41,8 @@ pub struct Tcp<'m> {
     /// Whether answers to strangers went before connections in the last poll.
     pub(super) strangers_turn: bool,
     pub(super) next_port: u16,
-    pub(super) next_generation: u8,
+    /// Of the handle given out last.
+    last_generation: u32,
     /// Whose turn it is to send: a slot index.
     pub(super) turn: u8,
 }
@@ -82,7 +83,7 @@ impl<'m> Tcp<'m> {
             told_less: 0,
             strangers_turn: false,
             next_port,
-            next_generation: 0,
+            last_generation: 0,
             turn: 0,
         }
     }
@@ -243,12 +244,16 @@ impl<'m> Tcp<'m> {
             .enumerate();
         for (index, place) in places {
             if place.config.is_none() {
+                let generation = self.last_generation.wrapping_add(1);
+                self.last_generation = generation;
                 *place = Listener {
                     config: Some(config),
                     port,
                     local,
+                    generation,
                 };
-                return Ok(ListenerHandle(index as u8));
+                let index = index as u8;
+                return Ok(ListenerHandle { index, generation });
             }
         }
         Err(ListenError::NoPlace)
@@ -256,16 +261,20 @@ impl<'m> Tcp<'m> {
 
     /// Stops listening; handshakes under way are forgotten, accepted connections live on.
     pub fn unlisten(&mut self, listener: ListenerHandle) {
-        if let Some(place) = self.memory.listeners.get_mut(usize::from(listener.0)) {
+        if self.listener_at(listener).is_none() {
+            return;
+        }
+        if let Some(place) = self.memory.listeners.get_mut(usize::from(listener.index)) {
             *place = Listener::EMPTY;
         }
         for slot in self.memory.connections.iter_mut() {
-            if let Some(connection) = slot.0.as_mut().filter(|c| c.waits_for(listener.0)) {
+            let waiting = slot.0.as_mut().filter(|c| c.waits_for(listener.index));
+            if let Some(connection) = waiting {
                 connection.end(None);
             }
         }
         for entry in self.memory.half_open.iter_mut() {
-            if entry.listener() == listener.0 {
+            if entry.listener() == listener.index {
                 entry.set_stage(Stage::Free);
             }
         }
@@ -273,7 +282,14 @@ impl<'m> Tcp<'m> {
 
     /// Whether a connection waits for [`Self::accept`].
     pub fn can_accept(&self, listener: ListenerHandle) -> bool {
-        self.first_ready(listener.0).is_some()
+        self.listener_at(listener).is_some() && self.first_ready(listener.index).is_some()
+    }
+
+    /// The listener's settings and port; `None`: the handle is stale.
+    fn listener_at(&self, listener: ListenerHandle) -> Option<(&'m Config, u16)> {
+        let place = self.memory.listeners.get(usize::from(listener.index))?;
+        let config = place.config?;
+        (place.generation == listener.generation).then_some((config, place.port))
     }
 
     /// Both ends of each handshake with a listener that is under way.
@@ -311,10 +327,10 @@ impl<'m> Tcp<'m> {
             remote_port: 0,
         };
         let mut connection = Connection::new(&ends, buffers, config, (self.now_ms, self.now_part));
-        connection.wait_for(listener.0);
+        connection.wait_for(listener.index);
         let handle = self.occupy(index, connection);
-        if let Some(ready) = self.first_ready(listener.0) {
-            self.hand_over(ready, index);
+        if let Some(ready) = self.first_ready(listener.index) {
+            self.hand_over_entry(ready, index);
         }
         Ok(handle)
     }
@@ -324,10 +340,8 @@ impl<'m> Tcp<'m> {
         &self,
         listener: ListenerHandle,
     ) -> Result<(usize, &'m Config, u16), OpenError> {
-        let listener = self.memory.listeners.get(usize::from(listener.0));
-        let (config, port) = listener
-            .and_then(|listener| Some((listener.config?, listener.port)))
-            .ok_or(OpenError::NoListener)?;
+        let found = self.listener_at(listener);
+        let (config, port) = found.ok_or(OpenError::NoListener)?;
         let index = self.free_slot().ok_or(OpenError::NoSlot)?;
         Ok((index, config, port))
     }
@@ -460,7 +474,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// A slot that is free or, rather than refuse work, in TIME-WAIT without an owner.
-    fn free_slot(&self) -> Option<usize> {
+    pub(super) fn free_slot(&self) -> Option<usize> {
         let most = self.memory.connections.len().min(usize::from(u8::MAX));
         let slots = self.memory.connections.get(..most).unwrap_or_default();
         let mut orphan = None;
@@ -475,13 +489,14 @@ impl<'m> Tcp<'m> {
     }
 
     fn occupy(&mut self, index: usize, connection: Connection<'m>) -> Handle {
-        self.next_generation = self.next_generation.wrapping_add(1);
+        let generation = self.last_generation.wrapping_add(1);
+        self.last_generation = generation;
         if let Some(slot) = self.memory.connections.get_mut(index) {
-            *slot = Slot(Some(connection), self.next_generation);
+            *slot = Slot(Some(connection), generation);
         }
         Handle {
             index: index as u8,
-            generation: self.next_generation,
+            generation,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::planted::{Bug, planted};
 
 /// A place for a connection.
 #[derive(Debug)]
-pub struct Slot<'m>(pub(super) Option<Connection<'m>>, pub(super) u8);
+pub struct Slot<'m>(pub(super) Option<Connection<'m>>, pub(super) u32);
 
 impl Slot<'_> {
     /// A free place.
@@ -106,20 +106,26 @@ pub struct Memory<'m> {
     pub connections: &'m mut [Slot<'m>],
     /// As many ports as there can be listened on (16 at most).
     pub listeners: &'m mut [Listener<'m>],
-    /// Handshakes under way; beyond, SYN cookies serve (255 at most).
+    /// Handshakes under way, or done and not accepted yet (255 at most). As many as listeners,
+    /// or more, so that each may have one that waits; beyond, SYN cookies serve.
     pub half_open: &'m mut [HalfOpen],
 }
 
-/// A connection, from `connect` or `accept` until `remove`; stale ones are recognised.
+/// A connection, from `connect` or `accept` until `remove`.
+///
+/// Stale ones are recognised: a handle is not given out again before 2^32 others were.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Handle {
     pub(super) index: u8,
-    pub(super) generation: u8,
+    pub(super) generation: u32,
 }
 
-/// A listener, from `listen` until `unlisten`.
+/// A listener, from `listen` until `unlisten`; stale ones are recognised as [`Handle`]s are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct ListenerHandle(pub(super) u8);
+pub struct ListenerHandle {
+    pub(super) index: u8,
+    pub(super) generation: u32,
+}
 
 /// Why `connect` or `accept` did not give a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,6 +4,7 @@
 //! over a link that delays, loses, duplicates and reorders.
 
 mod arrival;
+mod backlog;
 mod getters;
 mod handshake;
 mod hostile;

@@ -1,0 +1,274 @@
+//! More callers than can be served: whose handshakes wait, whose SYNs are dropped, and that
+//! neither is ever answered with a reset.
+
+use super::super::{ListenError, OpenError, RecvError, SendError, State};
+use super::*;
+
+/// Two listeners and callers, each from a port of its own.
+struct Desk {
+    tcp: Tcp<'static>,
+    listeners: [ListenerHandle; 2],
+    now_us: u64,
+}
+
+const PORTS: [u16; 2] = [7, 8];
+
+/// A caller's handshake so far.
+#[derive(Clone, Copy)]
+struct Caller {
+    from: u16,
+    to: u16,
+    /// The ISS that answered its SYN.
+    iss: u32,
+}
+
+const IRS: u32 = 77;
+
+impl Desk {
+    fn new(connections: usize, half_open: usize) -> Self {
+        let mut tcp = engine(connections, half_open, 3);
+        let listeners = PORTS.map(|port| tcp.listen(None, port, leak(PLAIN)).unwrap());
+        Self {
+            tcp,
+            listeners,
+            now_us: 1_000_000,
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_micros(self.now_us)
+    }
+
+    fn hears(&mut self, caller: Caller, flags: Flags, data: &[u8]) -> Result<(), Drop> {
+        let is_syn = flags.contains(SYN);
+        let header = Header {
+            src_port: caller.from,
+            dst_port: caller.to,
+            seq: IRS + u32::from(!is_syn),
+            ack: if is_syn {
+                0
+            } else {
+                caller.iss.wrapping_add(1)
+            },
+            flags,
+            window: 8000,
+            ..Header::default()
+        };
+        let payload = data.to_vec();
+        let bytes = Seg {
+            header,
+            payload,
+            ecn: 0,
+        }
+        .bytes(&PEER, &US);
+        self.tcp.on_segment(PEER, US, 0, &bytes, self.now())
+    }
+
+    fn says(&mut self) -> Option<Seg> {
+        let mut out = [0; 1500];
+        let now = self.now();
+        let outgoing = self.tcp.poll_segment(now, |_| true, &mut out)?;
+        Some(Seg::parse(&outgoing, &out[..outgoing.len]))
+    }
+
+    /// A SYN, and what answers it.
+    fn call(&mut self, from: u16, to: u16) -> Option<Caller> {
+        let mut caller = Caller { from, to, iss: 0 };
+        let _dropped = self.hears(caller, SYN, &[]);
+        while let Some(seg) = self.says() {
+            assert!(!seg.header.flags.contains(RST), "reset");
+            if seg.header.dst_port == from {
+                caller.iss = seg.header.seq;
+                return Some(caller);
+            }
+        }
+        None
+    }
+
+    /// A whole handshake.
+    fn call_through(&mut self, from: u16, to: u16) -> Caller {
+        let caller = self.call(from, to).expect("an answer");
+        let _dropped = self.hears(caller, ACK, &[]);
+        caller
+    }
+
+    fn lend(&mut self, listener: usize) -> Handle {
+        let (listener, now) = (self.listeners[listener], self.now());
+        self.tcp.accept(listener, buffers(500, 500), now).unwrap()
+    }
+
+    fn remote_port(&self, handle: Handle) -> u16 {
+        let connection = self.tcp.connection(handle).unwrap();
+        assert_eq!(connection.state(), State::Established);
+        connection.endpoints().remote_port
+    }
+
+    /// Lets time pass, and asserts that nobody is reset.
+    fn wait_s(&mut self, seconds: u64) {
+        let until = self.now_us + seconds * 1_000_000;
+        loop {
+            while let Some(seg) = self.says() {
+                assert!(!seg.header.flags.contains(RST), "reset");
+            }
+            match self.tcp.next_deadline() {
+                Some(at) if at.as_micros() < until => self.now_us = at.as_micros(),
+                _ => break,
+            }
+        }
+        self.now_us = until;
+    }
+}
+
+/// A port with a free slot and lent buffers once waited half a minute, until what waited for
+/// another port had run out.
+#[test]
+fn what_waits_for_one_listener_delays_no_other() {
+    for places in 1..=4 {
+        let mut desk = Desk::new(3, places);
+        for from in 0..6 {
+            desk.call_through(2000 + from, PORTS[0]);
+        }
+        let lent = desk.lend(1);
+        desk.call_through(3000, PORTS[1]);
+        assert_eq!(desk.remote_port(lent), 3000, "{places} places");
+        // Without buffers lent in advance, too, where there are as many places as listeners.
+        if places >= 2 {
+            desk.call_through(3001, PORTS[1]);
+            let accepted = desk.lend(1);
+            assert_eq!(desk.remote_port(accepted), 3001, "{places} places");
+        }
+        // Nor are those lost that waited first.
+        let first = desk.lend(0);
+        assert!((2000..2006).contains(&desk.remote_port(first)));
+    }
+}
+
+#[test]
+fn whose_handshake_found_no_place_tries_again() {
+    let mut desk = Desk::new(4, 2);
+    desk.call_through(2000, PORTS[0]);
+    let second = desk.call(2001, PORTS[0]).unwrap();
+    assert_eq!(desk.hears(second, ACK, &[]), Err(Drop::HalfOpenFull));
+    let accepted = desk.lend(0);
+    assert_eq!(desk.remote_port(accepted), 2000);
+    desk.hears(second, ACK, &[]).unwrap();
+    let accepted = desk.lend(0);
+    assert_eq!(desk.remote_port(accepted), 2001);
+}
+
+#[test]
+fn a_syn_beyond_what_can_be_served_is_dropped_and_served_later() {
+    let mut desk = Desk::new(4, 4);
+    let served: Vec<Handle> = (0..4)
+        .map(|from| {
+            desk.call_through(2000 + from, PORTS[0]);
+            desk.lend(0)
+        })
+        .collect();
+    for listener in PORTS {
+        let fifth = Caller {
+            from: 2004,
+            to: listener,
+            iss: 0,
+        };
+        assert_eq!(desk.hears(fifth, SYN, &[]), Err(Drop::NoSlot));
+        assert_eq!(desk.says(), None);
+    }
+    assert_eq!(desk.tcp.counters().dropped(Drop::NoSlot), 2);
+    desk.tcp.abort(served[1]);
+    while desk.says().is_some() {}
+    desk.tcp.remove(served[1]).unwrap();
+    desk.call_through(2004, PORTS[0]);
+    let accepted = desk.lend(0);
+    assert_eq!(desk.remote_port(accepted), 2004);
+    // Buffers lent in advance take one more, and one only.
+    let mut desk = Desk::new(1, 4);
+    let lent = desk.lend(0);
+    desk.call_through(2000, PORTS[0]);
+    assert_eq!(desk.remote_port(lent), 2000);
+    assert!(desk.call(2001, PORTS[0]).is_none());
+}
+
+/// The last slot went to somebody else between its SYN and its ACK: it waits until there is
+/// one, however long that takes, and is never told that nobody is there.
+#[test]
+fn a_handshake_that_no_slot_is_left_for_waits() {
+    let mut desk = Desk::new(1, 4);
+    let late = desk.call(2001, PORTS[0]).unwrap();
+    desk.call_through(2000, PORTS[0]);
+    let first = desk.lend(0);
+    assert_eq!(desk.hears(late, ACK, &[]), Ok(()));
+    for _ in 0..20 {
+        desk.wait_s(50);
+        assert_eq!(desk.hears(late, ACK, b"hello"), Err(Drop::NotAccepted));
+    }
+    desk.tcp.abort(first);
+    while desk.says().is_some() {}
+    desk.tcp.remove(first).unwrap();
+    let accepted = desk.lend(0);
+    assert_eq!(desk.remote_port(accepted), 2001);
+    // Where a slot is free and nobody accepts, its place is taken back.
+    let mut desk = Desk::new(2, 4);
+    desk.call_through(2001, PORTS[0]);
+    desk.wait_s(31);
+    assert!(!desk.tcp.can_accept(desk.listeners[0]));
+}
+
+/// However often the slot served meanwhile.
+#[test]
+fn a_stale_handle_reaches_no_later_connection() {
+    let mut desk = Desk::new(1, 1);
+    let stale = desk.lend(0);
+    let mut latest = stale;
+    for round in 0..70_000 {
+        desk.tcp.abort(latest);
+        desk.tcp.remove(latest).unwrap();
+        let none = Buffers::new(&mut [], &mut []);
+        let now = desk.now();
+        latest = desk.tcp.accept(desk.listeners[0], none, now).unwrap();
+        assert!(desk.tcp.connection(stale).is_none(), "round {round}");
+    }
+    let now = desk.now();
+    desk.tcp.abort(stale);
+    desk.tcp.close(stale, now);
+    desk.tcp.shutdown(stale, now);
+    desk.tcp.consume(stale, 1);
+    assert_eq!(
+        desk.tcp.send(stale, b"x", now),
+        Err(SendError::NoConnection)
+    );
+    assert_eq!(
+        desk.tcp.send_slice(stale, b"x", now),
+        Err(SendError::NoConnection)
+    );
+    assert_eq!(desk.tcp.recv(stale, &mut [0]), Err(RecvError::NoConnection));
+    assert_eq!(desk.tcp.peek(stale), Err(RecvError::NoConnection));
+    assert!(desk.tcp.remove(stale).is_none());
+    let state = desk.tcp.connection(latest).unwrap().state();
+    assert_eq!(state, State::Listen, "untouched");
+}
+
+#[test]
+fn a_stale_listener_reaches_no_later_one() {
+    let mut desk = Desk::new(2, 4);
+    let (stale, settings) = (desk.listeners[0], leak(PLAIN));
+    let mut latest = stale;
+    for round in 0..70_000 {
+        desk.tcp.unlisten(latest);
+        latest = desk.tcp.listen(None, PORTS[0], settings).unwrap();
+        assert_ne!(latest, stale, "round {round}");
+    }
+    desk.listeners[0] = latest;
+    desk.call_through(2000, PORTS[0]);
+    desk.tcp.unlisten(stale);
+    assert!(!desk.tcp.can_accept(stale));
+    let none = Buffers::new(&mut [], &mut []);
+    let rejected = desk.tcp.accept(stale, none, desk.now()).unwrap_err();
+    assert_eq!(rejected.error, OpenError::NoListener);
+    assert_eq!(
+        desk.tcp.listen(None, PORTS[0], leak(PLAIN)),
+        Err(ListenError::InUse)
+    );
+    let accepted = desk.lend(0);
+    assert_eq!(desk.remote_port(accepted), 2000);
+}
