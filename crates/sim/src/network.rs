@@ -245,3 +245,7 @@ const REBOOT_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 #[cfg(test)]
 #[path = "tests/network.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "tests/neighbours.rs"]
+mod neighbour_tests;

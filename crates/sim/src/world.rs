@@ -21,7 +21,7 @@ use crate::capture::Capture;
 use crate::energy::Energy;
 use crate::filter::{self, Filter};
 use crate::gains::{Gains, Later};
-use crate::medium::{Fate, FrameId, Interest, Medium, Placement, Reception};
+use crate::medium::{Fate, Frame, FrameId, Interest, Medium, Placement, Reception};
 use crate::noise::Noise;
 use crate::profile::Profile;
 use crate::radio::{Heard, Radio, Usage};
@@ -219,6 +219,20 @@ impl<'m> World<'m> {
     /// The next packet that a tapped node has sent down its wire.
     pub fn take_at(&mut self, mote: usize) -> Option<Box<[u8]>> {
         self.motes[mote].tapped.as_mut()?.pop_front()
+    }
+
+    /// A frame from the caller goes on the air at the place of a node, which does not know of
+    /// it: an attacker's. Nothing happens while that node's own radio is at work; returns
+    /// whether it went.
+    ///
+    /// `psdu`: with its FCS, at most 127 bytes.
+    pub fn transmit_at(&mut self, mote: usize, psdu: &[u8]) -> bool {
+        let may = self.motes[mote].radio.is_some() && self.may_reboot(mote);
+        if may {
+            let now = self.now();
+            self.air.transmit(mote, Frame::new(psdu), None, now);
+        }
+        may
     }
 
     /// How many nodes there are.

@@ -81,6 +81,55 @@ impl Duration {
     }
 }
 
+/// A bound on how often something is done: a burst, then a steady rate.
+///
+/// A token bucket. Work and memory are bounded whatever the clock does.
+#[derive(Clone, Debug)]
+pub struct Allowance {
+    left: u8,
+    burst: u8,
+    interval_ms: u16,
+    refilled: Instant,
+}
+
+impl Allowance {
+    /// `burst` times at once, and once more every `interval_ms` milliseconds.
+    pub const fn new(burst: u8, interval_ms: u16) -> Self {
+        Self {
+            left: burst,
+            burst,
+            interval_ms,
+            refilled: Instant::ORIGIN,
+        }
+    }
+
+    /// Whether it may be done now.
+    pub fn allows(&mut self, now: Instant) -> bool {
+        let interval = Duration::from_millis(u64::from(self.interval_ms));
+        while self.left < self.burst && now >= self.refilled + interval {
+            self.left += 1;
+            self.refilled += interval;
+        }
+        // A full bucket takes no more: what flowed over is lost.
+        if self.left == self.burst {
+            self.refilled = now;
+        }
+        self.left > 0
+    }
+
+    /// Does it once, if it may be done now; says whether.
+    pub fn take(&mut self, now: Instant) -> bool {
+        let allowed = self.allows(now);
+        self.left = self.left.saturating_sub(1);
+        allowed
+    }
+
+    /// It was well done: once more.
+    pub fn give_back(&mut self) {
+        self.left = self.left.saturating_add(1).min(self.burst);
+    }
+}
+
 impl Add<Duration> for Instant {
     type Output = Self;
     fn add(self, span: Duration) -> Self {

@@ -31,6 +31,7 @@ impl Frames {
             Drop::ChannelBusy,
             Drop::RadioSilent,
             Drop::TooOld,
+            Drop::Silent,
         ];
         let given_up: u32 = given_up.iter().map(|why| counters.dropped(*why)).sum();
         let repeated = [datagram::Drop::Duplicate, datagram::Drop::Overlap];
@@ -85,8 +86,9 @@ pub(super) fn check(node: &Node<'_>, now: Instant) -> Result<(), String> {
 }
 
 /// Why frames that were queued are not sent.
-const DROPS: [Drop; 5] = [
+const DROPS: [Drop; 6] = [
     Drop::TooOld,
+    Drop::Silent,
     Drop::NoAck,
     Drop::ChannelBusy,
     Drop::RadioSilent,

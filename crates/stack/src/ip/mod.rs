@@ -20,10 +20,10 @@ pub(crate) use address::{iid_of, link_local, with_iid};
 pub use route::{NextHop, Prefix, Route};
 
 use address::Addresses;
-use icmp::{ErrorBudget, ErrorKind};
+use icmp::ErrorKind;
 use route::Routes;
 
-use crate::time::Instant;
+use crate::time::{Allowance, Instant};
 use crate::wire::LinkAddr;
 use crate::wire::ipv6::{self, ExtensionHeader, Extensions, Header, next_header};
 
@@ -141,7 +141,7 @@ pub struct Ip<'m> {
     config: Config,
     addresses: Addresses,
     routes: Routes<'m>,
-    budget: ErrorBudget,
+    errors: Allowance,
     /// What happened so far.
     pub counters: Counters,
 }
@@ -153,7 +153,7 @@ impl<'m> Ip<'m> {
             config,
             addresses: Addresses::default(),
             routes: Routes::new(routes),
-            budget: ErrorBudget::default(),
+            errors: icmp::ERRORS,
             counters: Counters::default(),
         }
     }
@@ -321,7 +321,7 @@ impl<'m> Ip<'m> {
 
     /// Whether one more ICMPv6 error may be sent now (RFC 4443 §2.4 f).
     pub fn may_send_error(&mut self, now: Instant) -> bool {
-        let allowed = self.budget.take(now);
+        let allowed = self.errors.take(now);
         let counter = match allowed {
             true => &mut self.counters.errors_sent,
             false => &mut self.counters.errors_limited,

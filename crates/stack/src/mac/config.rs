@@ -53,7 +53,8 @@ pub struct Config {
     /// Queue slots, besides those, that this node's own data leaves to forwarded frames:
     /// own data can wait for room, a forwarded frame cannot.
     pub reserve_forward: u8,
-    /// Whether a frame in its retry delay holds back frames to other neighbours too.
+    /// Whether a frame in its retry delay holds back frames to other neighbours too. One to a
+    /// neighbour that has not taken the last frames, or never took one, does not.
     pub retry_blocks_queue: bool,
     /// Whether the radio sleeps during the CSMA backoff, as the AT86RF23x hardware CSMA
     /// does ("deaf listening", TCPlp §4). Off: the radio listens between attempts.

@@ -46,19 +46,22 @@ pub enum Drop {
     Cancelled,
     /// It has been at this node for longer than frames may.
     TooOld,
+    /// Its neighbour has not taken the last frames, or never took one, and is left alone for
+    /// some time.
+    Silent,
 }
 
 impl Drop {
     /// How many reasons there are.
-    pub const COUNT: usize = Self::TooOld as usize + 1;
+    pub const COUNT: usize = Self::Silent as usize + 1;
 }
 
 /// Totals since start; all wrap at 2^32.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     /// Frames queued. All of them are delivered, or dropped for [`Drop::ChannelBusy`],
-    /// [`Drop::NoAck`], [`Drop::RadioSilent`], [`Drop::TooOld`] or [`Drop::Cancelled`], or still
-    /// queued.
+    /// [`Drop::NoAck`], [`Drop::RadioSilent`], [`Drop::TooOld`], [`Drop::Silent`] or
+    /// [`Drop::Cancelled`], or still queued.
     pub accepted: u32,
     /// Frames acknowledged, or broadcast.
     pub delivered: u32,

@@ -75,11 +75,9 @@ impl Mac<'_> {
         if at > now {
             return;
         }
-        let age_max = self.config.frame_age_max;
-        let slot = self.queue.get(index);
-        if slot.is_some_and(|slot| slot.is_older_than(age_max, now)) {
+        if let Some(reason) = self.obstacle(index, now) {
             self.current = index;
-            return self.finish(Some(Drop::TooOld));
+            return self.finish(Some(reason));
         }
         let Some(attempts) = self.take_up(index) else {
             return;
@@ -89,6 +87,16 @@ impl Mac<'_> {
         }
         self.begin_attempt();
         self.back_off(now, rng);
+    }
+
+    /// Why an attempt at this frame is not worth making.
+    fn obstacle(&mut self, index: u8, now: Instant) -> Option<Drop> {
+        let slot = self.queue.get(index)?;
+        if slot.is_older_than(self.config.frame_age_max, now) {
+            return Some(Drop::TooOld);
+        }
+        let is_new = slot.attempts == 0;
+        (is_new && !self.neighbors.is_worth_trying(slot.to, now)).then_some(Drop::Silent)
     }
 
     /// Makes a frame the one under way, with a sequence number; returns its failed attempts.

@@ -124,6 +124,7 @@ impl Mac<'_> {
     /// As [`Self::enqueue`], but the frame waits for `condition`, until `until` at most. Told to
     /// wait for longer than frames may grow old, it does not grow old.
     ///
+    /// A frame to a neighbour that has not taken the last ones does not wait either.
     /// A frame for another neighbour or condition that waits already, or one without a
     /// condition that comes later, ends the wait: then the normal path serves it.
     ///
@@ -137,7 +138,7 @@ impl Mac<'_> {
     ) -> Result<(), Drop> {
         let index = self.push(frame)?;
         let to = frame.to;
-        if !self.can_preload() {
+        if !self.can_preload() || self.neighbors.is_silent(to) {
             return Ok(());
         }
         let is_other = |slot: &FrameSlot| slot.wait == Wait::Next && slot.to != to;

@@ -103,7 +103,8 @@ pub struct Outcome {
     pub delivered: bool,
     /// Why the last attempt failed; `None` when delivered.
     pub reason: Option<Drop>,
-    /// Attempts made; 0 for a frame that grew too old before its first.
+    /// Attempts made; 0 for a frame that grew too old before its first, or whose neighbour is
+    /// left alone.
     pub attempts: u8,
 }
 
@@ -299,6 +300,12 @@ impl<'m> Mac<'m> {
     /// Payload bytes of one frame to `to`, with the addresses this interface would use.
     pub fn payload_len_max(&self, to: LinkAddr) -> usize {
         Header::data(self.config.pan, to, self.source(), 0).payload_len_max()
+    }
+
+    /// Whether a frame to a neighbour that may not be there is under way or waits: another
+    /// one is then better kept back.
+    pub fn is_doubtful(&self, to: LinkAddr) -> bool {
+        !self.neighbors.is_trusted(to) && self.queue.count(|slot| slot.to == to) > 0
     }
 
     /// The source address of this interface's data frames.

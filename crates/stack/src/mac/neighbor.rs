@@ -1,9 +1,15 @@
 //! What the MAC remembers of each neighbour: sequence numbers heard, links used.
 //!
-//! Entries are borrowed slots. When all are taken the least recently used makes place,
-//! first one of those this node never sent to: forged source addresses push each other out.
+//! Entries are borrowed slots. When all are taken the least recently used makes place, first
+//! one of those that never acknowledged a frame: forged source addresses push each other out.
+//!
+//! A neighbour that acknowledges can be trusted to take what is for it. One that never did may
+//! not exist, since source addresses can be made up, and one that did not take the last frames
+//! may be off: what is for either holds up nobody else, all of them share one [`Allowance`] of
+//! attempts in vain, and the second kind is left alone for ever longer. An ACK ends that at
+//! once; a frame heard from the neighbour ends the wait, so that the next frame for it goes.
 
-use crate::time::{Duration, Instant};
+use crate::time::{Allowance, Duration, Instant};
 use crate::wire::LinkAddr;
 
 /// One neighbour, borrowed from the caller; [`Neighbor::EMPTY`] to begin with.
@@ -19,7 +25,11 @@ pub struct Neighbor {
     used_at: Instant,
     attempts: u16,
     successes: u16,
-    /// No new frame to this neighbour before then.
+    /// Whether it has ever acknowledged a frame.
+    acknowledges: bool,
+    /// Frames given up since it last did, because it did not.
+    unanswered: u8,
+    /// No new frame to this neighbour before then; while it is in doubt, none is taken.
     held_until: Instant,
 }
 
@@ -33,6 +43,8 @@ impl Neighbor {
         used_at: Instant::ORIGIN,
         attempts: 0,
         successes: 0,
+        acknowledges: false,
+        unanswered: 0,
         held_until: Instant::ORIGIN,
     };
 
@@ -43,6 +55,14 @@ impl Neighbor {
 
     fn is(&self, addr: LinkAddr) -> bool {
         self.known && self.addr == addr
+    }
+
+    const fn is_silent(&self) -> bool {
+        self.unanswered >= UNANSWERED_MAX
+    }
+
+    const fn is_trusted(&self) -> bool {
+        self.acknowledges && !self.is_silent()
     }
 
     /// Expected transmissions per delivered frame in units of 1/128, as RPL's ETX metric
@@ -58,6 +78,8 @@ impl Neighbor {
 #[derive(Debug)]
 pub(super) struct Neighbors<'m> {
     table: &'m mut [Neighbor],
+    /// Attempts in vain at neighbours that are in doubt.
+    in_vain: Allowance,
 }
 
 impl<'m> Neighbors<'m> {
@@ -65,7 +87,53 @@ impl<'m> Neighbors<'m> {
         for entry in table.iter_mut() {
             *entry = Neighbor::EMPTY;
         }
-        Self { table }
+        Self {
+            table,
+            in_vain: Allowance::new(IN_VAIN_MAX, IN_VAIN_INTERVAL_MS),
+        }
+    }
+
+    /// Whether `addr` acknowledges what it is sent, as far as is known. All do in a table
+    /// without entries, and of all together nothing is asked.
+    pub(super) fn is_trusted(&self, addr: LinkAddr) -> bool {
+        addr.is_broadcast()
+            || self.table.is_empty()
+            || self.find(addr).is_some_and(Neighbor::is_trusted)
+    }
+
+    /// Whether `addr` has not taken the last frames for it.
+    pub(super) fn is_silent(&self, addr: LinkAddr) -> bool {
+        self.find(addr).is_some_and(Neighbor::is_silent)
+    }
+
+    /// Whether to begin with a frame for `addr`, or to try again: not when it is in doubt and
+    /// either it is left alone for now or enough was tried in vain.
+    pub(super) fn is_worth_trying(&mut self, addr: LinkAddr, now: Instant) -> bool {
+        let is_left_alone = |entry: &Neighbor| entry.is_silent() && now < entry.held_until;
+        self.is_trusted(addr)
+            || (!self.find(addr).is_some_and(is_left_alone) && self.in_vain.allows(now))
+    }
+
+    /// A frame for `addr` was given up because it was not acknowledged.
+    pub(super) fn gave_up(&mut self, addr: LinkAddr, now: Instant) {
+        let Some(entry) = self.entry(addr, now) else {
+            return;
+        };
+        entry.unanswered = entry.unanswered.saturating_add(1);
+        if let Some(more) = entry.unanswered.checked_sub(UNANSWERED_MAX) {
+            let wait = ALONE_MIN.saturating_mul(1 << more.min(ALONE_DOUBLINGS_MAX));
+            entry.held_until = now + wait;
+        }
+    }
+
+    /// A frame came that says it is from `addr`. That may be made up: what follows is tried
+    /// at once, but nothing is trusted yet.
+    pub(super) fn heard(&mut self, addr: LinkAddr) {
+        if let Some(entry) = self.table.iter_mut().find(|entry| entry.is(addr))
+            && entry.is_silent()
+        {
+            entry.held_until = Instant::ORIGIN;
+        }
     }
 
     pub(super) fn find(&self, addr: LinkAddr) -> Option<&Neighbor> {
@@ -103,6 +171,12 @@ impl<'m> Neighbors<'m> {
 
     /// Counts one attempt over the link to `addr`.
     pub(super) fn record(&mut self, addr: LinkAddr, acknowledged: bool, now: Instant) {
+        if !self.is_trusted(addr) {
+            match acknowledged {
+                true => self.in_vain.give_back(),
+                false => _ = self.in_vain.take(now),
+            }
+        }
         let Some(entry) = self.entry(addr, now) else {
             return;
         };
@@ -112,6 +186,10 @@ impl<'m> Neighbors<'m> {
         }
         entry.attempts += 1;
         entry.successes += u16::from(acknowledged);
+        if acknowledged {
+            entry.acknowledges = true;
+            entry.unanswered = 0;
+        }
     }
 
     pub(super) fn hold(&mut self, addr: LinkAddr, until: Instant, now: Instant) {
@@ -120,9 +198,11 @@ impl<'m> Neighbors<'m> {
         }
     }
 
+    /// When a frame to `addr` may begin; of a silent neighbour it need not wait for being
+    /// dropped.
     pub(super) fn held_until(&self, addr: LinkAddr) -> Instant {
-        self.find(addr)
-            .map_or(Instant::ORIGIN, |entry| entry.held_until)
+        let entry = self.find(addr).filter(|entry| !entry.is_silent());
+        entry.map_or(Instant::ORIGIN, |entry| entry.held_until)
     }
 
     fn entry(&mut self, addr: LinkAddr, now: Instant) -> Option<&mut Neighbor> {
@@ -130,7 +210,16 @@ impl<'m> Neighbors<'m> {
         let entry = if known {
             self.table.iter_mut().find(|entry| entry.is(addr))?
         } else {
-            let rank = |entry: &Neighbor| (entry.known, entry.attempts > 0, entry.used_at);
+            let rank = |entry: &Neighbor| {
+                let Neighbor {
+                    known,
+                    acknowledges,
+                    attempts,
+                    used_at,
+                    ..
+                } = entry;
+                (*known, *acknowledges, *attempts > 0, *used_at)
+            };
             let entry = self.table.iter_mut().min_by_key(|entry| rank(entry))?;
             *entry = Neighbor {
                 known: true,
@@ -146,3 +235,19 @@ impl<'m> Neighbors<'m> {
 
 /// Attempts after which old ones count half. Chosen arbitrarily: some tens of packets.
 pub const ETX_WINDOW: u16 = 128;
+
+/// Frames in a row, with all their attempts, after which a neighbour is in doubt: sixteen
+/// attempts over half a second, more than any neighbour's own burst of frames lasts.
+const UNANSWERED_MAX: u8 = 2;
+
+/// How long such a neighbour is left alone at first.
+const ALONE_MIN: Duration = Duration::from_millis(250);
+
+/// And at most: this often twice as long, 4 s. A TCP that waits longer than that before it
+/// sends again finds out with each segment.
+const ALONE_DOUBLINGS_MAX: u8 = 4;
+
+/// Attempts in vain at neighbours in doubt: two frames with all their attempts at once, and
+/// then so many milliseconds for each: 3 % of the time, at 8 ms for an attempt.
+const IN_VAIN_MAX: u8 = 16;
+const IN_VAIN_INTERVAL_MS: u16 = 250;

@@ -43,6 +43,7 @@ impl Mac<'_> {
             FrameType::Command => Err(Drop::Command),
             FrameType::Data => {
                 let (src, dst) = self.filter(&header)?;
+                self.neighbors.heard(src);
                 let mut is_answered = true;
                 if header.ack_request && !dst.is_broadcast() {
                     is_answered = self.owe_acknowledgment(header.sequence, meta.at);

@@ -20,13 +20,13 @@ impl Mac<'_> {
                 continue;
             }
             let begun = slot.attempts > 0;
-            let at = if begun {
-                slot.not_before
-            } else {
-                self.neighbors.held_until(slot.to)
+            let at = match begun {
+                true => slot.not_before,
+                false => self.neighbors.held_until(slot.to),
             };
             let at = at.max(now);
-            if at == now || (begun && self.config.retry_blocks_queue) {
+            let blocks = begun && self.config.retry_blocks_queue;
+            if at == now || (blocks && self.neighbors.is_trusted(slot.to)) {
                 return Some((at, index));
             }
             if first.is_none_or(|(earliest, _)| at < earliest) {
@@ -84,7 +84,12 @@ impl Mac<'_> {
             self.state = State::Idle;
             return;
         };
-        if slot.attempts.saturating_add(1) >= self.config.attempts_max || slot.to.is_broadcast() {
+        let to = slot.to;
+        let is_last = slot.attempts.saturating_add(1) >= self.config.attempts_max;
+        if is_last || to.is_broadcast() || !self.neighbors.is_worth_trying(to, now) {
+            if reason == Drop::NoAck {
+                self.neighbors.gave_up(to, now);
+            }
             self.finish(Some(reason));
             return;
         }
@@ -108,9 +113,10 @@ impl Mac<'_> {
             delivered: reason.is_none(),
             reason,
             // One that is too old is not tried again.
-            attempts: slot
-                .attempts
-                .saturating_add(u8::from(reason != Some(Drop::TooOld))),
+            attempts: slot.attempts.saturating_add(u8::from(!matches!(
+                reason,
+                Some(Drop::TooOld | Drop::Silent)
+            ))),
         });
         self.forget(index);
         match reason {

@@ -4,4 +4,5 @@ mod bench;
 mod immediate;
 mod queue_model;
 mod reception;
+mod silence;
 mod transmission;

@@ -79,7 +79,7 @@ fn on_outcome(radio: &mut Radio<'_>, outcome: &Outcome, now: Instant) {
         radio.mac.hold(outcome.to, now + hold, now);
     }
     if !outcome.delivered {
-        // Of a neighbour that was not even asked there is nothing to report.
+        // Of a frame that grew old there is nothing to report.
         if outcome.reason != Some(mac::Drop::TooOld) {
             radio.undelivered = Some(outcome.token);
         }
@@ -101,6 +101,10 @@ fn fill_mac(
 ) {
     while radio.mac.room(radio.outgoing_class) > 0 {
         if radio.outgoing.is_idle() && !next_packet(radio, ip, tcp, id, now) {
+            return;
+        }
+        // The first fragment finds out whether the others are worth their room.
+        if !radio.outgoing.is_idle() && radio.mac.is_doubtful(radio.outgoing.link().dst) {
             return;
         }
         let mut frame = [0; PSDU_LEN_MAX];

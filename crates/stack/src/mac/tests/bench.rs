@@ -43,6 +43,8 @@ pub(super) struct Bench {
     pub clear: VecDeque<bool>,
     /// Whether the coming frames are acknowledged; yes when empty.
     pub acked: VecDeque<bool>,
+    /// Neighbours that never acknowledge.
+    pub absent: fn(LinkAddr) -> bool,
     /// Whether the radio does what it is asked, and may insist on being asked in order.
     pub honest: bool,
     /// Answers the radio swallows.
@@ -75,6 +77,7 @@ impl Bench {
             outcomes: Vec::new(),
             clear: VecDeque::new(),
             acked: VecDeque::new(),
+            absent: |_| false,
             honest: true,
             swallow: None,
             pending: Vec::new(),
@@ -185,7 +188,9 @@ impl Bench {
                 let air = TURNAROUND + us(32 * (6 + psdu.len() as u64));
                 self.answer_later(air, Answer::Done);
                 let (header, _) = Header::parse(check_fcs(&psdu).unwrap()).unwrap();
-                if header.ack_request && self.acked.pop_front().unwrap_or(true) {
+                let is_absent = header.dst.is_some_and(|dst| (self.absent)(dst.addr));
+                let is_heard = header.ack_request && !is_absent;
+                if is_heard && self.acked.pop_front().unwrap_or(true) {
                     let ack = air + TURNAROUND + ACK_AIR_TIME + us(50);
                     self.answer_later(ack, Answer::Ack(header.sequence));
                 }

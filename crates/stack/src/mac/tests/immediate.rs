@@ -536,6 +536,7 @@ fn adds_up(bench: &Bench) {
         Drop::NoAck,
         Drop::RadioSilent,
         Drop::TooOld,
+        Drop::Silent,
         Drop::Cancelled,
     ];
     let given_up: u32 = given_up.iter().map(|why| counters.dropped(*why)).sum();

@@ -237,7 +237,8 @@ fn a_segment_without_room_does_not_hide_the_retry_that_makes_room() {
         .unwrap();
     let before = world.frames.len();
     world.run_for(Duration::from_secs(20));
-    let given_up = world.radio_of(1).mac().counters().dropped(mac::Drop::NoAck);
+    let counters = world.radio_of(1).mac().counters();
+    let given_up = counters.dropped(mac::Drop::NoAck) + counters.dropped(mac::Drop::Silent);
     assert!(
         given_up > 4 && world.frames.len() > before + 8,
         "{given_up}"
