@@ -1,17 +1,20 @@
 //! Captures that Wireshark reads: of the air and of the wire.
 //!
 //! Purpose: one record for each frame or packet, stamped with virtual time, hence the same
-//! bytes from the same run. A capture appears under its name only when it is whole.
+//! bytes from the same run. A capture in a file appears under its name only when it is whole;
+//! one into a stream passes each record on at once, for whoever watches the air live.
 //! Left out: pcapng. Comments on dropped packets will need it.
-//! Sources: <https://www.tcpdump.org/linktypes.html>; IEEE 802.15.4 TAP link type
-//! specification, version 0 (its type-length-values are padded to four bytes).
+//! Every number is written least significant byte first, so that every platform writes the same
+//! file.
+//! Sources: the pcap Internet-Draft of the OPSAWG; <https://www.tcpdump.org/linktypes.html>;
+//! IEEE 802.15.4 TAP link type specification, version 0 (its type-length-values are padded to
+//! four bytes).
 
-use std::io::{self, BufWriter};
+use std::fmt;
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use motet::time::Instant;
-use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
-use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 
 use crate::files::NewFile;
 use crate::power::Power;
@@ -30,11 +33,37 @@ pub enum Records {
 /// A capture being written.
 #[derive(Debug)]
 pub struct Capture {
-    writer: PcapWriter<BufWriter<NewFile>>,
+    target: Target,
     records: Records,
     scratch: Vec<u8>,
     /// The first failure to write; told at the end, so that a full disk stops no run.
     failed: Option<io::Error>,
+}
+
+/// Where a capture goes.
+enum Target {
+    /// A file that gets its name at the end.
+    File(BufWriter<NewFile>),
+    /// A pipe or the like, written to record by record.
+    Stream(Box<dyn Write + Send>),
+}
+
+impl Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.write_all(bytes),
+            Self::Stream(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+        }
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(file) => f.debug_tuple("File").field(file).finish(),
+            Self::Stream(_) => f.write_str("Stream"),
+        }
+    }
 }
 
 impl Capture {
@@ -44,21 +73,31 @@ impl Capture {
     /// As [`NewFile::create`].
     pub fn create(path: &Path, records: Records, replace: bool) -> io::Result<Self> {
         let file = NewFile::create(path, replace)?;
-        let header = PcapHeader {
-            datalink: match records {
-                Records::Frames => DataLink::IEEE802_15_4,
-                Records::TappedFrames => DataLink::IEEE802_15_4_TAP,
-                Records::Packets => DataLink::IPV6,
-            },
-            snaplen: SNAP_LEN,
-            ts_resolution: TsResolution::MicroSecond,
-            // Stated, so that every platform writes the same file.
-            endianness: Endianness::Little,
-            ..PcapHeader::default()
+        Self::begin(Target::File(BufWriter::new(file)), records)
+    }
+
+    /// Begins a capture into a stream, which gets each record as soon as it is there.
+    ///
+    /// A reader that stops reading holds the run up; one that goes away ends the capture, and
+    /// nothing else.
+    ///
+    /// # Errors
+    /// When the stream does not take the header.
+    pub fn stream(stream: Box<dyn Write + Send>, records: Records) -> io::Result<Self> {
+        Self::begin(Target::Stream(stream), records)
+    }
+
+    fn begin(mut target: Target, records: Records) -> io::Result<Self> {
+        let link_type = match records {
+            Records::Frames => LINKTYPE_IEEE802_15_4_WITHFCS,
+            Records::TappedFrames => LINKTYPE_IEEE802_15_4_TAP,
+            Records::Packets => LINKTYPE_IPV6,
         };
-        let writer = PcapWriter::with_header(BufWriter::new(file), header).map_err(into_io)?;
+        // Times in microseconds, version 2.4, two fields that are zero.
+        let header = [MAGIC, 4 << 16 | 2, 0, 0, SNAP_LEN, link_type];
+        target.write(&header.map(u32::to_le_bytes).concat())?;
         Ok(Self {
-            writer,
+            target,
             records,
             scratch: Vec::new(),
             failed: None,
@@ -67,22 +106,20 @@ impl Capture {
 
     /// Writes one frame; `power` is its strength at the node it is for.
     pub fn frame(&mut self, at: Instant, psdu: &[u8], channel: u8, power: Option<Power>) {
-        let mut record = std::mem::take(&mut self.scratch);
-        record.clear();
-        if self.records == Records::TappedFrames {
-            tap_header(&mut record, channel, power);
-        }
-        record.extend_from_slice(psdu);
-        self.write(at, &record);
-        self.scratch = record;
+        self.write(at, |record, records| {
+            if records == Records::TappedFrames {
+                tap_header(record, channel, power);
+            }
+            record.extend_from_slice(psdu);
+        });
     }
 
     /// Writes one IPv6 packet.
     pub fn packet(&mut self, at: Instant, packet: &[u8]) {
-        self.write(at, packet);
+        self.write(at, |record, _| record.extend_from_slice(packet));
     }
 
-    /// Ends the capture and gives it its name.
+    /// Ends the capture and gives it its name, if it is a file.
     ///
     /// # Errors
     /// The first failure of any write, or of naming the file; nothing stays behind then.
@@ -90,47 +127,67 @@ impl Capture {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        // Writes what is left in the buffer.
-        let file = self.writer.into_writer().into_inner();
-        file.map_err(io::IntoInnerError::into_error)?.keep(replace)
+        match self.target {
+            // Writes what is left in the buffer.
+            Target::File(file) => {
+                let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+                file.keep(replace)
+            }
+            Target::Stream(mut stream) => stream.flush(),
+        }
     }
 
-    fn write(&mut self, at: Instant, record: &[u8]) {
+    /// Writes a record, which `fill` appends to its header.
+    fn write(&mut self, at: Instant, fill: impl FnOnce(&mut Vec<u8>, Records)) {
         if self.failed.is_some() {
             return;
         }
-        let at = std::time::Duration::from_micros(at.as_micros());
-        let len = u32::try_from(record.len()).unwrap_or(u32::MAX);
-        let written = self.writer.write_packet(&PcapPacket::new(at, len, record));
-        self.failed = written.err().map(into_io);
+        let record = &mut self.scratch;
+        record.clear();
+        record.resize(RECORD_HEADER_LEN, 0);
+        fill(record, self.records);
+        let len = (record.len() - RECORD_HEADER_LEN) as u32;
+        let at_us = at.as_micros();
+        // Both fit for a hundred years of virtual time.
+        let header = [
+            (at_us / 1_000_000) as u32,
+            (at_us % 1_000_000) as u32,
+            len,
+            len,
+        ];
+        record[..RECORD_HEADER_LEN].copy_from_slice(&header.map(u32::to_le_bytes).concat());
+        self.failed = self.target.write(record).err();
     }
 }
 
 /// Version 0, a reserved byte, length; then FCS type, signal strength and channel, each as
 /// type, length and value, padded to four bytes.
 fn tap_header(record: &mut Vec<u8>, channel: u8, power: Option<Power>) {
+    let at = record.len();
     record.extend_from_slice(&[0; 4]);
     let mut put = |kind: u16, value: &[u8]| {
         record.extend_from_slice(&kind.to_le_bytes());
         record.extend_from_slice(&(value.len() as u16).to_le_bytes());
         record.extend_from_slice(value);
-        record.resize(record.len().next_multiple_of(4), 0);
+        record.resize(at + (record.len() - at).next_multiple_of(4), 0);
     };
     put(TAP_FCS_TYPE, &[TAP_FCS_16_BIT]);
     if let Some(power) = power {
         put(TAP_RSS, &(power.dbm() as f32).to_le_bytes());
     }
     put(TAP_CHANNEL, &[channel, 0, 0]);
-    let len = record.len() as u16;
-    record[2..4].copy_from_slice(&len.to_le_bytes());
+    let len = (record.len() - at) as u16;
+    record[at + 2..at + 4].copy_from_slice(&len.to_le_bytes());
 }
 
-fn into_io(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other.to_string()),
-    }
-}
+/// Says that times are in microseconds, and by its order in which order bytes are.
+const MAGIC: u32 = 0xa1b2_c3d4;
+const LINKTYPE_IEEE802_15_4_WITHFCS: u32 = 195;
+const LINKTYPE_IPV6: u32 = 229;
+const LINKTYPE_IEEE802_15_4_TAP: u32 = 283;
+
+/// Seconds, microseconds, length captured and length on the air.
+const RECORD_HEADER_LEN: usize = 16;
 
 const SNAP_LEN: u32 = 65_535;
 const TAP_FCS_TYPE: u16 = 0;
@@ -165,6 +222,26 @@ mod tests {
         let expected = [1_u32, 500_000, 5, 5].map(u32::to_le_bytes).concat();
         assert_eq!(bytes[24..40], expected);
         assert_eq!(bytes[40..], [2, 0, 0x19, 0xf8, 0x38]);
+    }
+
+    #[test]
+    fn a_stream_gets_each_record_at_once() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let mut capture = Capture::stream(Box::new(writer), Records::Frames).unwrap();
+        let mut header = [0; 24];
+        io::Read::read_exact(&mut reader, &mut header).unwrap();
+        assert_eq!(header[..4], [0xd4, 0xc3, 0xb2, 0xa1]);
+        capture.frame(Instant::from_micros(7), &[2, 0, 1, 0, 0], 26, None);
+        // Would wait for ever if the record still lay in a buffer.
+        let mut record = [0; 21];
+        io::Read::read_exact(&mut reader, &mut record).unwrap();
+        assert_eq!(record[16..], [2, 0, 1, 0, 0]);
+        drop(reader);
+        for _ in 0..3 {
+            capture.frame(Instant::from_micros(8), &[2, 0, 1, 0, 0], 26, None);
+        }
+        let gone = capture.finish(false).unwrap_err();
+        assert_eq!(gone.kind(), io::ErrorKind::BrokenPipe);
     }
 
     #[test]
