@@ -37,6 +37,7 @@
 
 #![cfg(target_os = "linux")]
 
+pub mod guard;
 mod link;
 pub mod namespace;
 mod netlink;
