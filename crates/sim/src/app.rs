@@ -5,6 +5,7 @@
 //! Datagrams are in [`crate::traffic`], messages over TCP in [`crate::messages`].
 //! The small services are [`Services`].
 
+mod iperf3;
 mod services;
 
 use std::net::Ipv6Addr;
@@ -30,7 +31,7 @@ pub enum App<'m> {
     Sender(Sender<'m>),
     /// Takes one connection and reads it to its end.
     Receiver(Receiver<'m>),
-    /// Echo, discard and chargen.
+    /// Echo, discard, chargen and iperf3.
     Services(Services<'m>),
     /// Sends datagrams at a constant rate.
     Readings(Readings),

@@ -29,6 +29,7 @@ use crate::gains::{ChainAir, Gains};
 use crate::network::{
     self, HOST_DELAY, HostOptions, Joining, Network, NetworkOptions, NodeOptions, Parent, Tables,
 };
+use crate::phy;
 use crate::plan;
 use crate::profile::Profile;
 use crate::world::World;
@@ -263,18 +264,22 @@ impl<'m> Chain<'m> {
         }
     }
 
-    /// The goodput over one hop that no single sender can exceed, kb/s:
-    /// [`SegmentFrames::one_sender_kbps`].
-    pub fn one_sender_kbps(&self) -> f64 {
-        let mut profile = self.options.profile;
-        if profile.capabilities.shared_buffer && !self.options.deaf {
-            profile.transmit_copy_ns = 0;
-        }
-        self.segment_frames().one_sender_kbps(&profile, BE_MIN)
+    /// The goodput that no run can exceed, kb/s: full frames without headers, each followed by
+    /// its ACK and nothing else, and every relay's radio sends what it has received, never both
+    /// at once. Loose: backoffs, copies, headers and the ACKs of TCP take their share too.
+    pub fn radio_bound_kbps(&self) -> f64 {
+        let Some(mac) = self.macs().last() else {
+            return 0.0;
+        };
+        let parent = plan::link_addr(self.options.hops - 1);
+        let bits = mac.payload_len_max(parent) as f64 * 8.0;
+        let frame = phy::air_time(PSDU_LEN_MAX) + phy::TURNAROUND + phy::air_time(phy::ACK_LEN);
+        let sharing = self.mote().min(2) as f64;
+        bits * 1_000.0 / (frame.as_micros() as f64 * sharing)
     }
 
-    /// The goodput that this chain's frame times allow by the papers' arithmetic, kb/s: nothing
-    /// lost, nobody waiting. An estimate: times that overlap are added up.
+    /// The goodput that this chain's frame times suggest, kb/s: nothing lost, nobody waiting,
+    /// mean backoffs. An estimate, not a bound: what it adds up may overlap over several hops.
     pub fn bound_kbps(&self) -> f64 {
         let mut profile = self.options.profile;
         let frames = self.segment_frames();

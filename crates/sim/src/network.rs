@@ -212,7 +212,7 @@ impl<'m> Network<'m> {
 }
 
 /// As [`Network::join`], for the first `nodes` nodes of `world`.
-pub(crate) fn join(world: &mut World<'_>, nodes: usize, limit: Duration) -> bool {
+pub fn join(world: &mut World<'_>, nodes: usize, limit: Duration) -> bool {
     let until = world.now() + limit;
     while !has_joined(world, nodes) {
         if !world.step(until) {

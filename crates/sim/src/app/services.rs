@@ -1,23 +1,31 @@
-//! The small services of old: echo, discard, character generator.
+//! The small services of old: echo, discard, character generator; and a server for iperf3.
 //!
+//! Place: what `motet up` runs on each mote. Echo and discard answer datagrams too.
+//! All connections share one pool of buffers: their number is the service's limit.
 //! Sources: RFC 862 (echo), RFC 863 (discard), RFC 864 (character generator).
 
 use motet::node::Node;
 use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, State};
 use motet::time::Instant;
+use motet::udp::Inbox;
 
 use super::Ends;
+use super::iperf3;
 
-/// Echo, discard and chargen, for as many connections as there are buffers.
+/// Echo, discard, chargen and iperf3, for as many connections as there are buffers.
 #[derive(Debug)]
 pub struct Services<'m> {
     ends: Ends<'m>,
-    listeners: [Option<ListenerHandle>; 3],
+    listeners: [Option<ListenerHandle>; PORTS.len()],
     /// Buffers of connections that are over.
     free: Vec<Buffers<'m>>,
     /// How many more connections may get buffers.
     spare: usize,
     served: Vec<Served>,
+    iperf3: iperf3::Server,
+    /// Given to the node at the first step.
+    inbox: Option<Inbox<'m>>,
+    datagram: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -30,15 +38,18 @@ struct Served {
 }
 
 impl<'m> Services<'m> {
-    /// The three services, for up to `connections` at a time.
+    /// The services, for up to `connections` at a time.
     pub fn new(connections: usize, ends: Ends<'m>) -> Self {
-        let (free, served) = (Vec::new(), Vec::new());
+        let memory = ends.arena.alloc_slice_fill_copy(INBOX_LEN, 0);
         Self {
             ends,
-            listeners: [None; 3],
-            free,
+            listeners: [None; PORTS.len()],
+            free: Vec::new(),
             spare: connections,
-            served,
+            served: Vec::new(),
+            iperf3: iperf3::Server::default(),
+            inbox: Some(Inbox::new(&DATAGRAM_PORTS, memory)),
+            datagram: vec![0; INBOX_LEN],
         }
     }
 
@@ -51,17 +62,21 @@ impl<'m> Services<'m> {
         let Some(config) = self.ends.config(node) else {
             return false;
         };
+        let mut acted = self.answer_datagrams(node);
         let tcp = node.tcp_mut();
-        let mut acted = false;
         for (service, port) in PORTS.into_iter().enumerate() {
             if self.listeners[service].is_none() {
                 self.listeners[service] = tcp.listen(None, port, config).ok();
             }
             acted |= self.accept(service, tcp, config, now);
         }
+        let room = self.free.len() + self.spare;
+        acted |= self.iperf3.step(tcp, room, now);
         let free = &mut self.free;
         self.served.retain_mut(|served| {
-            acted |= served.step(tcp, now);
+            if PORTS[served.service] != iperf3::PORT {
+                acted |= served.step(tcp, now);
+            }
             match served.release(tcp) {
                 None => true,
                 Some(buffers) => {
@@ -97,6 +112,9 @@ impl<'m> Services<'m> {
         };
         match tcp.accept(listener, buffers, now) {
             Ok(handle) => {
+                if PORTS[service] == iperf3::PORT {
+                    self.iperf3.greet(handle);
+                }
                 self.served.push(Served {
                     handle,
                     service,
@@ -110,6 +128,30 @@ impl<'m> Services<'m> {
                 false
             }
         }
+    }
+}
+
+impl<'m> Services<'m> {
+    /// Echoes datagrams or throws them away; says whether there were any.
+    fn answer_datagrams(&mut self, node: &mut Node<'m>) -> bool {
+        if let Some(inbox) = self.inbox.take() {
+            node.set_inbox(inbox);
+            return true;
+        }
+        let mut acted = false;
+        while let Some(inbox) = node.inbox_mut()
+            && let Some(datagram) = inbox.recv(&mut self.datagram)
+        {
+            acted = true;
+            // Two services that answer each other would never stop.
+            let is_service = PORTS.contains(&datagram.from.1);
+            if datagram.port == ECHO && !is_service {
+                let payload = &self.datagram[..datagram.len];
+                // Where the queue is full the answer is lost, as on any link.
+                let _ = node.send_datagram(datagram.from, ECHO, payload);
+            }
+        }
+        acted
     }
 }
 
@@ -184,7 +226,11 @@ fn generated(place: usize) -> u8 {
 const ECHO: u16 = 7;
 const DISCARD: u16 = 9;
 const CHARGEN: u16 = 19;
-const PORTS: [u16; 3] = [ECHO, DISCARD, CHARGEN];
+const PORTS: [u16; 4] = [ECHO, DISCARD, CHARGEN, iperf3::PORT];
+const DATAGRAM_PORTS: [u16; 2] = [ECHO, DISCARD];
+
+/// Bytes of datagrams that wait to be answered: two as long as a packet may be.
+const INBOX_LEN: usize = 2 * motet::limits::IPV6_MTU_MIN;
 
 /// Characters of a line, its end included.
 const LINE_LEN: usize = 74;

@@ -23,7 +23,7 @@ pub(super) fn hosts(wire: &WireSettings, flows: &[FlowSettings]) -> Vec<HostOpti
         let ends = own.first().zip(own.last());
         let part = ends.filter(|_| number > 0).map(|(first, last)| Part {
             host: 0,
-            ports: [port(FlowKind::Bulk, *first), port(FlowKind::Bulk, *last)],
+            ports: [port(FlowKind::Bulk, *last), port(FlowKind::Bulk, *first)],
         });
         let sockets = own.len().max(1);
         HostOptions {
@@ -58,7 +58,7 @@ pub(super) fn port(kind: FlowKind, number: usize) -> u16 {
         FlowKind::Udp => UDP_PORT
             .checked_add(number)
             .unwrap_or_else(|| LOW_PORT + (number - (u16::MAX - UDP_PORT) - 1)),
-        FlowKind::Bulk | FlowKind::Periodic | FlowKind::Request => TCP_PORT + number,
+        FlowKind::Bulk | FlowKind::Periodic | FlowKind::Request => TCP_PORT - number,
     }
 }
 
@@ -105,13 +105,15 @@ fn is_hosts(flow: &FlowSettings) -> bool {
     flow.kind != FlowKind::Udp && [flow.from, flow.to].contains(&FlowEnd::Host)
 }
 
-/// Their ports end below those that connections come from (RFC 6335 §6).
+/// Their ports lie below those that connections come from (RFC 6335 §6).
 const FLOWS_MAX: usize = 40_000;
 
 /// As many as `motet::tcp::Memory` holds.
 const CONNECTIONS_MAX: usize = 255;
 
-const TCP_PORT: u16 = 4_242;
+/// The first flow's; the others go down from it. No dissector of Wireshark's claims the upper nine
+/// thousand: content is shown as data, not as a broken message of some protocol.
+const TCP_PORT: u16 = 44_320;
 
 /// Of those that 6LoWPAN compresses to four bits, as far as there are any (RFC 6282 §4.3.1).
 const UDP_PORT: u16 = 0xf0b2;
@@ -131,6 +133,7 @@ mod tests {
             assert_eq!(ports.len(), FLOWS_MAX);
             assert!(!ports.contains(&0));
         }
-        assert!(port(FlowKind::Request, FLOWS_MAX - 1) < 0xc000);
+        assert!(port(FlowKind::Request, 0) < 0xc000);
+        assert!(port(FlowKind::Request, FLOWS_MAX - 1) >= LOW_PORT);
     }
 }
