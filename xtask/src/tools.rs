@@ -49,6 +49,19 @@ const TOOLS: &[Tool] = &[
         program: "tshark",
         package: "tshark",
     },
+    // Clients of the motes that `motet up` brings up.
+    Tool {
+        program: "iperf3",
+        package: "iperf3",
+    },
+    Tool {
+        program: "nc",
+        package: "netcat-openbsd",
+    },
+    Tool {
+        program: "ping",
+        package: "iputils-ping",
+    },
 ];
 
 /// All tools are there, after installing the missing ones where that is possible.

@@ -1,7 +1,11 @@
-//! What every command with a chain of motes has in common: its options, its capture, and
-//! how the motes find each other before anything else happens.
+//! What every command with a mesh in real time has in common: a chain's options, the capture,
+//! and how the motes find each other before anything else happens.
 
-use std::path::PathBuf;
+use std::{
+    fs::OpenOptions,
+    io,
+    path::{Path, PathBuf},
+};
 
 use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
 use motet::{
@@ -13,9 +17,11 @@ use motet::{
 };
 use motet_lab::{
     capture::{Capture, Records},
-    chain::{Chain, ChainOptions, HOPS_MAX, Host},
+    chain::{ChainOptions, HOPS_MAX, Host},
+    network,
     pacing::{self, Pacing},
     profile::Profile,
+    world::World,
 };
 
 use crate::{
@@ -23,6 +29,7 @@ use crate::{
     files,
     interrupt::Interrupt,
     number::{probability, whole},
+    output::describe,
 };
 
 /// The chain of motes and its air.
@@ -88,15 +95,14 @@ pub(crate) struct ChainArgs {
     #[arg(long, value_name = "SEGMENTS", allow_negative_numbers = true, value_parser = whole::<u8>(1..=32))]
     pub(crate) window: Option<u8>,
 
-    /// Seed of every random choice in the air and the motes
+    /// Seed of every random choice in the air and the motes [default: 1]
     #[arg(
         long,
         value_name = "S",
-        default_value_t = 1,
         allow_negative_numbers = true,
         value_parser = whole::<u64>(0..=u64::MAX)
     )]
-    pub(crate) seed: u64,
+    pub(crate) seed: Option<u64>,
 }
 
 /// Which radio the motes have.
@@ -139,11 +145,25 @@ impl Compression {
 }
 
 impl ChainArgs {
+    /// The seed, where no scenario has another.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
+
+    /// What the capture of their air has to say.
+    pub(crate) fn records(&self) -> Records {
+        // A frame does not say on which channel it was.
+        match self.channels {
+            ChannelPlan::Single => Records::Frames,
+            ChannelPlan::Multi => Records::TappedFrames,
+        }
+    }
+
     /// The chain they describe, with `host` at the wire's end.
     pub(crate) fn options(&self, host: Host) -> ChainOptions {
         let mut options = ChainOptions {
             hops: self.hops,
-            seed: self.seed,
+            seed: self.seed(),
             frame_loss: self.frame_loss,
             packet_loss: self.packet_loss,
             hidden: !self.no_hidden,
@@ -233,7 +253,8 @@ fn hold_ms(text: &str) -> Result<f64, String> {
 #[derive(Clone, Debug, ClapArgs)]
 #[command(group = ArgGroup::new(WRITTEN).multiple(true))]
 pub(crate) struct CaptureArgs {
-    /// Write the air as a capture that Wireshark reads
+    /// Write the air as a capture that Wireshark reads, to a file, or live to a FIFO or (-)
+    /// standard output
     #[arg(long, value_name = "PATH", group = WRITTEN)]
     pub(crate) pcap: Option<PathBuf>,
 
@@ -246,55 +267,124 @@ pub(crate) struct CaptureArgs {
 pub(crate) const WRITTEN: &str = "written";
 
 impl CaptureArgs {
-    /// Begins the capture, where one was asked for.
-    ///
-    /// # Errors
-    /// As [`files::create_capture`].
-    pub(crate) fn create(&self, chain: &ChainArgs) -> Result<Option<Capture>, Error> {
-        let path = self.pcap.as_deref();
-        // A frame does not say on which channel it was.
-        let records = match chain.channels {
-            ChannelPlan::Single => Records::Frames,
-            ChannelPlan::Multi => Records::TappedFrames,
-        };
-        path.map(|path| files::create_capture(path, records, self.force))
-            .transpose()
+    /// Whether the capture takes standard output.
+    pub(crate) fn takes_stdout(&self) -> bool {
+        self.pcap.as_deref().is_some_and(is_stdout)
     }
 
-    /// Takes the capture from the chain's air and gives it its name.
+    /// The file that it goes to; none where it goes to a stream, or nowhere.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        let path = self.pcap.as_deref()?;
+        (!is_stdout(path) && !is_fifo(path)).then_some(path)
+    }
+
+    /// Begins the capture, where one was asked for. Call it before signals are noted: a FIFO
+    /// waits for its reader.
+    ///
+    /// # Errors
+    /// As [`files::create_capture`]; when standard output is a terminal.
+    pub(crate) fn create(&self, records: Records) -> Result<Option<Capture>, Error> {
+        let Some(path) = self.pcap.as_deref() else {
+            return Ok(None);
+        };
+        let stream: Box<dyn io::Write + Send> = if is_stdout(path) {
+            let stdout = io::stdout();
+            if io::IsTerminal::is_terminal(&stdout) {
+                return Err(Error::input(
+                    "a capture is nothing for a terminal, pipe it: --pcap - | wireshark -k -i -",
+                ));
+            }
+            Box::new(stdout)
+        } else if is_fifo(path) {
+            eprintln!("motet: it begins when somebody reads {}", path.display());
+            let fifo = OpenOptions::new().write(true).open(path);
+            Box::new(fifo.map_err(|error| files::write_error(path, &error))?)
+        } else {
+            return files::create_capture(path, records, self.force).map(Some);
+        };
+        match Capture::stream(stream, records) {
+            Ok(capture) => Ok(Some(capture)),
+            // Its reader has gone already.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
+            Err(error) => Err(stream_error(path, &error)),
+        }
+    }
+
+    /// Takes the capture from the air and gives it its name; says which file is whole now.
     ///
     /// # Errors
     /// As [`files::keep_capture`].
-    pub(crate) fn keep(&self, chain: &mut Chain<'_>) -> Result<(), Error> {
-        match (&self.pcap, chain.world.take_capture()) {
-            (Some(path), Some(capture)) => files::keep_capture(capture, path, self.force),
-            _ => Ok(()),
+    pub(crate) fn keep(&self, world: &mut World<'_>) -> Result<Option<&Path>, Error> {
+        let (Some(path), Some(capture)) = (&self.pcap, world.take_capture()) else {
+            return Ok(None);
+        };
+        if let Some(file) = self.file() {
+            return files::keep_capture(capture, file, self.force).map(|()| Some(file));
+        }
+        match capture.finish(self.force) {
+            // Who watched has seen enough.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(stream_error(path, &error))
+            }
+            _ => Ok(None),
         }
     }
 }
 
-/// Brings the chain up, in virtual time: every mote finds its address and route.
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Whether there is a pipe of that name, which a shell may have made: `--pcap >(wireshark …)`.
+#[cfg(unix)]
+fn is_fifo(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_fifo(_: &Path) -> bool {
+    false
+}
+
+fn stream_error(path: &Path, error: &io::Error) -> Error {
+    let (path, error) = (path.display(), describe(error));
+    Error::failed(format!("the capture to {path} broke off: {error}"))
+}
+
+/// Brings a mesh up, in virtual time: every mote among the first `nodes` nodes of `world` finds
+/// its address and route within `limit`.
 ///
 /// # Errors
-/// When they do not, or a signal comes.
-pub(crate) fn join(chain: &mut Chain<'_>, interrupt: &Interrupt) -> Result<(), Error> {
-    let give_up = chain.world.now() + JOIN_MAX;
-    while !chain.join(LOOK_EVERY) {
+/// When they do not, with `advice`; when a signal comes.
+pub(crate) fn join(
+    world: &mut World<'_>,
+    nodes: usize,
+    limit: Duration,
+    advice: &str,
+    interrupt: &Interrupt,
+) -> Result<(), Error> {
+    let give_up = world.now() + limit;
+    while !network::join(world, nodes, LOOK_EVERY) {
         interrupt.check()?;
         // Time passes even when nothing happens.
-        let next = chain.world.now() + LOOK_EVERY;
-        chain.world.run_until(next);
+        let next = world.now() + LOOK_EVERY;
+        world.run_until(next);
         if next > give_up {
-            return Err(Error::failed(
-                "the motes found no way to the border router, lower --frame-loss or --hops",
-            ));
+            return Err(Error::failed(format!(
+                "the motes found no way to the border router, {advice}"
+            )));
         }
     }
     interrupt.check()
 }
 
-/// How long motes may take to find the border router. Some 0.3 s a hop where nothing is lost.
-const JOIN_MAX: Duration = Duration::from_secs(120);
+/// How long the motes of a chain may take to find the border router. Some 0.3 s a hop where
+/// nothing is lost.
+pub(crate) const JOIN_MAX: Duration = Duration::from_secs(120);
+
+/// What helps where a chain's motes do not.
+pub(crate) const JOIN_ADVICE: &str = "lower --frame-loss or --hops";
 
 /// Virtual time between two looks for a signal.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -1,6 +1,6 @@
 //! How a command ends when it does not end well.
 
-use std::{fmt, process::ExitCode};
+use std::{fmt, path::Path, process::ExitCode};
 
 /// Why a command stopped, which decides the exit status.
 #[derive(Debug)]
@@ -53,6 +53,25 @@ impl Error {
                 Self::Input(both)
             }
             _ => Self::Failed(both),
+        }
+    }
+
+    /// The same, with files that are whole nevertheless: nothing is left out of the sentence.
+    pub(crate) fn keeping(self, files: &[&Path]) -> Self {
+        if files.is_empty() {
+            return self;
+        }
+        let files: Vec<String> = files
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
+        let kept = format!("kept up to then: {}", files.join(", "));
+        match self {
+            Self::Signal(number) => Self::Stopped(number, format!("interrupted; {kept}")),
+            Self::Stopped(number, sentence) => Self::Stopped(number, format!("{sentence}; {kept}")),
+            Self::Input(sentence) => Self::Input(format!("{sentence}; {kept}")),
+            Self::Failed(sentence) => Self::Failed(format!("{sentence}; {kept}")),
+            silent @ (Self::Child(_) | Self::ReaderGone) => silent,
         }
     }
 

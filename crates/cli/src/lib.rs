@@ -61,6 +61,8 @@ enum Command {
     Model(model::Args),
     Decode(decode::Args),
     Soak(soak::Args),
+    #[command(hide = true)]
+    Guard(up::GuardArgs),
 }
 
 /// The program: reads the process's arguments, does what they ask for.
@@ -83,6 +85,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Model(args) => model::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Soak(args) => soak::run(args),
+        Command::Guard(args) => up::guard(args),
     }
 }
 
@@ -156,7 +159,8 @@ mod tests {
 
     #[test]
     fn every_command_shows_an_example() {
-        for command in Arguments::command().get_subcommands() {
+        let command = Arguments::command();
+        for command in command.get_subcommands().filter(|one| !one.is_hide_set()) {
             let help = command.clone().render_long_help().to_string();
             assert!(
                 help.contains("Example"),

@@ -1,4 +1,5 @@
-//! What goes to stdout: lines for people, or JSON for programs, never both.
+//! What goes to stdout: lines for people, or JSON for programs, never both. Where something
+//! else has taken stdout they go to stderr.
 
 use std::io::{self, Write};
 
@@ -25,10 +26,30 @@ pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// # Errors
 /// [`Error::ReaderGone`] when the pipe is closed, [`Error::Failed`] otherwise.
 pub(crate) fn line(text: impl std::fmt::Display) -> Result<(), Error> {
-    let mut stdout = anstream::stdout().lock();
-    writeln!(stdout, "{text}")
-        .and_then(|()| stdout.flush())
-        .map_err(|error| stdout_error(&error))
+    line_to(Out::Stdout, text)
+}
+
+/// Where lines go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Out {
+    Stdout,
+    /// A capture has taken stdout.
+    Stderr,
+}
+
+/// As [`line`], to `out`.
+///
+/// # Errors
+/// As [`line`].
+pub(crate) fn line_to(out: Out, text: impl std::fmt::Display) -> Result<(), Error> {
+    let written = match out {
+        Out::Stdout => {
+            let mut stdout = anstream::stdout().lock();
+            writeln!(stdout, "{text}").and_then(|()| stdout.flush())
+        }
+        Out::Stderr => writeln!(anstream::stderr(), "{text}"),
+    };
+    written.map_err(|error| stdout_error(&error))
 }
 
 /// An object for programs, headed by the version of its keys.
@@ -55,9 +76,17 @@ impl<T> Versioned<T> {
 /// # Errors
 /// As [`line`].
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Error> {
+    json_to(Out::Stdout, value)
+}
+
+/// As [`json`], to `out`.
+///
+/// # Errors
+/// As [`line`].
+pub(crate) fn json_to(out: Out, value: &impl Serialize) -> Result<(), Error> {
     let text = serde_json::to_string(&Versioned::new(value))
         .map_err(|error| Error::failed(format!("cannot write the result as JSON: {error}")))?;
-    line(text)
+    line_to(out, text)
 }
 
 /// The [`Error`] for a failed write to stdout.

@@ -1,27 +1,47 @@
 //! `motet up`: a mesh of motes to talk to, in a network of one's own.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::Args as ClapArgs;
 
 use crate::{
     chain::{CaptureArgs, ChainArgs},
     error::Error,
+    number::whole,
 };
 
-/// Bring up a chain of motes and run a command that can reach them
+/// Bring up a mesh of motes and run a command that can reach them
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Every mote answers ping and serves TCP echo (port 7), discard (9) and chargen (19). The \
-command, or a shell, runs in a private network namespace; its exit status is ours. It finds \
-the motes' addresses, nearest first, in the variable MOTET_MOTES.
+Every mote answers ping, and serves echo (TCP and UDP port 7), discard (TCP and UDP 9), chargen \
+(TCP 19) and iperf3's TCP test (5201). The command, or a shell, runs in a private network \
+namespace; its exit status is ours. It finds the motes' addresses in the variable MOTET_MOTES, \
+the first mote first (of a chain: the nearest).
+
+A scenario gives the mesh: topology, radio, interference and stack settings, the first point \
+where it sweeps over several. Its flows and its duration are left out: the traffic is the \
+command's.
 
 Examples:
   motet up                                a shell; leave it to end the mesh
-  motet up --hops 2 -- ping -c 3 fd6d:6f74:6574:1:4d:6f74:6574:2")]
+  motet up --hops 2 -- ping -c 3 fd6d:6f74:6574:1:4d:6f74:6574:2
+  motet up -- iperf3 -c fd6d:6f74:6574:1:4d:6f74:6574:3 -t 10
+  motet up --scenario scenarios/office.toml
+  motet up --pcap >(wireshark -k -i -)    watch the air live (bash, zsh)")]
 pub(crate) struct Args {
     #[command(flatten)]
     chain: ChainArgs,
+
+    /// Bring up the mesh of this scenario instead of a chain
+    #[arg(long, value_name = "SCENARIO.toml", conflicts_with_all = [
+        "hops", "frame_loss", "packet_loss", "no_hidden", "no_deaf", "retry_delay", "mss_frames",
+        "compression", "radio", "forwarding", "channels", "hold", "window",
+    ])]
+    scenario: Option<PathBuf>,
+
+    /// TCP connections that each mote serves at a time; it leaves further ones unanswered
+    #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = whole::<usize>(1..=64))]
+    connections: usize,
 
     #[command(flatten)]
     capture: CaptureArgs,
@@ -29,6 +49,31 @@ pub(crate) struct Args {
     /// Command to run, with its arguments; your shell when there is none
     #[arg(value_name = "CMD", last = true)]
     command: Vec<OsString>,
+}
+
+/// The process that stands between `up` and its command, so that a killed `up` takes the
+/// command along.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GuardArgs {
+    /// The process to outlive by nothing
+    #[arg(long)]
+    parent: u32,
+
+    /// Command to run, with its arguments
+    #[arg(value_name = "CMD", last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// Guards a command.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn guard(_: &GuardArgs) -> Result<(), Error> {
+    Err(Error::failed("only motet up calls this, on Linux"))
+}
+
+/// Guards a command.
+#[cfg(target_os = "linux")]
+pub(crate) fn guard(args: &GuardArgs) -> Result<(), Error> {
+    linux::guard(args)
 }
 
 /// Brings the mesh up, and runs the command.
@@ -49,75 +94,176 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
 mod linux {
     use std::{
         ffi::OsString,
-        io::Write as _,
-        os::unix::process::ExitStatusExt as _,
-        process::{Child, Command, ExitStatus},
-        time::Duration,
+        io::{self, Write as _},
+        net::Ipv6Addr,
+        os::{fd::AsFd as _, unix::process::ExitStatusExt as _},
+        path::Path,
+        process::{Child, Command, ExitStatus, Stdio},
+        time,
     };
 
+    use motet::{mac::Channels, time::Duration};
     use motet_lab::{
         Arena,
         app::{App, Services},
-        chain::{Chain, Host},
+        capture::Records,
+        network::{Host, HostOptions, Network, NetworkOptions},
         plan,
+        scenario::{Overrides, Plan},
         world::World,
     };
+    use motet_router::guard::{self, Ending};
 
-    use super::Args;
+    use super::{Args, GuardArgs};
     use crate::{
-        chain,
+        chain::{self, JOIN_ADVICE, JOIN_MAX},
         error::Error,
         interrupt::Interrupt,
         live::{self, Live},
         output::describe,
+        targets,
     };
 
     /// Without the kernel there is nothing to run a command beside.
     const NO_OTHER_WAY: &str = "";
 
     /// How late the command's end, or a signal, may be noticed.
-    const NAP: Duration = Duration::from_millis(20);
+    const NAP: time::Duration = time::Duration::from_millis(20);
 
     pub(super) fn run(args: &Args) -> Result<(), Error> {
+        let files: Vec<&Path> = args.capture.file().into_iter().collect();
+        let read: Vec<&Path> = args.scenario.as_deref().into_iter().collect();
+        targets::check(&files, &read, args.capture.force)?;
         let namespace = live::enter_namespace(NO_OTHER_WAY)?;
+        let mesh = Mesh::of(args)?;
+        let capture = args.capture.create(mesh.records)?;
         let interrupt = Interrupt::install()?;
-        let capture = args.capture.create(&args.chain)?;
         let arena = Arena::new();
         args.chain.warn();
-        let mut chain = Chain::new(args.chain.options(Host::Outside), &arena);
-        chain.world.set_capture(capture);
-        for mote in 1..=chain.mote() {
-            let services = Services::new(CONNECTIONS_MAX, chain.mote_ends(&arena));
-            chain.world.set_app(mote, App::Services(services));
+        let mut network = Network::new(mesh.options, &arena)
+            .map_err(|error| Error::input(format!("there is no such mesh: {error}")))?;
+        network.world.set_capture(capture);
+        let nodes = network.mesh_nodes();
+        for mote in 1..nodes {
+            let ends = network.ends(mote, plan::HOST, &arena);
+            let services = Services::new(args.connections, ends);
+            network.world.set_app(mote, App::Services(services));
         }
-        chain::join(&mut chain, &interrupt)?;
-        let motes: Vec<String> = (1..=args.chain.hops)
-            .map(|mote| plan::mesh_addr(mote).to_string())
-            .collect();
-        let mut live = Live::start(&namespace, chain.world.now(), NO_OTHER_WAY)?;
-        introduce(&motes);
-        let mut child = start(&args.command, &motes)?;
-        let outcome = attend(&mut child, &mut live, &mut chain.world, &interrupt);
+        let world = &mut network.world;
+        chain::join(world, nodes, mesh.join_max, mesh.join_advice, &interrupt)?;
+        let mut live = Live::start(&namespace, network.world.now(), NO_OTHER_WAY)?;
+        introduce(&network, args.connections);
+        let motes: Vec<Ipv6Addr> = (1..nodes).map(|mote| network.addr(mote)).collect();
+        let mut guard = start(&args.command, &motes, args.capture.takes_stdout())?;
+        let outcome = attend(&mut guard, &mut live, &mut network.world, &interrupt);
         if outcome.is_err() {
-            // It must not outlive the mesh; this fails where it has ended already.
-            let _ = child.kill();
-            let _ = child.wait();
+            // The command must not outlive the mesh.
+            let _ = guard::dismiss(&mut guard);
         }
-        let status = outcome?;
-        args.capture.keep(&mut chain)?;
-        report(status)
+        let kept = args.capture.keep(&mut network.world);
+        match outcome {
+            Ok(status) => Error::all([report(status), kept.map(drop)]),
+            Err(error) => {
+                let whole = kept.as_ref().ok().copied().flatten();
+                let error = error.keeping(&whole.into_iter().collect::<Vec<_>>());
+                Error::all([Err(error), kept.map(drop)])
+            }
+        }
+    }
+
+    /// What is to be brought up.
+    struct Mesh {
+        options: NetworkOptions,
+        records: Records,
+        join_max: Duration,
+        join_advice: &'static str,
+    }
+
+    impl Mesh {
+        fn of(args: &Args) -> Result<Self, Error> {
+            let mut mesh = match &args.scenario {
+                Some(file) => Self::of_scenario(file, args.chain.seed)?,
+                None => Self {
+                    options: args.chain.options(Host::Outside).network(),
+                    records: args.chain.records(),
+                    join_max: JOIN_MAX,
+                    join_advice: JOIN_ADVICE,
+                },
+            };
+            for node in &mut mesh.options.nodes {
+                // A place for each connection that there are buffers for, and no more: what
+                // cannot be served is not taken on.
+                node.tables.connections = args.connections;
+                node.tables.listeners = LISTENERS;
+                node.tables.half_open = HALF_OPEN;
+            }
+            Ok(mesh)
+        }
+
+        /// The first point of a scenario, with the kernel in the place of its host.
+        fn of_scenario(file: &Path, seed: Option<u64>) -> Result<Self, Error> {
+            let overrides = Overrides {
+                seed,
+                ..Overrides::default()
+            };
+            let plan =
+                Plan::read(file, overrides).map_err(|error| Error::input(error.to_string()))?;
+            let Some(point) = plan.points.into_iter().next() else {
+                return Err(Error::input("the scenario has no point to bring up"));
+            };
+            say_what_is_left_out(&point.values);
+            let mut options = point.scenario.network;
+            options.seed = plan.seeds.first().copied().unwrap_or(options.seed);
+            let delay = options.hosts.first().map(|host| host.delay);
+            let host = HostOptions::new("host");
+            options.hosts = vec![HostOptions {
+                delay: delay.unwrap_or(host.delay),
+                kind: Host::Outside,
+                ..host
+            }];
+            let is_multi = |channels: Channels| channels != Channels::SINGLE;
+            let is_multi = options.nodes.iter().any(|node| is_multi(node.mac.channels));
+            Ok(Self {
+                options,
+                records: match is_multi {
+                    true => Records::TappedFrames,
+                    false => Records::Frames,
+                },
+                join_max: Duration::from_micros((point.scenario.timing.join_s * 1e6) as u64),
+                join_advice: "raise join_s, or set topology.joining to \"static\"",
+            })
+        }
+    }
+
+    fn say_what_is_left_out(values: &[(String, impl std::fmt::Display)]) {
+        let mut stderr = io::stderr().lock();
+        let _ = writeln!(
+            stderr,
+            "motet: the scenario's flows and duration are left out, the traffic is the command's"
+        );
+        if !values.is_empty() {
+            let point: Vec<String> = values
+                .iter()
+                .map(|(key, value)| format!("{key} = {value}"))
+                .collect();
+            let _ = writeln!(
+                stderr,
+                "motet: of its sweep, the first point: {}",
+                point.join(", ")
+            );
+        }
     }
 
     /// Runs the mesh until the command ends.
     fn attend(
-        child: &mut Child,
+        guard: &mut Child,
         live: &mut Live,
         world: &mut World<'_>,
         interrupt: &Interrupt,
     ) -> Result<ExitStatus, Error> {
         loop {
             live.turn(world, NAP, |_, _| {})?;
-            let ended = child.try_wait().map_err(|error| {
+            let ended = guard.try_wait().map_err(|error| {
                 Error::failed(format!("lost the command: {}", describe(&error)))
             })?;
             if let Some(status) = ended {
@@ -132,34 +278,70 @@ mod linux {
     }
 
     /// Says on stderr who is there: stdout belongs to the command.
-    fn introduce(motes: &[String]) {
-        let mut stderr = std::io::stderr().lock();
-        for (index, mote) in motes.iter().enumerate() {
-            let hops = index + 1;
+    fn introduce(network: &Network<'_>, connections: usize) {
+        let mut stderr = io::stderr().lock();
+        let tree = network.tree();
+        for mote in 1..network.mesh_nodes() {
+            let (name, addr, hops) = (network.name(mote), network.addr(mote), tree.depth(mote));
             let plural = if hops == 1 { "" } else { "s" };
-            let _ = writeln!(stderr, "mote {hops}: {mote} ({hops} hop{plural})");
+            let via = match tree.parent(mote) {
+                Some(parent) if parent > 0 => format!(", by way of mote {}", network.name(parent)),
+                _ => String::new(),
+            };
+            let _ = writeln!(stderr, "mote {name}: {addr} ({hops} hop{plural}{via})");
         }
+        let plural = if connections == 1 { "" } else { "s" };
         let _ = writeln!(
             stderr,
-            "this host: {}; the motes answer ping, TCP 7, 9 and 19",
+            "this host: {}\n\
+             each mote answers ping, echo (TCP and UDP 7), discard (TCP and UDP 9), chargen (TCP 19) \
+             and iperf3 (5201),\n\
+             and serves {connections} TCP connection{plural} at a time (--connections)",
             plan::HOST
         );
     }
 
-    fn start(command: &[OsString], motes: &[String]) -> Result<Child, Error> {
+    /// Starts the command below a guard; with `stdout_taken` what it prints goes to stderr.
+    fn start(command: &[OsString], motes: &[Ipv6Addr], stdout_taken: bool) -> Result<Child, Error> {
+        let failed = |error: io::Error| {
+            Error::failed(format!("cannot start the command: {}", describe(&error)))
+        };
         let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-        let (program, arguments) = command.split_first().unwrap_or((&shell, &[]));
-        Command::new(program)
-            .args(arguments)
-            .env("MOTET_MOTES", motes.join(" "))
-            .spawn()
-            .map_err(|error| {
-                Error::input(format!(
-                    "cannot run {}: {}, check its name",
-                    program.display(),
-                    describe(&error)
-                ))
-            })
+        let motes: Vec<String> = motes.iter().map(ToString::to_string).collect();
+        // This very program, wherever it lies, and even where it has been replaced since.
+        let mut guard = Command::new("/proc/self/exe");
+        guard
+            .arg("guard")
+            .arg(format!("--parent={}", std::process::id()))
+            .arg("--")
+            .env("MOTET_MOTES", motes.join(" "));
+        match command {
+            [] => guard.arg(shell),
+            words => guard.args(words),
+        };
+        if stdout_taken {
+            let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
+            guard.stdout(Stdio::from(stderr));
+        }
+        guard.spawn().map_err(failed)
+    }
+
+    pub(super) fn guard(args: &GuardArgs) -> Result<(), Error> {
+        let Some((program, arguments)) = args.command.split_first() else {
+            return Ok(());
+        };
+        let mut command = Command::new(program);
+        command.args(arguments);
+        match guard::watch(args.parent, &mut command) {
+            Ok(Ending::Exited(0)) => Ok(()),
+            Ok(Ending::Exited(status)) => Err(Error::Child(status)),
+            Ok(Ending::Killed) => Err(Error::Child(128 + 9)),
+            Err(error) => Err(Error::input(format!(
+                "cannot run {}: {}, check its name",
+                program.display(),
+                describe(&error)
+            ))),
+        }
     }
 
     /// The command's exit status as ours, as a shell would report it.
@@ -174,6 +356,9 @@ mod linux {
         }
     }
 
-    /// Connections that a mote serves at a time.
-    const CONNECTIONS_MAX: usize = 4;
+    /// Echo, discard, chargen and iperf3 each have one.
+    const LISTENERS: usize = 4;
+
+    /// Handshakes under way at a time; more are answered by cookies.
+    const HALF_OPEN: usize = 2 * LISTENERS;
 }

@@ -6,7 +6,7 @@ mod common;
 use std::{
     fs,
     io::{Read as _, Write as _},
-    net::{Ipv6Addr, Shutdown, TcpStream},
+    net::{Ipv6Addr, Shutdown, TcpStream, UdpSocket},
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -84,9 +84,10 @@ fn small_files_arrive_in_this_kernel_and_leave_it() {
     });
 }
 
-/// Interrupted mid-transfer: the exit status of a signal, one sentence, no file left.
+/// Interrupted mid-transfer: the exit status of a signal, one sentence, and of files only the
+/// capture that was asked for.
 #[test]
-fn ctrl_c_leaves_nothing_behind() {
+fn ctrl_c_leaves_the_capture_and_nothing_else() {
     as_everybody(|who, motet| {
         let folder = folder();
         let path = file(folder.path(), 250 * 1024);
@@ -102,15 +103,17 @@ fn ctrl_c_leaves_nothing_behind() {
         thread::sleep(Duration::from_millis(1500));
         // Mid-transfer: the capture is being written, under another name.
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "{who}");
+        assert!(!folder.path().join("air.pcap").exists(), "{who}");
         interrupt(&child);
         let output = child.wait_with_output().unwrap();
-        assert_refused(&output, 130, &["interrupted"]);
-        assert_eq!(
-            fs::read_dir(folder.path()).unwrap().count(),
-            1,
-            "{who}: {}",
-            said(&output)
+        assert_refused(
+            &output,
+            130,
+            &["interrupted", "kept up to then", "air.pcap"],
         );
+        let left = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 2, "{who}: {}", said(&output));
+        assert!(folder.path().join("air.pcap").exists(), "{who}");
         assert!(!Path::new("/sys/class/net/motet0").exists(), "{who}");
     });
 }
@@ -196,6 +199,19 @@ fn use_services(mote: Ipv6Addr) {
     echo.read_to_end(&mut got).unwrap();
     assert!(got == text, "{mote} echoed {} bytes", got.len());
     assert_eq!(discard.read_to_end(&mut Vec::new()).unwrap(), 0, "{mote}");
+    // Datagrams: echoed at one port, thrown away without a word at the other.
+    let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    for len in [0, 1, 600] {
+        let mut answer = [0; 1_280];
+        socket.send_to(&text[..len], (mote, 9)).unwrap();
+        socket.send_to(&text[..len], (mote, 7)).unwrap();
+        let (answered, from) = socket.recv_from(&mut answer).unwrap();
+        assert_eq!(answer[..answered], text[..len], "{mote}");
+        assert_eq!(from, (mote, 7).into());
+    }
     let mut line = [0; 74];
     chargen.read_exact(&mut line).unwrap();
     assert!(

@@ -41,19 +41,19 @@ pub(super) fn carry<'m>(
 ) -> Result<(Outcome, Lateness), Error> {
     transfer.join()?;
     let live = Live::start(namespace, transfer.chain.world.now(), OR_VIRTUAL)?;
-    let (kernel, port) = match transfer.direction {
+    let kernel = match transfer.direction {
         Direction::Up => KernelEnd::receive()?,
         Direction::Down => {
             let to = SocketAddr::from((transfer.chain.mote_addr(), PORT));
-            (KernelEnd::send(to, Arc::clone(&transfer.content))?, PORT)
+            KernelEnd::send(to, Arc::clone(&transfer.content))?
         }
     };
-    transfer.start_mote(port, arena);
+    transfer.start_mote(arena);
     let mut run = Run {
         live,
         kernel,
         kernel_read: None,
-        flow: Flow::new(port),
+        flow: Flow::new(PORT),
         follower: Follower::default(),
     };
     let began = transfer.chain.world.now();
@@ -194,8 +194,8 @@ struct Reading {
 }
 
 impl KernelEnd {
-    /// Listens on a port that the kernel chooses, and reads one connection to its end.
-    fn receive() -> Result<(Self, u16), Error> {
+    /// Listens, and reads one connection to its end.
+    fn receive() -> Result<Self, Error> {
         let refused = |error: io::Error| {
             Error::failed(format!(
                 "cannot listen at {}: {}",
@@ -203,13 +203,12 @@ impl KernelEnd {
                 describe(&error)
             ))
         };
-        let listener = TcpListener::bind((plan::HOST, 0)).map_err(refused)?;
-        let port = listener.local_addr().map_err(refused)?.port();
-        let end = Self::spawn(move |bytes| {
+        // The namespace is ours: the port is free.
+        let listener = TcpListener::bind((plan::HOST, PORT)).map_err(refused)?;
+        Self::spawn(move |bytes| {
             let (stream, _) = listener.accept()?;
             read_to_end(stream, bytes)
-        })?;
-        Ok((end, port))
+        })
     }
 
     /// Connects, writes `content`, closes, and waits for the other end's close.

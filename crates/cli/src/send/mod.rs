@@ -30,6 +30,7 @@ use crate::{
     error::Error,
     files,
     interrupt::Interrupt,
+    output::Out,
     pacer::Lateness,
     progress::Progress,
     targets,
@@ -93,17 +94,13 @@ pub(crate) enum Direction {
 /// Sends the file and reports.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let content: Arc<[u8]> = files::read(&args.file)?.into();
-    let outputs = [&args.capture.pcap, &args.trace];
-    let outputs: Vec<&Path> = outputs
-        .into_iter()
-        .flatten()
-        .map(PathBuf::as_path)
-        .collect();
+    let outputs = [args.capture.file(), args.trace.as_deref()];
+    let outputs: Vec<&Path> = outputs.into_iter().flatten().collect();
     targets::check(&outputs, &[&args.file], args.capture.force)?;
     // The namespace before anything that could start a thread.
     let far = Far::enter(args.in_virtual_time)?;
+    let capture = args.capture.create(args.chain.records())?;
     let interrupt = Interrupt::install()?;
-    let capture = args.capture.create(&args.chain)?;
     let trace = args.create_trace()?;
     args.chain.warn();
     let arena = Arena::new();
@@ -113,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let mut transfer = Transfer::new(chain, Arc::clone(&content), args.direction, interrupt, bar);
     transfer.trace = trace;
     transfer.tunes = [args.chain.sender(), args.chain.receiver()];
-    let (outcome, lateness) = far.carry(&mut transfer, &arena)?;
+    let carried = far.carry(&mut transfer, &arena);
     let Transfer {
         mut chain,
         bar,
@@ -121,12 +118,23 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         ..
     } = transfer;
     drop(bar);
+    // Also of a transfer that failed: they may show why.
     let kept = [
-        args.capture.keep(&mut chain),
-        trace.map_or(Ok(()), Trace::keep),
+        args.capture.keep(&mut chain.world),
+        trace.map_or(Ok(None), |trace| {
+            trace.keep().map(|()| args.trace.as_deref())
+        }),
     ];
+    let (outcome, lateness) = match carried {
+        Ok(carried) => carried,
+        Err(error) => return stopped(error, kept),
+    };
     let report = report(args, &content, &chain, &outcome, lateness);
-    let shown = report.print(args.json);
+    let out = match args.capture.takes_stdout() {
+        true => Out::Stderr,
+        false => Out::Stdout,
+    };
+    let shown = report.print(args.json, out);
     let judged = if report.matches() {
         Ok(())
     } else {
@@ -134,7 +142,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
             "what arrived differs from the file, please report this with the seed",
         ))
     };
+    let kept = kept.into_iter().map(|kept| kept.map(drop));
     Error::all([judged, shown].into_iter().chain(kept))
+}
+
+/// What to say of a transfer that did not come to its end: why, which files hold it up to
+/// then, and which could not be written.
+fn stopped(error: Error, kept: [Result<Option<&Path>, Error>; 2]) -> Result<(), Error> {
+    let whole = kept
+        .iter()
+        .filter_map(|kept| kept.as_ref().ok().copied().flatten());
+    let error = error.keeping(&whole.collect::<Vec<_>>());
+    let lost = kept.into_iter().map(|kept| kept.map(drop));
+    Error::all([Err(error)].into_iter().chain(lost))
 }
 
 impl Args {
@@ -221,7 +241,7 @@ fn report(
         hops: args.chain.hops,
         seconds: rounded(outcome.duration.as_micros() as f64 / 1e6),
         goodput_kbps: rounded(transfer::kbps(bytes, outcome.duration)),
-        bound_kbps: rounded(chain.bound_kbps()),
+        bound_kbps: rounded(chain.radio_bound_kbps()),
         rtt_ms: sender.rtt_ms.map(rounded),
         segments: outcome.segments_sent,
         segments_lost: outcome
@@ -231,9 +251,15 @@ fn report(
         timeouts: sender.timeouts,
         link_retries: chain.link_retries(),
         frames: frames_by_hop.iter().sum(),
+        estimate_kbps: rounded(chain.bound_kbps()),
         direction: match args.direction {
             Direction::Up => "up",
             Direction::Down => "down",
+        },
+        sender: match (args.direction, args.in_virtual_time) {
+            (Direction::Up, _) => "mote",
+            (Direction::Down, false) => "kernel",
+            (Direction::Down, true) => "host",
         },
         in_virtual_time: args.in_virtual_time,
         retransmissions_by_cause: sender.retransmissions.iter().copied().collect(),
@@ -251,6 +277,6 @@ fn report(
             .as_ref()
             .map(|path| path.display().to_string()),
         trace: args.trace.as_ref().map(|path| path.display().to_string()),
-        seed: args.chain.seed,
+        seed: args.chain.seed(),
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{
     error::Error,
-    output::{self, BAD, BOLD, DIM, GOOD},
+    output::{self, BAD, BOLD, DIM, GOOD, Out},
     pacer::Lateness,
 };
 
@@ -28,7 +28,7 @@ pub(super) struct Report {
     pub(super) seconds: f64,
     /// Bytes of the file over `seconds`.
     pub(super) goodput_kbps: f64,
-    /// What the frame times alone would allow.
+    /// What no run can exceed on this radio over so many hops.
     pub(super) bound_kbps: f64,
     /// Mean round-trip time that the sender measured; `None` when it could not.
     pub(super) rtt_ms: Option<f64>,
@@ -45,8 +45,13 @@ pub(super) struct Report {
     /// Frames on the air but link ACKs, retries included.
     pub(super) frames: u64,
 
+    /// What the frame times suggest: an estimate, which runs may exceed.
+    pub(super) estimate_kbps: f64,
     /// `up` or `down`.
     pub(super) direction: &'static str,
+    /// Whose TCP sent the file, and is meant by `rtt_ms`, `retransmissions` and `timeouts`:
+    /// `mote`, `kernel`, or `host` in virtual time.
+    pub(super) sender: &'static str,
     /// Whether time was virtual and the host ran this stack.
     #[serde(rename = "virtual")]
     pub(super) in_virtual_time: bool,
@@ -95,15 +100,14 @@ impl Report {
         self.sha256_sent == self.sha256_received
     }
 
-    /// Prints the report to stdout.
-    pub(super) fn print(&self, as_json: bool) -> Result<(), Error> {
+    /// Prints the report to `out`.
+    pub(super) fn print(&self, as_json: bool, out: Out) -> Result<(), Error> {
         if as_json {
-            return output::json(self);
+            return output::json_to(out, self);
         }
         for (name, style, value) in self.rows() {
-            output::line(format_args!(
-                "{DIM}{name:<16}{DIM:#} {style}{value}{style:#}"
-            ))?;
+            let row = format_args!("{DIM}{name:<16}{DIM:#} {style}{value}{style:#}");
+            output::line_to(out, row)?;
         }
         Ok(())
     }
@@ -187,12 +191,11 @@ impl Report {
 
     fn goodput(&self) -> String {
         if self.bytes == 0 {
-            return format!("nothing to carry (bound {:.1} kb/s)", self.bound_kbps);
+            return "nothing to carry".to_owned();
         }
-        let percent = 100.0 * self.goodput_kbps / self.bound_kbps;
         format!(
-            "{:.1} kb/s, {percent:.0} % of the bound of {:.1} kb/s",
-            self.goodput_kbps, self.bound_kbps
+            "{:.1} kb/s (frame-time estimate {:.1} kb/s)",
+            self.goodput_kbps, self.estimate_kbps
         )
     }
 
@@ -208,8 +211,21 @@ impl Report {
             more => format!("; {more} timeouts passed"),
         };
         match causes.is_empty() {
-            true => format!("none{timeouts}"),
-            false => format!("{} ({}{timeouts})", self.retransmissions, causes.join(", ")),
+            true => format!("none by {}{timeouts}", self.whose()),
+            false => format!(
+                "{} by {} ({}{timeouts})",
+                self.retransmissions,
+                self.whose(),
+                causes.join(", ")
+            ),
+        }
+    }
+
+    fn whose(&self) -> &'static str {
+        match self.sender {
+            "mote" => "the mote",
+            "kernel" => "this kernel",
+            _ => "the simulated host",
         }
     }
 
@@ -292,7 +308,9 @@ mod tests {
             timeouts: 0,
             link_retries: 0,
             frames: 9,
+            estimate_kbps: 70.0,
             direction: "up",
+            sender: "mote",
             in_virtual_time: true,
             retransmissions_by_cause: BTreeMap::new(),
             frames_by_hop: vec![9],
@@ -313,6 +331,18 @@ mod tests {
         assert!(places.is_sorted());
         assert!(text.find("\"direction\":").unwrap() > *places.last().unwrap());
         assert!(report.matches());
+        assert_eq!(report.causes(), "none by the mote");
+        let down = Report {
+            sender: "kernel",
+            retransmissions: 2,
+            timeouts: 1,
+            retransmissions_by_cause: BTreeMap::from([("timeout", 2)]),
+            ..report.clone()
+        };
+        assert_eq!(
+            down.causes(),
+            "2 by this kernel (2 timeout; 1 timeout passed)"
+        );
         for (advised, text) in [
             (None, "4 segments"),
             (Some(4), "4 segments"),

@@ -15,10 +15,16 @@ use motet_lab::{
 use sha2::{Digest as _, Sha256};
 
 use super::{Direction, trace::Trace};
-use crate::{chain, error::Error, interrupt::Interrupt, progress::Progress};
+use crate::{
+    chain::{self, JOIN_ADVICE, JOIN_MAX},
+    error::Error,
+    interrupt::Interrupt,
+    progress::Progress,
+};
 
-/// The port that simulated receivers listen on.
-pub(super) const PORT: u16 = 4_242;
+/// The port that receivers listen on. No dissector of Wireshark's claims it: what a file holds
+/// is shown as data, not as a broken message of some protocol.
+pub(super) const PORT: u16 = 35_000;
 
 /// Give up after so long without a byte at the far end. TCP's own patience is longer: twelve
 /// timeouts of up to 60 s.
@@ -97,19 +103,21 @@ impl<'m> Transfer<'m> {
     /// # Errors
     /// As [`chain::join`].
     pub(super) fn join(&mut self) -> Result<(), Error> {
-        chain::join(&mut self.chain, &self.interrupt)?;
+        let nodes = self.chain.mote() + 1;
+        let world = &mut self.chain.world;
+        chain::join(world, nodes, JOIN_MAX, JOIN_ADVICE, &self.interrupt)?;
         self.delivered.1 = self.chain.world.now();
         Ok(())
     }
 
-    /// Lets the mote send the file to a port of the host, or receive it.
-    pub(super) fn start_mote(&mut self, port: u16, arena: &'m Arena) {
+    /// Lets the mote send the file to the host, or receive it.
+    pub(super) fn start_mote(&mut self, arena: &'m Arena) {
         let ends = self.chain.mote_ends(arena);
         let [sender, receiver] = self.tunes;
         let app = match self.direction {
             Direction::Up => App::Sender(Sender::new(
                 Arc::clone(&self.content),
-                (plan::HOST, port),
+                (plan::HOST, PORT),
                 ends.with(sender),
             )),
             Direction::Down => App::Receiver(Receiver::new(PORT, ends.with(receiver))),

@@ -41,10 +41,10 @@ pub(super) fn carry<'m>(transfer: &mut Transfer<'m>, arena: &'m Arena) -> Result
     match transfer.direction {
         Direction::Up => {
             transfer.chain.world.set_app(host, host_app);
-            transfer.start_mote(PORT, arena);
+            transfer.start_mote(arena);
         }
         Direction::Down => {
-            transfer.start_mote(PORT, arena);
+            transfer.start_mote(arena);
             transfer.chain.world.set_app(host, host_app);
         }
     }

@@ -96,6 +96,18 @@ pub(crate) fn objects(text: &[u8]) -> Vec<serde_json::Value> {
     lines.map(object).collect()
 }
 
+/// Whether a program is installed; where it is not the test says so, but not in CI.
+pub(crate) fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    if !found {
+        let is_ci = std::env::var("CI").as_deref() == Ok("true");
+        assert!(!is_ci, "{program} is not installed");
+        eprintln!("not run: {program} is not installed");
+    }
+    found
+}
+
 /// Status, stdout and stderr, for messages of failed tests.
 pub(crate) fn said(output: &Output) -> String {
     format!(

@@ -222,7 +222,8 @@ impl Player {
     }
 
     fn code(&mut self, code: &str) -> Result<(), String> {
-        match holds(code, &self.tcp_info()?) {
+        let fd = *self.descriptors.values().next_back().ok_or("no socket")?;
+        match holds(code, &self.tcp_info(fd)?) {
             Ok(()) => Ok(()),
             Err(Doubt::Wrong(why) | Doubt::Unknown(why)) => Err(why),
         }
