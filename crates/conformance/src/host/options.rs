@@ -1,5 +1,7 @@
 //! Socket options.
 
+use motet::tcp::{Connection, State};
+
 use super::settings::{Profile, Settings};
 use super::{Errno, Fail, Host, Kind};
 use crate::packet::HOP_LIMIT;
@@ -50,6 +52,22 @@ impl SocketOptions {
             traffic_class: 0,
         }
     }
+}
+
+/// Data of a full segment to the peer, and of its options the timestamps, bytes; `None` before
+/// the peer's SYN is there.
+fn mss_in_use(connection: Option<&Connection<'_>>) -> Option<(u16, u16)> {
+    let connection = connection?;
+    let is_told = !matches!(
+        connection.state(),
+        State::Closed | State::Listen | State::SynSent
+    );
+    let stamps = if connection.agreed().timestamps {
+        12
+    } else {
+        0
+    };
+    is_told.then(|| (connection.telemetry().smss_bytes, stamps))
 }
 
 /// The value of an option.
@@ -168,7 +186,17 @@ impl Host<'_> {
             "TCP_NODELAY" => i64::from(options.nodelay) * if freebsd { 4 } else { 1 },
             "TCP_MAXSEG" => {
                 let smss = self.settings.config.smss;
-                i64::from(options.mss_max.unwrap_or(smss).min(smss))
+                let asked = options.mss_max.unwrap_or(smss).min(smss);
+                let in_use = match &file.kind {
+                    Kind::Connected(stream) => mss_in_use(self.tcp.connection(stream.handle)),
+                    _ => None,
+                };
+                // FreeBSD does not count the timestamps.
+                i64::from(match in_use {
+                    Some((payload, stamps)) if freebsd => payload + stamps,
+                    Some((payload, _)) => payload,
+                    None => asked,
+                })
             }
             "TCP_KEEPIDLE" => i64::from(options.keepalive_times.0),
             "TCP_KEEPINTVL" => i64::from(options.keepalive_times.1),

@@ -43,6 +43,7 @@ impl Connection<'_> {
             // The peer's SYN-ACK of a simultaneous open starts with the SYN we know.
             seg.strip_syn();
         }
+        let opens = self.state == State::SynReceived;
         // Judged before anything is cut off the segment, taken when its ACK is as good as it.
         let is_latest = self.reaches_last_ack(seg);
         self.check_sequence(seg)?;
@@ -55,6 +56,14 @@ impl Connection<'_> {
         self.put_off_keepalive();
         self.note_congestion_marks(seg);
         self.accept_text(seg)?;
+        if opens {
+            // Text that came with the SYN of a simultaneous open (RFC 9293 §3.10.7.3).
+            let grown = self.recv.insert(0, &[]);
+            self.receive(grown);
+            if grown > 0 {
+                self.delay_ack(grown as usize);
+            }
+        }
         self.accept_fin();
         Ok(())
     }
@@ -279,9 +288,7 @@ impl Connection<'_> {
     fn store(&mut self, gap: u32, data: &[u8]) {
         let had_gaps = self.recv.has_gaps();
         let grown = self.recv.insert(gap, data);
-        self.rcv_nxt = self.rcv_nxt.plus(grown);
-        self.rcv_wnd = self.rcv_wnd.saturating_sub(grown as u16);
-        self.unacked = saturated(u32::from(self.unacked) + grown);
+        self.receive(grown);
         if gap > 0 {
             self.recv.note_latest(gap, u32::from(self.sack_first));
             self.sack_first = gap as u16;
@@ -297,6 +304,13 @@ impl Connection<'_> {
         } else {
             self.delay_ack(data.len());
         }
+    }
+
+    /// RCV.NXT moves on by `grown` octets of text.
+    fn receive(&mut self, grown: u32) {
+        self.rcv_nxt = self.rcv_nxt.plus(grown);
+        self.rcv_wnd = self.rcv_wnd.saturating_sub(grown as u16);
+        self.unacked = saturated(u32::from(self.unacked) + grown);
     }
 
     /// The delayed ACK (RFC 9293 §3.8.6.3).
@@ -360,6 +374,8 @@ impl Connection<'_> {
         seg.flags = seg.flags.without(ecn);
         seg.strip_syn();
         if !acknowledges {
+            // Its text waits until the connection is established; its FIN comes again.
+            self.recv.keep(0, seg.payload);
             self.state = State::SynReceived;
             self.facts.set(Facts::SYN_DUE);
             return Ok(());

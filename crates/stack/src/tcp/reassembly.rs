@@ -125,24 +125,15 @@ impl<'m> RecvBuffer<'m> {
     }
 
     /// Stores `data` that starts `gap` bytes behind the bytes in order; what exceeds the
-    /// window is cut. Returns by how many bytes the data in order grew.
+    /// window is cut. Returns by how many bytes the data in order grew: no data at no gap take
+    /// in what [`Self::keep`] kept there.
     pub(super) fn insert(&mut self, gap: u32, data: &[u8]) -> u32 {
-        let start = u32::from(self.len) + gap;
-        let room = u32::from(self.capacity).saturating_sub(start);
-        let data = data.get(..room as usize).unwrap_or(data);
-        let count = data.len() as u32;
-        if count == 0 {
-            return 0;
-        }
-        let at = wrap(self.head, start as u16, self.capacity);
-        put(self.memory, self.capacity, at, data);
         if gap > 0 {
-            let count = count + u32::from(planted(Bug::ReassemblyOverlap) && room > count);
-            self.mark(start, count, true);
-            self.beyond = self.beyond.max((start + count) as u16);
+            self.keep(gap, data);
             return 0;
         }
-        let mut end = start + count;
+        let start = u32::from(self.len);
+        let mut end = start + self.write(start, data);
         if self.beyond != 0 {
             // Takes in the kept bytes that follow; the bits of all of them are not needed now.
             end = self.scan(end, false);
@@ -153,6 +144,30 @@ impl<'m> RecvBuffer<'m> {
         }
         self.len = end as u16;
         end - start
+    }
+
+    /// Keeps `data` that starts `gap` bytes behind the bytes in order, even at no gap, as out
+    /// of order.
+    pub(super) fn keep(&mut self, gap: u32, data: &[u8]) {
+        let start = u32::from(self.len) + gap;
+        let mut count = self.write(start, data);
+        if count > 0 {
+            let room = u32::from(self.capacity) - start;
+            count += u32::from(planted(Bug::ReassemblyOverlap) && room > count);
+            self.mark(start, count, true);
+            self.beyond = self.beyond.max((start + count) as u16);
+        }
+    }
+
+    /// Writes `data` to its place from an offset on, as far as there is room; how much of it.
+    fn write(&mut self, start: u32, data: &[u8]) -> u32 {
+        let room = u32::from(self.capacity).saturating_sub(start);
+        let data = data.get(..room as usize).unwrap_or(data);
+        if !data.is_empty() {
+            let at = wrap(self.head, start as u16, self.capacity);
+            put(self.memory, self.capacity, at, data);
+        }
+        data.len() as u32
     }
 
     /// The first range of kept bytes that ends behind `from`: start and end, all of them
@@ -212,8 +227,14 @@ impl<'m> RecvBuffer<'m> {
 
     /// Where the last byte of the hole before a range lies.
     fn hole_before(&self, start: u32) -> usize {
-        let offset = u32::from(self.len) + start - 1;
-        usize::from(wrap(self.head, offset as u16, self.capacity))
+        match start.checked_sub(1) {
+            Some(gap) => {
+                let offset = u32::from(self.len) + gap;
+                usize::from(wrap(self.head, offset as u16, self.capacity))
+            }
+            // Kept before anything was in order: there is no hole.
+            None => usize::MAX,
+        }
     }
 
     /// Gives the memory back; whatever is unread is lost.
