@@ -6,9 +6,10 @@ use std::fs;
 
 use serde_json::Value;
 
-use common::{folder, motet, run};
+use common::{assert_refused, folder, motet, objects, run};
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 15] = [
+    "schema",
     "experiment",
     "point",
     "metric",
@@ -16,8 +17,10 @@ const KEYS: [&str; 12] = [
     "value",
     "ci95",
     "runs",
+    "sets",
     "paper",
     "bound",
+    "estimate",
     "role",
     "criterion",
     "pass",
@@ -73,6 +76,57 @@ fn the_list_names_every_experiment_once() {
     }
 }
 
+/// What product and papers have and nothing runs yet: listed, and refused by name.
+#[test]
+fn what_is_not_built_is_listed_and_refused_as_such() {
+    let list = text(&run(["reproduce", "--list"]).stdout);
+    for id in [
+        "tcplp-batching",
+        "tcplp-loss",
+        "tcplp-day",
+        "tcplp-sleep",
+        "tcplp-adaptive",
+        "taim-testbed1",
+        "taim-testbed2",
+        "taim-udp",
+        "tcple-table4",
+        "tcple-goodput",
+        "tcple-loss",
+        "tcple-fairness",
+        "tcple-energy",
+        "tcple-rtt",
+        "tcple-ota",
+        "combined-fairness",
+        "combined-ble",
+        "combined-sleepy",
+        "combined-security",
+        "mesh-join",
+        "mesh-repair",
+        "mesh-path",
+        "mesh-idle",
+        "mesh-cost",
+        "mesh-stable",
+    ] {
+        let lines: Vec<&str> = list
+            .lines()
+            .filter(|line| line.split(' ').next() == Some(id))
+            .collect();
+        assert!(
+            matches!(lines[..], [line] if line.contains("not yet built")),
+            "{id}: {lines:?}"
+        );
+        assert_refused(&run(["reproduce", id]), 2, &[id, "not yet built"]);
+        let named = run(["reproduce", "--list", id]);
+        assert_eq!(text(&named.stdout).lines().count(), 1, "{id}");
+    }
+    assert_refused(
+        &run(["reproduce", "tcplp-deaf", "mesh-join"]),
+        2,
+        &["mesh-join"],
+    );
+    assert_refused(&run(["reproduce", "--list", "mesh-joy"]), 2, &["mesh-join"]);
+}
+
 #[test]
 fn an_unknown_name_is_answered_with_the_nearest() {
     let output = run(["reproduce", "tcplp-hop"]);
@@ -87,13 +141,23 @@ fn an_unknown_name_is_answered_with_the_nearest() {
 fn rows_are_well_formed_and_the_same_on_one_core_or_two() {
     let (one, two) = (rows_on("1", "7"), rows_on("2", "7"));
     assert_eq!(one, two, "the same seed, another number of cores");
-    assert_ne!(one, rows_on("2", "8"), "another seed");
-    for line in one.lines() {
-        let row: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
-        for key in KEYS {
-            assert!(row.contains_key(key), "{key} in {line}");
+    let other = rows_on("2", "8");
+    for (line, other) in one.lines().zip(other.lines()) {
+        let [row, other] = [line, other].map(|line| objects(line.as_bytes()).remove(0));
+        for set in [0, 1] {
+            assert_ne!(
+                row["sets"][set], other["sets"][set],
+                "another seed shifts both sets"
+            );
         }
-        assert_eq!(row.len(), KEYS.len(), "{line}");
+        assert_ne!(row["sets"][0], row["sets"][1], "{line}");
+        let keys: Vec<&String> = row.as_object().unwrap().keys().collect();
+        assert!(KEYS.iter().all(|key| row.get(key).is_some()), "{line}");
+        assert_eq!(keys.len(), KEYS.len(), "{line}");
+        for set in [0, 1] {
+            let values = [&row["sets"][set]["value"], &row["sets"][set]["ci95"]];
+            assert!(values.iter().all(|value| value.is_number()), "{line}");
+        }
         assert_eq!(row["experiment"], "tcplp-deaf");
         assert!(row["value"].is_f64() || row["value"].is_u64(), "{line}");
         assert!(row["point"].is_object(), "{line}");
@@ -150,7 +214,7 @@ fn a_reader_that_leaves_costs_no_rows() {
     assert!(
         lines
             .trim_end()
-            .ends_with("{\"incomplete\":true,\"missing\":[\"tcplp-retrydelay\"]}")
+            .ends_with("{\"schema\":1,\"incomplete\":true,\"missing\":[\"tcplp-retrydelay\"]}")
     );
     assert!(folder.path().join("out/report.html").exists());
 }
@@ -194,7 +258,7 @@ fn one_cut_short_keeps_the_rows_it_had() {
     let mark = rows.pop().unwrap();
     assert_eq!(
         mark,
-        serde_json::json!({ "incomplete": true, "missing": ["tcplp-retrydelay"] })
+        serde_json::json!({ "schema": 1, "incomplete": true, "missing": ["tcplp-retrydelay"] })
     );
     assert!(!rows.is_empty());
     assert!(rows.iter().all(|row| row["experiment"] == "tcplp-deaf"));

@@ -160,26 +160,55 @@ pub(crate) unsafe fn clear_message(message: *mut msghdr) {
     }
 }
 
-/// Linux's `struct tcp_info`, as far as it is filled.
-pub(crate) fn tcp_info(info: &TcpInfo) -> [u8; 104] {
-    let mut out = [0; 104];
-    let words = [
-        (8, info.rto),
-        (16, info.snd_mss),
-        (20, info.rcv_mss),
-        (24, info.unacked),
-        (68, info.rtt),
-        (72, info.rttvar),
-        (76, info.snd_ssthresh),
-        (80, info.snd_cwnd),
-    ];
-    for (at, value) in words {
-        if let Some(place) = out.get_mut(at..at + 4) {
-            place.copy_from_slice(&value.to_ne_bytes());
+/// Linux's `struct tcp_info` in `len` bytes: packetdrill takes no less than it asks for, and
+/// what is not kept is 0.
+pub(crate) fn tcp_info(info: &TcpInfo, len: usize) -> Vec<u8> {
+    let mut out = vec![0; len];
+    for (name, at, size) in LAYOUT {
+        let value = info.get(name).unwrap_or(0).to_le_bytes();
+        if let (Some(place), Some(bytes)) = (out.get_mut(at..at + size), value.get(..size)) {
+            place.copy_from_slice(bytes);
         }
     }
-    let [state, ca_state, _, _, backoff, options, ..] = &mut out;
-    (*state, *ca_state) = (info.state, info.ca_state);
-    (*backoff, *options) = (info.backoff, info.options);
+    if let Some(scales) = out.get_mut(6) {
+        let [ours, theirs] = ["tcpi_rcv_wscale", "tcpi_snd_wscale"];
+        let nibble = |name| info.get(name).unwrap_or(0) as u8 & 0x0f;
+        *scales = nibble(ours) << 4 | nibble(theirs);
+    }
     out
 }
+
+/// Fields of `struct tcp_info`: name, offset and size, bytes.
+const LAYOUT: [(&str, usize, usize); 31] = [
+    ("tcpi_state", 0, 1),
+    ("tcpi_ca_state", 1, 1),
+    ("tcpi_retransmits", 2, 1),
+    ("tcpi_backoff", 4, 1),
+    ("tcpi_options", 5, 1),
+    ("tcpi_rto", 8, 4),
+    ("tcpi_ato", 12, 4),
+    ("tcpi_snd_mss", 16, 4),
+    ("tcpi_rcv_mss", 20, 4),
+    ("tcpi_unacked", 24, 4),
+    ("tcpi_sacked", 28, 4),
+    ("tcpi_lost", 32, 4),
+    ("tcpi_retrans", 36, 4),
+    ("tcpi_pmtu", 60, 4),
+    ("tcpi_rtt", 68, 4),
+    ("tcpi_rttvar", 72, 4),
+    ("tcpi_snd_ssthresh", 76, 4),
+    ("tcpi_snd_cwnd", 80, 4),
+    ("tcpi_advmss", 84, 4),
+    ("tcpi_reordering", 88, 4),
+    ("tcpi_rcv_space", 96, 4),
+    ("tcpi_total_retrans", 100, 4),
+    ("tcpi_segs_out", 136, 4),
+    ("tcpi_segs_in", 140, 4),
+    ("tcpi_notsent_bytes", 144, 4),
+    ("tcpi_min_rtt", 148, 4),
+    ("tcpi_data_segs_in", 152, 4),
+    ("tcpi_data_segs_out", 156, 4),
+    ("tcpi_bytes_sent", 200, 8),
+    ("tcpi_bytes_retrans", 208, 8),
+    ("tcpi_snd_wnd", 228, 4),
+];

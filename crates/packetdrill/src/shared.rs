@@ -260,10 +260,17 @@ impl Shared {
             self.changed.notify_all();
             return now;
         }
-        // A timer may fire within the microseconds that packetdrill spins through.
-        let next = inner.host.now() + Duration::from_micros(1);
-        let fires = inner.next_stop().is_some_and(|stop| stop <= next);
-        inner.host.creep();
+        // A timer may fire within the microseconds that packetdrill spins through. One that may
+        // end a blocked call is waited for: packetdrill stands still until the call returns.
+        let step = match inner.sleeping {
+            0 => Duration::from_micros(1),
+            _ => NEAR,
+        };
+        let now = inner.host.now();
+        let stop = inner.next_stop().filter(|stop| *stop <= now + step);
+        let fires = stop.is_some();
+        let next = now + Duration::from_micros(1);
+        inner.host.advance_to(stop.unwrap_or(next).max(next));
         let now = inner.host.now();
         if fires && me == inner.main {
             drop(self.settle(inner));
@@ -322,5 +329,8 @@ impl Inner {
 const START: Instant = Instant::from_micros(1_000_000_000);
 /// How far ahead a segment is awaited.
 const HORIZON: Duration = Duration::from_secs(24 * 3600);
+/// How much a timer may be late: deadlines are rounded up to a 16th of a millisecond, and a call
+/// begins some microseconds behind its line.
+const NEAR: Duration = Duration::from_micros(100);
 /// How long, in real time, a woken thread may take to look at the clock.
 const RENDEZVOUS_MAX: RealDuration = RealDuration::from_secs(5);

@@ -278,8 +278,18 @@ impl<'m> Chain<'m> {
         bits * 1_000.0 / (frame.as_micros() as f64 * sharing)
     }
 
-    /// The goodput that this chain's frame times suggest, kb/s: nothing lost, nobody waiting,
-    /// mean backoffs. An estimate, not a bound: what it adds up may overlap over several hops.
+    /// The goodput over one hop that no single sender can exceed, kb/s:
+    /// [`SegmentFrames::one_sender_kbps`].
+    pub fn one_sender_kbps(&self) -> f64 {
+        let mut profile = self.options.profile;
+        if profile.capabilities.shared_buffer && !self.options.deaf {
+            profile.transmit_copy_ns = 0;
+        }
+        self.segment_frames().one_sender_kbps(&profile, BE_MIN)
+    }
+
+    /// The goodput that this chain's frame times allow by the papers' arithmetic, kb/s: nothing
+    /// lost, nobody waiting. An estimate: times that overlap are added up.
     pub fn bound_kbps(&self) -> f64 {
         let mut profile = self.options.profile;
         let frames = self.segment_frames();

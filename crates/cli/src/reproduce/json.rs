@@ -1,7 +1,10 @@
 //! Rows for programs.
 
 use motet_lab::experiments::row::{Point, Row, Value};
+use motet_lab::experiments::stats::Stat;
 use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::output::Versioned;
 
 /// One line.
 #[derive(serde::Serialize)]
@@ -13,12 +16,33 @@ struct Line<'a> {
     /// `null` where it is no number.
     value: Option<f64>,
     ci95: Option<f64>,
+    /// Seeds of both sets together.
     runs: usize,
+    /// The figure over the first and over the second set of seeds.
+    sets: [Set; 2],
     paper: Option<f64>,
     bound: Option<f64>,
+    /// What the papers' arithmetic gives, where that is no bound.
+    estimate: Option<f64>,
     role: &'a str,
     criterion: Option<&'a str>,
     pass: Option<bool>,
+}
+
+/// A figure over one set of seeds.
+#[derive(serde::Serialize)]
+struct Set {
+    value: Option<f64>,
+    ci95: Option<f64>,
+}
+
+impl Set {
+    fn of(stat: &Stat) -> Self {
+        Self {
+            value: finite(stat.mean),
+            ci95: stat.ci95.and_then(finite),
+        }
+    }
 }
 
 struct Keys<'a>(&'a Point);
@@ -39,8 +63,7 @@ impl Serialize for Keys<'_> {
 
 /// A row as one line of JSON.
 pub(super) fn line(row: &Row) -> String {
-    let finite = |value: f64| value.is_finite().then_some(value);
-    let line = Line {
+    let line = Versioned::new(Line {
         experiment: row.experiment,
         point: Keys(&row.point),
         metric: row.metric,
@@ -48,20 +71,27 @@ pub(super) fn line(row: &Row) -> String {
         value: finite(row.value),
         ci95: row.ci95.and_then(finite),
         runs: row.runs,
+        sets: row.sets.each_ref().map(Set::of),
         paper: row.paper,
         bound: row.bound.and_then(finite),
+        estimate: row.estimate.and_then(finite),
         role: row.role.name(),
         criterion: row
             .criterion
             .as_ref()
             .map(|criterion| criterion.text.as_str()),
         pass: row.pass(),
-    };
+    });
     // Strings and numbers only: nothing that serde_json could refuse.
     serde_json::to_string(&line).unwrap_or_default()
 }
 
 /// The last line where rows of these experiments were asked for and are not there.
 pub(super) fn incomplete(missing: &[&str]) -> String {
-    serde_json::json!({ "incomplete": true, "missing": missing }).to_string()
+    let mark = serde_json::json!({ "incomplete": true, "missing": missing });
+    serde_json::to_string(&Versioned::new(mark)).unwrap_or_default()
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
 }

@@ -7,13 +7,14 @@ use crate::error::Error;
 use crate::output::{self, BAD, BOLD, DIM, GOOD};
 
 /// Names of the columns; numbers are aligned to the right.
-const HEAD: [(&str, bool); 7] = [
+const HEAD: [(&str, bool); 8] = [
     ("setting", false),
     ("metric", false),
     ("value", true),
     ("±", true),
     ("paper", true),
     ("bound", true),
+    ("estimate", true),
     ("", false),
 ];
 
@@ -23,12 +24,16 @@ const HEAD: [(&str, bool); 7] = [
 /// When standard output cannot be written to.
 pub(super) fn print(done: &Done, seed: u64) -> Result<(), Error> {
     let budget = done.report.budget;
-    let last = seed.wrapping_add(budget.runs.saturating_sub(1));
+    let set = |first: u64| {
+        let last = first.wrapping_add(budget.runs.saturating_sub(1));
+        format!("{first} to {last}")
+    };
+    let sets = [seed, seed.wrapping_add(budget.runs)].map(set);
     output::line(format_args!(
-        "{BOLD}{}{BOLD:#}  {}  {DIM}{} s, seeds {seed} to {last}{DIM:#}",
-        done.experiment.id, done.experiment.title, budget.seconds
+        "{BOLD}{}{BOLD:#}  {}  {DIM}{} s, seeds {} and {}{DIM:#}",
+        done.experiment.id, done.experiment.title, budget.seconds, sets[0], sets[1]
     ))?;
-    let cells: Vec<[String; 6]> = done.report.rows.iter().map(cells).collect();
+    let cells: Vec<[String; 7]> = done.report.rows.iter().map(cells).collect();
     let mut widths = HEAD.map(|(name, _)| name.chars().count());
     for row in &cells {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -57,7 +62,7 @@ fn align(cells: &[String], widths: &[usize]) -> String {
     line
 }
 
-fn cells(row: &Row) -> [String; 6] {
+fn cells(row: &Row) -> [String; 7] {
     let optional = |value: Option<f64>| value.map(number).unwrap_or_default();
     let unit = if row.unit == "1" { "" } else { row.unit };
     [
@@ -67,6 +72,7 @@ fn cells(row: &Row) -> [String; 6] {
         optional(row.ci95),
         optional(row.paper),
         optional(row.bound),
+        optional(row.estimate),
     ]
 }
 
@@ -83,14 +89,20 @@ fn number(value: f64) -> String {
     }
 }
 
+/// What the criterion and the runs say; of a row that is not judged, why it is not.
 fn verdict(row: &Row) -> String {
-    let Some(criterion) = &row.criterion else {
-        return String::new();
-    };
-    let text = &criterion.text;
-    match (row.role, row.pass()) {
-        (Role::Fit, _) => format!("{DIM}fit     {text}{DIM:#}"),
-        (_, Some(true)) => format!("{GOOD}holds{GOOD:#}   {DIM}{text}{DIM:#}"),
-        _ => format!("{BAD}MISSED{BAD:#}  {text}"),
+    let text = row.criterion.as_ref().map_or("", |c| c.text.as_str());
+    let role = row.role.name();
+    match (row.role, row.pass(), row.meets()) {
+        (Role::Prediction, None, _) => String::new(),
+        (_, Some(true), _) => format!("{GOOD}holds{GOOD:#}   {DIM}{text}{DIM:#}"),
+        (_, Some(false), Some(true)) => {
+            format!("{BAD}MISSED{BAD:#}  {text}: the mean meets it, an interval does not")
+        }
+        (_, Some(false), _) => format!("{BAD}MISSED{BAD:#}  {text}"),
+        (_, None, Some(false)) => format!("{DIM}{role}, not met  {text}{DIM:#}"),
+        (_, None, _) => format!("{DIM}{role:<7} {text}{DIM:#}")
+            .trim_end()
+            .to_owned(),
     }
 }

@@ -44,6 +44,12 @@ impl Edge {
             .is_some_and(|scaling| scaling.ours.is_some() && scaling.theirs.is_some())
     }
 
+    /// The shifts of our windows and of the peer's, where both sides sent one.
+    pub(super) fn scales(&self, flow: Flow) -> (u8, u8) {
+        let scaling = self.scaling.get(&flow).copied().unwrap_or_default();
+        scaling.ours.zip(scaling.theirs).unwrap_or_default()
+    }
+
     /// Whether data that end at `next` are sent for the first time; notes them.
     pub(super) fn is_news(&mut self, flow: Flow, next: u32) -> bool {
         let known = self.sent_up_to.insert(flow, next);

@@ -34,7 +34,7 @@ use motet::tcp::{
     Buffers, Config, Connection, HalfOpen, Handle, Listener, ListenerHandle, Memory, Slot, State,
     Tcp, recv_memory_len,
 };
-use motet::time::{Duration, Instant};
+use motet::time::Instant;
 
 use edge::{Edge, Flow};
 pub use errno::Errno;
@@ -156,6 +156,8 @@ pub struct Host<'m> {
     /// The flow whose peer's FIN came last, for the profile `linux`.
     fin_answered: Option<Flow>,
     peer_mss: HashMap<Flow, u16>,
+    /// What went both ways on each flow, for `TCP_INFO`.
+    traffic: HashMap<Flow, state::Traffic>,
     sent: VecDeque<Sent>,
     scratch: Vec<u8>,
     runaway: bool,
@@ -184,6 +186,7 @@ impl<'m> Host<'m> {
             is_challenged: false,
             fin_answered: None,
             peer_mss: HashMap::new(),
+            traffic: HashMap::new(),
             sent: VecDeque::new(),
             scratch: vec![0; 65_536 + 60],
             runaway: false,
@@ -216,11 +219,6 @@ impl<'m> Host<'m> {
             }
         }
         self.now = self.now.max(at);
-    }
-
-    /// Lets the shortest time pass that there is: the clock creeps.
-    pub fn creep(&mut self) {
-        self.advance_to(self.now + Duration::from_micros(1));
     }
 
     /// Whether the stack sent or woke without end: a defect of it.

@@ -48,6 +48,9 @@ impl Host<'_> {
             return;
         };
         let flow = (packet.src, packet.segment.src_port, packet.segment.dst_port);
+        let traffic = self.traffic.entry(flow).or_default();
+        traffic.segments_in += 1;
+        traffic.data_segments_in += u32::from(!payload.is_empty());
         if packet.segment.has(SYN) {
             let mss = packet
                 .segment
@@ -178,6 +181,13 @@ impl Host<'_> {
             packet.segment.dst_port,
             packet.segment.src_port,
         );
+        let (again, bytes) = (outgoing.cause.is_some(), payload.len() as u64);
+        let traffic = self.traffic.entry(flow).or_default();
+        traffic.segments_out += 1;
+        traffic.data_segments_out += u32::from(bytes > 0);
+        traffic.bytes_out += bytes;
+        traffic.segments_again += u32::from(again);
+        traffic.bytes_again += if again { bytes } else { 0 };
         let (class, hop_limit) = self.marks_of(flow);
         packet.traffic_class = class & !3 | outgoing.ecn;
         packet.hop_limit = hop_limit;

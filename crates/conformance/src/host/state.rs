@@ -4,36 +4,39 @@ use motet::tcp::{Connection, Endpoints, State};
 
 use super::{Errno, Fail, Host, Kind};
 
-/// What `TCP_INFO` tells, with Linux's numbers and units.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TcpInfo {
-    /// State, 1 to 11.
-    pub state: u8,
-    /// 0 open, 3 recovery, 4 loss.
-    pub ca_state: u8,
-    /// Bits of `TCPI_OPT_…`.
-    pub options: u8,
-    /// Times the RTO was doubled.
-    pub backoff: u8,
-    /// RTO, µs.
-    pub rto: u32,
-    /// MSS towards the peer, and from it.
-    pub snd_mss: u32,
-    /// MSS that we announced.
-    pub rcv_mss: u32,
-    /// Segments in flight.
-    pub unacked: u32,
-    /// SRTT, µs.
-    pub rtt: u32,
-    /// RTTVAR, µs.
-    pub rttvar: u32,
-    /// ssthresh, segments; the greatest number before the first loss.
-    pub snd_ssthresh: u32,
-    /// cwnd, segments.
-    pub snd_cwnd: u32,
+/// What `TCP_INFO` tells, with Linux's names, numbers and units: `tcpi_rtt` in µs, windows of
+/// the network in segments. What this stack does not keep is not there.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TcpInfo(Vec<(&'static str, u64)>);
+
+/// Segments and bytes of one flow, both ways.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traffic {
+    pub(super) segments_in: u32,
+    pub(super) segments_out: u32,
+    pub(super) data_segments_in: u32,
+    pub(super) data_segments_out: u32,
+    pub(super) bytes_out: u64,
+    pub(super) segments_again: u32,
+    pub(super) bytes_again: u64,
 }
 
 impl TcpInfo {
+    /// The fields that `fields` names.
+    pub fn new(fields: Vec<(&'static str, u64)>) -> Self {
+        Self(fields)
+    }
+
+    /// What only a state is known of.
+    fn state(number: u8) -> Self {
+        Self(vec![("tcpi_state", u64::from(number))])
+    }
+
+    /// A field, by its name in C; `None`: this stack does not keep it.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        let field = self.0.iter().find(|(known, _)| *known == name);
+        field.map(|(_, value)| *value)
+    }
     /// `TCPI_OPT_TIMESTAMPS`
     pub const TIMESTAMPS: u8 = 1;
     /// `TCPI_OPT_SACK`
@@ -53,50 +56,100 @@ impl Host<'_> {
         let file = self.files.get(&fd).ok_or(Errno::EBADF)?;
         let stream = match &file.kind {
             Kind::Connected(stream) => stream,
-            Kind::Listening { .. } => {
-                return Ok(TcpInfo {
-                    state: 10,
-                    ..TcpInfo::default()
-                });
-            }
-            Kind::Fresh => {
-                return Ok(TcpInfo {
-                    state: 7,
-                    ..TcpInfo::default()
-                });
-            }
+            Kind::Listening { .. } => return Ok(TcpInfo::state(10)),
+            Kind::Fresh => return Ok(TcpInfo::state(7)),
             Kind::Epoll(_) | Kind::Pipe(_) => return Err(Errno::ENOPROTOOPT.into()),
         };
         let Some(connection) = self.tcp.connection(stream.handle) else {
-            return Ok(TcpInfo {
-                state: 7,
-                ..TcpInfo::default()
-            });
+            return Ok(TcpInfo::state(7));
         };
-        let seen = connection.telemetry();
+        let (seen, under_way) = (connection.telemetry(), connection.under_way());
         let mss = u32::from(seen.smss_bytes.max(1));
-        let segments = |bytes: u16| u32::from(bytes).div_ceil(mss);
-        Ok(TcpInfo {
-            state: linux_number(connection.state()),
-            ca_state: match (seen.is_recovering, seen.rto_doublings) {
-                (false, _) => 0,
-                (true, 0) => 3,
-                (true, _) => 4,
-            },
-            options: self.options_of(connection),
-            backoff: seen.rto_doublings,
-            rto: seen.rto_ms * 1000,
-            snd_mss: mss,
-            rcv_mss: u32::from(connection.config().rmss),
-            unacked: segments(seen.inflight_bytes),
-            rtt: seen.srtt_ms * 1000,
-            rttvar: seen.rttvar_ms * 1000,
-            snd_ssthresh: match seen.ssthresh_bytes {
-                u16::MAX => 0x7fff_ffff,
-                bytes => u32::from(bytes) / mss,
-            },
-            snd_cwnd: u32::from(seen.cwnd_bytes) / mss,
-        })
+        let segments = |bytes: u32| u64::from(bytes.div_ceil(mss));
+        let ends = connection.endpoints();
+        let flow = (ends.remote, ends.remote_port, ends.local_port);
+        let traffic = self.traffic.get(&flow).copied().unwrap_or_default();
+        let us = |ms: u32| u64::from(ms) * 1000;
+        let unsent = u32::from(connection.unacknowledged()).saturating_sub(under_way.bytes);
+        let rmss = u64::from(connection.config().rmss);
+        Ok(TcpInfo(vec![
+            ("tcpi_state", linux_number(connection.state()).into()),
+            (
+                "tcpi_ca_state",
+                match (seen.is_recovering, seen.rto_doublings) {
+                    (false, _) => 0,
+                    (true, 0) => 3,
+                    (true, _) => 4,
+                },
+            ),
+            ("tcpi_retransmits", seen.rto_doublings.into()),
+            ("tcpi_backoff", seen.rto_doublings.into()),
+            ("tcpi_options", self.options_of(connection).into()),
+            ("tcpi_snd_wscale", self.edge.scales(flow).1.into()),
+            ("tcpi_rcv_wscale", self.edge.scales(flow).0.into()),
+            ("tcpi_rto", us(seen.rto_ms)),
+            ("tcpi_ato", us(connection.config().ack_delay_ms.into())),
+            ("tcpi_snd_mss", mss.into()),
+            ("tcpi_rcv_mss", rmss),
+            ("tcpi_unacked", segments(under_way.bytes)),
+            ("tcpi_sacked", segments(under_way.sacked)),
+            ("tcpi_lost", segments(under_way.lost)),
+            ("tcpi_retrans", segments(under_way.resent)),
+            ("tcpi_pmtu", self.settings.mtu.into()),
+            ("tcpi_rtt", us(seen.srtt_ms)),
+            ("tcpi_rttvar", us(seen.rttvar_ms)),
+            (
+                "tcpi_snd_ssthresh",
+                match seen.ssthresh_bytes {
+                    u16::MAX => 0x7fff_ffff,
+                    bytes => u64::from(u32::from(bytes) / mss),
+                },
+            ),
+            ("tcpi_snd_cwnd", u64::from(u32::from(seen.cwnd_bytes) / mss)),
+            ("tcpi_advmss", rmss),
+            // Duplicates that a fast retransmission takes.
+            ("tcpi_reordering", 3),
+            ("tcpi_rcv_space", stream.recv_space.into()),
+            ("tcpi_total_retrans", traffic.segments_again.into()),
+            ("tcpi_segs_out", traffic.segments_out.into()),
+            ("tcpi_segs_in", traffic.segments_in.into()),
+            ("tcpi_notsent_bytes", unsent.into()),
+            ("tcpi_min_rtt", us(seen.rtt_min_ms.into())),
+            ("tcpi_data_segs_in", traffic.data_segments_in.into()),
+            ("tcpi_data_segs_out", traffic.data_segments_out.into()),
+            ("tcpi_bytes_sent", traffic.bytes_out),
+            ("tcpi_bytes_retrans", traffic.bytes_again),
+            ("tcpi_snd_wnd", seen.snd_wnd_bytes.into()),
+        ]))
+    }
+
+    /// What `SO_MEMINFO` tells: what the receive buffer holds, its size, what waits to be
+    /// acknowledged, the send buffer's size, and nothing that this host does not have.
+    ///
+    /// # Errors
+    /// `EBADF`.
+    pub fn memory_info(&self, fd: i32) -> Result<[u32; 9], Fail> {
+        let file = self.files.get(&fd).ok_or(Errno::EBADF)?;
+        let (options, space, held) = match &file.kind {
+            Kind::Connected(stream) => {
+                let connection = self.tcp.connection(stream.handle);
+                let held = connection.map_or((0, 0), |c| (c.can_recv(), c.unacknowledged()));
+                (&stream.options, stream.recv_space, held)
+            }
+            _ => (&file.options, file.options.recv_space, (0, 0)),
+        };
+        let (unread, unsent) = (u32::from(held.0), u32::from(held.1));
+        Ok([
+            unread,
+            space,
+            unsent,
+            options.send_space,
+            0,
+            unsent,
+            0,
+            0,
+            0,
+        ])
     }
 
     /// What both sides agreed upon, window scaling by the edge included.

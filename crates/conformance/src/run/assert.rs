@@ -2,7 +2,7 @@
 //!
 //! Scripts write them in Python; what is understood here is comparisons, `&`, `|`, `and`,
 //! `or`, `not`, parentheses, numbers and names. The value of each name is what the host's
-//! `TCP_INFO` says of the socket opened last.
+//! `TCP_INFO` says of the socket that packetdrill would ask about.
 
 use super::{Player, Stop, failed, refused};
 use crate::host::TcpInfo;
@@ -11,8 +11,10 @@ use crate::script::Position;
 impl Player<'_> {
     /// Checks what stands between `%{` and `}%`.
     pub(super) fn code(&mut self, at: Position, code: &str) -> Result<(), Stop> {
-        let fd = self.host.descriptors().into_iter().next_back();
-        let info = fd.and_then(|fd| self.host.tcp_info(fd).ok());
+        let info = self
+            .flows
+            .under_test()
+            .and_then(|fd| self.host.tcp_info(fd).ok());
         let Some(info) = info else {
             return failed(at, "no socket to ask about".to_owned());
         };
@@ -220,24 +222,17 @@ fn value_of(name: &str, info: &TcpInfo) -> Option<i64> {
         .strip_prefix("TCPI_")
         .or_else(|| name.strip_prefix("TCP_"))
         .or_else(|| name.strip_prefix("TCPS_"));
+    if let Some(value) = info.get(name) {
+        return i64::try_from(value).ok();
+    }
     Some(match name {
-        "tcpi_state" => i64::from(info.state),
-        "tcpi_ca_state" => i64::from(info.ca_state),
-        "tcpi_options" => i64::from(info.options),
         "TCPI_OPT_TIMESTAMPS" => i64::from(TcpInfo::TIMESTAMPS),
         "TCPI_OPT_SACK" => i64::from(TcpInfo::SACK),
         "TCPI_OPT_WSCALE" => i64::from(TcpInfo::WINDOW_SCALE),
         "TCPI_OPT_ECN" => i64::from(TcpInfo::ECN),
-        "tcpi_backoff" => i64::from(info.backoff),
-        "tcpi_rto" => i64::from(info.rto),
-        "tcpi_snd_mss" => i64::from(info.snd_mss),
-        "tcpi_rcv_mss" => i64::from(info.rcv_mss),
-        "tcpi_unacked" => i64::from(info.unacked),
-        "tcpi_rtt" => i64::from(info.rtt),
-        "tcpi_rttvar" => i64::from(info.rttvar),
-        "tcpi_snd_ssthresh" => i64::from(info.snd_ssthresh),
-        "tcpi_snd_cwnd" => i64::from(info.snd_cwnd),
         "TCP_CA_Open" => 0,
+        "TCP_CA_Disorder" => 1,
+        "TCP_CA_CWR" => 2,
         "TCP_CA_Recovery" => 3,
         "TCP_CA_Loss" => 4,
         "TCP_INFINITE_SSTHRESH" => 0x7fff_ffff,

@@ -131,12 +131,47 @@ pub struct Flows {
     /// `listen` was called, and no SYN has come since.
     listening: bool,
     next_port: u16,
+    /// What assertions ask about.
+    under_test: UnderTest,
+}
+
+/// The socket that packetdrill asks about: the one made last, or the one of the last SYN, which
+/// has no descriptor before `accept`.
+#[derive(Clone, Copy, Debug, Default)]
+enum UnderTest {
+    /// There is none that could be asked.
+    #[default]
+    Nothing,
+    /// Of a SYN, not accepted yet.
+    Child,
+    /// A descriptor.
+    Socket(i32),
 }
 
 impl Flows {
     /// `listen` was called.
     pub fn on_listen(&mut self) {
         self.listening = true;
+    }
+
+    /// `socket` has returned.
+    pub fn on_socket(&mut self, fd: i32) {
+        self.under_test = UnderTest::Socket(fd);
+    }
+
+    /// `accept` has returned.
+    pub fn on_accept(&mut self, fd: i32) {
+        if let UnderTest::Child = self.under_test {
+            self.under_test = UnderTest::Socket(fd);
+        }
+    }
+
+    /// The descriptor that assertions ask about, if there is one.
+    pub const fn under_test(&self) -> Option<i32> {
+        match self.under_test {
+            UnderTest::Socket(fd) => Some(fd),
+            UnderTest::Nothing | UnderTest::Child => None,
+        }
     }
 
     /// `connect` was called: what the stack sends next is a new connection's.
@@ -161,6 +196,9 @@ impl Flows {
     /// The connection of a segment to inject.
     pub fn for_inbound(&mut self, spec: &SegmentSpec, bind_port: u16) -> &mut Flow {
         let opens = host::is_opening(spec.flags);
+        if opens && self.listening {
+            self.under_test = UnderTest::Child;
+        }
         if let Some((remote, local)) = spec.ports {
             self.switch_to(remote, local);
         } else if self.flows.is_empty() || opens && self.listening {

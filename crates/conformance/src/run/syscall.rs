@@ -158,7 +158,13 @@ impl Player<'_> {
     ) -> Result<Outcome, Stop> {
         let args = Args { at, call };
         Ok(match call.name.as_str() {
-            "socket" => self.socket(&args)?,
+            "socket" => {
+                let outcome = self.socket(&args)?;
+                if let Ok(fd) = outcome {
+                    self.flows.on_socket(fd as i32);
+                }
+                outcome
+            }
             "bind" => {
                 args.count(3)?;
                 let port = match port_of(args.get(1)?) {
@@ -188,7 +194,11 @@ impl Player<'_> {
                 if self.host.has(new) && new >= 0 {
                     return refused(at, format!("descriptor {new} is in use"));
                 }
-                self.host.accept(fd, new).map(|_peer| i64::from(new))
+                let outcome = self.host.accept(fd, new);
+                if outcome.is_ok() {
+                    self.flows.on_accept(new);
+                }
+                outcome.map(|_peer| i64::from(new))
             }
             "connect" => {
                 args.count(3)?;

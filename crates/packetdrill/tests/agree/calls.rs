@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_ulong, c_void};
 use std::mem::{MaybeUninit, size_of};
 use std::net::Ipv6Addr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -77,6 +78,36 @@ impl Background {
         self.thread.join().map_err(|_| "a panic".to_owned())
     }
 }
+
+/// libc's `getsockopt` as it is with a preloaded library before it, which asks the hook first:
+/// the buffer filled, as far as the answer says; `None`: refused.
+fn getsockopt(fd: c_int, (level, name): (c_int, c_int), len: usize) -> Option<Vec<u8>> {
+    let mut bytes = vec![0_u8; len];
+    let mut told = len as socklen_t;
+    let hook = pd_getsockopt_hook.load(Ordering::Acquire);
+    let place = bytes.as_mut_ptr().cast();
+    let mut result = -2;
+    if !hook.is_null() {
+        // SAFETY: the library stored a function of this type.
+        let hook: Hook = unsafe { std::mem::transmute(hook) };
+        result = hook(fd, level, name, place, &raw mut told);
+    }
+    if result == -2 {
+        // SAFETY: the buffer has as many bytes as `told` says.
+        result = unsafe { libc::getsockopt(fd, level, name, place, &raw mut told) };
+    }
+    bytes.truncate(told as usize);
+    (result >= 0).then_some(bytes)
+}
+
+type Hook = extern "C" fn(c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int;
+
+/// The place that a preloaded library offers to the library under test.
+#[unsafe(no_mangle)]
+pub(crate) static pd_getsockopt_hook: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// packetdrill's `struct _tcp_info`, bytes.
+const TCP_INFO_LEN: usize = 280;
 
 /// Whether a thread sleeps: the letter behind its name in parentheses.
 fn sleeps(stat: &str) -> bool {
@@ -203,6 +234,11 @@ impl Player {
         let opens = ["socket", "accept", "accept4", "epoll_create"].contains(&name);
         if opens && wanted >= 0 && done.value >= 0 {
             self.descriptors.insert(wanted as i32, done.value as i32);
+            match name {
+                "socket" => self.flows.on_socket(wanted as i32),
+                "accept" | "accept4" => self.flows.on_accept(wanted as i32),
+                _ => {}
+            }
             return Ok(());
         }
         if wanted != done.value {
@@ -219,31 +255,65 @@ impl Player {
         }
     }
 
-    pub(crate) fn tcp_info(&self, fd: c_int) -> Result<TcpInfo, String> {
-        let mut bytes = [0_u8; 256];
-        let mut len = bytes.len() as socklen_t;
-        let table = self.table.0;
-        let place = bytes.as_mut_ptr().cast();
-        let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
-        if (table.getsockopt)(table.userdata, fd, level, name, place, &raw mut len) != 0 {
-            return Err("no TCP_INFO".to_owned());
+    /// What packetdrill asks for before the code of an assertion is looked at: three options of
+    /// the socket under test, in this order, by libc's `getsockopt`. If one is refused, or
+    /// answered with less than it needs, the script is over.
+    pub(crate) fn tcp_info(&self) -> Result<TcpInfo, String> {
+        let fd = self.flows.under_test().ok_or("no socket to use for code")?;
+        let fd = self.descriptors.get(&fd).copied().unwrap_or(-1);
+        let info = getsockopt(fd, (libc::IPPROTO_TCP, libc::TCP_INFO), TCP_INFO_LEN)
+            .ok_or("can't find getsockopt to get TCP info")?;
+        if info.len() < TCP_INFO_LEN {
+            return Err(format!("a tcp_info of {} bytes", info.len()));
         }
+        // As long as it is answered, packetdrill takes what it knows and nothing else.
+        getsockopt(fd, (libc::IPPROTO_TCP, 26), 20)
+            .ok_or("can't find getsockopt to get TCP_CC_INFO")?;
+        let memory = getsockopt(fd, (libc::SOL_SOCKET, 55), 36)
+            .ok_or("can't find getsockopt to get sk_meminfo")?;
+        if memory.len() < 36 {
+            return Err(format!("a meminfo of {} bytes", memory.len()));
+        }
+        let byte = |at: usize| u64::from(info[at]);
+        let word = |at: usize| u32::from_le_bytes(info[at..at + 4].try_into().unwrap()).into();
+        let long = |at: usize| u64::from_le_bytes(info[at..at + 8].try_into().unwrap());
         // As `struct tcp_info` of Linux lies in memory.
-        let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
-        Ok(TcpInfo {
-            state: bytes[0],
-            ca_state: bytes[1],
-            backoff: bytes[4],
-            options: bytes[5],
-            rto: word(8),
-            snd_mss: word(16),
-            rcv_mss: word(20),
-            unacked: word(24),
-            rtt: word(68),
-            rttvar: word(72),
-            snd_ssthresh: word(76),
-            snd_cwnd: word(80),
-        })
+        Ok(TcpInfo::new(vec![
+            ("tcpi_state", byte(0)),
+            ("tcpi_ca_state", byte(1)),
+            ("tcpi_retransmits", byte(2)),
+            ("tcpi_probes", byte(3)),
+            ("tcpi_backoff", byte(4)),
+            ("tcpi_options", byte(5)),
+            ("tcpi_snd_wscale", byte(6) & 15),
+            ("tcpi_rcv_wscale", byte(6) >> 4),
+            ("tcpi_rto", word(8)),
+            ("tcpi_ato", word(12)),
+            ("tcpi_snd_mss", word(16)),
+            ("tcpi_rcv_mss", word(20)),
+            ("tcpi_unacked", word(24)),
+            ("tcpi_sacked", word(28)),
+            ("tcpi_lost", word(32)),
+            ("tcpi_retrans", word(36)),
+            ("tcpi_pmtu", word(60)),
+            ("tcpi_rtt", word(68)),
+            ("tcpi_rttvar", word(72)),
+            ("tcpi_snd_ssthresh", word(76)),
+            ("tcpi_snd_cwnd", word(80)),
+            ("tcpi_advmss", word(84)),
+            ("tcpi_reordering", word(88)),
+            ("tcpi_rcv_space", word(96)),
+            ("tcpi_total_retrans", word(100)),
+            ("tcpi_segs_out", word(136)),
+            ("tcpi_segs_in", word(140)),
+            ("tcpi_notsent_bytes", word(144)),
+            ("tcpi_min_rtt", word(148)),
+            ("tcpi_data_segs_in", word(152)),
+            ("tcpi_data_segs_out", word(156)),
+            ("tcpi_bytes_sent", long(200)),
+            ("tcpi_bytes_retrans", long(208)),
+            ("tcpi_snd_wnd", word(228)),
+        ]))
     }
 
     /// What a line's call does when its time has come.

@@ -222,8 +222,7 @@ impl Player {
     }
 
     fn code(&mut self, code: &str) -> Result<(), String> {
-        let fd = *self.descriptors.values().next_back().ok_or("no socket")?;
-        match holds(code, &self.tcp_info(fd)?) {
+        match holds(code, &self.tcp_info()?) {
             Ok(()) => Ok(()),
             Err(Doubt::Wrong(why) | Doubt::Unknown(why)) => Err(why),
         }

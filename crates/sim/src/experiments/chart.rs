@@ -36,7 +36,7 @@ pub enum Style {
     Measured,
     /// Published: points.
     Paper,
-    /// A bound: a dashed line.
+    /// A bound or an estimate: a dashed line.
     Bound,
     /// A quantity over time: a line.
     Trace,
@@ -75,6 +75,9 @@ pub fn of_rows(title: &str, axis: &str, rows: &[Row]) -> Vec<Chart> {
         }
         if let Some(bound) = row.bound {
             chart.add(named(&name, "bound"), Style::Bound, (x, bound, 0.0));
+        }
+        if let Some(estimate) = row.estimate {
+            chart.add(named(&name, "estimate"), Style::Bound, (x, estimate, 0.0));
         }
     }
     charts.retain(|chart| chart.series.iter().any(|series| series.points.len() > 2));

@@ -3,7 +3,9 @@
 //! A batch of a thousand full packets over a chain whose nodes all hear each other, on
 //! `TelosB`'s radio, as fast as every packet arrives ([`crate::bulk`]). The ablations leave out
 //! one cost each: the copies, the channel assessment, the driver's and the system's time.
-//! Figures of one hop were used to fit copy and driver; all else follows from them.
+//! Figures of one hop (Fig 3) were used to fit copy and driver, figures of forwarding (Fig 4) the
+//! time from a frame's last byte to the stack's call: twice that time contradicts them. So the
+//! rows of both are fits, and `cit-throughput` and `cit-latency` are what is predicted.
 //!
 //! Copying is judged from two hops on, as the paper words it. There copies at both ends
 //! overlap with the frames of the other hop, so that two and three hops lose less than half.
@@ -59,7 +61,7 @@ pub const EXPERIMENTS: [Experiment; 4] = [
 /// A thousand packets take some ten seconds, whatever is asked for.
 const BUDGET: [Budget; 2] = [
     Budget {
-        runs: 1,
+        runs: 3,
         seconds: 10,
     },
     Budget {
@@ -131,8 +133,8 @@ fn case(
     }
 }
 
-fn throughput(results: &Results, point: &Point) -> Row {
-    results.row(point, THROUGHPUT).bound(results.bound(point))
+fn throughput(results: &Results<'_>, point: &Point) -> Row {
+    results.of_radio(point, THROUGHPUT)
 }
 
 /// So much of a bound, in hundredths, upwards.
@@ -141,7 +143,7 @@ fn part(share: f64, bound: f64) -> f64 {
 }
 
 /// One point's throughput as a part of another's, as a row of the first.
-fn ratio(results: &Results, of: &Point, to: &Point, name: &'static str) -> Row {
+fn ratio(results: &Results<'_>, of: &Point, to: &Point, name: &'static str) -> Row {
     let value = results.mean(of, THROUGHPUT) / results.mean(to, THROUGHPUT);
     results.derived(of.clone(), (name, "1"), value)
 }
@@ -152,7 +154,7 @@ fn onehop_cases() -> Vec<Case> {
         .into()
 }
 
-fn onehop_rows(results: &Results) -> Vec<Row> {
+fn onehop_rows(results: &Results<'_>) -> Vec<Row> {
     let at = |without| point(1, SINGLE, "copy", without);
     let mut rows = vec![
         throughput(results, &at(NOTHING))
@@ -183,23 +185,23 @@ fn copying_cases() -> Vec<Case> {
     cases
 }
 
-fn copying_rows(results: &Results) -> Vec<Row> {
+fn copying_rows(results: &Results<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
     for (channels, least, most) in [(SINGLE, 0.45, 0.6), (MULTI, 0.5, 0.7)] {
         for hops in 1..=6 {
             let with = point(hops, channels, "copy", NOTHING);
             let without = point(hops, channels, "copy", COPIES);
-            let bound = results.bound(&without);
             rows.push(throughput(results, &with));
             let row = throughput(results, &without);
             if hops == 1 {
                 rows.push(row);
                 continue;
             }
-            rows.push(row.at_least(part(0.93, bound)).about("93 % of the bound"));
-            rows.push(
-                ratio(results, &with, &without, "throughput_over_no_copies").between(least, most),
-            );
+            let bound = results.segment(&without).bound.unwrap_or(f64::NAN);
+            let row = row.at_least(part(0.93, bound)).about("93 % of the bound");
+            rows.push(row.fit());
+            let left = ratio(results, &with, &without, "throughput_over_no_copies");
+            rows.push(left.between(least, most).fit());
         }
         let six = point(6, channels, "copy", NOTHING);
         let no_cca = point(6, channels, "copy", CCA);
@@ -217,10 +219,11 @@ fn throughput_cases() -> Vec<Case> {
     cases
 }
 
-fn throughput_rows(results: &Results) -> Vec<Row> {
+fn throughput_rows(results: &Results<'_>) -> Vec<Row> {
     let at = |hops, channels| point(hops, channels, "cit", NOTHING);
     let six = at(6, MULTI);
     let mut rows = vec![throughput(results, &six).paper(109.0).between(106.0, 112.0)];
+    // The same packets with eight bytes less.
     let payload = (Bulk::FULL.psdu_len - OVERHEAD + 1) as f64 * 8.0 / Bulk::FULL.bits() as f64;
     let with_header = results.mean(&six, THROUGHPUT) * payload;
     rows.push(
@@ -231,27 +234,32 @@ fn throughput_rows(results: &Results) -> Vec<Row> {
                 with_header,
             )
             .paper(104.0)
-            .between(100.0, 105.0),
+            .between(100.0, 105.0)
+            .identity(),
     );
     let over_single = ratio(results, &six, &at(6, SINGLE), "throughput_over_single");
-    rows.push(over_single.between(2.5, 3.1));
+    rows.push(over_single.between(2.5, 3.1).identity());
     for (channels, least) in [(SINGLE, 1.8), (MULTI, 1.4)] {
         for hops in 1..=6 {
-            let bound = results.bound(&at(hops, channels));
             let row = throughput(results, &at(hops, channels));
-            let judged = row
-                .clone()
-                .at_least(part(0.95, bound))
-                .about("95 % of the bound");
-            rows.push(if hops == 1 { row } else { judged });
+            let bound = results.segment(&at(hops, channels)).bound;
+            let bound = bound.unwrap_or(f64::NAN);
+            rows.push(match (hops, channels) {
+                // The source's copy is serial.
+                (1, _) => row,
+                // Judged above, by the paper's figure.
+                (6, MULTI) => continue,
+                _ => row.at_least(part(0.95, bound)).about("95 % of the bound"),
+            });
         }
         for hops in (2..=6).rev() {
             let copy = point(hops, channels, "copy", NOTHING);
             let gain = ratio(results, &at(hops, channels), &copy, "throughput_over_copy");
+            // The one is judged above, the other belongs to the figure of a fit.
             rows.push(if hops == 6 {
-                gain.at_least(least)
+                gain.at_least(least).identity()
             } else {
-                gain
+                gain.identity()
             });
         }
     }
@@ -286,7 +294,7 @@ fn latency_cases() -> Vec<Case> {
     cases
 }
 
-fn latency_rows(results: &Results) -> Vec<Row> {
+fn latency_rows(results: &Results<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
     for ((packets, _), paper, least, most) in
         [(PACKETS[0], 0.5, 0.38, 0.55), (PACKETS[1], 0.4, 0.25, 0.5)]

@@ -13,7 +13,7 @@ use motet::tcp::Config;
 use super::metric::{GOODPUT, TIMEOUTS};
 use super::row::{Point, Row, Value};
 use super::run::{Setup, Tune, as_it_is};
-use super::stats::Stat;
+use super::stats::mean;
 use super::{Budget, Case, Experiment, Results};
 
 /// In the order of the command's list.
@@ -25,11 +25,11 @@ pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
     axis: Some("loss"),
     budget: [
         Budget {
-            runs: 10,
+            runs: 5,
             seconds: 20,
         },
         Budget {
-            runs: 20,
+            runs: 10,
             seconds: 120,
         },
     ],
@@ -169,7 +169,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-fn rows(results: &Results) -> Vec<Row> {
+fn rows(results: &Results<'_>) -> Vec<Row> {
     let mut rows: Vec<Row> = settings()
         .map(|(window, loss)| results.goodput(&point(window, loss, NOTHING)))
         .collect();
@@ -185,15 +185,14 @@ fn rows(results: &Results) -> Vec<Row> {
 }
 
 /// Goodput with a feature less goodput without it, seed by seed.
-fn gain(results: &Results, window: u64, loss: u64, without: &'static str) -> Row {
-    let with = results.runs(&point(window, loss, with_it(without))).iter();
+fn gain(results: &Results<'_>, window: u64, loss: u64, without: &'static str) -> Row {
+    let with = results.runs(&point(window, loss, with_it(without)));
     let point = point(window, loss, without);
     let gains: Vec<f64> = with
         .zip(results.runs(&point))
         .map(|(with, without)| (GOODPUT.of)(with) - (GOODPUT.of)(without))
         .collect();
-    let name = ("goodput_gain", GOODPUT.unit);
-    Row::new(ID, point, name, Stat::of(&gains))
+    results.derived(point, ("goodput_gain", GOODPUT.unit), mean(&gains))
 }
 
 #[cfg(test)]

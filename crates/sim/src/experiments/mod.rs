@@ -1,8 +1,8 @@
 //! The published experiments, with this stack in this air, held against the papers.
 //!
-//! Purpose: an experiment is a list of settings, each run with several seeds, and the rows
-//! that follow from the runs: a measured value, the published one, the bound, and a
-//! criterion that the value alone decides.
+//! Purpose: an experiment is a list of settings, each run with two disjoint sets of seeds, and
+//! the rows that follow from the runs: a measured value with its interval, the published one,
+//! the bound, and a criterion that the interval of either set decides.
 //! Place: `motet reproduce` lists, runs and prints them.
 //! Left out: constants of the air. All experiments share one calibration
 //! (`CALIBRATION.md`); what was fitted on a figure is marked there and in its row.
@@ -16,6 +16,7 @@ pub mod combined;
 pub mod fairness;
 pub mod features;
 pub mod headers;
+mod judging;
 pub mod metric;
 pub mod model;
 pub mod row;
@@ -25,6 +26,7 @@ pub mod stats;
 pub mod tcphc;
 pub mod tcplp;
 pub mod transfer;
+pub mod unbuilt;
 
 use std::fmt;
 
@@ -33,8 +35,7 @@ use rayon::prelude::*;
 use self::chart::Chart;
 use self::metric::Metric;
 use self::row::{Point, Row};
-use self::run::{Failure, Run, Setup, run};
-use self::stats::Stat;
+use self::run::{Failure, Run, Segment, Setup, run};
 
 /// A published experiment, or one of Motet's own.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +47,7 @@ pub struct Experiment {
     /// The settings, the paper's own first.
     cases: fn() -> Vec<Case>,
     /// What follows from the runs.
-    rows: fn(&Results) -> Vec<Row>,
+    rows: fn(&Results<'_>) -> Vec<Row>,
     /// What is drawn along the horizontal axis.
     axis: Option<&'static str>,
     /// How long and how often each setting runs, by [`Effort`].
@@ -75,7 +76,7 @@ pub enum Effort {
 /// How much is run for each setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
-    /// Seeds.
+    /// Seeds in each of the two sets.
     pub runs: u64,
     /// Measured time of each, s of virtual time.
     pub seconds: u64,
@@ -83,11 +84,21 @@ pub struct Budget {
 
 /// All runs of an experiment.
 #[derive(Debug)]
-pub struct Results {
+struct Measured {
     experiment: &'static str,
     cases: Vec<Case>,
+    /// By case.
+    segments: Vec<Segment>,
     /// By case, then by seed.
     runs: Vec<Vec<Run>>,
+}
+
+/// The runs of a sample of seeds.
+#[derive(Clone, Copy, Debug)]
+pub struct Results<'a> {
+    measured: &'a Measured,
+    /// Numbered from 0.
+    seeds: &'a [usize],
 }
 
 /// What an experiment gave.
@@ -101,7 +112,7 @@ pub struct Report {
     pub budget: Budget,
 }
 
-/// Who looks on while an experiment runs.
+/// An observer of an experiment that runs.
 pub trait Watch: Sync {
     /// A run is over.
     fn on_run(&self);
@@ -115,7 +126,7 @@ pub trait Watch: Sync {
 pub enum Unfinished {
     /// A run does not count.
     Void(Box<VoidRun>),
-    /// Whoever watched had enough.
+    /// The observer stopped it.
     Stopped,
 }
 
@@ -163,22 +174,23 @@ impl Experiment {
         self.budget[effort as usize]
     }
 
-    /// How many runs that is.
+    /// How many runs that is, over all settings and both sets of seeds.
     pub fn runs(&self, effort: Effort) -> u64 {
-        (self.cases)().len() as u64 * self.budget(effort).runs
+        (self.cases)().len() as u64 * 2 * self.budget(effort).runs
     }
 
-    /// Runs every setting with seeds from `seed` on, on all cores; `watch` is told of each
-    /// run that is over and may stop those that have not begun. The result does not depend on
-    /// how many cores there are.
+    /// Runs every setting with two disjoint sets of seeds, the first from `seed` on, the second
+    /// right behind it, on all cores. `watch` hears of each run that is over and may stop those
+    /// that have not begun. The result does not depend on how many cores there are.
     ///
     /// # Errors
     /// The first run that does not count, wherever it stands; else that the experiment was
     /// stopped.
     pub fn run(&self, budget: Budget, seed: u64, watch: &impl Watch) -> Result<Report, Unfinished> {
         let cases = (self.cases)();
+        let per_case = 2 * budget.runs;
         let jobs: Vec<(usize, u64)> = (0..cases.len())
-            .flat_map(|case| (0..budget.runs).map(move |n| (case, seed.wrapping_add(n))))
+            .flat_map(|case| (0..per_case).map(move |n| (case, seed.wrapping_add(n))))
             .collect();
         let done: Vec<Result<Run, Unfinished>> = jobs
             .into_par_iter()
@@ -198,18 +210,17 @@ impl Experiment {
             })
             .collect();
         let mut done = all_or_first_void(done)?.into_iter();
-        let of_case = |_: &Case| done.by_ref().take(budget.runs as usize).collect();
+        let of_case = |_: &Case| done.by_ref().take(per_case as usize).collect();
         let runs = cases.iter().map(of_case).collect();
-        let results = Results {
-            experiment: self.id,
-            cases,
-            runs,
-        };
-        let rows = (self.rows)(&results);
+        let measured = Measured::new(self.id, cases, runs);
+        let rows = judging::judge(budget.runs as usize, |seeds| {
+            let measured = &measured;
+            (self.rows)(&Results { measured, seeds })
+        });
         let mut charts = self
             .axis
             .map_or_else(Vec::new, |axis| chart::of_rows(self.title, axis, &rows));
-        charts.extend(results.traces(self.id));
+        charts.extend(measured.trace());
         Ok(Report {
             rows,
             charts,
@@ -225,66 +236,86 @@ fn all_or_first_void<T>(done: Vec<Result<T, Unfinished>>) -> Result<Vec<T>, Unfi
     done.into_iter().skip(void.unwrap_or(0)).collect()
 }
 
-impl Results {
+impl Measured {
+    fn new(experiment: &'static str, cases: Vec<Case>, runs: Vec<Vec<Run>>) -> Self {
+        let segments = cases.iter().map(|case| case.setup.segment()).collect();
+        Self {
+            experiment,
+            cases,
+            segments,
+            runs,
+        }
+    }
+
+    fn place(&self, point: &Point) -> Option<usize> {
+        let place = self.cases.iter().position(|case| case.point == *point);
+        debug_assert!(
+            place.is_some(),
+            "rows ask for points that were run: {point}"
+        );
+        place
+    }
+
+    /// The congestion window over time, where a paper shows it.
+    fn trace(&self) -> Option<Chart> {
+        let run = self.runs.first()?.first()?;
+        (self.experiment == "tcplp-cwnd").then(|| chart::of_trace(&run.flows[0].cwnd_trace))
+    }
+}
+
+impl<'a> Results<'a> {
     /// The settings, in order.
-    pub fn cases(&self) -> impl Iterator<Item = &Case> {
-        self.cases.iter()
+    pub fn cases(&self) -> impl Iterator<Item = &'a Case> + use<'a> {
+        self.measured.cases.iter()
     }
 
     /// The runs at a point; none if there is no such point.
-    pub fn runs(&self, point: &Point) -> &[Run] {
-        let case = self.cases.iter().position(|case| case.point == *point);
-        debug_assert!(case.is_some(), "rows ask for points that were run: {point}");
-        case.map_or(&[], |case| self.runs[case].as_slice())
+    pub fn runs(&self, point: &Point) -> impl Iterator<Item = &'a Run> + use<'a> {
+        let runs: &'a [Run] = match self.measured.place(point) {
+            Some(place) => &self.measured.runs[place],
+            None => &[],
+        };
+        self.seeds.iter().filter_map(|seed| runs.get(*seed))
     }
 
-    /// A metric at a point.
-    pub fn stat(&self, point: &Point, metric: Metric) -> Stat {
-        let values: Vec<f64> = self.runs(point).iter().map(metric.of).collect();
-        Stat::of(&values)
+    /// The mean over the runs at a point; no number if there is no such point.
+    pub fn mean_of(&self, point: &Point, of: impl Fn(&Run) -> f64) -> f64 {
+        stats::mean(&self.runs(point).map(of).collect::<Vec<_>>())
     }
 
     /// The mean of a metric at a point.
     pub fn mean(&self, point: &Point, metric: Metric) -> f64 {
-        self.stat(point, metric).mean
+        self.mean_of(point, metric.of)
     }
 
     /// The row of a metric at a point.
     pub fn row(&self, point: &Point, metric: Metric) -> Row {
-        let stat = self.stat(point, metric);
-        Row::new(
-            self.experiment,
-            point.clone(),
-            (metric.name, metric.unit),
-            stat,
-        )
+        let value = self.mean(point, metric);
+        self.derived(point.clone(), (metric.name, metric.unit), value)
     }
 
-    /// A row with a value that follows from several points.
+    /// A row with a value that follows from one point or from several.
     pub fn derived(&self, point: Point, name: (&'static str, &'static str), value: f64) -> Row {
-        let runs = self.runs.first().map_or(0, Vec::len);
-        let stat = Stat {
-            runs,
-            ..Stat::single(value)
-        };
-        Row::new(self.experiment, point, name, stat)
+        Row::new(self.measured.experiment, point, name, value)
     }
 
-    /// The bound of a point's setting, kb/s.
-    pub fn bound(&self, point: &Point) -> f64 {
-        let case = self.cases.iter().find(|case| case.point == *point);
-        case.map_or(f64::NAN, |case| case.setup.segment().1)
+    /// What a segment of a point's setting is, and what the radio allows.
+    pub fn segment(&self, point: &Point) -> Segment {
+        let place = self.measured.place(point);
+        place.map_or(Segment::NONE, |place| self.measured.segments[place])
     }
 
-    /// The row of goodput at a point, with the bound.
+    /// The row of goodput at a point, with the bound or the paper's estimate.
     pub fn goodput(&self, point: &Point) -> Row {
-        self.row(point, metric::GOODPUT).bound(self.bound(point))
+        self.of_radio(point, metric::GOODPUT)
     }
 
-    /// Congestion windows over time, where a paper shows them.
-    fn traces(&self, id: &str) -> Option<Chart> {
-        let run = self.runs.first()?.first()?;
-        (id == "tcplp-cwnd").then(|| chart::of_trace(&run.flows[0].cwnd_trace))
+    /// The row of a rate at a point, with the bound or the paper's estimate.
+    fn of_radio(&self, point: &Point, metric: Metric) -> Row {
+        let Segment {
+            bound, estimate, ..
+        } = self.segment(point);
+        self.row(point, metric).bound(bound).estimate(estimate)
     }
 }
 

@@ -1,8 +1,9 @@
-//! What an experiment says: one row for each figure, judged by its own value.
+//! What an experiment says: one row for each figure.
 //!
-//! Purpose: a row holds a measured value beside the published one and the physical bound,
-//! and a criterion that the value alone decides.
-//! Left out: how rows are shown.
+//! Purpose: a row holds a measured value beside the published one and the physical bound, and
+//! a criterion. The criterion is met when the whole 95 % interval of the value meets it, on
+//! each of two disjoint sets of seeds.
+//! Left out: how intervals are found ([`super::judging`]), and how rows are shown.
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ use super::stats::Stat;
 pub struct Point(Vec<(&'static str, Value)>);
 
 /// What settings differ by, in every experiment.
-pub const KEYS: [&str; 18] = [
+pub const KEYS: [&str; 27] = [
     "hops",
     "direction",
     "retry_delay_ms",
@@ -31,6 +32,15 @@ pub const KEYS: [&str; 18] = [
     "transport",
     "flow",
     "node",
+    "nodes",
+    "peripherals",
+    "hour",
+    "offered_kbps",
+    "spacing_ms",
+    "interval_ms",
+    "size",
+    "batch",
+    "rate",
     "seed",
 ];
 
@@ -45,13 +55,18 @@ pub enum Value {
     Name(&'static str),
 }
 
-/// Whether a row is held against the paper.
+/// What a row is worth as evidence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// No constant was fitted on this figure.
     Prediction,
     /// A constant of the air was fitted on this very figure: it proves nothing.
     Fit,
+    /// The figure follows from others by arithmetic, such as a round-trip time from the window
+    /// and the goodput: it proves nothing beyond them.
+    Identity,
+    /// The same measurement is judged in another row, here or in another experiment.
+    Repeat,
 }
 
 /// One figure of an experiment.
@@ -65,20 +80,26 @@ pub struct Row {
     pub metric: &'static str,
     /// Its unit; "1" for ratios and fractions.
     pub unit: &'static str,
-    /// The mean over the runs, to four significant digits; it decides `pass`.
+    /// The figure over all runs; once measured, to four significant digits.
     pub value: f64,
-    /// Half the width of the mean's 95 % confidence interval, where runs differ.
+    /// Half the width of its 95 % confidence interval; `None` where it has none.
     pub ci95: Option<f64>,
-    /// Independent runs.
+    /// Independent runs for each setting, of both sets of seeds.
     pub runs: usize,
+    /// The figure over the first and over the second set of seeds: they decide `pass`.
+    pub sets: [Stat; 2],
     /// The published value.
     pub paper: Option<f64>,
     /// What no stack can exceed on this radio.
     pub bound: Option<f64>,
-    /// Whether it is held against the paper.
+    /// What the paper estimates that the radio gives. Better settings exceed it: no bound.
+    pub estimate: Option<f64>,
+    /// What it is worth as evidence.
     pub role: Role,
     /// What the value must be, if anything.
     pub criterion: Option<Criterion>,
+    /// Whether runs vary it, and their spread says how far.
+    has_interval: bool,
 }
 
 /// A range in words and numbers.
@@ -168,6 +189,8 @@ impl Role {
         match self {
             Self::Prediction => "prediction",
             Self::Fit => "fit",
+            Self::Identity => "identity",
+            Self::Repeat => "repeat",
         }
     }
 }
@@ -178,21 +201,43 @@ impl Row {
         experiment: &'static str,
         point: Point,
         (metric, unit): (&'static str, &'static str),
-        stat: Stat,
+        value: f64,
     ) -> Self {
+        let nothing = Stat {
+            mean: f64::NAN,
+            ci95: None,
+            runs: 0,
+        };
         Self {
             experiment,
             point,
             metric,
             unit,
-            value: four_digits(stat.mean),
-            ci95: stat.ci95.map(four_digits),
-            runs: stat.runs,
+            value,
+            ci95: None,
+            runs: 0,
+            sets: [nothing; 2],
             paper: None,
             bound: None,
+            estimate: None,
             role: Role::Prediction,
             criterion: None,
+            has_interval: true,
         }
+    }
+
+    /// With what was measured: over all runs, and over either set of seeds.
+    #[must_use]
+    pub(super) fn measured(mut self, all: Stat, sets: [Stat; 2]) -> Self {
+        let printed = |stat: Stat| Stat {
+            mean: four_digits(stat.mean),
+            ci95: stat.ci95.filter(|_| self.has_interval).map(four_digits),
+            runs: stat.runs,
+        };
+        let all = printed(all);
+        self.sets = sets.map(printed);
+        (self.value, self.ci95, self.runs) = (all.mean, all.ci95, all.runs);
+        self
     }
 
     /// With the published value.
@@ -202,10 +247,17 @@ impl Row {
         self
     }
 
-    /// With the physical bound.
+    /// With the physical bound, where one is known; rounded up, so that it stays one.
     #[must_use]
-    pub fn bound(mut self, value: f64) -> Self {
-        self.bound = Some(four_digits(value));
+    pub fn bound(mut self, value: Option<f64>) -> Self {
+        self.bound = value.map(four_digits_up);
+        self
+    }
+
+    /// With what the paper estimates that the radio gives.
+    #[must_use]
+    pub fn estimate(mut self, value: Option<f64>) -> Self {
+        self.estimate = value.map(four_digits);
         self
     }
 
@@ -213,6 +265,28 @@ impl Row {
     #[must_use]
     pub fn fit(mut self) -> Self {
         self.role = Role::Fit;
+        self
+    }
+
+    /// As one that follows from other rows.
+    #[must_use]
+    pub fn identity(mut self) -> Self {
+        self.role = Role::Identity;
+        self
+    }
+
+    /// As a measurement that is judged elsewhere.
+    #[must_use]
+    pub fn repeat(mut self) -> Self {
+        self.role = Role::Repeat;
+        self
+    }
+
+    /// As a figure whose spread over runs is no measure of its certainty: a constant, or the
+    /// worst of all runs.
+    #[must_use]
+    pub fn without_interval(mut self) -> Self {
+        self.has_interval = false;
         self
     }
 
@@ -261,12 +335,21 @@ impl Row {
         self
     }
 
-    /// Whether the value meets the criterion; `None` where nothing is judged.
+    /// Whether the whole interval meets the criterion on both sets of seeds; `None` where
+    /// nothing is judged. A set without an interval shows nothing.
     pub fn pass(&self) -> Option<bool> {
         match self.role {
-            Role::Fit => None,
-            Role::Prediction => self.criterion.as_ref().map(|c| c.holds(self.value)),
+            Role::Prediction => {
+                let holds = |c: &Criterion| self.sets.iter().all(|set| c.holds_throughout(set));
+                self.criterion.as_ref().map(holds)
+            }
+            Role::Fit | Role::Identity | Role::Repeat => None,
         }
+    }
+
+    /// Whether the value over all runs meets the criterion, wherever its interval ends.
+    pub fn meets(&self) -> Option<bool> {
+        self.criterion.as_ref().map(|c| c.holds(self.value))
     }
 
     fn judged(mut self, text: String, min: f64, max: f64) -> Self {
@@ -290,6 +373,12 @@ impl Criterion {
         };
         value >= self.min && is_below
     }
+
+    /// Whether the whole interval of `stat` meets it.
+    fn holds_throughout(&self, stat: &Stat) -> bool {
+        let Some(half) = stat.ci95 else { return false };
+        self.holds(stat.mean - half) && self.holds(stat.mean + half)
+    }
 }
 
 /// `value` as it is printed, so that what is judged is what is read.
@@ -297,124 +386,15 @@ fn four_digits(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::run::{Flow, Run};
-    use super::super::{Results, all};
-    use super::*;
-
-    fn row(value: f64) -> Row {
-        let stat = Stat::single(value);
-        Row::new("id", Point::default(), ("goodput", "kb/s"), stat)
+/// The same, never below `value`.
+fn four_digits_up(value: f64) -> f64 {
+    let near = four_digits(value);
+    if near >= value {
+        return near;
     }
-
-    #[test]
-    fn the_value_alone_decides() {
-        let near = |value| row(value).paper(20.0).near_paper(0.15).pass();
-        assert_eq!(near(17.0), Some(true));
-        assert_eq!(near(23.1), Some(false));
-        assert_eq!(near(f64::NAN), Some(false));
-        assert_eq!(row(1.0).pass(), None);
-        assert_eq!(row(1.0).at_most(1.0).pass(), Some(true));
-        assert_eq!(row(1.0).below(1.0).pass(), Some(false));
-        assert_eq!(row(0.9).at_least(1.0).pass(), Some(false));
-        assert_eq!(row(2.0).between(1.0, 2.0).pass(), Some(true));
-    }
-
-    #[test]
-    fn a_fit_never_counts() {
-        let fit = row(20.0).paper(20.0).near_paper(0.15).fit();
-        assert_eq!(fit.pass(), None);
-        assert!(
-            fit.criterion.is_some(),
-            "what was aimed at remains to be read"
-        );
-    }
-
-    /// The rows of every experiment, as if all its runs had given the same.
-    fn all_rows() -> Vec<Row> {
-        let flow = Flow {
-            goodput_kbps: 20.0,
-            loss: 0.01,
-            rtt_ms: 500.0,
-            cwnd: 0.9,
-            ..Flow::default()
-        };
-        let run = Run {
-            flows: vec![flow.clone(), flow],
-            frames: 1_000,
-            retries: 100,
-            bytes: 10_000,
-            ..Run::default()
-        };
-        let rows = all().into_iter().flat_map(|experiment| {
-            let cases = (experiment.cases)();
-            (experiment.rows)(&Results {
-                experiment: experiment.id,
-                runs: vec![vec![run.clone(); 2]; cases.len()],
-                cases,
-            })
-        });
-        rows.collect()
-    }
-
-    #[test]
-    fn every_row_has_a_unit_and_is_judged_in_it() {
-        let units = [
-            "1", "kb/s", "ms", "s", "B", "mJ", "mJ/kB", "segments", "1/kB", "1/100 s",
-        ];
-        let mut unit_of = std::collections::BTreeMap::new();
-        let rows = all_rows();
-        assert!(rows.len() > 300, "{} rows", rows.len());
-        for row in rows {
-            let at = format!(
-                "{} ({}) {}, {}",
-                row.experiment, row.point, row.metric, row.unit
-            );
-            assert!(units.contains(&row.unit), "{at}: no such unit");
-            // What is spent is told of a transfer, and elsewhere for what it carried.
-            let kind = (row.metric, row.unit.ends_with("/kB"));
-            let known = *unit_of.entry(kind).or_insert(row.unit);
-            assert_eq!(row.unit, known, "{at}: one name, one unit");
-            let Some(criterion) = row.criterion else {
-                continue;
-            };
-            let text = &criterion.text;
-            assert!(
-                !text.contains("paper") || row.paper.is_some(),
-                "{at}: {text}"
-            );
-            assert!(
-                !text.contains("bound") || row.bound.is_some(),
-                "{at}: {text}"
-            );
-            let words: Vec<&str> = text.split(' ').collect();
-            let is_number = |word: &str| word.parse::<f64>().is_ok();
-            for pair in words.windows(2).filter(|pair| is_number(pair[0])) {
-                let is_other = units[1..].contains(&pair[1]) && pair[1] != row.unit;
-                assert!(!is_other, "{at}: {text}");
-            }
-            let ends = [criterion.min, criterion.max];
-            let ends = ends.into_iter().filter(|end| end.is_finite());
-            // A share in percent, or milliseconds for seconds, would be further off.
-            for (end, paper) in ends.zip(row.paper.into_iter().cycle()) {
-                let is_far = end > 0.0 && !(0.1..=10.0).contains(&(end / paper));
-                assert!(!is_far, "{at}: {text}, and the paper says {paper}");
-            }
-            let is_share = ["loss", "link_retries", "cwnd", "jain"].contains(&row.metric);
-            let is_above = |value: f64| value.is_finite() && value > 1.0;
-            let said = [row.paper.unwrap_or(0.0), criterion.min, criterion.max];
-            assert!(
-                !(is_share && said.into_iter().any(is_above)),
-                "{at}: {text}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_judged_is_what_is_printed() {
-        assert_eq!(row(19.123_49).value, 19.12);
-        assert_eq!(row(0.000_123_456).value, 0.000_123_5);
-        assert_eq!(row(0.0).value, 0.0);
-    }
+    four_digits(value * 1.000_5).max(near)
 }
+
+#[cfg(test)]
+#[path = "tests/rows.rs"]
+mod tests;

@@ -47,6 +47,26 @@ pub struct Setup {
     pub receiver: Tune,
 }
 
+/// What a full segment is in a setting, and what the radio allows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Segment {
+    /// Application bytes; of bulk packets, the frame.
+    pub payload_len: usize,
+    /// What no run can exceed, kb/s, where that is known.
+    pub bound: Option<f64>,
+    /// What the papers' arithmetic gives, kb/s, where that is no bound.
+    pub estimate: Option<f64>,
+}
+
+impl Segment {
+    /// Of no setting.
+    pub const NONE: Self = Self {
+        payload_len: 0,
+        bound: None,
+        estimate: None,
+    };
+}
+
 /// A change of TCP's settings.
 pub type Tune = fn(&mut Config);
 
@@ -186,16 +206,29 @@ impl Setup {
         self
     }
 
-    /// Application bytes of a full segment and the bound on goodput, kb/s, from the sim's
-    /// own frame and ACK times; of bulk packets, the frame and the bound on throughput.
-    pub fn segment(&self) -> (usize, f64) {
+    /// A full segment, and what the radio allows, from the lab's own frame times.
+    ///
+    /// One sender's frames follow one another: that bounds one flow over one hop. Over more
+    /// hops the papers add up the times of three hops, although backoffs and copies of one
+    /// overlap with frames of another: an estimate, which good settings exceed. Two senders
+    /// overlap likewise over one hop.
+    pub fn segment(&self) -> Segment {
         if let Traffic::Bulk(bulk) = &self.traffic {
-            return (bulk.psdu_len, cit::bound(self, bulk));
+            return Segment {
+                payload_len: bulk.psdu_len,
+                bound: Some(cit::bound(self, bulk)),
+                estimate: None,
+            };
         }
         let arena = Arena::new();
         let mut chain = Chain::new(self.chain, &arena);
         chain.join(JOIN_LIMIT);
-        (chain.segment_payload_len(), chain.bound_kbps())
+        let is_bounded = self.chain.hops == 1 && self.traffic != Traffic::TwoUp;
+        Segment {
+            payload_len: chain.segment_payload_len(),
+            bound: is_bounded.then(|| chain.one_sender_kbps()),
+            estimate: (!is_bounded).then(|| chain.bound_kbps()),
+        }
     }
 
     /// The network of this setting.
@@ -580,3 +613,7 @@ pub(super) const DRAIN_LIMIT: Duration = Duration::from_secs(600);
 
 /// Well below a round trip over one hop.
 const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+#[path = "tests/bounds.rs"]
+mod tests;

@@ -13,8 +13,10 @@ use crate::experiments::{Experiment, Report};
 pub fn criteria_page(all: &[(Experiment, &Report)], missing: &[&str]) -> String {
     let mut body = String::from(
         "<header><h1>The published experiments, with Motet</h1><p class=\"quiet\">Virtual time, \
-         one calibration for all. A fit is a figure on which a constant of the air was fitted; \
-         it proves nothing.</p></header>",
+         one calibration for all. A criterion holds when the whole 95 % interval meets it on \
+         each of two disjoint sets of seeds. A fit is a figure on which a constant of the air \
+         was fitted, an identity follows from other figures, a repeat is judged elsewhere: they \
+         prove nothing.</p></header>",
     );
     if !missing.is_empty() {
         let missing = escape(&missing.join(", "));
@@ -29,7 +31,7 @@ pub fn criteria_page(all: &[(Experiment, &Report)], missing: &[&str]) -> String 
         let _ = write!(
             body,
             "<header id=\"{id}\"><h2>{}</h2><p class=\"quiet\"><code>motet reproduce {id}</code>: \
-             {} runs of {} s for each setting</p></header>{}<section>{}</section>",
+             two sets of {} runs of {} s for each setting</p></header>{}<section>{}</section>",
             escape(experiment.title),
             report.budget.runs,
             report.budget.seconds,
@@ -44,12 +46,13 @@ pub fn criteria_page(all: &[(Experiment, &Report)], missing: &[&str]) -> String 
 /// How many criteria hold and are missed, and how many figures are fits.
 fn verdicts<'a>(rows: impl Iterator<Item = &'a Row>) -> [usize; 3] {
     let mut counts = [0; 3];
-    for row in rows.filter(|row| row.criterion.is_some()) {
-        counts[match row.pass() {
-            Some(true) => 0,
-            Some(false) => 1,
-            None => 2,
-        }] += 1;
+    for row in rows {
+        match (row.pass(), row.role) {
+            (Some(true), _) => counts[0] += 1,
+            (Some(false), _) => counts[1] += 1,
+            (None, Role::Fit) => counts[2] += 1,
+            (None, _) => {}
+        }
     }
     counts
 }
@@ -173,7 +176,7 @@ fn tables(rows: &[Row]) -> String {
 fn table(rows: &[&Row]) -> String {
     let mut text = String::from(
         "<div class=\"wide\"><table class=\"criteria\"><tr><th>setting<th>metric<th>value\
-         <th>paper<th>bound<th>criterion<th>",
+         <th>paper<th>bound<th>estimate<th>criterion<th>",
     );
     for row in rows {
         text += &cells(row);
@@ -188,20 +191,21 @@ fn cells(row: &Row) -> String {
     };
     let interval = row.ci95.map(|ci| format!(" <small>± {ci}</small>"));
     let (class, verdict) = match (row.role, row.pass()) {
-        (Role::Fit, _) => ("fit", "fit"),
         (_, Some(true)) => ("holds", "holds"),
         (_, Some(false)) => ("missed", "missed"),
-        _ => ("", ""),
+        (Role::Prediction, None) => ("", ""),
+        (role, None) => ("fit", role.name()),
     };
     let unit = if row.unit == "1" { "" } else { row.unit };
     format!(
-        "<tr class=\"{class}\"><td>{}<td>{} <small>{unit}</small><td>{}{}<td>{}<td>{}<td>{}<td>{verdict}",
+        "<tr class=\"{class}\"><td>{}<td>{} <small>{unit}</small><td>{}{}<td>{}<td>{}<td>{}<td>{}<td>{verdict}",
         escape(&row.point.to_string()),
         row.metric.replace('_', " "),
         number(Some(row.value)),
         interval.unwrap_or_default(),
         number(row.paper),
         number(row.bound),
+        number(row.estimate),
         escape(row.criterion.as_ref().map_or("", |c| c.text.as_str())),
     )
 }

@@ -97,7 +97,7 @@ impl Addresses {
 }
 
 /// The solicited-node multicast group of `addr` (RFC 4291 §2.7.1).
-pub(super) fn solicited_node(addr: &Ipv6Addr) -> Ipv6Addr {
+pub(crate) fn solicited_node(addr: &Ipv6Addr) -> Ipv6Addr {
     const GROUP: u128 = 0xff02_0000_0000_0000_0000_0001_ff00_0000;
     Ipv6Addr::from_bits(GROUP | (addr.to_bits() & 0x00ff_ffff))
 }

@@ -16,6 +16,8 @@ use crate::wire::ipv6::{self, Extensions, Header, TrafficClass, next_header};
 pub enum ErrorKind {
     /// Destination unreachable, code 0: no route.
     NoRoute,
+    /// The same: the only route leads back to the neighbour that sent the packet.
+    SentBack,
     /// Destination unreachable, code 3: the last hop does not answer.
     AddressUnreachable,
     /// Destination unreachable, code 4: nobody listens on the port.
@@ -49,7 +51,7 @@ impl ErrorKind {
     fn message(self, invoking: &[u8]) -> Message<'_> {
         let unreachable = |code| Message::DestinationUnreachable { code, invoking };
         match self {
-            Self::NoRoute => unreachable(icmpv6::unreachable::NO_ROUTE),
+            Self::NoRoute | Self::SentBack => unreachable(icmpv6::unreachable::NO_ROUTE),
             Self::AddressUnreachable => unreachable(icmpv6::unreachable::ADDRESS),
             Self::PortUnreachable => unreachable(icmpv6::unreachable::PORT),
             Self::PacketTooBig { mtu } => Message::PacketTooBig { mtu, invoking },
@@ -68,6 +70,9 @@ impl ErrorKind {
 /// of what a mesh carries over one hop, and any stranger can ask for them.
 pub(super) const ERRORS: Allowance = Allowance::new(10, 1_000);
 
+/// How many echo requests a node answers: a burst of 32, then 20 a second.
+pub(super) const ECHOES: Allowance = Allowance::new(32, 50);
+
 /// Whether an error about `packet` may be sent at all (RFC 4443 §2.4 e).
 ///
 /// `packet`: IPv6 header first; may be cut short, as a first fragment is.
@@ -85,7 +90,9 @@ fn may_be_error(header: &Header, packet: &[u8]) -> bool {
     );
     loop {
         match walk.next() {
-            Ok(Some(extension)) if extension.kind != next_header::FRAGMENT => {}
+            // Of a later fragment there is no telling.
+            Ok(Some(extension))
+                if extension.kind != next_header::FRAGMENT || is_first(extension.bytes) => {}
             Ok(None) => break,
             Ok(Some(_)) | Err(_) => return true,
         }
@@ -95,6 +102,11 @@ fn may_be_error(header: &Header, packet: &[u8]) -> bool {
             .rest()
             .first()
             .is_none_or(|kind| icmpv6::is_error(*kind) || *kind == REDIRECT)
+}
+
+/// Whether this fragment header is a packet's first: its offset is 0 (RFC 8200 §4.5).
+fn is_first(fragment_header: &[u8]) -> bool {
+    matches!(fragment_header, [_, _, 0, low, ..] if low >> 3 == 0)
 }
 
 /// ICMPv6 type of a redirect, which counts as an error here (RFC 4443 §2.4 e.2).
@@ -240,6 +252,7 @@ mod tests {
         assert!(!answers(&nameless, ErrorKind::NoRoute), "from nobody");
         let mut hidden = packet("fd00::1", &request);
         hidden[6] = next_header::FRAGMENT;
+        hidden[42..44].fill(1);
         assert!(
             !answers(&hidden, ErrorKind::NoRoute),
             "could be the tail of an error"

@@ -16,7 +16,7 @@ mod route;
 use core::net::Ipv6Addr;
 
 pub use address::{ALL_NODES, ALL_ROUTERS, Address};
-pub(crate) use address::{iid_of, link_local, with_iid};
+pub(crate) use address::{iid_of, link_local, solicited_node, with_iid};
 pub use route::{NextHop, Prefix, Route};
 
 use address::Addresses;
@@ -97,6 +97,10 @@ pub enum Drop {
     Congestion,
     /// It has waited there for longer than its compressed TCP header allows.
     TooOld,
+    /// Its route leads back to the neighbour that sent it.
+    SentBack,
+    /// An echo request or a solicitation beyond those that are answered in so short a time.
+    TooMany,
 }
 
 /// How many packets took which way.
@@ -118,7 +122,7 @@ pub struct Counters {
 
 impl Drop {
     /// How many reasons there are.
-    pub const COUNT: usize = Self::TooOld as usize + 1;
+    pub const COUNT: usize = Self::TooMany as usize + 1;
 }
 
 impl Counters {
@@ -135,13 +139,14 @@ impl Counters {
     }
 }
 
-/// Addresses, routes and the error budget of one node.
+/// Addresses and routes of one node, and how much it says to strangers.
 #[derive(Debug)]
 pub struct Ip<'m> {
     config: Config,
     addresses: Addresses,
     routes: Routes<'m>,
     errors: Allowance,
+    echoes: Allowance,
     /// What happened so far.
     pub counters: Counters,
 }
@@ -154,6 +159,7 @@ impl<'m> Ip<'m> {
             addresses: Addresses::default(),
             routes: Routes::new(routes),
             errors: icmp::ERRORS,
+            echoes: icmp::ECHOES,
             counters: Counters::default(),
         }
     }
@@ -317,6 +323,11 @@ impl<'m> Ip<'m> {
             // Each extension header names its successor in its first byte.
             named_at = at;
         }
+    }
+
+    /// Whether one more echo request is answered now.
+    pub fn may_answer_echo(&mut self, now: Instant) -> bool {
+        self.echoes.take(now)
     }
 
     /// Whether one more ICMPv6 error may be sent now (RFC 4443 §2.4 f).

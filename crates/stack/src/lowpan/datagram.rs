@@ -300,6 +300,14 @@ impl<'m> Datagrams<'m> {
         self.next_tag
     }
 
+    /// The longest packet that can be passed on or gathered here, bytes.
+    pub fn packet_len_max(&self, role: Role) -> usize {
+        match role {
+            Role::Reassemble => self.body_len.min(IPV6_MTU_MIN),
+            Role::Forward { .. } => IPV6_MTU_MIN,
+        }
+    }
+
     /// Takes a first fragment. `piece`: its bytes *decompressed*, header and all, TCP's in
     /// the form `tcp`.
     pub fn on_first(
@@ -312,6 +320,7 @@ impl<'m> Datagrams<'m> {
     ) -> Verdict {
         let index = match self.find(key, now) {
             Some(index) => Ok(index),
+            None if usize::from(key.size) > self.packet_len_max(role) => Err(Drop::TooLarge),
             None => match Span::new(key.size, 0, piece.len()) {
                 Some(_) => self.open(key, role, now),
                 None => Err(Drop::BadLength),
@@ -542,7 +551,7 @@ impl<'m> Datagrams<'m> {
     /// Makes a record, and a body if it needs one, for a packet not seen before.
     fn open(&mut self, key: Key, role: Role, now: Instant) -> Result<u8, Drop> {
         let size = usize::from(key.size);
-        if size > IPV6_MTU_MIN || (role == Role::Reassemble && size > self.body_len) {
+        if size > self.packet_len_max(role) {
             return Err(Drop::TooLarge);
         }
         let index = self.take_record(key.from, now)?;

@@ -287,6 +287,9 @@ impl<'m> Node<'m> {
         packet: &[u8],
         now: Instant,
     ) {
+        if kind == ErrorKind::SentBack {
+            self.ip.counters.count(ip::Drop::SentBack);
+        }
         if !icmp::may_answer(header, packet, kind) || !self.ip.may_send_error(now) {
             return;
         }

@@ -7,7 +7,7 @@ use crate::limits::IPV6_MTU_MIN;
 use crate::lowpan::{Contexts, datagram::Datagrams, fragment::Outgoing, tcphc::Tcphc};
 use crate::mac::{Class, Mac};
 use crate::storage::packet_queue::PacketQueue;
-use crate::time::{Duration, Instant};
+use crate::time::{Allowance, Duration, Instant};
 use crate::wire::LinkAddr;
 
 /// One interface of a node.
@@ -100,6 +100,11 @@ impl Hold {
     }
 }
 
+/// Solicitations answered at once, as when the neighbours of a router all start together, and
+/// milliseconds for each more: what asks more often than that is no neighbour that joins.
+const ANSWERS_MAX: u8 = 32;
+const ANSWERS_INTERVAL_MS: u16 = 250;
+
 /// A frame, its forwarding and the forwarding after that exclude each other (TCPlp §7.2).
 const HOPS_IN_EARSHOT: u8 = 3;
 
@@ -147,6 +152,8 @@ pub struct Radio<'m> {
     pub(super) datagrams: Datagrams<'m>,
     pub(super) queue: PacketQueue<'m>,
     pub(super) solicitor: Solicitor,
+    /// Solicitations of others that are answered.
+    pub(super) answers: Allowance,
     pub(super) advertised: Option<Advertised>,
 }
 
@@ -165,6 +172,7 @@ impl<'m> Radio<'m> {
             datagrams: memory.datagrams,
             queue: memory.queue,
             solicitor: Solicitor::new(config.parent),
+            answers: Allowance::new(ANSWERS_MAX, ANSWERS_INTERVAL_MS),
             advertised: config.advertised,
         }
     }

@@ -4,9 +4,9 @@ use super::forward::Came;
 use super::header_compression::{self, Onward, quotable};
 use super::interface::{Interface, Radio};
 use super::{Drop, Node, discovery};
-use crate::ip::{self, Disposition, InterfaceId, icmp, icmp::ErrorKind};
-use crate::limits::PSDU_LEN_MAX;
-use crate::lowpan::datagram::{Key, RecordId, Role, Verdict};
+use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
+use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
+use crate::lowpan::datagram::{self, Key, RecordId, Role, Verdict};
 use crate::lowpan::{Decompressed, LinkPair, TcpForm, complete_udp_checksum, decompress, tcphc};
 use crate::mac::Received;
 use crate::time::Instant;
@@ -171,12 +171,20 @@ impl<'m> Node<'m> {
             }
         }
         let radio = self.radio(id)?;
+        let len_max = radio.datagrams.packet_len_max(role);
         match radio.datagrams.on_first(key, piece, headers.tcp, role, now) {
             Verdict::Forward { next_hop, tag } => {
                 let onward = onward.get_mut(..onward_len).unwrap_or_default();
                 self.relay_first(id, next_hop, tag, onward, Came::new(frame, now))
             }
             Verdict::Complete(record) => self.on_reassembled(id, record, frame, now),
+            Verdict::Drop(datagram::Drop::TooLarge) => {
+                let kind = ErrorKind::PacketTooBig {
+                    mtu: len_max as u32,
+                };
+                self.refuse(id, kind, &header, quotable(piece, headers.tcp), now);
+                Ok(())
+            }
             Verdict::Stored | Verdict::Drop(_) => Ok(()),
         }
     }
@@ -200,13 +208,24 @@ impl<'m> Node<'m> {
         taken
     }
 
-    /// IP's verdict, and a rule of the link below: what is for one node is not taken from a
+    /// IP's verdict, and two rules of the link below. What is for one node is not taken from a
     /// frame for all, since every neighbour would pass on or answer a copy (RFC 1122 §3.3.6).
+    /// And no packet goes back to the neighbour that it came from: its route here and the one
+    /// there would turn one frame into as many as the hop limit allows.
     fn disposition(&self, header: &Header, id: InterfaceId, link: Option<LinkPair>) -> Disposition {
         if link.is_some_and(|link| link.dst.is_broadcast()) && !header.dst.is_multicast() {
             return Disposition::Drop(ip::Drop::LinkBroadcast);
         }
-        self.ip.disposition(header, id)
+        let came_by = link.map(|link| NextHop {
+            interface: id,
+            neighbour: Some(link.src),
+        });
+        match self.ip.disposition(header, id) {
+            Disposition::Forward(hop) if Some(hop) == came_by => {
+                Disposition::Refuse(ErrorKind::SentBack)
+            }
+            disposition => disposition,
+        }
     }
 
     /// A whole packet: for this node, or on its way. `onward`: what becomes of its TCP header
@@ -232,7 +251,15 @@ impl<'m> Node<'m> {
             verdict => Err(verdict),
         };
         match verdict {
-            Err(Disposition::Drop(reason)) => self.ip.counters.count(reason),
+            Err(Disposition::Drop(reason)) => {
+                self.ip.counters.count(reason);
+                // Its source can send less at a time.
+                if reason == ip::Drop::Fragment {
+                    let mtu = IPV6_MTU_MIN as u32;
+                    let kind = ErrorKind::PacketTooBig { mtu };
+                    self.refuse(id, kind, &header, packet, now);
+                }
+            }
             Err(Disposition::Refuse(kind)) => {
                 let packet = match onward {
                     Onward::As(form) => quotable(packet, form),
@@ -290,7 +317,10 @@ impl<'m> Node<'m> {
             return drop(ip::Drop::BadIcmp);
         };
         match message {
-            Message::EchoRequest(request) => self.answer_echo(id, header, &request),
+            Message::EchoRequest(request) => match self.ip.may_answer_echo(now) {
+                true => self.answer_echo(id, header, &request),
+                false => drop(ip::Drop::TooMany),
+            },
             Message::RouterSolicitation { .. }
             | Message::RouterAdvertisement(_)
             | Message::NeighborSolicitation { .. } => {
@@ -320,7 +350,9 @@ impl<'m> Node<'m> {
         self.enqueue_control(hop, &head, request.data)
     }
 
-    /// Neighbour discovery: only from the link itself, as the hop limit proves.
+    /// Neighbour discovery: only from the link itself, as the hop limit proves, and from the
+    /// neighbour whose address it bears: identifiers derive from link addresses
+    /// (RFC 4861 §6.1 and §7.1, RFC 6775 §5.2).
     fn on_discovery(
         &mut self,
         id: InterfaceId,
@@ -330,6 +362,7 @@ impl<'m> Node<'m> {
         now: Instant,
     ) -> Result<(), Disposition> {
         let bad = Disposition::Drop(ip::Drop::BadNdp);
+        let too_many = Disposition::Drop(ip::Drop::TooMany);
         let Self {
             interfaces,
             ip,
@@ -347,23 +380,43 @@ impl<'m> Node<'m> {
             true => ip::ALL_NODES,
             false => header.src,
         };
+        let back = NextHop {
+            interface: id,
+            neighbour: Some(from),
+        };
+        let is_neighbour =
+            ip::iid_of(&header.src) == from.iid() && ip.next_hop(&header.src, id) == Some(back);
+        if !header.src.is_unspecified() && !is_neighbour {
+            return Err(bad);
+        }
         match message {
             // Answers go to one node (RFC 6775 §6.3), and not to where they were learnt.
             Message::RouterSolicitation { .. } if header.src.is_unspecified() => return Err(bad),
             Message::RouterSolicitation { .. } => {
                 if radio.solicitor.router() != Some(header.src) {
+                    if !radio.answers.take(now) {
+                        return Err(too_many);
+                    }
                     discovery::advertise(radio, ip, id, header.src, now);
                 }
             }
             Message::RouterAdvertisement(advertisement) => {
-                // Identifiers derive from link addresses, so a router's two must agree.
-                if !header.src.is_unicast_link_local() || ip::iid_of(&header.src) != from.iid() {
+                if !header.src.is_unicast_link_local() {
                     return Err(bad);
                 }
                 let router = (header.src, from);
                 discovery::on_advertisement(radio, ip, id, router, advertisement, now, rng);
             }
+            // Detection of duplicates asks the group of the address alone (RFC 4861 §7.1.1).
+            Message::NeighborSolicitation { target, .. }
+                if header.src.is_unspecified() && header.dst != ip::solicited_node(target) =>
+            {
+                return Err(bad);
+            }
             Message::NeighborSolicitation { target, .. } if ip.owns(target, id) => {
+                if !radio.answers.take(now) {
+                    return Err(too_many);
+                }
                 let mut bytes = [0; 16];
                 let option = NdpOption::TargetLinkAddr(radio.mac.source());
                 let solicited = if header.src.is_unspecified() {

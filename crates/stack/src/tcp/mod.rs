@@ -93,7 +93,7 @@ pub use send_buffer::{Piece, SendBuffer, SliceQueue};
 pub use seq::SeqNum;
 pub use sockets::Tcp;
 pub use state::State;
-pub use telemetry::Telemetry;
+pub use telemetry::{Telemetry, UnderWay};
 pub use types::{
     Buffers, Counters, Endpoints, Error, Handle, IcmpError, ListenError, ListenerHandle, Memory,
     OpenError, Outgoing, RecvError, Rejected, SendError, Slot,

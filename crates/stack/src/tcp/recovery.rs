@@ -193,6 +193,12 @@ impl Scoreboard {
         self.sum(self.marks[SACKED])
     }
 
+    /// Bytes that the peer holds, bytes deemed lost, and bytes sent again.
+    pub(super) fn fates(&self) -> [u32; 3] {
+        let [sacked, lost, resent, _] = self.marks;
+        [sacked, lost, resent].map(|marks| self.sum(marks))
+    }
+
     /// The first bytes lost and not sent again since: offset and length; 0: none.
     pub(super) fn first_due(&self) -> (u32, u16) {
         self.first(self.due())

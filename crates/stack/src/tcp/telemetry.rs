@@ -44,7 +44,31 @@ impl Telemetry {
     }
 }
 
+/// What was sent and is not acknowledged, bytes; some may be more than one of these.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct UnderWay {
+    /// All of it.
+    pub bytes: u32,
+    /// What the peer holds out of order, as its SACK blocks say.
+    pub sacked: u32,
+    /// What is deemed lost.
+    pub lost: u32,
+    /// What was sent again, and may be on its way.
+    pub resent: u32,
+}
+
 impl Connection<'_> {
+    /// What has become of what is not acknowledged.
+    pub fn under_way(&self) -> UnderWay {
+        let [sacked, lost, resent] = self.scoreboard.fates();
+        UnderWay {
+            bytes: self.flight(),
+            sacked,
+            lost,
+            resent,
+        }
+    }
+
     /// What the transmission machinery knows.
     pub fn telemetry(&self) -> Telemetry {
         Telemetry {

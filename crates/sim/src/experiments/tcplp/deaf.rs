@@ -29,7 +29,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-pub(super) fn rows(results: &Results) -> Vec<Row> {
+pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
     for direction in ["up", "down"] {
         let ratio = |metric: Metric, name| {

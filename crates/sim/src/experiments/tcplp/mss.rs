@@ -20,7 +20,7 @@ pub(super) fn cases() -> Vec<Case> {
             let mut setup = Setup::hops(1).retry_delay_ms(0).traffic(traffic);
             setup.chain.mss_frames = frames as u8;
             // The paper's buffer of 1,848 bytes, but never fewer than its four segments.
-            let payload_len = setup.segment().0.max(1);
+            let payload_len = setup.segment().payload_len.max(1);
             let segments = BUFFER_LEN.div_ceil(payload_len).max(4);
             Case {
                 point: mss_point(direction, frames),
@@ -31,7 +31,7 @@ pub(super) fn cases() -> Vec<Case> {
     directions.into_iter().flat_map(of_direction).collect()
 }
 
-pub(super) fn rows(results: &Results) -> Vec<Row> {
+pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     let mut rows: Vec<Row> = results
         .cases()
         .map(|case| results.goodput(&case.point))

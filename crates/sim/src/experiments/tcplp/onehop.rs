@@ -2,7 +2,7 @@
 
 use crate::experiments::metric::GOODPUT;
 use crate::experiments::row::{Point, Row};
-use crate::experiments::run::{Setup, Traffic};
+use crate::experiments::run::{Segment, Setup, Traffic};
 use crate::experiments::{Case, Results};
 
 use super::at;
@@ -19,7 +19,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-pub(super) fn rows(results: &Results) -> Vec<Row> {
+pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     let points: Vec<Point> = results.cases().map(|case| case.point.clone()).collect();
     let (Some(motes), Some(case)) = (points.first(), results.cases().next()) else {
         return Vec::new();
@@ -31,7 +31,9 @@ pub(super) fn rows(results: &Results) -> Vec<Row> {
             .as_micros()
     };
     let frame_ms = full_frame(motet::limits::PSDU_LEN_MAX) as f64 / 1e3;
-    let (payload_len, bound) = case.setup.segment();
+    let Segment {
+        payload_len, bound, ..
+    } = results.segment(motes);
     let arithmetic = payload_len as f64 * 8.0 / (5.5 * frame_ms);
     let one = || at("hops", 1);
     let mut rows = vec![
@@ -41,18 +43,21 @@ pub(super) fn rows(results: &Results) -> Vec<Row> {
             .derived(one(), ("full_frame_time", "ms"), frame_ms)
             .paper(8.2)
             .near_paper(0.02)
+            .without_interval()
             .fit(),
         results
             .derived(one(), ("segment_payload", "B"), payload_len as f64)
-            .paper(462.0),
+            .paper(462.0)
+            .without_interval(),
         results
             .derived(one(), ("bound_with_full_length_ack", "kb/s"), arithmetic)
-            .paper(82.0),
+            .paper(82.0)
+            .without_interval(),
         results
             .derived(
                 motes.clone(),
                 ("goodput_over_bound", "1"),
-                results.mean(motes, GOODPUT) / bound,
+                results.mean(motes, GOODPUT) / bound.unwrap_or(f64::NAN),
             )
             .paper(0.915)
             // Its numerator is one.

@@ -9,6 +9,7 @@ mod discovery;
 mod errors;
 mod hostile;
 mod marking;
+mod strangers;
 mod streams;
 
 use super::*;
@@ -519,9 +520,13 @@ fn icmp(packet: &[u8]) -> (Ipv6Addr, Message<'_>) {
 }
 
 fn frame_of(packet: &[u8], to: LinkAddr, sequence: u8) -> Vec<u8> {
-    let header = crate::wire::ieee802154::Header::data(0x4d54, to, link(0), sequence);
     let payload = [&[crate::wire::lowpan_dispatch::IPV6], packet].concat();
+    frame_from(link(0), to, sequence, &payload)
+}
+
+fn frame_from(from: LinkAddr, to: LinkAddr, sequence: u8, payload: &[u8]) -> Vec<u8> {
+    let header = crate::wire::ieee802154::Header::data(0x4d54, to, from, sequence);
     let mut out = [0; PSDU_LEN_MAX];
-    let len = header.emit_frame(&payload, &mut out).unwrap();
+    let len = header.emit_frame(payload, &mut out).unwrap();
     out[..len].to_vec()
 }
