@@ -28,6 +28,14 @@ impl Rng {
         }
     }
 
+    /// Makes this generator its owner's own: `id` is a number that no other node has, such as
+    /// its EUI-64. Nodes that were given one seed, as copies of an image may be, then draw
+    /// nothing in common. It adds no secrecy: link addresses are known.
+    pub fn personalize(&mut self, id: u64) {
+        let word = |part: u64| sip_hash(self.key, &[&[id.to_le_bytes(), part.to_le_bytes()]]);
+        self.key = (word(self.counter), word(!self.counter));
+    }
+
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         let value = sip_hash(self.key, &[&[self.counter.to_le_bytes()]]);

@@ -252,12 +252,9 @@ fn saturated(hops: usize) -> u8 {
 
 /// The generator from which a table of datagrams draws where its tags begin.
 fn tags(rng: &mut Rng, wrap: bool) -> Rng {
-    let mut tags = rng.clone();
-    // What is drawn from `rng` itself stays the same for all that comes after.
-    let mut others = rng.clone();
-    let _one_tag = rng.next_u32();
+    let mut tags = rng.derive();
     while wrap && (tags.clone().next_u32() as u16) < TAGS_LAST {
-        tags = others.derive();
+        tags = tags.derive();
     }
     tags
 }

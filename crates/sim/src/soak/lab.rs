@@ -190,7 +190,7 @@ impl<'m> Lab<'m> {
 
     fn note_tag(&mut self, node: usize) {
         if let Some(Interface::Radio(radio)) = self.network.world.node(node).interface(RADIO) {
-            let tag = radio.datagrams().next_tag();
+            let tag = radio.datagrams().tags_given();
             let end = &mut self.ends[node];
             self.tally.wraps.tag += u64::from(tag < end.tag);
             end.tag = tag;

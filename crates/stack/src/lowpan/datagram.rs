@@ -17,7 +17,7 @@
 use super::TcpForm;
 use crate::limits::IPV6_MTU_MIN;
 use crate::planted::{Bug, planted};
-use crate::random::Rng;
+use crate::random::{KeyedHash, Rng};
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::{LinkAddr, cursor};
 
@@ -27,7 +27,7 @@ pub struct Datagrams<'m> {
     records: &'m mut [Record],
     bodies: &'m mut [u8],
     body_len: usize,
-    next_tag: u16,
+    tags: Tags,
     /// Whether a packet may begin with another fragment than its first.
     any_order: bool,
     /// The earliest deadline of all records: asked at every poll, changed by few events.
@@ -252,6 +252,27 @@ enum State {
     },
 }
 
+/// The tags of this node's packets: all 65,536, in an order that only the key knows. A tag that
+/// was heard does not tell the next one, a reboot continues no packet of before, and none
+/// comes again before all others have.
+#[derive(Debug)]
+struct Tags {
+    /// Place of the next one in that order.
+    next: u16,
+    hash: KeyedHash,
+}
+
+/// The tag at a place: four rounds of a Feistel network, which makes a permutation of any hash
+/// (Luby and Rackoff, 1988).
+fn permute(place: u16, hash: &KeyedHash) -> u16 {
+    let [mut left, mut right] = place.to_be_bytes();
+    for round in 0..4 {
+        let word = [round, right, 0, 0, 0, 0, 0, 0];
+        (left, right) = (right, left ^ hash.hash(&[&[word]]) as u8);
+    }
+    u16::from_be_bytes([left, right])
+}
+
 /// What a packet takes up.
 #[derive(Clone, Copy, Debug)]
 enum Holding {
@@ -279,8 +300,10 @@ impl<'m> Datagrams<'m> {
             records,
             bodies,
             body_len,
-            // Random, so that a reboot does not continue packets of before.
-            next_tag: rng.next_u32() as u16,
+            tags: Tags {
+                next: rng.next_u32() as u16,
+                hash: rng.keyed_hash(),
+            },
             any_order,
             deadline: None,
             counters: Counters::default(),
@@ -290,14 +313,16 @@ impl<'m> Datagrams<'m> {
     /// A tag for a packet this node fragments. Also serves as the MAC's token, so that
     /// [`Self::fragment_lost`] finds the packet.
     pub fn new_tag(&mut self) -> u16 {
-        let tag = self.next_tag;
-        self.next_tag = tag.wrapping_add(u16::from(!planted(Bug::TagReuse)));
+        let Tags { next, hash } = &mut self.tags;
+        let tag = permute(*next, hash);
+        *next = next.wrapping_add(u16::from(!planted(Bug::TagReuse)));
         tag
     }
 
-    /// The tag that the next packet of this node will have.
-    pub const fn next_tag(&self) -> u16 {
-        self.next_tag
+    /// How many tags were given out, modulo 2^16 and from a random start: after 65,536 of them
+    /// they come again in the same order.
+    pub const fn tags_given(&self) -> u16 {
+        self.tags.next
     }
 
     /// The longest packet that can be passed on or gathered here, bytes.
