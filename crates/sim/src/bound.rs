@@ -83,7 +83,8 @@ impl SegmentFrames {
     /// then overlap with the frames of others, but for those of a source that the backoff
     /// leaves no time for.
     pub fn routed_kbps(&self, profile: &Profile, be_min: u8, route: Route) -> f64 {
-        let backoff = profile.cycle(0, be_min) - profile.cycle(0, 0);
+        let slots = (1 << be_min.min(8)) - 1;
+        let backoff = Duration::from_micros(phy::UNIT_BACKOFF.as_micros() * slots / 2);
         let air = |len| phy::TURNAROUND + phy::air_time(len) + phy::TURNAROUND + ack_time();
         let careful = |len| backoff + phy::CCA + profile.prepare + air(len);
         let source = |len| {

@@ -31,6 +31,10 @@ pub struct Profile {
     /// Half the width of the uniform variation of `prepare`. Without any, motes that
     /// collided once do so for ever: nothing else in the chain would separate them.
     pub jitter: Duration,
+    /// How late the driver notices a frame's end at most, and stamps it then: uniform from zero.
+    /// Zero where hardware takes the time. [`RadioCapabilities::stamp_delay_max`] is what the
+    /// MAC is told of it.
+    pub stamp_delay_max: Duration,
     /// Whether the radio hears nothing while a frame is copied, in either direction.
     pub deaf: bool,
     /// Whether the driver reads a frame's first bytes, and reports them, before the others:
@@ -65,6 +69,7 @@ impl Profile {
         prepare: Duration::from_micros(820),
         // Chosen: 12 %, as interrupts and cache misses of such a driver vary.
         jitter: Duration::from_micros(100),
+        stamp_delay_max: Duration::ZERO,
         // The driver enters the transmit state before it copies.
         deaf: true,
         head_first: false,
@@ -95,6 +100,8 @@ impl Profile {
         // turnaround and CCA leave no more. An interrupt and the strobe over SPI.
         prepare: Duration::from_micros(30),
         jitter: Duration::from_micros(20),
+        // SFD pin into a timer's capture input.
+        stamp_delay_max: Duration::ZERO,
         // The receive FIFO fills while the processor writes the other.
         deaf: false,
         head_first: true,
@@ -115,6 +122,7 @@ impl Profile {
             auto_ack: true,
             // Product specification §6.20: fast ramp-up.
             channel_switch: Duration::from_micros(40),
+            ..RadioCapabilities::CC2420
         },
         transmit_copy_ns: 0,
         receive_copy_ns: 0,
@@ -124,6 +132,8 @@ impl Profile {
         // Chosen: an interrupt of a processor at 64 MHz and what it has to set.
         prepare: Duration::from_micros(60),
         jitter: Duration::from_micros(30),
+        // Event into a timer's capture register, by PPI.
+        stamp_delay_max: Duration::ZERO,
         deaf: false,
         head_first: true,
         transmit_dbm: 0.0,
@@ -141,6 +151,7 @@ impl Profile {
             shared_buffer: false,
             auto_ack: false,
             channel_switch: Duration::ZERO,
+            ..RadioCapabilities::CC2420
         },
         transmit_copy_ns: 0,
         receive_copy_ns: 0,
@@ -148,6 +159,7 @@ impl Profile {
         compression: Duration::ZERO,
         prepare: Duration::ZERO,
         jitter: Duration::ZERO,
+        stamp_delay_max: Duration::ZERO,
         deaf: false,
         head_first: false,
         transmit_dbm: 0.0,
@@ -181,13 +193,20 @@ impl Profile {
     }
 
     /// Mean time from one frame to the next of a sender whose first attempts all succeed:
-    /// backoff, copy, assessment, preparation, frame, ACK, with both turnarounds.
+    /// backoff, copy, assessment, preparation, frame, ACK, with both turnarounds. Backoff and
+    /// copy are as long as the interframe spacing asks, at least.
     ///
     /// `be_min`: the backoff exponent of a first attempt.
     pub fn cycle(&self, psdu_len: usize, be_min: u8) -> Duration {
-        let mean_backoff = phy::UNIT_BACKOFF.as_micros() * ((1 << be_min.min(8)) - 1) / 2;
-        Duration::from_micros(mean_backoff)
-            + self.transmit_copy(psdu_len)
+        let spacing = match psdu_len > mac::config::SIFS_PSDU_LEN_MAX {
+            true => mac::config::LIFS,
+            false => mac::config::SIFS,
+        };
+        let least = (spacing - phy::TURNAROUND - phy::CCA).as_micros();
+        let copy = self.transmit_copy(psdu_len).as_micros();
+        let slots = 1u64 << be_min.min(8);
+        let before = |slot: u64| (phy::UNIT_BACKOFF.as_micros() * slot + copy).max(least);
+        Duration::from_micros((0..slots).map(before).sum::<u64>() / slots)
             + phy::CCA
             + self.prepare
             + phy::TURNAROUND
@@ -227,7 +246,9 @@ mod tests {
             (8_150..=8_250).contains(&full),
             "{full} µs, TCPlp §6.4 has 8.2 ms"
         );
-        assert_eq!(Profile::IDEAL.cycle(127, 3).as_micros(), 6_240);
+        // 6,240 and an eighth of the unit backoff by which the shortest backoff has to grow.
+        assert_eq!(Profile::IDEAL.cycle(127, 3).as_micros(), 6_280);
+        assert_eq!(Profile::IDEAL.cycle(18, 3).as_micros(), 6_240 - 109 * 32);
         let copy = Profile::TELOSB.transmit_copy(127).as_micros();
         assert_eq!(copy, 2_210, "the CIT paper has 2.21 ms");
     }

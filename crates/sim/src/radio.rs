@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use motet::mac::{Action, RxMeta};
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
-use motet::wire::ieee802154::Header;
+use motet::wire::ieee802154::{FCS_LEN, Header, fcs};
 
 use crate::air::{Air, Event};
 use crate::energy::Energy;
@@ -121,7 +121,13 @@ impl Radio {
 
     /// The MAC asks for `action`; `bytes` is the caller's buffer that the action speaks of.
     pub fn command(&mut self, action: Action, bytes: &[u8], air: &mut Air, now: Instant) {
-        let frame = |len| Frame::new(bytes.get(..len).unwrap_or(bytes));
+        let frame = |len| {
+            let bytes = bytes.get(..len).unwrap_or(bytes);
+            match self.profile.capabilities.fcs_by_radio {
+                true => Frame::new(&[bytes, &fcs(bytes).to_le_bytes()].concat()),
+                false => Frame::new(bytes),
+            }
+        };
         match action {
             Action::Preload { len } => self.waiting.push_back(Command::Preload(frame(len))),
             Action::AssessChannel => self.waiting.push_back(Command::Assess),
@@ -179,6 +185,12 @@ impl Radio {
             }
             (Due::Unloaded, _) => {
                 if let Some((frame, meta)) = self.unloading.pop_front() {
+                    let psdu = frame.psdu();
+                    let kept = match self.profile.capabilities.fcs_by_radio {
+                        true => FCS_LEN,
+                        false => 0,
+                    };
+                    let frame = Frame::new(&psdu[..psdu.len().saturating_sub(kept)]);
                     self.outputs.push_back(Output::Frame(frame, meta));
                 }
                 if !self.unloading.is_empty() && self.profile.head_first {
@@ -195,7 +207,8 @@ impl Radio {
         if let Answer::Sending { by_software } = self.answer {
             self.answer = Answer::None;
             if by_software {
-                self.outputs.push_back(Output::TransmitDone(now));
+                let at = self.notice(now);
+                self.outputs.push_back(Output::TransmitDone(at));
             }
             self.resume_fire(phy::TURNAROUND, air, now);
         } else {
@@ -203,7 +216,8 @@ impl Radio {
             self.sent = header
                 .filter(|header| header.ack_request)
                 .map(|header| header.sequence);
-            self.outputs.push_back(Output::TransmitDone(now));
+            let at = self.notice(now);
+            self.outputs.push_back(Output::TransmitDone(at));
         }
         self.proceed(air, now);
     }
@@ -359,6 +373,18 @@ impl Radio {
         self.cpu_free_at = self.cpu_free_at.max(now) + span;
         self.usage.cpu = self.usage.cpu + span;
         self.cpu_free_at
+    }
+
+    /// The stamp of what has just ended: late where software takes it, since the processor has
+    /// something else to do first.
+    fn notice(&mut self, now: Instant) -> Instant {
+        let late_max = self.profile.stamp_delay_max;
+        if late_max == Duration::ZERO {
+            return now;
+        }
+        let at = now + self.jitter.uniform(late_max);
+        self.cpu_free_at = self.cpu_free_at.max(at);
+        at
     }
 
     fn is_answering(&self) -> bool {

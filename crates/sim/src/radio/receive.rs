@@ -39,8 +39,9 @@ impl Radio {
                 },
             );
         }
+        let at = self.notice(now);
         self.unloading
-            .push_back((*frame, self.meta(power, air, now)));
+            .push_back((*frame, self.meta(power, air, at)));
         if !self.profile.head_first {
             self.unload(frame.psdu().len(), Due::Unloaded, air, now);
         } else if self.unloading.len() == 1 {

@@ -5,7 +5,7 @@
 use super::config::{ACK_AIR_TIME, TURNAROUND};
 use super::csma::State;
 use super::{Action, Drop, Mac};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::wire::ieee802154::Header;
 
 /// The ACK this node owes; at most one, since the next frame cannot begin before it.
@@ -50,8 +50,14 @@ impl Mac<'_> {
         true
     }
 
+    /// Whether an ACK is to be handed to the radio: [`Self::poll_acknowledgment`] has it.
+    pub const fn owes_acknowledgment(&self) -> bool {
+        matches!(self.acknowledgment, Acknowledgment::Due { .. })
+    }
+
     /// The ACK that is due, unless its sender has stopped waiting for it.
-    pub(super) fn poll_acknowledgment(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
+    /// [`Mac::poll_action`] yields it too, before anything else; this call does nothing besides.
+    pub fn poll_acknowledgment(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
         let Acknowledgment::Due { dsn, at } = self.acknowledgment else {
             return None;
         };
@@ -59,7 +65,8 @@ impl Mac<'_> {
             return None;
         }
         let slack = self.config.ack_wait - TURNAROUND - ACK_AIR_TIME;
-        if now.since(at) > slack {
+        let late = now.since(at);
+        if late > slack {
             self.acknowledgment = Acknowledgment::None;
             self.counters.drop(Drop::AckTooLate);
             // What was to follow it at once: nobody has been silenced.
@@ -75,6 +82,10 @@ impl Mac<'_> {
         }
         self.acknowledgment = Acknowledgment::None;
         let len = Header::ack(dsn, false).emit_frame(&[], out).ok()?;
+        let len = self.handed_len(len);
+        if late > self.config.ack_slack {
+            self.counters.acks_late = self.counters.acks_late.wrapping_add(1);
+        }
         self.interrupt_attempt(now);
         self.acknowledgment = Acknowledgment::OnAir {
             until: now + self.config.answer_timeout,
@@ -124,11 +135,16 @@ impl Mac<'_> {
             return Err(Drop::StrayAck);
         }
         let on_time = sent_at + TURNAROUND + ACK_AIR_TIME;
-        let off = at.since(on_time).max(on_time.since(at));
-        if off > self.config.ack_slack {
+        let (early, late) = (on_time.since(at), at.since(on_time));
+        let stamps = self.radio.stamp_delay_max;
+        let early_max = self.config.ack_slack + stamps;
+        if early > early_max || late > early_max + stamps {
+            let us = |span: Duration| i32::try_from(span.as_micros()).unwrap_or(i32::MAX);
+            self.counters.mistimed_by_us = us(late).wrapping_sub(us(early));
             return Err(Drop::MistimedAck);
         }
         self.neighbors.record(slot.to, true, now);
+        self.space_after(at);
         self.finish(None);
         Ok(())
     }

@@ -108,7 +108,7 @@ impl Mac<'_> {
     /// Whether an attempt needs the channel it goes out on: from the assessment to the ACK.
     fn is_away(&self, now: Instant) -> bool {
         match self.state {
-            State::Backoff { until } => now >= until && self.is_ready(),
+            State::Backoff { until } => self.is_ready() && now >= self.may_assess_at(until),
             State::Assessing { .. }
             | State::Clear
             | State::Triggered

@@ -38,8 +38,14 @@ pub struct Config {
     pub ack_wait: Duration,
     /// By how much an ACK may end before or after the instant that the standard gives it, a
     /// turnaround and its air time after our frame: what the clocks of neighbour and driver
-    /// may be off.
+    /// may be off. [`super::RadioCapabilities::stamp_delay_max`] adds what this node's own driver
+    /// needs; where only a neighbour's driver is slow, this is what has to grow.
     pub ack_slack: Duration,
+    /// `macSifsPeriod`: from the end of a frame of up to [`SIFS_PSDU_LEN_MAX`] bytes, or of its
+    /// ACK, to this node's next frame. Zero, like [`Self::lifs`], for what must not wait.
+    pub sifs: Duration,
+    /// `macLifsPeriod`: the same after a longer frame.
+    pub lifs: Duration,
     /// Whether data frames ask for ACKs; off only for protocols that recover end to end.
     pub acknowledged: bool,
     /// Whether the channel is assessed before each attempt.
@@ -79,6 +85,8 @@ impl Config {
             retry_delay_max: RETRY_DELAY_MAX,
             ack_wait: ACK_WAIT,
             ack_slack: ACK_SLACK,
+            sifs: SIFS,
+            lifs: LIFS,
             acknowledged: true,
             assessed: true,
             answer_timeout: ANSWER_TIMEOUT,
@@ -135,6 +143,19 @@ pub const ACK_WAIT: Duration = Duration::from_micros(864);
 /// the rest is for a driver that stamps frames in an interrupt. Frames that collide end further
 /// apart than that unless they are equally long and were begun together.
 pub const ACK_SLACK: Duration = Duration::from_micros(64);
+
+/// `macSifsPeriod`, 12 symbols (IEEE 802.15.4-2015 §6.2.4 and table 8-94): the turnaround of any
+/// radio, so that it costs nothing.
+pub const SIFS: Duration = Duration::from_micros(12 * SYMBOL_US as u64);
+
+/// `macLifsPeriod`, 40 symbols (the same): what a receiver has to take a long frame away.
+pub const LIFS: Duration = Duration::from_micros(40 * SYMBOL_US as u64);
+
+/// `aMaxSifsFrameSize`, FCS included (IEEE 802.15.4-2015 table 8-93).
+pub const SIFS_PSDU_LEN_MAX: usize = 18;
+
+/// One channel assessment, 8 symbols (IEEE 802.15.4-2006 §6.9.9).
+pub const CCA: Duration = Duration::from_micros(8 * SYMBOL_US as u64);
 
 /// Well above what a radio ever needs (2.2 ms of copy and 4.3 ms of frame on the slowest
 /// profile), so that it expires only when an answer was lost.

@@ -79,6 +79,12 @@ pub struct Counters {
     pub radio_resets: u32,
     /// ACKs sent by software.
     pub acks_sent: u32,
+    /// Of these, handed to the radio more than [`super::Config::ack_slack`] too late: a neighbour
+    /// with the same setting does not take them. The driver reports frames too late.
+    pub acks_late: u32,
+    /// By how much the last [`Drop::MistimedAck`] was off, µs; negative where it came too early.
+    /// With many of them, what the stamps of this driver or of a neighbour's are late by.
+    pub mistimed_by_us: i32,
     /// Data frames passed to the layer above.
     pub received: u32,
     /// Preloaded frames that had to be copied again.

@@ -4,13 +4,14 @@
 //! shared buffer the copy stands between backoff and assessment, since reception would
 //! overwrite a frame copied before.
 
-use super::config::UNIT_BACKOFF_US;
+use super::config::{CCA, SIFS_PSDU_LEN_MAX, TURNAROUND, UNIT_BACKOFF_US};
 use super::immediate::Wait;
 use super::queue::{FrameSlot, NIL};
 use super::{Action, Drop, Mac};
+use crate::limits::PSDU_LEN_MAX;
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
-use crate::wire::ieee802154::Header;
+use crate::wire::ieee802154::{FCS_LEN, Header};
 
 /// Where the attempt stands. Each state but `Idle` ends at a deadline or before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,7 +122,7 @@ impl Mac<'_> {
     pub(super) fn poll_attempt(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
         match self.state {
             State::Backoff { until } if self.is_ready() => {
-                (now >= until).then(|| self.assess_or_fire(now))
+                (now >= self.may_assess_at(until)).then(|| self.assess_or_fire(now))
             }
             State::Backoff { until } if now >= until || self.may_preload_early() => {
                 self.preload(until, now, out)
@@ -193,6 +194,7 @@ impl Mac<'_> {
             return;
         }
         self.counters.transmissions = self.counters.transmissions.wrapping_add(1);
+        self.space_after(at);
         let to_all = self
             .queue
             .get(self.current)
@@ -206,7 +208,7 @@ impl Mac<'_> {
         } else {
             self.state = State::AwaitingAck {
                 sent_at: at,
-                until: now + self.config.ack_wait,
+                until: now + self.config.ack_wait + self.radio.stamp_delay_max.saturating_mul(2),
             };
         }
     }
@@ -239,6 +241,47 @@ impl Mac<'_> {
         self.is_immediate = false;
         self.restart_csma();
         self.sweep = self.config.channels.after(None);
+    }
+
+    /// Leaves the spacing after the frame under way, whose exchange ended at `end`
+    /// (IEEE 802.15.4-2015 §6.2.4). This node's own ACKs need none: they are shorter than
+    /// [`SIFS_PSDU_LEN_MAX`], and a turnaround passes anyway before what follows them.
+    pub(super) fn space_after(&mut self, end: Instant) {
+        let Some(slot) = self.queue.get(self.current) else {
+            return;
+        };
+        let header_len = PSDU_LEN_MAX.saturating_sub(self.payload_len_max(slot.to));
+        let spacing = match header_len + slot.payload().len() > SIFS_PSDU_LEN_MAX {
+            true => self.config.lifs,
+            false => self.config.sifs,
+        };
+        self.spaced_until = end + (spacing - TURNAROUND);
+    }
+
+    /// When a frame whose backoff ends at `until` may assess the channel, or be fired where
+    /// nothing is assessed: the backoff runs within the spacing, not after it.
+    pub(super) fn may_assess_at(&self, until: Instant) -> Instant {
+        let ahead = match self.config.assessed {
+            true => CCA,
+            false => Duration::ZERO,
+        };
+        let spaced_us = self.spaced_until.as_micros();
+        until.max(Instant::from_micros(
+            spaced_us.saturating_sub(ahead.as_micros()),
+        ))
+    }
+
+    /// Whether a frame fired now leaves enough space behind the last one.
+    pub(super) fn is_spaced(&self, now: Instant) -> bool {
+        now >= self.spaced_until
+    }
+
+    /// Bytes of `out` that go to the radio with a PSDU of `psdu_len` bytes.
+    pub(super) const fn handed_len(&self, psdu_len: usize) -> usize {
+        match self.radio.fcs_by_radio {
+            true => psdu_len.saturating_sub(FCS_LEN),
+            false => psdu_len,
+        }
     }
 
     /// Each channel of a sweep is contended for afresh.
@@ -290,7 +333,9 @@ impl Mac<'_> {
         self.loaded = NIL;
         self.promises = promises;
         self.state = state;
-        Some(Action::Preload { len })
+        Some(Action::Preload {
+            len: self.handed_len(len),
+        })
     }
 
     /// Writes the frame under way; returns its length, and whether it says that more follow.

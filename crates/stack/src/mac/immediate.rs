@@ -204,37 +204,49 @@ impl Mac<'_> {
         let lifetime = self.config.duplicate_lifetime;
         let repeats = self.neighbors.repeats(src, header.sequence, now, lifetime);
         if !(header.ack_request && repeats) {
-            self.trigger(src, payload);
+            self.trigger(src, payload, now);
         }
     }
 
     /// A whole frame from `src`. One that gets no ACK comes again: what it would fire now must
     /// not cost it that answer.
-    pub(super) fn on_new_frame(&mut self, src: LinkAddr, payload: &[u8], is_answered: bool) {
+    pub(super) fn on_new_frame(
+        &mut self,
+        src: LinkAddr,
+        payload: &[u8],
+        is_answered: bool,
+        now: Instant,
+    ) {
         if !ENABLED {
             return;
         }
         self.waiting.is_owed = !is_answered;
         if is_answered {
-            self.trigger(src, payload);
+            self.trigger(src, payload, now);
         }
     }
 
     /// The last whole frame, again: fires what it did not fire for want of an ACK.
-    pub(super) fn on_repetition(&mut self, src: LinkAddr, payload: &[u8], is_answered: bool) {
+    pub(super) fn on_repetition(
+        &mut self,
+        src: LinkAddr,
+        payload: &[u8],
+        is_answered: bool,
+        now: Instant,
+    ) {
         if ENABLED && self.waiting.is_owed {
-            self.on_new_frame(src, payload, is_answered);
+            self.on_new_frame(src, payload, is_answered, now);
         }
     }
 
     /// A new frame from `src`: fires the frame in the radio if that waits for it, or waited
     /// for it until a backoff took its place.
-    fn trigger(&mut self, src: LinkAddr, payload: &[u8]) {
+    fn trigger(&mut self, src: LinkAddr, payload: &[u8], now: Instant) {
         if !ENABLED {
             return;
         }
         if self.waiting.notice.is_met(src, payload) {
-            self.notify();
+            self.notify(now);
         }
         let index = self.loaded;
         let is_free = match self.state {
@@ -249,25 +261,30 @@ impl Mac<'_> {
         // The frame that was under way when it was copied may have to be repeated before it.
         if is_met && slot.attempts == 0 && !self.waits_behind(index) {
             self.release(index);
-            self.fire_waiting(index);
+            self.fire_waiting(index, now);
         }
     }
 
     /// The notification has come: what waited for it goes at once, or as soon as it can.
-    fn notify(&mut self) {
+    fn notify(&mut self, now: Instant) {
         let index = self.queue.find(|slot| slot.wait == Wait::Notice);
         self.release(index);
         let is_free = self.state == State::Idle && self.outcome.is_none();
         if is_free && index != NIL && self.loaded == index {
-            self.fire_waiting(index);
+            self.fire_waiting(index, now);
         }
     }
 
-    /// What is in the radio goes at once, without a backoff.
-    fn fire_waiting(&mut self, index: u8) {
+    /// What is in the radio goes at once, without a backoff: it follows at least one whole frame
+    /// of another node, so that the interframe spacing has passed. Where late stamps hide
+    /// that, it is assessed and sent as soon as they allow.
+    fn fire_waiting(&mut self, index: u8, now: Instant) {
         self.current = index;
         self.begin_attempt();
-        self.state = State::Triggered;
+        match self.is_spaced(now) {
+            true => self.state = State::Triggered,
+            false => self.assess_again(now),
+        }
     }
 
     /// Ends the waits for the next frame, if they are of frames to `to`: no other overtakes them.

@@ -75,6 +75,8 @@ pub struct Mac<'m> {
     sweep: Option<u8>,
     /// What the radio was last asked: to listen or to sleep. `None`: nothing yet.
     listening: Option<bool>,
+    /// The interframe spacing: no frame is fired before, a turnaround ahead of its first symbol.
+    spaced_until: Instant,
 }
 
 /// A data frame for the layer above.
@@ -122,6 +124,8 @@ pub enum Class {
 impl<'m> Mac<'m> {
     /// An interface over borrowed queue slots (at most 255 are used) and neighbour entries
     /// (with none, repeated frames are not recognised and ETX is not counted).
+    ///
+    /// `rng` also takes in [`Config::extended`], so that nodes with one seed go their own ways.
     pub fn new(
         config: Config,
         radio: RadioCapabilities,
@@ -129,6 +133,7 @@ impl<'m> Mac<'m> {
         neighbors: &'m mut [Neighbor],
         rng: &mut Rng,
     ) -> Self {
+        rng.personalize(u64::from_be_bytes(config.extended));
         Self {
             config,
             radio,
@@ -149,6 +154,7 @@ impl<'m> Mac<'m> {
             tuned: None,
             sweep: None,
             listening: None,
+            spaced_until: Instant::ORIGIN,
         }
     }
 
@@ -205,6 +211,7 @@ impl<'m> Mac<'m> {
             State::Backoff { until } if self.may_preload_early() => {
                 Some(until.min(Instant::ORIGIN))
             }
+            State::Backoff { until } if self.is_ready() => Some(self.may_assess_at(until)),
             State::Backoff { until } => Some(until),
             State::Clear | State::Triggered => Some(Instant::ORIGIN),
             _ => answer,

@@ -18,7 +18,8 @@ use crate::time::{Duration, Instant};
 pub enum Event<'a> {
     /// A whole frame has been received and copied out of the radio.
     FrameReceived {
-        /// PSDU as on air: header, payload, FCS.
+        /// PSDU as on air: header, payload, FCS; without the FCS where
+        /// [`RadioCapabilities::fcs_by_radio`] says so.
         psdu: &'a [u8],
         /// How it was heard.
         meta: RxMeta,
@@ -39,8 +40,9 @@ pub enum Event<'a> {
     },
     /// What [`Action::Fire`] or [`Action::Transmit`] asked for was sent.
     TransmitDone {
-        /// When its last symbol left the antenna, however late that is reported: the ACK is
-        /// timed from here.
+        /// When its last symbol left the antenna, however late that is reported, up to
+        /// [`RadioCapabilities::stamp_delay_max`] too late: its ACK and the interframe spacing
+        /// are timed from here.
         at: Instant,
     },
 }
@@ -54,14 +56,16 @@ pub struct RxMeta {
     pub lqi: u8,
     /// Channel, 11 to 26 at 2.4 GHz.
     pub channel: u8,
-    /// When the frame's last symbol was on the air; the ACK is timed from here.
+    /// When the frame's last symbol was on the air, up to
+    /// [`RadioCapabilities::stamp_delay_max`] too late; the ACK is timed from here.
     pub at: Instant,
 }
 
 /// What the MAC asks of a radio. Frame bytes are in the caller's `out[..len]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Copy this PSDU (FCS included) into the radio; answered by [`Event::Preloaded`].
+    /// Copy this PSDU (FCS included unless [`RadioCapabilities::fcs_by_radio`]) into the radio;
+    /// answered by [`Event::Preloaded`].
     /// Replaces what was preloaded before.
     Preload {
         /// Bytes of `out`.
@@ -105,6 +109,20 @@ pub struct RadioCapabilities {
     pub auto_ack: bool,
     /// Time to tune to another channel.
     pub channel_switch: Duration,
+    /// By how much the driver's stamps of a frame's end ([`RxMeta::at`],
+    /// [`Event::TransmitDone`]) may be too late. Zero: hardware takes the time. Where software
+    /// takes it, the longest time from a frame's end to the line that reads the clock.
+    ///
+    /// An ACK is then accepted earlier by this, and later by twice this: its own stamp may be
+    /// late, and a neighbour with such a driver sends it late. What that costs: an attempt
+    /// without an ACK waits for twice this longer; within the wider span an ACK for another
+    /// node's frame with the same sequence number counts as ours; and a neighbour that assesses
+    /// the channel between frame and late ACK finds it clear.
+    pub stamp_delay_max: Duration,
+    /// The radio appends the FCS and checks it, and keeps it to itself: neither
+    /// [`Action::Preload`] and [`Action::Transmit`] nor [`Event::FrameReceived`] have its two
+    /// bytes, and a frame that fails the check is not reported.
+    pub fcs_by_radio: bool,
 }
 
 impl RadioCapabilities {
@@ -114,6 +132,8 @@ impl RadioCapabilities {
         shared_buffer: true,
         auto_ack: true,
         channel_switch: Duration::from_micros(11),
+        stamp_delay_max: Duration::ZERO,
+        fcs_by_radio: false,
     };
 
     /// CC2420: two FIFOs of 128 B; 48 µs to switch channels (the CIT paper's measurement).
@@ -121,5 +141,7 @@ impl RadioCapabilities {
         shared_buffer: false,
         auto_ack: true,
         channel_switch: Duration::from_micros(48),
+        stamp_delay_max: Duration::ZERO,
+        fcs_by_radio: false,
     };
 }

@@ -4,10 +4,11 @@
 //! (the standard leaves them to the layer above; TCP and fragment tables want them gone).
 
 use super::{Drop, Mac, Received, RxMeta};
+use crate::limits::PSDU_LEN_MAX;
 use crate::planted::{Bug, planted};
 use crate::time::Instant;
 use crate::wire::LinkAddr;
-use crate::wire::ieee802154::{FrameType, Header, PAN_BROADCAST, ParseError, check_fcs};
+use crate::wire::ieee802154::{FCS_LEN, FrameType, Header, PAN_BROADCAST, ParseError, check_fcs};
 
 impl Mac<'_> {
     /// Checks, acknowledges and unwraps a frame; counts why it is not delivered.
@@ -33,7 +34,12 @@ impl Mac<'_> {
         meta: RxMeta,
         now: Instant,
     ) -> Result<Option<Received<'a>>, Drop> {
-        let (header, payload) = Header::parse(check_fcs(psdu)?)?;
+        let mpdu = match self.radio.fcs_by_radio {
+            true if psdu.len() > PSDU_LEN_MAX - FCS_LEN => return Err(Drop::Malformed),
+            true => psdu,
+            false => check_fcs(psdu)?,
+        };
+        let (header, payload) = Header::parse(mpdu)?;
         match header.frame_type {
             FrameType::Ack => {
                 let acknowledged = self.on_acknowledgment(header.sequence, meta.at, now);
@@ -53,11 +59,11 @@ impl Mac<'_> {
                         .is_duplicate(src, header.sequence, now, lifetime)
                         && !planted(Bug::DuplicateFrame)
                     {
-                        self.on_repetition(src, payload, is_answered);
+                        self.on_repetition(src, payload, is_answered, now);
                         return Err(Drop::Duplicate);
                     }
                 }
-                self.on_new_frame(src, payload, is_answered);
+                self.on_new_frame(src, payload, is_answered, now);
                 self.counters.received = self.counters.received.wrapping_add(1);
                 let pending = header.frame_pending;
                 Ok(Some(Received {

@@ -5,4 +5,5 @@ mod immediate;
 mod queue_model;
 mod reception;
 mod silence;
+mod timing;
 mod transmission;

@@ -6,7 +6,7 @@ use std::vec::Vec;
 use crate::mac::config::{ACK_AIR_TIME, TURNAROUND};
 use crate::mac::*;
 use crate::time::Duration;
-use crate::wire::ieee802154::{FrameType, check_fcs};
+use crate::wire::ieee802154::{FrameType, check_fcs, fcs};
 
 pub(super) const PAN: u16 = 0x4d54;
 pub(super) const ME: [u8; 8] = [2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 1];
@@ -49,6 +49,8 @@ pub(super) struct Bench {
     pub honest: bool,
     /// Answers the radio swallows.
     pub swallow: Option<fn(Answer) -> bool>,
+    /// What a copy into the radio takes.
+    pub copy_us_per_byte: u64,
     pending: Vec<(Instant, Answer)>,
     loaded: Option<Vec<u8>>,
 }
@@ -80,6 +82,7 @@ impl Bench {
             absent: |_| false,
             honest: true,
             swallow: None,
+            copy_us_per_byte: 9,
             pending: Vec::new(),
             loaded: None,
         }
@@ -177,7 +180,7 @@ impl Bench {
         match action {
             Action::Preload { len } => {
                 self.loaded = Some(out[..len].to_vec());
-                self.answer_later(us(9 * len as u64), Answer::Preloaded);
+                self.answer_later(us(self.copy_us_per_byte * len as u64), Answer::Preloaded);
             }
             Action::AssessChannel => {
                 let clear = self.clear.pop_front().unwrap_or(true);
@@ -185,9 +188,10 @@ impl Bench {
             }
             Action::Fire => {
                 let psdu = self.loaded.clone().expect("something is preloaded");
-                let air = TURNAROUND + us(32 * (6 + psdu.len() as u64));
+                let air = TURNAROUND + us(32 * (6 + self.with_fcs(&psdu).len() as u64));
                 self.answer_later(air, Answer::Done);
-                let (header, _) = Header::parse(check_fcs(&psdu).unwrap()).unwrap();
+                let whole = self.with_fcs(&psdu);
+                let (header, _) = Header::parse(check_fcs(&whole).unwrap()).unwrap();
                 let is_absent = header.dst.is_some_and(|dst| (self.absent)(dst.addr));
                 let is_heard = header.ack_request && !is_absent;
                 if is_heard && self.acked.pop_front().unwrap_or(true) {
@@ -200,8 +204,9 @@ impl Bench {
                 self.fired.push((self.now, psdu));
             }
             Action::Transmit { len, at } => {
-                let (header, _) = Header::parse(check_fcs(&out[..len]).unwrap()).unwrap();
-                assert_eq!((len, header.frame_type), (5, FrameType::Ack));
+                let ack = self.with_fcs(&out[..len]);
+                let (header, _) = Header::parse(check_fcs(&ack).unwrap()).unwrap();
+                assert_eq!((ack.len(), header.frame_type), (5, FrameType::Ack));
                 // As the contract has it: cancels an assessment, spoils a shared buffer.
                 self.pending
                     .retain(|(_, answer)| !matches!(answer, Answer::Assessed(_)));
@@ -212,6 +217,15 @@ impl Bench {
             }
             Action::Listen | Action::Sleep | Action::ChangeChannel { .. } => {}
         }
+    }
+
+    /// What goes on the air of the bytes that the radio was given.
+    fn with_fcs(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut psdu = bytes.to_vec();
+        if self.mac.radio.fcs_by_radio {
+            psdu.extend(fcs(bytes).to_le_bytes());
+        }
+        psdu
     }
 
     fn answer_later(&mut self, wait: Duration, answer: Answer) {
@@ -228,7 +242,8 @@ impl Bench {
             Answer::Ack(dsn) => {
                 let mut psdu = [0; 5];
                 Header::ack(dsn, false).emit_frame(&[], &mut psdu).unwrap();
-                assert!(self.hear(&psdu).is_none());
+                let len = self.mac.handed_len(psdu.len());
+                assert!(self.hear(&psdu[..len]).is_none());
             }
         }
     }
