@@ -3,12 +3,12 @@
 use super::discovery::Advertised;
 use crate::ip::ndp::Solicitor;
 use crate::ip::queue::Discipline;
-use crate::limits::IPV6_MTU_MIN;
+use crate::limits::{FRAME_PAYLOAD_LEN_MAX, IPV6_MTU_MIN};
 use crate::lowpan::{Contexts, datagram::Datagrams, fragment::Outgoing, tcphc::Tcphc};
-use crate::mac::{Class, Mac};
+use crate::mac::{Class, Mac, Received, RxMeta};
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::{Allowance, Duration, Instant};
-use crate::wire::LinkAddr;
+use crate::wire::{LinkAddr, cursor};
 
 /// One interface of a node.
 #[derive(Debug)]
@@ -155,6 +155,52 @@ pub struct Radio<'m> {
     /// Solicitations of others that are answered.
     pub(super) answers: Allowance,
     pub(super) advertised: Option<Advertised>,
+    /// The frame whose packet is dealt with when its ACK has left.
+    pub(super) kept: Option<Kept>,
+}
+
+/// A received frame, kept: its ACK is due a turnaround after its end, and the work that its
+/// packet makes would come in between.
+#[derive(Debug)]
+pub(super) struct Kept {
+    src: LinkAddr,
+    dst: LinkAddr,
+    pending: bool,
+    meta: RxMeta,
+    len: u8,
+    payload: [u8; FRAME_PAYLOAD_LEN_MAX],
+}
+
+impl Kept {
+    /// A copy of `frame`; `None` where it is longer than any that the MAC lets through.
+    pub(super) fn of(frame: &Received<'_>) -> Option<Self> {
+        let len = u8::try_from(frame.payload.len()).ok()?;
+        let mut payload = [0; FRAME_PAYLOAD_LEN_MAX];
+        let fits = frame.payload.len() <= payload.len();
+        cursor::copy(&mut payload, frame.payload);
+        fits.then_some(Self {
+            src: frame.src,
+            dst: frame.dst,
+            pending: frame.pending,
+            meta: frame.meta,
+            len,
+            payload,
+        })
+    }
+
+    /// The frame as it came.
+    pub(super) fn frame(&self) -> Received<'_> {
+        Received {
+            src: self.src,
+            dst: self.dst,
+            payload: self
+                .payload
+                .get(..usize::from(self.len))
+                .unwrap_or_default(),
+            pending: self.pending,
+            meta: self.meta,
+        }
+    }
 }
 
 impl<'m> Radio<'m> {
@@ -174,6 +220,7 @@ impl<'m> Radio<'m> {
             solicitor: Solicitor::new(config.parent),
             answers: Allowance::new(ANSWERS_MAX, ANSWERS_INTERVAL_MS),
             advertised: config.advertised,
+            kept: None,
         }
     }
 

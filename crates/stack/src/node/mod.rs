@@ -43,7 +43,7 @@ use crate::limits::IPV6_MTU_MIN;
 use crate::lowpan::tcphc;
 use crate::mac;
 use crate::random::Rng;
-use crate::time::{Instant, earliest};
+use crate::time::{Duration, Instant, earliest};
 use crate::udp::Inbox;
 
 /// A host, relay or border router.
@@ -61,6 +61,9 @@ pub struct Node<'m> {
     polled_at: Option<Instant>,
     /// An interface has queued something for one that may have been polled before it.
     must_poll_again: bool,
+    /// When to be polled once more because [`Self::poll_action`] dealt with a packet for this
+    /// node: an application that was asked before that has not seen it.
+    news_at: Option<Instant>,
 }
 
 /// What an interface reports.
@@ -117,6 +120,7 @@ impl<'m> Node<'m> {
             counters,
             polled_at: None,
             must_poll_again: false,
+            news_at: None,
         };
         let Self {
             interfaces,
@@ -133,6 +137,9 @@ impl<'m> Node<'m> {
     }
 
     /// Takes what an interface reports.
+    ///
+    /// Of a frame that software acknowledges it does no more than find that out: the ACK is the
+    /// first thing that [`Self::poll_action`] returns, and the packet is dealt with after that.
     pub fn on_event(&mut self, id: InterfaceId, event: Event<'_>, now: Instant) {
         self.polled_at = None;
         match event {
@@ -142,7 +149,9 @@ impl<'m> Node<'m> {
                     return;
                 };
                 if let Some(frame) = radio.mac.on_event(event, now, &mut self.rng) {
-                    self.on_frame(id, &frame, now);
+                    let owes = radio.mac.owes_acknowledgment();
+                    self.handle_kept(id, now);
+                    self.keep_or_handle(id, &frame, owes, now);
                 }
             }
             Event::Packet(packet) => {
@@ -162,10 +171,18 @@ impl<'m> Node<'m> {
     /// `out`: at least [`ACTION_LEN_MAX`] bytes, or the MTU of a wire that carries more; holds
     /// the bytes that the action speaks of.
     pub fn poll_action(&mut self, now: Instant, out: &mut [u8]) -> Option<(InterfaceId, Action)> {
+        if self.news_at.is_some_and(|at| now >= at) {
+            self.news_at = None;
+        }
+        if let Some(action) = self.poll_acknowledgment(now, out) {
+            return Some(action);
+        }
+        for id in self.interface_ids() {
+            self.handle_kept(id, now);
+        }
         loop {
             self.must_poll_again = false;
-            for id in 0..self.interfaces.len() as u8 {
-                let id = InterfaceId(id);
+            for id in self.interface_ids() {
                 if let Some(action) = self.poll_interface(id, now, out) {
                     return Some((id, action));
                 }
@@ -177,15 +194,40 @@ impl<'m> Node<'m> {
         }
     }
 
+    fn interface_ids(&self) -> impl Iterator<Item = InterfaceId> + use<> {
+        (0..self.interfaces.len() as u8).map(InterfaceId)
+    }
+
+    /// The ACK that a radio owes: due a turnaround after the frame's end, it waits for nothing.
+    fn poll_acknowledgment(
+        &mut self,
+        now: Instant,
+        out: &mut [u8],
+    ) -> Option<(InterfaceId, Action)> {
+        self.interfaces
+            .iter_mut()
+            .zip(0..)
+            .find_map(|(interface, id)| match interface {
+                Interface::Radio(radio) => {
+                    let action = radio.mac.poll_acknowledgment(now, out)?;
+                    Some((InterfaceId(id), Action::Radio(action)))
+                }
+                Interface::Wire(_) => None,
+            })
+    }
+
     /// When [`Self::poll_action`] has something to do though no event came; `None`: never.
     pub fn next_deadline(&self) -> Option<Instant> {
         // What was due at the last poll and is still there waits for room, hence an event. Each
         // source is asked by itself, so that one that waits hides none that comes later.
         let later =
             |at: Option<Instant>| at.filter(|at| self.polled_at.is_none_or(|polled| *at > polled));
-        let mut deadline = later(self.tcp.next_deadline());
+        let mut deadline = earliest(later(self.tcp.next_deadline()), self.news_at);
         for interface in self.interfaces.iter() {
             if let Interface::Radio(radio) = interface {
+                if radio.kept.is_some() {
+                    return Some(Instant::ORIGIN);
+                }
                 deadline = earliest(deadline, later(radio.mac.next_deadline()));
                 deadline = earliest(deadline, later(radio.datagrams.next_deadline()));
                 deadline = earliest(deadline, later(radio.solicitor.next_deadline()));
@@ -229,6 +271,9 @@ impl<'m> Node<'m> {
     }
 }
 
+/// The clock's resolution.
+const TICK: Duration = Duration::from_micros(1);
+
 /// Where link-local destinations are looked for when the caller names no interface.
 const FIRST_INTERFACE: InterfaceId = InterfaceId(0);
 
@@ -240,6 +285,7 @@ fn start_radio(
     now: Instant,
     rng: &mut Rng,
 ) {
+    rng.personalize(u64::from_be_bytes(radio.mac.config().extended));
     let iid = radio.mac.source().iid();
     ip.add_address(Address {
         addr: ip::link_local(iid),

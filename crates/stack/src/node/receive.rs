@@ -2,8 +2,8 @@
 
 use super::forward::Came;
 use super::header_compression::{self, Onward, quotable};
-use super::interface::{Interface, Radio};
-use super::{Drop, Node, discovery};
+use super::interface::{Interface, Kept, Radio};
+use super::{Drop, Node, TICK, discovery};
 use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
 use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
 use crate::lowpan::datagram::{self, Key, RecordId, Role, Verdict};
@@ -23,6 +23,38 @@ use crate::wire::{tcp, tcphc as wire_tcphc, udp};
 const RESTORED_LEN_MAX: usize = PSDU_LEN_MAX + 100;
 
 impl<'m> Node<'m> {
+    /// Keeps a frame until its ACK has left, or deals with it now where none is owed.
+    pub(super) fn keep_or_handle(
+        &mut self,
+        id: InterfaceId,
+        frame: &Received<'_>,
+        owes_ack: bool,
+        now: Instant,
+    ) {
+        if owes_ack
+            && let Ok(radio) = self.radio(id)
+            && let Some(kept) = Kept::of(frame)
+        {
+            radio.kept = Some(kept);
+            return;
+        }
+        self.on_frame(id, frame, now);
+    }
+
+    /// Deals with the frame that was kept.
+    pub(super) fn handle_kept(&mut self, id: InterfaceId, now: Instant) {
+        let Ok(radio) = self.radio(id) else {
+            return;
+        };
+        if let Some(kept) = radio.kept.take() {
+            let delivered = self.ip.counters.delivered;
+            self.on_frame(id, &kept.frame(), now);
+            if self.ip.counters.delivered != delivered {
+                self.news_at = Some(now + TICK);
+            }
+        }
+    }
+
     /// A frame for this node: a packet, or a part of one.
     pub(super) fn on_frame(&mut self, id: InterfaceId, frame: &Received<'_>, now: Instant) {
         let outcome = match classify(frame.payload) {

@@ -138,6 +138,8 @@ fn a_packet_whose_route_goes_while_it_waits_is_a_counted_drop() {
     let event = mac::Event::FrameReceived { psdu: &frame, meta };
     let now = world.now;
     world.nodes[1].on_event(RADIO, Event::Radio(event), now);
+    world.nodes[1].handle_kept(RADIO, now);
+    assert!(!world.radio_of(1).queue.is_empty());
     let prefix = Prefix::host(global(2));
     world.nodes[1].ip_mut().remove_route(prefix);
     world.nodes[1].ip_mut().set_default_route(None);

@@ -6,6 +6,7 @@
 mod budget;
 mod compression;
 mod discovery;
+mod driver;
 mod errors;
 mod hostile;
 mod marking;

@@ -1,0 +1,233 @@
+//! What a driver counts on: the ACK first, the packet after it, and no round too many.
+
+use super::*;
+
+/// A node on its own, with a wire before its radio, so that order cannot help the radio.
+fn alone(auto_ack: bool, rng: &mut Rng) -> Node<'static> {
+    let config = RadioConfig {
+        solicits: false,
+        ..RadioConfig::default()
+    };
+    let capabilities = RadioCapabilities {
+        auto_ack,
+        ..RadioCapabilities::CC2420
+    };
+    let mac = Mac::new(
+        mac::Config::new(0x4d54, eui(1)),
+        capabilities,
+        memory(FrameSlot::EMPTY, 8),
+        memory(Neighbor::EMPTY, 4),
+        rng,
+    );
+    let radio_memory = RadioMemory {
+        outgoing: memory(0, IPV6_MTU_MIN),
+        datagrams: Datagrams::new(
+            memory(Record::EMPTY, 2),
+            memory(0, IPV6_MTU_MIN),
+            IPV6_MTU_MIN,
+            false,
+            rng,
+        ),
+        queue: PacketQueue::new(memory(0, 1_024)),
+    };
+    let radio = Interface::Radio(Radio::new(config, mac, radio_memory));
+    let interfaces = Vec::leak(std::vec![wire(), radio]);
+    let tcp = tcp_engine(rng);
+    let ip = Ip::new(IpConfig::default(), memory(None, 2));
+    Node::new(interfaces, ip, tcp, rng.clone(), Instant::ORIGIN)
+}
+
+const AIR: InterfaceId = InterfaceId(1);
+
+/// An echo request in one frame, from node 2.
+fn echo_frame(sequence: u8) -> Vec<u8> {
+    let mut bytes = [0; 120];
+    let request = Message::EchoRequest(Echo {
+        identifier: 1,
+        sequence: sequence.into(),
+        data: b"x",
+    });
+    let (src, dst) = (ip::link_local(link(2).iid()), ip::link_local(link(1).iid()));
+    let len = ip::icmp::write(&request, src, dst, 64, &mut bytes).unwrap();
+    let mut payload = std::vec![0b0100_0001];
+    payload.extend(&bytes[..len]);
+    let header = crate::wire::ieee802154::Header::data(0x4d54, link(1), link(2), sequence);
+    let mut out = [0; PSDU_LEN_MAX];
+    let len = header.emit_frame(&payload, &mut out).unwrap();
+    out[..len].to_vec()
+}
+
+fn hear(node: &mut Node<'_>, psdu: &[u8], now: Instant) {
+    let meta = RxMeta {
+        rssi_dbm: -60,
+        lqi: 255,
+        channel: 26,
+        at: now,
+    };
+    let event = mac::Event::FrameReceived { psdu, meta };
+    node.on_event(AIR, Event::Radio(event), now);
+}
+
+fn delivered(node: &Node<'_>) -> u32 {
+    node.ip().counters.delivered
+}
+
+/// Actions until there is none.
+fn actions(node: &mut Node<'_>, now: Instant) -> Vec<Action> {
+    let mut out = [0; ACTION_LEN_MAX];
+    core::iter::from_fn(|| node.poll_action(now, &mut out))
+        .map(|(_, action)| action)
+        .collect()
+}
+
+const TRANSMIT: fn(&Action) -> bool =
+    |action| matches!(action, Action::Radio(mac::Action::Transmit { .. }));
+
+#[test]
+fn the_ack_leaves_before_the_packet_is_looked_at() {
+    let mut node = alone(false, &mut Rng::from_seed([1, 2]));
+    let mut now = Instant::from_micros(1_000_000);
+    // Tuned and listening.
+    actions(&mut node, now);
+    let mut out = [0; ACTION_LEN_MAX];
+    hear(&mut node, &echo_frame(1), now);
+    assert_eq!(delivered(&node), 0, "not while the ACK is owed");
+    assert_eq!(node.next_deadline(), Some(Instant::ORIGIN), "at once");
+    now += Duration::from_micros(100);
+    let first = node.poll_action(now, &mut out).map(|(_, action)| action);
+    assert!(first.as_ref().is_some_and(TRANSMIT), "{first:?}");
+    assert_eq!(delivered(&node), 0, "nor before it has left");
+    let after = actions(&mut node, now);
+    assert_eq!(delivered(&node), 1, "{after:?}");
+    assert!(!after.iter().any(TRANSMIT));
+    // An application that is asked between the two calls finds out in one more round.
+    let again = node.next_deadline();
+    assert_eq!(again, Some(now + Duration::from_micros(1)));
+    now = again.unwrap();
+    assert!(!actions(&mut node, now).iter().any(TRANSMIT));
+    assert!(node.next_deadline().is_none_or(|at| at > now + TICK));
+}
+
+/// Nor does it go on for ever where that application speaks to the node each time.
+#[test]
+fn one_more_round_is_one() {
+    let mut node = alone(false, &mut Rng::from_seed([1, 2]));
+    let mut now = Instant::from_micros(1_000_000);
+    actions(&mut node, now);
+    hear(&mut node, &echo_frame(1), now);
+    let mut rounds = 0;
+    while node.next_deadline().is_some_and(|at| at <= now + TICK) {
+        let _asked = node.tcp_mut();
+        actions(&mut node, now);
+        now += TICK;
+        rounds += 1;
+        assert!(rounds < 5);
+    }
+}
+
+#[test]
+fn frames_that_come_without_a_poll_between_are_dealt_with_in_order() {
+    let mut node = alone(false, &mut Rng::from_seed([1, 2]));
+    let now = Instant::from_micros(1_000_000);
+    actions(&mut node, now);
+    for sequence in 1..=3 {
+        hear(&mut node, &echo_frame(sequence), now);
+        assert_eq!(delivered(&node), u32::from(sequence) - 1);
+    }
+    actions(&mut node, now);
+    assert_eq!(delivered(&node), 3);
+}
+
+#[test]
+fn where_the_radio_acknowledges_nothing_is_kept() {
+    let mut node = alone(true, &mut Rng::from_seed([1, 2]));
+    let now = Instant::from_micros(1_000_000);
+    actions(&mut node, now);
+    hear(&mut node, &echo_frame(1), now);
+    assert_eq!(delivered(&node), 1);
+}
+
+/// A frame on the air holds the ACK up, and that the packet.
+#[test]
+fn a_packet_does_not_wait_for_an_ack_that_cannot_leave() {
+    let mut node = alone(false, &mut Rng::from_seed([1, 2]));
+    let now = Instant::from_micros(1_000_000);
+    hear(&mut node, &echo_frame(1), now);
+    let mut now = now;
+    // Until the answer is on the air.
+    for _ in 0..50 {
+        for action in actions(&mut node, now) {
+            let answer = match action {
+                Action::Radio(mac::Action::Preload { .. }) => mac::Event::Preloaded,
+                Action::Radio(mac::Action::AssessChannel) => {
+                    mac::Event::ChannelAssessed { clear: true }
+                }
+                Action::Radio(mac::Action::Transmit { .. }) => mac::Event::TransmitDone { at: now },
+                Action::Radio(mac::Action::Fire) => {
+                    hear(&mut node, &echo_frame(2), now);
+                    let out = actions(&mut node, now);
+                    assert!(!out.iter().any(TRANSMIT));
+                    assert_eq!(delivered(&node), 2);
+                    return;
+                }
+                _ => continue,
+            };
+            node.on_event(AIR, Event::Radio(answer), now);
+        }
+        now += Duration::from_millis(1);
+    }
+    panic!("it never answered");
+}
+
+/// One image, one seed: the link address makes the difference.
+#[test]
+fn nodes_with_one_seed_draw_nothing_in_common() {
+    let draw = |n| {
+        let mut rng = Rng::from_seed([1, 2]);
+        let config = RadioConfig::default();
+        let mut interfaces = [radio(n, config, Duration::ZERO, 4, &mut rng)];
+        let Interface::Radio(radio) = &mut interfaces[0] else {
+            unreachable!()
+        };
+        let tags: Vec<u16> = (0..4).map(|_| radio.datagrams.new_tag()).collect();
+        // A generator of its own, made from the seed anew.
+        let ip = Ip::new(IpConfig::default(), &mut []);
+        let node = Node::without_tcp(
+            Vec::leak(Vec::from(interfaces)),
+            ip,
+            Rng::from_seed([1, 2]),
+            Instant::ORIGIN,
+        );
+        let Interface::Radio(radio) = &node.interfaces[0] else {
+            unreachable!()
+        };
+        let asks_at = radio.solicitor.next_deadline();
+        (tags, node.rng.clone().next_u64(), asks_at)
+    };
+    let (one, other) = (draw(1), draw(2));
+    assert!(one.0.iter().all(|tag| !other.0.contains(tag)));
+    assert_ne!(one.1, other.1);
+    assert_ne!(one.2, other.2, "nor do they ask for a router together");
+}
+
+/// After a night without a call.
+#[test]
+fn a_long_silence_costs_no_more_than_a_short_one() {
+    for silence in [1, 3_600, 365 * 86_400] {
+        let mut world = World::chain(1, Relaying::Fragments);
+        let host = world.host();
+        transfer(&mut world, host, 1, global(1), &bytes(1));
+        let mut now = world.now + Duration::from_secs(silence);
+        let mut rounds = 0;
+        let until = now + Duration::from_secs(1);
+        while now < until {
+            actions(&mut world.nodes[1], now);
+            let Some(next) = world.nodes[1].next_deadline() else {
+                break;
+            };
+            rounds += 1;
+            assert!(rounds < 100, "{silence} s: {rounds} rounds");
+            now = next.max(now);
+        }
+    }
+}
