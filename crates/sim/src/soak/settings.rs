@@ -137,6 +137,8 @@ pub(crate) fn config(dice: &mut Dice, window: u16) -> Config {
     let sometimes = |dice: &mut Dice, value: u32| if dice.chance(0.25) { value } else { 0 };
     let user_timeout_ms = dice.scale(10_000, 300_000);
     let keepalive_idle_s = dice.scale(1, 120);
+    let close_timeout_ms = dice.scale(10_000, 600_000);
+    let close_timeout_ms = sometimes(dice, close_timeout_ms);
     Config {
         rmss: mss,
         smss: dice.scale(64, 1_220) as u16,
@@ -154,6 +156,7 @@ pub(crate) fn config(dice: &mut Dice, window: u16) -> Config {
         keepalive_idle_s: sometimes(dice, keepalive_idle_s) as u16,
         keepalive_interval_s: dice.range(1, 30) as u16,
         keepalive_probes: dice.range(1, 8) as u8,
+        close_timeout_ms,
         user_timeout_ms: sometimes(dice, user_timeout_ms),
         time_wait_ms: dice.scale(1_000, 240_000),
         time_wait_reuse: dice.chance(0.7),

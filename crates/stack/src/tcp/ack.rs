@@ -202,6 +202,7 @@ impl Connection<'_> {
         if acked > data {
             self.on_fin_acked();
         }
+        self.bound_end();
         if !self.facts.has(Facts::SACK) && self.recovery.dup_acks > 0 {
             // What the duplicates stood for is acknowledged now; the hole itself was not.
             let segments = acked / self.payload_max().max(1);
@@ -213,12 +214,7 @@ impl Connection<'_> {
     fn on_fin_acked(&mut self) {
         self.facts.clear(Facts::FIN_QUEUED);
         match self.state {
-            State::FinWait1 => {
-                self.state = State::FinWait2;
-                if self.facts.has(Facts::READ_CLOSED) {
-                    self.arm_fin_wait_2();
-                }
-            }
+            State::FinWait1 => self.state = State::FinWait2,
             State::Closing => self.enter_time_wait(),
             State::LastAck if planted(Bug::LastAckIgnored) => {}
             State::LastAck => self.end(None),

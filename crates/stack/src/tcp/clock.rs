@@ -1,5 +1,5 @@
 //! What a connection does when a deadline comes: retransmission timeout, probes, keepalive,
-//! the user timeout, the end of FIN-WAIT-2 and TIME-WAIT.
+//! the user timeout, the end of a closed connection, of FIN-WAIT-2 and of TIME-WAIT.
 //!
 //! Place: `departure` calls in before it asks for segments. What must be sent is marked due
 //! and left to `output`; what a loss changes is `reduction`'s.
@@ -8,7 +8,7 @@
 use super::connection::Connection;
 use super::facts::Facts;
 use super::state::State;
-use super::timers::{Purpose, Timer};
+use super::timers::{Purpose, Timer, present};
 use super::types::Error;
 use crate::planted::{Bug, planted};
 
@@ -39,7 +39,9 @@ impl Connection<'_> {
             }
         }
         if self.take_due(Timer::Lifetime) {
-            if self.waits_out() {
+            if self.only_delivers() {
+                self.end_with_reset(self.timeout_error());
+            } else if self.waits_out() {
                 self.end(None);
             } else {
                 self.on_keepalive();
@@ -51,14 +53,33 @@ impl Connection<'_> {
     ///
     /// `part`: 32nds of the millisecond that have passed, the lowest bit as `timers` has it.
     pub(super) fn set_now(&mut self, now_ms: u32, part: u8) {
-        let step_ms = now_ms.wrapping_sub(self.now_ms);
-        if step_ms > LONG_STEP_MS {
-            self.keep_deadlines(step_ms);
-        }
         (self.now_ms, self.now_part) = (now_ms, part);
         // TS.Recent is too old for PAWS (RFC 7323 §5.5).
         let age_ms = now_ms.wrapping_sub(self.ts_recent_at);
         if age_ms >= TS_RECENT_MAX_MS {
+            self.facts.set(Facts::TS_OUTDATED);
+        }
+    }
+
+    /// Before the clock moves on, by [`LONG_STEP_MS`] or more, to `now_ms` and `part` of the next
+    /// millisecond. The driver was suspended, or its clock set: while data were on the way, it
+    /// would not have waited so long. Nobody had a chance to answer meanwhile, so that the
+    /// limits of a connection's patience do not count this time.
+    ///
+    /// `step_ms`: by how much the clock moves; [`u32::MAX`]: or by more.
+    #[inline(never)]
+    pub(super) fn leap(&mut self, step_ms: u32, now_ms: u32, part: u8) {
+        self.keep_deadlines(step_ms, present(now_ms, part));
+        let moved = now_ms.wrapping_sub(self.now_ms);
+        if self.timers.purpose().is_some() {
+            self.progress_at = self.progress_at.wrapping_add(moved);
+        }
+        if step_ms >= TS_STEP_MAX_MS {
+            // Our timestamps stand still: to a peer for whom no time has passed, they would lie
+            // in the past from 2^31 ms on (RFC 7323 §5.2).
+            self.ts_offset = self.ts_offset.wrapping_sub(moved);
+        }
+        if step_ms >= TS_RECENT_MAX_MS {
             self.facts.set(Facts::TS_OUTDATED);
         }
     }
@@ -136,10 +157,28 @@ impl Connection<'_> {
     fn waits_out(&self) -> bool {
         self.state == State::TimeWait
             || self.state == State::FinWait2 && self.facts.has(Facts::READ_CLOSED)
+            || self.only_delivers()
     }
 
-    pub(super) fn arm_fin_wait_2(&mut self) {
-        match self.config.fin_wait_2_ms {
+    /// Nobody reads or writes any more: what is left is to deliver the last bytes and the FIN.
+    pub(super) fn only_delivers(&self) -> bool {
+        match self.state {
+            State::FinWait1 => self.facts.has(Facts::READ_CLOSED),
+            State::Closing | State::LastAck => true,
+            _ => false,
+        }
+    }
+
+    /// Bounds how long a connection that is closed waits for progress, from now on.
+    pub(super) fn bound_end(&mut self) {
+        let wait = if self.only_delivers() {
+            self.config.close_timeout_ms
+        } else if self.state == State::FinWait2 && self.facts.has(Facts::READ_CLOSED) {
+            self.config.fin_wait_2_ms
+        } else {
+            return;
+        };
+        match wait {
             0 => self.timers.disarm(Timer::Lifetime),
             wait => self.arm(Timer::Lifetime, wait),
         }
@@ -152,8 +191,12 @@ impl Connection<'_> {
     }
 }
 
-/// A driver that wakes later than this, ms, may also wake so late that deadlines wrap.
-const LONG_STEP_MS: u32 = 1 << 20;
+/// Longer than an RTO and a handshake's timeouts, and as SYN cookies are good for, ms. A driver
+/// that wakes later than this may also wake so late that deadlines wrap.
+pub(super) const LONG_STEP_MS: u32 = 1 << 17;
+
+/// The farthest that our timestamps move at once, ms: half of how far they may.
+const TS_STEP_MAX_MS: u32 = 1 << 30;
 
 /// TS.Recent is worth nothing when it is older than this: 24 days (RFC 7323 §5.5).
 const TS_RECENT_MAX_MS: u32 = 24 * 24 * 3600 * 1000;

@@ -137,6 +137,7 @@ impl<'m> Connection<'m> {
             _ => {}
         }
         self.facts.set(Facts::FIN_QUEUED);
+        self.bound_end();
     }
 
     /// The application neither sends nor reads any more.
@@ -145,13 +146,14 @@ impl<'m> Connection<'m> {
             return self.end(None);
         }
         self.shutdown();
+        let was_closed = self.facts.has(Facts::READ_CLOSED);
         self.facts.set(Facts::READ_CLOSED);
         if !self.recv.is_empty() && self.state.is_synchronized() && self.state != State::TimeWait {
             // RFC 9293 §3.10.4 via RFC 1122 §4.2.2.13: unread data are lost; say so.
             return self.abort();
         }
-        if self.state == State::FinWait2 {
-            self.arm_fin_wait_2();
+        if !was_closed {
+            self.bound_end();
         }
     }
 

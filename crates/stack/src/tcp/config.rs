@@ -73,6 +73,14 @@ pub struct Config {
     /// A SYN that starts behind everything a connection in TIME-WAIT received, by timestamp or
     /// number, takes its place (RFC 9293 MAY-2, RFC 6191); off: it gets a challenge ACK.
     pub time_wait_reuse: bool,
+    /// Time without progress before a connection that is closed gives up, ms: after `close`, or
+    /// once both sides have ended, until all is acknowledged. 0: for ever, while the peer answers.
+    ///
+    /// A peer whose window stays shut and who answers every probe must not end a connection in
+    /// use (RFC 9293 §3.8.6.1, MUST-37); but of one that nobody uses any more the memory is
+    /// wanted back, which RFC 6429 §3 leaves to the implementation. 5 minutes are the default
+    /// of RFC 9293 §3.9.1's user timeout, and above the 100 s that RFC 1122 §4.2.3.5 asks for.
+    pub close_timeout_ms: u32,
     /// Time in FIN-WAIT-2 after `close` (not `shutdown`), ms; 0: for ever.
     pub fin_wait_2_ms: u32,
     /// At most one challenge ACK per this time and connection, ms (RFC 5961 §7).
@@ -134,6 +142,7 @@ impl Config {
         user_timeout_ms: 0,
         time_wait_ms: 60_000,
         time_wait_reuse: true,
+        close_timeout_ms: 300_000,
         fin_wait_2_ms: 60_000,
         challenge_interval_ms: 500,
         accept_timeout_ms: 30_000,

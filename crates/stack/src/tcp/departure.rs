@@ -6,6 +6,7 @@
 
 use core::net::Ipv6Addr;
 
+use super::clock::LONG_STEP_MS;
 use super::config::Config;
 use super::connection::Connection;
 use super::facts::Facts;
@@ -279,35 +280,50 @@ impl<'m> Tcp<'m> {
     /// that are over.
     ///
     /// By 32-bit division of what passed since the last call: a 64-bit one costs a
-    /// Cortex-M0+ some 900 bytes and as many cycles. Hence in steps of 71 minutes at most.
+    /// Cortex-M0+ some 900 bytes and as many cycles. Hence what exceeds 2^32 µs is taken first,
+    /// 2^32 being 4,294,967 · 1000 + 296: that takes three rounds at most.
     pub(super) fn set_now(&mut self, now: Instant) {
-        loop {
-            let passed_us = now.since(self.tick).as_micros();
-            let is_all = passed_us >> 32 == 0;
-            let ms = if is_all { passed_us as u32 } else { u32::MAX } / 1000;
-            let tick = self.tick.as_micros().wrapping_add(u64::from(ms * 1000));
-            self.tick = Instant::from_micros(tick);
-            self.now_ms = self.now_ms.wrapping_add(ms);
-            // Of a millisecond's 32nds, the even ones, and whether more has passed; half a
-            // microsecond is what `next_deadline` rounds up.
-            let rest = if is_all {
-                passed_us as u32 - ms * 1000
-            } else {
-                0
-            } * 2;
-            self.now_part = (rest / 125 * 2 + u32::from(rest % 125 > 1)) as u8;
-            let (now_ms, part) = (self.now_ms, self.now_part);
-            for slot in self.memory.connections.iter_mut() {
-                if let Some(connection) = &mut slot.0 {
-                    connection.set_now(now_ms, part);
-                    if connection.is_orphan() && connection.is_over() {
-                        slot.0 = None;
-                    }
+        let passed_us = now.since(self.tick).as_micros();
+        let (mut left_us, mut ms, mut step_ms) = (passed_us, 0_u32, 0_u32);
+        while left_us >> 32 != 0 {
+            let periods = (left_us >> 32) as u32;
+            left_us = u64::from(periods) * 296 + u64::from(left_us as u32);
+            ms = ms.wrapping_add(periods.wrapping_mul(PERIOD_MS));
+            step_ms = step_ms.saturating_add(periods.saturating_mul(PERIOD_MS));
+        }
+        let last_ms = left_us as u32 / 1000;
+        let rest_us = left_us as u32 - last_ms * 1000;
+        step_ms = step_ms.saturating_add(last_ms);
+        let tick = self.tick.as_micros().wrapping_add(passed_us);
+        self.tick = Instant::from_micros(tick.wrapping_sub(u64::from(rest_us)));
+        self.now_ms = self.now_ms.wrapping_add(ms).wrapping_add(last_ms);
+        // Of a millisecond's 32nds, the even ones, and whether more has passed; half a
+        // microsecond is what `next_deadline` rounds up.
+        self.now_part = (rest_us * 2 / 125 * 2 + u32::from(rest_us * 2 % 125 > 1)) as u8;
+        let is_long = step_ms >= LONG_STEP_MS;
+        if is_long {
+            self.leap(ms.wrapping_add(last_ms));
+        }
+        let (now_ms, part) = (self.now_ms, self.now_part);
+        for slot in self.memory.connections.iter_mut() {
+            if let Some(connection) = &mut slot.0 {
+                if is_long {
+                    connection.leap(step_ms, now_ms, part);
+                }
+                connection.set_now(now_ms, part);
+                if connection.is_orphan() && connection.is_over() {
+                    slot.0 = None;
                 }
             }
-            if is_all {
-                return;
-            }
+        }
+    }
+
+    /// The clock has moved by `moved_ms`, modulo 2^32, at once: no cookie is good any more, and
+    /// handshakes wait as long as they had to before.
+    fn leap(&mut self, moved_ms: u32) {
+        self.cookie_sent_at = None;
+        for entry in self.memory.half_open.iter_mut() {
+            entry.deadline = entry.deadline.wrapping_add(moved_ms << 5);
         }
     }
 
@@ -365,3 +381,6 @@ impl<'m> Tcp<'m> {
         ])
     }
 }
+
+/// Whole milliseconds in 2^32 µs.
+const PERIOD_MS: u32 = 4_294_967;

@@ -337,7 +337,10 @@ impl Connection<'_> {
         self.facts.set(Facts::ACK_DUE);
         match self.state {
             State::Established => self.state = State::CloseWait,
-            State::FinWait1 => self.state = State::Closing,
+            State::FinWait1 => {
+                self.state = State::Closing;
+                self.bound_end();
+            }
             State::FinWait2 => self.enter_time_wait(),
             _ => {}
         }
@@ -430,6 +433,7 @@ impl Connection<'_> {
             false => State::Established,
         };
         self.put_off_keepalive();
+        self.bound_end();
     }
 
     // ---- header prediction ----

@@ -118,14 +118,21 @@ impl Connection<'_> {
         present(self.now_ms, self.now_part)
     }
 
-    /// Before the clock moves on by `step_ms`: what falls due meanwhile is due then, however
-    /// late that is.
-    pub(super) fn keep_deadlines(&mut self, step_ms: u32) {
-        let now = self.now();
-        for at in &mut self.deadlines {
-            if wait_until(*at, now) >> 5 < step_ms {
-                *at = deadline(now, step_ms);
-            }
+    /// Before the clock moves on by `step_ms` to the present `then`: what falls due meanwhile is
+    /// due then, however late that is; but for the end of a connection that only delivers, which
+    /// is as far away as before.
+    pub(super) fn keep_deadlines(&mut self, step_ms: u32, then: u32) {
+        let (now, delivers) = (self.now(), self.only_delivers());
+        let passed = match step_ms > WAIT_MAX_MS {
+            true => NEVER,
+            false => then.wrapping_sub(now),
+        };
+        for (index, at) in self.deadlines.iter_mut().enumerate() {
+            let left = wait_until(*at, now);
+            *at = then.wrapping_add(match delivers && index == Timer::Lifetime as usize {
+                true => left,
+                false => left.saturating_sub(passed),
+            });
         }
     }
 }

@@ -87,7 +87,8 @@ pub enum Error {
     Refused,
     /// The peer reset the connection.
     Reset,
-    /// Too many retransmissions or probes without an answer.
+    /// Too many retransmissions or probes without an answer; or, once closed, no progress within
+    /// [`Config::close_timeout_ms`](super::Config::close_timeout_ms).
     TimedOut,
     /// Too many keepalive probes without an answer.
     KeepaliveTimedOut,

@@ -183,7 +183,9 @@ impl<'m> Pipe<'m> {
         }
         let is_patient = self.hosts.iter().all(|host| {
             let config = host.config;
-            config.retransmissions_max >= PATIENT_TRIES && config.user_timeout_ms == 0
+            config.retransmissions_max >= PATIENT_TRIES
+                && config.user_timeout_ms == 0
+                && config.close_timeout_ms == 0
         });
         self.sessions.is_gentle = is_patient;
     }

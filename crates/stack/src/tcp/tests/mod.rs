@@ -9,6 +9,7 @@ mod getters;
 mod handshake;
 mod hostile;
 mod icmp;
+mod leaps;
 mod loss;
 mod memory;
 mod recovery;

@@ -278,6 +278,122 @@ fn close_bounds_fin_wait_2() {
     assert_eq!(s.state(), State::Closed);
 }
 
+/// A peer that answers every probe and never opens its window.
+fn answers_probes(s: &mut Script, seq: u32, until: State) -> u64 {
+    let start = s.now_us;
+    for _ in 0..1_000 {
+        while let Some(seg) = s.poll() {
+            if !seg.payload.is_empty() {
+                s.peer(say(ACK, seq, 1).win(0)).unwrap();
+            }
+        }
+        if s.state() == until {
+            return (s.now_us - start) / 1_000;
+        }
+        let at = s.tcp.next_deadline().expect("a deadline").as_micros();
+        s.now_us = s.now_us.max(at);
+    }
+    panic!("it lasts for ever, in {:?}", s.state());
+}
+
+/// RFC 9293 §3.8.6.1 keeps a connection that is used, and whose window is shut, for ever; one
+/// that nobody uses any more once stayed in FIN-WAIT-1 for thirty days and on.
+#[test]
+fn a_closed_connection_facing_a_shut_window_ends() {
+    let close = |s: &mut Script| {
+        let (handle, now) = (s.handle(), s.now());
+        s.tcp.close(handle, now);
+    };
+    type Case = (
+        &'static str,
+        fn(&mut Script, &dyn Fn(&mut Script)),
+        u32,
+        State,
+    );
+    let cases: [Case; 4] = [
+        ("FIN-WAIT-1", |s, close| close(s), 1, State::FinWait1),
+        (
+            "LAST-ACK",
+            |s, _| {
+                s.peer(say(FIN | ACK, 1, 1).win(0)).unwrap();
+                s.shutdown();
+            },
+            2,
+            State::LastAck,
+        ),
+        (
+            "CLOSING",
+            |s, _| {
+                s.shutdown();
+                s.peer(say(FIN | ACK, 1, 1).win(0)).unwrap();
+            },
+            2,
+            State::Closing,
+        ),
+        (
+            "close again and again",
+            |s, close| (0..100).for_each(|_| close(s)),
+            1,
+            State::FinWait1,
+        ),
+    ];
+    for (name, end, seq, state) in cases {
+        let mut s = Script::accepted(PLAIN);
+        s.peer(say(ACK, 1, 1).win(0)).unwrap();
+        s.send(5000);
+        // It was shut for a while before: that does not count.
+        for _ in 0..20 {
+            let (_, _) = s.wait_for_segment();
+            s.peer(say(ACK, 1, 1).win(0)).unwrap();
+        }
+        end(&mut s, &close);
+        assert_eq!(s.state(), state, "{name}");
+        let ms = answers_probes(&mut s, seq, State::Closed);
+        assert_eq!(
+            ms / 1000,
+            u64::from(PLAIN.close_timeout_ms) / 1000,
+            "{name}"
+        );
+        assert_eq!(s.connection().error(), Some(Error::TimedOut), "{name}");
+    }
+}
+
+#[test]
+fn a_closed_connection_lasts_while_the_peer_takes_bytes() {
+    let mut s = Script::accepted(PLAIN);
+    s.peer(say(ACK, 1, 1).win(0)).unwrap();
+    s.send(100);
+    let (handle, now) = (s.handle(), s.now());
+    s.tcp.close(handle, now);
+    for taken in 1..=100 {
+        // A byte, every four minutes.
+        let until = s.now_us + 240_000_000;
+        while s.now_us < until {
+            let (seg, _) = s.wait_for_segment();
+            assert!(!seg.header.flags.contains(RST));
+            s.peer(say(ACK, 1, taken).win(0)).unwrap();
+        }
+        s.peer(say(ACK, 1, 1 + taken).win(0)).unwrap();
+    }
+    assert_eq!(s.state(), State::FinWait1);
+    s.peer(say(ACK, 1, 101)).unwrap();
+    s.expect(FIN | ACK, 101, 1, 0);
+}
+
+/// Half-closed, an application may still read, and end it when it likes (MUST-37).
+#[test]
+fn a_half_closed_connection_facing_a_shut_window_lasts() {
+    let mut s = Script::accepted(PLAIN);
+    s.peer(say(ACK, 1, 1).win(0)).unwrap();
+    s.send(100);
+    s.shutdown();
+    for _ in 0..500 {
+        s.wait_for_segment();
+        s.peer(say(ACK, 1, 1).win(0)).unwrap();
+    }
+    assert_eq!(s.state(), State::FinWait1);
+}
+
 #[test]
 fn close_before_the_handshake() {
     let (mut s, _) = Script::connecting(PLAIN);
