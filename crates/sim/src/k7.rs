@@ -4,10 +4,13 @@
 //! over the trace, or what it was at a moment and how it changed from there.
 //! Place: a source of [`Gains`] beside geometry and matrices.
 //! Left out: interference that the trace's own frames met; it counts as attenuation.
-//! Source: the format of the 6TiSCH simulator and of `Mercator`: a line of JSON, a line of
-//! column names, then `datetime,src,dst,channel,mean_rssi,pdr,tx_count`, gzipped or not.
+//! What a row leaves open is read as what it was measured over: without a channel it holds for
+//! every channel on which nothing else was measured, without one of its ends it says nothing
+//! about a link.
+//! Source: the format of the 6TiSCH simulator and of `Mercator`, gzipped or not: a line of
+//! JSON, a line of column names, then rows like `datetime,src,dst,channel,mean_rssi,pdr,tx_count`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{BufRead, BufReader};
 
@@ -20,10 +23,10 @@ use motet::time::{Duration, Instant};
 /// A trace on one channel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trace {
-    /// Nodes, numbered from 0.
+    /// Nodes, numbered from 0: as in the trace if it has numbers, else in the order of names.
     pub nodes: usize,
     /// By sender and receiver: what was measured, with when that was, s; in order of time.
-    pub links: BTreeMap<(usize, usize), Vec<(u64, Link)>>,
+    pub links: Links,
     /// When the first measurement was, on any channel.
     began_s: u64,
 }
@@ -31,8 +34,8 @@ pub struct Trace {
 /// One direction between two nodes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Link {
-    /// Mean over the frames received, dBm.
-    pub rssi_dbm: f64,
+    /// Mean over the frames received, dBm; none where none was, or it was not noted.
+    pub rssi_dbm: Option<f64>,
     /// Frames received over frames sent, 0 to 1.
     pub delivery: f64,
 }
@@ -51,6 +54,10 @@ pub enum TraceError {
         /// What is allowed there.
         allowed: &'static str,
     },
+    /// The names of the columns leave one out that nothing can do without.
+    Column(&'static str),
+    /// There are more nodes than a trace may have.
+    Nodes(usize),
     /// Nothing was measured on the channel asked for.
     Empty {
         /// That channel.
@@ -67,6 +74,13 @@ impl fmt::Display for TraceError {
                 text,
                 allowed,
             } => write!(f, "line {line} is {text:?}, but must be {allowed}"),
+            Self::Column(name) => write!(
+                f,
+                "has no column {name} among the names of its columns, but needs src, dst and pdr"
+            ),
+            Self::Nodes(nodes) => {
+                write!(f, "has {nodes} nodes, but may have at most {NODES_MAX}")
+            }
             Self::Empty { channel } => write!(f, "has no link on channel {channel}"),
         }
     }
@@ -80,37 +94,81 @@ impl std::error::Error for TraceError {}
 /// [`TraceError`]: callers put the file's name before it.
 pub fn read(trace: &[u8], channel: u8) -> Result<Trace, TraceError> {
     let plain = files::unzipped(trace);
-    let mut links: BTreeMap<(usize, usize), Vec<(u64, Link)>> = BTreeMap::new();
-    let (mut nodes, mut began_s) = (0, u64::MAX);
+    let mut columns = Columns::default();
+    let mut rows = Vec::new();
+    let mut at_s = 0;
     for (line, text) in (1..).zip(BufReader::new(plain).lines()) {
         let text = text.map_err(TraceError::Unreadable)?;
-        // A description, and the names of the columns.
-        if line <= 2 || text.trim().is_empty() {
+        let text = text.trim_start_matches(BYTE_ORDER_MARK).trim();
+        // A description of the trace is an object, in the first line.
+        if text.is_empty() || text.starts_with(['#', '{']) {
             continue;
         }
-        let row = row(&text).ok_or_else(|| TraceError::Line {
+        let fields = fields(text);
+        if let Some(named) = Columns::named(&fields) {
+            columns = named?;
+            continue;
+        }
+        let row = row(&fields, &columns, at_s).ok_or_else(|| TraceError::Line {
             line,
-            text: files::beginning(&text),
+            text: files::beginning(text),
             allowed: ROW,
         })?;
-        nodes = nodes.max(row.src + 1).max(row.dst + 1);
-        began_s = began_s.min(row.at_s);
-        if row.channel == channel {
-            let link = links.entry((row.src, row.dst)).or_default();
-            link.push((row.at_s, row.link));
+        at_s = row.at_s;
+        rows.push(row);
+    }
+    gathered(&rows, channel)
+}
+
+/// The links among `rows` as they are on `channel`.
+fn gathered(rows: &[Row], channel: u8) -> Result<Trace, TraceError> {
+    let measured = || {
+        rows.iter()
+            .filter_map(|row| Some((row, row.ends.as_ref()?)))
+    };
+    let numbers = numbers(measured().flat_map(|(_, ends)| ends));
+    let nodes = numbers.values().max().map_or(0, |last| last + 1);
+    if nodes > NODES_MAX {
+        return Err(TraceError::Nodes(nodes));
+    }
+    let [mut here, mut anywhere] = [(); 2].map(|()| Links::new());
+    for (row, [src, dst]) in measured() {
+        let links = match &row.channels[..] {
+            [] => &mut anywhere,
+            channels if channels.contains(&channel) => &mut here,
+            _ => continue,
+        };
+        if let (Some(from), Some(to)) = (numbers.get(src.as_str()), numbers.get(dst.as_str())) {
+            links
+                .entry((*from, *to))
+                .or_default()
+                .push((row.at_s, row.link));
         }
     }
-    if links.is_empty() {
+    for (ends, measured) in anywhere {
+        here.entry(ends).or_insert(measured);
+    }
+    if here.is_empty() {
         return Err(TraceError::Empty { channel });
     }
-    for link in links.values_mut() {
+    for link in here.values_mut() {
         link.sort_by_key(|(at_s, _)| *at_s);
     }
     Ok(Trace {
         nodes,
-        links,
-        began_s,
+        links: here,
+        began_s: rows.iter().map(|row| row.at_s).min().unwrap_or(0),
     })
+}
+
+/// The number of each node: its own where all are numbers, else its place in their order.
+fn numbers<'a>(names: impl Iterator<Item = &'a String>) -> BTreeMap<&'a str, usize> {
+    let names: BTreeSet<&str> = names.map(String::as_str).collect();
+    let own: Option<Vec<usize>> = names.iter().map(|name| name.parse().ok()).collect();
+    match own {
+        Some(own) => names.into_iter().zip(own).collect(),
+        None => names.into_iter().zip(0..).collect(),
+    }
 }
 
 impl Trace {
@@ -119,13 +177,15 @@ impl Trace {
     /// lost nothing are as strong as their signal was.
     pub fn mean(&self, noise_dbm: f64, frame_len: usize) -> Gains {
         self.gains(|measured| {
-            let count = measured.len() as f64;
-            let mean = |of: fn(&Link) -> f64| {
-                measured.iter().map(|(_, link)| of(link)).sum::<f64>() / count
+            let mean = |of: fn(&Link) -> Option<f64>| {
+                let values = measured.iter().filter_map(|(_, link)| of(link));
+                let (sum, count) =
+                    values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+                (count > 0).then(|| sum / f64::from(count))
             };
             let link = Link {
                 rssi_dbm: mean(|link| link.rssi_dbm),
-                delivery: mean(|link| link.delivery),
+                delivery: mean(|link| Some(link.delivery)).unwrap_or(0.0),
             };
             link.gain_db(noise_dbm, frame_len)
         })
@@ -169,46 +229,162 @@ impl Link {
     fn gain_db(&self, noise_dbm: f64, frame_len: usize) -> f64 {
         match self.delivery {
             nothing if nothing <= 0.0 => f64::NEG_INFINITY,
-            all if all >= LOSSLESS => self.rssi_dbm,
-            part => noise_dbm + sinr_db(part, frame_len),
+            part => match self.rssi_dbm.filter(|_| part >= LOSSLESS) {
+                Some(rssi_dbm) => rssi_dbm,
+                None => noise_dbm + sinr_db(part.min(LOSSLESS), frame_len),
+            },
         }
     }
 }
 
+type Links = BTreeMap<(usize, usize), Vec<(u64, Link)>>;
+
 struct Row {
     at_s: u64,
-    src: usize,
-    dst: usize,
-    channel: u8,
+    /// Sender and receiver; none where it is a mean over several.
+    ends: Option<[String; 2]>,
+    /// On which it was measured; none: nobody knows.
+    channels: Vec<u8>,
     link: Link,
 }
 
-fn row(text: &str) -> Option<Row> {
-    let fields: Vec<&str> = text.trim().split(',').collect();
-    let [datetime, src, dst, channel, rssi, delivery, _] = fields[..] else {
-        return None;
+/// Which field is which.
+struct Columns {
+    datetime: Option<usize>,
+    src: usize,
+    dst: usize,
+    channel: Option<usize>,
+    rssi: Option<usize>,
+    pdr: usize,
+}
+
+impl Default for Columns {
+    /// The usual ones, for a trace that does not name them.
+    fn default() -> Self {
+        Self {
+            datetime: Some(0),
+            src: 1,
+            dst: 2,
+            channel: Some(3),
+            rssi: Some(4),
+            pdr: 5,
+        }
+    }
+}
+
+impl Columns {
+    /// What a line of names says; none where it is no such line.
+    fn named(names: &[&str]) -> Option<Result<Self, TraceError>> {
+        let place = |wanted: &[&str]| {
+            let is_it = |name: &&str| wanted.contains(&name.to_ascii_lowercase().as_str());
+            names.iter().position(is_it)
+        };
+        let needed = |name: &'static str| place(&[name]).ok_or(TraceError::Column(name));
+        place(&["src", "dst", "pdr"])?;
+        let columns = || {
+            Ok(Self {
+                datetime: place(&["datetime", "timestamp"]),
+                src: needed("src")?,
+                dst: needed("dst")?,
+                channel: place(&["channel", "channels"]),
+                rssi: place(&["mean_rssi", "rssi"]),
+                pdr: needed("pdr")?,
+            })
+        };
+        Some(columns())
+    }
+}
+
+/// The fields of a line; commas within brackets or quotes separate none.
+fn fields(text: &str) -> Vec<&str> {
+    let (mut is_quoted, mut depth) = (false, 0_u32);
+    let separates = |letter: char| {
+        match letter {
+            '"' => is_quoted = !is_quoted,
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == ',' && !is_quoted && depth == 0
     };
-    let node = |text: &str| text.parse().ok().filter(|node| *node < NODES_MAX);
-    let delivery = delivery.parse().ok()?;
+    let fields = text.split(separates);
+    fields
+        .map(|field| field.trim().trim_matches('"').trim())
+        .collect()
+}
+
+/// A measurement; where it does not say when it was, that was when the one before was.
+fn row(fields: &[&str], columns: &Columns, before_s: u64) -> Option<Row> {
+    let field = |place: usize| fields.get(place).copied();
+    let named = |place: Option<usize>| place.and_then(field).filter(|text| !is_open(text));
+    let src = node(field(columns.src)?)?;
+    let dst = node(field(columns.dst)?)?;
+    let ends = src.zip(dst).map(|(src, dst)| [src, dst]);
+    let delivery = match field(columns.pdr)? {
+        open if is_open(open) => None,
+        text => Some(text.parse().ok().filter(|pdr| (0.0..=1.0).contains(pdr))?),
+    };
     Some(Row {
-        at_s: seconds(datetime)?,
-        src: node(src)?,
-        dst: node(dst)?,
-        channel: channel.parse().ok().filter(|c| (11..=26).contains(c))?,
+        at_s: named(columns.datetime).map_or(Some(before_s), seconds)?,
+        // What was not measured says nothing.
+        ends: ends.filter(|[src, dst]| delivery.is_some() && src != dst),
+        channels: named(columns.channel).map_or(Some(Vec::new()), channels)?,
         link: Link {
-            // Nothing received, nothing measured.
-            rssi_dbm: match rssi {
-                "" | "None" => f64::NEG_INFINITY,
-                rssi => rssi.parse().ok().filter(|rssi: &f64| rssi.is_finite())?,
+            rssi_dbm: match named(columns.rssi) {
+                None => None,
+                Some(text) => Some(text.parse().ok().filter(|dbm: &f64| dbm.is_finite())?),
             },
-            delivery: (0.0..=1.0).contains(&delivery).then_some(delivery)?,
+            delivery: delivery.unwrap_or(0.0),
         },
     })
 }
 
-/// Seconds from some origin to a time like `2018-01-11 16:32:22`.
+/// Whether a field says nothing, as programs have it that write such files.
+fn is_open(text: &str) -> bool {
+    let nothing = ["", "none", "nan", "null", "[]", "-inf"];
+    nothing.contains(&text.to_ascii_lowercase().as_str())
+}
+
+/// Outer none: no node. Inner none: several of them.
+fn node(text: &str) -> Option<Option<String>> {
+    if is_open(text) {
+        return Some(None);
+    }
+    // A number may have become 3.0 on its way; a name is an address, in hexadecimal bytes.
+    match text.parse::<f64>() {
+        Ok(number) if number.fract() == 0.0 && (0.0..NODE_NUMBER_MAX).contains(&number) => {
+            Some(Some((number as u64).to_string()))
+        }
+        Ok(_) => None,
+        Err(_) => {
+            let mut bytes = text.split(['-', ':']);
+            let is_byte =
+                |byte: &str| byte.len() == 2 && byte.bytes().all(|b| b.is_ascii_hexdigit());
+            let is_address = text.len() > 2 && bytes.all(is_byte);
+            is_address.then(|| Some(text.to_ascii_lowercase()))
+        }
+    }
+}
+
+/// One channel, or a list of them in brackets.
+fn channels(text: &str) -> Option<Vec<u8>> {
+    let list = text.trim_matches(['[', ']']);
+    let channel = |text: &str| {
+        let number = text.trim().parse::<f64>().ok()?;
+        let is_one = number.fract() == 0.0 && (11.0..=26.0).contains(&number);
+        is_one.then_some(number as u8)
+    };
+    list.split([',', ';', ' '])
+        .filter(|text| !text.is_empty())
+        .map(channel)
+        .collect()
+}
+
+/// Seconds from some origin to a time like `2018-01-11 16:32:22`; what follows the seconds,
+/// their parts or the zone, is left out.
 fn seconds(datetime: &str) -> Option<u64> {
     let (date, time) = datetime.split_once([' ', 'T'])?;
+    let time = time.split(['.', 'Z', '+']).next()?;
     let mut numbers = date
         .split('-')
         .chain(time.split(':'))
@@ -245,6 +421,12 @@ fn sinr_db(delivery: f64, frame_len: usize) -> f64 {
 
 const ROW: &str =
     "datetime (2018-01-31 23:59:59),src,dst,channel (11 to 26),mean_rssi,pdr (0 to 1),tx_count";
+
+/// What some editors begin a file with.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Numbers beyond are no nodes'.
+const NODE_NUMBER_MAX: f64 = 1e6;
 
 /// Beyond this no frame of a hundred was lost.
 const LOSSLESS: f64 = 0.995;
@@ -299,14 +481,19 @@ mod tests {
     #[test]
     fn broken_lines_are_named() {
         for broken in [
-            "2018-01-31 23:59:58,0,1,26,-70.0,1.0",
+            "2018-01-31 23:59:58,0,1,26,-70.0",
             "2018-13-31 23:59:58,0,1,26,-70.0,1.0,100",
             "yesterday,0,1,26,-70.0,1.0,100",
             "2018-01-31 23:59:58,0,1,27,-70.0,1.0,100",
             "2018-01-31 23:59:58,0,1,26,-70.0,1.1,100",
-            "2018-01-31 23:59:58,0,1,26,-70.0,NaN,100",
+            "2018-01-31 23:59:58,0,1,26,inf,1.0,100",
             "2018-01-31 23:59:58,0,x,26,-70.0,1.0,100",
             "2018-01-31 23:59:58,0,99999999,26,-70.0,1.0,100",
+            "2018-01-31 23:59:58,0,-1,26,-70.0,1.0,100",
+            "2018-01-31 23:59:58,0,1.5,26,-70.0,1.0,100",
+            "2018-01-31 23:59:58,0,1,\"[11, 27]\",-70.0,1.0,100",
+            "2018-01-31 23:59:58,0,1,26,-70.0,all,100",
+            "gone",
         ] {
             let error = trace(&format!(
                 "2018-01-31 23:59:58,0,1,26,-70.0,1.0,100\n{broken}\n"
@@ -321,6 +508,85 @@ mod tests {
         assert!(matches!(empty, TraceError::Empty { channel: 26 }));
         let cut = read(&[0x1f, 0x8b, 8], 26).unwrap_err();
         assert!(matches!(cut, TraceError::Unreadable(_)));
+    }
+
+    /// What such files are seen to leave open.
+    #[test]
+    fn what_a_row_leaves_open_is_read_as_that() {
+        const AT: &str = "2018-01-31 23:59:58";
+        // (a row, the link that it gives on channel 26)
+        let cases = [
+            // On no channel, on several, as numbers with a point.
+            (format!("{AT},0,1,,-70.0,1.0,100"), Some((0, 1))),
+            (format!("{AT},0,1,None,-70.0,1.0,100"), Some((0, 1))),
+            (format!("{AT},0,1,[26],-70.0,1.0,100"), Some((0, 1))),
+            (format!("{AT},0,1,\"[11, 26]\",-70.0,1.0,100"), Some((0, 1))),
+            (format!("{AT},0.0,1.0,26.0,-70.0,1.0,100"), Some((0, 1))),
+            (format!("{AT},0,1,[11],-70.0,1.0,100"), None),
+            // A mean over neighbours, a link to itself, nothing measured.
+            (format!("{AT},0,,26,-70.0,1.0,100"), None),
+            (format!("{AT},,,26,-70.0,0.7,100"), None),
+            (format!("{AT},1,1,26,-70.0,0.7,100"), None),
+            (format!("{AT},0,1,26,-70.0,,100"), None),
+            // No power, no time, no count, one column more.
+            (format!("{AT},0,1,26,NaN,1.0,100"), Some((0, 1))),
+            (",0,1,26,-70.0,1.0,100".into(), Some((0, 1))),
+            (format!("{AT},0,1,26,-70.0,1.0"), Some((0, 1))),
+            (format!("{AT},0,1,26,-70.0,1.0,100,7"), Some((0, 1))),
+            (
+                "2018-01-31T23:59:58.25Z,0,1,26,-70.0,1.0,".into(),
+                Some((0, 1)),
+            ),
+            (format!("\u{feff}{AT},0,1,26,-70.0,1.0,100\r"), Some((0, 1))),
+            ("# a remark".into(), None),
+        ];
+        for (row, link) in cases {
+            // One more link, so that there is always one.
+            let trace = trace(&format!("{row}\n{AT},2,3,26,-70.0,1.0,100\n"));
+            let trace = trace.unwrap_or_else(|error| panic!("{row}: {error}"));
+            let links: Vec<_> = trace.links.keys().filter(|ends| **ends != (2, 3)).collect();
+            assert_eq!(links, link.iter().collect::<Vec<_>>(), "{row}");
+            let gains = trace.mean(-101.4, 100);
+            let (from, to) = link.unwrap_or((2, 3));
+            assert!(gains.get(from, to).is_some_and(|db| db > -101.0), "{row}");
+        }
+    }
+
+    #[test]
+    fn what_was_measured_on_the_channel_goes_before_what_may_have_been() {
+        let rows = "2018-01-31 23:59:58,0,1,,-50.0,1.0,9\n2018-01-31 23:59:59,0,1,26,-60.0,1.0,9\n\
+                    2018-01-31 23:59:59,0,1,,-50.0,1.0,9\n2018-01-31 23:59:59,1,0,,-70.0,1.0,9\n";
+        let gains = trace(rows).unwrap().mean(-101.4, 100);
+        assert_eq!(
+            (gains.get(0, 1), gains.get(1, 0)),
+            (Some(-60.0), Some(-70.0))
+        );
+    }
+
+    #[test]
+    fn one_silent_hour_does_not_take_a_good_link_away() {
+        let silent = "2018-01-31 23:59:58,0,1,26,,0.0,100\n".to_owned();
+        let good = "2018-01-31 23:59:58,0,1,26,-70.0,1.0,100\n".repeat(999);
+        let gains = trace(&(silent + &good)).unwrap().mean(-101.4, 100);
+        assert_eq!(gains.get(0, 1), Some(-70.0));
+    }
+
+    #[test]
+    fn columns_are_known_by_their_names() {
+        let rows = "{}\nsrc,dst,pdr,datetime\n\
+                    05-43-32-ff-03-d9-a5-68,05-43-32-ff-02-d5-25-53,0.5,2018-01-31 23:59:58\n";
+        let trace = read(rows.as_bytes(), 26).unwrap();
+        assert_eq!((trace.nodes, trace.links.len()), (2, 1));
+        // In the order of their addresses.
+        assert!(trace.links.contains_key(&(1, 0)));
+        let unnamed = "2018-01-31 23:59:58,0,1,26,-70.0,1.0,100\n";
+        assert_eq!(read(unnamed.as_bytes(), 26).unwrap().nodes, 2);
+        let short = "{}\ndatetime,src,dst,channel\n2018-01-31 23:59:58,0,1,26\n";
+        let error = read(short.as_bytes(), 26).unwrap_err();
+        assert!(error.to_string().contains("no column pdr"), "{error}");
+        let far = "2018-01-31 23:59:58,0,40000,26,-70.0,1.0,100\n";
+        let error = read(far.as_bytes(), 26).unwrap_err();
+        assert!(error.to_string().contains("40001 nodes"), "{error}");
     }
 
     /// A small file, and more of it than a trace may have.
