@@ -171,7 +171,10 @@ fn whatever_is_wrong_in_a_scenario_is_one_sentence() {
         ("good.csv", "- -60\n-60 -\n"),
         ("short.csv", "- -60\n-60\n"),
         ("loud.csv", "- 60\n-60 -\n"),
-        ("broken.k7", "{}\ndatetime,src,dst\ngone\n"),
+        (
+            "broken.k7",
+            "{}\ndatetime,src,dst,channel,mean_rssi,pdr\ngone\n",
+        ),
         ("noise.txt", "-90\nhello\n"),
     ] {
         fs::write(folder.path().join(name), text).unwrap();
@@ -483,6 +486,118 @@ fn a_flow_that_time_cut_short_is_no_failure() {
         "{flows:?}"
     );
     assert_eq!(records(&lines, "run")[0]["complete"], true);
+}
+
+/// Forty flows are shown one by one; of one more, the percentiles and the worst.
+#[test]
+fn many_flows_do_not_scroll_by() {
+    let folder = folder();
+    let mixed = |flows: usize| {
+        let mut text = crowd(flows, "bytes = 100");
+        text += "[[flow]]\nfrom = \"host\"\nto = 1\nkind = \"udp\"\ninterval_s = 30\n";
+        text
+    };
+    let table = |text: &str| {
+        let output = run(folder.path(), text, &["--json", "out.jsonl", "--force"]);
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let each = table(&mixed(39));
+    assert_eq!(each.matches(" → ").count(), 40, "{each}");
+    assert!(!each.contains("worst"), "{each}");
+    let many = table(&mixed(300));
+    assert!(many.lines().count() < 50, "{many}");
+    assert!(
+        many.lines().all(|line| line.chars().count() <= 110),
+        "{many}"
+    );
+    assert_eq!(many.matches(" → host").count(), 10, "{many}");
+    for words in [
+        "bulk up, 1 hop  ",
+        "bulk up, 3 hops",
+        "udp down, 1 hop",
+        "p50",
+        "p95",
+    ] {
+        assert!(many.contains(words), "{words}: {many}");
+    }
+    // All is in the JSON, and no mean is over flows of two kinds.
+    let lines = fs::read(folder.path().join("out.jsonl")).unwrap();
+    assert_eq!(records(&lines, "flow").len(), 301);
+    let groups = records(&lines, "group");
+    let of = |metric: &str| -> Vec<(&str, u64)> {
+        let own = groups.iter().filter(|group| group["metric"] == metric);
+        own.map(|group| {
+            let name = group["group"].as_str().unwrap();
+            (name, group["of_flows"].as_u64().unwrap())
+        })
+        .collect()
+    };
+    let bulk = [1, 2, 3].map(|hops| {
+        let plural = if hops == 1 { "" } else { "s" };
+        (format!("bulk up, {hops} hop{plural}"), 100)
+    });
+    let bulk: Vec<(&str, u64)> = bulk.iter().map(|(name, of)| (name.as_str(), *of)).collect();
+    assert_eq!(of("finished"), bulk);
+    assert_eq!(of("latency_p95"), [("udp down, 1 hop", 1)]);
+}
+
+#[test]
+fn a_flow_says_how_long_it_took_and_what_it_cost() {
+    let folder = folder();
+    let text = "duration_s = 60\n[topology]\nchain = 2\n[[flow]]\nbytes = 20000\n[[flow]]\n\
+        from = 1\nkind = \"request\"\ninterval_s = 2\n";
+    let output = run(folder.path(), text, &["--json", "-"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let flows = records(&output.stdout, "flow");
+    let number = |flow: usize, key: &str| flows[flow][key].as_f64().unwrap();
+    assert!((2.0..30.0).contains(&number(0, "finished_s")), "{flows:?}");
+    assert!(flows[0]["latency_p50_ms"].is_null() && flows[1]["finished_s"].is_null());
+    let ages = ["latency_p50_ms", "latency_p95_ms", "latency_max_ms"].map(|key| number(1, key));
+    assert!(ages.is_sorted() && ages[0] > 0.0, "{ages:?}");
+    // Three radios that never sleep: between the flows nothing is lost, and nothing is made.
+    let run = &records(&output.stdout, "run")[0];
+    let parts: f64 = [0, 1].map(|flow| number(flow, "energy_mj")).iter().sum();
+    assert!(
+        (parts - run["energy_mj"].as_f64().unwrap()).abs() < 1e-3,
+        "{parts}"
+    );
+    for flow in [0, 1] {
+        let bytes = number(flow, "counted_bytes");
+        let each = number(flow, "energy_mj") * 1e3 / bytes;
+        assert!((each - number(flow, "energy_uj_per_byte")).abs() < 1e-3 * each);
+    }
+}
+
+#[test]
+fn a_trace_may_leave_channels_open() {
+    let folder = folder();
+    let rows = "{}\ndatetime,src,dst,channel,mean_rssi,pdr,tx_count\n\
+        2020-01-01 00:00:00,0,1,,-60,1.0,100\n2020-01-01 00:00:00,1,0,,-60,1.0,100\n";
+    fs::write(folder.path().join("open.k7"), rows).unwrap();
+    let text = "duration_s = 8\n[topology]\nk7 = \"open.k7\"\n[[flow]]\n";
+    let output = run(folder.path(), text, &[]);
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn what_no_mote_can_hold_is_refused() {
+    let folder = folder();
+    let to_one = "[[flow]]\nfrom = \"host\"\nto = 1\n".repeat(17);
+    let from_one = "[[flow]]\n".repeat(256);
+    let over_all = "[[flow]]\nkind = \"udp\"\n".repeat(40_001);
+    let cases: [(&str, &[&str]); 3] = [
+        (&to_one, &["17 flows over TCP go to node 1", "16 ports"]),
+        (
+            &from_one,
+            &["node 1 is an end of 256 flows", "255 connections"],
+        ),
+        (&over_all, &["40001 [[flow]] tables", "40000"]),
+    ];
+    for (flows, words) in cases {
+        let text = format!("[topology]\nchain = 1\n{flows}");
+        assert_refused(&run(folder.path(), &text, &[]), 2, words);
+    }
 }
 
 #[test]

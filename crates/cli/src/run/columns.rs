@@ -102,6 +102,10 @@ impl Column {
     }
 
     pub(super) fn number(&self, value: f64) -> String {
-        format!("{:.*}", self.decimals, value * self.factor)
+        let value = value * self.factor;
+        // A rate of 0.0 would be none.
+        let is_small = self.decimals == 1 && value > 0.0 && value < 0.1;
+        let decimals = if is_small { 3 } else { self.decimals };
+        format!("{value:.decimals$}")
     }
 }

@@ -181,11 +181,12 @@ impl Medians {
         }
     }
 
-    /// How well a flow did among its like: below 0 it failed, 1 is the middle.
+    /// How well a flow did among its like: 1 is the middle, below 0 it did not end, and below
+    /// -1 it failed.
     fn score(&self, flow: &FlowResult) -> f64 {
         let over = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         match (flow.outcome, flow.likeness.kind, flow.finished_s) {
-            (outcome, ..) if outcome.is_failure() => -1.0,
+            (outcome, ..) if outcome.is_failure() => -2.0,
             (_, FlowKind::Bulk, Some(finished_s)) => over(self.finished, finished_s),
             (_, FlowKind::Bulk, None) if flow.likeness.bytes > 0 => {
                 over(flow.bytes as f64, flow.likeness.bytes as f64) - 1.0

@@ -138,6 +138,7 @@ fn plot(chart: &Chart) -> Plot {
         }
         Line {
             name: series.name.clone(),
+            panel: String::new(),
             points: series.points.clone(),
             look: match series.style {
                 Style::Measured => Look::Points,
@@ -152,6 +153,7 @@ fn plot(chart: &Chart) -> Plot {
     Plot {
         x: chart.x.clone(),
         y: chart.y.clone(),
+        bands: Vec::new(),
         lines,
     }
 }

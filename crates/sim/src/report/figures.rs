@@ -1,14 +1,16 @@
-//! What a run, and what a sweep, looks like.
+//! What a run looks like.
+
+use std::collections::BTreeMap;
 
 use toml::Value;
 
 use super::html::Figure;
 use super::map;
-use super::plot::{Bars, Line, Look, Plot};
-use super::results::{DROPS, Metric, NodeResult, RunResult, STATES, Sample, ratio};
+use super::plot::{Band, Bars, Line, Look, Plot};
+use super::results::{DROPS, Group, Metric, NodeResult, RunResult, STATES, Sample, groups, ratio};
 use crate::medium::Fate;
 use crate::radio::State;
-use crate::scenario::{Plan, Point};
+use crate::scenario::Point;
 
 /// The names of a run's pictures.
 pub(super) const NAMES: [&str; 8] = [
@@ -26,6 +28,7 @@ pub(super) fn point_figures(point: &Point, run: &RunResult, prefix: &str) -> Vec
             svg,
         }
     };
+    let many = run.flows.len() > LINES_MAX;
     let over_time = |y: &str, of: fn(&Sample) -> f64| time_plot(run, y, of).svg();
     let mut figures = vec![figure(
         "topology",
@@ -37,21 +40,31 @@ pub(super) fn point_figures(point: &Point, run: &RunResult, prefix: &str) -> Vec
         figures.push(figure(
             "goodput",
             "Goodput",
-            "Faint: each sample. Strong: the mean of the eight around it.",
-            goodput_plot(run).svg(),
+            match many {
+                true => "Of all flows that are alike together, the mean of eight samples.",
+                false => "Faint: each sample. Strong: the mean of the eight around it.",
+            },
+            over_time("goodput, kb/s", |sample| sample.goodput_kbps),
         ));
     }
     if run.samples.iter().any(|sample| sample.rtt_ms > 0) {
         figures.push(figure(
             "rtt",
             "Round-trip time",
-            "As the sender smooths it.",
+            if many {
+                MANY
+            } else {
+                "As the sender smooths it."
+            },
             over_time("SRTT, ms", |sample| f64::from(sample.rtt_ms)),
         ));
         figures.push(figure(
             "cwnd",
             "Congestion window",
-            "As far as the sender’s buffer and the peer’s window let it be used.",
+            match many {
+                true => MANY,
+                false => "As far as the sender’s buffer and the peer’s window let it be used.",
+            },
             over_time("cwnd, bytes", |sample| f64::from(sample.window_bytes)),
         ));
     }
@@ -70,77 +83,181 @@ pub(super) fn point_figures(point: &Point, run: &RunResult, prefix: &str) -> Vec
             losses.svg(),
         ));
     }
+    let of_nodes = |text: &str, rows: usize, nodes: usize| match nodes.saturating_sub(rows) {
+        0 => text.to_owned(),
+        more => format!("{text} {more} more nodes are in results.jsonl."),
+    };
+    let on_air = run.nodes.iter().filter(|node| is_on_air(node)).count();
     let drops = drop_bars(run);
     if !drops.rows.is_empty() {
         figures.push(figure(
             "drops",
             "Dropped in nodes, by reason",
-            "Frames, fragments and packets that their node gave up.",
+            &of_nodes(
+                "Frames, fragments and packets that their node gave up.",
+                drops.rows.len(),
+                run.nodes
+                    .iter()
+                    .filter(|node| sum(&node.counts.drops) > 0)
+                    .count(),
+            ),
             drops.svg(),
         ));
     }
     figures.push(figure(
         "radio",
         "What each radio did",
-        "Share of the time in each state.",
+        &of_nodes("Share of the time in each state.", BARS_MAX, on_air),
         radio_bars(run).svg(),
     ));
     figures.push(figure(
         "energy",
         "Power and duty",
-        "Mean power of radio and processor; how long each was at work.",
+        &of_nodes(
+            "Mean power of radio and processor; how long each was at work.",
+            BARS_MAX,
+            on_air,
+        ),
         power_bars(run).svg(),
     ));
     figures
 }
 
-fn flow_name(run: &RunResult, flow: usize) -> String {
-    let flow = run.flows.get(flow);
-    flow.map_or(String::new(), |flow| format!("{} → {}", flow.from, flow.to))
-}
-
-fn samples_of(run: &RunResult, flow: usize) -> impl Iterator<Item = &Sample> {
-    run.samples.iter().filter(move |sample| sample.flow == flow)
-}
-
-fn time_plot(run: &RunResult, y: &str, of: fn(&Sample) -> f64) -> Plot {
-    let shown = (0..run.flows.len())
-        // Datagrams have bytes over time, but neither round trips nor a window.
-        .filter(|flow| {
-            y.starts_with("goodput") || samples_of(run, *flow).any(|sample| sample.rtt_ms > 0)
-        });
-    let lines = shown.map(|flow| Line {
-        name: flow_name(run, flow),
-        points: samples_of(run, flow)
-            .map(|sample| (sample.at_s, of(sample), 0.0))
-            .collect(),
-        look: Look::Trace,
-        colour: flow,
-    });
-    Plot {
-        x: "time, s".to_owned(),
-        y: y.to_owned(),
-        lines: lines.collect(),
+/// The samples of each flow, by its place.
+fn by_flow(run: &RunResult) -> Vec<Vec<&Sample>> {
+    let mut flows = vec![Vec::new(); run.flows.len()];
+    for sample in &run.samples {
+        if let Some(own) = flows.get_mut(sample.flow) {
+            own.push(sample);
+        }
     }
+    flows
 }
 
-/// Segments arrive in lumps: single samples say little, their mean does.
-fn goodput_plot(run: &RunResult) -> Plot {
-    let mut plot = time_plot(run, "goodput, kb/s", |sample| sample.goodput_kbps);
-    let smooth: Vec<Line> = plot
-        .lines
-        .iter()
-        .map(|line| Line {
-            points: smoothed(&line.points),
-            ..line.clone()
+/// A quantity of each flow over time, or, of many flows, of those that are alike.
+fn time_plot(run: &RunResult, y: &str, of: fn(&Sample) -> f64) -> Plot {
+    let is_goodput = y.starts_with("goodput");
+    let flows = by_flow(run).into_iter().enumerate();
+    let shown = flows
+        // Datagrams have bytes over time, but neither round trips nor a window.
+        .filter(|(_, own)| is_goodput || own.iter().any(|sample| sample.rtt_ms > 0));
+    let mut lines: Vec<Line> = shown
+        .map(|(flow, own)| Line {
+            name: format!("{} → {}", run.flows[flow].from, run.flows[flow].to),
+            panel: String::new(),
+            points: own
+                .iter()
+                // Before the first round trip there is nothing to show.
+                .filter(|sample| is_goodput || sample.rtt_ms > 0)
+                .map(|sample| (sample.at_s, of(sample), 0.0))
+                .collect(),
+            look: Look::Trace,
+            colour: flow,
         })
         .collect();
-    for line in &mut plot.lines {
-        line.look = Look::Faint;
-        line.name = String::new();
+    let plot = |bands, lines| Plot {
+        x: "time, s".to_owned(),
+        y: y.to_owned(),
+        bands,
+        lines,
+    };
+    if run.flows.len() > LINES_MAX {
+        let (bands, lines) = match is_goodput {
+            true => (Vec::new(), together(run, &lines)),
+            false => alike(run, &lines),
+        };
+        return plot(bands, lines);
     }
-    plot.lines.extend(smooth);
-    plot
+    // Segments arrive in lumps: single samples say little, their mean does.
+    if is_goodput {
+        let smooth = lines.iter().map(|line| Line {
+            points: smoothed(&line.points),
+            ..line.clone()
+        });
+        let smooth: Vec<Line> = smooth.collect();
+        for line in &mut lines {
+            line.look = Look::Faint;
+            line.name = String::new();
+        }
+        lines.extend(smooth);
+    }
+    plot(Vec::new(), lines)
+}
+
+/// What the flows that are alike carry together, and nothing where none of them runs.
+fn together(run: &RunResult, lines: &[Line]) -> Vec<Line> {
+    let groups = groups(&[run]).into_iter().take(LINES_MAX).enumerate();
+    let of_group = |(colour, group): (usize, Group)| {
+        let sums = values_at(&group, lines).into_iter().map(|(x, values)| {
+            let sum = values.iter().sum::<f64>();
+            (f64::from_bits(x), sum, 0.0)
+        });
+        Line {
+            name: format!("{} ({} flows)", group.name, group.flows.len()),
+            panel: String::new(),
+            points: smoothed(&sums.collect::<Vec<_>>()),
+            look: Look::Trace,
+            colour,
+        }
+    };
+    groups.map(of_group).collect()
+}
+
+/// The values of a group's flows at each moment; `lines` have the numbers of their flows as
+/// colours.
+fn values_at(group: &Group, lines: &[Line]) -> BTreeMap<u64, Vec<f64>> {
+    let own = lines
+        .iter()
+        .filter(|line| group.flows.binary_search(&line.colour).is_ok());
+    // Times are positive: their bits are in their order.
+    let mut at: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for (x, y, _) in own.flat_map(|line| &line.points) {
+        at.entry(x.to_bits()).or_default().push(*y);
+    }
+    at
+}
+
+/// What flows that are alike do in the middle, and what nine of ten are within.
+fn alike(run: &RunResult, lines: &[Line]) -> (Vec<Band>, Vec<Line>) {
+    let groups = groups(&[run]).into_iter().take(LINES_MAX).enumerate();
+    let of_group = |(colour, group): (usize, Group)| {
+        let spread = values_at(&group, lines).into_iter().map(|(x, mut values)| {
+            values.sort_by(f64::total_cmp);
+            (
+                f64::from_bits(x),
+                [0.05, 0.5, 0.95].map(|share| rank(&values, share)),
+            )
+        });
+        let spread: Vec<(f64, [f64; 3])> = spread.collect();
+        let band = Band {
+            points: spread
+                .iter()
+                .map(|(x, [low, _, high])| (*x, *low, *high))
+                .collect(),
+            colour,
+        };
+        let line = Line {
+            name: format!("{} ({} flows)", group.name, group.flows.len()),
+            panel: String::new(),
+            points: spread
+                .iter()
+                .map(|(x, [_, middle, _])| (*x, *middle, 0.0))
+                .collect(),
+            look: Look::Trace,
+            colour,
+        };
+        (band, line)
+    };
+    let drawn = groups
+        .map(of_group)
+        .filter(|(_, line)| !line.points.is_empty());
+    drawn.unzip()
+}
+
+/// The least of these sorted values that `share` of them do not exceed.
+fn rank(values: &[f64], share: f64) -> f64 {
+    let place = ((share * values.len() as f64).ceil() as usize).max(1) - 1;
+    values.get(place).copied().unwrap_or_default()
 }
 
 fn smoothed(points: &[(f64, f64, f64)]) -> Vec<(f64, f64, f64)> {
@@ -197,7 +314,6 @@ fn drop_bars(run: &RunResult) -> Bars {
     let reasons: Vec<usize> = (0..DROPS.len())
         .filter(|reason| run.nodes.iter().any(|node| node.counts.drops[*reason] > 0))
         .collect();
-    let sum = |drops: &[u64; DROPS.len()]| drops.iter().sum::<u64>();
     let most = run.nodes.iter().map(|node| sum(&node.counts.drops)).max();
     let rows = run
         .nodes
@@ -223,6 +339,14 @@ fn drop_bars(run: &RunResult) -> Bars {
     }
 }
 
+fn sum(drops: &[u64; DROPS.len()]) -> u64 {
+    drops.iter().sum()
+}
+
+fn is_on_air(node: &NodeResult) -> bool {
+    node.counts.states_us.iter().any(|us| *us > 0)
+}
+
 fn radio_bars(run: &RunResult) -> Bars {
     // Listening has the last colour: grey.
     let states = [
@@ -235,10 +359,7 @@ fn radio_bars(run: &RunResult) -> Bars {
         State::Sleep,
         State::Listen,
     ];
-    let on_air = run
-        .nodes
-        .iter()
-        .filter(|node| node.counts.states_us.iter().any(|us| *us > 0));
+    let on_air = run.nodes.iter().filter(|node| is_on_air(node));
     let rows = on_air.take(BARS_MAX).map(|node| {
         let shares = states.map(|state| node.counts.share(state)).to_vec();
         let remark = format!("{:.1} % transmits", 100.0 * shares[0]);
@@ -278,111 +399,6 @@ fn power_bars(run: &RunResult) -> Bars {
     }
 }
 
-/// The metrics drawn over a swept key: name, title, unit.
-pub(super) const SWEPT: [(&str, &str, &str); 4] = [
-    ("total_goodput", "Goodput", "kb/s"),
-    ("rtt", "Round-trip time", "ms"),
-    ("retransmitted", "Segments sent again", "%"),
-    ("frame_loss", "Frames lost on the air", "%"),
-];
-
-/// What the swept key with the most values does, for the figures that matter.
-pub(super) fn sweep_figures(plan: &Plan, results: &[RunResult]) -> Vec<Figure> {
-    let Some(axis) = sweep_axis(plan) else {
-        return Vec::new();
-    };
-    let figures = SWEPT.iter().filter_map(|(name, title, unit)| {
-        let metric = Metric::named(name)?;
-        let plot = Plot {
-            x: axis.to_owned(),
-            y: format!("{}, {unit}", title.to_lowercase()),
-            lines: sweep_lines(plan, results, axis, metric),
-        };
-        Some(Figure {
-            name: format!("sweep-{name}"),
-            title: (*title).to_owned(),
-            note: if plan.seeds.len() > 1 {
-                "Means over the seeds; bars hold the true mean with 95 %.".to_owned()
-            } else {
-                String::new()
-            },
-            svg: plot.svg(),
-        })
-    });
-    figures.collect()
-}
-
-/// The swept key of numbers with the most values.
-fn sweep_axis(plan: &Plan) -> Option<&str> {
-    let keys = plan.points.first()?.values.iter().enumerate();
-    let numeric = keys.filter_map(|(place, (key, _))| {
-        let values: Option<Vec<f64>> = plan
-            .points
-            .iter()
-            .map(|point| numeric(&point.values[place].1))
-            .collect();
-        let mut values = values?;
-        values.sort_by(f64::total_cmp);
-        values.dedup();
-        Some((values.len(), key.as_str()))
-    });
-    // The first of equals.
-    numeric
-        .filter(|(values, _)| *values > 1)
-        .reduce(|best, next| if next.0 > best.0 { next } else { best })
-        .map(|(_, key)| key)
-}
-
-fn numeric(value: &Value) -> Option<f64> {
-    value
-        .as_float()
-        .or(value.as_integer().map(|number| number as f64))
-}
-
-fn sweep_lines(plan: &Plan, results: &[RunResult], axis: &str, metric: &Metric) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
-    for (number, point) in plan.points.iter().enumerate() {
-        let on_axis = point.values.iter().find(|(key, _)| key == axis);
-        let Some(x) = on_axis.and_then(|(_, value)| numeric(value)) else {
-            continue;
-        };
-        let others: Vec<String> = point
-            .values
-            .iter()
-            .filter(|(key, _)| key != axis)
-            .map(|(key, value)| format!("{} {}", short(key), shown(value)))
-            .collect();
-        let runs: Vec<&RunResult> = results.iter().filter(|run| run.point == number).collect();
-        let flows = point.scenario.flows.len();
-        for (flow, summary) in metric.summaries(&runs) {
-            let flow = flow
-                .filter(|_| flows > 1)
-                .map(|flow| format!("flow {flow}"));
-            let name: Vec<String> = others.iter().cloned().chain(flow).collect();
-            let name = name.join(", ");
-            let factor = percent(metric);
-            let at = (
-                x,
-                factor * summary.value,
-                factor * summary.ci95.unwrap_or(0.0),
-            );
-            match lines.iter_mut().find(|line| line.name == name) {
-                Some(line) => line.points.push(at),
-                None => lines.push(Line {
-                    name,
-                    points: vec![at],
-                    look: Look::Points,
-                    colour: lines.len(),
-                }),
-            }
-        }
-    }
-    for line in &mut lines {
-        line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    }
-    lines
-}
-
 pub(super) fn short(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
@@ -405,3 +421,8 @@ pub(super) fn percent(metric: &Metric) -> f64 {
 }
 
 const BARS_MAX: usize = 24;
+
+/// More lines are a thicket.
+pub(super) const LINES_MAX: usize = 8;
+
+const MANY: &str = "Line: the flow in the middle of those that are alike. Band: nine of ten.";

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::figures::{NAMES, SWEPT};
+use super::figures::NAMES;
+use super::sweeps::SWEPT;
 use crate::experiments;
 use crate::files::NewFile;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::figures::LINES_MAX;
 use super::results::{LinkResult, RunResult};
 use super::theme::{escape, series_css};
 use crate::scenario::{FlowEnd, Scenario};
@@ -22,9 +23,10 @@ pub(super) fn svg(scenario: &Scenario, run: &RunResult) -> String {
         height = map.height
     );
     let places: Vec<[f64; 2]> = places.iter().map(|place| map.at(*place)).collect();
-    draw_host(&mut text, &places);
     let labels = draw_links(&mut text, scenario, run, &places);
     draw_nodes(&mut text, scenario, run, &places);
+    // Above nodes that leave it no room.
+    draw_host(&mut text, &places);
     text.push_str(&labels);
     if let Some(scale) = map.scale_bar() {
         text.push_str(&scale);
@@ -240,7 +242,8 @@ fn draw_host(text: &mut String, places: &[[f64; 2]]) {
         text,
         "<path d=\"M{hx:.1} {hy:.1}L{x:.1} {y:.1}\" stroke=\"var(--quiet)\" stroke-width=\"2\" \
          stroke-dasharray=\"2 4\"/><text x=\"{:.1}\" y=\"{:.1}\" font-size=\"12\" \
-         text-anchor=\"{anchor}\" fill=\"var(--quiet)\">host</text>",
+         text-anchor=\"{anchor}\" fill=\"var(--quiet)\" stroke=\"var(--paper)\" stroke-width=\"4\" \
+         paint-order=\"stroke\">host</text>",
         hx + 6.0 * best.cos(),
         hy + 4.0 + 8.0 * best.sin(),
     );
@@ -261,7 +264,15 @@ fn draw_nodes(text: &mut String, scenario: &Scenario, run: &RunResult, places: &
             .next();
         let (fill, ink) = match (node, flow) {
             (0, _) => ("var(--ink)".to_owned(), "var(--paper)"),
-            (_, Some(flow)) => (series_css(flow), "var(--paper)"),
+            // Where there are more flows than colours, their ends have one.
+            (_, Some(flow)) => {
+                let flow = if scenario.flows.len() > LINES_MAX {
+                    0
+                } else {
+                    flow
+                };
+                (series_css(flow), "var(--paper)")
+            }
             _ => ("var(--paper)".to_owned(), "var(--ink)"),
         };
         let tip = run.nodes.get(node).map_or(String::new(), |result| {

@@ -10,6 +10,7 @@ mod outcome;
 mod page;
 mod plot;
 mod results;
+mod sweeps;
 mod theme;
 
 pub use criteria::{criteria_page, criteria_plots};

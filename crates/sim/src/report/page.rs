@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::figures::{percent, point_figures, short, shown, sweep_figures};
+use super::figures::{percent, point_figures, short, shown};
 use super::html::{document, grid};
 use super::results::{METRICS, Metric, RunResult, Summary, groups};
+use super::sweeps::sweep_figures;
 use super::theme::{escape, series_css, standalone};
 use crate::scenario::{Plan, Point};
 
@@ -101,7 +102,9 @@ fn header(plan: &Plan, results: &[RunResult]) -> String {
     if plan.points.len() > 1 {
         facts.push(format!("{} points", plan.points.len()));
     }
-    let whole = results.iter().filter(|run| run.complete).count();
+    let cut = |run: &&RunResult| !run.complete && run.trouble().is_none();
+    let missing = plan.runs() - results.len() + results.iter().filter(cut).count();
+    let whole = plan.runs() - missing;
     let mut warnings = String::new();
     if whole < plan.runs() {
         let runs = plan.runs();
@@ -135,12 +138,18 @@ fn tiles(point: &Point, run: &RunResult) -> String {
             "<div><b style=\"color:{colour}\">{value}</b> <span>{unit}</span><p>{what}</p></div>"
         );
     };
-    for flow in run.flows.iter().take(TILED_FLOWS_MAX) {
-        let route = format!("flow {} → {}", flow.from, flow.to);
-        let goodput = format!("{:.1}", flow.goodput_kbps);
-        tile(goodput, "kb/s", &route, &series_css(flow.flow));
-    }
     let groups = groups(&[run]);
+    if run.flows.len() <= TILED_FLOWS_MAX {
+        for flow in &run.flows {
+            let route = format!("flow {} → {}", flow.from, flow.to);
+            let goodput = format!("{:.1}", flow.goodput_kbps);
+            tile(goodput, "kb/s", &route, &series_css(flow.flow));
+        }
+    } else {
+        let goodput = format!("{:.1}", run.goodput_kbps());
+        let what = format!("{} flows together", run.flows.len());
+        tile(goodput, "kb/s", &what, "var(--ink)");
+    }
     for group in groups.iter().take(TILED_GROUPS_MAX) {
         let mean = |name: &str| {
             let spread = Metric::named(name)?.spread(&group.flows, &[run])?;
@@ -188,29 +197,68 @@ fn label(point: &Point) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// One table by flow, and one of what flows share.
+/// One table by flow, or of many flows by those that are alike, and one of what flows share.
 fn table(plan: &Plan, results: &[RunResult]) -> String {
-    let several = plan
-        .points
-        .iter()
-        .any(|point| point.scenario.flows.len() > 1);
+    let flows = plan.points.iter().map(|point| point.scenario.flows.len());
+    let several = flows.clone().any(|flows| flows > 1);
+    let is_each = flows.sum::<usize>() <= FLOWS_SHOWN_MAX;
     let all: Vec<&RunResult> = results.iter().collect();
     let (of_run, of_flow): (Vec<&Metric>, Vec<&Metric>) = METRICS
         .iter()
         .filter(|metric| several || metric.name != "total_goodput")
         .filter(|metric| !metric.summaries(&all).is_empty())
         .partition(|metric| metric.is_of_run());
-    let mut flows = head(plan, "flow", &of_flow);
+    let what = if is_each { "flow" } else { "mean of flows" };
+    let mut text = head(plan, what, &of_flow);
     let mut runs = head(plan, "", &of_run);
     for (number, point) in plan.points.iter().enumerate() {
         let own: Vec<&RunResult> = results.iter().filter(|run| run.point == number).collect();
-        for (flow, settings) in point.scenario.flows.iter().enumerate() {
-            let route = format!("{} → {}", settings.from, settings.to);
-            flows += &row(point, &route, &of_flow, &own, Some(flow));
+        if is_each {
+            text += &flow_rows(point, &of_flow, &own);
+        } else {
+            text += &group_rows(point, &of_flow, &own);
         }
-        runs += &row(point, "all flows", &of_run, &own, None);
+        let cells = of_run.iter().map(|metric| {
+            let summary = metric.summaries(&own).first().map(|(_, summary)| *summary);
+            cell(summary, percent(metric))
+        });
+        runs += &row(point, "all flows", cells);
     }
-    format!("{flows}</table></div>{runs}</table></div>")
+    format!("{text}</table></div>{runs}</table></div>")
+}
+
+fn flow_rows(point: &Point, metrics: &[&Metric], runs: &[&RunResult]) -> String {
+    let flows = &point.scenario.flows;
+    let columns = metrics.iter().map(|metric| {
+        let mut cells = vec![None; flows.len()];
+        for (flow, summary) in metric.summaries(runs) {
+            if let Some(cell) = flow.and_then(|flow| cells.get_mut(flow)) {
+                *cell = Some(summary);
+            }
+        }
+        (percent(metric), cells)
+    });
+    let columns: Vec<(f64, Vec<Option<Summary>>)> = columns.collect();
+    let rows = flows.iter().enumerate().map(|(flow, settings)| {
+        let route = format!("{} → {}", settings.from, settings.to);
+        let cells = columns.iter();
+        let cells = cells.map(|(factor, cells)| cell(cells[flow], *factor));
+        row(point, &route, cells)
+    });
+    rows.collect()
+}
+
+fn group_rows(point: &Point, metrics: &[&Metric], runs: &[&RunResult]) -> String {
+    let groups = groups(runs).into_iter().take(GROUPS_SHOWN_MAX);
+    let rows = groups.map(|group| {
+        let cells = metrics.iter().map(|metric| {
+            let spread = metric.spread(&group.flows, runs);
+            cell(spread.map(|spread| spread.mean), percent(metric))
+        });
+        let name = format!("{}: {}", group.flows.len(), group.name);
+        row(point, &name, cells)
+    });
+    rows.collect()
 }
 
 fn head(plan: &Plan, what: &str, metrics: &[&Metric]) -> String {
@@ -230,23 +278,13 @@ fn head(plan: &Plan, what: &str, metrics: &[&Metric]) -> String {
     text
 }
 
-fn row(
-    point: &Point,
-    what: &str,
-    metrics: &[&Metric],
-    runs: &[&RunResult],
-    flow: Option<usize>,
-) -> String {
+fn row(point: &Point, what: &str, cells: impl Iterator<Item = String>) -> String {
     let mut text = String::from("<tr>");
     for (_, value) in &point.values {
         let _ = write!(text, "<td>{}", escape(&shown(value)));
     }
-    let _ = write!(text, "<td>{what}");
-    for metric in metrics {
-        let summaries = metric.summaries(runs);
-        let mine = summaries.into_iter().find(|(of, _)| *of == flow);
-        text += &cell(mine.map(|(_, summary)| summary), percent(metric));
-    }
+    let _ = write!(text, "<td>{}", escape(what));
+    text.extend(cells);
     text
 }
 
@@ -272,3 +310,7 @@ fn section(title: &str, content: &str) -> String {
 const POINTS_SHOWN: usize = 24;
 const TILED_FLOWS_MAX: usize = 6;
 const TILED_GROUPS_MAX: usize = 3;
+
+/// Of more flows, those that are alike have one row.
+const FLOWS_SHOWN_MAX: usize = 40;
+const GROUPS_SHOWN_MAX: usize = 12;

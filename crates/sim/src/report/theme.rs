@@ -23,14 +23,17 @@ pub(super) fn series_css(number: usize) -> String {
 }
 
 /// How many colours tell series apart.
-pub(super) const SERIES: usize = 8;
+pub(super) const SERIES: usize = 16;
 
-/// Okabe and Ito's colours, which most eyes tell apart, a little deeper on light paper.
+/// Okabe and Ito's eight colours, which most eyes tell apart, a little deeper on light paper;
+/// then, one by one, the colour that is farthest from all before it (in the space OKLab).
 const LIGHT: [&str; SERIES] = [
     "#0072b2", "#d55e00", "#009e73", "#b0559a", "#c98a00", "#3f9fd8", "#7a6f00", "#7d7d7d",
+    "#720022", "#40128f", "#0c4714", "#b32035", "#6e44bc", "#574466", "#9c76f3", "#820a73",
 ];
 const DARK: [&str; SERIES] = [
-    "#56b4e9", "#f0803c", "#2fc79b", "#dd8fbf", "#e9b740", "#8fcdf2", "#d8cf56", "#a8a8a8",
+    "#56b4e9", "#f0803c", "#2fc79b", "#dd8fbf", "#e9b740", "#8267e2", "#d8cf56", "#a8a8a8",
+    "#8fcdf2", "#768b09", "#d24572", "#76fbc7", "#0d9298", "#fecee4", "#9f7562", "#94c01f",
 ];
 
 /// The variables' definitions.
@@ -90,4 +93,25 @@ pub(super) fn escape(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_series_have_one_colour() {
+        for colours in [LIGHT, DARK] {
+            let channels = |colour: &str| {
+                [1, 3, 5].map(|at| i32::from_str_radix(&colour[at..at + 2], 16).unwrap())
+            };
+            for (place, a) in colours.iter().enumerate() {
+                for b in &colours[..place] {
+                    let pairs = channels(a).into_iter().zip(channels(b));
+                    let apart: i32 = pairs.map(|(a, b)| (a - b).abs()).sum();
+                    assert!(apart > 50, "{a} and {b} are {apart} apart");
+                }
+            }
+        }
+    }
 }

@@ -92,15 +92,34 @@ stack.retry_delay_ms = [0, 40]
 
 The terminal shows a line for each point and flow, and one for each point with what its flows
 share (`all`): means over the seeds, with the half-width of their 95 % confidence interval where
-there are several; and, without a sweep, what each node of the first run spent. `motet run
---help` lists the options.
+there are several; and, without a sweep, what each node of the first run spent. Of more than 40
+flows it shows those that are alike together, from the best to the worst (`p50`: half of them do
+at least as well, `p95`: nineteen of twenty), and the ten that did worst. Columns that the
+terminal has no room for are named below the table. `motet run --help` lists the options.
 
-- `--json PATH` (`-` is standard output): one JSON object a line. `record` tells what it is:
-  `run` (totals of one run: goodput, losses by cause), `flow`, `node` (frames, retransmissions
-  and drops by reason, radio states, energy), `link` (what became of its frames), `sample`
-  (goodput, RTT, window of a flow over time; of the first seed of each point only) and
-  `summary` (a metric over the seeds of a point, of a flow or, where `flow` is null, of all
-  together; `complete` says whether every seed ran to its end).
+Flows are alike when they have the same kind, direction (`up`: to the host, `down`: from it,
+`across`: between motes), radio hops and sizes. Means and percentiles are over nothing else.
+
+How a flow ended is its `outcome`:
+
+| outcome | meaning |
+|---|---|
+| `complete` | a transfer with `bytes` arrived whole |
+| `running` | it was under way when the time was over; a flow without `bytes` always is |
+| `refused`, `reset`, `timed_out`, `unreachable` | TCP gave its connection up |
+
+A flow that TCP gave up fails its run: exit status 1, one sentence, and `complete` is false. A
+transfer that time cut short does not; the table counts those, and flows that delivered nothing.
+
+- `--json PATH` (`-` is standard output): one JSON object a line. `schema` is the version of
+  its keys, which grows when one goes or changes its meaning; `record` is its kind: `run` (totals
+  of one run: goodput, losses by cause, how many flows ended how), `flow` (how it ended, when,
+  how old its messages were, what it cost), `node` (frames, retransmissions and drops by reason,
+  radio states, energy), `link` (what became of its frames), `sample` (goodput, RTT, window of a
+  flow over time; of the first seed of each point only), `group` (a metric over flows that are
+  alike: its mean, and from the best flow to the worst) and `summary` (a metric over the seeds of
+  a point, of a flow or, where `flow` is null, of all together). `complete` says whether every
+  seed ran to its end and no flow failed.
 - `--out DIR`: `report.html`, one page without external resources, to look at; its plots as SVG
   files; `results.jsonl`, the same lines as above.
 - `--pcap PATH`, `--wire-pcap PATH`: the air (with channel and signal strength at the receiver)
@@ -108,7 +127,19 @@ there are several; and, without a sweep, what each node of the first run spent. 
 
 Counts leave out the warm-up, but messages and datagrams count from the start. `cwnd` is the
 congestion window as far as the sender's buffer and the peer's window let it be used. Goodput of
-a flow with `bytes` is that of its whole transfer, of others what was read after the warm-up. Nothing is overwritten without `--force`, and what a
-run reads not even then; plots of an earlier run in `--out` go. A run that is cut short leaves
-what it had, marked incomplete.
+a flow with `bytes` is that of its whole transfer, of others what was read after the warm-up;
+that of all together is what was read after the warm-up.
+
+Ages of messages (`latency`) are from when a message was made to when it was read whole or, of a
+request, answered; percentiles are exact to half a percent. Over several seeds the greatest age
+is the greatest of all. The energy of a flow is its share of what the nodes on its path used
+after the warm-up, radio and processor, listening included: a node's energy is shared among the
+flows that pass it, by the bytes that each delivered.
+
+A picture has no more than eight lines. Sweeps with more are drawn in panels, one for each value
+of another swept key, or as the band that all lie within; many flows by those that are alike.
+
+Nothing is overwritten without `--force`, and what a run reads not even then; plots of an earlier
+run in `--out` go. A run that is cut short (Ctrl-C) leaves what it had, marked incomplete, and
+whole captures up to that moment.
 ";

@@ -89,7 +89,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "k7",
                 File,
                 None,
-                "A connectivity trace in the K7 format, gzipped or not: what a testbed measured on `radio.channel`. Links lose as many frames as there, given 0 dBm and the profile's noise.",
+                "A connectivity trace in the K7 format, gzipped or not: what a testbed measured on `radio.channel`. Links lose as many frames as there, given 0 dBm and the profile's noise. A row without a channel holds for every channel on which its link has no other.",
             ),
             key(
                 "k7_hour",
@@ -264,7 +264,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "flow",
         repeated: true,
-        doc: "One flow of data, at least one in a scenario.",
+        doc: "One flow of data, at least one in a scenario and at most 40000. A mote can be an end of 255 over TCP, and receive 16 of them; the host takes all.",
         keys: &[
             key(
                 "kind",
