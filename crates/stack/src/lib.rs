@@ -24,6 +24,30 @@
 #[cfg(test)]
 extern crate std;
 
+/// Lets an error say its `reason()` wherever errors are printed or boxed. `$from`: which values
+/// were caused by another error, and that one; `$field`: where every value has its cause.
+macro_rules! speaks {
+    ($error:ty $(, $from:pat => $source:ident)? $(; $field:ident)?) => {
+        impl core::fmt::Display for $error {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(self.reason())
+            }
+        }
+
+        impl core::error::Error for $error {
+            $(fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+                match self {
+                    $from => Some($source),
+                    _ => None,
+                }
+            })?
+            $(fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+                Some(&self.$field)
+            })?
+        }
+    };
+}
+
 pub mod ip;
 pub mod limits;
 pub mod lowpan;

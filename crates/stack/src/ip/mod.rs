@@ -103,6 +103,33 @@ pub enum Drop {
     TooMany,
 }
 
+impl Drop {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed IPv6 packet",
+            Self::BadAddress => "source or destination not allowed in IPv6",
+            Self::LinkBroadcast => "packet for one node in a frame for all",
+            Self::NotMine => "another link or a group not joined",
+            Self::NotARouter => "for another node, and this one does not forward",
+            Self::Fragment => "IPv6 fragments are refused",
+            Self::ExtensionHeader => "extension header that asks for a discard",
+            Self::NoRoute => "no route leads there",
+            Self::BadIcmp => "ICMPv6 checksum or length wrong",
+            Self::IgnoredIcmp => "ICMPv6 message not acted on",
+            Self::BadNdp => "neighbour discovery message that breaks a rule",
+            Self::UnknownProtocol => "transport that this node does not have",
+            Self::QueueFull => "queue of the interface full",
+            Self::Congestion => "queue of the interface long",
+            Self::TooOld => "packet waited too long",
+            Self::SentBack => "packet that would go back to where it came from",
+            Self::TooMany => "too many answers to strangers",
+        }
+    }
+}
+
+speaks!(Drop);
+
 /// How many packets took which way.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Counters {

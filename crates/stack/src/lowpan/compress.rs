@@ -42,6 +42,8 @@ impl CompressError {
     }
 }
 
+speaks!(CompressError);
+
 impl From<Full> for CompressError {
     fn from(_: Full) -> Self {
         Self::Full

@@ -133,6 +133,27 @@ pub enum Drop {
 }
 
 impl Drop {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::NoRecord => "fragment of a packet whose first has not come",
+            Self::TableFull => "every record is in use",
+            Self::NeighborQuota => "the neighbour has too many packets under way",
+            Self::NoBody => "no memory to gather the packet in",
+            Self::TooLarge => "packet too large to gather",
+            Self::BadLength => "fragment of an illegal length",
+            Self::Duplicate => "fragment has come before",
+            Self::Overlap => "fragment contradicts what has come",
+            Self::SiblingLost => "another fragment of the packet was lost",
+            Self::Timeout => "packet not whole in time",
+            Self::Evicted => "record needed for another packet",
+        }
+    }
+}
+
+speaks!(Drop);
+
+impl Drop {
     /// How many reasons there are.
     pub const COUNT: usize = Self::Evicted as usize + 1;
 }

@@ -78,6 +78,8 @@ impl DecompressError {
     }
 }
 
+speaks!(DecompressError);
+
 impl From<lowpan_iphc::ParseError> for DecompressError {
     fn from(error: lowpan_iphc::ParseError) -> Self {
         Self::Iphc(error)

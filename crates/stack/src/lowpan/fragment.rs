@@ -43,6 +43,19 @@ pub enum FragmentError {
     NoRoom,
 }
 
+impl FragmentError {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::BadLength => "packet of a length that is not sent",
+            Self::Malformed => "not an IPv6 packet",
+            Self::NoRoom => "the compressed header leaves a frame no room",
+        }
+    }
+}
+
+speaks!(FragmentError);
+
 impl From<CompressError> for FragmentError {
     fn from(error: CompressError) -> Self {
         match error {

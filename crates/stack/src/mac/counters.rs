@@ -52,6 +52,37 @@ pub enum Drop {
 }
 
 impl Drop {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed frame",
+            Self::BadFcs => "frame check sequence wrong",
+            Self::Unsupported => "frame version or header not supported",
+            Self::Secured => "secured frame without a key",
+            Self::OtherPan => "frame for another PAN",
+            Self::OtherNode => "frame for another node",
+            Self::BadSource => "frame without a source that can be answered",
+            Self::Duplicate => "frame repeated by the neighbour",
+            Self::StrayAck => "ACK that nobody waits for",
+            Self::MistimedAck => "ACK at a time of its own",
+            Self::Command => "MAC commands are not served",
+            Self::Beacon => "beacons are not used",
+            Self::AckTooLate => "frame reported too late to acknowledge",
+            Self::BadLength => "frame payload of an illegal length",
+            Self::QueueFull => "frame queue full",
+            Self::ChannelBusy => "channel busy in the last attempt",
+            Self::NoAck => "no ACK in the last attempt",
+            Self::RadioSilent => "radio silent in the last attempt",
+            Self::Cancelled => "taken back before its first attempt",
+            Self::TooOld => "frame waited too long",
+            Self::Silent => "the neighbour has not answered for some time",
+        }
+    }
+}
+
+speaks!(Drop);
+
+impl Drop {
     /// How many reasons there are.
     pub const COUNT: usize = Self::Silent as usize + 1;
 }

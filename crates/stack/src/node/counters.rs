@@ -22,6 +22,24 @@ pub enum Drop {
 }
 
 impl Drop {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Dispatch => "not a 6LoWPAN format that is read",
+            Self::Compression => "headers do not decompress",
+            Self::TcpCompression => "compressed TCP header not restored",
+            Self::MalformedFragment => "malformed fragment header",
+            Self::MalformedPacket => "not an IPv6 packet",
+            Self::FragmentTooLong => "fragment longer than a frame of the next hop",
+            Self::RelayQueueFull => "no room to pass a fragment on",
+            Self::Refused => "refused by ICMPv6",
+        }
+    }
+}
+
+speaks!(Drop);
+
+impl Drop {
     /// How many reasons there are.
     pub const COUNT: usize = Self::Refused as usize + 1;
 }

@@ -23,6 +23,20 @@ pub enum DatagramError {
     QueueFull,
 }
 
+impl DatagramError {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::NoRoute => "no route leads there",
+            Self::NoAddress => "no address of this node fits the destination",
+            Self::TooLong => "datagram longer than a packet may be",
+            Self::QueueFull => "no room in the queue",
+        }
+    }
+}
+
+speaks!(DatagramError);
+
 impl<'m> Node<'m> {
     /// Opens the ports of `inbox`; what comes for them waits there.
     pub fn set_inbox(&mut self, inbox: Inbox<'m>) {

@@ -248,6 +248,15 @@ pub struct Rejected<'m> {
     pub buffers: tcp::Buffers<'m>,
 }
 
+impl Rejected<'_> {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        self.error.reason()
+    }
+}
+
+speaks!(Rejected<'_>; error);
+
 /// Why [`Node::connect`] did not begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectError {
@@ -258,6 +267,19 @@ pub enum ConnectError {
     /// TCP has no room for it.
     Tcp(tcp::OpenError),
 }
+
+impl ConnectError {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::NoRoute => "no route leads there",
+            Self::NoAddress => "no address of this node fits the destination",
+            Self::Tcp(_) => "TCP did not open the connection",
+        }
+    }
+}
+
+speaks!(ConnectError, Self::Tcp(error) => error);
 
 /// What a message says of a packet that did not arrive, and the packet.
 const fn reported<'a>(message: &Message<'a>) -> Option<(IcmpError, &'a [u8])> {

@@ -177,6 +177,8 @@ impl Drop {
     }
 }
 
+speaks!(Drop);
+
 /// Why something was sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]

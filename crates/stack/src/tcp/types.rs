@@ -100,6 +100,23 @@ pub enum Error {
     Aborted,
 }
 
+impl Error {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Refused => "connection refused",
+            Self::Reset => "connection reset by the peer",
+            Self::TimedOut => "the peer does not answer",
+            Self::KeepaliveTimedOut => "keepalive probes found no answer",
+            Self::UserTimeout => "no progress within the user timeout",
+            Self::Unreachable => "the peer cannot be reached",
+            Self::Aborted => "connection aborted",
+        }
+    }
+}
+
+speaks!(Error);
+
 /// The memory of [`Tcp`](super::Tcp), borrowed for good; buffers come with each connection.
 #[derive(Debug)]
 pub struct Memory<'m> {
@@ -143,6 +160,21 @@ pub enum OpenError {
     InUse,
 }
 
+impl OpenError {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::NoSlot => "every slot for a connection is taken",
+            Self::NoListener => "no such listener",
+            Self::Address => "address or port cannot be an end of a connection",
+            Self::NoPort => "every ephemeral port to this peer is in use",
+            Self::InUse => "there is a connection between these ends already",
+        }
+    }
+}
+
+speaks!(OpenError);
+
 /// `connect` or `accept` failed; the buffers come back.
 #[derive(Debug)]
 pub struct Rejected<'m> {
@@ -151,6 +183,15 @@ pub struct Rejected<'m> {
     /// What was lent.
     pub buffers: Buffers<'m>,
 }
+
+impl Rejected<'_> {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        self.error.reason()
+    }
+}
+
+speaks!(Rejected<'_>; error);
 
 /// Why `listen` failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,6 +203,19 @@ pub enum ListenError {
     /// Port 0, or too many local addresses.
     Address,
 }
+
+impl ListenError {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::NoPlace => "every place for a listener is taken",
+            Self::InUse => "somebody listens there already",
+            Self::Address => "address or port cannot be listened on",
+        }
+    }
+}
+
+speaks!(ListenError);
 
 /// Why `send` took nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,6 +230,20 @@ pub enum SendError {
     NoConnection,
 }
 
+impl SendError {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::BufferFull => "the send buffer is full",
+            Self::Closing => "the connection was closed for sending",
+            Self::Failed(_) => "the connection has ended",
+            Self::NoConnection => "no such connection",
+        }
+    }
+}
+
+speaks!(SendError, Self::Failed(error) => error);
+
 /// Why `recv` gave nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecvError {
@@ -189,6 +257,20 @@ pub enum RecvError {
     NoConnection,
 }
 
+impl RecvError {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Empty => "nothing has arrived yet",
+            Self::Finished => "the peer has sent everything",
+            Self::Failed(_) => "the connection has ended",
+            Self::NoConnection => "no such connection",
+        }
+    }
+}
+
+speaks!(RecvError, Self::Failed(error) => error);
+
 /// What ICMPv6 says about a packet of ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IcmpError {
@@ -199,6 +281,19 @@ pub enum IcmpError {
     /// No route, no neighbour, hop limit exceeded: may pass.
     Soft,
 }
+
+impl IcmpError {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::PacketTooBig(_) => "packet too big for the path",
+            Self::Hard => "the destination refuses",
+            Self::Soft => "the destination cannot be reached for now",
+        }
+    }
+}
+
+speaks!(IcmpError);
 
 /// A segment that [`Tcp::poll_segment`](super::Tcp::poll_segment) wrote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

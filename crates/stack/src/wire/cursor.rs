@@ -7,9 +7,27 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Truncated;
 
+impl Truncated {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        "the bytes end too early"
+    }
+}
+
+speaks!(Truncated);
+
 /// The value does not fit the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
+
+impl Full {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        "the output is too short"
+    }
+}
+
+speaks!(Full);
 
 /// A cursor over received bytes; big-endian unless a method says otherwise.
 #[derive(Clone, Copy, Debug)]

@@ -87,6 +87,8 @@ impl ParseError {
     }
 }
 
+speaks!(ParseError);
+
 impl From<Truncated> for ParseError {
     fn from(_: Truncated) -> Self {
         Self::Truncated

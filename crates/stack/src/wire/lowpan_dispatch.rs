@@ -61,6 +61,8 @@ impl Unsupported {
     }
 }
 
+speaks!(Unsupported);
+
 /// The dispatch byte of an uncompressed IPv6 packet.
 pub const IPV6: u8 = 0x41;
 

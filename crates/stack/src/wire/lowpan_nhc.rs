@@ -90,6 +90,8 @@ impl ParseError {
     }
 }
 
+speaks!(ParseError, Self::Tcp(error) => error);
+
 impl From<Truncated> for ParseError {
     fn from(_: Truncated) -> Self {
         Self::Truncated

@@ -20,6 +20,15 @@ use super::cursor::{Full, Reader, Writer};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed;
 
+impl Malformed {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        "neighbour discovery option with an illegal length"
+    }
+}
+
+speaks!(Malformed);
+
 /// A list of options whose lengths have been checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NdpOptions<'a>(&'a [u8]);

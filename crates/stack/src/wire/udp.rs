@@ -51,6 +51,8 @@ impl ParseError {
     }
 }
 
+speaks!(ParseError);
+
 impl From<Truncated> for ParseError {
     fn from(_: Truncated) -> Self {
         Self::Truncated

@@ -51,6 +51,8 @@ impl Drop {
     }
 }
 
+speaks!(Drop, Self::Malformed(error) => error);
+
 /// Totals since start; all wrap at 2^32.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {

@@ -101,6 +101,15 @@ pub struct Compressed {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plain;
 
+impl Plain {
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        "the segment travels as plain TCP"
+    }
+}
+
+speaks!(Plain);
+
 /// A header restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Restored {
