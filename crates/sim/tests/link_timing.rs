@@ -15,7 +15,6 @@ use motet_lab::capture::{Capture, Records};
 use motet_lab::chain::ChainOptions;
 use motet_lab::network::{Network, NetworkOptions};
 use motet_lab::profile::Profile;
-use pcap_file::pcap::PcapReader;
 
 const PORT: u16 = 4_242;
 
@@ -96,7 +95,7 @@ struct Spacing {
 /// IEEE 802.15.4-2015 §6.2.4: the spacing follows the frame, or its ACK where one was asked for
 /// and came. Written from the standard: nothing here is the MAC's.
 fn spacing(Temporary(path): &Temporary) -> Spacing {
-    let mut reader = PcapReader::new(std::fs::File::open(path).unwrap()).unwrap();
+    let bytes = std::fs::read(path).unwrap();
     // By sender: when its last exchange ended, and the spacing due after it.
     let mut ends = HashMap::new();
     let mut own_acks = HashMap::new();
@@ -106,12 +105,10 @@ fn spacing(Temporary(path): &Temporary) -> Spacing {
         least_us: i64::MAX,
         ..Spacing::default()
     };
-    while let Some(packet) = reader.next_packet() {
-        let packet = packet.unwrap();
-        let start = packet.timestamp.as_micros() as i64;
-        let len = packet.data.len() as i64;
+    for (start, psdu) in records(&bytes) {
+        let len = psdu.len() as i64;
         let end = start + 32 * (6 + len);
-        let (header, _) = Header::parse(check_fcs(&packet.data).unwrap()).unwrap();
+        let (header, _) = Header::parse(check_fcs(psdu).unwrap()).unwrap();
         if header.frame_type == FrameType::Ack {
             let is_its = |(_, _, number, ended): &(_, _, u8, i64)| {
                 *number == header.sequence && (192..=192 + 400).contains(&(start - ended))
@@ -139,6 +136,18 @@ fn spacing(Temporary(path): &Temporary) -> Spacing {
         }
     }
     seen
+}
+
+/// The records of a little-endian pcap file: when each frame began, µs, and its bytes.
+fn records(pcap: &[u8]) -> impl Iterator<Item = (i64, &[u8])> {
+    let mut rest = &pcap[24..];
+    std::iter::from_fn(move || {
+        let (head, after) = rest.split_first_chunk::<16>()?;
+        let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().unwrap());
+        let (data, next) = after.split_at(word(8) as usize);
+        rest = next;
+        Some((i64::from(word(0)) * 1_000_000 + i64::from(word(4)), data))
+    })
 }
 
 /// The chains whose frames are looked at: fast drivers and slow ones, copies and none.
