@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{assert_refused, folder, motet, said};
+use common::{assert_refused, folder, motet, objects, said};
 use serde_json::Value;
 
 const PLUGTEST: &str = "openthread-plugtest-vectors/frames.pcap";
@@ -51,16 +51,14 @@ fn frames(file: &Path) -> Vec<Value> {
     let output = decode(file, &["--json"]);
     assert!(output.status.success(), "{}", said(&output));
     assert!(output.stderr.is_empty(), "{}", said(&output));
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
-        .collect()
+    objects(&output.stdout)
 }
 
 fn summary(file: &Path) -> Value {
     let output = decode(file, &["--json", "--summary"]);
     assert!(output.status.success(), "{}", said(&output));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let [summary] = objects(&output.stdout).try_into().unwrap();
+    summary
 }
 
 /// The innermost layer of a name.
@@ -236,11 +234,15 @@ fn frames_that_are_not_read_say_why() {
         (
             "tcpdump/802_15_4_beacon.pcap",
             "malformed",
-            "information elements",
+            "information element",
         ),
         ("tcpdump/802_15_4-oobr-1.pcap", "malformed", "FCS wrong"),
         ("tcpdump/802_15_4-oobr-2.pcap", "malformed", "FCS wrong"),
-        ("tcpdump/802_15_4-data.pcap", "undecoded", "802.15.4-2015"),
+        (
+            "tcpdump/802_15_4-data.pcap",
+            "undecoded",
+            "NHC encoding unknown",
+        ),
     ];
     for (name, status, reason) in cases {
         let Some(file) = capture(name) else { return };
@@ -546,4 +548,448 @@ fn standard_input_is_read_where_the_file_is_a_dash() {
         .expect("motet starts");
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(output.stdout, from_file.stdout);
+}
+
+/// A capture of these records, least significant byte first, a millisecond apart.
+fn pcap(link_type: u32, records: &[Vec<u8>]) -> Vec<u8> {
+    let header = [0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, link_type];
+    let mut file: Vec<u8> = header.into_iter().flat_map(u32::to_le_bytes).collect();
+    for (record, at_us) in records.iter().zip((0..).step_by(1_000)) {
+        let len = u32::try_from(record.len()).unwrap();
+        file.extend([1, at_us, len, len].into_iter().flat_map(u32::to_le_bytes));
+        file.extend(record);
+    }
+    file
+}
+
+/// What we and tshark read from 802.15.4 frames without FCS: ours by frame, tshark's by frame
+/// and field.
+fn both(records: &[Vec<u8>], fields: &[&str]) -> (Vec<Value>, Option<Vec<Vec<String>>>) {
+    let folder = folder();
+    let file = folder.path().join("frames.pcap");
+    fs::write(&file, pcap(230, records)).unwrap();
+    let ours = frames(&file);
+    assert_eq!(ours.len(), records.len());
+    (ours, tshark(&file, fields))
+}
+
+/// A frame of 2015: its frame control from the kind, further bits and both modes.
+fn control_2015(kind: u16, bits: u16, [dst, src]: [u16; 2]) -> Vec<u8> {
+    let control = kind | bits | dst << 10 | 2 << 12 | src << 14;
+    control.to_le_bytes().to_vec()
+}
+
+const SECURED: u16 = 1 << 3;
+const PAN_ID_COMPRESSED: u16 = 1 << 6;
+const NO_SEQUENCE: u16 = 1 << 8;
+const ELEMENTS: u16 = 1 << 9;
+
+const DST_SHORT: [u8; 2] = [0x02, 0x01];
+const SRC_SHORT: [u8; 2] = [0x04, 0x03];
+const DST_LONG: [u8; 8] = [8, 7, 6, 5, 4, 3, 2, 1];
+const SRC_LONG: [u8; 8] = [0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11];
+
+/// An IPv6 packet with nothing in it: all compressed, next header 59.
+const EMPTY_PACKET: [u8; 3] = [0x7a, 0x33, 59];
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Table 7-2 of IEEE 802.15.4-2015: which PAN ids a frame has, by modes and compression.
+#[test]
+fn frames_of_2015_have_the_pan_ids_that_the_standard_says() {
+    let table = [
+        ([0, 0], [(false, false), (true, false)]),
+        ([2, 0], [(true, false), (false, false)]),
+        ([3, 0], [(true, false), (false, false)]),
+        ([0, 2], [(false, true), (false, false)]),
+        ([0, 3], [(false, true), (false, false)]),
+        ([3, 3], [(true, false), (false, false)]),
+        ([2, 2], [(true, true), (true, false)]),
+        ([2, 3], [(true, true), (true, false)]),
+        ([3, 2], [(true, true), (true, false)]),
+    ];
+    let mut records = Vec::new();
+    let mut expected = Vec::new();
+    for (modes, pans) in table {
+        for (bits, (has_dst_pan, has_src_pan)) in [0, PAN_ID_COMPRESSED].into_iter().zip(pans) {
+            for suppressed in [0, NO_SEQUENCE] {
+                let mut record = control_2015(1, bits | suppressed, modes);
+                let seq = (suppressed == 0).then_some(77);
+                record.extend(seq);
+                let parts: [(bool, [u8; 2], u16, [u8; 2], [u8; 8]); 2] = [
+                    (has_dst_pan, [0xcd, 0xab], modes[0], DST_SHORT, DST_LONG),
+                    (has_src_pan, [0x34, 0x12], modes[1], SRC_SHORT, SRC_LONG),
+                ];
+                for (has_pan, pan, mode, short, long) in parts {
+                    record.extend(pan.into_iter().filter(|_| has_pan));
+                    match mode {
+                        0 => {}
+                        2 => record.extend(short),
+                        _ => record.extend(long),
+                    }
+                }
+                record.extend(EMPTY_PACKET);
+                records.push(record);
+                expected.push((modes, seq, has_dst_pan, has_src_pan));
+            }
+        }
+    }
+    let fields = [
+        "wpan.seq_no",
+        "wpan.dst_pan",
+        "wpan.src_pan",
+        "wpan.dst16",
+        "wpan.src16",
+    ];
+    let (ours, theirs) = both(&records, &fields);
+    for (at, (frame, (modes, seq, dst_pan, src_pan))) in ours.iter().zip(expected).enumerate() {
+        let mac = layer(frame, "mac").unwrap();
+        let name = |mode: u16, short: &str, long: &str| match mode {
+            0 => Value::Null,
+            2 => short.into(),
+            _ => long.into(),
+        };
+        assert_eq!(mac["version"], 2);
+        assert_eq!(mac["seq"], serde_json::json!(seq));
+        assert_eq!(
+            mac["dst"],
+            name(modes[0], "0x0102", "01:02:03:04:05:06:07:08")
+        );
+        assert_eq!(
+            mac["src"],
+            name(modes[1], "0x0304", "11:12:13:14:15:16:17:18")
+        );
+        let pans = match (dst_pan, src_pan) {
+            (true, true) => [0xabcd.into(), 0x1234.into()],
+            (true, false) => [0xabcd.into(), Value::Null],
+            (false, true) => [0x1234.into(), Value::Null],
+            (false, false) => [Value::Null, Value::Null],
+        };
+        assert_eq!(
+            [&mac["pan"], &mac["src_pan"]],
+            [&pans[0], &pans[1]],
+            "{frame}"
+        );
+        assert_eq!(frame["status"], "decoded", "{frame}");
+        assert_eq!(layer(frame, "ipv6").unwrap()["next_header"], 59, "{frame}");
+        let Some(theirs) = theirs.as_ref().map(|theirs| &theirs[at]) else {
+            continue;
+        };
+        let pan = |has: bool, pan: &str| if has { pan.to_owned() } else { String::new() };
+        assert_eq!(theirs[0], shown(&mac["seq"]), "{frame}");
+        let both = [pan(dst_pan, "0xabcd"), pan(src_pan, "0x1234")];
+        assert_eq!(theirs[1..3], both, "{frame}");
+        for (theirs, (mode, ours)) in theirs[3..]
+            .iter()
+            .zip([(modes[0], "dst"), (modes[1], "src")])
+        {
+            let ours = if mode == 2 {
+                shown(&mac[ours])
+            } else {
+                String::new()
+            };
+            assert_eq!(*theirs, ours, "{frame}");
+        }
+    }
+}
+
+/// Level, key and counter are shown of every form of the auxiliary security header, and what is
+/// encrypted is said to be.
+#[test]
+fn the_security_header_is_read() {
+    let mut records = Vec::new();
+    let mut expected = Vec::new();
+    for level in 1..8_u8 {
+        for (key_mode, source) in [(0, &[][..]), (1, &[]), (2, &[1, 2, 3, 4]), (3, &[9; 8])] {
+            for suppressed in [false, true] {
+                let mut record = control_2015(1, SECURED, [2, 2]);
+                record.extend([5, 0xcd, 0xab, 2, 1, 0x34, 0x12, 4, 3]);
+                record.push(level | key_mode << 3 | u8::from(suppressed) << 5);
+                record.extend(
+                    67_305_985_u32
+                        .to_le_bytes()
+                        .into_iter()
+                        .filter(|_| !suppressed),
+                );
+                record.extend(source);
+                record.extend((key_mode > 0).then_some(7));
+                record.extend(EMPTY_PACKET);
+                record.extend(vec![0xee; [0, 4, 8, 16][usize::from(level & 3)]]);
+                records.push(record);
+                expected.push((level, key_mode, suppressed));
+            }
+        }
+    }
+    // The form of 2006.
+    let mut record = (1 | SECURED | 2 << 10 | 1 << 12 | 2 << 14)
+        .to_le_bytes()
+        .to_vec();
+    record.extend([
+        5,
+        0xcd,
+        0xab,
+        2,
+        1,
+        0x34,
+        0x12,
+        4,
+        3,
+        5 | 1 << 3,
+        1,
+        2,
+        3,
+        4,
+        7,
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]);
+    records.push(record);
+    expected.push((5, 1, false));
+    let fields = [
+        "wpan.aux_sec.sec_level",
+        "wpan.aux_sec.key_id_mode",
+        "wpan.aux_sec.frame_counter",
+        "wpan.aux_sec.key_index",
+    ];
+    let (ours, theirs) = both(&records, &fields);
+    for (at, (frame, (level, key_mode, suppressed))) in ours.iter().zip(expected).enumerate() {
+        let security = layer(frame, "security").unwrap();
+        assert_eq!(security["level"], level, "{frame}");
+        assert_eq!(security["key_id_mode"], key_mode, "{frame}");
+        let counter = (!suppressed).then_some(67_305_985);
+        assert_eq!(
+            security["frame_counter"],
+            serde_json::json!(counter),
+            "{frame}"
+        );
+        assert_eq!(
+            security["key_index"],
+            serde_json::json!((key_mode > 0).then_some(7))
+        );
+        match level >= 4 {
+            true => {
+                assert_eq!(frame["status"], "undecoded", "{frame}");
+                assert!(text(frame).contains("encrypted"), "{frame}");
+            }
+            false => assert_eq!(layer(frame, "ipv6").unwrap()["next_header"], 59, "{frame}"),
+        }
+        let mic_len = layer(frame, "mic").map_or(0, |mic| mic["mic"].as_str().unwrap().len() / 2);
+        assert_eq!(mic_len, [0, 4, 8, 16][usize::from(level & 3)], "{frame}");
+        if let Some(theirs) = &theirs {
+            // What tshark takes for a number it writes in its own base.
+            let number = |text: &str| match text.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16).ok(),
+                None => text.parse().ok(),
+            };
+            let keys = ["level", "key_id_mode", "frame_counter", "key_index"];
+            for (key, theirs) in keys.iter().zip(&theirs[at]) {
+                assert_eq!(security[key].as_u64(), number(theirs), "{key}: {frame}");
+            }
+        }
+    }
+}
+
+/// Information elements by name, those of header and payload and those within MLME.
+#[test]
+fn information_elements_are_named() {
+    let header = |id: u16, content: &[u8]| {
+        let descriptor = content.len() as u16 | id << 7;
+        [&descriptor.to_le_bytes()[..], content].concat()
+    };
+    let payload = |id: u16, content: &[u8]| {
+        let descriptor = content.len() as u16 | id << 11 | 1 << 15;
+        [&descriptor.to_le_bytes()[..], content].concat()
+    };
+    let short = |id: u16, content: &[u8]| {
+        let descriptor = content.len() as u16 | id << 8;
+        [&descriptor.to_le_bytes()[..], content].concat()
+    };
+    let start = |kind: u16| {
+        let mut record = control_2015(kind, ELEMENTS | PAN_ID_COMPRESSED, [3, 3]);
+        record.push(9);
+        record.extend([DST_LONG, SRC_LONG].concat());
+        record
+    };
+    let mlme = [
+        short(0x1a, &[5, 4, 3, 2, 1, 6]),
+        short(0x1c, &[0]),
+        payload(0x9, &[1]),
+    ]
+    .concat();
+    let data = [
+        start(1),
+        // -12 µs, and not taken.
+        header(0x1e, &[0xf4, 0x8f]),
+        header(0x1a, &[1, 0, 0x10, 0x27]),
+        header(0x00, &[3, 2, 1, 0xaa]),
+        header(0x7e, &[]),
+        payload(0x1, &mlme),
+        payload(0x5, &[0xbb]),
+        payload(0xf, &[]),
+        EMPTY_PACKET.to_vec(),
+    ]
+    .concat();
+    let plain = [start(1), header(0x7f, &[]), EMPTY_PACKET.to_vec()].concat();
+    let ack = [start(2), header(0x1e, &[12, 0])].concat();
+    let beacon = [
+        start(0),
+        header(0x7e, &[]),
+        payload(0x1, &short(0x1e, &[1])),
+    ]
+    .concat();
+    let records = [data.clone(), plain, ack, beacon];
+    let fields = ["wpan.header_ie.id", "wpan.payload_ie.id", "wpan.frame_type"];
+    let (ours, theirs) = both(&records, &fields);
+    let elements = |frame: &Value, which: &str| -> Vec<Value> {
+        let mut layers = frame["layers"].as_array().unwrap().iter();
+        let found = layers.find(|layer| layer["layer"] == "ie" && layer["title"] == which);
+        found.map_or(Vec::new(), |layer| {
+            layer["elements"].as_array().unwrap().clone()
+        })
+    };
+    let names = |elements: &[Value]| -> Vec<String> {
+        elements
+            .iter()
+            .map(|element| shown(&element["element"]))
+            .collect()
+    };
+    let of_header = elements(&ours[0], "header");
+    let expected = [
+        "time correction",
+        "CSL",
+        "vendor specific",
+        "header termination 1",
+    ];
+    assert_eq!(names(&of_header), expected);
+    assert_eq!(of_header[0]["correction_us"], -12);
+    assert_eq!(of_header[0]["nack"], true);
+    assert_eq!(
+        (&of_header[1]["phase"], &of_header[1]["period"]),
+        (&1.into(), &10_000.into())
+    );
+    assert_eq!(
+        (&of_header[2]["oui"], &of_header[2]["data"]),
+        (&0x010203.into(), &"aa".into())
+    );
+    let of_payload = elements(&ours[0], "payload");
+    assert_eq!(names(&of_payload), ["MLME", "IETF", "payload termination"]);
+    let nested = of_payload[0]["nested"].as_array().unwrap();
+    let expected = ["TSCH synchronization", "TSCH timeslot", "channel hopping"];
+    assert_eq!(names(nested), expected);
+    assert_eq!(nested[0]["asn"], 0x01_02_03_04_05_u64);
+    assert_eq!(nested[0]["join_metric"], 6);
+    for frame in &ours[..2] {
+        assert_eq!(frame["status"], "decoded", "{frame}");
+        assert_eq!(layer(frame, "ipv6").unwrap()["next_header"], 59, "{frame}");
+    }
+    assert_eq!(
+        shown(&ours[2]["summary"]),
+        "11:12:13:14:15:16:17:18 → 01:02:03:04:05:06:07:08  802.15.4 ack, seq 9"
+    );
+    assert!(
+        shown(&ours[3]["summary"]).contains("enhanced beacon"),
+        "{}",
+        ours[3]
+    );
+    assert_eq!(names(&elements(&ours[3], "payload")), ["MLME"]);
+    if let Some(theirs) = theirs {
+        // The last of each, as tshark was asked for.
+        for (frame, theirs) in ours.iter().zip(theirs) {
+            for (which, theirs) in [("header", &theirs[0]), ("payload", &theirs[1])] {
+                let ours = elements(frame, which);
+                let last = ours.last().and_then(|element| element["id"].as_u64());
+                let theirs = theirs.strip_prefix("0x");
+                let theirs = theirs.map(|id| u64::from_str_radix(id, 16).unwrap());
+                assert_eq!(last, theirs, "{which} of {frame}");
+            }
+        }
+    }
+    // Whatever is missing at the end is said to be, and nothing worse happens.
+    let cut: Vec<Vec<u8>> = (1..data.len()).map(|len| data[..len].to_vec()).collect();
+    for (frame, len) in both(&cut, &["frame.number"]).0.iter().zip(1..) {
+        let is_whole = [19, 23, 29, 35, 37].contains(&len) || len > 51;
+        let status = shown(&frame["status"]);
+        assert!(is_whole || status == "malformed", "{len}: {frame}");
+    }
+}
+
+/// Multipurpose frames have a frame control of their own, short or long.
+#[test]
+fn multipurpose_frames_are_named() {
+    let short = [
+        &[5 | 2 << 4 | 3 << 6, 42][..],
+        &DST_SHORT,
+        &SRC_LONG,
+        b"wake",
+    ]
+    .concat();
+    // Long: PAN id present, sequence number suppressed, acknowledgment asked for.
+    let second = 1 | 1 << 2 | 1 << 6;
+    let long = [
+        &[5 | 1 << 3 | 3 << 4, second, 0xcd, 0xab][..],
+        &DST_LONG,
+        b"up",
+    ]
+    .concat();
+    let records = [short, long];
+    let (ours, theirs) = both(
+        &records,
+        &["wpan.frame_type", "wpan.seq_no", "wpan.dst_pan"],
+    );
+    let expected = [
+        ("0x0102", "11:12:13:14:15:16:17:18", "42", "", "77616b65"),
+        ("01:02:03:04:05:06:07:08", "", "", "43981", "7570"),
+    ];
+    for (frame, (dst, src, seq, pan, data)) in ours.iter().zip(expected) {
+        let mac = layer(frame, "mac").unwrap();
+        assert_eq!(mac["type"], "multipurpose", "{frame}");
+        let read = ["dst", "src", "seq", "pan"].map(|key| shown(&mac[key]));
+        assert_eq!(read, [dst, src, seq, pan], "{frame}");
+        assert_eq!(layer(frame, "payload").unwrap()["data"], data, "{frame}");
+        assert!(shown(&frame["summary"]).contains("multipurpose"), "{frame}");
+    }
+    if let Some(theirs) = theirs {
+        assert_eq!(theirs[0], ["0x0005", "42", ""]);
+        assert_eq!(theirs[1], ["0x0005", "", "0xabcd"]);
+    }
+}
+
+/// No network card fills in an ICMPv6 checksum: a wrong one is wrong wherever it was captured.
+#[test]
+fn a_wrong_icmpv6_checksum_is_malformed() {
+    let mut echo = vec![0x60, 0, 0, 0, 0, 8, 58, 64];
+    let [src, dst] = [1_u128, 2].map(|last| (0xfe80_u128 << 112 | last).to_be_bytes());
+    echo.extend([src, dst].concat());
+    echo.extend([128, 0, 0, 0, 0, 0, 0, 0]);
+    // Over the pseudo header: addresses, 8 bytes of 58, type and code.
+    let sum = !(0xfe80_u32 * 2 + 3 + 8 + 58 + 0x8000);
+    let right = !((0xfe80_u32 * 2 + 3 + 8 + 58 + 0x8000) % 0xffff) as u16;
+    assert_ne!(sum, 0);
+    echo[42..44].copy_from_slice(&right.to_be_bytes());
+    let mut wrong = echo.clone();
+    wrong[43] ^= 1;
+    let folder = folder();
+    let file = folder.path().join("raw.pcap");
+    fs::write(&file, pcap(229, &[echo, wrong])).unwrap();
+    let ours = frames(&file);
+    assert_eq!(ours[0]["status"], "decoded", "{}", ours[0]);
+    assert_eq!(ours[1]["status"], "malformed", "{}", ours[1]);
+    assert_eq!(text(&ours[1]), "ICMPv6 checksum wrong");
+    let mut command = Command::new("tshark");
+    command
+        .arg("-r")
+        .arg(&file)
+        .args(["-T", "fields", "-e", "icmpv6.checksum.status"]);
+    if let Ok(theirs) = command.output() {
+        assert_eq!(theirs.stdout, b"1\n0\n", "{}", said(&theirs));
+    }
 }

@@ -39,11 +39,9 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
             .hidden("checksum_ok", checksum_ok)
             .remark("checksum_wrong", checksum_ok == Some(false)),
     );
-    if checksum_ok == Some(false) && decoder.now.heard_from.is_some() {
-        return frame.malformed("icmpv6", "ICMPv6 checksum wrong");
-    }
     if let Message::RouterAdvertisement(advertisement) = message
         && decoder.now.countable()
+        && checksum_ok != Some(false)
     {
         learn(decoder, &advertisement);
     }
@@ -56,6 +54,10 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
         Message::Other { body, .. } => link::payload(frame, body),
         Message::EchoRequest(echo) | Message::EchoReply(echo) => link::payload(frame, echo.data),
         _ => {}
+    }
+    // Unlike TCP's and UDP's, it is left to no network card: a wrong one was sent so, or broken.
+    if checksum_ok == Some(false) {
+        frame.malformed("icmpv6", "ICMPv6 checksum wrong");
     }
 }
 
@@ -193,7 +195,8 @@ fn describe(message: &Message<'_>) -> Description {
             Description {
                 summary: name.clone(),
                 name,
-                fields: layer.with("code", hex8(*code)).fields,
+                // Programs have it already.
+                fields: layer.remark("code", hex8(*code)).fields,
             }
         }
     }

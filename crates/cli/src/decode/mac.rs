@@ -1,7 +1,8 @@
 //! IEEE 802.15.4 frames.
 //!
 //! Place: after `link`; calls `lowpan` with the payload of data frames. The stack's own parser
-//! decides what is well formed; what it refuses is shown as far as the frame control reaches.
+//! decides what is well formed; frames of 2015 and secured ones, which it is not for, go to
+//! `envelope`, and what that does not read either is shown as far as the frame control reaches.
 //! Source: IEEE 802.15.4-2006 §7.2, §7.3.
 
 use std::collections::{HashMap, VecDeque};
@@ -11,8 +12,8 @@ use motet::wire::ieee802154::{
     self, Address, Beacon, Command, FrameType, Header, ParseError, Version,
 };
 
-use super::Decoder;
 use super::model::{Frame, Layer, Value, group, hex, hex8, hex16};
+use super::{Decoder, envelope};
 
 /// What stands behind the payload of a captured frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,21 +37,17 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8], fc
     decoder.now.fcs_wrong |= fcs_ok == Some(false);
     let (header, payload) = match Header::parse(mpdu) {
         Ok(found) => found,
+        Err(
+            error @ (ParseError::FrameType
+            | ParseError::Version2015
+            | ParseError::InformationElements
+            | ParseError::SequenceSuppressed
+            | ParseError::Security),
+        ) => return envelope::explain(decoder, frame, mpdu, fcs_ok, error),
         Err(error) => return refused(frame, mpdu, fcs_ok, error),
     };
     decoder.now.heard_from = header.src.map(|src| src.addr);
-    let now = decoder.now;
-    let repeat_of = match fcs_ok {
-        Some(false) => None,
-        _ => decoder
-            .heard
-            .repeat_of(&header, payload, now.number, now.at_ns),
-    };
-    if repeat_of.is_some() {
-        decoder.now.repeat = true;
-        // What nobody acknowledges is no retry: a frame for all goes once to each channel.
-        decoder.tally.link_repeats += u64::from(header.ack_request);
-    }
+    let repeat_of = note(decoder, Some(&header), payload, fcs_ok);
     frame.between(name(header.src), name(header.dst));
     let layer = Layer::new("mac", type_name(header.frame_type))
         .hidden("type", type_name(header.frame_type))
@@ -96,6 +93,24 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8], fc
     }
 }
 
+/// Notes a frame; gives the one that it repeats.
+pub(super) fn note(
+    decoder: &mut Decoder,
+    header: Option<&Header>,
+    payload: &[u8],
+    fcs_ok: Option<bool>,
+) -> Option<u64> {
+    let now = decoder.now;
+    let header = header.filter(|_| fcs_ok != Some(false))?;
+    let repeat_of = decoder
+        .heard
+        .repeat_of(header, payload, now.number, now.at_ns)?;
+    decoder.now.repeat = true;
+    // What nobody acknowledges is no retry: a frame for all goes once to each channel.
+    decoder.tally.link_repeats += u64::from(header.ack_request);
+    Some(repeat_of)
+}
+
 /// The frame without its FCS, and whether that was right, where it can be told.
 fn without_fcs(bytes: &[u8], fcs: Fcs) -> Result<(&[u8], Option<bool>), ParseError> {
     let shortened = |len: usize| {
@@ -117,8 +132,8 @@ fn without_fcs(bytes: &[u8], fcs: Fcs) -> Result<(&[u8], Option<bool>), ParseErr
     }
 }
 
-/// A frame the stack does not read: what its frame control says, and the reason.
-fn refused(frame: &mut Frame, mpdu: &[u8], fcs_ok: Option<bool>, error: ParseError) {
+/// A frame that nobody here reads: what its frame control says, and the reason.
+pub(super) fn refused(frame: &mut Frame, mpdu: &[u8], fcs_ok: Option<bool>, error: ParseError) {
     let mut layer = Layer::new("mac", "802.15.4");
     if let [low, high, ..] = *mpdu {
         let control = u16::from_le_bytes([low, high]);
@@ -168,7 +183,7 @@ fn acknowledgment(decoder: &mut Decoder, frame: &mut Frame, header: &Header, lay
     frame.push(layer.with("acknowledges", of));
 }
 
-fn beacon(frame: &mut Frame, header: &Header, payload: &[u8]) {
+pub(super) fn beacon(frame: &mut Frame, header: &Header, payload: &[u8]) {
     frame.path = name(header.src);
     frame.say("802.15.4 beacon");
     let beacon = match Beacon::parse(payload) {
@@ -205,7 +220,7 @@ fn beacon(frame: &mut Frame, header: &Header, payload: &[u8]) {
     super::link::payload(frame, beacon.payload);
 }
 
-fn command(frame: &mut Frame, payload: &[u8]) {
+pub(super) fn command(frame: &mut Frame, payload: &[u8]) {
     let command = match Command::parse(payload) {
         Ok(command) => command,
         Err(ParseError::CommandId) => {
@@ -352,7 +367,7 @@ impl Heard {
     }
 
     /// The frame that an acknowledgment heard now is for.
-    fn acknowledged_by(&self, sequence: u8, at_ns: u64) -> Option<u64> {
+    pub(super) fn acknowledged_by(&self, sequence: u8, at_ns: u64) -> Option<u64> {
         let found = self.awaiting_ack.iter().rev().find(|awaiting| {
             awaiting.sequence == sequence && at_ns.saturating_sub(awaiting.at_ns) < ACK_WITHIN_NS
         });

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! capture -> link -> (tap, zep) -> mac -> lowpan -> ip -> icmpv6 -> rpl
-//!  records                       reassembly, tcphc    -> tcp     -> conversation
+//!  records            envelope   reassembly, tcphc    -> tcp     -> conversation
 //!                                                     -> udp     -> coap, zep
 //! ```
 //!
@@ -14,6 +14,8 @@
 mod capture;
 mod coap;
 mod conversation;
+mod elements;
+mod envelope;
 mod icmpv6;
 mod ip;
 mod link;
@@ -45,7 +47,7 @@ use self::model::{Frame, Status};
 use self::summary::Tally;
 use self::text::Look;
 use crate::error::Error;
-use crate::output;
+use crate::output::{self, Versioned};
 
 /// Explain a capture frame by frame: 802.15.4, 6LoWPAN, IPv6, TCP, RPL, CoAP.
 ///
@@ -198,7 +200,7 @@ impl Printer {
             return Ok(());
         }
         if self.json {
-            serde_json::to_writer(&mut self.out, frame)?;
+            serde_json::to_writer(&mut self.out, &Versioned::new(frame))?;
             writeln!(self.out)?;
         } else {
             self.look.frame(&mut self.out, frame)?;
@@ -216,7 +218,7 @@ impl Printer {
         if !self.json {
             summary.print(self.look, &mut self.out)?;
         } else if !self.frames {
-            serde_json::to_writer(&mut self.out, &summary)?;
+            serde_json::to_writer(&mut self.out, &Versioned::new(&summary))?;
             writeln!(self.out)?;
         }
         self.out.flush()

@@ -477,28 +477,30 @@ fn an_error_names_the_packet_it_is_about() {
 }
 
 #[test]
-fn frames_of_later_standards_and_secured_ones_say_so() {
+fn frames_that_nobody_reads_say_why() {
     let tail = [&[1][..], &[0; 20]].concat();
-    let cases: [(u16, bool, &str); 7] = [
-        (0x8849, false, "802.15.4 security is not supported"),
-        (0xa841, false, "802.15.4-2015 frames are not supported"),
+    let kind = "802.15.4 frame type reserved or not supported";
+    let cases = [
+        (0x8849_u16, false, "802.15.4 security is not supported"),
         (
-            0xaa41,
+            0x9a41,
             false,
             "802.15.4 information elements are not supported",
         ),
         (
-            0xa941,
+            0x9941,
             false,
             "802.15.4 sequence number suppression is not supported",
         ),
-        (
-            0x8845,
-            false,
-            "802.15.4 frame type reserved or not supported",
-        ),
+        (0x8844, false, kind),
+        (0x8846, false, kind),
+        (0x8847, false, kind),
         (0xb841, true, "802.15.4 frame version reserved"),
         (0x8441, true, "802.15.4 addressing mode reserved"),
+        // Of 2015, and multipurpose.
+        (0xa441, true, "802.15.4 addressing mode reserved"),
+        (0x0045, true, "802.15.4 addressing mode reserved"),
+        (0x100d, true, "802.15.4 frame version reserved"),
     ];
     for (control, malformed, reason) in cases {
         let psdu = with_fcs(&[&control.to_le_bytes()[..], &tail].concat());

@@ -1,0 +1,408 @@
+//! What surrounds the payload of a frame that the stack does not read: headers of IEEE
+//! 802.15.4-2015, the auxiliary security header, multipurpose frames.
+//!
+//! ```text
+//! frame    seq     dst PAN, dst,   auxiliary   header  payload
+//! control  0 or 1  src PAN, src    security    IEs     IEs      payload  MIC
+//! 1 or 2                           0, 1 to 14
+//! ```
+//!
+//! Place: `mac` calls [`explain`] where the stack's parser says that a frame is not for it; the
+//! information elements are in [`super::elements`].
+//! Left out: decryption, and the check of a MIC.
+//! Source: IEEE 802.15.4-2015 §7.2 (frame control, Table 7-2 for the PAN ids), §7.3.5
+//! (multipurpose), §9.4 (auxiliary security header).
+
+use motet::wire::LinkAddr;
+use motet::wire::cursor::{Reader, Truncated};
+use motet::wire::ieee802154::{Address, FrameType, Header, PAN_BROADCAST, ParseError, Version};
+
+use super::Decoder;
+use super::elements::{self, Elements};
+use super::mac::{self, link_addr};
+use super::model::{Frame, Layer, hex, hex16};
+
+/// A frame's kind, as the first three bits of its frame control say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Beacon,
+    Data,
+    Ack,
+    Command,
+    Multipurpose,
+}
+
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Beacon => "beacon",
+            Self::Data => "data",
+            Self::Ack => "ack",
+            Self::Command => "command",
+            Self::Multipurpose => "multipurpose",
+        }
+    }
+}
+
+/// A header, as far as addresses and what they say about the rest.
+#[derive(Clone, Copy, Debug)]
+struct Envelope {
+    kind: Kind,
+    version: u16,
+    is_secured: bool,
+    has_elements: bool,
+    frame_pending: bool,
+    ack_request: bool,
+    pan_id_compression: bool,
+    sequence: Option<u8>,
+    dst_pan: Option<u16>,
+    dst: Option<LinkAddr>,
+    src_pan: Option<u16>,
+    src: Option<LinkAddr>,
+}
+
+/// The auxiliary security header.
+#[derive(Clone, Copy, Debug)]
+struct Security<'a> {
+    level: u8,
+    key_mode: u8,
+    frame_counter: Option<u32>,
+    asn_in_nonce: bool,
+    key_source: &'a [u8],
+    key_index: Option<u8>,
+}
+
+impl Security<'_> {
+    /// Bytes of the message integrity code behind the payload.
+    const fn mic_len(self) -> usize {
+        match self.level & 3 {
+            0 => 0,
+            level => 2 << level,
+        }
+    }
+
+    const fn is_encrypted(self) -> bool {
+        self.level & 4 != 0
+    }
+
+    const fn name(self) -> &'static str {
+        match self.level {
+            0 => "none",
+            1 => "MIC-32",
+            2 => "MIC-64",
+            3 => "MIC-128",
+            4 => "ENC",
+            5 => "ENC-MIC-32",
+            6 => "ENC-MIC-64",
+            _ => "ENC-MIC-128",
+        }
+    }
+}
+
+/// Explains `mpdu`, a frame without its FCS that the stack's parser refuses with `error`.
+pub(super) fn explain(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    mpdu: &[u8],
+    fcs_ok: Option<bool>,
+    error: ParseError,
+) {
+    let mut r = Reader::new(mpdu);
+    let envelope = match read(&mut r) {
+        Ok(Some(envelope)) => envelope,
+        Ok(None) => return mac::refused(frame, mpdu, fcs_ok, error),
+        Err(error) => return mac::refused(frame, mpdu, fcs_ok, error),
+    };
+    let security = match envelope.is_secured.then(|| security(&mut r)).transpose() {
+        Ok(security) => security,
+        Err(Truncated) => return mac::refused(frame, mpdu, fcs_ok, ParseError::Truncated),
+    };
+    decoder.now.heard_from = envelope.src;
+    let header = envelope.header();
+    // Without a number nobody can tell a repeat from another frame with the same content.
+    let numbered = header.as_ref().filter(|_| envelope.sequence.is_some());
+    let repeat_of = mac::note(decoder, numbered, r.rest(), fcs_ok);
+    let of = (envelope.kind == Kind::Ack).then(|| {
+        let sequence = envelope.sequence?;
+        decoder.heard.acknowledged_by(sequence, decoder.now.at_ns)
+    });
+    envelope.say(frame, r.len(), of.flatten());
+    let layer = envelope.layer(fcs_ok).with("acknowledges", of.flatten());
+    frame.push(layer.with("repeat_of", repeat_of));
+    if let Some(security) = security {
+        frame.push(security_layer(security));
+    }
+    contents(
+        decoder,
+        frame,
+        &envelope,
+        security,
+        header.as_ref(),
+        r.rest(),
+    );
+}
+
+/// Explains what is behind the addresses.
+fn contents(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    envelope: &Envelope,
+    security: Option<Security<'_>>,
+    header: Option<&Header>,
+    bytes: &[u8],
+) {
+    let mic_len = security.map_or(0, Security::mic_len);
+    let Some((bytes, mic)) = bytes
+        .len()
+        .checked_sub(mic_len)
+        .and_then(|len| bytes.split_at_checked(len))
+    else {
+        return frame.malformed("security", "the frame ends within its MIC");
+    };
+    let mut payload = bytes;
+    if envelope.has_elements {
+        let mut r = Reader::new(bytes);
+        let is_encrypted = security.is_some_and(Security::is_encrypted);
+        match elements::explain(frame, &mut r, is_encrypted) {
+            Ok(Elements::Done) => payload = r.rest(),
+            // The payload's elements are part of what is encrypted.
+            Ok(Elements::Encrypted) => payload = r.rest(),
+            Err(reason) => return frame.malformed("ie", reason),
+        }
+    }
+    if !mic.is_empty() {
+        frame.push(Layer::new("mic", hex(mic, "")).hidden("mic", mic));
+    }
+    if security.is_some_and(Security::is_encrypted) {
+        super::link::payload(frame, payload);
+        return frame.undecoded("security", "the payload is encrypted");
+    }
+    match (envelope.kind, header) {
+        (Kind::Data, Some(header)) if !payload.is_empty() => {
+            super::lowpan::explain(decoder, frame, header, payload);
+        }
+        (Kind::Command, _) => mac::command(frame, payload),
+        (Kind::Beacon, Some(header)) if envelope.version < VERSION_2015 => {
+            mac::beacon(frame, header, payload);
+        }
+        _ => super::link::payload(frame, payload),
+    }
+}
+
+/// Reads as far as the addresses; `None` where the frame is of a kind that nobody here reads.
+fn read(r: &mut Reader<'_>) -> Result<Option<Envelope>, ParseError> {
+    let first = r.u8()?;
+    let kind = match first & 7 {
+        0 => Kind::Beacon,
+        1 => Kind::Data,
+        2 => Kind::Ack,
+        3 => Kind::Command,
+        5 => return multipurpose(r, first),
+        _ => return Ok(None),
+    };
+    let control = u16::from_le_bytes([first, r.u8()?]);
+    let bit = |at: u32| control >> at & 1 != 0;
+    let version = control >> 12 & 3;
+    // Before 2015 two bits are reserved, and before 2006 security is another.
+    if version == 3 || version < VERSION_2015 && (bit(8) || bit(9)) || version == 0 && bit(3) {
+        return Ok(None);
+    }
+    let mut envelope = Envelope {
+        kind,
+        version,
+        is_secured: bit(3),
+        has_elements: bit(9),
+        frame_pending: bit(4),
+        ack_request: bit(5),
+        pan_id_compression: bit(6),
+        sequence: (!bit(8)).then(|| r.u8()).transpose()?,
+        dst_pan: None,
+        dst: None,
+        src_pan: None,
+        src: None,
+    };
+    let modes = [control >> 10 & 3, control >> 14];
+    if modes.contains(&RESERVED_MODE) {
+        return Err(ParseError::ReservedAddressingMode);
+    }
+    let [has_dst_pan, has_src_pan] = match version {
+        VERSION_2015 => pans_2015(modes, envelope.pan_id_compression),
+        _ => [
+            modes[0] != 0,
+            modes[1] != 0 && !(envelope.pan_id_compression && modes[0] != 0),
+        ],
+    };
+    envelope.dst_pan = has_dst_pan.then(|| r.u16_le()).transpose()?;
+    envelope.dst = address(r, modes[0])?;
+    envelope.src_pan = has_src_pan.then(|| r.u16_le()).transpose()?;
+    envelope.src = address(r, modes[1])?;
+    Ok(Some(envelope))
+}
+
+/// Which PAN ids a frame of 2015 has, by the modes of its addresses (Table 7-2).
+const fn pans_2015([dst, src]: [u16; 2], compressed: bool) -> [bool; 2] {
+    match (dst, src) {
+        (0, 0) => [compressed, false],
+        (0, _) => [false, !compressed],
+        (_, 0) | (EXTENDED, EXTENDED) => [!compressed, false],
+        _ => [true, !compressed],
+    }
+}
+
+/// Its frame control has one byte or two, with bits of its own (§7.3.5).
+fn multipurpose(r: &mut Reader<'_>, first: u8) -> Result<Option<Envelope>, ParseError> {
+    let is_long = first & 1 << 3 != 0;
+    let second = if is_long { r.u8()? } else { 0 };
+    let bit = |at: u32| second >> at & 1 != 0;
+    let modes = [first >> 4 & 3, first >> 6].map(u16::from);
+    if modes.contains(&RESERVED_MODE) {
+        return Err(ParseError::ReservedAddressingMode);
+    }
+    let version = u16::from(second >> 4 & 3);
+    if version != 0 {
+        return Err(ParseError::ReservedVersion);
+    }
+    let sequence = (!bit(2)).then(|| r.u8()).transpose()?;
+    let dst_pan = bit(0).then(|| r.u16_le()).transpose()?;
+    Ok(Some(Envelope {
+        kind: Kind::Multipurpose,
+        version,
+        is_secured: bit(1),
+        has_elements: bit(7),
+        frame_pending: bit(3),
+        ack_request: bit(6),
+        pan_id_compression: false,
+        sequence,
+        dst_pan,
+        dst: address(r, modes[0])?,
+        src_pan: None,
+        src: address(r, modes[1])?,
+    }))
+}
+
+fn address(r: &mut Reader<'_>, mode: u16) -> Result<Option<LinkAddr>, Truncated> {
+    match mode {
+        0 => Ok(None),
+        EXTENDED => {
+            let mut bytes: [u8; 8] = r.array()?;
+            bytes.reverse();
+            Ok(Some(LinkAddr::Extended(bytes)))
+        }
+        _ => Ok(Some(LinkAddr::Short(r.u16_le()?))),
+    }
+}
+
+fn security<'a>(r: &mut Reader<'a>) -> Result<Security<'a>, Truncated> {
+    let control = r.u8()?;
+    let key_mode = control >> 3 & 3;
+    let frame_counter = match control & 1 << 5 {
+        0 => Some(u32::from_le_bytes(r.array()?)),
+        _ => None,
+    };
+    let key_source = r.slice([0, 0, 4, 8][usize::from(key_mode)])?;
+    let key_index = (key_mode > 0).then(|| r.u8()).transpose()?;
+    Ok(Security {
+        level: control & 7,
+        key_mode,
+        frame_counter,
+        asn_in_nonce: control & 1 << 6 != 0,
+        key_source,
+        key_index,
+    })
+}
+
+fn security_layer(security: Security<'_>) -> Layer {
+    let source = Some(security.key_source).filter(|source| !source.is_empty());
+    Layer::new("security", security.name())
+        .with("level", security.level)
+        .with("key_id_mode", security.key_mode)
+        .with("frame_counter", security.frame_counter)
+        .with("frame_counter_suppressed", security.frame_counter.is_none())
+        .with("asn_in_nonce", security.asn_in_nonce)
+        .with("key_source", source.map(|source| hex(source, "")))
+        .with("key_index", security.key_index)
+}
+
+impl Envelope {
+    /// The same in the words of 2006, as far as they go, for the layers inside and for
+    /// recognising repeats: a PAN id or a number that is left out matters to neither.
+    fn header(&self) -> Option<Header> {
+        let address = |pan: Option<u16>, addr: Option<LinkAddr>| {
+            addr.map(|addr| Address {
+                pan_id: pan.unwrap_or(PAN_BROADCAST),
+                addr,
+            })
+        };
+        let frame_type = match self.kind {
+            Kind::Beacon => FrameType::Beacon,
+            Kind::Data => FrameType::Data,
+            Kind::Command => FrameType::Command,
+            Kind::Ack | Kind::Multipurpose => return None,
+        };
+        Some(Header {
+            frame_type,
+            version: Version::V2006,
+            frame_pending: self.frame_pending,
+            ack_request: self.ack_request,
+            pan_id_compression: self.pan_id_compression,
+            sequence: self.sequence.unwrap_or(0),
+            dst: address(self.dst_pan, self.dst),
+            src: address(self.src_pan.or(self.dst_pan), self.src),
+        })
+    }
+
+    /// Says who, to whom and what, as far as the header tells.
+    fn say(&self, frame: &mut Frame, len: usize, acknowledges: Option<u64>) {
+        let name = |addr: Option<LinkAddr>| addr.map_or_else(|| "?".to_owned(), link_addr);
+        match (self.src, self.dst) {
+            (None, None) => frame.path.clear(),
+            (src, dst) => frame.between(name(src), name(dst)),
+        }
+        let kind = self.kind.name();
+        match (self.kind, acknowledges, self.sequence) {
+            (Kind::Ack, Some(of), _) => frame.say(format_args!("802.15.4 ack of frame {of}")),
+            (Kind::Ack, None, Some(seq)) => frame.say(format_args!("802.15.4 ack, seq {seq}")),
+            (Kind::Beacon, ..) if self.version == VERSION_2015 => {
+                frame.say("802.15.4 enhanced beacon");
+            }
+            (Kind::Data | Kind::Multipurpose, ..) => {
+                frame.say(format_args!("802.15.4 {kind}, {len} B"));
+            }
+            _ => frame.say(format_args!("802.15.4 {kind}")),
+        }
+    }
+
+    fn layer(&self, fcs_ok: Option<bool>) -> Layer {
+        let title = match (self.kind, self.version) {
+            (Kind::Multipurpose, _) => "multipurpose".to_owned(),
+            (kind, VERSION_2015) => format!("{}, 2015", kind.name()),
+            (kind, _) => kind.name().to_owned(),
+        };
+        Layer::new("mac", title)
+            .hidden("type", self.kind.name())
+            .hidden("version", self.version)
+            .with("seq", self.sequence)
+            .with("sequence_suppressed", self.sequence.is_none())
+            .with("pan", self.dst_pan.or(self.src_pan).map(hex16))
+            .with(
+                "src_pan",
+                self.src_pan.filter(|_| self.dst_pan.is_some()).map(hex16),
+            )
+            .with("src", self.src.map(link_addr))
+            .with("dst", self.dst.map(link_addr))
+            .with("ack_request", self.ack_request)
+            .with("frame_pending", self.frame_pending)
+            .hidden("security", self.is_secured)
+            .hidden("information_elements", self.has_elements)
+            .hidden("pan_id_compression", self.pan_id_compression)
+            .hidden("fcs_ok", fcs_ok)
+            .remark("fcs", fcs_ok.map(|ok| if ok { "ok" } else { "wrong" }))
+    }
+}
+
+/// The frame version of 2015, and its revisions.
+const VERSION_2015: u16 = 2;
+
+/// Addressing modes.
+const RESERVED_MODE: u16 = 1;
+const EXTENDED: u16 = 3;
