@@ -32,8 +32,9 @@ use crate::{
     output::describe,
 };
 
-/// The chain of motes and its air.
+/// The chain of motes and its air. Flatten it last: its heading holds for what follows.
 #[derive(Clone, Debug, ClapArgs)]
+#[command(next_help_heading = "Mesh and air")]
 pub(crate) struct ChainArgs {
     /// Radio hops between the mote and the border router
     #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true, value_parser = whole::<u16>(1..=HOPS_MAX.into()))]

@@ -22,6 +22,9 @@ A scenario gives the mesh: topology, radio, interference and stack settings, the
 where it sweeps over several. Its flows and its duration are left out: the traffic is the \
 command's.
 
+With --pcap - what the command prints goes to standard error. A killed motet up takes along \
+whatever the command has started.
+
 Examples:
   motet up                                a shell; leave it to end the mesh
   motet up --hops 2 -- ping -c 3 fd6d:6f74:6574:1:4d:6f74:6574:2
@@ -29,9 +32,6 @@ Examples:
   motet up --scenario scenarios/office.toml
   motet up --pcap >(wireshark -k -i -)    watch the air live (bash, zsh)")]
 pub(crate) struct Args {
-    #[command(flatten)]
-    chain: ChainArgs,
-
     /// Bring up the mesh of this scenario instead of a chain
     #[arg(long, value_name = "SCENARIO.toml", conflicts_with_all = [
         "hops", "frame_loss", "packet_loss", "no_hidden", "no_deaf", "retry_delay", "mss_frames",
@@ -49,6 +49,9 @@ pub(crate) struct Args {
     /// Command to run, with its arguments; your shell when there is none
     #[arg(value_name = "CMD", last = true)]
     command: Vec<OsString>,
+
+    #[command(flatten)]
+    chain: ChainArgs,
 }
 
 /// The process that stands between `up` and its command, so that a killed `up` takes the
@@ -152,7 +155,7 @@ mod linux {
         let world = &mut network.world;
         chain::join(world, nodes, mesh.join_max, mesh.join_advice, &interrupt)?;
         let mut live = Live::start(&namespace, network.world.now(), NO_OTHER_WAY)?;
-        introduce(&network, args.connections);
+        introduce(&network, args);
         let motes: Vec<Ipv6Addr> = (1..nodes).map(|mote| network.addr(mote)).collect();
         let mut guard = start(&args.command, &motes, args.capture.takes_stdout())?;
         let outcome = attend(&mut guard, &mut live, &mut network.world, &interrupt);
@@ -278,7 +281,7 @@ mod linux {
     }
 
     /// Says on stderr who is there: stdout belongs to the command.
-    fn introduce(network: &Network<'_>, connections: usize) {
+    fn introduce(network: &Network<'_>, args: &Args) {
         let mut stderr = io::stderr().lock();
         let tree = network.tree();
         for mote in 1..network.mesh_nodes() {
@@ -290,6 +293,7 @@ mod linux {
             };
             let _ = writeln!(stderr, "mote {name}: {addr} ({hops} hop{plural}{via})");
         }
+        let connections = args.connections;
         let plural = if connections == 1 { "" } else { "s" };
         let _ = writeln!(
             stderr,
@@ -299,6 +303,9 @@ mod linux {
              and serves {connections} TCP connection{plural} at a time (--connections)",
             plan::HOST
         );
+        if args.command.is_empty() {
+            let _ = writeln!(stderr, "your shell follows: leave it to end the mesh");
+        }
     }
 
     /// Starts the command below a guard; with `stdout_taken` what it prints goes to stderr.

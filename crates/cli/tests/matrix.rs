@@ -135,3 +135,31 @@ fn a_file_arrives_over_relays_that_do_not_copy() {
         }
     }
 }
+
+/// The bound holds for the fastest settings of every radio and way of forwarding.
+#[test]
+fn nothing_exceeds_the_bound() {
+    let folder = folder();
+    let path = file(folder.path(), 30 * 1024);
+    let path = path.to_str().unwrap();
+    let settings = [
+        "--hops 1 --no-deaf --window 12 --mss-frames 12",
+        "--hops 1 --radio nrf52840 --window 12",
+        "--hops 1 --radio telosb --window 12",
+        "--hops 2 --mss-frames 12 --window 8 --hold 7 --retry-delay 5",
+        "--hops 3 --hold 7 --retry-delay 10 --window 6",
+        "--hops 2 --forwarding cit --channels multi --compression tcphc",
+        "--hops 4 --forwarding cit --channels multi --compression tcphc --direction down",
+        "--hops 4 --no-hidden",
+    ];
+    for setting in settings {
+        let mut arguments = vec!["send", path, "--virtual", "--json"];
+        arguments.extend(setting.split(' '));
+        let report = report(&run(&arguments));
+        let [goodput, bound] = ["goodput_kbps", "bound_kbps"].map(|key| report[key].as_f64());
+        assert!(
+            0.0 < goodput.unwrap() && goodput < bound,
+            "{setting}: {report}"
+        );
+    }
+}

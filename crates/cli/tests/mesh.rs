@@ -108,6 +108,22 @@ fn kill(process: &Child, signal: &str) {
     assert!(status.success());
 }
 
+/// A packet beyond the mesh's MTU is not lost without a word.
+#[test]
+fn a_ping_beyond_the_mtu_is_told_the_mtu() {
+    if !has("ping") {
+        return;
+    }
+    for (len, answer) in [
+        ("1232", "1240 bytes from"),
+        ("1300", "Packet too big: mtu=1280"),
+    ] {
+        let output = up(&[], &format!("ping -c 1 -W 10 -s {len} $M"));
+        let text = lines(&output).join("\n");
+        assert!(text.contains(answer), "{}", said(&output));
+    }
+}
+
 /// A mesh that is no chain: a tree of two branches, one mote behind another.
 #[test]
 fn a_scenario_comes_up_beside_the_kernel() {

@@ -47,6 +47,14 @@ fn bad_arguments_are_refused() {
         (&["send", "f", "--hold", "-1"], &["--hold", "1000 ms"]),
         (&["send", "f", "--force"], &["--pcap", "--trace"]),
         (&["up", "--hops", "0"], &["--hops"]),
+        (
+            &["up", "--connections", "0"],
+            &["--connections", "from 1 to 64"],
+        ),
+        (
+            &["up", "--scenario", "none.toml", "--window", "4"],
+            &["--scenario", "--window"],
+        ),
         (&["fly"], &["fly"]),
         (&["reproduc"], &["did you mean reproduce?"]),
         (&["soak", "--seconds", "-1"], &["--seconds", "from 1 to"]),

@@ -48,6 +48,11 @@ Examples:
   motet send README.md --hops 1 --pcap air.pcap
   motet send README.md --virtual --json   no privileges, no waiting
   motet send README.md --trace tcp.jsonl  what TCP does, line by line
+  motet send README.md --pcap - | wireshark -k -i -
+
+With --pcap - the summary goes to standard error. Ctrl-C keeps what capture and trace hold by \
+then. The frame-time estimate is what the frames' times suggest, added up; good settings may \
+exceed it over several hops, but nothing exceeds bound_kbps of the JSON object.
 
 A trace has one JSON object on each line; time_s is seconds of the air's clock, as in a \
 capture:
@@ -60,9 +65,6 @@ It shows the TCP that sends the file, and the mote's where that is the kernel's.
 pub(crate) struct Args {
     /// The file to send
     file: PathBuf,
-
-    #[command(flatten)]
-    chain: ChainArgs,
 
     /// Which way the file travels: up leaves the mote, down reaches it
     #[arg(long, value_name = "up|down", value_enum, default_value_t = Direction::Up, hide_possible_values = true)]
@@ -82,6 +84,9 @@ pub(crate) struct Args {
     /// Print one JSON object instead of the summary
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    chain: ChainArgs,
 }
 
 /// Which way the file travels: from the mote to the host, or from the host to the mote.

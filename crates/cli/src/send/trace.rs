@@ -15,7 +15,7 @@ use motet::{
 use motet_lab::files::NewFile;
 use serde::Serialize;
 
-use crate::{error::Error, files::write_error};
+use crate::{error::Error, files::write_error, output::Versioned};
 
 /// A trace being written; dropped, it leaves nothing behind.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Trace {
     }
 
     fn write(&mut self, record: &Record) -> Result<(), Error> {
-        serde_json::to_writer(&mut self.file, record)
+        serde_json::to_writer(&mut self.file, &Versioned::new(record))
             .map_err(std::io::Error::from)
             .and_then(|()| self.file.write_all(b"\n"))
             .map_err(|error| write_error(&self.path, &error))
