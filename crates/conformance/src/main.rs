@@ -22,6 +22,9 @@ struct Options {
     /// Whose defaults and option layout the host has; without it, the stack's own.
     #[arg(long, value_parser = ["freebsd", "linux"])]
     profile: Option<String>,
+    /// Of the profile only its settings: neither segments nor calls are changed to match it.
+    #[arg(long, requires = "profile")]
+    unlent: bool,
     /// Compare TCP options byte for byte.
     #[arg(long)]
     strict: bool,
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
             .as_deref()
             .and_then(Profile::of)
             .unwrap_or_default(),
+        unlent: options.unlent,
         strict: options.strict,
         strict_segments: options.strict_segments,
         tolerance_us: options.tolerance_usecs,

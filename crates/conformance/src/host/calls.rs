@@ -148,7 +148,7 @@ impl Host<'_> {
     /// # Errors
     /// `EBADF`, `EINVAL`, `EAGAIN`, or it blocks.
     pub fn accept(&mut self, fd: i32, new_fd: i32) -> Result<Address, Fail> {
-        let freebsd = self.settings.profile == Profile::FreeBsd;
+        let freebsd = self.settings.lender() == Profile::FreeBsd;
         let file = self.files.get_mut(&fd).ok_or(Errno::EBADF)?;
         let (nonblocking, port) = (file.nonblocking, file.port);
         let Kind::Listening { ready, .. } = &mut file.kind else {
@@ -228,7 +228,7 @@ impl Host<'_> {
 
     fn connect_again(&mut self, fd: i32) -> Outcome {
         let error = self.take_error(fd)?;
-        let linux = self.settings.profile != Profile::FreeBsd;
+        let linux = self.settings.lender() != Profile::FreeBsd;
         let file = self.files.get_mut(&fd).ok_or(Errno::EBADF)?;
         let Kind::Connected(stream) = &mut file.kind else {
             return Err(Errno::EINVAL.into());
@@ -261,7 +261,7 @@ impl Host<'_> {
         }
         let file = self.files.get(&fd).ok_or(Errno::EBADF)?;
         let nonblocking = file.nonblocking;
-        let freebsd = self.settings.profile == Profile::FreeBsd;
+        let freebsd = self.settings.lender() == Profile::FreeBsd;
         let Kind::Connected(stream) = &file.kind else {
             return Err(if freebsd {
                 Errno::ENOTCONN
@@ -365,7 +365,7 @@ impl Host<'_> {
         if stream.read_closed {
             return Ok(0);
         }
-        let (handle, linux) = (stream.handle, self.settings.profile == Profile::Linux);
+        let (handle, linux) = (stream.handle, self.settings.lender() == Profile::Linux);
         if let Some(errno) = self.take_error(fd)? {
             return Err(errno.into());
         }

@@ -67,7 +67,7 @@ impl Edge {
 
     /// A segment for the engine.
     pub(super) fn inbound(&mut self, flow: Flow, segment: &mut Segment, settings: &Settings) {
-        if settings.profile == Profile::Motet {
+        if settings.lender() == Profile::Motet {
             return;
         }
         if segment.has(SYN) {
@@ -87,7 +87,7 @@ impl Edge {
 
     /// A segment from the engine.
     pub(super) fn outbound(&mut self, flow: Flow, segment: &mut Segment, settings: &Settings) {
-        if settings.profile == Profile::Motet {
+        if settings.lender() == Profile::Motet {
             return;
         }
         if segment.has(SYN) {
@@ -109,7 +109,7 @@ impl Edge {
         }
         let mut options = std::mem::take(&mut segment.options);
         options.retain(|option| !matches!(option, TcpOption::Nop | TcpOption::Eol));
-        segment.options = match settings.profile {
+        segment.options = match settings.lender() {
             Profile::FreeBsd => freebsd_layout(options),
             _ => linux_layout(&options),
         };

@@ -366,7 +366,7 @@ impl Side<'_, '_> {
         if matches!(state, State::Listen | State::SynSent | State::Closed) {
             return;
         }
-        if self.settings.profile == Profile::FreeBsd && stream.stage_max == 0 {
+        if self.settings.lender() == Profile::FreeBsd && stream.stage_max == 0 {
             let ends = connection.endpoints();
             let flow = (ends.remote, ends.remote_port, ends.local_port);
             let theirs = self.peer_mss.get(&flow).copied().unwrap_or(MSS_DEFAULT);
@@ -412,7 +412,7 @@ fn config_of(settings: &Settings, options: &SocketOptions, role: Role) -> Config
     config.ecn = settings.config.ecn && (!connects || settings.ecn_active);
     // Both systems believe the round trip of a handshake; the engine does not, for on a mesh
     // data take far longer. FreeBSD takes none of a SYN-ACK.
-    let believes = match settings.profile {
+    let believes = match settings.lender() {
         Profile::Motet => false,
         Profile::FreeBsd => role == Role::Connected,
         Profile::Linux => matches!(role, Role::Connected | Role::Accepted),

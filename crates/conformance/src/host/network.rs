@@ -65,11 +65,11 @@ impl Host<'_> {
         let ecn = packet.traffic_class & 3;
         let mut rewritten = Vec::new();
         let mut segment = upper;
-        if self.settings.profile != Profile::Motet
+        if self.settings.lender() != Profile::Motet
             && wire::is_checksum_valid(&packet.src, &packet.dst, upper)
         {
             self.edge.inbound(flow, &mut packet.segment, &self.settings);
-            let fate = match self.settings.profile {
+            let fate = match self.settings.lender() {
                 Profile::FreeBsd => self.freebsd_inbound(flow, &mut packet.segment),
                 _ => Fate::Whole,
             };
@@ -88,7 +88,7 @@ impl Host<'_> {
         let _reason = self
             .tcp
             .on_segment(packet.src, packet.dst, ecn, segment, self.now);
-        match self.settings.profile {
+        match self.settings.lender() {
             Profile::Motet => {}
             Profile::FreeBsd => self.freebsd_after(flow, packet.segment.flags, before),
             Profile::Linux => self.note_fin(flow, before),
@@ -132,7 +132,7 @@ impl Host<'_> {
             u16::from_be_bytes([c, d]),
             u16::from_be_bytes([a, b]),
         );
-        if self.settings.profile == Profile::FreeBsd {
+        if self.settings.lender() == Profile::FreeBsd {
             if let IcmpError::PacketTooBig(mtu) = error {
                 self.freebsd_packet_too_big(flow, mtu, quoted_seq);
             } else if !self.settings.freebsd.icmp_may_rst {
@@ -154,7 +154,7 @@ impl Host<'_> {
             let Some(outgoing) = self.tcp.poll_segment(self.now, |_| true, &mut self.scratch)
             else {
                 self.note_changes();
-                if self.settings.profile == Profile::Linux {
+                if self.settings.lender() == Profile::Linux {
                     self.push_bursts(first);
                 }
                 return;
@@ -191,10 +191,10 @@ impl Host<'_> {
         let (class, hop_limit) = self.marks_of(flow);
         packet.traffic_class = class & !3 | outgoing.ecn;
         packet.hop_limit = hop_limit;
-        if self.settings.profile == Profile::FreeBsd && !packet.segment.has(SYN | RST) {
+        if self.settings.lender() == Profile::FreeBsd && !packet.segment.has(SYN | RST) {
             self.lend_window(flow, &mut packet);
         }
-        if self.settings.profile == Profile::FreeBsd {
+        if self.settings.lender() == Profile::FreeBsd {
             self.freebsd_outbound(flow, &mut packet.segment);
         }
         if self.fin_answered == Some(flow) {
@@ -203,11 +203,11 @@ impl Host<'_> {
         }
         self.edge
             .outbound(flow, &mut packet.segment, &self.settings);
-        if self.settings.profile == Profile::FreeBsd {
+        if self.settings.lender() == Profile::FreeBsd {
             self.freebsd_options(flow, &mut packet.segment);
         }
         // The profile of the stack as it is sends the very bytes that the engine wrote.
-        let bytes = match self.settings.profile {
+        let bytes = match self.settings.lender() {
             Profile::Motet => {
                 let marks = (packet.traffic_class, packet.hop_limit);
                 let upper = self.scratch.get(..outgoing.len).unwrap_or_default();

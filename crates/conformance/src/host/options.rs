@@ -54,6 +54,9 @@ impl SocketOptions {
     }
 }
 
+/// The MSS that a socket without a connection tells (RFC 9293 MUST-15 for IPv4).
+const MSS_UNCONNECTED: u16 = 536;
+
 /// Data of a full segment to the peer, and of its options the timestamps, bytes; `None` before
 /// the peer's SYN is there.
 fn mss_in_use(connection: Option<&Connection<'_>>) -> Option<(u16, u16)> {
@@ -89,7 +92,7 @@ impl Host<'_> {
         if matches!(file.kind, Kind::Epoll(_) | Kind::Pipe(_)) {
             return Err(Errno::ENOTSOCK.into());
         }
-        let freebsd = self.settings.profile == Profile::FreeBsd;
+        let freebsd = self.settings.lender() == Profile::FreeBsd;
         let linger = match value {
             OptionValue::Linger(on, seconds) => Some(on.then_some(seconds)),
             OptionValue::Number(_) => None,
@@ -159,7 +162,7 @@ impl Host<'_> {
     /// As [`Self::set_option`].
     pub fn option(&mut self, fd: i32, name: &str) -> Result<OptionValue, Fail> {
         let file = self.files.get_mut(&fd).ok_or(Errno::EBADF)?;
-        let freebsd = self.settings.profile == Profile::FreeBsd;
+        let freebsd = self.settings.lender() == Profile::FreeBsd;
         let (options, recv_space) = match &file.kind {
             Kind::Connected(stream) => (&stream.options, stream.recv_space),
             Kind::Epoll(_) | Kind::Pipe(_) => return Err(Errno::ENOTSOCK.into()),
@@ -192,10 +195,12 @@ impl Host<'_> {
                     _ => None,
                 };
                 // FreeBSD does not count the timestamps.
-                i64::from(match in_use {
-                    Some((payload, stamps)) if freebsd => payload + stamps,
-                    Some((payload, _)) => payload,
-                    None => asked,
+                i64::from(match (in_use, self.settings.lender()) {
+                    (Some((payload, stamps)), Profile::FreeBsd) => payload + stamps,
+                    (Some((payload, _)), _) => payload,
+                    (None, Profile::Motet) => asked,
+                    // Both systems tell what IPv4 would have, whatever was asked for.
+                    (None, _) => MSS_UNCONNECTED,
                 })
             }
             "TCP_KEEPIDLE" => i64::from(options.keepalive_times.0),

@@ -38,6 +38,8 @@ impl Profile {
 pub struct Settings {
     /// Whose defaults.
     pub profile: Profile,
+    /// Only its settings count: neither segments nor calls are changed to match it.
+    pub unlent: bool,
     /// The host's address.
     pub local: Ipv6Addr,
     /// Bytes of the largest packet.
@@ -73,6 +75,7 @@ impl Settings {
     pub fn of(profile: Profile) -> Self {
         let mut settings = Self {
             profile,
+            unlent: false,
             local: LOCAL,
             mtu: 1500,
             mtu_is_asked: false,
@@ -99,6 +102,14 @@ impl Settings {
             Profile::Linux => settings.be_linux(),
         }
         settings
+    }
+
+    /// Whose segments and calls the host's are made like.
+    pub fn lender(&self) -> Profile {
+        match self.unlent {
+            true => Profile::Motet,
+            false => self.profile,
+        }
     }
 
     fn be_freebsd(&mut self) {

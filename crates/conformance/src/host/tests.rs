@@ -7,7 +7,7 @@ fn flags_say_what_a_host_is() {
     let flags = "profile=freebsd,local=fd00::7,mtu=1280,iw=4,rcvbuf=4096,sndbuf=2048,\
                  delack_ms=100,log=/tmp/x,quiet";
     let settings = Settings::from_flags(flags).unwrap();
-    assert_eq!(settings.profile, Profile::FreeBsd);
+    assert_eq!(settings.lender(), Profile::FreeBsd);
     assert_eq!(settings.local, "fd00::7".parse::<Ipv6Addr>().unwrap());
     assert_eq!((settings.config.rmss, settings.config.smss), (1220, 1220));
     assert_eq!(settings.config.initial_window, 4);
@@ -19,7 +19,7 @@ fn flags_say_what_a_host_is() {
 #[test]
 fn the_profile_is_a_base_wherever_it_stands() {
     let settings = Settings::from_flags("iw=3,profile=linux").unwrap();
-    assert_eq!(settings.profile, Profile::Linux);
+    assert_eq!(settings.lender(), Profile::Linux);
     assert_eq!(settings.config.initial_window, 3);
 }
 

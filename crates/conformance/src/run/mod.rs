@@ -48,6 +48,9 @@ use syscall::{Attempt, Pending};
 pub struct Judge {
     /// Whose defaults and option layout the host has.
     pub profile: Profile,
+    /// The profile lends its settings alone: no segment and no call goes otherwise than the
+    /// stack's own.
+    pub unlent: bool,
     /// Options are compared byte for byte, not as a set.
     pub strict: bool,
     /// A line stands for one segment.
@@ -169,6 +172,7 @@ struct Options {
 
 fn configure(script: &Script, judge: &Judge) -> Result<(Settings, Options), Stop> {
     let mut settings = Settings::of(judge.profile);
+    settings.unlent = judge.unlent;
     let mut options = Options {
         tolerance_us: TOLERANCE_US,
         strict: judge.strict,
