@@ -329,8 +329,8 @@ impl Inner {
 const START: Instant = Instant::from_micros(1_000_000_000);
 /// How far ahead a segment is awaited.
 const HORIZON: Duration = Duration::from_secs(24 * 3600);
-/// How much a timer may be late: deadlines are rounded up to a 16th of a millisecond, and a call
+/// How much a timer may be late: each deadline is rounded up to a 16th of a millisecond, and a call
 /// begins some microseconds behind its line.
-const NEAR: Duration = Duration::from_micros(100);
+const NEAR: Duration = Duration::from_micros(250);
 /// How long, in real time, a woken thread may take to look at the clock.
 const RENDEZVOUS_MAX: RealDuration = RealDuration::from_secs(5);
