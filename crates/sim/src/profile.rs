@@ -90,8 +90,8 @@ impl Profile {
         // same in both directions, and never while the other is under way.
         transmit_copy_ns: 17_400,
         receive_copy_ns: 17_400,
-        // Chosen: an event and two process switches of an MSP430 at 4 MHz. Twice as much would
-        // contradict Fig 4, where forwarding without copies is near the bound.
+        // Fitted on Fig 4, where forwarding without copies is near the bound: twice as much
+        // contradicts it. An event and two process switches of an MSP430 at 4 MHz.
         handle: Duration::from_micros(150),
         // Estimate: 1,285 instructions of a 64-bit machine (`docs/tcphc.md`), four cycles of a
         // 16-bit processor at 4 MHz each.

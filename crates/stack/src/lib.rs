@@ -6,6 +6,46 @@
 //! at its next deadline. Time and randomness are arguments; nothing here reads a clock.
 //!
 //! Deliberately absent: `unsafe`, heap, callbacks, threads, globals.
+//!
+//! # Writing a radio driver
+//!
+//! A driver loops over three calls: [`node::Node::on_event`] with what the radio reports,
+//! [`node::Node::poll_action`] until it returns `None`, then sleep until the next event or
+//! [`node::Node::next_deadline`]. [`mac::Event`] and [`mac::Action`] say what each report and
+//! each wish means; [`mac::RadioCapabilities`] is what the driver says of its radio. These are
+//! the deadlines, with the defaults of [`mac::Config`] and stamps taken by hardware.
+//!
+//! | what | by when | when later |
+//! |---|---|---|
+//! | ACKs that software sends ([`mac::RadioCapabilities::auto_ack`] off): first symbol | 192 µs after the end of the frame (one turnaround): [`mac::Action::Transmit`] names the instant | a neighbour with the default [`mac::Config::ack_slack`] takes it up to 256 µs, a neighbour that does what the standard asks up to 512 µs. From 256 µs on it is counted in [`mac::Counters::acks_late`]; from 512 µs on it is not sent ([`mac::Drop::AckTooLate`]) and the neighbour sends its frame again |
+//! | [`mac::Event::FrameReceived`] of a frame to be acknowledged so | the copy out of the radio, `on_event`, the first `poll_action` and the copy of five bytes into the radio fit in these 192 µs; `poll_action` returns the ACK before any work on the packet is done | as above. Poll right after `on_event`, before the application is asked |
+//! | stamps ([`mac::RxMeta::at`], [`mac::Event::TransmitDone`]) | of the last symbol, whenever they are reported; the stamps of our frame's end and of its ACK's end together may be 64 µs off | ACKs are not recognised: [`mac::Drop::MistimedAck`], with [`mac::Counters::mistimed_by_us`]. Half of them are lost with stamps up to 64 µs late, all with 100. Say so in [`mac::RadioCapabilities::stamp_delay_max`]: then none is |
+//! | an ACK received, reported as [`mac::Event::FrameReceived`] | 864 µs after [`mac::Event::TransmitDone`] was reported ([`mac::Config::ack_wait`], a 320 µs margin for copy and call) | the attempt counts as failed: one retry too many ([`mac::Counters::ack_timeouts`]) |
+//! | the answer to [`mac::Action::AssessChannel`] | 128 µs of measuring | nothing is lost, but the air may have changed: fire within microseconds of the answer |
+//! | [`mac::Action::Fire`]: first symbol | one turnaround after the call, or after the end of an ACK that the radio sends by itself | collisions: others found the channel clear, too |
+//! | any answer that the radio owes | 100 ms ([`mac::Config::answer_timeout`]) | the radio counts as stuck: it is tuned and switched on again ([`mac::Counters::radio_resets`]) and the attempt has failed |
+//! | [`node::Node::next_deadline`] | when it says | only time is lost, whatever waits: backoffs, retries and timeouts come later by as much. A frame older than 2 s is given up ([`mac::Drop::TooOld`]) |
+//! | [`mac::Event::FrameHead`], where the feature `cit` forwards without copies | before the rest of the frame is copied | the whole frame fires what waits, later by its copy. Without heads nothing breaks |
+//!
+//! The interframe spacing ([`mac::Config::lifs`], [`mac::Config::sifs`]) is the MAC's own matter.
+//!
+//! Where software takes the stamps, `stamp_delay_max` is the longest time from the end of a
+//! frame to the line that reads the clock. It covers three things: the stamp of our frame, that
+//! of its ACK, and an ACK that starts late because a neighbour with the same driver timed it by
+//! such a stamp. A node with hardware stamps that has such neighbours adds their delay to its
+//! `ack_slack`. What both cost is said at the field.
+//!
+//! ```
+//! use motet::mac::config::{ACK_AIR_TIME, ACK_SLACK, ACK_WAIT, ANSWER_TIMEOUT, CCA, TURNAROUND};
+//! use motet::time::Duration;
+//!
+//! let us = Duration::from_micros;
+//! assert_eq!((TURNAROUND, CCA), (us(192), us(128)));
+//! assert_eq!(TURNAROUND + ACK_SLACK, us(256));
+//! assert_eq!((ACK_WAIT, ACK_WAIT - ACK_AIR_TIME), (us(864), us(512)));
+//! assert_eq!(ACK_WAIT - ACK_AIR_TIME - TURNAROUND, us(320));
+//! assert_eq!(ANSWER_TIMEOUT, Duration::from_millis(100));
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 // Bytes from the network must never reach a panic: the linked minimal node is checked to
