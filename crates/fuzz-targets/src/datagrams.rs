@@ -39,7 +39,7 @@ pub(crate) fn run(bytes: &[u8]) {
                     0 => Role::Reassemble,
                     _ => Role::Forward { next_hop },
                 };
-                table.on_first(key, piece, TcpForm::Plain, role, now)
+                table.on_first(key, piece, TcpForm::Plain, role, op & 64 == 0, now)
             }
             3..=5 => {
                 let offset = usize::from(input.u8()) * 8;

@@ -17,7 +17,7 @@ use motet::wire::LinkAddr;
 use motet::wire::icmpv6::{Echo, Message};
 use motet::wire::ieee802154::Header;
 use motet::wire::ndp::NdpOptions;
-use motet::wire::{lowpan_dispatch, tcp};
+use motet::wire::{lowpan_dispatch, lowpan_frag, tcp};
 
 use super::*;
 use crate::app::{App, Receiver, Sender};
@@ -77,6 +77,10 @@ enum Kind {
     NeighborSolicitation,
     RouterSolicitation,
     Syn,
+    /// First fragments, of packets that never come, by turns from two sources.
+    FirstFragment,
+    /// The same in the name of the victim's neighbours.
+    NeighboursFirstFragment,
 }
 
 /// Bytes of a transfer that arrive in [`SPAN`].
@@ -180,6 +184,20 @@ fn forged(kind: Kind, to: usize, rng: &mut Rng) -> Vec<u8> {
             written(&Message::RouterSolicitation { options }, src, dst, 255)
         }
         Kind::Syn => syn(src, dst, rng),
+        Kind::FirstFragment => {
+            let two = LinkAddr::Extended([2, 0xaa, 0, 0, 0, 0, 0, d & 1]);
+            return first_fragment(two, to, rng);
+        }
+        Kind::NeighboursFirstFragment => {
+            let [above, below] = [to.saturating_sub(1), to + 1];
+            let neighbour = if d & 1 == 0 || to == MOTE {
+                above
+            } else {
+                below
+            };
+            let neighbour = if neighbour == to { below } else { neighbour };
+            return first_fragment(plan::link_addr(neighbour as u16), to, rng);
+        }
     };
     let link_dst = match kind {
         Kind::EchoToAll => LinkAddr::BROADCAST,
@@ -190,6 +208,27 @@ fn forged(kind: Kind, to: usize, rng: &mut Rng) -> Vec<u8> {
         link_dst,
         d,
         &[&[lowpan_dispatch::IPV6], &packet[..]].concat(),
+    )
+}
+
+/// The first of a packet of 1,000 bytes for the node `to`.
+fn first_fragment(from: LinkAddr, to: usize, rng: &mut Rng) -> Vec<u8> {
+    let header = lowpan_frag::Header {
+        datagram_size: 1_000,
+        datagram_tag: rng.next_u32() as u16,
+        datagram_offset: None,
+    };
+    let dst = plan::mesh_addr(to as u16);
+    let mut packet = echo(plan::HOST, dst, 64, 952);
+    packet.truncate(72);
+    let mut out = [0; PSDU_LEN_MAX];
+    let len = header.emit(&mut out).unwrap();
+    let payload = [&out[..len], &[lowpan_dispatch::IPV6], &packet].concat();
+    frame(
+        from,
+        plan::link_addr(to as u16),
+        rng.next_u32() as u8,
+        &payload,
     )
 }
 
@@ -262,6 +301,23 @@ fn forged_neighbours_cost_the_others_little() {
         for (victim, up) in [(0, false), (RELAY, true), (MOTE, true), (MOTE, false)] {
             let share = share(Trouble::Forged(10, kind, victim), (0, up));
             assert!(share >= 0.85, "{kind:?} at {victim}, up {up}: {share}");
+        }
+    }
+}
+
+/// Their frames take air besides: at 17 a second a tenth of it.
+#[test]
+fn forged_fragments_take_no_memory_from_others() {
+    for kind in [Kind::FirstFragment, Kind::NeighboursFirstFragment] {
+        for (victim, up) in [(0, true), (RELAY, true), (RELAY, false), (MOTE, false)] {
+            for rate in [4, 8, 17] {
+                let share = share(Trouble::Forged(rate, kind, victim), (0, up));
+                let least = if rate > 10 { 0.8 } else { 0.9 };
+                assert!(
+                    share >= least,
+                    "{kind:?}, {rate} at {victim}, up {up}: {share}"
+                );
+            }
         }
     }
 }

@@ -8,8 +8,11 @@
 //! and acts on the [`Verdict`]. Left out: headers, routes, frames.
 //!
 //! Everything is bounded against hostile neighbours: records, bodies, both per neighbour,
-//! and the time each is kept. Whoever sends nothing for [`STALE_AFTER`] loses a record to
-//! whoever needs it; a fresh one is never taken away.
+//! and the time each is kept. Where all are taken, a packet makes way for a new one: first
+//! those of strangers, then those of which only one fragment has come, and of these the one
+//! heard of least recently. A stranger is a neighbour that has never acknowledged a frame of
+//! this node; nothing of a stranger pushes out what a known neighbour sends. A packet that
+//! grows is safe from its like for [`PAUSE_MAX`], from strangers for [`STALE_AFTER`].
 //!
 //! Sources: RFC 4944 §5.3 (reassembly, overlaps, time limit); RFC 8930 §5 and §6
 //! (forwarding without reassembly; tags are a link's own).
@@ -189,6 +192,10 @@ pub struct Record {
     state: State,
     /// Said by the first fragment.
     tcp: TcpForm,
+    /// Whether its sender is known to be there.
+    is_known: bool,
+    /// Whether more than one fragment of it has come.
+    grows: bool,
     coverage: Coverage,
     /// When its last useful fragment came.
     heard_at: Instant,
@@ -206,6 +213,8 @@ impl Record {
         },
         state: State::Free,
         tcp: TcpForm::Plain,
+        is_known: false,
+        grows: false,
         coverage: Coverage::NONE,
         heard_at: Instant::ORIGIN,
         give_up_at: Instant::ORIGIN,
@@ -355,20 +364,21 @@ impl<'m> Datagrams<'m> {
     }
 
     /// Takes a first fragment. `piece`: its bytes *decompressed*, header and all, TCP's in
-    /// the form `tcp`.
+    /// the form `tcp`. `is_known`: whether its sender is known to be there.
     pub fn on_first(
         &mut self,
         key: Key,
         piece: &[u8],
         tcp: TcpForm,
         role: Role,
+        is_known: bool,
         now: Instant,
     ) -> Verdict {
         let index = match self.find(key, now) {
             Some(index) => Ok(index),
             None if usize::from(key.size) > self.packet_len_max(role) => Err(Drop::TooLarge),
             None => match Span::new(key.size, 0, piece.len()) {
-                Some(_) => self.open(key, role, now),
+                Some(_) => self.open(key, role, is_known, now),
                 None => Err(Drop::BadLength),
             },
         };
@@ -387,7 +397,7 @@ impl<'m> Datagrams<'m> {
             Some(index) => Ok(index),
             None if !self.any_order => Err(Drop::NoRecord),
             None => match Span::new(key.size, offset, piece.len()) {
-                Some(_) => self.open(key, Role::Reassemble, now),
+                Some(_) => self.open(key, Role::Reassemble, false, now),
                 None => Err(Drop::BadLength),
             },
         };
@@ -555,6 +565,7 @@ impl<'m> Datagrams<'m> {
                 Drop::Overlap
             });
         }
+        record.grows = record.coverage.count > 0;
         record.coverage.add(span);
         record.heard_at = now;
         let whole = record.coverage.is_whole(record.key.size);
@@ -595,15 +606,15 @@ impl<'m> Datagrams<'m> {
     }
 
     /// Makes a record, and a body if it needs one, for a packet not seen before.
-    fn open(&mut self, key: Key, role: Role, now: Instant) -> Result<u8, Drop> {
+    fn open(&mut self, key: Key, role: Role, is_known: bool, now: Instant) -> Result<u8, Drop> {
         let size = usize::from(key.size);
         if size > self.packet_len_max(role) {
             return Err(Drop::TooLarge);
         }
-        let index = self.take_record(key.from, now)?;
+        let index = self.take_record((key.from, is_known), now)?;
         let state = match role {
             Role::Reassemble => State::Gathering {
-                body: self.take_body(key.from, now)?,
+                body: self.take_body((key.from, is_known), now)?,
             },
             Role::Forward { next_hop } => State::Forwarding {
                 next_hop,
@@ -618,6 +629,8 @@ impl<'m> Datagrams<'m> {
             key,
             state,
             tcp: TcpForm::Plain,
+            is_known,
+            grows: false,
             coverage: Coverage::NONE,
             heard_at: now,
             give_up_at: now + LIFETIME,
@@ -626,12 +639,13 @@ impl<'m> Datagrams<'m> {
     }
 
     /// A record that is free or may be taken. One neighbour gets three of four at most.
-    fn take_record(&mut self, from: LinkAddr, now: Instant) -> Result<u8, Drop> {
+    fn take_record(&mut self, sender: Sender, now: Instant) -> Result<u8, Drop> {
+        let (from, _) = sender;
         let quota = (self.records.len() * 3 / 4).max(1);
         let any = Holding::Record;
         if self.count(any, from) >= quota {
             let (index, _) = self
-                .evict_stale(any, Some(from), now)
+                .evict(any, Some(from), sender, now)
                 .ok_or(Drop::NeighborQuota)?;
             return Ok(index);
         }
@@ -643,12 +657,13 @@ impl<'m> Datagrams<'m> {
         if let Some((index, _)) = done {
             return Ok(index);
         }
-        let (index, _) = self.evict_stale(any, None, now).ok_or(Drop::TableFull)?;
+        let (index, _) = self.evict(any, None, sender, now).ok_or(Drop::TableFull)?;
         Ok(index)
     }
 
     /// A body that is free or may be taken. One neighbour gets all but one, if there are two.
-    fn take_body(&mut self, from: LinkAddr, now: Instant) -> Result<u8, Drop> {
+    fn take_body(&mut self, sender: Sender, now: Instant) -> Result<u8, Drop> {
+        let (from, _) = sender;
         let bodies = self.bodies.len().checked_div(self.body_len).unwrap_or(0);
         let bodies = u8::try_from(bodies).unwrap_or(u8::MAX);
         let quota = usize::from(bodies.saturating_sub(1).max(1));
@@ -663,7 +678,7 @@ impl<'m> Datagrams<'m> {
         } else {
             (Some(from), Drop::NeighborQuota)
         };
-        let evicted = self.evict_stale(Holding::Body, of, now);
+        let evicted = self.evict(Holding::Body, of, sender, now);
         evicted.and_then(|(_, body)| body).ok_or(reason)
     }
 
@@ -675,23 +690,30 @@ impl<'m> Datagrams<'m> {
             .count()
     }
 
-    /// Gives up the packet heard of least recently among those that may be taken away, from
-    /// one neighbour or from any; returns its record and body.
-    fn evict_stale(
+    /// Gives up the packet that matters least among those that make way for a new one of
+    /// `sender`, of one neighbour or of any; returns its record and body.
+    fn evict(
         &mut self,
         holding: Holding,
-        from: Option<LinkAddr>,
+        of: Option<LinkAddr>,
+        (_, is_known): Sender,
         now: Instant,
     ) -> Option<(u8, Option<u8>)> {
         let may_go = |record: &Record| {
+            let is_spared_for = match (is_known, record.is_known) {
+                (true, false) => Duration::ZERO,
+                (false, true) => STALE_AFTER,
+                _ if record.grows => PAUSE_MAX,
+                _ => BURST_MAX,
+            };
             record.holds(holding)
-                && from.is_none_or(|from| record.key.from == from)
-                && now.since(record.heard_at) >= STALE_AFTER
+                && of.is_none_or(|from| record.key.from == from)
+                && now.since(record.heard_at) >= is_spared_for
         };
         let (index, record) = (0..u8::MAX)
             .zip(self.records.iter_mut())
             .filter(|(_, record)| may_go(record))
-            .min_by_key(|(_, record)| record.heard_at)?;
+            .min_by_key(|(_, record)| (record.is_known, record.grows, record.heard_at))?;
         let body = record.body();
         record.state = State::Over { lost: true };
         self.counters.drop(Drop::Evicted);
@@ -794,9 +816,21 @@ pub const LIFETIME: Duration = Duration::from_secs(60);
 /// frames for 0.7 s at most. Short, for a sender that restarts may soon reuse a tag.
 pub const LINGER: Duration = REASSEMBLY_TIMEOUT;
 
-/// After this long without a fragment a record may be taken for another packet: longer than
-/// all attempts of one frame (0.7 s), so that a live packet is not robbed.
+/// After this long without a fragment any other packet may have a record's place, even a
+/// stranger's: longer than all attempts of one frame (0.7 s), so that a live packet is not
+/// robbed.
 pub const STALE_AFTER: Duration = Duration::from_secs(1);
+
+/// After this long its like may have the place of a packet that had begun to grow: some five
+/// frames of a path on which only every third hop may send, or as many attempts of one.
+pub const PAUSE_MAX: Duration = Duration::from_millis(250);
+
+/// And of one of which a first fragment is all that has come: the next follows it in 8 ms over
+/// a hop, in three times that along a path.
+pub const BURST_MAX: Duration = Duration::from_millis(20);
+
+/// A neighbour, and whether it is known to be there.
+type Sender = (LinkAddr, bool);
 
 #[cfg(test)]
 #[path = "tests/datagram.rs"]

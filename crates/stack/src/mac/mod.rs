@@ -309,6 +309,12 @@ impl<'m> Mac<'m> {
         Header::data(self.config.pan, to, self.source(), 0).payload_len_max()
     }
 
+    /// Whether a neighbour has acknowledged a frame, and not missed all of late: it is there,
+    /// which a source address alone does not prove.
+    pub fn is_trusted(&self, addr: LinkAddr) -> bool {
+        self.neighbors.is_trusted(addr)
+    }
+
     /// Whether a frame to a neighbour that may not be there is under way or waits: another
     /// one is then better kept back.
     pub fn is_doubtful(&self, to: LinkAddr) -> bool {

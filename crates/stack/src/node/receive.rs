@@ -204,7 +204,11 @@ impl<'m> Node<'m> {
         }
         let radio = self.radio(id)?;
         let len_max = radio.datagrams.packet_len_max(role);
-        match radio.datagrams.on_first(key, piece, headers.tcp, role, now) {
+        let is_known = radio.mac.is_trusted(frame.src);
+        match radio
+            .datagrams
+            .on_first(key, piece, headers.tcp, role, is_known, now)
+        {
             Verdict::Forward { next_hop, tag } => {
                 let onward = onward.get_mut(..onward_len).unwrap_or_default();
                 self.relay_first(id, next_hop, tag, onward, Came::new(frame, now))

@@ -38,7 +38,14 @@ fn gathers_a_packet() {
     let mut table = table(2, 1, false);
     let (key, packet) = (key(A, 1, 100), packet(100));
     assert_eq!(
-        table.on_first(key, &packet[..48], TcpForm::Plain, Role::Reassemble, at(0)),
+        table.on_first(
+            key,
+            &packet[..48],
+            TcpForm::Plain,
+            Role::Reassemble,
+            true,
+            at(0)
+        ),
         Verdict::Stored
     );
     assert_eq!(
@@ -72,6 +79,7 @@ fn a_lent_packet_comes_back_to_the_table() {
         &[1; 8],
         TcpForm::Plain,
         Role::Reassemble,
+        true,
         at(0),
     ) else {
         panic!("the packet is whole")
@@ -85,6 +93,7 @@ fn a_lent_packet_comes_back_to_the_table() {
             &[2; 8],
             TcpForm::Plain,
             Role::Reassemble,
+            true,
             at(0),
         )
     };
@@ -103,6 +112,7 @@ fn a_first_fragment_may_be_all() {
         &packet,
         TcpForm::Plain,
         Role::Reassemble,
+        true,
         at(0),
     );
     assert!(matches!(verdict, Verdict::Complete(_)));
@@ -116,14 +126,14 @@ fn passes_fragments_on_under_a_tag_of_its_own() {
     let Verdict::Forward {
         next_hop: C,
         tag: tag_one,
-    } = table.on_first(one, &[0; 48], TcpForm::Plain, role(C), at(0))
+    } = table.on_first(one, &[0; 48], TcpForm::Plain, role(C), true, at(0))
     else {
         panic!("forwards")
     };
     let Verdict::Forward {
         next_hop: A,
         tag: tag_two,
-    } = table.on_first(two, &[0; 48], TcpForm::Plain, role(A), at(0))
+    } = table.on_first(two, &[0; 48], TcpForm::Plain, role(A), true, at(0))
     else {
         panic!("forwards")
     };
@@ -152,7 +162,7 @@ fn passes_fragments_on_under_a_tag_of_its_own() {
         Verdict::Drop(Drop::Duplicate)
     );
     assert_eq!(
-        table.on_first(one, &[0; 48], TcpForm::Plain, role(C), at(3)),
+        table.on_first(one, &[0; 48], TcpForm::Plain, role(C), true, at(3)),
         Verdict::Drop(Drop::Duplicate)
     );
 }
@@ -171,9 +181,14 @@ fn without_its_first_fragment_a_packet_is_dropped_or_gathered() {
     );
     // It turns out to be for somebody else: whole it is routed all the same.
     let role = Role::Forward { next_hop: C };
-    let Verdict::Complete(id) =
-        lenient.on_first(key(A, 1, 96), &packet[..48], TcpForm::Plain, role, at(1))
-    else {
+    let Verdict::Complete(id) = lenient.on_first(
+        key(A, 1, 96),
+        &packet[..48],
+        TcpForm::Plain,
+        role,
+        true,
+        at(1),
+    ) else {
         panic!("the packet is whole")
     };
     assert_eq!(lenient.packet(id), packet);
@@ -184,7 +199,8 @@ fn after_a_loss_the_siblings_are_dropped() {
     let mut table = table(2, 0, false);
     let key = key(A, 1, 96);
     let role = Role::Forward { next_hop: C };
-    let Verdict::Forward { tag, .. } = table.on_first(key, &[0; 48], TcpForm::Plain, role, at(0))
+    let Verdict::Forward { tag, .. } =
+        table.on_first(key, &[0; 48], TcpForm::Plain, role, true, at(0))
     else {
         panic!("forwards")
     };
@@ -199,7 +215,7 @@ fn after_a_loss_the_siblings_are_dropped() {
     // Long after, the same tag means another packet.
     let later = at(0) + LINGER;
     assert!(matches!(
-        table.on_first(key, &[0; 48], TcpForm::Plain, role, later),
+        table.on_first(key, &[0; 48], TcpForm::Plain, role, true, later),
         Verdict::Forward { .. }
     ));
 }
@@ -222,7 +238,14 @@ fn malformed_fragments_open_no_record() {
             let mut table = table(2, 2, any_order);
             let key = key(A, 1, size);
             let verdict = match offset {
-                0 => table.on_first(key, &vec![0; len], TcpForm::Plain, Role::Reassemble, at(0)),
+                0 => table.on_first(
+                    key,
+                    &vec![0; len],
+                    TcpForm::Plain,
+                    Role::Reassemble,
+                    true,
+                    at(0),
+                ),
                 _ => table.on_next(key, offset, &vec![0; len], at(0)),
             };
             let reason = if offset > 0 && !any_order {
@@ -246,12 +269,13 @@ fn malformed_fragments_open_no_record() {
         &[0; 8],
         TcpForm::Plain,
         Role::Reassemble,
+        true,
         at(0),
     );
     assert_eq!(verdict, Verdict::Drop(Drop::TooLarge));
     let role = Role::Forward { next_hop: C };
     assert!(matches!(
-        small.on_first(key(A, 1, 301), &[0; 8], TcpForm::Plain, role, at(0)),
+        small.on_first(key(A, 1, 301), &[0; 8], TcpForm::Plain, role, true, at(0)),
         Verdict::Forward { .. }
     ));
 }
@@ -275,7 +299,14 @@ fn what_contradicts_gives_the_packet_up() {
     for (name, offset, piece, reason) in steps {
         let mut table = table(2, 1, false);
         let key = key(A, 1, 96);
-        table.on_first(key, &packet[..48], TcpForm::Plain, Role::Reassemble, at(0));
+        table.on_first(
+            key,
+            &packet[..48],
+            TcpForm::Plain,
+            Role::Reassemble,
+            true,
+            at(0),
+        );
         if offset == 48 {
             table.on_next(key, 48, &packet[48..72], at(0));
         }
@@ -296,6 +327,7 @@ fn time_limits() {
         &[0; 8],
         TcpForm::Plain,
         Role::Reassemble,
+        true,
         at(0),
     );
     table.on_first(
@@ -303,6 +335,7 @@ fn time_limits() {
         &[0; 8],
         TcpForm::Plain,
         Role::Forward { next_hop: C },
+        true,
         at(0),
     );
     assert_eq!(table.next_deadline(), Some(at(0) + RELAY_TIMEOUT));
@@ -316,7 +349,14 @@ fn time_limits() {
     assert_eq!(table.counters().dropped(Drop::Timeout), 2);
     // One byte group now and then does not keep a body for ever.
     let (slow, mut ms) = (key(C, 1, 1280), 10_000);
-    table.on_first(slow, &[0; 8], TcpForm::Plain, Role::Reassemble, at(ms));
+    table.on_first(
+        slow,
+        &[0; 8],
+        TcpForm::Plain,
+        Role::Reassemble,
+        true,
+        at(ms),
+    );
     for unit in 1.. {
         ms += 3_000;
         table.expire(at(ms));
@@ -335,6 +375,7 @@ fn an_untaken_packet_does_not_stay() {
         &[1; 8],
         TcpForm::Plain,
         Role::Reassemble,
+        true,
         at(0),
     ) else {
         panic!("the packet is whole")
@@ -343,43 +384,37 @@ fn an_untaken_packet_does_not_stay() {
     assert!(table.packet(id).is_empty() && table.is_empty());
 }
 
+/// Opens a record for a packet of 96 bytes.
+fn open(
+    table: &mut Datagrams<'_>,
+    (from, is_known): (LinkAddr, bool),
+    tag: u16,
+    role: Role,
+    ms: u64,
+) -> Verdict {
+    let key = key(from, tag, 96);
+    table.on_first(key, &[0; 8], TcpForm::Plain, role, is_known, at(ms))
+}
+
 #[test]
-fn no_neighbour_takes_all_and_fresh_packets_are_safe() {
+fn no_neighbour_takes_all_and_a_burst_is_safe() {
     let mut table = table(4, 3, false);
-    let open = |table: &mut Datagrams<'_>, from, tag, role, ms| {
-        table.on_first(key(from, tag, 96), &[0; 8], TcpForm::Plain, role, at(ms))
-    };
-    let forward = Role::Forward { next_hop: C };
+    let role = Role::Forward { next_hop: C };
+    let taken = |verdict| matches!(verdict, Verdict::Forward { .. });
     for tag in 0..3 {
-        assert!(matches!(
-            open(&mut table, A, tag, forward, 0),
-            Verdict::Forward { .. }
-        ));
+        assert!(taken(open(&mut table, (A, true), tag, role, 0)));
     }
-    assert_eq!(
-        open(&mut table, A, 3, forward, 999),
-        Verdict::Drop(Drop::NeighborQuota)
-    );
-    assert!(matches!(
-        open(&mut table, B, 0, forward, 999),
-        Verdict::Forward { .. }
-    ));
-    assert_eq!(
-        open(&mut table, C, 0, forward, 999),
-        Verdict::Drop(Drop::TableFull)
-    );
-    // A second without a fragment, and a record may go: first to its own neighbour.
-    assert!(matches!(
-        open(&mut table, A, 3, forward, 1_000),
-        Verdict::Forward { .. }
-    ));
-    assert!(matches!(
-        open(&mut table, C, 0, forward, 1_000),
-        Verdict::Forward { .. }
-    ));
+    let quota = Verdict::Drop(Drop::NeighborQuota);
+    assert_eq!(open(&mut table, (A, true), 3, role, 19), quota);
+    assert!(taken(open(&mut table, (B, true), 0, role, 19)));
+    let full = Verdict::Drop(Drop::TableFull);
+    assert_eq!(open(&mut table, (C, true), 0, role, 19), full);
+    // Nothing has followed: a record may go, first to its own neighbour.
+    assert!(taken(open(&mut table, (A, true), 3, role, 20)));
+    assert!(taken(open(&mut table, (C, true), 0, role, 20)));
     assert_eq!(table.counters().dropped(Drop::Evicted), 2);
     assert_eq!(
-        table.on_next(key(A, 0, 96), 8, &[0; 8], at(1_001)),
+        table.on_next(key(A, 0, 96), 8, &[0; 8], at(21)),
         Verdict::Drop(Drop::NoRecord)
     );
 }
@@ -387,28 +422,98 @@ fn no_neighbour_takes_all_and_fresh_packets_are_safe() {
 #[test]
 fn no_neighbour_takes_every_body() {
     let mut table = table(8, 2, false);
-    let open = |table: &mut Datagrams<'_>, from, tag, ms| {
-        table.on_first(
-            key(from, tag, 96),
-            &[0; 8],
-            TcpForm::Plain,
-            Role::Reassemble,
-            at(ms),
-        )
-    };
-    assert_eq!(open(&mut table, A, 0, 0), Verdict::Stored);
-    assert_eq!(
-        open(&mut table, A, 1, 0),
-        Verdict::Drop(Drop::NeighborQuota)
-    );
-    assert_eq!(open(&mut table, B, 0, 500), Verdict::Stored);
-    assert_eq!(open(&mut table, C, 0, 500), Verdict::Drop(Drop::NoBody));
-    assert_eq!(
-        open(&mut table, C, 0, 1_000),
-        Verdict::Stored,
-        "A's is stale"
-    );
+    let role = Role::Reassemble;
+    assert_eq!(open(&mut table, (A, true), 0, role, 0), Verdict::Stored);
+    let quota = Verdict::Drop(Drop::NeighborQuota);
+    assert_eq!(open(&mut table, (A, true), 1, role, 0), quota);
+    assert_eq!(open(&mut table, (B, true), 0, role, 10), Verdict::Stored);
+    let none = Verdict::Drop(Drop::NoBody);
+    assert_eq!(open(&mut table, (C, true), 0, role, 10), none);
+    assert_eq!(open(&mut table, (C, true), 0, role, 20), Verdict::Stored);
     assert_eq!(table.len(), 2);
+}
+
+#[test]
+fn what_grows_stays_and_strangers_make_way() {
+    let role = Role::Reassemble;
+    let none = Verdict::Drop(Drop::NoBody);
+    let grown = |is_known| {
+        let mut table = table(8, 1, false);
+        assert_eq!(open(&mut table, (A, is_known), 0, role, 0), Verdict::Stored);
+        let verdict = table.on_next(key(A, 0, 96), 8, &[0; 8], at(100));
+        assert_eq!(verdict, Verdict::Stored);
+        table
+    };
+    // (who holds the body, who wants it, from when on)
+    for (holder, other, from_ms) in [
+        (true, true, 100 + 250),
+        (true, false, 100 + 1_000),
+        (false, false, 100 + 250),
+        (false, true, 100),
+    ] {
+        let mut table = grown(holder);
+        if from_ms > 100 {
+            let before = open(&mut table, (B, other), 0, role, from_ms - 1);
+            assert_eq!(before, none, "{holder} {other}");
+        }
+        let verdict = open(&mut table, (B, other), 0, role, from_ms);
+        assert_eq!(verdict, Verdict::Stored, "{holder} {other}");
+    }
+    // Among several the stranger's goes first, then what does not grow, then the oldest.
+    let mut table = table(8, 3, false);
+    for (from, is_known, ms) in [(A, true, 0), (B, true, 1), (C, false, 2)] {
+        assert_eq!(
+            open(&mut table, (from, is_known), 0, role, ms),
+            Verdict::Stored
+        );
+    }
+    table.on_next(key(A, 0, 96), 8, &[0; 8], at(3));
+    for (tag, loser) in [(1, C), (2, B)] {
+        let other = LinkAddr::Short(40 + tag);
+        assert_eq!(
+            open(&mut table, (other, true), tag, role, 50),
+            Verdict::Stored
+        );
+        let verdict = table.on_next(key(loser, 0, 96), 16, &[0; 8], at(50));
+        assert_eq!(verdict, Verdict::Drop(Drop::SiblingLost), "{loser:?}");
+    }
+}
+
+/// Seventeen first fragments a second from two forged sources, beside a packet of five.
+#[test]
+fn forged_first_fragments_do_not_cost_an_honest_packet_its_body() {
+    for bodies in [1, 2, 4] {
+        let (mut table, packet) = (table(8, bodies, false), packet(480));
+        let (mut ms, mut tag) = (0, 0);
+        for _ in 0..100 {
+            tag += 1;
+            let honest = key(A, tag, 480);
+            for n in 0..5usize {
+                let piece = &packet[n * 96..][..96];
+                let now = at(ms);
+                let verdict = match n {
+                    0 => table.on_first(honest, piece, TcpForm::Plain, Role::Reassemble, true, now),
+                    _ => table.on_next(honest, n * 96, piece, now),
+                };
+                match verdict {
+                    Verdict::Complete(id) => table.release(id),
+                    verdict => assert_eq!(verdict, Verdict::Stored, "{bodies} bodies, {n}"),
+                }
+                for _ in 0..2 {
+                    let from = LinkAddr::Short(100 + tag % 2);
+                    open(
+                        &mut table,
+                        (from, false),
+                        1_000 + tag,
+                        Role::Reassemble,
+                        ms + 5,
+                    );
+                }
+                ms += 30;
+            }
+        }
+        assert_eq!(table.counters().reassembled, 100);
+    }
 }
 
 /// What a naive reassembly of one packet says.
@@ -472,7 +577,7 @@ proptest! {
                 *byte ^= 0x80;
             }
             let verdict = match unit {
-                0 => table.on_first(key, &piece, TcpForm::Plain, Role::Reassemble, at(0)),
+                0 => table.on_first(key, &piece, TcpForm::Plain, Role::Reassemble, true, at(0)),
                 _ => table.on_next(key, offset, &piece, at(0)),
             };
             match (models[which].take(size, offset, &piece), verdict) {
@@ -504,7 +609,7 @@ proptest! {
             let key = key(LinkAddr::Short(from), tag, 32);
             let role = if forward { Role::Forward { next_hop: C } } else { Role::Reassemble };
             let verdict = match unit {
-                0 => table.on_first(key, &[0; 8], TcpForm::Plain, role, at(ms)),
+                0 => table.on_first(key, &[0; 8], TcpForm::Plain, role, true, at(ms)),
                 _ => table.on_next(key, unit * 8, &[0; 8], at(ms)),
             };
             match verdict {
