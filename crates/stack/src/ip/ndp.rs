@@ -4,6 +4,15 @@
 //! node applies what [`Solicitor::on_advertisement`] accepted: prefix, contexts, default
 //! route; a relay then advertises the same (RFC 6775 §8.1), so configuration walks down the
 //! tree by itself.
+//!
+//! Anybody can advertise in the router's name. What repeats or prolongs what is known is taken;
+//! what would change it is a claim, and the router is asked about it, twice: only when the same
+//! comes as the answer to both questions, and nothing else from the router in between, does it
+//! hold. Questions are [`INTERVAL`] apart however many claims come. What remains until frames
+//! are authenticated: a neighbour that answers in the router's name and keeps the router's own
+//! answers from arriving changes everything; one that contradicts the router all the time keeps
+//! true changes away until the lease ends; and the first router of all is believed.
+//!
 //! Left out: address resolution and duplicate detection. Interface identifiers come from
 //! link addresses (RFC 6775 §5.2 and §5.6), so a neighbour's link address is read off its
 //! IPv6 address.
@@ -25,6 +34,14 @@ const INTERVAL: Duration = Duration::from_secs(4);
 
 /// Bound of the doubling interval (`MAX_RTR_SOLICITATION_INTERVAL`, RFC 6775 §9).
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
+
+/// Questions about a claim that go unanswered before it is dropped. Where it says that the
+/// router stops, and the router is silent, it is true.
+const QUESTIONS_MAX: u8 = 3;
+
+/// By how much the clocks of router and mote, and the time that an advertisement waits, may
+/// shorten a lease that has not changed.
+const LEASE_SLACK: Duration = Duration::from_secs(10);
 
 /// Random wait before the first solicitation, so that motes powered together do not ask at
 /// once (`MAX_RTR_SOLICITATION_DELAY` of RFC 4861 §10 is 1 s; a frame lasts 4 ms here).
@@ -48,7 +65,34 @@ enum State {
         router: Ipv6Addr,
         refresh: Instant,
         expires: Instant,
+        claim: Option<Claim>,
+        /// The next question about a claim, at the earliest.
+        may_ask: Instant,
     },
+}
+
+/// A change that the router may have advertised, or somebody in its name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Claim {
+    digest: u32,
+    /// The router stops.
+    is_end: bool,
+    /// The first question was answered by the same.
+    agreed: bool,
+    /// A question is open.
+    asked: bool,
+    questions: u8,
+}
+
+/// What an advertisement says, as far as it matters whom to believe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Said {
+    /// How long everything in it holds; zero: the sender is no router any more.
+    pub lease: Duration,
+    /// What it would change of prefix and contexts, as a number; `None`: nothing.
+    pub change: Option<u32>,
+    /// It was sent to this node alone, as an answer is.
+    pub to_one: bool,
 }
 
 /// What to do at a deadline.
@@ -95,11 +139,11 @@ impl Solicitor {
 
     /// Whether to take an advertisement from `router` (its link-local address); if so, its
     /// lifetime starts. A bound interface stays with its router until that one expires or
-    /// says that it stops (`lifetime` zero), since no metric says who is better.
+    /// says that it stops (a lease of zero), since no metric says who is better.
     pub fn on_advertisement(
         &mut self,
         router: Ipv6Addr,
-        lifetime: Duration,
+        said: Said,
         now: Instant,
         rng: &mut Rng,
     ) -> bool {
@@ -108,29 +152,85 @@ impl Solicitor {
         if !is_parent || is_bound_elsewhere || self.state == State::Idle {
             return false;
         }
-        if lifetime == Duration::ZERO {
+        let mut since = None;
+        if let State::Bound { expires, .. } = self.state {
+            let is_shorter = now + said.lease + LEASE_SLACK < expires;
+            match said.change {
+                None if !is_shorter => since = Some(expires),
+                change => {
+                    let is_end = said.lease == Duration::ZERO;
+                    let kind = u32::from(is_shorter) + u32::from(is_end);
+                    let digest = change.unwrap_or(0).wrapping_add(kind);
+                    if !self.is_confirmed(digest, said, now, rng) {
+                        return false;
+                    }
+                }
+            }
+        }
+        if said.lease == Duration::ZERO {
             // Taken (the caller forgets the route) only from the router we had.
             let was_bound = self.router().is_some();
-            self.start(now, rng);
+            if was_bound {
+                self.start(now, rng);
+            }
             return was_bound;
         }
-        let expires = now + lifetime;
+        let expires = (now + said.lease).max(since.unwrap_or(now));
         // Three quarters through: room for four solicitations before it is lost.
-        let refresh = now + Duration::from_micros(lifetime.as_micros() / 4 * 3);
+        let refresh = now + Duration::from_micros(expires.since(now).as_micros() / 4 * 3);
+        let may_ask = match self.state {
+            State::Bound { may_ask, .. } => may_ask,
+            State::Idle | State::Asking { .. } => now,
+        };
         self.state = State::Bound {
             router,
             refresh,
             expires,
+            claim: None,
+            may_ask,
         };
         true
     }
 
+    /// Notes a claim, or an answer about it; whether the router has confirmed it twice.
+    fn is_confirmed(&mut self, digest: u32, said: Said, now: Instant, rng: &mut Rng) -> bool {
+        let State::Bound { claim, may_ask, .. } = &mut self.state else {
+            return false;
+        };
+        match claim {
+            Some(claim) if claim.digest == digest => {
+                if !claim.asked || !said.to_one {
+                    return false;
+                }
+                claim.asked = false;
+                core::mem::replace(&mut claim.agreed, true)
+            }
+            _ => {
+                *claim = Some(Claim {
+                    digest,
+                    is_end: said.lease == Duration::ZERO,
+                    agreed: false,
+                    asked: false,
+                    questions: 0,
+                });
+                // Not at once: all neighbours have heard it.
+                *may_ask = (*may_ask).max(now + rng.uniform(FIRST_DELAY_MAX));
+                false
+            }
+        }
+    }
+
     /// When [`Self::poll`] has something to do.
-    pub const fn next_deadline(&self) -> Option<Instant> {
+    pub fn next_deadline(&self) -> Option<Instant> {
         match self.state {
             State::Idle => None,
             State::Asking { at, .. } => Some(at),
-            State::Bound { refresh, .. } => Some(refresh),
+            State::Bound {
+                refresh,
+                claim,
+                may_ask,
+                ..
+            } => Some(claim.map_or(refresh, |_| refresh.min(may_ask))),
         }
     }
 
@@ -156,15 +256,38 @@ impl Solicitor {
                 Some(Due::Expired)
             }
             State::Bound {
-                router, expires, ..
+                router,
+                mut refresh,
+                expires,
+                mut claim,
+                mut may_ask,
             } => {
-                let refresh = (now + INTERVAL_MAX).min(expires);
+                let mut asks = now >= refresh;
+                if asks {
+                    refresh = (now + INTERVAL_MAX).min(expires);
+                }
+                match &mut claim {
+                    Some(claim) if now >= may_ask && claim.questions < QUESTIONS_MAX => {
+                        claim.questions += 1;
+                        claim.asked = true;
+                        asks = true;
+                        may_ask = now + INTERVAL;
+                    }
+                    Some(claim) if now >= may_ask && claim.is_end => {
+                        self.start(now, rng);
+                        return Some(Due::Expired);
+                    }
+                    Some(_) if now >= may_ask => claim = None,
+                    _ => {}
+                }
                 self.state = State::Bound {
                     router,
                     refresh,
                     expires,
+                    claim,
+                    may_ask,
                 };
-                Some(Due::Solicit(router))
+                asks.then_some(Due::Solicit(router))
             }
         }
     }
@@ -180,6 +303,15 @@ mod tests {
 
     fn router(n: u16) -> Ipv6Addr {
         Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, n)
+    }
+
+    /// An advertisement to all of what is known already.
+    fn same(lease: Duration) -> Said {
+        Said {
+            lease,
+            change: None,
+            to_one: false,
+        }
     }
 
     fn run_until_due(solicitor: &mut Solicitor, rng: &mut Rng) -> (Instant, Due) {
@@ -211,8 +343,18 @@ mod tests {
         let mut solicitor = Solicitor::new(None);
         solicitor.start(Instant::ORIGIN, &mut rng);
         let now = Instant::from_micros(5);
-        assert!(solicitor.on_advertisement(router(1), Duration::from_secs(100), now, &mut rng));
-        assert!(!solicitor.on_advertisement(router(2), Duration::from_secs(100), now, &mut rng));
+        assert!(solicitor.on_advertisement(
+            router(1),
+            same(Duration::from_secs(100)),
+            now,
+            &mut rng
+        ));
+        assert!(!solicitor.on_advertisement(
+            router(2),
+            same(Duration::from_secs(100)),
+            now,
+            &mut rng
+        ));
         let (at, due) = run_until_due(&mut solicitor, &mut rng);
         assert_eq!(
             (at, due),
@@ -233,18 +375,152 @@ mod tests {
         let mut solicitor = Solicitor::new(Some(LinkAddr::Short(7)));
         solicitor.start(Instant::ORIGIN, &mut rng);
         let lifetime = Duration::from_secs(100);
-        assert!(!solicitor.on_advertisement(router(1), lifetime, Instant::ORIGIN, &mut rng));
-        assert!(solicitor.on_advertisement(router(7), lifetime, Instant::ORIGIN, &mut rng));
-        assert!(solicitor.on_advertisement(router(7), Duration::ZERO, Instant::ORIGIN, &mut rng));
-        assert_eq!(solicitor.router(), None);
-        assert!(!solicitor.on_advertisement(router(7), Duration::ZERO, Instant::ORIGIN, &mut rng));
+        assert!(!solicitor.on_advertisement(router(1), same(lifetime), Instant::ORIGIN, &mut rng));
+        assert!(solicitor.on_advertisement(router(7), same(lifetime), Instant::ORIGIN, &mut rng));
+    }
+
+    /// Runs to the next question, which goes to `router` alone.
+    fn asked(solicitor: &mut Solicitor, rng: &mut Rng) -> Instant {
+        let (at, due) = run_until_due(solicitor, rng);
+        assert_eq!(due, Due::Solicit(router(1)));
+        at
+    }
+
+    #[test]
+    fn a_change_holds_when_two_questions_have_the_same_answer() {
+        let lease = Duration::from_secs(7_200);
+        let said = |change, to_one| Said {
+            lease,
+            change,
+            to_one,
+        };
+        // (what comes after each of two questions, whether the last of it is taken)
+        let cases: [(&str, [&[Said]; 2], bool); 6] = [
+            (
+                "confirmed",
+                [&[said(Some(5), true)], &[said(Some(5), true)]],
+                true,
+            ),
+            ("confirmed once", [&[said(Some(5), true); 3], &[]], false),
+            (
+                "told to all",
+                [&[said(Some(5), false)], &[said(Some(5), false)]],
+                false,
+            ),
+            (
+                "denied",
+                [
+                    &[said(Some(5), true), said(None, true)],
+                    &[said(Some(5), true)],
+                ],
+                false,
+            ),
+            (
+                "contradicted",
+                [
+                    &[said(Some(5), true), said(Some(6), true)],
+                    &[said(Some(5), true)],
+                ],
+                false,
+            ),
+            (
+                "another",
+                [&[said(Some(6), true)], &[said(Some(6), true)]],
+                false,
+            ),
+        ];
+        for (name, answers, taken) in cases {
+            let mut rng = rng();
+            let mut solicitor = Solicitor::new(None);
+            solicitor.start(Instant::ORIGIN, &mut rng);
+            let mut now = Instant::from_micros(5);
+            let hear = |solicitor: &mut Solicitor, said, now| {
+                solicitor.on_advertisement(router(1), said, now, &mut self::rng())
+            };
+            assert!(hear(&mut solicitor, said(None, true), now));
+            assert!(
+                !hear(&mut solicitor, said(Some(5), true), now),
+                "{name}: nothing asked"
+            );
+            let mut last = false;
+            for answers in answers {
+                if solicitor
+                    .next_deadline()
+                    .is_some_and(|at| at < now + Duration::from_secs(60))
+                {
+                    now = asked(&mut solicitor, &mut rng);
+                }
+                for said in answers {
+                    last = hear(&mut solicitor, *said, now) && said.change.is_some();
+                }
+            }
+            assert_eq!(last, taken, "{name}");
+        }
+    }
+
+    #[test]
+    fn claims_are_asked_about_at_one_pace_and_forgotten() {
+        let mut rng = rng();
+        let mut solicitor = Solicitor::new(None);
+        solicitor.start(Instant::ORIGIN, &mut rng);
+        let lease = Duration::from_secs(7_200);
+        let start = Instant::from_micros(5);
+        assert!(solicitor.on_advertisement(router(1), same(lease), start, &mut rng));
+        let mut asked = 0;
+        // Ten claims a second, each denied at once.
+        for n in 0..600u32 {
+            let now = start + Duration::from_millis(100 * u64::from(n));
+            asked += u32::from(solicitor.poll(now, &mut rng).is_some());
+            let claim = Said {
+                change: Some(n),
+                ..same(Duration::from_secs(1))
+            };
+            assert!(!solicitor.on_advertisement(router(1), claim, now, &mut rng));
+            if n % 3 == 0 {
+                solicitor.on_advertisement(router(1), same(lease), now, &mut rng);
+            }
+        }
+        assert!(asked <= 16, "{asked} in a minute");
+        let mut questions = 0;
+        while solicitor.next_deadline().unwrap() < start + Duration::from_secs(600) {
+            let at = solicitor.next_deadline().unwrap();
+            questions += u32::from(solicitor.poll(at, &mut rng).is_some());
+        }
+        assert!(questions <= 3, "{questions} more");
+        assert_eq!(solicitor.router(), Some(router(1)));
+        assert!(
+            solicitor.expires().unwrap() >= start + lease,
+            "never shorter"
+        );
+    }
+
+    #[test]
+    fn a_router_that_says_it_stops_is_believed_when_it_is_silent() {
+        let mut rng = rng();
+        let mut solicitor = Solicitor::new(None);
+        solicitor.start(Instant::ORIGIN, &mut rng);
+        let start = Instant::from_micros(5);
+        let lease = Duration::from_secs(7_200);
+        assert!(solicitor.on_advertisement(router(1), same(lease), start, &mut rng));
+        assert!(!solicitor.on_advertisement(router(1), same(Duration::ZERO), start, &mut rng));
+        for _ in 0..3 {
+            asked(&mut solicitor, &mut rng);
+        }
+        let (at, due) = run_until_due(&mut solicitor, &mut rng);
+        assert_eq!(due, Due::Expired);
+        assert!(at < start + Duration::from_secs(15));
     }
 
     #[test]
     fn a_router_that_never_started_asking_takes_nothing() {
         let mut solicitor = Solicitor::new(None);
         let lifetime = Duration::from_secs(100);
-        assert!(!solicitor.on_advertisement(router(1), lifetime, Instant::ORIGIN, &mut rng()));
+        assert!(!solicitor.on_advertisement(
+            router(1),
+            same(lifetime),
+            Instant::ORIGIN,
+            &mut rng()
+        ));
         assert_eq!(solicitor.next_deadline(), None);
     }
 }

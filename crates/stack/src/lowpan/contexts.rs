@@ -51,13 +51,23 @@ impl Contexts {
     /// Takes over an advertised context, or forgets it when its lifetime is zero; returns
     /// whether that changed anything.
     pub fn learn(&mut self, option: &LowpanContext) -> bool {
-        let before = self.get(option.id).copied();
+        let changes = self.would_change(option);
         if option.lifetime_min == 0 {
             self.remove(option.id);
         } else {
             self.set(option.id, option.prefix, option.prefix_len, option.compress);
         }
-        self.get(option.id).copied() != before
+        changes
+    }
+
+    /// Whether [`Self::learn`] would change anything.
+    pub fn would_change(&self, option: &LowpanContext) -> bool {
+        let context = match option.lifetime_min {
+            0 => None,
+            _ => Context::new(option.prefix, option.prefix_len, option.compress),
+        };
+        let is_possible = option.lifetime_min == 0 || context.is_some();
+        is_possible && self.get(option.id).copied() != context
     }
 
     /// Uses no context to compress any more: nobody has confirmed that neighbours still know

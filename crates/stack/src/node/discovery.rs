@@ -7,7 +7,8 @@ use core::net::Ipv6Addr;
 
 use super::header_compression::Mark;
 use super::interface::Radio;
-use crate::ip::{self, ALL_NODES, Address, InterfaceId, Ip, NextHop, Prefix, ndp::Due};
+use crate::ip::ndp::{Due, Said};
+use crate::ip::{self, ALL_NODES, Address, InterfaceId, Ip, NextHop, Prefix};
 use crate::limits::{CONTEXTS_MAX, IPV6_MTU_MIN};
 use crate::mac::Class;
 use crate::random::Rng;
@@ -41,21 +42,27 @@ impl Advertised {
 }
 
 /// Takes an advertisement from `router` (its address, and its link's) if it comes from the
-/// router of this interface or there is none yet: default route, prefix, contexts. A relay
-/// tells its own neighbours when that changes anything.
+/// router of this interface or there is none yet: default route, prefix, contexts. What it
+/// changes holds only once the router has confirmed it (see [`ip::ndp`]). A relay tells its own
+/// neighbours when that changes anything. `to_one`: whether it was sent to this node alone.
 pub(super) fn on_advertisement(
     radio: &mut Radio<'_>,
     ip: &mut Ip<'_>,
     interface: InterfaceId,
     router: (Ipv6Addr, LinkAddr),
-    advertisement: &RouterAdvertisement<'_>,
+    (advertisement, to_one): (&RouterAdvertisement<'_>, bool),
     now: Instant,
     rng: &mut Rng,
 ) {
     let (addr, neighbour) = router;
     let lease = lease(advertisement);
     let had_router = radio.solicitor.router().is_some();
-    if !radio.solicitor.on_advertisement(addr, lease, now, rng) {
+    let said = Said {
+        lease,
+        change: change(radio, advertisement),
+        to_one,
+    };
+    if !radio.solicitor.on_advertisement(addr, said, now, rng) {
         return;
     }
     let has_router = lease > Duration::ZERO;
@@ -66,6 +73,7 @@ pub(super) fn on_advertisement(
         }));
     } else {
         ip.clear_default_route(interface);
+        radio.contexts.stop_compressing();
     }
     let mut changed = take_prefix(radio, ip, interface, advertisement) || had_router != has_router;
     for option in advertisement.options.iter() {
@@ -99,16 +107,37 @@ fn is_usable(information: &PrefixInformation) -> bool {
         && !information.prefix.is_multicast()
 }
 
-/// Forms the address of the prefix advertised, the one this interface has if it is among
-/// several. One prefix at a time: a new one ends the old, so that addresses never pile up.
-/// Returns whether the prefix changed.
-fn take_prefix(
-    radio: &mut Radio<'_>,
-    ip: &mut Ip<'_>,
-    interface: InterfaceId,
-    advertisement: &RouterAdvertisement<'_>,
-) -> bool {
+/// What an advertisement would change here, boiled down to a number; `None`: nothing.
+fn change(radio: &Radio<'_>, advertisement: &RouterAdvertisement<'_>) -> Option<u32> {
     let had = radio.advertised.map(|advertised| advertised.prefix);
+    let prefix = prefix_of(had, advertisement);
+    let mut digest = 0;
+    let mut note = |word: u32, prefix: Option<Ipv6Addr>| {
+        let octets = prefix.map(|prefix| prefix.octets()).unwrap_or_default();
+        for byte in word.to_be_bytes().into_iter().chain(octets) {
+            // FNV-1a.
+            digest = (digest ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        }
+        digest |= 1;
+    };
+    if prefix != had {
+        note(0, prefix);
+    }
+    for option in advertisement.options.iter() {
+        if let NdpOption::Context(context) = option
+            && radio.contexts.would_change(&context)
+        {
+            let [compress, ends] = [context.compress, context.lifetime_min == 0].map(u8::from);
+            let word = [compress, ends, context.id, context.prefix_len];
+            note(u32::from_be_bytes(word), Some(context.prefix));
+        }
+    }
+    (digest != 0).then_some(digest)
+}
+
+/// The prefix to have after an advertisement: that which the interface has if it is among
+/// several.
+fn prefix_of(had: Option<Ipv6Addr>, advertisement: &RouterAdvertisement<'_>) -> Option<Ipv6Addr> {
     let mut prefix = had;
     let mut confirmed = false;
     for option in advertisement.options.iter() {
@@ -127,6 +156,19 @@ fn take_prefix(
             _ => {}
         }
     }
+    prefix
+}
+
+/// Forms the address of the prefix advertised. One prefix at a time: a new one ends the old, so
+/// that addresses never pile up. Returns whether the prefix changed.
+fn take_prefix(
+    radio: &mut Radio<'_>,
+    ip: &mut Ip<'_>,
+    interface: InterfaceId,
+    advertisement: &RouterAdvertisement<'_>,
+) -> bool {
+    let had = radio.advertised.map(|advertised| advertised.prefix);
+    let prefix = prefix_of(had, advertisement);
     if let Some(old) = had.filter(|_| prefix != had) {
         ip.remove_addresses(interface, Prefix { addr: old, len: 64 });
     }

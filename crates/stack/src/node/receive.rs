@@ -441,7 +441,8 @@ impl<'m> Node<'m> {
                     return Err(bad);
                 }
                 let router = (header.src, from);
-                discovery::on_advertisement(radio, ip, id, router, advertisement, now, rng);
+                let said = (advertisement, !header.dst.is_multicast());
+                discovery::on_advertisement(radio, ip, id, router, said, now, rng);
             }
             // Detection of duplicates asks the group of the address alone (RFC 4861 §7.1.1).
             Message::NeighborSolicitation { target, .. }

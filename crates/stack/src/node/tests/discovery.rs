@@ -45,6 +45,33 @@ fn an_expired_lease_is_passed_on_and_a_new_one_too() {
 
 /// An advertisement of `prefixes`, each with its lifetime, from node `by` in the name of `of`.
 fn advertise(world: &mut World, by: usize, of: usize, router_s: u16, prefixes: &[(Ipv6Addr, u32)]) {
+    advertise_to(world, (by, of), ip::ALL_NODES, router_s, prefixes);
+    world.run_for(Duration::from_millis(500));
+}
+
+/// The same to all and then, as the answers to what mote 1 asks, to it alone.
+fn confirm(world: &mut World, router_s: u16, prefixes: &[(Ipv6Addr, u32)]) {
+    let start = world.now;
+    world.deaf = Some((0, start..start + Duration::from_secs(60)));
+    advertise(world, 0, 0, router_s, prefixes);
+    for _ in 0..10 {
+        let to = ip::link_local(link(1).iid());
+        advertise_to(world, (0, 0), to, router_s, prefixes);
+        world.run_for(Duration::from_secs(1));
+    }
+    // What mote 1 passes on is asked about in turn.
+    world.run_for(Duration::from_secs(10));
+    world.deaf = None;
+}
+
+/// As [`advertise`], to one or all; nobody has reacted yet.
+fn advertise_to(
+    world: &mut World,
+    (by, of): (usize, usize),
+    to: Ipv6Addr,
+    router_s: u16,
+    prefixes: &[(Ipv6Addr, u32)],
+) {
     use crate::wire::ndp::{NdpOption, NdpOptions, PrefixInformation};
     let mut options = [0; 100];
     let mut w = crate::wire::cursor::Writer::new(&mut options);
@@ -71,22 +98,94 @@ fn advertise(world: &mut World, by: usize, of: usize, router_s: u16, prefixes: &
     });
     let mut bytes = [0; 200];
     let src = ip::link_local(link(of).iid());
-    let len = ip::icmp::write(&message, src, ip::ALL_NODES, 255, &mut bytes).unwrap();
+    let len = ip::icmp::write(&message, src, to, 255, &mut bytes).unwrap();
     let hop = lowpan::LinkPair {
         src: link(by),
-        dst: LinkAddr::BROADCAST,
+        dst: match to.is_multicast() {
+            true => LinkAddr::BROADCAST,
+            false => link(1),
+        },
     };
     let mut payload = [0; PSDU_LEN_MAX];
     let none = lowpan::Contexts::new();
     let headers = lowpan::compress(&bytes[..len], hop, &none, &mut payload).unwrap();
     let rest = &bytes[headers.uncompressed_len..len];
     let payload = [&payload[..headers.compressed_len], rest].concat();
-    let header = crate::wire::ieee802154::Header::data(0x4d54, hop.dst, hop.src, 5);
-    let mut out = [0; PSDU_LEN_MAX];
-    let len = header.emit_frame(&payload, &mut out).unwrap();
-    let frame = Pending::Frame(out[..len].to_vec());
-    world.at(Duration::ZERO, 1, RADIO, frame);
-    world.run_for(Duration::from_millis(500));
+    world.sequence += 1;
+    let frame = frame_from(hop.src, hop.dst, world.sequence as u8, &payload);
+    world.at(Duration::ZERO, 1, RADIO, Pending::Frame(frame));
+}
+
+/// What mote 1 and mote 2 know: addresses, default routes, contexts, and when they ask again.
+fn known(world: &World) -> Vec<(Vec<Address>, Option<NextHop>, lowpan::Contexts)> {
+    let of = |n: usize| {
+        let ip = world.nodes[n].ip();
+        let addresses = ip.addresses().copied().collect();
+        (
+            addresses,
+            ip.default_route(),
+            world.radio_of(n).contexts.clone(),
+        )
+    };
+    [1, 2].map(of).to_vec()
+}
+
+/// In the router's name, with its link address: to all, to one, many times a second.
+#[test]
+fn what_is_forged_in_the_routers_name_moves_nothing() {
+    let evil = Ipv6Addr::new(0xfd66, 0, 0, 0, 0, 0, 0, 0);
+    let all = ip::ALL_NODES;
+    let one = ip::link_local(link(1).iid());
+    let cases: [(&str, &[Ipv6Addr], u16, &[(Ipv6Addr, u32)]); 5] = [
+        ("another prefix", &[all], 9_000, &[(evil, 9_000)]),
+        ("the same alone", &[one], 9_000, &[(evil, 9_000)]),
+        ("both", &[all, one], 9_000, &[(evil, 9_000), (MESH, 0)]),
+        ("it stops", &[all, one], 0, &[]),
+        ("it stops soon", &[all, one], 20, &[(MESH, 20)]),
+    ];
+    for (name, to, router_s, prefixes) in cases {
+        let mut world = World::chain(2, Relaying::Fragments);
+        let before = known(&world);
+        let frames = world.frames.len();
+        for n in 0..300 {
+            advertise_to(&mut world, (0, 0), to[n % to.len()], router_s, prefixes);
+            world.run_for(Duration::from_millis(100));
+            assert!(known(&world) == before, "{name}, after {n}");
+        }
+        world.run_for(Duration::from_secs(30));
+        assert!(known(&world) == before, "{name}, later");
+        // A question, its answer of two frames and their ACKs, every four seconds.
+        let asked = world.frames[frames..].iter();
+        let asked = asked.filter(|(node, frame)| *node == 1 && frame.len() > 5);
+        assert!(
+            (1..=10).contains(&asked.clone().count()),
+            "{name}: {}",
+            asked.count()
+        );
+    }
+}
+
+#[test]
+fn what_the_router_itself_changes_is_known_soon() {
+    let mut world = World::chain(2, Relaying::Fragments);
+    let prefix = Ipv6Addr::new(0xfd00, 0, 0, 7, 0, 0, 0, 0);
+    let now = world.now;
+    let Node { interfaces, ip, .. } = &mut world.nodes[0];
+    let Some(Interface::Radio(radio)) = interfaces.first_mut() else {
+        panic!("a radio");
+    };
+    radio.advertised = radio.advertised.map(|advertised| Advertised {
+        prefix,
+        ..advertised
+    });
+    radio.contexts.set(0, prefix, 64, true);
+    crate::node::discovery::announce(radio, ip, RADIO, now);
+    world.run_for(Duration::from_secs(12));
+    for n in [1, 2] {
+        let addr = Some(ip::with_iid(&prefix, link(n).iid()));
+        assert_eq!(world.nodes[n].global_address(), addr, "mote {n}");
+        assert_eq!(world.radio_of(n).contexts.get(0).unwrap().prefix(), prefix);
+    }
 }
 
 #[test]
@@ -112,28 +211,28 @@ fn a_new_prefix_takes_the_place_of_the_old_all_the_way_down() {
     let mut world = World::chain(2, Relaying::Fragments);
     let prefix = |n: u16| Ipv6Addr::new(0xfd00, 0, 0, n, 0, 0, 0, 0);
     let named = |n: usize, of: u16| Some(ip::with_iid(&prefix(of), link(n).iid()));
-    advertise(&mut world, 0, 0, 1000, &[(prefix(7), 1000), (MESH, 1000)]);
+    confirm(&mut world, 1000, &[(prefix(7), 1000), (MESH, 1000)]);
     assert_eq!(
         world.nodes[1].global_address(),
         named(1, 1),
         "still among them"
     );
-    for round in 2..12 {
+    for round in 2..8 {
         let prefixes = [(prefix(round), 1000), (prefix(99), 1000)];
-        advertise(&mut world, 0, 0, 1000, &prefixes);
+        confirm(&mut world, 1000, &prefixes);
         for n in [1, 2] {
             assert_eq!(world.nodes[n].global_address(), named(n, round), "mote {n}");
             assert_eq!(world.nodes[n].ip().addresses().count(), 2, "mote {n}");
         }
     }
-    advertise(&mut world, 0, 0, 1000, &[(prefix(11), 0)]);
+    confirm(&mut world, 1000, &[(prefix(7), 0)]);
     assert_eq!(world.nodes[1].global_address(), None, "withdrawn");
 }
 
 #[test]
 fn the_shortest_lifetime_decides_when_to_ask_again() {
     let mut world = World::chain(1, Relaying::Fragments);
-    advertise(&mut world, 0, 0, 1000, &[(MESH, 40)]);
+    confirm(&mut world, 1000, &[(MESH, 40)]);
     let asks_at = world.radio_of(1).solicitor.next_deadline().unwrap();
     assert!(
         asks_at <= world.now + Duration::from_secs(30),
@@ -142,8 +241,8 @@ fn the_shortest_lifetime_decides_when_to_ask_again() {
     // Asked, the border router renews it.
     world.run_for(Duration::from_secs(100));
     assert!(world.nodes[1].ip().default_route().is_some());
-    advertise(&mut world, 0, 0, 0, &[]);
-    world.run_for(Duration::from_secs(5));
+    confirm(&mut world, 0, &[]);
+    world.run_for(Duration::from_secs(20));
     assert!(world.nodes[1].ip().default_route().is_some(), "asked again");
 }
 
