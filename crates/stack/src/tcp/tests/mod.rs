@@ -5,6 +5,7 @@
 
 mod arrival;
 mod backlog;
+mod boundaries;
 mod getters;
 mod handshake;
 mod hostile;
