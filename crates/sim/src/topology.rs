@@ -245,6 +245,10 @@ fn cost(stations: &[Station<'_>], gains: &Gains, node: usize, parent: usize) -> 
         return None;
     }
     let (there, back) = (gains.get(node, parent)?, gains.get(parent, node)?);
+    // In a large mesh nearly all pairs: no frame passes, whatever the exact chance.
+    if from.transmit_dbm + there - to.noise_dbm < HOPELESS_DB {
+        return None;
+    }
     if expected_transmissions([from, to], there, back, 0.0) > ETX_MAX {
         return None;
     }
@@ -311,6 +315,9 @@ fn shortest(stations: &[Station<'_>], gains: &Gains) -> Vec<Option<usize>> {
 /// A link that needs more transmissions than the MAC makes is none.
 const ETX_MAX: f64 = 8.0;
 
+/// So far below the noise not one full frame of a million survives.
+const HOPELESS_DB: f64 = -8.0;
+
 /// Links are judged as if their signal were this much weaker, so that paths avoid those that
 /// the next passer-by breaks. The least margin that OpenThread gives its second-best link
 /// quality (10 dB) less the error of a quick measurement, 4 dB.
@@ -344,6 +351,14 @@ mod tests {
                 .find(|(a, b, _)| [(*a, *b), (*b, *a)].contains(&(from, to)));
             link.map_or(f64::NEG_INFINITY, |(.., db)| *db)
         })
+    }
+
+    #[test]
+    fn what_is_hopeless_costs_more_than_a_link_may() {
+        let two = stations(&["a", "b"]);
+        let gain_db = HOPELESS_DB + two[1].noise_dbm - two[0].transmit_dbm;
+        let etx = expected_transmissions([&two[0], &two[1]], gain_db, 0.0, 0.0);
+        assert!(etx > 1e6, "{etx}");
     }
 
     #[test]

@@ -29,6 +29,13 @@ pub(super) fn print(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
                 _ => means(plan, &points),
             };
             let left_out = alike.print()?;
+            let sorts = points.iter().map(|runs| report::groups(runs).len()).max();
+            let more = sorts.unwrap_or(0).saturating_sub(GROUPS_SHOWN_MAX);
+            if more > 0 {
+                output::line(format_args!(
+                    "{DIM}{more} more sorts of flows, with fewer of each; --json has all{DIM:#}"
+                ))?;
+            }
             print_worst(plan, results)?;
             left_out
         }
@@ -78,17 +85,13 @@ fn ranks(runs: &[&RunResult]) -> Grid {
         .map(Head::fixed)
         .into_iter();
     let mut grid = Grid::new(fixed.chain(FLOW_COLUMNS.iter().map(Column::head)).collect());
-    let ranks: [(&str, fn(&Spread) -> f64); 4] = [
-        ("best", |spread| spread.best),
-        ("p50", |spread| spread.p50),
-        ("p95", |spread| spread.p95),
-        ("worst", |spread| spread.worst),
-    ];
+    let ranks = ["best", "p50", "p95", "worst"];
+    let of = |spread: Spread| [spread.best, spread.p50, spread.p95, spread.worst];
     for group in report::groups(runs).iter().take(GROUPS_SHOWN_MAX) {
         let spreads = spreads(group, runs);
-        for (place, (rank, of)) in ranks.into_iter().enumerate() {
+        for (place, rank) in ranks.into_iter().enumerate() {
             let cells = spreads.iter().map(|(column, spread)| {
-                spread.map_or(String::new(), |spread| column.number(of(&spread)))
+                spread.map_or(String::new(), |spread| column.number(of(spread)[place]))
             });
             let [name, count] = match place {
                 0 => [group.name.clone(), group.flows.len().to_string()],
