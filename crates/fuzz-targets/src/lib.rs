@@ -8,6 +8,7 @@
 mod connection;
 mod datagrams;
 mod input;
+mod mote;
 mod node;
 mod seeds;
 mod tcphc;
@@ -26,7 +27,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -51,6 +52,11 @@ pub const TARGETS: [Target; 10] = [
         name: "node",
         run: node::run,
         seeds: seeds::node,
+    },
+    Target {
+        name: "mote",
+        run: mote::run,
+        seeds: seeds::mote,
     },
     Target {
         name: "connection",
@@ -88,4 +94,10 @@ pub fn run(name: &str, input: &[u8]) {
     (target.expect("a target's name").run)(input);
 }
 
+/// What an input of the target `mote` reaches.
+pub fn reach(input: &[u8]) -> Reached {
+    mote::reach(input)
+}
+
+pub use mote::Reached;
 pub use seeds::node_input;

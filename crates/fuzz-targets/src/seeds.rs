@@ -126,6 +126,56 @@ pub(crate) fn connections() -> Vec<Vec<u8>> {
     seeds
 }
 
+/// For [`crate::mote::run`]: chance, and a program for each thing that a mote does.
+pub(crate) fn mote() -> Vec<Vec<u8>> {
+    let mut seeds = programs();
+    let text = [0x55; 250];
+    let block = |head: &[u8], body: &[u8]| [head, &[body.len() as u8], body].concat();
+    // Fragments to be passed on, each fired by the next; then whole frames, heard by their head.
+    let mut relay = vec![0];
+    for (frame, op) in frames().iter().zip([128, 128 | 64, 0, 64, 0]) {
+        let (_, payload) = ieee802154::Header::parse(&frame[..frame.len() - 2]).expect("ours");
+        relay.extend(block(&[op], payload));
+    }
+    seeds.push(relay);
+    // A connection, another in its buffers that the network ends, and one to smaller segments.
+    let mut connects = vec![0, 5, 0, 4, 0x12, 0];
+    connects.extend(block(&[5, 1], &text));
+    connects.extend([4, 0x10, 0, 5, 4, 5, 0, 3, 0, 4, 60, 5, 4, 5, 0, 4, 0x12, 0]);
+    for _ in 0..6 {
+        connects.extend(block(&[5, 1], &text));
+    }
+    connects.extend([3 | 8, 5, 0, 60, 4, 0x10, 0]);
+    seeds.push(connects);
+    // A connection accepted, and closed by both.
+    let mut accepts = vec![0, 5, 8, 4 | 8, 0x02, 0];
+    accepts.extend(block(&[4, 0x10], b"hello"));
+    accepts.extend([5, 2, 5, 3, 4, 0x11, 0, 5, 4]);
+    seeds.push(accepts);
+    // Datagrams: for open ports, closed ones, a wrong one, more than fit, and one of our own.
+    let mut datagrams = vec![0];
+    for op in [1, 1 | 16, 1 | 32, 1 | 128, 1] {
+        datagrams.extend(block(&[op], &text[..200]));
+    }
+    datagrams.extend([5, 6, 5, 6, 5, 6]);
+    datagrams.extend(block(&[5, 5], b"answer"));
+    seeds.push(datagrams);
+    // Packets for another mote while the radio does not send, and then does.
+    let mut queue = vec![0, 7, 1];
+    for _ in 0..14 {
+        queue.extend(block(&[1 | 8 | 64], &text[..60]));
+    }
+    queue.extend([7, 31, 2, 1, 0]);
+    seeds.push(queue);
+    // A router with a prefix.
+    let mut prefix = vec![
+        3, 4, 64, 0x40, 0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff, 0, 0, 0, 0,
+    ];
+    prefix.extend(MESH.octets());
+    seeds.push([vec![0, 2, 0, 50], block(&[6, 7, 8], &prefix), vec![2, 3, 0]].concat());
+    seeds
+}
+
 /// A byte that is small half of the time: choices lie there.
 fn small(rng: &mut Rng) -> u8 {
     match rng.below(2) {

@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
 use motet::random::Rng;
-use motet_fuzz_targets::{TARGETS, node_input, run};
+use motet_fuzz_targets::{Reached, TARGETS, node_input, reach, run};
 use pcap_file::pcap::PcapReader;
 
 fn corpus() -> PathBuf {
@@ -58,6 +58,40 @@ fn the_seeds_are_committed_and_reach_behind_the_parsers() {
     }
 }
 
+/// A target that stops at the door proves nothing: its corpus comes to each part of a mote.
+#[test]
+fn the_corpus_reaches_what_a_mote_does() {
+    let mut all = Reached::default();
+    for file in files(&corpus().join("mote")) {
+        let Reached {
+            software_acks,
+            routers,
+            connects,
+            accepts,
+            recycled,
+            path_errors,
+            datagrams,
+            congestion,
+            immediate,
+        } = reach(&fs::read(&file).unwrap());
+        all.software_acks += software_acks;
+        all.routers += routers;
+        all.connects += connects;
+        all.accepts += accepts;
+        all.recycled += recycled;
+        all.path_errors += path_errors;
+        all.datagrams += datagrams;
+        all.congestion += congestion;
+        all.immediate += immediate;
+    }
+    println!("{all:?}");
+    assert!(all.software_acks > 0 && all.routers > 0, "{all:?}");
+    assert!(all.connects > 0 && all.accepts > 0, "{all:?}");
+    assert!(all.recycled > 0 && all.path_errors > 1, "{all:?}");
+    assert!(all.datagrams > 1 && all.congestion > 0, "{all:?}");
+    assert!(all.immediate > 0, "{all:?}");
+}
+
 /// What the fuzzer would try first, where there is none: seeds with parts changed, cut out and
 /// put together.
 #[test]
@@ -91,7 +125,7 @@ fn chance_finds_nothing() {
 }
 
 /// Targets whose input is a program.
-const PROGRAMS: [&str; 4] = ["connection", "datagrams", "tcphc", "node"];
+const PROGRAMS: [&str; 5] = ["connection", "datagrams", "tcphc", "node", "mote"];
 
 /// Inputs by chance for each.
 const ROUNDS: u32 = 2_000;

@@ -1,0 +1,560 @@
+//! A mote among neighbours: it solicits, acknowledges frames in software, passes fragments on by
+//! way of its radio, opens and accepts connections, and has an inbox.
+//!
+//! The input is a program of what neighbours, the network and the application do. The radio
+//! answers what it is asked unless the program says otherwise. [`Reached`] tells what of the
+//! stack an input came to.
+
+use std::net::Ipv6Addr;
+
+use motet::ip::queue::{Discipline, Red};
+use motet::ip::{Address, Config as IpConfig, InterfaceId, Ip, NextHop, Prefix, Route};
+use motet::limits::IPV6_MTU_MIN;
+use motet::lowpan::datagram::{Datagrams, Record};
+use motet::mac::{self, FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
+use motet::node::{
+    Action, Event, Forwarding, Interface, Node, Radio, RadioConfig, RadioMemory, Wire,
+};
+use motet::random::Rng;
+use motet::storage::packet_queue::PacketQueue;
+use motet::tcp::{
+    Buffers, Config, Error, HalfOpen, Handle, Listener, ListenerHandle, Memory,
+    RetransmissionCause, Slot, State, Tcp, recv_memory_len,
+};
+use motet::time::{Duration, Instant};
+use motet::udp::Inbox;
+use motet::wire::icmpv6::{self, Message};
+use motet::wire::ipv6::{self, TrafficClass};
+use motet::wire::tcp::{self, Flags};
+use motet::wire::{LinkAddr, ieee802154, udp};
+
+use crate::input::Input;
+use crate::wire::{HOST, MESH};
+
+/// What of the stack an input came to: how often.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reached {
+    /// Immediate ACKs sent by software.
+    pub software_acks: u32,
+    /// Whether a router was found by soliciting.
+    pub routers: u32,
+    /// Connections opened here and established.
+    pub connects: u32,
+    /// Connections accepted here.
+    pub accepts: u32,
+    /// Connections in the buffers of an earlier one.
+    pub recycled: u32,
+    /// Connections that ICMPv6 ended, or whose segments it made smaller.
+    pub path_errors: u32,
+    /// Datagrams taken from the inbox.
+    pub datagrams: u32,
+    /// Packets that a long queue marked or dropped.
+    pub congestion: u32,
+    /// Frames fired by the one before.
+    pub immediate: u32,
+}
+
+/// Runs a mote through a program.
+pub(crate) fn run(bytes: &[u8]) {
+    let _reached = reach(bytes);
+}
+
+/// As [`run`]; says what was reached.
+pub(crate) fn reach(bytes: &[u8]) -> Reached {
+    let mut input = Input::new(bytes);
+    let kind = input.u8();
+    let mut rng = Rng::from_seed([5, 6]);
+    let mut slots = [const { FrameSlot::EMPTY }; 8];
+    let mut neighbors = [Neighbor::EMPTY; 3];
+    let (mut records, mut bodies) = ([const { Record::EMPTY }; 4], vec![0; 2 * IPV6_MTU_MIN]);
+    let (mut outgoing, mut queue, mut wire_queue) = ([0; IPV6_MTU_MIN], [0; 3000], [0; 3000]);
+    let capabilities = RadioCapabilities {
+        auto_ack: kind & 1 != 0,
+        shared_buffer: kind & 2 != 0,
+        ..RadioCapabilities::CC2420
+    };
+    let config = mac::Config::new(PAN, US);
+    let mac = Mac::new(config, capabilities, &mut slots, &mut neighbors, &mut rng);
+    let memory = RadioMemory {
+        outgoing: &mut outgoing,
+        datagrams: Datagrams::new(&mut records, &mut bodies, IPV6_MTU_MIN, false, &mut rng),
+        queue: PacketQueue::new(&mut queue),
+    };
+    let mut radio = Radio::new(radio_config(kind), mac, memory);
+    radio.contexts_mut().set(0, MESH, 64, true);
+    let wire = Wire::new(PacketQueue::new(&mut wire_queue), 1500);
+    let mut interfaces = [Interface::Radio(radio), Interface::Wire(wire)];
+    let mut connections = [const { Slot::EMPTY }; 2];
+    let (mut listeners, mut half_open) = ([Listener::EMPTY; 1], [HalfOpen::EMPTY; 1]);
+    let memory = Memory {
+        connections: &mut connections,
+        listeners: &mut listeners,
+        half_open: &mut half_open,
+    };
+    let mut tcp = Tcp::new(memory, &mut rng);
+    let listener = tcp.listen(None, LISTENED, &SETTINGS).expect("a free place");
+    let mut routes = [const { None }; 4];
+    let ip = addressed(&mut routes);
+    let (mut send, mut recv) = ([0; 1500], vec![0; recv_memory_len(1500)]);
+    let mut inbox = [0; 600];
+    let mut node = Node::new(&mut interfaces, ip, tcp, rng, Instant::ORIGIN);
+    node.set_inbox(Inbox::new(&OPEN_PORTS, &mut inbox));
+    let mut mote = Mote {
+        node,
+        now: Instant::ORIGIN + Duration::from_secs(1),
+        listener,
+        handle: None,
+        spare: Some(Buffers::new(&mut send, &mut recv)),
+        served: 0,
+        sent: Vec::new(),
+        preloaded: None,
+        obeys: OBEYS_ALL,
+        sequence: 0,
+        reached: Reached::default(),
+    };
+    mote.rest();
+    while !input.is_empty() {
+        mote.step(&mut input);
+    }
+    mote.sleep();
+    mote.reached
+}
+
+struct Mote<'m> {
+    node: Node<'m>,
+    now: Instant,
+    listener: ListenerHandle,
+    handle: Option<Handle>,
+    /// The buffers, while no connection has them.
+    spare: Option<Buffers<'m>>,
+    /// Connections that had them.
+    served: u32,
+    /// The last packet that went down the wire.
+    sent: Vec<u8>,
+    /// The sequence number of the frame in the radio, where it asks for an ACK.
+    preloaded: Option<u8>,
+    /// What the radio and its neighbours do: [`OBEYS_ALL`] and its bits.
+    obeys: u8,
+    sequence: u8,
+    reached: Reached,
+}
+
+impl Mote<'_> {
+    fn step(&mut self, input: &mut Input<'_>) {
+        let op = input.u8();
+        match op & 7 {
+            0 => self.hear(input.block(), op),
+            1 => self.datagram(input, op),
+            2 => self.now += Duration::from_millis(u64::from(input.u16())),
+            3 => self.report(input, op),
+            4 => self.answer(input, op),
+            5 => self.command(input),
+            6 => self.advertise(input),
+            _ => self.obeys = input.u8(),
+        }
+        self.look();
+        self.rest();
+    }
+
+    // ---- what neighbours and the network do ----
+
+    /// A frame: as it is with its FCS, or `body` with a header to us.
+    fn hear(&mut self, body: &[u8], op: u8) {
+        let mut frame = body.get(..body.len().min(127)).unwrap_or(body).to_vec();
+        if op & 8 == 0 {
+            self.sequence = self.sequence.wrapping_add(1);
+            let dst = match op & 16 {
+                0 => LinkAddr::Extended(US),
+                _ => LinkAddr::BROADCAST,
+            };
+            let src = LinkAddr::Extended(if op & 32 == 0 { THEM } else { OTHERS });
+            let mut header = ieee802154::Header::data(PAN, dst, src, self.sequence);
+            header.frame_pending = op & 128 != 0;
+            frame = framed(&header, body);
+        }
+        self.receive(&frame, op & 64 != 0);
+    }
+
+    fn receive(&mut self, frame: &[u8], by_head: bool) {
+        if by_head {
+            self.radio(mac::Event::FrameHead { head: frame });
+        }
+        let meta = RxMeta {
+            rssi_dbm: -50,
+            lqi: 200,
+            channel: 26,
+            at: self.now,
+        };
+        self.radio(mac::Event::FrameReceived { psdu: frame, meta });
+    }
+
+    fn radio(&mut self, event: mac::Event<'_>) {
+        self.node
+            .on_event(InterfaceId(0), Event::Radio(event), self.now);
+    }
+
+    /// A packet comes by the wire.
+    fn packet(&mut self, dst: Ipv6Addr, next_header: u8, traffic_class: u8, upper: &[u8]) {
+        let header = ipv6::Header {
+            traffic_class: TrafficClass(traffic_class),
+            flow_label: 0,
+            payload_len: upper.len() as u16,
+            next_header,
+            hop_limit: 64,
+            src: HOST,
+            dst,
+        };
+        let mut packet = vec![0; ipv6::HEADER_LEN];
+        header.emit(&mut packet).expect("40 bytes");
+        packet.extend(upper);
+        self.node
+            .on_event(InterfaceId(1), Event::Packet(&packet), self.now);
+    }
+
+    /// For a port of ours, open or not, or to be passed on to the mesh.
+    fn datagram(&mut self, input: &mut Input<'_>, op: u8) {
+        let dst = if op & 8 == 0 { OURS } else { BEYOND };
+        let dst_port = [OPEN_PORTS[0], OPEN_PORTS[1], 9, 0xf0b1][usize::from(op >> 4 & 3)];
+        let payload = input.block();
+        let mut bytes = vec![0; udp::HEADER_LEN];
+        let ports = udp::Header {
+            src_port: 7000,
+            dst_port,
+        };
+        ports.emit(payload.len(), &mut bytes).expect("eight bytes");
+        bytes.extend(payload);
+        udp::fill_checksum(&HOST, &dst, &mut bytes);
+        if op & 128 != 0 {
+            bytes[6] ^= 1;
+        }
+        self.packet(dst, 17, op >> 5 & 3, &bytes);
+    }
+
+    /// The network says something about the packet sent last.
+    fn report(&mut self, input: &mut Input<'_>, op: u8) {
+        let number = input.u16();
+        let len = usize::from(input.u8()).min(self.sent.len());
+        let invoking = self.sent.get(..len).unwrap_or_default().to_vec();
+        let invoking = &invoking[..];
+        let code = number as u8 & 7;
+        let message = match op >> 3 & 3 {
+            0 => Message::DestinationUnreachable { code, invoking },
+            1 => Message::PacketTooBig {
+                mtu: u32::from(number),
+                invoking,
+            },
+            2 => Message::TimeExceeded { code, invoking },
+            _ => Message::ParameterProblem {
+                code,
+                pointer: u32::from(number >> 8),
+                invoking,
+            },
+        };
+        let mut bytes = vec![0; 400];
+        let written = message.emit(&mut bytes).expect("it fits");
+        bytes.truncate(written);
+        icmpv6::fill_checksum(&HOST, &OURS, &mut bytes);
+        self.packet(OURS, 58, 0, &bytes);
+    }
+
+    /// A segment that fits the one sent last, or that knocks.
+    fn answer(&mut self, input: &mut Input<'_>, op: u8) {
+        let flags = Flags::from_bits(u16::from(input.u8()));
+        let payload = input.block();
+        let mut header = tcp::Header {
+            src_port: 4000 + u16::from(op >> 6),
+            dst_port: LISTENED,
+            seq: 1000,
+            flags,
+            window: 4000,
+            ..tcp::Header::default()
+        };
+        let last = self.sent.get(ipv6::HEADER_LEN..).unwrap_or_default();
+        if op & 8 == 0
+            && self.sent.get(6) == Some(&6)
+            && let Ok((last, data)) = tcp::Header::parse(last)
+        {
+            let begins = last.flags.contains(Flags::SYN) && !last.flags.contains(Flags::ACK);
+            header.src_port = last.dst_port;
+            header.dst_port = last.src_port;
+            header.seq = if begins { 1000 } else { last.ack };
+            let controls = last.flags.bits() & (Flags::SYN | Flags::FIN).bits();
+            let len = data.len() as u32 + controls.count_ones();
+            header.ack = last.seq.wrapping_add(len);
+            if let Some((value, _)) = last.options.timestamps {
+                header.options.timestamps = Some((self.now.as_millis_wrapping(), value));
+            }
+        }
+        header.seq = header.seq.wrapping_add(u32::from(op >> 4 & 3) * 10);
+        header.options.mss = flags.contains(Flags::SYN).then_some(1440);
+        let mut bytes = vec![0; 60];
+        let len = header.emit(&mut bytes).expect("60 bytes suffice");
+        bytes.truncate(len);
+        bytes.extend(payload);
+        tcp::fill_checksum(&HOST, &OURS, &mut bytes);
+        self.packet(OURS, 6, 0, &bytes);
+    }
+
+    /// A router advertisement from a neighbour: its lifetime, and options as they are.
+    fn advertise(&mut self, input: &mut Input<'_>) {
+        let lifetime = input.u16();
+        let options = input.block();
+        let mut message = vec![134, 0, 0, 0, 64, 0];
+        message.extend(lifetime.to_be_bytes());
+        message.extend([0; 8]);
+        message.extend(options);
+        let (src, dst) = (link_local(THEM), link_local(US));
+        icmpv6::fill_checksum(&src, &dst, &mut message);
+        let header = ipv6::Header {
+            traffic_class: TrafficClass(0),
+            flow_label: 0,
+            payload_len: message.len() as u16,
+            next_header: 58,
+            hop_limit: 255,
+            src,
+            dst,
+        };
+        // An uncompressed IPv6 header (RFC 4944 §5.1).
+        let mut body = vec![0x41; 1 + ipv6::HEADER_LEN];
+        header.emit(&mut body[1..]).expect("40 bytes");
+        body.extend(message);
+        self.hear(&body, 0);
+    }
+
+    // ---- what the application does ----
+
+    fn command(&mut self, input: &mut Input<'_>) {
+        let command = input.u8();
+        match (command & 7, self.handle) {
+            (0, _) => self.open(command & 8 == 0),
+            (1, Some(handle)) => {
+                let data = input.block();
+                let _taken = self.node.tcp_mut().send(handle, data, self.now);
+            }
+            (2, Some(handle)) => {
+                let _taken = self.node.tcp_mut().recv(handle, &mut [0; 300]);
+            }
+            (3, Some(handle)) => self.node.tcp_mut().close(handle, self.now),
+            (4, Some(handle)) => self.give_back(handle),
+            (5, _) => {
+                let to = if command & 8 == 0 { HOST } else { BEYOND };
+                let _full = self
+                    .node
+                    .send_datagram((to, 9), OPEN_PORTS[0], input.block());
+            }
+            _ => {
+                let inbox = self.node.inbox_mut().expect("it has one");
+                let taken = inbox.recv(&mut [0; 40]);
+                self.reached.datagrams += u32::from(taken.is_some());
+            }
+        }
+    }
+
+    fn open(&mut self, active: bool) {
+        let Some(buffers) = self.spare.take() else {
+            return;
+        };
+        let opened = if active {
+            let remote = (HOST, 80);
+            let opened = self.node.connect(remote, buffers, &SETTINGS, self.now);
+            opened.map_err(|rejected| rejected.buffers)
+        } else {
+            let tcp = self.node.tcp_mut();
+            let opened = tcp.accept(self.listener, buffers, self.now);
+            opened.map_err(|rejected| rejected.buffers)
+        };
+        match opened {
+            Ok(handle) => {
+                self.reached.recycled += u32::from(self.served > 0);
+                self.served += 1;
+                self.handle = Some(handle);
+            }
+            Err(buffers) => self.spare = Some(buffers),
+        }
+    }
+
+    /// Ends the connection, and takes its buffers back.
+    fn give_back(&mut self, handle: Handle) {
+        let tcp = self.node.tcp_mut();
+        let connection = tcp.connection(handle).expect("not given back yet");
+        let was_active = connection.endpoints().remote_port == 80;
+        let is_up = connection.state().is_synchronized();
+        self.reached.connects += u32::from(is_up && was_active);
+        self.reached.accepts += u32::from(is_up && !was_active);
+        if !matches!(connection.state(), State::Closed | State::TimeWait) {
+            tcp.abort(handle);
+        }
+        self.spare = tcp.remove(handle);
+        assert!(self.spare.is_some(), "it is over");
+        self.handle = None;
+    }
+
+    /// Notes a router found, and what ICMPv6 has done to the connection.
+    fn look(&mut self) {
+        if self.node.ip_mut().default_route().is_some() {
+            self.reached.routers = 1;
+        }
+        let found = self
+            .handle
+            .and_then(|handle| self.node.tcp().connection(handle));
+        let ended = found.is_some_and(|c| c.error() == Some(Error::Unreachable));
+        self.reached.path_errors += u32::from(ended);
+    }
+
+    // ---- the radio ----
+
+    /// Does whatever is due; the node must come to an end with it.
+    fn rest(&mut self) {
+        let mut out = [0; 1500];
+        for _ in 0..3_000 {
+            let Some((_, action)) = self.node.poll_action(self.now, &mut out) else {
+                let next = self.node.next_deadline();
+                assert!(next.is_none_or(|at| at > self.now), "it wakes at once");
+                return;
+            };
+            match action {
+                Action::Packet { len } => self.sent = out[..len].to_vec(),
+                Action::Radio(action) => self.obey(action, &out),
+            }
+        }
+        panic!("the mote never rests");
+    }
+
+    fn obey(&mut self, action: mac::Action, out: &[u8]) {
+        match action {
+            mac::Action::Preload { len } => {
+                let asks = out[0] & 0x20 != 0 && len > 3;
+                self.preloaded = asks.then_some(out[2]);
+                if self.obeys & COPIES != 0 {
+                    self.radio(mac::Event::Preloaded);
+                }
+            }
+            mac::Action::AssessChannel if self.obeys & ASSESSES != 0 => {
+                let clear = self.obeys & CLEAR != 0;
+                self.radio(mac::Event::ChannelAssessed { clear });
+            }
+            mac::Action::Fire if self.obeys & SENDS != 0 => {
+                self.now += Duration::from_micros(4_000);
+                self.radio(mac::Event::TransmitDone { at: self.now });
+                if let Some(sequence) = self.preloaded.filter(|_| self.obeys & ANSWERED != 0) {
+                    self.now += ACK_AFTER;
+                    let ack = framed(&ieee802154::Header::ack(sequence, false), &[]);
+                    self.receive(&ack, false);
+                }
+            }
+            mac::Action::Transmit { at, .. } => {
+                self.reached.software_acks += 1;
+                if self.obeys & SENDS != 0 {
+                    self.now = self.now.max(at) + Duration::from_micros(352);
+                    self.radio(mac::Event::TransmitDone { at: self.now });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Ten minutes in which nothing more comes; then what was reached is counted.
+    fn sleep(&mut self) {
+        let end = self.now + Duration::from_secs(600);
+        let mut wakes = 0;
+        while let Some(at) = self.node.next_deadline().filter(|at| *at < end) {
+            self.now = self.now.max(at);
+            self.rest();
+            wakes += 1;
+            assert!(wakes < 20_000, "it does not sleep");
+        }
+        let counters = self.node.ip_mut().counters;
+        let dropped = counters.dropped(motet::ip::Drop::Congestion);
+        self.reached.congestion = counters.marked + dropped;
+        let smaller = RetransmissionCause::PacketTooBig;
+        self.reached.path_errors += u32::from(self.node.tcp().counters().retransmitted(smaller));
+        let Some(Interface::Radio(radio)) = self.node.interface(InterfaceId(0)) else {
+            panic!("a radio");
+        };
+        self.reached.immediate = radio.mac().counters().immediate;
+        assert!(radio.datagrams().is_empty(), "a record was not given up");
+        if let Some(handle) = self.handle {
+            self.give_back(handle);
+        }
+    }
+}
+
+fn framed(header: &ieee802154::Header, payload: &[u8]) -> Vec<u8> {
+    let mut out = [0; 127];
+    let room = header.payload_len_max().min(payload.len());
+    let len = header.emit_frame(&payload[..room], &mut out);
+    out[..len.expect("it fits")].to_vec()
+}
+
+fn radio_config(kind: u8) -> RadioConfig {
+    RadioConfig {
+        forwarding: match kind & 4 {
+            0 => Forwarding::Immediate,
+            _ => Forwarding::Copy,
+        },
+        discipline: match kind & 8 {
+            0 => Discipline::Red(Red::MOTE),
+            _ => Discipline::DropTail,
+        },
+        solicits: kind & 16 == 0,
+        ..RadioConfig::default()
+    }
+}
+
+/// An address on the wire, and a way to another mote by the radio.
+fn addressed<'m>(routes: &'m mut [Option<Route>]) -> Ip<'m> {
+    let config = IpConfig {
+        forwards: true,
+        ..IpConfig::default()
+    };
+    let mut ip = Ip::new(config, routes);
+    ip.add_address(Address {
+        addr: OURS,
+        interface: InterfaceId(1),
+    });
+    let wire = NextHop {
+        interface: InterfaceId(1),
+        neighbour: None,
+    };
+    let radio = NextHop {
+        interface: InterfaceId(0),
+        neighbour: Some(LinkAddr::Extended(OTHERS)),
+    };
+    for (addr, len, next_hop) in [(HOST, 128, wire), (BEYOND, 128, radio)] {
+        let prefix = Prefix { addr, len };
+        assert!(ip.add_route(Route { prefix, next_hop }));
+    }
+    ip
+}
+
+fn link_local(eui: [u8; 8]) -> Ipv6Addr {
+    let mut octets = [0; 16];
+    octets[..2].copy_from_slice(&[0xfe, 0x80]);
+    octets[8..].copy_from_slice(&LinkAddr::Extended(eui).iid());
+    octets.into()
+}
+
+/// What the radio does of what it is asked, and whether neighbours acknowledge.
+const COPIES: u8 = 1;
+const ASSESSES: u8 = 2;
+const CLEAR: u8 = 4;
+const SENDS: u8 = 8;
+const ANSWERED: u8 = 16;
+const OBEYS_ALL: u8 = 31;
+
+/// From the end of a frame to that of its ACK: a turnaround, and eleven bytes.
+const ACK_AFTER: Duration = Duration::from_micros(192 + 352);
+
+const PAN: u16 = 0x4d54;
+const US: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 1];
+const THEM: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 2];
+const OTHERS: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 3];
+const OURS: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 9);
+/// To whom the fragments of the seeds go.
+const BEYOND: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+const LISTENED: u16 = 7;
+static OPEN_PORTS: [u16; 2] = [5683, 5684];
+static SETTINGS: Config = Config {
+    smss: 1440,
+    ..Config::DEFAULT
+};
