@@ -53,8 +53,8 @@ pub struct Connection<'m> {
     pub(super) unacked: u16,
     /// The largest window the peer ever offered.
     pub(super) snd_wnd_max: u16,
-    /// Offset behind RCV.NXT of the octet received out of order last: its block goes first.
-    pub(super) sack_first: u16,
+    /// How often text came out of order, modulo 256: says which block grew last.
+    pub(super) sack_count: u8,
     pub(super) recovery: Recovery,
     /// The present, ms modulo 2^32: [`Tcp`](super::Tcp) sets it before it calls in. Passed along
     /// as an argument it would take a register, or the stack, in half of all functions.
@@ -133,7 +133,7 @@ impl<'m> Connection<'m> {
             ts_offset: 0,
             dsack_at: SeqNum::new(0),
             dsack_len: 0,
-            sack_first: 0,
+            sack_count: 0,
             challenge_at: 0,
         }
     }

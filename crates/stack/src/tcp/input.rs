@@ -290,10 +290,8 @@ impl Connection<'_> {
         let grown = self.recv.insert(gap, data);
         self.receive(grown);
         if gap > 0 {
-            self.recv.note_latest(gap, u32::from(self.sack_first));
-            self.sack_first = gap as u16;
-        } else {
-            self.sack_first = self.sack_first.saturating_sub(grown as u16);
+            self.sack_count = self.sack_count.wrapping_add(1);
+            self.recv.note_latest(gap, self.sack_count);
         }
         let all = grown as usize >= data.len();
         if had_gaps || !all {

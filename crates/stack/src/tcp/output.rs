@@ -414,7 +414,7 @@ impl Connection<'_> {
         }
         let mut key = 0;
         while blocks < self.sack_places() {
-            let (found, (start, end)) = self.recv.next_by_age(u32::from(self.sack_first), key);
+            let (found, (start, end)) = self.recv.next_by_age(self.sack_count, key);
             if end == 0 {
                 return;
             }

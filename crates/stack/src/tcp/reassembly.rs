@@ -8,7 +8,7 @@
 //! One slice of memory, one ninth of it bitmap: an out-of-order byte is written where it
 //! will be read, and its bit is set, so reassembly needs no further memory and any pattern
 //! of holes fits (TCPlp §4.3.2). Bits belong to ring places, not offsets: nothing moves. A
-//! hole's last byte remembers how long ago the range behind it grew.
+//! hole's last byte remembers when the range behind it grew.
 //!
 //! Place: input inserts, the application consumes, output derives the window and SACK
 //! ranges. Left out: sequence numbers; offset 0 is the first byte not read yet, and `len`
@@ -181,42 +181,29 @@ impl<'m> RecvBuffer<'m> {
         (start - len, self.scan(start, false) - len)
     }
 
-    /// Notes that the range around `latest` grew last, and before it the one around `former`;
-    /// offsets behind the bytes in order, `former` 0: none did.
-    ///
-    /// Every other range holds its age in the last byte of the hole before it: how many times
-    /// another became the one that grew last, 255 at most.
-    pub(super) fn note_latest(&mut self, latest: u32, former: u32) {
-        let (low, high) = (latest.min(former), latest.max(former));
-        let (start, end) = self.next_range(low);
-        if start == low && end > high {
-            return;
-        }
+    /// Notes that the range around `gap`, an offset behind the bytes in order, grew last: as
+    /// number `count`, which it holds in the last byte of the hole before it.
+    pub(super) fn note_latest(&mut self, gap: u32, count: u8) {
         let mut range = self.next_range(0);
-        while range.1 != 0 {
-            let is_former = range.0 <= former && former < range.1;
-            let place = self.hole_before(range.0);
-            if let Some(age) = self.memory.get_mut(place) {
-                *age = match is_former {
-                    true => 1,
-                    false => age.saturating_add(1),
-                };
-            }
+        while range.1 != 0 && range.1 <= gap {
             range = self.next_range(range.1);
+        }
+        let place = self.hole_before(range.0);
+        if let Some(stamp) = self.memory.get_mut(place) {
+            *stamp = count;
         }
     }
 
-    /// The range with the least key of at least `key_min`, and its key: by age, then by place.
-    /// The one around `latest` is the youngest. A range `(0, 0)`: there is none.
-    pub(super) fn next_by_age(&self, latest: u32, key_min: u32) -> (u32, (u32, u32)) {
+    /// The range with the least key of at least `key_min`, and its key: by how many grew since
+    /// it did, the last one being number `count`, then by place. A range `(0, 0)`: there is none.
+    /// Numbers come again after 256: of ranges that old the order is not known.
+    pub(super) fn next_by_age(&self, count: u8, key_min: u32) -> (u32, (u32, u32)) {
         let mut best = (u32::MAX, (0, 0));
         let mut range = self.next_range(0);
         while range.1 != 0 {
-            let mut key = range.0;
-            if latest < range.0 || latest >= range.1 {
-                let age = self.memory.get(self.hole_before(range.0)).copied();
-                key |= u32::from(age.unwrap_or(0)) << 16;
-            }
+            let stamp = self.memory.get(self.hole_before(range.0)).copied();
+            let age = count.wrapping_sub(stamp.unwrap_or(0));
+            let key = u32::from(age) << 16 | range.0;
             if (key_min..best.0).contains(&key) {
                 best = (key, range);
             }
