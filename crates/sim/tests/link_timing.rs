@@ -269,6 +269,28 @@ fn drivers_with_late_stamps_that_do_not_say_so_are_seen_by_a_counter() {
     assert!(timeouts >= mistimed, "{timeouts} attempts in vain");
 }
 
+/// A processor so slow that its ACKs start 300 µs after the frame, whatever its stamps say.
+#[test]
+fn a_slow_neighbour_is_heard_by_those_that_grant_it_the_time() {
+    let chain = ChainOptions {
+        hops: 1,
+        profile: Profile {
+            handle: Duration::from_micros(300),
+            ..Profile::IDEAL
+        },
+        ..ChainOptions::default()
+    };
+    let mut patient = chain.network();
+    for node in &mut patient.nodes {
+        node.mac.ack_slack = Duration::from_micros(300 - 192 + 20);
+    }
+    for mac in both_ways(patient, 20_000, None) {
+        assert!(mac.acks_sent > 100);
+        assert_eq!((mac.acks_late, mac.dropped(Drop::MistimedAck)), (0, 0));
+        assert_eq!(mac.dropped(Drop::NoAck), 0);
+    }
+}
+
 #[test]
 fn radios_that_keep_the_fcs_carry_the_same() {
     let [frames, _, mistimed, given_up] = late_drivers(0, 0, true);
