@@ -275,7 +275,7 @@ impl Connection<'_> {
         }
         let gap = gap.min(u32::from(u16::MAX));
         if !seg.is_known {
-            // RFC 2883 §4.2.3: of several parts held already, the first is reported.
+            // RFC 2883 §4.2: of several parts held already, the first is reported.
             let (held, to) = self.recv.next_range(gap);
             let to = to.min(gap + data.len() as u32);
             self.note_duplicate(self.rcv_nxt.plus(held), to.saturating_sub(held));
