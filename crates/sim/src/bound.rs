@@ -40,19 +40,23 @@ impl SegmentFrames {
     ///
     /// The sender's frames follow one another, each with its backoff, its copy, its assessment
     /// and its link ACK. The receiver's ACKs are left out: they can fall into the sender's
-    /// backoffs. A radio with separate buffers copies during the backoff.
+    /// backoffs. A radio with separate buffers copies during the backoff, and the longer of the
+    /// two counts.
     pub fn one_sender_kbps(&self, profile: &Profile, be_min: u8) -> f64 {
-        let backoff = profile.cycle(0, be_min) - profile.cycle(0, 0);
-        let serial = |len: usize| {
-            let copied = profile.cycle(len, be_min);
-            if profile.capabilities.shared_buffer {
-                return copied;
-            }
-            copied - profile.transmit_copy(len).min(backoff)
+        let no_copy = Profile {
+            transmit_copy_ns: 0,
+            ..*profile
         };
-        let time_us: u64 = (self.frames.iter())
-            .map(|len| serial(*len).as_micros())
-            .sum();
+        let serial = |len: usize| {
+            if profile.capabilities.shared_buffer {
+                return profile.cycle(len, be_min);
+            }
+            let rest = phy::CCA + profile.prepare + exchange(len);
+            let backoff = no_copy.cycle(len, be_min) - rest;
+            rest + backoff.max(profile.transmit_copy(len))
+        };
+        let lens = self.frames.iter();
+        let time_us: u64 = lens.map(|len| serial(*len).as_micros()).sum();
         self.payload_len as f64 * 8_000.0 / time_us.max(1) as f64
     }
 
@@ -85,7 +89,7 @@ impl SegmentFrames {
     pub fn routed_kbps(&self, profile: &Profile, be_min: u8, route: Route) -> f64 {
         let slots = (1 << be_min.min(8)) - 1;
         let backoff = Duration::from_micros(phy::UNIT_BACKOFF.as_micros() * slots / 2);
-        let air = |len| phy::TURNAROUND + phy::air_time(len) + phy::TURNAROUND + ack_time();
+        let air = exchange;
         let careful = |len| backoff + phy::CCA + profile.prepare + air(len);
         let source = |len| {
             let copy = profile.transmit_copy(len);
@@ -116,8 +120,9 @@ impl SegmentFrames {
     }
 }
 
-fn ack_time() -> Duration {
-    phy::air_time(phy::ACK_LEN)
+/// A frame and its link ACK on the air, with the turnaround before each.
+fn exchange(psdu_len: usize) -> Duration {
+    phy::TURNAROUND + phy::air_time(psdu_len) + phy::TURNAROUND + phy::air_time(phy::ACK_LEN)
 }
 
 /// Bits of an MPDU, FCS left out, that frames one turnaround apart carry over `hops` hops,
