@@ -31,11 +31,11 @@ pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
     axis: Some("hops"),
     budget: [
         Budget {
-            runs: 3,
+            runs: 8,
             seconds: 30,
         },
         Budget {
-            runs: 10,
+            runs: 20,
             seconds: 120,
         },
     ],
