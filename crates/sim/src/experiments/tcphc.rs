@@ -88,7 +88,7 @@ const CLEAN: [Budget; 2] = [
 /// Losses are rare, and each costs a timeout.
 const LOSSY: [Budget; 2] = [
     Budget {
-        runs: 30,
+        runs: 25,
         seconds: 1,
     },
     Budget {
