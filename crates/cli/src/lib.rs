@@ -30,7 +30,7 @@ mod up;
 use std::process::ExitCode;
 
 use clap::{
-    Parser, Subcommand,
+    CommandFactory as _, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
@@ -100,18 +100,47 @@ fn report_usage(error: &clap::Error) -> ExitCode {
             let _ = error.print();
             ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
         }
-        _ => {
-            let text = error.render().to_string();
-            let text = text.split("\n\n").next().unwrap_or_default();
-            let text = text.strip_prefix("error: ").unwrap_or(text);
-            let words: Vec<&str> = text.split_whitespace().collect();
-            let advice = match meant(error) {
-                Some(name) => format!("did you mean {name}?"),
-                None => "see --help".to_owned(),
-            };
-            Error::input(format!("{}, {advice}", words.join(" "))).report()
-        }
+        _ => Error::input(sentence(error, named_command().as_deref())).report(),
     }
+}
+
+/// What is wrong with the command line, and what to do: clap's words, or better ones.
+fn sentence(error: &clap::Error, command: Option<&str>) -> String {
+    let program = match command {
+        Some(command) => format!("motet {command}"),
+        None => "motet".to_owned(),
+    };
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(missing))) => {
+            return format!(
+                "{program} needs {}, see {program} --help",
+                missing.join(" and ")
+            );
+        }
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word)))
+            if command == Some("up") && !word.starts_with('-') =>
+        {
+            return format!("put -- before the command to run: motet up -- {word}");
+        }
+        _ => {}
+    }
+    let text = error.render().to_string();
+    let text = text.split("\n\n").next().unwrap_or_default();
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let advice = match meant(error) {
+        Some(name) => format!("did you mean {name}?"),
+        None => format!("see {program} --help"),
+    };
+    format!("{}, {advice}", words.join(" "))
+}
+
+/// The command that the command line names, if there is such a command.
+fn named_command() -> Option<String> {
+    let word = std::env::args().nth(1)?;
+    let command = Arguments::command();
+    let found = command.get_subcommands().find(|one| one.get_name() == word);
+    found.map(|one| one.get_name().to_owned())
 }
 
 /// The option, command or value that was probably meant.
@@ -130,8 +159,6 @@ fn meant(error: &clap::Error) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

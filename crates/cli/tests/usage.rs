@@ -9,7 +9,14 @@ use common::{assert_refused, file, folder, motet, run};
 #[test]
 fn bad_arguments_are_refused() {
     let cases: &[(&[&str], &[&str])] = &[
-        (&["send"], &["<FILE>"]),
+        (&["send"], &["motet send needs <FILE>", "motet send --help"]),
+        (
+            &["model", "--mss", "9"],
+            &["motet model needs --rtt <MS> and --loss"],
+        ),
+        (&["up", "ping"], &["put --", "motet up -- ping"]),
+        (&["up", "--hop", "1"], &["did you mean --hops?"]),
+        (&["--json"], &["motet --help"]),
         (&["send", "f", "--hops", "0"], &["--hops", "from 1 to 32"]),
         (&["send", "f", "--hops", "200"], &["--hops", "from 1 to 32"]),
         (&["send", "f", "--hops", "three"], &["a whole number"]),
@@ -144,6 +151,14 @@ fn a_capture_is_never_overwritten_unasked() {
     assert_ne!(fs::read(&pcap).unwrap(), b"precious");
     // Nothing but what was asked for: the file, the capture.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// A trace has lines for a file; the report has standard output.
+#[test]
+fn a_trace_wants_a_file() {
+    let arguments = ["send", "Cargo.toml", "--virtual", "--trace", "-"];
+    assert_refused(&run(arguments), 2, &["a trace goes to a file"]);
+    assert!(!Path::new("-").exists());
 }
 
 /// A device has no end, and its place is not ours to take, whatever root may do.

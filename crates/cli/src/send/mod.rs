@@ -168,6 +168,9 @@ impl Args {
         let Some(path) = &self.trace else {
             return Ok(None);
         };
+        if path.as_os_str() == "-" {
+            return Err(Error::input("a trace goes to a file, name one"));
+        }
         Trace::create(path, self.capture.force).map(Some)
     }
 }
