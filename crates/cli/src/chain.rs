@@ -297,7 +297,7 @@ impl CaptureArgs {
             }
             Box::new(stdout)
         } else if is_fifo(path) {
-            eprintln!("motet: it begins when somebody reads {}", path.display());
+            eprintln!("motet: waiting for a reader of {}", path.display());
             let fifo = OpenOptions::new().write(true).open(path);
             Box::new(fifo.map_err(|error| files::write_error(path, &error))?)
         } else {
@@ -323,7 +323,7 @@ impl CaptureArgs {
             return files::keep_capture(capture, file, self.force).map(|()| Some(file));
         }
         match capture.finish(self.force) {
-            // Who watched has seen enough.
+            // The reader went away: it has seen enough.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(stream_error(path, &error))
             }

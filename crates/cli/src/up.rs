@@ -58,7 +58,7 @@ pub(crate) struct Args {
 /// command along.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GuardArgs {
-    /// The process to outlive by nothing
+    /// The process after whose death the command is killed
     #[arg(long)]
     parent: u32,
 
@@ -112,7 +112,7 @@ mod linux {
         capture::Records,
         network::{Host, HostOptions, Network, NetworkOptions},
         plan,
-        scenario::{Overrides, Plan},
+        scenario::{Overrides, Plan, StackSettings},
         world::World,
     };
     use motet_router::guard::{self, Ending};
@@ -149,6 +149,10 @@ mod linux {
         let nodes = network.mesh_nodes();
         for mote in 1..nodes {
             let ends = network.ends(mote, plan::HOST, &arena);
+            let ends = match mesh.stacks.get(mote) {
+                Some(stack) => ends.with(|config| stack.apply(config)),
+                None => ends,
+            };
             let services = Services::new(args.connections, ends);
             network.world.set_app(mote, App::Services(services));
         }
@@ -177,6 +181,8 @@ mod linux {
     /// What is to be brought up.
     struct Mesh {
         options: NetworkOptions,
+        /// What a scenario says of each node's TCP; none of a chain's.
+        stacks: Vec<StackSettings>,
         records: Records,
         join_max: Duration,
         join_advice: &'static str,
@@ -188,6 +194,7 @@ mod linux {
                 Some(file) => Self::of_scenario(file, args.chain.seed)?,
                 None => Self {
                     options: args.chain.options(Host::Outside).network(),
+                    stacks: Vec::new(),
                     records: args.chain.records(),
                     join_max: JOIN_MAX,
                     join_advice: JOIN_ADVICE,
@@ -228,6 +235,7 @@ mod linux {
             let is_multi = options.nodes.iter().any(|node| is_multi(node.mac.channels));
             Ok(Self {
                 options,
+                stacks: point.scenario.stacks,
                 records: match is_multi {
                     true => Records::TappedFrames,
                     false => Records::Frames,

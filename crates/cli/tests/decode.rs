@@ -622,7 +622,7 @@ fn frames_of_2015_have_the_pan_ids_that_the_standard_says() {
                 let mut record = control_2015(1, bits | suppressed, modes);
                 let seq = (suppressed == 0).then_some(77);
                 record.extend(seq);
-                let parts: [(bool, [u8; 2], u16, [u8; 2], [u8; 8]); 2] = [
+                let parts = [
                     (has_dst_pan, [0xcd, 0xab], modes[0], DST_SHORT, DST_LONG),
                     (has_src_pan, [0x34, 0x12], modes[1], SRC_SHORT, SRC_LONG),
                 ];

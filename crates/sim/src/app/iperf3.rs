@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 /// The port that iperf3 tests by default.
 pub(super) const PORT: u16 = 5_201;
 
-/// At most one test, and those who want to take part.
+/// At most one test, and the connections that do not belong to it yet or any more.
 #[derive(Debug, Default)]
 pub(super) struct Server {
     test: Option<Test>,
@@ -431,7 +431,7 @@ impl Test {
         self.phase = Phase::Over;
     }
 
-    /// The client is gone, or says what no client says.
+    /// Ends the test: the client is gone, or sends what iperf3 never sends.
     fn give_up(&mut self, tcp: &mut tcp::Tcp<'_>) {
         self.output.clear();
         self.input.clear();

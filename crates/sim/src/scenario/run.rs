@@ -400,7 +400,8 @@ fn link_results(now: &Counts, before: &Counts) -> Vec<LinkResult> {
 }
 
 impl StackSettings {
-    pub(super) fn apply(&self, config: &mut motet::tcp::Config) {
+    /// Gives them to the TCP of a node, as far as they are TCP's.
+    pub fn apply(&self, config: &mut motet::tcp::Config) {
         config.ack_every = self.ack_every;
         config.ack_delay_ms = self.ack_delay_ms;
         config.initial_window = self.initial_window;
