@@ -113,7 +113,8 @@ fn sentence(error: &clap::Error, command: Option<&str>) -> String {
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(missing))) => {
             return format!(
-                "{program} needs {}, see {program} --help",
+                "{} needs {}, see {program} --help",
+                command.unwrap_or("motet"),
                 missing.join(" and ")
             );
         }

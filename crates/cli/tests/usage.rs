@@ -9,10 +9,10 @@ use common::{assert_refused, file, folder, motet, run};
 #[test]
 fn bad_arguments_are_refused() {
     let cases: &[(&[&str], &[&str])] = &[
-        (&["send"], &["motet send needs <FILE>", "motet send --help"]),
+        (&["send"], &["send needs <FILE>", "motet send --help"]),
         (
             &["model", "--mss", "9"],
-            &["motet model needs --rtt <MS> and --loss"],
+            &["model needs --rtt <MS> and --loss"],
         ),
         (&["up", "ping"], &["put --", "motet up -- ping"]),
         (&["up", "--hop", "1"], &["did you mean --hops?"]),
