@@ -58,7 +58,8 @@ impl Bench {
                 configure(&mut config);
                 let mut rng = stream(1, node as u32, Purpose::Stack);
                 let slots = Box::leak(vec![FrameSlot::EMPTY; 8].into_boxed_slice());
-                let neighbors = Box::leak(vec![Neighbor::EMPTY; 4].into_boxed_slice());
+                // None: a saturated sender shall not back off from a receiver that is silent.
+                let neighbors: &mut [Neighbor] = &mut [];
                 let mac = Mac::new(config, profile.capabilities, slots, neighbors, &mut rng);
                 let jitter = stream(1, node as u32, Purpose::CpuJitter);
                 let radio = Radio::new(node, profile, filter(node), jitter);

@@ -136,7 +136,9 @@ fn what_is_forged_in_the_routers_name_moves_nothing() {
     let evil = Ipv6Addr::new(0xfd66, 0, 0, 0, 0, 0, 0, 0);
     let all = ip::ALL_NODES;
     let one = ip::link_local(link(1).iid());
-    let cases: [(&str, &[Ipv6Addr], u16, &[(Ipv6Addr, u32)]); 5] = [
+    // (case, sent to, router lifetime, prefixes with their lifetimes)
+    type Case<'a> = (&'a str, &'a [Ipv6Addr], u16, &'a [(Ipv6Addr, u32)]);
+    let cases: [Case<'_>; 5] = [
         ("another prefix", &[all], 9_000, &[(evil, 9_000)]),
         ("the same alone", &[one], 9_000, &[(evil, 9_000)]),
         ("both", &[all, one], 9_000, &[(evil, 9_000), (MESH, 0)]),
