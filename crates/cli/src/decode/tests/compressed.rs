@@ -22,6 +22,8 @@ const PORT: u16 = 4_242;
 /// What was captured of a transfer, in a folder of its own.
 struct Captured {
     folder: tempfile::TempDir,
+    /// Segments to the mote that never reached it.
+    lost: usize,
 }
 
 impl Captured {
@@ -61,14 +63,20 @@ impl Captured {
             .unwrap()
             .finish_capture(false)
             .unwrap();
-        Self { folder }
+        let counters = |node: usize| chain.world.node(node).tcp().counters();
+        let lost = counters(host).sent - counters(chain.mote()).received;
+        Self {
+            folder,
+            lost: lost as usize,
+        }
     }
 
     fn file(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
     }
 
-    fn frames(&self, name: &str, skip: usize) -> Vec<Frame> {
+    /// The frames, and how many datagrams were never whole on the air.
+    fn decoded(&self, name: &str, skip: usize) -> (Vec<Frame>, usize) {
         let mut capture = Capture::open(&self.file(name)).unwrap();
         let prefixes = [motet_lab::plan::MESH_PREFIX, motet_lab::plan::WIRED_PREFIX];
         let contexts = [0, 1].map(|id| super::Context {
@@ -77,10 +85,16 @@ impl Captured {
             len: 64,
         });
         let mut decoder = Decoder::new(&contexts);
-        std::iter::from_fn(|| capture.next_record())
+        let frames = std::iter::from_fn(|| capture.next_record())
             .skip(skip)
             .map(|record| decoder.decode(&record.unwrap()))
-            .collect()
+            .collect();
+        let incomplete = decoder.reassembly.pending() + decoder.reassembly.abandoned;
+        (frames, incomplete as usize)
+    }
+
+    fn frames(&self, name: &str, skip: usize) -> Vec<Frame> {
+        self.decoded(name, skip).0
     }
 }
 
@@ -121,7 +135,7 @@ fn every_header_is_restored_as_it_was_sent() {
             ..ChainOptions::default()
         };
         let captured = Captured::transfer(options, up);
-        let air = captured.frames("air.pcap", 0);
+        let (air, incomplete) = captured.decoded("air.pcap", 0);
         for frame in &air {
             let problem = frame.status.problem();
             assert!(
@@ -132,7 +146,12 @@ fn every_header_is_restored_as_it_was_sent() {
         }
         let (heard, passed) = (segments(&air), segments(&captured.frames("wire.pcap", 0)));
         let missing = passed.difference(&heard).count();
-        assert_eq!(missing, 0, "{options:?}");
+        // What the border router gave up on half way was never whole on the air.
+        let given_up = captured.lost.min(incomplete);
+        assert!(missing <= given_up, "{missing} of {given_up}: {options:?}");
+        if frame_loss == 0.0 {
+            assert_eq!(missing, 0, "{options:?}");
+        }
         if frame_loss == 0.0 {
             // Hidden senders collide: what was lost on its way has the ports and the sequence
             // number of what came instead.
