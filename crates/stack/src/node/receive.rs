@@ -31,14 +31,19 @@ impl<'m> Node<'m> {
         owes_ack: bool,
         now: Instant,
     ) {
-        if owes_ack
-            && let Ok(radio) = self.radio(id)
-            && let Some(kept) = Kept::of(frame)
-        {
-            radio.kept = Some(kept);
-            return;
+        if !(owes_ack && self.keep(id, frame)) {
+            self.on_frame(id, frame, now);
         }
-        self.on_frame(id, frame, now);
+    }
+
+    // Out of line: its copy is not to lie on the stack below the packet's work.
+    #[inline(never)]
+    fn keep(&mut self, id: InterfaceId, frame: &Received<'_>) -> bool {
+        let Ok(radio) = self.radio(id) else {
+            return false;
+        };
+        radio.kept = Kept::of(frame);
+        radio.kept.is_some()
     }
 
     /// Deals with the frame that was kept.

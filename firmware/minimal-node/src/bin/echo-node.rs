@@ -11,7 +11,7 @@ use cortex_m_rt::entry;
 use minimal_node::radio::Radio;
 use minimal_node::{Bytes, Layers, SETTINGS, Sockets, Tables};
 use motet::ip::InterfaceId;
-use motet::node::{ACTION_LEN_MAX, Action, Event};
+use motet::node::{ACTION_LEN_MAX, Action, Event, Node};
 use motet::tcp::{Buffers, Handle, ListenerHandle, RecvError, Tcp};
 use motet::time::Instant;
 
@@ -36,14 +36,22 @@ fn main() -> ! {
         let now = radio.now();
         if let Some(event) = radio.event(PSDU) {
             node.on_event(InterfaceId(0), Event::Radio(event), now);
+            // An ACK may be due: before the application takes its time.
+            perform(node, &mut radio, now, OUT);
         }
         echo.run(node.tcp_mut(), now);
-        while let Some((_, action)) = node.poll_action(now, OUT) {
-            if let Action::Radio(action) = action {
-                radio.perform(action, OUT);
-            }
-        }
+        perform(node, &mut radio, now, OUT);
         radio.wake_at(node.next_deadline());
+    }
+}
+
+/// Carries out what the node wants until it wants nothing.
+#[inline(never)]
+fn perform(node: &mut Node<'_>, radio: &mut Radio, now: Instant, out: &mut [u8]) {
+    while let Some((_, action)) = node.poll_action(now, out) {
+        if let Action::Radio(action) = action {
+            radio.perform(action, out);
+        }
     }
 }
 

@@ -33,7 +33,7 @@ fn on_air(bench: &Bench) -> Vec<(Instant, Instant)> {
 
 /// The shortest time from the end of one exchange to the next frame over many backoffs, and the
 /// mean.
-fn gaps(config: Config, payload_len: usize, to: LinkAddr) -> (u64, u64) {
+fn gaps(config: &Config, payload_len: usize, to: LinkAddr) -> (u64, u64) {
     let ack = match to.is_broadcast() || !config.acknowledged {
         true => Duration::ZERO,
         false => TURNAROUND + ACK_AIR_TIME,
@@ -88,7 +88,7 @@ fn frames_of_one_sender_keep_the_interframe_spacing() {
         ("that, 18 bytes", config(false, false, 0), 7, near, short),
         ("to a long address", config(true, true, 3), 2, PEER, long),
     ] {
-        let (least, _) = gaps(config, len, to);
+        let (least, _) = gaps(&config, len, to);
         // The bench reports an ACK 50 µs after its end.
         let reported = expected..=expected + 50;
         assert!(
@@ -105,8 +105,8 @@ fn the_spacing_costs_an_eighth_of_a_backoff_unit() {
         lifs: Duration::ZERO,
         ..Config::new(PAN, ME)
     };
-    let (_, free) = gaps(without, 104, PEER);
-    let (_, spaced) = gaps(Config::new(PAN, ME), 104, PEER);
+    let (_, free) = gaps(&without, 104, PEER);
+    let (_, spaced) = gaps(&Config::new(PAN, ME), 104, PEER);
     let cost = spaced.saturating_sub(free);
     assert!((20..=60).contains(&cost), "{cost} µs; 320 / 8 = 40");
 }
