@@ -161,6 +161,8 @@ impl Connection<'_> {
     }
 
     /// Nobody reads or writes any more: what is left is to deliver the last bytes and the FIN.
+    // Out of line: several callers ask.
+    #[inline(never)]
     pub(super) fn only_delivers(&self) -> bool {
         match self.state {
             State::FinWait1 => self.facts.has(Facts::READ_CLOSED),
@@ -170,6 +172,8 @@ impl Connection<'_> {
     }
 
     /// Bounds how long a connection that is closed waits for progress, from now on.
+    // Out of line: several callers ask.
+    #[inline(never)]
     pub(super) fn bound_end(&mut self) {
         let wait = if self.only_delivers() {
             self.config.close_timeout_ms

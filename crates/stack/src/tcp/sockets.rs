@@ -474,6 +474,8 @@ impl<'m> Tcp<'m> {
     }
 
     /// A slot that is free or, rather than refuse work, in TIME-WAIT without an owner.
+    // Out of line: several callers ask.
+    #[inline(never)]
     pub(super) fn free_slot(&self) -> Option<usize> {
         let most = self.memory.connections.len().min(usize::from(u8::MAX));
         let slots = self.memory.connections.get(..most).unwrap_or_default();
