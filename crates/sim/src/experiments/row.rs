@@ -3,7 +3,7 @@
 //! Purpose: a row holds a measured value beside the published one and the physical bound, and
 //! a criterion. The criterion is met when the whole 95 % interval of the value meets it, on
 //! each of two disjoint sets of seeds.
-//! Left out: how intervals are found ([`super::judging`]), and how rows are shown.
+//! Left out: how intervals are found (`judging`), and how rows are shown.
 
 use std::fmt;
 
