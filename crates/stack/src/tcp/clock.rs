@@ -61,25 +61,25 @@ impl Connection<'_> {
         }
     }
 
-    /// Before the clock moves on, by [`LONG_STEP_MS`] or more, to `now_ms` and `part` of the next
+    /// Before the clock moves on, by [`LONG_STEP`] or more, to `now_ms` and `part` of the next
     /// millisecond. The driver was suspended, or its clock set: while data were on the way, it
     /// would not have waited so long. Nobody had a chance to answer meanwhile, so that the
     /// limits of a connection's patience do not count this time.
     ///
-    /// `step_ms`: by how much the clock moves; [`u32::MAX`]: or by more.
+    /// `step`: by how much the clock moves, in 1,024 µs, rounded down.
     #[inline(never)]
-    pub(super) fn leap(&mut self, step_ms: u32, now_ms: u32, part: u8) {
-        self.keep_deadlines(step_ms, present(now_ms, part));
+    pub(super) fn leap(&mut self, step: u32, now_ms: u32, part: u8) {
+        self.keep_deadlines(step, present(now_ms, part));
         let moved = now_ms.wrapping_sub(self.now_ms);
         if self.timers.purpose().is_some() {
             self.progress_at = self.progress_at.wrapping_add(moved);
         }
-        if step_ms >= TS_STEP_MAX_MS {
+        if step >= TS_STEPS_MAX {
             // Our timestamps stand still: to a peer for whom no time has passed, they would lie
             // in the past from 2^31 ms on (RFC 7323 §5.2).
             self.ts_offset = self.ts_offset.wrapping_sub(moved);
         }
-        if step_ms >= TS_RECENT_MAX_MS {
+        if step >= TS_RECENT_STEPS_MAX {
             self.facts.set(Facts::TS_OUTDATED);
         }
     }
@@ -195,12 +195,14 @@ impl Connection<'_> {
     }
 }
 
-/// Longer than an RTO and a handshake's timeouts, and as SYN cookies are good for, ms. A driver
-/// that wakes later than this may also wake so late that deadlines wrap.
-pub(super) const LONG_STEP_MS: u32 = 1 << 17;
+/// Longer than an RTO and a handshake's timeouts, and as SYN cookies are good for, in 1,024 µs. A
+/// driver that wakes later than this may also wake so late that deadlines wrap.
+pub(super) const LONG_STEP: u32 = 1 << 17;
 
-/// The farthest that our timestamps move at once, ms: half of how far they may.
-const TS_STEP_MAX_MS: u32 = 1 << 30;
+/// The farthest that our timestamps move at once, in 1,024 µs: half of how far they may.
+const TS_STEPS_MAX: u32 = 1 << 30;
 
 /// TS.Recent is worth nothing when it is older than this: 24 days (RFC 7323 §5.5).
 const TS_RECENT_MAX_MS: u32 = 24 * 24 * 3600 * 1000;
+/// The same in steps of 1,024 µs.
+const TS_RECENT_STEPS_MAX: u32 = TS_RECENT_MAX_MS / 128 * 125;

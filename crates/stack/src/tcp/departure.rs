@@ -6,7 +6,7 @@
 
 use core::net::Ipv6Addr;
 
-use super::clock::LONG_STEP_MS;
+use super::clock::LONG_STEP;
 use super::config::Config;
 use super::connection::Connection;
 use super::facts::Facts;
@@ -284,31 +284,31 @@ impl<'m> Tcp<'m> {
     /// 2^32 being 4,294,967 · 1000 + 296: that takes three rounds at most.
     pub(super) fn set_now(&mut self, now: Instant) {
         let passed_us = now.since(self.tick).as_micros();
-        let (mut left_us, mut ms, mut step_ms) = (passed_us, 0_u32, 0_u32);
+        let step = u32::try_from(passed_us >> 10).unwrap_or(u32::MAX);
+        let (mut left_us, mut ms) = (passed_us, 0_u32);
         while left_us >> 32 != 0 {
             let periods = (left_us >> 32) as u32;
             left_us = u64::from(periods) * 296 + u64::from(left_us as u32);
             ms = ms.wrapping_add(periods.wrapping_mul(PERIOD_MS));
-            step_ms = step_ms.saturating_add(periods.saturating_mul(PERIOD_MS));
         }
         let last_ms = left_us as u32 / 1000;
         let rest_us = left_us as u32 - last_ms * 1000;
-        step_ms = step_ms.saturating_add(last_ms);
         let tick = self.tick.as_micros().wrapping_add(passed_us);
         self.tick = Instant::from_micros(tick.wrapping_sub(u64::from(rest_us)));
-        self.now_ms = self.now_ms.wrapping_add(ms).wrapping_add(last_ms);
+        ms = ms.wrapping_add(last_ms);
+        self.now_ms = self.now_ms.wrapping_add(ms);
         // Of a millisecond's 32nds, the even ones, and whether more has passed; half a
         // microsecond is what `next_deadline` rounds up.
         self.now_part = (rest_us * 2 / 125 * 2 + u32::from(rest_us * 2 % 125 > 1)) as u8;
-        let is_long = step_ms >= LONG_STEP_MS;
+        let is_long = step >= LONG_STEP;
         if is_long {
-            self.leap(ms.wrapping_add(last_ms));
+            self.leap(ms);
         }
         let (now_ms, part) = (self.now_ms, self.now_part);
         for slot in self.memory.connections.iter_mut() {
             if let Some(connection) = &mut slot.0 {
                 if is_long {
-                    connection.leap(step_ms, now_ms, part);
+                    connection.leap(step, now_ms, part);
                 }
                 connection.set_now(now_ms, part);
                 if connection.is_orphan() && connection.is_over() {

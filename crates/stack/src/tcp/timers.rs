@@ -118,21 +118,17 @@ impl Connection<'_> {
         present(self.now_ms, self.now_part)
     }
 
-    /// Before the clock moves on by `step_ms` to the present `then`: what falls due meanwhile is
-    /// due then, however late that is; but for the end of a connection that only delivers, which
-    /// is as far away as before.
-    pub(super) fn keep_deadlines(&mut self, step_ms: u32, then: u32) {
-        let (now, delivers) = (self.now(), self.only_delivers());
-        let passed = match step_ms > WAIT_MAX_MS {
-            true => NEVER,
-            false => then.wrapping_sub(now),
-        };
-        for (index, at) in self.deadlines.iter_mut().enumerate() {
-            let left = wait_until(*at, now);
-            *at = then.wrapping_add(match delivers && index == Timer::Lifetime as usize {
-                true => left,
-                false => left.saturating_sub(passed),
-            });
+    /// Before the clock moves on by `step` (1,024 µs, rounded down) to the present `then`: what
+    /// falls due meanwhile is due then, however late that is; but for the end of a connection
+    /// that only delivers, which is as far away as before.
+    pub(super) fn keep_deadlines(&mut self, step: u32, then: u32) {
+        let kept =
+            self.deadlines[Timer::Lifetime as usize].wrapping_add(then.wrapping_sub(self.now()));
+        if step >= WAIT_MAX_STEPS {
+            self.deadlines = [then; 3];
+        }
+        if self.only_delivers() {
+            self.deadlines[Timer::Lifetime as usize] = kept;
         }
     }
 }
@@ -140,8 +136,11 @@ impl Connection<'_> {
 /// No deadline is that far away.
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// How far ahead a deadline may lie, ms; a keepalive waits 65,535 s at most.
-const WAIT_MAX_MS: u32 = 67_000_000;
+/// How far ahead a deadline may lie, ms; a keepalive waits 65,535 s at most. By so much less than
+/// times wrap, a deadline may be late.
+const WAIT_MAX_MS: u32 = 66_000_000;
+/// The same in steps of 1,024 µs: what is done in one so long is due.
+const WAIT_MAX_STEPS: u32 = WAIT_MAX_MS / 128 * 125;
 
 /// The present of a millisecond and the part of it that has passed, as deadlines count it.
 pub(super) const fn present(now_ms: u32, part: u8) -> u32 {
