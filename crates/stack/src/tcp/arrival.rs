@@ -15,7 +15,6 @@ use super::segment::Segment;
 use super::seq::SeqNum;
 use super::types::{Endpoints, IcmpError, count};
 use super::{Drop, Tcp};
-use crate::limits::TCP_LISTENERS_MAX;
 use crate::planted::{Bug, planted};
 use crate::time::Instant;
 use crate::wire::cursor::Reader;
@@ -119,7 +118,7 @@ impl<'m> Tcp<'m> {
         if !ends.are_possible() {
             return Err(Drop::Address);
         }
-        self.arrive_without_connection(&ends, &segment, outlived)
+        self.arrive_without_connection(&ends, &mut segment, outlived)
     }
 
     /// A listener's business, or nobody's (RFC 9293 §3.10.7.1 and .2).
@@ -128,7 +127,7 @@ impl<'m> Tcp<'m> {
     fn arrive_without_connection(
         &mut self,
         ends: &Endpoints,
-        segment: &Segment<'_>,
+        segment: &mut Segment<'_>,
         outlived: Option<SeqNum>,
     ) -> Result<(), Drop> {
         let Some(listener) = self.listener_of(ends) else {
@@ -175,7 +174,7 @@ impl<'m> Tcp<'m> {
         &mut self,
         index: usize,
         ends: &Endpoints,
-        segment: &Segment<'_>,
+        segment: &mut Segment<'_>,
         listener: (u8, &'m Config),
     ) -> Result<(), Drop> {
         let now = self.present();
@@ -224,14 +223,14 @@ impl<'m> Tcp<'m> {
     }
 
     /// A handshake is done: whoever waits for it continues with the segment that ended it.
-    fn on_ready(&mut self, index: usize, segment: &Segment<'_>) -> Result<(), Drop> {
+    fn on_ready(&mut self, index: usize, segment: &mut Segment<'_>) -> Result<(), Drop> {
         let Some(entry) = self.memory.half_open.get(index) else {
             return Err(Drop::HalfOpenFull);
         };
         if let Some(slot) = self.waiting_for(entry.listener()) {
             self.hand_over_entry(index, slot);
             let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
-            return connection.on_segment(&mut segment.clone());
+            return connection.on_segment(segment);
         }
         if segment.payload.is_empty() && !segment.has(Flags::FIN) {
             return Ok(());
@@ -278,35 +277,26 @@ impl<'m> Tcp<'m> {
     // Out of line: several callers ask.
     #[inline(never)]
     fn may_wait(&self, listener: u8) -> bool {
-        if self.waiting_for(listener).is_some() {
+        if self.waiting_for(listener).is_some() || self.first_ready(listener).is_none() {
             return true;
         }
-        let (mut waiting, mut having) = (0, 0_u16);
+        let mut taken = 0;
         for entry in self.memory.half_open.iter() {
-            if entry.stage() == Stage::Ready {
-                waiting += 1;
-                having |= 1 << entry.listener();
-            }
+            taken += usize::from(entry.stage() == Stage::Ready);
         }
-        let mut reserved = 0;
-        for (index, place) in self
-            .memory
-            .listeners
-            .iter()
-            .take(TCP_LISTENERS_MAX)
-            .enumerate()
-        {
-            let needs_one = place.config.is_some() && having & 1 << index == 0;
-            reserved += usize::from(needs_one);
+        // The places of those that have none.
+        for (index, place) in (0..).zip(self.memory.listeners.iter()) {
+            let needs_one = place.config.is_some() && self.first_ready(index).is_none();
+            taken += usize::from(needs_one);
         }
-        having & 1 << listener == 0 || waiting + reserved < self.memory.half_open.len()
+        taken < self.memory.half_open.len()
     }
 
     /// An ACK for a port that is listened on, of no known handshake: the answer to a cookie?
     fn arrive_with_cookie(
         &mut self,
         ends: &Endpoints,
-        segment: &Segment<'_>,
+        segment: &mut Segment<'_>,
         listener: (u8, &'m Config),
     ) -> Result<(), Drop> {
         let iss = segment.ack().minus(1);
@@ -337,7 +327,7 @@ impl<'m> Tcp<'m> {
             // It needs no place in a table that others may have filled.
             self.hand_over(&entry, ends, slot);
             let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
-            return connection.on_segment(&mut segment.clone());
+            return connection.on_segment(segment);
         }
         if !self.may_wait(listener.0) {
             return Err(Drop::HalfOpenFull);

@@ -256,9 +256,7 @@ impl<'m> Tcp<'m> {
     pub(super) fn on_deadline(&mut self) {
         let now = self.present();
         for index in 0..self.memory.connections.len() {
-            if let Some(connection) = self.at_mut(index)
-                && connection.is_any_due()
-            {
+            if let Some(connection) = self.at_mut(index) {
                 connection.on_deadline();
             }
         }

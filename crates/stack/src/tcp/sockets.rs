@@ -12,7 +12,7 @@ use super::listener::{LOCAL_ANY, Listener, LocalAddrs, Stage};
 use super::send_buffer::SendBuffer;
 use super::types::{
     Buffers, Counters, Endpoints, Handle, ListenError, ListenerHandle, Memory, OpenError,
-    RecvError, Rejected, SendError, Slot, is_unicast,
+    RecvError, Rejected, SendError, is_unicast,
 };
 use crate::limits::TCP_LISTENERS_MAX;
 use crate::random::{KeyedHash, Rng};
@@ -188,11 +188,14 @@ impl<'m> Tcp<'m> {
             Err(error) => return Err(Rejected { error, buffers }),
         };
         let (iss, ts_offset) = self.initial_numbers(ends);
-        let mut connection = Connection::new(ends, buffers, config, (self.now_ms, self.now_part));
-        connection.rmss = self.limited_rmss(config.rmss);
-        connection.recv.limit(self.window_max());
-        connection.open(iss, ts_offset);
-        Ok(self.occupy(index, connection))
+        let (rmss, window_max) = (self.limited_rmss(config.rmss), self.window_max());
+        let handle = self.occupy(index, ends, buffers, config);
+        if let Some(connection) = self.at_mut(index) {
+            connection.rmss = rmss;
+            connection.recv.limit(window_max);
+            connection.open(iss, ts_offset);
+        }
+        Ok(handle)
     }
 
     /// A slot for a connection between two ends; see [`Self::open`].
@@ -326,9 +329,10 @@ impl<'m> Tcp<'m> {
             local_port: port,
             remote_port: 0,
         };
-        let mut connection = Connection::new(&ends, buffers, config, (self.now_ms, self.now_part));
-        connection.wait_for(listener.index);
-        let handle = self.occupy(index, connection);
+        let handle = self.occupy(index, &ends, buffers, config);
+        if let Some(connection) = self.at_mut(index) {
+            connection.wait_for(listener.index);
+        }
         if let Some(ready) = self.first_ready(listener.index) {
             self.hand_over_entry(ready, index);
         }
@@ -490,11 +494,22 @@ impl<'m> Tcp<'m> {
         orphan
     }
 
-    fn occupy(&mut self, index: usize, connection: Connection<'m>) -> Handle {
+    /// A new connection in a slot.
+    // Out of line: several callers ask.
+    #[inline(never)]
+    fn occupy(
+        &mut self,
+        index: usize,
+        ends: &Endpoints,
+        buffers: Buffers<'m>,
+        config: &'m Config,
+    ) -> Handle {
         let generation = self.last_generation.wrapping_add(1);
         self.last_generation = generation;
         if let Some(slot) = self.memory.connections.get_mut(index) {
-            *slot = Slot(Some(connection), generation);
+            let now = (self.now_ms, self.now_part);
+            slot.0 = Some(Connection::new(ends, buffers, config, now));
+            slot.1 = generation;
         }
         Handle {
             index: index as u8,

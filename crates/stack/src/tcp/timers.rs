@@ -97,11 +97,6 @@ impl Connection<'_> {
         due
     }
 
-    /// Whether any deadline has come.
-    pub(super) fn is_any_due(&self) -> bool {
-        self.wait(self.now()) == 0
-    }
-
     /// 32nds of a millisecond from `since` to the earliest deadline, or [`NEVER`].
     pub(super) fn wait(&self, since: u32) -> u32 {
         let mut wait = NEVER;
