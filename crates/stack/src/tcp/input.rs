@@ -145,6 +145,15 @@ impl Connection<'_> {
             return Drop::OutsideWindow;
         }
         if seg.payload.is_empty() && !seg.has(Flags::FIN) {
+            // Probes of two shut windows crossed and were taken, and neither side knows: the
+            // peer acknowledges from before its own. Its ACK counts, else each would refuse
+            // the other's for ever (draft-gont-tcpm-tcp-seq-validation).
+            if self.facts.has(Facts::WINDOW_PROBED)
+                && seg.has(Flags::ACK)
+                && seg.seq.plus(1) == self.rcv_nxt
+            {
+                let _ = self.accept_ack(seg);
+            }
             self.challenge();
             return Drop::OutsideWindow;
         }

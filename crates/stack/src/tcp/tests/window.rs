@@ -54,6 +54,40 @@ fn an_acknowledgment_does_not_stand_behind_a_probe_that_was_refused() {
 }
 
 #[test]
+fn probes_that_cross_do_not_hide_acknowledgments() {
+    let mut s = Script::accepted(Config {
+        challenge_interval_ms: 0,
+        ..PLAIN
+    });
+    s.send(500);
+    s.expect(ACK, 1, 1, 500);
+    s.peer(say(ACK, 1, 501).win(0)).unwrap();
+    s.send(100);
+    let (probe, _) = s.wait_for_segment();
+    assert_eq!(probe.payload.len(), 1);
+    // The peer probes too, before it has ours; both octets are taken.
+    s.peer(say(ACK, 1, 501).win(0).data(&[7])).unwrap();
+    s.expect(ACK, 501, 2, 0);
+    // The peer does not know yet: its acknowledgment begins before its probe.
+    assert_eq!(
+        s.peer(say(ACK, 1, 502).win(0)),
+        Err(Drop::OutsideWindow),
+        "old, and still the answer to our probe"
+    );
+    s.expect(ACK, 502, 2, 0);
+    // Without an ACK flag, or further back, nothing counts.
+    let (probe, _) = s.wait_for_segment();
+    assert_eq!(probe.payload.len(), 1);
+    assert_eq!(s.peer(say(ACK, 0, 503).win(0)), Err(Drop::OutsideWindow));
+    s.expect(ACK, 502, 2, 0);
+    assert_eq!(
+        s.peer(say(Flags::EMPTY, 1, 503).win(0)),
+        Err(Drop::OutsideWindow)
+    );
+    s.expect(ACK, 502, 2, 0);
+}
+
+#[test]
 fn nagle_holds_a_short_segment_while_data_are_out() {
     let mut s = Script::accepted(Config {
         nagle: true,
