@@ -87,7 +87,8 @@ impl Mac<'_> {
         let to = slot.to;
         let is_last = slot.attempts.saturating_add(1) >= self.config.attempts_max;
         if is_last || to.is_broadcast() || !self.neighbors.is_worth_trying(to, now) {
-            if reason == Drop::NoAck {
+            // One that had not all of its attempts says little of its neighbour.
+            if is_last && reason == Drop::NoAck {
                 self.neighbors.gave_up(to, now);
             }
             self.finish(Some(reason));

@@ -152,8 +152,9 @@ pub struct Radio<'m> {
     pub(super) datagrams: Datagrams<'m>,
     pub(super) queue: PacketQueue<'m>,
     pub(super) solicitor: Solicitor,
-    /// Solicitations of others that are answered.
-    pub(super) answers: Allowance,
+    /// Solicitations that are answered: of strangers, and of neighbours that acknowledge. So
+    /// made-up sources leave the router's answers to its own neighbours alone.
+    answers: [Allowance; 2],
     pub(super) advertised: Option<Advertised>,
     /// The frame whose packet is dealt with when its ACK has left.
     pub(super) kept: Option<Kept>,
@@ -218,9 +219,18 @@ impl<'m> Radio<'m> {
             datagrams: memory.datagrams,
             queue: memory.queue,
             solicitor: Solicitor::new(config.parent),
-            answers: Allowance::new(ANSWERS_MAX, ANSWERS_INTERVAL_MS),
+            answers: [const { Allowance::new(ANSWERS_MAX, ANSWERS_INTERVAL_MS) }; 2],
             advertised: config.advertised,
             kept: None,
+        }
+    }
+
+    /// Whether one more solicitation of `from` is answered now.
+    pub(super) fn may_answer(&mut self, from: LinkAddr, now: Instant) -> bool {
+        let [strangers, neighbours] = &mut self.answers;
+        match self.mac.is_trusted(from) {
+            true => neighbours.take(now),
+            false => strangers.take(now),
         }
     }
 

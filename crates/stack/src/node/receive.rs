@@ -435,7 +435,7 @@ impl<'m> Node<'m> {
             Message::RouterSolicitation { .. } if header.src.is_unspecified() => return Err(bad),
             Message::RouterSolicitation { .. } => {
                 if radio.solicitor.router() != Some(header.src) {
-                    if !radio.answers.take(now) {
+                    if !radio.may_answer(from, now) {
                         return Err(too_many);
                     }
                     discovery::advertise(radio, ip, id, header.src, now);
@@ -456,7 +456,7 @@ impl<'m> Node<'m> {
                 return Err(bad);
             }
             Message::NeighborSolicitation { target, .. } if ip.owns(target, id) => {
-                if !radio.answers.take(now) {
+                if !radio.may_answer(from, now) {
                     return Err(too_many);
                 }
                 let mut bytes = [0; 16];

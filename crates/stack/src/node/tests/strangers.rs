@@ -127,6 +127,29 @@ fn solicitations_and_pings_are_answered_so_often_and_no_more() {
     }
 }
 
+/// Made-up sources use up only what strangers are answered: a neighbour is answered beside them.
+#[test]
+fn solicitations_of_strangers_leave_a_neighbour_its_answers() {
+    let own = ip::link_local(link(1).iid());
+    let mut world = World::chain(2, Relaying::Fragments);
+    let [solicitation, _] = solicitations(own);
+    // Node 2 has acknowledged what node 1 sent it: it is no stranger.
+    let neighbour = (link(2), ip::link_local(link(2).iid()));
+    assert!(answers(&mut world, &solicitation, neighbour, own, 255) > 0);
+    let mut out = [0; 100];
+    for n in 0..1_000u32 {
+        let made_up = link(100 + n as usize % 60);
+        let src = ip::link_local(made_up.iid());
+        let len = ip::icmp::write(&solicitation, src, own, 255, &mut out).unwrap();
+        let payload = [&[IPV6], &out[..len]].concat();
+        let frame = frame_from(made_up, link(1), n as u8, &payload);
+        world.at(Duration::ZERO, 1, RADIO, Pending::Frame(frame));
+        world.run_for(Duration::from_millis(20));
+    }
+    assert!(world.nodes[1].ip().counters.dropped(ip::Drop::TooMany) > 500);
+    assert!(answers(&mut world, &solicitation, neighbour, own, 255) > 0);
+}
+
 /// A first fragment, of a packet of `size` bytes, that carries an echo request to `dst`.
 fn first_fragment(dst: Ipv6Addr, size: u16) -> Vec<u8> {
     let header = lowpan_frag::Header {
