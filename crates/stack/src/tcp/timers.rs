@@ -117,13 +117,14 @@ impl Connection<'_> {
     /// falls due meanwhile is due then, however late that is; but for the end of a connection
     /// that only delivers, which is as far away as before.
     pub(super) fn keep_deadlines(&mut self, step: u32, then: u32) {
-        let kept =
-            self.deadlines[Timer::Lifetime as usize].wrapping_add(then.wrapping_sub(self.now()));
+        let [_, _, lifetime] = self.deadlines;
+        let kept = lifetime.wrapping_add(then.wrapping_sub(self.now()));
         if step >= WAIT_MAX_STEPS {
             self.deadlines = [then; 3];
         }
         if self.only_delivers() {
-            self.deadlines[Timer::Lifetime as usize] = kept;
+            let [_, _, lifetime] = &mut self.deadlines;
+            *lifetime = kept;
         }
     }
 }
