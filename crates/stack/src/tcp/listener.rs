@@ -239,6 +239,8 @@ impl HalfOpen {
     }
 
     /// The handshake is done; the application has some time to accept.
+    // There once: two ask.
+    #[inline(never)]
     pub(super) fn on_acknowledged(&mut self, window: u16, config: &Config, now: u32) {
         let resent = u8::from(self.retries() > 0);
         self.bits = self.bits & 0x1f | resent << 5;
