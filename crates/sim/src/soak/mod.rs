@@ -249,6 +249,13 @@ mod tests {
     }
 
     #[test]
+    fn runs_that_failed_once_are_clean() {
+        // Window probes crossed, and neither side took the other's acknowledgments.
+        let runs = [702_729].map(Run::of);
+        assert_eq!(soak(&runs, false).0.failures, []);
+    }
+
+    #[test]
     fn a_run_depends_on_its_seed_alone() {
         let runs = plan(1, 3_000.0);
         let third = *runs.get(2).expect("several runs");
