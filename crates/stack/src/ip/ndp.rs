@@ -8,7 +8,7 @@
 //! Anybody can advertise in the router's name. What repeats or prolongs what is known is taken;
 //! what would change it is a claim, and the router is asked about it, twice: only when the same
 //! comes as the answer to both questions, and nothing else from the router in between, does it
-//! hold. Questions are [`INTERVAL`] apart however many claims come. What remains until frames
+//! hold. Questions are `INTERVAL` apart however many claims come. What remains until frames
 //! are authenticated: a neighbour that answers in the router's name and keeps the router's own
 //! answers from arriving changes everything; one that contradicts the router all the time keeps
 //! true changes away until the lease ends; and the first router of all is believed.
