@@ -124,7 +124,7 @@ impl Mac<'_> {
     /// As [`Self::enqueue`], but the frame waits for `condition`, until `until` at most. Told to
     /// wait for longer than frames may grow old, it does not grow old.
     ///
-    /// A frame to a neighbour that has not taken the last ones does not wait either.
+    /// A frame to a neighbour that has not taken the last ones is not made to wait.
     /// A frame for another neighbour or condition that waits already, or one without a
     /// condition that comes later, ends the wait: then the normal path serves it.
     ///

@@ -93,8 +93,8 @@ impl<'m> Neighbors<'m> {
         }
     }
 
-    /// Whether `addr` acknowledges what it is sent, as far as is known. All do in a table
-    /// without entries, and of all together nothing is asked.
+    /// Whether `addr` acknowledges what it is sent, as far as is known. With an empty
+    /// table every neighbour counts as trusted; a broadcast needs no trust.
     pub(super) fn is_trusted(&self, addr: LinkAddr) -> bool {
         addr.is_broadcast()
             || self.table.is_empty()

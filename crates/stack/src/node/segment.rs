@@ -108,7 +108,7 @@ impl<'m> Node<'m> {
     }
 
     /// As [`Self::mss`]; `shrinks`: what to count on of the radio's header compression.
-    // There once: several calls ask.
+    // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     fn mss_where(&self, remote: &Ipv6Addr, timestamps: bool, shrinks: Shrinks) -> u16 {
         let hop = self.ip.next_hop(remote, FIRST_INTERFACE);

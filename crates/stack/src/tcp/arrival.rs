@@ -253,7 +253,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// The connection in a slot continues a handshake that is done.
-    // Out of line: several callers ask.
+    // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     fn hand_over(&mut self, entry: &HalfOpen, ends: &Endpoints, slot: usize) {
         let (_, ts_offset) = self.initial_numbers(ends);
@@ -266,7 +266,7 @@ impl<'m> Tcp<'m> {
 
     /// Whether a connection of a listener could be served: buffers wait for it, or a slot does.
     /// Beyond, a SYN is dropped: the peer tries again, where a reset would tell it to give up.
-    // Out of line: several callers ask.
+    // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     fn can_serve(&self, listener: u8) -> bool {
         self.waiting_for(listener).is_some() || self.free_slot().is_some()
@@ -274,7 +274,7 @@ impl<'m> Tcp<'m> {
 
     /// Whether a handshake of `listener` that is done may wait in the table, or need not. One of
     /// each listener always may: what waits for one application delays no other's.
-    // Out of line: several callers ask.
+    // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     fn may_wait(&self, listener: u8) -> bool {
         if self.waiting_for(listener).is_some() || self.first_ready(listener).is_none() {
@@ -337,7 +337,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// A handshake that `segment` begins, or ends by a cookie.
-    // Out of line: several callers ask.
+    // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     fn half_open(
         &self,

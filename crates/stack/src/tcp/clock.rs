@@ -161,7 +161,7 @@ impl Connection<'_> {
     }
 
     /// Nobody reads or writes any more: what is left is to deliver the last bytes and the FIN.
-    // Out of line: several callers ask.
+    // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     pub(super) fn only_delivers(&self) -> bool {
         match self.state {
@@ -172,7 +172,7 @@ impl Connection<'_> {
     }
 
     /// Bounds how long a connection that is closed waits for progress, from now on.
-    // Out of line: several callers ask.
+    // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     pub(super) fn bound_end(&mut self) {
         let wait = if self.only_delivers() {

@@ -341,7 +341,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// The connection that waits for the next handshake of a listener.
-    // Out of line: several callers ask.
+    // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     pub(super) fn waiting_for(&self, listener: u8) -> Option<usize> {
         self.position(|c| c.waits_for(listener))

@@ -125,8 +125,8 @@ impl<'m> RecvBuffer<'m> {
     }
 
     /// Stores `data` that starts `gap` bytes behind the bytes in order; what exceeds the
-    /// window is cut. Returns by how many bytes the data in order grew: no data at no gap take
-    /// in what [`Self::keep`] kept there.
+    /// window is cut. Returns by how many bytes the data in order grew. `insert(0, &[])`
+    /// joins what [`Self::keep`] stored at offset 0.
     pub(super) fn insert(&mut self, gap: u32, data: &[u8]) -> u32 {
         if gap > 0 {
             self.keep(gap, data);

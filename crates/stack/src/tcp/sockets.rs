@@ -478,7 +478,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// A slot that is free or, rather than refuse work, in TIME-WAIT without an owner.
-    // Out of line: several callers ask.
+    // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     pub(super) fn free_slot(&self) -> Option<usize> {
         let most = self.memory.connections.len().min(usize::from(u8::MAX));
@@ -495,7 +495,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// A new connection in a slot.
-    // Out of line: several callers ask.
+    // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     fn occupy(
         &mut self,
