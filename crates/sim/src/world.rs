@@ -444,7 +444,9 @@ impl<'m> World<'m> {
                 }
                 acted |= told;
                 acted |= self.act(mote, &mut buffer, now);
-                if !acted {
+                // A timer may have ended a connection without any action: nobody but the
+                // application would ever notice.
+                if !acted && !self.step_apps(mote, now) {
                     break;
                 }
                 is_settled = true;

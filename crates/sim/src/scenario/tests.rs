@@ -686,6 +686,31 @@ fn messages_over_tcp_arrive_and_are_answered() {
     }
 }
 
+/// The node's own timer ends these connections, with no frame, packet or deadline of the
+/// application at that moment.
+#[test]
+fn a_flow_that_nobody_answers_times_out_and_fails_the_run() {
+    for flow in [
+        "from = 1\nto = \"host\"\nbytes = 1000",
+        "from = \"host\"\nto = 1\nbytes = 1000",
+        "from = 1\nto = \"host\"\nkind = \"periodic\"\ninterval_s = 5000",
+    ] {
+        let text = format!(
+            "duration_s = 400\nwarmup_s = 0\n[topology]\nchain = 1\n\
+             [wire]\nloss = 1\n[[flow]]\n{flow}\n"
+        );
+        let run = &results(&plan(&text).unwrap())[0];
+        let outcome = run.flows[0].outcome;
+        assert_eq!(outcome, crate::report::Outcome::TimedOut, "{flow}");
+        assert!(!run.complete, "{flow}: a failed flow fails its run");
+    }
+    // Seven SYNs sent again, the timeout doubling up to 60 s: 1 + 2 + … + 32 + 60 + 60.
+    let text = "duration_s = 2000\nwarmup_s = 0\n[topology]\nchain = 1\n\
+        [wire]\nloss = 1\n[[flow]]\nfrom = 1\nbytes = 1000\n";
+    let run = &results(&plan(text).unwrap())[0];
+    assert!((183.0..186.0).contains(&run.seconds), "{}", run.seconds);
+}
+
 #[test]
 fn a_stopped_run_is_incomplete() {
     let plan = plan(CHAIN).unwrap();
