@@ -208,6 +208,7 @@ impl<'m> App<'m> {
         match self {
             Self::Readings(readings) => readings.next_deadline(),
             Self::Client(client) => client.next_deadline(),
+            Self::Services(services) => services.next_deadline(),
             _ => None,
         }
     }

@@ -16,12 +16,13 @@
 //! ```
 //!
 //! A state is one byte; lengths have four, the most significant first. Streams carry any bytes.
+//! A client that stalls loses the test, and its places: [`PATIENCE`].
 //! Place: [`super::Services`] accepts the connections and takes their buffers back.
 //! Left out: UDP and SCTP tests, authentication, what a server prints.
 //! Source: iperf 3.12, `iperf_api.h`, and its conversation as seen on the wire.
 
 use motet::tcp::{self, Handle, RecvError, SendError};
-use motet::time::Instant;
+use motet::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -32,10 +33,17 @@ pub(super) const PORT: u16 = 5_201;
 #[derive(Debug, Default)]
 pub(super) struct Server {
     test: Option<Test>,
-    /// Connections whose cookie has not come whole.
-    newcomers: Vec<(Handle, Vec<u8>)>,
-    /// Connections that are to end: what they still send is thrown away.
-    leaving: Vec<Handle>,
+    newcomers: Vec<Newcomer>,
+    /// Connections that are to end, and since when: what they still send is thrown away.
+    leaving: Vec<(Handle, Instant)>,
+}
+
+/// A connection whose cookie has not come whole.
+#[derive(Debug)]
+struct Newcomer {
+    handle: Handle,
+    cookie: Vec<u8>,
+    since: Instant,
 }
 
 #[derive(Debug)]
@@ -43,6 +51,8 @@ struct Test {
     cookie: Vec<u8>,
     control: Handle,
     phase: Phase,
+    /// When this phase began, or a stream last carried anything.
+    since: Instant,
     /// From the client, not yet understood.
     input: Vec<u8>,
     /// For the client, not yet taken by the stack.
@@ -130,8 +140,21 @@ impl Parameters {
 
 impl Server {
     /// A connection to our port was accepted.
-    pub(super) fn greet(&mut self, handle: Handle) {
-        self.newcomers.push((handle, Vec::new()));
+    pub(super) fn greet(&mut self, handle: Handle, now: Instant) {
+        self.newcomers.push(Newcomer {
+            handle,
+            cookie: Vec::new(),
+            since: now,
+        });
+    }
+
+    /// When the first of those here runs out of time.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let newcomers = self.newcomers.iter().map(|newcomer| newcomer.since);
+        let leaving = self.leaving.iter().map(|(_, since)| *since);
+        let test = self.test.iter().map(|test| test.since);
+        let first = newcomers.chain(leaving).chain(test).min();
+        first.map(|since| since + PATIENCE)
     }
 
     /// Does what can be done without waiting; says whether that was anything. `room`: how many
@@ -142,14 +165,19 @@ impl Server {
             acted |= test.step(tcp, room, now);
             if test.phase == Phase::Over && test.output.is_empty() {
                 tcp.shutdown(test.control, now);
-                self.leaving.push(test.control);
-                self.leaving
-                    .extend(test.streams.iter().map(|stream| stream.handle));
+                let streams = test.streams.iter().map(|stream| stream.handle);
+                let leaving = streams.chain([test.control]);
+                self.leaving.extend(leaving.map(|handle| (handle, now)));
                 self.test = None;
                 acted = true;
             }
         }
-        self.leaving.retain(|handle| {
+        self.leaving.retain(|(handle, since)| {
+            if is_over(*since, now) {
+                tcp.abort(*handle);
+                acted = true;
+                return false;
+            }
             let (count, end) = discard(tcp, *handle);
             acted |= count > 0;
             if end == RecvError::Finished {
@@ -164,7 +192,17 @@ impl Server {
     /// Reads the newcomers' cookies, and lets them in or not.
     fn meet(&mut self, tcp: &mut tcp::Tcp<'_>, now: Instant) -> bool {
         let mut acted = false;
-        for (handle, mut cookie) in std::mem::take(&mut self.newcomers) {
+        for mut newcomer in std::mem::take(&mut self.newcomers) {
+            let Newcomer {
+                handle,
+                ref mut cookie,
+                since,
+            } = newcomer;
+            if is_over(since, now) {
+                tcp.abort(handle);
+                acted = true;
+                continue;
+            }
             let mut bytes = [0; COOKIE_LEN];
             let end = loop {
                 if cookie.len() == COOKIE_LEN {
@@ -180,11 +218,11 @@ impl Server {
                 }
             };
             match end {
-                None => self.admit(handle, cookie, tcp, now),
-                Some(RecvError::Empty) => self.newcomers.push((handle, cookie)),
+                None => self.admit(handle, newcomer.cookie, tcp, now),
+                Some(RecvError::Empty) => self.newcomers.push(newcomer),
                 Some(_) => {
                     tcp.shutdown(handle, now);
-                    self.leaving.push(handle);
+                    self.leaving.push((handle, now));
                     acted = true;
                 }
             }
@@ -203,7 +241,7 @@ impl Server {
                 // The first byte of a new connection finds room.
                 let _ = tcp.send(handle, &[ACCESS_DENIED], now);
                 tcp.shutdown(handle, now);
-                self.leaving.push(handle);
+                self.leaving.push((handle, now));
             }
         }
     }
@@ -215,6 +253,7 @@ impl Test {
             cookie,
             control,
             phase: Phase::Parameters,
+            since: now,
             input: Vec::new(),
             output: vec![PARAM_EXCHANGE],
             parameters: Parameters::default(),
@@ -232,12 +271,22 @@ impl Test {
         });
         if self.streams.len() == self.parameters.streams() {
             self.output.extend([TEST_START, TEST_RUNNING]);
-            self.phase = Phase::Running;
+            self.enter(Phase::Running, now);
             self.began = now;
         }
     }
 
+    fn enter(&mut self, phase: Phase, now: Instant) {
+        self.phase = phase;
+        self.since = now;
+    }
+
     fn step(&mut self, tcp: &mut tcp::Tcp<'_>, room: usize, now: Instant) -> bool {
+        if is_over(self.since, now) {
+            tcp.abort(self.control);
+            self.give_up(tcp);
+            return true;
+        }
         let mut acted = self.listen(tcp, room, now);
         if matches!(self.phase, Phase::Running | Phase::Draining) {
             acted |= self.carry(tcp, now);
@@ -307,26 +356,26 @@ impl Test {
         let object = object.to_vec();
         self.input.drain(..LENGTH_LEN + length);
         match self.phase {
-            Phase::Parameters => self.agree(&object, room),
-            _ => self.answer(&object),
+            Phase::Parameters => self.agree(&object, room, now),
+            _ => self.answer(&object, now),
         }
         true
     }
 
     /// Takes the parameters on, or says what is the matter with them.
-    fn agree(&mut self, object: &[u8], room: usize) {
+    fn agree(&mut self, object: &[u8], room: usize, now: Instant) {
         match parameters(object, room) {
             Ok(parameters) => {
                 self.parameters = parameters;
                 self.output.push(CREATE_STREAMS);
-                self.phase = Phase::Streams;
+                self.enter(Phase::Streams, now);
             }
             Err(error) => {
                 self.output.push(SERVER_ERROR);
                 self.output.extend(error.to_be_bytes());
                 // No error of the system.
                 self.output.extend([0; 4]);
-                self.phase = Phase::Over;
+                self.enter(Phase::Over, now);
             }
         }
     }
@@ -352,13 +401,16 @@ impl Test {
             }
             moved += count;
         }
+        if moved > 0 {
+            self.since = now;
+        }
         moved > 0
     }
 
     /// The client says that the test is over.
     fn end(&mut self, tcp: &mut tcp::Tcp<'_>, now: Instant) {
         match self.parameters.goal() {
-            Some(_) => self.phase = Phase::Draining,
+            Some(_) => self.enter(Phase::Draining, now),
             None => self.conclude(tcp, now),
         }
     }
@@ -389,11 +441,11 @@ impl Test {
             }
         }
         self.output.push(EXCHANGE_RESULTS);
-        self.phase = Phase::Results;
+        self.enter(Phase::Results, now);
     }
 
     /// Answers the client's results by ours; its names of the streams are in their order.
-    fn answer(&mut self, object: &[u8]) {
+    fn answer(&mut self, object: &[u8], now: Instant) {
         let theirs: Value = serde_json::from_slice(object).unwrap_or_default();
         let seconds = self.ended.since(self.began).as_micros() as f64 / 1e6;
         let seconds = (seconds - f64::from(self.parameters.omit)).max(0.0);
@@ -428,7 +480,7 @@ impl Test {
         self.output.extend((ours.len() as u32).to_be_bytes());
         self.output.extend(ours.bytes());
         self.output.push(DISPLAY_RESULTS);
-        self.phase = Phase::Over;
+        self.enter(Phase::Over, now);
     }
 
     /// Ends the test: the client is gone, or sends what iperf3 never sends.
@@ -452,6 +504,11 @@ fn parameters(object: &[u8], room: usize) -> Result<Parameters, u32> {
     }
 }
 
+/// Whether what began at `since` has had its time.
+fn is_over(since: Instant, now: Instant) -> bool {
+    now >= since + PATIENCE
+}
+
 /// Reads and forgets; how much, and why there was no more.
 fn discard(tcp: &mut tcp::Tcp<'_>, handle: Handle) -> (u64, RecvError) {
     let mut count = 0;
@@ -472,6 +529,10 @@ fn usual_id(place: usize) -> i64 {
         place => place as i64 + 2,
     }
 }
+
+/// How long a client may take for each part of the conversation, and how long the streams may
+/// carry nothing while they run: iperf3's own server waits as long for data (`--rcv-timeout`).
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A client's random name for its test: 36 characters and a zero.
 const COOKIE_LEN: usize = 37;

@@ -1,8 +1,11 @@
 //! The small services of old: echo, discard, character generator; and a server for iperf3.
 //!
 //! Place: what `motet up` runs on each mote. Echo and discard answer datagrams too.
-//! All connections share one pool of buffers: their number is the service's limit.
-//! Sources: RFC 862 (echo), RFC 863 (discard), RFC 864 (character generator).
+//! All connections share one pool of buffers: their number is the service's limit. A client that
+//! is gone, or takes nothing of what was sent, loses its place after two minutes; one that is
+//! merely idle keeps it.
+//! Sources: RFC 862 (echo), RFC 863 (discard), RFC 864 (character generator); RFC 9293 §3.8.4
+//! (keepalive), RFC 5482 (user timeout).
 
 use motet::node::Node;
 use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, State};
@@ -42,7 +45,7 @@ impl<'m> Services<'m> {
     pub fn new(connections: usize, ends: Ends<'m>) -> Self {
         let memory = ends.arena.alloc_slice_fill_copy(INBOX_LEN, 0);
         Self {
-            ends,
+            ends: ends.with(bound_patience),
             listeners: [None; PORTS.len()],
             free: Vec::new(),
             spare: connections,
@@ -56,6 +59,11 @@ impl<'m> Services<'m> {
     /// How many connections there are.
     pub fn connections(&self) -> usize {
         self.served.len()
+    }
+
+    /// When a client's time is over.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.iperf3.next_deadline()
     }
 
     pub(super) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
@@ -113,7 +121,7 @@ impl<'m> Services<'m> {
         match tcp.accept(listener, buffers, now) {
             Ok(handle) => {
                 if PORTS[service] == iperf3::PORT {
-                    self.iperf3.greet(handle);
+                    self.iperf3.greet(handle, now);
                 }
                 self.served.push(Served {
                     handle,
@@ -213,6 +221,14 @@ impl Served {
     }
 }
 
+/// Gives up clients that are gone, so that others get their places.
+fn bound_patience(config: &mut Config) {
+    config.keepalive_idle_s = KEEPALIVE_IDLE_S;
+    config.keepalive_interval_s = KEEPALIVE_INTERVAL_S;
+    config.keepalive_probes = KEEPALIVE_PROBES;
+    config.user_timeout_ms = USER_TIMEOUT_MS;
+}
+
 /// The character at a place of chargen's text.
 fn generated(place: usize) -> u8 {
     let (line, column) = (place / LINE_LEN, place % LINE_LEN);
@@ -229,6 +245,20 @@ const CHARGEN: u16 = 19;
 const PORTS: [u16; 4] = [ECHO, DISCARD, CHARGEN, iperf3::PORT];
 const DATAGRAM_PORTS: [u16; 2] = [ECHO, DISCARD];
 
+/// Silence before a client is asked whether it is still there, s. RFC 9293 §3.8.4 wants two hours
+/// as the default; a service with four places may not wait for so long.
+const KEEPALIVE_IDLE_S: u16 = 60;
+
+/// From one such question to the next, s: longer than a mesh takes for an answer.
+const KEEPALIVE_INTERVAL_S: u16 = 15;
+
+/// Questions without an answer before the client counts as gone: two minutes in all.
+const KEEPALIVE_PROBES: u8 = 4;
+
+/// How long a client may take nothing of what was sent, its window shut or not, ms: above the
+/// 100 s that RFC 1122 §4.2.3.5 asks for at least.
+const USER_TIMEOUT_MS: u32 = 120_000;
+
 /// Bytes of datagrams that wait to be answered: two as long as a packet may be.
 const INBOX_LEN: usize = 2 * motet::limits::IPV6_MTU_MIN;
 
@@ -242,18 +272,5 @@ const PRINTABLE: usize = 95;
 const GENERATED_PERIOD: usize = LINE_LEN * PRINTABLE;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_generated_text_is_that_of_the_rfc() {
-        let text: String = (0..2 * LINE_LEN)
-            .map(|place| char::from(generated(place)))
-            .collect();
-        let mut lines = text.split("\r\n");
-        let first = lines.next().unwrap();
-        assert!(first.starts_with(" !\"#$%&'()*+,-./0123456789") && first.len() == 72);
-        assert_eq!(lines.next().unwrap()[..71], first[1..]);
-        assert_eq!(generated(GENERATED_PERIOD), generated(0));
-    }
-}
+#[path = "tests/services.rs"]
+mod tests;
