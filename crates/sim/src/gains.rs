@@ -86,22 +86,27 @@ impl Gains {
             .collect();
         let best = offsets.iter().copied().fold(0.0, f64::max);
         let cells = Cells::new(positions, model.range(best));
-        let listeners = |from: usize| {
-            let near = cells.near(positions[from]).filter(|to| *to != from);
-            let gain = |to| Gain {
-                to,
-                db: offsets[to] - model.loss_db(positions, from, to, seed),
-            };
-            let mut listeners: Vec<Gain> = near
-                .map(gain)
-                .filter(|gain| gain.db >= NEGLIGIBLE_DB)
-                .collect();
-            listeners.sort_by_key(|gain| gain.to);
-            listeners
+        let mut gains = Self::none(positions.len());
+        let mut add = |from: usize, to: usize, db: f64| {
+            if let Some(listeners) = gains.from.get_mut(from)
+                && db >= NEGLIGIBLE_DB
+            {
+                listeners.push(Gain { to, db });
+            }
         };
-        Self {
-            from: (0..positions.len()).map(listeners).collect(),
+        // Each pair once, the lower number first and both in ascending order: so do the lists
+        // ascend.
+        for one in 0..positions.len() {
+            let near = cells.near(positions[one]).filter(|other| *other > one);
+            let mut near: Vec<usize> = near.collect();
+            near.sort_unstable();
+            for other in near {
+                let loss_db = model.loss_db(positions, one, other, seed);
+                add(one, other, offsets[other] - loss_db);
+                add(other, one, offsets[one] - loss_db);
+            }
         }
+        gains
     }
 
     /// The calibrated chain of `nodes` nodes, numbered along it.

@@ -254,7 +254,7 @@ fn cost(stations: &[Station<'_>], gains: &Gains, node: usize, parent: usize) -> 
     }
     let etx = expected_transmissions([from, to], there, back, FADE_MARGIN_DB).min(ETX_MAX);
     // Whole numbers: sums along paths must not depend on their order.
-    Some((etx * 1024.0) as u64)
+    Some((etx * COST_MIN as f64) as u64)
 }
 
 fn check_parent(stations: &[Station<'_>], gains: &Gains, node: usize) -> Result<(), TopologyError> {
@@ -296,10 +296,12 @@ fn shortest(stations: &[Station<'_>], gains: &Gains) -> Vec<Option<usize>> {
         for gain in gains.listeners(parent) {
             let node = gain.to;
             let is_allowed = stations[node].parent.is_none_or(|given| given == parent);
-            let Some(cost) = is_allowed
-                .then(|| cost(stations, gains, node, parent))
-                .flatten()
-            else {
+            // In a dense mesh nearly all pairs: the path known already is as good as any by way
+            // of this parent, and what exactly the link costs need not be known.
+            if !is_allowed || so_far + COST_MIN >= best[node] {
+                continue;
+            }
+            let Some(cost) = cost(stations, gains, node, parent) else {
                 continue;
             };
             if so_far + cost < best[node] {
@@ -311,6 +313,9 @@ fn shortest(stations: &[Station<'_>], gains: &Gains) -> Vec<Option<usize>> {
     }
     parents
 }
+
+/// One transmission, in the unit of [`cost`]: no link needs fewer.
+const COST_MIN: u64 = 1024;
 
 /// A link that needs more transmissions than the MAC makes is none.
 const ETX_MAX: f64 = 8.0;
