@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::error::ScenarioError;
+use super::error::{ScenarioError, shown};
 use super::keys::{self, Section};
 use super::relevance;
+use super::sources::{Source, read_text};
 
 /// A scenario file, checked key by key; defaults are not filled in yet.
 #[derive(Clone, Debug)]
@@ -19,7 +20,7 @@ pub(super) struct Document {
 
 impl Document {
     pub(super) fn read(file: &Path) -> Result<Self, ScenarioError> {
-        let text = read_text(file)?;
+        let text = read_text(file, Source::Scenario)?;
         Self::parse(&text, file).map_err(|error| error.within(file))
     }
 
@@ -61,33 +62,13 @@ impl Document {
     }
 }
 
-/// Reads a file of text that the user or a scenario named.
-pub(super) fn read_text(file: &Path) -> Result<String, ScenarioError> {
-    let text = String::from_utf8(read_bytes(file)?);
-    text.map_err(|_| ScenarioError::new("not text in UTF-8").within(file))
-}
-
-/// Reads a file that the user or a scenario named.
-pub(super) fn read_bytes(file: &Path) -> Result<Vec<u8>, ScenarioError> {
-    if file.is_dir() {
-        return Err(ScenarioError::new("this is a directory, name a file").within(file));
-    }
-    std::fs::read(file).map_err(|error| {
-        let reason = match error.kind() {
-            std::io::ErrorKind::NotFound => "no such file, check the path",
-            std::io::ErrorKind::PermissionDenied => "not readable, check its permissions",
-            _ => "cannot be read",
-        };
-        ScenarioError::new(reason).within(file)
-    })
-}
-
 fn syntax(text: &str, error: &toml::de::Error) -> ScenarioError {
     let line = error.span().map_or(1, |span| {
         let before = text.get(..span.start).unwrap_or(text);
         before.matches('\n').count() + 1
     });
     let message = error.message().replace('\n', ", ");
+    let message = shown(&message);
     ScenarioError::new(format!("line {line} is not TOML: {message}"))
 }
 
@@ -145,6 +126,7 @@ pub(super) fn check_value(
     };
     key.accept(value).map_err(|allowed| {
         let path = section.path(name);
+        let value = shown(value);
         ScenarioError::new(format!("{path} is {value}, but must be {allowed}"))
     })
 }
@@ -172,7 +154,9 @@ fn check_sweep(prefix: &str, sweep: Table) -> Result<Vec<(String, Vec<Value>)>, 
             Value::Array(values) => all.push((path.clone(), check_values(&path, &values)?)),
             other => {
                 return Err(ScenarioError::new(format!(
-                    "sweep.{path} is {other}, but must be a list of values"
+                    "sweep.{} is {}, but must be a list of values",
+                    shown(path),
+                    shown(other)
                 )));
             }
         }

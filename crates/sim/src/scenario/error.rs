@@ -34,10 +34,33 @@ impl ScenarioError {
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
-            write!(f, "{file}: ")?;
+            write!(f, "{}: ", escaped(file))?;
         }
-        f.write_str(&self.sentence)
+        f.write_str(&escaped(&self.sentence))
     }
 }
+
+/// What stands in a file, as an error shows it: its beginning, on one line.
+pub(super) fn shown(what: impl fmt::Display) -> String {
+    let text = escaped(&what.to_string());
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// Without anything that breaks a line or speaks to a terminal.
+fn escaped(text: &str) -> String {
+    let is_plain = |c: char| c == '\'' || c == '"' || c == '\\';
+    text.chars()
+        .map(|c| match is_plain(c) {
+            true => c.to_string(),
+            false => c.escape_debug().to_string(),
+        })
+        .collect()
+}
+
+/// Characters of a key or a value: enough to find it by.
+const SHOWN_MAX: usize = 80;
 
 impl std::error::Error for ScenarioError {}

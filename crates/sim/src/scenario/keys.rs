@@ -3,7 +3,7 @@
 //! Place: the one table behind the reader, its error messages, the sweeps and
 //! `docs/scenarios.md`.
 
-use super::error::ScenarioError;
+use super::error::{ScenarioError, shown};
 pub(super) use super::tables::SECTIONS;
 use super::tables::{NODE_LAST, STACK_KEYS};
 use toml::Value;
@@ -212,7 +212,9 @@ pub(super) fn unknown<'a>(
     name: &str,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> ScenarioError {
-    match nearest(name, known.clone()) {
+    let nearest = nearest(name, known.clone());
+    let name = shown(name);
+    match nearest {
         Some(near) => ScenarioError::new(format!(
             "there is no {what} `{name}`, did you mean `{near}`?"
         )),

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::document::{read_bytes, read_text};
-use super::error::ScenarioError;
+use super::error::{ScenarioError, shown};
 use super::model::PathLoss;
+use super::sources::{Source, read_bytes, read_text};
 use crate::gains::{ChainAir, Gains, Later, LogDistance};
 use crate::k7;
 
@@ -55,7 +55,7 @@ impl Layout {
 
     /// The gains in a file: a line per transmitter, a number per receiver.
     pub(super) fn matrix(file: &Path) -> Result<Self, ScenarioError> {
-        let text = read_text(file)?;
+        let text = read_text(file, Source::Data)?;
         let matrix = parse_matrix(&text).map_err(|error| error.within(file))?;
         Ok(Self {
             gains: Gains::from_matrix(&matrix),
@@ -73,7 +73,7 @@ impl Layout {
         hour: Option<f64>,
         noise_dbm: f64,
     ) -> Result<Self, ScenarioError> {
-        let trace = k7::read(&read_bytes(file)?, channel)
+        let trace = k7::read(&read_bytes(file, Source::Data)?, channel)
             .map_err(|error| ScenarioError::new(error.to_string()).within(file))?;
         let (gains, later) = match hour {
             None => (trace.mean(noise_dbm, K7_FRAME_LEN), Vec::new()),
@@ -124,6 +124,7 @@ fn gain(line: usize, entry: &str) -> Result<f64, ScenarioError> {
         .ok()
         .filter(|gain: &f64| (-1e3..=0.0).contains(gain));
     gain.ok_or_else(|| {
+        let entry = shown(entry);
         ScenarioError::new(format!(
             "line {line} has {entry}, but must have a gain in dB from -1000 to 0, or -"
         ))

@@ -21,6 +21,7 @@ mod relevance;
 mod resolve;
 mod run;
 mod shares;
+mod sources;
 mod sweep;
 mod tables;
 

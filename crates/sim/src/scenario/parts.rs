@@ -10,7 +10,7 @@ use toml::{Table, Value};
 
 use super::defaults::{filled, repeated};
 use super::document::Document;
-use super::error::ScenarioError;
+use super::error::{ScenarioError, shown};
 use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
 use super::sweep::Point;
 use crate::topology::Tree;
@@ -97,6 +97,7 @@ fn idle(path: &str, value: &Value, who: &str, part: Option<Part>) -> ScenarioErr
         }
         Some(Part::Paces) => "has two hops ahead of it",
     };
+    let value = shown(value);
     ScenarioError::new(format!(
         "{path} is {value}, but must be left out: {who} {does}"
     ))

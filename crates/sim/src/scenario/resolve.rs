@@ -7,8 +7,8 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::defaults::{fill, filled, into, repeated, section, set};
-use super::document::{Document, read_bytes};
-use super::error::ScenarioError;
+use super::document::Document;
+use super::error::{ScenarioError, shown};
 use super::hosts;
 use super::keys::{self, Section};
 use super::layout::Layout;
@@ -16,6 +16,7 @@ use super::model::{
     FlowEnd, FlowKind, FlowSettings, PathLoss, RadioSettings, Scenario, StackSettings, Timing,
     WireSettings,
 };
+use super::sources::{Source, read_bytes};
 use crate::gains::Gains;
 use crate::network::{
     Interference, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
@@ -150,7 +151,7 @@ fn existing(folder: &Path, key: &str, name: &str) -> Result<PathBuf, ScenarioErr
     if file.exists() {
         return Ok(file);
     }
-    let place = file.display();
+    let (name, place) = (shown(name), file.display());
     Err(ScenarioError::new(format!(
         "{key} is \"{name}\", but there is no such file: {place}"
     )))
@@ -178,7 +179,7 @@ fn interference(
         )));
     }
     let file = existing(folder, "interference.trace", &trace)?;
-    let noise = Noise::read(&read_bytes(&file)?, keys.offset_db)
+    let noise = Noise::read(&read_bytes(&file, Source::Data)?, keys.offset_db)
         .map_err(|error| ScenarioError::new(error.to_string()).within(&file))?;
     Ok(Some(Interference {
         noise,

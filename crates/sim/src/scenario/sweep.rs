@@ -66,6 +66,19 @@ impl Plan {
 
     pub(super) fn new(mut document: Document, overrides: Overrides) -> Result<Self, ScenarioError> {
         overrides.apply(&mut document);
+        let count = document
+            .sweep
+            .iter()
+            .try_fold(1_usize, |count, (_, values)| {
+                count
+                    .checked_mul(values.len())
+                    .filter(|count| *count <= POINTS_MAX)
+            });
+        if count.is_none() {
+            return Err(ScenarioError::new(format!(
+                "[sweep] has more than {POINTS_MAX} points, sweep over fewer values"
+            )));
+        }
         let mut points = vec![Vec::new()];
         for (key, values) in &document.sweep {
             points = points
@@ -78,11 +91,6 @@ impl Plan {
                     })
                 })
                 .collect();
-            if points.len() > POINTS_MAX {
-                return Err(ScenarioError::new(format!(
-                    "[sweep] has more than {POINTS_MAX} points, sweep over fewer values"
-                )));
-            }
         }
         let points: Result<Vec<Point>, ScenarioError> = points
             .into_par_iter()

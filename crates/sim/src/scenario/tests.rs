@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use super::document::Document;
 use super::*;
 
+#[path = "tests/hostile.rs"]
+mod hostile;
+
 fn plan(text: &str) -> Result<Plan, ScenarioError> {
     let file = Path::new("test.toml");
     Document::parse(text, file)
