@@ -85,7 +85,8 @@ pub struct Config {
     pub fin_wait_2_ms: u32,
     /// At most one challenge ACK per this time and connection, ms (RFC 5961 §7).
     pub challenge_interval_ms: u16,
-    /// Half-open connections: time for the application to `accept` an established one, ms.
+    /// Half-open connections: time for the application to `accept` an established one, ms; twice
+    /// that where no slot is free.
     pub accept_timeout_ms: u16,
 
     /// Nagle's algorithm (RFC 9293 §3.7.4).

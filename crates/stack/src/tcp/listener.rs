@@ -65,7 +65,8 @@ pub struct HalfOpen {
     /// Listener in bits 4 to 7, local address in bits 0 to 2; bit 3: a challenge ACK is due.
     place: u8,
     /// [`Stage`] in bits 0 and 1, what was agreed upon in bits 2 to 4; in bits 5 to 7 retries, and once
-    /// ready, whether there were any (5) and whether data came too early (7).
+    /// ready, whether there were any (5), whether it had to wait for a slot (6) and whether data
+    /// came too early (7).
     bits: u8,
 }
 
@@ -188,13 +189,16 @@ impl HalfOpen {
 
     /// Handles the deadline: another SYN-ACK, or the end of the entry.
     ///
-    /// `is_full`: no connection can be accepted. The time to do so begins when one can, since the
-    /// peer believes in its connection and would be answered with a reset.
+    /// `is_full`: no connection can be accepted. The application then has its time to do so
+    /// twice, since the peer believes in its connection; whatever it says later is answered with
+    /// a reset. With the default settings that is one minute, as long as Linux waits with five
+    /// SYN-ACKs for room in a queue.
     pub(super) fn on_deadline(&mut self, config: &Config, is_full: bool, now: u32) {
         if self.is_free() || !has_come(self.deadline, now) {
             return;
         }
-        if is_full && self.stage() == Stage::Ready {
+        if is_full && self.stage() == Stage::Ready && !self.is_prolonged() {
+            self.bits |= PROLONGED;
             self.deadline = deadline(now, u32::from(config.accept_timeout_ms));
             return;
         }
@@ -249,6 +253,11 @@ impl HalfOpen {
         self.deadline = deadline(now, u32::from(config.accept_timeout_ms));
     }
 
+    /// Of an entry that is ready: whether it had to wait for a slot.
+    pub(super) const fn is_prolonged(&self) -> bool {
+        self.bits & PROLONGED != 0
+    }
+
     /// Data came for an entry that is ready; they were not kept.
     pub(super) fn miss_data(&mut self) {
         self.bits |= 1 << 7;
@@ -265,6 +274,8 @@ impl HalfOpen {
     }
 }
 
+/// Part of [`HalfOpen::bits`].
+const PROLONGED: u8 = 1 << 6;
 /// Parts of [`HalfOpen::place`].
 const LOCAL: u8 = 0x07;
 const CHALLENGE_DUE: u8 = 0x08;

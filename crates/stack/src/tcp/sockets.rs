@@ -532,11 +532,14 @@ impl<'m> Tcp<'m> {
             .filter(|connection| current && !connection.is_orphan())
     }
 
+    /// The handshake of a listener that is done and has waited longest: before all others those
+    /// that wait for a slot, then by what is left of their time.
     pub(super) fn first_ready(&self, listener: u8) -> Option<usize> {
         let mut first: Option<(usize, u32)> = None;
         for (index, entry) in self.memory.half_open.iter().enumerate() {
             if entry.stage() == Stage::Ready && entry.listener() == listener {
                 let left = entry.deadline.wrapping_sub(self.present());
+                let left = left >> 1 | u32::from(!entry.is_prolonged()) << 31;
                 if first.is_none_or(|(_, least)| left < least) {
                     first = Some((index, left));
                 }

@@ -1,7 +1,7 @@
 //! More callers than can be served: whose handshakes wait, whose SYNs are dropped, and that
 //! neither is ever answered with a reset.
 
-use super::super::{ListenError, OpenError, RecvError, SendError, State};
+use super::super::{Config, ListenError, OpenError, RecvError, SendError, State};
 use super::*;
 
 /// Two listeners and callers, each from a port of its own.
@@ -26,8 +26,13 @@ const IRS: u32 = 77;
 
 impl Desk {
     fn new(connections: usize, half_open: usize) -> Self {
+        Self::with(PLAIN, connections, half_open)
+    }
+
+    fn with(config: Config, connections: usize, half_open: usize) -> Self {
         let mut tcp = engine(connections, half_open, 3);
-        let listeners = PORTS.map(|port| tcp.listen(None, port, leak(PLAIN)).unwrap());
+        let config = leak(config);
+        let listeners = PORTS.map(|port| tcp.listen(None, port, config).unwrap());
         Self {
             tcp,
             listeners,
@@ -95,6 +100,12 @@ impl Desk {
     fn lend(&mut self, listener: usize) -> Handle {
         let (listener, now) = (self.listeners[listener], self.now());
         self.tcp.accept(listener, buffers(500, 500), now).unwrap()
+    }
+
+    fn hang_up(&mut self, handle: Handle) {
+        self.tcp.abort(handle);
+        while self.says().is_some() {}
+        self.tcp.remove(handle).unwrap();
     }
 
     fn remote_port(&self, handle: Handle) -> u16 {
@@ -175,9 +186,7 @@ fn a_syn_beyond_what_can_be_served_is_dropped_and_served_later() {
         assert_eq!(desk.says(), None);
     }
     assert_eq!(desk.tcp.counters().dropped(Drop::NoSlot), 2);
-    desk.tcp.abort(served[1]);
-    while desk.says().is_some() {}
-    desk.tcp.remove(served[1]).unwrap();
+    desk.hang_up(served[1]);
     desk.call_through(2004, PORTS[0]);
     let accepted = desk.lend(0);
     assert_eq!(desk.remote_port(accepted), 2004);
@@ -189,22 +198,26 @@ fn a_syn_beyond_what_can_be_served_is_dropped_and_served_later() {
     assert!(desk.call(2001, PORTS[0]).is_none());
 }
 
-/// The last slot went to somebody else between its SYN and its ACK: it waits until there is
-/// one, however long that takes, and is never told that nobody is there.
-#[test]
-fn a_handshake_that_no_slot_is_left_for_waits() {
-    let mut desk = Desk::new(1, 4);
+/// Of one slot and two handshakes: one has the slot, the other is done and finds none.
+fn one_too_many(config: Config) -> (Desk, Caller, Handle) {
+    let mut desk = Desk::with(config, 1, 4);
     let late = desk.call(2001, PORTS[0]).unwrap();
     desk.call_through(2000, PORTS[0]);
     let first = desk.lend(0);
     assert_eq!(desk.hears(late, ACK, &[]), Ok(()));
-    for _ in 0..20 {
-        desk.wait_s(50);
+    (desk, late, first)
+}
+
+/// The last slot went to another caller between its SYN and its ACK: it waits until there is
+/// one, twice as long as the application has to accept, and is not told that nobody is there.
+#[test]
+fn a_handshake_that_no_slot_is_left_for_waits() {
+    let (mut desk, late, first) = one_too_many(PLAIN);
+    for _ in 0..5 {
+        desk.wait_s(11);
         assert_eq!(desk.hears(late, ACK, b"hello"), Err(Drop::NotAccepted));
     }
-    desk.tcp.abort(first);
-    while desk.says().is_some() {}
-    desk.tcp.remove(first).unwrap();
+    desk.hang_up(first);
     let accepted = desk.lend(0);
     assert_eq!(desk.remote_port(accepted), 2001);
     // Where a slot is free and nobody accepts, its place is taken back.
@@ -212,6 +225,50 @@ fn a_handshake_that_no_slot_is_left_for_waits() {
     desk.call_through(2001, PORTS[0]);
     desk.wait_s(31);
     assert!(!desk.tcp.can_accept(desk.listeners[0]));
+}
+
+/// Its place was once held as long as the connections that it waited for lived. Whoever still
+/// speaks then is reset, as by every TCP that knows nothing of a connection.
+#[test]
+fn a_handshake_that_finds_no_slot_for_long_is_given_up() {
+    for accept_timeout_ms in [1_000, PLAIN.accept_timeout_ms, u16::MAX] {
+        let config = Config {
+            accept_timeout_ms,
+            ..PLAIN
+        };
+        let (mut desk, late, _first) = one_too_many(config);
+        let (listener, start_us) = (desk.listeners[0], desk.now_us);
+        while desk.tcp.can_accept(listener) {
+            assert_eq!(desk.says(), None);
+            let next = desk
+                .tcp
+                .next_deadline()
+                .expect("a place that is held has an end");
+            desk.now_us = next.as_micros();
+            assert_eq!(desk.says(), None);
+        }
+        let waited_ms = (desk.now_us - start_us) / 1000;
+        assert_eq!(waited_ms, 2 * u64::from(accept_timeout_ms));
+        assert_eq!(desk.tcp.next_deadline(), None);
+        assert_eq!(desk.hears(late, ACK, b"x"), Err(Drop::UnacceptableAck));
+        assert!(desk.says().unwrap().header.flags.contains(RST));
+    }
+}
+
+/// However long each has waited for a slot.
+#[test]
+fn the_handshake_that_waited_longest_is_accepted_first() {
+    let mut desk = Desk::new(1, 4);
+    let late = [2001, 2002].map(|from| desk.call(from, PORTS[0]).unwrap());
+    desk.call_through(2000, PORTS[0]);
+    let first = desk.lend(0);
+    for caller in late {
+        assert_eq!(desk.hears(caller, ACK, &[]), Ok(()));
+        desk.wait_s(20);
+    }
+    desk.hang_up(first);
+    let accepted = desk.lend(0);
+    assert_eq!(desk.remote_port(accepted), 2001);
 }
 
 /// However often the slot served meanwhile.
