@@ -8,7 +8,7 @@
 use super::connection::Connection;
 use super::facts::Facts;
 use super::state::State;
-use super::timers::{Purpose, Timer, present};
+use super::timers::{Purpose, Timer, WAIT_MAX_MS, present};
 use super::types::Error;
 use crate::planted::{Bug, planted};
 
@@ -63,16 +63,20 @@ impl Connection<'_> {
 
     /// Before the clock moves on, by [`LONG_STEP`] or more, to `now_ms` and `part` of the next
     /// millisecond. The driver was suspended, or its clock set: while data were on the way, it
-    /// would not have waited so long. Nobody had a chance to answer meanwhile, so that the
-    /// limits of a connection's patience do not count this time.
+    /// would not have waited so long. Nobody had a chance to answer meanwhile, so that of this
+    /// time the limits of a connection's patience count a sixteenth of themselves at most: no
+    /// leap ends a healthy connection, and a driver that always wakes so late keeps none for ever.
     ///
     /// `step`: by how much the clock moves, in 1,024 µs, rounded down.
     #[inline(never)]
     pub(super) fn leap(&mut self, step: u32, now_ms: u32, part: u8) {
-        self.keep_deadlines(step, present(now_ms, part));
         let moved = now_ms.wrapping_sub(self.now_ms);
+        let counted = |limit_ms: u32| moved.min(limit_ms.min(WAIT_MAX_MS) >> 4);
+        let end = counted(self.config.close_timeout_ms);
+        self.keep_deadlines(step, present(now_ms, part), end);
         if self.timers.purpose().is_some() {
-            self.progress_at = self.progress_at.wrapping_add(moved);
+            let progress = counted(self.config.user_timeout_ms);
+            self.progress_at = self.progress_at.wrapping_add(moved - progress);
         }
         if step >= TS_STEPS_MAX {
             // Our timestamps stand still: to a peer for whom no time has passed, they would lie

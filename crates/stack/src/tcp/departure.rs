@@ -317,11 +317,12 @@ impl<'m> Tcp<'m> {
     }
 
     /// The clock has moved by `moved_ms`, modulo 2^32, at once: no cookie is good any more, and
-    /// handshakes wait as long as they had to before.
+    /// of that time handshakes have waited [`LEAP_COUNTS_MS`].
     fn leap(&mut self, moved_ms: u32) {
         self.cookie_sent_at = None;
+        let moved = moved_ms.saturating_sub(LEAP_COUNTS_MS) << 5;
         for entry in self.memory.half_open.iter_mut() {
-            entry.deadline = entry.deadline.wrapping_add(moved_ms << 5);
+            entry.deadline = entry.deadline.wrapping_add(moved);
         }
     }
 
@@ -382,5 +383,8 @@ impl<'m> Tcp<'m> {
     }
 }
 
+/// Half of the time in which the first SYN-ACK is answered or sent again: no handshake ends by a
+/// leap of the clock, and a driver whose every step is one keeps none for ever.
+const LEAP_COUNTS_MS: u32 = 512;
 /// Whole milliseconds in 2^32 µs.
 const PERIOD_MS: u32 = 4_294_967;

@@ -113,18 +113,18 @@ impl Connection<'_> {
         present(self.now_ms, self.now_part)
     }
 
-    /// Before the clock moves on by `step` (1,024 µs, rounded down) to the present `then`: what
-    /// falls due meanwhile is due then, however late that is; but for the end of a connection
-    /// that only delivers, which is as far away as before.
-    pub(super) fn keep_deadlines(&mut self, step: u32, then: u32) {
+    /// Before the clock leaps by `step` (1,024 µs, rounded down) to the present `then`: what falls
+    /// due meanwhile is due then, however late that is; but for the end of a connection that only
+    /// delivers, to which `counted` ms come nearer.
+    pub(super) fn keep_deadlines(&mut self, step: u32, then: u32, counted: u32) {
         let [_, _, lifetime] = self.deadlines;
-        let kept = lifetime.wrapping_add(then.wrapping_sub(self.now()));
+        let moved = then.wrapping_sub(self.now()).wrapping_sub(counted << 5);
         if step >= WAIT_MAX_STEPS {
             self.deadlines = [then; 3];
         }
         if self.only_delivers() {
-            let [_, _, lifetime] = &mut self.deadlines;
-            *lifetime = kept;
+            let [_, _, end] = &mut self.deadlines;
+            *end = lifetime.wrapping_add(moved);
         }
     }
 }
@@ -134,7 +134,7 @@ pub(super) const NEVER: u32 = u32::MAX;
 
 /// How far ahead a deadline may lie, ms; a keepalive waits 65,535 s at most. By so much less than
 /// times wrap, a deadline may be late.
-const WAIT_MAX_MS: u32 = 66_000_000;
+pub(super) const WAIT_MAX_MS: u32 = 66_000_000;
 /// The same in steps of 1,024 µs: what is done in one so long is due.
 const WAIT_MAX_STEPS: u32 = WAIT_MAX_MS / 128 * 125;
 

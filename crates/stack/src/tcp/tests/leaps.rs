@@ -39,6 +39,12 @@ const STRICT: Config = Config {
     ..PLAIN
 };
 
+/// Of the limits of patience, the one of a closed connection alone.
+const SLEEPY: Config = Config {
+    user_timeout_ms: 0,
+    ..STRICT
+};
+
 /// A connection in some state; what the state is after a leap; where the peer goes on.
 type Case = (&'static str, fn(bool) -> Script, State, u32);
 
@@ -267,8 +273,8 @@ fn a_leap_ends_what_only_waits() {
     }
 }
 
-/// A handshake goes on where it was: the SYN-ACK is sent again in its time, the application has
-/// as long to accept as before.
+/// A handshake goes on where it was, half a second later: the SYN-ACK is sent again in its time,
+/// the application has its time to accept.
 #[test]
 fn a_leap_ends_no_handshake() {
     for leap in LEAPS {
@@ -278,12 +284,16 @@ fn a_leap_ends_no_handshake() {
         s.now_us += leap;
         s.silent();
         let (again, waited) = s.wait_for_segment();
-        assert_eq!((again.header.flags, waited), (SYN | ACK, 600), "{leap}");
+        assert_eq!(
+            (again.header.flags, waited),
+            (SYN | ACK, 600 - 512),
+            "{leap}"
+        );
         s.peer(say(ACK, 1, 1)).unwrap();
         s.now_us += leap;
         s.silent();
         assert!(s.tcp.can_accept(s.listener.unwrap()), "{leap}");
-        s.wait_ms(29_999);
+        s.wait_ms(29_999 - 512);
         assert!(s.tcp.can_accept(s.listener.unwrap()), "{leap}");
         s.wait_ms(2);
         s.silent();
@@ -306,7 +316,63 @@ fn patience_ends_behind_a_leap() {
         }
         assert_eq!(s.connection().error(), Some(Error::UserTimeout));
         let took = (s.now_us - start) / 1000;
-        assert!((9_900..=10_001).contains(&took), "{leap}: {took} ms");
+        // A leap counts for a sixteenth.
+        assert!((9_275..=9_376).contains(&took), "{leap}: {took} ms");
+    }
+}
+
+/// A driver that calls far more rarely than it is asked to, so that each step of its clock is a
+/// leap, keeps no connection for ever that makes no progress: not even where the peer answers
+/// each probe of its shut window.
+#[test]
+fn patience_ends_for_a_driver_that_always_sleeps_long() {
+    for limit in [Error::UserTimeout, Error::TimedOut] {
+        for leap in LEAPS {
+            let mut s = accepted(true);
+            if limit == Error::TimedOut {
+                let (handle, now) = (s.handle(), s.now());
+                s.tcp.set_config(handle, leak(SLEEPY), now);
+            }
+            s.peer(say(ACK, 1, 1).win(0)).unwrap();
+            s.send(700);
+            if limit == Error::TimedOut {
+                let (handle, now) = (s.handle(), s.now());
+                s.tcp.close(handle, now);
+            }
+            let mut calls = 0;
+            while s.state() != State::Closed {
+                calls += 1;
+                assert!(calls <= 20, "{limit:?}, {leap}: for ever");
+                s.now_us += leap;
+                while s.poll().is_some() {}
+                if let Some(stamp) = &mut s.peer_ts {
+                    *stamp += 500;
+                }
+                let _over = s.peer(say(ACK, 1, 1).win(0));
+            }
+            assert_eq!(s.connection().error(), Some(limit), "{leap}");
+            assert!(calls >= 10, "{limit:?}, {leap}: {calls} calls");
+        }
+    }
+}
+
+/// Nor any handshake: its SYN-ACK is sent as often as the settings say, and the application has
+/// some of its calls to accept.
+#[test]
+fn handshakes_end_for_a_driver_that_always_sleeps_long() {
+    for (is_done, calls_least) in [(false, 200), (true, 50)] {
+        let mut s = Script::half_open(PLAIN, say(SYN, 0, 0).mss(1000));
+        if is_done {
+            s.peer(say(ACK, 1, 1)).unwrap();
+        }
+        let mut calls = 0;
+        while s.tcp.next_deadline().is_some() {
+            calls += 1;
+            assert!(calls <= 600, "{is_done}: for ever");
+            s.now_us += 3 * MINUTE;
+            while s.poll().is_some() {}
+        }
+        assert!(calls >= calls_least, "{is_done}: {calls} calls");
     }
 }
 
