@@ -32,13 +32,15 @@ impl<'m> Node<'m> {
         rng: Rng,
         now: Instant,
     ) -> Self {
-        let compresses = |interface: &Interface<'_>| match interface {
-            Interface::Radio(radio) => Budget::of(radio).tcphc.is_some(),
-            Interface::Wire(_) => false,
-        };
-        if interfaces.iter().any(compresses) {
-            // A connection of any interface may move to that one.
-            tcp.keep_windows_short();
+        for interface in interfaces.iter() {
+            if let Interface::Radio(radio) = interface {
+                // Two nodes with one seed must not share TCP's secrets, whoever drew them first.
+                tcp.personalize(u64::from_be_bytes(radio.mac.config().extended));
+                if Budget::of(radio).tcphc.is_some() {
+                    // A connection of any interface may move to that one.
+                    tcp.keep_windows_short();
+                }
+            }
         }
         Self::of_layers(interfaces, ip, tcp, rng, now)
     }

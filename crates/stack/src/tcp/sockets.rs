@@ -53,6 +53,13 @@ impl<'m> Tcp<'m> {
         Self::keyed(memory, rng.keyed_hash(), rng.next_u32() as u16)
     }
 
+    /// Makes ISNs, ports and cookies this node's own, though `rng` gave another node the same
+    /// secrets; [`Node::new`](crate::node::Node::new) does so with each radio's EUI-64. To be
+    /// called before the first connection: what a cookie or TIME-WAIT rests on changes.
+    pub fn personalize(&mut self, id: u64) {
+        self.hash.personalize(id);
+    }
+
     /// No memory, hence no TCP: neither connections nor answers.
     pub(crate) fn absent() -> Self {
         let memory = Memory {

@@ -10,6 +10,7 @@ mod driver;
 mod errors;
 mod hostile;
 mod marking;
+mod secrets;
 mod strangers;
 mod streams;
 
