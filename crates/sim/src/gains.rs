@@ -6,6 +6,7 @@
 //! Source: log-distance model and constants, Rappaport §4.9, 40.2 dB at 1 m for 2.44 GHz.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use motet::random::Rng;
 use motet::time::Instant;
@@ -24,7 +25,8 @@ pub struct Gain {
 /// Who hears whom: for each transmitter its listeners, by ascending node.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Gains {
-    from: Vec<Vec<Gain>>,
+    /// Shared: every run of a scenario reads them, and a dense mesh has millions.
+    from: Arc<[Vec<Gain>]>,
 }
 
 /// A gain that changes while a run goes on.
@@ -44,7 +46,7 @@ impl Gains {
     /// `nodes` nodes, none of which hears another.
     pub fn none(nodes: usize) -> Self {
         Self {
-            from: vec![Vec::new(); nodes],
+            from: vec![Vec::new(); nodes].into(),
         }
     }
 
@@ -86,9 +88,9 @@ impl Gains {
             .collect();
         let best = offsets.iter().copied().fold(0.0, f64::max);
         let cells = Cells::new(positions, model.range(best));
-        let mut gains = Self::none(positions.len());
+        let mut lists: Vec<Vec<Gain>> = vec![Vec::new(); positions.len()];
         let mut add = |from: usize, to: usize, db: f64| {
-            if let Some(listeners) = gains.from.get_mut(from)
+            if let Some(listeners) = lists.get_mut(from)
                 && db >= NEGLIGIBLE_DB
             {
                 listeners.push(Gain { to, db });
@@ -106,7 +108,7 @@ impl Gains {
                 add(other, one, offsets[one] - loss_db);
             }
         }
-        gains
+        Self { from: lists.into() }
     }
 
     /// The calibrated chain of `nodes` nodes, numbered along it.
@@ -116,13 +118,6 @@ impl Gains {
             2 => chain.two_hops_db,
             _ => chain.beyond_db,
         })
-    }
-
-    /// The same with `more` nodes at the end that are not on the air at all.
-    #[must_use]
-    pub fn with_silent(mut self, more: usize) -> Self {
-        self.from.resize(self.from.len() + more, Vec::new());
-        self
     }
 
     /// How many nodes there are.

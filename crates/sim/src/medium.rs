@@ -19,7 +19,7 @@ use motet::time::Instant;
 use self::ear::{Ear, Ratios, sinr};
 use self::field::{Field, SIGNAL_MAX, Tuned};
 use self::paths::{Packed, Path, Paths};
-use crate::gains::{Gains, NEGLIGIBLE_DB};
+use crate::gains::{Gain, Gains, NEGLIGIBLE_DB};
 use crate::noise::Noise;
 use crate::phy;
 use crate::power::{Power, ratio};
@@ -177,12 +177,21 @@ pub struct Placement {
 }
 
 impl Medium {
-    /// The air with these gains and nodes, in the order of the gains.
+    /// The air with these gains and nodes, in the order of the gains; nodes beyond them are not
+    /// on the air at all.
     pub fn new(gains: &Gains, placements: &[Placement]) -> Self {
-        debug_assert_eq!(gains.nodes(), placements.len(), "every node has its gains");
+        let mut medium = Self::silent(placements);
+        for from in 0..gains.nodes() {
+            medium.connect(from, gains.listeners(from));
+        }
+        medium
+    }
+
+    /// The air between nodes of which none hears another yet.
+    pub fn silent(placements: &[Placement]) -> Self {
         let noise = |placement: &Placement| Power::from_dbm(placement.noise_dbm);
-        let mut medium = Self {
-            paths: Vec::new(),
+        Self {
+            paths: placements.iter().map(|_| Paths::default()).collect(),
             fields: placements
                 .iter()
                 .map(|own| Field::new(own.channel))
@@ -196,17 +205,26 @@ impl Medium {
                 capture: ratio(phy::CAPTURE_DB),
                 sync: ratio(phy::SYNC_SINR_DB),
             },
-        };
-        let paths = |from| {
-            let mut paths = Paths::default();
-            for gain in gains.listeners(from) {
-                let (path, is_audible) = medium.path(from, gain.to, gain.db);
-                paths.set(path, is_audible);
+        }
+    }
+
+    /// Lets these listeners, in ascending order, hear `from`, and nobody else.
+    pub fn connect(&mut self, from: usize, listeners: &[Gain]) {
+        debug_assert!(
+            listeners.is_sorted_by_key(|gain| gain.to),
+            "lists of paths ascend"
+        );
+        let mut paths = Paths::default();
+        for gain in listeners {
+            let (path, is_audible) = self.path(from, gain.to, gain.db);
+            match is_audible {
+                true => paths.audible.push(path),
+                false => paths.faint.push(path),
             }
-            paths
-        };
-        medium.paths = (0..placements.len()).map(paths).collect();
-        medium
+        }
+        if let Some(place) = self.paths.get_mut(from) {
+            *place = paths;
+        }
     }
 
     /// The path with this gain, and whether a preamble is found at its end without any rival.

@@ -24,6 +24,7 @@ use motet::time::Duration;
 use self::build::Builder;
 use crate::Arena;
 use crate::app::Ends;
+use crate::gains::Gains;
 use crate::plan;
 use crate::streams::{Purpose, stream};
 use crate::topology::{TopologyError, Tree};
@@ -65,6 +66,19 @@ impl<'m> Network<'m> {
     /// # Errors
     /// [`TopologyError`]: no mesh can be built of these nodes.
     pub fn new(options: NetworkOptions, arena: &'m Arena) -> Result<Self, TopologyError> {
+        Self::new_unless(options, arena, || false)
+    }
+
+    /// As [`Self::new`], which takes seconds for a large and dense mesh. Once `stops` says so the
+    /// rest of the nodes are left without a neighbour: there is to be no run.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn new_unless(
+        options: NetworkOptions,
+        arena: &'m Arena,
+        stops: impl Fn() -> bool,
+    ) -> Result<Self, TopologyError> {
         let tree = options.tree()?;
         let builder = Builder {
             options: &options,
@@ -94,14 +108,15 @@ impl<'m> Network<'m> {
         }
         let loss = stream(options.seed, 0, Purpose::PacketLoss);
         let wire = (!ends.is_empty()).then(|| Wire::new(0, ends, options.packet_loss, loss));
-        let silent = residents.len() - options.nodes.len();
         let mut options = options;
-        let gains = std::mem::take(&mut options.gains).with_silent(silent);
+        let gains = std::mem::take(&mut options.gains);
         let conditions = Conditions {
             seed: options.seed,
             frame_loss: options.frame_loss,
         };
-        let mut world = World::new(residents, &gains, wire, conditions);
+        let mut world = World::new(residents, &Gains::default(), wire, conditions);
+        let nodes = (0..gains.nodes()).take_while(|_| !stops());
+        nodes.for_each(|node| world.connect(node, gains.listeners(node)));
         world.change_later(std::mem::take(&mut options.later));
         for node in 0..options.nodes.len() {
             let interference = options.interference.as_ref();

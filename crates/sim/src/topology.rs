@@ -240,6 +240,8 @@ pub fn expected_transmissions(
 
 /// The cost of the link from `node` to `parent`, in 1/1024 of a transmission, if there is one.
 fn cost(stations: &[Station<'_>], gains: &Gains, node: usize, parent: usize) -> Option<u64> {
+    #[cfg(test)]
+    tests::COSTS.with(|costs| costs.set(costs.get() + 1));
     let (from, to) = (stations.get(node)?, stations.get(parent)?);
     if from.channel != to.channel {
         return None;
@@ -333,7 +335,27 @@ const FRAME_LEN: usize = 127;
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    thread_local! {
+        /// How often the exact cost of a link was asked for.
+        pub(super) static COSTS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// All hear all: the number of links grows as the square of the nodes, the work must not.
+    #[test]
+    fn few_links_of_a_dense_mesh_are_weighed() {
+        let nodes = 400;
+        let all: Vec<Station<'_>> = stations(&["x"]).into_iter().cycle().take(nodes).collect();
+        let air = Gains::from_fn(nodes, |from, to| -50.0 - (from + to) as f64 / 100.0);
+        let before = COSTS.get();
+        let tree = tree(&all, &air).unwrap();
+        assert!((1..nodes).all(|node| tree.parent(node) == Some(0)));
+        let asked = COSTS.get() - before;
+        assert!(asked <= 2 * nodes, "{asked} links weighed");
+    }
 
     fn stations(names: &[&'static str]) -> Vec<Station<'static>> {
         names

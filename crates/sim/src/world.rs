@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::capture::Capture;
 use crate::energy::Energy;
 use crate::filter::{self, Filter};
-use crate::gains::{Gains, Later};
+use crate::gains::{Gain, Gains, Later};
 use crate::medium::{Fate, Frame, FrameId, Interest, Medium, Placement, Reception};
 use crate::noise::Noise;
 use crate::profile::Profile;
@@ -184,6 +184,11 @@ impl<'m> World<'m> {
             },
         }
         true
+    }
+
+    /// Lets these listeners, in ascending order, hear `from`, and nobody else.
+    pub fn connect(&mut self, from: usize, listeners: &[Gain]) {
+        self.air.medium.connect(from, listeners);
     }
 
     /// Lets gains change when their time comes.

@@ -70,7 +70,7 @@ pub(super) fn run(
         seed,
         ..scenario.network.clone()
     };
-    let network = match Network::new(options, &arena) {
+    let network = match Network::new_unless(options, &arena, || watch.stops()) {
         Ok(network) => network,
         Err(error) => return failed(seed, error.to_string()),
     };

@@ -57,7 +57,11 @@ pub(super) fn read_bytes(file: &Path, source: Source) -> Result<Vec<u8>, Scenari
     if metadata.is_dir() {
         return refused("this is a directory, name a file".to_owned());
     }
-    if !metadata.is_file() && !(source == Source::Scenario && is_pipe(&metadata)) {
+    let is_readable = match source {
+        Source::Scenario => metadata.is_file() || is_pipe(&metadata),
+        Source::Data => metadata.is_file(),
+    };
+    if !is_readable {
         return refused("this is a device or a pipe, name a regular file".to_owned());
     }
     let most = source.len_max();

@@ -137,3 +137,18 @@ fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
         assert!(red >= 3, "{way:?}: {red} packets marked in a minute");
     }
 }
+
+/// Ctrl-C ends the set-up of a mesh however many nodes are left.
+#[test]
+fn a_set_up_that_is_to_stop_stops_between_two_nodes() {
+    let arena = Arena::new();
+    let asked = std::cell::Cell::new(0);
+    let stops = || {
+        asked.set(asked.get() + 1);
+        true
+    };
+    let mut network = Network::new_unless(fork(Joining::Advertised), &arena, stops).unwrap();
+    assert_eq!(asked.get(), 1, "no node after the first answer");
+    assert!(!network.join(Duration::from_secs(60)));
+    assert!((1..4).all(|mote| network.world.node(mote).global_address().is_none()));
+}
