@@ -24,12 +24,11 @@ use motet::wire::{self, cursor::Writer, tcphc::Field};
 
 use crate::Arena;
 use crate::app::Ends;
-use crate::bound::{Route, SegmentFrames};
+use crate::bound::{Link, Route, SegmentFrames};
 use crate::gains::{ChainAir, Gains};
 use crate::network::{
     self, HOST_DELAY, HostOptions, Joining, Network, NetworkOptions, NodeOptions, Parent, Tables,
 };
-use crate::phy;
 use crate::plan;
 use crate::profile::Profile;
 use crate::world::World;
@@ -77,7 +76,7 @@ pub struct ChainOptions {
     pub forwarding: Forwarding,
     /// The channels that the mesh spreads over.
     pub channels: Channels,
-    /// Segments for each ACK of a receiver that does as it is told; the bound counts on it.
+    /// Segments for each ACK of a receiver that does as it is told; the estimate counts on it.
     pub ack_every: u8,
 }
 
@@ -264,33 +263,28 @@ impl<'m> Chain<'m> {
         }
     }
 
-    /// The goodput that no run can exceed, kb/s: full frames without headers, each followed by
-    /// its ACK and nothing else, and every relay's radio sends what it has received, never both
-    /// at once. Loose: backoffs, copies, headers and the ACKs of TCP take their share too.
-    pub fn radio_bound_kbps(&self) -> f64 {
-        let Some(mac) = self.macs().last() else {
-            return 0.0;
+    /// The goodput that no run of one flow can exceed, kb/s: [`Link::bound_kbps`].
+    pub fn bound_kbps(&self) -> f64 {
+        let [router, mote] = [0, self.mote()].map(|node| network::mac(&self.world, node));
+        let ends = [(router, 1), (mote, self.options.hops - 1)];
+        let lens = ends.into_iter().filter_map(|(mac, peer)| {
+            let peer = plan::link_addr(peer);
+            mac.map(|mac| mac.payload_len_max(peer))
+        });
+        let link = Link {
+            profile: self.options.profile,
+            deaf: self.options.deaf,
+            frame_payload_len: lens.max().unwrap_or_default(),
+            segment_frames: self.options.mss_frames.into(),
+            is_compressed: self.options.compression.is_some(),
+            hops: self.mote(),
         };
-        let parent = plan::link_addr(self.options.hops - 1);
-        let bits = mac.payload_len_max(parent) as f64 * 8.0;
-        let frame = phy::air_time(PSDU_LEN_MAX) + phy::TURNAROUND + phy::air_time(phy::ACK_LEN);
-        let sharing = self.mote().min(2) as f64;
-        bits * 1_000.0 / (frame.as_micros() as f64 * sharing)
-    }
-
-    /// The goodput over one hop that no single sender can exceed, kb/s:
-    /// [`SegmentFrames::one_sender_kbps`].
-    pub fn one_sender_kbps(&self) -> f64 {
-        let mut profile = self.options.profile;
-        if profile.capabilities.shared_buffer && !self.options.deaf {
-            profile.transmit_copy_ns = 0;
-        }
-        self.segment_frames().one_sender_kbps(&profile, BE_MIN)
+        link.bound_kbps()
     }
 
     /// The goodput that this chain's frame times allow by the papers' arithmetic, kb/s: nothing
     /// lost, nobody waiting. An estimate: times that overlap are added up.
-    pub fn bound_kbps(&self) -> f64 {
+    pub fn estimate_kbps(&self) -> f64 {
         let mut profile = self.options.profile;
         let frames = self.segment_frames();
         if profile.capabilities.shared_buffer {
@@ -298,14 +292,14 @@ impl<'m> Chain<'m> {
                 // Such a radio takes the next frame while the last one is on the air.
                 profile.transmit_copy_ns = 0;
             }
-            return frames.goodput_kbps(&profile, BE_MIN, self.mote());
+            return frames.estimate_kbps(&profile, BE_MIN, self.mote());
         }
         let route = Route {
             hops: self.mote(),
             is_immediate: self.options.forwarding == Forwarding::Immediate,
             is_multi_channel: self.options.channels != Channels::SINGLE,
         };
-        frames.routed_kbps(&profile, BE_MIN, route)
+        frames.routed_estimate_kbps(&profile, BE_MIN, route)
     }
 
     /// Application bytes of a full segment from the mote; 0 before it has joined.
@@ -391,6 +385,10 @@ const QUEUE_FRAMES: usize = Tables::RELAY.queue_frames;
 #[cfg(test)]
 #[path = "tests/chain.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "tests/bound.rs"]
+mod bound_tests;
 
 #[cfg(test)]
 #[path = "tests/tcphc.rs"]

@@ -249,7 +249,7 @@ fn report(
         hops: args.chain.hops,
         seconds: rounded(outcome.duration.as_micros() as f64 / 1e6),
         goodput_kbps: rounded(transfer::kbps(bytes, outcome.duration)),
-        bound_kbps: rounded(chain.radio_bound_kbps()),
+        bound_kbps: rounded(chain.bound_kbps()),
         rtt_ms: sender.rtt_ms.map(rounded),
         segments: outcome.segments_sent,
         segments_lost: outcome
@@ -259,7 +259,7 @@ fn report(
         timeouts: sender.timeouts,
         link_retries: chain.link_retries(),
         frames: frames_by_hop.iter().sum(),
-        estimate_kbps: rounded(chain.bound_kbps()),
+        estimate_kbps: rounded(chain.estimate_kbps()),
         direction: match args.direction {
             Direction::Up => "up",
             Direction::Down => "down",
@@ -274,7 +274,7 @@ fn report(
         frames_by_hop,
         window_segments: args.chain.options(Host::Virtual).window_segments,
         window_advised_segments: sender.telemetry.map(|telemetry| {
-            let bottleneck_bytes_per_s = (chain.bound_kbps() * 125.0) as u32;
+            let bottleneck_bytes_per_s = (chain.estimate_kbps() * 125.0) as u32;
             let advised = telemetry.window_advised_bytes(bottleneck_bytes_per_s);
             advised.div_ceil(u32::from(telemetry.smss_bytes.max(1)))
         }),

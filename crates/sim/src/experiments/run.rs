@@ -208,10 +208,10 @@ impl Setup {
 
     /// A full segment, and what the radio allows, from the lab's own frame times.
     ///
-    /// One sender's frames follow one another: that bounds one flow over one hop. Over more
-    /// hops the papers add up the times of three hops, although backoffs and copies of one
-    /// overlap with frames of another: an estimate, which good settings exceed. Two senders
-    /// overlap likewise over one hop.
+    /// One sender's frames follow one another: that bounds one flow over one hop. The papers'
+    /// arithmetic takes mean backoffs, and over more hops adds up the times of three, although
+    /// backoffs and copies of one overlap with frames of another: an estimate, which good
+    /// settings exceed. Two senders overlap likewise over one hop.
     pub fn segment(&self) -> Segment {
         if let Traffic::Bulk(bulk) = &self.traffic {
             return Segment {
@@ -226,8 +226,8 @@ impl Setup {
         let is_bounded = self.chain.hops == 1 && self.traffic != Traffic::TwoUp;
         Segment {
             payload_len: chain.segment_payload_len(),
-            bound: is_bounded.then(|| chain.one_sender_kbps()),
-            estimate: (!is_bounded).then(|| chain.bound_kbps()),
+            bound: is_bounded.then(|| chain.bound_kbps()),
+            estimate: Some(chain.estimate_kbps()),
         }
     }
 

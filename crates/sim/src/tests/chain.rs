@@ -262,7 +262,7 @@ fn goodput_is_that_of_the_testbed() {
 }
 
 #[test]
-fn the_bound_is_made_of_real_frames() {
+fn the_estimate_is_made_of_real_frames() {
     let arena = Arena::new();
     let mut chain = Chain::new(
         ChainOptions {
@@ -286,9 +286,9 @@ fn the_bound_is_made_of_real_frames() {
         "{frames:?}, the paper has 462"
     );
     assert!(
-        (78.0..90.0).contains(&chain.bound_kbps()),
+        (78.0..90.0).contains(&chain.estimate_kbps()),
         "{}",
-        chain.bound_kbps()
+        chain.estimate_kbps()
     );
 }
 

@@ -32,7 +32,9 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     };
     let frame_ms = full_frame(motet::limits::PSDU_LEN_MAX) as f64 / 1e3;
     let Segment {
-        payload_len, bound, ..
+        payload_len,
+        estimate,
+        ..
     } = results.segment(motes);
     let arithmetic = payload_len as f64 * 8.0 / (5.5 * frame_ms);
     let one = || at("hops", 1);
@@ -56,8 +58,8 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
         results
             .derived(
                 motes.clone(),
-                ("goodput_over_bound", "1"),
-                results.mean(motes, GOODPUT) / bound.unwrap_or(f64::NAN),
+                ("goodput_over_estimate", "1"),
+                results.mean(motes, GOODPUT) / estimate.unwrap_or(f64::NAN),
             )
             .paper(0.915)
             // Its numerator is one.
