@@ -2,17 +2,24 @@
 //!
 //! A mesh lives as long as its process, and a command beside the mesh has no business without
 //! it. A killed process can end nothing, so a guard stands in between: a small process that
-//! starts the command, waits for it, and is told by the kernel when its own parent has died.
-//! It then kills the command and whatever that has started.
+//! starts the command, waits for it, and has the kernel send it a signal when its own parent
+//! dies. It then kills the command and whatever that has started. Should the guard itself be
+//! killed, its parent inherits those processes, and kills them.
 //!
 //! Left out: what a command leaves behind when it ends by itself. That lives on, as it would
-//! below any shell.
+//! below any shell. When parent and guard are both killed outright, nobody is left to act.
 //!
-//! Sources: prctl(2), `PR_SET_PDEATHSIG` and `PR_SET_CHILD_SUBREAPER`; proc(5).
+//! Sources: prctl(2), `PR_SET_PDEATHSIG` and `PR_SET_CHILD_SUBREAPER`; signal(7); proc(5).
 
 use std::{
-    fs, io,
-    process::{Child, Command},
+    fs,
+    io::{self, PipeReader, Read as _},
+    os::unix::process::ExitStatusExt as _,
+    process::{Child, Command, ExitStatus},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -21,7 +28,7 @@ use nix::{
     errno::Errno,
     sys::{
         prctl,
-        signal::{SigSet, Signal, kill},
+        signal::{Signal, kill},
         wait::{WaitPidFlag, WaitStatus, waitpid},
     },
     unistd::{Pid, getppid},
@@ -33,7 +40,7 @@ pub enum Ending {
     /// By itself, with this exit status; 128 and its number where a signal ended it, as
     /// shells have it.
     Exited(u8),
-    /// The guard killed it: its parent is gone, or asked for it.
+    /// The guard killed it, or never started it: its parent is gone, or a signal asked for it.
     Killed,
 }
 
@@ -43,50 +50,162 @@ pub enum Ending {
 /// SIGQUIT are the command's business; SIGTERM and SIGHUP end it.
 ///
 /// # Errors
-/// When the command cannot be started: what [`Command::spawn`] reports.
+/// When the command cannot be started: what [`Command::spawn`] reports. Nothing of it runs
+/// then.
 pub fn watch(parent: u32, command: &mut Command) -> io::Result<Ending> {
+    // All that can go wrong comes before the command: from its start on, every way out of here
+    // either has seen it end or kills it.
+    let mut signals = Signals::note()?;
     prctl::set_child_subreaper(true)?;
-    let child = Pid::from_raw(command.spawn()?.id().cast_signed());
-    // After the command has started: it would inherit the mask.
-    let mut awaited = SigSet::empty();
-    for signal in [
-        Signal::SIGCHLD,
-        Signal::SIGTERM,
-        Signal::SIGHUP,
-        Signal::SIGINT,
-        Signal::SIGQUIT,
-    ] {
-        awaited.add(signal);
-    }
-    awaited.thread_block()?;
     prctl::set_pdeathsig(Signal::SIGTERM)?;
-    // It may have died before it could be watched, and the command before SIGCHLD was.
-    if getppid() != Pid::from_raw(parent.cast_signed()) {
-        kill_all();
+    // The parent may have died before the kernel knew that its death matters.
+    if getppid() != Pid::from_raw(parent.cast_signed()) || signals.ask_for_the_end() {
         return Ok(Ending::Killed);
     }
+    // Handlers do not outlive exec(2): the command gets the signals as it would from a shell.
+    let child = match command.spawn() {
+        Ok(child) => Pid::from_raw(child.id().cast_signed()),
+        Err(error) => {
+            kill_all();
+            return Err(error);
+        }
+    };
     loop {
+        if signals.ask_for_the_end() {
+            kill_all();
+            return Ok(Ending::Killed);
+        }
         if let Some(status) = reap(child) {
             return Ok(Ending::Exited(status));
         }
-        match awaited.wait()? {
-            Signal::SIGTERM | Signal::SIGHUP => {
-                kill_all();
-                return Ok(Ending::Killed);
-            }
-            _ => {}
+        if signals.wait().is_err() {
+            kill_all();
+            return Ok(Ending::Killed);
         }
     }
 }
 
-/// Asks a guard to kill what it guards, and waits until it has.
-///
-/// # Errors
-/// What waitpid(2) reports.
-pub fn dismiss(guard: &mut Child) -> io::Result<()> {
-    // Fails where the guard has ended already.
-    let _ = kill(Pid::from_raw(guard.id().cast_signed()), Signal::SIGTERM);
-    guard.wait().map(drop)
+/// The signals that a guard waits for.
+struct Signals {
+    /// Gets a byte with each of them.
+    wake: PipeReader,
+    /// Whether one came that ends the command.
+    end: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Starts noting them. What is ignored stays so, for the command too: hang-ups below
+    /// nohup(1), Ctrl-C in the background. SIGTERM alone is always noted: it says that the
+    /// parent is dead.
+    fn note() -> io::Result<Self> {
+        let (wake, woken) = io::pipe()?;
+        let end = Arc::new(AtomicBool::new(false));
+        let is_heeded = |signal: &Signal| !is_ignored(*signal as i32);
+        let (always, unless_ignored) = (
+            [Signal::SIGCHLD, Signal::SIGTERM],
+            [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT],
+        );
+        for signal in always
+            .into_iter()
+            .chain(unless_ignored.into_iter().filter(is_heeded))
+        {
+            if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
+                // Before the byte, which has the flag looked at.
+                signal_hook::flag::register(signal as i32, Arc::clone(&end))?;
+            }
+            signal_hook::low_level::pipe::register(signal as i32, woken.try_clone()?)?;
+        }
+        Ok(Self { wake, end })
+    }
+
+    /// Whether a signal came that ends the command.
+    fn ask_for_the_end(&self) -> bool {
+        self.end.load(Ordering::Relaxed)
+    }
+
+    /// Waits for any of them.
+    fn wait(&mut self) -> io::Result<()> {
+        match self.wake.read(&mut [0; 64]) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether this process ignores a signal, by its number, as processes below nohup(1) do.
+pub fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignores(&status, signal)
+}
+
+/// As [`is_ignored`], of the process whose `/proc/PID/status` this is.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let bit = u32::try_from(signal - 1).ok();
+    let bit = bit.and_then(|bit| 1_u64.checked_shl(bit));
+    mask.zip(bit).is_some_and(|(mask, bit)| mask & bit != 0)
+}
+
+/// A guard as its parent has it; dropped, it takes the command along.
+#[derive(Debug)]
+pub struct Guard {
+    process: Child,
+    has_ended: bool,
+}
+
+impl Guard {
+    /// Starts a guard: `command` is a program that calls [`watch`].
+    ///
+    /// # Errors
+    /// What [`Command::spawn`] reports.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        // Whoever loses a killed guard becomes a child of this process.
+        prctl::set_child_subreaper(true)?;
+        Ok(Self {
+            process: command.spawn()?,
+            has_ended: false,
+        })
+    }
+
+    /// The guard's exit status once it has ended: the command's, see [`Ending`].
+    ///
+    /// # Errors
+    /// What [`Child::try_wait`] reports.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        let ended = self.process.try_wait()?;
+        if let Some(status) = ended {
+            self.bury(status);
+        }
+        Ok(ended)
+    }
+
+    /// Has the guard kill what it guards, and waits until it has.
+    fn dismiss(&mut self) -> io::Result<()> {
+        let guard = Pid::from_raw(self.process.id().cast_signed());
+        // A stopped one acts only when it goes on. Both fail where it has ended already.
+        let _ = kill(guard, Signal::SIGTERM);
+        let _ = kill(guard, Signal::SIGCONT);
+        let status = self.process.wait()?;
+        self.bury(status);
+        Ok(())
+    }
+
+    fn bury(&mut self, status: ExitStatus) {
+        self.has_ended = true;
+        // Killed, it could not do its work.
+        if status.signal().is_some() {
+            kill_all();
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if !self.has_ended && self.dismiss().is_err() {
+            kill_all();
+        }
+    }
 }
 
 /// Buries the dead; gives the exit status of `child` once it is among them.
@@ -164,5 +283,17 @@ mod tests {
         for (stat, parent) in cases {
             assert_eq!(parent_of(stat), parent, "{stat}");
         }
+    }
+
+    #[test]
+    fn an_ignored_signal_is_found_by_its_bit() {
+        // SIGHUP is 1, SIGINT 2, SIGTERM 15.
+        let status = "Name:\tsh\nSigBlk:\tffffffffffffffff\nSigIgn:\t0000000000004001\n";
+        let cases = [(1, true), (2, false), (15, true), (0, false), (65, false)];
+        for (signal, expected) in cases {
+            assert_eq!(ignores(status, signal), expected, "{signal}");
+        }
+        assert!(!ignores("", 1));
+        assert!(!ignores("SigIgn: none", 1));
     }
 }

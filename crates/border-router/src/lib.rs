@@ -38,7 +38,9 @@
 #![cfg(target_os = "linux")]
 
 pub mod guard;
+pub mod interrupt;
 mod link;
 pub mod namespace;
 mod netlink;
 pub mod port;
+pub mod stream;

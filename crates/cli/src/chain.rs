@@ -1,13 +1,7 @@
-//! What every command with a mesh in real time has in common: a chain's options, the capture,
-//! and how the motes find each other before anything else happens.
+//! What every command with a mesh in real time has in common: a chain's options, and how the
+//! motes find each other before anything else happens.
 
-use std::{
-    fs::OpenOptions,
-    io,
-    path::{Path, PathBuf},
-};
-
-use clap::{ArgGroup, Args as ClapArgs, ValueEnum};
+use clap::{Args as ClapArgs, ValueEnum};
 use motet::{
     lowpan::tcphc,
     mac::{Channels, config::FRAME_AGE_MAX},
@@ -16,7 +10,7 @@ use motet::{
     time::Duration,
 };
 use motet_lab::{
-    capture::{Capture, Records},
+    capture::Records,
     chain::{ChainOptions, HOPS_MAX, Host},
     network,
     pacing::{self, Pacing},
@@ -26,10 +20,8 @@ use motet_lab::{
 
 use crate::{
     error::Error,
-    files,
     interrupt::Interrupt,
     number::{probability, whole},
-    output::describe,
 };
 
 /// The chain of motes and its air. Flatten it last: its heading holds for what follows.
@@ -232,13 +224,26 @@ impl ChainArgs {
         }
     }
 
-    /// Says so where relays copy though they were not to: their radio has one buffer.
-    pub(crate) fn warn(&self) {
-        if self.forwarding == RelayKind::Cit && self.profile().capabilities.shared_buffer {
-            eprintln!(
-                "motet: this radio has one buffer for both directions and cannot keep a frame: \
-                 relays copy; --radio telosb has two"
-            );
+    /// # Errors
+    /// [`Error::Input`] for relays that are not to copy, with a radio that leaves no choice.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.forwarding == RelayKind::Cit && !self.is_immediate() {
+            return Err(Error::input(
+                "this radio has one buffer for both directions, so its relays have to copy: name \
+                 --radio telosb, which has two, or leave out --forwarding cit",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What may help where nothing arrives any more.
+    pub(crate) fn advice(&self) -> &'static str {
+        let has_losses = self.frame_loss > 0.0 || self.packet_loss > 0.0;
+        // Frames that are held as long as this are too old when they may go.
+        match self.hold {
+            Some(ms) if ms > HOLD_USUAL_MAX_MS => "lower --hold",
+            _ if has_losses => "lower the losses or --hops",
+            _ => "lower --hops",
         }
     }
 }
@@ -248,109 +253,6 @@ fn hold_ms(text: &str) -> Result<f64, String> {
         Ok(value) if (0.0..=1_000.0).contains(&value) => Ok(value),
         _ => Err("the hold is 0 to 1000 ms".to_owned()),
     }
-}
-
-/// The capture of its air.
-#[derive(Clone, Debug, ClapArgs)]
-#[command(group = ArgGroup::new(WRITTEN).multiple(true))]
-pub(crate) struct CaptureArgs {
-    /// Write the air as a capture that Wireshark reads, to a file, or live to a FIFO or (-)
-    /// standard output
-    #[arg(long, value_name = "PATH", group = WRITTEN)]
-    pub(crate) pcap: Option<PathBuf>,
-
-    /// Overwrite existing files
-    #[arg(long, requires = WRITTEN)]
-    pub(crate) force: bool,
-}
-
-/// The options that name files to write.
-pub(crate) const WRITTEN: &str = "written";
-
-impl CaptureArgs {
-    /// Whether the capture takes standard output.
-    pub(crate) fn takes_stdout(&self) -> bool {
-        self.pcap.as_deref().is_some_and(is_stdout)
-    }
-
-    /// The file that it goes to; none where it goes to a stream, or nowhere.
-    pub(crate) fn file(&self) -> Option<&Path> {
-        let path = self.pcap.as_deref()?;
-        (!is_stdout(path) && !is_fifo(path)).then_some(path)
-    }
-
-    /// Begins the capture, where one was asked for. Call it before signals are noted: a FIFO
-    /// waits for its reader.
-    ///
-    /// # Errors
-    /// As [`files::create_capture`]; when standard output is a terminal.
-    pub(crate) fn create(&self, records: Records) -> Result<Option<Capture>, Error> {
-        let Some(path) = self.pcap.as_deref() else {
-            return Ok(None);
-        };
-        let stream: Box<dyn io::Write + Send> = if is_stdout(path) {
-            let stdout = io::stdout();
-            if io::IsTerminal::is_terminal(&stdout) {
-                return Err(Error::input(
-                    "a capture is nothing for a terminal, pipe it: --pcap - | wireshark -k -i -",
-                ));
-            }
-            Box::new(stdout)
-        } else if is_fifo(path) {
-            eprintln!("motet: waiting for a reader of {}", path.display());
-            let fifo = OpenOptions::new().write(true).open(path);
-            Box::new(fifo.map_err(|error| files::write_error(path, &error))?)
-        } else {
-            return files::create_capture(path, records, self.force).map(Some);
-        };
-        match Capture::stream(stream, records) {
-            Ok(capture) => Ok(Some(capture)),
-            // Its reader has gone already.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
-            Err(error) => Err(stream_error(path, &error)),
-        }
-    }
-
-    /// Takes the capture from the air and gives it its name; says which file is whole now.
-    ///
-    /// # Errors
-    /// As [`files::keep_capture`].
-    pub(crate) fn keep(&self, world: &mut World<'_>) -> Result<Option<&Path>, Error> {
-        let (Some(path), Some(capture)) = (&self.pcap, world.take_capture()) else {
-            return Ok(None);
-        };
-        if let Some(file) = self.file() {
-            return files::keep_capture(capture, file, self.force).map(|()| Some(file));
-        }
-        match capture.finish(self.force) {
-            // The reader went away: it has seen enough.
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                Err(stream_error(path, &error))
-            }
-            _ => Ok(None),
-        }
-    }
-}
-
-fn is_stdout(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
-/// Whether there is a pipe of that name, which a shell may have made: `--pcap >(wireshark …)`.
-#[cfg(unix)]
-fn is_fifo(path: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt as _;
-    std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo())
-}
-
-#[cfg(not(unix))]
-fn is_fifo(_: &Path) -> bool {
-    false
-}
-
-fn stream_error(path: &Path, error: &io::Error) -> Error {
-    let (path, error) = (path.display(), describe(error));
-    Error::failed(format!("the capture to {path} broke off: {error}"))
 }
 
 /// Brings a mesh up, in virtual time: every mote among the first `nodes` nodes of `world` finds
@@ -379,6 +281,9 @@ pub(crate) fn join(
     }
     interrupt.check()
 }
+
+/// The longest hold that is of any use: a full frame goes one hop in 7 ms.
+const HOLD_USUAL_MAX_MS: f64 = 50.0;
 
 /// How long the motes of a chain may take to find the border router. Some 0.3 s a hop where
 /// nothing is lost.

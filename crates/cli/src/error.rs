@@ -56,16 +56,22 @@ impl Error {
         }
     }
 
-    /// The same, with files that are whole nevertheless: nothing is left out of the sentence.
-    pub(crate) fn keeping(self, files: &[&Path]) -> Self {
-        if files.is_empty() {
+    /// The same, with what is whole up to the end nevertheless: nothing is left out of the
+    /// sentence.
+    pub(crate) fn keeping(self, kept: &[Kept<'_>]) -> Self {
+        if kept.is_empty() {
             return self;
         }
-        let files: Vec<String> = files
-            .iter()
-            .map(|file| file.display().to_string())
-            .collect();
-        let kept = format!("kept up to then: {}", files.join(", "));
+        let (files, streams): (Vec<_>, Vec<_>) =
+            kept.iter().partition(|kept| matches!(kept, Kept::File(_)));
+        let names = |kept: Vec<&Kept<'_>>| {
+            let names: Vec<String> = kept.iter().map(ToString::to_string).collect();
+            names.join(", ")
+        };
+        let files = (!files.is_empty()).then(|| format!("kept up to then: {}", names(files)));
+        let streams = (!streams.is_empty()).then(|| format!("{} ends there", names(streams)));
+        let kept: Vec<String> = files.into_iter().chain(streams).collect();
+        let kept = kept.join("; ");
         match self {
             Self::Signal(number) => Self::Stopped(number, format!("interrupted; {kept}")),
             Self::Stopped(number, sentence) => Self::Stopped(number, format!("{sentence}; {kept}")),
@@ -95,6 +101,25 @@ impl Error {
             }
             Self::Child(status) => *status,
             Self::ReaderGone => 0,
+        }
+    }
+}
+
+/// What a command that stopped half way leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kept<'a> {
+    /// A file.
+    File(&'a Path),
+    /// A capture that went to a stream; none is the name of standard output.
+    Stream(Option<&'a Path>),
+}
+
+impl fmt::Display for Kept<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Stream(Some(path)) => write!(f, "the capture to {}", path.display()),
+            Self::Stream(None) => f.write_str("the capture on standard output"),
         }
     }
 }
@@ -147,5 +172,29 @@ mod tests {
             );
         }
         assert!(Error::all([Ok(()), Ok(())]).is_ok());
+    }
+
+    #[test]
+    fn what_is_left_behind_is_named() {
+        let (air, fifo) = (Path::new("air.pcap"), Path::new("fifo"));
+        let cases: [(&[Kept<'_>], &str); 4] = [
+            (&[], "interrupted, and left nothing behind"),
+            (&[Kept::File(air)], "interrupted; kept up to then: air.pcap"),
+            (
+                &[Kept::Stream(None)],
+                "interrupted; the capture on standard output ends there",
+            ),
+            (
+                &[Kept::Stream(Some(fifo)), Kept::File(air)],
+                "interrupted; kept up to then: air.pcap; the capture to fifo ends there",
+            ),
+        ];
+        for (kept, sentence) in cases {
+            let error = Error::Signal(15).keeping(kept);
+            assert_eq!(
+                (error.status(), error.to_string().as_str()),
+                (143, sentence)
+            );
+        }
     }
 }

@@ -1,12 +1,10 @@
-//! Files that the user named: one to read whole, one to write a capture to.
+//! Files that the user named: one to read whole, and why one cannot be written.
 
 use std::{
     fs::{self, File},
     io::{self, Read as _},
     path::Path,
 };
-
-use motet_lab::capture::{Capture, Records};
 
 use crate::{error::Error, output::describe};
 
@@ -53,29 +51,6 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
 /// one hop it takes two hours.
 const FILE_LEN_MAX: u64 = 64 << 20;
 
-/// Begins a capture of the air that will be called `path` once it is whole; dropping it
-/// leaves nothing behind.
-///
-/// # Errors
-/// [`Error::Input`] when `path` exists (unless `replace`) or its folder takes no new file.
-pub(crate) fn create_capture(
-    path: &Path,
-    records: Records,
-    replace: bool,
-) -> Result<Capture, Error> {
-    Capture::create(path, records, replace).map_err(|error| write_error(path, &error))
-}
-
-/// Gives a finished capture its name.
-///
-/// # Errors
-/// When the disk is full, or another file took the name meanwhile.
-pub(crate) fn keep_capture(capture: Capture, path: &Path, replace: bool) -> Result<(), Error> {
-    capture
-        .finish(replace)
-        .map_err(|error| write_error(path, &error))
-}
-
 /// Why a file cannot be written, and what to do.
 pub(crate) fn write_error(path: &Path, error: &io::Error) -> Error {
     let path = path.display();
@@ -111,23 +86,5 @@ mod tests {
         );
         let missing = folder.path().join("missing");
         assert!(matches!(read(&missing), Err(Error::Input(text)) if text.contains("no such")));
-    }
-
-    #[test]
-    fn a_capture_appears_when_kept_and_a_dropped_one_leaves_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let entries = || fs::read_dir(folder.path()).unwrap().count();
-        let path = folder.path().join("air.pcap");
-        drop(create_capture(&path, Records::Frames, false).unwrap());
-        assert_eq!(entries(), 0);
-        let capture = create_capture(&path, Records::Frames, false).unwrap();
-        assert!(!path.exists());
-        keep_capture(capture, &path, false).unwrap();
-        assert!(path.exists());
-        assert!(matches!(
-            create_capture(&path, Records::Frames, false),
-            Err(Error::Input(_))
-        ));
-        assert_eq!(entries(), 1);
     }
 }

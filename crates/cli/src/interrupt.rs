@@ -7,7 +7,7 @@ use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -18,6 +18,8 @@ use crate::error::Error;
 pub(crate) struct Interrupt {
     /// Its number; 0 while there is none.
     number: Arc<AtomicUsize>,
+    /// Whether there ever was one.
+    has_come: Arc<AtomicBool>,
 }
 
 impl Interrupt {
@@ -26,10 +28,14 @@ impl Interrupt {
     /// # Errors
     /// When the operating system refuses the handler.
     pub(crate) fn install() -> Result<Self, Error> {
-        let number = Arc::new(AtomicUsize::new(0));
-        register(&number)
+        let interrupt = Self {
+            number: Arc::default(),
+            has_come: Arc::default(),
+        };
+        interrupt
+            .register()
             .map_err(|error| Error::failed(format!("cannot listen for signals: {error}")))?;
-        Ok(Self { number })
+        Ok(interrupt)
     }
 
     /// # Errors
@@ -41,6 +47,11 @@ impl Interrupt {
         }
     }
 
+    /// Whether a signal has come, forgotten since or not.
+    pub(crate) fn has_come(&self) -> bool {
+        self.has_come.load(Ordering::Relaxed)
+    }
+
     /// The signal noted so far, which is then forgotten.
     pub(crate) fn take(&self) -> Option<i32> {
         match self.number.swap(0, Ordering::Relaxed) {
@@ -50,18 +61,38 @@ impl Interrupt {
     }
 }
 
-#[cfg(unix)]
-fn register(number: &Arc<AtomicUsize>) -> io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        let value = usize::try_from(signal).unwrap_or(1);
-        signal_hook::flag::register_usize(signal, Arc::clone(number), value)?;
+impl Interrupt {
+    #[cfg(unix)]
+    fn register(&self) -> io::Result<()> {
+        use signal_hook::{
+            consts::{SIGHUP, SIGINT, SIGTERM},
+            flag,
+        };
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // Below nohup(1) a hang-up is no reason to stop.
+            if signal == SIGHUP && is_ignored(signal) {
+                continue;
+            }
+            let value = usize::try_from(signal).unwrap_or(1);
+            flag::register_usize(signal, Arc::clone(&self.number), value)?;
+            flag::register(signal, Arc::clone(&self.has_come))?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Elsewhere the system's own handling stands: the process ends at once.
+    #[cfg(not(unix))]
+    fn register(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
-/// Elsewhere the system's own handling stands: the process ends at once.
-#[cfg(not(unix))]
-fn register(_: &Arc<AtomicUsize>) -> io::Result<()> {
-    Ok(())
+#[cfg(target_os = "linux")]
+fn is_ignored(signal: i32) -> bool {
+    motet_router::guard::is_ignored(signal)
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn is_ignored(_: i32) -> bool {
+    false
 }

@@ -8,6 +8,7 @@
 //! is [`main`].
 #![forbid(unsafe_code)]
 
+mod capture;
 mod chain;
 mod decode;
 mod error;

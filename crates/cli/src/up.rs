@@ -4,11 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::Args as ClapArgs;
 
-use crate::{
-    chain::{CaptureArgs, ChainArgs},
-    error::Error,
-    number::whole,
-};
+use crate::{capture::CaptureArgs, chain::ChainArgs, error::Error, number::whole};
 
 /// Bring up a mesh of motes and run a command that can reach them
 #[derive(Debug, ClapArgs)]
@@ -22,7 +18,8 @@ A scenario gives the mesh: topology, radio, interference and stack settings, the
 where it sweeps over several. Its flows and its duration are left out: the traffic is the \
 command's.
 
-With --pcap - what the command prints goes to standard error. A killed motet up takes along \
+With --pcap - what the command prints goes to standard error. Ctrl-C is the command's business; \
+any other signal to motet up, a SIGINT of kill(1) too, ends it. A killed motet up takes along \
 whatever the command has started.
 
 Examples:
@@ -101,7 +98,8 @@ mod linux {
         net::Ipv6Addr,
         os::{fd::AsFd as _, unix::process::ExitStatusExt as _},
         path::Path,
-        process::{Child, Command, ExitStatus, Stdio},
+        process::{Command, ExitStatus, Stdio},
+        sync::{Arc, OnceLock},
         time,
     };
 
@@ -115,7 +113,10 @@ mod linux {
         scenario::{Overrides, Plan, StackSettings},
         world::World,
     };
-    use motet_router::guard::{self, Ending};
+    use motet_router::{
+        guard::{self, Ending, Guard},
+        interrupt::{Interrupts, Origin},
+    };
 
     use super::{Args, GuardArgs};
     use crate::{
@@ -137,12 +138,18 @@ mod linux {
         let files: Vec<&Path> = args.capture.file().into_iter().collect();
         let read: Vec<&Path> = args.scenario.as_deref().into_iter().collect();
         targets::check(&files, &read, args.capture.force)?;
+        args.chain.check()?;
         let namespace = live::enter_namespace(NO_OTHER_WAY)?;
         let mesh = Mesh::of(args)?;
-        let capture = args.capture.create(mesh.records)?;
         let interrupt = Interrupt::install()?;
+        let signals = Signals {
+            interrupt: interrupt.clone(),
+            interrupts: Arc::default(),
+        };
+        let stops = signals.clone();
+        let capture = args.capture.create(mesh.records, move || stops.is_due());
+        let capture = capture.map_err(|error| interrupt.check().err().unwrap_or(error))?;
         let arena = Arena::new();
-        args.chain.warn();
         let mut network = Network::new(mesh.options, &arena)
             .map_err(|error| Error::input(format!("there is no such mesh: {error}")))?;
         network.world.set_capture(capture);
@@ -162,19 +169,58 @@ mod linux {
         introduce(&network, args);
         let motes: Vec<Ipv6Addr> = (1..nodes).map(|mote| network.addr(mote)).collect();
         let mut guard = start(&args.command, &motes, args.capture.takes_stdout())?;
-        let outcome = attend(&mut guard, &mut live, &mut network.world, &interrupt);
-        if outcome.is_err() {
-            // The command must not outlive the mesh.
-            let _ = guard::dismiss(&mut guard);
-        }
+        signals.the_command_runs()?;
+        let outcome = attend(&mut guard, &mut live, &mut network.world, &signals);
+        // The command must not outlive the mesh.
+        drop(guard);
         let kept = args.capture.keep(&mut network.world);
         match outcome {
             Ok(status) => Error::all([report(status), kept.map(drop)]),
             Err(error) => {
-                let whole = kept.as_ref().ok().copied().flatten();
-                let error = error.keeping(&whole.into_iter().collect::<Vec<_>>());
+                let kept_up_to_then = kept.as_ref().ok().cloned().flatten();
+                let error = error.keeping(kept_up_to_then.as_slice());
                 Error::all([Err(error), kept.map(drop)])
             }
+        }
+    }
+
+    /// What asks `up` to stop.
+    #[derive(Clone)]
+    struct Signals {
+        /// Until the command runs, every signal; SIGTERM and SIGHUP also behind that.
+        interrupt: Interrupt,
+        /// SIGINT once the command runs.
+        interrupts: Arc<OnceLock<Interrupts>>,
+    }
+
+    impl Signals {
+        /// Tells Ctrl-C from a SIGINT to this process alone, from now on: the command runs.
+        fn the_command_runs(&self) -> Result<(), Error> {
+            let interrupts = Interrupts::listen().map_err(|error| {
+                Error::failed(format!("cannot listen for signals: {}", describe(&error)))
+            })?;
+            // Once: it is set nowhere else.
+            let _ = self.interrupts.set(interrupts);
+            Ok(())
+        }
+
+        /// # Errors
+        /// [`Error::Signal`] for a signal that ends `up`: all but the terminal's Ctrl-C, which
+        /// is the command's business.
+        fn check(&self) -> Result<(), Error> {
+            self.interrupt.check()?;
+            let interrupts = self.interrupts.get();
+            match interrupts.and_then(Interrupts::take) {
+                Some(Origin::Process) => Err(Error::Signal(signal_hook::consts::SIGINT)),
+                Some(Origin::Terminal) | None => Ok(()),
+            }
+        }
+
+        /// Whether there is a signal of any kind, Ctrl-C too: a write that waits for a stalled
+        /// reader gives up then.
+        fn is_due(&self) -> bool {
+            let interrupts = self.interrupts.get();
+            self.interrupt.has_come() || interrupts.is_some_and(Interrupts::is_due)
         }
     }
 
@@ -267,10 +313,10 @@ mod linux {
 
     /// Runs the mesh until the command ends.
     fn attend(
-        guard: &mut Child,
+        guard: &mut Guard,
         live: &mut Live,
         world: &mut World<'_>,
-        interrupt: &Interrupt,
+        signals: &Signals,
     ) -> Result<ExitStatus, Error> {
         loop {
             live.turn(world, NAP, |_, _| {})?;
@@ -280,11 +326,7 @@ mod linux {
             if let Some(status) = ended {
                 return Ok(status);
             }
-            match interrupt.take() {
-                // Ctrl-C is the command's business.
-                None | Some(signal_hook::consts::SIGINT) => {}
-                Some(signal) => return Err(Error::Signal(signal)),
-            }
+            signals.check()?;
         }
     }
 
@@ -317,7 +359,7 @@ mod linux {
     }
 
     /// Starts the command below a guard; with `stdout_taken` what it prints goes to stderr.
-    fn start(command: &[OsString], motes: &[Ipv6Addr], stdout_taken: bool) -> Result<Child, Error> {
+    fn start(command: &[OsString], motes: &[Ipv6Addr], stdout_taken: bool) -> Result<Guard, Error> {
         let failed = |error: io::Error| {
             Error::failed(format!("cannot start the command: {}", describe(&error)))
         };
@@ -338,7 +380,7 @@ mod linux {
             let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
             guard.stdout(Stdio::from(stderr));
         }
-        guard.spawn().map_err(failed)
+        Guard::start(&mut guard).map_err(failed)
     }
 
     pub(super) fn guard(args: &GuardArgs) -> Result<(), Error> {

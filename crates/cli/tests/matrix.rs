@@ -103,7 +103,7 @@ fn a_file_arrives_over_relays_that_do_not_copy() {
     let path = path.to_str().unwrap();
     let capture = folder.path().join("air.pcap");
     for channels in ["single", "multi"] {
-        for radio in ["telosb", "hamilton"] {
+        for radio in ["telosb", "nrf52840"] {
             let output = run([
                 "send",
                 path,
@@ -130,8 +130,6 @@ fn a_file_arrives_over_relays_that_do_not_copy() {
             let bytes = std::fs::read(&capture).unwrap();
             assert_eq!(bytes[20..24], expected.to_le_bytes());
             assert!(output.status.success(), "{channels}, {radio}");
-            let is_told = String::from_utf8_lossy(&output.stderr).contains("one buffer");
-            assert_eq!(is_told, radio == "hamilton", "that relays copy");
         }
     }
 }

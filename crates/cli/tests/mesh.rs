@@ -358,7 +358,152 @@ fn a_capture_can_be_watched_live() {
             "{target}: {}",
             said(&output)
         );
+        // What the reader got is not nothing.
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let name = if target == "-" {
+            "on standard output"
+        } else {
+            target
+        };
+        assert!(stderr.contains("the capture"), "{}", said(&output));
+        assert!(stderr.contains(name), "{}", said(&output));
+        assert!(!stderr.contains("nothing behind"), "{}", said(&output));
     }
+}
+
+/// The records of a capture; panics where it does not end with a whole one.
+fn records(capture: &[u8]) -> usize {
+    let (head, mut rest) = capture.split_at_checked(24).expect("a head");
+    assert_eq!(head[..4], [0xd4, 0xc3, 0xb2, 0xa1]);
+    let mut records = 0;
+    while !rest.is_empty() {
+        let len = u32::from_le_bytes(rest[8..12].try_into().unwrap());
+        rest = rest.get(16 + len as usize..).expect("a whole record");
+        records += 1;
+    }
+    records
+}
+
+/// A capture in a file grows frame by frame under its name, and is whole after the harshest of
+/// ends.
+#[test]
+fn a_capture_file_can_be_followed_and_outlives_a_kill() {
+    let folder = folder();
+    let path = folder.path().join("air.pcap");
+    let command = ["--", "ping", "-i", "0.1", MOTE];
+    let mut up = motet();
+    up.args(["up", "--hops", "1", "--pcap"]).arg(&path);
+    let mut up = up.args(command).stdout(Stdio::null()).spawn().unwrap();
+    let mut seen = Vec::new();
+    let give_up = Instant::now() + Duration::from_secs(30);
+    while seen.len() < 5 && Instant::now() < give_up {
+        let now = fs::read(&path).map_or(0, |capture| records(&capture));
+        if seen.last() != Some(&now) {
+            seen.push(now);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(up.try_wait().unwrap(), None, "it goes on");
+    kill(&up, "KILL");
+    up.wait().unwrap();
+    assert!(seen.len() == 5 && seen.is_sorted(), "it grows: {seen:?}");
+    assert!(records(&fs::read(&path).unwrap()) >= seen[4]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// A reader that has stopped reading holds nobody up for longer than until a signal.
+#[test]
+fn a_stalled_reader_is_given_up_for_a_signal() {
+    let folder = folder();
+    let content = file(folder.path(), 250 << 10);
+    let scenario = folder.path().join("chain.toml");
+    fs::write(
+        &scenario,
+        "duration_s = 900\n[topology]\nchain = 3\n[[flow]]",
+    )
+    .unwrap();
+    let (content, scenario) = (content.to_str().unwrap(), scenario.to_str().unwrap());
+    let ping = ["ping", "-i", "0.02", "-s", "1000", MOTE];
+    let mut up = vec!["up", "--pcap", "-", "--hops", "1", "--"];
+    up.extend(ping);
+    let cases: [(&[&str], &str, i32); 4] = [
+        (&["send", content, "--virtual", "--pcap", "-"], "INT", 130),
+        (&["send", content, "--hops", "1", "--pcap", "-"], "INT", 130),
+        (&["run", scenario, "--pcap", "-"], "TERM", 143),
+        (&up, "INT", 130),
+    ];
+    let children = cases.map(|(arguments, signal, status)| {
+        let child = motet()
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        (arguments, signal, status, child)
+    });
+    // Long enough to fill a pipe.
+    thread::sleep(Duration::from_secs(4));
+    for (arguments, signal, status, mut child) in children {
+        assert_eq!(child.try_wait().unwrap(), None, "{arguments:?} is held up");
+        kill(&child, signal);
+        let give_up = Instant::now() + Duration::from_secs(10);
+        while child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < give_up, "{arguments:?} hangs");
+            thread::sleep(Duration::from_millis(10));
+        }
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(status), "{}", said_of(&output));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains("nobody read it any more"), "{stderr}");
+        // What is in the pipe is whole.
+        assert!(records(&output.stdout) > 100, "{arguments:?}");
+    }
+}
+
+/// As [`said`], without a capture.
+fn said_of(output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    format!("{}: {stderr}", output.status)
+}
+
+/// Ctrl-C in a terminal is the command's business; a SIGINT to `up` alone ends both.
+#[test]
+fn ctrl_c_belongs_to_the_command_and_a_sent_signal_to_up() {
+    let script = "trap 'exit 9' INT; echo up; while :; do sleep 0.1; done";
+    let arguments = ["up", "--hops", "1", "--", "sh", "-c", script];
+    let mut child = motet();
+    let child = child.args(arguments).stdout(Stdio::piped());
+    let mut child = child.stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = [0; 3];
+    let stdout = child.stdout.as_mut().unwrap();
+    stdout.read_exact(&mut line).unwrap();
+    kill(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+
+    if !has("script") {
+        return;
+    }
+    // script(1) gives it a terminal, in which ^C is typed.
+    let inner = format!(
+        "{} up --hops 1 -- sh -c \"{script}\"",
+        env!("CARGO_BIN_EXE_motet")
+    );
+    let mut terminal = Command::new("script")
+        .args(["-q", "-e", "-c", &inner, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut shown = BufReader::new(terminal.stdout.take().unwrap());
+    let mut line = String::new();
+    while line.trim() != "up" {
+        line.clear();
+        assert!(shown.read_line(&mut line).unwrap() > 0, "it never came up");
+    }
+    let mut keys = terminal.stdin.take().unwrap();
+    std::io::Write::write_all(&mut keys, b"\x03").unwrap();
+    assert_eq!(terminal.wait().unwrap().code(), Some(9));
 }
 
 /// The report makes room for a capture on standard output.
@@ -382,6 +527,33 @@ fn a_report_goes_to_stderr_where_a_capture_has_stdout() {
     assert_eq!(streamed.stdout, fs::read(&path).unwrap());
     let report = objects(&streamed.stderr);
     assert_eq!(report[0]["bytes"], 1_000);
+}
+
+/// The same of a scenario's air and wire: a table, and what cannot share standard output.
+#[test]
+fn a_scenario_s_captures_can_be_piped() {
+    let folder = folder();
+    let scenario = folder.path().join("chain.toml");
+    fs::write(&scenario, "duration_s = 8\n[topology]\nchain = 1\n[[flow]]").unwrap();
+    let run = |options: &[&str]| {
+        let mut command = motet();
+        command.arg("run").arg(&scenario).args(options);
+        command.current_dir(folder.path()).output().unwrap()
+    };
+    for option in ["--pcap", "--wire-pcap"] {
+        let filed = run(&[option, "file", "--force"]);
+        assert!(filed.status.success(), "{}", said(&filed));
+        let piped = run(&[option, "-", "--json", "lines", "--force"]);
+        assert_eq!(piped.status.code(), Some(0), "{}", said_of(&piped));
+        assert!(records(&piped.stdout) > 10, "{option}");
+        let file = fs::read(folder.path().join("file")).unwrap();
+        assert!(piped.stdout == file, "{option}");
+        assert_eq!(piped.stderr, filed.stdout, "the table");
+        assert!(!folder.path().join("-").exists());
+        common::assert_refused(&run(&[option, "-", "--json", "-"]), 2, &["standard output"]);
+    }
+    let both = run(&["--pcap", "-", "--wire-pcap", "-"]);
+    common::assert_refused(&both, 2, &["standard output"]);
 }
 
 /// Interrupted, `up` and `send` leave a capture that is whole as far as it goes.

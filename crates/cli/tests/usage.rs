@@ -52,6 +52,21 @@ fn bad_arguments_are_refused() {
         (&["send", "f", "--channels", "two"], &["--channels"]),
         (&["send", "f", "--radio", "cb"], &["--radio"]),
         (&["send", "f", "--hold", "-1"], &["--hold", "1000 ms"]),
+        (
+            &[
+                "send",
+                "Cargo.toml",
+                "--forwarding",
+                "cit",
+                "--radio",
+                "hamilton",
+            ],
+            &["one buffer", "--radio telosb", "leave out"],
+        ),
+        (
+            &["up", "--forwarding", "cit", "--radio", "hamilton"],
+            &["one buffer"],
+        ),
         (&["send", "f", "--force"], &["--pcap", "--trace"]),
         (&["up", "--hops", "0"], &["--hops"]),
         (
@@ -209,5 +224,27 @@ fn a_dead_air_is_given_up() {
             .output()
             .unwrap();
         assert_refused(&output, 1, &["lower", "loss"]);
+    }
+}
+
+/// A hold so long that frames are too old when they may go is what is wrong, not the losses.
+#[test]
+fn the_option_that_stops_everything_is_named() {
+    let folder = folder();
+    let path = file(folder.path(), 1_000);
+    let path = path.to_str().unwrap();
+    let cases = [
+        (["--hold", "1000"], "lower --hold"),
+        (["--packet-loss", "1"], "lower the losses"),
+    ];
+    for (option, advice) in cases {
+        let output = motet()
+            .args(["send", path, "--virtual"])
+            .args(option)
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(advice), "{option:?}: {stderr}");
     }
 }

@@ -1,8 +1,8 @@
 //! Captures that Wireshark reads: of the air and of the wire.
 //!
 //! Purpose: one record for each frame or packet, stamped with virtual time, hence the same
-//! bytes from the same run. A capture in a file appears under its name only when it is whole;
-//! one into a stream passes each record on at once, for whoever watches the air live.
+//! bytes from the same run. File and stream alike get each record whole and at once, for whoever
+//! watches the air live; a file has its name from its first record on.
 //! Left out: pcapng. Comments on dropped packets will need it.
 //! Every number is written least significant byte first, so that every platform writes the same
 //! file.
@@ -11,12 +11,12 @@
 //! four bytes).
 
 use std::fmt;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use motet::time::Instant;
 
-use crate::files::NewFile;
+use crate::files::RecordFile;
 use crate::power::Power;
 
 /// What a capture's records are.
@@ -42,16 +42,16 @@ pub struct Capture {
 
 /// Where a capture goes.
 enum Target {
-    /// A file that gets its name at the end.
-    File(BufWriter<NewFile>),
+    /// A file that grows under its name.
+    File(RecordFile),
     /// A pipe or the like, written to record by record.
     Stream(Box<dyn Write + Send>),
 }
 
 impl Target {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Self::File(file) => file.write_all(bytes),
+            Self::File(file) => file.append(bytes),
             Self::Stream(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
         }
     }
@@ -67,13 +67,13 @@ impl fmt::Debug for Target {
 }
 
 impl Capture {
-    /// Begins a capture that will be called `path`.
+    /// Begins a capture that will be called `path` from its first record on.
     ///
     /// # Errors
-    /// As [`NewFile::create`].
+    /// As [`RecordFile::create`].
     pub fn create(path: &Path, records: Records, replace: bool) -> io::Result<Self> {
-        let file = NewFile::create(path, replace)?;
-        Self::begin(Target::File(BufWriter::new(file)), records)
+        let file = RecordFile::create(path, replace, &header(records))?;
+        Ok(Self::begin(Target::File(file), records))
     }
 
     /// Begins a capture into a stream, which gets each record as soon as it is there.
@@ -83,25 +83,19 @@ impl Capture {
     ///
     /// # Errors
     /// When the stream does not take the header.
-    pub fn stream(stream: Box<dyn Write + Send>, records: Records) -> io::Result<Self> {
-        Self::begin(Target::Stream(stream), records)
+    pub fn stream(mut stream: Box<dyn Write + Send>, records: Records) -> io::Result<Self> {
+        stream.write_all(&header(records))?;
+        stream.flush()?;
+        Ok(Self::begin(Target::Stream(stream), records))
     }
 
-    fn begin(mut target: Target, records: Records) -> io::Result<Self> {
-        let link_type = match records {
-            Records::Frames => LINKTYPE_IEEE802_15_4_WITHFCS,
-            Records::TappedFrames => LINKTYPE_IEEE802_15_4_TAP,
-            Records::Packets => LINKTYPE_IPV6,
-        };
-        // Times in microseconds, version 2.4, two fields that are zero.
-        let header = [MAGIC, 4 << 16 | 2, 0, 0, SNAP_LEN, link_type];
-        target.write(&header.map(u32::to_le_bytes).concat())?;
-        Ok(Self {
+    fn begin(target: Target, records: Records) -> Self {
+        Self {
             target,
             records,
             scratch: Vec::new(),
             failed: None,
-        })
+        }
     }
 
     /// Writes one frame; `power` is its strength at the node it is for.
@@ -119,20 +113,16 @@ impl Capture {
         self.write(at, |record, _| record.extend_from_slice(packet));
     }
 
-    /// Ends the capture and gives it its name, if it is a file.
+    /// Ends the capture; a file without any record gets its name.
     ///
     /// # Errors
-    /// The first failure of any write, or of naming the file; nothing stays behind then.
-    pub fn finish(self, replace: bool) -> io::Result<()> {
+    /// The first failure of any write, or of naming the file. The records before stay.
+    pub fn finish(self) -> io::Result<()> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         match self.target {
-            // Writes what is left in the buffer.
-            Target::File(file) => {
-                let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-                file.keep(replace)
-            }
+            Target::File(file) => file.finish(),
             Target::Stream(mut stream) => stream.flush(),
         }
     }
@@ -156,8 +146,20 @@ impl Capture {
             len,
         ];
         record[..RECORD_HEADER_LEN].copy_from_slice(&header.map(u32::to_le_bytes).concat());
-        self.failed = self.target.write(record).err();
+        self.failed = self.target.append(record).err();
     }
+}
+
+/// What comes before the first record: times in microseconds, version 2.4, two fields that are
+/// zero, the longest record, what the records are.
+fn header(records: Records) -> Vec<u8> {
+    let link_type = match records {
+        Records::Frames => LINKTYPE_IEEE802_15_4_WITHFCS,
+        Records::TappedFrames => LINKTYPE_IEEE802_15_4_TAP,
+        Records::Packets => LINKTYPE_IPV6,
+    };
+    let header = [MAGIC, 4 << 16 | 2, 0, 0, SNAP_LEN, link_type];
+    header.map(u32::to_le_bytes).concat()
 }
 
 /// Version 0, a reserved byte, length; then FCS type, signal strength and channel, each as
@@ -214,14 +216,15 @@ mod tests {
             26,
             None,
         );
-        assert!(!path.exists(), "unfinished captures have another name");
-        capture.finish(false).unwrap();
+        // Read while the capture goes on.
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(bytes[..4], [0xd4, 0xc3, 0xb2, 0xa1]);
         assert_eq!(bytes[20..24], 195_u32.to_le_bytes());
         let expected = [1_u32, 500_000, 5, 5].map(u32::to_le_bytes).concat();
         assert_eq!(bytes[24..40], expected);
         assert_eq!(bytes[40..], [2, 0, 0x19, 0xf8, 0x38]);
+        capture.finish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }
 
     #[test]
@@ -240,7 +243,7 @@ mod tests {
         for _ in 0..3 {
             capture.frame(Instant::from_micros(8), &[2, 0, 1, 0, 0], 26, None);
         }
-        let gone = capture.finish(false).unwrap_err();
+        let gone = capture.finish().unwrap_err();
         assert_eq!(gone.kind(), io::ErrorKind::BrokenPipe);
     }
 
@@ -255,7 +258,7 @@ mod tests {
             26,
             Some(Power::from_dbm(-62.0)),
         );
-        capture.finish(false).unwrap();
+        capture.finish().unwrap();
         let record = std::fs::read(&path).unwrap()[40..].to_vec();
         let rss = (-62.0_f32).to_le_bytes();
         let head = [

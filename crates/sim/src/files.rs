@@ -1,9 +1,12 @@
-//! Files that appear under their name only when whole, and files that may be zipped.
+//! Files that appear under their name only when whole, or only with whole records, and files
+//! that may be zipped.
 //!
-//! Purpose: whatever ends a run half way, an old file stays as it was and no half file is
-//! left. Written beside the name, so that naming it is one step on the same file system.
+//! Purpose: whatever ends a run half way, an old file stays as it was until there is a new one,
+//! and none is left in the middle of a word. Written beside the name, so that naming it is one
+//! step on the same file system.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -58,6 +61,66 @@ impl NewFile {
             self.file.persist_noclobber(&self.path)
         };
         named.map(drop).map_err(|error| error.error)
+    }
+}
+
+/// A file that grows by records under its name, for whoever follows it.
+///
+/// Its first record gives it the name: a run that ends before leaves nothing, and an old file
+/// of that name as it was. Each record is there, whole, as soon as it is written. A process
+/// that is killed leaves all records up to then.
+#[derive(Debug)]
+pub struct RecordFile {
+    file: File,
+    /// Until it has its name.
+    unnamed: Option<NewFile>,
+    replace: bool,
+    /// Of head and whole records, bytes.
+    len: u64,
+}
+
+impl RecordFile {
+    /// Begins a file that will be called `path`, with what comes before its first record.
+    ///
+    /// # Errors
+    /// As [`NewFile::create`]; what the file system says to `head`.
+    pub fn create(path: &Path, replace: bool, head: &[u8]) -> io::Result<Self> {
+        let mut new = NewFile::create(path, replace)?;
+        new.write_all(head)?;
+        Ok(Self {
+            file: new.file.as_file().try_clone()?,
+            unnamed: Some(new),
+            replace,
+            len: head.len() as u64,
+        })
+    }
+
+    /// Adds a record, and with the first one gives the file its name.
+    ///
+    /// # Errors
+    /// As [`NewFile::keep`]; what the file system says, and nothing of the record stays.
+    pub fn append(&mut self, record: &[u8]) -> io::Result<()> {
+        if let Err(error) = self.file.write_all(record) {
+            // The part that there was room for.
+            self.file.set_len(self.len)?;
+            self.file.seek(SeekFrom::Start(self.len))?;
+            return Err(error);
+        }
+        self.len += record.len() as u64;
+        self.name()
+    }
+
+    /// Ends the file, which has its name now, with or without records.
+    ///
+    /// # Errors
+    /// As [`NewFile::keep`].
+    pub fn finish(mut self) -> io::Result<()> {
+        self.name()
+    }
+
+    fn name(&mut self) -> io::Result<()> {
+        let unnamed = self.unnamed.take();
+        unnamed.map_or(Ok(()), |new| new.keep(self.replace))
     }
 }
 
@@ -144,6 +207,34 @@ mod tests {
         file.keep(true).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(entries(), 1);
+    }
+
+    #[test]
+    fn a_file_of_records_can_be_followed_and_has_only_whole_ones() {
+        let folder = folder();
+        let entries = || fs::read_dir(folder.path()).unwrap().count();
+        let path = folder.path().join("file");
+        drop(RecordFile::create(&path, false, b"head").unwrap());
+        assert_eq!(entries(), 0, "nothing came of it");
+        let mut file = RecordFile::create(&path, false, b"head").unwrap();
+        assert!(!path.exists(), "there is no record to follow");
+        file.append(b" one").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"head one");
+        assert_eq!(entries(), 1);
+        file.append(b" two").unwrap();
+        // What a killed process does not do any more.
+        std::mem::forget(file);
+        assert_eq!(fs::read(&path).unwrap(), b"head one two");
+
+        let mut new = RecordFile::create(&path, true, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"head one two", "until then");
+        new.append(b" one").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new one");
+        new.finish().unwrap();
+        let empty = folder.path().join("empty");
+        let file = RecordFile::create(&empty, false, b"head").unwrap();
+        file.finish().unwrap();
+        assert_eq!(fs::read(&empty).unwrap(), b"head");
     }
 
     #[test]

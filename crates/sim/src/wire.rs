@@ -123,10 +123,8 @@ impl Wire {
     ///
     /// # Errors
     /// As [`Capture::finish`].
-    pub fn finish_capture(&mut self, replace: bool) -> io::Result<()> {
-        self.capture
-            .take()
-            .map_or(Ok(()), |capture| capture.finish(replace))
+    pub fn finish_capture(&mut self) -> io::Result<()> {
+        self.capture.take().map_or(Ok(()), Capture::finish)
     }
 
     /// `from` sends `packet` at `now`; gives the other end, the instant of arrival there and

@@ -74,7 +74,7 @@ fn both_ways(options: NetworkOptions, len: usize, capture: Option<&Temporary>) -
         assert_eq!(received(&network, end), Some(true), "not what was sent");
     }
     if let Some(capture) = network.world.take_capture() {
-        capture.finish(true).unwrap();
+        capture.finish().unwrap();
     }
     network.macs().map(|mac| mac.counters().clone()).collect()
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::{
     error::Error,
-    output::{self, DIM},
+    output::{self, DIM, Out},
 };
 
 /// A table for people.
@@ -56,7 +56,7 @@ impl Grid {
 
     /// Prints what fits, without columns that nothing stands in; gives the heads of those
     /// that there was no room for.
-    pub(super) fn print(mut self) -> Result<Vec<String>, Error> {
+    pub(super) fn print(mut self, out: Out) -> Result<Vec<String>, Error> {
         let empty = |place: usize| self.rows.iter().all(|row| row[place].is_empty());
         for place in (0..self.columns.len())
             .rev()
@@ -80,10 +80,10 @@ impl Grid {
                 place.map_or("", |place| lines[place])
             });
             let text = joined(cells, &widths);
-            output::line(format_args!("{DIM}{text}{DIM:#}"))?;
+            output::line_to(out, format_args!("{DIM}{text}{DIM:#}"))?;
         }
         for row in &self.rows {
-            output::line(joined(row.iter().map(String::as_str), &widths))?;
+            output::line_to(out, joined(row.iter().map(String::as_str), &widths))?;
         }
         Ok(left_out)
     }

@@ -18,17 +18,17 @@ use std::{
 
 use clap::Args as ClapArgs;
 use motet_lab::{
-    capture::{Capture, Records},
+    capture::Records,
     report::{self, RunResult},
     scenario::{self, Captured, Captures, Overrides, Plan, Watch},
 };
 
 use crate::{
+    capture::{self, is_stdout, is_stream},
     error::Error,
-    files,
     interrupt::Interrupt,
     number::{SEEDS, whole},
-    output::stdout_error,
+    output::{Out, stdout_error},
     progress::Progress,
     targets::{self, Folder},
 };
@@ -44,6 +44,7 @@ Examples:
   motet run scenarios/three-hops.toml
   motet run scenarios/retry-delay.toml --seeds 8 --out study
   motet run scenarios/three-hops.toml --json - | jq 'select(.record==\"summary\")'
+  motet run scenarios/three-hops.toml --pcap - | tshark -r -
   motet run --keys      every key of a scenario, and its default")]
 pub(crate) struct Args {
     /// The scenario
@@ -70,11 +71,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Write the air of the first run as a capture that Wireshark reads
+    /// Write the air of the first run as a capture that Wireshark reads; - is standard output,
+    /// the table goes to standard error then
     #[arg(long, value_name = "PATH")]
     pcap: Option<PathBuf>,
 
-    /// Write the border router's wire of the first run as such a capture
+    /// Write the border router's wire of the first run as such a capture; - as for --pcap
     #[arg(long, value_name = "PATH")]
     wire_pcap: Option<PathBuf>,
 
@@ -101,10 +103,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let folder = prepare(args, file, &plan)?;
     let interrupt = Interrupt::install()?;
     let (told, failures) = mpsc::channel();
+    let begin = |path: &Option<PathBuf>, records| {
+        let Some(path) = path else {
+            return Ok(None);
+        };
+        let stops = interrupt.clone();
+        let stops = move || stops.has_come();
+        let begun = capture::create(path, records, args.force, stops);
+        begun.map_err(|error| interrupt.check().err().unwrap_or(error))
+    };
     let captures = Captures {
-        air: capture(args.pcap.as_deref(), Records::TappedFrames, args.force)?,
-        wire: capture(args.wire_pcap.as_deref(), Records::Packets, args.force)?,
-        replace: args.force,
+        air: begin(&args.pcap, Records::TappedFrames)?,
+        wire: begin(&args.wire_pcap, Records::Packets)?,
         failed: Some(told),
     };
     let (results, signal) = run_watched(&plan, captures, &interrupt);
@@ -112,12 +122,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let shown = show(args, &plan, &results);
     let folder = folder.as_ref();
     let written = folder.map(|folder| write_folder(folder, &plan, &results, args.force));
-    let captured = failures.try_iter().map(|(captured, error)| {
+    let captured = failures.try_iter().filter_map(|(captured, error)| {
         let path = match captured {
             Captured::Air => args.pcap.as_ref(),
             Captured::Wire => args.wire_pcap.as_ref(),
         };
-        Err(files::write_error(path.unwrap_or(file), &error))
+        capture::failure(path.unwrap_or(file), &error).map(Err)
     });
     let ended = [verdict(&plan, &results, signal), shown];
     Error::all(ended.into_iter().chain(written).chain(captured))
@@ -169,21 +179,19 @@ fn prepare(args: &Args, file: &Path, plan: &Plan) -> Result<Option<Folder>, Erro
     let ours: Vec<PathBuf> = ours.collect();
     let named = [&args.json, &args.pcap, &args.wire_pcap];
     let named = named.into_iter().flatten().map(PathBuf::as_path);
+    if named.clone().filter(|path| is_stdout(path)).count() > 1 {
+        return Err(Error::input(
+            "standard output takes one capture, or the results: name files for the others",
+        ));
+    }
     let outputs: Vec<&Path> = named
-        .filter(|path| !is_stdout(path))
+        .filter(|path| !is_stream(path))
         .chain(ours.iter().map(PathBuf::as_path))
         .collect();
     let data = plan.files.iter().map(PathBuf::as_path);
     let inputs: Vec<&Path> = std::iter::once(file).chain(data).collect();
     targets::check(&outputs, &inputs, args.force)?;
     Ok(folder)
-}
-
-fn capture(path: Option<&Path>, records: Records, force: bool) -> Result<Option<Capture>, Error> {
-    path.map(|path| {
-        Capture::create(path, records, force).map_err(|error| files::write_error(path, &error))
-    })
-    .transpose()
 }
 
 /// The table, or JSON lines.
@@ -198,7 +206,14 @@ fn show(args: &Args, plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
                     args.force,
                 )?;
             }
-            table::print(plan, results)
+            let captures = [&args.pcap, &args.wire_pcap];
+            let has_capture = captures.into_iter().flatten().any(|path| is_stdout(path));
+            let out = if has_capture {
+                Out::Stderr
+            } else {
+                Out::Stdout
+            };
+            table::print(plan, results, out)
         }
     }
 }
@@ -248,10 +263,6 @@ fn print(text: &str) -> Result<(), Error> {
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
         .map_err(|error| stdout_error(&error))
-}
-
-fn is_stdout(path: &Path) -> bool {
-    path == Path::new("-")
 }
 
 fn duration(text: &str) -> Result<f64, String> {

@@ -7,18 +7,19 @@ use motet_lab::{
 
 use crate::{
     error::Error,
-    output::{self, BAD, BOLD},
+    output::{self, BAD, BOLD, Out},
 };
 
 /// Prints a line for each, the worst first.
-pub(super) fn print(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
+pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), Error> {
     let cut = |run: &&RunResult| !run.complete && run.trouble().is_none();
     let missing = plan.runs() - results.len() + results.iter().filter(cut).count();
     if missing > 0 {
         let (whole, runs) = (plan.runs() - missing, plan.runs());
-        output::line(format_args!(
-            "{BAD}incomplete{BAD:#}: {whole} of {runs} runs went to their end"
-        ))?;
+        output::line_to(
+            out,
+            format_args!("{BAD}incomplete{BAD:#}: {whole} of {runs} runs went to their end"),
+        )?;
     }
     for run in results
         .iter()
@@ -26,38 +27,48 @@ pub(super) fn print(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
         .take(SHOWN)
     {
         let why = run.failure.as_deref().unwrap_or_default();
-        output::line(format_args!("{BAD}failed{BAD:#}: seed {}: {why}", run.seed))?;
+        output::line_to(
+            out,
+            format_args!("{BAD}failed{BAD:#}: seed {}: {why}", run.seed),
+        )?;
     }
     let failed = flows(results, |flow| flow.outcome.is_failure());
     for (seed, flow) in failed.iter().take(SHOWN) {
         let (name, what) = (flow.name(), flow.outcome.sentence());
-        output::line(format_args!(
-            "{BAD}failed{BAD:#}: seed {seed}: {name} {what}"
-        ))?;
+        output::line_to(
+            out,
+            format_args!("{BAD}failed{BAD:#}: seed {seed}: {name} {what}"),
+        )?;
     }
     if failed.len() > SHOWN {
         let more = failed.len() - SHOWN;
-        output::line(format_args!("{BAD}failed{BAD:#}: {more} more flows"))?;
+        output::line_to(out, format_args!("{BAD}failed{BAD:#}: {more} more flows"))?;
     }
     let unfinished = flows(results, |flow| {
         flow.outcome == Outcome::Running && flow.likeness.bytes > 0
     });
     if !unfinished.is_empty() {
         let transfers = flows(results, |flow| flow.likeness.bytes > 0).len();
-        output::line(format_args!(
-            "{BOLD}unfinished{BOLD:#}: {} of {transfers} transfers were under way when the time was over (duration_s)",
-            unfinished.len()
-        ))?;
+        output::line_to(
+            out,
+            format_args!(
+                "{BOLD}unfinished{BOLD:#}: {} of {transfers} transfers were under way when the time was over (duration_s)",
+                unfinished.len()
+            ),
+        )?;
     }
     let silent = flows(results, |flow| {
         flow.bytes == 0 && !flow.outcome.is_failure()
     });
     if let Some((seed, first)) = silent.first() {
         let name = first.name();
-        output::line(format_args!(
-            "{BOLD}silent{BOLD:#}: flows that delivered nothing: {}, the first with seed {seed}: {name}",
-            silent.len()
-        ))?;
+        output::line_to(
+            out,
+            format_args!(
+                "{BOLD}silent{BOLD:#}: flows that delivered nothing: {}, the first with seed {seed}: {name}",
+                silent.len()
+            ),
+        )?;
     }
     Ok(())
 }

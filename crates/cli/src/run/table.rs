@@ -10,56 +10,60 @@ use super::grid::{Grid, Head};
 use super::remarks;
 use crate::{
     error::Error,
-    output::{self, BOLD, DIM},
+    output::{self, BOLD, DIM, Out},
 };
 
 /// A line for each flow of each point, or for those that are alike, and one for each point as
 /// a whole: means over the seeds, with their confidence.
-pub(super) fn print(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
-    output::line(format_args!("{BOLD}{}{BOLD:#}", plan.title))?;
+pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), Error> {
+    output::line_to(out, format_args!("{BOLD}{}{BOLD:#}", plan.title))?;
     let points: Vec<Vec<&RunResult>> = (0..plan.points.len())
         .map(|point| results.iter().filter(|run| run.point == point).collect())
         .collect();
     let flows = plan.points.iter().map(|point| point.scenario.flows.len());
     let mut left_out = match flows.sum::<usize>() {
-        few if few <= FLOWS_SHOWN_MAX => every_flow(plan, &points).print()?,
+        few if few <= FLOWS_SHOWN_MAX => every_flow(plan, &points).print(out)?,
         _ => {
             let alike = match &points[..] {
                 [runs] => ranks(runs),
                 _ => means(plan, &points),
             };
-            let left_out = alike.print()?;
+            let left_out = alike.print(out)?;
             let sorts = points.iter().map(|runs| report::groups(runs).len()).max();
             let more = sorts.unwrap_or(0).saturating_sub(GROUPS_SHOWN_MAX);
             if more > 0 {
-                output::line(format_args!(
-                    "{DIM}{more} more sorts of flows, with fewer of each; --json has all{DIM:#}"
-                ))?;
+                output::line_to(
+                    out,
+                    format_args!(
+                        "{DIM}{more} more sorts of flows, with fewer of each; --json has all{DIM:#}"
+                    ),
+                )?;
             }
-            print_worst(plan, results)?;
+            print_worst(plan, results, out)?;
             left_out
         }
     };
-    output::line("")?;
+    output::line_to(out, "")?;
     let mut totals = Grid::new(heads(plan, &["flows"], &RUN_COLUMNS));
     for (point, runs) in plan.points.iter().zip(&points) {
         let cells = RUN_COLUMNS.iter().map(|column| column.of_runs(runs));
         totals.push(row(values(point), ["all".to_owned()], cells));
     }
-    left_out.extend(totals.print()?);
+    left_out.extend(totals.print(out)?);
     if let ([_], Some(run)) = (&plan.points[..], results.first())
         && (1..=NODES_MAX).contains(&run.nodes.len())
     {
-        output::line("")?;
-        left_out.extend(nodes(run).print()?);
+        output::line_to(out, "")?;
+        left_out.extend(nodes(run).print(out)?);
     }
     if !left_out.is_empty() {
         let what = left_out.join(", ");
-        output::line(format_args!(
-            "{DIM}no room for: {what}; --json has everything{DIM:#}"
-        ))?;
+        output::line_to(
+            out,
+            format_args!("{DIM}no room for: {what}; --json has everything{DIM:#}"),
+        )?;
     }
-    remarks::print(plan, results)
+    remarks::print(plan, results, out)
 }
 
 /// Each flow of each point.
@@ -127,7 +131,7 @@ fn spreads(group: &Group, runs: &[&RunResult]) -> Vec<(&'static Column, Option<S
 }
 
 /// The flows that did worst: those that failed, then those that fall most behind their like.
-fn print_worst(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
+fn print_worst(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), Error> {
     let mut flows: Vec<(f64, &RunResult, &FlowResult)> = Vec::new();
     for run in results {
         for group in report::groups(&[run]) {
@@ -158,9 +162,9 @@ fn print_worst(plan: &Plan, results: &[RunResult]) -> Result<(), Error> {
     if grid.is_empty() {
         return Ok(());
     }
-    output::line("")?;
+    output::line_to(out, "")?;
     // What has no room here had none above.
-    grid.print().map(drop)
+    grid.print(out).map(drop)
 }
 
 /// What flows of one sort did in the middle, to measure each by.

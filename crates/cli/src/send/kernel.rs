@@ -104,7 +104,7 @@ impl Run {
                     return Ok(finished);
                 }
             } else {
-                check_end("mote", &end)?;
+                check_end("mote", &end, transfer.advice)?;
                 transfer.look(delivered)?;
             }
             let direction = transfer.direction;

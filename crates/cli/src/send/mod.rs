@@ -26,8 +26,9 @@ use self::{
     transfer::{Outcome, Transfer},
 };
 use crate::{
-    chain::{CaptureArgs, ChainArgs, WRITTEN},
-    error::Error,
+    capture::{CaptureArgs, WRITTEN},
+    chain::ChainArgs,
+    error::{Error, Kept},
     files,
     interrupt::Interrupt,
     output::Out,
@@ -102,18 +103,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let outputs = [args.capture.file(), args.trace.as_deref()];
     let outputs: Vec<&Path> = outputs.into_iter().flatten().collect();
     targets::check(&outputs, &[&args.file], args.capture.force)?;
+    args.chain.check()?;
     // The namespace before anything that could start a thread.
     let far = Far::enter(args.in_virtual_time)?;
-    let capture = args.capture.create(args.chain.records())?;
     let interrupt = Interrupt::install()?;
+    let stops = interrupt.clone();
+    let stops = move || stops.has_come();
+    let capture = args.capture.create(args.chain.records(), stops);
+    let capture = capture.map_err(|error| interrupt.check().err().unwrap_or(error))?;
     let trace = args.create_trace()?;
-    args.chain.warn();
     let arena = Arena::new();
     let mut chain = Chain::new(args.chain.options(far.host()), &arena);
     chain.world.set_capture(capture);
     let bar = Progress::new(content.len() as u64, true);
     let mut transfer = Transfer::new(chain, Arc::clone(&content), args.direction, interrupt, bar);
     transfer.trace = trace;
+    transfer.advice = args.chain.advice();
     transfer.tunes = [args.chain.sender(), args.chain.receiver()];
     let carried = far.carry(&mut transfer, &arena);
     let Transfer {
@@ -127,7 +132,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let kept = [
         args.capture.keep(&mut chain.world),
         trace.map_or(Ok(None), |trace| {
-            trace.keep().map(|()| args.trace.as_deref())
+            trace.keep().map(|()| args.trace.as_deref().map(Kept::File))
         }),
     ];
     let (outcome, lateness) = match carried {
@@ -151,9 +156,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     Error::all([judged, shown].into_iter().chain(kept))
 }
 
-/// What to say of a transfer that did not come to its end: why, which files hold it up to
-/// then, and which could not be written.
-fn stopped(error: Error, kept: [Result<Option<&Path>, Error>; 2]) -> Result<(), Error> {
+/// What to say of a transfer that did not come to its end: why, what holds it up to then, and
+/// what could not be written.
+fn stopped(error: Error, kept: [Result<Option<Kept<'_>>, Error>; 2]) -> Result<(), Error> {
     let whole = kept
         .iter()
         .filter_map(|kept| kept.as_ref().ok().copied().flatten());

@@ -46,6 +46,8 @@ pub(super) struct Transfer<'m> {
     pub(super) tunes: [fn(&mut tcp::Config); 2],
     pub(super) interrupt: Interrupt,
     pub(super) bar: Progress,
+    /// What may help when nothing arrives any more.
+    pub(super) advice: &'static str,
     /// Where to write what the sender does, if anywhere.
     pub(super) trace: Option<Trace>,
     /// Bytes at the far end, and when the last of them came.
@@ -91,6 +93,7 @@ impl<'m> Transfer<'m> {
             content,
             direction,
             tunes: [|_| {}; 2],
+            advice: "lower --hops",
             interrupt,
             bar,
             trace: None,
@@ -137,9 +140,10 @@ impl<'m> Transfer<'m> {
             self.delivered = (delivered, now);
         } else if now.since(since) > STALL_MAX {
             return Err(Error::failed(format!(
-                "nothing arrived for {} s after {delivered} of {} bytes, lower the losses or --hops",
+                "nothing arrived for {} s after {delivered} of {} bytes, {}",
                 STALL_MAX.as_millis() / 1_000,
-                self.content.len()
+                self.content.len(),
+                self.advice
             )));
         }
         Ok(())
@@ -195,14 +199,14 @@ impl<'m> Transfer<'m> {
 }
 
 /// Fails when a simulated end has given up before the file was through.
-pub(super) fn check_end(name: &str, end: &AppProgress) -> Result<(), Error> {
+pub(super) fn check_end(name: &str, end: &AppProgress, advice: &str) -> Result<(), Error> {
     if end.finished.is_some() {
         return Ok(());
     }
     match end.error {
         Some(error) => Err(Error::failed(format!(
             "the {name}'s connection failed: {}",
-            cause(error)
+            cause(error, advice)
         ))),
         None if end.closed => Err(Error::failed(format!(
             "the {name} could not open a connection"
@@ -211,16 +215,17 @@ pub(super) fn check_end(name: &str, end: &AppProgress) -> Result<(), Error> {
     }
 }
 
-fn cause(error: tcp::Error) -> &'static str {
-    match error {
+fn cause(error: tcp::Error, advice: &str) -> String {
+    let cause = match error {
         tcp::Error::Refused => "the peer refused it",
         tcp::Error::Reset => "the peer reset it",
         tcp::Error::TimedOut | tcp::Error::KeepaliveTimedOut | tcp::Error::UserTimeout => {
-            "the peer did not answer in time, lower the losses or --hops"
+            return format!("the peer did not answer in time, {advice}");
         }
         tcp::Error::Unreachable => "the peer cannot be reached",
         tcp::Error::Aborted => "it was aborted",
-    }
+    };
+    cause.to_owned()
 }
 
 /// Follows the telemetry of a sender that runs our own stack.

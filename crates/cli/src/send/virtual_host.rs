@@ -86,8 +86,8 @@ fn run(
                 return Ok(finished);
             }
         } else {
-            check_end("sender", &from)?;
-            check_end("receiver", &to)?;
+            check_end("sender", &from, transfer.advice)?;
+            check_end("receiver", &to, transfer.advice)?;
             if stuck {
                 return Err(Error::failed("the simulated world came to a standstill"));
             }

@@ -26,8 +26,6 @@ pub struct Captures {
     pub air: Option<Capture>,
     /// Of the wire.
     pub wire: Option<Capture>,
-    /// Whether finished ones replace existing files.
-    pub replace: bool,
     /// Failures to finish one, told to whoever holds the other end.
     pub failed: Option<std::sync::mpsc::Sender<(Captured, std::io::Error)>>,
 }
@@ -84,7 +82,6 @@ pub(super) fn run(
     let Captures {
         air,
         wire,
-        replace,
         failed: tell,
     } = captures;
     run.network.world.set_capture(air);
@@ -96,8 +93,8 @@ pub(super) fn run(
         result.samples = Vec::new();
     }
     let world = &mut run.network.world;
-    let air = world.take_capture().map(|air| air.finish(replace));
-    let wire = world.wire_mut().map(|wire| wire.finish_capture(replace));
+    let air = world.take_capture().map(Capture::finish);
+    let wire = world.wire_mut().map(|wire| wire.finish_capture());
     for (which, finished) in [(Captured::Air, air), (Captured::Wire, wire)] {
         if let (Some(Err(error)), Some(tell)) = (finished, &tell) {
             // Nobody listens: nobody asked for a capture.

@@ -410,13 +410,8 @@ fn captures_are_whole_and_the_same_each_time() {
         chain
             .world
             .run_until(chain.world.now() + Duration::from_secs(10));
-        chain.world.take_capture().unwrap().finish(false).unwrap();
-        chain
-            .world
-            .wire_mut()
-            .unwrap()
-            .finish_capture(false)
-            .unwrap();
+        chain.world.take_capture().unwrap().finish().unwrap();
+        chain.world.wire_mut().unwrap().finish_capture().unwrap();
         let frames: u64 = chain
             .world
             .links()

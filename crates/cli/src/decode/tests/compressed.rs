@@ -56,13 +56,8 @@ impl Captured {
         chain.world.run_until(until);
         let finished = chain.world.app(receiver).progress().unwrap().finished;
         assert!(finished.is_some(), "{options:?}");
-        chain.world.take_capture().unwrap().finish(false).unwrap();
-        chain
-            .world
-            .wire_mut()
-            .unwrap()
-            .finish_capture(false)
-            .unwrap();
+        chain.world.take_capture().unwrap().finish().unwrap();
+        chain.world.wire_mut().unwrap().finish_capture().unwrap();
         let counters = |node: usize| chain.world.node(node).tcp().counters();
         let lost = counters(host).sent - counters(chain.mote()).received;
         Self {

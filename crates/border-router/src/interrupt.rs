@@ -1,0 +1,66 @@
+//! SIGINT, with where it came from.
+//!
+//! Ctrl-C goes to every process in the foreground of a terminal: where one of them runs a
+//! command for the user, it is the command's business. A SIGINT that some process sent to this
+//! one alone is a wish to end. The kernel tells the two apart.
+//!
+//! Sources: signalfd(2); sigaction(2), `si_code`.
+
+use std::{io, os::fd::AsFd as _};
+
+use nix::{
+    libc,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::{
+        signal::{SigSet, Signal},
+        signalfd::{SfdFlags, SignalFd},
+    },
+};
+
+/// Where a SIGINT came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// A key of the terminal: every process in its foreground has got it.
+    Terminal,
+    /// Some process, by kill(2) or the like.
+    Process,
+}
+
+/// SIGINT as something to look at, instead of something that happens.
+#[derive(Debug)]
+pub struct Interrupts {
+    signals: SignalFd,
+}
+
+impl Interrupts {
+    /// Blocks SIGINT for this thread, and those that it starts from now on.
+    ///
+    /// Call it in a process with one thread, and behind the start of every command: a process
+    /// inherits what is blocked.
+    ///
+    /// # Errors
+    /// What signalfd(2) reports.
+    pub fn listen() -> io::Result<Self> {
+        let mut mask = SigSet::empty();
+        mask.add(Signal::SIGINT);
+        mask.thread_block()?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        let signals = SignalFd::with_flags(&mask, flags)?;
+        Ok(Self { signals })
+    }
+
+    /// Whether there is one to take.
+    pub fn is_due(&self) -> bool {
+        let mut fds = [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Takes the latest, if one came since the last look.
+    pub fn take(&self) -> Option<Origin> {
+        let info = self.signals.read_signal().ok().flatten()?;
+        Some(match info.ssi_code {
+            libc::SI_KERNEL => Origin::Terminal,
+            _ => Origin::Process,
+        })
+    }
+}

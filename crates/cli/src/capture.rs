@@ -1,0 +1,190 @@
+//! Captures of the air and of the wire, to files and to readers.
+//!
+//! A file grows record by record under its name, for whoever follows it. A stream, which is
+//! standard output or a FIFO, feeds a reader live; when that one stalls the air waits, until a
+//! signal comes.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use clap::{ArgGroup, Args as ClapArgs};
+use motet_lab::{
+    capture::{Capture, Records},
+    world::World,
+};
+
+use crate::{
+    error::{Error, Kept},
+    files::write_error,
+    output::describe,
+};
+
+/// The capture of a mesh's air.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(group = ArgGroup::new(WRITTEN).multiple(true))]
+pub(crate) struct CaptureArgs {
+    /// Write the air, live, as a capture that Wireshark reads: to a file, a FIFO or (-)
+    /// standard output
+    #[arg(long, value_name = "PATH", group = WRITTEN)]
+    pub(crate) pcap: Option<PathBuf>,
+
+    /// Overwrite existing files
+    #[arg(long, requires = WRITTEN)]
+    pub(crate) force: bool,
+}
+
+/// The options that name files to write.
+pub(crate) const WRITTEN: &str = "written";
+
+impl CaptureArgs {
+    /// Whether the capture takes standard output.
+    pub(crate) fn takes_stdout(&self) -> bool {
+        self.pcap.as_deref().is_some_and(is_stdout)
+    }
+
+    /// The file that it goes to; none where it goes to a stream, or nowhere.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.pcap.as_deref().filter(|path| !is_stream(path))
+    }
+
+    /// Begins the capture, where one was asked for.
+    ///
+    /// # Errors
+    /// As [`create`].
+    pub(crate) fn create(
+        &self,
+        records: Records,
+        stops: impl Fn() -> bool + Send + 'static,
+    ) -> Result<Option<Capture>, Error> {
+        match &self.pcap {
+            Some(path) => create(path, records, self.force, stops),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes the capture from the air and ends it; says what is whole now.
+    ///
+    /// # Errors
+    /// When not all could be written, unless the reader went away.
+    pub(crate) fn keep(&self, world: &mut World<'_>) -> Result<Option<Kept<'_>>, Error> {
+        let (Some(path), Some(capture)) = (&self.pcap, world.take_capture()) else {
+            return Ok(None);
+        };
+        match capture.finish().map_err(|error| failure(path, &error)) {
+            Err(Some(error)) => Err(error),
+            Err(None) | Ok(()) => Ok(Some(kept(path))),
+        }
+    }
+}
+
+/// Begins a capture that goes to `path`; none where it is a stream whose reader has gone
+/// already. A stalled reader is waited for until `stops`.
+///
+/// # Errors
+/// [`Error::Input`] when `path` exists (unless `replace`), its folder takes no new file, or
+/// standard output is a terminal; when the stream breaks.
+pub(crate) fn create(
+    path: &Path,
+    records: Records,
+    replace: bool,
+    stops: impl Fn() -> bool + Send + 'static,
+) -> Result<Option<Capture>, Error> {
+    let begun = if is_stdout(path) {
+        if io::IsTerminal::is_terminal(&io::stdout()) {
+            return Err(Error::input(
+                "a capture is nothing for a terminal, pipe it: --pcap - | wireshark -k -i -",
+            ));
+        }
+        open_stdout(stops).and_then(|stream| Capture::stream(stream, records))
+    } else if is_fifo(path) {
+        eprintln!("motet: waiting for a reader of {}", path.display());
+        open_fifo(path, stops).and_then(|stream| Capture::stream(stream, records))
+    } else {
+        Capture::create(path, records, replace)
+    };
+    match begun {
+        Ok(capture) => Ok(Some(capture)),
+        Err(error) => match failure(path, &error) {
+            Some(error) => Err(error),
+            None => Ok(None),
+        },
+    }
+}
+
+/// What to say of a capture to `path` that failed; nothing where its reader went away, for that
+/// one has seen enough.
+pub(crate) fn failure(path: &Path, error: &io::Error) -> Option<Error> {
+    let shown = path.display();
+    match error.kind() {
+        _ if !is_stream(path) => Some(write_error(path, error)),
+        io::ErrorKind::BrokenPipe => None,
+        io::ErrorKind::TimedOut => Some(Error::failed(format!(
+            "the capture to {shown} broke off: nobody read it any more"
+        ))),
+        _ => Some(Error::failed(format!(
+            "the capture to {shown} broke off: {}",
+            describe(error)
+        ))),
+    }
+}
+
+/// What a capture to `path` leaves.
+pub(crate) fn kept(path: &Path) -> Kept<'_> {
+    match path {
+        path if is_stdout(path) => Kept::Stream(None),
+        path if is_stream(path) => Kept::Stream(Some(path)),
+        path => Kept::File(path),
+    }
+}
+
+/// Whether `path` is no file, but somebody who reads.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    is_stdout(path) || is_fifo(path)
+}
+
+/// Whether `path` stands for standard output.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Whether there is a pipe of that name, which a shell may have made: `--pcap >(wireshark …)`.
+#[cfg(unix)]
+fn is_fifo(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_fifo(_: &Path) -> bool {
+    false
+}
+
+type Stream = Box<dyn io::Write + Send>;
+
+#[cfg(target_os = "linux")]
+fn open_stdout(stops: impl Fn() -> bool + Send + 'static) -> io::Result<Stream> {
+    use std::os::fd::AsFd as _;
+    let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+    let stream = motet_router::stream::Stream::new(stdout, Box::new(stops));
+    Ok(Box::new(stream))
+}
+
+#[cfg(target_os = "linux")]
+fn open_fifo(path: &Path, stops: impl Fn() -> bool + Send + 'static) -> io::Result<Stream> {
+    let stream = motet_router::stream::Stream::open_fifo(path, Box::new(stops))?;
+    Ok(Box::new(stream))
+}
+
+/// Elsewhere a stalled reader is waited for until the process is killed.
+#[cfg(not(target_os = "linux"))]
+fn open_stdout(_: impl Fn() -> bool + Send + 'static) -> io::Result<Stream> {
+    Ok(Box::new(io::stdout()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_fifo(path: &Path, _: impl Fn() -> bool + Send + 'static) -> io::Result<Stream> {
+    let fifo = std::fs::OpenOptions::new().write(true).open(path)?;
+    Ok(Box::new(fifo))
+}
