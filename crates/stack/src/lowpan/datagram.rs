@@ -17,12 +17,20 @@
 //! Sources: RFC 4944 §5.3 (reassembly, overlaps, time limit); RFC 8930 §5 and §6
 //! (forwarding without reassembly; tags are a link's own).
 
+mod record;
+mod room;
+mod tags;
+
+pub use record::{LIFETIME, LINGER, REASSEMBLY_TIMEOUT, RELAY_TIMEOUT, Record};
+pub use room::{BURST_MAX, PAUSE_MAX, STALE_AFTER};
+
 use super::TcpForm;
 use crate::limits::IPV6_MTU_MIN;
-use crate::planted::{Bug, planted};
-use crate::random::{KeyedHash, Rng};
-use crate::time::{Duration, Instant, earliest};
+use crate::random::Rng;
+use crate::time::{Instant, earliest};
 use crate::wire::{LinkAddr, cursor};
+use record::{Span, State};
+use tags::Tags;
 
 /// The table. Fragments of broadcast frames are not told from unicast ones.
 #[derive(Debug)]
@@ -185,131 +193,6 @@ impl Counters {
     }
 }
 
-/// One packet under way, borrowed from the caller; [`Record::EMPTY`] to begin with.
-#[derive(Clone, Debug)]
-pub struct Record {
-    key: Key,
-    state: State,
-    /// Said by the first fragment.
-    tcp: TcpForm,
-    /// Whether its sender is known to be there.
-    is_known: bool,
-    /// Whether more than one fragment of it has come.
-    grows: bool,
-    coverage: Coverage,
-    /// When its last useful fragment came.
-    heard_at: Instant,
-    /// However many fragments still come.
-    give_up_at: Instant,
-}
-
-impl Record {
-    /// A record of nothing: all zeros, so that a static one costs no flash.
-    pub const EMPTY: Self = Self {
-        key: Key {
-            from: LinkAddr::Short(0),
-            tag: 0,
-            size: 0,
-        },
-        state: State::Free,
-        tcp: TcpForm::Plain,
-        is_known: false,
-        grows: false,
-        coverage: Coverage::NONE,
-        heard_at: Instant::ORIGIN,
-        give_up_at: Instant::ORIGIN,
-    };
-
-    /// Whether fragments are still expected or the packet not yet released.
-    const fn is_active(&self) -> bool {
-        !matches!(self.state, State::Free | State::Over { .. })
-    }
-
-    /// Whether fragments of this key belong to this packet: active, or over not long ago.
-    fn is_known(&self, now: Instant) -> bool {
-        match self.state {
-            State::Free => false,
-            State::Over { .. } => now.since(self.heard_at) < LINGER,
-            _ => true,
-        }
-    }
-
-    const fn holds(&self, holding: Holding) -> bool {
-        match holding {
-            Holding::Record => self.is_active(),
-            Holding::Body => self.body().is_some(),
-        }
-    }
-
-    const fn body(&self) -> Option<u8> {
-        match self.state {
-            State::Gathering { body } | State::Whole { body } => Some(body),
-            _ => None,
-        }
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        let idle = match self.state {
-            State::Free | State::Over { .. } => return None,
-            State::Forwarding { .. } => RELAY_TIMEOUT,
-            State::Gathering { .. } | State::Whole { .. } => REASSEMBLY_TIMEOUT,
-        };
-        Some((self.heard_at + idle).min(self.give_up_at))
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)] // Makes `Free` zero.
-enum State {
-    Free,
-    /// Fragments are collected in this body.
-    Gathering {
-        body: u8,
-    },
-    /// All have come; the node has yet to take the packet.
-    Whole {
-        body: u8,
-    },
-    /// Fragments are passed on as they come.
-    Forwarding {
-        next_hop: LinkAddr,
-        tag: u16,
-    },
-    /// Done with, well or not. Remembered for [`LINGER`], unless the record is needed, so
-    /// that repeated or orphaned fragments do not open another.
-    Over {
-        lost: bool,
-    },
-}
-
-/// The tags of this node's packets: all 65,536, in an order that only the key knows. A tag that
-/// was heard does not tell the next one, a reboot continues no packet of before, and none
-/// comes again before all others have.
-#[derive(Debug)]
-struct Tags {
-    /// Place of the next one in that order.
-    next: u16,
-    hash: KeyedHash,
-}
-
-/// The tag at a place: four rounds of a Feistel network, which makes a permutation of any hash
-/// (Luby and Rackoff, 1988).
-fn permute(place: u16, hash: &KeyedHash) -> u16 {
-    let [mut left, mut right] = place.to_be_bytes();
-    for round in 0..4 {
-        let word = [round, right, 0, 0, 0, 0, 0, 0];
-        (left, right) = (right, left ^ hash.hash(&[&[word]]) as u8);
-    }
-    u16::from_be_bytes([left, right])
-}
-
-/// What a packet takes up.
-#[derive(Clone, Copy, Debug)]
-enum Holding {
-    Record,
-    Body,
-}
-
 impl<'m> Datagrams<'m> {
     /// A table over borrowed records (at most 255 are used) and as many bodies of
     /// `body_len` bytes as `bodies` holds; a packet larger than that is refused.
@@ -330,10 +213,7 @@ impl<'m> Datagrams<'m> {
             records,
             bodies,
             body_len,
-            tags: Tags {
-                next: rng.next_u32() as u16,
-                hash: rng.keyed_hash(),
-            },
+            tags: Tags::new(rng),
             any_order,
             deadline: None,
             counters: Counters::default(),
@@ -343,10 +223,7 @@ impl<'m> Datagrams<'m> {
     /// A tag for a packet this node fragments. Also serves as the MAC's token, so that
     /// [`Self::fragment_lost`] finds the packet.
     pub fn new_tag(&mut self) -> u16 {
-        let Tags { next, hash } = &mut self.tags;
-        let tag = permute(*next, hash);
-        *next = next.wrapping_add(u16::from(!planted(Bug::TagReuse)));
-        tag
+        self.tags.draw()
     }
 
     /// How many tags were given out, modulo 2^16 and from a random start: after 65,536 of them
@@ -605,121 +482,6 @@ impl<'m> Datagrams<'m> {
             .map(|(index, _)| index)
     }
 
-    /// Makes a record, and a body if it needs one, for a packet not seen before.
-    fn open(&mut self, key: Key, role: Role, is_known: bool, now: Instant) -> Result<u8, Drop> {
-        let size = usize::from(key.size);
-        if size > self.packet_len_max(role) {
-            return Err(Drop::TooLarge);
-        }
-        let index = self.take_record((key.from, is_known), now)?;
-        let state = match role {
-            Role::Reassemble => State::Gathering {
-                body: self.take_body((key.from, is_known), now)?,
-            },
-            Role::Forward { next_hop } => State::Forwarding {
-                next_hop,
-                tag: self.new_tag(),
-            },
-        };
-        let record = self
-            .records
-            .get_mut(usize::from(index))
-            .ok_or(Drop::TableFull)?;
-        *record = Record {
-            key,
-            state,
-            tcp: TcpForm::Plain,
-            is_known,
-            grows: false,
-            coverage: Coverage::NONE,
-            heard_at: now,
-            give_up_at: now + LIFETIME,
-        };
-        Ok(index)
-    }
-
-    /// A record that is free or may be taken. One neighbour gets three of four at most.
-    fn take_record(&mut self, sender: Sender, now: Instant) -> Result<u8, Drop> {
-        let (from, _) = sender;
-        let quota = (self.records.len() * 3 / 4).max(1);
-        let any = Holding::Record;
-        if self.count(any, from) >= quota {
-            let (index, _) = self
-                .evict(any, Some(from), sender, now)
-                .ok_or(Drop::NeighborQuota)?;
-            return Ok(index);
-        }
-        // Never used before done with, and of those the one done with first.
-        let done = (0..u8::MAX)
-            .zip(self.records.iter())
-            .filter(|(_, record)| !record.is_active())
-            .min_by_key(|(_, record)| (record.state != State::Free, record.heard_at));
-        if let Some((index, _)) = done {
-            return Ok(index);
-        }
-        let (index, _) = self.evict(any, None, sender, now).ok_or(Drop::TableFull)?;
-        Ok(index)
-    }
-
-    /// A body that is free or may be taken. One neighbour gets all but one, if there are two.
-    fn take_body(&mut self, sender: Sender, now: Instant) -> Result<u8, Drop> {
-        let (from, _) = sender;
-        let bodies = self.bodies.len().checked_div(self.body_len).unwrap_or(0);
-        let bodies = u8::try_from(bodies).unwrap_or(u8::MAX);
-        let quota = usize::from(bodies.saturating_sub(1).max(1));
-        let (of, reason) = if self.count(Holding::Body, from) < quota {
-            let taken = |body| self.records.iter().any(|r| r.body() == Some(body));
-            if let Some(body) = (0..bodies).find(|&body| !taken(body)) {
-                return Ok(body);
-            }
-            (None, Drop::NoBody)
-        } else if bodies < 2 {
-            (Some(from), Drop::NoBody)
-        } else {
-            (Some(from), Drop::NeighborQuota)
-        };
-        let evicted = self.evict(Holding::Body, of, sender, now);
-        evicted.and_then(|(_, body)| body).ok_or(reason)
-    }
-
-    /// How much a neighbour holds.
-    fn count(&self, holding: Holding, from: LinkAddr) -> usize {
-        self.records
-            .iter()
-            .filter(|record| record.key.from == from && record.holds(holding))
-            .count()
-    }
-
-    /// Gives up the packet that matters least among those that make way for a new one of
-    /// `sender`, of one neighbour or of any; returns its record and body.
-    fn evict(
-        &mut self,
-        holding: Holding,
-        of: Option<LinkAddr>,
-        (_, is_known): Sender,
-        now: Instant,
-    ) -> Option<(u8, Option<u8>)> {
-        let may_go = |record: &Record| {
-            let is_spared_for = match (is_known, record.is_known) {
-                (true, false) => Duration::ZERO,
-                (false, true) => STALE_AFTER,
-                _ if record.grows => PAUSE_MAX,
-                _ => BURST_MAX,
-            };
-            record.holds(holding)
-                && of.is_none_or(|from| record.key.from == from)
-                && now.since(record.heard_at) >= is_spared_for
-        };
-        let (index, record) = (0..u8::MAX)
-            .zip(self.records.iter_mut())
-            .filter(|(_, record)| may_go(record))
-            .min_by_key(|(_, record)| (record.is_known, record.grows, record.heard_at))?;
-        let body = record.body();
-        record.state = State::Over { lost: true };
-        self.counters.drop(Drop::Evicted);
-        Some((index, body))
-    }
-
     fn give_up(&mut self, index: u8) {
         if let Some(record) = self.records.get_mut(usize::from(index)) {
             record.state = State::Over { lost: true };
@@ -738,99 +500,6 @@ impl<'m> Datagrams<'m> {
         self.bodies.get_mut(start..)?.get_mut(..self.body_len)
     }
 }
-
-/// The eight-byte units that a fragment covers.
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    start: u8,
-    len: u8,
-}
-
-impl Span {
-    /// `None` unless the bytes lie within the packet, begin on a unit, and end on one or
-    /// with the packet.
-    fn new(size: u16, offset: usize, len: usize) -> Option<Self> {
-        let size = usize::from(size);
-        let end = offset.checked_add(len)?;
-        let aligned = offset.is_multiple_of(8) && (end.is_multiple_of(8) || end == size);
-        if len == 0 || end > size || size > IPV6_MTU_MIN || !aligned {
-            return None;
-        }
-        Some(Self {
-            start: (offset / 8) as u8,
-            len: len.div_ceil(8) as u8,
-        })
-    }
-}
-
-/// Which eight-byte units of a packet have come: 1,280 bytes in 160 bits.
-#[derive(Clone, Debug)]
-struct Coverage {
-    units: [u8; IPV6_MTU_MIN / 8 / 8],
-    count: u8,
-}
-
-impl Coverage {
-    const NONE: Self = Self {
-        units: [0; IPV6_MTU_MIN / 8 / 8],
-        count: 0,
-    };
-
-    /// How many units of the span have come.
-    fn count(&self, span: Span) -> u8 {
-        let mut count = 0;
-        for unit in span.start..span.start.saturating_add(span.len) {
-            let byte = self.units.get(usize::from(unit / 8)).copied();
-            count += byte.unwrap_or_default() >> (unit % 8) & 1;
-        }
-        count
-    }
-
-    fn add(&mut self, span: Span) {
-        for unit in span.start..span.start.saturating_add(span.len) {
-            if let Some(byte) = self.units.get_mut(usize::from(unit / 8)) {
-                *byte |= 1 << (unit % 8);
-            }
-        }
-        self.count = self.count.saturating_add(span.len);
-    }
-
-    fn is_whole(&self, size: u16) -> bool {
-        u16::from(self.count) == size.div_ceil(8)
-    }
-}
-
-/// How long a packet that is gathered here waits for its next fragment. A fragment's
-/// attempts at the hop before take at most 0.7 s, and others may be queued before it; twice
-/// what OpenThread gives a whole packet.
-pub const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(4);
-
-/// The same at a relay, which loses only a tag and a next hop by waiting; shorter, because
-/// it has no memory to spare for packets that their senders have given up.
-pub const RELAY_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// However slowly fragments come: RFC 4944 §5.3 allows 60 s at most.
-pub const LIFETIME: Duration = Duration::from_secs(60);
-
-/// How long after its last fragment a packet that is over is remembered: the link repeats
-/// frames for 0.7 s at most. Short, for a sender that restarts may soon reuse a tag.
-pub const LINGER: Duration = REASSEMBLY_TIMEOUT;
-
-/// After this long without a fragment any other packet may have a record's place, even a
-/// stranger's: longer than all attempts of one frame (0.7 s), so that a live packet is not
-/// robbed.
-pub const STALE_AFTER: Duration = Duration::from_secs(1);
-
-/// After this long its like may have the place of a packet that had begun to grow: some five
-/// frames of a path on which only every third hop may send, or as many attempts of one.
-pub const PAUSE_MAX: Duration = Duration::from_millis(250);
-
-/// And of one of which a first fragment is all that has come: the next follows it in 8 ms over
-/// a hop, in three times that along a path.
-pub const BURST_MAX: Duration = Duration::from_millis(20);
-
-/// A neighbour, and whether it is known to be there.
-type Sender = (LinkAddr, bool);
 
 #[cfg(test)]
 #[path = "tests/datagram.rs"]

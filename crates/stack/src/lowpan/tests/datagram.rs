@@ -4,6 +4,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::random::Rng;
+use crate::time::Duration;
 
 const A: LinkAddr = LinkAddr::Short(1);
 const B: LinkAddr = LinkAddr::Short(2);

@@ -1,0 +1,175 @@
+//! One packet under way: whose it is, where it goes, which of its bytes have come, and for how
+//! long it is waited for.
+
+use super::Key;
+use crate::limits::IPV6_MTU_MIN;
+use crate::lowpan::TcpForm;
+use crate::time::{Duration, Instant};
+use crate::wire::LinkAddr;
+
+/// One packet under way, borrowed from the caller; [`Record::EMPTY`] to begin with.
+#[derive(Clone, Debug)]
+pub struct Record {
+    pub(super) key: Key,
+    pub(super) state: State,
+    /// Said by the first fragment.
+    pub(super) tcp: TcpForm,
+    /// Whether its sender is known to be there.
+    pub(super) is_known: bool,
+    /// Whether more than one fragment of it has come.
+    pub(super) grows: bool,
+    pub(super) coverage: Coverage,
+    /// When its last useful fragment came.
+    pub(super) heard_at: Instant,
+    /// However many fragments still come.
+    pub(super) give_up_at: Instant,
+}
+
+impl Record {
+    /// A record of nothing: all zeros, so that a static one costs no flash.
+    pub const EMPTY: Self = Self {
+        key: Key {
+            from: LinkAddr::Short(0),
+            tag: 0,
+            size: 0,
+        },
+        state: State::Free,
+        tcp: TcpForm::Plain,
+        is_known: false,
+        grows: false,
+        coverage: Coverage::NONE,
+        heard_at: Instant::ORIGIN,
+        give_up_at: Instant::ORIGIN,
+    };
+
+    /// Whether fragments are still expected or the packet not yet released.
+    pub(super) const fn is_active(&self) -> bool {
+        !matches!(self.state, State::Free | State::Over { .. })
+    }
+
+    /// Whether fragments of this key belong to this packet: active, or over not long ago.
+    pub(super) fn is_known(&self, now: Instant) -> bool {
+        match self.state {
+            State::Free => false,
+            State::Over { .. } => now.since(self.heard_at) < LINGER,
+            _ => true,
+        }
+    }
+
+    pub(super) const fn body(&self) -> Option<u8> {
+        match self.state {
+            State::Gathering { body } | State::Whole { body } => Some(body),
+            _ => None,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let idle = match self.state {
+            State::Free | State::Over { .. } => return None,
+            State::Forwarding { .. } => RELAY_TIMEOUT,
+            State::Gathering { .. } | State::Whole { .. } => REASSEMBLY_TIMEOUT,
+        };
+        Some((self.heard_at + idle).min(self.give_up_at))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)] // Makes `Free` zero.
+pub(super) enum State {
+    Free,
+    /// Fragments are collected in this body.
+    Gathering {
+        body: u8,
+    },
+    /// All have come; the node has yet to take the packet.
+    Whole {
+        body: u8,
+    },
+    /// Fragments are passed on as they come.
+    Forwarding {
+        next_hop: LinkAddr,
+        tag: u16,
+    },
+    /// Done with, well or not. Remembered for [`LINGER`], unless the record is needed, so
+    /// that repeated or orphaned fragments do not open another.
+    Over {
+        lost: bool,
+    },
+}
+
+/// The eight-byte units that a fragment covers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    start: u8,
+    pub(super) len: u8,
+}
+
+impl Span {
+    /// `None` unless the bytes lie within the packet, begin on a unit, and end on one or
+    /// with the packet.
+    pub(super) fn new(size: u16, offset: usize, len: usize) -> Option<Self> {
+        let size = usize::from(size);
+        let end = offset.checked_add(len)?;
+        let aligned = offset.is_multiple_of(8) && (end.is_multiple_of(8) || end == size);
+        if len == 0 || end > size || size > IPV6_MTU_MIN || !aligned {
+            return None;
+        }
+        Some(Self {
+            start: (offset / 8) as u8,
+            len: len.div_ceil(8) as u8,
+        })
+    }
+}
+
+/// Which eight-byte units of a packet have come: 1,280 bytes in 160 bits.
+#[derive(Clone, Debug)]
+pub(super) struct Coverage {
+    units: [u8; IPV6_MTU_MIN / 8 / 8],
+    pub(super) count: u8,
+}
+
+impl Coverage {
+    pub(super) const NONE: Self = Self {
+        units: [0; IPV6_MTU_MIN / 8 / 8],
+        count: 0,
+    };
+
+    /// How many units of the span have come.
+    pub(super) fn count(&self, span: Span) -> u8 {
+        let mut count = 0;
+        for unit in span.start..span.start.saturating_add(span.len) {
+            let byte = self.units.get(usize::from(unit / 8)).copied();
+            count += byte.unwrap_or_default() >> (unit % 8) & 1;
+        }
+        count
+    }
+
+    pub(super) fn add(&mut self, span: Span) {
+        for unit in span.start..span.start.saturating_add(span.len) {
+            if let Some(byte) = self.units.get_mut(usize::from(unit / 8)) {
+                *byte |= 1 << (unit % 8);
+            }
+        }
+        self.count = self.count.saturating_add(span.len);
+    }
+
+    pub(super) fn is_whole(&self, size: u16) -> bool {
+        u16::from(self.count) == size.div_ceil(8)
+    }
+}
+
+/// How long a packet that is gathered here waits for its next fragment. A fragment's
+/// attempts at the hop before take at most 0.7 s, and others may be queued before it; twice
+/// what OpenThread gives a whole packet.
+pub const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// The same at a relay, which loses only a tag and a next hop by waiting; shorter, because
+/// it has no memory to spare for packets that their senders have given up.
+pub const RELAY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// However slowly fragments come: RFC 4944 §5.3 allows 60 s at most.
+pub const LIFETIME: Duration = Duration::from_secs(60);
+
+/// How long after its last fragment a packet that is over is remembered: the link repeats
+/// frames for 0.7 s at most. Short, for a sender that restarts may soon reuse a tag.
+pub const LINGER: Duration = REASSEMBLY_TIMEOUT;
