@@ -129,7 +129,7 @@ fn compress_headers(
         Encapsulation::link(link),
         contexts,
     )?;
-    let mut encapsulation = Encapsulation::ipv6(&header);
+    let mut encapsulation = Encapsulation::ipv6((header.src, header.dst));
     while let Some(this) = step {
         step = this
             .next_header
@@ -151,7 +151,7 @@ fn compress_headers(
             What::Ipv6(inner) => {
                 Nhc::Ipv6.emit(&mut w)?;
                 emit_ipv6(&mut w, &inner, in_line, encapsulation, contexts)?;
-                encapsulation = Encapsulation::ipv6(&inner);
+                encapsulation = Encapsulation::ipv6((inner.src, inner.dst));
             }
             What::Udp(udp) => Nhc::Udp(udp).emit(&mut w)?,
             What::Tcp(header) => {

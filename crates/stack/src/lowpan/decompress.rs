@@ -146,48 +146,15 @@ fn compressed(
     datagram_size: Option<u16>,
     out: &mut [u8],
 ) -> Result<Decompressed, DecompressError> {
-    let mut packet = Restored {
-        out,
-        len: 0,
-        lengths: [(0, 0); LENGTHS_MAX],
-        lengths_len: 0,
-    };
     let (iphc, mut rest) = lowpan_iphc::Header::parse(bytes)?;
-    let mut outer = packet.ipv6(&iphc, rest, Encapsulation::link(link), contexts)?;
+    let mut packet = Restored::new(out);
+    packet.ipv6(&iphc, rest, Encapsulation::link(link), contexts)?;
     let mut more = iphc.next_header.is_none();
-    let mut routing = false;
-    let mut elided_at = None;
-    let mut tcp_form = TcpForm::Plain;
     for _ in 0..NEXT_HEADERS_MAX {
         if !more {
             break;
         }
-        let (nhc, after) = Nhc::parse(rest)?;
-        rest = after;
-        more = match nhc {
-            Nhc::Extension(extension) => {
-                routing |= extension.kind == next_header::ROUTING;
-                packet.extension(&extension, rest)?;
-                extension.next_header.is_none()
-            }
-            Nhc::Ipv6 => {
-                let (iphc, after) = lowpan_iphc::Header::parse(rest)?;
-                rest = after;
-                outer = packet.ipv6(&iphc, rest, Encapsulation::ipv6(&outer), contexts)?;
-                routing = false;
-                iphc.next_header.is_none()
-            }
-            Nhc::Udp(udp) => {
-                elided_at = udp.checksum.is_none().then_some(packet.len);
-                packet.udp(&udp)?;
-                false
-            }
-            Nhc::Tcp(tcp) if tcphc::IS_SUPPORTED => {
-                tcp_form = packet.tcp(&tcp)?;
-                false
-            }
-            Nhc::Tcp(_) => return Err(DecompressError::Nhc(lowpan_nhc::ParseError::Unknown)),
-        };
+        (rest, more) = packet.next(rest, contexts)?;
     }
     if more {
         return Err(DecompressError::TooManyHeaders);
@@ -198,19 +165,20 @@ fn compressed(
         return Err(DecompressError::DatagramSize);
     }
     packet.fill_lengths(total)?;
-    if let Some(at) = elided_at {
-        if routing {
+    let is_whole = here == total;
+    if let Some(at) = packet.elided_at {
+        if packet.is_routed {
             return Err(DecompressError::ChecksumBehindRouting);
         }
-        if here == total {
-            packet.fill_udp_checksum(at, &outer, rest);
+        if is_whole {
+            packet.fill_udp_checksum(at, rest);
         }
     }
     Ok(Decompressed {
         compressed_len: bytes.len() - rest.len(),
         uncompressed_len: packet.len,
-        udp_checksum_elided: elided_at.is_some() && here < total,
-        tcp: tcp_form,
+        udp_checksum_elided: packet.elided_at.is_some() && !is_whole,
+        tcp: packet.tcp,
     })
 }
 
@@ -225,9 +193,64 @@ struct Restored<'a> {
     /// it counts.
     lengths: [(usize, usize); LENGTHS_MAX],
     lengths_len: usize,
+    /// Source and destination in the innermost IPv6 header.
+    ends: (Ipv6Addr, Ipv6Addr),
+    /// A routing header stands behind that one: its destination is not the last.
+    is_routed: bool,
+    /// Where the UDP header stands whose checksum was elided.
+    elided_at: Option<usize>,
+    /// The form of the TCP header.
+    tcp: TcpForm,
 }
 
-impl Restored<'_> {
+impl<'a> Restored<'a> {
+    fn new(out: &'a mut [u8]) -> Self {
+        Self {
+            out,
+            len: 0,
+            lengths: [(0, 0); LENGTHS_MAX],
+            lengths_len: 0,
+            ends: (Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED),
+            is_routed: false,
+            elided_at: None,
+            tcp: TcpForm::Plain,
+        }
+    }
+
+    /// Restores the header that `bytes` begin with; returns what follows it, and whether that is
+    /// a compressed header too.
+    fn next<'b>(
+        &mut self,
+        bytes: &'b [u8],
+        contexts: &Contexts,
+    ) -> Result<(&'b [u8], bool), DecompressError> {
+        let (nhc, rest) = Nhc::parse(bytes)?;
+        let more = match nhc {
+            Nhc::Extension(extension) => {
+                self.is_routed |= extension.kind == next_header::ROUTING;
+                self.extension(&extension, rest)?;
+                extension.next_header.is_none()
+            }
+            Nhc::Ipv6 => {
+                let (iphc, rest) = lowpan_iphc::Header::parse(rest)?;
+                self.ipv6(&iphc, rest, Encapsulation::ipv6(self.ends), contexts)?;
+                self.is_routed = false;
+                return Ok((rest, iphc.next_header.is_none()));
+            }
+            Nhc::Udp(udp) => {
+                self.elided_at = udp.checksum.is_none().then_some(self.len);
+                self.udp(&udp)?;
+                false
+            }
+            Nhc::Tcp(tcp) if tcphc::IS_SUPPORTED => {
+                self.tcp = self.tcp(&tcp)?;
+                false
+            }
+            Nhc::Tcp(_) => return Err(DecompressError::Nhc(lowpan_nhc::ParseError::Unknown)),
+        };
+        Ok((rest, more))
+    }
+
     /// A writer behind what is there.
     fn writer(&mut self) -> Writer<'_> {
         Writer::new(self.out.get_mut(self.len..).unwrap_or_default())
@@ -250,7 +273,7 @@ impl Restored<'_> {
         rest: &[u8],
         encapsulation: Encapsulation,
         contexts: &Contexts,
-    ) -> Result<ipv6::Header, DecompressError> {
+    ) -> Result<(), DecompressError> {
         let header = ipv6::Header {
             traffic_class: iphc.traffic_class,
             flow_label: iphc.flow_label,
@@ -269,7 +292,8 @@ impl Restored<'_> {
         self.length_due(self.len + 4, self.len + ipv6::HEADER_LEN)?;
         let at = self.len;
         self.len += header.emit(self.out.get_mut(at..).unwrap_or_default())?;
-        Ok(header)
+        self.ends = (header.src, header.dst);
+        Ok(())
     }
 
     fn extension(&mut self, extension: &Extension<'_>, rest: &[u8]) -> Result<(), DecompressError> {
@@ -329,11 +353,11 @@ impl Restored<'_> {
         Ok(())
     }
 
-    fn fill_udp_checksum(&mut self, at: usize, header: &ipv6::Header, payload: &[u8]) {
+    fn fill_udp_checksum(&mut self, at: usize, payload: &[u8]) {
         let udp = self.out.get(at..self.len).unwrap_or_default();
         let len = udp.len() + payload.len();
-        let (src, dst) = (&header.src, &header.dst);
-        let mut sum = Checksum::pseudo_header(src, dst, udp::NEXT_HEADER, len);
+        let (src, dst) = self.ends;
+        let mut sum = Checksum::pseudo_header(&src, &dst, udp::NEXT_HEADER, len);
         sum.add(udp);
         sum.add(payload);
         // Zero would say that there is no checksum (RFC 8200 §8.1).

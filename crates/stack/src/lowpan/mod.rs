@@ -13,6 +13,8 @@ pub mod fragment;
 mod tcp_form;
 pub mod tcphc;
 
+use core::net::Ipv6Addr;
+
 use crate::wire::LinkAddr;
 
 pub use compress::{CompressError, Compressed, compress, compress_form};
@@ -47,11 +49,9 @@ impl Encapsulation {
         }
     }
 
-    fn ipv6(header: &crate::wire::ipv6::Header) -> Self {
-        Self {
-            src: contexts::low_64(header.src),
-            dst: contexts::low_64(header.dst),
-        }
+    fn ipv6((src, dst): (Ipv6Addr, Ipv6Addr)) -> Self {
+        let [src, dst] = [src, dst].map(contexts::low_64);
+        Self { src, dst }
     }
 }
 
