@@ -12,7 +12,8 @@
 //! those of strangers, then those of which only one fragment has come, and of these the one
 //! heard of least recently. A stranger is a neighbour that has never acknowledged a frame of
 //! this node; nothing of a stranger pushes out what a known neighbour sends. A packet that
-//! grows is safe from its like for [`PAUSE_MAX`], from strangers for [`STALE_AFTER`].
+//! grows is safe from its like for [`PAUSE_MAX`], from strangers for [`STALE_AFTER`]; but a known
+//! neighbour that was refused for long overtakes one that was not, now and then.
 //!
 //! Sources: RFC 4944 §5.3 (reassembly, overlaps, time limit); RFC 8930 §5 and §6
 //! (forwarding without reassembly; tags are a link's own).
@@ -27,7 +28,7 @@ pub use room::{BURST_MAX, PAUSE_MAX, STALE_AFTER};
 use super::TcpForm;
 use crate::limits::IPV6_MTU_MIN;
 use crate::random::Rng;
-use crate::time::{Instant, earliest};
+use crate::time::{Allowance, Instant, earliest};
 use crate::wire::{LinkAddr, cursor};
 use record::{Span, State};
 use tags::Tags;
@@ -39,6 +40,7 @@ pub struct Datagrams<'m> {
     bodies: &'m mut [u8],
     body_len: usize,
     tags: Tags,
+    overtakings: Allowance,
     /// Whether a packet may begin with another fragment than its first.
     any_order: bool,
     /// The earliest deadline of all records: asked at every poll, changed by few events.
@@ -214,6 +216,7 @@ impl<'m> Datagrams<'m> {
             bodies,
             body_len,
             tags: Tags::new(rng),
+            overtakings: room::OVERTAKINGS,
             any_order,
             deadline: None,
             counters: Counters::default(),

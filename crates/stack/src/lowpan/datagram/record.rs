@@ -18,6 +18,8 @@ pub struct Record {
     pub(super) is_known: bool,
     /// Whether more than one fragment of it has come.
     pub(super) grows: bool,
+    /// Whether another packet of its sender was put together just before.
+    pub(super) follows: bool,
     pub(super) coverage: Coverage,
     /// When its last useful fragment came.
     pub(super) heard_at: Instant,
@@ -37,6 +39,7 @@ impl Record {
         tcp: TcpForm::Plain,
         is_known: false,
         grows: false,
+        follows: false,
         coverage: Coverage::NONE,
         heard_at: Instant::ORIGIN,
         give_up_at: Instant::ORIGIN,

@@ -3,7 +3,7 @@
 use super::record::{Coverage, LIFETIME, Record, State};
 use super::{Datagrams, Drop, Key, Role};
 use crate::lowpan::TcpForm;
-use crate::time::{Duration, Instant};
+use crate::time::{Allowance, Duration, Instant};
 use crate::wire::LinkAddr;
 
 impl Datagrams<'_> {
@@ -19,15 +19,28 @@ impl Datagrams<'_> {
         if size > self.packet_len_max(role) {
             return Err(Drop::TooLarge);
         }
-        let index = self.take_record((key.from, is_known), now)?;
-        let state = match role {
-            Role::Reassemble => State::Gathering {
-                body: self.take_body((key.from, is_known), now)?,
-            },
-            Role::Forward { next_hop } => State::Forwarding {
+        let sender = (key.from, is_known);
+        // Both are found before anybody makes way: no packet is given up for one that is refused.
+        let body = match role {
+            Role::Reassemble => Some(
+                self.find_body(sender, now)
+                    .or_else(|reason| self.overtake(sender, now).ok_or(reason))?,
+            ),
+            Role::Forward { .. } => None,
+        };
+        let freed = body.and_then(|body| body.after);
+        let Place { index, after } = self.find_record(sender, freed, now)?;
+        let follows = self.was_served(key.from, now);
+        for record in freed.into_iter().chain(after) {
+            self.evict(record);
+        }
+        let state = match (role, body) {
+            (Role::Forward { next_hop }, _) => State::Forwarding {
                 next_hop,
                 tag: self.new_tag(),
             },
+            (Role::Reassemble, Some(body)) => State::Gathering { body: body.index },
+            (Role::Reassemble, None) => return Err(Drop::NoBody),
         };
         let record = self
             .records
@@ -39,6 +52,7 @@ impl Datagrams<'_> {
             tcp: TcpForm::Plain,
             is_known,
             grows: false,
+            follows,
             coverage: Coverage::NONE,
             heard_at: now,
             give_up_at: now + LIFETIME,
@@ -46,39 +60,41 @@ impl Datagrams<'_> {
         Ok(index)
     }
 
-    /// A record that is free or may be taken. One neighbour gets three of four at most.
-    fn take_record(&mut self, sender: Sender, now: Instant) -> Result<u8, Drop> {
-        let (from, _) = sender;
+    /// A record that is free, is `freed` with a body, or may be taken. One neighbour gets three
+    /// of four at most.
+    fn find_record(&self, sender: Sender, freed: Option<u8>, now: Instant) -> Result<Place, Drop> {
         let quota = (self.records.len() * 3 / 4).max(1);
-        let any = Holding::Record;
-        if self.count(any, from) >= quota {
-            let (index, _) = self
-                .evict(any, Some(from), sender, now)
-                .ok_or(Drop::NeighborQuota)?;
-            return Ok(index);
+        let is_used = |index: u8, record: &Record| record.is_active() && Some(index) != freed;
+        let of_sender = |record: &Record| record.key.from == sender.0;
+        let used = (0..u8::MAX).zip(self.records.iter());
+        let held = used.filter(|(index, record)| of_sender(record) && is_used(*index, record));
+        if held.count() >= quota {
+            let index = self.victim(Holding::Record, Some(sender.0), sender, now);
+            return index.map(Place::of).ok_or(Drop::NeighborQuota);
         }
         // Never used before done with, and of those the one done with first.
         let done = (0..u8::MAX)
             .zip(self.records.iter())
-            .filter(|(_, record)| !record.is_active())
+            .filter(|(index, record)| !is_used(*index, record))
             .min_by_key(|(_, record)| (record.state != State::Free, record.heard_at));
         if let Some((index, _)) = done {
-            return Ok(index);
+            return Ok(Place { index, after: None });
         }
-        let (index, _) = self.evict(any, None, sender, now).ok_or(Drop::TableFull)?;
-        Ok(index)
+        let index = self.victim(Holding::Record, None, sender, now);
+        index.map(Place::of).ok_or(Drop::TableFull)
     }
 
     /// A body that is free or may be taken. One neighbour gets all but one, if there are two.
-    fn take_body(&mut self, sender: Sender, now: Instant) -> Result<u8, Drop> {
+    fn find_body(&self, sender: Sender, now: Instant) -> Result<Place, Drop> {
         let (from, _) = sender;
         let bodies = self.bodies.len().checked_div(self.body_len).unwrap_or(0);
         let bodies = u8::try_from(bodies).unwrap_or(u8::MAX);
         let quota = usize::from(bodies.saturating_sub(1).max(1));
-        let (of, reason) = if self.count(Holding::Body, from) < quota {
+        let of_sender = |record: &&Record| record.key.from == from && record.body().is_some();
+        let (of, reason) = if self.records.iter().filter(of_sender).count() < quota {
             let taken = |body| self.records.iter().any(|r| r.body() == Some(body));
-            if let Some(body) = (0..bodies).find(|&body| !taken(body)) {
-                return Ok(body);
+            if let Some(index) = (0..bodies).find(|&body| !taken(body)) {
+                return Ok(Place { index, after: None });
             }
             (None, Drop::NoBody)
         } else if bodies < 2 {
@@ -86,27 +102,53 @@ impl Datagrams<'_> {
         } else {
             (Some(from), Drop::NeighborQuota)
         };
-        let evicted = self.evict(Holding::Body, of, sender, now);
-        evicted.and_then(|(_, body)| body).ok_or(reason)
+        let victim = self.victim(Holding::Body, of, sender, now).ok_or(reason)?;
+        let body = self.records.get(usize::from(victim)).and_then(Record::body);
+        Ok(Place {
+            index: body.ok_or(reason)?,
+            after: Some(victim),
+        })
     }
 
-    /// How much a neighbour holds.
-    fn count(&self, holding: Holding, from: LinkAddr) -> usize {
-        self.records
-            .iter()
-            .filter(|record| record.key.from == from && record.holds(holding))
-            .count()
+    /// The body of a neighbour that had a packet put together just before, for one that had none
+    /// for [`SERVED_FOR`]: senders that keep a link busy would else leave those to starve whose
+    /// first fragments never find a body free, and which therefore send ever more rarely.
+    fn overtake(&mut self, (from, is_known): Sender, now: Instant) -> Option<Place> {
+        let holds_one = |record: &Record| record.key.from == from && record.body().is_some();
+        if !is_known || self.records.iter().any(holds_one) || self.was_served(from, now) {
+            return None;
+        }
+        let (victim, body) = (0..u8::MAX)
+            .zip(self.records.iter())
+            .filter(|(_, record)| record.follows)
+            .find_map(|(index, record)| match record.state {
+                State::Gathering { body } => Some((index, body)),
+                _ => None,
+            })?;
+        self.overtakings.take(now).then_some(Place {
+            index: body,
+            after: Some(victim),
+        })
     }
 
-    /// Gives up the packet that matters least among those that make way for a new one of
-    /// `sender`, of one neighbour or of any; returns its record and body.
-    fn evict(
-        &mut self,
+    /// Whether a packet of this neighbour was whole, or went on, not long ago.
+    fn was_served(&self, from: LinkAddr, now: Instant) -> bool {
+        self.records.iter().any(|record| {
+            record.key.from == from
+                && record.state == State::Over { lost: false }
+                && now.since(record.heard_at) < SERVED_FOR
+        })
+    }
+
+    /// The packet that matters least among those that make way for a new one of `sender`, of one
+    /// neighbour or of any: its record.
+    fn victim(
+        &self,
         holding: Holding,
         of: Option<LinkAddr>,
         (_, is_known): Sender,
         now: Instant,
-    ) -> Option<(u8, Option<u8>)> {
+    ) -> Option<u8> {
         let may_go = |record: &Record| {
             let is_spared_for = match (is_known, record.is_known) {
                 (true, false) => Duration::ZERO,
@@ -118,14 +160,21 @@ impl Datagrams<'_> {
                 && of.is_none_or(|from| record.key.from == from)
                 && now.since(record.heard_at) >= is_spared_for
         };
-        let (index, record) = (0..u8::MAX)
-            .zip(self.records.iter_mut())
+        let (index, _) = (0..u8::MAX)
+            .zip(self.records.iter())
             .filter(|(_, record)| may_go(record))
             .min_by_key(|(_, record)| (record.is_known, record.grows, record.heard_at))?;
-        let body = record.body();
-        record.state = State::Over { lost: true };
-        self.counters.drop(Drop::Evicted);
-        Some((index, body))
+        Some(index)
+    }
+
+    /// Gives up the packet of a record, unless that was done.
+    fn evict(&mut self, index: u8) {
+        if let Some(record) = self.records.get_mut(usize::from(index))
+            && record.is_active()
+        {
+            record.state = State::Over { lost: true };
+            self.counters.drop(Drop::Evicted);
+        }
     }
 }
 
@@ -134,6 +183,22 @@ impl Datagrams<'_> {
 enum Holding {
     Record,
     Body,
+}
+
+/// A record or a body for a new packet.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    index: u8,
+    /// The record whose packet has to make way.
+    after: Option<u8>,
+}
+
+impl Place {
+    /// A record that is to be taken.
+    const fn of(index: u8) -> Self {
+        let after = Some(index);
+        Self { index, after }
+    }
 }
 
 impl Record {
@@ -155,8 +220,17 @@ pub const STALE_AFTER: Duration = Duration::from_secs(1);
 pub const PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// And of one of which a first fragment is all that has come: the next follows it in 8 ms over
-/// a hop, in three times that along a path.
-pub const BURST_MAX: Duration = Duration::from_millis(20);
+/// a hop and in three times that along a path, or, where its first attempt fails, after a retry
+/// delay of up to 40 ms, a backoff and its own air time.
+pub const BURST_MAX: Duration = Duration::from_millis(60);
+
+/// A neighbour that had no packet put together for so long may take another's body: TCP's least
+/// timeout after a loss, so that each of its tries is one.
+const SERVED_FOR: Duration = Duration::from_secs(1);
+
+/// How often that happens: to each of a few neighbours at once, then once a second, since a
+/// neighbour's name can be forged, and each time costs somebody a packet.
+pub(super) const OVERTAKINGS: Allowance = Allowance::new(4, 1_000);
 
 /// A neighbour, and whether it is known to be there.
 type Sender = (LinkAddr, bool);

@@ -406,16 +406,16 @@ fn no_neighbour_takes_all_and_a_burst_is_safe() {
         assert!(taken(open(&mut table, (A, true), tag, role, 0)));
     }
     let quota = Verdict::Drop(Drop::NeighborQuota);
-    assert_eq!(open(&mut table, (A, true), 3, role, 19), quota);
-    assert!(taken(open(&mut table, (B, true), 0, role, 19)));
+    assert_eq!(open(&mut table, (A, true), 3, role, 59), quota);
+    assert!(taken(open(&mut table, (B, true), 0, role, 59)));
     let full = Verdict::Drop(Drop::TableFull);
-    assert_eq!(open(&mut table, (C, true), 0, role, 19), full);
+    assert_eq!(open(&mut table, (C, true), 0, role, 59), full);
     // Nothing has followed: a record may go, first to its own neighbour.
-    assert!(taken(open(&mut table, (A, true), 3, role, 20)));
-    assert!(taken(open(&mut table, (C, true), 0, role, 20)));
+    assert!(taken(open(&mut table, (A, true), 3, role, 60)));
+    assert!(taken(open(&mut table, (C, true), 0, role, 60)));
     assert_eq!(table.counters().dropped(Drop::Evicted), 2);
     assert_eq!(
-        table.on_next(key(A, 0, 96), 8, &[0; 8], at(21)),
+        table.on_next(key(A, 0, 96), 8, &[0; 8], at(61)),
         Verdict::Drop(Drop::NoRecord)
     );
 }
@@ -430,8 +430,127 @@ fn no_neighbour_takes_every_body() {
     assert_eq!(open(&mut table, (B, true), 0, role, 10), Verdict::Stored);
     let none = Verdict::Drop(Drop::NoBody);
     assert_eq!(open(&mut table, (C, true), 0, role, 10), none);
-    assert_eq!(open(&mut table, (C, true), 0, role, 20), Verdict::Stored);
+    assert_eq!(open(&mut table, (C, true), 0, role, 60), Verdict::Stored);
     assert_eq!(table.len(), 2);
+}
+
+/// The second fragment's first attempt failed: 40 ms of retry delay, a backoff and a frame.
+#[test]
+fn a_first_fragment_keeps_its_place_until_the_second_was_tried_twice() {
+    let retried = crate::mac::config::RETRY_DELAY_MAX + Duration::from_millis(19);
+    let mut table = table(8, 1, false);
+    let role = Role::Reassemble;
+    assert_eq!(open(&mut table, (A, true), 0, role, 0), Verdict::Stored);
+    for ms in 0..=retried.as_micros() / 1_000 {
+        let other = open(&mut table, (B, true), ms as u16, role, ms);
+        assert_eq!(other, Verdict::Drop(Drop::NoBody), "{ms}");
+    }
+    let second = table.on_next(key(A, 0, 96), 8, &[0; 8], at(0) + retried);
+    assert_eq!(second, Verdict::Stored);
+}
+
+/// A packet of two fragments from `from`, whole at the second.
+fn serve(table: &mut Datagrams<'_>, from: LinkAddr, tag: u16, ms: u64) {
+    let key = key(from, tag, 16);
+    let gathers = Role::Reassemble;
+    let first = table.on_first(key, &[0; 8], TcpForm::Plain, gathers, true, at(ms));
+    assert_eq!(first, Verdict::Stored);
+    let Verdict::Complete(id) = table.on_next(key, 8, &[0; 8], at(ms)) else {
+        panic!("whole")
+    };
+    table.release(id);
+}
+
+/// A sender without pause may not keep the one body for ever.
+#[test]
+fn who_was_refused_for_long_overtakes_who_was_served() {
+    let role = Role::Reassemble;
+    let none = Verdict::Drop(Drop::NoBody);
+    let grow = |table: &mut Datagrams<'_>, from, tag, ms| {
+        open(table, (from, true), tag, role, ms);
+        table.on_next(key(from, tag, 96), 8, &[0; 8], at(ms))
+    };
+    let mut table = table(8, 1, false);
+    serve(&mut table, A, 0, 0);
+    assert_eq!(grow(&mut table, A, 1, 0), Verdict::Stored);
+    assert_eq!(open(&mut table, (B, false), 0, role, 1), none, "a stranger");
+    assert_eq!(grow(&mut table, B, 1, 1), Verdict::Stored);
+    assert_eq!(
+        open(&mut table, (A, true), 2, role, 2),
+        none,
+        "had its turn"
+    );
+    assert_eq!(
+        open(&mut table, (C, true), 0, role, 2),
+        none,
+        "so has B's none"
+    );
+    // Each time costs a packet: four at once, then one a second.
+    let mut overtaken = 0;
+    for n in 0..100u16 {
+        let ms = 10_000 + 100 * u64::from(n);
+        let evicted = table.counters().dropped(Drop::Evicted);
+        table.expire(at(ms));
+        serve(&mut table, A, 100 + n, ms);
+        assert_eq!(grow(&mut table, A, 300 + n, ms), Verdict::Stored);
+        let forged = LinkAddr::Short(500 + n);
+        let verdict = open(&mut table, (forged, true), 0, role, ms);
+        overtaken += u32::from(verdict == Verdict::Stored);
+        assert_eq!(
+            verdict == none,
+            evicted == table.counters().dropped(Drop::Evicted)
+        );
+        for (from, tag) in [(forged, 0), (A, 300 + n)] {
+            let all = [0; 88];
+            if let Verdict::Complete(id) = table.on_next(key(from, tag, 96), 8, &all, at(ms)) {
+                table.release(id);
+            }
+            if let Verdict::Complete(id) = table.on_next(key(from, tag, 96), 16, &all[8..], at(ms))
+            {
+                table.release(id);
+            }
+        }
+    }
+    assert!((10..=14).contains(&overtaken), "{overtaken} in ten seconds");
+}
+
+/// A record may be had for the asking, a body not: then nobody makes way.
+#[test]
+fn no_packet_is_given_up_for_one_that_is_refused() {
+    let mut table = table(2, 1, false);
+    let forwards = Role::Forward { next_hop: C };
+    let Verdict::Forward { .. } = open(&mut table, (A, true), 0, forwards, 0) else {
+        panic!("it is passed on");
+    };
+    let gathers = Role::Reassemble;
+    assert_eq!(
+        open(&mut table, (B, true), 0, gathers, 100),
+        Verdict::Stored
+    );
+    let grows = table.on_next(key(B, 0, 96), 8, &[0; 8], at(100));
+    assert_eq!(grows, Verdict::Stored);
+    let refused = open(&mut table, (C, true), 0, gathers, 101);
+    assert_eq!(refused, Verdict::Drop(Drop::NoBody));
+    assert_eq!(table.counters().dropped(Drop::Evicted), 0);
+    let next = table.on_next(key(A, 0, 96), 8, &[0; 8], at(102));
+    assert!(matches!(next, Verdict::Forward { .. }), "{next:?}");
+}
+
+/// Where record and body are both taken, one packet makes way, not two.
+#[test]
+fn one_packet_makes_way_for_one() {
+    let mut table = table(2, 1, false);
+    let forwards = Role::Forward { next_hop: C };
+    open(&mut table, (A, true), 0, forwards, 0);
+    let gathers = Role::Reassemble;
+    assert_eq!(open(&mut table, (B, true), 0, gathers, 50), Verdict::Stored);
+    assert_eq!(
+        open(&mut table, (C, true), 0, gathers, 200),
+        Verdict::Stored
+    );
+    assert_eq!(table.counters().dropped(Drop::Evicted), 1);
+    let next = table.on_next(key(A, 0, 96), 8, &[0; 8], at(201));
+    assert!(matches!(next, Verdict::Forward { .. }), "{next:?}");
 }
 
 #[test]
@@ -472,10 +591,10 @@ fn what_grows_stays_and_strangers_make_way() {
     for (tag, loser) in [(1, C), (2, B)] {
         let other = LinkAddr::Short(40 + tag);
         assert_eq!(
-            open(&mut table, (other, true), tag, role, 50),
+            open(&mut table, (other, true), tag, role, 70),
             Verdict::Stored
         );
-        let verdict = table.on_next(key(loser, 0, 96), 16, &[0; 8], at(50));
+        let verdict = table.on_next(key(loser, 0, 96), 16, &[0; 8], at(70));
         assert_eq!(verdict, Verdict::Drop(Drop::SiblingLost), "{loser:?}");
     }
 }
