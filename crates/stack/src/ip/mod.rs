@@ -101,6 +101,9 @@ pub enum Drop {
     SentBack,
     /// An echo request or a solicitation beyond those that are answered in so short a time.
     TooMany,
+    /// An ICMPv6 error that cannot be true: an MTU below IPv6's minimum, or a packet that this
+    /// node does not send.
+    UntrueError,
 }
 
 impl Drop {
@@ -124,6 +127,7 @@ impl Drop {
             Self::TooOld => "packet waited too long",
             Self::SentBack => "packet that would go back to where it came from",
             Self::TooMany => "too many answers to strangers",
+            Self::UntrueError => "ICMPv6 error that cannot be true",
         }
     }
 }
@@ -149,7 +153,7 @@ pub struct Counters {
 
 impl Drop {
     /// How many reasons there are.
-    pub const COUNT: usize = Self::TooMany as usize + 1;
+    pub const COUNT: usize = Self::UntrueError as usize + 1;
 }
 
 impl Counters {

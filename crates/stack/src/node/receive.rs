@@ -367,7 +367,7 @@ impl<'m> Node<'m> {
             | Message::NeighborSolicitation { .. } => {
                 self.on_discovery(id, header, &message, link, now)
             }
-            _ => self.on_icmp_error(&message, now),
+            _ => self.on_icmp_error(id, &message, now),
         }
     }
 

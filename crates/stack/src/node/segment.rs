@@ -13,6 +13,7 @@ use super::interface::Interface;
 use super::receive::UNKNOWN_PROTOCOL;
 use super::{FIRST_INTERFACE, Node};
 use crate::ip::{self, Disposition, InterfaceId, Ip};
+use crate::limits::IPV6_MTU_MIN;
 use crate::lowpan::tcphc::Tcphc;
 use crate::random::Rng;
 use crate::tcp::{self, IcmpError, PlannedHeader};
@@ -212,15 +213,24 @@ impl<'m> Node<'m> {
         Ok(())
     }
 
-    /// An error about a packet this node sent; only TCP's are acted upon.
+    /// An error about a packet this node sent; only TCP's are acted upon. Some cannot be true:
+    /// no link has a smaller MTU than IPv6's minimum (RFC 8201 §4), and this node sends to groups
+    /// nothing that has to fit another link than its own.
     pub(super) fn on_icmp_error(
         &mut self,
+        id: InterfaceId,
         message: &Message<'_>,
         now: Instant,
     ) -> Result<(), Disposition> {
         let ignored = Disposition::Drop(ip::Drop::IgnoredIcmp);
         let (error, invoking) = reported(message).ok_or(ignored)?;
         let (header, rest) = Header::parse_start(invoking).map_err(|_| ignored)?;
+        let is_sent_here = self.ip.owns(&header.src, id) && !header.dst.is_multicast();
+        if !is_sent_here
+            || matches!(error, IcmpError::PacketTooBig(mtu) if mtu < IPV6_MTU_MIN as u32)
+        {
+            return Err(Disposition::Drop(ip::Drop::UntrueError));
+        }
         if header.next_header != NEXT_HEADER {
             return Err(ignored);
         }

@@ -38,6 +38,7 @@ impl Node<'_> {
 
     pub(super) fn on_icmp_error(
         &mut self,
+        _id: InterfaceId,
         _message: &Message<'_>,
         _now: Instant,
     ) -> Result<(), Disposition> {

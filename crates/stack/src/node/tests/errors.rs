@@ -170,3 +170,43 @@ fn nobody_is_not_answered() {
     let counters = world.nodes[1].ip().counters;
     assert_eq!(counters.dropped(ip::Drop::BadAddress), 1);
 }
+
+/// No link may have so small an MTU (RFC 8201 §4), and nobody is told of a packet that it did
+/// not send.
+#[test]
+fn errors_that_cannot_be_true_are_refused() {
+    let group = Ipv6Addr::new(0xff0e, 0, 0, 0, 0, 0, 0, 9);
+    // (case, the MTU or else a closed port, source and destination of what it quotes, refused)
+    for (case, mtu, src, dst, refused) in [
+        ("true", Some(1_280), global(1), HOST, false),
+        ("below the minimum", Some(1_279), global(1), HOST, true),
+        ("nothing fits", Some(0), global(1), HOST, true),
+        ("to a group", Some(1_280), global(1), group, true),
+        ("somebody else's", Some(1_280), global(2), HOST, true),
+        ("nobody's", None, group, HOST, true),
+        ("a port", None, global(1), HOST, false),
+    ] {
+        let mut world = World::chain(1, Relaying::Fragments);
+        let header = Header {
+            traffic_class: TrafficClass::default(),
+            flow_label: 0,
+            payload_len: 20,
+            next_header: crate::wire::tcp::NEXT_HEADER,
+            hop_limit: 60,
+            src,
+            dst,
+        };
+        let mut quoted = [0; 60];
+        header.emit(&mut quoted).unwrap();
+        let mut out = [0; 200];
+        let invoking = &quoted[..];
+        let message = match mtu {
+            Some(mtu) => Message::PacketTooBig { mtu, invoking },
+            None => Message::DestinationUnreachable { code: 4, invoking },
+        };
+        let len = ip::icmp::write(&message, HOST, global(1), 64, &mut out).unwrap();
+        world.exchange(&out[..len]);
+        let dropped = world.nodes[1].ip().counters.dropped(ip::Drop::UntrueError);
+        assert_eq!(dropped, u32::from(refused), "{case}");
+    }
+}
