@@ -11,7 +11,8 @@
 //! hold. Questions are `INTERVAL` apart however many claims come. What remains until frames
 //! are authenticated: a neighbour that answers in the router's name and keeps the router's own
 //! answers from arriving changes everything; one that contradicts the router all the time keeps
-//! true changes away until the lease ends; and the first router of all is believed.
+//! true changes away until the lease ends; and the first router of all is believed. That the
+//! router stops is believed, too, when it answers no question and acknowledges none.
 //!
 //! Left out: address resolution and duplicate detection. Interface identifiers come from
 //! link addresses (RFC 6775 §5.2 and §5.6), so a neighbour's link address is read off its
@@ -36,7 +37,7 @@ const INTERVAL: Duration = Duration::from_secs(4);
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
 /// Questions about a claim that go unanswered before it is dropped. Where it says that the
-/// router stops, and the router is silent, it is true.
+/// router stops, and the router did not even acknowledge a frame meanwhile, it is true.
 const QUESTIONS_MAX: u8 = 3;
 
 /// By how much the clocks of router and mote, and the time that an advertisement waits, may
@@ -81,6 +82,8 @@ struct Claim {
     agreed: bool,
     /// A question is open.
     asked: bool,
+    /// The router has acknowledged a frame since the last question.
+    is_acknowledged: bool,
     questions: u8,
 }
 
@@ -211,6 +214,7 @@ impl Solicitor {
                     is_end: said.lease == Duration::ZERO,
                     agreed: false,
                     asked: false,
+                    is_acknowledged: false,
                     questions: 0,
                 });
                 // Not at once: all neighbours have heard it.
@@ -231,6 +235,17 @@ impl Solicitor {
                 may_ask,
                 ..
             } => Some(claim.map_or(refresh, |_| refresh.min(may_ask))),
+        }
+    }
+
+    /// The neighbour `by` has acknowledged a frame. A router that does so after a question is
+    /// there: it would say that it stops, and its silence proves nothing.
+    pub fn on_acknowledged(&mut self, by: LinkAddr) {
+        if let State::Bound { router, claim, .. } = &mut self.state
+            && let Some(claim) = claim
+            && iid_of(router) == by.iid()
+        {
+            claim.is_acknowledged |= claim.questions > 0;
         }
     }
 
@@ -270,10 +285,11 @@ impl Solicitor {
                     Some(claim) if now >= may_ask && claim.questions < QUESTIONS_MAX => {
                         claim.questions += 1;
                         claim.asked = true;
+                        claim.is_acknowledged = false;
                         asks = true;
                         may_ask = now + INTERVAL;
                     }
-                    Some(claim) if now >= may_ask && claim.is_end => {
+                    Some(claim) if now >= may_ask && claim.is_end && !claim.is_acknowledged => {
                         self.start(now, rng);
                         return Some(Due::Expired);
                     }
@@ -503,12 +519,39 @@ mod tests {
         let lease = Duration::from_secs(7_200);
         assert!(solicitor.on_advertisement(router(1), same(lease), start, &mut rng));
         assert!(!solicitor.on_advertisement(router(1), same(Duration::ZERO), start, &mut rng));
-        for _ in 0..3 {
+        for n in 0..3 {
             asked(&mut solicitor, &mut rng);
+            // It goes after it has said so, and another neighbour stays.
+            solicitor.on_acknowledged(LinkAddr::Short(if n == 0 { 1 } else { 2 }));
         }
         let (at, due) = run_until_due(&mut solicitor, &mut rng);
         assert_eq!(due, Due::Expired);
         assert!(at < start + Duration::from_secs(15));
+    }
+
+    /// Anybody can say so in the router's name and keep its answers from arriving; the router
+    /// still acknowledges what it is sent.
+    #[test]
+    fn a_router_that_is_there_does_not_stop_by_being_silent() {
+        let mut rng = rng();
+        let mut solicitor = Solicitor::new(None);
+        solicitor.start(Instant::ORIGIN, &mut rng);
+        let start = Instant::from_micros(5);
+        let lease = Duration::from_secs(7_200);
+        assert!(solicitor.on_advertisement(router(1), same(lease), start, &mut rng));
+        assert!(!solicitor.on_advertisement(router(1), same(Duration::ZERO), start, &mut rng));
+        // Before the first question an ACK says nothing, nor does another neighbour's.
+        solicitor.on_acknowledged(LinkAddr::Short(1));
+        for n in 0..3 {
+            asked(&mut solicitor, &mut rng);
+            // What counts is the last question: the router may have gone after the first.
+            solicitor.on_acknowledged(LinkAddr::Short(if n == 2 { 1 } else { 2 }));
+        }
+        let at = solicitor.next_deadline().expect("the claim ends");
+        assert_eq!(solicitor.poll(at, &mut rng), None);
+        assert_eq!(solicitor.router(), Some(router(1)));
+        let refresh = start + Duration::from_secs(3_600);
+        assert!(solicitor.next_deadline() > Some(refresh), "forgotten");
     }
 
     #[test]

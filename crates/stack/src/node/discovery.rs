@@ -10,6 +10,7 @@ use super::interface::Radio;
 use crate::ip::ndp::{Due, Said};
 use crate::ip::{self, ALL_NODES, Address, InterfaceId, Ip, NextHop, Prefix};
 use crate::limits::{CONTEXTS_MAX, IPV6_MTU_MIN};
+use crate::lowpan::LinkPair;
 use crate::mac::Class;
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -39,6 +40,27 @@ pub struct Advertised {
 impl Advertised {
     /// RFC 6775 §9's scale is hours: meshes are stable, and each refresh costs frames.
     pub const LIFETIME: Duration = Duration::from_secs(2 * 60 * 60);
+}
+
+/// The neighbour that a discovery message with this `header` came from over `link`. `None` where
+/// it did not come from the link itself, as its hop limit proves, or not from the neighbour
+/// whose address it bears: identifiers derive from link addresses (RFC 4861 §6.1 and §7.1,
+/// RFC 6775 §5.2).
+pub(super) fn sender(
+    ip: &Ip<'_>,
+    interface: InterfaceId,
+    header: &ipv6::Header,
+    link: Option<LinkPair>,
+) -> Option<LinkAddr> {
+    let from = link?.src;
+    let back = NextHop {
+        interface,
+        neighbour: Some(from),
+    };
+    let is_its_own = header.src.is_unspecified()
+        || (ip::iid_of(&header.src) == from.iid()
+            && ip.next_hop(&header.src, interface) == Some(back));
+    (header.hop_limit == HOP_LIMIT && is_its_own).then_some(from)
 }
 
 /// Takes an advertisement from `router` (its address, and its link's) if it comes from the
@@ -192,8 +214,9 @@ fn lifetime_left(radio: &Radio<'_>, advertised: &Advertised, now: Instant) -> Du
     expires.map_or(Duration::ZERO, |at| at.since(now))
 }
 
-/// Queues an advertisement of what `radio` knows to `to`; nothing where it knows no prefix,
-/// and only to all that there is no router any more.
+/// Queues an advertisement of what `radio` knows to `to`; nothing where it never knew a prefix.
+/// Whoever asks is told, too, that this node is no router any more: its silence would not prove
+/// that while it acknowledges frames.
 pub(super) fn advertise(
     radio: &mut Radio<'_>,
     ip: &Ip<'_>,
@@ -205,9 +228,6 @@ pub(super) fn advertise(
         return;
     };
     let seconds = lifetime_left(radio, &advertised, now).as_secs();
-    if seconds == 0 && to != ALL_NODES {
-        return;
-    }
     let mut bytes = [0; OPTIONS_LEN_MAX];
     let mut w = Writer::new(&mut bytes);
     let prefix = PrefixInformation {
@@ -251,6 +271,35 @@ pub(super) fn advertise(
     send(radio, ip, interface, to, &message);
 }
 
+/// Answers a solicitation for this node's own address `target`: to whoever asked, or to all
+/// where the question came from nobody.
+pub(super) fn own_up(
+    radio: &mut Radio<'_>,
+    ip: &Ip<'_>,
+    interface: InterfaceId,
+    asker: Ipv6Addr,
+    target: Ipv6Addr,
+) {
+    let (to, solicited) = match asker.is_unspecified() {
+        true => (ALL_NODES, 0),
+        false => (asker, SOLICITED),
+    };
+    let router = if ip.forwards() { ROUTER } else { 0 };
+    let mut bytes = [0; 16];
+    let option = NdpOption::TargetLinkAddr(radio.mac.source());
+    let advertisement = Message::NeighborAdvertisement {
+        flags: router | solicited | OVERRIDE,
+        target,
+        options: only(option, &mut bytes),
+    };
+    send(radio, ip, interface, to, &advertisement);
+}
+
+/// Flags of a neighbour advertisement (RFC 4861 §4.4).
+const ROUTER: u8 = 0x80;
+const SOLICITED: u8 = 0x40;
+const OVERRIDE: u8 = 0x20;
+
 /// Does what the solicitor finds due.
 pub(super) fn poll(
     radio: &mut Radio<'_>,
@@ -288,7 +337,7 @@ pub(super) fn announce(radio: &mut Radio<'_>, ip: &Ip<'_>, interface: InterfaceI
 }
 
 /// A list of one option, which `bytes` must hold; one of a link address does.
-pub(super) fn only<'a>(option: NdpOption<'_>, bytes: &'a mut [u8; 16]) -> NdpOptions<'a> {
+fn only<'a>(option: NdpOption<'_>, bytes: &'a mut [u8; 16]) -> NdpOptions<'a> {
     let mut w = Writer::new(bytes);
     let emitted = option.emit(&mut w);
     debug_assert!(emitted.is_ok(), "the option is too long");
@@ -298,7 +347,7 @@ pub(super) fn only<'a>(option: NdpOption<'_>, bytes: &'a mut [u8; 16]) -> NdpOpt
 }
 
 /// Queues a discovery message for a neighbour or for all of them.
-pub(super) fn send(
+fn send(
     radio: &mut Radio<'_>,
     ip: &Ip<'_>,
     interface: InterfaceId,

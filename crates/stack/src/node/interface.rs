@@ -225,13 +225,14 @@ impl<'m> Radio<'m> {
         }
     }
 
-    /// Whether one more solicitation of `from` is answered now.
-    pub(super) fn may_answer(&mut self, from: LinkAddr, now: Instant) -> bool {
+    /// Takes one of the answers to solicitations that `from` may have now; `None`: too many.
+    pub(super) fn may_answer(&mut self, from: LinkAddr, now: Instant) -> Option<()> {
         let [strangers, neighbours] = &mut self.answers;
-        match self.mac.is_trusted(from) {
+        let allowed = match self.mac.is_trusted(from) {
             true => neighbours.take(now),
             false => strangers.take(now),
-        }
+        };
+        allowed.then_some(())
     }
 
     /// Contexts for header compression; a border router sets them before it starts.

@@ -15,7 +15,6 @@ use crate::wire::icmpv6::{self, Message};
 use crate::wire::ipv6::{self, Header, next_header};
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
 use crate::wire::lowpan_frag;
-use crate::wire::ndp::NdpOption;
 use crate::wire::{tcp, tcphc as wire_tcphc, udp};
 
 /// A frame's payload with its headers restored: two bytes of IPHC may stand for 40 of IPv6,
@@ -391,9 +390,7 @@ impl<'m> Node<'m> {
         self.enqueue_control(hop, &head, request.data)
     }
 
-    /// Neighbour discovery: only from the link itself, as the hop limit proves, and from the
-    /// neighbour whose address it bears: identifiers derive from link addresses
-    /// (RFC 4861 §6.1 and §7.1, RFC 6775 §5.2).
+    /// Neighbour discovery.
     fn on_discovery(
         &mut self,
         id: InterfaceId,
@@ -403,7 +400,6 @@ impl<'m> Node<'m> {
         now: Instant,
     ) -> Result<(), Disposition> {
         let bad = Disposition::Drop(ip::Drop::BadNdp);
-        let too_many = Disposition::Drop(ip::Drop::TooMany);
         let Self {
             interfaces,
             ip,
@@ -413,31 +409,15 @@ impl<'m> Node<'m> {
         let Some(Interface::Radio(radio)) = interfaces.get_mut(usize::from(id.0)) else {
             return Err(Disposition::Drop(ip::Drop::IgnoredIcmp));
         };
-        let from = link.ok_or(bad)?.src;
-        if header.hop_limit != discovery::HOP_LIMIT {
-            return Err(bad);
-        }
-        let answer_to = match header.src.is_unspecified() {
-            true => ip::ALL_NODES,
-            false => header.src,
-        };
-        let back = NextHop {
-            interface: id,
-            neighbour: Some(from),
-        };
-        let is_neighbour =
-            ip::iid_of(&header.src) == from.iid() && ip.next_hop(&header.src, id) == Some(back);
-        if !header.src.is_unspecified() && !is_neighbour {
-            return Err(bad);
-        }
+        let from = discovery::sender(ip, id, header, link).ok_or(bad)?;
+        let is_from_nobody = header.src.is_unspecified();
+        let too_many = Disposition::Drop(ip::Drop::TooMany);
         match message {
             // Answers go to one node (RFC 6775 §6.3), and not to where they were learnt.
-            Message::RouterSolicitation { .. } if header.src.is_unspecified() => return Err(bad),
+            Message::RouterSolicitation { .. } if is_from_nobody => return Err(bad),
             Message::RouterSolicitation { .. } => {
                 if radio.solicitor.router() != Some(header.src) {
-                    if !radio.may_answer(from, now) {
-                        return Err(too_many);
-                    }
+                    radio.may_answer(from, now).ok_or(too_many)?;
                     discovery::advertise(radio, ip, id, header.src, now);
                 }
             }
@@ -451,28 +431,13 @@ impl<'m> Node<'m> {
             }
             // Detection of duplicates asks the group of the address alone (RFC 4861 §7.1.1).
             Message::NeighborSolicitation { target, .. }
-                if header.src.is_unspecified() && header.dst != ip::solicited_node(target) =>
+                if is_from_nobody && header.dst != ip::solicited_node(target) =>
             {
                 return Err(bad);
             }
             Message::NeighborSolicitation { target, .. } if ip.owns(target, id) => {
-                if !radio.may_answer(from, now) {
-                    return Err(too_many);
-                }
-                let mut bytes = [0; 16];
-                let option = NdpOption::TargetLinkAddr(radio.mac.source());
-                let solicited = if header.src.is_unspecified() {
-                    0
-                } else {
-                    SOLICITED
-                };
-                let router = if ip.forwards() { ROUTER } else { 0 };
-                let advertisement = Message::NeighborAdvertisement {
-                    flags: router | solicited | OVERRIDE,
-                    target: *target,
-                    options: discovery::only(option, &mut bytes),
-                };
-                discovery::send(radio, ip, id, answer_to, &advertisement);
+                radio.may_answer(from, now).ok_or(too_many)?;
+                discovery::own_up(radio, ip, id, header.src, *target);
             }
             _ => return Err(Disposition::Drop(ip::Drop::IgnoredIcmp)),
         }
@@ -486,11 +451,6 @@ pub(super) const UNKNOWN_PROTOCOL: Disposition = Disposition::Refuse(ErrorKind::
     code: 1,
     pointer: 6,
 });
-
-/// Flags of a neighbour advertisement (RFC 4861 §4.4).
-const ROUTER: u8 = 0x80;
-const SOLICITED: u8 = 0x40;
-const OVERRIDE: u8 = 0x20;
 
 /// The hop that a frame came over.
 const fn link_of(frame: &Received<'_>) -> LinkPair {

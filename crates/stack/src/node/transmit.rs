@@ -78,6 +78,9 @@ fn on_outcome(radio: &mut Radio<'_>, outcome: &Outcome, now: Instant) {
     if outcome.delivered && hold > Duration::ZERO {
         radio.mac.hold(outcome.to, now + hold, now);
     }
+    if outcome.delivered && radio.mac.config().acknowledged {
+        radio.solicitor.on_acknowledged(outcome.to);
+    }
     if !outcome.delivered {
         // Of a frame that grew old there is nothing to report.
         if outcome.reason != Some(mac::Drop::TooOld) {

@@ -167,6 +167,56 @@ fn what_is_forged_in_the_routers_name_moves_nothing() {
     }
 }
 
+/// What node 0 advertises from now on.
+fn advertises(world: &mut World, advertised: Option<Advertised>) {
+    let Some(Interface::Radio(radio)) = world.nodes[0].interfaces.first_mut() else {
+        panic!("a radio");
+    };
+    radio.advertised = advertised;
+}
+
+/// Its answers do not arrive, but it acknowledges the questions: it has not gone.
+#[test]
+fn the_router_does_not_stop_while_it_acknowledges() {
+    let mut world = World::chain(2, Relaying::Fragments);
+    let before = known(&world);
+    advertises(&mut world, None);
+    for n in 0..60 {
+        advertise_to(&mut world, (0, 0), ip::ALL_NODES, 0, &[]);
+        world.run_for(Duration::from_secs(1));
+        assert!(known(&world) == before, "after {n} s");
+    }
+    // A router that has gone does not.
+    let start = world.now;
+    world.deaf = Some((0, start..start + Duration::from_secs(60)));
+    for _ in 0..30 {
+        advertise_to(&mut world, (0, 0), ip::ALL_NODES, 0, &[]);
+        world.run_for(Duration::from_secs(1));
+    }
+    assert_eq!(world.nodes[1].ip().default_route(), None);
+}
+
+/// One that stops goes on to acknowledge frames; asked, it says so, and so does who had it.
+#[test]
+fn a_router_that_stops_says_so_to_whoever_asks() {
+    let mut world = World::chain(2, Relaying::Fragments);
+    let stopped = Advertised {
+        prefix: MESH,
+        lifetime: Duration::ZERO,
+    };
+    advertises(&mut world, Some(stopped));
+    let now = world.now;
+    let Node { interfaces, ip, .. } = &mut world.nodes[0];
+    let Some(Interface::Radio(radio)) = interfaces.first_mut() else {
+        panic!("a radio");
+    };
+    crate::node::discovery::announce(radio, ip, RADIO, now);
+    world.run_for(Duration::from_secs(30));
+    for n in [1, 2] {
+        assert_eq!(world.nodes[n].ip().default_route(), None, "mote {n}");
+    }
+}
+
 #[test]
 fn what_the_router_itself_changes_is_known_soon() {
     let mut world = World::chain(2, Relaying::Fragments);
