@@ -62,6 +62,10 @@ pub struct Config {
     /// Whether a frame in its retry delay holds back frames to other neighbours too. One to a
     /// neighbour that has not taken the last frames, or never took one, does not.
     pub retry_blocks_queue: bool,
+    /// Whether a neighbour that took none of its last frames is left alone for a while, and
+    /// attempts at neighbours that never acknowledged are limited; off, every frame has all its
+    /// attempts, and holds the others back as [`Self::retry_blocks_queue`] says.
+    pub backs_off_from_silent: bool,
     /// Whether the radio sleeps during the CSMA backoff, as the AT86RF23x hardware CSMA
     /// does ("deaf listening", TCPlp §4). Off: the radio listens between attempts.
     pub deaf_backoff: bool,
@@ -94,6 +98,7 @@ impl Config {
             reserve_control: RESERVE_CONTROL,
             reserve_forward: RESERVE_FORWARD,
             retry_blocks_queue: true,
+            backs_off_from_silent: true,
             deaf_backoff: false,
         }
     }

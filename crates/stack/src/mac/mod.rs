@@ -134,11 +134,12 @@ impl<'m> Mac<'m> {
         rng: &mut Rng,
     ) -> Self {
         rng.personalize(u64::from_be_bytes(config.extended));
+        let doubts = config.acknowledged && config.backs_off_from_silent;
         Self {
             config,
             radio,
             queue: FrameQueue::new(slots),
-            neighbors: Neighbors::new(neighbors),
+            neighbors: Neighbors::new(neighbors, doubts),
             counters: Counters::default(),
             state: State::Idle,
             csma: Csma::default(),
@@ -318,7 +319,13 @@ impl<'m> Mac<'m> {
     /// Whether a frame to a neighbour that may not be there is under way or waits: another
     /// one is then better kept back.
     pub fn is_doubtful(&self, to: LinkAddr) -> bool {
-        !self.neighbors.is_trusted(to) && self.queue.count(|slot| slot.to == to) > 0
+        self.neighbors.is_doubtful(to) && self.queue.count(|slot| slot.to == to) > 0
+    }
+
+    /// Whether a frame to a neighbour that has taken none of late has failed again.
+    pub fn is_failing(&self, to: LinkAddr) -> bool {
+        let failed = |slot: &FrameSlot| slot.to == to && slot.attempts > 0;
+        self.neighbors.is_silent(to) && self.queue.count(failed) > 0
     }
 
     /// The source address of this interface's data frames.

@@ -4,10 +4,13 @@
 //! one of those that never acknowledged a frame: forged source addresses push each other out.
 //!
 //! A neighbour that acknowledges can be trusted to take what is for it. One that never did may
-//! not exist, since source addresses can be made up, and one that did not take the last frames
-//! may be off: what is for either holds up nobody else, all of them share one [`Allowance`] of
-//! attempts in vain, and the second kind is left alone for ever longer. An ACK ends that at
-//! once; a frame heard from the neighbour ends the wait, so that the next frame for it goes.
+//! not exist, since source addresses can be made up, and one that took none of the last
+//! [`UNANSWERED_MAX`] frames is silent: it may be off. All of these share one [`Allowance`] of
+//! attempts in vain, and the silent are left alone for ever longer. An ACK ends that at once; a
+//! frame heard from the neighbour ends the wait, so that the next frame for it goes.
+//!
+//! Between the two stands a neighbour that is there but badly disturbed: its frames have all
+//! their attempts, but from [`UNANSWERED_DOUBT`] on they no longer hold up those of others.
 
 use crate::time::{Allowance, Duration, Instant};
 use crate::wire::LinkAddr;
@@ -65,6 +68,10 @@ impl Neighbor {
         self.acknowledges && !self.is_silent()
     }
 
+    const fn is_doubtful(&self) -> bool {
+        !self.acknowledges || self.unanswered >= UNANSWERED_DOUBT
+    }
+
     /// Expected transmissions per delivered frame in units of 1/128, as RPL's ETX metric
     /// has it (RFC 6551 §4.3.2); `None` before the first success.
     ///
@@ -78,16 +85,19 @@ impl Neighbor {
 #[derive(Debug)]
 pub(super) struct Neighbors<'m> {
     table: &'m mut [Neighbor],
+    /// Whether one that does not acknowledge is doubted; none does where no ACKs are asked for.
+    doubts: bool,
     /// Attempts in vain at neighbours that are in doubt.
     in_vain: Allowance,
 }
 
 impl<'m> Neighbors<'m> {
-    pub(super) fn new(table: &'m mut [Neighbor]) -> Self {
+    pub(super) fn new(table: &'m mut [Neighbor], doubts: bool) -> Self {
         for entry in table.iter_mut() {
             *entry = Neighbor::EMPTY;
         }
         Self {
+            doubts: doubts && !table.is_empty(),
             table,
             in_vain: Allowance::new(IN_VAIN_MAX, IN_VAIN_INTERVAL_MS),
         }
@@ -96,14 +106,17 @@ impl<'m> Neighbors<'m> {
     /// Whether `addr` acknowledges what it is sent, as far as is known. With an empty
     /// table every neighbour counts as trusted; a broadcast needs no trust.
     pub(super) fn is_trusted(&self, addr: LinkAddr) -> bool {
-        addr.is_broadcast()
-            || self.table.is_empty()
-            || self.find(addr).is_some_and(Neighbor::is_trusted)
+        addr.is_broadcast() || !self.doubts || self.find(addr).is_some_and(Neighbor::is_trusted)
     }
 
     /// Whether `addr` has not taken the last frames for it.
     pub(super) fn is_silent(&self, addr: LinkAddr) -> bool {
-        self.find(addr).is_some_and(Neighbor::is_silent)
+        self.doubts && self.find(addr).is_some_and(Neighbor::is_silent)
+    }
+
+    /// Whether `addr` may not be there, so that what is for it shall hold up nobody else.
+    pub(super) fn is_doubtful(&self, addr: LinkAddr) -> bool {
+        self.doubts && !addr.is_broadcast() && self.find(addr).is_none_or(Neighbor::is_doubtful)
     }
 
     /// Whether to begin with a frame for `addr`, or to try again: not when it is in doubt and
@@ -116,11 +129,16 @@ impl<'m> Neighbors<'m> {
 
     /// A frame for `addr` was given up because it was not acknowledged.
     pub(super) fn gave_up(&mut self, addr: LinkAddr, now: Instant) {
+        let doubts = self.doubts;
         let Some(entry) = self.entry(addr, now) else {
             return;
         };
         entry.unanswered = entry.unanswered.saturating_add(1);
-        if let Some(more) = entry.unanswered.checked_sub(UNANSWERED_MAX) {
+        if let Some(more) = entry
+            .unanswered
+            .checked_sub(UNANSWERED_MAX)
+            .filter(|_| doubts)
+        {
             let wait = ALONE_MIN.saturating_mul(1 << more.min(ALONE_DOUBLINGS_MAX));
             entry.held_until = now + wait;
         }
@@ -130,6 +148,7 @@ impl<'m> Neighbors<'m> {
     /// at once, but nothing is trusted yet.
     pub(super) fn heard(&mut self, addr: LinkAddr) {
         if let Some(entry) = self.table.iter_mut().find(|entry| entry.is(addr))
+            && self.doubts
             && entry.is_silent()
         {
             entry.held_until = Instant::ORIGIN;
@@ -201,7 +220,7 @@ impl<'m> Neighbors<'m> {
     /// When a frame to `addr` may begin; of a silent neighbour it need not wait for being
     /// dropped.
     pub(super) fn held_until(&self, addr: LinkAddr) -> Instant {
-        let entry = self.find(addr).filter(|entry| !entry.is_silent());
+        let entry = self.find(addr).filter(|_| !self.is_silent(addr));
         entry.map_or(Instant::ORIGIN, |entry| entry.held_until)
     }
 
@@ -236,9 +255,15 @@ impl<'m> Neighbors<'m> {
 /// Attempts after which old ones count half. Chosen arbitrarily: some tens of packets.
 pub const ETX_WINDOW: u16 = 128;
 
-/// Frames in a row, with all their attempts, after which a neighbour is in doubt: sixteen
+/// Frames in a row, with all their attempts, after which a neighbour is silent: 48 attempts over
+/// a second and more. A link that loses three of five frames, ACKs too, loses one attempt in
+/// 1.19; 48 in a row fail once in four thousand times. And one burst of noise ends no neighbour:
+/// a window of four segments, each of which falls with its first frame, is four frames.
+const UNANSWERED_MAX: u8 = 6;
+
+/// Frames in a row after which those for this neighbour no longer hold up others: sixteen
 /// attempts over half a second, more than any neighbour's own burst of frames lasts.
-const UNANSWERED_MAX: u8 = 2;
+const UNANSWERED_DOUBT: u8 = 2;
 
 /// How long such a neighbour is left alone at first.
 const ALONE_MIN: Duration = Duration::from_millis(250);

@@ -26,7 +26,7 @@ impl Mac<'_> {
             };
             let at = at.max(now);
             let blocks = begun && self.config.retry_blocks_queue;
-            if at == now || (blocks && self.neighbors.is_trusted(slot.to)) {
+            if at == now || (blocks && !self.neighbors.is_doubtful(slot.to)) {
                 return Some((at, index));
             }
             if first.is_none_or(|(earliest, _)| at < earliest) {

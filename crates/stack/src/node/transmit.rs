@@ -106,9 +106,16 @@ fn fill_mac(
         if radio.outgoing.is_idle() && !next_packet(radio, ip, tcp, id, now) {
             return;
         }
-        // The first fragment finds out whether the others are worth their room.
-        if !radio.outgoing.is_idle() && radio.mac.is_doubtful(radio.outgoing.link().dst) {
-            return;
+        // The first fragment finds out whether the others are worth their room; others wait
+        // for that no longer than one attempt at a neighbour that is silent.
+        let dst = radio.outgoing.link().dst;
+        if !radio.outgoing.is_idle() && radio.mac.is_doubtful(dst) {
+            if !radio.mac.is_failing(dst) {
+                return;
+            }
+            radio.outgoing.abort(radio.outgoing.tag());
+            radio.outgoing_class = Class::Control;
+            continue;
         }
         let mut frame = [0; PSDU_LEN_MAX];
         let (link, tag) = (radio.outgoing.link(), radio.outgoing.tag());

@@ -119,6 +119,48 @@ fn forged_neighbours_share_one_bound() {
     }
 }
 
+/// No ACK is asked for, so none that is missing says anything.
+#[test]
+fn without_acks_nobody_is_in_doubt() {
+    let mut config = Config::new(PAN, ME);
+    config.acknowledged = false;
+    let mut bench = Bench::with(config, SHARED, 8, 4, 6);
+    for n in 0..40 {
+        for to in [PEER, OTHER, forged(n)] {
+            assert!(bench.mac.is_trusted(to), "{to:?}");
+            bench.send(to, 1);
+            assert!(!bench.mac.is_doubtful(to), "{to:?} with a frame on its way");
+            assert!(send(&mut bench, to, 50).is_some_and(|outcome| outcome.delivered));
+        }
+    }
+}
+
+/// Five frames in a row given up, for longer than a second, by one that answers the sixth.
+#[test]
+fn a_disturbed_neighbour_has_all_attempts_and_holds_up_nobody() {
+    for radio in [SHARED, SEPARATE] {
+        let mut bench = Bench::new(radio, 7);
+        assert!(send(&mut bench, PEER, 1_000).unwrap().delivered);
+        for _ in 0..10 {
+            bench.absent = |to| to == PEER;
+            for n in 0..5 {
+                bench.outcomes.clear();
+                bench.send(PEER, 1);
+                // From the third on others do not wait for its retries.
+                let others = send(&mut bench, OTHER, 30).is_some_and(|other| other.delivered);
+                assert!(others || n < 2, "{n}");
+                bench.run();
+                let is_its = |outcome: &&Outcome| outcome.to == PEER;
+                let outcome = *bench.outcomes.iter().find(is_its).unwrap();
+                assert_eq!((outcome.reason, outcome.attempts), (Some(Drop::NoAck), 8));
+            }
+            bench.absent = |_| false;
+            assert!(send(&mut bench, PEER, 1_000).unwrap().delivered);
+        }
+        assert_eq!(bench.mac.counters().dropped(Drop::Silent), 0);
+    }
+}
+
 #[test]
 fn without_entries_nobody_is_in_doubt() {
     let mut bench = Bench::with(Config::new(PAN, ME), SHARED, 4, 0, 5);
