@@ -5,7 +5,8 @@
 
 use motet::time::Duration;
 
-use super::run::{Failure, Flow, JOIN_LIMIT, PORT, Run, Setup, WARM_UP};
+use super::run::{Failure, Flow, JOIN_LIMIT, PORT, Run, WARM_UP};
+use super::setup::Setup;
 use crate::Arena;
 use crate::app::App;
 use crate::chain::ChainOptions;

@@ -16,7 +16,7 @@ use motet::time::Duration;
 
 use super::metric::{LATENCY, THROUGHPUT};
 use super::row::{Point, Row};
-use super::run::{Setup, Traffic};
+use super::setup::{Setup, Traffic};
 use super::{Budget, Case, Experiment, Results};
 use crate::bound::raw_kbps;
 use crate::bulk::{Bulk, Measure, OVERHEAD};

@@ -16,7 +16,7 @@ use motet::time::Duration;
 
 use super::metric::{LATENCY, LOSS, RETRIES, RTT};
 use super::row::{Point, Row};
-use super::run::{Setup, Traffic};
+use super::setup::{Setup, Traffic};
 use super::{Budget, Case, Experiment, Results};
 use crate::messages::Shape;
 use crate::pacing::{self, Pacing};

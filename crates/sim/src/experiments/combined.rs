@@ -12,7 +12,7 @@ use motet::time::Duration;
 
 use super::metric::{GOODPUT, JAIN, LOSS, RTT};
 use super::row::{Point, Row};
-use super::run::{Setup, Traffic, as_it_is};
+use super::setup::{Setup, Traffic, as_it_is};
 use super::{Budget, Case, Experiment, Results};
 
 /// In the order of the command's list.

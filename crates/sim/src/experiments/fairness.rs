@@ -6,7 +6,8 @@ use motet::node::Relaying;
 use super::metric::{FLOWS, GOODPUT, JAIN, LOSS, Metric, RTT};
 use super::model::Path;
 use super::row::{Point, Row};
-use super::run::{Run, Setup, Traffic};
+use super::run::Run;
+use super::setup::{Setup, Traffic};
 use super::{Budget, Case, Experiment, Results};
 
 /// In the order of the command's list.

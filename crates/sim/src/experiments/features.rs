@@ -12,7 +12,7 @@ use motet::tcp::Config;
 
 use super::metric::{GOODPUT, TIMEOUTS};
 use super::row::{Point, Row, Value};
-use super::run::{Setup, Tune, as_it_is};
+use super::setup::{Setup, Tune, as_it_is};
 use super::stats::mean;
 use super::{Budget, Case, Experiment, Results};
 

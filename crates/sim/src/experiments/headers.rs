@@ -14,7 +14,8 @@ use motet::time::{Duration, Instant, earliest};
 use motet::wire::ipv6::{HEADER_LEN, Header};
 use motet::wire::tcp;
 
-use super::run::{Failure, PORT, Run, Setup};
+use super::run::{Failure, PORT, Run};
+use super::setup::Setup;
 use crate::Arena;
 use crate::app::{App, Receiver, Sender};
 use crate::content::Content;

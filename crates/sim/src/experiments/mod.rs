@@ -21,6 +21,7 @@ pub mod metric;
 pub mod model;
 pub mod row;
 pub mod run;
+pub mod setup;
 pub mod spent;
 pub mod stats;
 pub mod tcphc;
@@ -35,7 +36,8 @@ use rayon::prelude::*;
 use self::chart::Chart;
 use self::metric::Metric;
 use self::row::{Point, Row};
-use self::run::{Failure, Run, Segment, Setup, run};
+use self::run::{Failure, Run, run};
+use self::setup::{Segment, Setup};
 
 /// A published experiment, or one of Motet's own.
 #[derive(Clone, Copy, Debug)]

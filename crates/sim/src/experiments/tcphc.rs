@@ -20,7 +20,8 @@ use super::metric::{
     ENERGIES_PER_KB, ENERGY, FRAMES, GOODPUT, Metric, RETRANSMISSIONS, TIME, TRANSMIT_ENERGY,
 };
 use super::row::{Point, Row, Value};
-use super::run::{Run, Setup, Traffic};
+use super::run::Run;
+use super::setup::{Setup, Traffic};
 use super::transfer::{Datagrams, Transfer};
 use super::{Budget, Case, Experiment, Results};
 use crate::energy::Currents;

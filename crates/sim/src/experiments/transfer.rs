@@ -7,9 +7,10 @@
 use motet::time::Duration;
 
 use super::run::{
-    DRAIN_LIMIT, Failure, Flow, JOIN_LIMIT, PORT, Run, Setup, add_sibling, drain, frames,
-    retransmissions, retries, verify,
+    DRAIN_LIMIT, Failure, Flow, JOIN_LIMIT, PORT, Run, drain, frames, retransmissions, retries,
+    verify,
 };
+use super::setup::{Setup, add_sibling};
 use super::spent::Spent;
 use crate::Arena;
 use crate::app::{App, Receiver, Sender};

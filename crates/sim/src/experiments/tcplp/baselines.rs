@@ -2,7 +2,7 @@
 
 use crate::experiments::metric::GOODPUT;
 use crate::experiments::row::{Point, Row};
-use crate::experiments::run::{Setup, Traffic, Tune};
+use crate::experiments::setup::{Setup, Traffic, Tune};
 use crate::experiments::{Case, Results};
 
 /// A stack of Table 7.

@@ -2,7 +2,7 @@
 
 use crate::experiments::metric::{CWND, FAST, LOSS, TIMEOUTS};
 use crate::experiments::row::Row;
-use crate::experiments::run::Setup;
+use crate::experiments::setup::Setup;
 use crate::experiments::{Case, Results};
 
 use super::at;

@@ -2,7 +2,7 @@
 
 use crate::experiments::metric::{GOODPUT, Metric, RETRIES};
 use crate::experiments::row::{Point, Row};
-use crate::experiments::run::{Setup, Traffic};
+use crate::experiments::setup::{Setup, Traffic};
 use crate::experiments::{Case, Results};
 
 fn deaf_point(direction: &'static str, design: &'static str) -> Point {

@@ -2,7 +2,7 @@
 
 use crate::experiments::metric::GOODPUT;
 use crate::experiments::row::{Point, Row};
-use crate::experiments::run::Setup;
+use crate::experiments::setup::Setup;
 use crate::experiments::{Case, Results};
 
 use super::at;

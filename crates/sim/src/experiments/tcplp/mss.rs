@@ -2,7 +2,7 @@
 
 use crate::experiments::metric::GOODPUT;
 use crate::experiments::row::{Point, Row};
-use crate::experiments::run::{Setup, Traffic};
+use crate::experiments::setup::{Setup, Traffic};
 use crate::experiments::{Case, Results};
 
 const MSS_FRAMES: [u64; 7] = [2, 3, 4, 5, 6, 7, 8];

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::run::{Traffic, run};
+use super::super::run::run;
+use super::super::setup::Traffic;
 use super::super::{Case, all};
 
 /// Every setting that has a bound, once; of bulk packets, which take long, the paper's own and

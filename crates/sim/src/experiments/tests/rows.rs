@@ -101,9 +101,9 @@ fn synthetic(direction: u64, shift: f64) -> Vec<(Measured, Vec<Row>)> {
 const RUNS: u64 = 3;
 
 /// What segments are; they take a network each, and so are found once.
-fn segments() -> Vec<Vec<super::super::run::Segment>> {
+fn segments() -> Vec<Vec<super::super::setup::Segment>> {
     use std::sync::OnceLock;
-    static SEGMENTS: OnceLock<Vec<Vec<super::super::run::Segment>>> = OnceLock::new();
+    static SEGMENTS: OnceLock<Vec<Vec<super::super::setup::Segment>>> = OnceLock::new();
     let found = SEGMENTS.get_or_init(|| {
         let of_experiment = |experiment: super::super::Experiment| {
             let cases = (experiment.cases)();

@@ -1,0 +1,208 @@
+//! The setting of a run: a chain, who sends to whom, and what is changed of TCP.
+//!
+//! Purpose: a published figure names a topology, a window and a direction; a [`Setup`] is that,
+//! and says what a full segment is there and what the radio allows.
+//! Left out: constants of the air, which every setting shares, and the run itself; see `run`.
+
+use motet::ip::queue::Discipline;
+use motet::tcp::Config;
+use motet::time::Duration;
+
+use crate::Arena;
+use crate::bulk::Bulk;
+use crate::chain::{Chain, ChainOptions};
+use crate::gains::{ChainAir, Gains};
+use crate::messages::Shape;
+use crate::network::{HostOptions, Network, NetworkOptions, NodeOptions, Parent};
+
+use super::cit;
+use super::headers::Headers;
+use super::run::JOIN_LIMIT;
+use super::transfer::Transfer;
+
+/// A setting of the stack on a chain. The air is the calibrated one, always.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Hops, window, MSS, relaying, retry delay.
+    pub chain: ChainOptions,
+    /// Who sends to whom.
+    pub traffic: Traffic,
+    /// Whether radios sleep in the CSMA backoff.
+    pub deaf_backoff: bool,
+    /// How queues of whole packets are kept short.
+    pub discipline: Discipline,
+    /// Buffers of a receiving mote, in segments, where they are not those of the sender.
+    pub receiver_segments: Option<usize>,
+    /// Changes to the TCP of the senders.
+    pub sender: Tune,
+    /// Changes to the TCP of the receivers.
+    pub receiver: Tune,
+}
+
+/// What a full segment is in a setting, and what the radio allows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Segment {
+    /// Application bytes; of bulk packets, the frame.
+    pub payload_len: usize,
+    /// What no run can exceed, kb/s, where that is known.
+    pub bound: Option<f64>,
+    /// What the papers' arithmetic gives, kb/s, where that is no bound.
+    pub estimate: Option<f64>,
+}
+
+impl Segment {
+    /// Of no setting.
+    pub const NONE: Self = Self {
+        payload_len: 0,
+        bound: None,
+        estimate: None,
+    };
+}
+
+/// A change of TCP's settings.
+pub type Tune = fn(&mut Config);
+
+/// Who sends to whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Traffic {
+    /// The mote at the end of the chain to the host.
+    Up,
+    /// The host to the mote at the end of the chain.
+    Down,
+    /// The mote at the end of the chain to the chain's other end, itself a mote.
+    Motes,
+    /// Two motes at the end of the chain, each to a host of its own.
+    TwoUp,
+    /// The CIT paper's packets, over MACs alone.
+    Bulk(Bulk),
+    /// So many bytes along the chain, and how long that takes.
+    Transfer(Transfer),
+    /// TCP headers through compressor and decompressor, without air.
+    Headers(Headers),
+    /// The mote at the end of the chain asks the host, now and then.
+    Ask(Shape),
+}
+
+impl Setup {
+    /// `TCPlp`'s: `hops` hops upwards, MSS of five frames, window of four segments.
+    pub fn hops(hops: u16) -> Self {
+        Self {
+            chain: ChainOptions {
+                hops,
+                ..ChainOptions::default()
+            },
+            traffic: Traffic::Up,
+            deaf_backoff: false,
+            discipline: Discipline::DropTail,
+            receiver_segments: None,
+            sender: as_it_is,
+            receiver: as_it_is,
+        }
+    }
+
+    /// With this longest delay of link retries.
+    #[must_use]
+    pub fn retry_delay_ms(mut self, ms: u64) -> Self {
+        self.chain.retry_delay = Duration::from_millis(ms);
+        self
+    }
+
+    /// With buffers of so many segments.
+    #[must_use]
+    pub fn window_segments(mut self, segments: usize) -> Self {
+        self.chain.window_segments = segments;
+        self
+    }
+
+    /// With this traffic.
+    #[must_use]
+    pub fn traffic(mut self, traffic: Traffic) -> Self {
+        self.traffic = traffic;
+        self
+    }
+
+    /// A full segment, and what the radio allows, from the lab's own frame times.
+    ///
+    /// One sender's frames follow one another: that bounds one flow over one hop. The papers'
+    /// arithmetic takes mean backoffs, and over more hops adds up the times of three, although
+    /// backoffs and copies of one overlap with frames of another: an estimate, which good
+    /// settings exceed. Two senders overlap likewise over one hop.
+    pub fn segment(&self) -> Segment {
+        if let Traffic::Bulk(bulk) = &self.traffic {
+            return Segment {
+                payload_len: bulk.psdu_len,
+                bound: Some(cit::bound(self, bulk)),
+                estimate: None,
+            };
+        }
+        let arena = Arena::new();
+        let mut chain = Chain::new(self.chain, &arena);
+        chain.join(JOIN_LIMIT);
+        let is_bounded = self.chain.hops == 1 && self.traffic != Traffic::TwoUp;
+        Segment {
+            payload_len: chain.segment_payload_len(),
+            bound: is_bounded.then(|| chain.bound_kbps()),
+            estimate: Some(chain.estimate_kbps()),
+        }
+    }
+
+    /// The network of this setting.
+    pub(super) fn network(&self, seed: u64) -> NetworkOptions {
+        let mut options = ChainOptions { seed, ..self.chain }.network();
+        if self.traffic == Traffic::TwoUp {
+            add_sibling(&mut options, self.chain.hops.into());
+            options.hosts.push(HostOptions {
+                name: "second host".into(),
+                ..options.hosts[0].clone()
+            });
+        }
+        for node in &mut options.nodes {
+            node.mac.deaf_backoff = self.deaf_backoff;
+            node.discipline = self.discipline;
+        }
+        if let (Traffic::Motes, Some(segments)) = (self.traffic, self.receiver_segments) {
+            options.nodes[0].window_segments = segments;
+        }
+        options
+    }
+
+    /// Sender and receiver of each flow, as places in the world.
+    pub(super) fn pairs(&self, network: &Network<'_>) -> Vec<[usize; 2]> {
+        let mote = usize::from(self.chain.hops);
+        let host = |number| network.host(number).unwrap_or_default();
+        match self.traffic {
+            Traffic::Up => vec![[mote, host(0)]],
+            Traffic::Down => vec![[host(0), mote]],
+            Traffic::Motes => vec![[mote, 0]],
+            Traffic::TwoUp => vec![[mote, host(0)], [mote + 1, host(1)]],
+            Traffic::Bulk(_) | Traffic::Transfer(_) | Traffic::Headers(_) | Traffic::Ask(_) => {
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// Adds a mote beside node `of` of a chain, with the same parent.
+///
+/// Two motes at the same depth sense each other, and are as far from all others as the
+/// other is.
+pub(super) fn add_sibling(options: &mut NetworkOptions, of: usize) {
+    let sibling = options.nodes.len();
+    options.nodes.push(NodeOptions {
+        name: "sibling".into(),
+        parent: Parent::Node(of - 1),
+        ..options.nodes[of].clone()
+    });
+    let place = |node| if node == sibling { of } else { node };
+    let air = ChainAir::CALIBRATED;
+    options.gains = Gains::from_fn(sibling + 1, |from, to| {
+        match place(from).abs_diff(place(to)) {
+            0 | 1 => air.one_hop_db,
+            2 => air.two_hops_db,
+            _ => air.beyond_db,
+        }
+    });
+}
+
+/// Changes nothing.
+pub fn as_it_is(_: &mut Config) {}
