@@ -179,7 +179,7 @@ pub(crate) fn tcp_info(info: &TcpInfo, len: usize) -> Vec<u8> {
 }
 
 /// Fields of `struct tcp_info`: name, offset and size, bytes.
-const LAYOUT: [(&str, usize, usize); 31] = [
+const LAYOUT: [(&str, usize, usize); 34] = [
     ("tcpi_state", 0, 1),
     ("tcpi_ca_state", 1, 1),
     ("tcpi_retransmits", 2, 1),
@@ -193,6 +193,9 @@ const LAYOUT: [(&str, usize, usize); 31] = [
     ("tcpi_sacked", 28, 4),
     ("tcpi_lost", 32, 4),
     ("tcpi_retrans", 36, 4),
+    ("tcpi_last_data_sent", 44, 4),
+    ("tcpi_last_data_recv", 52, 4),
+    ("tcpi_last_ack_recv", 56, 4),
     ("tcpi_pmtu", 60, 4),
     ("tcpi_rtt", 68, 4),
     ("tcpi_rttvar", 72, 4),

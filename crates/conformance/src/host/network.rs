@@ -9,7 +9,7 @@ use motet::wire::{icmpv6, ipv6, tcp as wire};
 use super::edge::Flow;
 use super::freebsd::Fate;
 use super::{Errno, Host, MSS_DEFAULT, Profile, SEGMENTS_MAX, Sent};
-use crate::packet::{HOP_LIMIT, Packet, RST, SYN, TcpOption};
+use crate::packet::{ACK, HOP_LIMIT, Packet, RST, SYN, TcpOption};
 
 impl Host<'_> {
     /// A packet from the network. One that is not TCP's business is ignored.
@@ -49,8 +49,8 @@ impl Host<'_> {
         };
         let flow = (packet.src, packet.segment.src_port, packet.segment.dst_port);
         let traffic = self.traffic.entry(flow).or_default();
-        traffic.segments_in += 1;
-        traffic.data_segments_in += u32::from(!payload.is_empty());
+        let has_ack = packet.segment.has(ACK);
+        traffic.came(!payload.is_empty(), has_ack, self.now);
         if packet.segment.has(SYN) {
             let mss = packet
                 .segment
@@ -181,13 +181,9 @@ impl Host<'_> {
             packet.segment.dst_port,
             packet.segment.src_port,
         );
-        let (again, bytes) = (outgoing.cause.is_some(), payload.len() as u64);
+        let again = outgoing.cause.is_some();
         let traffic = self.traffic.entry(flow).or_default();
-        traffic.segments_out += 1;
-        traffic.data_segments_out += u32::from(bytes > 0);
-        traffic.bytes_out += bytes;
-        traffic.segments_again += u32::from(again);
-        traffic.bytes_again += if again { bytes } else { 0 };
+        traffic.went(payload.len(), again, self.now);
         let (class, hop_limit) = self.marks_of(flow);
         packet.traffic_class = class & !3 | outgoing.ecn;
         packet.hop_limit = hop_limit;

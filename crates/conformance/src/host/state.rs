@@ -1,6 +1,7 @@
 //! What a host tells of its connections: `TCP_INFO`, and a table of states.
 
 use motet::tcp::{Connection, Endpoints, State};
+use motet::time::{Duration, Instant};
 
 use super::{Errno, Fail, Host, Kind};
 
@@ -19,6 +20,56 @@ pub(super) struct Traffic {
     pub(super) bytes_out: u64,
     pub(super) segments_again: u32,
     pub(super) bytes_again: u64,
+    /// When the handshake was over, and since then when data came, data went and an
+    /// acknowledgment came.
+    pub(super) latest: Option<Latest>,
+}
+
+/// When something happened last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Latest {
+    pub(super) data_in: Instant,
+    pub(super) data_out: Instant,
+    pub(super) ack_in: Instant,
+}
+
+impl Traffic {
+    /// A segment that has come.
+    pub(super) fn came(&mut self, has_data: bool, has_ack: bool, now: Instant) {
+        self.segments_in += 1;
+        self.data_segments_in += u32::from(has_data);
+        let Some(latest) = &mut self.latest else {
+            // The first acknowledgment ends the handshake: all clocks start there, as Linux's.
+            self.latest = has_ack.then_some(Latest {
+                data_in: now,
+                data_out: now,
+                ack_in: now,
+            });
+            return;
+        };
+        if has_data {
+            latest.data_in = now;
+        }
+        if has_ack {
+            latest.ack_in = now;
+        }
+    }
+
+    /// A segment that has gone.
+    pub(super) fn went(&mut self, data_len: usize, again: bool, now: Instant) {
+        let bytes = data_len as u64;
+        self.segments_out += 1;
+        self.segments_again += u32::from(again);
+        if data_len == 0 {
+            return;
+        }
+        self.data_segments_out += 1;
+        self.bytes_out += bytes;
+        self.bytes_again += if again { bytes } else { 0 };
+        if let Some(latest) = &mut self.latest {
+            latest.data_out = now;
+        }
+    }
 }
 
 impl TcpInfo {
@@ -70,6 +121,10 @@ impl Host<'_> {
         let flow = (ends.remote, ends.remote_port, ends.local_port);
         let traffic = self.traffic.get(&flow).copied().unwrap_or_default();
         let us = |ms: u32| u64::from(ms) * 1000;
+        let ago = |when: fn(Latest) -> Instant| {
+            let since = traffic.latest.map(|latest| self.now.since(when(latest)));
+            since.map_or(0, Duration::as_millis)
+        };
         let unsent = u32::from(connection.unacknowledged()).saturating_sub(under_way.bytes);
         let rmss = u64::from(connection.config().rmss);
         Ok(TcpInfo(vec![
@@ -95,6 +150,9 @@ impl Host<'_> {
             ("tcpi_sacked", segments(under_way.sacked)),
             ("tcpi_lost", segments(under_way.lost)),
             ("tcpi_retrans", segments(under_way.resent)),
+            ("tcpi_last_data_sent", ago(|latest| latest.data_out)),
+            ("tcpi_last_data_recv", ago(|latest| latest.data_in)),
+            ("tcpi_last_ack_recv", ago(|latest| latest.ack_in)),
             ("tcpi_pmtu", self.settings.mtu.into()),
             ("tcpi_rtt", us(seen.srtt_ms)),
             ("tcpi_rttvar", us(seen.rttvar_ms)),

@@ -1,7 +1,8 @@
 //! Assertions about `TCP_INFO`: `assert tcpi_state == TCPI_LISTEN`.
 //!
-//! Scripts write them in Python; what is understood here is comparisons, `&`, `|`, `and`,
-//! `or`, `not`, parentheses, numbers and names. The value of each name is what the host's
+//! Scripts write them in Python; what is understood here is comparisons, also in chains, `+`,
+//! `-`, `*`, `&`, `|`, `and`, `or`, `not`, parentheses, numbers and names, each as tightly
+//! bound as in Python. The value of each name is what the host's
 //! `TCP_INFO` says of the socket that packetdrill would ask about.
 
 use super::{Player, Stop, failed, refused};
@@ -147,40 +148,70 @@ impl Parser<'_> {
         if self.take("not") {
             return Some(i64::from(self.comparison()? == 0));
         }
-        let left = self.bits()?;
-        for op in ["==", "!=", "<=", ">=", "<", ">"] {
-            if self.take(op) {
-                let right = self.bits()?;
-                return Some(i64::from(match op {
-                    "==" => left == right,
-                    "!=" => left != right,
-                    "<=" => left <= right,
-                    ">=" => left >= right,
-                    "<" => left < right,
-                    _ => left > right,
-                }));
+        let mut left = self.bits()?;
+        let Some(mut operator) = self.operator() else {
+            return Some(left);
+        };
+        // As in Python, `1 <= x <= 3` is `1 <= x and x <= 3`.
+        let mut holds = true;
+        loop {
+            let right = self.bits()?;
+            holds &= match operator {
+                "==" => left == right,
+                "!=" => left != right,
+                "<=" => left <= right,
+                ">=" => left >= right,
+                "<" => left < right,
+                _ => left > right,
+            };
+            left = right;
+            match self.operator() {
+                Some(next) => operator = next,
+                None => return Some(i64::from(holds)),
             }
         }
-        Some(left)
+    }
+
+    fn operator(&mut self) -> Option<&'static str> {
+        let all = ["==", "!=", "<=", ">=", "<", ">"];
+        all.into_iter().find(|operator| self.take(operator))
     }
 
     fn bits(&mut self) -> Option<i64> {
-        let mut value = self.single()?;
+        let mut value = self.common_bits()?;
+        while self.take("|") {
+            value |= self.common_bits()?;
+        }
+        Some(value)
+    }
+
+    fn common_bits(&mut self) -> Option<i64> {
+        let mut value = self.sum()?;
+        while self.take("&") {
+            value &= self.sum()?;
+        }
+        Some(value)
+    }
+
+    fn sum(&mut self) -> Option<i64> {
+        let mut value = self.product()?;
         loop {
-            if self.take("&") {
-                value &= self.single()?;
-            } else if self.take("|") {
-                value |= self.single()?;
-            } else if self.take("*") {
-                value = value.checked_mul(self.single()?)?;
-            } else if self.take("+") {
-                value = value.checked_add(self.single()?)?;
+            if self.take("+") {
+                value = value.checked_add(self.product()?)?;
             } else if self.take("-") {
-                value = value.checked_sub(self.single()?)?;
+                value = value.checked_sub(self.product()?)?;
             } else {
                 return Some(value);
             }
         }
+    }
+
+    fn product(&mut self) -> Option<i64> {
+        let mut value = self.single()?;
+        while self.take("*") {
+            value = value.checked_mul(self.single()?)?;
+        }
+        Some(value)
     }
 
     fn single(&mut self) -> Option<i64> {

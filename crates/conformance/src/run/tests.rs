@@ -141,6 +141,14 @@ fn calls_are_judged() {
             "does not hold: tcpi_state = 1",
         ),
         (
+            "+0 %{ assert 3 >= tcpi_state >= 2 }%",
+            "does not hold: tcpi_state = 1",
+        ),
+        (
+            "+0 %{ assert tcpi_state == 2 | 1 & 1 }%",
+            "does not hold: tcpi_state = 1",
+        ),
+        (
             "+0 `sockstat | grep -c LAST_ACK | grep 1`",
             "finds nothing in",
         ),

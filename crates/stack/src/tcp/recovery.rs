@@ -193,10 +193,10 @@ impl Scoreboard {
         self.sum(self.marks[SACKED])
     }
 
-    /// Bytes that the peer holds, bytes deemed lost, and bytes sent again.
+    /// Bytes that the peer holds, and of the others those deemed lost and those sent again.
     pub(super) fn fates(&self) -> [u32; 3] {
         let [sacked, lost, resent, _] = self.marks;
-        [sacked, lost, resent].map(|marks| self.sum(marks))
+        [sacked, lost & !sacked, resent & !sacked].map(|marks| self.sum(marks))
     }
 
     /// The first bytes lost and not sent again since: offset and length; 0: none.
