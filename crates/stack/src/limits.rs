@@ -20,8 +20,5 @@ pub const FRAME_PAYLOAD_LEN_MAX: usize = PSDU_LEN_MAX - 2 - 2 - 1 - 2 - 2 - 2;
 /// segment for the windows of 2 to 8 segments a mote has, and two for what gets split.
 pub const SENT_RUNS_MAX: usize = 10;
 
-/// Local addresses that TCP listeners and half-open connections use at one time.
-pub const TCP_LOCAL_ADDRS_MAX: usize = 4;
-
 /// Listeners of one node (a half-open entry refers to one with four bits).
 pub const TCP_LISTENERS_MAX: usize = 16;

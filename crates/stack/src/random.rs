@@ -32,7 +32,8 @@ impl Rng {
     /// its EUI-64. Nodes that were given one seed, as copies of an image may be, then draw
     /// nothing in common. It adds no secrecy: link addresses are known.
     pub fn personalize(&mut self, id: u64) {
-        self.key = personal(self.key, id, self.counter);
+        let word = |part: u64| sip_hash(self.key, &[&[id.to_le_bytes(), part.to_le_bytes()]]);
+        self.key = (word(self.counter), word(!self.counter));
     }
 
     /// The next 64 bits.
@@ -83,21 +84,10 @@ impl KeyedHash {
     /// Without a secret: for whoever has nothing to hash.
     pub const UNKEYED: Self = Self { key: (0, 0) };
 
-    /// Makes this hash its owner's own, as [`Rng::personalize`] does a generator.
-    pub fn personalize(&mut self, id: u64) {
-        self.key = personal(self.key, id, 0);
-    }
-
     /// Hashes eight bytes after eight bytes, parts in order.
     pub fn hash(&self, parts: &[&[[u8; 8]]]) -> u64 {
         sip_hash(self.key, parts)
     }
-}
-
-/// The key that follows from `key` for the owner of `id`, at a place of the generator's counter.
-fn personal(key: (u64, u64), id: u64, counter: u64) -> (u64, u64) {
-    let word = |part: u64| sip_hash(key, &[&[id.to_le_bytes(), part.to_le_bytes()]]);
-    (word(counter), word(!counter))
 }
 
 /// The one use of the hasher, so that its code is there once.

@@ -10,7 +10,7 @@ use core::net::Ipv6Addr;
 use super::config::Config;
 use super::departure::Reply;
 use super::facts::Facts;
-use super::listener::{self, HalfOpen, LOCAL_ANY, Stage, cookie};
+use super::listener::{self, HalfOpen, Stage, cookie};
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::types::{Endpoints, IcmpError, count};
@@ -159,14 +159,10 @@ impl<'m> Tcp<'m> {
         entry.iss = iss;
         entry.set_stage(Stage::SynAckDue);
         entry.arm(listener.1, self.present());
-        match self.enter(entry, ends, false) {
-            Ok(_) => Ok(()),
-            Err(Drop::HalfOpenFull) => {
-                self.send_cookie(ends, segment, listener, agreed, ts_offset);
-                Ok(())
-            }
-            Err(reason) => Err(reason),
+        if self.enter(&entry, false).is_none() {
+            self.send_cookie(ends, segment, listener, agreed, ts_offset);
         }
+        Ok(())
     }
 
     /// A segment for a handshake under way.
@@ -248,19 +244,18 @@ impl<'m> Tcp<'m> {
         };
         let entry = *place;
         place.set_stage(Stage::Free);
-        let ends = self.ends_of(&entry);
-        self.hand_over(&entry, &ends, slot);
+        self.hand_over(&entry, slot);
     }
 
     /// The connection in a slot continues a handshake that is done.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
-    fn hand_over(&mut self, entry: &HalfOpen, ends: &Endpoints, slot: usize) {
-        let (_, ts_offset) = self.initial_numbers(ends);
+    fn hand_over(&mut self, entry: &HalfOpen, slot: usize) {
+        let (_, ts_offset) = self.initial_numbers(&entry.ends);
         let window_max = self.window_max();
         if let Some(connection) = self.at_mut(slot) {
             connection.recv.limit(window_max);
-            connection.take_over(entry, *ends, ts_offset);
+            connection.take_over(entry, ts_offset);
         }
     }
 
@@ -325,14 +320,14 @@ impl<'m> Tcp<'m> {
         entry.on_acknowledged(segment.window(), listener.1, self.present());
         if let Some(slot) = self.waiting_for(listener.0) {
             // It needs no place in a table that others may have filled.
-            self.hand_over(&entry, ends, slot);
+            self.hand_over(&entry, slot);
             let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
             return connection.on_segment(segment);
         }
         if !self.may_wait(listener.0) {
             return Err(Drop::HalfOpenFull);
         }
-        let index = self.enter(entry, ends, true)?;
+        let index = self.enter(&entry, true).ok_or(Drop::HalfOpenFull)?;
         self.on_ready(index, segment)
     }
 
@@ -347,9 +342,7 @@ impl<'m> Tcp<'m> {
         agreed: Facts,
     ) -> HalfOpen {
         let rmss = self.limited_rmss(listener.1.rmss);
-        let mut entry = HalfOpen::new(listener.0, agreed, rmss);
-        entry.remote = ends.remote;
-        entry.remote_port = ends.remote_port;
+        let mut entry = HalfOpen::new(ends, listener.0, agreed, rmss);
         entry.irs = segment.seq;
         entry.smss = segment.mss;
         if agreed.has(Facts::TIMESTAMPS)
@@ -362,13 +355,7 @@ impl<'m> Tcp<'m> {
 
     /// Enters a handshake in a place of the table: a free one, or, when the peer has proven that
     /// it exists (`proven`), one of somebody who has not.
-    fn enter(
-        &mut self,
-        mut entry: HalfOpen,
-        ends: &Endpoints,
-        proven: bool,
-    ) -> Result<usize, Drop> {
-        let in_use = self.locals_in_use();
+    fn enter(&mut self, entry: &HalfOpen, proven: bool) -> Option<usize> {
         let entries = &mut self.memory.half_open;
         let free = entries.iter().position(HalfOpen::is_free);
         let place = free.or_else(|| {
@@ -378,14 +365,8 @@ impl<'m> Tcp<'m> {
                     .position(|entry| entry.stage() != Stage::Ready)
             })?
         });
-        let place = place.ok_or(Drop::HalfOpenFull)?;
-        let local = self
-            .locals
-            .enter(ends.local, in_use)
-            .ok_or(Drop::LocalAddrsFull)?;
-        entry.set_local(local);
-        *entries.get_mut(place).ok_or(Drop::HalfOpenFull)? = entry;
-        Ok(place)
+        *entries.get_mut(place?)? = *entry;
+        place
     }
 
     /// Answers a SYN without keeping anything of it.
@@ -452,16 +433,15 @@ impl<'m> Tcp<'m> {
 
     /// The listener for a destination: one bound to the address goes before one for all.
     pub(super) fn listener_of(&self, ends: &Endpoints) -> Option<(u8, &'m Config)> {
-        let local = self.locals.find(ends.local);
         let mut found = None;
         for (index, listener) in self.memory.listeners.iter().enumerate() {
             if let Some(config) = listener.config
                 && listener.port == ends.local_port
             {
-                if Some(listener.local) == local {
+                if listener.local == ends.local {
                     return Some((index as u8, config));
                 }
-                if listener.local == LOCAL_ANY {
+                if listener.local == Ipv6Addr::UNSPECIFIED {
                     found = Some((index as u8, config));
                 }
             }
@@ -470,29 +450,9 @@ impl<'m> Tcp<'m> {
     }
 
     fn half_open_of(&self, ends: &Endpoints, listener: u8) -> Option<usize> {
-        let local = self.locals.find(ends.local)?;
         self.memory.half_open.iter().position(|entry| {
-            !entry.is_free()
-                && entry.remote_port == ends.remote_port
-                && entry.listener() == listener
-                && entry.local() == local
-                && entry.remote == ends.remote
+            !entry.is_free() && entry.listener() == listener && entry.ends == *ends
         })
-    }
-
-    /// One bit per local address that a listener or a half-open entry refers to.
-    pub(super) fn locals_in_use(&self) -> u32 {
-        let listeners = self.memory.listeners.iter();
-        let bound = listeners.filter(|l| l.config.is_some() && l.local != LOCAL_ANY);
-        let entries = self
-            .memory
-            .half_open
-            .iter()
-            .filter(|entry| !entry.is_free());
-        bound
-            .map(|l| l.local)
-            .chain(entries.map(HalfOpen::local))
-            .fold(0, |bits, i| bits | 1 << i)
     }
 }
 

@@ -11,7 +11,7 @@ use super::reassembly::RecvBuffer;
 use super::send_buffer::SendBuffer;
 use super::seq::SeqNum;
 use super::state::State;
-use super::types::{Buffers, Endpoints, Error, RecvError, SendError};
+use super::types::{Buffers, Error, RecvError, SendError};
 use crate::planted::{Bug, planted};
 
 impl<'m> Connection<'m> {
@@ -42,8 +42,8 @@ impl<'m> Connection<'m> {
     }
 
     /// Continues a handshake that ended as a [`HalfOpen`] entry.
-    pub(super) fn take_over(&mut self, entry: &HalfOpen, ends: Endpoints, ts_offset: u32) {
-        self.ends = ends;
+    pub(super) fn take_over(&mut self, entry: &HalfOpen, ts_offset: u32) {
+        self.ends = entry.ends;
         self.ts_offset = ts_offset;
         self.facts.add(entry.agreed());
         // Whoever retransmitted a SYN-ACK knows nothing of the round trip.

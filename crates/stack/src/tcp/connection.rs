@@ -220,10 +220,7 @@ impl<'m> Connection<'m> {
     }
 
     pub(super) fn is_between(&self, ends: &Endpoints) -> bool {
-        self.ends.local_port == ends.local_port
-            && self.ends.remote_port == ends.remote_port
-            && self.ends.remote == ends.remote
-            && self.ends.local == ends.local
+        self.ends == *ends
     }
 
     /// Whether this connection, in TIME-WAIT, gives way to a new incarnation (RFC 9293

@@ -10,7 +10,6 @@ use super::clock::LONG_STEP;
 use super::config::Config;
 use super::connection::Connection;
 use super::facts::Facts;
-use super::listener::HalfOpen;
 use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
@@ -114,7 +113,7 @@ impl<'m> Tcp<'m> {
         let entries = self.memory.half_open.iter();
         let due = entries
             .enumerate()
-            .find(|(_, entry)| entry.is_due() && room(&entry.remote));
+            .find(|(_, entry)| entry.is_due() && room(&entry.ends.remote));
         let (index, _) = due?;
         self.emit_half_open(index, out)
     }
@@ -173,7 +172,7 @@ impl<'m> Tcp<'m> {
             .listeners
             .get(usize::from(entry.listener()))?
             .config?;
-        let ends = self.ends_of(entry);
+        let ends = entry.ends;
         let (_, ts_offset) = self.initial_numbers(&ends);
         let agreed = entry.agreed();
         let clock = self.now_ms.wrapping_add(ts_offset);
@@ -213,17 +212,6 @@ impl<'m> Tcp<'m> {
         let waiting = waiting.and_then(|index| self.at(index));
         let window = waiting.map_or(config.accept_window, |connection| connection.recv.window());
         window.min(self.window_max())
-    }
-
-    /// Both ends of a half-open connection.
-    pub(super) fn ends_of(&self, entry: &HalfOpen) -> Endpoints {
-        let listener = self.memory.listeners.get(usize::from(entry.listener()));
-        Endpoints {
-            local: *self.locals.get(entry.local()),
-            remote: entry.remote,
-            local_port: listener.map_or(0, |listener| listener.port),
-            remote_port: entry.remote_port,
-        }
     }
 
     /// Writes a segment that belongs to no connection.
@@ -371,14 +359,14 @@ impl<'m> Tcp<'m> {
         )
     }
 
-    /// The keyed hash of two ends and a `salt`.
+    /// The keyed hash of two ends and a `salt`, which no other node shares.
     pub(super) fn hash_ends(&self, ends: &Endpoints, salt: u64) -> u64 {
         let ports = u64::from(ends.local_port) << 16 | u64::from(ends.remote_port);
         let (local, remote) = (ends.local.octets(), ends.remote.octets());
         self.hash.hash(&[
             local.as_chunks().0,
             remote.as_chunks().0,
-            &[ports.to_le_bytes(), salt.to_le_bytes()],
+            &[ports.to_le_bytes(), (salt ^ self.id).to_le_bytes()],
         ])
     }
 }

@@ -15,7 +15,7 @@ use super::config::Config;
 use super::facts::Facts;
 use super::seq::SeqNum;
 use super::timers::{deadline, has_come};
-use crate::limits::TCP_LOCAL_ADDRS_MAX;
+use super::types::Endpoints;
 use crate::planted::{Bug, planted};
 use crate::wire::tcp::{Flags, Header};
 
@@ -25,8 +25,8 @@ pub struct Listener<'m> {
     /// `None`: the place is free.
     pub(super) config: Option<&'m Config>,
     pub(super) port: u16,
-    /// The local address it is bound to; [`LOCAL_ANY`]: every one.
-    pub(super) local: u8,
+    /// The local address it is bound to; unspecified: every one.
+    pub(super) local: Ipv6Addr,
     pub(super) generation: u32,
 }
 
@@ -35,20 +35,17 @@ impl Listener<'_> {
     pub const EMPTY: Self = Self {
         config: None,
         port: 0,
-        local: LOCAL_ANY,
+        local: Ipv6Addr::UNSPECIFIED,
         generation: 0,
     };
 }
 
-/// Marks a listener that takes connections to every local address.
-pub(super) const LOCAL_ANY: u8 = 0xff;
-
 /// A place for a connection whose handshake is under way, or done and not accepted yet.
 ///
-/// 40 bytes: the local address is an index into a table the few addresses of a node share.
+/// 60 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct HalfOpen {
-    pub(super) remote: Ipv6Addr,
+    pub(super) ends: Endpoints,
     pub(super) irs: SeqNum,
     pub(super) iss: SeqNum,
     /// TSval to echo. Without timestamps, of an entry that is ready: the SYN-ACK's round trip,
@@ -56,14 +53,14 @@ pub struct HalfOpen {
     pub(super) ts_recent: u32,
     /// When to send the SYN-ACK again, or to give the entry up; as [`super::timers`] counts.
     pub(super) deadline: u32,
-    pub(super) remote_port: u16,
     /// The peer's MSS option, or what the link carries if that is less.
     pub(super) smss: u16,
     /// Until the handshake is done, the MSS that we announce; then the peer's window, from the
     /// segment that completed it.
     rmss_or_window: u16,
-    /// Listener in bits 4 to 7, local address in bits 0 to 2; bit 3: a challenge ACK is due.
-    place: u8,
+    listener: u8,
+    /// A challenge ACK is due.
+    challenge_due: bool,
     /// [`Stage`] in bits 0 and 1, what was agreed upon in bits 2 to 4; in bits 5 to 7 retries, and once
     /// ready, whether there were any (5), whether it had to wait for a slot (6) and whether data
     /// came too early (7).
@@ -96,22 +93,23 @@ pub struct Agreed {
 impl HalfOpen {
     /// A free place.
     pub const EMPTY: Self = Self {
-        remote: Ipv6Addr::UNSPECIFIED,
+        ends: Endpoints::NONE,
         irs: SeqNum::new(0),
         iss: SeqNum::new(0),
         ts_recent: 0,
         deadline: 0,
-        remote_port: 0,
         smss: 0,
         rmss_or_window: 0,
-        place: 0,
+        listener: 0,
+        challenge_due: false,
         bits: 0,
     };
 
-    /// An entry of `listener` that announces an MSS of `rmss`; its local address is to be set.
-    pub(super) fn new(listener: u8, agreed: Facts, rmss: u16) -> Self {
+    /// An entry of `listener` that announces an MSS of `rmss`.
+    pub(super) fn new(ends: &Endpoints, listener: u8, agreed: Facts, rmss: u16) -> Self {
         Self {
-            place: listener << 4,
+            ends: *ends,
+            listener,
             bits: agreed.agreed() << 2,
             rmss_or_window: rmss,
             ..Self::EMPTY
@@ -119,15 +117,7 @@ impl HalfOpen {
     }
 
     pub(super) const fn listener(&self) -> u8 {
-        self.place >> 4
-    }
-
-    pub(super) fn set_local(&mut self, local: u8) {
-        self.place = self.place & !LOCAL | local & LOCAL;
-    }
-
-    pub(super) const fn local(&self) -> u8 {
-        self.place & LOCAL
+        self.listener
     }
 
     pub(super) const fn stage(&self) -> Stage {
@@ -145,19 +135,17 @@ impl HalfOpen {
 
     /// A reset in the window missed RCV.NXT: to be answered (RFC 5961 §3.2).
     pub(super) fn challenge(&mut self) {
-        self.place |= CHALLENGE_DUE;
+        self.challenge_due = true;
     }
 
     /// Whether a challenge ACK is due.
     pub(super) const fn is_challenge_due(&self) -> bool {
-        self.place & CHALLENGE_DUE != 0
+        self.challenge_due
     }
 
     /// Whether a challenge ACK was due; it is not any more.
     pub(super) fn take_challenge(&mut self) -> bool {
-        let due = self.is_challenge_due();
-        self.place &= !CHALLENGE_DUE;
-        due
+        core::mem::take(&mut self.challenge_due)
     }
 
     /// Whether something is to be sent.
@@ -276,10 +264,6 @@ impl HalfOpen {
 
 /// Part of [`HalfOpen::bits`].
 const PROLONGED: u8 = 1 << 6;
-/// Parts of [`HalfOpen::place`].
-const LOCAL: u8 = 0x07;
-const CHALLENGE_DUE: u8 = 0x08;
-const _: () = assert!(TCP_LOCAL_ADDRS_MAX <= LOCAL as usize + 1);
 
 /// What `config` lets us take of the offers in `syn`.
 pub(super) fn agree(config: &Config, syn: &Header) -> Facts {
@@ -339,43 +323,5 @@ pub(super) mod cookie {
 
     pub(in crate::tcp) fn mss(index: u32) -> u16 {
         MSS.get(index as usize).copied().unwrap_or(64)
-    }
-}
-
-/// The local addresses that listeners and half-open entries refer to.
-#[derive(Debug)]
-pub(super) struct LocalAddrs {
-    addrs: [Ipv6Addr; TCP_LOCAL_ADDRS_MAX],
-}
-
-impl LocalAddrs {
-    pub(super) const NEW: Self = Self {
-        addrs: [Ipv6Addr::UNSPECIFIED; TCP_LOCAL_ADDRS_MAX],
-    };
-
-    pub(super) fn get(&self, index: u8) -> &Ipv6Addr {
-        let addr = self.addrs.get(usize::from(index));
-        addr.unwrap_or(&Ipv6Addr::UNSPECIFIED)
-    }
-
-    pub(super) fn find(&self, addr: Ipv6Addr) -> Option<u8> {
-        self.addrs
-            .iter()
-            .position(|known| *known == addr)
-            .map(|index| index as u8)
-    }
-
-    /// The index of `addr`, entered in a place that `in_use` (one bit per place) leaves free.
-    pub(super) fn enter(&mut self, addr: Ipv6Addr, in_use: u32) -> Option<u8> {
-        if let Some(index) = self.find(addr) {
-            return Some(index);
-        }
-        for (index, place) in self.addrs.iter_mut().enumerate() {
-            if in_use & 1 << index == 0 {
-                *place = addr;
-                return Some(index as u8);
-            }
-        }
-        None
     }
 }

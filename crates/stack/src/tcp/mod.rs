@@ -116,8 +116,6 @@ pub enum Drop {
     HalfOpenFull,
     /// A SYN while no connection could be accepted: the peer tries again.
     NoSlot,
-    /// Every place for a local address is in use.
-    LocalAddrsFull,
     /// Data for a connection that the application has not accepted yet.
     NotAccepted,
     /// Entirely outside the receive window.
@@ -159,7 +157,6 @@ impl Drop {
             Self::NoConnection => "no such connection",
             Self::HalfOpenFull => "half-open table full",
             Self::NoSlot => "no room for another connection",
-            Self::LocalAddrsFull => "local address table full",
             Self::NotAccepted => "connection not accepted yet",
             Self::OutsideWindow => "outside the receive window",
             Self::OldTimestamp => "timestamp from the past (PAWS)",

@@ -8,7 +8,7 @@ use core::net::Ipv6Addr;
 use super::config::Config;
 use super::connection::Connection;
 use super::departure::Reply;
-use super::listener::{LOCAL_ANY, Listener, LocalAddrs, Stage};
+use super::listener::{Listener, Stage};
 use super::send_buffer::SendBuffer;
 use super::types::{
     Buffers, Counters, Endpoints, Handle, ListenError, ListenerHandle, Memory, OpenError,
@@ -23,8 +23,9 @@ use crate::wire::tcphc;
 #[derive(Debug)]
 pub struct Tcp<'m> {
     pub(super) memory: Memory<'m>,
-    pub(super) locals: LocalAddrs,
     pub(super) hash: KeyedHash,
+    /// What no other node has: part of all that is hashed.
+    pub(super) id: u64,
     pub(super) reply: Option<Reply>,
     pub(super) counters: Counters,
     /// When a SYN cookie was last sent, ms; `None`: none was, or all are outdated.
@@ -57,7 +58,7 @@ impl<'m> Tcp<'m> {
     /// secrets; [`Node::new`](crate::node::Node::new) does so with each radio's EUI-64. To be
     /// called before the first connection: what a cookie or TIME-WAIT rests on changes.
     pub fn personalize(&mut self, id: u64) {
-        self.hash.personalize(id);
+        self.id = id;
     }
 
     /// No memory, hence no TCP: neither connections nor answers.
@@ -78,8 +79,8 @@ impl<'m> Tcp<'m> {
     fn keyed(memory: Memory<'m>, hash: KeyedHash, next_port: u16) -> Self {
         Self {
             memory,
-            locals: LocalAddrs::NEW,
             hash,
+            id: 0,
             reply: None,
             counters: Counters::NEW,
             cookie_sent_at: None,
@@ -230,13 +231,8 @@ impl<'m> Tcp<'m> {
         config: &'m Config,
     ) -> Result<ListenerHandle, ListenError> {
         let local = match local {
-            None => LOCAL_ANY,
-            Some(addr) if is_unicast(&addr) => {
-                let in_use = self.locals_in_use();
-                self.locals
-                    .enter(addr, in_use)
-                    .ok_or(ListenError::Address)?
-            }
+            None => Ipv6Addr::UNSPECIFIED,
+            Some(addr) if is_unicast(&addr) => addr,
             Some(_) => return Err(ListenError::Address),
         };
         if port == 0 {
@@ -307,7 +303,7 @@ impl<'m> Tcp<'m> {
         let entries = self.memory.half_open.iter();
         entries
             .filter(|entry| matches!(entry.stage(), Stage::SynAckDue | Stage::SynReceived))
-            .map(|entry| self.ends_of(entry))
+            .map(|entry| entry.ends)
     }
 
     /// Gives buffers to the connection that has waited longest or, when none waits, to the

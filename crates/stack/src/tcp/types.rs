@@ -33,6 +33,14 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
+    /// Of nobody.
+    pub(super) const NONE: Self = Self {
+        local: Ipv6Addr::UNSPECIFIED,
+        remote: Ipv6Addr::UNSPECIFIED,
+        local_port: 0,
+        remote_port: 0,
+    };
+
     /// Whether a connection can be between these ends.
     pub(super) fn are_possible(&self) -> bool {
         is_unicast(&self.local)
@@ -200,7 +208,7 @@ pub enum ListenError {
     NoPlace,
     /// Somebody listens there already.
     InUse,
-    /// Port 0, or too many local addresses.
+    /// Port 0, or no address of a node.
     Address,
 }
 
@@ -365,6 +373,6 @@ pub(super) fn count(counter: Option<&mut u16>) {
 #[cfg(target_pointer_width = "32")]
 const _: () = {
     assert!(size_of::<Connection<'_>>() <= 300);
-    assert!(size_of::<Listener<'_>>() <= 12);
-    assert!(size_of::<HalfOpen>() <= 40);
+    assert!(size_of::<Listener<'_>>() <= 28);
+    assert!(size_of::<HalfOpen>() <= 60);
 };
