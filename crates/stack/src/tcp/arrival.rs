@@ -134,7 +134,7 @@ impl<'m> Tcp<'m> {
             self.reset(ends, segment);
             return Err(Drop::NoConnection);
         };
-        if let Some(index) = self.half_open_of(ends, listener.0) {
+        if let Some(index) = self.half_open_of(ends) {
             return self.arrive_half_open(index, ends, segment, listener);
         }
         if segment.has(Flags::RST) {
@@ -449,10 +449,9 @@ impl<'m> Tcp<'m> {
         found
     }
 
-    fn half_open_of(&self, ends: &Endpoints, listener: u8) -> Option<usize> {
-        self.memory.half_open.iter().position(|entry| {
-            !entry.is_free() && entry.listener() == listener && entry.ends == *ends
-        })
+    fn half_open_of(&self, ends: &Endpoints) -> Option<usize> {
+        let mut entries = self.memory.half_open.iter();
+        entries.position(|entry| !entry.is_free() && entry.ends == *ends)
     }
 }
 

@@ -78,11 +78,9 @@ impl Connection<'_> {
             let progress = counted(self.config.user_timeout_ms);
             self.progress_at = self.progress_at.wrapping_add(moved - progress);
         }
-        if step >= TS_STEPS_MAX {
-            // Our timestamps stand still: to a peer for whom no time has passed, they would lie
-            // in the past from 2^31 ms on (RFC 7323 §5.2).
-            self.ts_offset = self.ts_offset.wrapping_sub(moved);
-        }
+        // Our timestamps stand still: to a peer for whom no time has passed, they would lie in the
+        // past from 2^31 ms on (RFC 7323 §5.2).
+        self.ts_offset = self.ts_offset.wrapping_sub(moved);
         if step >= TS_RECENT_STEPS_MAX {
             self.facts.set(Facts::TS_OUTDATED);
         }
@@ -202,9 +200,6 @@ impl Connection<'_> {
 /// Longer than an RTO and a handshake's timeouts, and as SYN cookies are good for, in 1,024 µs. A
 /// driver that wakes later than this may also wake so late that deadlines wrap.
 pub(super) const LONG_STEP: u32 = 1 << 17;
-
-/// The farthest that our timestamps move at once, in 1,024 µs: half of how far they may.
-const TS_STEPS_MAX: u32 = 1 << 30;
 
 /// TS.Recent is worth nothing when it is older than this: 24 days (RFC 7323 §5.5).
 const TS_RECENT_MAX_MS: u32 = 24 * 24 * 3600 * 1000;

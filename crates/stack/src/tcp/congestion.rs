@@ -21,6 +21,14 @@ pub(super) struct Congestion {
 }
 
 impl Congestion {
+    /// Until the handshake is done.
+    pub(super) const NEW: Self = Self {
+        cwnd: 0,
+        ssthresh: 0,
+        bytes_acked: 0,
+        flight_max: 0,
+    };
+
     /// The initial window for segments of `smss` bytes (RFC 5681 §3.1).
     pub(super) fn new(smss: u32, config: &Config) -> Self {
         let segments = match (config.initial_window, smss) {

@@ -116,7 +116,7 @@ impl<'m> Connection<'m> {
             snd_wnd_max: 0,
             smss: config.smss,
             rmss: config.rmss,
-            congestion: Congestion::new(u32::from(SMSS_DEFAULT), config),
+            congestion: Congestion::NEW,
             rtt: RttEstimator::NEW,
             scoreboard: Scoreboard::NEW,
             recovery: Recovery::NEW,

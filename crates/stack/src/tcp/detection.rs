@@ -77,7 +77,8 @@ impl Connection<'_> {
         {
             return 0;
         }
-        let window = u32::from(self.recovery.min_rtt) * u32::from(self.recovery.reo_quarters) / 4;
+        let quarters = u32::from(self.recovery.reo_quarters_more) + 1;
+        let window = u32::from(self.recovery.min_rtt) * quarters / 4;
         window.min(self.rtt.srtt_ms().unwrap_or(window))
     }
 

@@ -170,9 +170,9 @@ pub(super) struct Recovery {
     pub(super) phase: Phase,
     /// Duplicate ACKs in a row, without SACK; each tells that one segment left the network.
     pub(super) dup_acks: u8,
-    /// RACK: the reordering window in quarters of the least RTT, and how many recoveries
-    /// it keeps that.
-    pub(super) reo_quarters: u8,
+    /// RACK: the reordering window in quarters of the least RTT beyond the first one, and how
+    /// many recoveries it keeps that.
+    pub(super) reo_quarters_more: u8,
     pub(super) reo_persist: u8,
     /// Octets sent again in this recovery that no DSACK has called unnecessary yet.
     pub(super) undo_left: u16,
@@ -218,7 +218,7 @@ impl Recovery {
         phase: Phase::Open,
         dup_acks: 0,
         undo_left: 0,
-        reo_quarters: 1,
+        reo_quarters_more: 0,
         reo_persist: 0,
     };
 

@@ -33,7 +33,7 @@ impl Connection<'_> {
         // needless was sent in one or the other, and nothing has to be kept of a round.
         if !self.facts.has(Facts::REO_GROWN) {
             self.facts.set(Facts::REO_GROWN);
-            recovery.reo_quarters = (recovery.reo_quarters + 1).min(REO_QUARTERS_MAX);
+            recovery.reo_quarters_more = (recovery.reo_quarters_more + 1).min(REO_QUARTERS_MAX - 1);
             recovery.reo_persist = REO_PERSIST;
         }
         if left.before(recovery.undo_from) || right.after(recovery.recover) {
@@ -196,7 +196,7 @@ impl Connection<'_> {
             let persist = &mut self.recovery.reo_persist;
             *persist = persist.saturating_sub(1);
             if *persist == 0 {
-                self.recovery.reo_quarters = 1;
+                self.recovery.reo_quarters_more = 0;
             }
         }
         if self.recovery.phase != Phase::Open {

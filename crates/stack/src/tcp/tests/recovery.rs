@@ -307,21 +307,21 @@ fn racks_window_grows_by_dsacks_and_shrinks_by_recoveries() {
         for _ in 0..3 {
             sacking(&mut s, 1001, &[(1, 1001)]);
             let recovery = s.connection().recovery;
-            assert_eq!(recovery.reo_quarters, (reductions + 1).min(16));
+            assert_eq!(recovery.reo_quarters_more, reductions.min(15));
             assert_eq!(recovery.reo_persist, 16);
         }
         inner(&mut s).enter_loss();
     }
-    for (persist, left, quarters) in [(2, 1, 16), (1, 0, 1)] {
+    for (persist, left, quarters) in [(2, 1, 15), (1, 0, 0)] {
         let mut s = in_flight(RACK, offering_sack(), 4);
-        inner(&mut s).recovery.reo_quarters = 16;
+        inner(&mut s).recovery.reo_quarters_more = 15;
         inner(&mut s).recovery.reo_persist = persist;
         inner(&mut s).recovery.phase = Phase::Recovery;
         inner(&mut s).recovery.recover = inner(&mut s).snd_una;
         sacking(&mut s, 2001, &[]);
         let recovery = s.connection().recovery;
         assert_eq!(
-            (recovery.reo_persist, recovery.reo_quarters),
+            (recovery.reo_persist, recovery.reo_quarters_more),
             (left, quarters)
         );
     }
@@ -340,7 +340,7 @@ fn a_duplicate_above_the_ack_is_told_by_the_second_block() {
         let mut s = in_flight(RACK, offering_sack(), 6);
         s.now_us += 100_000;
         sacking(&mut s, 1001, blocks);
-        let grown = s.connection().recovery.reo_quarters == 2;
+        let grown = s.connection().recovery.reo_quarters_more == 1;
         assert_eq!(grown, is_duplicate, "{blocks:?}");
     }
 }
