@@ -67,6 +67,9 @@ pub(crate) fn write_error(path: &Path, error: &io::Error) -> Error {
         io::ErrorKind::StorageFull => Error::failed(format!(
             "cannot write {path}: the disk is full, make room and try again"
         )),
+        io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded => Error::failed(format!(
+            "cannot write {path}: there is no room for more, raise the limit and try again"
+        )),
         kind => Error::input(format!(
             "cannot write {path}: {}, choose a folder that takes new files",
             describe(&io::Error::from(kind))

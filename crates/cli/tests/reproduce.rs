@@ -134,6 +134,20 @@ fn an_unknown_name_is_answered_with_the_nearest() {
     assert!(output.stdout.is_empty());
     let stderr = text(&output.stderr);
     assert!(stderr.contains("tcplp-hops"), "{stderr}");
+    // Acronyms in capitals, as the papers have them.
+    let output = run(["reproduce", "--list", "TCPLP-MSS", "tcplp-Hops"]);
+    let listed = text(&output.stdout);
+    assert!(
+        output.status.success() && listed.lines().count() == 2,
+        "{listed}"
+    );
+    let refused = run(["reproduce", "TCPLP-MSX"]);
+    assert_refused(&refused, 2, &["nearest name is tcplp-mss"]);
+    assert_refused(
+        &run(["reproduce", "MESH-JOIN"]),
+        2,
+        &["mesh-join is not yet built"],
+    );
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
 

@@ -660,10 +660,10 @@ fn keys_are_documented_on_the_spot() {
     assert!(text.contains("`retry_delay_ms`"), "{}", said(&output));
 }
 
-/// Runs what would take for ever, lets `meanwhile` happen once frames are on the air, and
-/// interrupts it.
+/// Runs what would take for ever, with a capture `air.pcap`, and interrupts it once frames are on
+/// the air.
 #[cfg(unix)]
-fn interrupted(folder: &Path, arguments: &[&str], meanwhile: impl FnOnce()) -> Output {
+fn interrupted(folder: &Path, arguments: &[&str]) -> Output {
     let text = "duration_s = 1000\nseeds = 1000\n[topology]\nchain = 3\n[[flow]]\n";
     fs::write(folder.join("s.toml"), text).unwrap();
     let child = motet()
@@ -675,14 +675,7 @@ fn interrupted(folder: &Path, arguments: &[&str], meanwhile: impl FnOnce()) -> O
         .spawn()
         .unwrap();
     // However slow the machine: once the air has frames, a run is under way.
-    let started = || {
-        fs::read_dir(folder).unwrap().any(|entry| {
-            let entry = entry.unwrap();
-            // The name of a file that is not whole yet.
-            let is_capture = entry.file_name().to_string_lossy().starts_with(".motet-");
-            is_capture && entry.metadata().is_ok_and(|file| file.len() > 8_000)
-        })
-    };
+    let started = || fs::metadata(folder.join("air.pcap")).is_ok_and(|file| file.len() > 8_000);
     let patience = std::time::Instant::now();
     while !started() {
         assert!(
@@ -691,7 +684,6 @@ fn interrupted(folder: &Path, arguments: &[&str], meanwhile: impl FnOnce()) -> O
         );
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    meanwhile();
     // The shell's own `kill`: no package needed.
     let kill = format!("kill -INT {}", child.id());
     let killed = std::process::Command::new("sh")
@@ -703,21 +695,45 @@ fn interrupted(folder: &Path, arguments: &[&str], meanwhile: impl FnOnce()) -> O
 
 #[cfg(unix)]
 #[test]
-fn of_two_captures_that_cannot_be_kept_both_are_named() {
+fn of_two_captures_that_cannot_be_written_both_are_named_and_whole() {
     let folder = folder();
-    let captures = ["air.pcap", "wire.pcap"];
-    let arguments = ["--pcap", captures[0], "--wire-pcap", captures[1]];
-    let output = interrupted(folder.path(), &arguments, || {
-        for name in captures {
-            fs::write(folder.path().join(name), "somebody else's").unwrap();
-        }
-    });
+    let scenario = folder.path().join("s.toml");
+    fs::write(&scenario, "[topology]\nchain = 2\n[[flow]]").unwrap();
+    let captures = ["air.pcap", "wire.pcap"].map(|name| folder.path().join(name));
+    // No file grows beyond 2 KiB (dash counts blocks of 512 bytes, bash of 1024).
+    let limited = "trap '' XFSZ; ulimit -f 4; exec \"$@\"";
+    let output = std::process::Command::new("sh")
+        .args(["-c", limited, "sh", env!("CARGO_BIN_EXE_motet"), "run"])
+        .arg(&scenario)
+        .args(["--duration", "20", "--pcap"])
+        .arg(&captures[0])
+        .arg("--wire-pcap")
+        .arg(&captures[1])
+        .output()
+        .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
-    for words in ["runs are complete", "air.pcap exists", "wire.pcap exists"] {
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    for words in ["air.pcap", "wire.pcap", "no room"] {
         assert!(stderr.contains(words), "{stderr}");
     }
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    for capture in captures {
+        assert!(frames(&fs::read(capture).unwrap()) > 3);
+    }
+}
+
+/// The records of a capture; panics where the last one is not whole.
+#[cfg(unix)]
+fn frames(capture: &[u8]) -> usize {
+    let mut rest = &capture[24..];
+    let mut frames = 0;
+    while let Some((header, after)) = rest.split_at_checked(16) {
+        let len = u32::from_le_bytes(header[8..12].try_into().unwrap()) as usize;
+        rest = after.get(len..).expect("the last frame is whole");
+        frames += 1;
+    }
+    assert!(rest.is_empty(), "half a header");
+    frames
 }
 
 #[cfg(unix)]
@@ -725,7 +741,7 @@ fn of_two_captures_that_cannot_be_kept_both_are_named() {
 fn a_run_cut_short_leaves_what_it_had() {
     let folder = folder();
     let arguments = ["--json", "r.jsonl", "--out", "out", "--pcap", "air.pcap"];
-    let output = interrupted(folder.path(), &arguments, || ());
+    let output = interrupted(folder.path(), &arguments);
     assert_eq!(output.status.code(), Some(130), "{}", said(&output));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("of 1000 runs are complete"), "{stderr}");
@@ -738,14 +754,7 @@ fn a_run_cut_short_leaves_what_it_had() {
     assert!(!summaries.is_empty());
     assert!(summaries.iter().all(|line| line["complete"] == false));
     let capture = fs::read(folder.path().join("air.pcap")).unwrap();
-    let mut rest = &capture[24..];
-    let mut frames = 0;
-    while let Some((header, after)) = rest.split_at_checked(16) {
-        let len = u32::from_le_bytes(header[8..12].try_into().unwrap()) as usize;
-        rest = after.get(len..).expect("the last frame is whole");
-        frames += 1;
-    }
-    assert!(rest.is_empty() && frames > 50, "{frames} frames");
+    assert!(frames(&capture) > 50);
     let page = fs::read_to_string(folder.path().join("out/report.html")).unwrap();
     assert!(page.contains("Incomplete"));
 }

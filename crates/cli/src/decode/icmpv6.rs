@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use motet::wire::icmpv6::{self, Message, RouterAdvertisement};
+use motet::wire::icmpv6::{self, Echo, Message, RouterAdvertisement};
 use motet::wire::ndp::{NdpOption, NdpOptions};
 
 use super::ip::{Upper, about};
@@ -85,59 +85,33 @@ struct Description {
 fn describe(message: &Message<'_>) -> Description {
     let layer = Layer::new("", "");
     match message {
-        Message::DestinationUnreachable { code, invoking } => {
-            let why = match code {
-                0 => "no route",
-                1 => "prohibited",
-                2 => "beyond scope",
-                3 => "address",
-                4 => "port",
-                5 => "source address policy",
-                6 => "route rejected",
-                _ => "unknown reason",
-            };
-            error(&format!("destination unreachable: {why}"), layer, invoking)
-        }
+        Message::DestinationUnreachable { code, invoking } => error(
+            &format!("destination unreachable: {}", unreachable_reason(*code)),
+            layer,
+            invoking,
+        ),
         Message::PacketTooBig { mtu, invoking } => error(
             &format!("packet too big, MTU {mtu}"),
             layer.hidden("mtu", *mtu),
             invoking,
         ),
-        Message::TimeExceeded { code, invoking } => {
-            let which = if *code == 0 {
-                "hop limit"
-            } else {
-                "reassembly time"
-            };
-            error(&format!("time exceeded: {which}"), layer, invoking)
+        Message::TimeExceeded { code: 0, invoking } => {
+            error("time exceeded: hop limit", layer, invoking)
+        }
+        Message::TimeExceeded { invoking, .. } => {
+            error("time exceeded: reassembly time", layer, invoking)
         }
         Message::ParameterProblem {
             code,
             pointer,
             invoking,
-        } => {
-            let what = match code {
-                0 => "header field",
-                1 => "next header",
-                2 => "option",
-                _ => "other",
-            };
-            let layer = layer.with("pointer", *pointer);
-            error(&format!("parameter problem: {what}"), layer, invoking)
-        }
-        Message::EchoRequest(echo) | Message::EchoReply(echo) => {
-            let reply = matches!(message, Message::EchoReply(_));
-            let name = if reply { "echo reply" } else { "echo request" };
-            let fields = layer
-                .with("id", hex16(echo.identifier))
-                .with("seq", echo.sequence)
-                .fields;
-            Description {
-                name: name.into(),
-                summary: format!("{name} seq {}", echo.sequence),
-                fields,
-            }
-        }
+        } => error(
+            &format!("parameter problem: {}", problem(*code)),
+            layer.with("pointer", *pointer),
+            invoking,
+        ),
+        Message::EchoRequest(echo) => describe_echo("echo request", echo),
+        Message::EchoReply(echo) => describe_echo("echo reply", echo),
         Message::RouterSolicitation { options } => ndp("router solicitation", "", layer, options),
         Message::RouterAdvertisement(advertisement) => {
             let layer = layer
@@ -182,16 +156,7 @@ fn describe(message: &Message<'_>) -> Description {
             ndp("redirect", &format!(" for {destination}"), layer, options)
         }
         Message::Other { kind, code, .. } => {
-            let name = match kind {
-                130 => "MLD query".into(),
-                131 => "MLD report".into(),
-                132 => "MLD done".into(),
-                143 => "MLDv2 report".into(),
-                155 => "RPL".into(),
-                157 => "duplicate address request".into(),
-                158 => "duplicate address confirmation".into(),
-                _ => format!("type {kind}"),
-            };
+            let name = type_name(*kind);
             Description {
                 summary: name.clone(),
                 name,
@@ -200,6 +165,54 @@ fn describe(message: &Message<'_>) -> Description {
             }
         }
     }
+}
+
+fn describe_echo(name: &str, echo: &Echo<'_>) -> Description {
+    let layer = Layer::new("", "").with("id", hex16(echo.identifier));
+    Description {
+        name: name.into(),
+        summary: format!("{name} seq {}", echo.sequence),
+        fields: layer.with("seq", echo.sequence).fields,
+    }
+}
+
+/// RFC 4443 §3.1.
+fn unreachable_reason(code: u8) -> &'static str {
+    match code {
+        0 => "no route",
+        1 => "prohibited",
+        2 => "beyond scope",
+        3 => "address",
+        4 => "port",
+        5 => "source address policy",
+        6 => "route rejected",
+        _ => "unknown reason",
+    }
+}
+
+/// RFC 4443 §3.4.
+fn problem(code: u8) -> &'static str {
+    match code {
+        0 => "header field",
+        1 => "next header",
+        2 => "option",
+        _ => "other",
+    }
+}
+
+/// What is not taken apart here, by its number in the IANA registry.
+fn type_name(kind: u8) -> String {
+    let name = match kind {
+        130 => "MLD query",
+        131 => "MLD report",
+        132 => "MLD done",
+        143 => "MLDv2 report",
+        155 => "RPL",
+        157 => "duplicate address request",
+        158 => "duplicate address confirmation",
+        _ => return format!("type {kind}"),
+    };
+    name.to_owned()
 }
 
 fn error(name: &str, layer: Layer, invoking: &[u8]) -> Description {

@@ -10,7 +10,7 @@ use motet::wire::checksum::Checksum;
 use motet::wire::tcp::{Flags, HEADER_LEN, Header, NEXT_HEADER, checksum_field};
 
 use super::Decoder;
-use super::conversation::{Relation, Segment};
+use super::conversation::{Observation, Relation, Segment};
 use super::ip::Upper;
 use super::model::{Frame, Layer, Value, group, hex16};
 
@@ -42,85 +42,101 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
             at_ns: decoder.now.at_ns,
         })
     });
-    let observed = observed.flatten();
-    let seq = observed.map_or(header.seq, |observed| observed.seq_relative);
-    let has_ack = header.flags.contains(Flags::ACK);
-    let ack = observed
-        .map_or(Some(header.ack), |observed| observed.ack_relative)
-        .filter(|_| has_ack);
-    let relation = observed.and_then(|observed| relation_name(observed.relation));
-    let names = flag_names(header.flags);
-    let title = format!(
-        "{} → {} [{}]",
-        header.src_port,
-        header.dst_port,
-        names.join(", ")
-    );
-
-    let mut summary = format!("TCP {title} seq {seq}");
-    for (word, value) in [
-        (" ack ", ack),
-        (" win ", Some(u32::from(header.window))),
-        (" mss ", header.options.mss.map(u32::from)),
-    ] {
-        summary.extend(value.map(|value| format!("{word}{value}")));
-    }
-    if payload_len > 0 {
-        summary.push_str(&format!(" len {payload_len}"));
-    }
-    summary.extend(relation.map(|relation| format!(" ({relation})")));
-    frame.say(summary);
-
-    frame.push(
-        Layer::new("tcp", title)
-            .hidden("src_port", header.src_port)
-            .hidden("dst_port", header.dst_port)
-            .hidden(
-                "flags",
-                names.into_iter().map(Value::from).collect::<Vec<_>>(),
-            )
-            .hidden("seq", header.seq)
-            .hidden(
-                "seq_relative",
-                observed.map(|observed| observed.seq_relative),
-            )
-            .hidden("ack", Some(header.ack).filter(|_| has_ack))
-            .hidden(
-                "ack_relative",
-                observed.and_then(|observed| observed.ack_relative),
-            )
-            .remark(
-                "seq",
-                both(header.seq, observed.map(|observed| observed.seq_relative)),
-            )
-            .remark(
-                "ack",
-                has_ack.then(|| {
-                    both(
-                        header.ack,
-                        observed.and_then(|observed| observed.ack_relative),
-                    )
-                }),
-            )
-            .remark("len", Some(payload_len).filter(|len| *len > 0))
-            .with("window", header.window)
-            .with(
-                "urgent",
-                Some(header.urgent).filter(|_| header.flags.contains(Flags::URG)),
-            )
-            .with("options", options(&header, segment))
-            .hidden("checksum", checksum_field(segment).map(hex16))
-            .hidden("checksum_ok", checksum_ok)
-            .remark("checksum_wrong", checksum_ok == Some(false))
-            .hidden("len", payload_len)
-            .hidden("stream", observed.map(|observed| observed.stream))
-            .with("relation", relation),
-    );
+    let shown = Shown {
+        header: &header,
+        segment,
+        payload_len,
+        observed: observed.flatten(),
+        checksum_ok,
+    };
+    frame.say(shown.summary());
+    frame.push(shown.layer());
     // Checksums of segments this machine itself sent are often left to its network card.
     if checksum_ok == Some(false) && decoder.now.heard_from.is_some() {
         frame.malformed("tcp", "TCP checksum wrong");
     }
     super::link::payload(frame, payload);
+}
+
+/// What there is to show of a segment.
+struct Shown<'a> {
+    header: &'a Header,
+    segment: &'a [u8],
+    payload_len: usize,
+    /// Its place in its conversation, where that is known.
+    observed: Option<Observation>,
+    checksum_ok: Option<bool>,
+}
+
+impl Shown<'_> {
+    fn has_ack(&self) -> bool {
+        self.header.flags.contains(Flags::ACK)
+    }
+
+    fn relation(&self) -> Option<&'static str> {
+        relation_name(self.observed?.relation)
+    }
+
+    fn title(&self) -> String {
+        let Header {
+            src_port,
+            dst_port,
+            flags,
+            ..
+        } = self.header;
+        format!(
+            "{src_port} → {dst_port} [{}]",
+            flag_names(*flags).join(", ")
+        )
+    }
+
+    fn summary(&self) -> String {
+        let (header, observed) = (self.header, self.observed);
+        let seq = observed.map_or(header.seq, |observed| observed.seq_relative);
+        let ack = observed.map_or(Some(header.ack), |observed| observed.ack_relative);
+        let mut summary = format!("TCP {} seq {seq}", self.title());
+        for (word, value) in [
+            (" ack ", ack.filter(|_| self.has_ack())),
+            (" win ", Some(u32::from(header.window))),
+            (" mss ", header.options.mss.map(u32::from)),
+        ] {
+            summary.extend(value.map(|value| format!("{word}{value}")));
+        }
+        if self.payload_len > 0 {
+            summary.push_str(&format!(" len {}", self.payload_len));
+        }
+        summary.extend(self.relation().map(|relation| format!(" ({relation})")));
+        summary
+    }
+
+    fn layer(&self) -> Layer {
+        let (header, segment) = (self.header, self.segment);
+        let flags = flag_names(header.flags).into_iter().map(Value::from);
+        let seq_relative = self.observed.map(|observed| observed.seq_relative);
+        let ack_relative = self.observed.and_then(|observed| observed.ack_relative);
+        let ack = Some(header.ack).filter(|_| self.has_ack());
+        let urgent = Some(header.urgent).filter(|_| header.flags.contains(Flags::URG));
+        Layer::new("tcp", self.title())
+            .hidden("src_port", header.src_port)
+            .hidden("dst_port", header.dst_port)
+            .hidden("flags", flags.collect::<Vec<_>>())
+            .hidden("seq", header.seq)
+            .hidden("seq_relative", seq_relative)
+            .hidden("ack", ack)
+            .hidden("ack_relative", ack_relative)
+            .remark("seq", both(header.seq, seq_relative))
+            .remark("ack", ack.map(|ack| both(ack, ack_relative)))
+            .remark("len", Some(self.payload_len).filter(|len| *len > 0))
+            .with("window", header.window)
+            .with("urgent", urgent)
+            .with("options", options(header, segment))
+            .hidden("checksum", checksum_field(segment).map(hex16))
+            .hidden("checksum_ok", self.checksum_ok)
+            .remark("checksum_wrong", self.checksum_ok == Some(false))
+            .hidden("len", self.payload_len)
+            .hidden("stream", self.observed.map(|observed| observed.stream))
+            .with("relation", self.relation())
+    }
 }
 
 /// A number as sent, and from the beginning of the stream where that is known.

@@ -37,7 +37,7 @@ use crate::output::{self, BOLD, DIM};
                         motet reproduce tcplp-hops\n  \
                         motet reproduce --full --out results --json results.jsonl")]
 pub(crate) struct Args {
-    /// Experiments by ID; all of them if none is named.
+    /// Experiments by ID, in capitals or not; all of them if none is named.
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
@@ -139,11 +139,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
 /// Prints the experiments of these IDs, or all of them: those that run, then the others.
 fn list(ids: &[String]) -> Result<(), Error> {
     let all = experiments::all();
-    if let Some(id) = ids.iter().find(|id| !names(&all).any(|name| name == *id)) {
+    if let Some(id) = ids
+        .iter()
+        .find(|id| !names(&all).any(|name| is_same(id, name)))
+    {
         return Err(unknown(id, &all));
     }
     let width = names(&all).map(str::len).max().unwrap_or_default();
-    let is_asked = |id: &str| ids.is_empty() || ids.iter().any(|asked| asked == id);
+    let is_asked = |id: &str| ids.is_empty() || ids.iter().any(|asked| is_same(asked, id));
     for Experiment { id, title, .. } in all.iter().filter(|all| is_asked(all.id)) {
         output::line(format_args!("{BOLD}{id:width$}{BOLD:#}  {title}"))?;
     }
@@ -169,22 +172,30 @@ fn choose(ids: &[String]) -> Result<Vec<Experiment>, Error> {
     }
     let mut chosen: Vec<Experiment> = Vec::new();
     for id in ids {
-        let Some(found) = all.iter().find(|experiment| experiment.id == id) else {
-            return Err(match UNBUILT.iter().find(|unbuilt| unbuilt.id == id) {
-                Some(unbuilt) => not_yet_built(unbuilt),
-                None => unknown(id, &all),
-            });
+        let Some(found) = all.iter().find(|experiment| is_same(id, experiment.id)) else {
+            return Err(
+                match UNBUILT.iter().find(|unbuilt| is_same(id, unbuilt.id)) {
+                    Some(unbuilt) => not_yet_built(unbuilt),
+                    None => unknown(id, &all),
+                },
+            );
         };
-        if chosen.iter().all(|experiment| experiment.id != id) {
+        if chosen.iter().all(|experiment| experiment.id != found.id) {
             chosen.push(*found);
         }
     }
     Ok(chosen)
 }
 
+/// Whether `asked` means the ID `id`: papers write acronyms in capitals.
+fn is_same(asked: &str, id: &str) -> bool {
+    asked.eq_ignore_ascii_case(id)
+}
+
 fn unknown(id: &str, all: &[Experiment]) -> Error {
+    let asked = id.to_ascii_lowercase();
     let nearest = names(all)
-        .map(|name| (strsim::jaro_winkler(id, name), name))
+        .map(|name| (strsim::jaro_winkler(&asked, name), name))
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let nearest = nearest.map_or("", |(_, id)| id);
     Error::input(format!(

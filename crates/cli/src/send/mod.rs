@@ -132,7 +132,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let kept = [
         args.capture.keep(&mut chain.world),
         trace.map_or(Ok(None), |trace| {
-            trace.keep().map(|()| args.trace.as_deref().map(Kept::File))
+            trace
+                .finish()
+                .map(|()| args.trace.as_deref().map(Kept::File))
         }),
     ];
     let (outcome, lateness) = match carried {

@@ -3,26 +3,22 @@
 //! Place: a transfer shows its sender here after each event of the air; without `--trace`
 //! there is nothing to show it to. Left out: the kernel's TCP, which keeps its own.
 
-use std::{
-    io::{BufWriter, Write as _},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use motet::{
     tcp::{Counters, RetransmissionCause, Telemetry},
     time::Instant,
 };
-use motet_lab::files::NewFile;
+use motet_lab::files::RecordFile;
 use serde::Serialize;
 
 use crate::{error::Error, files::write_error, output::Versioned};
 
-/// A trace being written; dropped, it leaves nothing behind.
+/// A trace being written, line by line for whoever follows it.
 #[derive(Debug)]
 pub(super) struct Trace {
-    file: BufWriter<NewFile>,
+    file: RecordFile,
     path: PathBuf,
-    replace: bool,
     state: Option<State>,
     /// Retransmissions written, by cause.
     retransmissions: [u16; RetransmissionCause::COUNT],
@@ -56,16 +52,16 @@ struct State {
 }
 
 impl Trace {
-    /// Begins a trace that will be called `path` once it is whole.
+    /// Begins a trace that will be called `path` from its first line on.
     ///
     /// # Errors
     /// [`Error::Input`] when `path` exists (unless `replace`) or its folder takes no new file.
     pub(super) fn create(path: &Path, replace: bool) -> Result<Self, Error> {
-        let file = NewFile::create(path, replace).map_err(|error| write_error(path, &error))?;
+        let file = RecordFile::create(path, replace, b"");
+        let file = file.map_err(|error| write_error(path, &error))?;
         Ok(Self {
-            file: BufWriter::new(file),
+            file,
             path: path.to_owned(),
-            replace,
             state: None,
             retransmissions: [0; RetransmissionCause::COUNT],
         })
@@ -99,27 +95,22 @@ impl Trace {
         Ok(())
     }
 
-    /// Gives the finished trace its name.
+    /// Ends the trace; one without any line gets its name.
     ///
     /// # Errors
-    /// When the disk is full, or another file took the name meanwhile.
-    pub(super) fn keep(self) -> Result<(), Error> {
-        let Self {
-            file,
-            path,
-            replace,
-            ..
-        } = self;
-        file.into_inner()
-            .map_err(std::io::IntoInnerError::into_error)
-            .and_then(|file| file.keep(replace))
-            .map_err(|error| write_error(&path, &error))
+    /// When another file took the name meanwhile.
+    pub(super) fn finish(self) -> Result<(), Error> {
+        let Self { file, path, .. } = self;
+        file.finish().map_err(|error| write_error(&path, &error))
     }
 
     fn write(&mut self, record: &Record) -> Result<(), Error> {
-        serde_json::to_writer(&mut self.file, &Versioned::new(record))
+        serde_json::to_vec(&Versioned::new(record))
             .map_err(std::io::Error::from)
-            .and_then(|()| self.file.write_all(b"\n"))
+            .and_then(|mut line| {
+                line.push(b'\n');
+                self.file.append(&line)
+            })
             .map_err(|error| write_error(&self.path, &error))
     }
 }
