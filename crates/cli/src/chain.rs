@@ -3,10 +3,10 @@
 
 use clap::{Args as ClapArgs, ValueEnum};
 use motet::{
-    lowpan::tcphc,
     mac::{Channels, config::FRAME_AGE_MAX},
     node::Forwarding,
     tcp::Config,
+    tcphc,
     time::Duration,
 };
 use motet_lab::{

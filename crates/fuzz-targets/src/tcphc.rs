@@ -5,8 +5,8 @@
 
 use std::net::Ipv6Addr;
 
-use motet::lowpan::tcphc::{Config, Context, End, Flow, Origin, Restored, Tcphc};
 use motet::random::Rng;
+use motet::tcphc::{Config, Context, End, Flow, Origin, Restored, Tcphc};
 use motet::time::{Duration, Instant};
 use motet::wire::tcp::{Flags, Header, Options, fill_checksum};
 

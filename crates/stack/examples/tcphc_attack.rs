@@ -4,10 +4,10 @@
 //! `cargo run --release -p motet --example tcphc_attack -- --segments 10000000`; `--row N`
 //! runs one row of the table by itself.
 
-use motet::lowpan::tcphc::Mode;
-use motet::{lowpan, random, time, wire};
+use motet::tcphc::Mode;
+use motet::{random, tcphc, time, wire};
 
-#[path = "../src/lowpan/tcphc/tests/driver/mod.rs"]
+#[path = "../src/tcphc/tests/driver/mod.rs"]
 mod driver;
 
 use driver::{Seen, Setup, World};

@@ -6,9 +6,9 @@
 use std::hint::black_box;
 use std::net::Ipv6Addr;
 
-use motet::lowpan::tcphc::{Compressed, Config, Context, Drop, End, Flow, Origin, Plain};
-use motet::lowpan::tcphc::{Restored, Tcphc};
 use motet::random::Rng;
+use motet::tcphc::{Compressed, Config, Context, Drop, End, Flow, Origin, Plain};
+use motet::tcphc::{Restored, Tcphc};
 use motet::time::{Duration, Instant};
 use motet::wire::tcp::{self, Flags, Header};
 

@@ -101,6 +101,7 @@ pub mod random;
 pub mod storage;
 #[cfg(feature = "tcp")]
 pub mod tcp;
+pub mod tcphc;
 pub mod time;
 pub mod udp;
 pub mod wire;

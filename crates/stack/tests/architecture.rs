@@ -20,10 +20,12 @@ const MODULES: &[(&str, &[&str])] = &[
     ("ip", PROTOCOL),
     ("lowpan", PROTOCOL),
     ("mac", PROTOCOL),
+    ("tcphc", PROTOCOL),
     (
         "node",
         &[
             "limits", "time", "random", "wire", "storage", "tcp", "udp", "ip", "lowpan", "mac",
+            "tcphc",
         ],
     ),
 ];

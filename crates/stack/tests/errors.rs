@@ -6,8 +6,9 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use motet::lowpan::{self, datagram, fragment, tcphc};
+use motet::lowpan::{self, datagram, fragment};
 use motet::tcp::{self, Buffers};
+use motet::tcphc;
 use motet::wire::{
     cursor, icmpv6, ieee802154, ipv6, lowpan_dispatch, lowpan_frag, lowpan_iphc, lowpan_nhc, ndp,
     tcphc as wire_tcphc, udp,
@@ -34,10 +35,10 @@ fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
             Box::new(fragment::FragmentError::NoRoom),
         ),
         (
-            "lowpan/tcphc/counters.rs Drop",
+            "tcphc/counters.rs Drop",
             Box::new(tcphc::Drop::Malformed(wire_tcphc::ParseError::Unknown)),
         ),
-        ("lowpan/tcphc/mod.rs Plain", Box::new(tcphc::Plain)),
+        ("tcphc/mod.rs Plain", Box::new(tcphc::Plain)),
         ("mac/counters.rs Drop", Box::new(mac::Drop::NoAck)),
         ("node/counters.rs Drop", Box::new(node::Drop::Dispatch)),
         (

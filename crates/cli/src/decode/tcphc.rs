@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::Ipv6Addr;
 
 use motet::lowpan::TcpForm;
-use motet::lowpan::tcphc::{Drop, Flow, Overheard};
+use motet::tcphc::{Drop, Flow, Overheard};
 use motet::time::Instant;
 use motet::wire::LinkAddr;
 use motet::wire::ipv6::{self, Extensions};

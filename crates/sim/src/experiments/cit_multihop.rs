@@ -9,9 +9,9 @@
 //!
 //! Latency is that of requests over TCP on an idle path: of one frame, and of several.
 
-use motet::lowpan::tcphc;
 use motet::mac::Channels;
 use motet::node::Forwarding;
+use motet::tcphc;
 use motet::time::Duration;
 
 use super::metric::{LATENCY, LOSS, RETRIES, RTT};

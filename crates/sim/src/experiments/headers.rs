@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use motet::lowpan::tcphc::{self, Flow as Ends, Mode, Origin, Tcphc};
 use motet::node::{Action, Event, Node};
 use motet::random::Rng;
+use motet::tcphc::{self, Flow as Ends, Mode, Origin, Tcphc};
 use motet::time::{Duration, Instant, earliest};
 use motet::wire::ipv6::{HEADER_LEN, Header};
 use motet::wire::tcp;

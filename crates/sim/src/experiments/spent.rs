@@ -62,7 +62,7 @@ fn compressions(network: &Network<'_>, node: usize) -> f64 {
     let Some(Interface::Radio(radio)) = network.world.node(node).interface(RADIO) else {
         return 0.0;
     };
-    let Some(counters) = radio.tcphc().map(motet::lowpan::tcphc::Tcphc::counters) else {
+    let Some(counters) = radio.tcphc().map(motet::tcphc::Tcphc::counters) else {
         return 0.0;
     };
     let [full, mostly, compressed, _plain] = counters.sent;

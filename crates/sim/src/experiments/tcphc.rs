@@ -11,8 +11,8 @@
 //! **`combined-tcphc`.** `TCPlp`'s settings with and without compression, which nobody has
 //! measured.
 
-use motet::lowpan::tcphc::Mode;
 use motet::tcp::Config;
+use motet::tcphc::Mode;
 use motet::time::Duration;
 
 use super::headers::Headers;

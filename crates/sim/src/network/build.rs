@@ -5,12 +5,12 @@ use std::net::Ipv6Addr;
 use motet::ip::{self, Address, Ip, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
 use motet::lowpan::datagram::{Datagrams, Record};
-use motet::lowpan::tcphc::{self, Tcphc};
 use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor};
 use motet::node::{Advertised, Hold, Interface, Node, Radio, RadioConfig, RadioMemory};
 use motet::random::Rng;
 use motet::storage::packet_queue::PacketQueue;
 use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
+use motet::tcphc::{self, Tcphc};
 use motet::time::{Duration, Instant};
 
 use super::{HOST_WIRED, Host, Joining, NetworkOptions, RADIO, Tables, WIRED};

@@ -4,9 +4,9 @@ use std::net::Ipv6Addr;
 
 use motet::ip::queue::Discipline;
 use motet::limits::IPV6_MTU_MIN;
-use motet::lowpan::tcphc;
 use motet::mac;
 use motet::node::{Forwarding, Relaying};
+use motet::tcphc;
 use motet::time::Duration;
 
 use crate::gains::{Gains, Later};

@@ -23,9 +23,9 @@ use crate::network::{
 };
 use crate::noise::Noise;
 use motet::ip::queue::{Discipline, Red};
-use motet::lowpan::tcphc;
 use motet::mac;
 use motet::node::{Forwarding, Relaying};
+use motet::tcphc;
 use motet::time::Duration;
 
 impl Scenario {

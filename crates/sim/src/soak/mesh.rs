@@ -1,8 +1,8 @@
 //! What network a run is about.
 
-use motet::lowpan::tcphc;
 use motet::mac::Channels;
 use motet::node::{Forwarding, Relaying};
+use motet::tcphc;
 use motet::time::Duration;
 
 use super::dice::Dice;

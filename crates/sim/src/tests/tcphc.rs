@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use motet::lowpan::tcphc::{self, Context, End, Tcphc};
 use motet::node::Interface;
 use motet::random::Rng;
 use motet::tcp::{HalfOpen, Listener, Memory, Slot, Tcp};
+use motet::tcphc::{self, Context, End, Tcphc};
 use motet::time::Duration;
 
 use crate::Arena;

@@ -11,7 +11,6 @@ pub mod datagram;
 mod decompress;
 pub mod fragment;
 mod tcp_form;
-pub mod tcphc;
 
 use core::net::Ipv6Addr;
 

@@ -6,9 +6,9 @@
 //! cost a segment more.
 
 use crate::ip::{self, NextHop};
-use crate::lowpan::tcphc::Tcphc;
 use crate::lowpan::{Contexts, LinkPair, compress, fragment};
 use crate::mac::Mac;
+use crate::tcphc::Tcphc;
 use crate::time::Instant;
 use crate::wire::ipv6::{self, Ecn, Header};
 use crate::wire::{LinkAddr, tcphc};

@@ -7,7 +7,7 @@ pub enum Drop {
     Dispatch,
     /// Headers that do not decompress: malformed, or an unknown context.
     Compression,
-    /// A compressed TCP header that could not be restored; `lowpan::tcphc` counts why.
+    /// A compressed TCP header that could not be restored; `tcphc` counts why.
     TcpCompression,
     /// A malformed fragment header.
     MalformedFragment,

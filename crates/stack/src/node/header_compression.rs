@@ -3,14 +3,14 @@
 //! Place: between `ip` and the fragmenter, for this node's own packets and for those that a
 //! border router takes from one link to another. Relays have no part in it: what came
 //! compressed goes on so. Left out: contexts and rules, which are
-//! [`lowpan::tcphc`](crate::lowpan::tcphc)'s. Source: `docs/tcphc.md`.
+//! [`tcphc`](crate::tcphc)'s. Source: `docs/tcphc.md`.
 
 use core::net::Ipv6Addr;
 
 use super::Drop;
 use crate::lowpan::TcpForm;
-use crate::lowpan::tcphc::{self, Flow, Tcphc};
 use crate::mac::Class;
+use crate::tcphc::{self, Flow, Tcphc};
 use crate::time::Instant;
 use crate::wire::cursor::copy;
 use crate::wire::ipv6::{Extensions, HEADER_LEN, Header};

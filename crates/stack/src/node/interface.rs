@@ -4,9 +4,10 @@ use super::discovery::Advertised;
 use crate::ip::ndp::Solicitor;
 use crate::ip::queue::Discipline;
 use crate::limits::{FRAME_PAYLOAD_LEN_MAX, IPV6_MTU_MIN};
-use crate::lowpan::{Contexts, datagram::Datagrams, fragment::Outgoing, tcphc::Tcphc};
+use crate::lowpan::{Contexts, datagram::Datagrams, fragment::Outgoing};
 use crate::mac::{Class, Mac, Received, RxMeta};
 use crate::storage::packet_queue::PacketQueue;
+use crate::tcphc::Tcphc;
 use crate::time::{Allowance, Duration, Instant};
 use crate::wire::{LinkAddr, cursor};
 

@@ -40,9 +40,9 @@ pub use segment::{ConnectError, Rejected};
 
 use crate::ip::{self, Address, InterfaceId, Ip};
 use crate::limits::IPV6_MTU_MIN;
-use crate::lowpan::tcphc;
 use crate::mac;
 use crate::random::Rng;
+use crate::tcphc;
 use crate::time::{Duration, Instant, earliest};
 use crate::udp::Inbox;
 

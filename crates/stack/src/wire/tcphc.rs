@@ -16,7 +16,7 @@
 //! +---+---+---+---+---+---+---+---+   then TSval, TSecr, and two numbers for each block
 //! ```
 //!
-//! Place: behind IPHC with NH = 1, in place of a TCP header; `lowpan::tcphc` turns one into
+//! Place: behind IPHC with NH = 1, in place of a TCP header; `tcphc` turns one into
 //! the other. What stands here needs no context, so a relay can tell how long a header is,
 //! compressed and not. Left out: C = 1 (16-bit CIDs), whose byte RFC 7400 gave to GHC.
 //! Sources: draft-aayadi-6lowpan-tcphc-01 as far as it is known; `docs/tcphc.md`.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use motet::lowpan::tcphc::Mode;
+use motet::tcphc::Mode;
 use motet::time::Duration;
 use motet_lab::Arena;
 use motet_lab::app::{App, Receiver, Sender};

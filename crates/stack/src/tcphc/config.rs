@@ -2,8 +2,6 @@
 
 use crate::time::Duration;
 
-use super::table::REUSE_AFTER;
-
 /// Settings, the same for a whole network but for `end`.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
@@ -69,3 +67,6 @@ pub enum End {
     /// A router that stands for hosts outside.
     Router,
 }
+
+/// How long an identifier, or a connection that is over, rests.
+pub(super) const REUSE_AFTER: Duration = Duration::from_secs(120);

@@ -9,13 +9,15 @@
 use core::net::Ipv6Addr;
 
 use crate::random::KeyedHash;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::wire::tcp::Flags;
 
 use super::belief::awaits_answer;
-use super::context::{Context, Set, State, WindowSet, bit};
+use super::config::REUSE_AFTER;
+use super::context::{Context, State, bit};
 use super::rules::{Cure, Rules};
 use super::segment::Segment;
+use super::windows::{Set, WindowSet};
 use super::{End, Flow, Tcphc};
 
 /// A table's search key.
@@ -296,8 +298,6 @@ fn on_answer(context: &mut Context, cid: u8, seg: &Segment, rules: Rules) -> boo
     true
 }
 
-/// How long an identifier, or a connection that is over, rests.
-pub(super) const REUSE_AFTER: Duration = Duration::from_secs(120);
 /// Idle for this long, a context may be taken away.
 const EVICT_AFTER_S: u32 = 60;
 /// Makes what is over go before what is idle.

@@ -10,9 +10,11 @@ use crate::wire::tcphc::{CARRIED, Compressed, Field, RelativeBlocks, Window};
 
 use super::Mode;
 use super::belief::is_far;
-use super::context::{Context, REPEATS, Set, State, WindowSet, after, bit, distance};
+use super::context::{Context, REPEATS, State, bit};
+use super::numbers::{after, distance};
 use super::rules::{Behind, Cure, FLIGHT_MAX, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
 use super::segment::Segment;
+use super::windows::{Set, WindowSet};
 
 /// The form in which `seg` goes out; `None`: with a full header.
 pub(super) fn frame_for(

@@ -7,7 +7,8 @@
 
 use crate::wire::tcp::Flags;
 
-use super::context::{Context, FAR, State, after, bit, distance};
+use super::context::{Context, FAR, State, bit};
+use super::numbers::{after, distance};
 use super::rules::{Cure, FLIGHT_MAX, Rules};
 use super::segment::Segment;
 

@@ -10,8 +10,10 @@ use crate::time::Instant;
 use crate::wire::tcp::Flags;
 
 use super::Mode;
+use super::numbers::{UNKNOWN, after, behind, behind_by, clip, distance, grow};
 use super::rules::{Cure, FLIGHT_MAX, Rules};
 use super::segment::Segment;
+use super::windows::{Set, WindowSet};
 
 /// One connection's context, borrowed from the caller; [`Context::EMPTY`] to begin with.
 #[derive(Clone, Copy, Debug)]
@@ -36,18 +38,18 @@ pub struct Context {
     pub(super) u_tsval: u32,
     pub(super) u_tsecr: u32,
     /// `u_ack` less L_ack.
-    l_ack_behind: u16,
+    pub(super) l_ack_behind: u16,
     /// `u_tsecr` less L_tsecr.
-    l_tsecr_behind: u16,
+    pub(super) l_tsecr_behind: u16,
     /// The highest right edge sent, less `u_ack`.
     edge_ahead: u16,
     pub(super) last_window: u16,
     /// Windows the peer may hold; those since the pair; those since the tpair.
     windows: [u16; 3],
     /// New data whose acknowledgment will confirm: `u_seq` less its end; `u_ack` less its ack.
-    pair: (u16, u16),
+    pub(super) pair: (u16, u16),
     /// A new TSval whose echo will confirm: `u_tsval`, `u_tsecr`, `u_ack` less its own.
-    tpair: (u16, u16, u16),
+    pub(super) tpair: (u16, u16, u16),
 
     // Validated. L_seq is `r_ack`, and L_tsval `r_tsecr`, while the bits say so.
     pub(super) r_seq: u32,
@@ -84,82 +86,47 @@ pub(super) enum Form {
 /// The facts of [`Context::bits`].
 pub(super) mod bit {
     /// `u_seq` is known.
-    pub(in super::super) const U_SEQ: u32 = 1 << 16;
-    pub(in super::super) const U_ACK: u32 = 1 << 17;
-    pub(in super::super) const U_TS: u32 = 1 << 18;
-    pub(in super::super) const R_SEQ: u32 = 1 << 19;
-    pub(in super::super) const R_ACK: u32 = 1 << 20;
-    pub(in super::super) const R_TS: u32 = 1 << 21;
-    pub(in super::super) const R_WINDOW: u32 = 1 << 22;
+    pub(in crate::tcphc) const U_SEQ: u32 = 1 << 16;
+    pub(in crate::tcphc) const U_ACK: u32 = 1 << 17;
+    pub(in crate::tcphc) const U_TS: u32 = 1 << 18;
+    pub(in crate::tcphc) const R_SEQ: u32 = 1 << 19;
+    pub(in crate::tcphc) const R_ACK: u32 = 1 << 20;
+    pub(in crate::tcphc) const R_TS: u32 = 1 << 21;
+    pub(in crate::tcphc) const R_WINDOW: u32 = 1 << 22;
     /// `r_ack` is L_seq.
-    pub(in super::super) const L_SEQ: u32 = 1 << 23;
+    pub(in crate::tcphc) const L_SEQ: u32 = 1 << 23;
     /// `r_tsecr` is L_tsval.
-    pub(in super::super) const L_TSVAL: u32 = 1 << 24;
+    pub(in crate::tcphc) const L_TSVAL: u32 = 1 << 24;
     /// `edge_ahead` counts every window sent.
-    pub(in super::super) const EDGE: u32 = 1 << 25;
+    pub(in crate::tcphc) const EDGE: u32 = 1 << 25;
     /// Something was validated since the last sending.
-    pub(in super::super) const HEARD: u32 = 1 << 26;
+    pub(in crate::tcphc) const HEARD: u32 = 1 << 26;
     /// Send an MH next: the peer repeats itself.
-    pub(in super::super) const REFRESH: u32 = 1 << 27;
+    pub(in crate::tcphc) const REFRESH: u32 = 1 << 27;
     /// Send an FH next: the peer's references jumped.
-    pub(in super::super) const REFRESH_FULL: u32 = 1 << 28;
+    pub(in crate::tcphc) const REFRESH_FULL: u32 = 1 << 28;
     /// Send FH until something is validated: perhaps the peer has no context.
-    pub(in super::super) const UNSURE: u32 = 1 << 29;
+    pub(in crate::tcphc) const UNSURE: u32 = 1 << 29;
     /// A FIN was sent; received. Quarantine when both are acknowledged.
-    pub(in super::super) const FIN_SENT: u32 = 1 << 30;
-    pub(in super::super) const FIN_HEARD: u32 = 1 << 31;
+    pub(in crate::tcphc) const FIN_SENT: u32 = 1 << 30;
+    pub(in crate::tcphc) const FIN_HEARD: u32 = 1 << 31;
     /// This end opened the connection.
-    pub(in super::super) const OPENER: u32 = 1 << 6;
+    pub(in crate::tcphc) const OPENER: u32 = 1 << 6;
     /// The opener has its SYN-ACK: what it sends next makes the context active.
-    pub(in super::super) const ANSWERED: u32 = 1 << 7;
+    pub(in crate::tcphc) const ANSWERED: u32 = 1 << 7;
     /// This end joined late: perhaps more was sent before than `u_seq` says.
-    pub(in super::super) const JOINED: u32 = 1 << 12;
-    pub(in super::super) const U_TSECR: u32 = 1 << 10;
+    pub(in crate::tcphc) const JOINED: u32 = 1 << 12;
+    pub(in crate::tcphc) const U_TSECR: u32 = 1 << 10;
     /// A segment passed that was not counted: its TSval may be echoed.
-    pub(in super::super) const UNCOUNTED: u32 = 1 << 13;
-    pub(in super::super) const R_TSECR: u32 = 1 << 11;
-    pub(in super::super) const OUR_FIN_ACKED: u32 = 1 << 8;
-    pub(in super::super) const PEER_FIN_ACKED: u32 = 1 << 9;
+    pub(in crate::tcphc) const UNCOUNTED: u32 = 1 << 13;
+    pub(in crate::tcphc) const R_TSECR: u32 = 1 << 11;
+    pub(in crate::tcphc) const OUR_FIN_ACKED: u32 = 1 << 8;
+    pub(in crate::tcphc) const PEER_FIN_ACKED: u32 = 1 << 9;
 }
 
 const STATE_MASK: u32 = 3;
 const SHIFT_AT: u32 = 2;
 const SHIFT_MASK: u32 = 0xf << SHIFT_AT;
-
-/// Which of a context's window sets.
-#[derive(Clone, Copy)]
-pub(super) enum Set {
-    /// Windows the peer may hold.
-    Held = 0,
-    SincePair = 1,
-    SinceTpair = 2,
-}
-
-/// What is known of a set of windows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum WindowSet {
-    /// Several high bytes, or nothing known.
-    Many,
-    /// One high byte, several low ones.
-    High(u8),
-    /// One window.
-    One(u16),
-    /// No window was sent yet.
-    Empty,
-}
-
-impl WindowSet {
-    const fn with(self, window: u16) -> Self {
-        let high = (window >> 8) as u8;
-        match self {
-            Self::Empty => Self::One(window),
-            Self::One(only) if only == window => self,
-            Self::One(only) if (only >> 8) as u8 == high => Self::High(high),
-            Self::High(only) if only == high => self,
-            _ => Self::Many,
-        }
-    }
-}
 
 /// 2^16 µs: an idle time, not a clock.
 const TICK_SHIFT: u32 = 16;
@@ -170,8 +137,6 @@ const SPELL_MASK: u32 = u32::MAX >> (SPELL_SHIFT - TICK_SHIFT);
 /// Two of the context's bits hold the number of spells.
 const UNHEARD_AT: u32 = 14;
 const UNHEARD_MAX: u32 = 3;
-/// A distance too large to matter, or none.
-const UNKNOWN: u16 = u16::MAX;
 
 impl Context {
     /// A context of no connection.
@@ -271,7 +236,7 @@ impl Context {
         }
     }
 
-    const fn put_unheard_spells(&mut self, spells: u32) {
+    pub(super) const fn put_unheard_spells(&mut self, spells: u32) {
         self.bits = self.bits & !(UNHEARD_MAX << UNHEARD_AT) | spells << UNHEARD_AT;
     }
 
@@ -456,7 +421,7 @@ impl Context {
     }
 
     /// How far `value` is ahead of `highest`, if it is; 0 when it is the first (`known` gets set).
-    fn step(&mut self, known: u32, highest: u32, value: u32) -> Option<u32> {
+    pub(super) fn step(&mut self, known: u32, highest: u32, value: u32) -> Option<u32> {
         if !self.has(known) {
             self.put(known, true);
             return Some(0);
@@ -503,139 +468,6 @@ impl Context {
         self.put_repeats(0);
     }
 
-    /// Takes what a segment with a valid checksum says.
-    pub(super) fn on_validated(&mut self, seg: &Segment, form: Form, rules: Rules, now: Instant) {
-        self.touch(now);
-        self.put_unheard_spells(0);
-        let far = self.is_far(seg) && form != Form::Compressed && rules.cured(Cure::Poisoning);
-        if far {
-            self.put(bit::R_SEQ | bit::R_ACK | bit::R_TS | bit::R_WINDOW, false);
-            self.put(bit::R_TSECR | bit::L_SEQ | bit::L_TSVAL, false);
-            self.put(bit::REFRESH_FULL, true);
-        }
-        let end = seg.end();
-        let known = self.has(bit::R_SEQ);
-        if known && self.is_repeated(seg, rules) {
-            self.put(bit::REFRESH, true);
-        }
-        let old_seq = known && after(self.r_seq, end);
-        if self.step(bit::R_SEQ, self.r_seq, end).is_some() {
-            self.r_seq = end;
-        }
-        let old_ack = seg.ack().is_some_and(|ack| self.take_ack(ack, form));
-        let older = match form {
-            Form::Compressed => old_seq || old_ack,
-            _ => old_ack && rules.cured(Cure::LateRefresh),
-        };
-        if !older || !self.has(bit::R_WINDOW) {
-            self.r_window = seg.window();
-            self.put(bit::R_WINDOW, true);
-        }
-        if rules.mode == Mode::Draft {
-            (self.r_tsval, self.r_tsecr) = (seg.header.seq, seg.header.ack);
-            self.r_window = seg.window();
-        } else {
-            self.take_timestamps(seg, rules);
-        }
-        if seg.has(Flags::FIN) {
-            self.put(bit::FIN_HEARD, true);
-        }
-        self.put(bit::HEARD, true);
-        self.put(bit::UNSURE, false);
-    }
-
-    /// Whether the peer repeats itself, so that perhaps our segments fail (cure 2).
-    fn is_repeated(&self, seg: &Segment, rules: Rules) -> bool {
-        if rules.cured(Cure::Probes) {
-            after(self.r_seq, seg.end()) || seg.occupies() && after(self.r_seq, seg.seq())
-        } else {
-            seg.payload_len() != 0 && !after(seg.end(), self.r_seq)
-        }
-    }
-
-    fn is_far(&self, seg: &Segment) -> bool {
-        let far = |a, b| distance(a, b).unsigned_abs() > FAR;
-        self.has(bit::R_SEQ) && far(seg.end(), self.r_seq)
-            || self.has(bit::R_ACK) && seg.ack().is_some_and(|ack| far(ack, self.r_ack))
-    }
-
-    /// Takes an acknowledgment number; returns whether it is an old one.
-    fn take_ack(&mut self, ack: u32, form: Form) -> bool {
-        if !self.has(bit::U_SEQ) && form != Form::Compressed {
-            self.u_seq = ack;
-            self.put(bit::U_SEQ | bit::JOINED, true);
-        } else if self.has(bit::JOINED) && after(ack, self.u_seq) {
-            // Everything acknowledged was sent, by whoever was there before.
-            grow(&mut self.pair.0, ack.wrapping_sub(self.u_seq));
-            self.u_seq = ack;
-        }
-        let old = self.has(bit::R_ACK) && after(self.r_ack, ack);
-        if !old {
-            self.r_ack = ack;
-            self.put(bit::R_ACK, true);
-        }
-        let sent = self.has(bit::U_SEQ) && !after(ack, self.u_seq);
-        if sent && self.u_seq.wrapping_sub(ack) <= FAR {
-            self.put(bit::L_SEQ, true);
-        }
-        if self.has(bit::FIN_SENT) && ack == self.u_seq {
-            self.put(bit::OUR_FIN_ACKED, true);
-        }
-        if let Some(end) = behind(self.u_seq, self.pair.0)
-            && sent
-            && !after(end, ack)
-        {
-            let since = self.set(Set::SincePair);
-            self.confirm_ack(self.pair.1, since);
-            self.pair.0 = UNKNOWN;
-        }
-        old
-    }
-
-    /// The peer has validated a segment with this acknowledgment number or a later one, and
-    /// holds one of these windows.
-    fn confirm_ack(&mut self, ack_behind: u16, windows: WindowSet) {
-        self.l_ack_behind = self.l_ack_behind.min(ack_behind);
-        self.put_set(Set::Held, windows);
-        self.put(bit::EDGE, true);
-    }
-
-    /// A SYN, or the answer to one, came again: TCP will echo its timestamp, which its sender
-    /// then takes for one that is known here.
-    pub(super) fn take_repeated_syn(&mut self, seg: &Segment, rules: Rules) {
-        if let Some((value, _)) = seg.timestamps()
-            && rules.cured(Cure::RepeatedSyn)
-            && self.step(bit::R_TS, self.r_tsval, value).is_some()
-        {
-            self.r_tsval = value;
-        }
-    }
-
-    fn take_timestamps(&mut self, seg: &Segment, rules: Rules) {
-        let Some((value, echo)) = seg.timestamps() else {
-            return;
-        };
-        if self.step(bit::R_TS, self.r_tsval, value).is_some() {
-            self.r_tsval = value;
-        }
-        if seg.ack().is_some() {
-            if self.step(bit::R_TSECR, self.r_tsecr, echo).is_some() {
-                self.r_tsecr = echo;
-            }
-            let sent = self.has(bit::U_TS) && !after(echo, self.u_tsval);
-            self.put(bit::L_TSVAL, self.has(bit::L_TSVAL) || sent);
-            if let Some(value) = behind(self.u_tsval, self.tpair.0)
-                && (sent || !rules.cured(Cure::SharedTimestamp))
-                && !after(value, echo)
-            {
-                let since = self.set(Set::SinceTpair);
-                self.confirm_ack(self.tpair.2, since);
-                self.l_tsecr_behind = self.l_tsecr_behind.min(self.tpair.1);
-                self.tpair.0 = UNKNOWN;
-            }
-        }
-    }
-
     /// Whether both directions are over.
     pub(super) const fn is_closed(&self) -> bool {
         self.has(bit::OUR_FIN_ACKED | bit::PEER_FIN_ACKED)
@@ -646,36 +478,6 @@ impl Context {
 pub(super) const REPEATS: u8 = 3;
 /// A distance that no segment of the same connection should have from a reference (cure 7).
 pub(super) const FAR: u32 = 32_768;
-
-/// Signed distance from `b` to `a`, modulo 2^32.
-pub(super) const fn distance(a: u32, b: u32) -> i32 {
-    a.wrapping_sub(b) as i32
-}
-
-/// Whether `a` lies after `b`.
-pub(super) const fn after(a: u32, b: u32) -> bool {
-    distance(a, b) > 0
-}
-
-const fn behind(from: u32, by: u16) -> Option<u32> {
-    match by {
-        UNKNOWN => None,
-        by => Some(from.wrapping_sub(by as u32)),
-    }
-}
-
-/// How far `value` lies behind `from`, which it does not exceed.
-fn behind_by(from: u32, value: u32) -> u16 {
-    clip(from.wrapping_sub(value))
-}
-
-fn clip(value: u32) -> u16 {
-    value.min(u32::from(UNKNOWN)) as u16
-}
-
-fn grow(behind: &mut u16, by: u32) {
-    *behind = clip(u32::from(*behind).saturating_add(by));
-}
 
 /// A mote has tens of kilobytes.
 const _: () = assert!(size_of::<Context>() <= 80);

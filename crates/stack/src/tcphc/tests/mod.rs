@@ -8,7 +8,7 @@ mod overhear;
 mod table;
 mod vectors;
 
-use super::table::REUSE_AFTER;
+use super::config::REUSE_AFTER;
 use super::*;
 use crate::time::Duration;
 

@@ -19,12 +19,15 @@ mod config;
 mod context;
 mod counters;
 mod lengths;
+mod numbers;
 mod overhear;
 mod peers;
 mod restore;
 mod rules;
 mod segment;
 mod table;
+mod validated;
+mod windows;
 
 use core::net::Ipv6Addr;
 

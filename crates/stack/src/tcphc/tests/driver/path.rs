@@ -3,7 +3,7 @@
 use std::vec;
 use std::vec::Vec;
 
-use crate::lowpan::tcphc::Origin;
+use crate::tcphc::Origin;
 use crate::wire::tcp::{self, Flags, Header};
 use crate::wire::tcphc;
 

@@ -8,7 +8,8 @@ use crate::wire::cursor::copy;
 use crate::wire::tcp::{self, Flags, Header, Options};
 use crate::wire::tcphc::{Compressed, Field, Window};
 
-use super::context::{Context, after, bit};
+use super::context::{Context, bit};
+use super::numbers::after;
 use super::rules::{Behind, Cure, FLIGHT_MAX, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
 use super::segment::Segment;
 use super::{Drop, Flow, Mode};

@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use std::vec;
 use std::vec::Vec;
 
-use crate::lowpan::tcphc::{Config, Context, End, Flow, Mode, Tcphc};
 use crate::random::Rng;
+use crate::tcphc::{Config, Context, End, Flow, Mode, Tcphc};
 use crate::time::{Duration, Instant};
 use crate::wire::tcp::{Flags, Header};
 
