@@ -13,6 +13,7 @@ mod fuzz;
 mod image;
 mod panics;
 mod peers;
+mod planted;
 mod sizes;
 mod step;
 mod tools;

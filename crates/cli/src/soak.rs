@@ -42,11 +42,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", allow_negative_numbers = true, default_value_t = 1, value_parser = whole::<u64>(SEEDS))]
     seed: u64,
 
-    /// Plant this bug of the stack, by number, to see whether it is found
-    #[cfg(feature = "planted-bugs")]
-    #[arg(long, value_name = "K", hide = true, value_parser = whole::<u8>(1..=motet::planted::Bug::ALL.len() as u64))]
-    plant: Option<u8>,
-
     /// One object with the summary on stdout
     #[arg(long)]
     json: bool,
@@ -54,11 +49,6 @@ pub(crate) struct Args {
 
 /// Runs them all, and tells what they saw.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
-    #[cfg(feature = "planted-bugs")]
-    if let Some(number) = args.plant {
-        use motet::planted::{Bug, plant};
-        plant(Bug::ALL.into_iter().find(|bug| *bug as u8 == number));
-    }
     let runs = soak::plan(args.seed, args.seconds as f64);
     let interrupt = Interrupt::install()?;
     let (report, signal) = run_watched(&runs, &interrupt);

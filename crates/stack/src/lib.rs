@@ -93,10 +93,6 @@ pub mod limits;
 pub mod lowpan;
 pub mod mac;
 pub mod node;
-#[cfg(feature = "planted-bugs")]
-pub mod planted;
-#[cfg(not(feature = "planted-bugs"))]
-mod planted;
 pub mod random;
 pub mod storage;
 #[cfg(feature = "tcp")]

@@ -10,7 +10,6 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 /// The stack's modules and, beside themselves, what each may import.
 const MODULES: &[(&str, &[&str])] = &[
     ("limits", &[]),
-    ("planted", &[]),
     ("time", &[]),
     ("random", &["time"]),
     ("wire", &["limits", "storage"]),
@@ -31,7 +30,7 @@ const MODULES: &[(&str, &[&str])] = &[
 ];
 
 /// Protocol modules never import one another: they meet in `node`.
-const PROTOCOL: &[&str] = &["limits", "planted", "time", "random", "wire", "storage"];
+const PROTOCOL: &[&str] = &["limits", "time", "random", "wire", "storage"];
 
 /// The workspace's packages and which of one another they may depend on, tests aside.
 const PACKAGES: &[(&str, &[&str])] = &[

@@ -5,7 +5,6 @@
 
 use super::{Drop, Mac, Received, RxMeta};
 use crate::limits::PSDU_LEN_MAX;
-use crate::planted::{Bug, planted};
 use crate::time::Instant;
 use crate::wire::LinkAddr;
 use crate::wire::ieee802154::{FCS_LEN, FrameType, Header, PAN_BROADCAST, ParseError, check_fcs};
@@ -57,7 +56,6 @@ impl Mac<'_> {
                     if self
                         .neighbors
                         .is_duplicate(src, header.sequence, now, lifetime)
-                        && !planted(Bug::DuplicateFrame)
                     {
                         self.on_repetition(src, payload, is_answered, now);
                         return Err(Drop::Duplicate);

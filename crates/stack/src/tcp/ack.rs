@@ -13,7 +13,6 @@ use super::segment::Segment;
 use super::seq::SeqNum;
 use super::state::State;
 use super::timers::Purpose;
-use crate::planted::{Bug, planted};
 use crate::wire::tcp::{Flags, SackBlock};
 
 impl Connection<'_> {
@@ -27,9 +26,6 @@ impl Connection<'_> {
                 true => Drop::AckOfUnsent,
                 false => Drop::AckTooOld,
             });
-        }
-        if planted(Bug::SequenceWrap) && seg.ack().get() < self.snd_una.get() {
-            return Ok(());
         }
         let mut delivery = self.delivery(seg);
         if self.facts.has(Facts::SACK) {
@@ -185,8 +181,7 @@ impl Connection<'_> {
         let acked = delivery.acked;
         self.scoreboard.acknowledge(acked, delivery);
         let data = acked.min(u32::from(self.send.len()));
-        let spoilt = planted(Bug::SendBufferTrimmed) && self.is_recovering();
-        self.send.consume(data as u16 + u16::from(spoilt));
+        self.send.consume(data as u16);
         self.snd_una = self.snd_una.plus(acked);
         if self.recovery.phase == Phase::Open && self.snd_una.after(self.recovery.recover) {
             // Keeps up, so that the comparison never wraps; what a DSACK reports from now on
@@ -216,7 +211,6 @@ impl Connection<'_> {
         match self.state {
             State::FinWait1 => self.state = State::FinWait2,
             State::Closing => self.enter_time_wait(),
-            State::LastAck if planted(Bug::LastAckIgnored) => {}
             State::LastAck => self.end(None),
             _ => {}
         }

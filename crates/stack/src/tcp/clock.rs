@@ -10,7 +10,6 @@ use super::facts::Facts;
 use super::state::State;
 use super::timers::{Purpose, Timer, WAIT_MAX_MS, present};
 use super::types::Error;
-use crate::planted::{Bug, planted};
 
 impl Connection<'_> {
     /// Handles whatever is due. What must be sent is marked due and left to output.
@@ -105,9 +104,6 @@ impl Connection<'_> {
             self.enter_loss();
         }
         self.retries += 1;
-        if purpose == Purpose::Persist && planted(Bug::LostTimer) {
-            return;
-        }
         self.rtt.back_off();
         self.arm_timeout(purpose);
     }

@@ -12,7 +12,6 @@ use super::send_buffer::SendBuffer;
 use super::seq::SeqNum;
 use super::state::State;
 use super::types::{Buffers, Error, RecvError, SendError};
-use crate::planted::{Bug, planted};
 
 impl<'m> Connection<'m> {
     /// Starts an active open.
@@ -198,7 +197,7 @@ impl<'m> Connection<'m> {
     /// buffer, by half the buffer, or from nothing to one segment: the receiver's half of
     /// silly-window avoidance, and no more ACKs than a wide window needs.
     fn announce_window(&mut self) {
-        if !self.state.may_receive() || self.is_connecting() || planted(Bug::WindowUpdateLost) {
+        if !self.state.may_receive() || self.is_connecting() {
             return;
         }
         let (window, half) = (self.recv.window(), self.recv.capacity() / 2);

@@ -18,7 +18,6 @@ use super::seq::SeqNum;
 use super::state::State;
 use super::timers::Timer;
 use super::types::Error;
-use crate::planted::{Bug, planted};
 use crate::wire::tcp::Flags;
 
 impl Connection<'_> {
@@ -116,9 +115,6 @@ impl Connection<'_> {
             return Some(0);
         }
         let (value, _) = seg.timestamps()?;
-        if planted(Bug::TimestampWrap) && value < self.ts_recent {
-            return Some(-1);
-        }
         Some(value.wrapping_sub(self.ts_recent) as i32)
     }
 

@@ -16,7 +16,6 @@ use super::facts::Facts;
 use super::seq::SeqNum;
 use super::timers::{deadline, has_come};
 use super::types::Endpoints;
-use crate::planted::{Bug, planted};
 use crate::wire::tcp::{Flags, Header};
 
 /// A place for a passive socket.
@@ -192,10 +191,6 @@ impl HalfOpen {
         }
         let most = config.syn_retransmissions_max.min(7);
         if self.stage() == Stage::Ready || self.retries() >= most {
-            if planted(Bug::HalfOpenLeak) {
-                self.deadline = now.wrapping_add(u32::MAX >> 2);
-                return;
-            }
             self.set_stage(Stage::Free);
         } else {
             // Also where the last one found no way out: whoever cannot be answered must not

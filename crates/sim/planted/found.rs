@@ -1,7 +1,8 @@
 //! The soak can fail: every planted bug is found within a minute, and the seeds that find it
 //! are clean without it.
 //!
-//! Only in a build with the feature `planted-bugs`; `cargo xtask check` makes one.
+//! A test of the copy of the project that holds the planted bugs; `cargo xtask check planted`
+//! makes the copy and runs it there.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};

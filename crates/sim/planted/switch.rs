@@ -1,0 +1,69 @@
+//! Which of the planted bugs is in force: a file of the copy of the stack that holds them all.
+//!
+//! The stack itself knows nothing of this; `cargo xtask check planted` makes the copy.
+
+use core::sync::atomic::{AtomicU8, Ordering};
+
+/// A bug, by what it breaks; the patch of the same name puts it into the copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Bug {
+    /// Acknowledgments are compared as plain numbers, not modulo 2^32.
+    SequenceWrap = 1,
+    /// Timestamps are compared as plain numbers.
+    TimestampWrap,
+    /// A zero-window probe is not followed by another.
+    LostTimer,
+    /// A range kept out of order claims one byte more than came.
+    ReassemblyOverlap,
+    /// TCP's checksum is not verified.
+    ChecksumIgnored,
+    /// Frames that a neighbour repeats are delivered again.
+    DuplicateFrame,
+    /// Every packet in fragments gets the same tag.
+    TagReuse,
+    /// A window that opens again is not announced.
+    WindowUpdateLost,
+    /// Segments outside the window are dropped without being counted.
+    DropUncounted,
+    /// In recovery, an acknowledgment takes a byte too many off the send buffer.
+    SendBufferTrimmed,
+    /// A handshake that nobody accepts keeps its place.
+    HalfOpenLeak,
+    /// The last acknowledgment of a connection does not end it.
+    LastAckIgnored,
+    /// A new connection starts with what the last one left in its buffers.
+    BuffersKept,
+}
+
+impl Bug {
+    /// Every bug, by number.
+    pub const ALL: [Self; 13] = [
+        Self::SequenceWrap,
+        Self::TimestampWrap,
+        Self::LostTimer,
+        Self::ReassemblyOverlap,
+        Self::ChecksumIgnored,
+        Self::DuplicateFrame,
+        Self::TagReuse,
+        Self::WindowUpdateLost,
+        Self::DropUncounted,
+        Self::SendBufferTrimmed,
+        Self::HalfOpenLeak,
+        Self::LastAckIgnored,
+        Self::BuffersKept,
+    ];
+}
+
+/// The number of the bug; 0: none. One for the whole process: a run proves one bug.
+static IN_FORCE: AtomicU8 = AtomicU8::new(0);
+
+/// Puts `bug` into force instead of any other; `None` takes it out.
+pub fn plant(bug: Option<Bug>) {
+    IN_FORCE.store(bug.map_or(0, |bug| bug as u8), Ordering::Relaxed);
+}
+
+/// Whether this bug is in force.
+pub(crate) fn is(bug: Bug) -> bool {
+    IN_FORCE.load(Ordering::Relaxed) == bug as u8
+}
