@@ -262,5 +262,13 @@ const REBOOT_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 mod tests;
 
 #[cfg(test)]
+#[path = "tests/contention.rs"]
+mod contention_tests;
+
+#[cfg(test)]
+#[path = "tests/disturbed.rs"]
+mod disturbed_tests;
+
+#[cfg(test)]
 #[path = "tests/neighbours.rs"]
 mod neighbour_tests;

@@ -255,11 +255,11 @@ impl<'m> Neighbors<'m> {
 /// Attempts after which old ones count half. Chosen arbitrarily: some tens of packets.
 pub const ETX_WINDOW: u16 = 128;
 
-/// Frames in a row, with all their attempts, after which a neighbour is silent: 48 attempts over
-/// a second and more. A link that loses three of five frames, ACKs too, loses one attempt in
-/// 1.19; 48 in a row fail once in four thousand times. And one burst of noise ends no neighbour:
-/// a window of four segments, each of which falls with its first frame, is four frames.
-const UNANSWERED_MAX: u8 = 6;
+/// Frames in a row, with all their attempts, after which a neighbour is silent: 64 attempts over
+/// a second and a half. Where three of five frames are lost, ACKs too, one attempt in six is
+/// acknowledged, and 64 in a row fail once in 70,000 times. And one burst of noise ends no
+/// neighbour: of a window of four segments each falls with its first frame, and so do the next.
+const UNANSWERED_MAX: u8 = 8;
 
 /// Frames in a row after which those for this neighbour no longer hold up others: sixteen
 /// attempts over half a second, more than any neighbour's own burst of frames lasts.
