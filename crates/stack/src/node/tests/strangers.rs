@@ -150,6 +150,49 @@ fn solicitations_of_strangers_leave_a_neighbour_its_answers() {
     assert!(answers(&mut world, &solicitation, neighbour, own, 255) > 0);
 }
 
+/// A packet of several fragments for a mote that is off waits for its first one's attempts,
+/// seven delays of a quarter of a second on average. Others do not wait behind it.
+#[test]
+fn a_silent_neighbour_does_not_keep_the_fragmenter() {
+    let patient = Duration::from_millis(500);
+    let mut world = World::with_queue(2, Relaying::Reassembly, patient, 32);
+    let (host, start) = (world.host(), world.now);
+    world.deaf = Some((2, start..start + Duration::from_secs(600)));
+    let long = || Pending::Packet(packet(global(2), 64, 600));
+    let dropped = |world: &World, reason| world.radio_of(1).mac().counters().dropped(reason);
+    while dropped(&world, mac::Drop::Silent) == 0 {
+        world.at(Duration::ZERO, 0, WIRE, long());
+        world.run_for(Duration::from_secs(3));
+        assert!(world.now < start + Duration::from_secs(60), "silent by now");
+    }
+    for round in 0..5 {
+        // The neighbour is asked again.
+        world.run_for(Duration::from_secs(10));
+        let given_up = dropped(&world, mac::Drop::NoAck);
+        let tried = world.radio_of(1).mac().counters().ack_timeouts;
+        world.at(Duration::ZERO, 0, WIRE, long());
+        world.run_for(Duration::from_millis(200));
+        assert!(
+            world.radio_of(1).mac().counters().ack_timeouts > tried,
+            "{round}"
+        );
+        let answered = world.nodes[host].ip().counters.delivered;
+        let ping = Pending::Packet(packet(global(1), 64, 60));
+        world.at(Duration::ZERO, 0, WIRE, ping);
+        world.run_for(Duration::from_millis(200));
+        assert_eq!(
+            dropped(&world, mac::Drop::NoAck),
+            given_up,
+            "still being tried"
+        );
+        assert_eq!(
+            world.nodes[host].ip().counters.delivered,
+            answered + 1,
+            "{round}"
+        );
+    }
+}
+
 /// A first fragment, of a packet of `size` bytes, that carries an echo request to `dst`.
 fn first_fragment(dst: Ipv6Addr, size: u16) -> Vec<u8> {
     let header = lowpan_frag::Header {
