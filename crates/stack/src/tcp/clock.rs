@@ -38,12 +38,10 @@ impl Connection<'_> {
             }
         }
         if self.take_due(Timer::Lifetime) {
-            if self.only_delivers() {
-                self.end_with_reset(self.timeout_error());
-            } else if self.waits_out() {
-                self.end(None);
-            } else {
-                self.on_keepalive();
+            match self.ending() {
+                Ending::Delivers => self.end_with_reset(self.timeout_error()),
+                Ending::Waits => self.end(None),
+                Ending::Lives => self.on_keepalive(),
             }
         }
     }
@@ -146,26 +144,22 @@ impl Connection<'_> {
     /// Any sign of life of the peer puts the keepalive off.
     pub(super) fn put_off_keepalive(&mut self) {
         let idle_s = self.config.keepalive_idle_s;
-        if idle_s != 0 && self.state.is_synchronized() && !self.waits_out() {
+        if idle_s != 0 && self.state.is_synchronized() && self.ending() == Ending::Lives {
             self.arm(Timer::Lifetime, u32::from(idle_s) * 1000);
         }
     }
 
-    /// [`Timer::Lifetime`] belongs to the end of the connection.
-    fn waits_out(&self) -> bool {
-        self.state == State::TimeWait
-            || self.state == State::FinWait2 && self.facts.has(Facts::READ_CLOSED)
-            || self.only_delivers()
-    }
-
-    /// Nobody reads or writes any more: what is left is to deliver the last bytes and the FIN.
+    /// What [`Timer::Lifetime`] is for.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
-    pub(super) fn only_delivers(&self) -> bool {
+    pub(super) fn ending(&self) -> Ending {
+        let is_closed = self.facts.has(Facts::READ_CLOSED);
         match self.state {
-            State::FinWait1 => self.facts.has(Facts::READ_CLOSED),
-            State::Closing | State::LastAck => true,
-            _ => false,
+            State::TimeWait => Ending::Waits,
+            State::FinWait2 if is_closed => Ending::Waits,
+            State::FinWait1 if is_closed => Ending::Delivers,
+            State::Closing | State::LastAck => Ending::Delivers,
+            _ => Ending::Lives,
         }
     }
 
@@ -173,12 +167,10 @@ impl Connection<'_> {
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     pub(super) fn bound_end(&mut self) {
-        let wait = if self.only_delivers() {
-            self.config.close_timeout_ms
-        } else if self.state == State::FinWait2 && self.facts.has(Facts::READ_CLOSED) {
-            self.config.fin_wait_2_ms
-        } else {
-            return;
+        let wait = match self.ending() {
+            Ending::Delivers => self.config.close_timeout_ms,
+            Ending::Waits if self.state == State::FinWait2 => self.config.fin_wait_2_ms,
+            _ => return,
         };
         match wait {
             0 => self.timers.disarm(Timer::Lifetime),
@@ -191,6 +183,17 @@ impl Connection<'_> {
         self.timers.disarm(Timer::Transmit);
         self.arm(Timer::Lifetime, self.config.time_wait_ms);
     }
+}
+
+/// How far the end of a connection has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ending {
+    /// Data may come or go yet.
+    Lives,
+    /// Nobody reads or writes any more: what is left is to deliver the last bytes and the FIN.
+    Delivers,
+    /// All is delivered: the peer's FIN, or the time in TIME-WAIT, is what is missing.
+    Waits,
 }
 
 /// Longer than an RTO and a handshake's timeouts, and as SYN cookies are good for, in 1,024 µs. A

@@ -238,31 +238,28 @@ impl<'m> Tcp<'m> {
         if port == 0 {
             return Err(ListenError::Address);
         }
-        let mut listeners = self.memory.listeners.iter();
-        if listeners.any(|l| l.config.is_some() && (l.port, l.local) == (port, local)) {
-            return Err(ListenError::InUse);
-        }
-        let places = self
-            .memory
-            .listeners
-            .iter_mut()
-            .take(TCP_LISTENERS_MAX)
-            .enumerate();
-        for (index, place) in places {
+        let mut free = None;
+        let places = self.memory.listeners.iter().take(TCP_LISTENERS_MAX);
+        for (index, place) in places.enumerate() {
             if place.config.is_none() {
-                let generation = self.last_generation.wrapping_add(1);
-                self.last_generation = generation;
-                *place = Listener {
-                    config: Some(config),
-                    port,
-                    local,
-                    generation,
-                };
-                let index = index as u8;
-                return Ok(ListenerHandle { index, generation });
+                free = free.or(Some(index));
+            } else if place.port == port && place.local == local {
+                return Err(ListenError::InUse);
             }
         }
-        Err(ListenError::NoPlace)
+        let index = free.ok_or(ListenError::NoPlace)?;
+        let generation = self.last_generation.wrapping_add(1);
+        self.last_generation = generation;
+        if let Some(place) = self.memory.listeners.get_mut(index) {
+            *place = Listener {
+                config: Some(config),
+                port,
+                local,
+                generation,
+            };
+        }
+        let index = index as u8;
+        Ok(ListenerHandle { index, generation })
     }
 
     /// Stops listening; handshakes under way are forgotten, accepted connections live on.

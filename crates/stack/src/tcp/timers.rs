@@ -6,6 +6,7 @@
 //! whether anything was cut off: so a deadline counts from the next even number on, and never
 //! comes early, while a comparison needs no rounding.
 
+use super::clock::Ending;
 use super::connection::Connection;
 
 /// Which deadline.
@@ -122,7 +123,7 @@ impl Connection<'_> {
         if step >= WAIT_MAX_STEPS {
             self.deadlines = [then; 3];
         }
-        if self.only_delivers() {
+        if self.ending() == Ending::Delivers {
             let [_, _, end] = &mut self.deadlines;
             *end = lifetime.wrapping_add(moved);
         }
