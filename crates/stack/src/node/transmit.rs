@@ -18,6 +18,9 @@ use crate::wire::lowpan_frag::FIRST_LEN;
 
 impl Node<'_> {
     /// What one interface shall do next.
+    // Out of line: inlined in `poll_action`, its frame would lie below the work that a kept frame
+    // makes, which is the call stack at its deepest.
+    #[inline(never)]
     pub(super) fn poll_interface(
         &mut self,
         id: InterfaceId,
