@@ -160,6 +160,8 @@ impl Guard {
     /// # Errors
     /// What [`Command::spawn`] reports.
     pub fn start(command: &mut Command) -> io::Result<Self> {
+        // Where a parent left SIGCHLD ignored nobody could be waited for. The flag is for nobody.
+        signal_hook::flag::register(Signal::SIGCHLD as i32, Arc::default())?;
         // Whoever loses a killed guard becomes a child of this process.
         prctl::set_child_subreaper(true)?;
         Ok(Self {

@@ -176,3 +176,36 @@ fn an_up_ended_at_any_moment_takes_its_command_along() {
         left.len()
     );
 }
+
+/// A guard that is killed outright can do nothing more: `up` does it.
+#[test]
+fn an_up_whose_guard_is_killed_kills_the_command_itself() {
+    let mark = mark(3, 0);
+    let mut command = motet();
+    command.args(["up", "--hops", "1", "--", "sh", "-c"]);
+    command.arg(format!("setsid sleep {mark} & sleep {mark}; wait"));
+    let mut up = quiet(command);
+    let give_up = Instant::now() + Duration::from_secs(20);
+    // The shell holds the mark in a longer word.
+    while marked(&mark).len() < 2 {
+        assert!(Instant::now() < give_up, "the command never ran");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", up.id())).unwrap();
+    let guard = children.split_whitespace().next().unwrap();
+    send(guard.parse().unwrap(), Signal::SIGKILL);
+    assert!(ends_within(&mut up, Duration::from_secs(10)));
+    assert_eq!(survivors(&mark, Duration::ZERO), 0);
+}
+
+/// Some parents ignore SIGCHLD, and their children inherit that.
+#[test]
+fn a_command_is_waited_for_where_its_end_is_ignored() {
+    let script = "trap '' CHLD; exec \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", script, "sh", env!("CARGO_BIN_EXE_motet")])
+        .args(["up", "--hops", "1", "--", "sh", "-c", "exit 4"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", common::said(&output));
+}

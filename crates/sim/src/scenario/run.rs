@@ -94,7 +94,7 @@ pub(super) fn run(
     }
     let world = &mut run.network.world;
     let air = world.take_capture().map(Capture::finish);
-    let wire = world.wire_mut().map(|wire| wire.finish_capture());
+    let wire = world.wire_mut().map(crate::wire::Wire::finish_capture);
     for (which, finished) in [(Captured::Air, air), (Captured::Wire, wire)] {
         if let (Some(Err(error)), Some(tell)) = (finished, &tell) {
             // Nobody listens: nobody asked for a capture.
