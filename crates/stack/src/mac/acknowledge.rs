@@ -3,7 +3,7 @@
 //! Source: IEEE 802.15.4-2006 §7.5.6.4.
 
 use super::config::{ACK_AIR_TIME, TURNAROUND};
-use super::csma::State;
+use super::state::State;
 use super::{Action, Drop, Mac};
 use crate::time::{Duration, Instant};
 use crate::wire::ieee802154::Header;

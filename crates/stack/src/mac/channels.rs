@@ -13,7 +13,7 @@
 //! Left out: channels that change with time, and the choice of good ones.
 //! Source: Conditional immediate transmission, §2.3: a static channel for each link.
 
-use super::csma::State;
+use super::state::State;
 use super::{Action, Mac};
 use crate::time::Instant;
 use crate::wire::LinkAddr;

@@ -5,57 +5,13 @@
 //! overwrite a frame copied before.
 
 use super::config::{CCA, SIFS_PSDU_LEN_MAX, TURNAROUND, UNIT_BACKOFF_US};
-use super::immediate::Wait;
-use super::queue::{FrameSlot, NIL};
+use super::queue::{FrameSlot, NIL, Wait};
+use super::state::State;
 use super::{Action, Drop, Mac};
 use crate::limits::PSDU_LEN_MAX;
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::ieee802154::{FCS_LEN, Header};
-
-/// Where the attempt stands. Each state but `Idle` ends at a deadline or before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
-    /// Nothing to send, or every frame must wait.
-    Idle,
-    /// Waiting a random time, receiver on.
-    Backoff { until: Instant },
-    /// The radio was asked to take the frame; the backoff, if any is left, runs on.
-    Preloading {
-        until: Instant,
-        backoff_until: Instant,
-    },
-    /// The radio was asked whether the channel is clear.
-    Assessing { until: Instant },
-    /// It is; the frame goes out next.
-    Clear,
-    /// The radio was asked to take a frame that waits for its condition.
-    Arming { until: Instant },
-    /// The condition came true; the frame goes out after the ACK of the one that met it.
-    Triggered,
-    /// The frame is on the air.
-    Firing { until: Instant },
-    /// Waiting for the ACK of a frame that ended at `sent_at`.
-    AwaitingAck { sent_at: Instant, until: Instant },
-}
-
-impl State {
-    /// When the wait for the radio's answer, or for the ACK, is over.
-    pub(super) const fn answer_until(self) -> Option<Instant> {
-        match self {
-            Self::Idle | Self::Backoff { .. } | Self::Clear | Self::Triggered => None,
-            Self::Preloading { until, .. }
-            | Self::Arming { until }
-            | Self::Assessing { until }
-            | Self::Firing { until }
-            | Self::AwaitingAck { until, .. } => Some(until),
-        }
-    }
-
-    pub(super) const fn is_firing(self) -> bool {
-        matches!(self, Self::Firing { .. })
-    }
-}
 
 /// The variables of the algorithm; NB is `busy`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -24,8 +24,8 @@
 //! Source: Conditional immediate transmission, §4 and figure 2. Differs: the paper's packet
 //! waits for ever; here `until` bounds the wait.
 
-use super::csma::State;
-use super::queue::{Frame, FrameSlot, NIL};
+use super::queue::{Frame, FrameSlot, NIL, Wait};
+use super::state::State;
 use super::{Drop, Mac};
 use crate::time::Instant;
 use crate::wire::LinkAddr;
@@ -72,17 +72,6 @@ impl Protocol {
     pub const fn byte(value: u8) -> Self {
         Self { mask: 0xff, value }
     }
-}
-
-/// What a queued frame waits for before an attempt at it begins.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wait {
-    /// For its turn, no more.
-    No,
-    /// For the next frame from the previous hop, as long as its patience lasts.
-    Next,
-    /// For a notification, however long that takes.
-    Notice,
 }
 
 /// The frames that wait.

@@ -26,23 +26,25 @@ mod queue;
 mod radio;
 mod receive;
 mod retry;
+mod state;
 
 pub use channels::Channels;
 pub use config::Config;
 pub use counters::{Counters, Drop};
 pub use immediate::{Condition, Protocol};
 pub use neighbor::{ETX_WINDOW, Neighbor};
-pub use queue::{Frame, FrameSlot};
+pub use queue::{Class, Frame, FrameSlot};
 pub use radio::{Action, Event, RadioCapabilities, RxMeta};
 
 use crate::random::Rng;
 use crate::time::{Instant, earliest};
 use crate::wire::{LinkAddr, ieee802154::Header};
 use acknowledge::Acknowledgment;
-use csma::{Csma, State};
+use csma::Csma;
 use immediate::Waiting;
 use neighbor::Neighbors;
 use queue::{FrameQueue, NIL};
+use state::State;
 
 /// One 802.15.4 interface.
 #[derive(Debug)]
@@ -108,17 +110,6 @@ pub struct Outcome {
     /// Attempts made; 0 for a frame that grew too old before its first, or whose neighbour is
     /// left alone.
     pub attempts: u8,
-}
-
-/// Who wants room in the queue; each class leaves some to those before it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
-    /// Neighbour discovery, errors, routing: may take the last slot.
-    Control,
-    /// A frame that came in and goes on: dropped when it finds no room.
-    Forward,
-    /// This node's own data, which can wait for room.
-    Own,
 }
 
 impl<'m> Mac<'m> {

@@ -3,11 +3,31 @@
 //! Lives here rather than in `storage` because a slot knows which neighbour it is for.
 //! A slot holds the MAC payload only; the header is written anew for each attempt.
 
-use super::Class;
-use super::immediate::Wait;
 use crate::limits::FRAME_PAYLOAD_LEN_MAX;
 use crate::time::{Duration, Instant};
 use crate::wire::{LinkAddr, cursor};
+
+/// What asks for room in the queue; each class leaves some to those before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Neighbour discovery, errors, routing: may take the last slot.
+    Control,
+    /// A frame that came in and goes on: dropped when it finds no room.
+    Forward,
+    /// This node's own data, which can wait for room.
+    Own,
+}
+
+/// What a queued frame waits for before an attempt at it begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wait {
+    /// For its turn, no more.
+    No,
+    /// For the next frame from the previous hop, as long as its patience lasts.
+    Next,
+    /// For a notification, however long that takes.
+    Notice,
+}
 
 /// A frame to be queued.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,7 @@
 //! What follows an attempt: the next frame, a retry after a random delay, or giving up.
 
-use super::csma::State;
-use super::immediate::Wait;
-use super::queue::{FrameSlot, NIL};
+use super::queue::{FrameSlot, NIL, Wait};
+use super::state::State;
 use super::{Drop, Mac, Outcome};
 use crate::random::Rng;
 use crate::time::Instant;

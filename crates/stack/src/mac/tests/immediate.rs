@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::bench::*;
 use crate::mac::config::{LIFS, TURNAROUND};
-use crate::mac::immediate::{Protocol, Wait};
+use crate::mac::immediate::Protocol;
+use crate::mac::queue::Wait;
 use crate::mac::*;
 use crate::time::Duration;
 use crate::wire::ieee802154::check_fcs;
