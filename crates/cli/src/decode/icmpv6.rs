@@ -113,15 +113,7 @@ fn describe(message: &Message<'_>) -> Description {
         Message::EchoRequest(echo) => describe_echo("echo request", echo),
         Message::EchoReply(echo) => describe_echo("echo reply", echo),
         Message::RouterSolicitation { options } => ndp("router solicitation", "", layer, options),
-        Message::RouterAdvertisement(advertisement) => {
-            let layer = layer
-                .with("hop_limit", advertisement.hop_limit)
-                .with("flags", hex8(advertisement.flags))
-                .with("router_lifetime_s", advertisement.router_lifetime_s)
-                .with("reachable_ms", advertisement.reachable_ms)
-                .with("retransmit_ms", advertisement.retransmit_ms);
-            ndp("router advertisement", "", layer, &advertisement.options)
-        }
+        Message::RouterAdvertisement(advertisement) => describe_router(advertisement),
         Message::NeighborSolicitation { target, options } => ndp(
             "neighbor solicitation",
             &format!(" for {target}"),
@@ -133,11 +125,7 @@ fn describe(message: &Message<'_>) -> Description {
             target,
             options,
         } => {
-            let layer = layer
-                .with("target", *target)
-                .with("router", flags & 0x80 != 0)
-                .with("solicited", flags & 0x40 != 0)
-                .with("override", flags & 0x20 != 0);
+            let layer = advertised(*flags, layer.with("target", *target));
             ndp(
                 "neighbor advertisement",
                 &format!(" of {target}"),
@@ -174,6 +162,25 @@ fn describe_echo(name: &str, echo: &Echo<'_>) -> Description {
         summary: format!("{name} seq {}", echo.sequence),
         fields: layer.with("seq", echo.sequence).fields,
     }
+}
+
+/// RFC 4861 §4.2.
+fn describe_router(advertisement: &RouterAdvertisement<'_>) -> Description {
+    let layer = Layer::new("", "")
+        .with("hop_limit", advertisement.hop_limit)
+        .with("flags", hex8(advertisement.flags))
+        .with("router_lifetime_s", advertisement.router_lifetime_s)
+        .with("reachable_ms", advertisement.reachable_ms)
+        .with("retransmit_ms", advertisement.retransmit_ms);
+    ndp("router advertisement", "", layer, &advertisement.options)
+}
+
+/// Adds the flags of a neighbour's advertisement (RFC 4861 §4.4).
+fn advertised(flags: u8, layer: Layer) -> Layer {
+    layer
+        .with("router", flags & 0x80 != 0)
+        .with("solicited", flags & 0x40 != 0)
+        .with("override", flags & 0x20 != 0)
 }
 
 /// RFC 4443 §3.1.
