@@ -6,8 +6,9 @@ use toml::Value;
 
 use super::html::Figure;
 use super::map;
+use super::metrics::{Group, Metric, groups};
 use super::plot::{Band, Bars, Line, Look, Plot};
-use super::results::{DROPS, Group, Metric, NodeResult, RunResult, STATES, Sample, groups, ratio};
+use super::results::{DROPS, NodeResult, RunResult, STATES, Sample, ratio};
 use crate::medium::Fate;
 use crate::radio::State;
 use crate::scenario::Point;
@@ -19,108 +20,125 @@ pub(super) const NAMES: [&str; 8] = [
 
 /// The pictures of one run; `prefix` begins the names of their files.
 pub(super) fn point_figures(point: &Point, run: &RunResult, prefix: &str) -> Vec<Figure> {
-    let figure = |name: &str, title: &str, note: &str, svg: String| {
-        debug_assert!(NAMES.contains(&name), "a stale one would not be found");
-        Figure {
-            name: format!("{prefix}{name}"),
-            title: title.to_owned(),
-            note: note.to_owned(),
-            svg,
-        }
+    let mut album = Album {
+        prefix,
+        figures: Vec::new(),
     };
-    let many = run.flows.len() > LINES_MAX;
-    let over_time = |y: &str, of: fn(&Sample) -> f64| time_plot(run, y, of).svg();
-    let mut figures = vec![figure(
+    album.add(
         "topology",
         "The network",
         "Width of a link: its frames. Number and colour: how many arrived. Square: the border router.",
         map::svg(&point.scenario, run),
-    )];
-    if !run.samples.is_empty() {
-        figures.push(figure(
-            "goodput",
-            "Goodput",
-            match many {
-                true => "Of all flows that are alike together, the mean of eight samples.",
-                false => "Faint: each sample. Strong: the mean of the eight around it.",
-            },
-            over_time("goodput, kb/s", |sample| sample.goodput_kbps),
-        ));
+    );
+    album.add_flows(run);
+    album.add_losses(run);
+    album.add_nodes(run);
+    album.figures
+}
+
+/// Pictures in the order in which they are shown.
+struct Album<'a> {
+    prefix: &'a str,
+    figures: Vec<Figure>,
+}
+
+impl Album<'_> {
+    fn add(&mut self, name: &str, title: &str, note: &str, svg: String) {
+        debug_assert!(NAMES.contains(&name), "a stale one would not be found");
+        self.figures.push(Figure {
+            name: format!("{}{name}", self.prefix),
+            title: title.to_owned(),
+            note: note.to_owned(),
+            svg,
+        });
     }
-    if run.samples.iter().any(|sample| sample.rtt_ms > 0) {
-        figures.push(figure(
-            "rtt",
-            "Round-trip time",
-            if many {
-                MANY
-            } else {
-                "As the sender smooths it."
-            },
-            over_time("SRTT, ms", |sample| f64::from(sample.rtt_ms)),
-        ));
-        figures.push(figure(
-            "cwnd",
-            "Congestion window",
-            match many {
-                true => MANY,
-                false => "As far as the sender’s buffer and the peer’s window let it be used.",
-            },
-            over_time("cwnd, bytes", |sample| f64::from(sample.window_bytes)),
-        ));
+
+    /// How flows did over time, where they were sampled.
+    fn add_flows(&mut self, run: &RunResult) {
+        let many = run.flows.len() > LINES_MAX;
+        let over_time = |y: &str, of: fn(&Sample) -> f64| time_plot(run, y, of).svg();
+        if !run.samples.is_empty() {
+            self.add(
+                "goodput",
+                "Goodput",
+                match many {
+                    true => "Of all flows that are alike together, the mean of eight samples.",
+                    false => "Faint: each sample. Strong: the mean of the eight around it.",
+                },
+                over_time("goodput, kb/s", |sample| sample.goodput_kbps),
+            );
+        }
+        if run.samples.iter().any(|sample| sample.rtt_ms > 0) {
+            self.add(
+                "rtt",
+                "Round-trip time",
+                match many {
+                    true => MANY,
+                    false => "As the sender smooths it.",
+                },
+                over_time("SRTT, ms", |sample| f64::from(sample.rtt_ms)),
+            );
+            self.add(
+                "cwnd",
+                "Congestion window",
+                match many {
+                    true => MANY,
+                    false => "As far as the sender’s buffer and the peer’s window let it be used.",
+                },
+                over_time("cwnd, bytes", |sample| f64::from(sample.window_bytes)),
+            );
+        }
     }
-    let (losses, left_out) = loss_bars(run);
-    if !losses.rows.is_empty() {
+
+    /// What was lost on the air, if anything.
+    fn add_losses(&mut self, run: &RunResult) {
+        let (losses, left_out) = loss_bars(run);
+        if losses.rows.is_empty() {
+            return;
+        }
         let note = match left_out {
             0 => "Share of each link’s frames that did not arrive.".to_owned(),
             more => format!(
                 "Share of each link’s frames that did not arrive; {more} links that lost less are not shown."
             ),
         };
-        figures.push(figure(
-            "losses",
-            "Frames lost on the air, by cause",
-            &note,
-            losses.svg(),
-        ));
+        let title = "Frames lost on the air, by cause";
+        self.add("losses", title, &note, losses.svg());
     }
-    let of_nodes = |text: &str, rows: usize, nodes: usize| match nodes.saturating_sub(rows) {
-        0 => text.to_owned(),
-        more => format!("{text} {more} more nodes are in results.jsonl."),
-    };
-    let on_air = run.nodes.iter().filter(|node| is_on_air(node)).count();
-    let drops = drop_bars(run);
-    if !drops.rows.is_empty() {
-        figures.push(figure(
-            "drops",
-            "Dropped in nodes, by reason",
-            &of_nodes(
-                "Frames, fragments and packets that their node gave up.",
-                drops.rows.len(),
-                run.nodes
-                    .iter()
-                    .filter(|node| sum(&node.counts.drops) > 0)
-                    .count(),
-            ),
-            drops.svg(),
-        ));
+
+    /// What happened in nodes, and what it cost them.
+    fn add_nodes(&mut self, run: &RunResult) {
+        let of_nodes = |text: &str, rows: usize, nodes: usize| match nodes.saturating_sub(rows) {
+            0 => text.to_owned(),
+            more => format!("{text} {more} more nodes are in results.jsonl."),
+        };
+        let drops = drop_bars(run);
+        if !drops.rows.is_empty() {
+            let dropping = |node: &&NodeResult| sum(&node.counts.drops) > 0;
+            let dropping = run.nodes.iter().filter(dropping).count();
+            let text = "Frames, fragments and packets that their node gave up.";
+            self.add(
+                "drops",
+                "Dropped in nodes, by reason",
+                &of_nodes(text, drops.rows.len(), dropping),
+                drops.svg(),
+            );
+        }
+        let on_air = run.nodes.iter().filter(|node| is_on_air(node)).count();
+        self.add(
+            "radio",
+            "What each radio did",
+            &of_nodes("Share of the time in each state.", BARS_MAX, on_air),
+            radio_bars(run).svg(),
+        );
+        let text = "Mean power of radio and processor; how long each was at work.";
+        self.add(
+            "energy",
+            "Power and duty",
+            &of_nodes(text, BARS_MAX, on_air),
+            power_bars(run).svg(),
+        );
     }
-    figures.push(figure(
-        "radio",
-        "What each radio did",
-        &of_nodes("Share of the time in each state.", BARS_MAX, on_air),
-        radio_bars(run).svg(),
-    ));
-    figures.push(figure(
-        "energy",
-        "Power and duty",
-        &of_nodes(
-            "Mean power of radio and processor; how long each was at work.",
-            BARS_MAX,
-            on_air,
-        ),
-        power_bars(run).svg(),
-    ));
-    figures
 }
 
 /// The samples of each flow, by its place.

@@ -6,10 +6,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::results::{
-    DROPS, FlowResult, Group, METRICS, Metric, NodeResult, RunResult, STATES, Spread, Summary,
-    groups,
-};
+use super::metrics::{Group, METRICS, Metric, Spread, Summary, groups};
+use super::results::{DROPS, FlowResult, NodeResult, RunResult, STATES};
 use crate::medium::Fate;
 use crate::scenario::{Plan, Point};
 use motet::tcp::RetransmissionCause;

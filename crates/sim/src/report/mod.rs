@@ -6,6 +6,7 @@ mod files;
 mod html;
 mod lines;
 mod map;
+mod metrics;
 mod outcome;
 mod page;
 mod plot;
@@ -16,11 +17,11 @@ mod theme;
 pub use criteria::{criteria_page, criteria_plots};
 pub use files::{is_plot, write_file};
 pub use lines::json_lines;
+pub use metrics::{Group, METRICS, Metric, Spread, Summary, groups};
 pub use outcome::{Direction, Likeness, Outcome};
 pub use page::{page, plots};
 pub use results::{
-    DROPS, FlowResult, Group, LinkResult, METRICS, Metric, NodeCounts, NodeResult, RunResult,
-    STATES, Sample, Spread, Summary, groups,
+    DROPS, FlowResult, LinkResult, NodeCounts, NodeResult, RunResult, STATES, Sample,
 };
 
 /// The version of the keys of JSON objects. It grows when a key goes or changes its meaning,

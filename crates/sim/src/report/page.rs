@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::figures::{percent, point_figures, short, shown};
 use super::html::{document, grid};
-use super::results::{METRICS, Metric, RunResult, Summary, groups};
+use super::metrics::{METRICS, Metric, Summary, groups};
+use super::results::RunResult;
 use super::sweeps::sweep_figures;
 use super::theme::{escape, series_css, standalone};
 use crate::scenario::{Plan, Point};

@@ -9,8 +9,9 @@ use toml::Value;
 
 use super::figures::{LINES_MAX, percent, short, shown};
 use super::html::Figure;
+use super::metrics::{Metric, Summary, groups};
 use super::plot::{Band, Line, Look, Plot};
-use super::results::{Metric, RunResult, Summary, groups};
+use super::results::RunResult;
 use crate::scenario::{Plan, Point};
 
 /// The metrics drawn over a swept key: name, title, unit.

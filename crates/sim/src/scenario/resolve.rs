@@ -39,18 +39,7 @@ impl Scenario {
             set(&mut table, path, value);
         }
         let timing: Timing = section(&table, "")?;
-        if timing.warmup_s >= timing.duration_s {
-            return Err(ScenarioError::new(format!(
-                "warmup_s is {}, but must be less than duration_s, which is {}",
-                timing.warmup_s, timing.duration_s
-            )));
-        }
-        if timing.sample_s > 0.0 && timing.sample_s < SAMPLE_S_MIN {
-            return Err(ScenarioError::new(format!(
-                "sample_s is {}, but must be 0 or at least {SAMPLE_S_MIN}",
-                timing.sample_s
-            )));
-        }
+        check_timing(&timing)?;
         let radio: RadioSettings = section(&table, "radio")?;
         let wire: WireSettings = section(&table, "wire")?;
         let keys: TopologyKeys = section(&table, "topology")?;
@@ -66,14 +55,7 @@ impl Scenario {
         let stacks = stacks(&table, nodes)?;
         let flows = flows(&table, nodes)?;
         hosts::check(&flows, nodes)?;
-        let late = |flow: &&FlowSettings| flow.start_s >= timing.duration_s;
-        if let Some((late, number)) = flows.iter().zip(1..).find(|(flow, _)| late(flow)) {
-            let error = ScenarioError::new(format!(
-                "flow.start_s is {}, but must be less than duration_s, which is {}",
-                late.start_s, timing.duration_s
-            ));
-            return Err(error.of_table("flow", number));
-        }
+        check_starts(&flows, &timing)?;
         let parents = if parents.is_empty() {
             layout.parents
         } else {
@@ -105,6 +87,36 @@ impl Scenario {
             wire,
             flows,
         })
+    }
+}
+
+/// Measures something, and samples it neither never nor for ever.
+fn check_timing(timing: &Timing) -> Result<(), ScenarioError> {
+    if timing.warmup_s >= timing.duration_s {
+        return Err(ScenarioError::new(format!(
+            "warmup_s is {}, but must be less than duration_s, which is {}",
+            timing.warmup_s, timing.duration_s
+        )));
+    }
+    if timing.sample_s > 0.0 && timing.sample_s < SAMPLE_S_MIN {
+        return Err(ScenarioError::new(format!(
+            "sample_s is {}, but must be 0 or at least {SAMPLE_S_MIN}",
+            timing.sample_s
+        )));
+    }
+    Ok(())
+}
+
+/// Every flow begins before the end.
+fn check_starts(flows: &[FlowSettings], timing: &Timing) -> Result<(), ScenarioError> {
+    let late = |flow: &&FlowSettings| flow.start_s >= timing.duration_s;
+    match flows.iter().zip(1..).find(|(flow, _)| late(flow)) {
+        None => Ok(()),
+        Some((late, number)) => Err(ScenarioError::new(format!(
+            "flow.start_s is {}, but must be less than duration_s, which is {}",
+            late.start_s, timing.duration_s
+        ))
+        .of_table("flow", number)),
     }
 }
 
