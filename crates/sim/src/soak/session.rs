@@ -5,9 +5,12 @@
 //! that every byte read is compared with the one byte that it can be.
 //! Left out: when sessions are opened, and what the network does to them.
 
-use motet::tcp::{self, Buffers, Error, Handle, RecvError, SendError, State, Tcp};
+mod patience;
+
+use motet::tcp::{self, Buffers, Handle, RecvError, SendError, State, Tcp};
 use motet::time::{Duration, Instant, earliest};
 
+use self::patience::Progress;
 use super::content::{Content, NAME_LEN};
 use super::coverage::Coverage;
 use super::lender::CHUNK_MAX;
@@ -26,8 +29,11 @@ pub(crate) struct Sessions<'m> {
     pub(crate) tally: Tally,
     /// A connection has changed its state since this was last asked.
     has_news: bool,
-    /// Whether nothing happens to packets that would let a patient connection time out.
-    pub(crate) is_gentle: bool,
+    /// Where nothing happens to packets that would let a patient connection time out: how long
+    /// each node's closed connections wait for progress, if not for ever.
+    pub(crate) gentle: Option<[Option<Duration>; 2]>,
+    /// What the node believes that was looked at last.
+    pub(crate) now: Instant,
     /// Buffers that connections gave back, and the node they belong to.
     returned: Vec<(usize, Buffers<'m>)>,
 }
@@ -79,6 +85,7 @@ pub(crate) struct Session {
     /// The end of what the peer sent was read.
     has_finished: bool,
     is_over: bool,
+    progress: Progress,
     next_write: Instant,
     next_read: Instant,
 }
@@ -101,7 +108,8 @@ impl<'m> Sessions<'m> {
             coverage: Coverage::default(),
             tally: Tally::default(),
             has_news: false,
-            is_gentle: false,
+            gentle: None,
+            now: Instant::ORIGIN,
             returned: Vec::new(),
         }
     }
@@ -156,6 +164,7 @@ impl<'m> Sessions<'m> {
             has_closed: false,
             has_finished: false,
             is_over: false,
+            progress: Progress::new(self.now),
             next_write: now,
             next_read: now,
         });
@@ -312,40 +321,22 @@ impl<'m> Sessions<'m> {
             self.coverage
                 .note(session.state, state, error)
                 .map_err(named)?;
-            session.state = state;
+            let before = std::mem::replace(&mut session.state, state);
             self.has_news = true;
-            if let Some(error) = error.filter(|_| self.is_gentle) {
-                self.excuse(number, error)?;
+            if let Some((error, limits)) = error.zip(self.gentle) {
+                self.excuse(number, error, before, limits)?;
             }
+            self.all[number].progress.restart(self.now);
         }
         let session = &mut self.all[number];
+        if self.gentle.is_some() && state != State::Closed {
+            session.progress.look(connection, self.now);
+        }
         let ends = connection.endpoints();
         if state != State::Listen {
             session.ports = (ends.local_port, ends.remote_port);
         }
         Ok(())
-    }
-
-    /// Where every packet arrives, a connection times out only when nobody is there.
-    fn excuse(&self, number: usize, error: Error) -> Result<(), String> {
-        let is_timeout = matches!(
-            error,
-            Error::TimedOut | Error::KeepaliveTimedOut | Error::UserTimeout
-        );
-        let session = &self.all[number];
-        let peer = session.peer.and_then(|peer| self.all.get(peer));
-        // What nobody accepts in time is not acknowledged.
-        let accepted_by = session.opened + ACCEPT_MAX;
-        let is_there = |peer: &&Session| {
-            !peer.is_over && peer.state.is_synchronized() && peer.opened <= accepted_by
-        };
-        match peer.filter(is_there).filter(|_| is_timeout) {
-            None => Ok(()),
-            Some(peer) => Err(format!(
-                "session {number} ended by {error:?}, but its peer is in {:?} and every packet arrives",
-                peer.state
-            )),
-        }
     }
 
     fn step_one(&mut self, number: usize, tcp: &mut Tcp<'m>, clock: Clock) -> Result<bool, String> {
@@ -592,6 +583,3 @@ impl Session {
         earliest(ending, earliest(reading, writing))
     }
 }
-
-/// An application that accepts no later makes nobody wait too long.
-const ACCEPT_MAX: Duration = Duration::from_secs(3);

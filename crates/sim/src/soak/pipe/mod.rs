@@ -183,11 +183,15 @@ impl<'m> Pipe<'m> {
         }
         let is_patient = self.hosts.iter().all(|host| {
             let config = host.config;
-            config.retransmissions_max >= PATIENT_TRIES
-                && config.user_timeout_ms == 0
-                && config.close_timeout_ms == 0
+            config.retransmissions_max >= PATIENT_TRIES && config.user_timeout_ms == 0
         });
-        self.sessions.is_gentle = is_patient;
+        let limits = [0, 1].map(
+            |host: usize| match self.hosts[host].config.close_timeout_ms {
+                0 => None,
+                limit => Some(Duration::from_millis(limit.into())),
+            },
+        );
+        self.sessions.gentle = is_patient.then_some(limits);
     }
 
     /// Puts the clocks so that a number of the first connection is about to wrap.
@@ -299,6 +303,7 @@ impl<'m> Pipe<'m> {
         let mut segments = 0;
         loop {
             let clock = self.clock(host);
+            self.sessions.now = clock.local;
             let mut acted = self.accept(host)?;
             let tcp = &mut self.hosts[host].tcp;
             acted |= self.sessions.step(host, tcp, clock)?;

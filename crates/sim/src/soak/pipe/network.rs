@@ -94,6 +94,7 @@ impl Pipe<'_> {
             let coverage = &mut self.sessions.coverage;
             coverage.note(State::SynReceived, State::Listen, None)?;
         }
+        self.sessions.now = local;
         self.sessions.note_all(host, &self.hosts[host].tcp)?;
         self.settle(host)
     }
