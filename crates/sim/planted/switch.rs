@@ -34,11 +34,13 @@ pub enum Bug {
     LastAckIgnored,
     /// A new connection starts with what the last one left in its buffers.
     BuffersKept,
+    /// A closed connection whose peer is slow gives up at once.
+    HastyEnd,
 }
 
 impl Bug {
     /// Every bug, by number.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::SequenceWrap,
         Self::TimestampWrap,
         Self::LostTimer,
@@ -52,6 +54,7 @@ impl Bug {
         Self::HalfOpenLeak,
         Self::LastAckIgnored,
         Self::BuffersKept,
+        Self::HastyEnd,
     ];
 }
 
