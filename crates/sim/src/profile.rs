@@ -93,8 +93,8 @@ impl Profile {
         // Fitted on Fig 4, where forwarding without copies is near the bound: twice as much
         // contradicts it. An event and two process switches of an MSP430 at 4 MHz.
         handle: Duration::from_micros(150),
-        // Estimate: 1,285 instructions of a 64-bit machine (`docs/tcphc.md`), four cycles of a
-        // 16-bit processor at 4 MHz each.
+        // Estimate: 1,285 instructions of a 64-bit machine (`docs/reference/tcphc.md`), four
+        // cycles of a 16-bit processor at 4 MHz each.
         compression: Duration::from_micros(1_285),
         // Fitted on 220 kb/s over one hop without the copy (CIT paper, Fig 3): frame,
         // turnaround and CCA leave no more. An interrupt and the strobe over SPI.

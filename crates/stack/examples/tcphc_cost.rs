@@ -1,7 +1,7 @@
 //! One connection's segments through compressor and decompressor, for an instruction count.
 //!
 //! Data with timestamps one way, acknowledgments back, in default mode and in order. The
-//! functions that count are kept out of line; see `docs/tcphc.md` for the command.
+//! functions that count are kept out of line; see `docs/reference/tcphc.md` for the command.
 
 use std::hint::black_box;
 use std::net::Ipv6Addr;

@@ -1,4 +1,5 @@
-//! `docs/tcp-requirements.md` points at what exists, and leaves no requirement of RFC 9293 out.
+//! `docs/reference/tcp-requirements.md` points at what exists, and leaves no requirement of
+//! RFC 9293 out.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -114,7 +115,7 @@ fn problems(rows: &[Row<'_>]) -> Vec<String> {
 
 #[test]
 fn every_requirement_points_at_what_exists() {
-    let text = fs::read_to_string(root().join("docs/tcp-requirements.md")).unwrap();
+    let text = fs::read_to_string(root().join("docs/reference/tcp-requirements.md")).unwrap();
     let rows = rows(&text);
     for status in ["holds", "differs", "does not apply", "not tested"] {
         let count = rows.iter().filter(|row| row.status == status).count();

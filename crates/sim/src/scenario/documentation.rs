@@ -1,8 +1,8 @@
-//! `docs/scenarios.md`, made from the table of keys.
+//! `docs/reference/scenarios.md`, made from the table of keys.
 
 use super::keys::{Key, SECTIONS, Section};
 
-/// The text of `docs/scenarios.md`; a test keeps the file in step.
+/// The text of `docs/reference/scenarios.md`; a test keeps the file in step.
 pub fn documentation() -> String {
     let mut text = String::from(INTRODUCTION);
     for section in SECTIONS {

@@ -1,7 +1,7 @@
 //! Every key of a scenario file: its name, what it may be, its default, what it means.
 //!
 //! Place: the one table behind the reader, its error messages, the sweeps and
-//! `docs/scenarios.md`.
+//! `docs/reference/scenarios.md`.
 
 use super::error::{ScenarioError, shown};
 pub(super) use super::tables::SECTIONS;

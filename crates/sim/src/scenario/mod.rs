@@ -2,7 +2,7 @@
 //!
 //! Purpose: what `motet run` runs. A file says where nodes are, what radio and settings they
 //! have, which flows there are and what to sweep over; every key is in one table, from which
-//! come the error messages and `docs/scenarios.md` too.
+//! come the error messages and `docs/reference/scenarios.md` too.
 //! Data flow: [`Plan::read`] checks a file and every point of its sweep; [`Plan::run`] runs
 //! each point with each seed on all cores; `report` shows the results.
 //! Left out: what the lab cannot do yet is no key.

@@ -425,7 +425,7 @@ fn flow_of(keys: &FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError>
 /// More samples than a plot has pixels, ten times over, in a run of a minute.
 const SAMPLE_S_MIN: f64 = 0.01;
 
-/// How old frames may be where TCP headers are compressed (`docs/tcphc.md`), ms.
+/// How old frames may be where TCP headers are compressed (`docs/reference/tcphc.md`), ms.
 const AGE_MAX_MS: u64 = mac::config::FRAME_AGE_MAX.as_millis();
 
 /// Payload of a datagram that fits the least MTU of IPv6 with every header.

@@ -1,4 +1,4 @@
-//! The tables of a scenario file with all their keys: what `docs/scenarios.md` shows.
+//! The tables of a scenario file with all their keys: what `docs/reference/scenarios.md` shows.
 
 use super::keys::Kind::{Choice, End, File, Flag, Integer, Nodes, Number, Positions, Text};
 use super::keys::{Key, Section, key};

@@ -528,7 +528,7 @@ fn no_retry_waits_for_longer_than_its_frame_lives() {
 
 #[test]
 fn the_documentation_is_in_step() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/scenarios.md");
     let text = documentation();
     if std::env::var_os("MOTET_WRITE_DOCS").is_some() {
         std::fs::write(&file, &text).unwrap();
@@ -536,7 +536,7 @@ fn the_documentation_is_in_step() {
     let written = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(
         written == text,
-        "docs/scenarios.md is not in step: MOTET_WRITE_DOCS=1 cargo test -p motet-lab documentation"
+        "docs/reference/scenarios.md is not in step: MOTET_WRITE_DOCS=1 cargo test -p motet-lab documentation"
     );
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Place: made by [`decompress`](super::decompress) or, at the sending end, by
 //! [`TcpForm::put`]; emitted by [`compress_form`](super::compress_form). The receiving end
-//! restores the TCP header where it stands. Source: `docs/tcphc.md`, section 1.
+//! restores the TCP header where it stands. Source: `docs/reference/tcphc.md`, section 1.
 
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::lowpan_nhc::Tcp;

@@ -30,7 +30,7 @@ pub struct Config {
     /// How long a frame may be at this node, queue and retries included, before an attempt.
     ///
     /// Who compresses headers counts on it that numbers sent in part are not a period old when
-    /// they arrive (`docs/tcphc.md`); and who sent the packet has long sent it again.
+    /// they arrive (`docs/reference/tcphc.md`); and who sent the packet has long sent it again.
     pub frame_age_max: Duration,
     /// d: before each retry a uniformly random wait in [0, d] precedes the CSMA backoff.
     pub retry_delay_max: Duration,
@@ -137,7 +137,7 @@ pub const ATTEMPTS_MAX: u8 = 8;
 pub const RETRY_DELAY_MAX: Duration = Duration::from_millis(40);
 
 /// Three frames that need all their attempts (0.68 s each) one after another, and a fifth of
-/// the 10 s for which `docs/tcphc.md` bounds a frame's life on its whole path.
+/// the 10 s for which `docs/reference/tcphc.md` bounds a frame's life on its whole path.
 pub const FRAME_AGE_MAX: Duration = Duration::from_secs(2);
 
 /// `macAckWaitDuration`, 54 symbols (IEEE 802.15.4-2006 table 86): a unit backoff, a

@@ -3,7 +3,7 @@
 //! Place: between `ip` and the fragmenter, for this node's own packets and for those that a
 //! border router takes from one link to another. Relays have no part in it: what came
 //! compressed goes on so. Left out: contexts and rules, which are
-//! [`tcphc`](crate::tcphc)'s. Source: `docs/tcphc.md`.
+//! [`tcphc`](crate::tcphc)'s. Source: `docs/reference/tcphc.md`.
 
 use core::net::Ipv6Addr;
 

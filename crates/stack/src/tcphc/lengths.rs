@@ -2,7 +2,7 @@
 //!
 //! Purpose: the MSS told to a peer, and the bound on a segment that shall fit its frame, count
 //! on these. Place: beside the compressor, which makes the same choices when the segment leaves.
-//! Source: `docs/tcphc.md`, section 5.
+//! Source: `docs/reference/tcphc.md`, section 5.
 
 use crate::time::Instant;
 use crate::wire::cursor::Writer;

@@ -11,7 +11,7 @@
 //! Nothing that was received changes anything before its TCP checksum has verified. Plain TCP
 //! is legal for any segment at any time.
 //!
-//! Source: `docs/tcphc.md`, which says what is the draft's and what is ours.
+//! Source: `docs/reference/tcphc.md`, which says what is the draft's and what is ours.
 
 mod belief;
 mod choose;

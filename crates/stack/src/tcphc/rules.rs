@@ -2,7 +2,7 @@
 //!
 //! Purpose: the bounds that both ends read by, and the cures by their names. Place: the
 //! compressor chooses forms by it, the decompressor restores by it; they must agree, for
-//! nothing of it is on the air. Source: `docs/tcphc.md`, sections 3 and 6.
+//! nothing of it is on the air. Source: `docs/reference/tcphc.md`, sections 3 and 6.
 
 use crate::wire::tcphc;
 
@@ -18,7 +18,7 @@ pub(super) struct Rules {
     pub(super) cures_off: u32,
 }
 
-/// What attacks on the first version of the rules have added to them; `docs/tcphc.md` has
+/// What attacks on the first version of the rules have added to them; `docs/reference/tcphc.md` has
 /// each attack under this name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cure {

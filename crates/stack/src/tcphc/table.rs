@@ -4,7 +4,7 @@
 //! when connections open, moves them when identifiers change hands, and takes the slots of
 //! those longest idle. Place: both directions ask here first. Left out: what a context says,
 //! which is [`context`](super::context)'s.
-//! Source: `docs/tcphc.md`, section 2.
+//! Source: `docs/reference/tcphc.md`, section 2.
 
 use core::net::Ipv6Addr;
 

@@ -1,4 +1,5 @@
-//! Requirements of the RFCs that no other test shows; `docs/tcp-requirements.md` points here.
+//! Requirements of the RFCs that no other test shows; `docs/reference/tcp-requirements.md`
+//! points here.
 
 use super::super::{Config, Error, RetransmissionCause as Cause, State};
 use super::*;
