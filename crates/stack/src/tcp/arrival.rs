@@ -8,9 +8,9 @@
 use core::net::Ipv6Addr;
 
 use super::config::Config;
-use super::departure::Reply;
 use super::facts::Facts;
 use super::listener::{self, HalfOpen, Stage, cookie};
+use super::reply::Reply;
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::types::{Endpoints, IcmpError, count};

@@ -1,6 +1,8 @@
 //! What a connection does when a deadline comes: retransmission timeout, probes, keepalive,
 //! the user timeout, the end of a closed connection, of FIN-WAIT-2 and of TIME-WAIT.
 //!
+//! Deadlines are armed here, too: what [`super::timers`] counts belongs to a connection.
+//!
 //! Place: `departure` calls in before it asks for segments. What must be sent is marked due
 //! and left to `output`; what a loss changes is `reduction`'s.
 //! Sources: RFC 6298 §5, RFC 9293 §3.8.3, §3.8.4, §3.8.6.1, §3.4.2.
@@ -8,7 +10,7 @@
 use super::connection::Connection;
 use super::facts::Facts;
 use super::state::State;
-use super::timers::{Purpose, Timer, WAIT_MAX_MS, present};
+use super::timers::{NEVER, Purpose, Timer, WAIT_MAX_MS, deadline, has_come, present, wait_until};
 use super::types::Error;
 
 impl Connection<'_> {
@@ -183,6 +185,70 @@ impl Connection<'_> {
         self.timers.disarm(Timer::Transmit);
         self.arm(Timer::Lifetime, self.config.time_wait_ms);
     }
+
+    // ---- deadlines ----
+
+    /// Arms `timer` for `wait_ms` from now, [`WAIT_MAX_MS`] at most, replacing an earlier
+    /// setting.
+    pub(super) fn arm(&mut self, timer: Timer, wait_ms: u32) {
+        let deadline = deadline(self.now(), wait_ms.min(WAIT_MAX_MS));
+        if let Some(at) = self.deadlines.get_mut(timer as usize) {
+            *at = deadline;
+        }
+        self.timers.note_armed(timer);
+    }
+
+    /// Arms [`Timer::Transmit`], no later than the user timeout.
+    pub(super) fn arm_transmit(&mut self, purpose: Purpose, wait_ms: u32) {
+        let mut wait = wait_ms;
+        if self.config.user_timeout_ms != 0 {
+            let elapsed = self.now_ms.wrapping_sub(self.progress_at);
+            wait = wait.min(self.config.user_timeout_ms.saturating_sub(elapsed));
+        }
+        self.timers.note_purpose(purpose);
+        self.arm(Timer::Transmit, wait);
+    }
+
+    /// Disarms `timer` and says true if it is due.
+    pub(super) fn take_due(&mut self, timer: Timer) -> bool {
+        let at = self.deadlines.get(timer as usize);
+        let due = self.timers.is_armed(timer) && at.is_some_and(|at| has_come(*at, self.now()));
+        if due {
+            self.timers.disarm(timer);
+        }
+        due
+    }
+
+    /// 32nds of a millisecond from `since` to the earliest deadline, or [`NEVER`].
+    pub(super) fn wait(&self, since: u32) -> u32 {
+        let mut wait = NEVER;
+        for (index, at) in self.deadlines.iter().enumerate() {
+            if self.timers.armed() >> index & 1 != 0 {
+                wait = wait.min(wait_until(*at, since));
+            }
+        }
+        wait
+    }
+
+    /// The present, as deadlines count it.
+    fn now(&self) -> u32 {
+        present(self.now_ms, self.now_part)
+    }
+
+    /// Before the clock leaps by `step` (1,024 µs, rounded down) to the present `then`: what falls
+    /// due meanwhile is due then, however late that is; but for the end of a connection that only
+    /// delivers, to which `counted` ms come nearer.
+    pub(super) fn keep_deadlines(&mut self, step: u32, then: u32, counted: u32) {
+        let [_, _, lifetime] = self.deadlines;
+        let moved = then.wrapping_sub(self.now()).wrapping_sub(counted << 5);
+        if step >= WAIT_MAX_STEPS {
+            self.deadlines = [then; 3];
+        }
+        if self.ending() == Ending::Delivers {
+            let [_, _, end] = &mut self.deadlines;
+            *end = lifetime.wrapping_add(moved);
+        }
+    }
 }
 
 /// How far the end of a connection has come.
@@ -195,6 +261,9 @@ pub(super) enum Ending {
     /// All is delivered: the peer's FIN, or the time in TIME-WAIT, is what is missing.
     Waits,
 }
+
+/// [`WAIT_MAX_MS`] in steps of 1,024 µs: after one so long, every deadline is past.
+const WAIT_MAX_STEPS: u32 = WAIT_MAX_MS / 128 * 125;
 
 /// Longer than an RTO and a handshake's timeouts, and as SYN cookies are good for, in 1,024 µs. A
 /// driver that wakes later than this may also wake so late that deadlines wrap.

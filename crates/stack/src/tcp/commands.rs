@@ -4,7 +4,8 @@
 //! due and left to `output`. Left out: what passes on its own ([`super::clock`]).
 //! Sources: RFC 9293 §3.10.1 to §3.10.6, §3.8.6.2.2.
 
-use super::connection::{Connection, SMSS_MIN};
+use super::config::SMSS_MIN;
+use super::connection::Connection;
 use super::facts::Facts;
 use super::listener::HalfOpen;
 use super::reassembly::RecvBuffer;

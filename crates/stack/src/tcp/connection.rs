@@ -261,9 +261,3 @@ impl<'m> Connection<'m> {
         self.arm_transmit(purpose, self.rtt.rto_ms(self.config));
     }
 }
-
-/// The MSS of a peer that sends no MSS option over IPv6 (RFC 9293 §3.7.1, MUST-15).
-pub(super) const SMSS_DEFAULT: u16 = 1220;
-/// Least MSS we obey, bytes: 40 of options and 24 of data. A peer that asks for less, by
-/// error or malice, would make us send mostly headers.
-pub(super) const SMSS_MIN: u16 = 64;

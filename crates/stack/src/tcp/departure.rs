@@ -10,6 +10,7 @@ use super::clock::LONG_STEP;
 use super::config::Config;
 use super::connection::Connection;
 use super::facts::Facts;
+use super::reply::Reply;
 use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
@@ -18,37 +19,6 @@ use super::types::{Endpoints, Outgoing, count};
 use super::{RetransmissionCause, Tcp};
 use crate::time::{Duration, Instant};
 use crate::wire::tcp::Flags;
-
-/// A segment to somebody who has no connection: a reset, a SYN-ACK, or the challenge
-/// ACK of a handshake.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reply {
-    pub(super) ends: Endpoints,
-    pub(super) seq: SeqNum,
-    pub(super) ack: SeqNum,
-    pub(super) flags: Flags,
-    pub(super) window: u16,
-    /// TSval and TSecr, where timestamps are agreed upon.
-    pub(super) timestamps: (u32, u32),
-    pub(super) agreed: Facts,
-    /// For SYN-ACKs.
-    pub(super) mss: u16,
-}
-
-impl Reply {
-    pub(super) const fn to(ends: &Endpoints) -> Self {
-        Self {
-            ends: *ends,
-            seq: SeqNum::new(0),
-            ack: SeqNum::new(0),
-            flags: Flags::EMPTY,
-            window: 0,
-            timestamps: (0, 0),
-            agreed: Facts::NONE,
-            mss: 0,
-        }
-    }
-}
 
 impl<'m> Tcp<'m> {
     /// Writes the next segment to send, if any, to `out`, which holds a whole one (the MSS

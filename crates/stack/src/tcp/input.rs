@@ -9,8 +9,9 @@
 //! Sources: RFC 9293 §3.10.7.3 and .4, RFC 5961, RFC 7323 §5, RFC 3168, RFC 2883.
 
 use super::Drop;
+use super::config::SMSS_MIN;
 use super::congestion::{Congestion, saturated};
-use super::connection::{Connection, SMSS_MIN};
+use super::connection::Connection;
 use super::facts::{Facts, Phase};
 use super::recovery::NONE;
 use super::segment::Segment;

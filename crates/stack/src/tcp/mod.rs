@@ -71,6 +71,7 @@ mod path;
 mod reassembly;
 mod recovery;
 mod reduction;
+mod reply;
 mod rtt;
 mod segment;
 mod send_buffer;
@@ -91,12 +92,12 @@ pub use reassembly::{RecvBuffer, recv_memory_len};
 pub use segment::PlannedHeader;
 pub use send_buffer::{Piece, SendBuffer, SliceQueue};
 pub use seq::SeqNum;
-pub use sockets::Tcp;
+pub use sockets::{Memory, Slot, Tcp};
 pub use state::State;
 pub use telemetry::{Telemetry, UnderWay};
 pub use types::{
-    Buffers, Counters, Endpoints, Error, Handle, IcmpError, ListenError, ListenerHandle, Memory,
-    OpenError, Outgoing, RecvError, Rejected, SendError, Slot,
+    Buffers, Counters, Endpoints, Error, Handle, IcmpError, ListenError, ListenerHandle, OpenError,
+    Outgoing, RecvError, Rejected, SendError,
 };
 
 /// Why a segment, or the rest of one, was dropped.

@@ -4,7 +4,7 @@
 //! what is new as it passes the checks; [`Head`] is filled word by word and written in front
 //! of the payload. Left out: parsing (`wire`), and what to put in (`output`).
 
-use super::connection::SMSS_DEFAULT;
+use super::config::SMSS_DEFAULT;
 use super::facts::Facts;
 use super::send_buffer::SendBuffer;
 use super::seq::SeqNum;

@@ -1,4 +1,4 @@
-//! [`Tcp`]: the connections of a node, and the calls of the application.
+//! [`Tcp`]: the connections of a node, their memory, and the calls of the application.
 //!
 //! Place: between `node`, which owns it, and [`super::connection`]. Left out: what the
 //! network brings ([`super::arrival`]) and takes ([`super::departure`]).
@@ -7,17 +7,38 @@ use core::net::Ipv6Addr;
 
 use super::config::Config;
 use super::connection::Connection;
-use super::departure::Reply;
-use super::listener::{Listener, Stage};
+use super::listener::{HalfOpen, Listener, Stage};
+use super::reply::Reply;
 use super::send_buffer::SendBuffer;
 use super::types::{
-    Buffers, Counters, Endpoints, Handle, ListenError, ListenerHandle, Memory, OpenError,
-    RecvError, Rejected, SendError, is_unicast,
+    Buffers, Counters, Endpoints, Handle, ListenError, ListenerHandle, OpenError, RecvError,
+    Rejected, SendError, is_unicast,
 };
 use crate::limits::TCP_LISTENERS_MAX;
 use crate::random::{KeyedHash, Rng};
 use crate::time::Instant;
 use crate::wire::tcphc;
+
+/// A place for a connection.
+#[derive(Debug)]
+pub struct Slot<'m>(pub(super) Option<Connection<'m>>, pub(super) u32);
+
+impl Slot<'_> {
+    /// A free place.
+    pub const EMPTY: Self = Self(None, 0);
+}
+
+/// The memory of [`Tcp`], borrowed for good; buffers come with each connection.
+#[derive(Debug)]
+pub struct Memory<'m> {
+    /// As many connections as there can be at one time (255 at most).
+    pub connections: &'m mut [Slot<'m>],
+    /// As many ports as there can be listened on (16 at most).
+    pub listeners: &'m mut [Listener<'m>],
+    /// Handshakes under way, or done and not accepted yet (255 at most). As many as listeners,
+    /// or more, so that each may have one that waits; beyond, SYN cookies serve.
+    pub half_open: &'m mut [HalfOpen],
+}
 
 /// Everything of TCP in a node.
 #[derive(Debug)]
@@ -575,3 +596,12 @@ impl<'m> Tcp<'m> {
 const SHORT_WINDOWS: u8 = 1 << 7;
 /// The dynamic ports 49152 to 65535: the first one, and the bits they share.
 const EPHEMERAL_FIRST: u16 = 0xc000;
+
+// What a mote pays (32-bit): a connection with both ends and all of recovery, without
+// buffers; a passive socket; a half-open connection.
+#[cfg(target_pointer_width = "32")]
+const _: () = {
+    assert!(size_of::<Connection<'_>>() <= 300);
+    assert!(size_of::<Listener<'_>>() <= 28);
+    assert!(size_of::<HalfOpen>() <= 60);
+};

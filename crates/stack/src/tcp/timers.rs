@@ -6,9 +6,6 @@
 //! whether anything was cut off: so a deadline counts from the next even number on, and never
 //! comes early, while a comparison needs no rounding.
 
-use super::clock::Ending;
-use super::connection::Connection;
-
 /// Which deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Timer {
@@ -48,6 +45,20 @@ impl Timers {
         purpose: Purpose::Retransmit,
     };
 
+    pub(super) fn note_armed(&mut self, timer: Timer) {
+        self.armed |= 1 << timer as u8;
+    }
+
+    /// What [`Timer::Transmit`] is armed for next.
+    pub(super) fn note_purpose(&mut self, purpose: Purpose) {
+        self.purpose = purpose;
+    }
+
+    /// One bit per [`Timer`] that is armed.
+    pub(super) const fn armed(&self) -> u8 {
+        self.armed
+    }
+
     pub(super) fn disarm(&mut self, timer: Timer) {
         self.armed &= !(1 << timer as u8);
     }
@@ -66,78 +77,12 @@ impl Timers {
     }
 }
 
-impl Connection<'_> {
-    /// Arms `timer` for `wait_ms` from now, [`WAIT_MAX_MS`] at most, replacing an earlier
-    /// setting.
-    pub(super) fn arm(&mut self, timer: Timer, wait_ms: u32) {
-        let deadline = deadline(self.now(), wait_ms.min(WAIT_MAX_MS));
-        if let Some(at) = self.deadlines.get_mut(timer as usize) {
-            *at = deadline;
-        }
-        self.timers.armed |= 1 << timer as u8;
-    }
-
-    /// Arms [`Timer::Transmit`], no later than the user timeout.
-    pub(super) fn arm_transmit(&mut self, purpose: Purpose, wait_ms: u32) {
-        let mut wait = wait_ms;
-        if self.config.user_timeout_ms != 0 {
-            let elapsed = self.now_ms.wrapping_sub(self.progress_at);
-            wait = wait.min(self.config.user_timeout_ms.saturating_sub(elapsed));
-        }
-        self.timers.purpose = purpose;
-        self.arm(Timer::Transmit, wait);
-    }
-
-    /// Disarms `timer` and says true if it is due.
-    pub(super) fn take_due(&mut self, timer: Timer) -> bool {
-        let at = self.deadlines.get(timer as usize);
-        let due = self.timers.is_armed(timer) && at.is_some_and(|at| has_come(*at, self.now()));
-        if due {
-            self.timers.disarm(timer);
-        }
-        due
-    }
-
-    /// 32nds of a millisecond from `since` to the earliest deadline, or [`NEVER`].
-    pub(super) fn wait(&self, since: u32) -> u32 {
-        let mut wait = NEVER;
-        for (index, at) in self.deadlines.iter().enumerate() {
-            if self.timers.armed & 1 << index != 0 {
-                wait = wait.min(wait_until(*at, since));
-            }
-        }
-        wait
-    }
-
-    /// The present, as deadlines count it.
-    fn now(&self) -> u32 {
-        present(self.now_ms, self.now_part)
-    }
-
-    /// Before the clock leaps by `step` (1,024 µs, rounded down) to the present `then`: what falls
-    /// due meanwhile is due then, however late that is; but for the end of a connection that only
-    /// delivers, to which `counted` ms come nearer.
-    pub(super) fn keep_deadlines(&mut self, step: u32, then: u32, counted: u32) {
-        let [_, _, lifetime] = self.deadlines;
-        let moved = then.wrapping_sub(self.now()).wrapping_sub(counted << 5);
-        if step >= WAIT_MAX_STEPS {
-            self.deadlines = [then; 3];
-        }
-        if self.ending() == Ending::Delivers {
-            let [_, _, end] = &mut self.deadlines;
-            *end = lifetime.wrapping_add(moved);
-        }
-    }
-}
-
 /// No deadline is that far away.
 pub(super) const NEVER: u32 = u32::MAX;
 
 /// How far ahead a deadline may lie, ms; a keepalive waits 65,535 s at most. By so much less than
 /// times wrap, a deadline may be late.
 pub(super) const WAIT_MAX_MS: u32 = 66_000_000;
-/// The same in steps of 1,024 µs: what is done in one so long is due.
-const WAIT_MAX_STEPS: u32 = WAIT_MAX_MS / 128 * 125;
 
 /// The present of a millisecond and the part of it that has passed, as deadlines count it.
 pub(super) const fn present(now_ms: u32, part: u8) -> u32 {

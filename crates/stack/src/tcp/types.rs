@@ -1,22 +1,11 @@
-//! What [`Tcp`](super::Tcp) is given and gives: memory, ends, handles, errors, outgoing
+//! What [`Tcp`](super::Tcp) is given and gives: buffers, ends, handles, errors, outgoing
 //! segments, counters.
 
 use core::net::Ipv6Addr;
 
-use super::connection::Connection;
-use super::listener::{HalfOpen, Listener};
 use super::reassembly::RecvBuffer;
 use super::send_buffer::SendBuffer;
 use super::{Drop, RetransmissionCause};
-
-/// A place for a connection.
-#[derive(Debug)]
-pub struct Slot<'m>(pub(super) Option<Connection<'m>>, pub(super) u32);
-
-impl Slot<'_> {
-    /// A free place.
-    pub const EMPTY: Self = Self(None, 0);
-}
 
 /// The two ends of a connection, seen from here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -120,18 +109,6 @@ impl Error {
 }
 
 speaks!(Error);
-
-/// The memory of [`Tcp`](super::Tcp), borrowed for good; buffers come with each connection.
-#[derive(Debug)]
-pub struct Memory<'m> {
-    /// As many connections as there can be at one time (255 at most).
-    pub connections: &'m mut [Slot<'m>],
-    /// As many ports as there can be listened on (16 at most).
-    pub listeners: &'m mut [Listener<'m>],
-    /// Handshakes under way, or done and not accepted yet (255 at most). As many as listeners,
-    /// or more, so that each may have one that waits; beyond, SYN cookies serve.
-    pub half_open: &'m mut [HalfOpen],
-}
 
 /// A connection, from `connect` or `accept` until `remove`.
 ///
@@ -363,12 +340,3 @@ pub(super) fn count(counter: Option<&mut u16>) {
         *counter = counter.saturating_add(1);
     }
 }
-
-// What a mote pays (32-bit): a connection with both ends and all of recovery, without
-// buffers; a passive socket; a half-open connection.
-#[cfg(target_pointer_width = "32")]
-const _: () = {
-    assert!(size_of::<Connection<'_>>() <= 300);
-    assert!(size_of::<Listener<'_>>() <= 28);
-    assert!(size_of::<HalfOpen>() <= 60);
-};

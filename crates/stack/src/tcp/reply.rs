@@ -1,0 +1,40 @@
+//! A segment to somebody who has no connection.
+//!
+//! Place: `arrival` and the half-open table leave one with [`Tcp`](super::Tcp), which has one place
+//! for it; `departure` writes it.
+
+use super::facts::Facts;
+use super::seq::SeqNum;
+use super::types::Endpoints;
+use crate::wire::tcp::Flags;
+
+/// A segment to somebody who has no connection: a reset, a SYN-ACK, or the challenge
+/// ACK of a handshake.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reply {
+    pub(super) ends: Endpoints,
+    pub(super) seq: SeqNum,
+    pub(super) ack: SeqNum,
+    pub(super) flags: Flags,
+    pub(super) window: u16,
+    /// TSval and TSecr, where timestamps are agreed upon.
+    pub(super) timestamps: (u32, u32),
+    pub(super) agreed: Facts,
+    /// For SYN-ACKs.
+    pub(super) mss: u16,
+}
+
+impl Reply {
+    pub(super) const fn to(ends: &Endpoints) -> Self {
+        Self {
+            ends: *ends,
+            seq: SeqNum::new(0),
+            ack: SeqNum::new(0),
+            flags: Flags::EMPTY,
+            window: 0,
+            timestamps: (0, 0),
+            agreed: Facts::NONE,
+            mss: 0,
+        }
+    }
+}
