@@ -36,10 +36,58 @@ fn counted_restore(
     table.decompress(black_box(flow), bytes, now, out)
 }
 
+/// The segments of one connection, in the order in which they are sent: a handshake, then data
+/// one way and acknowledgments back.
+struct Conversation {
+    addrs: [Ipv6Addr; 2],
+    payload_len: usize,
+    /// The next sequence number at each end.
+    next: [u32; 2],
+}
+
+impl Conversation {
+    /// Segment `number`, and the end that sends it.
+    fn segment(&mut self, number: u32) -> (usize, Vec<u8>) {
+        let from = (number % 2) as usize;
+        let flags = match number {
+            0 => Flags::SYN,
+            1 => Flags::SYN | Flags::ACK,
+            _ => Flags::ACK,
+        };
+        let len = if from == 0 && number > 2 {
+            self.payload_len
+        } else {
+            0
+        };
+        let header = Header {
+            src_port: 4_000 + from as u16,
+            dst_port: 4_001 - from as u16,
+            seq: self.next[from],
+            ack: if number == 0 { 0 } else { self.next[1 - from] },
+            flags,
+            window: 1_848,
+            ..Header::default()
+        };
+        self.next[from] += len as u32 + u32::from(number < 2);
+        let mut segment = vec![0x5a; tcp::HEADER_LEN + len];
+        header.emit(&mut segment).expect("room");
+        tcp::fill_checksum(&self.addrs[from], &self.addrs[1 - from], &mut segment);
+        (from, segment)
+    }
+
+    /// The addresses as the end `local` sees them.
+    const fn flow(&self, local: usize) -> Flow {
+        Flow {
+            local: self.addrs[local],
+            remote: self.addrs[1 - local],
+            within_mesh: false,
+        }
+    }
+}
+
 fn main() {
     let payload_len = std::env::args().nth(1).and_then(|len| len.parse().ok());
     let payload_len: usize = payload_len.unwrap_or(48);
-    let addrs: [Ipv6Addr; 2] = [1_u128, 2].map(|host| Ipv6Addr::from(0xfd00 << 112 | host));
     let mut rng = Rng::from_seed([1, 2]);
     let mut contexts = [[Context::EMPTY; 4]; 2];
     let mut ends = [End::Mote, End::Router].into_iter().zip(&mut contexts);
@@ -52,41 +100,18 @@ fn main() {
         };
         Tcphc::new(contexts, config, Instant::ORIGIN, &mut rng)
     });
-    let mut next = [0x1234_5678, 0x5678_1234];
+    let mut conversation = Conversation {
+        addrs: [1_u128, 2].map(|host| Ipv6Addr::from(0xfd00 << 112 | host)),
+        payload_len,
+        next: [0x1234_5678, 0x5678_1234],
+    };
     let mut compressed_len = 0;
     for number in 0..SEGMENTS {
         let now = Instant::from_micros(u64::from(number) * 50_000);
-        let from = (number % 2) as usize;
-        let flags = match number {
-            0 => Flags::SYN,
-            1 => Flags::SYN | Flags::ACK,
-            _ => Flags::ACK,
-        };
-        let len = if from == 0 && number > 2 {
-            payload_len
-        } else {
-            0
-        };
-        let header = Header {
-            src_port: 4_000 + from as u16,
-            dst_port: 4_001 - from as u16,
-            seq: next[from],
-            ack: if number == 0 { 0 } else { next[1 - from] },
-            flags,
-            window: 1_848,
-            ..Header::default()
-        };
-        next[from] += len as u32 + u32::from(number < 2);
-        let mut segment = vec![0x5a; tcp::HEADER_LEN + len];
-        header.emit(&mut segment).expect("room");
-        tcp::fill_checksum(&addrs[from], &addrs[1 - from], &mut segment);
-        let flow = |local: usize| Flow {
-            local: addrs[local],
-            remote: addrs[1 - local],
-            within_mesh: false,
-        };
+        let (from, segment) = conversation.segment(number);
+        let (sender, receiver) = (conversation.flow(from), conversation.flow(1 - from));
         let mut out = [0; 64];
-        let made = counted_compress(&mut tables[from], &flow(from), &segment, now, &mut out)
+        let made = counted_compress(&mut tables[from], &sender, &segment, now, &mut out)
             .expect("there is a context");
         compressed_len += made.compressed_len;
         let bytes = [
@@ -94,14 +119,8 @@ fn main() {
             &segment[made.uncompressed_len..],
         ]
         .concat();
-        let restored = counted_restore(
-            &mut tables[1 - from],
-            &flow(1 - from),
-            &bytes,
-            now,
-            &mut out,
-        )
-        .expect("nothing is lost");
+        let restored = counted_restore(&mut tables[1 - from], &receiver, &bytes, now, &mut out)
+            .expect("nothing is lost");
         assert_eq!(out[..restored.uncompressed_len], segment[..tcp::HEADER_LEN]);
     }
     println!(

@@ -124,15 +124,12 @@ fn describe(message: &Message<'_>) -> Description {
             flags,
             target,
             options,
-        } => {
-            let layer = advertised(*flags, layer.with("target", *target));
-            ndp(
-                "neighbor advertisement",
-                &format!(" of {target}"),
-                layer,
-                options,
-            )
-        }
+        } => ndp(
+            "neighbor advertisement",
+            &format!(" of {target}"),
+            advertised(*flags, layer.with("target", *target)),
+            options,
+        ),
         Message::Redirect {
             target,
             destination,
@@ -143,15 +140,18 @@ fn describe(message: &Message<'_>) -> Description {
                 .with("destination", *destination);
             ndp("redirect", &format!(" for {destination}"), layer, options)
         }
-        Message::Other { kind, code, .. } => {
-            let name = type_name(*kind);
-            Description {
-                summary: name.clone(),
-                name,
-                // Programs have it already.
-                fields: layer.remark("code", hex8(*code)).fields,
-            }
-        }
+        Message::Other { kind, code, .. } => describe_other(*kind, *code),
+    }
+}
+
+/// A message of a type that the stack itself does not read.
+fn describe_other(kind: u8, code: u8) -> Description {
+    let name = type_name(kind);
+    Description {
+        summary: name.clone(),
+        name,
+        // For people only: `explain` gives programs the code of every message.
+        fields: Layer::new("", "").remark("code", hex8(code)).fields,
     }
 }
 

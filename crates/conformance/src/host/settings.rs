@@ -269,6 +269,16 @@ impl Settings {
         let Ok(number) = value.split_whitespace().last().unwrap_or("").parse::<u32>() else {
             return refuse();
         };
+        if self.set_number(name, number) {
+            Ok(())
+        } else {
+            refuse()
+        }
+    }
+
+    /// Sets a sysctl that takes a number; `false`: the sysctl is unknown, or the stack cannot do
+    /// what this number asks for.
+    fn set_number(&mut self, name: &str, number: u32) -> bool {
         let config = &mut self.config;
         match name {
             "net.inet.tcp.rfc1323" => {
@@ -321,9 +331,9 @@ impl Settings {
             "net.ipv4.tcp_fin_timeout" => config.fin_wait_2_ms = number * 1000,
             "net.ipv4.tcp_rmem" => self.recv_space = number.min(65_535),
             "net.ipv4.tcp_wmem" => self.send_space = number.min(65_535),
-            _ => return refuse(),
+            _ => return false,
         }
-        Ok(())
+        true
     }
 
     /// Sets a knob that only the profile `freebsd` has; says whether it is one, and fits.

@@ -1,6 +1,6 @@
 //! What a host tells of its connections: `TCP_INFO`, and a table of states.
 
-use motet::tcp::{Connection, Endpoints, State};
+use motet::tcp::{Connection, Endpoints, State, Telemetry};
 use motet::time::{Duration, Instant};
 
 use super::{Errno, Fail, Host, Kind};
@@ -129,14 +129,7 @@ impl Host<'_> {
         let rmss = u64::from(connection.config().rmss);
         Ok(TcpInfo(vec![
             ("tcpi_state", linux_number(connection.state()).into()),
-            (
-                "tcpi_ca_state",
-                match (seen.is_recovering, seen.rto_doublings) {
-                    (false, _) => 0,
-                    (true, 0) => 3,
-                    (true, _) => 4,
-                },
-            ),
+            ("tcpi_ca_state", congestion_state(&seen)),
             ("tcpi_retransmits", seen.rto_doublings.into()),
             ("tcpi_backoff", seen.rto_doublings.into()),
             ("tcpi_options", self.options_of(connection).into()),
@@ -156,13 +149,7 @@ impl Host<'_> {
             ("tcpi_pmtu", self.settings.mtu.into()),
             ("tcpi_rtt", us(seen.srtt_ms)),
             ("tcpi_rttvar", us(seen.rttvar_ms)),
-            (
-                "tcpi_snd_ssthresh",
-                match seen.ssthresh_bytes {
-                    u16::MAX => 0x7fff_ffff,
-                    bytes => u64::from(u32::from(bytes) / mss),
-                },
-            ),
+            ("tcpi_snd_ssthresh", ssthresh(seen.ssthresh_bytes, mss)),
             ("tcpi_snd_cwnd", u64::from(u32::from(seen.cwnd_bytes) / mss)),
             ("tcpi_advmss", rmss),
             // Duplicates that a fast retransmission takes.
@@ -264,6 +251,25 @@ fn ends_text(ends: &Endpoints) -> String {
         remote_port,
     } = ends;
     format!("tcp6 [{local}]:{local_port} [{remote}]:{remote_port}")
+}
+
+/// Linux's number of what congestion control is doing: `TCP_CA_Open`, `TCP_CA_Recovery` or
+/// `TCP_CA_Loss`.
+const fn congestion_state(seen: &Telemetry) -> u64 {
+    match (seen.is_recovering, seen.rto_doublings) {
+        (false, _) => 0,
+        (true, 0) => 3,
+        (true, _) => 4,
+    }
+}
+
+/// The slow-start threshold in segments of `mss` bytes; the largest value stands for a threshold
+/// that no loss has set yet, and Linux shows it as its own largest one.
+fn ssthresh(bytes: u16, mss: u32) -> u64 {
+    match bytes {
+        u16::MAX => 0x7fff_ffff,
+        bytes => u64::from(u32::from(bytes) / mss),
+    }
 }
 
 /// Linux's number of a state.

@@ -7,11 +7,11 @@ use motet::time::Duration;
 
 use super::arguments::{
     Args, F_GETFL, F_SETFL, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_PEEK, O_NONBLOCK, O_RDWR, SOCK_CLOEXEC,
-    SOCK_NONBLOCK, SOCK_STREAM, SPLICE_F_NONBLOCK, first,
+    SOCK_NONBLOCK, SOCK_STREAM, SPLICE_F_NONBLOCK, first, port_of,
 };
 use super::syscall::Pending;
 use super::{Player, Stop, refused};
-use crate::host::{Errno, Fail, OptionValue, Outcome};
+use crate::host::{Errno, Fail, How, OptionValue, Outcome, REMOTE};
 use crate::script::{Call, Position, Value};
 
 impl Player<'_> {
@@ -26,11 +26,83 @@ impl Player<'_> {
             );
         }
         let fd = self.number(args.at, &args.call.result)? as i32;
-        let opened = self.host.socket(fd);
+        let mut opened = self.host.socket(fd);
         if opened.is_ok() && kind & SOCK_NONBLOCK != 0 {
-            return Ok(self.host.set_nonblocking(fd, true).and(opened));
+            opened = self.host.set_nonblocking(fd, true).and(opened);
+        }
+        if let Ok(fd) = opened {
+            self.flows.on_socket(fd as i32);
         }
         Ok(opened)
+    }
+
+    /// `bind(3, ..., ...) = 0`
+    pub(super) fn bind(&mut self, args: &Args<'_>) -> Result<Outcome, Stop> {
+        args.count(3)?;
+        let port = port_of(args.get(1)?).unwrap_or(self.options.bind_port);
+        let fd = args.fd(self)?;
+        Ok(self.host.bind(fd, port))
+    }
+
+    /// `listen(3, 1) = 0`
+    pub(super) fn listen(&mut self, args: &Args<'_>) -> Result<Outcome, Stop> {
+        args.count(2)?;
+        let fd = args.fd(self)?;
+        let backlog = self.number(args.at, args.get(1)?)?;
+        let outcome = self.host.listen(fd, backlog);
+        if outcome.is_ok() {
+            self.flows.on_listen();
+        }
+        Ok(outcome)
+    }
+
+    /// `accept(3, ..., ...) = 4`
+    pub(super) fn accept(&mut self, args: &Args<'_>) -> Result<Outcome, Stop> {
+        let fd = args.fd(self)?;
+        let new = match &args.call.result {
+            Value::Number(new) if *new >= 0 => *new as i32,
+            // The line expects a failure; should the call succeed, any free number will do.
+            _ => self.host.descriptors().last().map_or(3, |last| last + 1),
+        };
+        if self.host.has(new) && new >= 0 {
+            return refused(args.at, format!("descriptor {new} is in use"));
+        }
+        let outcome = self.host.accept(fd, new);
+        if outcome.is_ok() {
+            self.flows.on_accept(new);
+        }
+        Ok(outcome.map(|_peer| i64::from(new)))
+    }
+
+    /// `connect(3, ..., ...) = 0`; the first try that sends a SYN opens a flow.
+    pub(super) fn connect(
+        &mut self,
+        args: &Args<'_>,
+        pending: &mut Pending,
+    ) -> Result<Outcome, Stop> {
+        args.count(3)?;
+        let fd = args.fd(self)?;
+        let port = port_of(args.get(1)?).unwrap_or(self.options.connect_port);
+        let before = self.host.peek_sent().is_some();
+        let outcome = self.host.connect(fd, (REMOTE, port));
+        if pending.done == 0 && !before && self.host.peek_sent().is_some() {
+            self.flows.on_connect(port, 0);
+            pending.done = 1;
+        }
+        Ok(outcome)
+    }
+
+    /// `shutdown(3, SHUT_WR) = 0`
+    pub(super) fn shutdown(&mut self, args: &Args<'_>) -> Result<Outcome, Stop> {
+        args.count(2)?;
+        let fd = args.fd(self)?;
+        let how = match self.number(args.at, args.get(1)?)? {
+            0 => How::Read,
+            1 => How::Write,
+            2 => How::Both,
+            _ => return Ok(Err(Errno::EINVAL.into())),
+        };
+        Ok(self.host.shutdown(fd, how))
     }
 
     /// `pipe([5, 6]) = 0`

@@ -2,9 +2,9 @@
 
 use motet::time::{Duration, Instant};
 
-use super::arguments::{Args, port_of};
+use super::arguments::Args;
 use super::{Player, START, Stop, failed, refused, seconds};
-use crate::host::{Errno, Fail, How, Outcome, REMOTE};
+use crate::host::{Errno, Fail, Outcome};
 use crate::script::{Call, Event, Position, Time, Value};
 
 /// A call under way.
@@ -149,6 +149,7 @@ impl Player<'_> {
         })
     }
 
+    /// Hands a call to the function that knows its arguments.
     fn dispatch(
         &mut self,
         at: Position,
@@ -158,63 +159,11 @@ impl Player<'_> {
     ) -> Result<Outcome, Stop> {
         let args = Args { at, call };
         Ok(match call.name.as_str() {
-            "socket" => {
-                let outcome = self.socket(&args)?;
-                if let Ok(fd) = outcome {
-                    self.flows.on_socket(fd as i32);
-                }
-                outcome
-            }
-            "bind" => {
-                args.count(3)?;
-                let port = match port_of(args.get(1)?) {
-                    Some(port) => port,
-                    None => self.options.bind_port,
-                };
-                let fd = args.fd(self)?;
-                self.host.bind(fd, port)
-            }
-            "listen" => {
-                args.count(2)?;
-                let fd = args.fd(self)?;
-                let backlog = self.number(at, args.get(1)?)?;
-                let outcome = self.host.listen(fd, backlog);
-                if outcome.is_ok() {
-                    self.flows.on_listen();
-                }
-                outcome
-            }
-            "accept" | "accept4" => {
-                let fd = args.fd(self)?;
-                let new = match &call.result {
-                    Value::Number(new) if *new >= 0 => *new as i32,
-                    // The line expects a failure; should it succeed, any number will do.
-                    _ => self.host.descriptors().last().map_or(3, |last| last + 1),
-                };
-                if self.host.has(new) && new >= 0 {
-                    return refused(at, format!("descriptor {new} is in use"));
-                }
-                let outcome = self.host.accept(fd, new);
-                if outcome.is_ok() {
-                    self.flows.on_accept(new);
-                }
-                outcome.map(|_peer| i64::from(new))
-            }
-            "connect" => {
-                args.count(3)?;
-                let fd = args.fd(self)?;
-                let port = match port_of(args.get(1)?) {
-                    Some(port) => port,
-                    None => self.options.connect_port,
-                };
-                let before = self.host.peek_sent().is_some();
-                let outcome = self.host.connect(fd, (REMOTE, port));
-                if pending.done == 0 && !before && self.host.peek_sent().is_some() {
-                    self.flows.on_connect(port, 0);
-                    pending.done = 1;
-                }
-                outcome
-            }
+            "socket" => self.socket(&args)?,
+            "bind" => self.bind(&args)?,
+            "listen" => self.listen(&args)?,
+            "accept" | "accept4" => self.accept(&args)?,
+            "connect" => self.connect(&args, pending)?,
             "read" | "recv" | "recvfrom" | "readv" | "recvmsg" => self.read(&args, call)?,
             "write" | "send" | "sendto" | "writev" | "sendmsg" => {
                 self.write(&args, call, pending)?
@@ -224,17 +173,7 @@ impl Player<'_> {
                 let fd = args.fd(self)?;
                 self.host.close(fd)
             }
-            "shutdown" => {
-                args.count(2)?;
-                let fd = args.fd(self)?;
-                let how = match self.number(at, args.get(1)?)? {
-                    0 => How::Read,
-                    1 => How::Write,
-                    2 => How::Both,
-                    _ => return Ok(Err(Errno::EINVAL.into())),
-                };
-                self.host.shutdown(fd, how)
-            }
+            "shutdown" => self.shutdown(&args)?,
             "fcntl" => self.fcntl(&args)?,
             "ioctl" => self.ioctl(&args, wrong)?,
             "getsockopt" => self.getsockopt(&args, wrong)?,

@@ -117,11 +117,7 @@ fn compress_headers(
         tcp: form,
     };
     let mut step = chain.take(header.next_header);
-    let in_line = if step.is_some() {
-        None
-    } else {
-        Some(header.next_header)
-    };
+    let in_line = step.is_none().then_some(header.next_header);
     emit_ipv6(
         &mut w,
         &header,
@@ -134,11 +130,7 @@ fn compress_headers(
         step = this
             .next_header
             .and_then(|next_header| chain.take(next_header));
-        let in_line = if step.is_some() {
-            None
-        } else {
-            this.next_header
-        };
+        let in_line = this.next_header.filter(|_| step.is_none());
         match this.what {
             What::Extension { kind, body } => {
                 Nhc::Extension(Extension {
