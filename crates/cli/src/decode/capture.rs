@@ -2,20 +2,18 @@
 //!
 //! Place: the first step of `decode`; hands on records with their link type and time.
 //! Left out: what is in a record (`link`).
-//! Sources: the pcap and pcapng Internet-Drafts of the OPSAWG; the crate `pcap-file` does the
-//! reading, but for the rules it applies more strictly than the programs that write captures.
+//! Sources: the pcap Internet-Draft of the OPSAWG. The crate `pcap-file` reads pcap files, but for
+//! the rules that it applies more strictly than the programs that write captures; `pcapng` reads
+//! the others.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use pcap_file::pcap::PcapReader;
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::pcapng::{Block, PcapNgReader};
-use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
+use pcap_file::{DataLink, PcapError, TsResolution};
 
+use super::pcapng;
 use crate::output;
 
 /// A link-layer type, as the registry of capture formats numbers them.
@@ -74,10 +72,10 @@ enum Format {
         reader: PcapReader<Input>,
         link_type: LinkType,
     },
-    PcapNg(PcapNgReader<Input>),
+    PcapNg(pcapng::Reader),
 }
 
-type Input = BufReader<Box<dyn Read>>;
+pub(super) type Input = BufReader<Box<dyn Read>>;
 
 impl Capture {
     /// Opens a file, or standard input where the path is `-`.
@@ -115,7 +113,7 @@ impl Capture {
                 let link_type = LinkType(u32::from(reader.header().datalink) & 0xffff);
                 Format::Pcap { reader, link_type }
             }
-            Kind::PcapNg => Format::PcapNg(PcapNgReader::new(input).map_err(in_header)?),
+            Kind::PcapNg => Format::PcapNg(pcapng::Reader::new(input).map_err(in_header)?),
         };
         Ok(Self { format, records: 0 })
     }
@@ -125,7 +123,7 @@ impl Capture {
         let record = self.records + 1;
         let result = match &mut self.format {
             Format::Pcap { reader, link_type } => next_pcap(reader, *link_type)?,
-            Format::PcapNg(reader) => next_pcapng(reader)?,
+            Format::PcapNg(reader) => reader.next_record()?,
         };
         self.records = record;
         Some(result.map_err(|error| at_record(error, record)))
@@ -189,84 +187,6 @@ fn next_pcap(
         original_len: packet.orig_len,
         data: packet.data.into_owned(),
     }))
-}
-
-/// The next packet of a pcapng file; blocks of other kinds are passed over.
-fn next_pcapng(reader: &mut PcapNgReader<Input>) -> Option<Result<Record, PcapError>> {
-    loop {
-        let block = match reader.next_block()? {
-            Ok(block) => block.into_owned(),
-            Err(error) => return Some(Err(error)),
-        };
-        // `pcap-file` takes the timestamp for nanoseconds whatever the interface says its
-        // unit is; undo that and apply the unit here.
-        let (interface, units, original_len, data) = match block {
-            Block::EnhancedPacket(packet) => (
-                packet.interface_id,
-                packet.timestamp.as_nanos() as u64,
-                packet.original_len,
-                packet.data,
-            ),
-            Block::Packet(packet) => {
-                // Two 32-bit halves, upper first, in either byte order; read as one number,
-                // they are exchanged in little-endian files.
-                let units = match reader.section().endianness {
-                    Endianness::Big => packet.timestamp,
-                    Endianness::Little => packet.timestamp.rotate_left(32),
-                };
-                (
-                    u32::from(packet.interface_id),
-                    units,
-                    packet.original_len,
-                    packet.data,
-                )
-            }
-            Block::SimplePacket(packet) => (0, 0, packet.original_len, packet.data),
-            _ => continue,
-        };
-        let Some(interface) = reader.interfaces().get(interface as usize) else {
-            return Some(Err(PcapError::InvalidInterfaceId(interface)));
-        };
-        let mut data = data.into_owned();
-        // A simple packet is padded to four bytes and does not say where it ends but by the
-        // lengths of the frame and of the interface's snap length.
-        let snap_len = if interface.snaplen == 0 {
-            u32::MAX
-        } else {
-            interface.snaplen
-        };
-        data.truncate(original_len.min(snap_len) as usize);
-        return Some(Ok(Record {
-            epoch_ns: timestamp_ns(interface, units),
-            link_type: LinkType(u32::from(interface.linktype)),
-            original_len,
-            data,
-        }));
-    }
-}
-
-/// Nanoseconds since 1970 of a timestamp in the interface's own unit.
-fn timestamp_ns(interface: &InterfaceDescriptionBlock<'_>, units: u64) -> u64 {
-    let mut resolution = 6;
-    let mut offset_s = 0;
-    for option in &interface.options {
-        match option {
-            InterfaceDescriptionOption::IfTsResol(value) => resolution = *value,
-            InterfaceDescriptionOption::IfTsOffset(value) => offset_s = *value,
-            _ => {}
-        }
-    }
-    // With the top bit set the unit is a power of two, else of ten.
-    let per_second = match resolution & 0x7f {
-        power if resolution & 0x80 != 0 => 1_u128.checked_shl(u32::from(power)),
-        power => 10_u128.checked_pow(u32::from(power)),
-    };
-    // A unit too fine for 128 bits makes every time zero.
-    let ns = per_second.map_or(0, |per_second| {
-        u128::from(units) * 1_000_000_000 / per_second
-    });
-    let offset_ns = u128::from(offset_s) * 1_000_000_000;
-    u64::try_from(ns.wrapping_add(offset_ns)).unwrap_or(u64::MAX)
 }
 
 fn in_header(error: PcapError) -> CaptureError {

@@ -22,6 +22,7 @@ mod link;
 mod lowpan;
 mod mac;
 mod model;
+mod pcapng;
 mod ranges;
 mod reassembly;
 mod rpl;

@@ -56,6 +56,15 @@ impl Bytes {
         self
     }
 
+    fn u64(mut self, value: u64) -> Self {
+        self.out.extend(if self.big {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        });
+        self
+    }
+
     fn put(mut self, bytes: &[u8]) -> Self {
         self.out.extend_from_slice(bytes);
         self
@@ -228,6 +237,86 @@ fn every_kind_of_file_holds_the_same_record() {
             );
         }
     }
+}
+
+/// A pcapng file whose section, interface and packet each have an option list of their own.
+fn pcapng_with_options(big: bool, lists: [&[u8]; 3], data: &[u8]) -> Vec<u8> {
+    let file = pcapng(big, None, 1_500, 195, data);
+    let number = |at: usize| {
+        let bytes = file[at..at + 4].try_into().expect("four bytes");
+        match big {
+            true => u32::from_be_bytes(bytes),
+            false => u32::from_le_bytes(bytes),
+        }
+    };
+    let mut lists = lists.into_iter();
+    let (mut out, mut at) = (Vec::new(), 0);
+    while at < file.len() {
+        let (kind, len) = (number(at), number(at + 4) as usize);
+        let mut body = file[at + 8..at + len - 4].to_vec();
+        // Each kind of block but that of name resolution has a list.
+        if kind != 4 {
+            body.extend(lists.next().expect("a list per block"));
+        }
+        out.extend(block(big, kind, &body));
+        at += len;
+    }
+    out
+}
+
+fn option(big: bool, code: u16, value: &[u8]) -> Vec<u8> {
+    let bytes = Bytes {
+        big,
+        out: Vec::new(),
+    };
+    let padding = vec![0; value.len().next_multiple_of(4) - value.len()];
+    let bytes = bytes.u16(code).u16(value.len() as u16);
+    bytes.put(value).put(&padding).out
+}
+
+#[test]
+fn an_option_list_may_end_with_its_block() {
+    let data = frame();
+    for big in [false, true] {
+        let end = [0; 4];
+        let comment = option(big, 1, b"no mark behind");
+        let resolution = option(big, 9, &[9]);
+        let offset = option(big, 14, &Bytes { big, out: vec![] }.u64(2).out);
+        let flags = option(big, 2, &[0; 4]);
+        let interface = [resolution, offset].concat();
+        for mark in [&[][..], &end] {
+            let lists = [&comment, &interface, &flags].map(|list| [list, mark].concat());
+            let lists = lists.each_ref().map(Vec::as_slice);
+            let read = records(pcapng_with_options(big, lists, &data)).expect("well formed");
+            assert_eq!(read.len(), 1);
+            assert_eq!(read[0].epoch_ns, 2_000_001_500);
+            assert_eq!(read[0].data, data);
+        }
+    }
+}
+
+#[test]
+fn options_of_no_use_to_decode_may_hold_anything() {
+    let text = option(false, 1, b"\xff\xfe is no UTF-8");
+    // `if_tzone`: four bytes by the draft.
+    let zone = option(false, 10, &[0, 0, 0, 1]);
+    let data = frame();
+    let read = records(pcapng_with_options(false, [&text, &zone, &text], &data));
+    assert_eq!(read.expect("well formed").len(), 1);
+}
+
+#[test]
+fn an_interface_may_be_older_than_1970_but_no_option_longer_than_its_block() {
+    let before = option(false, 14, &(-5_i64).to_le_bytes());
+    let read = records(pcapng_with_options(false, [&[], &before, &[]], &frame()));
+    assert_eq!(read.expect("well formed")[0].epoch_ns, 0);
+    let mut long = option(false, 2, b"wpan");
+    long[2] = 40;
+    let read = records(pcapng_with_options(false, [&[], &long, &[]], &frame()));
+    assert!(
+        matches!(read, Err(CaptureError::Damaged { .. })),
+        "{read:?}"
+    );
 }
 
 #[test]
