@@ -8,7 +8,7 @@
 use std::net::Ipv6Addr;
 
 use motet::ip::queue::{Discipline, Red};
-use motet::ip::{Address, Config as IpConfig, InterfaceId, Ip, NextHop, Prefix, Route};
+use motet::ip::{Address, Config as IpConfig, InterfaceId, Ip, Neighbour, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
 use motet::lowpan::datagram::{Datagrams, Record};
 use motet::mac::{self, FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
@@ -514,11 +514,11 @@ fn addressed<'m>(routes: &'m mut [Option<Route>]) -> Ip<'m> {
     });
     let wire = NextHop {
         interface: InterfaceId(1),
-        neighbour: None,
+        neighbour: Neighbour::Only,
     };
     let radio = NextHop {
         interface: InterfaceId(0),
-        neighbour: Some(LinkAddr::Extended(OTHERS)),
+        neighbour: Neighbour::One(LinkAddr::Extended(OTHERS).iid()),
     };
     for (addr, len, next_hop) in [(HOST, 128, wire), (BEYOND, 128, radio)] {
         let prefix = Prefix { addr, len };

@@ -3,7 +3,7 @@
 
 use std::net::Ipv6Addr;
 
-use motet::ip::{Address, Config as IpConfig, InterfaceId, Ip, NextHop, Prefix, Route};
+use motet::ip::{Address, Config as IpConfig, InterfaceId, Ip, Neighbour, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
 use motet::lowpan::datagram::{Datagrams, Record};
 use motet::mac::{self, FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
@@ -185,11 +185,11 @@ fn router<'m>(routes: &'m mut [Option<Route>]) -> Ip<'m> {
     let mut ip = Ip::new(config, routes);
     let wire = NextHop {
         interface: InterfaceId(1),
-        neighbour: None,
+        neighbour: Neighbour::Only,
     };
     let radio = NextHop {
         interface: InterfaceId(0),
-        neighbour: Some(LinkAddr::Extended(THEM)),
+        neighbour: Neighbour::One(LinkAddr::Extended(THEM).iid()),
     };
     let [a, b, c, d, ..] = HOST.segments();
     ip.add_address(Address {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use motet::ip::{self, Address, InterfaceId, Ip, NextHop};
+use motet::ip::{self, Address, InterfaceId, Ip, Neighbour, NextHop};
 use motet::node::{Action, Interface, Node, Wire};
 use motet::random::Rng;
 use motet::storage::packet_queue::PacketQueue;
@@ -188,7 +188,7 @@ fn the_hop_limit_can_be_set() {
         });
         ip.set_default_route(Some(NextHop {
             interface,
-            neighbour: None,
+            neighbour: Neighbour::Only,
         }));
         let wire = Wire::new(PacketQueue::new(&mut queue), 1280);
         let mut interfaces = [Interface::Wire(wire)];

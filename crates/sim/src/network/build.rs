@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use motet::ip::{self, Address, Ip, NextHop, Prefix, Route};
+use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
 use motet::lowpan::datagram::{Datagrams, Record};
 use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor};
@@ -51,7 +51,7 @@ impl<'m> Builder<'_, 'm> {
             });
             ip.set_default_route(Some(NextHop {
                 interface: WIRED,
-                neighbour: None,
+                neighbour: Neighbour::Only,
             }));
         }
         let tables = &options.tables;
@@ -84,7 +84,7 @@ impl<'m> Builder<'_, 'm> {
                 prefix: Prefix::host(plan::mesh_addr(*node as u16)),
                 next_hop: NextHop {
                     interface: RADIO,
-                    neighbour: Some(plan::link_addr(*child as u16)),
+                    neighbour: Neighbour::One(plan::link_addr(*child as u16).iid()),
                 },
             })
         });
@@ -94,7 +94,7 @@ impl<'m> Builder<'_, 'm> {
             prefix: Prefix::host(addr),
             next_hop: NextHop {
                 interface: WIRED,
-                neighbour: None,
+                neighbour: Neighbour::Only,
             },
         }));
         let routes: Vec<_> = routes.chain(tap).collect();
@@ -112,7 +112,7 @@ impl<'m> Builder<'_, 'm> {
             }
             ip.set_default_route(Some(NextHop {
                 interface: RADIO,
-                neighbour: Some(plan::link_addr(parent as u16)),
+                neighbour: Neighbour::One(plan::link_addr(parent as u16).iid()),
             }));
         }
         ip
@@ -239,7 +239,7 @@ pub(crate) fn wired_node<'m>(
     });
     ip.set_default_route(Some(NextHop {
         interface: HOST_WIRED,
-        neighbour: None,
+        neighbour: Neighbour::Only,
     }));
     let tcp = tcp(arena, sockets, &mut rng);
     Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN)

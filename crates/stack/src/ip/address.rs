@@ -9,6 +9,9 @@ use super::InterfaceId;
 use super::route::{Prefix, common_prefix_len};
 use crate::limits::ADDRESSES_MAX;
 
+/// An interface identifier: the last 64 bits of a unicast address (RFC 4291 §2.5.1).
+pub type Iid = [u8; 8];
+
 /// All nodes on the link (RFC 4291 §2.7.1).
 pub const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 /// All routers on the link.
@@ -103,18 +106,18 @@ pub(crate) fn solicited_node(addr: &Ipv6Addr) -> Ipv6Addr {
 }
 
 /// `prefix`'s leading 64 bits joined with an interface identifier (RFC 4862 §5.5.3).
-pub(crate) fn with_iid(prefix: &Ipv6Addr, iid: [u8; 8]) -> Ipv6Addr {
+pub(crate) fn with_iid(prefix: &Ipv6Addr, iid: Iid) -> Ipv6Addr {
     let high = prefix.to_bits() & !u128::from(u64::MAX);
     Ipv6Addr::from_bits(high | u128::from(u64::from_be_bytes(iid)))
 }
 
 /// The link-local address of an interface identifier (RFC 4862 §5.3).
-pub(crate) fn link_local(iid: [u8; 8]) -> Ipv6Addr {
+pub(crate) fn link_local(iid: Iid) -> Ipv6Addr {
     with_iid(&Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), iid)
 }
 
 /// The last 64 bits of an address.
-pub(crate) fn iid_of(addr: &Ipv6Addr) -> [u8; 8] {
+pub(crate) fn iid_of(addr: &Ipv6Addr) -> Iid {
     (addr.to_bits() as u64).to_be_bytes()
 }
 

@@ -15,16 +15,15 @@ mod route;
 
 use core::net::Ipv6Addr;
 
-pub use address::{ALL_NODES, ALL_ROUTERS, Address};
+pub use address::{ALL_NODES, ALL_ROUTERS, Address, Iid};
 pub(crate) use address::{iid_of, link_local, solicited_node, with_iid};
-pub use route::{NextHop, Prefix, Route};
+pub use route::{Neighbour, NextHop, Prefix, Route};
 
 use address::Addresses;
 use icmp::ErrorKind;
 use route::Routes;
 
 use crate::time::{Allowance, Instant};
-use crate::wire::LinkAddr;
 use crate::wire::ipv6::{self, ExtensionHeader, Extensions, Header, next_header};
 
 /// Which of a node's interfaces; an index into the slice given to the node.
@@ -261,24 +260,22 @@ impl<'m> Ip<'m> {
     }
 
     /// The next step towards `dst`. A link-local destination stays on `on_link`, where its
-    /// link address follows from the interface identifier (RFC 6775 §5.6: no resolution).
-    /// `None` for the unspecified address, and for a unicast one that would be broadcast.
+    /// interface identifier names the neighbour (RFC 6775 §5.6: no resolution). `None` for the
+    /// unspecified address.
     pub fn next_hop(&self, dst: &Ipv6Addr, on_link: InterfaceId) -> Option<NextHop> {
         if dst.is_unspecified() {
             return None;
         }
         if dst.is_multicast() {
-            let neighbour = Some(LinkAddr::BROADCAST);
             return Some(NextHop {
                 interface: on_link,
-                neighbour,
+                neighbour: Neighbour::All,
             });
         }
         if dst.is_unicast_link_local() {
-            let neighbour = LinkAddr::from_iid(iid_of(dst));
-            return (!neighbour.is_broadcast()).then_some(NextHop {
+            return Some(NextHop {
                 interface: on_link,
-                neighbour: Some(neighbour),
+                neighbour: Neighbour::One(iid_of(dst)),
             });
         }
         self.routes.lookup(dst)
@@ -320,7 +317,7 @@ impl<'m> Ip<'m> {
         match self.routes.lookup(&header.dst) {
             // On a wire, sending back where it came from would only loop until the hop limit
             // ends it; on a radio it is how a leaf's packet turns at its parent.
-            Some(hop) if hop.interface == interface && hop.neighbour.is_none() => {
+            Some(hop) if hop.interface == interface && hop.neighbour == Neighbour::Only => {
                 Disposition::Refuse(ErrorKind::NoRoute)
             }
             Some(hop) => Disposition::Forward(hop),

@@ -21,10 +21,9 @@
 
 use core::net::Ipv6Addr;
 
-use super::address::{ALL_ROUTERS, iid_of};
+use super::address::{ALL_ROUTERS, Iid, iid_of};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
-use crate::wire::LinkAddr;
 
 /// Solicitations before the pace slows (`MAX_RTR_SOLICITATIONS`, RFC 6775 §9).
 const SOLICITATIONS_FAST: u8 = 3;
@@ -51,7 +50,7 @@ const FIRST_DELAY_MAX: Duration = Duration::from_millis(250);
 /// The router of one interface: wanted or found.
 #[derive(Debug)]
 pub struct Solicitor {
-    parent: Option<LinkAddr>,
+    parent: Option<Iid>,
     state: State,
 }
 
@@ -109,7 +108,7 @@ pub enum Due {
 
 impl Solicitor {
     /// Asks any router, or only the neighbour `parent` where the tree is fixed by hand.
-    pub const fn new(parent: Option<LinkAddr>) -> Self {
+    pub const fn new(parent: Option<Iid>) -> Self {
         Self {
             parent,
             state: State::Idle,
@@ -150,7 +149,7 @@ impl Solicitor {
         now: Instant,
         rng: &mut Rng,
     ) -> bool {
-        let is_parent = self.parent.is_none_or(|p| p.iid() == iid_of(&router));
+        let is_parent = self.parent.is_none_or(|parent| parent == iid_of(&router));
         let is_bound_elsewhere = self.router().is_some_and(|bound| bound != router);
         if !is_parent || is_bound_elsewhere || self.state == State::Idle {
             return false;
@@ -240,10 +239,10 @@ impl Solicitor {
 
     /// The neighbour `by` has acknowledged a frame. A router that does so after a question is
     /// there: it would say that it stops, and its silence proves nothing.
-    pub fn on_acknowledged(&mut self, by: LinkAddr) {
+    pub fn on_acknowledged(&mut self, by: Iid) {
         if let State::Bound { router, claim, .. } = &mut self.state
             && let Some(claim) = claim
-            && iid_of(router) == by.iid()
+            && iid_of(router) == by
         {
             claim.is_acknowledged |= claim.questions > 0;
         }
@@ -312,6 +311,7 @@ impl Solicitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::LinkAddr;
 
     fn rng() -> Rng {
         Rng::from_seed([1, 2])
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn only_the_parent_is_heard_where_one_is_set() {
         let mut rng = rng();
-        let mut solicitor = Solicitor::new(Some(LinkAddr::Short(7)));
+        let mut solicitor = Solicitor::new(Some(LinkAddr::Short(7).iid()));
         solicitor.start(Instant::ORIGIN, &mut rng);
         let lifetime = Duration::from_secs(100);
         assert!(!solicitor.on_advertisement(router(1), same(lifetime), Instant::ORIGIN, &mut rng));
@@ -522,7 +522,7 @@ mod tests {
         for n in 0..3 {
             asked(&mut solicitor, &mut rng);
             // It goes after it has said so, and another neighbour stays.
-            solicitor.on_acknowledged(LinkAddr::Short(if n == 0 { 1 } else { 2 }));
+            solicitor.on_acknowledged(LinkAddr::Short(if n == 0 { 1 } else { 2 }).iid());
         }
         let (at, due) = run_until_due(&mut solicitor, &mut rng);
         assert_eq!(due, Due::Expired);
@@ -541,11 +541,11 @@ mod tests {
         assert!(solicitor.on_advertisement(router(1), same(lease), start, &mut rng));
         assert!(!solicitor.on_advertisement(router(1), same(Duration::ZERO), start, &mut rng));
         // Before the first question an ACK says nothing, nor does another neighbour's.
-        solicitor.on_acknowledged(LinkAddr::Short(1));
+        solicitor.on_acknowledged(LinkAddr::Short(1).iid());
         for n in 0..3 {
             asked(&mut solicitor, &mut rng);
             // What counts is the last question: the router may have gone after the first.
-            solicitor.on_acknowledged(LinkAddr::Short(if n == 2 { 1 } else { 2 }));
+            solicitor.on_acknowledged(LinkAddr::Short(if n == 2 { 1 } else { 2 }).iid());
         }
         let at = solicitor.next_deadline().expect("the claim ends");
         assert_eq!(solicitor.poll(at, &mut rng), None);

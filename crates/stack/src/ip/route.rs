@@ -7,7 +7,7 @@
 use core::net::Ipv6Addr;
 
 use super::InterfaceId;
-use crate::wire::LinkAddr;
+use super::address::Iid;
 
 /// A prefix and the way to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,8 +32,20 @@ pub struct Prefix {
 pub struct NextHop {
     /// The interface the packet leaves by.
     pub interface: InterfaceId,
-    /// The neighbour on that link; `None` on a point-to-point wire.
-    pub neighbour: Option<LinkAddr>,
+    /// The node on that link.
+    pub neighbour: Neighbour,
+}
+
+/// A node at the other end of a link. IP names it by its interface identifier; how a link
+/// reaches it is the link's own matter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Neighbour {
+    /// The one other node of a point-to-point link.
+    Only,
+    /// Every node in reach.
+    All,
+    /// The node with this interface identifier.
+    One(Iid),
 }
 
 impl Prefix {
@@ -131,7 +143,7 @@ mod tests {
     fn via(interface: u8) -> NextHop {
         NextHop {
             interface: InterfaceId(interface),
-            neighbour: None,
+            neighbour: Neighbour::Only,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Dispositions and extension headers.
 
 use super::*;
+use crate::wire::LinkAddr;
 use crate::wire::ipv6::TrafficClass;
 
 const RADIO: InterfaceId = InterfaceId(0);
@@ -38,11 +39,11 @@ fn border_router(table: &mut [Option<Route>]) -> Ip<'_> {
     }
     let to_mote = NextHop {
         interface: RADIO,
-        neighbour: Some(LinkAddr::Short(7)),
+        neighbour: Neighbour::One(LinkAddr::Short(7).iid()),
     };
     let to_host = NextHop {
         interface: WIRE,
-        neighbour: None,
+        neighbour: Neighbour::Only,
     };
     assert!(node.add_route(Route {
         prefix: Prefix::host(ip("fd00:1::7")),
@@ -65,11 +66,11 @@ fn dispositions_of_a_border_router() {
     let node = border_router(&mut table);
     let to_mote = NextHop {
         interface: RADIO,
-        neighbour: Some(LinkAddr::Short(7)),
+        neighbour: Neighbour::One(LinkAddr::Short(7).iid()),
     };
     let to_host = NextHop {
         interface: WIRE,
-        neighbour: None,
+        neighbour: Neighbour::Only,
     };
     let refuse = Disposition::Refuse;
     let drop = Disposition::Drop;
@@ -211,12 +212,11 @@ fn nowhere_and_everywhere_are_no_next_hop() {
     let mut node = border_router(&mut table);
     node.set_default_route(Some(NextHop {
         interface: WIRE,
-        neighbour: None,
+        neighbour: Neighbour::Only,
     }));
     assert!(node.next_hop(&ip("2001:db8::1"), RADIO).is_some());
     assert_eq!(node.next_hop(&ip("::"), RADIO), None);
     assert!(node.next_hop(&ip("fe80::ff:fe00:7"), RADIO).is_some());
-    assert_eq!(node.next_hop(&ip("fe80::ff:fe00:ffff"), RADIO), None);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_leaf_forwards_nothing() {
     let mut node = Ip::new(Config::default(), &mut table);
     node.set_default_route(Some(NextHop {
         interface: RADIO,
-        neighbour: None,
+        neighbour: Neighbour::Only,
     }));
     let verdict = node.disposition(&header("fd00::1", "fd00::2"), RADIO);
     assert_eq!(verdict, Disposition::Drop(Drop::NotARouter));

@@ -14,7 +14,7 @@ use crate::wire::ipv6::{self, Ecn, Header};
 use crate::wire::{LinkAddr, tcphc};
 
 use super::header_compression::flow;
-use super::interface::{Radio, RadioConfig};
+use super::interface::{Radio, RadioConfig, link_addr};
 
 /// What of a radio bounds the length of a segment.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ impl<'a, 'm> Budget<'a, 'm> {
     /// The most TCP payload in a packet with this IPv6 header. `tcp_len`: of the TCP header,
     /// compressed and uncompressed.
     pub(super) fn payload(&self, header: &Header, hop: NextHop, tcp_len: (usize, usize)) -> usize {
-        let Some(neighbour) = hop.neighbour else {
+        let Some(neighbour) = link_addr(hop.neighbour) else {
             return 0;
         };
         let link = LinkPair {

@@ -60,7 +60,7 @@ impl<'m> Node<'m> {
     ) -> Result<(), DatagramError> {
         self.polled_at = None;
         let (dst, dst_port) = remote;
-        let hop = self.ip.next_hop(&dst, FIRST_INTERFACE);
+        let hop = self.next_hop(&dst, FIRST_INTERFACE);
         let hop = hop.ok_or(DatagramError::NoRoute)?;
         let src = self.ip.source_for(&dst, hop.interface);
         let src = src.ok_or(DatagramError::NoAddress)?;

@@ -8,7 +8,7 @@ use core::net::Ipv6Addr;
 use super::header_compression::Mark;
 use super::interface::Radio;
 use crate::ip::ndp::{Due, Said};
-use crate::ip::{self, ALL_NODES, Address, InterfaceId, Ip, NextHop, Prefix};
+use crate::ip::{self, ALL_NODES, Address, InterfaceId, Ip, Neighbour, NextHop, Prefix};
 use crate::limits::{CONTEXTS_MAX, IPV6_MTU_MIN};
 use crate::lowpan::LinkPair;
 use crate::mac::Class;
@@ -55,7 +55,7 @@ pub(super) fn sender(
     let from = link?.src;
     let back = NextHop {
         interface,
-        neighbour: Some(from),
+        neighbour: Neighbour::One(from.iid()),
     };
     let is_its_own = header.src.is_unspecified()
         || (ip::iid_of(&header.src) == from.iid()
@@ -91,7 +91,7 @@ pub(super) fn on_advertisement(
     if has_router {
         ip.set_default_route(Some(NextHop {
             interface,
-            neighbour: Some(neighbour),
+            neighbour: Neighbour::One(neighbour.iid()),
         }));
     } else {
         ip.clear_default_route(interface);

@@ -1,7 +1,7 @@
 //! Onwards: packets and fragments of others, and what their sources are told.
 
 use super::header_compression::{Mark, Onward, quotable};
-use super::interface::{Forwarding, Interface, Radio, Relaying};
+use super::interface::{Forwarding, Interface, Radio, Relaying, link_addr};
 use super::{Drop, Node};
 use crate::ip::queue::Verdict;
 use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
@@ -57,7 +57,10 @@ impl<'m> Node<'m> {
     /// How a fragmented packet for `hop` gets there: by fragments where it leaves by the
     /// radio it came by and nothing needs the whole packet.
     pub(super) fn role_for(&self, id: InterfaceId, hop: NextHop) -> Role {
-        match (self.interfaces.get(usize::from(id.0)), hop.neighbour) {
+        match (
+            self.interfaces.get(usize::from(id.0)),
+            link_addr(hop.neighbour),
+        ) {
             (Some(Interface::Radio(radio)), Some(next_hop))
                 if hop.interface == id && radio.config.relaying == Relaying::Fragments =>
             {
@@ -293,7 +296,7 @@ impl<'m> Node<'m> {
         if !icmp::may_answer(header, packet, kind) || !self.ip.may_send_error(now) {
             return;
         }
-        let Some(hop) = self.ip.next_hop(&header.src, id) else {
+        let Some(hop) = self.next_hop(&header.src, id) else {
             return self.ip.counters.count(ip::Drop::NoRoute);
         };
         let src = match self.ip.owns(&header.dst, id) {

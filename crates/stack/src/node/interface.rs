@@ -1,6 +1,7 @@
 //! A node's interfaces: a radio with its MAC and 6LoWPAN state, or a wire.
 
 use super::discovery::Advertised;
+use crate::ip::Neighbour;
 use crate::ip::ndp::Solicitor;
 use crate::ip::queue::Discipline;
 use crate::limits::{FRAME_PAYLOAD_LEN_MAX, IPV6_MTU_MIN};
@@ -219,7 +220,7 @@ impl<'m> Radio<'m> {
             undelivered: None,
             datagrams: memory.datagrams,
             queue: memory.queue,
-            solicitor: Solicitor::new(config.parent),
+            solicitor: Solicitor::new(config.parent.map(LinkAddr::iid)),
             answers: [const { Allowance::new(ANSWERS_MAX, ANSWERS_INTERVAL_MS) }; 2],
             advertised: config.advertised,
             kept: None,
@@ -268,7 +269,25 @@ impl<'m> Radio<'m> {
     }
 }
 
+/// Where frames for a neighbour go. `None` where the link has none of this name: no other node is
+/// alone on it, and the identifier that all nodes answer to is nobody's.
+pub(super) fn link_addr(neighbour: Neighbour) -> Option<LinkAddr> {
+    match neighbour {
+        Neighbour::Only => None,
+        Neighbour::All => Some(LinkAddr::BROADCAST),
+        Neighbour::One(iid) => Some(LinkAddr::from_iid(iid)).filter(|addr| !addr.is_broadcast()),
+    }
+}
+
 impl Interface<'_> {
+    /// Whether there can be such a neighbour on this link.
+    pub(super) fn reaches(&self, neighbour: Neighbour) -> bool {
+        match self {
+            Self::Radio(_) => link_addr(neighbour).is_some(),
+            Self::Wire(_) => true,
+        }
+    }
+
     /// The longest packet it carries, bytes.
     pub(super) fn mtu(&self) -> u32 {
         match self {
@@ -298,6 +317,17 @@ impl<'m> Wire<'m> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_neighbour_has_the_address_of_all() {
+        let all = Neighbour::One(LinkAddr::BROADCAST.iid());
+        assert_eq!(link_addr(all), None);
+        assert_eq!(link_addr(Neighbour::Only), None);
+        assert_eq!(link_addr(Neighbour::All), Some(LinkAddr::BROADCAST));
+        for addr in [LinkAddr::Short(7), LinkAddr::Extended([2; 8])] {
+            assert_eq!(link_addr(Neighbour::One(addr.iid())), Some(addr));
+        }
+    }
 
     #[test]
     fn a_neighbour_is_left_alone_while_its_forwards_are_in_earshot() {

@@ -38,7 +38,7 @@ pub use interface::{Forwarding, Hold, Interface, Radio, RadioConfig, RadioMemory
 #[cfg(feature = "tcp")]
 pub use segment::{ConnectError, Rejected};
 
-use crate::ip::{self, Address, InterfaceId, Ip};
+use crate::ip::{self, Address, InterfaceId, Ip, NextHop};
 use crate::limits::IPV6_MTU_MIN;
 use crate::mac;
 use crate::random::Rng;
@@ -234,6 +234,14 @@ impl<'m> Node<'m> {
             }
         }
         deadline
+    }
+
+    /// The next step towards `dst`, if the link that it leads over can have such a neighbour.
+    /// A link-local `dst` is looked for on `on_link`.
+    fn next_hop(&self, dst: &Ipv6Addr, on_link: InterfaceId) -> Option<NextHop> {
+        let hop = self.ip.next_hop(dst, on_link)?;
+        let interface = self.interfaces.get(usize::from(hop.interface.0))?;
+        interface.reaches(hop.neighbour).then_some(hop)
     }
 
     /// Addresses and routes, to change.

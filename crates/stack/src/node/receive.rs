@@ -4,7 +4,7 @@ use super::forward::Came;
 use super::header_compression::{self, Onward, quotable};
 use super::interface::{Interface, Kept, Radio};
 use super::{Drop, Node, TICK, discovery};
-use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
+use crate::ip::{self, Disposition, InterfaceId, Neighbour, NextHop, icmp, icmp::ErrorKind};
 use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
 use crate::lowpan::datagram::{self, Key, RecordId, Role, Verdict};
 use crate::lowpan::{Decompressed, LinkPair, TcpForm, complete_udp_checksum, decompress};
@@ -259,7 +259,7 @@ impl<'m> Node<'m> {
         }
         let came_by = link.map(|link| NextHop {
             interface: id,
-            neighbour: Some(link.src),
+            neighbour: Neighbour::One(link.src.iid()),
         });
         match self.ip.disposition(header, id) {
             Disposition::Forward(hop) if Some(hop) == came_by => {
@@ -378,7 +378,7 @@ impl<'m> Node<'m> {
         request: &icmpv6::Echo<'_>,
     ) -> Result<(), Disposition> {
         let no_route = Disposition::Drop(ip::Drop::NoRoute);
-        let hop = self.ip.next_hop(&header.src, id).ok_or(no_route)?;
+        let hop = self.next_hop(&header.src, id).ok_or(no_route)?;
         let src = match header.dst.is_multicast() {
             true => self
                 .ip

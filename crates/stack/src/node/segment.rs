@@ -74,7 +74,7 @@ impl<'m> Node<'m> {
 
     /// Which of this node's addresses to speak from with `remote`.
     fn address_towards(&self, remote: &Ipv6Addr) -> Result<Ipv6Addr, ConnectError> {
-        let hop = self.ip.next_hop(remote, FIRST_INTERFACE);
+        let hop = self.next_hop(remote, FIRST_INTERFACE);
         let hop = hop.ok_or(ConnectError::NoRoute)?;
         let local = self.ip.source_for(remote, hop.interface);
         local.ok_or(ConnectError::NoAddress)
@@ -192,7 +192,7 @@ impl<'m> Node<'m> {
             return Err(Disposition::Drop(ip::Drop::NotMine));
         }
         // An answer would wait for ever.
-        if self.ip.next_hop(&header.src, id).is_none() {
+        if self.next_hop(&header.src, id).is_none() {
             return Err(Disposition::Drop(ip::Drop::NoRoute));
         }
         let flags = segment.get(FLAGS_AT);

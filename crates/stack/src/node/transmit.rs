@@ -4,7 +4,7 @@
 use super::budget::{Budget, compressed_len, growth};
 use super::discovery;
 use super::header_compression::{self, Mark, Onward};
-use super::interface::{Interface, Radio, Wire};
+use super::interface::{Interface, Radio, Wire, link_addr};
 use super::segment::{Tcp, poll_segment};
 use super::{Action, Node};
 use crate::ip::{self, InterfaceId, Ip};
@@ -82,7 +82,7 @@ fn on_outcome(radio: &mut Radio<'_>, outcome: &Outcome, now: Instant) {
         radio.mac.hold(outcome.to, now + hold, now);
     }
     if outcome.delivered && radio.mac.config().acknowledged {
-        radio.solicitor.on_acknowledged(outcome.to);
+        radio.solicitor.on_acknowledged(outcome.to.iid());
     }
     if !outcome.delivered {
         // Of a frame that grew old there is nothing to report.
@@ -187,7 +187,7 @@ fn start(
     let hop = Header::parse_start(packet).ok().and_then(|(header, _)| {
         let hop = ip.next_hop(&header.dst, id);
         let hop = hop.filter(|hop| hop.interface == id)?;
-        Some((hop.neighbour?, header))
+        Some((link_addr(hop.neighbour)?, header))
     });
     // The route may have gone, or turned, while the packet waited: then it goes nowhere.
     let Some((neighbour, header)) = hop else {

@@ -10,7 +10,7 @@ fn advertisements_walk_down_the_chain() {
         assert_eq!(node.global_address(), Some(global(n)), "mote {n}");
         let up = NextHop {
             interface: RADIO,
-            neighbour: Some(link(n - 1)),
+            neighbour: Neighbour::One(link(n - 1).iid()),
         };
         assert_eq!(node.ip().default_route(), Some(up), "mote {n}");
         assert_eq!(world.radio_of(n).contexts.get(1).unwrap().prefix(), HOST);

@@ -78,7 +78,7 @@ fn a_node_without_tcp_knows_no_segments() {
     });
     let hop = NextHop {
         interface: RADIO,
-        neighbour: None,
+        neighbour: Neighbour::Only,
     };
     ip.set_default_route(Some(hop));
     let interfaces = Vec::leak(std::vec![wire()]);

@@ -15,7 +15,7 @@ mod strangers;
 mod streams;
 
 use super::*;
-use crate::ip::{Config as IpConfig, NextHop, Prefix, Route};
+use crate::ip::{Config as IpConfig, Neighbour, NextHop, Prefix, Route};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::{self, TcpForm, datagram, datagram::Datagrams, datagram::Record};
 use crate::mac::{FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
@@ -206,7 +206,7 @@ impl World {
             for below in n + 1..=hops {
                 let next_hop = NextHop {
                     interface: RADIO,
-                    neighbour: Some(link(n + 1)),
+                    neighbour: Neighbour::One(link(n + 1).iid()),
                 };
                 assert!(ip.add_route(Route {
                     prefix: Prefix::host(global(below)),
@@ -225,7 +225,7 @@ impl World {
                 };
                 let next_hop = NextHop {
                     interface: WIRE,
-                    neighbour: None,
+                    neighbour: Neighbour::Only,
                 };
                 ip.add_route(Route { prefix, next_hop });
             }
@@ -246,7 +246,7 @@ impl World {
         });
         ip.set_default_route(Some(NextHop {
             interface: RADIO,
-            neighbour: None,
+            neighbour: Neighbour::Only,
         }));
         let tcp = tcp_engine(&mut rng);
         nodes.push(Node::new(

@@ -44,7 +44,7 @@ fn no_packet_goes_back_to_where_it_came_from() {
         let mut world = World::chain(2, Relaying::Fragments);
         let next_hop = NextHop {
             interface: RADIO,
-            neighbour: Some(link(1)),
+            neighbour: Neighbour::One(link(1).iid()),
         };
         // What node 0 believes to be below node 1 is below nobody, and node 1's router is node 0.
         let prefix = Prefix::host(global(9));
