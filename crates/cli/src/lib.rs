@@ -21,6 +21,7 @@ mod number;
 mod output;
 mod pacer;
 mod progress;
+mod provenance;
 mod reproduce;
 mod run;
 mod send;

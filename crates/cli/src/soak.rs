@@ -19,6 +19,7 @@ use crate::{
     number::{SEEDS, whole},
     output::{self, BAD, BOLD, DIM, GOOD},
     progress::Progress,
+    provenance,
 };
 
 /// Put the stack under random faults, and judge every run
@@ -45,6 +46,10 @@ pub(crate) struct Args {
     /// One object with the summary on stdout
     #[arg(long)]
     json: bool,
+
+    /// Print Markdown with revision, date and command
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
 }
 
 /// Runs them all, and tells what they saw.
@@ -54,6 +59,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let (report, signal) = run_watched(&runs, &interrupt);
     if args.json {
         output::json(&summary(args, &runs, &report))?;
+    } else if args.markdown {
+        print_markdown(args, &runs, &report)?;
     } else {
         print(args, &runs, &report)?;
     }
@@ -200,6 +207,53 @@ fn print(args: &Args, runs: &[Run], report: &Report) -> Result<(), Error> {
         [] if complete => output::line(format_args!("{GOOD}clean{GOOD:#}")),
         _ => Ok(()),
     }
+}
+
+/// For a page of measurements.
+fn print_markdown(args: &Args, runs: &[Run], report: &Report) -> Result<(), Error> {
+    let Args { seconds, seed, .. } = args;
+    let command = format!("motet soak --seconds {seconds} --seed {seed} --markdown");
+    let failed = report.failures.len();
+    let verdict = match (failed, report.runs == runs.len() as u64) {
+        (0, true) => "Every run is clean.".to_owned(),
+        (0, false) => format!("**Incomplete**: {} runs were planned.", runs.len()),
+        _ => format!("**{failed} runs failed.**"),
+    };
+    output::line(format_args!(
+        "{}\n{} runs, {:.0} simulated s. {verdict}\n\n| what | count |\n|---|---:|",
+        provenance::heading("Soak", &command),
+        report.runs,
+        report.seconds
+    ))?;
+    for (what, count) in counts(report) {
+        output::line(format_args!("| {what} | {count} |"))?;
+    }
+    output::line(
+        "\n## Transitions of TCP (RFC 9293, figure 5)\n\n\
+         | from | to | event | seen |\n|---|---|---|---:|",
+    )?;
+    for (transition, seen) in report.coverage.transitions() {
+        let (from, to) = (name(transition.from), name(transition.to));
+        let event = provenance::cell(transition.event);
+        let seen = match (transition.absent, seen) {
+            (Some(why), _) => format!("none: {}", provenance::cell(why)),
+            (None, 0) => "**not seen**".to_owned(),
+            (None, seen) => seen.to_string(),
+        };
+        output::line(format_args!("| {from} | {to} | {event} | {seen} |"))?;
+    }
+    output::line("\n## Connections that ended early\n\n| end | count |\n|---|---:|")?;
+    for (end, seen) in report.coverage.errors() {
+        output::line(format_args!("| {} | {seen} |", provenance::cell(end)))?;
+    }
+    if failed > 0 {
+        output::line("\n## Failures\n\n| replay | what |\n|---|---|")?;
+    }
+    for failure in report.failures.iter().take(FAILURES_SHOWN) {
+        let what = provenance::cell(&failure.what);
+        output::line(format_args!("| `{}` | {what} |", replay(failure)))?;
+    }
+    Ok(())
 }
 
 /// What there was, by name.

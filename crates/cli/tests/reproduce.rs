@@ -180,6 +180,74 @@ fn rows_are_well_formed_and_the_same_on_one_core_or_two() {
     }
 }
 
+/// The page has a row for each row of JSON, with the same figure, and says where it comes from.
+#[test]
+fn markdown_says_revision_date_and_command() {
+    let folder = folder();
+    let file = folder.path().join("rows.jsonl");
+    let output = motet()
+        .args([
+            "reproduce",
+            "TCPLP-deaf",
+            "--seed",
+            "7",
+            "--markdown",
+            "--json",
+        ])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let page = text(&output.stdout);
+    let command = "Measured with `motet reproduce tcplp-deaf --seed 7 --markdown` on 2";
+    let line = page.lines().find(|line| line.starts_with(command));
+    let line = line.unwrap_or_else(|| panic!("{page}"));
+    assert!(
+        line.contains(" at revision ") || line.contains(" at version "),
+        "{line}"
+    );
+    let rows = objects(&fs::read(&file).unwrap());
+    let cells: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with('|'))
+        .map(|line| {
+            line.split(" | ")
+                .map(|cell| cell.trim_matches(['|', ' ']))
+                .collect()
+        })
+        .collect();
+    assert_eq!(cells.len(), rows.len() + 2, "{page}");
+    for (cells, row) in cells[2..].iter().zip(&rows) {
+        assert_eq!(cells.len(), 9, "{cells:?}");
+        assert!(
+            cells[1].starts_with(row["metric"].as_str().unwrap()),
+            "{cells:?}"
+        );
+        let (shown, value): (f64, _) = (cells[2].parse().unwrap(), row["value"].as_f64().unwrap());
+        assert!(
+            (shown - value).abs() <= value.abs() * 0.05,
+            "{cells:?}: {value}"
+        );
+        assert_eq!(
+            cells[7].starts_with("holds"),
+            row["pass"] == true,
+            "{cells:?}"
+        );
+        assert_eq!(
+            cells[7].starts_with("**missed**"),
+            row["pass"] == false,
+            "{cells:?}"
+        );
+        assert_eq!(
+            cells[8].contains(';'),
+            row["pass"].is_boolean(),
+            "{cells:?}"
+        );
+    }
+    let refused = run(["reproduce", "tcplp-deaf", "--markdown", "--json", "-"]);
+    assert_refused(&refused, 2, &["--markdown", "standard output"]);
+}
+
 #[test]
 fn nothing_is_overwritten_and_no_work_is_done_in_vain() {
     let folder = folder();

@@ -55,3 +55,25 @@ fn people_get_a_table_and_bad_input_one_sentence() {
     // It exists in the build of the proof alone.
     assert_eq!(run(["soak", "--plant", "1"]).status.code(), Some(2));
 }
+
+/// Every count of the JSON summary is on the page, below what repeats it.
+#[test]
+fn markdown_says_command_and_every_count() {
+    let page = text(&run(["soak", "--seconds", "1", "--seed", "3", "--markdown"]).stdout);
+    let command = "Measured with `motet soak --seconds 1 --seed 3 --markdown` on 2";
+    assert!(page.lines().any(|line| line.starts_with(command)), "{page}");
+    assert!(
+        page.contains("1 runs") && page.contains("Every run is clean."),
+        "{page}"
+    );
+    let summary = summary(&["soak", "--seconds", "1", "--seed", "3", "--json"]);
+    for (what, count) in summary["counts"].as_object().unwrap() {
+        assert!(
+            page.contains(&format!("| {what} | {count} |")),
+            "{what} in {page}"
+        );
+    }
+    let transitions = summary["transitions"].as_array().unwrap();
+    let rows = page.lines().filter(|line| line.split(" | ").count() == 4);
+    assert_eq!(rows.count(), transitions.len() + 1, "{page}");
+}

@@ -1,56 +1,79 @@
-//! Where the rows go: a table or JSON lines on stdout, a file of JSON lines, a folder.
+//! Where the rows go: a table, Markdown or JSON lines on stdout, a file of JSON lines, a folder.
 
 use std::path::{Path, PathBuf};
 
+use motet_lab::experiments::row::Role;
 use motet_lab::report;
 
-use super::{Done, json, table};
+use super::{Args, Done, json, markdown, table};
 use crate::error::Error;
-use crate::output::{self, BAD};
+use crate::output::{self, BAD, DIM};
 use crate::targets::{self, Folder};
 
 /// Everything that is written.
 pub(super) struct Target {
-    json: Json,
+    stdout: Format,
+    /// The file of JSON lines.
+    lines: Option<PathBuf>,
     folder: Option<Folder>,
     replace: bool,
 }
 
-enum Json {
-    None,
-    Stdout,
-    File(PathBuf),
+/// What standard output gets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Table,
+    Markdown,
+    Json,
 }
 
 impl Target {
     /// Refuses what would fail after all the work.
     ///
     /// # Errors
-    /// [`Error::Input`] when a file is in the way or its folder does not exist.
-    pub(super) fn prepare(
-        json: Option<&Path>,
-        folder: Option<&Path>,
-        replace: bool,
-    ) -> Result<Self, Error> {
+    /// [`Error::Input`] when a file is in the way or its folder does not exist, and when two
+    /// formats are to go to standard output.
+    pub(super) fn prepare(args: &Args) -> Result<Self, Error> {
+        let replace = args.force;
+        let folder = args.out.as_deref();
         let folder = folder.map(|folder| Folder::prepare(folder, replace));
         let folder = folder.transpose()?;
-        let json = match json {
-            None => Json::None,
-            Some(path) if path == Path::new("-") => Json::Stdout,
-            Some(path) => Json::File(path.into()),
+        let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+        let lines = args.json.clone().filter(|_| !to_stdout);
+        let stdout = match (to_stdout, args.markdown) {
+            (true, true) => {
+                return Err(Error::input(
+                    "--json - and --markdown both want standard output; give --json a file",
+                ));
+            }
+            (true, false) => Format::Json,
+            (false, true) => Format::Markdown,
+            (false, false) => Format::Table,
         };
         let page = folder.as_ref().map(|folder| folder.file(PAGE));
-        let lines = match &json {
-            Json::File(path) => Some(path.as_path()),
-            _ => None,
-        };
-        let outputs: Vec<&Path> = lines.into_iter().chain(page.as_deref()).collect();
+        let outputs: Vec<&Path> = lines
+            .as_deref()
+            .into_iter()
+            .chain(page.as_deref())
+            .collect();
         targets::check(&outputs, &[], replace)?;
         Ok(Self {
-            json,
+            stdout,
+            lines,
             folder,
             replace,
         })
+    }
+
+    /// Writes what stands before all rows.
+    ///
+    /// # Errors
+    /// When standard output cannot be written to.
+    pub(super) fn open(&self, args: &Args) -> Result<(), Error> {
+        match self.stdout {
+            Format::Markdown => markdown::open(args),
+            Format::Table | Format::Json => Ok(()),
+        }
     }
 
     /// Shows an experiment as soon as it is over.
@@ -58,20 +81,24 @@ impl Target {
     /// # Errors
     /// When standard output cannot be written to.
     pub(super) fn show(&self, done: &Done, seed: u64) -> Result<(), Error> {
-        if let Json::Stdout = self.json {
-            let mut rows = done.report.rows.iter();
-            return rows.try_for_each(|row| output::line(json::line(row)));
+        match self.stdout {
+            Format::Table => table::print(done, seed),
+            Format::Markdown => markdown::print(done, seed),
+            Format::Json => {
+                let mut rows = done.report.rows.iter();
+                rows.try_for_each(|row| output::line(json::line(row)))
+            }
         }
-        table::print(done, seed)
     }
 
-    /// Writes files, and the last line of the table; `missing`: experiments without rows.
+    /// Writes files, and the last line of the output; `missing`: experiments without rows,
+    /// `seconds`: how long all took.
     ///
     /// # Errors
     /// When something cannot be written.
-    pub(super) fn close(&self, all: &[Done], missing: &[&str], summary: &str) -> Result<(), Error> {
+    pub(super) fn close(&self, all: &[Done], missing: &[&str], seconds: f64) -> Result<(), Error> {
         let incomplete = (!missing.is_empty()).then(|| json::incomplete(missing));
-        if let Json::File(path) = &self.json {
+        if let Some(path) = &self.lines {
             let rows = all.iter().flat_map(|done| &done.report.rows);
             let lines = rows.map(json::line).chain(incomplete.clone());
             let text: String = lines.map(|line| line + "\n").collect();
@@ -86,18 +113,36 @@ impl Target {
             let page = report::criteria_page(&all, missing);
             targets::write(&folder.file(PAGE), page.as_bytes(), self.replace)?;
         }
-        match (&self.json, incomplete) {
-            (Json::Stdout, Some(line)) => output::line(line),
-            (Json::Stdout, None) => Ok(()),
-            (_, Some(_)) => {
-                let missing = missing.join(", ");
-                output::line(format_args!(
-                    "{summary}\n{BAD}incomplete{BAD:#}: nothing of {missing}"
-                ))
+        let summary = summary(all);
+        let missing = missing.join(", ");
+        match (self.stdout, incomplete) {
+            (Format::Json, Some(line)) => output::line(line),
+            (Format::Json, None) => Ok(()),
+            (Format::Table, Some(_)) => output::line(format_args!(
+                "{summary} {DIM}({seconds:.0} s){DIM:#}\n\
+                 {BAD}incomplete{BAD:#}: nothing of {missing}"
+            )),
+            (Format::Table, None) => {
+                output::line(format_args!("{summary} {DIM}({seconds:.0} s){DIM:#}"))
             }
-            (_, None) => output::line(summary),
+            (Format::Markdown, Some(_)) => output::line(format_args!(
+                "{summary}. **Incomplete**: nothing of {missing}."
+            )),
+            (Format::Markdown, None) => output::line(format_args!("{summary}.")),
         }
     }
+}
+
+/// How many criteria hold, in a line.
+fn summary(all: &[Done]) -> String {
+    let rows = || all.iter().flat_map(|done| &done.report.rows);
+    let count = |wanted: bool| rows().filter(|row| row.pass() == Some(wanted)).count();
+    let fits = rows().filter(|row| row.role == Role::Fit).count();
+    format!(
+        "{} criteria hold, {} missed, {fits} figures were fitted on",
+        count(true),
+        count(false),
+    )
 }
 
 /// The page's file name.

@@ -1,20 +1,20 @@
 //! `motet reproduce`: the published experiments, this stack, beside the papers' figures.
 //!
 //! ```text
-//! lab::experiments -> rows -> table (people), JSON lines (programs), plots and a page
+//! lab::experiments -> rows -> table or Markdown (people), JSON lines (programs), plots, a page
 //! ```
 //!
 //! Left out: what an experiment is; the lab knows.
 
 mod files;
 mod json;
+mod markdown;
 mod table;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use motet_lab::experiments::row::Role;
 use motet_lab::experiments::unbuilt::{UNBUILT, Unbuilt};
 use motet_lab::experiments::{self, Budget, Effort, Experiment, Report, Unfinished, Watch};
 
@@ -66,6 +66,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH")]
     json: Option<PathBuf>,
 
+    /// Print Markdown with revision, date and command instead of the table.
+    #[arg(long)]
+    markdown: bool,
+
     /// Overwrite files that exist.
     #[arg(long)]
     force: bool,
@@ -87,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         return list(&args.ids);
     }
     let chosen = choose(&args.ids)?;
-    let target = Target::prepare(args.json.as_deref(), args.out.as_deref(), args.force)?;
+    let target = Target::prepare(args)?;
     let effort = if args.full {
         Effort::Full
     } else {
@@ -95,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     };
     let (mut done, mut failures) = (Vec::new(), Vec::new());
     // Rows are kept also when nobody reads the table to its end.
-    let mut shown = Ok(());
+    let mut shown = target.open(args);
     let progress = Progress::new(&chosen, effort, Interrupt::install()?);
     for experiment in &chosen {
         match progress.during(experiment, experiment.budget(effort), args.seed) {
@@ -118,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         .map(|experiment| experiment.id)
         .filter(|id| done.iter().all(|done| done.experiment.id != *id))
         .collect();
-    target.close(&done, &missing, &progress.summary(&done))?;
+    target.close(&done, &missing, progress.started.elapsed().as_secs_f64())?;
     shown?;
     match progress.interrupt.take() {
         Some(signal) if !missing.is_empty() => {
@@ -275,18 +279,5 @@ impl Progress {
 
     fn finish(&self) {
         self.bar.finish_and_clear();
-    }
-
-    fn summary(&self, done: &[Done]) -> String {
-        let rows = || done.iter().flat_map(|done| &done.report.rows);
-        let count = |wanted: bool| rows().filter(|row| row.pass() == Some(wanted)).count();
-        let fits = rows().filter(|row| row.role == Role::Fit).count();
-        let seconds = self.started.elapsed().as_secs_f64();
-        format!(
-            "{} criteria hold, {} missed, {} figures were fitted on {DIM}({seconds:.0} s){DIM:#}",
-            count(true),
-            count(false),
-            fits
-        )
     }
 }

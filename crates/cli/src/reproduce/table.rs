@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::output::{self, BAD, BOLD, DIM, GOOD};
 
 /// Names of the columns; numbers are aligned to the right.
-const HEAD: [(&str, bool); 8] = [
+pub(super) const HEAD: [(&str, bool); 8] = [
     ("setting", false),
     ("metric", false),
     ("value", true),
@@ -23,15 +23,11 @@ const HEAD: [(&str, bool); 8] = [
 /// # Errors
 /// When standard output cannot be written to.
 pub(super) fn print(done: &Done, seed: u64) -> Result<(), Error> {
-    let budget = done.report.budget;
-    let set = |first: u64| {
-        let last = first.wrapping_add(budget.runs.saturating_sub(1));
-        format!("{first} to {last}")
-    };
-    let sets = [seed, seed.wrapping_add(budget.runs)].map(set);
     output::line(format_args!(
-        "{BOLD}{}{BOLD:#}  {}  {DIM}{} s, seeds {} and {}{DIM:#}",
-        done.experiment.id, done.experiment.title, budget.seconds, sets[0], sets[1]
+        "{BOLD}{}{BOLD:#}  {}  {DIM}{}{DIM:#}",
+        done.experiment.id,
+        done.experiment.title,
+        extent(done, seed)
     ))?;
     let cells: Vec<[String; 7]> = done.report.rows.iter().map(cells).collect();
     let mut widths = HEAD.map(|(name, _)| name.chars().count());
@@ -49,6 +45,17 @@ pub(super) fn print(done: &Done, seed: u64) -> Result<(), Error> {
     output::line("")
 }
 
+/// How long each setting ran, and with which seeds.
+pub(super) fn extent(done: &Done, seed: u64) -> String {
+    let budget = done.report.budget;
+    let set = |first: u64| {
+        let last = first.wrapping_add(budget.runs.saturating_sub(1));
+        format!("{first} to {last}")
+    };
+    let [first, second] = [seed, seed.wrapping_add(budget.runs)].map(set);
+    format!("{} s, seeds {first} and {second}", budget.seconds)
+}
+
 fn align(cells: &[String], widths: &[usize]) -> String {
     let mut line = String::new();
     for ((cell, width), (_, is_number)) in cells.iter().zip(widths).zip(HEAD) {
@@ -62,7 +69,8 @@ fn align(cells: &[String], widths: &[usize]) -> String {
     line
 }
 
-fn cells(row: &Row) -> [String; 7] {
+/// A row's cells under [`HEAD`], its verdict apart.
+pub(super) fn cells(row: &Row) -> [String; 7] {
     let optional = |value: Option<f64>| value.map(number).unwrap_or_default();
     let unit = if row.unit == "1" { "" } else { row.unit };
     [
@@ -77,7 +85,7 @@ fn cells(row: &Row) -> [String; 7] {
 }
 
 /// Enough digits to compare, and no exponent.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "-".into(),
         0.0 => "0".into(),

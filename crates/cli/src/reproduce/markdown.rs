@@ -1,0 +1,82 @@
+//! Rows for a page of measurements: Markdown, headed by revision, date and command.
+
+use motet_lab::experiments::row::{Role, Row};
+
+use super::table::{HEAD, cells, extent, number};
+use super::{Args, Done};
+use crate::error::Error;
+use crate::output;
+use crate::provenance;
+
+/// Prints what stands before all experiments.
+///
+/// # Errors
+/// When standard output cannot be written to.
+pub(super) fn open(args: &Args) -> Result<(), Error> {
+    let mut command = "motet reproduce".to_owned();
+    for id in &args.ids {
+        command = format!("{command} {}", id.to_ascii_lowercase());
+    }
+    if args.full {
+        command += " --full";
+    }
+    if args.seed != 1 {
+        command = format!("{command} --seed {}", args.seed);
+    }
+    command += " --markdown";
+    output::line(provenance::heading("Experiments", &command))
+}
+
+/// Prints an experiment.
+///
+/// # Errors
+/// When standard output cannot be written to.
+pub(super) fn print(done: &Done, seed: u64) -> Result<(), Error> {
+    output::line(format_args!(
+        "## {}\n\n{}: {}.\n",
+        done.experiment.id,
+        done.experiment.title,
+        extent(done, seed)
+    ))?;
+    let names = HEAD.map(|(name, _)| name);
+    let rules = HEAD.map(|(_, is_number)| if is_number { "---:" } else { "---" });
+    output::line(format_args!("| {}verdict | two sets |", names.join(" | ")))?;
+    output::line(format_args!("|{}|---|", rules.join("|")))?;
+    for row in &done.report.rows {
+        let cells = cells(row).map(|cell| provenance::cell(&cell));
+        let verdict = provenance::cell(&verdict(row));
+        output::line(format_args!(
+            "| {} | {verdict} | {} |",
+            cells.join(" | "),
+            sets(row)
+        ))?;
+    }
+    output::line("")
+}
+
+/// What the criterion and the runs say; of a row that is not judged, why it is not.
+fn verdict(row: &Row) -> String {
+    let text = row.criterion.as_ref().map_or("", |c| c.text.as_str());
+    let word = match (row.role, row.pass()) {
+        (_, Some(true)) => "holds",
+        (_, Some(false)) => "**missed**",
+        (Role::Prediction, None) => return String::new(),
+        (role, None) => role.name(),
+    };
+    match text {
+        "" => word.to_owned(),
+        _ => format!("{word}: {text}"),
+    }
+}
+
+/// Where a criterion is judged, the figure over either set of seeds.
+fn sets(row: &Row) -> String {
+    if row.pass().is_none() {
+        return String::new();
+    }
+    let set = |n: usize| {
+        let half = row.sets[n].ci95.map(|half| format!(" ± {}", number(half)));
+        number(row.sets[n].mean) + &half.unwrap_or_default()
+    };
+    format!("{}; {}", set(0), set(1))
+}
