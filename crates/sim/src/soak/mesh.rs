@@ -12,6 +12,33 @@ use crate::profile::Profile;
 
 /// A random network that holds together.
 pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
+    let nodes = nodes(dice);
+    let hosts = (0..dice.range(1, 2)).map(|number| HostOptions {
+        delay: dice.scale_ms(1, 500),
+        ..HostOptions::new(format!("host {number}"))
+    });
+    let hosts = hosts.collect();
+    let frame_loss = f64::from(dice.range(0, 20)) / 100.0;
+    let joining = dice.pick(&[Joining::Advertised, Joining::Static]);
+    let geometry = (0..TRIES).find_map(|_| {
+        let mut place = || f64::from(dice.range(0, 150));
+        let positions: Vec<[f64; 2]> = nodes.iter().map(|_| [place(), place()]).collect();
+        let gains = Gains::log_distance(&positions, LogDistance::OFFICE, seed);
+        let options = NetworkOptions::new(nodes.clone(), gains);
+        options.tree().is_ok().then_some(options)
+    });
+    let mut options = geometry
+        .filter(|_| dice.chance(0.5))
+        .unwrap_or_else(|| chain(nodes));
+    options.seed = seed;
+    options.hosts = hosts;
+    options.frame_loss = frame_loss;
+    options.joining = joining;
+    options
+}
+
+/// Nodes that have radio, channels, forwarding and compression in common.
+fn nodes(dice: &mut Dice) -> Vec<NodeOptions> {
     let count = dice.range(2, 6) as usize;
     let relaying = dice.pick(&[Relaying::Fragments, Relaying::Reassembly]);
     // Not the modes that trust a path to keep the order, nor the one that misreads.
@@ -35,53 +62,30 @@ pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
         Channels::of(&[11, 15, 26]),
     ]);
     let hold_step = dice.pick(&[Duration::ZERO, Duration::from_millis(4)]);
-    let nodes: Vec<NodeOptions> = (0..count)
-        .map(|n| {
-            let mut node = NodeOptions::new(n.to_string());
-            node.profile = profile;
-            node.relaying = relaying;
-            node.forwarding = forwarding;
-            node.mac.channels = channels;
-            node.hold_step = hold_step;
-            node.compression = compression;
-            node.mss_frames = dice.range(1, 8) as u8;
-            node.mac.retry_delay_max = Duration::from_millis(u64::from(dice.range(0, 60)));
-            // All attempts fall within the time that a repetition is known as one.
-            node.mac.attempts_max = dice.range(3, 8) as u8;
-            node.tags_wrap = dice.chance(0.3);
-            node.tables = Tables {
-                queue_frames: dice.range(8, 20) as usize,
-                records: dice.range(4, 16) as usize,
-                bodies: dice.range(1, 4) as usize,
-                connections: dice.range(2, 6) as usize,
-                half_open: dice.range(1, 4) as usize,
-                ..Tables::RELAY
-            };
-            node
-        })
-        .collect();
-    let hosts = (0..dice.range(1, 2)).map(|number| HostOptions {
-        delay: dice.scale_ms(1, 500),
-        ..HostOptions::new(format!("host {number}"))
-    });
-    let hosts = hosts.collect();
-    let frame_loss = f64::from(dice.range(0, 20)) / 100.0;
-    let joining = dice.pick(&[Joining::Advertised, Joining::Static]);
-    let geometry = (0..TRIES).find_map(|_| {
-        let mut place = || f64::from(dice.range(0, 150));
-        let positions: Vec<[f64; 2]> = (0..count).map(|_| [place(), place()]).collect();
-        let gains = Gains::log_distance(&positions, LogDistance::OFFICE, seed);
-        let options = NetworkOptions::new(nodes.clone(), gains);
-        options.tree().is_ok().then_some(options)
-    });
-    let mut options = geometry
-        .filter(|_| dice.chance(0.5))
-        .unwrap_or_else(|| chain(nodes));
-    options.seed = seed;
-    options.hosts = hosts;
-    options.frame_loss = frame_loss;
-    options.joining = joining;
-    options
+    let mut node = |n: usize| {
+        let mut node = NodeOptions::new(n.to_string());
+        node.profile = profile;
+        node.relaying = relaying;
+        node.forwarding = forwarding;
+        node.mac.channels = channels;
+        node.hold_step = hold_step;
+        node.compression = compression;
+        node.mss_frames = dice.range(1, 8) as u8;
+        node.mac.retry_delay_max = Duration::from_millis(u64::from(dice.range(0, 60)));
+        // All attempts fall within the time that a repetition is known as one.
+        node.mac.attempts_max = dice.range(3, 8) as u8;
+        node.tags_wrap = dice.chance(0.3);
+        node.tables = Tables {
+            queue_frames: dice.range(8, 20) as usize,
+            records: dice.range(4, 16) as usize,
+            bodies: dice.range(1, 4) as usize,
+            connections: dice.range(2, 6) as usize,
+            half_open: dice.range(1, 4) as usize,
+            ..Tables::RELAY
+        };
+        node
+    };
+    (0..count).map(&mut node).collect()
 }
 
 /// One behind the other.
