@@ -12,7 +12,7 @@ use std::{
 use clap::{ArgGroup, Args as ClapArgs};
 use motet_lab::{
     capture::{Capture, Records},
-    world::World,
+    net::world::World,
 };
 
 use crate::{

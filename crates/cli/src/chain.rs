@@ -10,12 +10,12 @@ use motet::{
     time::Duration,
 };
 use motet_lab::{
+    air::profile::Profile,
     capture::Records,
-    chain::{ChainOptions, HOPS_MAX, Host},
-    network,
-    pacing::{self, Pacing},
-    profile::Profile,
-    world::World,
+    net::chain::{ChainOptions, HOPS_MAX, Host},
+    net::network,
+    net::pacing::{self, Pacing},
+    net::world::World,
 };
 
 use crate::{

@@ -6,7 +6,7 @@
 use std::{fs, io, time};
 
 use motet::time::Instant;
-use motet_lab::{plan, world::World};
+use motet_lab::{net::plan, net::world::World};
 use motet_router::{
     namespace::{self, Namespace},
     port::{self, PacketPort, PortConfig},

@@ -106,12 +106,12 @@ mod linux {
     use motet::{mac::Channels, time::Duration};
     use motet_lab::{
         Arena,
-        app::{App, Services},
+        apps::{App, Services},
         capture::Records,
-        network::{Host, HostOptions, Network, NetworkOptions},
-        plan,
+        net::network::{Host, HostOptions, Network, NetworkOptions},
+        net::plan,
+        net::world::World,
         scenario::{Overrides, Plan, StackSettings},
-        world::World,
     };
     use motet_router::{
         guard::{self, Ending, Guard},

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use motet_conformance::run::{Judge, run};
 use motet_conformance::script;
-use motet_lab::k7;
+use motet_lab::air::k7;
 use motet_lab::scenario::{Overrides, Plan};
 
 /// A scenario, read and checked at every point of its sweep, not run.

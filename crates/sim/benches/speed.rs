@@ -8,14 +8,14 @@ use std::time::Instant as Clock;
 
 use motet::time::{Duration, Instant};
 use motet_lab::Arena;
-use motet_lab::app::{App, Receiver, Sender};
-use motet_lab::chain::{Chain, ChainOptions};
-use motet_lab::content::Content;
-use motet_lab::gains::{Gains, LogDistance};
-use motet_lab::network::{Joining, Network, NetworkOptions, NodeOptions, Parent, Tables};
-use motet_lab::plan;
+use motet_lab::air::gains::{Gains, LogDistance};
+use motet_lab::apps::content::Content;
+use motet_lab::apps::readings::{Readings, Sink};
+use motet_lab::apps::{App, Receiver, Sender};
+use motet_lab::net::chain::{Chain, ChainOptions};
+use motet_lab::net::network::{Joining, Network, NetworkOptions, NodeOptions, Parent, Tables};
+use motet_lab::net::plan;
 use motet_lab::streams::{Purpose, stream};
-use motet_lab::traffic::{Readings, Sink};
 
 fn main() {
     // `cargo test` runs benches too, with no argument: one short round shows that they work.
@@ -134,7 +134,7 @@ fn transmissions(network: &Network<'_>) -> u64 {
         .sum()
 }
 
-fn run(world: &mut motet_lab::world::World<'_>, span: Duration) -> f64 {
+fn run(world: &mut motet_lab::net::world::World<'_>, span: Duration) -> f64 {
     let until = world.now() + span;
     let (wall, core) = (Clock::now(), core_seconds());
     world.run_until(until);

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use motet::tcp::RetransmissionCause;
 use motet::time::Duration;
 use motet_lab::Arena;
-use motet_lab::app::{App, Receiver, Sender};
-use motet_lab::chain::{Chain, ChainOptions};
-use motet_lab::medium::Fate;
-use motet_lab::plan;
+use motet_lab::air::medium::Fate;
+use motet_lab::apps::{App, Receiver, Sender};
+use motet_lab::net::chain::{Chain, ChainOptions};
+use motet_lab::net::plan;
 
 fn main() {
     let number = |n: usize, default| {

@@ -17,7 +17,6 @@ use std::path::Path;
 use motet::time::Instant;
 
 use crate::files::RecordFile;
-use crate::power::Power;
 
 /// What a capture's records are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,11 +97,11 @@ impl Capture {
         }
     }
 
-    /// Writes one frame; `power` is its strength at the node it is for.
-    pub fn frame(&mut self, at: Instant, psdu: &[u8], channel: u8, power: Option<Power>) {
+    /// Writes one frame; `dbm` is its strength at the node it is for.
+    pub fn frame(&mut self, at: Instant, psdu: &[u8], channel: u8, dbm: Option<f64>) {
         self.write(at, |record, records| {
             if records == Records::TappedFrames {
-                tap_header(record, channel, power);
+                tap_header(record, channel, dbm);
             }
             record.extend_from_slice(psdu);
         });
@@ -164,7 +163,7 @@ fn header(records: Records) -> Vec<u8> {
 
 /// Version 0, a reserved byte, length; then FCS type, signal strength and channel, each as
 /// type, length and value, padded to four bytes.
-fn tap_header(record: &mut Vec<u8>, channel: u8, power: Option<Power>) {
+fn tap_header(record: &mut Vec<u8>, channel: u8, dbm: Option<f64>) {
     let at = record.len();
     record.extend_from_slice(&[0; 4]);
     let mut put = |kind: u16, value: &[u8]| {
@@ -174,8 +173,8 @@ fn tap_header(record: &mut Vec<u8>, channel: u8, power: Option<Power>) {
         record.resize(at + (record.len() - at).next_multiple_of(4), 0);
     };
     put(TAP_FCS_TYPE, &[TAP_FCS_16_BIT]);
-    if let Some(power) = power {
-        put(TAP_RSS, &(power.dbm() as f32).to_le_bytes());
+    if let Some(dbm) = dbm {
+        put(TAP_RSS, &(dbm as f32).to_le_bytes());
     }
     put(TAP_CHANNEL, &[channel, 0, 0]);
     let len = (record.len() - at) as u16;
@@ -252,12 +251,7 @@ mod tests {
         let folder = folder();
         let path = folder.path().join("air.pcap");
         let mut capture = Capture::create(&path, Records::TappedFrames, false).unwrap();
-        capture.frame(
-            Instant::ORIGIN,
-            &[2, 0, 1, 0, 0],
-            26,
-            Some(Power::from_dbm(-62.0)),
-        );
+        capture.frame(Instant::ORIGIN, &[2, 0, 1, 0, 0], 26, Some(-62.0));
         capture.finish().unwrap();
         let record = std::fs::read(&path).unwrap()[40..].to_vec();
         let rss = (-62.0_f32).to_le_bytes();

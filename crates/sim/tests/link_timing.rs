@@ -10,11 +10,11 @@ use motet::node::Forwarding;
 use motet::time::Duration;
 use motet::wire::ieee802154::{FrameType, Header, check_fcs};
 use motet_lab::Arena;
-use motet_lab::app::{App, Receiver, Sender};
+use motet_lab::air::profile::Profile;
+use motet_lab::apps::{App, Receiver, Sender};
 use motet_lab::capture::{Capture, Records};
-use motet_lab::chain::ChainOptions;
-use motet_lab::network::{Network, NetworkOptions};
-use motet_lab::profile::Profile;
+use motet_lab::net::chain::ChainOptions;
+use motet_lab::net::network::{Network, NetworkOptions};
 
 const PORT: u16 = 4_242;
 

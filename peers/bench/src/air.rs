@@ -7,8 +7,8 @@
 use motet::node::Interface;
 use motet::time::{Duration, Instant};
 use motet_lab::Arena;
-use motet_lab::chain::{Chain, ChainOptions, Host, RADIO};
-use motet_lab::plan;
+use motet_lab::net::chain::{Chain, ChainOptions, Host, RADIO};
+use motet_lab::net::plan;
 
 use crate::endpoint::{Endpoint, Seat, Stack};
 use crate::transfer::{Receiver, Sender};

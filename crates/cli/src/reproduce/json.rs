@@ -1,7 +1,7 @@
 //! Rows for programs.
 
 use motet_lab::experiments::row::{Point, Row, Value};
-use motet_lab::experiments::stats::Stat;
+use motet_lab::stats::Stat;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::output::Versioned;

@@ -1,6 +1,7 @@
 //! What columns the tables have, and how figures look in them.
 
-use motet_lab::report::{FlowResult, Metric, RunResult, Spread, Summary};
+use motet_lab::report::{Metric, Spread, Summary};
+use motet_lab::scenario::{FlowResult, RunResult};
 
 use super::grid::Head;
 

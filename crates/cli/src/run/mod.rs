@@ -19,8 +19,8 @@ use std::{
 use clap::Args as ClapArgs;
 use motet_lab::{
     capture::Records,
-    report::{self, RunResult},
-    scenario::{self, Captured, Captures, Overrides, Plan, Watch},
+    report,
+    scenario::{self, Captured, Captures, Overrides, Plan, RunResult, Watch},
 };
 
 use crate::{

@@ -1,9 +1,6 @@
 //! What a table does not say by itself: what failed, what did not end, what was left out.
 
-use motet_lab::{
-    report::{FlowResult, Outcome, RunResult},
-    scenario::Plan,
-};
+use motet_lab::scenario::{FlowResult, Outcome, Plan, RunResult};
 
 use crate::{
     error::Error,

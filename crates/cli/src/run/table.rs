@@ -1,8 +1,8 @@
 //! Results as a table for people.
 
 use motet_lab::{
-    report::{self, FlowResult, Group, Outcome, RunResult, Spread},
-    scenario::{FlowKind, Plan, Point},
+    report::{self, Group, Spread},
+    scenario::{FlowKind, FlowResult, Outcome, Plan, Point, RunResult},
 };
 
 use super::columns::{Column, FLOW_COLUMNS, RUN_COLUMNS};

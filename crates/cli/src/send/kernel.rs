@@ -17,7 +17,7 @@ use std::{
 };
 
 use motet::time::Instant;
-use motet_lab::{Arena, plan};
+use motet_lab::{Arena, net::plan};
 use motet_router::namespace::Namespace;
 use sha2::{Digest as _, Sha256};
 

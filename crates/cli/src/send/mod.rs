@@ -17,7 +17,7 @@ use std::{
 use clap::{Args as ClapArgs, ValueEnum};
 use motet_lab::{
     Arena,
-    chain::{Chain, Host},
+    net::chain::{Chain, Host},
 };
 
 use self::{

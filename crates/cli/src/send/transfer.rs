@@ -8,9 +8,9 @@ use motet::{
 };
 use motet_lab::{
     Arena,
-    app::{App, Progress as AppProgress, Receiver, Sender},
-    chain::Chain,
-    plan,
+    apps::{App, Progress as AppProgress, Receiver, Sender},
+    net::chain::Chain,
+    net::plan,
 };
 use sha2::{Digest as _, Sha256};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use motet::time::Instant;
 use motet_lab::{
     Arena,
-    app::{App, Receiver, Sender},
+    apps::{App, Receiver, Sender},
 };
 
 use super::{

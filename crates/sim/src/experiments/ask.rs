@@ -8,10 +8,10 @@ use motet::time::Duration;
 use super::run::{Failure, Flow, JOIN_LIMIT, PORT, Run, WARM_UP};
 use super::setup::Setup;
 use crate::Arena;
-use crate::app::App;
-use crate::chain::ChainOptions;
-use crate::messages::{Client, Server, Shape};
-use crate::network::Network;
+use crate::apps::App;
+use crate::apps::messages::{Client, Server, Shape};
+use crate::net::chain::ChainOptions;
+use crate::net::network::Network;
 use crate::streams::{Purpose, stream};
 
 /// Asks for `seconds`; `rtt_ms` of the run's one flow is the mean time to an answer.

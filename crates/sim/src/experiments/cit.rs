@@ -1,7 +1,7 @@
 //! What the CIT paper measured: copies as the bottleneck, and forwarding without them.
 //!
 //! A batch of a thousand full packets over a chain whose nodes all hear each other, on
-//! `TelosB`'s radio, as fast as every packet arrives ([`crate::bulk`]). The ablations leave out
+//! `TelosB`'s radio, as fast as every packet arrives ([`crate::experiments::bulk`]). The ablations leave out
 //! one cost each: the copies, the channel assessment, the driver's and the system's time.
 //! Figures of one hop (Fig 3) were used to fit copy and driver, figures of forwarding (Fig 4) the
 //! time from a frame's last byte to the stack's call: twice that time contradicts them. So the
@@ -18,9 +18,9 @@ use super::metric::{LATENCY, THROUGHPUT};
 use super::row::{Point, Row};
 use super::setup::{Setup, Traffic};
 use super::{Budget, Case, Experiment, Results};
-use crate::bound::raw_kbps;
-use crate::bulk::{Bulk, Measure, OVERHEAD};
-use crate::profile::Profile;
+use crate::air::profile::Profile;
+use crate::experiments::bulk::{Bulk, Measure, OVERHEAD};
+use crate::net::bound::raw_kbps;
 
 /// In the order of the paper's figures.
 pub const EXPERIMENTS: [Experiment; 4] = [

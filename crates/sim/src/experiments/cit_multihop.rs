@@ -2,7 +2,7 @@
 //!
 //! `TelosB`'s radio with link ACKs on the chain of the calibrated air, no injected loss. Copy
 //! forwarding is the baseline; each way of forwarding has the settings that one search found
-//! best for it ([`crate::pacing`]). The estimate counts a frame on the air at each hop that may
+//! best for it ([`crate::net::pacing`]). The estimate counts a frame on the air at each hop that may
 //! not be used at the same time: with backoff and assessment where frames are copied, without
 //! where each fires the next; and the ACKs that the receiver's rule asks for. It adds up times
 //! that may overlap, so that it is no bound.
@@ -18,9 +18,9 @@ use super::metric::{LATENCY, LOSS, RETRIES, RTT};
 use super::row::{Point, Row};
 use super::setup::{Setup, Traffic};
 use super::{Budget, Case, Experiment, Results};
-use crate::messages::Shape;
-use crate::pacing::{self, Pacing};
-use crate::profile::Profile;
+use crate::air::profile::Profile;
+use crate::apps::messages::Shape;
+use crate::net::pacing::{self, Pacing};
 
 /// TCP over each way of forwarding.
 pub const EXPERIMENTS: [Experiment; 1] = [Experiment {

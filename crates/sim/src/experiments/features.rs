@@ -13,8 +13,8 @@ use motet::tcp::Config;
 use super::metric::{GOODPUT, TIMEOUTS};
 use super::row::{Point, Row, Value};
 use super::setup::{Setup, Tune, as_it_is};
-use super::stats::mean;
 use super::{Budget, Case, Experiment, Results};
+use crate::stats::mean;
 
 /// In the order of the command's list.
 pub const EXPERIMENTS: [Experiment; 1] = [Experiment {

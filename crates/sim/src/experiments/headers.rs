@@ -17,10 +17,10 @@ use motet::wire::tcp;
 use super::run::{Failure, PORT, Run};
 use super::setup::Setup;
 use crate::Arena;
-use crate::app::{App, Receiver, Sender};
-use crate::content::Content;
-use crate::network::{HOST_WIRED, wired_node};
-use crate::plan;
+use crate::apps::content::Content;
+use crate::apps::{App, Receiver, Sender};
+use crate::net::network::{HOST_WIRED, wired_node};
+use crate::net::plan;
 use crate::streams::{Purpose, happens, stream};
 
 /// What is sent over which path.
@@ -75,7 +75,7 @@ impl Headers {
         let content = Content::made([seed, 0], self.bytes);
         let mut path = Path::new(self, setup.chain.compression, seed, &arena);
         let window = setup.chain.window_segments;
-        let ends = |peer| crate::app::Ends::mote(&arena, peer, window);
+        let ends = |peer| crate::apps::Ends::mote(&arena, peer, window);
         let [sender, receiver] = path.addrs;
         let sending = ends(receiver).with(setup.sender);
         let receiving = ends(sender).with(setup.receiver);

@@ -8,7 +8,7 @@
 //! Source: Efron and Stein, *The jackknife estimate of variance*, 1981.
 
 use super::row::Row;
-use super::stats::Stat;
+use crate::stats::Stat;
 
 /// The rows over `2 * per_set` seeds, each with its interval and with its value over the first
 /// and over the second set.
@@ -50,8 +50,8 @@ fn stats(sample: &[usize], rows_of: &impl Fn(&[usize]) -> Vec<Row>) -> Vec<Stat>
 #[cfg(test)]
 mod tests {
     use super::super::row::Point;
-    use super::super::stats::mean;
     use super::*;
+    use crate::stats::mean;
 
     fn row(value: f64) -> Row {
         Row::new("id", Point::default(), ("goodput", "kb/s"), value)

@@ -9,6 +9,7 @@
 //! Sources: `TCPlp` (NSDI 2020) for settings and figures; the criteria are the project's.
 
 mod ask;
+pub mod bulk;
 pub mod chart;
 pub mod cit;
 pub mod cit_multihop;
@@ -23,7 +24,6 @@ pub mod row;
 pub mod run;
 pub mod setup;
 pub mod spent;
-pub mod stats;
 pub mod tcphc;
 pub mod tcplp;
 pub mod transfer;
@@ -282,7 +282,7 @@ impl<'a> Results<'a> {
 
     /// The mean over the runs at a point; no number if there is no such point.
     pub fn mean_of(&self, point: &Point, of: impl Fn(&Run) -> f64) -> f64 {
-        stats::mean(&self.runs(point).map(of).collect::<Vec<_>>())
+        crate::stats::mean(&self.runs(point).map(of).collect::<Vec<_>>())
     }
 
     /// The mean of a metric at a point.

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::stats::Stat;
+use crate::stats::Stat;
 
 /// The setting of a row, by key, in the order given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -11,18 +11,18 @@ use motet::tcp::RetransmissionCause;
 use motet::time::{Duration, Instant};
 
 use crate::Arena;
-use crate::app::{App, Receiver, Sender};
-use crate::bulk::{Bulk, Measure};
-use crate::chain::ChainOptions;
-use crate::content::Content;
-use crate::medium::Fate;
-use crate::network::Network;
+use crate::air::medium::Fate;
+use crate::apps::content::Content;
+use crate::apps::{App, Receiver, Sender};
+use crate::experiments::bulk::{Bulk, Measure};
+use crate::net::chain::ChainOptions;
+use crate::net::network::Network;
 
 use super::ask;
 use super::headers::HeaderTally;
 use super::setup::{Setup, Traffic};
 use super::spent::Spent;
-use super::stats::{jain, mean, median};
+use crate::stats::{jain, mean, median};
 
 /// What a run gave.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -9,11 +9,11 @@ use motet::tcp::Config;
 use motet::time::Duration;
 
 use crate::Arena;
-use crate::bulk::Bulk;
-use crate::chain::{Chain, ChainOptions};
-use crate::gains::{ChainAir, Gains};
-use crate::messages::Shape;
-use crate::network::{HostOptions, Network, NetworkOptions, NodeOptions, Parent};
+use crate::air::gains::{ChainAir, Gains};
+use crate::apps::messages::Shape;
+use crate::experiments::bulk::Bulk;
+use crate::net::chain::{Chain, ChainOptions};
+use crate::net::network::{HostOptions, Network, NetworkOptions, NodeOptions, Parent};
 
 use super::cit;
 use super::headers::Headers;

@@ -5,9 +5,9 @@
 
 use motet::node::Interface;
 
-use crate::chain::ChainOptions;
-use crate::network::{Network, RADIO};
-use crate::radio::State;
+use crate::air::radio::State;
+use crate::net::chain::ChainOptions;
+use crate::net::network::{Network, RADIO};
 
 /// Sums over the nodes of a chain, border router included.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

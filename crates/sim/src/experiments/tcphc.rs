@@ -24,8 +24,8 @@ use super::run::Run;
 use super::setup::{Setup, Traffic};
 use super::transfer::{Datagrams, Transfer};
 use super::{Budget, Case, Experiment, Results};
-use crate::energy::Currents;
-use crate::profile::Profile;
+use crate::air::energy::Currents;
+use crate::air::profile::Profile;
 
 /// In the order of the command's list.
 pub const EXPERIMENTS: [Experiment; 3] = [

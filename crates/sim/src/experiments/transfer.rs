@@ -13,12 +13,12 @@ use super::run::{
 use super::setup::{Setup, add_sibling};
 use super::spent::Spent;
 use crate::Arena;
-use crate::app::{App, Receiver, Sender};
-use crate::chain::ChainOptions;
-use crate::content::Content;
-use crate::network::{Network, NetworkOptions};
+use crate::apps::content::Content;
+use crate::apps::readings::{Readings, Sink};
+use crate::apps::{App, Receiver, Sender};
+use crate::net::chain::ChainOptions;
+use crate::net::network::{Network, NetworkOptions};
 use crate::streams::{Purpose, stream};
-use crate::traffic::{Readings, Sink};
 
 /// What is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

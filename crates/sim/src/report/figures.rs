@@ -8,10 +8,10 @@ use super::html::Figure;
 use super::map;
 use super::metrics::{Group, Metric, groups};
 use super::plot::{Band, Bars, Line, Look, Plot};
-use super::results::{DROPS, NodeResult, RunResult, STATES, Sample, ratio};
-use crate::medium::Fate;
-use crate::radio::State;
-use crate::scenario::Point;
+use crate::air::medium::Fate;
+use crate::air::radio::State;
+use crate::scenario::{DROPS, NodeResult, Point, RunResult, STATES, Sample};
+use crate::stats::ratio;
 
 /// The names of a run's pictures.
 pub(super) const NAMES: [&str; 8] = [

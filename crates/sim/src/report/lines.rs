@@ -7,8 +7,8 @@
 use serde_json::{Map, Value, json};
 
 use super::metrics::{Group, METRICS, Metric, Spread, Summary, groups};
-use super::results::{DROPS, FlowResult, NodeResult, RunResult, STATES};
-use crate::medium::Fate;
+use crate::air::medium::Fate;
+use crate::scenario::{DROPS, FlowResult, NodeResult, RunResult, STATES};
 use crate::scenario::{Plan, Point};
 use motet::tcp::RetransmissionCause;
 
@@ -212,7 +212,7 @@ fn node_body(number: usize, node: &NodeResult) -> Value {
     let states = STATES.iter().zip(counted.states_us);
     let radio: Map<String, Value> = states
         .map(|(name, us)| {
-            let share = super::results::ratio(us, total);
+            let share = crate::stats::ratio(us, total);
             ((*name).to_owned(), json!(share))
         })
         .collect();

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::figures::LINES_MAX;
-use super::results::{LinkResult, RunResult};
 use super::theme::{escape, series_css};
+use crate::net::topology::Tree;
 use crate::scenario::{FlowEnd, Scenario};
-use crate::topology::Tree;
+use crate::scenario::{LinkResult, RunResult};
 
 /// The network of `scenario` as it was in `run`, as inline SVG.
 pub(super) fn svg(scenario: &Scenario, run: &RunResult) -> String {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::outcome::Likeness;
-use super::results::{FlowResult, RunResult};
-use crate::experiments::stats::Stat;
+use crate::scenario::Likeness;
+use crate::scenario::{FlowResult, RunResult};
+use crate::stats::Stat;
 
 /// A figure over the seeds of one point.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]

@@ -7,10 +7,8 @@ mod html;
 mod lines;
 mod map;
 mod metrics;
-mod outcome;
 mod page;
 mod plot;
-mod results;
 mod sweeps;
 mod theme;
 
@@ -18,11 +16,7 @@ pub use criteria::{criteria_page, criteria_plots};
 pub use files::{is_plot, write_file};
 pub use lines::json_lines;
 pub use metrics::{Group, METRICS, Metric, Spread, Summary, groups};
-pub use outcome::{Direction, Likeness, Outcome};
 pub use page::{page, plots};
-pub use results::{
-    DROPS, FlowResult, LinkResult, NodeCounts, NodeResult, RunResult, STATES, Sample,
-};
 
 /// The version of the keys of JSON objects. It grows when a key goes or changes its meaning,
 /// not when one is added.

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use super::figures::{percent, point_figures, short, shown};
 use super::html::{document, grid};
 use super::metrics::{METRICS, Metric, Summary, groups};
-use super::results::RunResult;
 use super::sweeps::sweep_figures;
 use super::theme::{escape, series_css, standalone};
+use crate::scenario::RunResult;
 use crate::scenario::{Plan, Point};
 
 /// The page.

@@ -11,7 +11,7 @@ use super::figures::{LINES_MAX, percent, short, shown};
 use super::html::Figure;
 use super::metrics::{Metric, Summary, groups};
 use super::plot::{Band, Line, Look, Plot};
-use super::results::RunResult;
+use crate::scenario::RunResult;
 use crate::scenario::{Plan, Point};
 
 /// The metrics drawn over a swept key: name, title, unit.

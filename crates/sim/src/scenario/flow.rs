@@ -7,15 +7,15 @@ use motet::time::{Duration, Instant};
 use super::hosts;
 use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
 use crate::Arena;
-use crate::ages::Ages;
-use crate::app::{App, Ends, Progress, Receiver, Sender};
-use crate::content::Content;
-use crate::messages::{Client, Server, Shape};
-use crate::network::Network;
-use crate::report::{FlowResult, Likeness, Outcome, Sample};
+use crate::apps::ages::Ages;
+use crate::apps::content::Content;
+use crate::apps::messages::{Client, Server, Shape};
+use crate::apps::readings::{Readings, Sink, Tally};
+use crate::apps::{App, Ends, Progress, Receiver, Sender};
+use crate::net::network::Network;
+use crate::net::world::World;
+use crate::scenario::{FlowResult, Likeness, Outcome, Sample};
 use crate::streams::{Purpose, stream};
-use crate::traffic::{Readings, Sink, Tally};
-use crate::world::World;
 
 /// One flow of a run.
 pub(super) struct Flow<'a> {

@@ -8,7 +8,7 @@ use motet::time::Duration;
 
 use super::error::ScenarioError;
 use super::model::{FlowEnd, FlowKind, FlowSettings, WireSettings};
-use crate::network::{HostOptions, Part};
+use crate::net::network::{HostOptions, Part};
 
 /// The host of a scenario, in as many stacks as its flows need.
 pub(super) fn hosts(wire: &WireSettings, flows: &[FlowSettings]) -> Vec<HostOptions> {

@@ -5,8 +5,8 @@ use std::path::Path;
 use super::error::{ScenarioError, shown};
 use super::model::PathLoss;
 use super::sources::{Source, read_bytes, read_text};
-use crate::gains::{ChainAir, Gains, Later, LogDistance};
-use crate::k7;
+use crate::air::gains::{ChainAir, Gains, Later, LogDistance};
+use crate::air::k7;
 
 /// Gains between nodes, and where the nodes are if the scenario says so.
 #[derive(Clone, Debug)]

@@ -16,9 +16,11 @@ mod hosts;
 mod keys;
 mod layout;
 mod model;
+mod outcome;
 mod parts;
 mod relevance;
 mod resolve;
+mod results;
 mod run;
 mod shares;
 mod sources;
@@ -28,6 +30,10 @@ mod tables;
 pub use documentation::documentation;
 pub use error::ScenarioError;
 pub use model::{FlowEnd, FlowKind, FlowSettings, Scenario, StackSettings, Timing, WireSettings};
+pub use outcome::{Direction, Likeness, Outcome};
+pub use results::{
+    DROPS, FlowResult, LinkResult, NodeCounts, NodeResult, RunResult, STATES, Sample,
+};
 pub use run::{Captured, Captures, Watch};
 pub use sweep::{Overrides, Plan, Point};
 

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::network::NetworkOptions;
-use crate::profile::Profile;
-use crate::topology::Tree;
+use crate::air::profile::Profile;
+use crate::net::network::NetworkOptions;
+use crate::net::topology::Tree;
 use motet::mac;
 use motet::time::Duration;
 

@@ -13,7 +13,7 @@ use super::document::Document;
 use super::error::{ScenarioError, shown};
 use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
 use super::sweep::Point;
-use crate::topology::Tree;
+use crate::net::topology::Tree;
 
 /// What a node does, as far as keys ask for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

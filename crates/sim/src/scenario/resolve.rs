@@ -17,11 +17,11 @@ use super::model::{
     WireSettings,
 };
 use super::sources::{Source, read_bytes};
-use crate::gains::Gains;
-use crate::network::{
+use crate::air::gains::Gains;
+use crate::air::noise::Noise;
+use crate::net::network::{
     Interference, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
 };
-use crate::noise::Noise;
 use motet::ip::queue::{Discipline, Red};
 use motet::mac;
 use motet::node::{Forwarding, Relaying};

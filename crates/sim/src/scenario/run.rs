@@ -14,10 +14,10 @@ use super::model::{Scenario, StackSettings};
 use super::shares;
 use crate::Arena;
 use crate::air::LinkTally;
+use crate::air::radio::{State, Usage};
 use crate::capture::Capture;
-use crate::network::{Network, NetworkOptions, RADIO};
-use crate::radio::{State, Usage};
-use crate::report::{FlowResult, LinkResult, NodeCounts, NodeResult, RunResult, Sample};
+use crate::net::network::{Network, NetworkOptions, RADIO};
+use crate::scenario::{FlowResult, LinkResult, NodeCounts, NodeResult, RunResult, Sample};
 
 /// Captures of one run.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ pub(super) fn run(
     }
     let world = &mut run.network.world;
     let air = world.take_capture().map(Capture::finish);
-    let wire = world.wire_mut().map(crate::wire::Wire::finish_capture);
+    let wire = world.wire_mut().map(crate::net::wire::Wire::finish_capture);
     for (which, finished) in [(Captured::Air, air), (Captured::Wire, wire)] {
         if let (Some(Err(error)), Some(tell)) = (finished, &tell) {
             // Nobody listens: nobody asked for a capture.

@@ -1,6 +1,6 @@
 //! What each flow used of the energy of the nodes on its path.
 
-use crate::report::NodeResult;
+use crate::scenario::NodeResult;
 
 /// Energy by flow, mJ; `flows` are the mesh nodes that each passes, and the bytes it carried.
 ///

@@ -10,7 +10,7 @@ use super::error::ScenarioError;
 use super::model::Scenario;
 use super::parts;
 use super::run::{self, Captures, Watch};
-use crate::report::RunResult;
+use crate::scenario::RunResult;
 
 /// A scenario file, with every point of its sweep checked.
 #[derive(Clone, Debug)]

@@ -502,4 +502,4 @@ pub(super) const STACK_KEYS: &[Key] = &[
 ];
 
 /// The highest number that a node may have.
-pub(super) const NODE_LAST: i64 = crate::network::NODES_MAX as i64 - 1;
+pub(super) const NODE_LAST: i64 = crate::net::network::NODES_MAX as i64 - 1;

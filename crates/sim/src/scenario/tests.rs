@@ -14,7 +14,7 @@ fn plan(text: &str) -> Result<Plan, ScenarioError> {
         .map_err(|error| error.within(file))
 }
 
-fn results(plan: &Plan) -> Vec<crate::report::RunResult> {
+fn results(plan: &Plan) -> Vec<RunResult> {
     let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
     let watch = Watch {
         stop: &stop,
@@ -311,7 +311,7 @@ fn frames_that_got_too_old_are_counted_as_such() {
     let [run] = &results(&plan(&text).unwrap())[..] else {
         panic!("one run");
     };
-    let named = |name| crate::report::DROPS.iter().position(|drop| *drop == name);
+    let named = |name| DROPS.iter().position(|drop| *drop == name);
     let at = named("link gave up: frame too old").unwrap();
     let too_old = run.nodes.iter().map(|node| node.counts.drops[at]);
     assert!(too_old.sum::<u64>() > 0);
@@ -326,7 +326,7 @@ fn compression_shortens_what_a_flow_of_known_length_needs() {
         panic!("two points, one seed")
     };
     assert!(plain.flows[0].intact && compressed.flows[0].intact);
-    let transmitted = |run: &crate::report::RunResult| {
+    let transmitted = |run: &RunResult| {
         let nodes = run.nodes.iter();
         nodes.map(|node| node.counts.transmissions).sum::<u64>()
     };
@@ -542,7 +542,7 @@ fn the_documentation_is_in_step() {
 
 #[test]
 fn nodes_may_have_different_radios() {
-    use crate::profile::Profile;
+    use crate::air::profile::Profile;
     let text = format!("{CHAIN}[[node]]\nid = 1\nprofile = \"telosb\"\n");
     let plan = plan(&text).unwrap();
     let nodes = &plan.points[0].scenario.network.nodes;
@@ -704,7 +704,7 @@ fn a_flow_that_nobody_answers_times_out_and_fails_the_run() {
         );
         let run = &results(&plan(&text).unwrap())[0];
         let outcome = run.flows[0].outcome;
-        assert_eq!(outcome, crate::report::Outcome::TimedOut, "{flow}");
+        assert_eq!(outcome, Outcome::TimedOut, "{flow}");
         assert!(!run.complete, "{flow}: a failed flow fails its run");
     }
     // Seven SYNs sent again, the timeout doubling up to 60 s: 1 + 2 + … + 32 + 60 + 60.

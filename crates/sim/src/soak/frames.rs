@@ -5,7 +5,7 @@ use motet::mac::{Drop, Mac};
 use motet::node::{Interface, Node};
 use motet::time::{Duration, Instant};
 
-use crate::network::RADIO;
+use crate::net::network::RADIO;
 
 /// Frames as MACs count them.
 #[derive(Clone, Copy, Debug, Default)]

@@ -20,8 +20,8 @@ use super::settings::{self, Behaviour};
 use super::{RunTally, Seen};
 use crate::Arena;
 use crate::air::LinkTally;
-use crate::faults::Faults;
-use crate::network::{HostOptions, Network, RADIO, Tables};
+use crate::net::faults::Faults;
+use crate::net::network::{HostOptions, Network, RADIO, Tables};
 
 /// A network, and what its nodes do.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use motet::tcphc;
 use motet::time::Duration;
 
 use super::dice::Dice;
-use crate::gains::{ChainAir, Gains, LogDistance};
-use crate::network::{HostOptions, Joining, NetworkOptions, NodeOptions, Parent, Tables};
-use crate::profile::Profile;
+use crate::air::gains::{ChainAir, Gains, LogDistance};
+use crate::air::profile::Profile;
+use crate::net::network::{HostOptions, Joining, NetworkOptions, NodeOptions, Parent, Tables};
 
 /// A random network that holds together.
 pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {

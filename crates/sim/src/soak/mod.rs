@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering;
 use motet::time::Duration;
 use rayon::prelude::*;
 
-use crate::faults::FaultTally;
+use crate::net::faults::FaultTally;
 use crate::scenario::Watch;
 use dice::Dice;
 

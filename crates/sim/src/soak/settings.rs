@@ -4,7 +4,7 @@ use motet::tcp::Config;
 use motet::time::Duration;
 
 use super::dice::Dice;
-use crate::faults::Faults;
+use crate::net::faults::Faults;
 
 /// What an application does with its connection.
 #[derive(Clone, Copy, Debug)]

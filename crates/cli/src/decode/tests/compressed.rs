@@ -8,9 +8,9 @@ use std::process::Command;
 use motet::tcphc::Mode;
 use motet::time::Duration;
 use motet_lab::Arena;
-use motet_lab::app::{App, Receiver, Sender};
+use motet_lab::apps::{App, Receiver, Sender};
 use motet_lab::capture::{Capture as Recording, Records};
-use motet_lab::chain::{Chain, ChainOptions};
+use motet_lab::net::chain::{Chain, ChainOptions};
 
 use super::super::Decoder;
 use super::super::capture::Capture;
@@ -44,7 +44,7 @@ impl Captured {
             false => (host, at_host, chain.mote(), at_mote),
         };
         let to = match up {
-            true => motet_lab::plan::HOST,
+            true => motet_lab::net::plan::HOST,
             false => chain.mote_addr(),
         };
         let content: std::sync::Arc<[u8]> = (0..30_000_u32).map(|n| (n * 7) as u8).collect();
@@ -73,7 +73,10 @@ impl Captured {
     /// The frames, and how many datagrams were never whole on the air.
     fn decoded(&self, name: &str, skip: usize) -> (Vec<Frame>, usize) {
         let mut capture = Capture::open(&self.file(name)).unwrap();
-        let prefixes = [motet_lab::plan::MESH_PREFIX, motet_lab::plan::WIRED_PREFIX];
+        let prefixes = [
+            motet_lab::net::plan::MESH_PREFIX,
+            motet_lab::net::plan::WIRED_PREFIX,
+        ];
         let contexts = [0, 1].map(|id| super::Context {
             id,
             prefix: prefixes[usize::from(id)],

@@ -14,7 +14,7 @@ fn bounded() -> Vec<Case> {
         .flat_map(|experiment| (experiment.cases)());
     let is_asked = |case: &Case| match case.setup.traffic {
         Traffic::Bulk(bulk) => {
-            bulk.measure == crate::bulk::Measure::Throughput
+            bulk.measure == crate::experiments::bulk::Measure::Throughput
                 && [1, 2, 6].contains(&case.setup.chain.hops)
         }
         Traffic::Up | Traffic::Down | Traffic::Motes => case.setup.chain.hops == 1,

@@ -1,8 +1,8 @@
 use super::*;
-use crate::medium::Fate;
-use crate::report::outcome::{Direction, Outcome};
-use crate::report::results::{LinkResult, NodeResult};
+use crate::air::medium::Fate;
+use crate::scenario::{Direction, Outcome};
 use crate::scenario::{FlowEnd, FlowKind};
+use crate::scenario::{LinkResult, NodeResult};
 
 fn flow(goodput_kbps: f64, finished_s: Option<f64>) -> FlowResult {
     FlowResult {

@@ -28,8 +28,8 @@ use super::settings;
 use super::trouble::{self, Trouble};
 use super::{RunTally, Seen};
 use crate::Arena;
-use crate::faults::{FaultTally, Faults};
-use crate::queue::Calendar;
+use crate::calendar::Calendar;
+use crate::net::faults::{FaultTally, Faults};
 
 /// Two engines, what is between them, and what uses them.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use motet::time::Duration;
 use motet::wire::tcp::{Flags, Header};
 
 use super::{ADDRS, Counts, Event, Host, PORT, Packet, Pipe, Way, engine};
-use crate::faults::Faults;
+use crate::net::faults::Faults;
 use crate::soak::rest::{segment, stranger, stranger_segment};
 use crate::soak::trouble::Trouble;
 

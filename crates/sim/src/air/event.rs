@@ -1,0 +1,68 @@
+//! What the calendar of a world holds.
+//!
+//! Place: radios and the medium schedule their own moments, [`crate::net::world`] those of nodes
+//! and packets.
+
+use crate::air::gains::Later;
+use crate::air::medium::FrameId;
+use crate::air::radio::Due;
+
+/// Something that happens at an instant of virtual time. Two words: the calendar moves each
+/// many times, hence what is rare and long is boxed.
+#[derive(Debug)]
+pub enum Event {
+    /// A node's deadline.
+    Deadline {
+        /// Whose.
+        mote: usize,
+    },
+    /// A moment a radio waits for.
+    Radio {
+        /// Whose.
+        mote: usize,
+        /// Which.
+        due: Due,
+    },
+    /// A frame's last symbol.
+    FrameEnd {
+        /// The frame.
+        id: FrameId,
+    },
+    /// A node's processor is free for what happened while it was copying.
+    Resume {
+        /// Whose.
+        mote: usize,
+    },
+    /// A gain changes.
+    Gain(Box<Later>),
+    /// A packet arrives at the end of a wire.
+    Packet(Box<Parcel>),
+}
+
+/// A packet on a wire.
+#[derive(Debug)]
+pub struct Parcel {
+    /// The end it arrives at.
+    pub to: End,
+    /// Its bytes.
+    pub packet: Box<[u8]>,
+}
+
+/// Where a wire ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// At a simulated node.
+    Mote(usize),
+    /// Outside the simulated world.
+    Outside,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_two_words() {
+        assert!(size_of::<Event>() <= 16);
+    }
+}

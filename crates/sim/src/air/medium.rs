@@ -1,0 +1,496 @@
+//! The medium: who hears what, judged at each receiver.
+//!
+//! Purpose: a frame is lost where it is lost. Each receiver sums the power of every frame
+//! that reaches it, locks on one preamble at a time, and each stretch of the locked frame
+//! with constant interference takes its own toll.
+//! Place: radios put frames on it and take what they received; it draws no random number.
+//! Left out: propagation delay (0.3 µs per 100 m), Doppler, multipath; a receiver that
+//! begins to listen within a preamble does not find it.
+//! Sources: IEEE 802.15.4-2006 annex E for errors per stretch of a frame; `phy` names those
+//! of the constants.
+
+mod ear;
+mod field;
+mod paths;
+
+use motet::limits::PSDU_LEN_MAX;
+use motet::time::Instant;
+
+use self::ear::{Ear, Ratios, sinr};
+use self::field::{Field, SIGNAL_MAX, Tuned};
+use self::paths::{Packed, Path, Paths};
+use crate::air::gains::{Gain, Gains, NEGLIGIBLE_DB};
+use crate::air::noise::Noise;
+use crate::air::phy;
+use crate::air::power::{Power, ratio};
+
+/// The air between all nodes.
+#[derive(Debug)]
+pub struct Medium {
+    /// By transmitter.
+    paths: Vec<Paths>,
+    fields: Vec<Field>,
+    ears: Vec<Ear>,
+    active: Vec<Option<Active>>,
+    /// By node, dBm.
+    transmit_dbm: Vec<f64>,
+    /// Gains that change once their transmitter is silent.
+    later: Vec<(usize, usize, f64)>,
+    ratios: Ratios,
+}
+
+/// A frame's bytes as on the air: PSDU with FCS, without preamble and length.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    bytes: [u8; PSDU_LEN_MAX],
+    len: u8,
+}
+
+/// A frame on the air, until its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameId(usize);
+
+/// Why a radio does not hear.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Deaf {
+    /// Switched off.
+    Sleeping,
+    /// Its processor copies a frame into it, or prepares to transmit.
+    Copying,
+    /// Its processor copies a received frame out of it.
+    Unloading,
+    /// It transmits, or turns around to do so.
+    Transmitting,
+}
+
+/// What became of a frame at the node it was for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fate {
+    /// For nobody in particular, or for a node that is out of range.
+    Unheard,
+    /// Locked on; still coming in.
+    Arriving,
+    /// The receiver did not hear when it began, or stopped hearing before its end.
+    Deaf(Deaf),
+    /// The receiver was locked on another frame.
+    LockedOnAnother,
+    /// A stronger frame took the receiver over.
+    Captured,
+    /// Too weak against noise and interference to be found.
+    TooWeak,
+    /// Bit errors.
+    Corrupted,
+    /// Loss injected by the scenario.
+    Injected,
+    /// Received without error.
+    Received,
+}
+
+impl Fate {
+    /// How many places a table of all fates needs.
+    pub const COUNT: usize = 12;
+
+    /// A place in such a table.
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Unheard => 0,
+            Self::Arriving => 1,
+            Self::Deaf(Deaf::Sleeping) => 2,
+            Self::Deaf(Deaf::Copying) => 3,
+            Self::Deaf(Deaf::Unloading) => 4,
+            Self::Deaf(Deaf::Transmitting) => 5,
+            Self::LockedOnAnother => 6,
+            Self::Captured => 7,
+            Self::TooWeak => 8,
+            Self::Corrupted => 9,
+            Self::Injected => 10,
+            Self::Received => 11,
+        }
+    }
+
+    /// A short name for tables, by place.
+    pub const NAMES: [&'static str; Self::COUNT] = [
+        "unheard",
+        "arriving",
+        "asleep",
+        "deaf: copying",
+        "deaf: unloading",
+        "transmitting",
+        "locked on another",
+        "captured",
+        "too weak",
+        "bit errors",
+        "injected",
+        "received",
+    ];
+}
+
+/// A frame that reached the end at a receiver locked on it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Reception {
+    /// The receiver.
+    pub at: usize,
+    /// How strongly it was heard.
+    pub power: Power,
+    /// The chance that it has no bit error.
+    pub survival: f64,
+    /// The frame was for this very node.
+    pub intended: bool,
+    /// What else the receiver's radio has to hear of.
+    pub interest: Interest,
+}
+
+/// Which frames for others a radio has to hear of at their end; of most it would only find
+/// that they are for others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interest {
+    /// All: something waits for the end of any frame, or its driver takes every ACK.
+    All,
+    /// ACKs with this number: it might be meant.
+    AcksWith(u8),
+    /// None.
+    Nothing,
+}
+
+/// What a frame that left the air was.
+#[derive(Clone, Copy, Debug)]
+pub struct Finished {
+    /// Who sent it.
+    pub from: usize,
+    /// For whom, if for one node.
+    pub intended: Option<usize>,
+    /// Its bytes.
+    pub frame: Frame,
+    /// What became of it, unless it arrived: then that is for the caller to draw.
+    pub fate: Fate,
+}
+
+/// One node's place in the air.
+#[derive(Clone, Copy, Debug)]
+pub struct Placement {
+    /// Its transmit power, dBm.
+    pub transmit_dbm: f64,
+    /// Its noise floor, dBm.
+    pub noise_dbm: f64,
+    /// Its channel.
+    pub channel: u8,
+}
+
+impl Medium {
+    /// The air with these gains and nodes, in the order of the gains; nodes beyond them are not
+    /// on the air at all.
+    pub fn new(gains: &Gains, placements: &[Placement]) -> Self {
+        let mut medium = Self::silent(placements);
+        for from in 0..gains.nodes() {
+            medium.connect(from, gains.listeners(from));
+        }
+        medium
+    }
+
+    /// The air between nodes of which none hears another yet.
+    pub fn silent(placements: &[Placement]) -> Self {
+        let noise = |placement: &Placement| Power::from_dbm(placement.noise_dbm);
+        Self {
+            paths: placements.iter().map(|_| Paths::default()).collect(),
+            fields: placements
+                .iter()
+                .map(|own| Field::new(own.channel))
+                .collect(),
+            ears: placements.iter().map(noise).map(Ear::new).collect(),
+            active: Vec::new(),
+            transmit_dbm: placements.iter().map(|own| own.transmit_dbm).collect(),
+            later: Vec::new(),
+            ratios: Ratios {
+                co_channel: ratio(phy::CO_CHANNEL_LOSS_DB),
+                capture: ratio(phy::CAPTURE_DB),
+                sync: ratio(phy::SYNC_SINR_DB),
+            },
+        }
+    }
+
+    /// Lets these listeners, in ascending order, hear `from`, and nobody else.
+    pub fn connect(&mut self, from: usize, listeners: &[Gain]) {
+        debug_assert!(
+            listeners.is_sorted_by_key(|gain| gain.to),
+            "lists of paths ascend"
+        );
+        let mut paths = Paths::default();
+        for gain in listeners {
+            let (path, is_audible) = self.path(from, gain.to, gain.db);
+            match is_audible {
+                true => paths.audible.push(path),
+                false => paths.faint.push(path),
+            }
+        }
+        if let Some(place) = self.paths.get_mut(from) {
+            *place = paths;
+        }
+    }
+
+    /// The path with this gain, and whether a preamble is found at its end without any rival.
+    fn path(&self, from: usize, to: usize, gain_db: f64) -> (Path, bool) {
+        let dbm = self.transmit_dbm.get(from).copied().unwrap_or_default();
+        let power = Packed::new(Power::from_dbm(dbm + gain_db).min(SIGNAL_MAX));
+        let signal = power.power();
+        let noise = self.ears.get(to).map_or(Power::ZERO, |ear| ear.noise);
+        let is_audible = sinr(signal, signal, noise, 1.0) >= self.ratios.sync;
+        (Path::new(to, power), is_audible)
+    }
+
+    /// From now on `to` hears `from` by this gain, dB; a frame under way stays as it is.
+    pub fn set_gain(&mut self, from: usize, to: usize, gain_db: f64) {
+        let mut active = self.active.iter().flatten();
+        if active.any(|active| active.from == from) {
+            self.later.push((from, to, gain_db));
+            return;
+        }
+        let (path, is_audible) = if gain_db >= NEGLIGIBLE_DB {
+            self.path(from, to, gain_db)
+        } else {
+            (Path::new(to, Packed::default()), false)
+        };
+        if let Some(paths) = self.paths.get_mut(from) {
+            paths.set(path, is_audible);
+        }
+    }
+
+    /// What `node` hears of other systems.
+    pub fn set_noise(&mut self, node: usize, noise: Option<Noise>) {
+        if let Some(ear) = self.ears.get_mut(node) {
+            ear.replay(noise);
+        }
+    }
+
+    /// `from` begins to transmit; `intended` is the node the frame is for.
+    pub fn start(
+        &mut self,
+        from: usize,
+        frame: Frame,
+        intended: Option<usize>,
+        now: Instant,
+    ) -> FrameId {
+        let slot = self
+            .active
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or_else(|| {
+                self.active.push(None);
+                self.active.len() - 1
+            });
+        let channel = self.channel(from);
+        let tuned = Tuned::to(channel);
+        let mut fate = Fate::Unheard;
+        for path in &self.paths[from].faint {
+            let (to, power) = (path.to(), path.power());
+            let field = &mut self.fields[to];
+            if field.only_adds(tuned) {
+                field.add(power);
+            } else if field.is_on(tuned) {
+                self.ears[to].settle(field.incident(), now, &self.ratios);
+                field.add(power);
+            }
+            if intended == Some(to) && field.is_on(tuned) {
+                fate = self.ears[to].deaf.map_or(Fate::TooWeak, Fate::Deaf);
+            }
+        }
+        for path in &self.paths[from].audible {
+            let (to, power) = (path.to(), path.power());
+            let (field, ear) = (&mut self.fields[to], &mut self.ears[to]);
+            if !field.is_on(tuned) {
+                continue;
+            }
+            if field.is_attentive() {
+                ear.settle(field.incident(), now, &self.ratios);
+            }
+            field.add(power);
+            let (judged, lost) = ear.consider(slot, power, field.incident(), now, &self.ratios);
+            field.set_attentive(ear.is_attentive());
+            if intended == Some(to) {
+                fate = judged;
+            }
+            if let Some(lost) = lost {
+                note_fate(&mut self.active, lost, to, Fate::Captured);
+            }
+        }
+        self.active[slot] = Some(Active {
+            from,
+            channel,
+            intended,
+            frame,
+            fate,
+        });
+        FrameId(slot)
+    }
+
+    /// The frame's last symbol has passed; adds everyone who was locked on it to `receptions`.
+    pub fn finish(
+        &mut self,
+        id: FrameId,
+        now: Instant,
+        receptions: &mut Vec<Reception>,
+    ) -> Option<Finished> {
+        let active = self.active.get_mut(id.0)?.take()?;
+        let paths = &self.paths[active.from];
+        let tuned = Tuned::to(active.channel);
+        for path in &paths.faint {
+            let (to, power) = (path.to(), path.power());
+            let field = &mut self.fields[to];
+            if field.only_adds(tuned) {
+                field.take(power);
+            } else if field.is_on(tuned) {
+                self.ears[to].settle(field.incident(), now, &self.ratios);
+                field.take(power);
+            }
+        }
+        for path in &paths.audible {
+            let (to, power) = (path.to(), path.power());
+            let field = &mut self.fields[to];
+            if !field.is_on(tuned) {
+                continue;
+            }
+            if field.is_attentive() {
+                let ear = &mut self.ears[to];
+                ear.settle(field.incident(), now, &self.ratios);
+                if let Some(lock) = ear.lock.take_if(|lock| lock.frame() == id.0) {
+                    field.set_attentive(ear.is_attentive());
+                    receptions.push(Reception {
+                        at: to,
+                        power,
+                        survival: lock.survival,
+                        intended: active.intended == Some(to),
+                        interest: ear.interest,
+                    });
+                }
+            }
+            field.take(power);
+        }
+        let Active {
+            from,
+            intended,
+            frame,
+            fate,
+            ..
+        } = active;
+        for (from, to, gain_db) in std::mem::take(&mut self.later) {
+            self.set_gain(from, to, gain_db);
+        }
+        Some(Finished {
+            from,
+            intended,
+            frame,
+            fate,
+        })
+    }
+
+    /// `node` hears from now on (`None`), or does not, and why.
+    pub fn set_hearing(&mut self, node: usize, deaf: Option<Deaf>, now: Instant) {
+        let ear = &mut self.ears[node];
+        ear.deaf = deaf;
+        let Some(reason) = deaf else { return };
+        ear.settle(self.fields[node].incident(), now, &self.ratios);
+        let lost = ear.lock.take();
+        self.note_attention(node);
+        if let Some(lock) = lost {
+            note_fate(&mut self.active, lock.frame(), node, Fate::Deaf(reason));
+        }
+    }
+
+    /// Which frames for others the radio of `node` has to hear of from now on.
+    pub fn set_interest(&mut self, node: usize, interest: Interest) {
+        self.ears[node].interest = interest;
+    }
+
+    /// `node` tunes to `channel`, and loses what it was receiving.
+    pub fn set_channel(&mut self, node: usize, channel: u8, now: Instant) {
+        let deaf = self.ears[node].deaf;
+        self.set_hearing(node, Some(Deaf::Transmitting), now);
+        let mut field = Field::new(channel);
+        let active = self.active.iter().flatten();
+        for active in active.filter(|active| active.channel == channel) {
+            field.add(self.power(active.from, node).unwrap_or_default());
+        }
+        let ear = &mut self.ears[node];
+        ear.deaf = deaf;
+        field.set_attentive(ear.is_attentive());
+        self.fields[node] = field;
+    }
+
+    /// The channel `node` is tuned to.
+    pub fn channel(&self, node: usize) -> u8 {
+        self.fields[node].channel()
+    }
+
+    /// Whether `node` is locked on a frame.
+    pub fn is_receiving(&self, node: usize) -> bool {
+        self.ears[node].lock.is_some()
+    }
+
+    /// `node` begins to measure energy.
+    pub fn assess(&mut self, node: usize, now: Instant) {
+        self.ears[node].assess(self.fields[node].incident(), now, &self.ratios);
+        self.note_attention(node);
+    }
+
+    /// What `node` measured since [`Self::assess`]: mean power, noise included, and whether
+    /// it was locked on a frame at the start or is now.
+    pub fn assessed(&mut self, node: usize, now: Instant) -> (Power, bool) {
+        let measured = self.ears[node].assessed(self.fields[node].incident(), now, &self.ratios);
+        self.note_attention(node);
+        measured
+    }
+
+    fn note_attention(&mut self, node: usize) {
+        self.fields[node].set_attentive(self.ears[node].is_attentive());
+    }
+
+    /// How strongly `to` hears `from`.
+    pub fn power(&self, from: usize, to: usize) -> Option<Power> {
+        self.paths.get(from)?.power(to)
+    }
+}
+
+impl Frame {
+    /// A frame of these bytes, cut to what a PSDU holds.
+    pub fn new(psdu: &[u8]) -> Self {
+        let len = psdu.len().min(PSDU_LEN_MAX);
+        let mut bytes = [0; PSDU_LEN_MAX];
+        bytes[..len].copy_from_slice(&psdu[..len]);
+        Self {
+            bytes,
+            len: len as u8,
+        }
+    }
+
+    /// PSDU, FCS included.
+    pub fn psdu(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl std::fmt::Debug for Frame {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Frame({:02x?})", self.psdu())
+    }
+}
+
+#[derive(Debug)]
+struct Active {
+    from: usize,
+    channel: u8,
+    intended: Option<usize>,
+    frame: Frame,
+    fate: Fate,
+}
+
+/// Writes down why `node` lost the frame in `slot`, if it was for that node.
+fn note_fate(active: &mut [Option<Active>], slot: usize, node: usize, fate: Fate) {
+    if let Some(Some(active)) = active.get_mut(slot)
+        && active.intended == Some(node)
+    {
+        active.fate = fate;
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/medium.rs"]
+mod tests;

@@ -1,0 +1,242 @@
+//! One receiver: what it is locked on, what it measures, and the toll of interference.
+
+use std::num::NonZeroU32;
+
+use motet::time::Instant;
+
+use super::{Deaf, Fate, Interest};
+use crate::air::noise::Noise;
+use crate::air::phy;
+use crate::air::power::Power;
+
+/// One receiver. A line of cache: each frame in earshot of hundreds of nodes touches them.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Ear {
+    pub(super) lock: Option<Lock>,
+    pub(super) noise: Power,
+    /// Until when lock and assessment have been accounted for.
+    settled: Instant,
+    pub(super) deaf: Option<Deaf>,
+    pub(super) interest: Interest,
+    is_assessing: bool,
+    is_replaying: bool,
+    rare: Box<Rare>,
+}
+
+/// What most frames do not touch.
+#[derive(Debug, Default)]
+struct Rare {
+    /// What other systems do, where that is louder.
+    replayed: Option<Noise>,
+    assessment: Assessment,
+}
+
+/// The frame that a receiver is locked on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lock {
+    slot: NonZeroU32,
+    pub(super) power: Power,
+    since: Instant,
+    pub(super) survival: f64,
+    /// Nothing but interference can spoil it.
+    is_clear: bool,
+}
+
+#[derive(Debug, Default)]
+struct Assessment {
+    since: Instant,
+    /// Attowatts times microseconds.
+    energy: u128,
+    carrier: bool,
+}
+
+/// Ratios that decide what is received.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ratios {
+    /// Co-channel interference as a multiple of its power.
+    pub(super) co_channel: f64,
+    pub(super) capture: f64,
+    pub(super) sync: f64,
+}
+
+impl Lock {
+    /// The place of its frame among those on the air.
+    pub(super) fn frame(&self) -> usize {
+        self.slot.get() as usize - 1
+    }
+}
+
+impl Ear {
+    pub(super) fn new(noise: Power) -> Self {
+        Self {
+            lock: None,
+            noise,
+            settled: Instant::ORIGIN,
+            deaf: None,
+            interest: Interest::All,
+            is_assessing: false,
+            is_replaying: false,
+            rare: Box::default(),
+        }
+    }
+
+    /// Whether each change of interference has to be accounted for.
+    pub(super) fn is_attentive(&self) -> bool {
+        self.lock.is_some() || self.is_assessing
+    }
+
+    pub(super) fn replay(&mut self, noise: Option<Noise>) {
+        self.is_replaying = noise.is_some();
+        self.rare.replayed = noise;
+    }
+
+    /// Begins to measure energy.
+    pub(super) fn assess(&mut self, incident: Power, now: Instant, ratios: &Ratios) {
+        self.settle(incident, now, ratios);
+        self.is_assessing = true;
+        self.rare.assessment = Assessment {
+            since: now,
+            energy: 0,
+            carrier: self.lock.is_some(),
+        };
+    }
+
+    /// What was measured since then: mean power, noise included, and whether it was locked on
+    /// a frame at the start or is now.
+    pub(super) fn assessed(
+        &mut self,
+        incident: Power,
+        now: Instant,
+        ratios: &Ratios,
+    ) -> (Power, bool) {
+        self.settle(incident, now, ratios);
+        if !std::mem::take(&mut self.is_assessing) {
+            return (Power::ZERO, false);
+        }
+        let assessment = &self.rare.assessment;
+        let span = now.since(assessment.since).as_micros().max(1);
+        let mean = u64::try_from(assessment.energy / u128::from(span)).unwrap_or(u64::MAX);
+        let carrier = assessment.carrier || self.lock.is_some();
+        (Power::from_attowatts(mean), carrier)
+    }
+
+    /// Accounts for the time since the last change of interference, in which `incident`
+    /// reached it. Need not be called while it is not attentive.
+    pub(super) fn settle(&mut self, incident: Power, now: Instant, ratios: &Ratios) {
+        let mut from = std::mem::replace(&mut self.settled, now);
+        if !self.is_replaying {
+            self.account(incident, self.noise, [from, now], ratios);
+            return;
+        }
+        while from < now && self.is_attentive() {
+            let (noise, until) = self.noise_at(from);
+            let until = until.min(now);
+            self.account(incident, noise, [from, until], ratios);
+            from = until;
+        }
+    }
+
+    /// The same for a span of constant noise.
+    fn account(
+        &mut self,
+        incident: Power,
+        noise: Power,
+        [from, until]: [Instant; 2],
+        ratios: &Ratios,
+    ) {
+        if self.is_assessing {
+            let assessment = &mut self.rare.assessment;
+            let span = until.since(from.max(assessment.since)).as_micros();
+            assessment.energy += u128::from((incident + noise).attowatts()) * u128::from(span);
+        }
+        if let Some(lock) = &mut self.lock
+            && !(lock.is_clear && incident == lock.power)
+        {
+            let span = until.since(from.max(lock.since + phy::HEADER)).as_micros();
+            if span > 0 {
+                let sinr = sinr(lock.power, incident, noise, ratios.co_channel);
+                lock.survival *= phy::survival(sinr, span as f64 / MICROS_PER_BIT);
+            }
+        }
+    }
+
+    /// The noise at `now`, and when it changes.
+    fn noise_at(&self, now: Instant) -> (Power, Instant) {
+        match &self.rare.replayed {
+            None => (self.noise, Instant::from_micros(u64::MAX)),
+            Some(replayed) => {
+                let (power, until) = replayed.at(now);
+                (power.max(self.noise), until)
+            }
+        }
+    }
+
+    /// A frame begins; gives what becomes of it here, and the frame that loses its place.
+    pub(super) fn consider(
+        &mut self,
+        frame: usize,
+        power: Power,
+        incident: Power,
+        now: Instant,
+        ratios: &Ratios,
+    ) -> (Fate, Option<usize>) {
+        if let Some(reason) = self.deaf {
+            return (Fate::Deaf(reason), None);
+        }
+        let noise = if self.is_replaying {
+            self.noise_at(now).0
+        } else {
+            self.noise
+        };
+        let found = sinr(power, incident, noise, ratios.co_channel) >= ratios.sync;
+        // Lossless: so many frames are never on the air at a time.
+        let slot = NonZeroU32::MIN.saturating_add(frame as u32);
+        let alone = power.attowatts() as f64 / noise.attowatts().max(1) as f64;
+        let lock = Lock {
+            is_clear: !self.is_replaying && phy::is_error_free(alone),
+            slot,
+            power,
+            since: now,
+            survival: 1.0,
+        };
+        match &self.lock {
+            None if found => {
+                self.lock = Some(lock);
+                (Fate::Arriving, None)
+            }
+            None => (Fate::TooWeak, None),
+            Some(held) => {
+                let least = held.power.attowatts() as f64 * ratios.capture;
+                let stronger = power.attowatts() as f64 >= least;
+                if now < held.since + phy::SHR && stronger && found {
+                    let lost = held.frame();
+                    self.lock = Some(lock);
+                    (Fate::Arriving, Some(lost))
+                } else {
+                    (Fate::LockedOnAnother, None)
+                }
+            }
+        }
+    }
+}
+
+/// Signal over noise and interference as the error formula wants it; `incident` holds the
+/// signal too.
+pub(super) fn sinr(signal: Power, incident: Power, noise: Power, co_channel: f64) -> f64 {
+    let interference = incident.saturating_sub(signal).attowatts() as f64 * co_channel;
+    signal.attowatts() as f64 / (noise.attowatts().max(1) as f64 + interference)
+}
+
+/// 250 kb/s.
+const MICROS_PER_BIT: f64 = 4.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_fits_a_line_of_cache() {
+        assert_eq!(size_of::<Ear>(), 64);
+    }
+}

@@ -1,0 +1,134 @@
+//! The air: what radios hear of one another, and what that costs their nodes.
+//!
+//! Purpose: [`Air`] is medium, calendar, capture and tallies in one, as radios use it.
+//! Place: radios schedule their moments and put frames here; [`crate::net::world`] takes events
+//! out. Nothing here knows a packet but as bytes under way.
+
+pub mod energy;
+mod event;
+pub mod filter;
+pub mod gains;
+pub mod k7;
+pub mod medium;
+pub mod noise;
+pub mod phy;
+pub mod power;
+pub mod profile;
+pub mod radio;
+
+use std::collections::{BTreeMap, HashMap};
+
+use motet::time::Instant;
+use motet::wire::LinkAddr;
+use motet::wire::ieee802154::{FrameType, Header};
+
+use crate::air::medium::{Fate, Finished, Frame, Medium};
+use crate::air::power::Power;
+use crate::calendar::Calendar;
+use crate::capture::Capture;
+
+pub use self::event::{End, Event, Parcel};
+
+/// The medium with all that happens on it.
+#[derive(Debug)]
+pub struct Air {
+    /// Who hears what.
+    pub medium: Medium,
+    /// What happens next.
+    pub calendar: Calendar<Event>,
+    /// Frames and what became of them, by sender, then by the few that it sends to.
+    links: Vec<BTreeMap<usize, LinkTally>>,
+    /// Frames for nobody in particular, and ACKs nobody is known to wait for.
+    pub broadcasts: u64,
+    nodes: HashMap<LinkAddr, usize>,
+    capture: Option<Capture>,
+}
+
+/// What was sent from one node to another, and what became of it there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkTally {
+    /// Frames with a payload, each attempt counted.
+    pub frames: u64,
+    /// PSDU bytes in them.
+    pub bytes: u64,
+    /// Immediate ACKs.
+    pub acks: u64,
+    /// What became of the frames, by [`Fate::index`].
+    pub frame_fates: [u64; Fate::COUNT],
+    /// What became of the ACKs.
+    pub ack_fates: [u64; Fate::COUNT],
+}
+
+impl Air {
+    /// An empty air; `addresses` are each node's link addresses.
+    pub fn new(medium: Medium, addresses: impl IntoIterator<Item = (LinkAddr, usize)>) -> Self {
+        Self {
+            medium,
+            calendar: Calendar::new(),
+            links: Vec::new(),
+            broadcasts: 0,
+            nodes: addresses.into_iter().collect(),
+            capture: None,
+        }
+    }
+
+    /// Writes every frame to `capture` from now on.
+    pub fn set_capture(&mut self, capture: Option<Capture>) {
+        self.capture = capture;
+    }
+
+    /// Takes the capture back, to finish it.
+    pub fn take_capture(&mut self) -> Option<Capture> {
+        self.capture.take()
+    }
+
+    /// Puts a frame on the air. `to`: for whom it is, where its bytes do not say: an ACK.
+    pub fn transmit(&mut self, from: usize, frame: Frame, to: Option<usize>, now: Instant) {
+        let addressed = || filter::header(frame.psdu())?.dst;
+        let intended = to.or_else(|| self.nodes.get(&addressed()?.addr).copied());
+        if let Some(capture) = &mut self.capture {
+            let power = intended.and_then(|to| self.medium.power(from, to));
+            let dbm = power.map(Power::dbm);
+            capture.frame(now, frame.psdu(), self.medium.channel(from), dbm);
+        }
+        let id = self.medium.start(from, frame, intended, now);
+        let end = now + phy::air_time(frame.psdu().len());
+        self.calendar.schedule(end, Event::FrameEnd { id });
+    }
+
+    /// What was sent over each link, by sender and receiver, in order.
+    pub fn links(&self) -> impl Iterator<Item = ((usize, usize), &LinkTally)> {
+        let of_sender = |(from, links): (usize, _)| {
+            let links: &BTreeMap<usize, LinkTally> = links;
+            links.iter().map(move |(to, tally)| ((from, *to), tally))
+        };
+        self.links.iter().enumerate().flat_map(of_sender)
+    }
+
+    /// What was sent from one node to another.
+    pub fn link(&self, from: usize, to: usize) -> LinkTally {
+        let tally = self.links.get(from).and_then(|links| links.get(&to));
+        tally.copied().unwrap_or_default()
+    }
+
+    /// Counts a frame with this header that has left the air, and its fate at the node it was for.
+    pub fn count(&mut self, finished: &Finished, header: Option<&Header>, fate: Fate) {
+        let Some(to) = finished.intended else {
+            self.broadcasts += 1;
+            return;
+        };
+        if self.links.len() <= finished.from {
+            self.links.resize(finished.from + 1, BTreeMap::new());
+        }
+        let tally = self.links[finished.from].entry(to).or_default();
+        let is_ack = header.is_some_and(|header| header.frame_type == FrameType::Ack);
+        if is_ack {
+            tally.acks += 1;
+            tally.ack_fates[fate.index()] += 1;
+        } else {
+            tally.frames += 1;
+            tally.bytes += finished.frame.psdu().len() as u64;
+            tally.frame_fates[fate.index()] += 1;
+        }
+    }
+}

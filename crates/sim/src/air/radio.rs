@@ -1,0 +1,527 @@
+//! One mote's radio chip and the driver that feeds it.
+//!
+//! Purpose: carries out a MAC's actions in the time a real driver takes, and reports what
+//! happened. While the driver copies, the processor does nothing else and, depending on the
+//! profile, the radio hears nothing.
+//! Place: between `motet::mac` and the medium. [`Radio::command`] takes actions in, due
+//! times and receptions come from the world, [`Radio::poll_output`] gives events back.
+//! Left out: a receive buffer of more than one frame's order: frames come out in sequence.
+
+mod output;
+mod receive;
+mod usage;
+
+use std::collections::VecDeque;
+
+use motet::mac::{Action, RxMeta};
+use motet::random::Rng;
+use motet::time::{Duration, Instant};
+use motet::wire::ieee802154::{FCS_LEN, Header, fcs};
+
+use crate::air::energy::Energy;
+use crate::air::filter::Filter;
+use crate::air::medium::{Deaf, Frame, Interest};
+use crate::air::phy;
+use crate::air::power::Power;
+use crate::air::profile::Profile;
+use crate::air::{Air, Event};
+
+use receive::head_of;
+
+pub use output::Output;
+pub use usage::{State, Usage};
+
+/// A radio and its driver.
+#[derive(Debug)]
+pub struct Radio {
+    me: usize,
+    profile: Profile,
+    filter: Filter,
+    jitter: Rng,
+    cca: Power,
+    asleep: bool,
+    activity: Activity,
+    answer: Answer,
+    loaded: Option<Frame>,
+    /// Sequence number of the frame sent last, if it wants an ACK.
+    sent: Option<u8>,
+    /// Commands that wait for the radio or the processor, first to come first.
+    waiting: VecDeque<Command>,
+    unloading: VecDeque<(Frame, RxMeta)>,
+    /// The driver has done what precedes a turnaround.
+    prepared: bool,
+    /// Who is to get the ACK that software sends.
+    heard_from: Option<usize>,
+    cpu_free_at: Instant,
+    usage: Usage,
+    outputs: VecDeque<Output>,
+}
+
+/// A frame that arrived without error.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard<'a> {
+    /// Its bytes.
+    pub frame: &'a Frame,
+    /// Their header.
+    pub header: &'a Header,
+    /// How strongly it was heard.
+    pub power: Power,
+    /// Who sent it.
+    pub from: usize,
+}
+
+/// A moment a radio waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Due {
+    /// The frame is copied into the radio.
+    Copied,
+    /// The assessment is over.
+    Assessed,
+    /// The driver has done all that precedes the turnaround.
+    Prepared,
+    /// The same, where nothing was assessed.
+    Readied,
+    /// The turnaround before a frame is over.
+    Turned,
+    /// The turnaround before an ACK is over.
+    AnswerTurned,
+    /// The first bytes of a received frame are copied out of the radio.
+    HeadUnloaded,
+    /// A received frame is copied out of the radio.
+    Unloaded,
+    /// The radio is on its new channel.
+    Tuned,
+    /// The processor is free again.
+    CpuFree,
+}
+
+impl Radio {
+    /// A radio that listens, at the origin of time.
+    pub fn new(me: usize, profile: Profile, filter: Filter, jitter: Rng) -> Self {
+        Self {
+            me,
+            profile,
+            filter,
+            jitter,
+            cca: Power::from_dbm(profile.cca_dbm),
+            asleep: false,
+            activity: Activity::Idle,
+            answer: Answer::None,
+            loaded: None,
+            sent: None,
+            waiting: VecDeque::new(),
+            unloading: VecDeque::new(),
+            prepared: false,
+            heard_from: None,
+            cpu_free_at: Instant::ORIGIN,
+            usage: Usage::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// The MAC asks for `action`; `bytes` is the caller's buffer that the action speaks of.
+    pub fn command(&mut self, action: Action, bytes: &[u8], air: &mut Air, now: Instant) {
+        let frame = |len| {
+            let bytes = bytes.get(..len).unwrap_or(bytes);
+            match self.profile.capabilities.fcs_by_radio {
+                true => Frame::new(&[bytes, &fcs(bytes).to_le_bytes()].concat()),
+                false => Frame::new(bytes),
+            }
+        };
+        match action {
+            Action::Preload { len } => self.waiting.push_back(Command::Preload(frame(len))),
+            Action::AssessChannel => self.waiting.push_back(Command::Assess),
+            Action::Fire => self.waiting.push_back(Command::Fire),
+            Action::ChangeChannel { channel } => {
+                self.cancel_assessment();
+                self.waiting.push_back(Command::Tune(channel));
+            }
+            Action::Transmit { len, at } => self.answer_by_software(frame(len), at, air, now),
+            Action::Listen => self.asleep = false,
+            Action::Sleep => self.asleep = true,
+        }
+        self.proceed(air, now);
+    }
+
+    /// A moment this radio waited for has come.
+    pub fn on_due(&mut self, due: Due, air: &mut Air, now: Instant) {
+        match (due, self.activity) {
+            (Due::Copied, Activity::Copying) => {
+                self.activity = Activity::Idle;
+                self.outputs.push_back(Output::Preloaded);
+            }
+            // A software ACK may have cancelled the assessment.
+            (Due::Assessed, Activity::Assessing) => {
+                let (energy, carrier) = air.medium.assessed(self.me, now);
+                self.judge_channel(energy >= self.cca || carrier, air, now);
+            }
+            (Due::Prepared, Activity::Preparing) => {
+                self.activity = Activity::Idle;
+                let clear = !air.medium.is_receiving(self.me) && !self.is_answering();
+                self.prepared = clear;
+                self.outputs.push_back(Output::Assessed { clear });
+            }
+            (Due::Readied, Activity::Readying) => {
+                self.prepared = true;
+                self.turn_around(air, now);
+            }
+            (Due::Turned, Activity::Turning) => {
+                self.activity = Activity::Idle;
+                if let Some(frame) = self.loaded {
+                    self.activity = Activity::Sending;
+                    self.refresh(air, now);
+                    air.transmit(self.me, frame, None, now);
+                }
+            }
+            (Due::Tuned, Activity::Tuning(channel)) => {
+                self.activity = Activity::Idle;
+                air.medium.set_channel(self.me, channel, now);
+            }
+            (Due::AnswerTurned, _) => self.send_answer(air, now),
+            (Due::HeadUnloaded, _) => {
+                if let Some((frame, _)) = self.unloading.front() {
+                    self.outputs.push_back(Output::Head(head_of(frame)));
+                }
+            }
+            (Due::Unloaded, _) => {
+                if let Some((frame, meta)) = self.unloading.pop_front() {
+                    let psdu = frame.psdu();
+                    let kept = match self.profile.capabilities.fcs_by_radio {
+                        true => FCS_LEN,
+                        false => 0,
+                    };
+                    let frame = Frame::new(&psdu[..psdu.len().saturating_sub(kept)]);
+                    self.outputs.push_back(Output::Frame(frame, meta));
+                }
+                if !self.unloading.is_empty() && self.profile.head_first {
+                    self.unload_first(air, now);
+                }
+            }
+            _ => {}
+        }
+        self.proceed(air, now);
+    }
+
+    /// What this radio transmitted, with this header, has left the antenna.
+    pub fn on_sent(&mut self, header: Option<&Header>, air: &mut Air, now: Instant) {
+        if let Answer::Sending { by_software } = self.answer {
+            self.answer = Answer::None;
+            if by_software {
+                let at = self.notice(now);
+                self.outputs.push_back(Output::TransmitDone(at));
+            }
+            self.resume_fire(phy::TURNAROUND, air, now);
+        } else {
+            self.activity = Activity::Idle;
+            self.sent = header
+                .filter(|header| header.ack_request)
+                .map(|header| header.sequence);
+            let at = self.notice(now);
+            self.outputs.push_back(Output::TransmitDone(at));
+        }
+        self.proceed(air, now);
+    }
+
+    /// A frame the radio was locked on has ended; `None` when it had errors.
+    pub fn on_reception(&mut self, heard: Option<Heard<'_>>, air: &mut Air, now: Instant) {
+        if let Some(heard) = heard {
+            self.accept(&heard, air, now);
+        }
+        let with_its_ack = phy::TURNAROUND + phy::air_time(phy::ACK_LEN) + phy::TURNAROUND;
+        self.resume_fire(with_its_ack, air, now);
+        self.proceed(air, now);
+    }
+
+    /// Whether it neither does anything for the MAC nor has anything to tell it.
+    pub fn is_idle(&self, now: Instant) -> bool {
+        matches!(self.activity, Activity::Idle)
+            && !self.is_answering()
+            && self.waiting.is_empty()
+            && self.unloading.is_empty()
+            && !self.has_output()
+            && self.cpu_free_at <= now
+    }
+
+    /// Whether there is something to tell the MAC.
+    pub fn has_output(&self) -> bool {
+        !self.outputs.is_empty()
+    }
+
+    /// What there is to tell the MAC. Once it has been told a frame's first bytes, the others
+    /// are copied: whatever it fires upon them does not wait for that.
+    pub fn poll_output(&mut self, air: &mut Air, now: Instant) -> Option<Output> {
+        let output = self.outputs.pop_front()?;
+        if let (Output::Head(head), Some((frame, _))) = (&output, self.unloading.front()) {
+            let rest = frame.psdu().len().saturating_sub(head.psdu().len());
+            self.unload(rest, Due::Unloaded, air, now);
+        }
+        Some(output)
+    }
+
+    /// Until when the processor is busy copying.
+    pub fn cpu_free_at(&self) -> Instant {
+        self.cpu_free_at
+    }
+
+    /// What it and its processor have used up to `now`.
+    pub fn energy(&self, now: Instant) -> Energy {
+        let Profile {
+            currents,
+            transmit_dbm,
+            deaf,
+            ..
+        } = &self.profile;
+        Energy::of(&self.usage(now), currents, *transmit_dbm, *deaf)
+    }
+
+    /// How long it was in each state up to `now`.
+    pub fn usage(&self, now: Instant) -> Usage {
+        let mut usage = self.usage;
+        usage.enter(usage.state, now);
+        usage
+    }
+
+    /// Begins every waiting command that need not wait any longer.
+    fn proceed(&mut self, air: &mut Air, now: Instant) {
+        while let Some(command) = self.waiting.front()
+            && self.may_begin(command, air, now)
+        {
+            if let Some(command) = self.waiting.pop_front() {
+                self.begin(command, air, now);
+            }
+        }
+        self.refresh(air, now);
+    }
+
+    fn may_begin(&self, command: &Command, air: &mut Air, now: Instant) -> bool {
+        let busy = !matches!(self.activity, Activity::Idle) || self.is_answering();
+        if busy || (self.profile.deaf && !self.unloading.is_empty()) {
+            return false;
+        }
+        // The driver looks whether a frame is coming in before it leaves the channel.
+        if let Command::Tune(_) = command {
+            return !air.medium.is_receiving(self.me);
+        }
+        if let Command::Preload(_) = command {
+            if now < self.cpu_free_at {
+                air.calendar.schedule(
+                    self.cpu_free_at,
+                    Event::Radio {
+                        mote: self.me,
+                        due: Due::CpuFree,
+                    },
+                );
+                return false;
+            }
+            // The driver waits for the end of a reception before it changes state.
+            return !(self.profile.deaf && air.medium.is_receiving(self.me));
+        }
+        true
+    }
+
+    fn begin(&mut self, command: Command, air: &mut Air, now: Instant) {
+        let (activity, span, due) = match command {
+            Command::Preload(frame) => {
+                self.loaded = Some(frame);
+                let copy = self.profile.transmit_copy(frame.psdu().len());
+                self.occupy(copy, now);
+                (Activity::Copying, copy, Due::Copied)
+            }
+            Command::Assess => {
+                air.medium.set_hearing(self.me, None, now);
+                air.medium.assess(self.me, now);
+                (Activity::Assessing, phy::CCA, Due::Assessed)
+            }
+            Command::Fire if self.prepared => {
+                self.turn_around(air, now);
+                return;
+            }
+            Command::Fire => (Activity::Readying, self.prepare(), Due::Readied),
+            Command::Tune(channel) => (
+                Activity::Tuning(channel),
+                self.profile.capabilities.channel_switch,
+                Due::Tuned,
+            ),
+        };
+        self.activity = activity;
+        air.calendar
+            .schedule(now + span, Event::Radio { mote: self.me, due });
+    }
+
+    /// A busy channel is told at once. A clear one costs the driver's time, in which the
+    /// radio still listens; what it hears then holds the frame back as well.
+    fn judge_channel(&mut self, busy: bool, air: &mut Air, now: Instant) {
+        if busy {
+            self.activity = Activity::Idle;
+            self.outputs.push_back(Output::Assessed { clear: false });
+            return;
+        }
+        self.activity = Activity::Preparing;
+        let prepare = self.prepare();
+        let ready_at = self.occupy(prepare, now);
+        air.calendar.schedule(
+            ready_at,
+            Event::Radio {
+                mote: self.me,
+                due: Due::Prepared,
+            },
+        );
+    }
+
+    /// Gives the processor so much more to do; says when it will have done it.
+    fn occupy(&mut self, span: Duration, now: Instant) -> Instant {
+        self.cpu_free_at = self.cpu_free_at.max(now) + span;
+        self.usage.cpu = self.usage.cpu + span;
+        self.cpu_free_at
+    }
+
+    /// The stamp of what has just ended: late where software takes it, since the processor has
+    /// something else to do first.
+    fn notice(&mut self, now: Instant) -> Instant {
+        let late_max = self.profile.stamp_delay_max;
+        if late_max == Duration::ZERO {
+            return now;
+        }
+        let at = now + self.jitter.uniform(late_max);
+        self.cpu_free_at = self.cpu_free_at.max(at);
+        at
+    }
+
+    fn is_answering(&self) -> bool {
+        !matches!(self.answer, Answer::None)
+    }
+
+    /// The driver's time before a turnaround, varied.
+    fn prepare(&mut self) -> Duration {
+        let Profile {
+            prepare, jitter, ..
+        } = self.profile;
+        if jitter == Duration::ZERO {
+            return prepare;
+        }
+        prepare + self.jitter.uniform(jitter + jitter) - jitter
+    }
+
+    /// Leaves reception for the frame's turnaround, unless a frame is coming in or an ACK
+    /// of ours is due: then after that.
+    fn turn_around(&mut self, air: &mut Air, now: Instant) {
+        let receiving = !self.profile.deaf && air.medium.is_receiving(self.me);
+        if receiving || self.is_answering() {
+            self.activity = Activity::Holding;
+            return;
+        }
+        self.activity = Activity::Turning;
+        self.prepared = false;
+        air.calendar.schedule(
+            now + phy::TURNAROUND,
+            Event::Radio {
+                mote: self.me,
+                due: Due::Turned,
+            },
+        );
+    }
+
+    /// A held transmission goes on once the exchange it waited for is over, ACK included: that
+    /// is so `pause` from now.
+    fn resume_fire(&mut self, pause: Duration, air: &mut Air, now: Instant) {
+        if !matches!(self.activity, Activity::Holding) || self.is_answering() {
+            return;
+        }
+        self.activity = Activity::Turning;
+        self.prepared = false;
+        air.calendar.schedule(
+            now + pause,
+            Event::Radio {
+                mote: self.me,
+                due: Due::Turned,
+            },
+        );
+    }
+
+    /// Tells medium and account what the radio is doing now.
+    fn refresh(&mut self, air: &mut Air, now: Instant) {
+        air.medium.set_interest(self.me, self.interest());
+        let state = self.state();
+        if state == self.usage.state {
+            return;
+        }
+        self.usage.enter(state, now);
+        let deaf = match state {
+            State::Listen | State::Assess | State::Prepare => None,
+            State::Sleep => Some(Deaf::Sleeping),
+            State::Copy => self.profile.deaf.then_some(Deaf::Copying),
+            State::Unload => Some(Deaf::Unloading),
+            State::Turnaround | State::Transmit => Some(Deaf::Transmitting),
+        };
+        air.medium.set_hearing(self.me, deaf, now);
+    }
+
+    /// What of others it has to hear: what waits may wait for the end of any frame, and only a
+    /// chip that acknowledges by itself tells its ACKs from others.
+    fn interest(&self) -> Interest {
+        let waits = !self.waiting.is_empty() || matches!(self.activity, Activity::Holding);
+        match self.sent {
+            _ if waits || !self.profile.capabilities.auto_ack => Interest::All,
+            Some(number) => Interest::AcksWith(number),
+            None => Interest::Nothing,
+        }
+    }
+
+    fn state(&self) -> State {
+        match (self.answer, self.activity) {
+            (Answer::Sending { .. }, _) | (_, Activity::Sending) => State::Transmit,
+            (Answer::Turning { .. }, _) | (_, Activity::Turning | Activity::Tuning(_)) => {
+                State::Turnaround
+            }
+            _ if self.profile.deaf && !self.unloading.is_empty() => State::Unload,
+            (_, Activity::Copying) => State::Copy,
+            (_, Activity::Preparing | Activity::Readying) => State::Prepare,
+            (_, Activity::Assessing) => State::Assess,
+            (_, Activity::Holding) => State::Listen,
+            (_, Activity::Idle) if self.asleep => State::Sleep,
+            (_, Activity::Idle) => State::Listen,
+        }
+    }
+}
+
+/// What the transmitting side is at.
+#[derive(Clone, Copy, Debug)]
+enum Activity {
+    Idle,
+    Copying,
+    Assessing,
+    Preparing,
+    /// The same, with nothing assessed before.
+    Readying,
+    /// Ready to fire, but a frame is coming in.
+    Holding,
+    Turning,
+    Sending,
+    Tuning(u8),
+}
+
+/// An immediate ACK on its way out, independent of the frame that may wait behind it.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    None,
+    Turning {
+        ack: Frame,
+        to: Option<usize>,
+        by_software: bool,
+    },
+    Sending {
+        by_software: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Command {
+    Preload(Frame),
+    Assess,
+    Fire,
+    Tune(u8),
+}
+
+#[cfg(test)]
+#[path = "tests/radio.rs"]
+mod tests;

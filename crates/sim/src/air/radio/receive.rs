@@ -1,0 +1,159 @@
+//! What comes in: filter, ACK, copy to the processor.
+
+use motet::mac::RxMeta;
+use motet::time::Instant;
+use motet::wire::ieee802154::{FCS_LEN, FrameType, Header};
+
+use super::{Activity, Answer, Due, Heard, Radio};
+use crate::air::filter;
+use crate::air::medium::Frame;
+use crate::air::phy;
+use crate::air::power::Power;
+use crate::air::{Air, Event};
+
+impl Radio {
+    /// Takes a frame without errors: filter, ACK, copy to the processor.
+    pub(super) fn accept(&mut self, heard: &Heard<'_>, air: &mut Air, now: Instant) {
+        let Heard {
+            frame,
+            header,
+            power,
+            from,
+        } = *heard;
+        if !self.filter.accepts(header) || self.is_foreign_ack(header) {
+            return;
+        }
+        self.heard_from = Some(from);
+        if self.profile.capabilities.auto_ack && header.ack_request && self.filter.is_mine(header) {
+            let ack = Frame::new(&filter::ack(header.sequence));
+            self.answer = Answer::Turning {
+                ack,
+                to: Some(from),
+                by_software: false,
+            };
+            air.calendar.schedule(
+                now + phy::TURNAROUND,
+                Event::Radio {
+                    mote: self.me,
+                    due: Due::AnswerTurned,
+                },
+            );
+        }
+        let at = self.notice(now);
+        self.unloading
+            .push_back((*frame, self.meta(power, air, at)));
+        if !self.profile.head_first {
+            self.unload(frame.psdu().len(), Due::Unloaded, air, now);
+        } else if self.unloading.len() == 1 {
+            self.unload_first(air, now);
+        }
+    }
+
+    /// Copies the frame that has waited longest out of the radio: its first bytes, to begin
+    /// with, unless it is an ACK or the like.
+    pub(super) fn unload_first(&mut self, air: &mut Air, now: Instant) {
+        let Some((frame, _)) = self.unloading.front() else {
+            return;
+        };
+        let psdu = frame.psdu();
+        let is_data = filter::header(psdu).is_some_and(|h| h.frame_type == FrameType::Data);
+        if is_data {
+            // The verdict on the FCS is the last byte that such a radio keeps of a frame.
+            let len = head_of(frame).psdu().len() + VERDICT_LEN;
+            self.unload(len, Due::HeadUnloaded, air, now);
+        } else {
+            self.unload(psdu.len(), Due::Unloaded, air, now);
+        }
+    }
+
+    /// Gives the processor so many bytes to copy out of the radio.
+    pub(super) fn unload(&mut self, len: usize, due: Due, air: &mut Air, now: Instant) {
+        let mut span = self.profile.receive_copy(len);
+        if due == Due::Unloaded {
+            span = span + self.profile.handle;
+        }
+        let copied_at = self.occupy(span, now);
+        air.calendar
+            .schedule(copied_at, Event::Radio { mote: self.me, due });
+    }
+
+    /// A chip that acknowledges by itself also knows which ACK it waits for.
+    fn is_foreign_ack(&self, header: &Header) -> bool {
+        self.profile.capabilities.auto_ack
+            && header.frame_type == FrameType::Ack
+            && self.sent.is_none_or(|sequence| sequence != header.sequence)
+    }
+
+    fn meta(&self, power: Power, air: &Air, at: Instant) -> RxMeta {
+        let dbm = power.dbm();
+        // Casts saturate. LQI: a few dB over the sensitivity are as good as it gets.
+        let lqi = (dbm - self.profile.sensitivity_dbm) * LQI_PER_DB;
+        RxMeta {
+            rssi_dbm: libm::round(dbm) as i8,
+            lqi: lqi as u8,
+            channel: air.medium.channel(self.me),
+            at,
+        }
+    }
+
+    pub(super) fn answer_by_software(
+        &mut self,
+        ack: Frame,
+        at: Instant,
+        air: &mut Air,
+        now: Instant,
+    ) {
+        self.cancel_assessment();
+        self.answer = Answer::Turning {
+            ack,
+            to: self.heard_from,
+            by_software: true,
+        };
+        let copied = self.occupy(self.profile.transmit_copy(ack.psdu().len()), now);
+        air.calendar.schedule(
+            at.max(copied),
+            Event::Radio {
+                mote: self.me,
+                due: Due::AnswerTurned,
+            },
+        );
+    }
+
+    pub(super) fn cancel_assessment(&mut self) {
+        if matches!(self.activity, Activity::Assessing | Activity::Preparing) {
+            self.activity = Activity::Idle;
+            self.prepared = false;
+        }
+    }
+
+    pub(super) fn send_answer(&mut self, air: &mut Air, now: Instant) {
+        if let Answer::Turning {
+            ack,
+            to,
+            by_software,
+        } = self.answer
+        {
+            self.answer = Answer::Sending { by_software };
+            self.refresh(air, now);
+            air.transmit(self.me, ack, to, now);
+        }
+    }
+}
+
+/// What a MAC needs to decide by: header, and the byte that tells the protocol.
+pub(super) fn head_of(frame: &Frame) -> Frame {
+    let psdu = frame.psdu();
+    let mpdu = psdu.get(..psdu.len().saturating_sub(FCS_LEN));
+    let parsed = mpdu.and_then(|mpdu| Some((mpdu, Header::parse(mpdu).ok()?)));
+    let head = parsed.and_then(|(mpdu, (_, payload))| {
+        let end = mpdu.len() - payload.len() + 1;
+        mpdu.get(..end.min(mpdu.len()))
+    });
+    Frame::new(head.unwrap_or_default())
+}
+
+/// The byte in which a CC2420 leaves CRC result and link quality (data sheet §17).
+const VERDICT_LEN: usize = 1;
+
+/// AT86RF233: link quality reaches its top about 10 dB over the sensitivity.
+const LQI_PER_DB: f64 = 25.0;

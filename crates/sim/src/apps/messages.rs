@@ -1,0 +1,293 @@
+//! Messages over one TCP connection: made at a constant rate, answered or not.
+//!
+//! Place: variants of [`crate::apps::App`]. A message carries its number and the instant it was
+//! made, so that its receiver knows whether all came, in order, and how long they took.
+//! Left out: a queue of messages. One that is due while the last is still being written, or
+//! waits for its answer, is not made: an application with nothing to store it in would do so.
+
+use std::net::Ipv6Addr;
+
+use motet::node::Node;
+use motet::random::Rng;
+use motet::tcp::{Handle, Tcp};
+use motet::time::{Duration, Instant};
+
+use crate::apps::readings::Tally;
+use crate::apps::{Ends, Progress, accept, connect, observe};
+
+/// How long messages are, and how often there is one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Bytes of a message, at least [`MESSAGE_LEN_MIN`].
+    pub message_len: usize,
+    /// Bytes of the answer to it; none: it is not answered.
+    pub answer_len: usize,
+    /// From one to the next.
+    pub interval: Duration,
+}
+
+/// Makes messages, and reads the answers.
+#[derive(Debug)]
+pub struct Client<'m> {
+    to: (Ipv6Addr, u16),
+    ends: Ends<'m>,
+    handle: Option<Handle>,
+    shape: Shape,
+    next: Instant,
+    until: Instant,
+    outgoing: Outgoing,
+    /// When the message was made whose answer is awaited, and how much of that has come.
+    awaited: Option<(Instant, usize)>,
+    sent: u32,
+    /// Messages that were due.
+    pub due: u64,
+    /// Answers that came, as old as the message that each answers.
+    pub tally: Tally,
+    /// Bytes came that were not sent, or not in that order.
+    pub is_broken: bool,
+    /// How it goes.
+    pub progress: Progress,
+}
+
+/// Reads messages, and answers them.
+#[derive(Debug)]
+pub struct Server<'m> {
+    port: u16,
+    ends: Ends<'m>,
+    handle: Option<Handle>,
+    shape: Shape,
+    outgoing: Outgoing,
+    /// The beginning of the message that is coming in.
+    head: [u8; MESSAGE_LEN_MIN],
+    read: usize,
+    /// Messages that came.
+    pub tally: Tally,
+    /// Bytes came that were not sent, or not in that order.
+    pub is_broken: bool,
+    /// How it goes.
+    pub progress: Progress,
+}
+
+/// Bytes that wait for TCP to take them.
+#[derive(Debug, Default)]
+struct Outgoing {
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+impl Outgoing {
+    fn is_empty(&self) -> bool {
+        self.taken == self.bytes.len()
+    }
+
+    fn put(&mut self, number: u32, made_at: Instant, len: usize) {
+        let head = number.to_be_bytes().into_iter();
+        let head = head.chain(made_at.as_micros().to_be_bytes());
+        let body = (MESSAGE_LEN_MIN..len).map(|place| filler(number, place));
+        // What TCP has taken need not be kept.
+        self.bytes.drain(..std::mem::take(&mut self.taken));
+        self.bytes.extend(head.chain(body).take(len));
+    }
+
+    fn write(&mut self, tcp: &mut Tcp<'_>, handle: Handle, now: Instant) -> bool {
+        let before = self.taken;
+        while let Some(rest @ [_, ..]) = self.bytes.get(self.taken..)
+            && let Ok(taken) = tcp.send(handle, rest, now)
+        {
+            self.taken += taken;
+        }
+        self.taken != before
+    }
+}
+
+impl<'m> Client<'m> {
+    /// Makes messages for a port of somebody, the first within one interval from `from`: motes
+    /// are not in step.
+    pub fn new(
+        to: (Ipv6Addr, u16),
+        ends: Ends<'m>,
+        shape: Shape,
+        from: Instant,
+        rng: &mut Rng,
+    ) -> Self {
+        let shape = shape.valid();
+        Self {
+            to,
+            ends,
+            handle: None,
+            shape,
+            next: from + rng.uniform(shape.interval),
+            until: Instant::from_micros(u64::MAX),
+            outgoing: Outgoing::default(),
+            awaited: None,
+            sent: 0,
+            due: 0,
+            tally: Tally::default(),
+            is_broken: false,
+            progress: Progress::default(),
+        }
+    }
+
+    /// Makes none from `until` on.
+    #[must_use]
+    pub fn until(mut self, until: Instant) -> Self {
+        self.until = until;
+        self
+    }
+
+    /// When the next one is due.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        (self.next < self.until && !self.progress.closed).then_some(self.next)
+    }
+
+    pub(crate) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
+        if self.progress.closed {
+            return false;
+        }
+        let Some(handle) = self.handle else {
+            self.handle = connect(&mut self.ends, self.to, &mut self.progress, node, now);
+            return self.handle.is_some() || self.progress.closed;
+        };
+        let made = self.make(now);
+        let tcp = node.tcp_mut();
+        let written = self.outgoing.write(tcp, handle, now);
+        let before = self.tally.bytes;
+        let mut bytes = [0; 512];
+        let end = loop {
+            match tcp.recv(handle, &mut bytes) {
+                Ok(len) => self.read_answer(&bytes[..len], now),
+                Err(error) => break error,
+            }
+        };
+        observe(&mut self.progress, tcp, handle, end);
+        made || written || self.tally.bytes != before || self.progress.closed
+    }
+
+    /// Makes a message if one is due; says whether one was.
+    fn make(&mut self, now: Instant) -> bool {
+        if self.next_deadline().is_none_or(|due| now < due) {
+            return false;
+        }
+        self.due += 1;
+        if self.outgoing.is_empty() && self.awaited.is_none() {
+            self.outgoing.put(self.sent, now, self.shape.message_len);
+            self.sent += 1;
+            self.awaited = (self.shape.answer_len > 0).then_some((now, 0));
+        }
+        while self.next <= now {
+            self.next += self.shape.interval;
+        }
+        true
+    }
+
+    fn read_answer(&mut self, bytes: &[u8], now: Instant) {
+        self.tally.bytes += bytes.len() as u64;
+        let Some((made_at, read)) = &mut self.awaited else {
+            self.is_broken |= !bytes.is_empty();
+            return;
+        };
+        let number = self.sent.wrapping_sub(1);
+        let places = (*read..)
+            .zip(bytes)
+            .skip_while(|(place, _)| *place < MESSAGE_LEN_MIN);
+        let is_other = |(place, byte): (usize, &u8)| *byte != filler(number, place);
+        self.is_broken |= places.into_iter().any(is_other);
+        *read += bytes.len();
+        if *read >= self.shape.answer_len {
+            self.is_broken |= *read > self.shape.answer_len;
+            self.tally.count(*made_at, now);
+            self.awaited = None;
+        }
+    }
+}
+
+impl<'m> Server<'m> {
+    /// Takes one connection to `port`, with messages of this shape.
+    pub fn new(port: u16, ends: Ends<'m>, shape: Shape) -> Self {
+        Self {
+            port,
+            ends,
+            handle: None,
+            shape: shape.valid(),
+            outgoing: Outgoing::default(),
+            head: [0; MESSAGE_LEN_MIN],
+            read: 0,
+            tally: Tally::default(),
+            is_broken: false,
+            progress: Progress::default(),
+        }
+    }
+
+    pub(crate) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
+        if self.progress.closed {
+            return false;
+        }
+        let Some(handle) = self.handle else {
+            self.handle = accept(&mut self.ends, self.port, &mut self.progress, node, now);
+            return self.handle.is_some() || self.progress.closed;
+        };
+        let before = self.tally.bytes;
+        let mut bytes = [0; 512];
+        let end = loop {
+            match node.tcp_mut().recv(handle, &mut bytes) {
+                Ok(len) => self.read(&bytes[..len], now),
+                Err(error) => break error,
+            }
+        };
+        let tcp = node.tcp_mut();
+        let written = self.outgoing.write(tcp, handle, now);
+        observe(&mut self.progress, tcp, handle, end);
+        written || self.tally.bytes != before || self.progress.closed
+    }
+
+    fn read(&mut self, bytes: &[u8], now: Instant) {
+        self.tally.bytes += bytes.len() as u64;
+        for byte in bytes {
+            match self.head.get_mut(self.read) {
+                Some(place) => *place = *byte,
+                None => self.is_broken |= *byte != filler(self.number(), self.read),
+            }
+            self.read += 1;
+            if self.read == self.shape.message_len {
+                self.finish(now);
+            }
+        }
+    }
+
+    /// A message is whole.
+    fn finish(&mut self, now: Instant) {
+        self.read = 0;
+        let number = self.number();
+        self.is_broken |= u64::from(number) != self.tally.received;
+        let made_at = self.head[4..].first_chunk().copied();
+        let made_at = Instant::from_micros(made_at.map_or(0, u64::from_be_bytes));
+        self.tally.count(made_at, now);
+        if self.shape.answer_len > 0 {
+            self.outgoing.put(number, now, self.shape.answer_len);
+        }
+    }
+
+    fn number(&self) -> u32 {
+        let number = self.head.first_chunk().copied();
+        number.map_or(0, u32::from_be_bytes)
+    }
+}
+
+impl Shape {
+    fn valid(self) -> Self {
+        Self {
+            message_len: self.message_len.max(MESSAGE_LEN_MIN),
+            interval: self.interval.max(Duration::from_micros(1)),
+            ..self
+        }
+    }
+}
+
+/// What stands at a place of a message, behind its head.
+fn filler(number: u32, place: usize) -> u8 {
+    // Neither a message too many nor a byte too few looks like the right one.
+    (number.wrapping_mul(31) as usize).wrapping_add(place) as u8
+}
+
+/// A number and an instant.
+pub const MESSAGE_LEN_MIN: usize = 12;

@@ -1,0 +1,259 @@
+//! Clients that hold a mote's places: gone without a word, stalled, or silent on purpose.
+
+use motet::tcp::{Config, Handle};
+use motet::time::Duration;
+
+use crate::Arena;
+use crate::apps::{App, Services};
+use crate::net::chain::ChainOptions;
+use crate::net::faults::Faults;
+use crate::net::network::{Network, NetworkOptions};
+use crate::net::plan;
+
+use super::*;
+
+/// A mote one hop away with [`PLACES`] places, and a host whose applications the test is.
+struct Bench<'m> {
+    network: Network<'m>,
+}
+
+/// A client's end, and how many bytes it lets come before its window is shut.
+fn connect(bench: &mut Bench<'_>, port: u16, window: usize) -> Handle {
+    let remote = (bench.network.addr(MOTE), port);
+    let host = bench.network.host(0).unwrap();
+    let [send, recv] =
+        [2_048, tcp::recv_memory_len(window as u16)].map(|len| &mut *vec![0; len].leak());
+    let settings: &'static Config = &Config::DEFAULT;
+    bench.network.world.with_node(host, |node, now| {
+        node.connect(remote, Buffers::new(send, recv), settings, now)
+            .unwrap()
+    })
+}
+
+impl<'m> Bench<'m> {
+    fn new(arena: &'m Arena) -> Self {
+        let chain = ChainOptions {
+            hops: 1,
+            ..ChainOptions::default()
+        };
+        let mut options: NetworkOptions = chain.network();
+        options.nodes[MOTE].tables.connections = PLACES;
+        options.nodes[MOTE].tables.listeners = PORTS.len();
+        options.hosts[0].connections = 4 * PLACES;
+        let mut network = Network::new(options, arena).unwrap();
+        assert!(network.join(Duration::from_secs(60)));
+        let ends = network.ends(MOTE, plan::HOST, arena);
+        let services = Services::new(PLACES, ends);
+        network.world.set_app(MOTE, App::Services(services));
+        Self { network }
+    }
+
+    fn run(&mut self, seconds: u64) {
+        let until = self.network.world.now() + Duration::from_secs(seconds);
+        self.network.world.run_until(until);
+    }
+
+    /// From now on nothing passes between the mesh and the host.
+    fn cut(&mut self, is_cut: bool) {
+        let faults = if is_cut { Faults::LOSS } else { Faults::NONE };
+        self.network.world.wire_mut().unwrap().set_faults(faults);
+    }
+
+    fn held(&self) -> usize {
+        let App::Services(services) = self.network.world.app(MOTE) else {
+            panic!("it was given them")
+        };
+        services.connections()
+    }
+
+    /// Seconds until every place is free, and as many clients as there are places are served.
+    fn seconds_until_free(&mut self, patience: u64) -> Option<u64> {
+        let seconds = (0..patience).find(|_| {
+            self.run(1);
+            self.held() == 0
+        })?;
+        self.cut(false);
+        for _ in 0..PLACES {
+            let echo = connect(self, ECHO, 2_048);
+            self.send(echo, b"still here");
+            self.run(10);
+            assert_eq!(self.read(echo), b"still here", "after {seconds} s");
+        }
+        Some(seconds)
+    }
+
+    fn send(&mut self, handle: Handle, bytes: &[u8]) {
+        let host = self.network.host(0).unwrap();
+        self.network.world.with_node(host, |node, now| {
+            assert_eq!(node.tcp_mut().send(handle, bytes, now), Ok(bytes.len()));
+        });
+    }
+
+    fn read(&mut self, handle: Handle) -> Vec<u8> {
+        let host = self.network.host(0).unwrap();
+        self.network.world.with_node(host, |node, _| {
+            let mut all = Vec::new();
+            let mut bytes = [0; 256];
+            while let Ok(len) = node.tcp_mut().recv(handle, &mut bytes) {
+                all.extend_from_slice(&bytes[..len]);
+            }
+            all
+        })
+    }
+
+    fn is_open(&self, handle: Handle) -> bool {
+        let host = self.network.host(0).unwrap();
+        let tcp = self.network.world.node(host).tcp();
+        tcp.connection(handle)
+            .is_some_and(|connection| connection.state() == State::Established)
+    }
+}
+
+#[test]
+fn places_of_clients_that_vanish_while_idle_come_back() {
+    let arena = Arena::new();
+    let mut bench = Bench::new(&arena);
+    for port in [ECHO, DISCARD, ECHO, DISCARD] {
+        connect(&mut bench, port, 2_048);
+    }
+    bench.run(5);
+    assert_eq!(bench.held(), PLACES);
+    bench.cut(true);
+    let seconds = bench.seconds_until_free(1_000);
+    assert!(seconds.is_some_and(|s| s <= 125), "{seconds:?}");
+}
+
+#[test]
+fn places_of_clients_that_vanish_with_a_shut_window_come_back() {
+    let arena = Arena::new();
+    let mut bench = Bench::new(&arena);
+    for _ in 0..PLACES {
+        connect(&mut bench, CHARGEN, 300);
+    }
+    bench.run(20);
+    assert_eq!(bench.held(), PLACES);
+    bench.cut(true);
+    let seconds = bench.seconds_until_free(1_000);
+    assert!(seconds.is_some_and(|s| s <= 125), "{seconds:?}");
+}
+
+/// They live, and answer every probe; chargen's text waits for ever all the same.
+#[test]
+fn places_of_clients_that_keep_their_window_shut_come_back() {
+    let arena = Arena::new();
+    let mut bench = Bench::new(&arena);
+    for _ in 0..PLACES {
+        connect(&mut bench, CHARGEN, 300);
+    }
+    bench.run(20);
+    assert_eq!(bench.held(), PLACES);
+    let seconds = bench.seconds_until_free(1_000);
+    assert!(seconds.is_some_and(|s| s <= 125), "{seconds:?}");
+}
+
+/// Keepalive is for those who are gone: somebody at a terminal may think for an hour.
+#[test]
+fn a_client_that_is_merely_idle_keeps_its_place() {
+    let arena = Arena::new();
+    let mut bench = Bench::new(&arena);
+    let echo = connect(&mut bench, ECHO, 2_048);
+    bench.run(3_600);
+    assert!(bench.is_open(echo) && bench.held() == 1);
+    bench.send(echo, b"back again");
+    bench.run(5);
+    assert_eq!(bench.read(echo), b"back again");
+}
+
+/// Whether a client that now begins a test is asked for its parameters.
+fn is_asked(bench: &mut Bench<'_>) -> bool {
+    let control = connect(bench, iperf3::PORT, 2_048);
+    bench.send(control, &[b'z'; 37]);
+    bench.run(10);
+    let answer = bench.read(control);
+    let host = bench.network.host(0).unwrap();
+    bench
+        .network
+        .world
+        .with_node(host, |node, _| node.tcp_mut().abort(control));
+    bench.run(2);
+    // PARAM_EXCHANGE
+    answer == [9]
+}
+
+/// What a client has said before it says no more, and whether its next test is let in while it
+/// stalls, and when its time is over.
+#[test]
+fn a_stalled_iperf3_client_does_not_hold_the_test() {
+    let cookie = [b'a'; 37];
+    let object = br#"{"tcp":true,"time":10,"parallel":1}"#;
+    let mut parameters = (object.len() as u32).to_be_bytes().to_vec();
+    parameters.extend(object);
+    for (stalls, streams) in [
+        ("before its parameters", 0),
+        ("before its streams", 0),
+        ("in the test", 1),
+    ] {
+        let arena = Arena::new();
+        let mut bench = Bench::new(&arena);
+        let control = connect(&mut bench, iperf3::PORT, 2_048);
+        bench.send(control, &cookie);
+        if stalls != "before its parameters" {
+            bench.send(control, &parameters);
+        }
+        bench.run(5);
+        for _ in 0..streams {
+            let stream = connect(&mut bench, iperf3::PORT, 2_048);
+            bench.send(stream, &cookie);
+        }
+        bench.run(5);
+        assert!(!is_asked(&mut bench), "{stalls}: one test at a time");
+        bench.run(150);
+        assert!(bench.is_open(control) || bench.held() == 0, "{stalls}");
+        assert!(is_asked(&mut bench), "{stalls}");
+        bench.run(150);
+        assert_eq!(bench.held(), 0, "{stalls}: every place is free again");
+    }
+}
+
+/// A client that never names its test, or whose test is refused and that stays, has a place
+/// for so long only.
+#[test]
+fn newcomers_and_those_who_should_leave_lose_their_places() {
+    let arena = Arena::new();
+    let mut bench = Bench::new(&arena);
+    let silent = connect(&mut bench, iperf3::PORT, 2_048);
+    let test = connect(&mut bench, iperf3::PORT, 2_048);
+    bench.run(2);
+    bench.send(test, &[b'a'; 37]);
+    bench.run(2);
+    let refused = connect(&mut bench, iperf3::PORT, 2_048);
+    bench.run(2);
+    bench.send(refused, &[b'b'; 37]);
+    bench.send(silent, b"abc");
+    for _ in 0..30 {
+        // A byte now and then: the connection is never idle.
+        bench.run(10);
+        for trickling in [silent, refused] {
+            let host = bench.network.host(0).unwrap();
+            bench.network.world.with_node(host, |node, now| {
+                let _ = node.tcp_mut().send(trickling, b"x", now);
+            });
+        }
+    }
+    assert_eq!(bench.held(), 0);
+}
+
+#[test]
+fn the_generated_text_is_that_of_the_rfc() {
+    let text: String = (0..2 * LINE_LEN)
+        .map(|place| char::from(generated(place)))
+        .collect();
+    let mut lines = text.split("\r\n");
+    let first = lines.next().unwrap();
+    assert!(first.starts_with(" !\"#$%&'()*+,-./0123456789") && first.len() == 72);
+    assert_eq!(lines.next().unwrap()[..71], first[1..]);
+    assert_eq!(generated(GENERATED_PERIOD), generated(0));
+}
+
+const MOTE: usize = 1;
+const PLACES: usize = 4;

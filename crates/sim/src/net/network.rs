@@ -1,0 +1,275 @@
+//! Any mesh behind a border router, and the hosts beyond it.
+//!
+//! ```text
+//! host 0 ==\                           /~~ mote 2
+//! host 1 ===== border router 0 ~~~ relay 1 ~~~ mote 3
+//! ```
+//!
+//! Purpose: builds a [`World`] from who hears whom and what each node is like. The mesh is a
+//! tree: each mote's parent is given, or found by [`crate::net::topology`]. Host routes downwards
+//! are static; addresses, contexts and default routes come by router advertisement, or are
+//! there from the start.
+//! Left out: several border routers, routing protocols, motes that come and go.
+
+mod build;
+mod options;
+
+use std::net::Ipv6Addr;
+
+use motet::ip::InterfaceId;
+use motet::mac::Mac;
+use motet::node::Interface;
+use motet::time::Duration;
+
+use self::build::Builder;
+use crate::Arena;
+use crate::air::End;
+use crate::air::gains::Gains;
+use crate::apps::Ends;
+use crate::net::plan;
+use crate::net::topology::{TopologyError, Tree};
+use crate::net::wire::{Wire, WireHost};
+use crate::net::world::{Conditions, Resident, World};
+use crate::streams::{Purpose, stream};
+
+pub(crate) use self::build::wired_node;
+pub use self::options::{
+    HOST_DELAY, Host, HostOptions, Interference, Joining, NetworkOptions, NodeOptions, Parent,
+    Part, Tables,
+};
+
+/// A network ready to run.
+#[derive(Debug)]
+pub struct Network<'m> {
+    /// The world it is in: the mesh's nodes, then its virtual hosts, in their order.
+    pub world: World<'m>,
+    tree: Tree,
+    /// What it was built from, but for the gains.
+    options: NetworkOptions,
+    hosts: Vec<Option<usize>>,
+}
+
+/// The interface of every mesh node to the air.
+pub const RADIO: InterfaceId = InterfaceId(0);
+
+/// The border router's interface to the wire.
+pub const WIRED: InterfaceId = InterfaceId(1);
+
+/// A simulated host's only interface.
+pub const HOST_WIRED: InterfaceId = InterfaceId(0);
+
+/// As many as the link addresses of [`plan`] tell apart.
+pub const NODES_MAX: usize = 1 << 16;
+
+impl<'m> Network<'m> {
+    /// Builds a network; all its nodes' memory comes from `arena`.
+    ///
+    /// # Errors
+    /// [`TopologyError`]: no mesh can be built of these nodes.
+    pub fn new(options: NetworkOptions, arena: &'m Arena) -> Result<Self, TopologyError> {
+        Self::new_unless(options, arena, || false)
+    }
+
+    /// As [`Self::new`], which takes seconds for a large and dense mesh. Once `stops` says so the
+    /// rest of the nodes are left without a neighbour: there is to be no run.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn new_unless(
+        options: NetworkOptions,
+        arena: &'m Arena,
+        stops: impl Fn() -> bool,
+    ) -> Result<Self, TopologyError> {
+        let tree = options.tree()?;
+        let builder = Builder {
+            options: &options,
+            tree: &tree,
+            arena,
+        };
+        let mut residents: Vec<Resident<'m>> = (0..options.nodes.len())
+            .map(|n| builder.mesh_node(n))
+            .collect();
+        let (mut hosts, mut ends) = (Vec::new(), Vec::new());
+        for (number, host) in options.hosts.iter().enumerate() {
+            let at = residents.len();
+            let end = match host.kind {
+                Host::Outside => End::Outside,
+                Host::Virtual => {
+                    residents.push(builder.host(number, at));
+                    End::Mote(at)
+                }
+            };
+            hosts.push((host.kind == Host::Virtual).then_some(at));
+            ends.push(WireHost {
+                end,
+                addr: options.host_addr(number),
+                delay: host.delay,
+                ports: host.part.map(|part| part.ports),
+            });
+        }
+        let loss = stream(options.seed, 0, Purpose::PacketLoss);
+        let wire = (!ends.is_empty()).then(|| Wire::new(0, ends, options.packet_loss, loss));
+        let mut options = options;
+        let gains = std::mem::take(&mut options.gains);
+        let conditions = Conditions {
+            seed: options.seed,
+            frame_loss: options.frame_loss,
+        };
+        let mut world = World::new(residents, &Gains::default(), wire, conditions);
+        let nodes = (0..gains.nodes()).take_while(|_| !stops());
+        nodes.for_each(|node| world.connect(node, gains.listeners(node)));
+        world.change_later(std::mem::take(&mut options.later));
+        for node in 0..options.nodes.len() {
+            let interference = options.interference.as_ref();
+            let noise = interference.and_then(|all| all.at(node, options.seed));
+            world.set_noise(node, noise);
+        }
+        Ok(Self {
+            world,
+            tree,
+            options,
+            hosts,
+        })
+    }
+
+    /// Lets a node of the world start anew, with all its tables empty; says whether that was
+    /// possible right now ([`World::may_reboot`]).
+    pub fn reboot(&mut self, node: usize, arena: &'m Arena) -> bool {
+        if !self.world.may_reboot(node) {
+            return false;
+        }
+        // A device's random numbers are not those of before.
+        self.options.seed = self.options.seed.wrapping_add(REBOOT_STEP);
+        let builder = Builder {
+            options: &self.options,
+            tree: &self.tree,
+            arena,
+        };
+        let resident = match self.hosts.iter().position(|at| *at == Some(node)) {
+            Some(number) => builder.host(number, node),
+            None => builder.mesh_node(node),
+        };
+        self.world.reboot(node, resident.node);
+        true
+    }
+
+    /// How many nodes the mesh has, the border router included.
+    pub fn mesh_nodes(&self) -> usize {
+        self.options.nodes.len()
+    }
+
+    /// Who is whose parent.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// What a mesh node is called.
+    pub fn name(&self, node: usize) -> &str {
+        let node = self.options.nodes.get(node);
+        node.map_or("", |node| node.name.as_str())
+    }
+
+    /// The mesh node of this name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        let mut nodes = self.options.nodes.iter();
+        nodes.position(|node| node.name == name)
+    }
+
+    /// The place of a virtual host in the world.
+    pub fn host(&self, number: usize) -> Option<usize> {
+        *self.hosts.get(number)?
+    }
+
+    /// The address of a node of the world, mesh node or virtual host, in the plan.
+    pub fn addr(&self, node: usize) -> Ipv6Addr {
+        match self.hosts.iter().position(|at| *at == Some(node)) {
+            Some(number) => self.options.host_addr(number),
+            // Lossless: there are at most 2^16 nodes.
+            None => plan::mesh_addr(node as u16),
+        }
+    }
+
+    /// Connections and half-open connections that a mesh node has room for.
+    pub fn places(&self, node: usize) -> [usize; 2] {
+        let tables = self.options.nodes.get(node).map(|node| node.tables);
+        tables.map_or([0; 2], |tables| [tables.connections, tables.half_open])
+    }
+
+    /// Settings and memory for the TCP ends of a node that speaks to `peer`: a mote's
+    /// buffers hold its window, a host's any.
+    pub fn ends(&self, node: usize, peer: Ipv6Addr, arena: &'m Arena) -> Ends<'m> {
+        match self.options.nodes.get(node) {
+            Some(options) => Ends::mote(arena, peer, options.window_segments),
+            None => Ends::host(arena),
+        }
+    }
+
+    /// Runs until every mote has an address and a route, or `limit` has passed; says
+    /// whether they have.
+    pub fn join(&mut self, limit: Duration) -> bool {
+        let nodes = self.mesh_nodes();
+        join(&mut self.world, nodes, limit)
+    }
+
+    /// Whether every mote has an address and a route.
+    pub fn has_joined(&self) -> bool {
+        has_joined(&self.world, self.mesh_nodes())
+    }
+
+    /// The MACs of the border router and all motes, in order.
+    pub fn macs(&self) -> impl Iterator<Item = &Mac<'m>> {
+        (0..self.mesh_nodes()).filter_map(|n| self.mac(n))
+    }
+
+    /// The MAC of a mesh node.
+    pub fn mac(&self, node: usize) -> Option<&Mac<'m>> {
+        mac(&self.world, node)
+    }
+}
+
+/// As [`Network::join`], for the first `nodes` nodes of `world`.
+pub fn join(world: &mut World<'_>, nodes: usize, limit: Duration) -> bool {
+    let until = world.now() + limit;
+    while !has_joined(world, nodes) {
+        if !world.step(until) {
+            return false;
+        }
+    }
+    true
+}
+
+/// As [`Network::has_joined`], for the first `nodes` nodes of `world`.
+pub(crate) fn has_joined(world: &World<'_>, nodes: usize) -> bool {
+    // The farthest first: they are the last to join.
+    (1..nodes).rev().all(|mote| {
+        let node = world.node(mote);
+        node.global_address().is_some() && node.ip().default_route().is_some()
+    })
+}
+
+/// The MAC of a node of `world`, if it has a radio.
+pub(crate) fn mac<'w, 'm>(world: &'w World<'m>, node: usize) -> Option<&'w Mac<'m>> {
+    match world.node(node).interface(RADIO) {
+        Some(Interface::Radio(radio)) => Some(radio.mac()),
+        _ => None,
+    }
+}
+
+/// Between the seeds of a network and of the same after a reboot; odd, so that none repeats.
+const REBOOT_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[cfg(test)]
+#[path = "tests/network.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "tests/contention.rs"]
+mod contention_tests;
+
+#[cfg(test)]
+#[path = "tests/disturbed.rs"]
+mod disturbed_tests;
+
+#[cfg(test)]
+#[path = "tests/neighbours.rs"]
+mod neighbour_tests;

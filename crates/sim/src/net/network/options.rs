@@ -1,0 +1,296 @@
+//! What a network is to be like.
+
+use std::net::Ipv6Addr;
+
+use motet::ip::queue::Discipline;
+use motet::limits::IPV6_MTU_MIN;
+use motet::mac;
+use motet::node::{Forwarding, Relaying};
+use motet::tcphc;
+use motet::time::Duration;
+
+use crate::air::gains::{Gains, Later};
+use crate::air::noise::Noise;
+use crate::air::profile::Profile;
+use crate::net::plan;
+use crate::net::topology::{self, Station, TopologyError, Tree};
+use crate::streams::{Purpose, stream};
+
+/// What a network is like.
+#[derive(Clone, Debug)]
+pub struct NetworkOptions {
+    /// Every random choice follows from it.
+    pub seed: u64,
+    /// The mesh's nodes; the first is the border router.
+    pub nodes: Vec<NodeOptions>,
+    /// Who hears whom among [`Self::nodes`], in their order.
+    pub gains: Gains,
+    /// How they change while a run goes on; the tree stays.
+    pub later: Vec<Later>,
+    /// What other systems do on the channel.
+    pub interference: Option<Interference>,
+    /// What is beyond the wire; the first gets packets for addresses that none has.
+    pub hosts: Vec<HostOptions>,
+    /// Chance that a frame received without error is lost nevertheless, ACKs included.
+    pub frame_loss: f64,
+    /// Chance that a packet is lost at the border router's wired side, either way.
+    pub packet_loss: f64,
+    /// How motes get their addresses.
+    pub joining: Joining,
+}
+
+/// Noise that was recorded, and who hears it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Interference {
+    /// The recording; runs begin anywhere in it.
+    pub noise: Noise,
+    /// The nodes that hear it; none: all.
+    pub nodes: Vec<usize>,
+    /// Whether all hear the same moment of it.
+    pub together: bool,
+}
+
+impl Interference {
+    /// What `node` hears in the run seeded with `seed`.
+    pub(super) fn at(&self, node: usize, seed: u64) -> Option<Noise> {
+        let hears = self.nodes.is_empty() || self.nodes.contains(&node);
+        // Lossless: nodes have 16-bit numbers.
+        let place = if self.together { 0 } else { node as u32 };
+        let mut rng = stream(seed, place, Purpose::Interference);
+        let shift = rng.next_u64() % self.noise.len().as_micros();
+        hears.then(|| self.noise.shifted(Duration::from_micros(shift)))
+    }
+}
+
+/// One node of the mesh.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// What errors and reports call it.
+    pub name: String,
+    /// Its next hop towards the border router, which itself has none.
+    pub parent: Parent,
+    /// Radio and driver; its transmit power is here too.
+    pub profile: Profile,
+    /// 11 to 26; a mesh that shall hold together is on one.
+    pub channel: u8,
+    /// Settings of the MAC; identity and channel are set from the node's place in the mesh.
+    pub mac: mac::Config,
+    /// How packets of several fragments are passed on.
+    pub relaying: Relaying,
+    /// How a fragment to be passed on gets from one frame into the next.
+    pub forwarding: Forwarding,
+    /// Frames that a full segment may fill, each way.
+    pub mss_frames: u8,
+    /// How TCP headers are compressed, where this node is an end of their path; `None`: not.
+    pub compression: Option<tcphc::Mode>,
+    /// Whether it has to learn which peers understand compression.
+    pub learns_compression: bool,
+    /// How long the next frame to a neighbour waits, per hop that the last one still has to
+    /// go; zero: not at all. How far it has to go, the tree says.
+    pub hold_step: Duration,
+    /// How its queue of whole packets is kept short.
+    pub discipline: Discipline,
+    /// Buffers of a TCP end on this node, in full segments.
+    pub window_segments: usize,
+    /// Its datagram tags begin where they soon wrap; otherwise anywhere.
+    pub tags_wrap: bool,
+    /// Who speaks at its address: this stack, or the caller, by
+    /// [`inject_at`](crate::net::world::World::inject_at) and
+    /// [`take_at`](crate::net::world::World::take_at) (needs [`Joining::Static`]). Its packets count
+    /// one hop to the node.
+    pub transport: Host,
+    /// The memory of its tables.
+    pub tables: Tables,
+}
+
+/// Where a mote's packets go first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Parent {
+    /// Along the path of fewest expected transmissions.
+    #[default]
+    Shortest,
+    /// To this node.
+    Node(usize),
+}
+
+/// How large a node's tables are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tables {
+    /// Frames that its MAC queues.
+    pub queue_frames: usize,
+    /// Bytes of whole packets that wait for the air.
+    pub packet_queue_len: usize,
+    /// Packets under way through it in fragments.
+    pub records: usize,
+    /// Packets being gathered in it.
+    pub bodies: usize,
+    /// TCP connections.
+    pub connections: usize,
+    /// TCP listeners.
+    pub listeners: usize,
+    /// TCP handshakes that nobody has accepted yet.
+    pub half_open: usize,
+    /// Connections whose compressed headers it knows, if more than its own and, at the border
+    /// router, two of every mote.
+    pub compressed: usize,
+}
+
+/// What is beyond the wire.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HostOptions {
+    /// What errors and reports call it.
+    pub name: String,
+    /// One-way delay between it and the border router.
+    pub delay: Duration,
+    /// A node of this world, or the caller's.
+    pub kind: Host,
+    /// TCP connections it has room for.
+    pub connections: usize,
+    /// TCP ports it has room to listen on.
+    pub listeners: usize,
+    /// TCP handshakes it has room for that nobody has accepted yet.
+    pub half_open: usize,
+    /// Of which host this is a part; none: a host of its own.
+    pub part: Option<Part>,
+}
+
+/// One more stack behind the address of a host: what listens on more ports than one stack can.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The host's number.
+    pub host: usize,
+    /// The first and the last of the TCP ports, at either end, that are this stack's.
+    pub ports: [u16; 2],
+}
+
+/// Who a host is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Host {
+    /// A node with this stack.
+    Virtual,
+    /// The caller, with packets: a kernel.
+    Outside,
+}
+
+/// How motes get addresses, contexts and default routes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Joining {
+    /// By router advertisement, hop by hop: [`super::Network::join`] waits for it.
+    #[default]
+    Advertised,
+    /// They have them from the start: large meshes need minutes otherwise.
+    Static,
+}
+
+impl NodeOptions {
+    /// A node with `TCPlp`'s hardware and settings.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            parent: Parent::Shortest,
+            profile: Profile::HAMILTON,
+            channel: plan::CHANNEL,
+            mac: mac::Config::new(plan::PAN, [0; 8]),
+            relaying: Relaying::Fragments,
+            forwarding: Forwarding::Copy,
+            mss_frames: 5,
+            compression: None,
+            learns_compression: false,
+            hold_step: Duration::ZERO,
+            discipline: Discipline::DropTail,
+            window_segments: 4,
+            tags_wrap: false,
+            transport: Host::Virtual,
+            tables: Tables::RELAY,
+        }
+    }
+}
+
+impl Tables {
+    /// A relay of `TCPlp`'s testbed, whose 32 buffers of 128 bytes served everything.
+    pub const RELAY: Self = Self {
+        queue_frames: 16,
+        packet_queue_len: 8 * IPV6_MTU_MIN,
+        records: 16,
+        bodies: 4,
+        connections: 8,
+        listeners: 4,
+        half_open: 4,
+        compressed: 0,
+    };
+
+    /// A mote of a large mesh: one connection of its own, and little to pass on at a time.
+    pub const SMALL: Self = Self {
+        queue_frames: 12,
+        packet_queue_len: 2 * IPV6_MTU_MIN,
+        records: 8,
+        bodies: 1,
+        connections: 1,
+        listeners: 1,
+        half_open: 1,
+        compressed: 0,
+    };
+}
+
+impl HostOptions {
+    /// A simulated host 20 ms away.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            delay: HOST_DELAY,
+            kind: Host::Virtual,
+            connections: 8,
+            listeners: Tables::RELAY.listeners,
+            half_open: Tables::RELAY.half_open,
+            part: None,
+        }
+    }
+}
+
+impl NetworkOptions {
+    /// A mesh of such nodes with one simulated host.
+    pub fn new(nodes: Vec<NodeOptions>, gains: Gains) -> Self {
+        Self {
+            seed: 1,
+            nodes,
+            gains,
+            later: Vec::new(),
+            interference: None,
+            hosts: vec![HostOptions::new("host")],
+            frame_loss: 0.0,
+            packet_loss: 0.0,
+            joining: Joining::Advertised,
+        }
+    }
+
+    /// The address of host `number`: of the host that it is part of.
+    pub(crate) fn host_addr(&self, number: usize) -> Ipv6Addr {
+        let part = self.hosts.get(number).and_then(|host| host.part);
+        plan::host_addr(part.map_or(number, |part| part.host))
+    }
+
+    /// The tree that [`super::Network::new`] would build.
+    ///
+    /// # Errors
+    /// [`TopologyError`], naming the node.
+    pub fn tree(&self) -> Result<Tree, TopologyError> {
+        let stations: Vec<Station<'_>> = self.nodes.iter().map(station).collect();
+        topology::tree(&stations, &self.gains)
+    }
+}
+
+fn station(node: &NodeOptions) -> Station<'_> {
+    Station {
+        name: &node.name,
+        parent: match node.parent {
+            Parent::Shortest => None,
+            Parent::Node(parent) => Some(parent),
+        },
+        transmit_dbm: node.profile.transmit_dbm,
+        noise_dbm: node.profile.noise_dbm(),
+        channel: node.channel,
+    }
+}
+
+/// One way: decides at how many segments a larger window stops to help (`TCPlp` Fig 5).
+pub const HOST_DELAY: Duration = Duration::from_millis(20);

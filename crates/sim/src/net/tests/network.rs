@@ -1,0 +1,154 @@
+use std::sync::Arc;
+
+use motet::ip;
+use motet::ip::queue::Discipline;
+use motet::node::{Forwarding, Relaying};
+use motet::time::Instant;
+
+use super::*;
+use crate::air::gains::{Gains, LogDistance};
+use crate::air::profile::Profile;
+use crate::apps::{App, Receiver, Sender};
+
+/// Border router, a relay, two motes behind it: a Y, known by geometry.
+fn fork(joining: Joining) -> NetworkOptions {
+    let positions = [[0.0, 0.0], [60.0, 0.0], [110.0, 30.0], [110.0, -30.0]];
+    let names = ["border", "relay", "left", "right"];
+    let nodes = names.map(NodeOptions::new).to_vec();
+    NetworkOptions {
+        joining,
+        ..NetworkOptions::new(
+            nodes,
+            Gains::log_distance(&positions, LogDistance::OFFICE, 1),
+        )
+    }
+}
+
+#[test]
+fn two_motes_send_to_two_hosts_through_one_relay() {
+    for joining in [Joining::Advertised, Joining::Static] {
+        let arena = Arena::new();
+        let mut options = fork(joining);
+        options.hosts.push(HostOptions {
+            delay: Duration::from_millis(5),
+            ..HostOptions::new("near")
+        });
+        let mut network = Network::new(options, &arena).unwrap();
+        assert_eq!(
+            (2..4).map(|n| network.tree().parent(n)).collect::<Vec<_>>(),
+            [Some(1), Some(1)]
+        );
+        assert_eq!(network.has_joined(), joining == Joining::Static);
+        assert!(network.join(Duration::from_secs(60)));
+        let content: Arc<[u8]> = (0..6_000_u32).map(|n| n as u8).collect();
+        for (mote, number) in [(2, 0), (3, 1)] {
+            let host = network.host(number).unwrap();
+            let remote = (network.addr(host), 80);
+            let ends = network.ends(host, network.addr(mote), &arena);
+            let receiver = App::Receiver(Receiver::new(80, ends));
+            network.world.add_app(host, receiver);
+            let ends = network.ends(mote, remote.0, &arena);
+            let sender = App::Sender(Sender::new(content.clone(), remote, ends));
+            assert_eq!(network.world.add_app(mote, sender), 0);
+        }
+        let until = network.world.now() + Duration::from_secs(30);
+        network.world.run_until(until);
+        for number in 0..2 {
+            let host = network.host(number).unwrap();
+            let [App::Receiver(receiver)] = network.world.apps(host) else {
+                panic!("it runs a receiver only")
+            };
+            assert!(receiver.content[..] == content[..], "host {number}");
+        }
+    }
+}
+
+#[test]
+fn names_find_their_nodes() {
+    let arena = Arena::new();
+    let network = Network::new(fork(Joining::Static), &arena).unwrap();
+    assert_eq!(network.find("left"), Some(2));
+    assert_eq!(network.find("middle"), None);
+    assert_eq!((network.name(3), network.mesh_nodes()), ("right", 4));
+    assert_eq!(network.addr(4), plan::HOST);
+}
+
+#[test]
+fn an_impossible_mesh_is_refused_by_name() {
+    let arena = Arena::new();
+    let mut options = fork(Joining::Static);
+    options.nodes[3].channel = 11;
+    let error = Network::new(options, &arena).unwrap_err();
+    assert_eq!(error, TopologyError::Unheard("right".into()));
+    assert!(error.to_string().contains("right"), "{error}");
+}
+
+#[test]
+fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
+    let marked = |(relaying, forwarding), discipline| {
+        let arena = Arena::new();
+        let mut options = fork(Joining::Static);
+        for node in &mut options.nodes {
+            if forwarding == Forwarding::Immediate {
+                node.profile = Profile::TELOSB;
+            }
+            node.relaying = relaying;
+            node.forwarding = forwarding;
+            node.window_segments = 7;
+            node.discipline = discipline;
+        }
+        let mut network = Network::new(options, &arena).unwrap();
+        let host = network.host(0).unwrap();
+        for mote in [2, 3] {
+            let remote = (network.addr(host), 80 + mote as u16);
+            let ends = network.ends(host, network.addr(mote), &arena);
+            network
+                .world
+                .add_app(host, App::Receiver(Receiver::new(remote.1, ends)));
+            let ends = network.ends(mote, remote.0, &arena);
+            let content: Arc<[u8]> = vec![0x5a; 100_000].into();
+            let sender = Sender::new(content, remote, ends);
+            network.world.add_app(mote, App::Sender(sender));
+        }
+        network
+            .world
+            .run_until(Instant::ORIGIN + Duration::from_secs(60));
+        let relay = network.world.node(1);
+        let Some(Interface::Radio(radio)) = relay.interface(RADIO) else {
+            panic!("a relay has a radio")
+        };
+        let gathered = radio.datagrams().counters().reassembled;
+        assert_eq!(gathered == 0, relaying == Relaying::Fragments);
+        let fired = radio.mac().counters().immediate;
+        assert_eq!(fired > 0, forwarding == Forwarding::Immediate, "{fired}");
+        relay.ip().counters.marked
+    };
+    let frames_wait = ip::queue::Red::new(0, 2, 1, true);
+    for (way, red) in [
+        (
+            (Relaying::Reassembly, Forwarding::Copy),
+            ip::queue::Red::MOTE,
+        ),
+        ((Relaying::Fragments, Forwarding::Copy), frames_wait),
+        ((Relaying::Fragments, Forwarding::Immediate), frames_wait),
+    ] {
+        assert_eq!(marked(way, Discipline::DropTail), 0);
+        let red = marked(way, Discipline::Red(red));
+        assert!(red >= 3, "{way:?}: {red} packets marked in a minute");
+    }
+}
+
+/// Ctrl-C ends the set-up of a mesh however many nodes are left.
+#[test]
+fn a_set_up_that_is_to_stop_stops_between_two_nodes() {
+    let arena = Arena::new();
+    let asked = std::cell::Cell::new(0);
+    let stops = || {
+        asked.set(asked.get() + 1);
+        true
+    };
+    let mut network = Network::new_unless(fork(Joining::Advertised), &arena, stops).unwrap();
+    assert_eq!(asked.get(), 1, "no node after the first answer");
+    assert!(!network.join(Duration::from_secs(60)));
+    assert!((1..4).all(|mote| network.world.node(mote).global_address().is_none()));
+}

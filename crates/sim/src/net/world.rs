@@ -1,0 +1,514 @@
+//! The world: nodes, air and wire under one clock.
+//!
+//! Purpose: takes the next event, lets it reach whom it concerns, carries out what the nodes
+//! want, and notes when each wants to be called again.
+//! Place: a caller builds nodes over memory of its own and hands them in; it then runs the
+//! world to an instant, in virtual time at once or paced by its wall clock, and speaks to
+//! nodes as their application in between.
+//! Left out: threads. A world is one run; runs are independent of each other.
+
+mod drive;
+
+use std::collections::VecDeque;
+
+use motet::ip::InterfaceId;
+use motet::node::{self, Node};
+use motet::time::{Instant, earliest};
+use motet::wire::LinkAddr;
+use motet::wire::ieee802154::Header;
+
+use crate::air::energy::Energy;
+use crate::air::filter::{self, Filter};
+use crate::air::gains::{Gain, Gains, Later};
+use crate::air::medium::{Fate, Frame, FrameId, Interest, Medium, Placement, Reception};
+use crate::air::noise::Noise;
+use crate::air::profile::Profile;
+use crate::air::radio::{Heard, Radio, Usage};
+use crate::air::{Air, End, Event, LinkTally, Parcel};
+use crate::apps::App;
+use crate::capture::Capture;
+use crate::net::wire::Wire;
+use crate::streams::{Purpose, happens, stream};
+
+/// A node as it enters a world.
+#[derive(Debug)]
+pub struct Resident<'m> {
+    /// The stack.
+    pub node: Node<'m>,
+    /// Its radio, unless it is a wired host.
+    pub radio: Option<RadioPort>,
+    /// Its interface to the wire, if any.
+    pub wired: Option<InterfaceId>,
+    /// Whether its wire leads to the caller and no further: see [`World::inject_at`].
+    pub is_tapped: bool,
+    /// What runs on it.
+    pub app: App<'m>,
+}
+
+/// How a node is attached to the air.
+#[derive(Clone, Copy, Debug)]
+pub struct RadioPort {
+    /// The node's interface.
+    pub interface: InterfaceId,
+    /// Radio and driver.
+    pub profile: Profile,
+    /// The addresses the radio answers to.
+    pub filter: Filter,
+    /// The channel it is tuned to at first.
+    pub channel: u8,
+}
+
+/// What a run is subject to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Conditions {
+    /// Every random choice follows from it.
+    pub seed: u64,
+    /// The chance that a frame received without error is lost nevertheless, ACKs included.
+    pub frame_loss: f64,
+}
+
+/// Nodes, air and wire.
+#[derive(Debug)]
+pub struct World<'m> {
+    air: Air,
+    motes: Vec<Mote<'m>>,
+    wire: Option<Wire>,
+    frame_loss: f64,
+    receptions: Vec<Reception>,
+    buffer: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Mote<'m> {
+    node: Node<'m>,
+    radio: Option<(InterfaceId, Radio)>,
+    wired: Option<InterfaceId>,
+    /// What left by the wire, where that leads to the caller.
+    tapped: Option<VecDeque<Box<[u8]>>>,
+    apps: Vec<App<'m>>,
+    reception: motet::random::Rng,
+    frame_loss: motet::random::Rng,
+    /// The earliest deadline in the calendar.
+    planned: Option<Instant>,
+    /// When it is called again because its processor was busy.
+    resumes: Option<Instant>,
+}
+
+impl<'m> World<'m> {
+    /// A world of these residents; `gains` speaks of them by their order, wired ones included.
+    pub fn new(
+        residents: Vec<Resident<'m>>,
+        gains: &Gains,
+        wire: Option<Wire>,
+        conditions: Conditions,
+    ) -> Self {
+        let placements: Vec<Placement> = residents.iter().map(placement).collect();
+        let addresses: Vec<(LinkAddr, usize)> = residents
+            .iter()
+            .enumerate()
+            .flat_map(|(at, resident)| addresses(at, resident))
+            .collect();
+        let motes = residents
+            .into_iter()
+            .enumerate()
+            .map(|(at, resident)| Mote::new(at, resident, conditions.seed))
+            .collect();
+        let mut world = Self {
+            air: Air::new(Medium::new(gains, &placements), addresses),
+            motes,
+            wire,
+            frame_loss: conditions.frame_loss,
+            receptions: Vec::new(),
+            buffer: vec![0; BUFFER_LEN],
+        };
+        for mote in 0..world.motes.len() {
+            world
+                .air
+                .calendar
+                .schedule(Instant::ORIGIN, Event::Resume { mote });
+        }
+        world
+    }
+
+    /// Virtual time.
+    pub fn now(&self) -> Instant {
+        self.air.calendar.now()
+    }
+
+    /// When something happens next, unless a caller does something first.
+    pub fn next_event_at(&self) -> Option<Instant> {
+        self.air.calendar.next_at()
+    }
+
+    /// Lets everything happen that is due up to `until`, and moves time there.
+    pub fn run_until(&mut self, until: Instant) {
+        while self.step(until) {}
+        self.air.calendar.advance_to(until);
+    }
+
+    /// Lets the next event happen if it is due by `until`; says whether there was one.
+    pub fn step(&mut self, until: Instant) -> bool {
+        let Some((now, event)) = self.air.calendar.pop_until(until) else {
+            return false;
+        };
+        match event {
+            Event::Deadline { mote } => {
+                if self.motes[mote]
+                    .planned
+                    .is_some_and(|planned| planned <= now)
+                {
+                    self.motes[mote].planned = None;
+                    self.drive_if_due(mote, now);
+                }
+            }
+            Event::Resume { mote } => {
+                self.motes[mote].resumes = None;
+                self.drive(mote, now);
+            }
+            Event::Radio { mote, due } => {
+                if let Some((_, radio)) = &mut self.motes[mote].radio {
+                    radio.on_due(due, &mut self.air, now);
+                    self.drive_if_told(mote, now);
+                }
+            }
+            Event::FrameEnd { id } => self.end_frame(id, now),
+            Event::Gain(change) => {
+                let Later { from, to, db, .. } = *change;
+                self.air.medium.set_gain(from, to, db);
+            }
+            Event::Packet(parcel) => match parcel.to {
+                End::Mote(mote) => self.deliver(mote, &parcel.packet, now),
+                End::Outside => {
+                    if let Some(wire) = &mut self.wire {
+                        wire.deliver_outside(parcel.packet);
+                    }
+                }
+            },
+        }
+        true
+    }
+
+    /// Lets these listeners, in ascending order, hear `from`, and nobody else.
+    pub fn connect(&mut self, from: usize, listeners: &[Gain]) {
+        self.air.medium.connect(from, listeners);
+    }
+
+    /// Lets gains change when their time comes.
+    pub fn change_later(&mut self, changes: Vec<Later>) {
+        for change in changes {
+            self.air
+                .calendar
+                .schedule(change.at, Event::Gain(Box::new(change)));
+        }
+    }
+
+    /// What a node hears of other systems.
+    pub fn set_noise(&mut self, mote: usize, noise: Option<Noise>) {
+        self.air.medium.set_noise(mote, noise);
+    }
+
+    /// A packet from the outside enters the wire.
+    pub fn inject_packet(&mut self, packet: &[u8]) {
+        self.carry(End::Outside, packet, self.now());
+    }
+
+    /// The next packet that has reached the outside.
+    pub fn take_packet(&mut self) -> Option<Box<[u8]>> {
+        self.wire.as_mut()?.take_outside()
+    }
+
+    /// A packet from the caller enters a tapped node by its wire: from a transport that is not
+    /// this stack's, or a host that is no node of this world.
+    pub fn inject_at(&mut self, mote: usize, packet: &[u8]) {
+        self.deliver(mote, packet, self.now());
+    }
+
+    /// The next packet that a tapped node has sent down its wire.
+    pub fn take_at(&mut self, mote: usize) -> Option<Box<[u8]>> {
+        self.motes[mote].tapped.as_mut()?.pop_front()
+    }
+
+    /// A frame from the caller goes on the air at the place of a node, which does not know of
+    /// it: an attacker's. Nothing happens while that node's own radio is at work; returns
+    /// whether it went.
+    ///
+    /// `psdu`: with its FCS, at most 127 bytes.
+    pub fn transmit_at(&mut self, mote: usize, psdu: &[u8]) -> bool {
+        let may = self.motes[mote].radio.is_some() && self.may_reboot(mote);
+        if may {
+            let now = self.now();
+            self.air.transmit(mote, Frame::new(psdu), None, now);
+        }
+        may
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.motes.len()
+    }
+
+    /// A node, to look at.
+    pub fn node(&self, mote: usize) -> &Node<'m> {
+        &self.motes[mote].node
+    }
+
+    /// Lets the caller act as the application of a node, which then does what follows.
+    pub fn with_node<T>(
+        &mut self,
+        mote: usize,
+        act: impl FnOnce(&mut Node<'m>, Instant) -> T,
+    ) -> T {
+        let now = self.now();
+        let result = act(&mut self.motes[mote].node, now);
+        self.drive(mote, now);
+        result
+    }
+
+    /// The chance from now on that a frame received without error is lost nevertheless.
+    pub fn set_frame_loss(&mut self, frame_loss: f64) {
+        self.frame_loss = frame_loss;
+    }
+
+    /// Whether a node may reboot now: nothing is under way between it and its radio.
+    pub fn may_reboot(&self, mote: usize) -> bool {
+        let mote = &self.motes[mote];
+        let radio = mote.radio.as_ref();
+        radio.is_none_or(|(_, radio)| radio.is_idle(self.now()))
+    }
+
+    /// Puts a node that has just started in the place of another, which has rebooted; what
+    /// ran on it is gone.
+    pub fn reboot(&mut self, mote: usize, node: Node<'m>) {
+        debug_assert!(
+            self.may_reboot(mote),
+            "nothing of before reaches the new node"
+        );
+        self.motes[mote].node = node;
+        self.set_app(mote, App::None);
+    }
+
+    /// What runs on a node, before anything added.
+    pub fn app(&self, mote: usize) -> &App<'m> {
+        &self.motes[mote].apps[0]
+    }
+
+    /// Gives a node something to run, instead of what it ran so far.
+    pub fn set_app(&mut self, mote: usize, app: App<'m>) {
+        self.motes[mote].apps = vec![app];
+        self.drive(mote, self.now());
+    }
+
+    /// Gives a node something more to run; its place among [`Self::apps`].
+    pub fn add_app(&mut self, mote: usize, app: App<'m>) -> usize {
+        let apps = &mut self.motes[mote].apps;
+        if let [App::None] = apps[..] {
+            apps.clear();
+        }
+        apps.push(app);
+        let place = apps.len() - 1;
+        self.drive(mote, self.now());
+        place
+    }
+
+    /// Everything that runs on a node, in the order of adding; never empty.
+    pub fn apps(&self, mote: usize) -> &[App<'m>] {
+        &self.motes[mote].apps
+    }
+
+    /// What was sent over each link, by sender and receiver, in order.
+    pub fn links(&self) -> impl Iterator<Item = ((usize, usize), &LinkTally)> {
+        self.air.links()
+    }
+
+    /// Frames for nobody in particular, and ACKs that nobody is known to have waited for.
+    pub fn broadcasts(&self) -> u64 {
+        self.air.broadcasts
+    }
+
+    /// How long a node's radio was in each state.
+    pub fn usage(&self, mote: usize) -> Option<Usage> {
+        let (_, radio) = self.motes[mote].radio.as_ref()?;
+        Some(radio.usage(self.now()))
+    }
+
+    /// What a node's radio and processor have used so far.
+    pub fn energy(&self, mote: usize) -> Option<Energy> {
+        let (_, radio) = self.motes[mote].radio.as_ref()?;
+        Some(radio.energy(self.now()))
+    }
+
+    /// The wire, if there is one.
+    pub fn wire(&self) -> Option<&Wire> {
+        self.wire.as_ref()
+    }
+
+    /// The wire, to give it a capture.
+    pub fn wire_mut(&mut self) -> Option<&mut Wire> {
+        self.wire.as_mut()
+    }
+
+    /// Writes every frame to `capture` from now on; `None` gives it back to nobody.
+    pub fn set_capture(&mut self, capture: Option<Capture>) {
+        self.air.set_capture(capture);
+    }
+
+    /// Takes the capture of the air back, to finish it.
+    pub fn take_capture(&mut self) -> Option<Capture> {
+        self.air.take_capture()
+    }
+
+    /// A frame's last symbol has passed.
+    fn end_frame(&mut self, id: FrameId, now: Instant) {
+        let mut receptions = std::mem::take(&mut self.receptions);
+        receptions.clear();
+        if let Some(finished) = self.air.medium.finish(id, now, &mut receptions) {
+            let sender = finished.from;
+            let header = filter::header(finished.frame.psdu());
+            if let Some((_, radio)) = &mut self.motes[sender].radio {
+                radio.on_sent(header.as_ref(), &mut self.air, now);
+            }
+            let mut fate = finished.fate;
+            let matters =
+                |reception: &Reception| matters(reception, finished.intended, header.as_ref());
+            for reception in &receptions {
+                let judged = self.judge(reception);
+                if reception.intended {
+                    fate = judged;
+                }
+                if !matters(reception) {
+                    continue;
+                }
+                let heard = header.as_ref().filter(|_| judged == Fate::Received);
+                let heard = heard.map(|header| Heard {
+                    frame: &finished.frame,
+                    header,
+                    power: reception.power,
+                    from: finished.from,
+                });
+                if let Some((_, radio)) = &mut self.motes[reception.at].radio {
+                    radio.on_reception(heard, &mut self.air, now);
+                }
+            }
+            self.air.count(&finished, header.as_ref(), fate);
+            self.drive(sender, now);
+            for reception in receptions.iter().filter(|reception| matters(reception)) {
+                self.drive_if_told(reception.at, now);
+            }
+        }
+        self.receptions = receptions;
+    }
+
+    /// Draws whether a frame arrives.
+    fn judge(&mut self, reception: &Reception) -> Fate {
+        let mote = &mut self.motes[reception.at];
+        // Certain results draw nothing: most frames have no rival at all.
+        if reception.survival < 1.0 && !happens(&mut mote.reception, reception.survival) {
+            return Fate::Corrupted;
+        }
+        if self.frame_loss > 0.0 && happens(&mut mote.frame_loss, self.frame_loss) {
+            return Fate::Injected;
+        }
+        Fate::Received
+    }
+
+    fn deliver(&mut self, mote: usize, packet: &[u8], now: Instant) {
+        let Mote { node, wired, .. } = &mut self.motes[mote];
+        if let Some(interface) = *wired {
+            node.on_event(interface, node::Event::Packet(packet), now);
+            self.drive(mote, now);
+        }
+    }
+
+    fn carry(&mut self, from: End, packet: &[u8], now: Instant) {
+        let Some(wire) = &mut self.wire else { return };
+        for (to, arrival, packet) in wire.carry(from, packet, now) {
+            let arrives = Event::Packet(Box::new(Parcel { to, packet }));
+            self.air.calendar.schedule(arrival, arrives);
+        }
+    }
+}
+
+impl<'m> Mote<'m> {
+    /// When it wants to be called though nothing new has come.
+    fn next_deadline(&self) -> Option<Instant> {
+        let apps = self.apps.iter().filter_map(App::next_deadline).min();
+        earliest(self.node.next_deadline(), apps)
+    }
+
+    /// Whether no application could have spoken to its node.
+    fn is_quiet(&self) -> bool {
+        matches!(self.apps[..], [App::None])
+    }
+
+    fn new(at: usize, resident: Resident<'m>, seed: u64) -> Self {
+        // Lossless: no world has four thousand million nodes.
+        let id = at as u32;
+        let Resident {
+            node,
+            radio,
+            wired,
+            is_tapped,
+            app,
+        } = resident;
+        let radio = radio.map(|port| {
+            let jitter = stream(seed, id, Purpose::CpuJitter);
+            (
+                port.interface,
+                Radio::new(at, port.profile, port.filter, jitter),
+            )
+        });
+        Self {
+            node,
+            radio,
+            wired,
+            tapped: is_tapped.then(VecDeque::new),
+            apps: vec![app],
+            reception: stream(seed, id, Purpose::Reception),
+            frame_loss: stream(seed, id, Purpose::FrameLoss),
+            planned: None,
+            resumes: None,
+        }
+    }
+}
+
+/// Whether a radio has to hear of a frame that it received; most were for others.
+fn matters(reception: &Reception, intended: Option<usize>, header: Option<&Header>) -> bool {
+    let is_for_another = intended.is_some() && !reception.intended;
+    let Some(header) = header.filter(|_| is_for_another) else {
+        return true;
+    };
+    match reception.interest {
+        Interest::All => true,
+        Interest::AcksWith(number) => header.dst.is_none() && header.sequence == number,
+        Interest::Nothing => false,
+    }
+}
+
+fn placement(resident: &Resident<'_>) -> Placement {
+    let Some(port) = resident.radio else {
+        return Placement {
+            transmit_dbm: 0.0,
+            noise_dbm: 0.0,
+            channel: 0,
+        };
+    };
+    Placement {
+        transmit_dbm: port.profile.transmit_dbm,
+        noise_dbm: port.profile.noise_dbm(),
+        channel: port.channel,
+    }
+}
+
+fn addresses(at: usize, resident: &Resident<'_>) -> Vec<(LinkAddr, usize)> {
+    let Some(port) = resident.radio else {
+        return Vec::new();
+    };
+    let short = port.filter.short.map(|short| (LinkAddr::Short(short), at));
+    short
+        .into_iter()
+        .chain([(LinkAddr::Extended(port.filter.extended), at)])
+        .collect()
+}
+
+/// The longest packet of a wire, and more than any frame.
+const BUFFER_LEN: usize = 2_048;

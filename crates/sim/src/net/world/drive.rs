@@ -1,0 +1,131 @@
+//! Lets one node do all it can: its radio, its applications, its own wishes.
+
+use motet::node;
+use motet::time::{Duration, Instant};
+
+use super::{Mote, World};
+use crate::air::{End, Event};
+
+impl World<'_> {
+    /// Drives a node whose radio has something to tell; for the others nothing is new.
+    pub(super) fn drive_if_told(&mut self, mote: usize, now: Instant) {
+        let radio = self.motes[mote].radio.as_ref();
+        if radio.is_some_and(|(_, radio)| radio.has_output()) {
+            self.drive(mote, now);
+        }
+    }
+
+    /// Tells a node what its radio has to tell, carries out what it wants, and plans its
+    /// next call.
+    pub(super) fn drive(&mut self, mote: usize, now: Instant) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if !self.wait_for_processor(mote, now) {
+            // The node speaks last: only then does it know what waits for the clock.
+            let mut is_settled = false;
+            loop {
+                let mut acted = self.step_apps(mote, now);
+                let told = self.tell(mote, now);
+                // A node that nobody has spoken to since has nothing to add.
+                if is_settled && !told && self.motes[mote].is_quiet() {
+                    break;
+                }
+                acted |= told;
+                acted |= self.act(mote, &mut buffer, now);
+                // A timer may have ended a connection without any action: nobody but the
+                // application would ever notice.
+                if !acted && !self.step_apps(mote, now) {
+                    break;
+                }
+                is_settled = true;
+            }
+            let at = self.motes[mote].next_deadline();
+            self.plan(mote, at, now);
+        }
+        self.buffer = buffer;
+    }
+
+    /// Whether the node's processor copies now; then it is called when it has done so.
+    fn wait_for_processor(&mut self, mote: usize, now: Instant) -> bool {
+        let Mote { radio, resumes, .. } = &mut self.motes[mote];
+        let Some((_, radio)) = radio else {
+            return false;
+        };
+        let free_at = radio.cpu_free_at();
+        if free_at <= now {
+            return false;
+        }
+        if resumes.is_none_or(|planned| free_at < planned) {
+            *resumes = Some(free_at);
+            self.air.calendar.schedule(free_at, Event::Resume { mote });
+        }
+        true
+    }
+
+    /// Lets a node's applications do what they can; says whether that was anything.
+    fn step_apps(&mut self, mote: usize, now: Instant) -> bool {
+        let Mote { node, apps, .. } = &mut self.motes[mote];
+        apps.iter_mut()
+            .fold(false, |acted, app| acted | app.step(node, now))
+    }
+
+    /// Tells a node what its radio has to tell; says whether there was anything.
+    fn tell(&mut self, mote: usize, now: Instant) -> bool {
+        let Mote { node, radio, .. } = &mut self.motes[mote];
+        let Some((interface, radio)) = radio else {
+            return false;
+        };
+        let mut told = false;
+        while let Some(output) = radio.poll_output(&mut self.air, now) {
+            output.tell(|event| node.on_event(*interface, node::Event::Radio(event), now));
+            told = true;
+        }
+        told
+    }
+
+    /// Carries out what a node wants; says whether that was anything.
+    fn act(&mut self, mote: usize, buffer: &mut [u8], now: Instant) -> bool {
+        let mut acted = false;
+        while let Some((_, action)) = self.motes[mote].node.poll_action(now, buffer) {
+            acted = true;
+            match action {
+                node::Action::Radio(action) => {
+                    if let Some((_, radio)) = &mut self.motes[mote].radio {
+                        radio.command(action, buffer, &mut self.air, now);
+                    }
+                }
+                node::Action::Packet { len } => {
+                    let packet = buffer.get(..len).unwrap_or(&[]);
+                    match &mut self.motes[mote].tapped {
+                        Some(tapped) => tapped.push_back(packet.into()),
+                        None => self.carry(End::Mote(mote), packet, now),
+                    }
+                }
+            }
+        }
+        acted
+    }
+
+    /// Drives a node whose deadline has come, unless what it planned for was overtaken.
+    pub(super) fn drive_if_due(&mut self, mote: usize, now: Instant) {
+        match self.motes[mote].next_deadline() {
+            Some(at) if at <= now => self.drive(mote, now),
+            at => self.plan(mote, at, now),
+        }
+    }
+
+    /// Lets a node be called at `at`, unless it is before that anyway.
+    fn plan(&mut self, mote: usize, at: Option<Instant>, now: Instant) {
+        let Some(at) = at else { return };
+        // A node that asks for a moment already past waits for an event; time moves on in
+        // any case.
+        let at = at.max(now + TICK);
+        let planned = &mut self.motes[mote].planned;
+        if planned.is_none_or(|planned| at < planned) {
+            *planned = Some(at);
+            self.air.calendar.schedule(at, Event::Deadline { mote });
+        }
+    }
+}
+
+/// The shortest time between two calls of a node.
+const TICK: Duration = Duration::from_micros(1);

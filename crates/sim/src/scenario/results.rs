@@ -1,0 +1,375 @@
+//! What a run gave.
+//!
+//! What many runs give together is in [`crate::report`].
+
+use serde::Serialize;
+
+use super::outcome::{Likeness, Outcome};
+use crate::air::medium::Fate;
+use crate::air::radio::State;
+use crate::scenario::{FlowEnd, FlowKind};
+use crate::stats::{jain, ratio};
+use motet::tcp::RetransmissionCause;
+
+/// What one run gave. All counts are of the time after the warm-up.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunResult {
+    /// Which point of the sweep.
+    pub point: usize,
+    /// With which seed.
+    pub seed: u64,
+    /// Whether it went to its end.
+    pub complete: bool,
+    /// Why it is worth nothing, if so.
+    pub failure: Option<String>,
+    /// Until all motes had an address and a route, s.
+    pub joined_s: f64,
+    /// Measured time, s.
+    pub seconds: f64,
+    /// By flow, in the scenario's order.
+    pub flows: Vec<FlowResult>,
+    /// By mesh node, then the host.
+    pub nodes: Vec<NodeResult>,
+    /// Links that carried anything.
+    pub links: Vec<LinkResult>,
+    /// Packets lost on purpose at the border router.
+    pub packets_injected_lost: u64,
+    /// Flows over time; of the first seed of each point only.
+    pub samples: Vec<Sample>,
+}
+
+/// How one flow did.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlowResult {
+    /// Place in the scenario.
+    pub flow: usize,
+    /// Who sent.
+    pub from: FlowEnd,
+    /// Who received.
+    pub to: FlowEnd,
+    /// What sort of flow it is.
+    pub likeness: Likeness,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Application bytes read at the far end in the whole run.
+    pub bytes: u64,
+    /// Those of them that came after the warm-up.
+    pub counted_bytes: u64,
+    /// Application bytes a second, kb/s: after the warm-up, or of a transfer that ended from
+    /// its first to its last.
+    pub goodput_kbps: f64,
+    /// Mean of the smoothed round-trip times sampled, ms; none where there was no sample.
+    pub rtt_ms: Option<f64>,
+    /// Mean congestion window sampled, as far as buffers let it be used; full segments.
+    pub cwnd_segments: Option<f64>,
+    /// How long a transfer of known length took, s; none if it did not end.
+    pub finished_s: Option<f64>,
+    /// Messages or datagrams that were due in the whole run, and those that arrived or were
+    /// answered; none of a bulk flow.
+    pub messages: Option<[u64; 2]>,
+    /// Mean age of messages on arrival, or until they were answered, ms.
+    pub latency_ms: Option<f64>,
+    /// The age that half of them do not exceed, ms.
+    pub latency_p50_ms: Option<f64>,
+    /// The age that nineteen of twenty do not exceed, ms.
+    pub latency_p95_ms: Option<f64>,
+    /// The greatest age, ms.
+    pub latency_max_ms: Option<f64>,
+    /// Its share of what the nodes on its path used after the warm-up, mJ: by bytes, of radio
+    /// and processor, listening included.
+    pub energy_mj: f64,
+    /// The bytes read were the bytes sent, in order, once.
+    pub intact: bool,
+}
+
+/// What happened at one node.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct NodeResult {
+    /// Its name: a number, or "host".
+    pub name: String,
+    /// Its next hop towards the border router.
+    pub parent: Option<usize>,
+    /// Radio hops to the border router.
+    pub hops: usize,
+    /// How much of everything.
+    pub counts: NodeCounts,
+}
+
+/// Counters of one node.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct NodeCounts {
+    /// Frames put on the air, each attempt, ACKs not.
+    pub transmissions: u64,
+    /// Attempts after the first.
+    pub retries: u64,
+    /// Assessments that found the channel busy.
+    pub channel_busy: u64,
+    /// TCP segments sent.
+    pub segments: u64,
+    /// Of them sent again, by [`RetransmissionCause`].
+    pub retransmissions: [u64; RetransmissionCause::COUNT],
+    /// Frames, fragments and packets dropped, by [`DROPS`].
+    pub drops: [u64; DROPS.len()],
+    /// Time of the radio in each state, µs, by [`State`].
+    pub states_us: [u64; State::COUNT],
+    /// Time that the processor worked for the radio, µs.
+    pub cpu_us: u64,
+    /// What the radio used, mJ.
+    pub radio_mj: f64,
+    /// What the processor used, mJ.
+    pub cpu_mj: f64,
+}
+
+/// What went over one link, in one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkResult {
+    /// Sender.
+    pub from: usize,
+    /// Receiver.
+    pub to: usize,
+    /// Frames with a payload, each attempt.
+    pub frames: u64,
+    /// What became of them, by [`Fate::index`].
+    pub fates: [u64; Fate::COUNT],
+}
+
+/// One flow at one moment.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Sample {
+    /// Which flow.
+    pub flow: usize,
+    /// Since all motes had joined, s.
+    pub at_s: f64,
+    /// Goodput since the sample before, kb/s.
+    pub goodput_kbps: f64,
+    /// Smoothed round-trip time, ms; 0 before the first.
+    pub rtt_ms: u32,
+    /// Congestion window, bytes.
+    pub cwnd_bytes: u16,
+    /// Slow start threshold, bytes.
+    pub ssthresh_bytes: u16,
+    /// What of it the sender's buffer and the peer's window let it use, bytes.
+    pub window_bytes: u16,
+    /// Sent, neither acknowledged nor deemed lost, bytes.
+    pub inflight_bytes: u16,
+}
+
+/// Names of the drops that [`NodeCounts::drops`] counts.
+pub const DROPS: [&str; 12] = [
+    "link gave up: no ACK",
+    "link gave up: channel busy",
+    "link gave up: frame too old",
+    "MAC queue full",
+    "relay queue full",
+    "IP queue full",
+    "IP: packet too old",
+    "fragments: no first one",
+    "fragments: sibling lost",
+    "fragments: not whole in time",
+    "fragments: evicted",
+    "fragments: table full",
+];
+
+/// Names of the radio's states, by [`State`].
+pub const STATES: [&str; State::COUNT] = [
+    "sleep",
+    "listen",
+    "copy in",
+    "copy out",
+    "assess",
+    "prepare",
+    "turn around",
+    "transmit",
+];
+
+impl NodeCounts {
+    /// What came after `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        fn each<const N: usize>(now: [u64; N], before: [u64; N]) -> [u64; N] {
+            std::array::from_fn(|at| now[at].saturating_sub(before[at]))
+        }
+        Self {
+            transmissions: self.transmissions.saturating_sub(before.transmissions),
+            retries: self.retries.saturating_sub(before.retries),
+            channel_busy: self.channel_busy.saturating_sub(before.channel_busy),
+            segments: self.segments.saturating_sub(before.segments),
+            retransmissions: each(self.retransmissions, before.retransmissions),
+            drops: each(self.drops, before.drops),
+            states_us: each(self.states_us, before.states_us),
+            cpu_us: self.cpu_us.saturating_sub(before.cpu_us),
+            radio_mj: self.radio_mj - before.radio_mj,
+            cpu_mj: self.cpu_mj - before.cpu_mj,
+        }
+    }
+
+    /// Segments sent again.
+    pub fn retransmitted(&self) -> u64 {
+        self.retransmissions.iter().sum()
+    }
+
+    /// Share of the time in which the radio was not asleep, 0 to 1.
+    pub fn radio_duty(&self) -> f64 {
+        1.0 - self.share(State::Sleep)
+    }
+
+    /// Share of the time in which the processor worked for the radio, 0 to 1.
+    pub fn cpu_duty(&self) -> f64 {
+        ratio(self.cpu_us, self.states_us.iter().sum())
+    }
+
+    /// Mean power of radio and processor, mW.
+    pub fn power_mw(&self) -> [f64; 2] {
+        let seconds = self.states_us.iter().sum::<u64>() as f64 / 1e6;
+        [self.radio_mj, self.cpu_mj].map(|mj| if seconds > 0.0 { mj / seconds } else { 0.0 })
+    }
+
+    /// Share of the time that the radio was in `state`, 0 to 1.
+    pub fn share(&self, state: State) -> f64 {
+        ratio(self.states_us[state as usize], self.states_us.iter().sum())
+    }
+}
+
+impl FlowResult {
+    /// What errors call it: its place in the scenario, counted from 1, and its ends.
+    pub fn name(&self) -> String {
+        format!("[[flow]] {} ({} → {})", self.flow + 1, self.from, self.to)
+    }
+
+    /// What a byte cost, µJ; none where none arrived after the warm-up.
+    pub fn energy_uj_per_byte(&self) -> Option<f64> {
+        let bytes = self.counted_bytes;
+        (bytes > 0).then(|| self.energy_mj * 1e3 / bytes as f64)
+    }
+
+    /// Messages that arrived or were answered, of those that were due, 0 to 1.
+    pub fn delivered(&self) -> Option<f64> {
+        self.messages.map(|[due, came]| ratio(came, due))
+    }
+}
+
+impl LinkResult {
+    /// Share of the frames that arrived, 0 to 1.
+    pub fn delivered(&self) -> f64 {
+        ratio(self.fates[Fate::Received.index()], self.frames)
+    }
+}
+
+impl RunResult {
+    /// Goodput of all flows together after the warm-up, kb/s.
+    pub fn goodput_kbps(&self) -> f64 {
+        if self.seconds > 0.0 {
+            self.counted_bytes() as f64 / 125.0 / self.seconds
+        } else {
+            0.0
+        }
+    }
+
+    /// Application bytes that came out of all flows after the warm-up.
+    fn counted_bytes(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.counted_bytes).sum()
+    }
+
+    /// Flows that ended otherwise than they should.
+    pub fn failed_flows(&self) -> impl Iterator<Item = &FlowResult> {
+        let mut flows = self.flows.iter();
+        std::iter::from_fn(move || flows.find(|flow| flow.outcome.is_failure()))
+    }
+
+    /// What went wrong, if anything did, as the end of a sentence.
+    pub fn trouble(&self) -> Option<String> {
+        if self.failure.is_some() {
+            return self.failure.clone();
+        }
+        let first = self.failed_flows().next()?;
+        let what = format!("{} {}", first.name(), first.outcome.sentence());
+        Some(match (self.failed_flows().count(), self.flows.len()) {
+            (1, _) => what,
+            (failed, all) => format!("{failed} of {all} flows failed, the first: {what}"),
+        })
+    }
+
+    /// Whether the transfers without an end got the same: Jain's index, 1 at best.
+    pub fn fairness(&self) -> Option<f64> {
+        let shares =
+            |flow: &&FlowResult| flow.likeness.kind == FlowKind::Bulk && flow.likeness.bytes == 0;
+        let endless = self.flows.iter().filter(shares);
+        let shares: Vec<f64> = endless.map(|flow| flow.goodput_kbps).collect();
+        (shares.len() > 1 && shares.iter().any(|share| *share > 0.0)).then(|| jain(&shares))
+    }
+
+    /// Segments sent again, of all that the flows' senders sent.
+    pub fn retransmitted(&self) -> f64 {
+        let (mut sent, mut again) = (0, 0);
+        for node in self.senders() {
+            sent += node.counts.segments;
+            again += node.counts.retransmitted();
+        }
+        ratio(again, sent)
+    }
+
+    /// Retransmission timeouts of the flows' senders.
+    pub fn timeouts(&self) -> u64 {
+        let timeouts = RetransmissionCause::Timeout as usize;
+        let of = |node: &NodeResult| node.counts.retransmissions[timeouts];
+        self.senders().map(of).sum()
+    }
+
+    /// Frames with a payload on the air.
+    pub fn frames(&self) -> u64 {
+        self.links.iter().map(|link| link.frames).sum()
+    }
+
+    /// What became of those frames, by [`Fate::index`].
+    pub fn fates(&self) -> [u64; Fate::COUNT] {
+        let mut sums = [0; Fate::COUNT];
+        for link in &self.links {
+            for (sum, count) in sums.iter_mut().zip(link.fates) {
+                *sum += count;
+            }
+        }
+        sums
+    }
+
+    /// Frames that did not arrive, of all.
+    pub fn frame_loss(&self) -> f64 {
+        let frames = self.frames();
+        ratio(frames - self.fates()[Fate::Received.index()], frames)
+    }
+
+    /// What radios and processors of all nodes used, mJ.
+    pub fn energy_mj(&self) -> f64 {
+        let of = |node: &NodeResult| node.counts.radio_mj + node.counts.cpu_mj;
+        self.nodes.iter().map(of).sum()
+    }
+
+    /// What each byte that any flow delivered cost all nodes, µJ; none where there was none.
+    pub fn energy_uj_per_byte(&self) -> Option<f64> {
+        let bytes = self.counted_bytes();
+        (bytes > 0).then(|| self.energy_mj() * 1e3 / bytes as f64)
+    }
+
+    /// Frames sent again by links, of all.
+    pub fn retried(&self) -> f64 {
+        let sum = |count: fn(&NodeCounts) -> u64| -> u64 {
+            self.nodes.iter().map(|node| count(&node.counts)).sum()
+        };
+        ratio(sum(|node| node.retries), sum(|node| node.transmissions))
+    }
+
+    fn senders(&self) -> impl Iterator<Item = &NodeResult> {
+        // The nodes of the mesh, then the host.
+        let host = self.nodes.len().saturating_sub(1);
+        let mut senders: Vec<usize> = self
+            .flows
+            .iter()
+            .map(|flow| match flow.from {
+                FlowEnd::Host => host,
+                FlowEnd::Node(node) => node,
+            })
+            .collect();
+        senders.sort_unstable();
+        senders.dedup();
+        senders.into_iter().filter_map(|node| self.nodes.get(node))
+    }
+}
