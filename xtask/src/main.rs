@@ -14,6 +14,7 @@ mod image;
 mod panics;
 mod peers;
 mod planted;
+mod provenance;
 mod sizes;
 mod step;
 mod tools;
@@ -52,6 +53,9 @@ enum Command {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
+        /// Print Markdown with revision, date and command
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
         /// Write the snapshot, firmware/sizes.json, anew
         #[arg(long)]
         update: bool,
@@ -79,10 +83,31 @@ enum Command {
         /// Print one JSON object a line
         #[arg(long)]
         json: bool,
+        /// Print Markdown with revision, date and command
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
         /// Fewer seeds and shorter runs: a look, not a judgement
         #[arg(long)]
         quick: bool,
     },
+}
+
+/// How figures are printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Table,
+    Markdown,
+    Json,
+}
+
+impl Format {
+    const fn of(json: bool, markdown: bool) -> Self {
+        match (json, markdown) {
+            (true, _) => Self::Json,
+            (false, true) => Self::Markdown,
+            (false, false) => Self::Table,
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -101,8 +126,16 @@ fn run(command: &Command) -> Result<bool> {
     let workspace = Workspace::locate()?;
     match command {
         Command::Check { steps } => check::run(&workspace, steps),
-        Command::Sizes { json, update } => sizes::run(&workspace, *json, *update),
-        Command::Peers { json, quick } => peers::run(&workspace, *json, *quick),
+        Command::Sizes {
+            json,
+            markdown,
+            update,
+        } => sizes::run(&workspace, Format::of(*json, *markdown), *update),
+        Command::Peers {
+            json,
+            markdown,
+            quick,
+        } => peers::run(&workspace, Format::of(*json, *markdown), *quick),
         Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),
         Command::Fuzz {
             targets, seconds, ..

@@ -2,15 +2,17 @@
 
 use anyhow::{Context, Result, ensure};
 
+use crate::Format;
 use crate::check::{count_tests, essence, locked};
 use crate::footprint;
+use crate::provenance::heading;
 use crate::step::{Verdict, run_logged};
 use crate::tools;
 use crate::workspace::Workspace;
 
-/// Builds the comparison at full optimisation and runs it: its tables, or JSON alone, go to
-/// stdout.
-pub(crate) fn run(workspace: &Workspace, json: bool, quick: bool) -> Result<bool> {
+/// Builds the comparison at full optimisation and runs it: its tables, a page of them, or JSON
+/// alone, go to stdout.
+pub(crate) fn run(workspace: &Workspace, format: Format, quick: bool) -> Result<bool> {
     // Where it is missing and cannot be installed, the program itself says what to do.
     tools::provide(workspace, &[tools::VALGRIND])?;
     let footprints = footprint::measure(workspace)?;
@@ -22,12 +24,23 @@ pub(crate) fn run(workspace: &Workspace, json: bool, quick: bool) -> Result<bool
         .context("cannot run cargo")?;
     ensure!(built.success(), "the peers do not build: see above");
     let program = workspace.target.join("release/motet-peers");
+    let is_page = format == Format::Markdown;
+    if is_page {
+        let quick = if quick { " --quick" } else { "" };
+        let command = format!("cargo xtask peers --markdown{quick}");
+        let title = "Beside TCPlp and smoltcp";
+        println!("{}\n```text", heading(workspace, title, &command));
+    }
+    let json = format == Format::Json;
     let status = std::process::Command::new(&program)
         .args(json.then_some("--json"))
         .args(quick.then_some("--quick"))
         .status()
         .with_context(|| format!("cannot run {}", program.display()))?;
     footprint::print(&footprints, json);
+    if is_page {
+        println!("```");
+    }
     Ok(status.success())
 }
 

@@ -11,9 +11,11 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::Format;
 use crate::composition::{code_by, file_of, module_of};
 use crate::firmware::{TCP_COST, build_minimal_node, build_without_tcp, image_path, run_pair};
 use crate::image::Image;
+use crate::provenance::heading;
 use crate::step::Verdict;
 use crate::tools::{self, QEMU};
 use crate::workspace::{Workspace, in_ci};
@@ -62,19 +64,25 @@ impl Sizes {
 }
 
 /// The command: prints the figures, writes the snapshot on demand.
-pub(crate) fn run(workspace: &Workspace, json: bool, update: bool) -> Result<bool> {
+pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result<bool> {
     let Measured {
         sizes,
         code,
         tcp_code,
         panics,
     } = measure(workspace)?;
-    if json {
-        println!("{}", serde_json::to_string(&sizes)?);
-    } else {
-        print!("{}", table(&sizes, read_snapshot(workspace).ok().as_ref()));
-        print!("\nminimal node's code by module\n{}", rows(&code));
-        print!("\n{}{}", tcp_verdict(&sizes), rows(&tcp_code));
+    match format {
+        Format::Json => println!("{}", serde_json::to_string(&sizes)?),
+        Format::Markdown => {
+            let command = "cargo xtask sizes --markdown";
+            println!("{}", heading(workspace, "Sizes", command));
+            print!("{}", page(&sizes, &code, &tcp_code));
+        }
+        Format::Table => {
+            print!("{}", table(&sizes, read_snapshot(workspace).ok().as_ref()));
+            print!("\nminimal node's code by module\n{}", rows(&code));
+            print!("\n{}{}", tcp_verdict(&sizes), rows(&tcp_code));
+        }
     }
     for line in &panics {
         eprintln!("a panic is reachable from {line}");
@@ -199,9 +207,9 @@ fn tcp_cost(workspace: &Workspace) -> Result<(u32, BTreeMap<String, i64>)> {
 fn tcp_verdict(sizes: &Sizes) -> String {
     let bytes = sizes.tcp_text_bytes;
     match bytes.checked_sub(TCP_TEXT_MAX) {
-        None | Some(0) => format!("TCP adds {bytes} B, of {TCP_TEXT_MAX}; of its code\n"),
+        None | Some(0) => format!("TCP adds {bytes} B, of {TCP_TEXT_MAX}; of its code:\n"),
         Some(above) => {
-            format!("TCP adds {bytes} B, {above} more than {TCP_TEXT_MAX}; of its code\n")
+            format!("TCP adds {bytes} B, {above} more than {TCP_TEXT_MAX}; of its code:\n")
         }
     }
 }
@@ -209,6 +217,29 @@ fn tcp_verdict(sizes: &Sizes) -> String {
 fn rows(code: &BTreeMap<String, i64>) -> String {
     let row = |(name, bytes): (&String, &i64)| format!("{name:<26}{bytes:>9}\n");
     code.iter().map(row).collect()
+}
+
+/// The figures as tables of Markdown, files with most code first.
+fn page(sizes: &Sizes, code: &BTreeMap<String, i64>, tcp_code: &BTreeMap<String, i64>) -> String {
+    let figures = sizes.rows().map(|(name, value)| {
+        let value = value.map_or_else(|| "not measured".to_owned(), |value| value.to_string());
+        format!("| `{name}` | {value} |\n")
+    });
+    let by_size = |code: &BTreeMap<String, i64>| -> String {
+        let mut rows: Vec<_> = code.iter().collect();
+        rows.sort_by_key(|(_, bytes)| -**bytes);
+        let row = |(name, bytes): (&String, &i64)| format!("| `{name}` | {bytes} |\n");
+        rows.into_iter().map(row).collect()
+    };
+    format!(
+        "| figure | bytes |\n|---|---:|\n{}\n\
+         ## The minimal node's code by module\n\n| module | bytes |\n|---|---:|\n{}\n\
+         ## TCP's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}",
+        figures.concat(),
+        by_size(code),
+        tcp_verdict(sizes),
+        by_size(tcp_code)
+    )
 }
 
 fn snapshot_path(workspace: &Workspace) -> PathBuf {
@@ -286,5 +317,22 @@ mod tests {
         let wrong = growth(&larger, &SNAPSHOT);
         assert_eq!(wrong.len(), 2);
         assert!(wrong[0].starts_with("connection_bytes grew from 300 to 301"));
+    }
+
+    #[test]
+    fn a_page_has_every_figure_and_the_largest_file_first() {
+        let code = [("mac".to_owned(), 7), ("tcp".to_owned(), 90)].into();
+        let text = page(&SNAPSHOT, &code, &code);
+        assert!(text.contains("| `connection_bytes` | 300 |\n"), "{text}");
+        assert_eq!(
+            text.matches("| `tcp` | 90 |\n| `mac` | 7 |").count(),
+            2,
+            "{text}"
+        );
+        let without = Sizes {
+            stack_high_water_bytes: None,
+            ..SNAPSHOT
+        };
+        assert!(page(&without, &code, &code).contains("| not measured |"));
     }
 }
