@@ -1,14 +1,15 @@
 //! What an acknowledgment tells: of SND.UNA, the window, the scoreboard, times.
 //!
-//! Place: the fifth check of segment arrival, called by `input`. Left out: what losses and
-//! marks do to cwnd ([`super::reduction`]), finding losses and arming the timer
-//! ([`super::detection`]), and the table of what was sent ([`super::recovery`]).
+//! Place: the fifth check of segment arrival, called by `input`. Left out: what was sent,
+//! what of it is lost and what that does to cwnd ([`super::loss`]), and arming the timer
+//! ([`super::retransmit`]).
 //! Sources: RFC 9293 §3.10.7.4, RFC 6298, 7323, 2018, 2883, 8985.
 
 use super::Drop;
 use super::connection::Connection;
-use super::facts::{Facts, Phase};
-use super::recovery::{Delivery, NONE};
+use super::facts::Facts;
+use super::loss::{Delivery, NONE};
+use super::rtt::RTT_MAX_MS;
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::state::State;
@@ -49,7 +50,7 @@ impl Connection<'_> {
             self.undo_by_timestamp(seg);
             self.judge_tail_probe(seg);
         } else if is_duplicate {
-            self.recovery.dup_acks = self.recovery.dup_acks.saturating_add(1);
+            self.loss.on_duplicate();
             delivery.bytes = self.payload_max();
         }
         if seg.has(Flags::ECE) && self.facts.has(Facts::ECN) {
@@ -66,7 +67,7 @@ impl Connection<'_> {
     pub(super) fn take_predicted_ack(&mut self, seg: &Segment<'_>) {
         let mut delivery = self.delivery(seg);
         self.take_in(&mut delivery);
-        if self.facts.has(Facts::RACK) && self.recovery.rack_end != self.snd_una {
+        if self.facts.has(Facts::RACK) && !self.loss.is_newest(self.snd_una) {
             return self.move_on(&delivery);
         }
         self.open_window(delivery.acked);
@@ -76,15 +77,11 @@ impl Connection<'_> {
     /// The record of an acknowledgment that arrives now.
     fn delivery(&self, seg: &Segment<'_>) -> Delivery {
         let echo = self.echo_age(seg);
-        let mut age_min = u32::from(self.recovery.min_rtt);
-        if echo != NONE {
-            age_min = age_min.max(echo);
-        }
         Delivery {
             base: self.snd_una,
             acked: seg.ack().since(self.snd_una),
             echo,
-            ..self.scoreboard.delivery(self.now_ms, age_min)
+            ..self.loss.delivery(self.now_ms, echo)
         }
     }
 
@@ -137,7 +134,7 @@ impl Connection<'_> {
                     self.on_dsack(SeqNum::new(block.left), SeqNum::new(block.right));
                 }
                 if left >= ahead.max(0) {
-                    self.scoreboard.sack(left as u32, right as u32, delivery);
+                    self.loss.on_sacked(left as u32, right as u32, delivery);
                 }
             }
             is_first = false;
@@ -171,7 +168,7 @@ impl Connection<'_> {
             if self.facts.take(Facts::WINDOW_PROBED) && seg.ack() == self.snd_una {
                 // The probe's byte was refused: send it with the rest, not alone.
                 self.snd_nxt = self.snd_una;
-                self.scoreboard.clear();
+                self.loss.on_unsent();
             }
         }
     }
@@ -179,16 +176,10 @@ impl Connection<'_> {
     /// Advances SND.UNA.
     fn take_acked(&mut self, delivery: &mut Delivery) {
         let acked = delivery.acked;
-        self.scoreboard.acknowledge(acked, delivery);
         let data = acked.min(u32::from(self.send.len()));
         self.send.consume(data as u16);
         self.snd_una = self.snd_una.plus(acked);
-        if self.recovery.phase == Phase::Open && self.snd_una.after(self.recovery.recover) {
-            // Keeps up, so that the comparison never wraps; what a DSACK reports from now on
-            // is about something else.
-            self.recovery.recover = self.snd_una.minus(1);
-            self.recovery.undo_left = 0;
-        }
+        self.loss.on_acked(self.snd_una, delivery);
         self.retries = 0;
         self.progress_at = self.now_ms;
         // A probe that waited for room is not needed any more, nor has it a timer now.
@@ -198,11 +189,8 @@ impl Connection<'_> {
             self.on_fin_acked();
         }
         self.bound_end();
-        if !self.facts.has(Facts::SACK) && self.recovery.dup_acks > 0 {
-            // What the duplicates stood for is acknowledged now; the hole itself was not.
-            let segments = acked / self.payload_max().max(1);
-            let left = u32::from(self.recovery.dup_acks).saturating_sub(segments.saturating_sub(1));
-            self.recovery.dup_acks = left as u8;
+        if !self.facts.has(Facts::SACK) {
+            self.loss.forget_duplicates(acked, self.payload_max());
         }
     }
 
@@ -230,35 +218,6 @@ impl Connection<'_> {
         if is_new {
             self.rtt.sample(rtt);
         }
-        let rtt = rtt.clamp(1, RTT_MAX_MS);
-        let min = u32::from(self.recovery.min_rtt);
-        // The least RTT of the recent past: it rises by 1/64 of the way per sample.
-        let next = match rtt.checked_sub(min) {
-            Some(above) if min != 0 => min + (above >> 6),
-            _ => rtt,
-        };
-        self.recovery.min_rtt = next as u16;
-    }
-
-    /// Notes the newest transmission delivered (RFC 8985 §6.2 steps 1 to 3).
-    fn update_rack(&mut self, delivery: &Delivery) {
-        let age = delivery.newest_age;
-        let end = delivery.base.plus(delivery.newest_end);
-        let known_age = delivery.now_ms.wrapping_sub(self.recovery.rack_sent_at);
-        if !self.facts.has(Facts::RACK)
-            || age < known_age
-            || age == known_age && end.after(self.recovery.rack_end)
-        {
-            self.facts.set(Facts::RACK);
-            self.recovery.rack_sent_at = delivery.now_ms.wrapping_sub(age);
-            self.recovery.rack_end = end;
-        }
-        self.recovery.rack_rtt = age.min(RTT_MAX_MS) as u16;
-        if delivery.reordered {
-            self.facts.set(Facts::REORDERED);
-        }
+        self.loss.on_round_trip(rtt.clamp(1, RTT_MAX_MS));
     }
 }
-
-/// Longest believable round trip, ms.
-pub(super) const RTT_MAX_MS: u32 = 60_000;

@@ -22,7 +22,7 @@ impl<'m> Connection<'m> {
         self.state = State::SynSent;
         self.snd_una = iss;
         self.snd_nxt = iss.plus(1);
-        self.recovery.begin_at(iss);
+        self.loss.begin_at(iss);
         self.ts_offset = ts_offset;
         self.progress_at = self.now_ms;
         self.facts.set(Facts::SYN_DUE);
@@ -65,7 +65,7 @@ impl<'m> Connection<'m> {
         self.facts.clear(Facts::TS_OUTDATED);
         // Nobody was promised more than there is, unless the settings were wrong.
         self.rcv_wnd = self.recv.window();
-        self.recovery.begin_at(entry.iss);
+        self.loss.begin_at(entry.iss);
         self.begin(entry.irs, entry.window());
         // Data that came too early were dropped: ask for them.
         self.facts.put(Facts::ACK_DUE, entry.has_missed_data());
@@ -179,7 +179,7 @@ impl<'m> Connection<'m> {
         self.state = State::Closed;
         self.error = error;
         self.timers.disarm_all();
-        self.scoreboard.give_up();
+        self.loss.give_up();
         self.facts.clear(
             Facts::ACK_DUE
                 | Facts::SYN_DUE

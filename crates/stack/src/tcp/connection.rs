@@ -10,11 +10,10 @@
 //! updates the window, so `SND.WL2 ≤ SEG.ACK` holds whenever it would be asked.
 
 use super::config::Config;
-use super::congestion::Congestion;
-use super::facts::{Facts, Phase, Recovery};
+use super::facts::Facts;
 use super::listener::Agreed;
+use super::loss::Loss;
 use super::reassembly::RecvBuffer;
-use super::recovery::Scoreboard;
 use super::rtt::RttEstimator;
 use super::segment::Segment;
 use super::send_buffer::SendBuffer;
@@ -27,7 +26,7 @@ use super::types::{Buffers, Endpoints, Error};
 ///
 /// In the order in which a Cortex-M0+ reaches them with one instruction: bytes up to 31 from
 /// the start, halfwords up to 62, words up to 124; what is used most comes first. Left to the
-/// compiler the code is larger.
+/// compiler the code is larger. `loss` is large and reached through a pointer of its own.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Connection<'m> {
@@ -46,7 +45,6 @@ pub struct Connection<'m> {
     pub(super) snd_wnd: u16,
     /// MSS towards the peer as the option counts it: options are subtracted per segment.
     pub(super) smss: u16,
-    pub(super) congestion: Congestion,
     /// The part of the window announced last that is not filled yet.
     pub(super) rcv_wnd: u16,
     /// RCV.NXT less the last acknowledgment sent.
@@ -55,7 +53,6 @@ pub struct Connection<'m> {
     pub(super) snd_wnd_max: u16,
     /// How often text came out of order, modulo 256: says which block grew last.
     pub(super) sack_count: u8,
-    pub(super) recovery: Recovery,
     /// The present, ms modulo 2^32: [`Tcp`](super::Tcp) sets it before it calls in. Passed along
     /// as an argument it would take a register, or the stack, in half of all functions.
     pub(super) now_ms: u32,
@@ -63,6 +60,7 @@ pub struct Connection<'m> {
     pub(super) snd_una: SeqNum,
     pub(super) snd_nxt: SeqNum,
     pub(super) rcv_nxt: SeqNum,
+    pub(super) loss: Loss,
     pub(super) send: SendBuffer<'m>,
     pub(super) recv: RecvBuffer<'m>,
     /// When each [`Timer`](super::timers::Timer) falls due, if armed; 1/32 ms modulo 2^32.
@@ -85,7 +83,6 @@ pub struct Connection<'m> {
     pub(super) rmss: u16,
     /// When a challenge ACK was last sent, ms.
     pub(super) challenge_at: u32,
-    pub(super) scoreboard: Scoreboard,
     pub(super) ends: Endpoints,
 }
 
@@ -116,10 +113,8 @@ impl<'m> Connection<'m> {
             snd_wnd_max: 0,
             smss: config.smss,
             rmss: config.rmss,
-            congestion: Congestion::NEW,
+            loss: Loss::NEW,
             rtt: RttEstimator::NEW,
-            scoreboard: Scoreboard::NEW,
-            recovery: Recovery::NEW,
             timers: Timers::NEW,
             now_part,
             deadlines: [0; 3],
@@ -253,7 +248,7 @@ impl<'m> Connection<'m> {
     }
 
     pub(super) const fn is_recovering(&self) -> bool {
-        !matches!(self.recovery.phase, Phase::Open | Phase::Reduced)
+        self.loss.is_recovering()
     }
 
     /// Arms [`Timer::Transmit`](super::timers::Timer) for an RTO from now.

@@ -1,10 +1,8 @@
-//! What a connection remembers between segments besides its variables: facts of one bit, and
-//! the state of loss recovery.
+//! What a connection remembers between segments besides its variables: facts of one bit.
 //!
 //! Place: part of [`Connection`](super::Connection). Left out: every decision.
 
 use super::config::Config;
-use super::seq::SeqNum;
 use crate::wire::tcp::Options;
 
 /// Yes-or-no facts of a connection, one bit each; those that change most in the low byte,
@@ -47,7 +45,7 @@ impl Facts {
     pub(super) const KEEPALIVE_DUE: u32 = 1 << 11;
     /// A byte was sent beyond the window, as a probe.
     pub(super) const WINDOW_PROBED: u32 = 1 << 12;
-    /// A tail loss probe is out; `recovery.tail_end` tells when it is answered.
+    /// A tail loss probe is out; its end, which `loss` knows, tells when it is answered.
     pub(super) const TAIL_PROBED: u32 = 1 << 2;
     /// The latest probe was a retransmission, not new data; neither a DSACK nor an ACK of what
     /// came behind it has answered it.
@@ -58,7 +56,7 @@ impl Facts {
     pub(super) const CWR_DUE: u32 = 1 << 16;
     /// The reduction under way can be undone.
     pub(super) const UNDO: u32 = 1 << 7;
-    /// `recovery.undo_ts` holds the time of the first retransmission.
+    /// `loss` holds the time of the first retransmission.
     pub(super) const UNDO_TS: u32 = 1 << 8;
     /// RACK has seen reordering on this path.
     pub(super) const REORDERED: u32 = 1 << 22;
@@ -147,86 +145,3 @@ impl Facts {
 /// Where what is agreed upon begins.
 const AGREED_SHIFT: u32 = Facts::TIMESTAMPS.trailing_zeros();
 const _: () = assert!(Facts::AGREED == 7 << AGREED_SHIFT);
-
-/// Where loss recovery stands (RFC 5681 §3.2, RFC 6582; as Linux names them).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Phase {
-    /// Nothing is known lost.
-    Open,
-    /// cwnd was reduced for a congestion mark; until `recover`, not again.
-    Reduced,
-    /// Fast recovery until `recover`.
-    Recovery,
-    /// After a timeout, until `recover`.
-    Loss,
-    /// Sending again, in smaller segments, what was too big for the path, until `recover`.
-    Resize,
-}
-
-/// The memory of recovery between acknowledgments.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(C)]
-pub(super) struct Recovery {
-    pub(super) phase: Phase,
-    /// Duplicate ACKs in a row, without SACK; each tells that one segment left the network.
-    pub(super) dup_acks: u8,
-    /// RACK: the reordering window in quarters of the least RTT beyond the first one, and how
-    /// many recoveries it keeps that.
-    pub(super) reo_quarters_more: u8,
-    pub(super) reo_persist: u8,
-    /// Octets sent again in this recovery that no DSACK has called unnecessary yet.
-    pub(super) undo_left: u16,
-    /// RACK: the round trip of the newest segment delivered, ms.
-    pub(super) rack_rtt: u16,
-    /// Least round trip, ms; drifts up slowly. 0: none yet.
-    pub(super) min_rtt: u16,
-    /// cwnd and ssthresh before the reduction.
-    pub(super) undo_cwnd: u16,
-    pub(super) undo_ssthresh: u16,
-    /// PRR: bytes delivered and sent since recovery began, and outstanding then.
-    pub(super) prr_delivered: u16,
-    pub(super) prr_out: u16,
-    pub(super) prr_start: u16,
-    /// SND.NXT when the window was last reduced.
-    pub(super) recover: SeqNum,
-    /// TSval of the recovery's first retransmission.
-    pub(super) undo_ts: u32,
-    /// SND.NXT at the tail loss probe.
-    pub(super) tail_end: SeqNum,
-    /// Where a DSACK that counts begins at the earliest.
-    pub(super) undo_from: SeqNum,
-    /// RACK: behind the newest segment delivered, and when that was sent, ms.
-    pub(super) rack_end: SeqNum,
-    pub(super) rack_sent_at: u32,
-}
-
-impl Recovery {
-    pub(super) const NEW: Self = Self {
-        recover: SeqNum::new(0),
-        undo_ts: 0,
-        tail_end: SeqNum::new(0),
-        undo_from: SeqNum::new(0),
-        rack_end: SeqNum::new(0),
-        rack_sent_at: 0,
-        rack_rtt: 0,
-        min_rtt: 0,
-        undo_cwnd: 0,
-        undo_ssthresh: 0,
-        prr_delivered: 0,
-        prr_out: 0,
-        prr_start: 0,
-        phase: Phase::Open,
-        dup_acks: 0,
-        undo_left: 0,
-        reo_quarters_more: 0,
-        reo_persist: 0,
-    };
-
-    /// Nothing was sent yet: everything begins at `iss`.
-    pub(super) fn begin_at(&mut self, iss: SeqNum) {
-        self.recover = iss;
-        self.tail_end = iss;
-        self.undo_from = iss;
-        self.rack_end = iss;
-    }
-}

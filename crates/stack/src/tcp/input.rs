@@ -10,10 +10,9 @@
 
 use super::Drop;
 use super::config::SMSS_MIN;
-use super::congestion::{Congestion, saturated};
 use super::connection::Connection;
-use super::facts::{Facts, Phase};
-use super::recovery::NONE;
+use super::facts::Facts;
+use super::loss::{NONE, saturated};
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::state::State;
@@ -406,7 +405,6 @@ impl Connection<'_> {
     /// Our SYN is acknowledged by `seg`: data may flow.
     fn establish(&mut self, seg: &Segment<'_>) {
         self.snd_una = self.snd_nxt;
-        self.recovery.recover = self.snd_una.minus(1);
         self.retries = 0;
         self.timers.disarm(Timer::Transmit);
         self.facts.clear(Facts::SYN_DUE);
@@ -430,7 +428,7 @@ impl Connection<'_> {
         self.snd_wl1 = wl1;
         self.snd_wnd = window;
         self.snd_wnd_max = window;
-        self.congestion = Congestion::new(self.payload_max(), self.config);
+        self.loss.begin(self.payload_max(), self.config);
         self.progress_at = self.now_ms;
         self.state = match self.facts.has(Facts::FIN_QUEUED) {
             true => State::FinWait1,
@@ -458,9 +456,7 @@ impl Connection<'_> {
             && self.timestamp_ahead(seg).is_some_and(|ahead| ahead >= 0)
             && seg.sack_blocks().is_empty()
             && !self.facts.has(RARE)
-            && self.recovery.phase == Phase::Open
-            && self.recovery.dup_acks == 0
-            && self.scoreboard.is_plain()
+            && self.loss.is_plain()
             && if seg.payload.is_empty() {
                 seg.ack().after(self.snd_una) && !seg.ack().after(self.snd_nxt)
             } else {

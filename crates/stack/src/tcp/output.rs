@@ -9,7 +9,8 @@ use core::net::Ipv6Addr;
 
 use super::RetransmissionCause as Cause;
 use super::connection::Connection;
-use super::facts::{Facts, Phase};
+use super::facts::Facts;
+use super::loss::Phase;
 use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
@@ -111,7 +112,7 @@ impl Connection<'_> {
                 kind: Kind::New,
             });
         }
-        let len = self.scoreboard.tail_len().min(self.payload_max());
+        let len = self.loss.tail_len().min(self.payload_max());
         (len > 0).then_some(Plan {
             offset: flight - len,
             len: len as u16,
@@ -121,21 +122,21 @@ impl Connection<'_> {
 
     /// What is deemed lost, as far as cwnd allows; the first of a recovery at once.
     fn plan_retransmission(&self) -> Option<Plan> {
-        let (offset, len) = self.scoreboard.first_due();
+        let (offset, len) = self.loss.first_due();
         if len == 0 {
             return None;
         }
         let len = self.clip(offset, len);
         if !self.facts.has(Facts::FORCE_RESEND)
-            && self.pipe() + u32::from(len) > u32::from(self.congestion.cwnd)
+            && self.pipe() + u32::from(len) > u32::from(self.loss.cwnd())
             && self.pipe() > 0
         {
             return None;
         }
-        let cause = match self.recovery.phase {
+        let cause = match self.loss.phase() {
             Phase::Loss => Cause::Timeout,
             Phase::Resize => Cause::PacketTooBig,
-            _ if !self.facts.has(Facts::SACK) && self.recovery.prr_out > 0 => Cause::PartialAck,
+            _ if !self.facts.has(Facts::SACK) && self.loss.has_sent() => Cause::PartialAck,
             _ if !self.facts.has(Facts::SACK) => Cause::DuplicateAcks,
             _ if self.config.rack => Cause::Rack,
             _ => Cause::Sack,
@@ -169,12 +170,12 @@ impl Connection<'_> {
 
     /// RFC 6675 §4 `NextSeg` rule 3, when nothing better can be sent.
     fn plan_doubtful(&self) -> Option<Plan> {
-        if self.recovery.phase != Phase::Recovery || self.config.rack {
+        if self.loss.phase() != Phase::Recovery || self.config.rack {
             return None;
         }
-        let (offset, len) = self.scoreboard.first_doubtful();
+        let (offset, len) = self.loss.first_doubtful();
         let len = self.clip(offset, len);
-        let fits = len > 0 && self.pipe() + u32::from(len) <= u32::from(self.congestion.cwnd);
+        let fits = len > 0 && self.pipe() + u32::from(len) <= u32::from(self.loss.cwnd());
         fits.then_some(Plan {
             offset,
             len,
@@ -189,7 +190,7 @@ impl Connection<'_> {
         if len == 0 {
             return 0;
         }
-        if self.flight() + len <= u32::from(self.congestion.cwnd) {
+        if self.flight() + len <= u32::from(self.loss.cwnd()) {
             // Whatever of it left the network makes more room yet.
             return len as u16;
         }
@@ -197,7 +198,7 @@ impl Connection<'_> {
             true => self.limited_pipe(),
             false => self.flight(),
         };
-        if inflight > 0 && inflight + len > u32::from(self.congestion.cwnd) {
+        if inflight > 0 && inflight + len > u32::from(self.loss.cwnd()) {
             return 0;
         }
         len as u16
@@ -495,19 +496,18 @@ impl Connection<'_> {
             Kind::Again(cause) => self.account_again(plan, cause),
         }
         let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
-        if sends_data && self.recovery.phase == Phase::Recovery {
-            self.recovery.prr_out = self.recovery.prr_out.saturating_add(plan.len);
+        if sends_data {
+            self.loss.count_out(plan.len);
         }
     }
 
     fn account_new(&mut self, plan: Plan) {
         let was_empty = self.flight() == 0;
         if was_empty {
-            self.congestion.flight_max = 0;
             let idle = self.now_ms.wrapping_sub(self.progress_at);
-            if idle > self.rtt.rto_ms(self.config) && self.config.congestion_control {
-                self.congestion.restart(self.payload_max(), self.config);
-            }
+            let was_long = idle > self.rtt.rto_ms(self.config);
+            let smss = self.payload_max();
+            self.loss.on_idle_over(was_long, smss, self.config);
             if !self.facts.has(Facts::PERSIST_DUE) {
                 self.progress_at = self.now_ms;
                 // Those counted so far were keepalives without an answer.
@@ -516,7 +516,7 @@ impl Connection<'_> {
             // Its age may wrap while nothing is sent.
             self.facts.clear(Facts::RACK);
         }
-        self.scoreboard.push(plan.len, self.now_ms);
+        self.loss.on_sent(plan.len, self.now_ms);
         self.snd_nxt = self.snd_nxt.plus(u32::from(plan.len));
         self.facts.clear(Facts::CWR_DUE);
         if self.facts.take(Facts::PERSIST_DUE) {
@@ -536,36 +536,19 @@ impl Connection<'_> {
     }
 
     fn account_again(&mut self, plan: Plan, cause: Cause) {
-        self.facts.clear(Facts::FORCE_RESEND);
-        self.scoreboard.resend(plan.offset, plan.len, self.now_ms);
+        let is_probe = matches!(cause, Cause::WindowProbe | Cause::TailLossProbe);
+        self.on_resent(plan.offset, plan.len, is_probe);
         match cause {
-            Cause::WindowProbe => {
-                self.facts.clear(Facts::PERSIST_DUE);
-                return;
-            }
+            Cause::WindowProbe => return self.facts.clear(Facts::PERSIST_DUE),
             Cause::TailLossProbe => {
                 self.facts.clear(Facts::TAIL_PROBE_DUE);
-                self.note_tail_probe(true);
-                return;
+                return self.note_tail_probe(true);
             }
             _ => {}
-        }
-        if self.facts.has(Facts::UNDO) {
-            if !self.facts.has(Facts::UNDO_TS) && self.facts.has(Facts::TIMESTAMPS) {
-                self.facts.set(Facts::UNDO_TS);
-                self.recovery.undo_ts = self.now_ms.wrapping_add(self.ts_offset);
-            }
-            self.recovery.undo_left = self.recovery.undo_left.saturating_add(plan.len);
         }
         if self.timers.purpose().is_none() {
             self.arm_timeout(Purpose::Retransmit);
         }
-    }
-
-    fn note_tail_probe(&mut self, resent: bool) {
-        self.recovery.tail_end = self.snd_nxt;
-        self.facts.set(Facts::TAIL_PROBED);
-        self.facts.put(Facts::TAIL_RESENT, resent);
     }
 }
 

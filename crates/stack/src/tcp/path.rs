@@ -4,7 +4,7 @@
 //! means for each segment (`output`). Sources: RFC 5927, RFC 5461 §4, RFC 8201.
 
 use super::connection::Connection;
-use super::facts::{Facts, Phase};
+use super::facts::Facts;
 use super::seq::SeqNum;
 use super::types::{Error, IcmpError};
 use crate::limits::IPV6_MTU_MIN;
@@ -33,15 +33,7 @@ impl Connection<'_> {
         }
         self.smss = mss;
         if self.state.transmits() && self.flight() > 0 {
-            self.scoreboard.lose_all(self.now_ms, 0);
-            // All of it is lost for certain: an undo would absolve it.
-            self.facts.clear(Facts::UNDO);
-            self.facts.set(Facts::FORCE_RESEND);
-            if matches!(self.recovery.phase, Phase::Open | Phase::Reduced) {
-                // Not a sign of congestion: cwnd stays.
-                self.recovery.phase = Phase::Resize;
-                self.recovery.recover = self.snd_nxt;
-            }
+            self.enter_resize();
         }
     }
 }

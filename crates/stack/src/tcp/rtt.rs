@@ -128,3 +128,6 @@ impl RttEstimator {
 
 /// RFC 6298 §5.7.
 const RTO_AFTER_LOST_SYN_MS: u32 = 3000;
+
+/// Longest believable round trip, ms.
+pub(super) const RTT_MAX_MS: u32 = 60_000;

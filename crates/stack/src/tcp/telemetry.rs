@@ -60,7 +60,7 @@ pub struct UnderWay {
 impl Connection<'_> {
     /// What has become of what is not acknowledged.
     pub fn under_way(&self) -> UnderWay {
-        let [sacked, lost, resent] = self.scoreboard.fates();
+        let [sacked, lost, resent] = self.loss.fates();
         UnderWay {
             bytes: self.flight(),
             sacked,
@@ -72,13 +72,13 @@ impl Connection<'_> {
     /// What the transmission machinery knows.
     pub fn telemetry(&self) -> Telemetry {
         Telemetry {
-            cwnd_bytes: self.congestion.cwnd,
-            ssthresh_bytes: self.congestion.ssthresh,
+            cwnd_bytes: self.loss.cwnd(),
+            ssthresh_bytes: self.loss.ssthresh(),
             inflight_bytes: self.pipe().min(u32::from(u16::MAX)) as u16,
             snd_wnd_bytes: self.snd_wnd,
             smss_bytes: self.payload_max() as u16,
             srtt_ms: self.rtt.srtt_ms().unwrap_or(0),
-            rtt_min_ms: self.recovery.min_rtt,
+            rtt_min_ms: self.loss.min_rtt_ms(),
             rttvar_ms: self.rtt.rttvar_ms(),
             rto_ms: self.rtt.rto_ms(self.config),
             rto_doublings: self.rtt.doublings(),

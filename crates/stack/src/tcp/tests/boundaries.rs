@@ -95,15 +95,11 @@ fn a_sack_block_beyond_what_was_sent_reports_nothing() {
     let beyond = s.connection().snd_nxt.get().wrapping_sub(s.iss) + 1;
     for left in [2001, 3001, beyond - 1] {
         sacking(&mut s, 1001, &[(left, beyond)]);
-        assert_eq!(s.connection().scoreboard.sacked(), 0, "from {left}");
+        assert_eq!(s.connection().loss.sacked(), 0, "from {left}");
     }
     assert_eq!(cwnd(&s), before);
     sacking(&mut s, 1001, &[(2001, beyond - 1)]);
-    assert_eq!(
-        s.connection().scoreboard.sacked(),
-        3000,
-        "to the last octet"
-    );
+    assert_eq!(s.connection().loss.sacked(), 3000, "to the last octet");
 }
 
 /// A block that begins below the ACK beside it contradicts that ACK, or is a report of a
@@ -112,9 +108,9 @@ fn a_sack_block_beyond_what_was_sent_reports_nothing() {
 fn a_sack_block_below_its_own_ack_reports_nothing() {
     let mut s = in_flight(RACK, offering_sack(), 5);
     sacking(&mut s, 3001, &[(2001, 5001)]);
-    assert_eq!(s.connection().scoreboard.sacked(), 0);
+    assert_eq!(s.connection().loss.sacked(), 0);
     sacking(&mut s, 3001, &[(4001, 5001)]);
-    assert_eq!(s.connection().scoreboard.sacked(), 1000);
+    assert_eq!(s.connection().loss.sacked(), 1000);
 }
 
 /// A cookie is good in its period of 65,536 ms and the next one, also while younger ones are

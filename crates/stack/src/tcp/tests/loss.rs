@@ -3,13 +3,13 @@
 use super::super::{Config, RetransmissionCause as Cause, State};
 use super::*;
 
-pub(super) const SACK: Config = Config {
+pub(in crate::tcp) const SACK: Config = Config {
     sack: true,
     rack: false,
     tail_loss_probe: false,
     ..PLAIN
 };
-pub(super) const RACK: Config = Config {
+pub(in crate::tcp) const RACK: Config = Config {
     sack: true,
     ..PLAIN
 };
@@ -18,12 +18,12 @@ const STAMPED: Config = Config {
     ..RACK
 };
 
-pub(super) fn offering_sack() -> Say {
+pub(in crate::tcp) fn offering_sack() -> Say {
     say(SYN, 0, 0).mss(1000).sack_permitted().win(30_000)
 }
 
 /// `segments` of 1000 octets out, cwnd and window wide enough; RTT 100 ms measured.
-pub(super) fn in_flight(config: Config, syn: Say, segments: u32) -> Script {
+pub(in crate::tcp) fn in_flight(config: Config, syn: Say, segments: u32) -> Script {
     let config = Config {
         initial_window: 11,
         ..config
@@ -46,12 +46,12 @@ fn duplicate(s: &mut Script, ack: u32) {
     s.peer(say(ACK, 1, ack).win(30_000)).unwrap();
 }
 
-pub(super) fn sacking(s: &mut Script, ack: u32, blocks: &[(u32, u32)]) {
+pub(in crate::tcp) fn sacking(s: &mut Script, ack: u32, blocks: &[(u32, u32)]) {
     let segment = say(ACK, 1, ack).win(30_000).sack(s, blocks);
     s.peer(segment).unwrap();
 }
 
-pub(super) fn cwnd(s: &Script) -> u16 {
+pub(in crate::tcp) fn cwnd(s: &Script) -> u16 {
     s.connection().telemetry().cwnd_bytes
 }
 
@@ -212,7 +212,7 @@ fn duplicates_after_a_timeout_are_no_loss() {
     s.expect(ACK, 1001, 1, 1000);
     // What it covers is acknowledged exactly, new data follow, and the peer answers each of
     // the retransmissions that it had already.
-    let covered = s.connection().recovery.recover.get().wrapping_sub(s.iss);
+    let covered = s.connection().loss.recover().get().wrapping_sub(s.iss);
     duplicate(&mut s, covered);
     let mut new = 0;
     while let Some(seg) = s.poll() {
@@ -1007,6 +1007,6 @@ fn a_sack_block_beyond_what_was_sent_is_ignored() {
         let before = s.connection().telemetry().inflight_bytes;
         sacking(&mut s, 1001, &[(2001, 29_001)]);
         assert_eq!(s.connection().telemetry().inflight_bytes, before);
-        assert_eq!(s.connection().scoreboard.sacked(), 0);
+        assert_eq!(s.connection().loss.sacked(), 0);
     }
 }

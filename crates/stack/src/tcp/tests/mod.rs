@@ -11,13 +11,11 @@ mod handshake;
 mod hostile;
 mod icmp;
 mod leaps;
-mod loss;
+pub(in crate::tcp) mod loss;
 mod memory;
-mod recovery;
 mod recycling;
 mod requirements;
 mod snapshot;
-mod tail_probe;
 mod teardown;
 mod transfer;
 mod units;
@@ -36,23 +34,23 @@ use crate::random::Rng;
 use crate::time::Instant;
 use crate::wire::tcp::{Flags, Header, Options, SackBlock, fill_checksum};
 
-pub(super) const US: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
-pub(super) const PEER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
-pub(super) const PORT: u16 = 7;
-pub(super) const PEER_PORT: u16 = 40_000;
+pub(in crate::tcp) const US: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+pub(in crate::tcp) const PEER: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+pub(in crate::tcp) const PORT: u16 = 7;
+pub(in crate::tcp) const PEER_PORT: u16 = 40_000;
 
-pub(super) const SYN: Flags = Flags::SYN;
-pub(super) const ACK: Flags = Flags::ACK;
-pub(super) const FIN: Flags = Flags::FIN;
-pub(super) const RST: Flags = Flags::RST;
+pub(in crate::tcp) const SYN: Flags = Flags::SYN;
+pub(in crate::tcp) const ACK: Flags = Flags::ACK;
+pub(in crate::tcp) const FIN: Flags = Flags::FIN;
+pub(in crate::tcp) const RST: Flags = Flags::RST;
 
 /// A configuration that lives as long as a test.
-pub(super) fn leak(config: Config) -> &'static Config {
+pub(in crate::tcp) fn leak(config: Config) -> &'static Config {
     Box::leak(Box::new(config))
 }
 
 /// Settings that make numbers in scripts simple: MSS 1000, no timestamps, no delay.
-pub(super) const PLAIN: Config = Config {
+pub(in crate::tcp) const PLAIN: Config = Config {
     rmss: 1000,
     smss: 1000,
     accept_window: 8000,
@@ -64,14 +62,14 @@ pub(super) const PLAIN: Config = Config {
     ..Config::DEFAULT
 };
 
-pub(super) fn buffers(send: usize, window: u16) -> Buffers<'static> {
+pub(in crate::tcp) fn buffers(send: usize, window: u16) -> Buffers<'static> {
     Buffers::new(
         Box::leak(vec![0; send].into_boxed_slice()),
         Box::leak(vec![0; super::recv_memory_len(window)].into_boxed_slice()),
     )
 }
 
-pub(super) fn engine(connections: usize, half_open: usize, seed: u64) -> Tcp<'static> {
+pub(in crate::tcp) fn engine(connections: usize, half_open: usize, seed: u64) -> Tcp<'static> {
     let memory = Memory {
         connections: Box::leak((0..connections).map(|_| Slot::EMPTY).collect()),
         listeners: Box::leak(vec![Listener::EMPTY; 4].into_boxed_slice()),
@@ -82,14 +80,14 @@ pub(super) fn engine(connections: usize, half_open: usize, seed: u64) -> Tcp<'st
 
 /// A segment with its parts open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seg {
-    pub(super) header: Header,
-    pub(super) payload: Vec<u8>,
-    pub(super) ecn: u8,
+pub(in crate::tcp) struct Seg {
+    pub(in crate::tcp) header: Header,
+    pub(in crate::tcp) payload: Vec<u8>,
+    pub(in crate::tcp) ecn: u8,
 }
 
 impl Seg {
-    pub(super) fn parse(outgoing: &Outgoing, bytes: &[u8]) -> Self {
+    pub(in crate::tcp) fn parse(outgoing: &Outgoing, bytes: &[u8]) -> Self {
         assert!(crate::wire::tcp::is_checksum_valid(
             &outgoing.src,
             &outgoing.dst,
@@ -104,7 +102,7 @@ impl Seg {
     }
 
     /// With TCP_LOG in the environment, prints the segment: numbers relative to ISNs.
-    pub(super) fn log(&self, now_us: u64, from: usize, seq: u32, ack: u32) {
+    pub(in crate::tcp) fn log(&self, now_us: u64, from: usize, seq: u32, ack: u32) {
         if std::env::var_os("TCP_LOG").is_none() {
             return;
         }
@@ -123,7 +121,7 @@ impl Seg {
         );
     }
 
-    pub(super) fn bytes(&self, src: &Ipv6Addr, dst: &Ipv6Addr) -> Vec<u8> {
+    pub(in crate::tcp) fn bytes(&self, src: &Ipv6Addr, dst: &Ipv6Addr) -> Vec<u8> {
         let mut out = vec![0; 60 + self.payload.len()];
         let len = self.header.emit(&mut out).unwrap();
         out.truncate(len);
@@ -134,34 +132,34 @@ impl Seg {
 }
 
 /// One engine, and a test that plays its peer with numbers relative to both ISNs.
-pub(super) struct Script {
-    pub(super) tcp: Tcp<'static>,
-    pub(super) handle: Option<Handle>,
-    pub(super) listener: Option<ListenerHandle>,
-    pub(super) now_us: u64,
+pub(in crate::tcp) struct Script {
+    pub(in crate::tcp) tcp: Tcp<'static>,
+    pub(in crate::tcp) handle: Option<Handle>,
+    pub(in crate::tcp) listener: Option<ListenerHandle>,
+    pub(in crate::tcp) now_us: u64,
     /// Our engine's ISS and the peer's, absolute.
-    pub(super) iss: u32,
-    pub(super) irs: u32,
-    pub(super) local_port: u16,
-    pub(super) room: bool,
+    pub(in crate::tcp) iss: u32,
+    pub(in crate::tcp) irs: u32,
+    pub(in crate::tcp) local_port: u16,
+    pub(in crate::tcp) room: bool,
     /// TSval that the peer sends, if timestamps are in use.
-    pub(super) peer_ts: Option<u32>,
-    pub(super) our_ts: u32,
+    pub(in crate::tcp) peer_ts: Option<u32>,
+    pub(in crate::tcp) our_ts: u32,
 }
 
 /// What the peer says: numbers relative to the ISNs (SYN = 0).
 #[derive(Clone, Debug)]
-pub(super) struct Say {
-    pub(super) flags: Flags,
-    pub(super) seq: u32,
-    pub(super) ack: u32,
-    pub(super) win: u16,
-    pub(super) options: Options,
-    pub(super) payload: Vec<u8>,
-    pub(super) ecn: u8,
+pub(in crate::tcp) struct Say {
+    pub(in crate::tcp) flags: Flags,
+    pub(in crate::tcp) seq: u32,
+    pub(in crate::tcp) ack: u32,
+    pub(in crate::tcp) win: u16,
+    pub(in crate::tcp) options: Options,
+    pub(in crate::tcp) payload: Vec<u8>,
+    pub(in crate::tcp) ecn: u8,
 }
 
-pub(super) fn say(flags: Flags, seq: u32, ack: u32) -> Say {
+pub(in crate::tcp) fn say(flags: Flags, seq: u32, ack: u32) -> Say {
     Say {
         flags,
         seq,
@@ -174,24 +172,24 @@ pub(super) fn say(flags: Flags, seq: u32, ack: u32) -> Say {
 }
 
 impl Say {
-    pub(super) fn win(mut self, win: u16) -> Self {
+    pub(in crate::tcp) fn win(mut self, win: u16) -> Self {
         self.win = win;
         self
     }
-    pub(super) fn mss(mut self, mss: u16) -> Self {
+    pub(in crate::tcp) fn mss(mut self, mss: u16) -> Self {
         self.options.mss = Some(mss);
         self
     }
-    pub(super) fn sack_permitted(mut self) -> Self {
+    pub(in crate::tcp) fn sack_permitted(mut self) -> Self {
         self.options.sack_permitted = true;
         self
     }
-    pub(super) fn ts(mut self, value: u32, echo: u32) -> Self {
+    pub(in crate::tcp) fn ts(mut self, value: u32, echo: u32) -> Self {
         self.options.timestamps = Some((value, echo));
         self
     }
     /// Blocks relative to our ISS.
-    pub(super) fn sack(mut self, script: &Script, blocks: &[(u32, u32)]) -> Self {
+    pub(in crate::tcp) fn sack(mut self, script: &Script, blocks: &[(u32, u32)]) -> Self {
         for (left, right) in blocks {
             let block = SackBlock {
                 left: script.iss.wrapping_add(*left),
@@ -201,18 +199,18 @@ impl Say {
         }
         self
     }
-    pub(super) fn data(mut self, payload: &[u8]) -> Self {
+    pub(in crate::tcp) fn data(mut self, payload: &[u8]) -> Self {
         self.payload = payload.to_vec();
         self
     }
-    pub(super) fn ce(mut self) -> Self {
+    pub(in crate::tcp) fn ce(mut self) -> Self {
         self.ecn = 3;
         self
     }
 }
 
 impl Script {
-    pub(super) fn new() -> Self {
+    pub(in crate::tcp) fn new() -> Self {
         Self {
             tcp: engine(3, 2, 1),
             handle: None,
@@ -228,19 +226,19 @@ impl Script {
     }
 
     /// An established connection, opened by the peer: window 8000 at both ends.
-    pub(super) fn accepted(config: Config) -> Self {
+    pub(in crate::tcp) fn accepted(config: Config) -> Self {
         Self::accepted_with(config, say(SYN, 0, 0).mss(1000), 8000, 8000)
     }
 
     /// A listener that nobody has called yet.
-    pub(super) fn listening(config: Config) -> Self {
+    pub(in crate::tcp) fn listening(config: Config) -> Self {
         let mut s = Self::new();
         s.listener = Some(s.tcp.listen(None, PORT, leak(config)).unwrap());
         s
     }
 
     /// A handshake that the peer began: its SYN is here, our SYN-ACK sent and taken note of.
-    pub(super) fn half_open(config: Config, syn: Say) -> Self {
+    pub(in crate::tcp) fn half_open(config: Config, syn: Say) -> Self {
         let mut s = Self::listening(config);
         s.peer(syn).unwrap();
         let syn_ack = s.sent();
@@ -249,7 +247,12 @@ impl Script {
         s
     }
 
-    pub(super) fn accepted_with(config: Config, syn: Say, send: usize, window: u16) -> Self {
+    pub(in crate::tcp) fn accepted_with(
+        config: Config,
+        syn: Say,
+        send: usize,
+        window: u16,
+    ) -> Self {
         let mut s = Self::listening(config);
         let listener = s.listener.unwrap();
         let timestamps = syn.options.timestamps;
@@ -277,7 +280,7 @@ impl Script {
     }
 
     /// A connection opened by us, SYN sent and taken note of.
-    pub(super) fn connecting(config: Config) -> (Self, Seg) {
+    pub(in crate::tcp) fn connecting(config: Config) -> (Self, Seg) {
         let mut s = Self::new();
         let now = s.now();
         let handle = s
@@ -297,19 +300,19 @@ impl Script {
         (s, syn)
     }
 
-    pub(super) fn now(&self) -> Instant {
+    pub(in crate::tcp) fn now(&self) -> Instant {
         Instant::from_micros(self.now_us)
     }
 
-    pub(super) fn handle(&self) -> Handle {
+    pub(in crate::tcp) fn handle(&self) -> Handle {
         self.handle.unwrap()
     }
 
-    pub(super) fn state(&self) -> super::State {
+    pub(in crate::tcp) fn state(&self) -> super::State {
         self.tcp.connection(self.handle()).unwrap().state()
     }
 
-    pub(super) fn connection(&self) -> &super::Connection<'static> {
+    pub(in crate::tcp) fn connection(&self) -> &super::Connection<'static> {
         self.tcp.connection(self.handle()).unwrap()
     }
 
@@ -318,12 +321,12 @@ impl Script {
         clippy::needless_pass_by_value,
         reason = "a script reads as it is spoken"
     )]
-    pub(super) fn peer(&mut self, say: Say) -> Result<(), Drop> {
+    pub(in crate::tcp) fn peer(&mut self, say: Say) -> Result<(), Drop> {
         let bytes = self.peer_bytes(&say);
         self.tcp.on_segment(PEER, US, say.ecn, &bytes, self.now())
     }
 
-    pub(super) fn peer_bytes(&mut self, say: &Say) -> Vec<u8> {
+    pub(in crate::tcp) fn peer_bytes(&mut self, say: &Say) -> Vec<u8> {
         let mut options = say.options;
         if options.timestamps.is_none()
             && let Some(value) = self.peer_ts
@@ -353,7 +356,7 @@ impl Script {
     }
 
     /// The next segment our engine sends now, if any.
-    pub(super) fn poll(&mut self) -> Option<Seg> {
+    pub(in crate::tcp) fn poll(&mut self) -> Option<Seg> {
         let mut out = [0; 10_000];
         let room = self.room;
         let outgoing = self.tcp.poll_segment(self.now(), |_| room, &mut out)?;
@@ -367,19 +370,19 @@ impl Script {
     }
 
     #[track_caller]
-    pub(super) fn sent(&mut self) -> Seg {
+    pub(in crate::tcp) fn sent(&mut self) -> Seg {
         self.poll().expect("a segment")
     }
 
     #[track_caller]
-    pub(super) fn silent(&mut self) {
+    pub(in crate::tcp) fn silent(&mut self) {
         let sent = self.poll();
         assert_eq!(sent, None, "nothing to send");
     }
 
     /// Asserts that the next segment is as given, numbers relative; returns it.
     #[track_caller]
-    pub(super) fn expect(&mut self, flags: Flags, seq: u32, ack: u32, len: usize) -> Seg {
+    pub(in crate::tcp) fn expect(&mut self, flags: Flags, seq: u32, ack: u32, len: usize) -> Seg {
         let seg = self.sent();
         let got = (
             seg.header.flags.without(Flags::PSH),
@@ -394,13 +397,13 @@ impl Script {
         seg
     }
 
-    pub(super) fn send(&mut self, len: usize) {
+    pub(in crate::tcp) fn send(&mut self, len: usize) {
         let data = pattern(0, len);
         let (handle, now) = (self.handle(), self.now());
         assert_eq!(self.tcp.send(handle, &data, now), Ok(len));
     }
 
-    pub(super) fn recv(&mut self) -> Vec<u8> {
+    pub(in crate::tcp) fn recv(&mut self) -> Vec<u8> {
         let mut out = vec![0; 20_000];
         let handle = self.handle();
         match self.tcp.recv(handle, &mut out) {
@@ -409,14 +412,14 @@ impl Script {
         }
     }
 
-    pub(super) fn shutdown(&mut self) {
+    pub(in crate::tcp) fn shutdown(&mut self) {
         let (handle, now) = (self.handle(), self.now());
         self.tcp.shutdown(handle, now);
     }
 
     /// Lets time pass; asserts that nothing was to be sent in between.
     #[track_caller]
-    pub(super) fn wait_ms(&mut self, ms: u64) {
+    pub(in crate::tcp) fn wait_ms(&mut self, ms: u64) {
         let until = self.now_us + ms * 1000;
         while let Some(at) = self.tcp.next_deadline() {
             if at.as_micros() >= until {
@@ -436,7 +439,7 @@ impl Script {
 
     /// Lets time pass until something is sent; returns it and how long that took, ms.
     #[track_caller]
-    pub(super) fn wait_for_segment(&mut self) -> (Seg, u64) {
+    pub(in crate::tcp) fn wait_for_segment(&mut self) -> (Seg, u64) {
         let start = self.now_us;
         for _ in 0..100 {
             if let Some(seg) = self.poll() {
@@ -454,7 +457,7 @@ impl Script {
 }
 
 /// `len` bytes that tell their place.
-pub(super) fn pattern(from: usize, len: usize) -> Vec<u8> {
+pub(in crate::tcp) fn pattern(from: usize, len: usize) -> Vec<u8> {
     (from..from + len)
         .map(|i| (i ^ (i >> 8) ^ (i >> 16).wrapping_mul(37)) as u8)
         .collect()
@@ -462,18 +465,18 @@ pub(super) fn pattern(from: usize, len: usize) -> Vec<u8> {
 
 /// What a [`Net`] does to segments.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
-    pub(super) delay_us: u64,
+pub(in crate::tcp) struct Link {
+    pub(in crate::tcp) delay_us: u64,
     /// Chances in 1000.
-    pub(super) loss: u32,
-    pub(super) duplicate: u32,
-    pub(super) reorder: u32,
+    pub(in crate::tcp) loss: u32,
+    pub(in crate::tcp) duplicate: u32,
+    pub(in crate::tcp) reorder: u32,
     /// Bytes per second; 0: infinite.
-    pub(super) rate: u64,
-    pub(super) mark_ce: u32,
+    pub(in crate::tcp) rate: u64,
+    pub(in crate::tcp) mark_ce: u32,
 }
 
-pub(super) const CLEAN: Link = Link {
+pub(in crate::tcp) const CLEAN: Link = Link {
     delay_us: 50_000,
     loss: 0,
     duplicate: 0,
@@ -491,25 +494,25 @@ struct Arrival {
 }
 
 /// Two engines, a link, a clock.
-pub(super) struct Net {
-    pub(super) hosts: [Tcp<'static>; 2],
-    pub(super) now_us: u64,
-    pub(super) link: Link,
-    pub(super) rng: Rng,
+pub(in crate::tcp) struct Net {
+    pub(in crate::tcp) hosts: [Tcp<'static>; 2],
+    pub(in crate::tcp) now_us: u64,
+    pub(in crate::tcp) link: Link,
+    pub(in crate::tcp) rng: Rng,
     queue: BinaryHeap<Arrival>,
     busy_until: [u64; 2],
     serial: u64,
-    pub(super) segments: [u64; 2],
-    pub(super) lost: u64,
+    pub(in crate::tcp) segments: [u64; 2],
+    pub(in crate::tcp) lost: u64,
     /// Segments (counted per sender from 0) to lose for certain: (sender, number).
-    pub(super) lose: Vec<(usize, u64)>,
-    pub(super) log: Vec<(u64, usize, Seg)>,
+    pub(in crate::tcp) lose: Vec<(usize, u64)>,
+    pub(in crate::tcp) log: Vec<(u64, usize, Seg)>,
 }
 
-pub(super) const ADDRS: [Ipv6Addr; 2] = [US, PEER];
+pub(in crate::tcp) const ADDRS: [Ipv6Addr; 2] = [US, PEER];
 
 impl Net {
-    pub(super) fn new(link: Link, seed: u64) -> Self {
+    pub(in crate::tcp) fn new(link: Link, seed: u64) -> Self {
         Self {
             hosts: [engine(2, 2, seed), engine(2, 2, seed + 1000)],
             now_us: 1_000_000,
@@ -525,7 +528,7 @@ impl Net {
         }
     }
 
-    pub(super) fn now(&self) -> Instant {
+    pub(in crate::tcp) fn now(&self) -> Instant {
         Instant::from_micros(self.now_us)
     }
 
@@ -534,7 +537,7 @@ impl Net {
     }
 
     /// Moves every pending segment of both engines onto the link.
-    pub(super) fn flush(&mut self) {
+    pub(in crate::tcp) fn flush(&mut self) {
         let mut out = [0; 2000];
         for from in 0..2 {
             while let Some(sent) = self.hosts[from].poll_segment(self.now(), |_| true, &mut out) {
@@ -577,7 +580,7 @@ impl Net {
     }
 
     /// Goes on to the next event; false when nothing will ever happen.
-    pub(super) fn step(&mut self) -> bool {
+    pub(in crate::tcp) fn step(&mut self) -> bool {
         self.flush();
         let deadline =
             crate::time::earliest(self.hosts[0].next_deadline(), self.hosts[1].next_deadline());

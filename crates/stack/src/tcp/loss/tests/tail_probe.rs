@@ -1,9 +1,11 @@
 //! The tail loss probe: what answers it, and what it must not be taken for (RFC 8985 §7).
 
-use super::super::facts::{Facts, Phase};
-use super::super::{Config, RetransmissionCause as Cause};
-use super::loss::{RACK, cwnd, offering_sack, sacking};
-use super::*;
+use super::super::Phase;
+use crate::tcp::facts::Facts;
+use crate::tcp::tests::loss::{RACK, cwnd, offering_sack, sacking};
+use crate::tcp::tests::*;
+use crate::tcp::{Config, RetransmissionCause as Cause};
+use crate::wire::tcp::Flags;
 
 /// `segments` of 1000 octets from 1001 on, all sent; RTT 100 ms measured.
 fn all_sent(config: Config, segments: u32) -> Script {
@@ -35,7 +37,7 @@ fn probed(config: Config, segments: u32) -> Script {
 }
 
 fn phase(s: &Script) -> Phase {
-    s.connection().recovery.phase
+    s.connection().loss.phase
 }
 
 /// The probe was needless, the retransmission was not: a DSACK of the one says nothing of the

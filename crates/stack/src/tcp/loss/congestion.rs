@@ -1,13 +1,13 @@
 //! cwnd and ssthresh: New Reno.
 //!
-//! Place: input reports what was acknowledged or lost; output asks how much may be in
-//! flight. Left out: which segments were lost ([`super::recovery`]) and when recovery ends
+//! Place: [`Loss`](super::Loss) reports what was acknowledged or lost, and asks how much may be in
+//! flight. Left out: which segments were lost ([`super::detection`]) and when recovery ends
 //! (`reduction`).
 //! There is one algorithm, hence no choice to make here; CUBIC gains nothing at the windows
 //! of 2 to 8 segments that a mote has.
 //! Source: RFC 5681.
 
-use super::config::Config;
+use crate::tcp::config::Config;
 
 /// Congestion control of one connection, in bytes; windows are not scaled, so 16 bits do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Congestion {
     /// Bytes acknowledged since cwnd last grew, in congestion avoidance.
     bytes_acked: u16,
     /// The most bytes that were in flight at once since the connection was last idle.
-    pub(super) flight_max: u16,
+    flight_max: u16,
 }
 
 impl Congestion {
@@ -43,6 +43,11 @@ impl Congestion {
             bytes_acked: 0,
             flight_max: 0,
         }
+    }
+
+    /// The connection was idle: what was in flight before tells nothing any more.
+    pub(super) fn forget_flight(&mut self) {
+        self.flight_max = 0;
     }
 
     /// Notes how many bytes were in flight when the peer acknowledged some of them.
@@ -92,6 +97,6 @@ impl Congestion {
 
 /// `bytes`, or as many as a window without scaling can have.
 #[inline(never)]
-pub(super) fn saturated(bytes: u32) -> u16 {
+pub(in crate::tcp) fn saturated(bytes: u32) -> u16 {
     bytes.min(u32::from(u16::MAX)) as u16
 }

@@ -1,6 +1,6 @@
-//! Loss detection and the scoreboard: what was sent, what arrived, what to send again.
+//! The scoreboard: what was sent, what arrived, what to send again.
 //!
-//! Place: output enters what it sends, `ack` what is acknowledged; `detection` decides. One table
+//! Place: [`Loss`](super::Loss) enters what is sent and acknowledged; `detection` decides. One table
 //! of runs serves SACK recovery (RFC 6675), RACK-TLP (RFC 8985), New Reno (RFC 6582) and
 //! Karn's rule alike: what lies between SND.UNA and SND.NXT is cut into runs of bytes that
 //! share a fate and a time of transmission. Windows of 2 to 8 segments fit one run per
@@ -13,8 +13,8 @@
 //! Times are 16 bits, counted from an epoch that moves on: what was sent longer ago than
 //! 32 s may be told to be younger than it is, never younger than 32 s.
 
-use super::seq::SeqNum;
 use crate::limits::SENT_RUNS_MAX;
+use crate::tcp::seq::SeqNum;
 
 /// Bytes sent together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,34 +49,34 @@ const EVER_RESENT: usize = 3;
 
 /// What one acknowledgment delivered; filled while it is entered in the scoreboard.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Delivery {
+pub(in crate::tcp) struct Delivery {
     /// When it arrived, ms.
-    pub(super) now_ms: u32,
+    pub(in crate::tcp) now_ms: u32,
     /// SND.UNA before; offsets count from there.
-    pub(super) base: SeqNum,
+    pub(in crate::tcp) base: SeqNum,
     /// Octets by which it moved SND.UNA on.
-    pub(super) acked: u32,
+    pub(in crate::tcp) acked: u32,
     /// How long ago the timestamp that it echoes was sent, ms, or [`NONE`].
-    pub(super) echo: u32,
+    pub(in crate::tcp) echo: u32,
     /// A retransmission younger than this, ms, was not what the peer answered (RFC 8985 §6.2
     /// step 2): the least round trip, and the age of what is echoed.
-    pub(super) age_min: u32,
+    pub(in crate::tcp) age_min: u32,
     /// Offset behind the highest byte known delivered before.
-    pub(super) highest: u32,
+    pub(in crate::tcp) highest: u32,
     /// Bytes newly known to have arrived.
-    pub(super) bytes: u32,
+    pub(in crate::tcp) bytes: u32,
     /// Round trip of the latest segment never retransmitted, ms, or [`NONE`].
-    pub(super) rtt: u32,
+    pub(in crate::tcp) rtt: u32,
     /// The newest transmission among them: its age, ms, or [`NONE`].
-    pub(super) newest_age: u32,
+    pub(in crate::tcp) newest_age: u32,
     /// The offset behind that.
-    pub(super) newest_end: u32,
+    pub(in crate::tcp) newest_end: u32,
     /// Something arrived that was sent before what was known to have arrived.
-    pub(super) reordered: bool,
+    pub(in crate::tcp) reordered: bool,
 }
 
 /// No such time.
-pub(super) const NONE: u32 = u32::MAX;
+pub(in crate::tcp) const NONE: u32 = u32::MAX;
 
 impl Delivery {
     fn note(&mut self, age: u32, end: u32, was_resent: bool) {

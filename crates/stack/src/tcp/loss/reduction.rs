@@ -7,11 +7,12 @@
 //! ([`super::detection`]) and the arithmetic of cwnd in the open ([`super::congestion`]).
 //! Sources: RFC 5681, 6582, 6675, 9937, 3168, 3522, 3708, 8985 §7.4.
 
+use super::Phase;
 use super::congestion::saturated;
-use super::connection::Connection;
-use super::facts::{Facts, Phase};
-use super::segment::Segment;
-use super::seq::SeqNum;
+use crate::tcp::connection::Connection;
+use crate::tcp::facts::Facts;
+use crate::tcp::segment::Segment;
+use crate::tcp::seq::SeqNum;
 
 impl Connection<'_> {
     /// The peer received these octets twice: one of our retransmissions was not needed, or
@@ -21,39 +22,39 @@ impl Connection<'_> {
     /// so. Reports count once and in order, and only of what the recovery is about: behind
     /// its beginning or the last report, and before its end (RFC 3708 §3; as Linux counts
     /// `undo_retrans`).
-    pub(super) fn on_dsack(&mut self, left: SeqNum, right: SeqNum) {
-        if self.facts.has(Facts::TAIL_RESENT) && right == self.recovery.tail_end {
+    pub(in crate::tcp) fn on_dsack(&mut self, left: SeqNum, right: SeqNum) {
+        if self.facts.has(Facts::TAIL_RESENT) && right == self.loss.tail_end {
             // The probe was needless (RFC 8985 §7.4.2). Should a timeout have sent that segment
             // again, too, its report is taken for this one's, and undoes nothing.
             self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT);
             return;
         }
-        let recovery = &mut self.recovery;
+        let loss = &mut self.loss;
         // Once per reduction, not once per round trip (RFC 8985 §6.2 step 4): all that is
         // needless was sent in one or the other, and nothing has to be kept of a round.
         if !self.facts.has(Facts::REO_GROWN) {
             self.facts.set(Facts::REO_GROWN);
-            recovery.reo_quarters_more = (recovery.reo_quarters_more + 1).min(REO_QUARTERS_MAX - 1);
-            recovery.reo_persist = REO_PERSIST;
+            loss.reo_quarters_more = (loss.reo_quarters_more + 1).min(REO_QUARTERS_MAX - 1);
+            loss.reo_persist = REO_PERSIST;
         }
-        if left.before(recovery.undo_from) || right.after(recovery.recover) {
+        if left.before(loss.undo_from) || right.after(loss.recover) {
             return;
         }
-        recovery.undo_from = right;
-        let len = right.since(left).min(u32::from(recovery.undo_left));
-        recovery.undo_left -= len as u16;
-        if len > 0 && recovery.undo_left == 0 {
+        loss.undo_from = right;
+        let len = right.since(left).min(u32::from(loss.undo_left));
+        loss.undo_left -= len as u16;
+        if len > 0 && loss.undo_left == 0 {
             self.undo();
         }
     }
 
     /// Eifel detection: an ACK of new data that echoes a time before the first
     /// retransmission acknowledges the original (RFC 3522).
-    pub(super) fn undo_by_timestamp(&mut self, seg: &Segment<'_>) {
+    pub(in crate::tcp) fn undo_by_timestamp(&mut self, seg: &Segment<'_>) {
         if let Some((_, echo)) = seg.timestamps()
             && self.facts.has(Facts::UNDO_TS)
             && self.is_recovering()
-            && (echo.wrapping_sub(self.recovery.undo_ts) as i32) < 0
+            && (echo.wrapping_sub(self.loss.undo_ts) as i32) < 0
         {
             self.undo();
         }
@@ -65,35 +66,35 @@ impl Connection<'_> {
             return;
         }
         self.facts.clear(Facts::UNDO_TS | Facts::FORCE_RESEND);
-        let congestion = &mut self.congestion;
-        congestion.cwnd = congestion.cwnd.max(self.recovery.undo_cwnd);
-        congestion.ssthresh = congestion.ssthresh.max(self.recovery.undo_ssthresh);
-        self.scoreboard.absolve();
-        self.recovery.phase = Phase::Open;
-        self.recovery.dup_acks = 0;
-        self.recovery.undo_left = 0;
+        let congestion = &mut self.loss.congestion;
+        congestion.cwnd = congestion.cwnd.max(self.loss.undo_cwnd);
+        congestion.ssthresh = congestion.ssthresh.max(self.loss.undo_ssthresh);
+        self.loss.scoreboard.absolve();
+        self.loss.phase = Phase::Open;
+        self.loss.dup_acks = 0;
+        self.loss.undo_left = 0;
         self.rtt.forget_backoff();
     }
 
     /// Was a loss repaired by the tail loss probe (RFC 8985 §7.4)? Then it counts as one.
-    pub(super) fn judge_tail_probe(&mut self, seg: &Segment<'_>) {
-        if !self.facts.has(Facts::TAIL_PROBED) || seg.ack().before(self.recovery.tail_end) {
+    pub(in crate::tcp) fn judge_tail_probe(&mut self, seg: &Segment<'_>) {
+        if !self.facts.has(Facts::TAIL_PROBED) || seg.ack().before(self.loss.tail_end) {
             return;
         }
         if !self.facts.has(Facts::TAIL_RESENT) {
             self.facts.clear(Facts::TAIL_PROBED);
-        } else if seg.ack().after(self.recovery.tail_end) {
+        } else if seg.ack().after(self.loss.tail_end) {
             // Without a DSACK by now, only one of the two copies arrived.
             self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT);
-            if self.recovery.phase == Phase::Open {
+            if self.loss.phase == Phase::Open {
                 self.reduce_once();
             }
         }
     }
 
     /// The peer saw a congestion mark: react as to a loss, once per window (RFC 3168 §6.1.2).
-    pub(super) fn on_congestion_echo(&mut self) {
-        if self.recovery.phase == Phase::Open && !self.facts.has(Facts::CWR_DUE) {
+    pub(in crate::tcp) fn on_congestion_echo(&mut self) {
+        if self.loss.phase == Phase::Open && !self.facts.has(Facts::CWR_DUE) {
             self.reduce_once();
         }
     }
@@ -101,14 +102,14 @@ impl Connection<'_> {
     /// Halves cwnd without anything to send again.
     fn reduce_once(&mut self) {
         self.halve();
-        self.set_cwnd(self.congestion.ssthresh);
-        self.recovery.phase = Phase::Reduced;
+        self.set_cwnd(self.loss.congestion.ssthresh);
+        self.loss.phase = Phase::Reduced;
         self.facts.clear(Facts::UNDO);
     }
 
     fn set_cwnd(&mut self, cwnd: u16) {
         if self.config.congestion_control {
-            self.congestion.cwnd = cwnd;
+            self.loss.congestion.cwnd = cwnd;
         }
     }
 
@@ -117,50 +118,50 @@ impl Connection<'_> {
         // Marks and drops of one window of data count once (RFC 3168 §6.1.2), but a timeout
         // counts always (RFC 5681 §3.1): its phase is another by now.
         let is_counted =
-            self.recovery.phase == Phase::Reduced && self.snd_una.before(self.recovery.recover);
-        self.recovery.undo_cwnd = self.congestion.cwnd;
-        self.recovery.undo_ssthresh = self.congestion.ssthresh;
-        self.recovery.undo_left = 0;
-        self.recovery.undo_from = self.snd_una;
-        self.recovery.recover = self.snd_nxt;
+            self.loss.phase == Phase::Reduced && self.snd_una.before(self.loss.recover);
+        self.loss.undo_cwnd = self.loss.congestion.cwnd;
+        self.loss.undo_ssthresh = self.loss.congestion.ssthresh;
+        self.loss.undo_left = 0;
+        self.loss.undo_from = self.snd_una;
+        self.loss.recover = self.snd_nxt;
         self.facts.put(Facts::UNDO, self.config.undo);
         self.facts.clear(Facts::UNDO_TS | Facts::REO_GROWN);
         self.facts.set(Facts::CWR_DUE);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
-        let flight = self.flight().min(u32::from(self.congestion.cwnd));
+        let flight = self.flight().min(u32::from(self.loss.congestion.cwnd));
         if !is_counted {
-            self.congestion.halve(flight, self.payload_max());
+            self.loss.congestion.halve(flight, self.payload_max());
         }
     }
 
     /// Something is to be sent again, whatever cwnd says; probes are over. That one was a
     /// retransmission stays known: its DSACK says nothing of what follows.
     fn begin_resending(&mut self, phase: Phase) {
-        self.recovery.phase = phase;
+        self.loss.phase = phase;
         self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_PROBE_DUE);
         self.facts.set(Facts::FORCE_RESEND);
     }
 
     /// `delivered`: bytes that the acknowledgment delivered which tells of the loss.
-    pub(super) fn enter_recovery(&mut self, delivered: u32) {
+    pub(in crate::tcp) fn enter_recovery(&mut self, delivered: u32) {
         self.halve();
         // What was SACKed before counts no more.
-        let in_flight = self.flight() - self.scoreboard.sacked();
-        self.recovery.prr_start = saturated(in_flight + delivered);
-        self.recovery.prr_delivered = 0;
-        self.recovery.prr_out = 0;
+        let in_flight = self.flight() - self.loss.scoreboard.sacked();
+        self.loss.prr_start = saturated(in_flight + delivered);
+        self.loss.prr_delivered = 0;
+        self.loss.prr_out = 0;
         self.begin_resending(Phase::Recovery);
-        self.set_cwnd(self.congestion.ssthresh);
+        self.set_cwnd(self.loss.congestion.ssthresh);
     }
 
     /// The retransmission timer expired (RFC 5681 §3.1, RFC 6675 §5.1, RFC 8985 §6.3).
-    pub(super) fn enter_loss(&mut self) {
+    pub(in crate::tcp) fn enter_loss(&mut self) {
         let by_time = self.config.rack && self.facts.has_all(Facts::SACK | Facts::RACK);
         let age_min = match by_time {
-            true => u32::from(self.recovery.rack_rtt) + self.reordering_window_ms(),
+            true => u32::from(self.loss.rack_rtt) + self.reordering_window_ms(),
             false => 0,
         };
-        let was_resizing = self.recovery.phase == Phase::Resize;
+        let was_resizing = self.loss.phase == Phase::Resize;
         self.begin_resending(Phase::Loss);
         if self.retries == 0 {
             self.halve();
@@ -170,54 +171,80 @@ impl Connection<'_> {
             self.facts.clear(Facts::UNDO);
         }
         self.set_cwnd(self.payload_max() as u16);
-        self.scoreboard.lose_all(self.now_ms, age_min);
-        self.recovery.recover = self.snd_nxt;
-        self.recovery.dup_acks = 0;
+        self.loss.scoreboard.lose_all(self.now_ms, age_min);
+        self.loss.recover = self.snd_nxt;
+        self.loss.dup_acks = 0;
     }
 
-    /// Slow start or congestion avoidance, for `acked` octets.
-    pub(super) fn open_window(&mut self, acked: u32) {
-        if self.config.congestion_control {
-            let smss = self.payload_max();
-            self.congestion.note_flight(self.flight() + acked);
-            self.congestion.on_acked(acked, smss, self.config);
+    /// Segments were too big for the path (RFC 8201): all that is on the way is lost for certain,
+    /// so that an undo would absolve it. Not a sign of congestion: cwnd stays.
+    pub(in crate::tcp) fn enter_resize(&mut self) {
+        self.loss.scoreboard.lose_all(self.now_ms, 0);
+        self.facts.clear(Facts::UNDO);
+        self.facts.set(Facts::FORCE_RESEND);
+        if !self.loss.is_recovering() {
+            self.loss.phase = Phase::Resize;
+            self.loss.recover = self.snd_nxt;
         }
     }
 
-    pub(super) fn leave_recovery(&mut self) {
-        if self.recovery.phase == Phase::Recovery {
+    /// `len` bytes from `offset` on were sent again. `is_probe`: not because they were lost.
+    pub(in crate::tcp) fn on_resent(&mut self, offset: u32, len: u16, is_probe: bool) {
+        self.facts.clear(Facts::FORCE_RESEND);
+        self.loss.scoreboard.resend(offset, len, self.now_ms);
+        if is_probe || !self.facts.has(Facts::UNDO) {
+            return;
+        }
+        if !self.facts.has(Facts::UNDO_TS) && self.facts.has(Facts::TIMESTAMPS) {
+            self.facts.set(Facts::UNDO_TS);
+            self.loss.undo_ts = self.now_ms.wrapping_add(self.ts_offset);
+        }
+        self.loss.undo_left = self.loss.undo_left.saturating_add(len);
+    }
+
+    /// Slow start or congestion avoidance, for `acked` octets.
+    pub(in crate::tcp) fn open_window(&mut self, acked: u32) {
+        if self.config.congestion_control {
             let smss = self.payload_max();
-            let mut cwnd = self.congestion.ssthresh;
+            self.loss.congestion.note_flight(self.flight() + acked);
+            self.loss.congestion.on_acked(acked, smss, self.config);
+        }
+    }
+
+    pub(in crate::tcp) fn leave_recovery(&mut self) {
+        if self.loss.phase == Phase::Recovery {
+            let smss = self.payload_max();
+            let mut cwnd = self.loss.congestion.ssthresh;
             if !self.config.prr {
                 // Against a burst (RFC 6582 §3.2 step 3, option 1).
                 cwnd = cwnd.min(saturated(self.flight().max(smss) + smss));
             }
             self.set_cwnd(cwnd);
-            let persist = &mut self.recovery.reo_persist;
+            let persist = &mut self.loss.reo_persist;
             *persist = persist.saturating_sub(1);
             if *persist == 0 {
-                self.recovery.reo_quarters_more = 0;
+                self.loss.reo_quarters_more = 0;
             }
         }
-        if self.recovery.phase != Phase::Open {
-            self.recovery.phase = Phase::Open;
-            self.recovery.dup_acks = 0;
+        if self.loss.phase != Phase::Open {
+            self.loss.phase = Phase::Open;
+            self.loss.dup_acks = 0;
         }
     }
 
     /// PRR: cwnd such that sending follows delivery down to ssthresh (RFC 9937 §6.2); where
     /// nothing was delivered it stays.
-    pub(super) fn reduce_in_proportion(&mut self, is_safe_ack: bool, delivered: u32) {
+    pub(in crate::tcp) fn reduce_in_proportion(&mut self, is_safe_ack: bool, delivered: u32) {
         if !self.config.prr || delivered == 0 {
             return;
         }
         let smss = self.payload_max();
-        let recovery = &mut self.recovery;
-        recovery.prr_delivered = saturated(u32::from(recovery.prr_delivered) + delivered);
-        let total = u32::from(recovery.prr_delivered);
-        let out = u32::from(recovery.prr_out);
-        let start = u32::from(recovery.prr_start).max(1);
-        let ssthresh = u32::from(self.congestion.ssthresh);
+        let loss = &mut self.loss;
+        loss.prr_delivered = saturated(u32::from(loss.prr_delivered) + delivered);
+        let total = u32::from(loss.prr_delivered);
+        let out = u32::from(loss.prr_out);
+        let start = u32::from(loss.prr_start).max(1);
+        let ssthresh = u32::from(self.loss.congestion.ssthresh);
         let pipe = self.pipe();
         let mut more = if pipe > ssthresh {
             let share = (total * ssthresh).div_ceil(start);

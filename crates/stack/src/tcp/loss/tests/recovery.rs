@@ -1,12 +1,14 @@
 //! The parts of loss recovery one by one: the scoreboard's answers, RACK's memory, PRR's
 //! arithmetic, and what each change of phase forgets.
 
-use super::super::facts::{Facts, Phase};
-use super::super::recovery::{Delivery, NONE, Scoreboard};
-use super::super::{Config, Connection, State};
-use super::loss::{RACK, SACK, cwnd, in_flight, offering_sack, sacking};
-use super::*;
+use super::super::Phase;
+use super::super::scoreboard::{Delivery, NONE, Scoreboard};
 use crate::limits::SENT_RUNS_MAX;
+use crate::tcp::facts::Facts;
+use crate::tcp::tests::loss::{RACK, SACK, cwnd, in_flight, offering_sack, sacking};
+use crate::tcp::tests::*;
+use crate::tcp::{Config, Connection, State};
+use crate::wire::tcp::Flags;
 
 /// Runs of these lengths, sent at these times.
 fn board(sent: &[(u16, u32)]) -> Scoreboard {
@@ -271,7 +273,7 @@ fn inner(s: &mut Script) -> &mut Connection<'static> {
 #[test]
 fn rack_remembers_the_newest_delivery() {
     let mut s = in_flight(RACK, offering_sack(), 4);
-    let at = |s: &Script| s.connection().recovery.rack_end.get().wrapping_sub(s.iss);
+    let at = |s: &Script| s.connection().loss.rack_end.get().wrapping_sub(s.iss);
     s.now_us += 100_000;
     sacking(&mut s, 1001, &[(3001, 4001)]);
     assert_eq!(at(&s), 4001);
@@ -287,14 +289,14 @@ fn rack_remembers_the_newest_delivery() {
 fn round_trips_come_from_new_acknowledgments_alone() {
     let mut s = in_flight(RACK, offering_sack(), 4);
     assert_eq!(s.connection().telemetry().srtt_ms, 100);
-    assert_eq!(s.connection().recovery.min_rtt, 100);
+    assert_eq!(s.connection().loss.min_rtt, 100);
     s.now_us += 164_000;
     sacking(&mut s, 1001, &[(2001, 3001)]);
     assert_eq!(s.connection().telemetry().srtt_ms, 100);
-    assert_eq!(s.connection().recovery.min_rtt, 101, "drifts by 1/64");
+    assert_eq!(s.connection().loss.min_rtt, 101, "drifts by 1/64");
     sacking(&mut s, 3001, &[]);
     assert_eq!(s.connection().telemetry().srtt_ms, 108);
-    assert_eq!(s.connection().recovery.min_rtt, 101);
+    assert_eq!(s.connection().loss.min_rtt, 101);
 }
 
 /// RFC 8985 §6.2 step 4: DSACKs widen the window, to a limit, once for each time that something
@@ -306,7 +308,7 @@ fn racks_window_grows_by_dsacks_and_shrinks_by_recoveries() {
     for reductions in 1..=20 {
         for _ in 0..3 {
             sacking(&mut s, 1001, &[(1, 1001)]);
-            let recovery = s.connection().recovery;
+            let recovery = s.connection().loss;
             assert_eq!(recovery.reo_quarters_more, reductions.min(15));
             assert_eq!(recovery.reo_persist, 16);
         }
@@ -314,12 +316,12 @@ fn racks_window_grows_by_dsacks_and_shrinks_by_recoveries() {
     }
     for (persist, left, quarters) in [(2, 1, 15), (1, 0, 0)] {
         let mut s = in_flight(RACK, offering_sack(), 4);
-        inner(&mut s).recovery.reo_quarters_more = 15;
-        inner(&mut s).recovery.reo_persist = persist;
-        inner(&mut s).recovery.phase = Phase::Recovery;
-        inner(&mut s).recovery.recover = inner(&mut s).snd_una;
+        inner(&mut s).loss.reo_quarters_more = 15;
+        inner(&mut s).loss.reo_persist = persist;
+        inner(&mut s).loss.phase = Phase::Recovery;
+        inner(&mut s).loss.recover = inner(&mut s).snd_una;
         sacking(&mut s, 2001, &[]);
-        let recovery = s.connection().recovery;
+        let recovery = s.connection().loss;
         assert_eq!(
             (recovery.reo_persist, recovery.reo_quarters_more),
             (left, quarters)
@@ -340,7 +342,7 @@ fn a_duplicate_above_the_ack_is_told_by_the_second_block() {
         let mut s = in_flight(RACK, offering_sack(), 6);
         s.now_us += 100_000;
         sacking(&mut s, 1001, blocks);
-        let grown = s.connection().recovery.reo_quarters_more == 1;
+        let grown = s.connection().loss.reo_quarters_more == 1;
         assert_eq!(grown, is_duplicate, "{blocks:?}");
     }
 }
@@ -383,10 +385,10 @@ fn prr_follows_its_formula() {
     let (mut proportional, mut conservative) = (0, 0);
     for (ack, blocks) in acks {
         sacking(&mut s, ack, blocks);
-        if s.connection().recovery.phase != Phase::Recovery {
+        if s.connection().loss.phase != Phase::Recovery {
             continue;
         }
-        let recovery = s.connection().recovery;
+        let recovery = s.connection().loss;
         let telemetry = s.connection().telemetry();
         let (total, out) = (
             u32::from(recovery.prr_delivered),
@@ -432,7 +434,7 @@ fn prr_waits_for_what_is_delivered() {
     sacking(&mut s, 1001, &[(10_001, 12_001)]);
     while s.poll().is_some() {}
     s.wait_for_segment();
-    assert_eq!(s.connection().recovery.phase, Phase::Recovery);
+    assert_eq!(s.connection().loss.phase, Phase::Recovery);
     while s.poll().is_some() {}
     s.now_us += 50_000;
     sacking(&mut s, 2001, &[(10_001, 12_001)]);
@@ -468,7 +470,7 @@ fn each_phase_forgets_the_last_ones_doings() {
     inner(&mut s)
         .facts
         .set(Facts::UNDO | Facts::UNDO_TS | Facts::FORCE_RESEND);
-    inner(&mut s).recovery.undo_left = 1;
+    inner(&mut s).loss.undo_left = 1;
     sacking(&mut s, 5001, &[(1001, 2001)]);
     assert!(!s.connection().telemetry().is_recovering, "undone");
     assert!(!has_any(
@@ -507,7 +509,7 @@ fn a_probe_stays_out_until_its_end_is_acknowledged() {
     ] {
         inner(&mut s).facts.clear(TAIL | Facts::TAIL_RESENT);
         inner(&mut s).facts.set(facts);
-        inner(&mut s).recovery.tail_end = end;
+        inner(&mut s).loss.tail_end = end;
         sacking(&mut s, ack, &[]);
         let now = Facts::TAIL_PROBED | Facts::TAIL_RESENT;
         assert_eq!(has_any(&s, now), left != 0, "{ack}");

@@ -1,0 +1,294 @@
+//! What was sent and is not acknowledged: what of it is lost, when to send it again, and how much
+//! may be in flight.
+//!
+//! [`Loss`] is the one owner of the scoreboard, of what RACK knows, of the phase of recovery and of
+//! cwnd: its fields are private to this folder, so that nothing else can change them. Events go in:
+//! bytes were sent ([`Loss::on_sent`], [`Connection::on_resent`]), acknowledged
+//! ([`Loss::on_acked`], [`Loss::on_sacked`], [`Connection::judge`]), marked or reported twice
+//! ([`Connection::on_congestion_echo`], [`Connection::on_dsack`]), a timer expired
+//! ([`Connection::enter_loss`], [`Connection::detect_losses`]). Answers come out: cwnd, the pipe,
+//! what is due, whether a recovery is under way.
+//!
+//! Place: between `ack`, which knows what came, and `output`, which asks what may go. Left out:
+//! round trips ([`super::rtt`]), arming timers ([`super::clock`], [`super::retransmit`]).
+//!
+//! | file | what |
+//! |---|---|
+//! | `scoreboard` | what was sent, what arrived, what to send again |
+//! | `detection` | what is lost: by time, by counting |
+//! | `reduction` | entering, leaving and undoing recovery |
+//! | `congestion` | cwnd and ssthresh |
+//!
+//! [`Connection`]: super::Connection
+//! [`Connection::on_resent`]: super::Connection::on_resent
+//! [`Connection::judge`]: super::Connection::judge
+//! [`Connection::on_congestion_echo`]: super::Connection::on_congestion_echo
+//! [`Connection::on_dsack`]: super::Connection::on_dsack
+//! [`Connection::enter_loss`]: super::Connection::enter_loss
+//! [`Connection::detect_losses`]: super::Connection::detect_losses
+
+mod congestion;
+mod detection;
+mod reduction;
+mod scoreboard;
+
+#[cfg(test)]
+mod tests;
+
+use super::config::Config;
+use super::seq::SeqNum;
+use congestion::Congestion;
+use scoreboard::Scoreboard;
+
+pub(super) use congestion::saturated;
+pub(super) use scoreboard::{Delivery, NONE};
+
+/// Where loss recovery stands (RFC 5681 §3.2, RFC 6582; as Linux names them).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// Nothing is known lost.
+    Open,
+    /// cwnd was reduced for a congestion mark; until `recover`, not again.
+    Reduced,
+    /// Fast recovery until `recover`.
+    Recovery,
+    /// After a timeout, until `recover`.
+    Loss,
+    /// Sending again, in smaller segments, what was too big for the path, until `recover`.
+    Resize,
+}
+
+/// Loss recovery and congestion control of one connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub(super) struct Loss {
+    phase: Phase,
+    /// Duplicate ACKs in a row, without SACK; each tells that one segment left the network.
+    dup_acks: u8,
+    /// RACK: the reordering window in quarters of the least RTT beyond the first one, and how
+    /// many recoveries it keeps that.
+    reo_quarters_more: u8,
+    reo_persist: u8,
+    congestion: Congestion,
+    /// Octets sent again in this recovery that no DSACK has called unnecessary yet.
+    undo_left: u16,
+    /// RACK: the round trip of the newest segment delivered, ms.
+    rack_rtt: u16,
+    /// Least round trip, ms; drifts up slowly. 0: none yet.
+    min_rtt: u16,
+    /// cwnd and ssthresh before the reduction.
+    undo_cwnd: u16,
+    undo_ssthresh: u16,
+    /// PRR: bytes delivered and sent since recovery began, and outstanding then.
+    prr_delivered: u16,
+    prr_out: u16,
+    prr_start: u16,
+    /// SND.NXT when the window was last reduced.
+    recover: SeqNum,
+    /// TSval of the recovery's first retransmission.
+    undo_ts: u32,
+    /// SND.NXT at the tail loss probe.
+    tail_end: SeqNum,
+    /// Where a DSACK that counts begins at the earliest.
+    undo_from: SeqNum,
+    /// RACK: behind the newest segment delivered, and when that was sent, ms.
+    rack_end: SeqNum,
+    rack_sent_at: u32,
+    scoreboard: Scoreboard,
+}
+
+impl Loss {
+    pub(super) const NEW: Self = Self {
+        phase: Phase::Open,
+        dup_acks: 0,
+        reo_quarters_more: 0,
+        reo_persist: 0,
+        congestion: Congestion::NEW,
+        undo_left: 0,
+        rack_rtt: 0,
+        min_rtt: 0,
+        undo_cwnd: 0,
+        undo_ssthresh: 0,
+        prr_delivered: 0,
+        prr_out: 0,
+        prr_start: 0,
+        recover: SeqNum::new(0),
+        undo_ts: 0,
+        tail_end: SeqNum::new(0),
+        undo_from: SeqNum::new(0),
+        rack_end: SeqNum::new(0),
+        rack_sent_at: 0,
+        scoreboard: Scoreboard::NEW,
+    };
+
+    // ---- events ----
+
+    /// Nothing was sent yet: everything begins at `iss`.
+    pub(super) fn begin_at(&mut self, iss: SeqNum) {
+        self.recover = iss;
+        self.tail_end = iss;
+        self.undo_from = iss;
+        self.rack_end = iss;
+    }
+
+    /// The handshake is done: the initial window for segments of `smss` bytes.
+    pub(super) fn begin(&mut self, smss: u32, config: &Config) {
+        self.congestion = Congestion::new(smss, config);
+    }
+
+    /// New data go into an empty network. `was_long`: nothing was in it for more than an RTO.
+    pub(super) fn on_idle_over(&mut self, was_long: bool, smss: u32, config: &Config) {
+        self.congestion.forget_flight();
+        if was_long && config.congestion_control {
+            self.congestion.restart(smss, config);
+        }
+    }
+
+    /// `len` new bytes were sent.
+    pub(super) fn on_sent(&mut self, len: u16, now_ms: u32) {
+        self.scoreboard.push(len, now_ms);
+    }
+
+    /// PRR: counts `len` bytes, new or not, sent in recovery.
+    pub(super) fn count_out(&mut self, len: u16) {
+        if self.phase == Phase::Recovery {
+            self.prr_out = self.prr_out.saturating_add(len);
+        }
+    }
+
+    /// The record of an acknowledgment that arrives now, and acknowledges nothing yet.
+    ///
+    /// `echo`: how long ago the timestamp that it echoes was sent, ms, or [`NONE`].
+    pub(super) fn delivery(&self, now_ms: u32, echo: u32) -> Delivery {
+        let mut age_min = u32::from(self.min_rtt);
+        if echo != NONE {
+            age_min = age_min.max(echo);
+        }
+        self.scoreboard.delivery(now_ms, age_min)
+    }
+
+    /// The peer holds the bytes between two offsets.
+    pub(super) fn on_sacked(&mut self, left: u32, right: u32, delivery: &mut Delivery) {
+        self.scoreboard.sack(left, right, delivery);
+    }
+
+    /// SND.UNA moved on by [`Delivery::acked`] to `una`.
+    pub(super) fn on_acked(&mut self, una: SeqNum, delivery: &mut Delivery) {
+        self.scoreboard.acknowledge(delivery.acked, delivery);
+        if self.phase == Phase::Open && una.after(self.recover) {
+            // Keeps up, so that the comparison never wraps; what a DSACK reports from now on
+            // is about something else.
+            self.recover = una.minus(1);
+            self.undo_left = 0;
+        }
+    }
+
+    /// A duplicate ACK, where there is no SACK.
+    pub(super) fn on_duplicate(&mut self) {
+        self.dup_acks = self.dup_acks.saturating_add(1);
+    }
+
+    /// `acked` bytes in segments of `smss` were acknowledged, where there is no SACK: what the
+    /// duplicates stood for is among them; the hole itself was not.
+    pub(super) fn forget_duplicates(&mut self, acked: u32, smss: u32) {
+        if self.dup_acks > 0 {
+            let segments = acked / smss.max(1);
+            let left = u32::from(self.dup_acks).saturating_sub(segments.saturating_sub(1));
+            self.dup_acks = left as u8;
+        }
+    }
+
+    /// A round trip of `rtt` ms: the least one of the recent past rises by 1/64 of the way per
+    /// sample.
+    pub(super) fn on_round_trip(&mut self, rtt: u32) {
+        let min = u32::from(self.min_rtt);
+        let next = match rtt.checked_sub(min) {
+            Some(above) if min != 0 => min + (above >> 6),
+            _ => rtt,
+        };
+        self.min_rtt = next as u16;
+    }
+
+    /// What was sent was taken back: it did not fit the window.
+    pub(super) fn on_unsent(&mut self) {
+        self.scoreboard.clear();
+    }
+
+    /// The connection ended: all is lost for good.
+    pub(super) fn give_up(&mut self) {
+        self.scoreboard.give_up();
+    }
+
+    // ---- answers ----
+
+    /// The congestion window, bytes.
+    pub(super) const fn cwnd(&self) -> u16 {
+        self.congestion.cwnd
+    }
+
+    /// The slow start threshold, bytes.
+    pub(super) const fn ssthresh(&self) -> u16 {
+        self.congestion.ssthresh
+    }
+
+    /// The least round trip of the recent past, ms; 0: none is known.
+    pub(super) const fn min_rtt_ms(&self) -> u16 {
+        self.min_rtt
+    }
+
+    pub(super) const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Whether something is sent again, or may have to be.
+    pub(super) const fn is_recovering(&self) -> bool {
+        !matches!(self.phase, Phase::Open | Phase::Reduced)
+    }
+
+    /// Whether all was sent once, and nothing is known of it.
+    pub(super) fn is_plain(&self) -> bool {
+        self.phase == Phase::Open && self.dup_acks == 0 && self.scoreboard.is_plain()
+    }
+
+    /// Whether nothing newer than what `una` acknowledges is known to have arrived.
+    pub(super) fn is_newest(&self, una: SeqNum) -> bool {
+        self.rack_end == una
+    }
+
+    /// Whether this recovery has sent something, new or not.
+    pub(super) const fn has_sent(&self) -> bool {
+        self.prr_out > 0
+    }
+
+    /// The first bytes lost and not sent again since: offset and length; 0: none.
+    pub(super) fn first_due(&self) -> (u32, u16) {
+        self.scoreboard.first_due()
+    }
+
+    /// See [`Scoreboard::first_doubtful`].
+    pub(super) fn first_doubtful(&self) -> (u32, u16) {
+        self.scoreboard.first_doubtful()
+    }
+
+    /// Bytes sent together last; 0: nothing is on the way.
+    pub(super) fn tail_len(&self) -> u32 {
+        self.scoreboard.tail_len()
+    }
+
+    /// Bytes the peer holds out of order.
+    pub(super) fn sacked(&self) -> u32 {
+        self.scoreboard.sacked()
+    }
+
+    /// See [`Scoreboard::fates`].
+    pub(super) fn fates(&self) -> [u32; 3] {
+        self.scoreboard.fates()
+    }
+
+    /// Bytes of `flight` that are in the network, as far as is known. `smss`: what each
+    /// duplicate ACK stands for; 0 where there is SACK.
+    fn pipe(&self, flight: u32, smss: u32) -> u32 {
+        let gone = self.scoreboard.gone() + u32::from(self.dup_acks) * smss;
+        flight.saturating_sub(gone)
+    }
+}

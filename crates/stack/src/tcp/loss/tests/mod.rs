@@ -1,0 +1,15 @@
+//! Loss recovery from within: its parts one by one, and what only its own folder may look at.
+
+mod recovery;
+mod scoreboard;
+mod tail_probe;
+
+use super::Loss;
+use crate::tcp::SeqNum;
+
+impl Loss {
+    /// SND.NXT when the window was last reduced.
+    pub(in crate::tcp) fn recover(&self) -> SeqNum {
+        self.recover
+    }
+}

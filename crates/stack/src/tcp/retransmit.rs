@@ -1,0 +1,86 @@
+//! The transmission timer: what a connection with data on the way, or held back, waits for.
+//!
+//! Place: last of what an acknowledgment does ([`super::ack`]), where new data are queued
+//! (`commands`) and where deadlines come ([`super::clock`]). Left out: what is lost, and what that
+//! changes ([`super::loss`]).
+//! Sources: RFC 6298 §5, RFC 8985 §7.2, RFC 9293 §3.8.6.1.
+
+use super::connection::Connection;
+use super::facts::Facts;
+use super::loss::Delivery;
+use super::timers::{Purpose, Timer};
+
+impl Connection<'_> {
+    /// Looks for losses, sets cwnd for what was delivered in this phase, and arms the
+    /// transmission timer.
+    pub(super) fn move_on(&mut self, delivery: &Delivery) {
+        let wait = self.judge(delivery);
+        self.settle_timer(delivery.acked > 0, wait);
+    }
+
+    /// Arms the transmission timer after an acknowledgment: afresh when data were
+    /// acknowledged (RFC 6298 §5.3), or when its present purpose is over.
+    fn settle_timer(&mut self, is_new: bool, wait: u32) {
+        if wait > 0 {
+            self.arm_transmit(Purpose::Reordering, wait);
+        } else if is_new
+            || match self.timers.purpose() {
+                Some(Purpose::Retransmit) => false,
+                // No probes in recovery (RFC 8985 §7.2).
+                Some(Purpose::TailLossProbe) => self.is_recovering(),
+                _ => true,
+            }
+            || self.snd_wnd == 0
+        {
+            self.rearm();
+        }
+    }
+
+    /// Arms the transmission timer for what the connection waits for now.
+    pub(super) fn rearm(&mut self) {
+        if !self.state.transmits() {
+            if !self.is_connecting() {
+                self.timers.disarm(Timer::Transmit);
+            }
+            return;
+        }
+        let waits_for_window = if self.flight() > 0 {
+            self.snd_wnd == 0
+        } else {
+            self.unsent() > 0 && self.new_data_len() == 0
+        };
+        if waits_for_window {
+            if self.timers.purpose() != Some(Purpose::Persist) {
+                if self.flight() == 0 {
+                    self.progress_at = self.now_ms;
+                }
+                self.arm_timeout(Purpose::Persist);
+            }
+        } else if self.flight() == 0 {
+            self.timers.disarm(Timer::Transmit);
+        } else {
+            self.arm_loss_timer();
+        }
+    }
+
+    /// A tail loss probe where one helps (RFC 8985 §7.2), else the RTO.
+    pub(super) fn arm_loss_timer(&mut self) {
+        let rto = self.rtt.rto_ms(self.config);
+        if self.facts.has(Facts::SACK)
+            && self.config.tail_loss_probe
+            && !self.is_recovering()
+            && !self.facts.has(Facts::TAIL_PROBED)
+            && self.loss.sacked() == 0
+            && let Some(srtt) = self.rtt.data_srtt_ms()
+        {
+            let mut wait = srtt * 2;
+            if self.flight() <= self.payload_max() {
+                wait += u32::from(self.config.peer_ack_delay_ms);
+            }
+            if wait < rto {
+                return self.arm_transmit(Purpose::TailLossProbe, wait);
+            }
+        }
+        self.arm_transmit(Purpose::Retransmit, rto);
+    }
+}
