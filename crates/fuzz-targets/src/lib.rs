@@ -5,8 +5,14 @@
 //! on what must never happen: a parser's panic, an invariant that does not hold.
 //! Left out: the fuzzer itself, and judging output that is merely wrong (tests do that).
 
+/// The example of the README, compiled with the documentation's own.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod connection;
 mod datagrams;
+mod driven;
 mod input;
 mod mote;
 mod node;

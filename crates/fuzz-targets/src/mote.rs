@@ -7,29 +7,23 @@
 
 use std::net::Ipv6Addr;
 
+use motet::ip::Prefix;
 use motet::ip::queue::{Discipline, Red};
-use motet::ip::{Address, Config as IpConfig, InterfaceId, Ip, Neighbour, NextHop, Prefix, Route};
-use motet::limits::IPV6_MTU_MIN;
-use motet::lowpan::datagram::{Datagrams, Record};
-use motet::mac::{self, FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
-use motet::node::{
-    Action, Event, Forwarding, Interface, Node, Radio, RadioConfig, RadioMemory, Wire,
-};
-use motet::random::Rng;
-use motet::storage::packet_queue::PacketQueue;
+use motet::mac::{self, RadioCapabilities};
+use motet::node::{Action, Forwarding, RadioConfig};
 use motet::tcp::{
-    Buffers, Config, Error, HalfOpen, Handle, Listener, ListenerHandle, Memory,
-    RetransmissionCause, Slot, State, Tcp, recv_memory_len,
+    Buffers, Config, Error, Handle, ListenerHandle, RetransmissionCause, State, recv_memory_len,
 };
-use motet::time::{Duration, Instant};
+use motet::time::Duration;
 use motet::udp::Inbox;
 use motet::wire::icmpv6::{self, Message};
 use motet::wire::ipv6::{self, TrafficClass};
 use motet::wire::tcp::{self, Flags};
 use motet::wire::{LinkAddr, ieee802154, udp};
 
+use crate::driven::{Driven, LISTENED, PAN, Setup, Store, THEM, US, framed};
 use crate::input::Input;
-use crate::wire::{HOST, MESH};
+use crate::wire::HOST;
 
 /// What of the stack an input came to: how often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -63,45 +57,14 @@ pub(crate) fn run(bytes: &[u8]) {
 pub(crate) fn reach(bytes: &[u8]) -> Reached {
     let mut input = Input::new(bytes);
     let kind = input.u8();
-    let mut rng = Rng::from_seed([5, 6]);
-    let mut slots = [const { FrameSlot::EMPTY }; 8];
-    let mut neighbors = [Neighbor::EMPTY; 3];
-    let (mut records, mut bodies) = ([const { Record::EMPTY }; 4], vec![0; 2 * IPV6_MTU_MIN]);
-    let (mut outgoing, mut queue, mut wire_queue) = ([0; IPV6_MTU_MIN], [0; 3000], [0; 3000]);
-    let capabilities = RadioCapabilities {
-        auto_ack: kind & 1 != 0,
-        shared_buffer: kind & 2 != 0,
-        ..RadioCapabilities::CC2420
-    };
-    let config = mac::Config::new(PAN, US);
-    let mac = Mac::new(config, capabilities, &mut slots, &mut neighbors, &mut rng);
-    let memory = RadioMemory {
-        outgoing: &mut outgoing,
-        datagrams: Datagrams::new(&mut records, &mut bodies, IPV6_MTU_MIN, false, &mut rng),
-        queue: PacketQueue::new(&mut queue),
-    };
-    let mut radio = Radio::new(radio_config(kind), mac, memory);
-    radio.contexts_mut().set(0, MESH, 64, true);
-    let wire = Wire::new(PacketQueue::new(&mut wire_queue), 1500);
-    let mut interfaces = [Interface::Radio(radio), Interface::Wire(wire)];
-    let mut connections = [const { Slot::EMPTY }; 2];
-    let (mut listeners, mut half_open) = ([Listener::EMPTY; 1], [HalfOpen::EMPTY; 1]);
-    let memory = Memory {
-        connections: &mut connections,
-        listeners: &mut listeners,
-        half_open: &mut half_open,
-    };
-    let mut tcp = Tcp::new(memory, &mut rng);
-    let listener = tcp.listen(None, LISTENED, &SETTINGS).expect("a free place");
-    let mut routes = [const { None }; 4];
-    let ip = addressed(&mut routes);
     let (mut send, mut recv) = ([0; 1500], vec![0; recv_memory_len(1500)]);
     let mut inbox = [0; 600];
-    let mut node = Node::new(&mut interfaces, ip, tcp, rng, Instant::ORIGIN);
-    node.set_inbox(Inbox::new(&OPEN_PORTS, &mut inbox));
+    let mut store = Store::new();
+    let (mut driven, listener) = store.node(&setup(kind));
+    driven.node.set_inbox(Inbox::new(&OPEN_PORTS, &mut inbox));
+    driven.now += Duration::from_secs(1);
     let mut mote = Mote {
-        node,
-        now: Instant::ORIGIN + Duration::from_secs(1),
+        driven,
         listener,
         handle: None,
         spare: Some(Buffers::new(&mut send, &mut recv)),
@@ -121,8 +84,7 @@ pub(crate) fn reach(bytes: &[u8]) -> Reached {
 }
 
 struct Mote<'m> {
-    node: Node<'m>,
-    now: Instant,
+    driven: Driven<'m>,
     listener: ListenerHandle,
     handle: Option<Handle>,
     /// The buffers, while no connection has them.
@@ -145,7 +107,7 @@ impl Mote<'_> {
         match op & 7 {
             0 => self.hear(input.block(), op),
             1 => self.datagram(input, op),
-            2 => self.now += Duration::from_millis(u64::from(input.u16())),
+            2 => self.driven.now += Duration::from_millis(u64::from(input.u16())),
             3 => self.report(input, op),
             4 => self.answer(input, op),
             5 => self.command(input),
@@ -172,25 +134,7 @@ impl Mote<'_> {
             header.frame_pending = op & 128 != 0;
             frame = framed(&header, body);
         }
-        self.receive(&frame, op & 64 != 0);
-    }
-
-    fn receive(&mut self, frame: &[u8], by_head: bool) {
-        if by_head {
-            self.radio(mac::Event::FrameHead { head: frame });
-        }
-        let meta = RxMeta {
-            rssi_dbm: -50,
-            lqi: 200,
-            channel: 26,
-            at: self.now,
-        };
-        self.radio(mac::Event::FrameReceived { psdu: frame, meta });
-    }
-
-    fn radio(&mut self, event: mac::Event<'_>) {
-        self.node
-            .on_event(InterfaceId(0), Event::Radio(event), self.now);
+        self.driven.receive(&frame, op & 64 != 0);
     }
 
     /// A packet comes by the wire.
@@ -207,8 +151,7 @@ impl Mote<'_> {
         let mut packet = vec![0; ipv6::HEADER_LEN];
         header.emit(&mut packet).expect("40 bytes");
         packet.extend(upper);
-        self.node
-            .on_event(InterfaceId(1), Event::Packet(&packet), self.now);
+        self.driven.packet(&packet);
     }
 
     /// For a port of ours, open or not, or to be passed on to the mesh.
@@ -282,7 +225,7 @@ impl Mote<'_> {
             let len = data.len() as u32 + controls.count_ones();
             header.ack = last.seq.wrapping_add(len);
             if let Some((value, _)) = last.options.timestamps {
-                header.options.timestamps = Some((self.now.as_millis_wrapping(), value));
+                header.options.timestamps = Some((self.driven.now.as_millis_wrapping(), value));
             }
         }
         header.seq = header.seq.wrapping_add(u32::from(op >> 4 & 3) * 10);
@@ -329,21 +272,26 @@ impl Mote<'_> {
             (0, _) => self.open(command & 8 == 0),
             (1, Some(handle)) => {
                 let data = input.block();
-                let _taken = self.node.tcp_mut().send(handle, data, self.now);
+                let _taken = self
+                    .driven
+                    .node
+                    .tcp_mut()
+                    .send(handle, data, self.driven.now);
             }
             (2, Some(handle)) => {
-                let _taken = self.node.tcp_mut().recv(handle, &mut [0; 300]);
+                let _taken = self.driven.node.tcp_mut().recv(handle, &mut [0; 300]);
             }
-            (3, Some(handle)) => self.node.tcp_mut().close(handle, self.now),
+            (3, Some(handle)) => self.driven.node.tcp_mut().close(handle, self.driven.now),
             (4, Some(handle)) => self.give_back(handle),
             (5, _) => {
                 let to = if command & 8 == 0 { HOST } else { BEYOND };
                 let _full = self
+                    .driven
                     .node
                     .send_datagram((to, 9), OPEN_PORTS[0], input.block());
             }
             _ => {
-                let inbox = self.node.inbox_mut().expect("it has one");
+                let inbox = self.driven.node.inbox_mut().expect("it has one");
                 let taken = inbox.recv(&mut [0; 40]);
                 self.reached.datagrams += u32::from(taken.is_some());
             }
@@ -356,11 +304,14 @@ impl Mote<'_> {
         };
         let opened = if active {
             let remote = (HOST, 80);
-            let opened = self.node.connect(remote, buffers, &SETTINGS, self.now);
+            let opened = self
+                .driven
+                .node
+                .connect(remote, buffers, &SETTINGS, self.driven.now);
             opened.map_err(|rejected| rejected.buffers)
         } else {
-            let tcp = self.node.tcp_mut();
-            let opened = tcp.accept(self.listener, buffers, self.now);
+            let tcp = self.driven.node.tcp_mut();
+            let opened = tcp.accept(self.listener, buffers, self.driven.now);
             opened.map_err(|rejected| rejected.buffers)
         };
         match opened {
@@ -375,7 +326,7 @@ impl Mote<'_> {
 
     /// Ends the connection, and takes its buffers back.
     fn give_back(&mut self, handle: Handle) {
-        let tcp = self.node.tcp_mut();
+        let tcp = self.driven.node.tcp_mut();
         let connection = tcp.connection(handle).expect("not given back yet");
         let was_active = connection.endpoints().remote_port == 80;
         let is_up = connection.state().is_synchronized();
@@ -391,12 +342,12 @@ impl Mote<'_> {
 
     /// Notes a router found, and what ICMPv6 has done to the connection.
     fn look(&mut self) {
-        if self.node.ip_mut().default_route().is_some() {
+        if self.driven.node.ip_mut().default_route().is_some() {
             self.reached.routers = 1;
         }
         let found = self
             .handle
-            .and_then(|handle| self.node.tcp().connection(handle));
+            .and_then(|handle| self.driven.node.tcp().connection(handle));
         let ended = found.is_some_and(|c| c.error() == Some(Error::Unreachable));
         self.reached.path_errors += u32::from(ended);
     }
@@ -407,9 +358,7 @@ impl Mote<'_> {
     fn rest(&mut self) {
         let mut out = [0; 1500];
         for _ in 0..3_000 {
-            let Some((_, action)) = self.node.poll_action(self.now, &mut out) else {
-                let next = self.node.next_deadline();
-                assert!(next.is_none_or(|at| at > self.now), "it wakes at once");
+            let Some(action) = self.driven.poll(&mut out) else {
                 return;
             };
             match action {
@@ -426,27 +375,31 @@ impl Mote<'_> {
                 let asks = out[0] & 0x20 != 0 && len > 3;
                 self.preloaded = asks.then_some(out[2]);
                 if self.obeys & COPIES != 0 {
-                    self.radio(mac::Event::Preloaded);
+                    self.driven.radio(mac::Event::Preloaded);
                 }
             }
             mac::Action::AssessChannel if self.obeys & ASSESSES != 0 => {
                 let clear = self.obeys & CLEAR != 0;
-                self.radio(mac::Event::ChannelAssessed { clear });
+                self.driven.radio(mac::Event::ChannelAssessed { clear });
             }
             mac::Action::Fire if self.obeys & SENDS != 0 => {
-                self.now += Duration::from_micros(4_000);
-                self.radio(mac::Event::TransmitDone { at: self.now });
+                self.driven.now += Duration::from_micros(4_000);
+                self.driven.radio(mac::Event::TransmitDone {
+                    at: self.driven.now,
+                });
                 if let Some(sequence) = self.preloaded.filter(|_| self.obeys & ANSWERED != 0) {
-                    self.now += ACK_AFTER;
+                    self.driven.now += ACK_AFTER;
                     let ack = framed(&ieee802154::Header::ack(sequence, false), &[]);
-                    self.receive(&ack, false);
+                    self.driven.receive(&ack, false);
                 }
             }
             mac::Action::Transmit { at, .. } => {
                 self.reached.software_acks += 1;
                 if self.obeys & SENDS != 0 {
-                    self.now = self.now.max(at) + Duration::from_micros(352);
-                    self.radio(mac::Event::TransmitDone { at: self.now });
+                    self.driven.now = self.driven.now.max(at) + Duration::from_micros(352);
+                    self.driven.radio(mac::Event::TransmitDone {
+                        at: self.driven.now,
+                    });
                 }
             }
             _ => {}
@@ -455,76 +408,54 @@ impl Mote<'_> {
 
     /// Ten minutes in which nothing more comes; then what was reached is counted.
     fn sleep(&mut self) {
-        let end = self.now + Duration::from_secs(600);
+        let end = self.driven.now + Duration::from_secs(600);
         let mut wakes = 0;
-        while let Some(at) = self.node.next_deadline().filter(|at| *at < end) {
-            self.now = self.now.max(at);
+        while self.driven.wakes_before(end) {
             self.rest();
             wakes += 1;
             assert!(wakes < 20_000, "it does not sleep");
         }
-        let counters = self.node.ip_mut().counters;
+        let counters = self.driven.node.ip_mut().counters;
         let dropped = counters.dropped(motet::ip::Drop::Congestion);
         self.reached.congestion = counters.marked + dropped;
         let smaller = RetransmissionCause::PacketTooBig;
-        self.reached.path_errors += u32::from(self.node.tcp().counters().retransmitted(smaller));
-        let Some(Interface::Radio(radio)) = self.node.interface(InterfaceId(0)) else {
-            panic!("a radio");
-        };
+        self.reached.path_errors +=
+            u32::from(self.driven.node.tcp().counters().retransmitted(smaller));
+        let radio = self.driven.idle_radio();
         self.reached.immediate = radio.mac().counters().immediate;
-        assert!(radio.datagrams().is_empty(), "a record was not given up");
         if let Some(handle) = self.handle {
             self.give_back(handle);
         }
     }
 }
 
-fn framed(header: &ieee802154::Header, payload: &[u8]) -> Vec<u8> {
-    let mut out = [0; 127];
-    let room = header.payload_len_max().min(payload.len());
-    let len = header.emit_frame(&payload[..room], &mut out);
-    out[..len.expect("it fits")].to_vec()
-}
-
-fn radio_config(kind: u8) -> RadioConfig {
-    RadioConfig {
-        forwarding: match kind & 4 {
-            0 => Forwarding::Immediate,
-            _ => Forwarding::Copy,
+/// A router with an address on the wire, and a way to another mote by the radio; the bits of
+/// `kind` choose what its radio can do and how it passes packets on.
+fn setup(kind: u8) -> Setup {
+    let [by_wire, by_radio] = [HOST, BEYOND].map(|addr| Prefix { addr, len: 128 });
+    Setup {
+        capabilities: RadioCapabilities {
+            auto_ack: kind & 1 != 0,
+            shared_buffer: kind & 2 != 0,
+            ..RadioCapabilities::CC2420
         },
-        discipline: match kind & 8 {
-            0 => Discipline::Red(Red::MOTE),
-            _ => Discipline::DropTail,
+        radio: RadioConfig {
+            forwarding: match kind & 4 {
+                0 => Forwarding::Immediate,
+                _ => Forwarding::Copy,
+            },
+            discipline: match kind & 8 {
+                0 => Discipline::Red(Red::MOTE),
+                _ => Discipline::DropTail,
+            },
+            solicits: kind & 16 == 0,
+            ..RadioConfig::default()
         },
-        solicits: kind & 16 == 0,
-        ..RadioConfig::default()
-    }
-}
-
-/// An address on the wire, and a way to another mote by the radio.
-fn addressed<'m>(routes: &'m mut [Option<Route>]) -> Ip<'m> {
-    let config = IpConfig {
-        forwards: true,
-        ..IpConfig::default()
-    };
-    let mut ip = Ip::new(config, routes);
-    ip.add_address(Address {
         addr: OURS,
-        interface: InterfaceId(1),
-    });
-    let wire = NextHop {
-        interface: InterfaceId(1),
-        neighbour: Neighbour::Only,
-    };
-    let radio = NextHop {
-        interface: InterfaceId(0),
-        neighbour: Neighbour::One(LinkAddr::Extended(OTHERS).iid()),
-    };
-    for (addr, len, next_hop) in [(HOST, 128, wire), (BEYOND, 128, radio)] {
-        let prefix = Prefix { addr, len };
-        assert!(ip.add_route(Route { prefix, next_hop }));
+        by_wire,
+        by_radio: (by_radio, OTHERS),
+        settings: &SETTINGS,
     }
-    ip
 }
 
 fn link_local(eui: [u8; 8]) -> Ipv6Addr {
@@ -545,14 +476,10 @@ const OBEYS_ALL: u8 = 31;
 /// From the end of a frame to that of its ACK: a turnaround, and eleven bytes.
 const ACK_AFTER: Duration = Duration::from_micros(192 + 352);
 
-const PAN: u16 = 0x4d54;
-const US: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 1];
-const THEM: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 2];
 const OTHERS: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 3];
 const OURS: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 9);
 /// To whom the fragments of the seeds go.
 const BEYOND: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
-const LISTENED: u16 = 7;
 static OPEN_PORTS: [u16; 2] = [5683, 5684];
 static SETTINGS: Config = Config {
     smss: 1440,

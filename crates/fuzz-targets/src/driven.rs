@@ -1,0 +1,221 @@
+//! The node that `node` and `mote` drive: one radio, one wire, in memory that the caller owns.
+//!
+//! [`Store`] owns the memory, [`Setup`] says in what the two nodes differ, and [`Driven`] is the
+//! node with its clock. Each of the two targets decides alone what happens to the node, and what
+//! its radio does.
+
+use std::net::Ipv6Addr;
+
+use motet::ip::{Address, Config as IpConfig, InterfaceId, Ip, Neighbour, NextHop, Prefix, Route};
+use motet::limits::IPV6_MTU_MIN;
+use motet::lowpan::datagram::{Datagrams, Record};
+use motet::mac::{self, FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
+use motet::node::{
+    ACTION_LEN_MAX, Action, Event, Interface, Node, Radio, RadioConfig, RadioMemory, Wire,
+};
+use motet::random::Rng;
+use motet::storage::packet_queue::PacketQueue;
+use motet::tcp::{Config, HalfOpen, Listener, ListenerHandle, Memory, Slot, Tcp};
+use motet::time::Instant;
+use motet::wire::{LinkAddr, ieee802154};
+
+use crate::wire::MESH;
+
+pub(crate) const RADIO: InterfaceId = InterfaceId(0);
+pub(crate) const WIRE: InterfaceId = InterfaceId(1);
+
+pub(crate) const PAN: u16 = 0x4d54;
+/// The EUI-64 of the node.
+pub(crate) const US: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 1];
+/// The EUI-64 of a neighbour.
+pub(crate) const THEM: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 2];
+/// The port on which the node listens.
+pub(crate) const LISTENED: u16 = 7;
+
+/// The longest packet on the wire, in bytes.
+const WIRE_MTU: u16 = 1500;
+
+/// In what one driven node differs from another.
+pub(crate) struct Setup {
+    pub(crate) capabilities: RadioCapabilities,
+    pub(crate) radio: RadioConfig,
+    /// The node's address on the wire.
+    pub(crate) addr: Ipv6Addr,
+    /// Destinations that the wire leads to.
+    pub(crate) by_wire: Prefix,
+    /// Destinations that a neighbour on the air leads to, and the EUI-64 of that neighbour.
+    pub(crate) by_radio: (Prefix, [u8; 8]),
+    /// How accepted connections behave.
+    pub(crate) settings: &'static Config,
+}
+
+/// The memory of one node.
+pub(crate) struct Store<'m> {
+    interfaces: Option<[Interface<'m>; 2]>,
+    slots: [FrameSlot; 8],
+    neighbors: [Neighbor; 3],
+    records: [Record; 4],
+    bodies: [u8; 2 * IPV6_MTU_MIN],
+    outgoing: [u8; IPV6_MTU_MIN],
+    radio_queue: [u8; 3000],
+    wire_queue: [u8; 3000],
+    connections: [Slot<'m>; 2],
+    listeners: [Listener<'m>; 1],
+    half_open: [HalfOpen; 2],
+    routes: [Option<Route>; 4],
+}
+
+impl<'m> Store<'m> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            interfaces: None,
+            slots: [const { FrameSlot::EMPTY }; 8],
+            neighbors: [Neighbor::EMPTY; 3],
+            records: [const { Record::EMPTY }; 4],
+            bodies: [0; 2 * IPV6_MTU_MIN],
+            outgoing: [0; IPV6_MTU_MIN],
+            radio_queue: [0; 3000],
+            wire_queue: [0; 3000],
+            connections: [const { Slot::EMPTY }; 2],
+            listeners: [Listener::EMPTY; 1],
+            half_open: [HalfOpen::EMPTY; 2],
+            routes: [const { None }; 4],
+        }
+    }
+
+    /// A node in this memory, and its listener on [`LISTENED`].
+    pub(crate) fn node(&'m mut self, setup: &Setup) -> (Driven<'m>, ListenerHandle) {
+        let mut rng = Rng::from_seed([5, 6]);
+        let mac = Mac::new(
+            mac::Config::new(PAN, US),
+            setup.capabilities,
+            &mut self.slots,
+            &mut self.neighbors,
+            &mut rng,
+        );
+        let (records, bodies) = (&mut self.records, &mut self.bodies);
+        let memory = RadioMemory {
+            outgoing: &mut self.outgoing,
+            datagrams: Datagrams::new(records, bodies, IPV6_MTU_MIN, false, &mut rng),
+            queue: PacketQueue::new(&mut self.radio_queue),
+        };
+        let mut radio = Radio::new(setup.radio, mac, memory);
+        radio.contexts_mut().set(0, MESH, 64, true);
+        let wire = Wire::new(PacketQueue::new(&mut self.wire_queue), WIRE_MTU);
+        let interfaces = [Interface::Radio(radio), Interface::Wire(wire)];
+        let interfaces = self.interfaces.insert(interfaces);
+        let memory = Memory {
+            connections: &mut self.connections,
+            listeners: &mut self.listeners,
+            half_open: &mut self.half_open,
+        };
+        let mut tcp = Tcp::new(memory, &mut rng);
+        let listener = tcp.listen(None, LISTENED, setup.settings);
+        let ip = addressed(setup, &mut self.routes);
+        let driven = Driven {
+            node: Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN),
+            now: Instant::ORIGIN,
+        };
+        (driven, listener.expect("a free place"))
+    }
+}
+
+/// A router with an address on the wire, and routes by both interfaces.
+fn addressed<'m>(setup: &Setup, routes: &'m mut [Option<Route>]) -> Ip<'m> {
+    let config = IpConfig {
+        forwards: true,
+        ..IpConfig::default()
+    };
+    let mut ip = Ip::new(config, routes);
+    ip.add_address(Address {
+        addr: setup.addr,
+        interface: WIRE,
+    });
+    let (by_radio, eui) = setup.by_radio;
+    let neighbour = Neighbour::One(LinkAddr::Extended(eui).iid());
+    let hops = [
+        (setup.by_wire, WIRE, Neighbour::Only),
+        (by_radio, RADIO, neighbour),
+    ];
+    for (prefix, interface, neighbour) in hops {
+        let next_hop = NextHop {
+            interface,
+            neighbour,
+        };
+        assert!(ip.add_route(Route { prefix, next_hop }));
+    }
+    ip
+}
+
+/// A node and its clock.
+pub(crate) struct Driven<'m> {
+    pub(crate) node: Node<'m>,
+    pub(crate) now: Instant,
+}
+
+impl<'m> Driven<'m> {
+    /// Hands the node an event of its radio.
+    pub(crate) fn radio(&mut self, event: mac::Event<'_>) {
+        self.node.on_event(RADIO, Event::Radio(event), self.now);
+    }
+
+    /// Hands the node a frame with its FCS; `by_head`: the radio gives its first bytes before
+    /// the rest has come.
+    pub(crate) fn receive(&mut self, frame: &[u8], by_head: bool) {
+        if by_head {
+            self.radio(mac::Event::FrameHead { head: frame });
+        }
+        let meta = RxMeta {
+            rssi_dbm: -50,
+            lqi: 200,
+            channel: 26,
+            at: self.now,
+        };
+        self.radio(mac::Event::FrameReceived { psdu: frame, meta });
+    }
+
+    /// Hands the node a packet that came by the wire.
+    pub(crate) fn packet(&mut self, packet: &[u8]) {
+        self.node.on_event(WIRE, Event::Packet(packet), self.now);
+    }
+
+    /// What the node wants done next, with its bytes in `out`; `None`: the node rests, and its
+    /// next deadline lies ahead.
+    pub(crate) fn poll(&mut self, out: &mut [u8]) -> Option<Action> {
+        assert!(out.len() >= ACTION_LEN_MAX.max(WIRE_MTU.into()));
+        let action = self.node.poll_action(self.now, out);
+        if action.is_none() {
+            let next = self.node.next_deadline();
+            assert!(next.is_none_or(|at| at > self.now), "it wakes at once");
+        }
+        let (_, action) = action?;
+        assert!(!matches!(action, Action::Packet { len } if len > WIRE_MTU.into()));
+        Some(action)
+    }
+
+    /// Moves the clock to the next deadline, where that lies before `end`; says whether it did.
+    pub(crate) fn wakes_before(&mut self, end: Instant) -> bool {
+        let next = self.node.next_deadline().filter(|at| *at < end);
+        if let Some(at) = next {
+            self.now = self.now.max(at);
+        }
+        next.is_some()
+    }
+
+    /// The node's radio, once nothing more comes: the node holds no part of a packet any more.
+    pub(crate) fn idle_radio(&self) -> &Radio<'m> {
+        let Some(Interface::Radio(radio)) = self.node.interface(RADIO) else {
+            panic!("a radio");
+        };
+        assert!(radio.datagrams().is_empty(), "a record was not given up");
+        radio
+    }
+}
+
+/// A frame as it comes from the radio: a header, as much of `payload` as fits, and an FCS.
+pub(crate) fn framed(header: &ieee802154::Header, payload: &[u8]) -> Vec<u8> {
+    let mut out = [0; 127];
+    let room = header.payload_len_max().min(payload.len());
+    let len = header.emit_frame(&payload[..room], &mut out);
+    out[..len.expect("it fits")].to_vec()
+}
