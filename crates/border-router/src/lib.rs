@@ -37,6 +37,11 @@
 
 #![cfg(target_os = "linux")]
 
+/// The example of the README, compiled with the documentation's own.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod guard;
 pub mod interrupt;
 mod link;

@@ -10,6 +10,11 @@
 //! together; [`experiments`], [`scenario`] and [`soak`] run networks; [`report`] shows what came
 //! of it. `tests/architecture.rs` holds that order.
 
+/// The example of the README, compiled with the documentation's own.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod air;
 pub mod apps;
 pub mod calendar;

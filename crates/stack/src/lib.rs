@@ -88,6 +88,11 @@ macro_rules! speaks {
     };
 }
 
+/// The example of the README, compiled and run with the documentation's own.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod ip;
 pub mod limits;
 pub mod lowpan;
