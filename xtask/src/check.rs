@@ -12,7 +12,7 @@ use crate::{deny, determinism, firmware, peers, planted, sizes, tools};
 
 type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
 
-/// In the order of what fails soonest.
+/// The step that fails soonest stands first.
 const STEPS: &[Step] = &[
     ("tools", tools::check),
     ("fmt", fmt),
@@ -225,7 +225,7 @@ pub(crate) fn count_tests(output: &str) -> TestCount {
     sum
 }
 
-/// The output without the lines that only say that all is well.
+/// The output without the lines of success.
 pub(crate) fn essence(output: &str) -> String {
     const PROGRESS: &[&str] = &[
         "Compiling ",

@@ -1,7 +1,7 @@
 //! Which module of the stack each byte of an image's code comes from.
 //!
-//! Line tables say so, inlining included. Code goes to the protocol that it is there for:
-//! a header parser inlined into TCP is TCP's, a copy routine that all call is nobody's.
+//! Line tables give the answer, inlining included. Code counts for the protocol that it serves: a
+//! header parser inlined into TCP is TCP's; a copy routine that all modules call counts for none.
 
 use std::collections::BTreeMap;
 use std::path::Path;

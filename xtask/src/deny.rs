@@ -14,8 +14,8 @@ pub(crate) fn check_licences(workspace: &Workspace) -> Result<Verdict> {
     Ok(Verdict::single(good, "", output))
 }
 
-/// Known vulnerabilities. The database is fetched; where it cannot be reached nothing is
-/// judged, in continuous integration either: that is the network's failure, not the code's.
+/// Known vulnerabilities. The database is fetched; where it cannot be reached no verdict is
+/// given, in continuous integration either: that is the network's failure, not the code's.
 pub(crate) fn check_advisories(workspace: &Workspace) -> Result<Verdict> {
     let (good, output) = deny(workspace, &["advisories"])?;
     if !good && output.contains("failed to fetch advisory database") {

@@ -1,8 +1,8 @@
 //! One seed, one air: a debug and a release build write the same capture, byte for byte.
 //!
-//! That one build repeats itself is a test of the command (`crates/cli/tests/determinism.rs`).
-//! Two builds that agree rule out what optimisation may change: overflow that wraps where
-//! debug builds panic, and floating point in another order.
+//! Whether one build repeats itself is tested in `crates/cli/tests/determinism.rs`. Two builds
+//! that agree rule out what optimisation may change: overflow that wraps where debug builds
+//! panic, and floating point in another order.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +44,7 @@ const RUNS: [&[&str]; 3] = [
     ],
 ];
 
-/// What any run leaves in its folder.
+/// The file that each run leaves in its folder.
 const CAPTURE: &str = "air.pcap";
 
 /// Builds the command twice, lets both run the same in virtual time, and compares.
@@ -64,7 +64,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     ))
 }
 
-/// The reports and captures of all runs by one build; else what it had against them.
+/// The reports and captures of all runs by one build, or the reason why there are none.
 fn airs_of(
     workspace: &Workspace,
     profile: &str,

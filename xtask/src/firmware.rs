@@ -135,7 +135,7 @@ pub(crate) fn run_pair(workspace: &Workspace) -> Result<PairRun> {
     if !ended {
         child.kill()?;
     }
-    // The guest prints a few lines: they fit the pipe while nobody reads it.
+    // The guest prints a few lines: they fit the pipe before any reader reads it.
     let run = child.wait_with_output()?;
     let mut text = String::from_utf8_lossy(&run.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&run.stderr));

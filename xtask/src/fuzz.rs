@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: libFuzzer over the targets of `crates/fuzz-targets`.
 //!
-//! Place: the fuzzer's own workspace is `fuzz`, which needs a nightly compiler; what it finds
-//! worth keeping goes to `fuzz/found`, which is not committed, what it finds wrong to
+//! Place: the fuzzer's own workspace is `fuzz`, which needs a nightly compiler. New inputs that
+//! reach new code go to `fuzz/found`, which is not committed; inputs that fail go to
 //! `fuzz/artifacts`. Left out: replaying the committed inputs, which `cargo test` does.
 
 use std::fs;

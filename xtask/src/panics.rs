@@ -1,7 +1,7 @@
 //! Names the source lines from which a linked thumbv6m image can panic.
 //!
-//! The panic handler is the only root. Who branches to it, and who to them, is read from
-//! the code itself; line tables turn each call's address into a line of ours.
+//! The panic handler is the only root. The callers, direct and indirect, are read from the
+//! machine code; line tables turn the address of each call into a line of ours.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -49,7 +49,7 @@ pub(crate) fn reachable_panics(path: &Path, root: &Path) -> Result<Vec<String>> 
                 places.insert(format!("{}: {callee}", without_prefix(&place, root)));
                 continue;
             }
-            // A call inside the core library: what matters is who called that.
+            // A call inside the core library is no place of ours; its own callers are.
             let Some(caller) = enclosing(&functions, call.site) else {
                 continue;
             };

@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 /// Builds the comparison at full optimisation and runs it: its tables, a page of them, or JSON
 /// alone, go to stdout.
 pub(crate) fn run(workspace: &Workspace, format: Format, quick: bool) -> Result<bool> {
-    // Where it is missing and cannot be installed, the program itself says what to do.
+    // Where valgrind is missing and cannot be installed, the program itself prints what to do.
     tools::provide(workspace, &[tools::VALGRIND])?;
     let footprints = footprint::measure(workspace)?;
     let built = workspace

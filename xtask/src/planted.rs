@@ -26,7 +26,8 @@ const COPIED: [&str; 5] = [
     "xtask",
 ];
 
-/// The project's version, and the copy's, which satisfies whoever asks for the first.
+/// The project's version, and the copy's. The copy's also satisfies a dependency on the
+/// project's.
 const VERSIONS: [&str; 2] = ["version = \"0.1.0\"", "version = \"0.1.99\""];
 
 /// Builds the copy and lets its test look for every bug.

@@ -12,9 +12,9 @@ use crate::workspace::in_ci;
 
 /// What a step gives.
 pub(crate) struct Verdict {
-    /// Checks that held; a step without tests of its own counts as one.
+    /// Checks that held; a step without tests of its own counts as one check.
     pub(crate) passed: u32,
-    /// Checks that did not.
+    /// Checks that did not hold.
     pub(crate) failed: u32,
     /// A few words beside the step's name.
     pub(crate) note: String,
@@ -39,8 +39,8 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// Runs `command` with both its streams going into the file `log`, in the order written.
 ///
-/// Gives whether it succeeded, and all it printed. In continuous integration a command that
-/// hangs is ended, with all it started; elsewhere whoever started it sees to that.
+/// Returns whether the command succeeded, and all it printed. In continuous integration a command
+/// that hangs is ended, with every process it started; elsewhere the developer ends it.
 pub(crate) fn run_logged(command: &mut Command, log: &Path) -> Result<(bool, String)> {
     let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     command
@@ -96,7 +96,7 @@ fn own_group(command: &mut Command) {
 }
 
 fn end_group(child: &Child) {
-    // What is gone already need not be ended.
+    // A process that is gone already need not be ended.
     let _ = Command::new("kill")
         .args(["-KILL", "--", &format!("-{}", child.id())])
         .status();

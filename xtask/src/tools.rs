@@ -1,4 +1,4 @@
-//! The programs that are needed beside Rust: found, or installed, or asked for.
+//! The programs that are needed beside Rust: found, installed, or named with advice.
 
 use std::env;
 use std::path::PathBuf;

@@ -22,7 +22,7 @@ struct Metadata {
 }
 
 impl Workspace {
-    /// Asks Cargo, which knows about CARGO_TARGET_DIR and configuration files.
+    /// Reads the folders from Cargo, which knows about CARGO_TARGET_DIR and configuration files.
     pub(crate) fn locate() -> Result<Self> {
         let here = env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
@@ -84,7 +84,7 @@ impl Workspace {
     }
 }
 
-/// Whether this is continuous integration: what is missing is then a failure, never skipped.
+/// Whether this is continuous integration: a missing tool then is a failure, never skipped.
 pub(crate) fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|value| value == "true")
 }

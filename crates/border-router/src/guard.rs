@@ -1,13 +1,14 @@
-//! A command that ends with the process that started it, however that ends.
+//! A command that ends with the process that started it, however that process ends.
 //!
-//! A mesh lives as long as its process, and a command beside the mesh has no business without
-//! it. A killed process can end nothing, so a guard stands in between: a small process that
-//! starts the command, waits for it, and has the kernel send it a signal when its own parent
-//! dies. It then kills the command and whatever that has started. Should the guard itself be
-//! killed, its parent inherits those processes, and kills them.
+//! A mesh lives as long as its process, and a command beside the mesh has no business without it.
+//! A process that is killed can end nothing any more, so a guard stands in between: a small
+//! process that starts the command, waits for it, and has the kernel send it a signal when its
+//! own parent dies. The guard then kills the command and every process that the command has
+//! started. If the guard itself is killed, its parent inherits those processes and kills them.
 //!
-//! Left out: what a command leaves behind when it ends by itself. That lives on, as it would
-//! below any shell. When parent and guard are both killed outright, nobody is left to act.
+//! Left out: processes that a command leaves behind when it ends by itself. They live on, as they
+//! would below any shell. When parent and guard are both killed outright, no process is left to
+//! act.
 //!
 //! Sources: prctl(2), `PR_SET_PDEATHSIG` and `PR_SET_CHILD_SUBREAPER`; signal(7); proc(5).
 
@@ -37,10 +38,11 @@ use nix::{
 /// How a guarded command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// By itself, with this exit status; 128 and its number where a signal ended it, as
-    /// shells have it.
+    /// The command ended by itself, with this exit status: 128 plus the signal's number where a
+    /// signal ended it, as shells report it.
     Exited(u8),
-    /// The guard killed it, or never started it: its parent is gone, or a signal asked for it.
+    /// The guard killed the command, or never started it: the guard's parent is gone, or a signal
+    /// said that the command must end.
     Killed,
 }
 
@@ -50,11 +52,11 @@ pub enum Ending {
 /// SIGQUIT are the command's business; SIGTERM and SIGHUP end it.
 ///
 /// # Errors
-/// When the command cannot be started: what [`Command::spawn`] reports. Nothing of it runs
-/// then.
+/// What [`Command::spawn`] reports when the command cannot be started. No part of the command
+/// runs then.
 pub fn watch(parent: u32, command: &mut Command) -> io::Result<Ending> {
-    // All that can go wrong comes before the command: from its start on, every way out of here
-    // either has seen it end or kills it.
+    // All that can fail comes before the command starts. From then on, each way out of this
+    // function has either seen the command end or kills it.
     let mut signals = Signals::note()?;
     prctl::set_child_subreaper(true)?;
     prctl::set_pdeathsig(Signal::SIGTERM)?;
@@ -87,16 +89,16 @@ pub fn watch(parent: u32, command: &mut Command) -> io::Result<Ending> {
 
 /// The signals that a guard waits for.
 struct Signals {
-    /// Gets a byte with each of them.
+    /// The pipe gets a byte with each signal.
     wake: PipeReader,
-    /// Whether one came that ends the command.
+    /// Whether a signal came that ends the command.
     end: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// Starts noting them. What is ignored stays so, for the command too: hang-ups below
-    /// nohup(1), Ctrl-C in the background. SIGTERM alone is always noted: it says that the
-    /// parent is dead.
+    /// Starts noting the signals. A signal that is ignored stays ignored, for the command too:
+    /// hang-ups below nohup(1), Ctrl-C in the background. SIGTERM alone is always noted: it says
+    /// that the parent is dead.
     fn note() -> io::Result<Self> {
         let (wake, woken) = io::pipe()?;
         let end = Arc::new(AtomicBool::new(false));
@@ -110,7 +112,7 @@ impl Signals {
             .chain(unless_ignored.into_iter().filter(is_heeded))
         {
             if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
-                // Before the byte, which has the flag looked at.
+                // Registered before the byte, whose arrival makes the main loop look at the flag.
                 signal_hook::flag::register(signal as i32, Arc::clone(&end))?;
             }
             signal_hook::low_level::pipe::register(signal as i32, woken.try_clone()?)?;
@@ -123,7 +125,7 @@ impl Signals {
         self.end.load(Ordering::Relaxed)
     }
 
-    /// Waits for any of them.
+    /// Waits for any of the signals.
     fn wait(&mut self) -> io::Result<()> {
         match self.wake.read(&mut [0; 64]) {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
@@ -147,7 +149,7 @@ fn ignores(status: &str, signal: i32) -> bool {
     mask.zip(bit).is_some_and(|(mask, bit)| mask & bit != 0)
 }
 
-/// A guard as its parent has it; dropped, it takes the command along.
+/// A guard as its parent holds it; dropping the value kills the guard and the command.
 #[derive(Debug)]
 pub struct Guard {
     process: Child,
@@ -160,9 +162,10 @@ impl Guard {
     /// # Errors
     /// What [`Command::spawn`] reports.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        // Where a parent left SIGCHLD ignored nobody could be waited for. The flag is for nobody.
+        // Where a parent left SIGCHLD ignored, no child could be waited for. No code reads the
+        // flag.
         signal_hook::flag::register(Signal::SIGCHLD as i32, Arc::default())?;
-        // Whoever loses a killed guard becomes a child of this process.
+        // A process whose guard was killed becomes a child of this process.
         prctl::set_child_subreaper(true)?;
         Ok(Self {
             process: command.spawn()?,
@@ -182,10 +185,11 @@ impl Guard {
         Ok(ended)
     }
 
-    /// Has the guard kill what it guards, and waits until it has.
+    /// Makes the guard kill what it guards, and waits until it has.
     fn dismiss(&mut self) -> io::Result<()> {
         let guard = Pid::from_raw(self.process.id().cast_signed());
-        // A stopped one acts only when it goes on. Both fail where it has ended already.
+        // A stopped guard acts only when it goes on. Both calls fail where the guard has ended
+        // already.
         let _ = kill(guard, Signal::SIGTERM);
         let _ = kill(guard, Signal::SIGCONT);
         let status = self.process.wait()?;
@@ -195,7 +199,7 @@ impl Guard {
 
     fn bury(&mut self, status: ExitStatus) {
         self.has_ended = true;
-        // Killed, it could not do its work.
+        // A guard that was killed could not do its work.
         if status.signal().is_some() {
             kill_all();
         }
@@ -217,7 +221,7 @@ fn reap(child: Pid) -> Option<u8> {
             Ok(WaitStatus::Exited(pid, status)) => (pid, status),
             Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, 128 + signal as i32),
             Err(Errno::EINTR) => continue,
-            // Nobody has died, or nobody is left.
+            // No child has died, or no child is left.
             _ => return None,
         };
         if pid == child {
@@ -230,7 +234,7 @@ fn reap(child: Pid) -> Option<u8> {
 fn kill_all() {
     for _ in 0..ROUNDS_MAX {
         for child in children() {
-            // It may have died meanwhile; then it is buried below.
+            // The process may have died meanwhile; it is buried below then.
             let _ = kill(child, Signal::SIGKILL);
         }
         loop {

@@ -20,9 +20,9 @@ use nix::{
 /// Where a SIGINT came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// A key of the terminal: every process in its foreground has got it.
+    /// A key of the terminal: every process in the terminal's foreground got the signal.
     Terminal,
-    /// Some process, by kill(2) or the like.
+    /// Another process sent it, by kill(2) or the like.
     Process,
 }
 
@@ -33,10 +33,10 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Blocks SIGINT for this thread, and those that it starts from now on.
+    /// Blocks SIGINT for this thread, and for the threads that it starts from now on.
     ///
-    /// Call it in a process with one thread, and behind the start of every command: a process
-    /// inherits what is blocked.
+    /// Call it in a process with one thread, and after every command has been started: a new
+    /// process inherits the blocked signals.
     ///
     /// # Errors
     /// What signalfd(2) reports.
@@ -49,13 +49,13 @@ impl Interrupts {
         Ok(Self { signals })
     }
 
-    /// Whether there is one to take.
+    /// Whether a SIGINT waits to be taken.
     pub fn is_due(&self) -> bool {
         let mut fds = [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
         poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
     }
 
-    /// Takes the latest, if one came since the last look.
+    /// Takes the latest SIGINT, if one came since the last look.
     pub fn take(&self) -> Option<Origin> {
         let info = self.signals.read_signal().ok().flatten()?;
         Some(match info.ssi_code {

@@ -1,11 +1,10 @@
 //! The two kinds of link to the kernel: how each is opened.
 //!
-//! TUN carries packets as they are. A veth pair carries Ethernet frames: the
-//! kernel's end has the address, a packet socket sits on the other, and the
-//! kernel strips and adds the Ethernet header there (`SOCK_DGRAM`, packet(7)).
-//! Neighbour discovery is off, so frames from the kernel go to the host end's
-//! own address, which the far end's IPv6, were it on, would take for somebody
-//! else's; those towards it carry that address too.
+//! TUN carries packets as they are. A veth pair carries Ethernet frames: the kernel's end has the
+//! address, a packet socket sits on the other end, and the kernel strips and adds the Ethernet
+//! header there (`SOCK_DGRAM`, packet(7)). Neighbour discovery is off, so the kernel sends its
+//! frames to the host end's own address. IPv6 at the far end would ignore frames with that
+//! address, but it is off. Frames towards the kernel carry the same address.
 
 use std::{
     ffi::c_char,
@@ -99,8 +98,8 @@ impl Veth {
 
     fn prepare(&self, host_name: &str, port_name: &str, port_index: u32) -> io::Result<()> {
         self.netlink.no_link_local_address(port_index)?;
-        // Not fatal where a container mounts /proc/sys read-only: that end has no
-        // address, and to its IPv6 all frames are addressed to somebody else.
+        // Failing is not fatal where a container mounts /proc/sys read-only: the far end has no
+        // address, and its IPv6 sees that all frames carry another host's address.
         let switch = format!("/proc/sys/net/ipv6/conf/{port_name}/disable_ipv6");
         let _ = fs::write(switch, "1");
         // The far end is our own parser: it wants checksums filled in, and
@@ -141,7 +140,7 @@ impl Veth {
 
 impl Drop for Veth {
     fn drop(&mut self) {
-        // Nobody to tell, and the pair ends with its namespace in any case.
+        // A drop can report no error, and the pair ends with its namespace in any case.
         let _ = self.netlink.delete_link(self.index);
     }
 }

@@ -5,8 +5,8 @@
 //! every child it starts, lives inside; the interfaces made there vanish with
 //! the last process in it, however that ends.
 //!
-//! Left out: mapping more than one uid. That needs newuidmap(1) and entries in
-//! /etc/subuid; daemons that drop privileges have to be told not to.
+//! Left out: mapping more than one uid, which needs newuidmap(1) and entries in /etc/subuid.
+//! Configure daemons inside to keep their privileges.
 //!
 //! Sources: unshare(2), user_namespaces(7), namespaces(7).
 
@@ -41,9 +41,9 @@ impl Namespace {
 
 /// Moves this process into a private network with only `lo` in it, up.
 ///
-/// Root keeps its user namespace where the kernel lets it, so that a command run
-/// inside may still change uid; everybody else, and root in a container without
-/// `CAP_SYS_ADMIN`, becomes uid 0 of a new user namespace.
+/// Root keeps its user namespace where the kernel allows it, so that a command run inside may
+/// still change uid. Every other user, and root in a container without `CAP_SYS_ADMIN`, becomes
+/// uid 0 of a new user namespace.
 ///
 /// # Errors
 /// After any but [`NamespaceError::ThreadsExist`] the process may be half way in:
@@ -125,7 +125,7 @@ pub enum NamespaceError {
     NoProc(io::Error),
     /// The kernel refused.
     Refused {
-        /// What stands in the way, as far as the machine's settings tell.
+        /// What stands in the way, as far as this machine's settings show.
         cause: Refusal,
         /// What the kernel answered.
         errno: Errno,

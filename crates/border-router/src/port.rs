@@ -140,8 +140,7 @@ impl PacketPort {
     /// packet, header first, without padding. `None` also after
     /// [`RECV_DROPS_MAX`] packets not passed on: poll again.
     ///
-    /// # Errors
-    /// What the descriptor reports, `ENETDOWN` for one if somebody takes the
+    /// What the descriptor reports: for example `ENETDOWN`, when another process takes the
     /// interface down.
     pub fn recv(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
         for _ in 0..RECV_DROPS_MAX {
@@ -294,7 +293,7 @@ impl fmt::Debug for PacketPort {
     }
 }
 
-/// Asks for wake-ups of this thread at the moment asked for.
+/// Makes the kernel wake this thread at the requested moment, not up to 50 µs later.
 ///
 /// Linux lets every timer of a thread be 50 µs late, to wake the processor less
 /// often; that is a sixth of an 802.15.4 backoff period. Call it once in the
@@ -341,9 +340,9 @@ pub enum PortError {
     /// A name that is empty, too long or no interface name, an MTU below 1280, or
     /// a prefix with no room for a second address.
     BadConfig,
-    /// TUN was asked for and refused.
+    /// A TUN device was requested and refused.
     Tun(io::Error),
-    /// A veth pair was asked for and refused.
+    /// A veth pair was requested and refused.
     Veth(io::Error),
     /// Neither kind of link could be opened.
     NoLink {
@@ -405,7 +404,7 @@ enum Arrival {
     Packet {
         len: usize,
     },
-    /// One that the kernel sends on its own account, of no use to a mesh.
+    /// A packet that the kernel sends on its own account, of no use to a mesh.
     Chatter {
         len: usize,
     },
@@ -441,7 +440,7 @@ pub const RECV_DROPS_MAX: usize = 16;
 const SETTLE_MAX: Duration = Duration::from_secs(2);
 const SETTLE_ROUND: Duration = Duration::from_millis(1);
 
-/// RFC 863. Nobody listens: the datagrams go no further than this port.
+/// The port of RFC 863. No program listens there: the datagrams go no further than this port.
 const DISCARD_PORT: u16 = 9;
 
 /// The smallest MTU that IPv6 allows, in bytes (RFC 8200 section 5).

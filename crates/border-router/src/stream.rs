@@ -1,8 +1,8 @@
 //! Writing to a reader that may stall.
 //!
-//! A pipe whose reader has stopped reading holds its writer up for ever, and a handler that
-//! only notes a signal does not end that. Here a stalled write asks now and then whether it is
-//! still wanted.
+//! A pipe whose reader has stopped reading holds its writer up for ever, and a handler that only
+//! notes a signal does not end the wait. Here a stalled write regularly calls a function of the
+//! caller's, which says whether to give up.
 //!
 //! Sources: pipe(7); fifo(7); poll(2).
 
@@ -24,7 +24,7 @@ use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
 };
 
-/// A pipe, a FIFO or the like, written to as long as somebody reads it, or will.
+/// A pipe, a FIFO or the like, written to as long as a reader reads it, or may start to.
 pub struct Stream {
     file: File,
     /// Whether to stop waiting for the reader.
@@ -107,7 +107,7 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// How long a stalled write waits before it asks whether it is still wanted.
+/// How long a stalled write waits before it calls `gives_up` again.
 const PATIENCE: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// The longest write that a pipe with room takes as a whole, and at once: `PIPE_BUF`.

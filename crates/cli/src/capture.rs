@@ -1,8 +1,8 @@
 //! Captures of the air and of the wire, to files and to readers.
 //!
-//! A file grows record by record under its name, for whoever follows it. A stream, which is
-//! standard output or a FIFO, feeds a reader live; when that one stalls the air waits, until a
-//! signal comes.
+//! A file grows record by record under its name, so that a program can follow it. A stream, which
+//! is standard output or a FIFO, feeds a reader live; when the reader stalls the air waits, until
+//! a signal comes.
 
 use std::{
     io,
@@ -49,7 +49,7 @@ impl CaptureArgs {
         self.pcap.as_deref().filter(|path| !is_stream(path))
     }
 
-    /// Begins the capture, where one was asked for.
+    /// Begins the capture, where the command line names one.
     ///
     /// # Errors
     /// As [`create`].
@@ -64,7 +64,7 @@ impl CaptureArgs {
         }
     }
 
-    /// Takes the capture from the air and ends it; says what is whole now.
+    /// Takes the capture from the air and ends it; returns which files are whole now.
     ///
     /// # Errors
     /// When not all could be written, unless the reader went away.
@@ -113,8 +113,8 @@ pub(crate) fn create(
     }
 }
 
-/// What to say of a capture to `path` that failed; nothing where its reader went away, for that
-/// one has seen enough.
+/// The error to report for a capture to `path` that failed; none where the reader of a stream
+/// went away, because it has seen enough.
 pub(crate) fn failure(path: &Path, error: &io::Error) -> Option<Error> {
     let shown = path.display();
     match error.kind() {
@@ -139,7 +139,7 @@ pub(crate) fn kept(path: &Path) -> Kept<'_> {
     }
 }
 
-/// Whether `path` is no file, but somebody who reads.
+/// Whether `path` is a stream with a reader, and not a file.
 pub(crate) fn is_stream(path: &Path) -> bool {
     is_stdout(path) || is_fifo(path)
 }
@@ -177,7 +177,7 @@ fn open_fifo(path: &Path, stops: impl Fn() -> bool + Send + 'static) -> io::Resu
     Ok(Box::new(stream))
 }
 
-/// Elsewhere a stalled reader is waited for until the process is killed.
+/// On other systems a stalled reader is waited for until the process is killed.
 #[cfg(not(target_os = "linux"))]
 fn open_stdout(_: impl Fn() -> bool + Send + 'static) -> io::Result<Stream> {
     Ok(Box::new(io::stdout()))

@@ -1,5 +1,5 @@
-//! What every command with a mesh in real time has in common: a chain's options, and how the
-//! motes find each other before anything else happens.
+//! What every command with a mesh in real time has in common: the options of a chain, and the
+//! time in which its motes find each other before anything else happens.
 
 use clap::{Args as ClapArgs, ValueEnum};
 use motet::{
@@ -143,16 +143,16 @@ impl ChainArgs {
         self.seed.unwrap_or(1)
     }
 
-    /// What the capture of their air has to say.
+    /// The records that the capture of this chain's air consists of.
     pub(crate) fn records(&self) -> Records {
-        // A frame does not say on which channel it was.
+        // A frame does not carry the number of its channel.
         match self.channels {
             ChannelPlan::Single => Records::Frames,
             ChannelPlan::Multi => Records::TappedFrames,
         }
     }
 
-    /// The chain they describe, with `host` at the wire's end.
+    /// The chain that the options describe, with `host` at the wire's end.
     pub(crate) fn options(&self, host: Host) -> ChainOptions {
         let mut options = ChainOptions {
             hops: self.hops,
@@ -205,7 +205,7 @@ impl ChainArgs {
         }
     }
 
-    /// What that of a simulated sender does.
+    /// What the TCP of a simulated sender does differently.
     pub(crate) fn sender(&self) -> fn(&mut Config) {
         if self.is_immediate() {
             pacing::sender
@@ -225,7 +225,7 @@ impl ChainArgs {
     }
 
     /// # Errors
-    /// [`Error::Input`] for relays that are not to copy, with a radio that leaves no choice.
+    /// [`Error::Input`] for relays that must not copy, with a radio that cannot do without.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.forwarding == RelayKind::Cit && !self.is_immediate() {
             return Err(Error::input(
@@ -236,10 +236,10 @@ impl ChainArgs {
         Ok(())
     }
 
-    /// What may help where nothing arrives any more.
+    /// Advice for a chain in which nothing arrives any more.
     pub(crate) fn advice(&self) -> &'static str {
         let has_losses = self.frame_loss > 0.0 || self.packet_loss > 0.0;
-        // Frames that are held as long as this are too old when they may go.
+        // Frames that are held for so long are too old by the time when they may go.
         match self.hold {
             Some(ms) if ms > HOLD_USUAL_MAX_MS => "lower --hold",
             _ if has_losses => "lower the losses or --hops",
@@ -259,7 +259,7 @@ fn hold_ms(text: &str) -> Result<f64, String> {
 /// its address and route within `limit`.
 ///
 /// # Errors
-/// When they do not, with `advice`; when a signal comes.
+/// When a mote does not, with `advice`; when a signal comes.
 pub(crate) fn join(
     world: &mut World<'_>,
     nodes: usize,
@@ -289,7 +289,7 @@ const HOLD_USUAL_MAX_MS: f64 = 50.0;
 /// nothing is lost.
 pub(crate) const JOIN_MAX: Duration = Duration::from_secs(120);
 
-/// What helps where a chain's motes do not.
+/// Advice for a chain whose motes do not find the border router in time.
 pub(crate) const JOIN_ADVICE: &str = "lower --frame-loss or --hops";
 
 /// Virtual time between two looks for a signal.

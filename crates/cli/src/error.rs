@@ -9,13 +9,13 @@ pub(crate) enum Error {
     Input(String),
     /// The work failed: exit status 1. The sentence says what is wrong and what to do.
     Failed(String),
-    /// A signal asked us to stop: exit status 128 + its number, as shells report it.
+    /// A signal told this process to stop: exit status 128 + its number, as shells report it.
     Signal(i32),
-    /// The same, but something was left behind: the sentence says what.
+    /// As [`Self::Signal`], but files were left behind: the sentence names them.
     Stopped(i32, String),
     /// The exit status of the command that ran inside; it has spoken for itself.
     Child(u8),
-    /// Whoever read our output has read enough (`motet … | head`): not a failure.
+    /// The reader of our output has read enough (`motet … | head`): not a failure.
     ReaderGone,
 }
 
@@ -30,7 +30,7 @@ impl Error {
         Self::Failed(sentence.into())
     }
 
-    /// All that went wrong, in order: one sentence, and the exit status that says most.
+    /// Joins several errors, in order: one sentence, and the exit status that says most.
     pub(crate) fn all(outcomes: impl IntoIterator<Item = Result<(), Self>>) -> Result<(), Self> {
         let errors = outcomes.into_iter().filter_map(Result::err);
         errors.reduce(Self::and).map_or(Ok(()), Err)
@@ -86,7 +86,7 @@ impl Error {
         let sentence = self.to_string();
         if !sentence.is_empty() {
             use std::io::Write as _;
-            // With stderr closed there is nobody left to tell.
+            // With stderr closed there is no place left for the sentence.
             let _ = writeln!(std::io::stderr(), "motet: {sentence}");
         }
         ExitCode::from(self.status())

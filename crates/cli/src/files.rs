@@ -22,7 +22,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     }
     let mut content = Vec::new();
     let read = File::open(path).and_then(|file| {
-        // Some files tell their length only to those who read on: /dev/zero, pipes.
+        // Some files show their length only at their end: /dev/zero, pipes.
         file.take(FILE_LEN_MAX + 1).read_to_end(&mut content)
     });
     read.map_err(|error| {

@@ -13,12 +13,12 @@ use std::{
 
 use crate::error::Error;
 
-/// The latest signal that asked this process to stop.
+/// The latest signal that told this process to stop.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt {
-    /// Its number; 0 while there is none.
+    /// The signal's number; 0 while there is none.
     number: Arc<AtomicUsize>,
-    /// Whether there ever was one.
+    /// Whether a signal has ever come.
     has_come: Arc<AtomicBool>,
 }
 
@@ -47,7 +47,7 @@ impl Interrupt {
         }
     }
 
-    /// Whether a signal has come, forgotten since or not.
+    /// Whether a signal has come, even if it has been forgotten since.
     pub(crate) fn has_come(&self) -> bool {
         self.has_come.load(Ordering::Relaxed)
     }

@@ -4,8 +4,8 @@
 //! command returns `Result<(), Error>`; here the error becomes one sentence on stderr and
 //! the exit status: 0 done, 1 the work failed, 2 bad usage or input.
 //!
-//! A library only so that the fuzzer can reach what reads other people's files; the program
-//! is [`main`].
+//! The crate is a library only so that the fuzzer can reach the code that reads other people's
+//! files; the program is [`main`].
 #![forbid(unsafe_code)]
 
 mod capture;
@@ -67,7 +67,7 @@ enum Command {
     Guard(up::GuardArgs),
 }
 
-/// The program: reads the process's arguments, does what they ask for.
+/// The program: reads the process's arguments and runs the command that they name.
 pub fn main() -> ExitCode {
     match Arguments::try_parse() {
         Ok(arguments) => match run(&arguments.command) {
@@ -91,8 +91,7 @@ fn run(command: &Command) -> Result<(), Error> {
     }
 }
 
-/// Prints help where it was asked for, and turns what clap has against the command line
-/// into one sentence.
+/// Prints help on request, and turns an error of clap's about the command line into one sentence.
 fn report_usage(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp

@@ -1,5 +1,5 @@
-//! What goes to stdout: lines for people, or JSON for programs, never both. Where something
-//! else has taken stdout they go to stderr.
+//! What goes to stdout: lines for people, or JSON for programs, never both. When a capture goes
+//! to stdout, the lines go to stderr.
 
 use std::io::{self, Write};
 

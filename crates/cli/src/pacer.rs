@@ -102,7 +102,7 @@ mod tests {
             lateness: Lateness::default(),
         };
 
-        // Nothing due: nobody is late.
+        // Nothing was due, so the host is not late.
         let now = pacer.turn(None);
         assert!(now >= start + Duration::from_secs(1));
         assert!(pacer.turn(Some(now + Duration::from_secs(60))) >= now);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Shorter work is over before anybody wonders.
+/// Shorter work is over before a user starts to wonder.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 const BYTES: &str = "{bar:30} {bytes}/{total_bytes}  {msg}  {elapsed_precise}";
@@ -41,7 +41,7 @@ impl Progress {
         }
     }
 
-    /// Shows what is done; `message` is asked for only when the bar is on show.
+    /// Shows the progress; `message` is called only while the bar is visible.
     pub(crate) fn update(&mut self, done: u64, message: impl FnOnce() -> String) {
         if !self.wanted || self.started.elapsed() < PATIENCE {
             return;
@@ -66,7 +66,7 @@ impl Drop for Progress {
 fn bar(total: u64, template: &str) -> ProgressBar {
     // Five times a second is smooth enough; `stderr` hides itself where there is no terminal.
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(5));
-    // It tells the time of the work, not its own.
+    // The bar shows the time since the work began, not since the bar appeared.
     let bar = bar.with_elapsed(PATIENCE);
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("━╸ "));

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     markdown: bool,
 }
 
-/// Runs them all, and tells what they saw.
+/// Does all runs, and prints what they saw.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let runs = soak::plan(args.seed, args.seconds as f64);
     let interrupt = Interrupt::install()?;
@@ -85,8 +85,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     }
 }
 
-/// Runs in a thread of its own, while this one looks for signals and shows how far it is;
-/// also the signal that cut it short.
+/// Does the runs in a thread of their own, while this thread looks for signals and shows the
+/// progress; also returns the signal that cut the runs short.
 fn run_watched(runs: &[Run], interrupt: &Interrupt) -> (Report, Option<i32>) {
     let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
     let total_ms = runs.iter().map(|run| run.span.as_millis()).sum();

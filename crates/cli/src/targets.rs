@@ -1,8 +1,8 @@
 //! Files that a command will write, checked together before it works.
 //!
-//! Purpose: what would fail after all the work fails before it, and nothing that is read is
+//! Purpose: an error that would show after all the work shows before it, and no input file is
 //! written over.
-//! Left out: what only writing can tell: a full disk, a name taken meanwhile.
+//! Left out: errors that only writing can find: a full disk, a name taken meanwhile.
 
 use std::{
     fs, io,

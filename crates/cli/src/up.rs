@@ -184,7 +184,7 @@ mod linux {
         }
     }
 
-    /// What asks `up` to stop.
+    /// What can tell `up` to stop.
     #[derive(Clone)]
     struct Signals {
         /// Until the command runs, every signal; SIGTERM and SIGHUP also behind that.
@@ -330,7 +330,7 @@ mod linux {
         }
     }
 
-    /// Says on stderr who is there: stdout belongs to the command.
+    /// Prints each mote's name and address to stderr: stdout belongs to the command.
     fn introduce(network: &Network<'_>, args: &Args) {
         let mut stderr = io::stderr().lock();
         let tree = network.tree();

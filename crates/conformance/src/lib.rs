@@ -5,7 +5,7 @@
 //!
 //! Place: [`script`] reads the language; [`host`] puts a socket interface around the engine,
 //! shared with the library that packetdrill itself can load, so that the two verdicts agree;
-//! [`run`] plays a script against a host. A script that asks for what cannot be expressed is
+//! [`run`] plays a script against a host. A script with a line that cannot be expressed is
 //! refused, never passed in silence; its shell commands are never executed.
 //!
 //! Left out: IPv4, UDP, encapsulation, MPTCP and Fast Open.

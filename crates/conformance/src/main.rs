@@ -11,18 +11,18 @@ use motet_conformance::run::{Judge, Verdict, run};
 
 /// Runs packetdrill scripts against Motet's TCP, in process and in virtual time.
 ///
-/// Shell commands in scripts are never executed. Exit code: 0 when every script passed, 1
-/// when one failed, 2 when one could not be read or expressed, or the command line is wrong.
+/// Shell commands in scripts are never executed. Exit status: 0 when every script passed, 1 when
+/// a script failed, 2 when a script could not be read or expressed, or the command line is wrong.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
     /// Scripts, or directories of them (*.pkt, in order of name).
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Whose defaults and option layout the host has; without it, the stack's own.
+    /// System whose defaults and option layout the host has; without it, the stack's own
     #[arg(long, value_parser = ["freebsd", "linux"])]
     profile: Option<String>,
-    /// Of the profile only its settings: neither segments nor calls are changed to match it.
+    /// Take only the settings of the profile: change neither segments nor calls to match it
     #[arg(long, requires = "profile")]
     unlent: bool,
     /// Compare TCP options byte for byte.

@@ -73,7 +73,7 @@ struct World<'m> {
     tcp: Tcp<'m>,
     config: &'m Config,
     listener: Option<ListenerHandle>,
-    /// `None`: its buffers could not be lent again.
+    /// `None`: the buffers could not be lent again.
     handle: Option<Handle>,
     now: Instant,
     /// Connections so far; each has bytes and a peer's port of its own.
@@ -82,14 +82,14 @@ struct World<'m> {
     /// The peer's ISN and ours, once known.
     irs: u32,
     iss: Option<u32>,
-    /// The highest acknowledgment it sent.
+    /// The highest acknowledgment that the connection sent.
     told: u32,
     /// Bytes that the application handed over, and took.
     given: u32,
     read: u32,
-    /// Bytes of its stream that the peer ever sent, from the first one on.
+    /// Bytes of the peer's stream that the peer ever sent, from the first one on.
     injected: u32,
-    /// The right edge of the window it announced.
+    /// The right edge of the window that the connection announced.
     edge: Option<u32>,
     stamps: u32,
 }
@@ -115,7 +115,7 @@ impl<'m> World<'m> {
         }
     }
 
-    /// Begins the next connection, up to where the peer is to speak.
+    /// Begins the next connection, up to the point where the peer must answer.
     fn open(&mut self, active: bool, irs: u32, buffers: Buffers<'m>) {
         self.number += 1;
         (self.irs, self.told, self.iss, self.edge) = (irs, irs, None, None);
@@ -158,7 +158,7 @@ impl<'m> World<'m> {
         }
     }
 
-    /// What happens once in a while.
+    /// One of the rarer steps: a call of the application, an ICMPv6 error, a leap of the clock.
     fn command(&mut self, input: &mut Input<'_>) {
         let command = input.u8();
         match (command & 7, self.handle) {
@@ -189,7 +189,7 @@ impl<'m> World<'m> {
         let buffers = self.tcp.remove(handle).expect("it is over");
         assert!(self.tcp.connection(handle).is_none(), "a stale handle");
         self.handle = None;
-        // Its reset, and whatever else waits.
+        // Takes the connection's reset, and whatever else waits.
         self.drain();
         let active = command & 16 == 0;
         self.open(active, input.u32(), buffers);
@@ -198,7 +198,7 @@ impl<'m> World<'m> {
         }
     }
 
-    /// The network says something about a segment that begins near what was sent.
+    /// An ICMPv6 error quotes a segment that begins near the bytes sent.
     fn report(&mut self, input: &mut Input<'_>) {
         let kind = input.u8();
         let error = match kind & 3 {
@@ -281,7 +281,8 @@ impl<'m> World<'m> {
             _ => input.u16(),
         };
         let len = usize::from(input.u8()) * 2;
-        // Behind a SYN, the first byte of a stream: this one's, or that of one that opens now.
+        // Behind a SYN comes the first byte of a stream: of this connection, or of one that opens
+        // now.
         let place = match flags.contains(Flags::SYN) {
             true => 0,
             false => seq.wrapping_sub(self.irs).wrapping_sub(1),
@@ -412,7 +413,7 @@ impl<'m> World<'m> {
                 self.irs = header.ack.wrapping_sub(1);
                 self.told = header.ack;
             }
-            // Whatever was announced before, it was for another of the peer's numbers.
+            // An earlier window was announced for another of the peer's initial numbers.
             self.edge = None;
             return;
         }
@@ -446,7 +447,7 @@ impl<'m> World<'m> {
         }
     }
 
-    /// What waits to be acknowledged has a timer.
+    /// Checks that a timer runs while data or a handshake waits to be acknowledged.
     fn check_timer(&self) {
         let handle = self.handle;
         let Some(connection) = handle.and_then(|handle| self.tcp.connection(handle)) else {
@@ -462,7 +463,7 @@ impl<'m> World<'m> {
         }
     }
 
-    /// A silent peer: the connection ends, or has nothing left to do but keepalive.
+    /// The peer falls silent: the connection ends, or has nothing left to do but keepalive.
     fn wait_for_the_end(&mut self) {
         for _ in 0..2_000 {
             let Some(at) = self.tcp.next_deadline() else {

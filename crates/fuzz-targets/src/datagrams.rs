@@ -10,7 +10,7 @@ use motet::time::{Duration, Instant};
 use crate::input::Input;
 use crate::wire::address;
 
-/// What the first fragments to come said of each byte.
+/// The value of each byte in the fragment that brought it first.
 type Model = HashMap<(u16, u16, bool), HashMap<usize, u8>>;
 
 /// Feeds a table; a packet that comes out holds only bytes that went in.

@@ -94,7 +94,7 @@ pub const TARGETS: [Target; 11] = [
 /// Runs `input` through the target called `name`.
 ///
 /// # Panics
-/// There is no such target, or it found something.
+/// There is no such target, or the target found a defect.
 pub fn run(name: &str, input: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name);
     (target.expect("a target's name").run)(input);

@@ -1,6 +1,6 @@
 //! Writes the corpora that the fuzzer starts from: `motet-fuzz-corpus FOLDER`.
 //!
-//! Files are named by their content, as libFuzzer's are; those that are there stay.
+//! Files are named by their content, as libFuzzer's are; files that exist stay.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};

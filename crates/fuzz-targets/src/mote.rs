@@ -2,8 +2,8 @@
 //! way of its radio, opens and accepts connections, and has an inbox.
 //!
 //! The input is a program of what neighbours, the network and the application do. The radio
-//! answers what it is asked unless the program says otherwise. [`Reached`] tells what of the
-//! stack an input came to.
+//! carries out each action unless the program says otherwise. [`Reached`] counts which parts of
+//! the stack an input came to.
 
 use std::net::Ipv6Addr;
 
@@ -25,7 +25,7 @@ use crate::driven::{Driven, LISTENED, PAN, Setup, Store, THEM, US, framed};
 use crate::input::Input;
 use crate::wire::HOST;
 
-/// What of the stack an input came to: how often.
+/// How often an input came to each part of the stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reached {
     /// Immediate ACKs sent by software.
@@ -53,7 +53,7 @@ pub(crate) fn run(bytes: &[u8]) {
     let _reached = reach(bytes);
 }
 
-/// As [`run`]; says what was reached.
+/// As [`run`]; returns what the input reached.
 pub(crate) fn reach(bytes: &[u8]) -> Reached {
     let mut input = Input::new(bytes);
     let kind = input.u8();
@@ -89,11 +89,11 @@ struct Mote<'m> {
     handle: Option<Handle>,
     /// The buffers, while no connection has them.
     spare: Option<Buffers<'m>>,
-    /// Connections that had them.
+    /// Connections that had the buffers so far.
     served: u32,
     /// The last packet that went down the wire.
     sent: Vec<u8>,
-    /// The sequence number of the frame in the radio, where it asks for an ACK.
+    /// The sequence number of the frame in the radio, where the frame wants an ACK.
     preloaded: Option<u8>,
     /// What the radio and its neighbours do: [`OBEYS_ALL`] and its bits.
     obeys: u8,
@@ -154,7 +154,7 @@ impl Mote<'_> {
         self.driven.packet(&packet);
     }
 
-    /// For a port of ours, open or not, or to be passed on to the mesh.
+    /// A datagram for a port of ours, open or not, or for another mote.
     fn datagram(&mut self, input: &mut Input<'_>, op: u8) {
         let dst = if op & 8 == 0 { OURS } else { BEYOND };
         let dst_port = [OPEN_PORTS[0], OPEN_PORTS[1], 9, 0xf0b1][usize::from(op >> 4 & 3)];
@@ -173,7 +173,7 @@ impl Mote<'_> {
         self.packet(dst, 17, op >> 5 & 3, &bytes);
     }
 
-    /// The network says something about the packet sent last.
+    /// An ICMPv6 error quotes the packet sent last.
     fn report(&mut self, input: &mut Input<'_>, op: u8) {
         let number = input.u16();
         let len = usize::from(input.u8()).min(self.sent.len());
@@ -200,7 +200,7 @@ impl Mote<'_> {
         self.packet(OURS, 58, 0, &bytes);
     }
 
-    /// A segment that fits the one sent last, or that knocks.
+    /// A segment that answers the one sent last, or that opens a connection.
     fn answer(&mut self, input: &mut Input<'_>, op: u8) {
         let flags = Flags::from_bits(u16::from(input.u8()));
         let payload = input.block();
@@ -465,7 +465,7 @@ fn link_local(eui: [u8; 8]) -> Ipv6Addr {
     octets.into()
 }
 
-/// What the radio does of what it is asked, and whether neighbours acknowledge.
+/// Which actions the radio carries out, and whether neighbours acknowledge.
 const COPIES: u8 = 1;
 const ASSESSES: u8 = 2;
 const CLEAR: u8 = 4;
@@ -478,7 +478,7 @@ const ACK_AFTER: Duration = Duration::from_micros(192 + 352);
 
 const OTHERS: [u8; 8] = [2, 0, 0, 0, 0, 0, 0, 3];
 const OURS: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 9);
-/// To whom the fragments of the seeds go.
+/// The destination of the fragments in the seeds.
 const BEYOND: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
 static OPEN_PORTS: [u16; 2] = [5683, 5684];
 static SETTINGS: Config = Config {

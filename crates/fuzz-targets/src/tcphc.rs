@@ -1,7 +1,7 @@
-//! TCP header compression: what is rejected changes nothing.
+//! TCP header compression: a rejected packet changes nothing.
 //!
-//! Two receivers start alike. Whatever is well formed goes to both; damage and junk go to one
-//! alone. As long as that one rejects them, both must go on restoring the same headers.
+//! Two receivers start alike. Well-formed packets go to both; damage and junk go to one receiver
+//! alone. As long as it rejects them, both must go on restoring the same headers.
 
 use std::net::Ipv6Addr;
 
@@ -164,7 +164,7 @@ impl World<'_> {
         self.try_alone(&packet);
     }
 
-    /// To one receiver alone, unless it accepts it.
+    /// Hands a packet to one receiver alone, unless the receiver would accept it.
     fn try_alone(&mut self, packet: &[u8]) {
         let [one, other] = &mut self.twins;
         let mut outs = [[0; 60]; 2];

@@ -30,7 +30,7 @@ pub(crate) fn script(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    // Virtual hours cost real time; the fuzzer need not find that.
+    // Hours of virtual time cost real time; the fuzzer need not find them.
     let is_long = |script: &script::Script| script.events.len() > 60;
     if script::parse(text).is_ok_and(|script| !is_long(&script)) {
         let _verdict = run(text, &Judge::default());

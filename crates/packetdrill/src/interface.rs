@@ -1,7 +1,7 @@
 //! The table of C functions that packetdrill fills its calls from.
 //!
-//! Thirty-three pointers, each set: packetdrill calls without asking whether there is one.
-//! Every function gets `userdata` first, returns what libc's would, and lets no panic out.
+//! Thirty-three pointers, each set: packetdrill calls them without a check for null. Every
+//! function gets `userdata` first, returns what libc's would, and lets no panic out.
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_ulong, c_void};
 use std::path::PathBuf;
@@ -73,8 +73,9 @@ pub struct Interface {
         extern "C" fn(User, c_int, *mut off64_t, c_int, *mut off64_t, size_t, c_uint) -> c_int,
 }
 
-/// Where packetdrill starts. Flags that make no sense end the process: nothing here could
-/// return them, and a script must not be judged by other settings than it was given.
+/// The function with which packetdrill starts. Flags that make no sense end the process: the
+/// function cannot return an error, and a script must not be judged by other settings than it was
+/// given.
 ///
 /// # Safety
 /// `flags` is null or a C string; `interface` points to a zeroed or filled table.
@@ -108,14 +109,14 @@ pub unsafe extern "C" fn packetdrill_interface_init(
     offer_hook();
 }
 
-/// What the commands of packetdrill's script set, and the MTU it asks for. The shell that
-/// packetdrill gives commands to cannot reach this library; nothing else of the script is
-/// looked at.
+/// The settings that the commands of packetdrill's script make, and the script's MTU. The shell
+/// to which packetdrill gives commands cannot reach this library; no other part of the script is
+/// read.
 fn orders_of_script(settings: &mut Settings) -> Result<Orders, String> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let path = arguments.rfind(|name| name.extension().is_some_and(|ending| ending == "pkt"));
     let text = path.and_then(|name| std::fs::read_to_string(name).ok());
-    // A text that is no script is packetdrill's to refuse.
+    // packetdrill itself refuses a text that is no script.
     let Some(script) = text.and_then(|text| script::parse(&text).ok()) else {
         return Ok(Orders::default());
     };
@@ -179,7 +180,7 @@ fn offer_hook() {
     }
 }
 
-/// -2: not one of ours.
+/// -2: the descriptor is not one of ours.
 extern "C" fn hook(
     fd: c_int,
     level: c_int,

@@ -4,9 +4,10 @@
 //! judges the stack from outside, with the same sockets, profiles and clock as
 //! `motet-conformance` does from inside: both sit on [`motet_conformance::host`].
 //!
-//! Place: [`interface`] is the table of C functions, which lie in `slots`; [`shared`] the host behind a lock, with
-//! the rendezvous of blocked calls. Time is virtual: it passes in `usleep` and while
-//! `netdev_receive` waits for a segment, and creeps by a microsecond at each look at it.
+//! Place: [`interface`] is the table of C functions, which lie in `slots`; [`shared`] is the host
+//! behind a lock, with the rendezvous of blocked calls. Time is virtual: it passes in `usleep`
+//! and while `netdev_receive` waits for a segment, and creeps by a microsecond at each look at
+//! it.
 //!
 //! Left out: UDP, IPv4.
 //! Source: packetdrill's `so_testing.h` contract, as this project's documents describe it.

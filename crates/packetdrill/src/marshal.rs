@@ -85,7 +85,7 @@ pub(crate) unsafe fn bytes<'a>(data: *const c_void, len: usize) -> &'a [u8] {
 /// The bytes of a buffer to read into.
 ///
 /// # Safety
-/// `data` points to `len` writable bytes that nobody else uses, or `len` is 0.
+/// `data` points to `len` writable bytes without another user, or `len` is 0.
 pub(crate) unsafe fn bytes_mut<'a>(data: *mut c_void, len: usize) -> &'a mut [u8] {
     match data.is_null() || len == 0 {
         true => &mut [],
@@ -160,8 +160,8 @@ pub(crate) unsafe fn clear_message(message: *mut msghdr) {
     }
 }
 
-/// Linux's `struct tcp_info` in `len` bytes: packetdrill takes no less than it asks for, and
-/// what is not kept is 0.
+/// Linux's `struct tcp_info` in `len` bytes: packetdrill wants the whole length, and fields that
+/// the host does not keep are 0.
 pub(crate) fn tcp_info(info: &TcpInfo, len: usize) -> Vec<u8> {
     let mut out = vec![0; len];
     for (name, at, size) in LAYOUT {

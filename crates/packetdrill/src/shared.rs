@@ -1,7 +1,7 @@
 //! One host, used by two threads that never run it at once.
 //!
-//! packetdrill makes a call that may block on a second thread, and notes the time when it
-//! returns, outside every lock. So whoever makes such a call ready waits until the woken
+//! packetdrill makes a call that may block on a second thread, and notes the time when the call
+//! returns, outside every lock. So the thread that makes such a call ready waits until the woken
 //! thread has looked at the clock: virtual time stands still until then.
 
 use std::fs::File;
@@ -20,26 +20,27 @@ use motet_conformance::run::kit::Orders;
 /// What the lock guards.
 pub struct Inner {
     host: Host<'static>,
-    /// What the script's commands will set, and how many of its calls and packets were made.
+    /// The settings that the script's commands will make, and how many of its calls and packets
+    /// were made.
     orders: Orders,
     entered: usize,
     /// The thread that drives time; a call that blocks on it can never return.
     main: ThreadId,
-    /// Grows when something happened that blocked calls must look at.
+    /// A number that grows with each event that blocked calls must look at.
     round: u64,
-    /// Blocked calls, and those of them that have not looked since.
+    /// Blocked calls, and those among them that have not looked since.
     sleeping: usize,
     looking: usize,
     /// Threads that have returned from a blocked call and not looked at the clock.
     stamping: Vec<ThreadId>,
     /// When blocked calls give up by themselves.
     deadlines: Vec<Instant>,
-    /// Where the table of states goes, and what stands there.
+    /// The file of the table of states, and its present content.
     state_path: Option<PathBuf>,
     state_text: String,
-    /// Where every packet is written, with its time.
+    /// The file into which every packet is written, with its time.
     log: Option<File>,
-    /// Say nothing on standard error.
+    /// Print nothing on standard error.
     quiet: bool,
 }
 
@@ -86,7 +87,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A panic is answered with an error code; what it left is as good as it gets.
+        // A panic is answered with an error code; the state that it left is used as it is.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,7 +101,7 @@ impl Shared {
             ..
         } = &mut *inner;
         if let Err(message) = orders.obey(*entered, &mut host.settings) {
-            // The script must not be judged by other settings than it asks for.
+            // A script must not be judged by other settings than its own.
             eprintln!("libmotet_packetdrill: {message}");
             std::process::exit(1);
         }
@@ -131,7 +132,8 @@ impl Shared {
 
     /// Makes a call, again and again until it does not block.
     ///
-    /// `timeout`: how long the call itself would wait at most; its last try says so.
+    /// `timeout`: how long the call itself would wait at most; `attempt` learns whether that time
+    /// is over.
     pub fn call(
         &self,
         timeout: Option<Duration>,
@@ -188,8 +190,8 @@ impl Shared {
         inner
     }
 
-    /// Has blocked calls look at what happened, and waits until each that returned has seen
-    /// the time; then writes the table of states.
+    /// Makes blocked calls look at what happened, and waits until each call that returned has
+    /// seen the time; then writes the table of states.
     fn settle<'a>(&self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
         if inner.sleeping > 0 && inner.looking == 0 {
             inner.looking = inner.sleeping;
@@ -203,7 +205,7 @@ impl Shared {
                 .unwrap_or_else(PoisonError::into_inner);
             inner = again;
             if waited.timed_out() {
-                // Whoever was woken is gone: a script that failed meanwhile.
+                // The woken thread is gone: its script failed meanwhile.
                 inner.looking = 0;
                 inner.stamping.clear();
             }
@@ -260,8 +262,8 @@ impl Shared {
             self.changed.notify_all();
             return now;
         }
-        // A timer may fire within the microseconds that packetdrill spins through. One that may
-        // end a blocked call is waited for: packetdrill stands still until the call returns.
+        // A timer may fire within the microseconds that packetdrill spins through. A timer that
+        // may end a blocked call is waited for: packetdrill stands still until the call returns.
         let step = match inner.sleeping {
             0 => Duration::from_micros(1),
             _ => NEAR,
@@ -287,7 +289,7 @@ impl Inner {
         motet::time::earliest(self.host.next_deadline(), calls)
     }
 
-    /// Says on standard error why a script is about to fail.
+    /// Prints on standard error why a script is about to fail.
     fn say(&self, why: &str) {
         if !self.quiet {
             eprintln!("libmotet_packetdrill: {why}");
@@ -318,7 +320,7 @@ impl Inner {
             text.push('\n');
         }
         if text != self.state_text || !path.exists() {
-            // Nobody to tell: a script that asks will find the table missing.
+            // An error has no reader here: a script that needs the table will find it missing.
             let _written = std::fs::write(path, &text);
             self.state_text = text;
         }

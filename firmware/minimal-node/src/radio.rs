@@ -68,12 +68,12 @@ impl Radio {
         ((word() << 32) | word()).to_be_bytes()
     }
 
-    /// Asks for an interrupt at `deadline`, or for none.
+    /// Programs an interrupt at `deadline`, or none.
     pub fn wake_at(&mut self, deadline: Option<Instant>) {
         write(WAKE_US, deadline.map_or(0, |at| at.as_micros() as u32));
     }
 
-    /// What the radio has to say, if anything. `psdu` takes a received frame.
+    /// The radio's next report, if any. `psdu` takes a received frame.
     pub fn event<'a>(&mut self, psdu: &'a mut [u8; 127]) -> Option<Event<'a>> {
         if core::mem::take(&mut self.preloaded) {
             return Some(Event::Preloaded);
@@ -101,7 +101,7 @@ impl Radio {
         }
     }
 
-    /// Does what the MAC asks; `out` holds the frame that the action speaks of.
+    /// Carries out an action of the MAC; `out` holds the frame that the action names.
     pub fn perform(&mut self, action: Action, out: &[u8]) {
         match action {
             Action::Preload { len } => {

@@ -29,7 +29,7 @@ struct Radio {
     acknowledgment: Frame,
     /// What the radio will report, and when; one answer may wait while an ACK is sent.
     pending: [Option<(Instant, Report)>; 2],
-    /// When it last was, or is, on the air.
+    /// When the radio last was, or is, on the air.
     on_air: (Instant, Instant),
 }
 
@@ -68,7 +68,7 @@ impl Air {
         }
     }
 
-    /// Goes on to what happens next, and reports it to whom it concerns.
+    /// Advances to the next event, and reports it to the node that it concerns.
     pub(crate) fn advance(
         &mut self,
         sender: &mut Node<'static>,
@@ -94,7 +94,7 @@ impl Air {
                 self.report(side, this, other, at);
                 at
             }
-            // With nothing at all to come, an hour on ends the run.
+            // With no event at all to come, an hour on ends the run.
             _ => wake.unwrap_or(now + Duration::from_secs(3_600)).max(now),
         }
     }
@@ -171,7 +171,7 @@ impl Radio {
             }
             mac::Action::Transmit { len, at } => {
                 self.acknowledgment.load(out, len);
-                // An assessment under way is given up for it.
+                // Transmitting ends an assessment under way.
                 for place in &mut self.pending {
                     if matches!(place, Some((_, Report::ChannelAssessed))) {
                         *place = None;
@@ -179,7 +179,7 @@ impl Radio {
                 }
                 self.transmit(at, len, Report::Acknowledged);
             }
-            // It always listens, on the one channel there is.
+            // The radio always listens, on the one channel there is.
             mac::Action::Listen | mac::Action::Sleep | mac::Action::ChangeChannel { .. } => {}
         }
     }

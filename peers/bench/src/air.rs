@@ -1,8 +1,8 @@
 //! Two end points over the lab's chain: one at the far mote, one on the host beyond the wire.
 //!
-//! Both are the caller's ends of the lab's wires, so that 6LoWPAN, MAC, radio and relays are
-//! the same for all, and a packet is lost at the border router, either way, with the chance
-//! asked for. A mote's end is asked for a packet when none waits for the air.
+//! Both are the caller's ends of the lab's wires, so that 6LoWPAN, MAC, radio and relays are the
+//! same for all stacks. A packet is lost at the border router, either way, with the setting's
+//! chance. A mote's end may send a packet when none waits for the air.
 
 use motet::node::Interface;
 use motet::time::{Duration, Instant};
@@ -16,9 +16,9 @@ use crate::transfer::{Receiver, Sender};
 /// One transfer's setting.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Setting {
-    /// Who sends.
+    /// The stack that sends.
     pub sender: Stack,
-    /// Who receives.
+    /// The stack that receives.
     pub receiver: Stack,
     /// Whether the mote sends, or the host.
     pub is_upwards: bool,
@@ -26,7 +26,7 @@ pub struct Setting {
     pub loss: f64,
     /// What may be under way, in full segments.
     pub window_segments: usize,
-    /// Of radio, loss and stacks.
+    /// Seed of radio, loss and stacks.
     pub seed: u64,
 }
 

@@ -9,14 +9,14 @@ use crate::air::{Run, Setting, run};
 use crate::endpoint::Stack;
 use crate::transfer::content;
 
-/// What a stack does at the mote, and who is at the host.
+/// The role of a stack at the mote, and its peer at the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// It sends to Motet.
+    /// The stack sends to Motet.
     Sender,
-    /// It receives from Motet.
+    /// The stack receives from Motet.
     Receiver,
-    /// It sends to another of its kind.
+    /// The stack sends to another of its kind.
     Both,
 }
 
@@ -37,9 +37,9 @@ impl Role {
 /// One point: a stack in a role, at a loss and a window.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Whose.
+    /// The stack that is measured.
     pub stack: Stack,
-    /// As what.
+    /// Its role.
     pub role: Role,
     /// Chance that a packet is lost.
     pub loss: f64,
@@ -158,12 +158,12 @@ pub fn measure(effort: Effort, selection: &Selection) -> Result<Vec<Point>> {
 }
 
 impl Point {
-    /// Its goodput, kb/s.
+    /// The point's goodput, kb/s.
     pub fn goodput(&self) -> Estimate {
         estimate(self.runs.iter().map(|run| run.goodput_kbps))
     }
 
-    /// Its retransmissions, as a part of the segments sent.
+    /// The point's retransmissions, as a part of the segments sent.
     pub fn retransmitted(&self) -> Estimate {
         estimate(self.runs.iter().map(|run| run.retransmitted))
     }

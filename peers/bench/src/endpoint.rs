@@ -38,7 +38,7 @@ pub struct Status {
     pub closed: bool,
 }
 
-/// Whose TCP.
+/// The project whose TCP it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stack {
     /// This project's.
@@ -52,19 +52,19 @@ pub enum Stack {
 /// Where an end point sits, and how large it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seat {
-    /// Its own address and port.
+    /// The end point's own address and port.
     pub local: (Ipv6Addr, u16),
-    /// The other end's.
+    /// The other end's address and port.
     pub remote: (Ipv6Addr, u16),
-    /// Who begins.
+    /// Whether this end opens the connection.
     pub opens: bool,
     /// What may be under way, in full segments: the send buffer's size.
     pub window_segments: usize,
-    /// Whether every segment is acknowledged at once, where the stack can be told: Motet.
+    /// Whether every segment is acknowledged at once, where the stack has such a setting: Motet.
     pub acks_each: bool,
-    /// Of its packets.
+    /// Hop limit of the end point's packets.
     pub hop_limit: u8,
-    /// Its random choices follow from it.
+    /// Seed of the end point's random choices.
     pub seed: u64,
 }
 
@@ -119,8 +119,8 @@ pub const PAYLOAD_LEN: usize = MSS as usize - TIMESTAMPS_LEN;
 const TIMESTAMPS_LEN: usize = 12;
 
 /// Bytes that a receive buffer has beyond any sender's window. `TCPlp` miscounts when the last
-/// gap of a full buffer closes, and acknowledges up to seven bytes that never came; so its
-/// buffer is never full, and nor is anybody else's.
+/// gap of a full buffer closes, and acknowledges up to seven bytes that never came; so its buffer
+/// is never full here, and for fairness no other stack's is.
 const RECV_SLACK: usize = 8;
 
 /// Longer than any packet here: the MSS and two headers.

@@ -11,9 +11,9 @@ use crate::endpoint::Stack;
 /// One figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Count {
-    /// Whose.
+    /// The stack that was counted.
     pub stack: Stack,
-    /// Under what.
+    /// The load it was under.
     pub load: Load,
     /// Instructions for one unit of the load.
     pub instructions_per_segment: f64,
@@ -22,7 +22,7 @@ pub struct Count {
 /// Counts every stack under every load.
 ///
 /// # Errors
-/// valgrind is not there, or failed.
+/// valgrind is missing, or failed.
 pub fn measure() -> Result<Vec<Count>> {
     let mut counts = Vec::new();
     for stack in Stack::ALL {

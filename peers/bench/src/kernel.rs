@@ -154,7 +154,7 @@ impl Link<'_> {
                 self.end.on_packet(&packet, now);
                 self.speak(now);
             } else {
-                // A full wire loses it, like the pipe.
+                // A full wire loses the packet, like the pipe.
                 let _ = port.send(&packet);
             }
         }
@@ -210,5 +210,5 @@ const CONTENT_LEN: usize = 60_000;
 const DELAY: Duration = Duration::from_millis(5);
 /// The longest sleep: the applications are looked at then.
 const IDLE: Duration = Duration::from_millis(20);
-/// What takes longer hangs.
+/// A transfer that takes longer hangs.
 const LIMIT: StdDuration = StdDuration::from_secs(60);

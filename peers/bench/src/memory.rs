@@ -5,7 +5,7 @@ use crate::endpoint::Stack;
 /// Bytes of the structures of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Memory {
-    /// Whose.
+    /// The stack.
     pub stack: Stack,
     /// A connection, on this machine.
     pub active_bytes: usize,

@@ -152,7 +152,7 @@ impl Pipe {
 const DELAY: Duration = Duration::from_millis(50);
 /// Of the clock.
 const TICK: Duration = Duration::from_micros(1);
-/// What takes longer hangs.
+/// A transfer that takes longer hangs.
 const LIMIT: Instant = Instant::from_micros(3_600_000_000);
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub fn run() -> ! {
     #[cfg(feature = "tcp")]
     black_box((tcp::calls(), &tcp::SMOLTCP_TYPE_SIZES));
     loop {
-        // Whoever got the calls may have used them on both.
+        // The optimiser must assume that the calls behind the black box use both.
         let (interface, sockets) = black_box((&mut interface, &mut sockets));
         black_box(interface.poll(now(), &mut link, sockets));
         black_box(interface.poll_at(now(), sockets));

@@ -2,9 +2,9 @@
 //! an argument.
 //!
 //! Purpose: to stand beside Motet on the same air, and to be counted beside it.
-//! Place: `host.c` gives the core what `OpenThread` gives it there; this file makes that safe,
-//! and does what `OpenThread` does outside the core: IPv6 headers and checksums.
-//! Left out: several connections, Fast Open, everything of `OpenThread` itself.
+//! Place: `host.c` gives the core the functions that `OpenThread` gives it; this file makes the
+//! calls safe, and does what `OpenThread` does outside the core: IPv6 headers and checksums. Left
+//! out: several connections, Fast Open, everything of `OpenThread` itself.
 
 use std::ffi::c_void;
 use std::net::Ipv6Addr;
@@ -21,7 +21,7 @@ pub struct Socket {
     hop_limit: u8,
 }
 
-/// What the connection is like.
+/// The state of a connection.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct State {

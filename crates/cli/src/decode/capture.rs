@@ -36,17 +36,17 @@ pub(super) struct Record {
 /// Why a capture cannot be read (further).
 #[derive(Debug)]
 pub(super) enum CaptureError {
-    /// The system would not open or read it.
+    /// The system did not open the file or did not read it.
     Io(io::Error),
-    /// Frames of a kind nobody here reads.
+    /// The frames are of a link type that `decode` does not read.
     LinkType(LinkType),
-    /// Nothing in it at all.
+    /// The file is empty.
     Empty,
-    /// It begins like no capture; says what it looks like where that is known.
+    /// The file begins like no capture; the text says what it looks like, where that is known.
     Foreign(&'static str),
-    /// It ends in the middle of its own header.
+    /// The file ends in the middle of its own header.
     HeaderTruncated,
-    /// It ends in the middle of a record (from 1) or block.
+    /// The file ends in the middle of a record (from 1) or block.
     Truncated {
         /// The record that is cut.
         record: u64,
@@ -108,8 +108,8 @@ impl Capture {
         let format = match kind {
             Kind::Pcap => {
                 let reader = PcapReader::new(input).map_err(in_header)?;
-                // The upper half of the field holds the length of the FCS, which the types
-                // we know say by themselves.
+                // The upper half of the field holds the length of the FCS. The types that
+                // `decode` reads imply that length.
                 let link_type = LinkType(u32::from(reader.header().datalink) & 0xffff);
                 Format::Pcap { reader, link_type }
             }

@@ -17,7 +17,7 @@ use super::ranges::Ranges;
 /// An end of a conversation.
 pub(super) type End = (IpAddr, u16);
 
-/// What a segment says, and where it was heard.
+/// One segment, and where it was heard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
     /// Sender.
@@ -39,11 +39,11 @@ pub(super) struct Segment<'a> {
 pub(super) enum Relation {
     /// The next bytes, or none at all.
     Next,
-    /// Bytes before it have not been heard.
+    /// The segment comes after bytes that have not been heard.
     AfterGap,
-    /// It fills a gap.
+    /// The segment fills a gap.
     OutOfOrder,
-    /// All or some of its bytes have been heard.
+    /// All or some of the segment's bytes have been heard before.
     Retransmission,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Observation {
     pub(super) seq_relative: u32,
     /// Acknowledgment number from the peer's initial sequence number.
     pub(super) ack_relative: Option<u32>,
-    /// How it relates to what was heard before.
+    /// How the segment relates to what was heard before.
     pub(super) relation: Relation,
 }
 
@@ -153,7 +153,7 @@ impl Conversations {
             self.untracked += 1;
             return None;
         }
-        // An answer to an opening that was not heard still shows who opened.
+        // A SYN-ACK shows which end opened, even where the SYN was not heard.
         let answers = segment.header.flags.contains(Flags::SYN | Flags::ACK);
         self.list.push(Conversation {
             ends: if answers { [dst, src] } else { [src, dst] },
@@ -178,7 +178,7 @@ impl Conversation {
                 .is_some_and(|own| own.syn && own.base != Some(header.seq))
     }
 
-    /// Whether both ends have said that they are done.
+    /// Whether both ends have sent a FIN.
     pub(super) fn is_closed(&self) -> bool {
         self.directions.iter().all(|direction| direction.fin)
     }
@@ -189,7 +189,7 @@ impl Direction {
         let flags = segment.header.flags;
         let (syn, fin) = (flags.contains(Flags::SYN), flags.contains(Flags::FIN));
         let seq = segment.header.seq;
-        // A keepalive before anything else was heard may lie one below; it is rare and harmless.
+        // A keepalive as the first segment heard may lie one below; this is rare and harmless.
         let base = if syn && !self.syn {
             *self.base.insert(seq)
         } else {
@@ -218,7 +218,7 @@ impl Direction {
         (seq_relative, relation)
     }
 
-    /// The account of a link sender; beyond [`HOPS_MAX`], that of the last.
+    /// The account of a link sender; all senders beyond [`HOPS_MAX`] share the last account.
     fn hop(&mut self, heard_from: Option<LinkAddr>) -> &mut Hop {
         let known = self
             .hops
@@ -276,7 +276,7 @@ impl Hop {
 
 /// Conversations kept; segments of further ones are counted only.
 const CONVERSATIONS_MAX: usize = 65_536;
-/// Link senders told apart in one direction; longer chains exist only in a laboratory.
+/// Link senders that a direction keeps accounts for; longer chains exist only in a laboratory.
 const HOPS_MAX: usize = 64;
 
 #[cfg(test)]

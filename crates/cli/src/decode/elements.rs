@@ -18,16 +18,16 @@ use super::model::{Field, Frame, Layer, Value, group, hex8};
 /// How far the elements could be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Elements {
-    /// To their end.
+    /// The elements were read to their end.
     Done,
-    /// Those of the payload are encrypted with it.
+    /// The header's elements were read; those of the payload are encrypted with the payload.
     Encrypted,
 }
 
 /// Explains the elements from the end of the addresses on; leaves `r` behind them.
 ///
 /// # Errors
-/// What contradicts the format, in words.
+/// How the bytes contradict the format, in words.
 pub(super) fn explain(
     frame: &mut Frame,
     r: &mut Reader<'_>,
@@ -48,14 +48,14 @@ pub(super) fn explain(
     read.map(|()| Elements::Done)
 }
 
-/// Shows those that could be read, also where the next one is broken.
+/// Shows the elements that could be read, also where the next one is broken.
 fn show(frame: &mut Frame, title: &'static str, elements: Vec<Value>) {
     if !elements.is_empty() {
         frame.push(Layer::new("ie", title).with("elements", elements));
     }
 }
 
-/// Reads the header's elements; says whether the payload's follow.
+/// Reads the header's elements; returns whether payload elements follow.
 fn header_elements(r: &mut Reader<'_>, elements: &mut Vec<Value>) -> Result<bool, &'static str> {
     while !r.is_empty() {
         let descriptor = r.u16_le().map_err(cut)?;

@@ -7,7 +7,7 @@
 //! 1 or 2                           0, 1 to 14
 //! ```
 //!
-//! Place: `mac` calls [`explain`] where the stack's parser says that a frame is not for it; the
+//! Place: `mac` calls [`explain`] for frames that the stack's parser does not accept; the
 //! information elements are in [`super::elements`].
 //! Left out: decryption, and the check of a MIC.
 //! Source: IEEE 802.15.4-2015 §7.2 (frame control, Table 7-2 for the PAN ids), §7.3.5
@@ -119,7 +119,7 @@ pub(super) fn explain(
     };
     decoder.now.heard_from = envelope.src;
     let header = envelope.header();
-    // Without a number nobody can tell a repeat from another frame with the same content.
+    // Without a sequence number a repeat looks like another frame with the same content.
     let numbered = header.as_ref().filter(|_| envelope.sequence.is_some());
     let repeat_of = mac::note(decoder, numbered, r.rest(), fcs_ok);
     let of = (envelope.kind == Kind::Ack).then(|| {
@@ -165,7 +165,7 @@ fn contents(
         let is_encrypted = security.is_some_and(Security::is_encrypted);
         match elements::explain(frame, &mut r, is_encrypted) {
             Ok(Elements::Done) => payload = r.rest(),
-            // The payload's elements are part of what is encrypted.
+            // The payload's elements are encrypted together with the payload.
             Ok(Elements::Encrypted) => payload = r.rest(),
             Err(reason) => return frame.malformed("ie", reason),
         }
@@ -189,7 +189,8 @@ fn contents(
     }
 }
 
-/// Reads as far as the addresses; `None` where the frame is of a kind that nobody here reads.
+/// Reads up to the end of the addresses; `None` for a frame of a kind that `decode` does not
+/// read.
 fn read(r: &mut Reader<'_>) -> Result<Option<Envelope>, ParseError> {
     let first = r.u8()?;
     let kind = match first & 7 {
@@ -203,7 +204,8 @@ fn read(r: &mut Reader<'_>) -> Result<Option<Envelope>, ParseError> {
     let control = u16::from_le_bytes([first, r.u8()?]);
     let bit = |at: u32| control >> at & 1 != 0;
     let version = control >> 12 & 3;
-    // Before 2015 two bits are reserved, and before 2006 security is another.
+    // Frames from before 2015 have two reserved bits here, and frames from before 2006 another
+    // form of security.
     if version == 3 || version < VERSION_2015 && (bit(8) || bit(9)) || version == 0 && bit(3) {
         return Ok(None);
     }
@@ -249,7 +251,7 @@ const fn pans_2015([dst, src]: [u16; 2], compressed: bool) -> [bool; 2] {
     }
 }
 
-/// Its frame control has one byte or two, with bits of its own (§7.3.5).
+/// A multipurpose frame's control field has one byte or two, with bits of its own (§7.3.5).
 fn multipurpose(r: &mut Reader<'_>, first: u8) -> Result<Option<Envelope>, ParseError> {
     let is_long = first & 1 << 3 != 0;
     let second = if is_long { r.u8()? } else { 0 };
@@ -324,8 +326,8 @@ fn security_layer(security: Security<'_>) -> Layer {
 }
 
 impl Envelope {
-    /// The same in the words of 2006, as far as they go, for the layers inside and for
-    /// recognising repeats: a PAN id or a number that is left out matters to neither.
+    /// The same header in the terms of 2006, as far as they go, for the layers inside and for
+    /// recognising repeats. Both work without a PAN id or a sequence number.
     fn header(&self) -> Option<Header> {
         let address = |pan: Option<u16>, addr: Option<LinkAddr>| {
             addr.map(|addr| Address {
@@ -351,7 +353,7 @@ impl Envelope {
         })
     }
 
-    /// Says who, to whom and what, as far as the header tells.
+    /// Sets the frame's summary: sender, receiver and kind, as far as the header shows them.
     fn say(&self, frame: &mut Frame, len: usize, acknowledges: Option<u64>) {
         let name = |addr: Option<LinkAddr>| addr.map_or_else(|| "?".to_owned(), link_addr);
         match (self.src, self.dst) {

@@ -55,7 +55,8 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
         Message::EchoRequest(echo) | Message::EchoReply(echo) => link::payload(frame, echo.data),
         _ => {}
     }
-    // Unlike TCP's and UDP's, it is left to no network card: a wrong one was sent so, or broken.
+    // No network card fills in this checksum, unlike those of TCP and UDP. So a wrong one was
+    // sent wrong, or was damaged.
     if checksum_ok == Some(false) {
         frame.malformed("icmpv6", "ICMPv6 checksum wrong");
     }
@@ -207,7 +208,7 @@ fn problem(code: u8) -> &'static str {
     }
 }
 
-/// What is not taken apart here, by its number in the IANA registry.
+/// The name of a message that this file does not take apart, by its number in the IANA registry.
 fn type_name(kind: u8) -> String {
     let name = match kind {
         130 => "MLD query",

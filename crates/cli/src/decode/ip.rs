@@ -15,16 +15,16 @@ use motet::wire::{icmpv6 as wire_icmpv6, tcp as wire_tcp, udp as wire_udp};
 use super::model::{Frame, Layer, Value, group, hex8};
 use super::{Decoder, icmpv6, link, tcp, udp};
 
-/// What an IP packet carries, and between whom.
+/// What an IP packet carries, with the packet's two addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Upper<'a> {
     /// Source address.
     pub(super) src: IpAddr,
     /// Destination address.
     pub(super) dst: IpAddr,
-    /// Its bytes, as far as they were captured.
+    /// The bytes of the upper layer, as far as they were captured.
     pub(super) bytes: &'a [u8],
-    /// Its length by the headers around it.
+    /// The length of the upper layer by the headers around it.
     pub(super) len: usize,
 }
 

@@ -188,7 +188,7 @@ fn ether_payload(
 /// Start-of-frame delimiter of the 2.4 GHz O-QPSK PHY (IEEE 802.15.4-2006 §6.3.2).
 const START_OF_FRAME: u8 = 0xa7;
 
-/// Bytes nobody here can read further.
+/// Bytes that no layer of `decode` reads further.
 pub(super) fn payload(frame: &mut Frame, bytes: &[u8]) {
     if !bytes.is_empty() {
         frame.push(

@@ -106,8 +106,8 @@ fn parse_context(text: &str) -> Result<Context, String> {
 /// Runs `motet decode`.
 ///
 /// # Errors
-/// [`Error::Input`] where the file is not a capture, is damaged, or of a link type nobody
-/// here reads; the frames before the damage are printed.
+/// [`Error::Input`] where the file is not a capture, is damaged, or has a link type that `decode`
+/// does not read; the frames before the damage are printed.
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let unreadable = |error: CaptureError| {
         let file = if args.file.as_os_str() == "-" {
@@ -213,7 +213,7 @@ impl Printer {
         }
     }
 
-    /// The summary; with `--json` only where it was asked for, so that lines are frames.
+    /// Prints the summary; with `--json` only on request, so that each line is a frame.
     fn summary(&mut self, decoder: &Decoder) -> io::Result<()> {
         let summary = summary::Summary::of(decoder);
         if !self.json {
@@ -308,7 +308,7 @@ impl Decoder {
         if frame.is_cut()
             && let Status::Malformed(problem) = &frame.status
         {
-            // The rest was not captured: nobody can tell whether it was well formed.
+            // The rest was not captured, so nothing says whether it was well formed.
             frame.undecoded(
                 problem.layer,
                 format!("cut by the capture's snap length ({})", problem.reason),

@@ -40,18 +40,18 @@ pub(super) struct Field {
     pub(super) key: &'static str,
     /// The value.
     pub(super) value: Value,
-    /// Who is shown it.
+    /// Which readers see the field.
     pub(super) audience: Audience,
 }
 
-/// Who is shown a field.
+/// The readers that see a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Audience {
-    /// Everybody.
+    /// People and programs.
     All,
-    /// Programs: it repeats what people see in the title, or is too much for them.
+    /// Programs only: the field repeats what people see in the title, or is too much for them.
     Programs,
-    /// People: it says in words what another field says in type.
+    /// People only: the field puts into words what another field says in type.
     People,
 }
 
@@ -76,7 +76,7 @@ impl Layer {
         }
     }
 
-    /// Adds a field that everybody sees.
+    /// Adds a field for people and programs.
     #[must_use]
     pub(super) fn with(mut self, key: &'static str, value: impl Into<Value>) -> Self {
         self.fields.push(Field {
@@ -113,12 +113,12 @@ impl Layer {
 /// How far a frame could be explained.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) enum Status {
-    /// To its last byte, or to a payload that is the application's.
+    /// The frame was explained to its last byte, or to a payload that is the application's.
     #[default]
     Decoded,
-    /// One fragment of a datagram of which others are missing so far.
+    /// The frame holds one fragment of a datagram of which others are missing so far.
     Fragment,
-    /// Well formed as far as can be seen, but the rest is not for us to read.
+    /// The frame is well formed as far as `decode` can see, but the rest is encrypted or unknown.
     Undecoded(Problem),
     /// The bytes contradict the format.
     Malformed(Problem),
@@ -166,7 +166,7 @@ pub(super) struct Frame {
     pub(super) captured_len: usize,
     /// Bytes on the air; more than captured when the capture was cut short.
     pub(super) original_len: u32,
-    /// Who sent it to whom, by the innermost addresses.
+    /// Sender and receiver, by the innermost addresses.
     pub(super) path: String,
     /// One line: the innermost layer that was understood.
     pub(super) summary: String,
@@ -177,13 +177,13 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Sets the summary: who, to whom, and what.
+    /// Sets the summary: sender, receiver, and one line about the frame.
     pub(super) fn say(&mut self, what: impl fmt::Display) {
         let gap = if self.path.is_empty() { "" } else { "  " };
         self.summary = format!("{}{gap}{what}", self.path);
     }
 
-    /// Sets who sent the frame to whom, as the layers known so far have it.
+    /// Sets the frame's sender and receiver, as the layers known so far have them.
     pub(super) fn between(&mut self, src: impl fmt::Display, dst: impl fmt::Display) {
         self.path = format!("{src} → {dst}");
     }
@@ -206,7 +206,7 @@ impl Frame {
         });
     }
 
-    /// Ends the explanation: what follows is not for us to read.
+    /// Ends the explanation: the rest is encrypted or of an unknown kind.
     pub(super) fn undecoded(&mut self, layer: &'static str, reason: impl Into<String>) {
         self.status = Status::Undecoded(Problem {
             layer,

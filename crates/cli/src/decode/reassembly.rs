@@ -11,7 +11,7 @@ use motet::wire::LinkAddr;
 
 use super::ranges::Ranges;
 
-/// What tells the fragments of one datagram from all others (RFC 4944 §5.3).
+/// The fields in which all fragments of one datagram agree (RFC 4944 §5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key {
     /// Sender on the link.
@@ -27,42 +27,42 @@ pub(super) struct Key {
 /// A fragment's contribution to the uncompressed packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
-    /// Where it belongs, bytes into the packet.
+    /// Where the piece belongs, in bytes from the start of the packet.
     pub(super) offset: usize,
     /// Its bytes.
     pub(super) bytes: &'a [u8],
     /// Whether the header in it leaves the UDP checksum to the receiver.
     pub(super) udp_checksum_elided: bool,
-    /// How a TCP header in it stands there.
+    /// The form that a TCP header in the piece has.
     pub(super) tcp: TcpForm,
-    /// The frame it came in.
+    /// The number of the frame that the piece came in.
     pub(super) frame: u64,
-    /// When that was, nanoseconds.
+    /// When the frame was captured, nanoseconds.
     pub(super) at_ns: u64,
 }
 
 /// What a fragment led to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// Others are missing: this many bytes are here.
+    /// Other fragments are missing.
     Incomplete {
         /// Bytes of the packet seen so far.
         have: usize,
     },
-    /// Nothing new: these bytes are here already.
+    /// The fragment's bytes are here already.
     Copy,
-    /// It was the last.
+    /// The fragment completed the datagram.
     Complete {
         /// The IPv6 packet.
         packet: Vec<u8>,
-        /// The frames it came in.
+        /// The numbers of the frames that it came in.
         frames: Vec<u64>,
         /// Whether the UDP checksum is still to be computed.
         udp_checksum_elided: bool,
-        /// How its TCP header stands in it, if it has one.
+        /// The form of its TCP header, if it has one.
         tcp: TcpForm,
     },
-    /// It reaches beyond the datagram's size.
+    /// The fragment reaches beyond the datagram's size.
     BeyondEnd,
 }
 
@@ -251,7 +251,7 @@ mod tests {
             panic!()
         };
         assert_eq!(packet[..8], [2; 8]);
-        // Once complete, the next datagram of that tag abandons nothing.
+        // Once a datagram is complete, the next one with its tag abandons nothing.
         table.add(KEY, piece(0, &[4; 8], 4));
         assert_eq!(table.abandoned, 1);
     }

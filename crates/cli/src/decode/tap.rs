@@ -34,7 +34,7 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
         );
     };
     let mut layer = Layer::new("tap", "");
-    // The specification's default: a frame whose FCS type is not said has none.
+    // The specification's default: a frame without a TLV for the FCS type has no FCS.
     let mut fcs = Fcs::Absent;
     while !tlvs.is_empty() {
         match tlv(&mut tlvs) {

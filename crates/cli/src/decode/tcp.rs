@@ -51,14 +51,14 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
     };
     frame.say(shown.summary());
     frame.push(shown.layer());
-    // Checksums of segments this machine itself sent are often left to its network card.
+    // Checksums of segments that the capturing machine sent are often left to its network card.
     if checksum_ok == Some(false) && decoder.now.heard_from.is_some() {
         frame.malformed("tcp", "TCP checksum wrong");
     }
     super::link::payload(frame, payload);
 }
 
-/// What there is to show of a segment.
+/// All that the output shows of a segment.
 struct Shown<'a> {
     header: &'a Header,
     segment: &'a [u8],

@@ -1,9 +1,9 @@
 //! Compressed TCP headers: field by field, and restored.
 //!
-//! Place: under `lowpan`, once a packet is whole. A header is restored from what was heard of
-//! its connection before, by the stack's own rules, and only believed when the TCP checksum
-//! verifies. A relay passes headers on as they are: a segment heard on several hops is restored
-//! once, and remembered for the others.
+//! Place: under `lowpan`, once a packet is whole. A header is restored from the segments of its
+//! connection heard before, by the stack's own rules, and is believed only when the TCP checksum
+//! verifies. A relay passes compressed headers on unchanged: a segment heard on several hops is
+//! restored once, and the result is kept for the other hops.
 //! Left out: connections of which no whole header was heard yet, whose segments stay undecoded.
 
 use std::collections::{HashMap, VecDeque};
@@ -33,7 +33,7 @@ type Key = ([Ipv6Addr; 2], u8);
 #[derive(Debug)]
 struct Connection {
     overheard: Overheard,
-    /// When it was heard last, nanoseconds.
+    /// When the connection was heard last, nanoseconds.
     last_ns: u64,
     recent: VecDeque<Heard>,
 }
@@ -41,11 +41,11 @@ struct Connection {
 /// A segment and where it was heard first.
 #[derive(Debug)]
 struct Heard {
-    /// As it was on the air.
+    /// The segment as it was on the air.
     bytes: Vec<u8>,
     from_first: bool,
     heard_from: Option<LinkAddr>,
-    /// Its header, restored.
+    /// The segment's restored header.
     header: Vec<u8>,
 }
 
@@ -80,7 +80,8 @@ impl Located {
     }
 }
 
-/// Restores the TCP header of `packet`, a whole one, and learns from it; says why it cannot.
+/// Restores the TCP header of `packet`, a whole one, and learns from it; returns the reason where
+/// it cannot.
 pub(super) fn restore(
     decoder: &mut Decoder,
     frame: &mut Frame,
@@ -120,7 +121,7 @@ pub(super) fn restore(
 }
 
 impl Compressions {
-    /// Takes a whole header; one that names a context makes it.
+    /// Takes a whole header; a header that names a context creates the context.
     fn learn(&mut self, located: &Located, cid: Option<u8>, segment: &[u8], now: &Now) {
         let Located { src, dst, .. } = located;
         let Ok((header, _)) = tcp::Header::parse(segment) else {

@@ -43,7 +43,7 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
             .remark("checksum_wrong", checksum_ok == Some(false)),
     );
     let is_for = |port| header.src_port == port || header.dst_port == port;
-    // Checksums of datagrams this machine itself sent are often left to its network card.
+    // Checksums of datagrams that the capturing machine sent are often left to its network card.
     if checksum_ok == Some(false) && decoder.now.heard_from.is_some() {
         frame.malformed("udp", "UDP checksum wrong");
         link::payload(frame, payload);

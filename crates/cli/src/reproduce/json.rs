@@ -86,7 +86,7 @@ pub(super) fn line(row: &Row) -> String {
     serde_json::to_string(&line).unwrap_or_default()
 }
 
-/// The last line where rows of these experiments were asked for and are not there.
+/// The last line when rows of these experiments are expected and missing.
 pub(super) fn incomplete(missing: &[&str]) -> String {
     let mark = serde_json::json!({ "incomplete": true, "missing": missing });
     serde_json::to_string(&Versioned::new(mark)).unwrap_or_default()

@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         Effort::Quick
     };
     let (mut done, mut failures) = (Vec::new(), Vec::new());
-    // Rows are kept also when nobody reads the table to its end.
+    // The rows are kept even when the reader of the table goes away.
     let mut shown = target.open(args);
     let progress = Progress::new(&chosen, effort, Interrupt::install()?);
     for experiment in &chosen {
@@ -233,7 +233,7 @@ impl Watch for During<'_> {
             started, done, bar, ..
         } = self.progress;
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        // Nobody wonders before two seconds have passed.
+        // Within two seconds no user starts to wonder.
         if started.elapsed().as_secs() >= 2 {
             bar.set_position(done);
             bar.set_message(self.id);

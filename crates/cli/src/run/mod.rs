@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         failed: Some(told),
     };
     let (results, signal) = run_watched(&plan, captures, &interrupt);
-    // Files are kept also when nobody reads the table to its end.
+    // The files are kept even when the reader of the table goes away.
     let shown = show(args, &plan, &results);
     let folder = folder.as_ref();
     let written = folder.map(|folder| write_folder(folder, &plan, &results, args.force));

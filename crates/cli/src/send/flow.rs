@@ -1,8 +1,8 @@
 //! A transfer's TCP connection as the kernel's end of the wire shows it.
 //!
-//! Purpose: the figures of a connection whose sender or receiver is a kernel, which keeps
-//! its own to itself. Sees whole IPv6 packets; left out: everything that is not this
-//! connection.
+//! Purpose: the figures of a connection whose sender or receiver is a kernel, which does not
+//! publish them per connection. Sees whole IPv6 packets. Left out: packets of all other
+//! connections.
 
 use motet::{
     tcp::SeqNum,
@@ -82,7 +82,8 @@ impl Flow {
             self.end = Some(end);
             self.timed.get_or_insert((end, now));
         } else {
-            // Sent again: an acknowledgement could now answer either transmission.
+            // The segment was sent again: an acknowledgement could now answer either
+            // transmission.
             self.timed = None;
         }
     }
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!((flow.segments(), flow.rtt_ms()), (3, Some(100.0)));
         assert_eq!(flow.began(), Some(Instant::from_micros(5_000)));
 
-        // Sent twice: counted, not timed.
+        // The segment was sent twice: it is counted, not timed.
         at(&mut flow, 200, data(start.wrapping_add(800)));
         at(&mut flow, 900, data(start.wrapping_add(800)));
         at(&mut flow, 950, ack(start.wrapping_add(1200)));

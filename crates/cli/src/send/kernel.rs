@@ -33,7 +33,7 @@ use crate::{error::Error, live::Live, output::describe, pacer::Lateness};
 /// The longest sleep: how late a signal or the kernel's end may be noticed.
 const NAP: time::Duration = time::Duration::from_millis(20);
 
-/// Carries the file, and tells how late the host was.
+/// Carries the file, and returns how late the host was.
 pub(super) fn carry<'m>(
     transfer: &mut Transfer<'m>,
     namespace: &Namespace,
@@ -217,7 +217,7 @@ impl KernelEnd {
             let mut stream = TcpStream::connect(to)?;
             stream.write_all(&content)?;
             stream.shutdown(Shutdown::Write)?;
-            // The mote says nothing; its close is what we wait for.
+            // The mote sends no data; its close is what this thread waits for.
             read_to_end(stream, &AtomicU64::new(0))
         })
     }
@@ -244,7 +244,7 @@ impl KernelEnd {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The end, once it has come; told once.
+    /// The outcome of the kernel's end, once it is there; a second call returns nothing.
     fn poll(&mut self) -> Option<io::Result<Reading>> {
         let thread = self.thread.take_if(|thread| thread.is_finished())?;
         Some(

@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         ..
     } = transfer;
     drop(bar);
-    // Also of a transfer that failed: they may show why.
+    // The files of a transfer that failed are kept too: they may show the reason.
     let kept = [
         args.capture.keep(&mut chain.world),
         trace.map_or(Ok(None), |trace| {
@@ -158,8 +158,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     Error::all([judged, shown].into_iter().chain(kept))
 }
 
-/// What to say of a transfer that did not come to its end: why, what holds it up to then, and
-/// what could not be written.
+/// The error for a transfer that did not come to its end: the reason, the files that are whole up
+/// to that moment, and those that could not be written.
 fn stopped(error: Error, kept: [Result<Option<Kept<'_>>, Error>; 2]) -> Result<(), Error> {
     let whole = kept
         .iter()
@@ -170,7 +170,7 @@ fn stopped(error: Error, kept: [Result<Option<Kept<'_>>, Error>; 2]) -> Result<(
 }
 
 impl Args {
-    /// Begins the trace, where one was asked for.
+    /// Begins the trace, where the command line names one.
     fn create_trace(&self) -> Result<Option<Trace>, Error> {
         let Some(path) = &self.trace else {
             return Ok(None);
@@ -182,7 +182,7 @@ impl Args {
     }
 }
 
-/// What else can be done where the kernel cannot take part: the end of a sentence.
+/// Advice where the kernel cannot take part: the end of a sentence.
 const OR_VIRTUAL: &str = ", or use --virtual";
 
 /// What is at the far end of the wire.

@@ -1,4 +1,4 @@
-//! What a transfer tells at its end: a summary for people, one object for programs.
+//! The report of a finished transfer: a summary for people, one object for programs.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) struct Report {
     pub(super) rtt_ms: Option<f64>,
     /// Segments that the sender sent, from its SYN on, retransmissions included.
     pub(super) segments: u64,
-    /// Those of them that never arrived.
+    /// Segments among `segments_sent` that never arrived.
     pub(super) segments_lost: u64,
     /// Segments sent again, for any cause.
     pub(super) retransmissions: u64,
@@ -42,7 +42,7 @@ pub(super) struct Report {
     pub(super) timeouts: u64,
     /// Frames sent again by a link, all hops and both directions.
     pub(super) link_retries: u64,
-    /// Frames on the air but link ACKs, retries included.
+    /// Frames on the air without link ACKs, retries included.
     pub(super) frames: u64,
 
     /// What the frame times suggest: an estimate, which runs may exceed.
@@ -161,7 +161,7 @@ impl Report {
         rows
     }
 
-    /// The window and, where a larger one helps after a loss, that.
+    /// The window; and a larger one, where that helps after a loss.
     fn window_text(&self) -> String {
         let window = self.window_segments;
         match self.window_advised_segments {
@@ -265,7 +265,7 @@ fn thousands(value: u64) -> String {
     text
 }
 
-/// To three decimals: what is beyond them says nothing.
+/// To three decimals: further ones carry no information.
 pub(super) fn rounded(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }

@@ -1,7 +1,7 @@
 //! What the sending TCP does over time, as lines of JSON.
 //!
-//! Place: a transfer shows its sender here after each event of the air; without `--trace`
-//! there is nothing to show it to. Left out: the kernel's TCP, which keeps its own.
+//! Place: a transfer shows its sender here after each event of the air. Without `--trace` there
+//! is no trace. Left out: the kernel's TCP, whose state this process cannot see.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::{error::Error, files::write_error, output::Versioned};
 
-/// A trace being written, line by line for whoever follows it.
+/// A trace being written, line by line, so that a program can follow it.
 #[derive(Debug)]
 pub(super) struct Trace {
     file: RecordFile,
@@ -87,7 +87,7 @@ impl Trace {
             }
         }
         let state = State::of(telemetry);
-        // All zeros before there is a connection.
+        // All figures are zero before the connection exists.
         if telemetry.rto_ms > 0 && self.state != Some(state) {
             self.state = Some(state);
             self.write(&Record::State { time_s, state })?;

@@ -54,7 +54,7 @@ pub(super) struct Transfer<'m> {
     delivered: (u64, Instant),
 }
 
-/// What a finished transfer tells, whoever was at its ends.
+/// The figures of a finished transfer, with any kind of ends.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) sha256_received: [u8; 32],
@@ -71,7 +71,7 @@ pub(super) struct Outcome {
 pub(super) struct SenderFigures {
     /// Mean round-trip time.
     pub(super) rtt_ms: Option<f64>,
-    /// What our own TCP knew of the path at last; `None` when it was another's.
+    /// What Motet's own TCP knew of the path at last; `None` when the sender was another TCP.
     pub(super) telemetry: Option<tcp::Telemetry>,
     /// Retransmission timeouts.
     pub(super) timeouts: u64,
@@ -167,7 +167,7 @@ impl<'m> Transfer<'m> {
         });
     }
 
-    /// Writes what a simulated end's TCP has done since the last call, if that is wanted.
+    /// Writes the changes of a simulated end's TCP since the last call, where there is a trace.
     ///
     /// # Errors
     /// As [`Trace::look`].

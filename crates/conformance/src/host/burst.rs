@@ -1,8 +1,8 @@
 //! Bursts as Linux hands them to a device: PSH where one large packet would end.
 //!
-//! Place: the profile `linux` alone, after everything that goes out at one instant is there.
-//! Linux passes new data down in packets of several segments, of half of cwnd at most, and
-//! sets PSH on each that holds two segments or more; what cuts it up leaves PSH on the last.
+//! Place: the profile `linux` alone, once all segments of one instant are there. Linux passes new
+//! data down in packets of several segments, of half of cwnd at most, and sets PSH on each packet
+//! of two segments or more; the device that cuts such a packet up leaves PSH on its last segment.
 //! RFC 9293 §3.9.1.2 leaves PSH within a write to the sender.
 
 use super::edge::Flow;
@@ -12,7 +12,7 @@ use crate::packet::PSH;
 /// Segments of new data, one behind the other.
 struct Burst {
     flow: Flow,
-    /// The sequence number behind it, and how many segments it has.
+    /// The sequence number behind the burst, and how many segments the burst has.
     next: u32,
     count: usize,
     /// Where the last of them lies in the queue of what was sent.
@@ -20,7 +20,7 @@ struct Burst {
 }
 
 impl Host<'_> {
-    /// Marks the bursts among what was sent now: everything from the place `first` on.
+    /// Marks the bursts among the segments sent now: those from the place `first` on.
     pub(super) fn push_bursts(&mut self, first: usize) {
         let mut bursts: Vec<Burst> = Vec::new();
         for at in first..self.sent.len() {

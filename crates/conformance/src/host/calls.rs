@@ -23,7 +23,7 @@ impl Host<'_> {
     /// Opens a socket under the descriptor `fd`.
     ///
     /// # Errors
-    /// `EEXIST`: the descriptor is one already.
+    /// `EEXIST`: the number is a descriptor already.
     pub fn socket(&mut self, fd: i32) -> Outcome {
         if self.files.contains_key(&fd) {
             return Err(Errno::EEXIST.into());
@@ -56,7 +56,7 @@ impl Host<'_> {
         Ok(self.files.get(&fd).ok_or(Errno::EBADF)?.nonblocking)
     }
 
-    /// Has calls on `fd` fail rather than wait, or not.
+    /// Makes calls on `fd` fail rather than wait, or wait again.
     ///
     /// # Errors
     /// `EBADF`.
@@ -180,7 +180,8 @@ impl Host<'_> {
             options: stream.options.clone(),
             kind: Kind::Connected(stream),
             port,
-            // FreeBSD's connections inherit this, Linux's do not; scripts set it themselves.
+            // FreeBSD's connections inherit this setting, Linux's do not; scripts set it
+            // themselves.
             nonblocking: nonblocking && freebsd,
         };
         self.files.insert(new_fd, file);
@@ -295,7 +296,7 @@ impl Host<'_> {
                 Ok(taken) => *done += taken,
                 Err(SendError::BufferFull) => {
                     self.pump();
-                    // The stack may have sent, never freed: only acknowledgments do.
+                    // Sending frees no room in the buffer: only acknowledgments do.
                     return wait(*done);
                 }
                 Err(SendError::Closing | SendError::Failed(_) | SendError::NoConnection) => {
@@ -430,7 +431,7 @@ impl Host<'_> {
                 ready,
             } => {
                 self.tcp.unlisten(listener);
-                // What nobody accepted is reset, as nobody will ever read it.
+                // A connection that was never accepted is reset: its data will never be read.
                 for stream in ready {
                     self.tcp.abort(stream.handle);
                     self.orphans.push(stream);
@@ -449,7 +450,7 @@ impl Host<'_> {
         Ok(0)
     }
 
-    /// The error that the application has not been told yet; telling it takes it.
+    /// The error that no call has returned yet; taking it clears it.
     pub(super) fn take_error(&mut self, fd: i32) -> Result<Option<Errno>, Fail> {
         let file = self.files.get_mut(&fd).ok_or(Errno::EBADF)?;
         let Kind::Connected(stream) = &mut file.kind else {
@@ -512,6 +513,6 @@ fn new_stream(handle: motet::tcp::Handle, options: SocketOptions, role: Role) ->
     }
 }
 
-/// Connections that a listener's buffers are lent to in advance: more than any script opens
-/// before it accepts.
+/// Connections whose buffers a listener gets in advance: more than any script opens before it
+/// accepts.
 const LENT_MAX: i64 = 8;

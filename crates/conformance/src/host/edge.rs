@@ -16,7 +16,7 @@ use std::net::Ipv6Addr;
 use super::settings::{Profile, Settings};
 use crate::packet::{ACK, SYN, Segment, TcpOption, encode_options};
 
-/// Who a connection is with: the peer's address and port, and our port.
+/// The peer of a connection: its address and port, and our port.
 pub(super) type Flow = (Ipv6Addr, u16, u16);
 
 /// Window scaling of one connection.
@@ -50,7 +50,7 @@ impl Edge {
         scaling.ours.zip(scaling.theirs).unwrap_or_default()
     }
 
-    /// Whether data that end at `next` are sent for the first time; notes them.
+    /// Whether data that end at `next` are sent for the first time; notes that they were sent.
     pub(super) fn is_news(&mut self, flow: Flow, next: u32) -> bool {
         let known = self.sent_up_to.insert(flow, next);
         let is_news = known.is_none_or(|known| (next.wrapping_sub(known) as i32) > 0);

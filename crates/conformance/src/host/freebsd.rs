@@ -9,7 +9,7 @@
 //! - TIME-WAIT ignores resets (RFC 1337 §4, F1), drops what has no ACK, and answers whatever
 //!   is not the very ACK that it has.
 //! - A FIN that is not acknowledged goes out again with every ACK.
-//! - A reset in CLOSING or LAST-ACK is told to the application.
+//! - The application learns of a reset in CLOSING or LAST-ACK.
 //! - The SYN's timeout doubles without the slop, which is then added; a second SYN asks for ECN
 //!   again; one after the third may go without options (all by knobs).
 //! - Knobs that give up RFC 5961 or drop a SYN with FIN act here.
@@ -77,7 +77,7 @@ impl Host<'_> {
         if knobs.drop_synfin && segment.has(SYN) && segment.has(FIN) {
             return Fate::Dropped;
         }
-        // Answers to these are sent as they are, without the FIN.
+        // Answers to these segments are sent as they are, without the FIN.
         self.is_challenged = segment.flags & (SYN | RST) != 0;
         let Some(seen) = self.seen.get(&flow).copied() else {
             return Fate::Whole;
@@ -94,7 +94,8 @@ impl Host<'_> {
             match state {
                 Some(State::TimeWait) => return Fate::Dropped,
                 _ if in_space && knobs.insecure_rst => segment.seq = seen.acknowledged,
-                // Beyond what could be announced, but there is room: as if at its very end.
+                // The segment lies beyond the announced window, but there is room: it counts as
+                // if at the window's very end.
                 _ if in_space && ahead >= seen.window && seen.window > 0 => {
                     segment.seq = seen.acknowledged.wrapping_add(seen.window - 1);
                 }
@@ -121,8 +122,8 @@ impl Host<'_> {
         Fate::Whole
     }
 
-    /// What the engine made of a segment with these flags, of a connection that was in
-    /// `before`.
+    /// Judges what the engine did with a segment with these flags, of a connection that was in
+    /// the state `before`.
     pub(super) fn freebsd_after(&mut self, flow: Flow, flags: u16, before: Option<State>) {
         let waited = matches!(before, Some(State::Closing | State::LastAck));
         if waited && flags & RST != 0 && self.known(flow).is_none() {
@@ -169,7 +170,7 @@ impl Host<'_> {
         self.seen.insert(flow, seen);
     }
 
-    /// Takes options away that a segment, complete otherwise, must not bear.
+    /// Takes options away that a segment of this profile must not bear.
     pub(super) fn freebsd_options(&self, flow: Flow, segment: &mut Segment) {
         let options = self.stream_of_ref(flow).map(|stream| &stream.options);
         if options.is_some_and(|options| options.no_options) {
@@ -190,8 +191,8 @@ impl Host<'_> {
         }
     }
 
-    /// Has the engine's next timeout be the first one doubled, and the slop once: what it
-    /// doubles is that, divided by as much.
+    /// Makes the engine's next timeout the first one doubled, with the slop once. The engine
+    /// doubles its value; so the value set here is the wanted one divided by as much.
     fn stretch_syn_timeout(&mut self, flow: Flow, count: u8) {
         let settings = &self.settings;
         let Some(stream) = self

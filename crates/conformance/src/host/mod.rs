@@ -1,8 +1,8 @@
 //! A host in virtual time: sockets above one [`Tcp`], packets below it.
 //!
-//! Place: both runners sit on this. The one in process calls it from a script; the library
-//! that packetdrill loads calls it from packetdrill's interface. What a call returns, when a
-//! segment leaves and what it looks like is decided here, once.
+//! Place: both runners sit on this host. The one in process calls it from a script; the library
+//! that packetdrill loads calls it from packetdrill's interface. This file alone decides what a
+//! call returns, when a segment leaves and what the segment looks like.
 //!
 //! Time stands still until [`Host::advance_to`]; timers on the way fire at their own time.
 //! A call that would block says [`Fail::Block`], and is made again when something happened.
@@ -80,15 +80,16 @@ pub struct Sent {
 struct Stream {
     handle: Handle,
     options: SocketOptions,
-    /// Bytes taken from the engine that nobody has read: a socket buffer beyond 65,535 bytes.
+    /// Bytes taken from the engine that the application has not read: a socket buffer beyond
+    /// 65,535 bytes.
     staged: VecDeque<u8>,
     /// How many bytes may be staged.
     stage_max: usize,
-    /// Bytes of the socket's receive buffer as `SO_RCVBUF` tells.
+    /// Bytes of the socket's receive buffer as `SO_RCVBUF` shows them.
     recv_space: u32,
-    /// How it came to be.
+    /// How the connection came to be.
     role: Role,
-    /// A second `connect` has said that the first one succeeded.
+    /// A second `connect` has returned that the first one succeeded.
     connect_told: bool,
     /// The error was given to the application.
     error_told: bool,
@@ -96,7 +97,7 @@ struct Stream {
     read_closed: bool,
     /// What the last ICMPv6 error would be to the application.
     icmp_errno: Option<Errno>,
-    /// An error that the host tells though the engine knows of none.
+    /// An error of the host's own, of which the engine does not know.
     lent_error: Option<Errno>,
 }
 
@@ -139,7 +140,7 @@ struct File {
 /// A host.
 pub struct Host<'m> {
     arena: &'m Bump,
-    /// What it is set to.
+    /// The host's settings.
     pub settings: Settings,
     tcp: Tcp<'m>,
     now: Instant,
@@ -221,7 +222,7 @@ impl<'m> Host<'m> {
         self.now = self.now.max(at);
     }
 
-    /// Whether the stack sent or woke without end: a defect of it.
+    /// Whether the stack sent or woke without end: a defect of the stack.
     pub const fn is_runaway(&self) -> bool {
         self.runaway
     }
@@ -410,8 +411,8 @@ fn config_of(settings: &Settings, options: &SocketOptions, role: Role) -> Config
     }
     config.accept_window = options.recv_space.min(65_535) as u16;
     config.ecn = settings.config.ecn && (!connects || settings.ecn_active);
-    // Both systems believe the round trip of a handshake; the engine does not, for on a mesh
-    // data take far longer. FreeBSD takes none of a SYN-ACK.
+    // Both systems measure the round trip of a handshake; the engine does not, for on a mesh data
+    // take far longer than a handshake. FreeBSD does not measure that of a SYN-ACK.
     let believes = match settings.lender() {
         Profile::Motet => false,
         Profile::FreeBsd => role == Role::Connected,
@@ -437,7 +438,7 @@ pub(crate) const fn is_opening(flags: u16) -> bool {
     flags & (SYN | ACK) == SYN
 }
 
-/// Of the random choices: scripts must not depend on them, and runs must repeat.
+/// Seed of the random choices: scripts must not depend on them, and runs must repeat.
 const SEED: [u64; 2] = [0x6d6f_7465_742d_7464, 0x2026];
 const CONNECTIONS_MAX: usize = 64;
 const LISTENERS_MAX: usize = 16;

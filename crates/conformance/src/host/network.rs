@@ -12,7 +12,7 @@ use super::{Errno, Host, MSS_DEFAULT, Profile, SEGMENTS_MAX, Sent};
 use crate::packet::{ACK, HOP_LIMIT, Packet, RST, SYN, TcpOption};
 
 impl Host<'_> {
-    /// A packet from the network. One that is not TCP's business is ignored.
+    /// Takes a packet from the network. A packet that is not TCP's business is ignored.
     pub fn deliver(&mut self, bytes: &[u8]) {
         if let Ok((header, upper)) = ipv6::Header::parse(bytes) {
             match header.next_header {
@@ -26,7 +26,8 @@ impl Host<'_> {
         self.fin_answered = None;
     }
 
-    /// Linux forgets what it would report by SACK when the peer's FIN is there, duplicates too.
+    /// When the peer's FIN is there, Linux forgets the blocks that it would report by SACK,
+    /// duplicates too.
     fn note_fin(&mut self, flow: Flow, before: Option<State>) {
         let received = |state| {
             let after = [
@@ -84,7 +85,7 @@ impl Host<'_> {
             segment = upper;
         }
         let before = self.state_of(flow);
-        // Drops are the engine's to count; a script sees what follows from them.
+        // The engine counts its drops; a script sees what follows from them.
         let _reason = self
             .tcp
             .on_segment(packet.src, packet.dst, ecn, segment, self.now);
@@ -202,7 +203,7 @@ impl Host<'_> {
         if self.settings.lender() == Profile::FreeBsd {
             self.freebsd_options(flow, &mut packet.segment);
         }
-        // The profile of the stack as it is sends the very bytes that the engine wrote.
+        // In the profile `motet` the packet holds the very bytes that the engine wrote.
         let bytes = match self.settings.lender() {
             Profile::Motet => {
                 let marks = (packet.traffic_class, packet.hop_limit);

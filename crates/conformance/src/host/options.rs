@@ -6,7 +6,7 @@ use super::settings::{Profile, Settings};
 use super::{Errno, Fail, Host, Kind};
 use crate::packet::HOP_LIMIT;
 
-/// What a socket is set to; a listener's go to the connections it accepts.
+/// The settings of a socket; accepted connections inherit those of their listener.
 #[derive(Clone, Debug)]
 pub struct SocketOptions {
     /// Bytes of the receive buffer, before it is rounded up.
@@ -54,7 +54,7 @@ impl SocketOptions {
     }
 }
 
-/// The MSS that a socket without a connection tells (RFC 9293 MUST-15 for IPv4).
+/// The MSS that a socket without a connection reports (RFC 9293 MUST-15 for IPv4).
 const MSS_UNCONNECTED: u16 = 536;
 
 /// Data of a full segment to the peer, and of its options the timestamps, bytes; `None` before
@@ -199,7 +199,7 @@ impl Host<'_> {
                     (Some((payload, stamps)), Profile::FreeBsd) => payload + stamps,
                     (Some((payload, _)), _) => payload,
                     (None, Profile::Motet) => asked,
-                    // Both systems tell what IPv4 would have, whatever was asked for.
+                    // Both systems report the value for IPv4, whatever was set.
                     (None, _) => MSS_UNCONNECTED,
                 })
             }

@@ -1,7 +1,7 @@
 //! Settings of a host: whose defaults, and what a script or a flag changes.
 //!
-//! Place: made from a profile, from `--so_flags` text, and from sysctl knobs; the host makes
-//! the engine's [`Config`] of it. Left out: what a single socket asks for.
+//! Place: a profile, the text of `--so_flags` and sysctl knobs make the settings; the host makes
+//! the engine's [`Config`] of them. Left out: options of a single socket.
 
 use std::net::Ipv6Addr;
 
@@ -9,7 +9,7 @@ use motet::tcp::Config;
 
 use super::freebsd::Knobs;
 
-/// Whose defaults and option layout a host has.
+/// The system whose defaults and option layout a host has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Profile {
     /// The stack as it is, in a host with room for a few segments.
@@ -36,15 +36,15 @@ impl Profile {
 /// What a host is set to.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Whose defaults.
+    /// The system whose defaults are in force.
     pub profile: Profile,
-    /// Only its settings count: neither segments nor calls are changed to match it.
+    /// Only the profile's settings count: neither segments nor calls are changed to match it.
     pub unlent: bool,
     /// The host's address.
     pub local: Ipv6Addr,
     /// Bytes of the largest packet.
     pub mtu: u32,
-    /// Somebody has asked for that MTU.
+    /// The MTU was set by a flag or a script, not by default.
     mtu_is_asked: bool,
     /// Bytes of a receive buffer before a connection rounds it up.
     pub recv_space: u32,
@@ -54,17 +54,17 @@ pub struct Settings {
     pub window_scale: Option<u8>,
     /// The window scale where the profile `freebsd` offers one.
     pub scale_max: u8,
-    /// Ask for ECN in our SYNs too, not only agree to it in others'.
+    /// Ask for ECN in our own SYNs too, not only agree to it when the peer asks.
     pub ecn_active: bool,
     /// Bound on the time to connect, ms; 0: only the number of SYNs counts.
     pub connect_timeout_ms: u32,
     /// Keepalive of sockets that ask for it: idle s, interval s, probes.
     pub keepalive: (u16, u16, u8),
-    /// What the profile `freebsd` alone can be set to.
+    /// Settings that the profile `freebsd` alone has.
     pub freebsd: Knobs,
-    /// Where the library that packetdrill loads writes every packet, if anywhere.
+    /// The file into which the library that packetdrill loads writes every packet, if any.
     pub log: Option<std::path::PathBuf>,
-    /// That library says nothing on standard error.
+    /// The library that packetdrill loads prints nothing on standard error.
     pub quiet: bool,
     /// The engine's settings that sockets start from.
     pub config: Config,
@@ -104,7 +104,7 @@ impl Settings {
         settings
     }
 
-    /// Whose segments and calls the host's are made like.
+    /// The system whose segments and calls the host's are made to match.
     pub fn lender(&self) -> Profile {
         match self.unlent {
             true => Profile::Motet,
@@ -228,7 +228,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Suits the MTU to a script, unless somebody asked for one: `mtu` is what it says itself.
+    /// Suits the MTU to a script, unless a flag set one; `mtu`: the script's own.
     ///
     /// # Errors
     /// As [`Self::set_mtu`].
@@ -242,8 +242,9 @@ impl Settings {
         Ok(())
     }
 
-    /// A script of FreeBSD's was written for IPv4, and is played over IPv6, whose header is 20
-    /// bytes longer: unless somebody asked for an MTU, that much more keeps its MSS.
+    /// Raises the MTU for a script that was written for IPv4, unless a flag or the script set an
+    /// MTU. Such a script of FreeBSD's is played over IPv6, whose header is 20 bytes longer; 20
+    /// bytes more keep its MSS.
     pub fn suit_ipv4(&mut self) {
         if self.profile == Profile::FreeBsd && !self.mtu_is_asked {
             let _fits = self.set_mtu(self.mtu + 20);
@@ -336,7 +337,8 @@ impl Settings {
         true
     }
 
-    /// Sets a knob that only the profile `freebsd` has; says whether it is one, and fits.
+    /// Sets a knob that only the profile `freebsd` has; returns whether there is such a knob and
+    /// the value fits.
     fn set_freebsd_knob(&mut self, name: &str, value: &str) -> bool {
         let Some(number) = value.parse::<u32>().ok() else {
             return false;
@@ -354,7 +356,7 @@ impl Settings {
             "net.inet.tcp.rexmit_drop_options" => put(&mut knobs.drop_options, flag),
             "net.inet.tcp.ecn.maxretries" => put(&mut knobs.ecn_retries, u8::try_from(number).ok()),
             "kern.ipc.maxsockbuf" => {
-                // The least scale by which a window could tell of the greatest buffer.
+                // The least scale with which a window can announce the largest buffer.
                 let fits = (0..14).find(|scale| 65_535_u64 << scale >= u64::from(number));
                 self.scale_max = fits.unwrap_or(14);
                 self.window_scale = self.window_scale.map(|_| self.scale_max);
@@ -364,8 +366,8 @@ impl Settings {
         }
     }
 
-    /// Sets one of the stack's own settings by its name; yes-or-no ones take 0 or 1. Says
-    /// whether there is such a setting, and the number fits it.
+    /// Sets one of the stack's own settings by its name; yes-or-no ones take 0 or 1. Returns
+    /// whether there is such a setting and the number fits it.
     pub fn set_by_name(&mut self, name: &str, value: u32) -> bool {
         let (byte, short) = (u8::try_from(value), u16::try_from(value));
         let flag = (value <= 1).then_some(value == 1);
@@ -397,7 +399,7 @@ impl Settings {
     }
 }
 
-/// Puts a value in its place, if there is one; says whether.
+/// Puts a value in its place, if there is one; returns whether there was.
 fn put<T>(place: &mut T, value: Option<T>) -> bool {
     let fits = value.is_some();
     if let Some(value) = value {
@@ -406,12 +408,12 @@ fn put<T>(place: &mut T, value: Option<T>) -> bool {
     fits
 }
 
-/// The host's address where nobody says otherwise.
+/// The host's address unless a flag sets another.
 pub const LOCAL: Ipv6Addr = Ipv6Addr::new(0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1);
 /// The peer's address in process.
 pub const REMOTE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 2);
 
-/// Knobs about what this host does not have or bound: setting them changes nothing here.
+/// Knobs for things that this host does not have or does not bound: setting them changes nothing.
 const KNOBS_WITHOUT_EFFECT: [&str; 29] = [
     "net.inet.tcp.hostcache.enable",
     "net.inet.tcp.hostcache.prune",
@@ -444,7 +446,7 @@ const KNOBS_WITHOUT_EFFECT: [&str; 29] = [
     "net.ipv4.tcp_notsent_lowat",
 ];
 
-/// Knobs that can only stand as this stack always behaves.
+/// Knobs that accept only the value that describes this stack's fixed behaviour.
 const KNOBS_FIXED: [(&str, &[&str]); 24] = [
     ("net.inet.tcp.blackhole", &["0"]),
     ("net.inet.tcp.insecure_rst", &["0"]),

@@ -1,12 +1,12 @@
-//! What a host tells of its connections: `TCP_INFO`, and a table of states.
+//! The state of a host's connections, for reading: `TCP_INFO`, and a table of states.
 
 use motet::tcp::{Connection, Endpoints, State, Telemetry};
 use motet::time::{Duration, Instant};
 
 use super::{Errno, Fail, Host, Kind};
 
-/// What `TCP_INFO` tells, with Linux's names, numbers and units: `tcpi_rtt` in µs, windows of
-/// the network in segments. What this stack does not keep is not there.
+/// The fields of `TCP_INFO`, with Linux's names, numbers and units: `tcpi_rtt` in µs, windows of
+/// the network in segments. Fields that this stack does not keep are absent.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TcpInfo(Vec<(&'static str, u64)>);
 
@@ -55,7 +55,7 @@ impl Traffic {
         }
     }
 
-    /// A segment that has gone.
+    /// A segment that has been sent.
     pub(super) fn went(&mut self, data_len: usize, again: bool, now: Instant) {
         let bytes = data_len as u64;
         self.segments_out += 1;
@@ -78,7 +78,7 @@ impl TcpInfo {
         Self(fields)
     }
 
-    /// What only a state is known of.
+    /// The fields of a socket of which only the state is known.
     fn state(number: u8) -> Self {
         Self(vec![("tcpi_state", u64::from(number))])
     }
@@ -168,8 +168,8 @@ impl Host<'_> {
         ]))
     }
 
-    /// What `SO_MEMINFO` tells: what the receive buffer holds, its size, what waits to be
-    /// acknowledged, the send buffer's size, and nothing that this host does not have.
+    /// `SO_MEMINFO`: bytes in the receive buffer, its size, bytes that wait to be acknowledged,
+    /// the send buffer's size, and zeros for all that this host does not have.
     ///
     /// # Errors
     /// `EBADF`.

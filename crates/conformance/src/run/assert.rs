@@ -1,9 +1,8 @@
 //! Assertions about `TCP_INFO`: `assert tcpi_state == TCPI_LISTEN`.
 //!
-//! Scripts write them in Python; what is understood here is comparisons, also in chains, `+`,
-//! `-`, `*`, `&`, `|`, `and`, `or`, `not`, parentheses, numbers and names, each as tightly
-//! bound as in Python. The value of each name is what the host's
-//! `TCP_INFO` says of the socket that packetdrill would ask about.
+//! Scripts write assertions in Python. This file understands comparisons, also in chains, `+`,
+//! `-`, `*`, `&`, `|`, `and`, `or`, `not`, parentheses, numbers and names, each as tightly bound
+//! as in Python. The value of each name is the field of `TCP_INFO` of the socket under test.
 
 use super::{Player, Stop, failed, refused};
 use crate::host::TcpInfo;
@@ -31,14 +30,14 @@ impl Player<'_> {
 pub enum Doubt {
     /// An assertion is wrong.
     Wrong(String),
-    /// It is not understood.
+    /// The code is not understood.
     Unknown(String),
 }
 
 /// Whether the code between `%{` and `}%` holds of a connection.
 ///
 /// # Errors
-/// Why not.
+/// The reason, when the assertion is wrong or not understood.
 pub fn holds(code: &str, info: &TcpInfo) -> Result<(), Doubt> {
     for line in code.split(['\n', ';']).map(str::trim) {
         if line.is_empty() || line.starts_with('#') || line.starts_with("print") {
@@ -228,14 +227,14 @@ impl Parser<'_> {
         }
     }
 
-    /// The first field or constant that nobody knows here.
+    /// The first field or constant without a known value.
     fn unknown(&self) -> Option<&str> {
         let is_name = |token: &&String| token.starts_with("tcpi_") || token.starts_with("TCP");
         let mut names = self.tokens.iter().filter(is_name).map(String::as_str);
         names.find(|name| value_of(name, self.info).is_none())
     }
 
-    /// The fields asked about, with their values.
+    /// The fields that the code names, with their values.
     fn values(&self) -> String {
         let fields = self
             .tokens

@@ -5,7 +5,7 @@ use crate::host::Settings;
 use crate::script::{Action, Position, Script};
 
 impl Player<'_> {
-    /// Does what a command would have done, if it is known.
+    /// Does what a command would have done, if the command is known.
     pub(super) fn command(&mut self, at: Position, command: &str) -> Result<(), Stop> {
         for line in lines(command) {
             self.command_line(at, &line)?;
@@ -22,9 +22,10 @@ impl Player<'_> {
         let program = words.next().unwrap_or("");
         let base = program.rsplit('/').next().unwrap_or(program);
         match base {
-            // Puts back what `set_sysctls.py` changed: nobody comes after us.
+            // Undoing what `set_sysctls.py` changed needs no work: no script runs on this host
+            // after this one.
             _ if base.starts_with("sysctl_restore_") => Ok(()),
-            // What these suites start from is what the profiles are.
+            // The state from which these suites start is the one that the profiles describe.
             "defaults.sh" | "true" | ":" => Ok(()),
             SYSCTL | SET_SYSCTLS => self.knobs(at, base, &words.collect::<Vec<_>>()),
             SET => self.set(at, words),
@@ -115,12 +116,12 @@ pub fn finds(line: &str, mut lines: Vec<String>) -> Result<bool, String> {
 
 /// What a script's commands set, and after how many of its calls and packets each.
 ///
-/// packetdrill hands commands to a shell, which cannot reach a library in its process. That
-/// library counts instead what it is called for.
+/// packetdrill hands commands to a shell, which cannot reach a library in packetdrill's process.
+/// That library counts its calls instead, and sets each knob at its count.
 #[derive(Debug, Default)]
 pub struct Orders {
-    /// Calls and packets before it, name, value, and whether the name is the stack's own; the
-    /// last one first.
+    /// Calls and packets before the setting, its name, its value, and whether the name is the
+    /// stack's own; the last setting first.
     list: Vec<(usize, String, String, bool)>,
 }
 
@@ -141,7 +142,7 @@ impl Orders {
     }
 }
 
-/// What the commands of `script` will set; those that only ask are the shell's.
+/// The settings that the commands of `script` make; commands that only read are the shell's.
 ///
 /// # Errors
 /// A sentence: a command that sets something is not understood.

@@ -3,7 +3,7 @@
 use crate::packet::{ACK, FIN, PSH, Packet, Segment, TcpOption, encode_options, flags_text};
 use crate::script::{EcnSpec, SegmentSpec};
 
-/// What is left to see of a line.
+/// The rest of a line that no segment has matched yet.
 pub struct Expected {
     spec: SegmentSpec,
     strict: bool,
@@ -11,7 +11,8 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Of the line `spec`; `strict`: options byte for byte; `whole`: it stands for one segment.
+    /// The expectation of the line `spec`; `strict`: options byte for byte; `whole`: the line
+    /// stands for one segment.
     pub fn new(spec: &SegmentSpec, strict: bool, whole: bool) -> Self {
         Self {
             spec: spec.clone(),
@@ -20,7 +21,7 @@ impl Expected {
         }
     }
 
-    /// Takes off what was seen; says whether that was all.
+    /// Takes off the part that was seen; returns whether nothing is left.
     pub fn advance(&mut self, seen: &Packet) -> bool {
         let done = seen.segment.len >= self.spec.len;
         self.spec.len -= seen.segment.len.min(self.spec.len);

@@ -11,7 +11,7 @@ use crate::script::SegmentSpec;
 pub struct Flow {
     /// The peer's port.
     pub remote_port: u16,
-    /// 0: the stack chooses, and has not sent anything yet.
+    /// The local port; 0: the stack chooses one, and has not sent anything yet.
     pub local_port: u16,
     /// The stack's sequence numbers less the script's, once its SYN was seen.
     offset: Option<u32>,
@@ -27,7 +27,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// What the stack's sequence numbers are ahead of the script's.
+    /// How far the stack's sequence numbers are ahead of the script's.
     pub fn offset(&self) -> u32 {
         self.offset.unwrap_or(0)
     }
@@ -35,7 +35,7 @@ impl Flow {
     /// Turns a segment of the script into one for the stack.
     ///
     /// # Errors
-    /// A sentence: it echoes a timestamp that was never seen.
+    /// A sentence: the segment echoes a timestamp that was never seen.
     pub fn to_live(&self, segment: &mut Segment) -> Result<(), String> {
         if segment.has(ACK) {
             segment.ack = segment.ack.wrapping_add(self.offset());
@@ -70,7 +70,8 @@ impl Flow {
             self.offset = Some(packet.segment.seq.wrapping_sub(said));
         }
         seen.segment.seq = seen.segment.seq.wrapping_sub(self.offset());
-        // The value counts only against a tick: the rest matches by being learned.
+        // The value of a timestamp matters to the check of ticks alone; otherwise any value
+        // matches, and is learned.
         let said = spec
             .options
             .iter()
@@ -87,7 +88,7 @@ impl Flow {
         seen
     }
 
-    /// Remembers what the script calls the timestamp of `segment`.
+    /// Remembers the script's value for the timestamp of `segment`.
     pub fn learn_timestamp(&mut self, spec: &SegmentSpec, segment: &Segment) {
         let said = spec
             .options
@@ -131,18 +132,18 @@ pub struct Flows {
     /// `listen` was called, and no SYN has come since.
     listening: bool,
     next_port: u16,
-    /// What assertions ask about.
+    /// The socket that assertions are about.
     under_test: UnderTest,
 }
 
-/// The socket that packetdrill asks about: the one made last, or the one of the last SYN, which
-/// has no descriptor before `accept`.
+/// The socket that packetdrill's assertions are about: the one made last, or the one of the last
+/// SYN, which has no descriptor before `accept`.
 #[derive(Clone, Copy, Debug, Default)]
 enum UnderTest {
-    /// There is none that could be asked.
+    /// There is no such socket.
     #[default]
     Nothing,
-    /// Of a SYN, not accepted yet.
+    /// The socket of a SYN, not accepted yet.
     Child,
     /// A descriptor.
     Socket(i32),
@@ -166,7 +167,7 @@ impl Flows {
         }
     }
 
-    /// The descriptor that assertions ask about, if there is one.
+    /// The descriptor of the socket that assertions are about, if there is one.
     pub const fn under_test(&self) -> Option<i32> {
         match self.under_test {
             UnderTest::Socket(fd) => Some(fd),
@@ -174,7 +175,7 @@ impl Flows {
         }
     }
 
-    /// `connect` was called: what the stack sends next is a new connection's.
+    /// `connect` was called: the stack's next segment belongs to a new connection.
     pub fn on_connect(&mut self, remote_port: u16, local_port: u16) {
         self.flows.push(Flow {
             remote_port,
@@ -246,8 +247,8 @@ impl Flows {
         }
     }
 
-    /// Whether a packet belongs to a connection that lines are no longer about: packetdrill
-    /// looks at the one under test alone.
+    /// Whether a packet belongs to a connection that the script has left behind: packetdrill
+    /// looks only at the connection under test.
     pub fn is_past(&self, packet: &Packet) -> bool {
         let ports = (packet.segment.dst_port, packet.segment.src_port);
         let mut past = self.flows.iter().take(self.current);

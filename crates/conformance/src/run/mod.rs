@@ -1,14 +1,14 @@
 //! Playing a script against a host.
 //!
-//! Place: [`run`] takes a text and gives a [`Verdict`]. Events happen in order; time passes
-//! only between them and while a segment is awaited. What a script cannot make this runner
-//! do is a refusal with a place and a reason, never a pass.
+//! Place: [`run`] takes a text and gives a [`Verdict`]. Events happen in order; time passes only
+//! between events and while a segment is awaited. A line that this runner cannot carry out is a
+//! refusal with a place and a reason, never a pass.
 //!
-//! As packetdrill does: local sequence numbers are relative to the stack's ISN, learned from
-//! its SYN; timestamps are matched by the values the script gave them; a line may stand for
-//! several segments, unless told otherwise; windows are compared where the script has one.
-//! Unlike it: times have no tolerance in percent, and what was sent and not claimed by a line
-//! is a failure at the end, unless the script's last calls provoked it.
+//! As in packetdrill: local sequence numbers are relative to the stack's ISN, learned from its
+//! SYN; timestamps are matched by the values the script gave them; a line may stand for several
+//! segments, unless [`Judge`] says otherwise; windows are compared where the script has one.
+//! Unlike packetdrill: times have no tolerance in percent, and a segment that no line claims is a
+//! failure at the end, unless the script's last calls provoked it.
 
 mod arguments;
 mod assert;
@@ -46,10 +46,9 @@ use syscall::{Attempt, Pending};
 /// How to judge.
 #[derive(Clone, Debug, Default)]
 pub struct Judge {
-    /// Whose defaults and option layout the host has.
+    /// The system whose defaults and option layout the host has.
     pub profile: Profile,
-    /// The profile lends its settings alone: no segment and no call goes otherwise than the
-    /// stack's own.
+    /// The profile lends its settings alone: segments and calls stay the stack's own.
     pub unlent: bool,
     /// Options are compared byte for byte, not as a set.
     pub strict: bool,
@@ -66,9 +65,9 @@ pub struct Judge {
 pub enum Verdict {
     /// Everything happened as the script says.
     Passed,
-    /// Something did not.
+    /// Something did not happen as the script says.
     Failed(Problem),
-    /// It is no script, or asks for what this runner cannot do.
+    /// The text is no script, or needs what this runner cannot do.
     Refused(Problem),
 }
 
@@ -158,7 +157,7 @@ fn play(script: &Script, judge: &Judge, arena: &Bump) -> Result<(), Stop> {
     }
 }
 
-/// What a script's own options say of the judging.
+/// What a script's own options set of the judging.
 #[derive(Clone, Debug)]
 struct Options {
     tolerance_us: u64,
@@ -292,7 +291,7 @@ impl Player<'_> {
         self.retry_pending()
     }
 
-    /// When something happens by itself.
+    /// The next moment at which something happens by itself.
     fn next_stop(&self) -> Option<Instant> {
         let call = self.pending.as_ref().and_then(|pending| pending.deadline);
         motet::time::earliest(self.host.next_deadline(), call)
@@ -468,8 +467,8 @@ impl Player<'_> {
         if let Some(pending) = &self.pending {
             return failed(pending.at, "the call never returned".to_owned());
         }
-        // What the last calls provoke is the script's way out: it leaves before it comes. So
-        // do public scripts after the last segment that they inject.
+        // A segment that the last calls provoke is not awaited: the script ends before it comes.
+        // Public scripts do the same after the last segment that they inject.
         let public = self.host.settings.profile != Profile::Motet;
         let excused = public || matches!(&last.action, Action::Call(_));
         let start_of_end = START + Duration::from_micros(self.last_time);
@@ -482,7 +481,8 @@ impl Player<'_> {
             let Some((packet, _)) = Packet::parse(&sent.bytes) else {
                 continue;
             };
-            // And calls may stand between it and their end: packetdrill never sees the answer.
+            // Calls may stand between a segment and the script's end, too: packetdrill never sees
+            // the answer.
             if public && packet.segment.is_bare_ack() {
                 continue;
             }
@@ -540,5 +540,5 @@ const START: Instant = Instant::from_micros(1_000_000_000);
 const TOLERANCE_US: u64 = 4_000;
 /// How long a segment at any time is awaited: the longest backoff twice over.
 const PATIENCE_US: u64 = 24 * 3600 * 1_000_000;
-/// How much longer one is awaited, to report how late it came.
+/// How much longer a segment is awaited, to report how late it came.
 const LATENESS_US: u64 = 300 * 1_000_000;

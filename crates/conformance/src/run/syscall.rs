@@ -12,9 +12,9 @@ pub(super) struct Pending {
     pub(super) at: Position,
     text: String,
     call: Call,
-    /// When it must have returned, µs since the start.
+    /// When the call must have returned, µs since the start.
     pub(super) until: u64,
-    /// When it gives up by itself: a timeout of its own.
+    /// When the call gives up by itself: a timeout of its own.
     pub(super) deadline: Option<Instant>,
     /// Bytes that a write has handed over.
     pub(super) done: usize,

@@ -1,7 +1,7 @@
-//! Walking over a script's text, character by character, knowing where.
+//! Walking over a script's text, character by character, with a position for error messages.
 //!
-//! The language's tokens depend on what surrounds them (`S.` is flags, `0...0.2` two times),
-//! so there is no list of tokens: readers ask for what their context allows.
+//! The language's tokens depend on their context (`S.` is flags, `0...0.2` two times), so there
+//! is no list of tokens: each reader takes what its context allows.
 
 use super::{Position, SyntaxError};
 
@@ -109,7 +109,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes characters as long as they please.
+    /// Takes characters as long as `pleases` holds of them.
     pub(super) fn take_while(&mut self, pleases: impl Fn(char) -> bool) -> &'a str {
         let start = self.offset;
         while self.peek().is_some_and(&pleases) {

@@ -1,8 +1,8 @@
 //! The script language: what a script says, and reading it.
 //!
 //! Place: [`parse`] makes a [`Script`] of a file's text or says where it went wrong;
-//! [`crate::run`] plays it. Left out: meaning. Whether a call or a command can be carried
-//! out is for the player to say.
+//! [`crate::run`] plays it. Left out: meaning. The player decides whether a call or a command can
+//! be carried out.
 
 mod call;
 mod cursor;
@@ -31,7 +31,7 @@ pub struct Position {
 pub struct SyntaxError {
     /// Where.
     pub at: Position,
-    /// What was expected there, or what is wrong with what is.
+    /// What was expected at that place, or what is wrong with the text there.
     pub message: String,
 }
 
@@ -49,7 +49,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Whether it was written to be played over IPv4.
+    /// Whether the script was written to be played over IPv4.
     pub fn is_for_ipv4(&self) -> bool {
         self.option("ip_version") == Some("ipv4")
     }
@@ -81,7 +81,7 @@ pub enum Time {
     Absolute(u64),
     /// Since the event before.
     Relative(u64),
-    /// Whenever.
+    /// At any time.
     Any,
     /// Between two times since the start.
     AbsoluteRange(u64, u64),
@@ -123,9 +123,9 @@ pub enum Action {
 /// A segment as a script states it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SegmentSpec {
-    /// What it says of the IPv6 header.
+    /// What the script states of the IPv6 header.
     pub ip: IpSpec,
-    /// Source and destination port, if it says.
+    /// Source and destination port, where the script names them.
     pub ports: Option<(u16, u16)>,
     /// The flag bits, FIN lowest.
     pub flags: u16,
@@ -133,9 +133,9 @@ pub struct SegmentSpec {
     pub seq: Option<u32>,
     /// Bytes of payload.
     pub len: usize,
-    /// SEG.ACK, if it says.
+    /// SEG.ACK, where the script names it.
     pub ack: Option<u32>,
-    /// SEG.WND, if it says.
+    /// SEG.WND, where the script names it.
     pub window: Option<u16>,
     /// Urgent pointer.
     pub urgent: u16,
@@ -143,7 +143,7 @@ pub struct SegmentSpec {
     pub options: Option<Vec<TcpOption>>,
 }
 
-/// What a script says of an IPv6 header.
+/// What a script states of an IPv6 header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IpSpec {
     /// ECN field.
@@ -154,7 +154,7 @@ pub struct IpSpec {
     pub hop_limit: Option<u8>,
 }
 
-/// What a script says of the ECN field.
+/// What a script states of the ECN field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnSpec {
     /// Exactly this.
@@ -172,7 +172,7 @@ pub struct IcmpSpec {
     pub mtu: u32,
     /// Sequence number of the quoted segment; `None`: the script quotes none.
     pub seq: Option<u32>,
-    /// Its bytes of payload.
+    /// Bytes of payload of the quoted segment.
     pub len: usize,
 }
 

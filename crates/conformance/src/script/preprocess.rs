@@ -5,7 +5,7 @@
 
 use super::{Position, SyntaxError};
 
-/// Names that count as defined: where suites have arms, ours is the standard's.
+/// Names that count as defined: where a suite has several variants, ours is the standard's.
 const DEFINED: [&str; 1] = ["STANDARD"];
 
 /// `text` with the lines that do not count left empty.

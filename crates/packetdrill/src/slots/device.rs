@@ -42,7 +42,7 @@ pub(crate) extern "C" fn netdev_receive(
         received = shared_of(user).receive();
         0
     });
-    // Nothing will ever come: no packet at all, which the script takes for a bad one.
+    // No segment will ever come: the script gets an empty packet, which it takes for a bad one.
     let (at, packet) = received.unwrap_or_default();
     let len = packet.len().min(room);
     // SAFETY: as above.

@@ -1,7 +1,7 @@
 //! The functions behind the table: packetdrill's calls, each as libc's would be.
 //!
-//! Place: [`crate::interface`] puts them into the table. Left out: what a call does, which is
-//! the host's to say.
+//! Place: [`crate::interface`] puts them into the table. Left out: the meaning of a call, which
+//! the host decides.
 
 pub(crate) mod device;
 pub(crate) mod options;
@@ -24,7 +24,8 @@ pub(crate) fn shared_of<'a>(user: User) -> &'a Shared {
     unsafe { &*user.cast::<Shared>() }
 }
 
-/// A call of the script, or a packet, begins: what its commands set before is due.
+/// A call of the script, or a packet, begins: the settings of commands that stand before it are
+/// due.
 fn enter(user: User) {
     guard(|| {
         shared_of(user).enter();
@@ -57,7 +58,7 @@ fn open(user: User, mut open: impl FnMut(&mut Host<'static>, c_int) -> Outcome) 
         };
         let outcome = shared_of(user).call(None, |host, _| {
             if host.has(fd) {
-                // packetdrill has closed the old one behind our back.
+                // packetdrill has closed the old descriptor behind our back.
                 host.close(fd)?;
             }
             open(host, fd)

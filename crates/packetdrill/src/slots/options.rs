@@ -56,7 +56,7 @@ pub(crate) extern "C" fn getsockopt(
     option(user, fd, (level, name), value, len)
 }
 
-/// An option's value; the hook asks for it too.
+/// Reads an option's value; the hook calls this function too.
 pub(crate) fn option(
     user: User,
     fd: c_int,
@@ -137,7 +137,7 @@ pub(crate) extern "C" fn setsockopt(
     }) as c_int
 }
 
-/// Linux's numbers of two options that packetdrill asks for before each assertion.
+/// Linux's numbers of two options that packetdrill reads before each assertion.
 const TCP_CC_INFO: c_int = 26;
 const SO_MEMINFO: c_int = 55;
 /// More than any kernel's `struct tcp_info` has, bytes.

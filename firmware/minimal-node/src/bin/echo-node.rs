@@ -1,4 +1,4 @@
-//! A mote that echoes what it is sent to TCP port 7: one radio, one listener, one connection.
+//! A mote that echoes what arrives at TCP port 7: one radio, one listener, one connection.
 //!
 //! Its linked image is what `cargo xtask sizes` measures. All its memory stands in `main`.
 #![no_std]
@@ -36,7 +36,7 @@ fn main() -> ! {
         let now = radio.now();
         if let Some(event) = radio.event(PSDU) {
             node.on_event(InterfaceId(0), Event::Radio(event), now);
-            // An ACK may be due: before the application takes its time.
+            // An ACK may be due: it goes out before the application takes its time.
             perform(node, &mut radio, now, OUT);
         }
         echo.run(node.tcp_mut(), now);
@@ -67,7 +67,7 @@ impl Echo {
         let Some(peer) = self.peer else {
             return self.accept(tcp, now);
         };
-        // What finds no room to go back stays in the window, which closes.
+        // Bytes without room on the way back stay in the receive buffer; the window closes.
         let mut bytes = [0; 64];
         let room = tcp
             .connection(peer)
@@ -78,7 +78,7 @@ impl Echo {
                 let _all = tcp.send(peer, bytes.get(..count).unwrap_or_default(), now);
             }
             Err(RecvError::Finished) => tcp.close(peer, now),
-            // Nothing has come, or nothing will; the latter ends below.
+            // No data has come, or none will come; the code below ends the latter case.
             Err(_) => {}
         }
         if let Some(buffers) = tcp.remove(peer) {

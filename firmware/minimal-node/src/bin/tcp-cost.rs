@@ -42,7 +42,7 @@ fn main() -> ! {
         if let Some(event) = radio.event(PSDU) {
             node.on_event(InterfaceId(0), Event::Radio(event), now);
         }
-        // Whoever got the calls may have used them on the node, too.
+        // The optimiser must assume that the calls behind the black box use the node, too.
         let node = black_box(&mut *node);
         while let Some((_, action)) = node.poll_action(now, OUT) {
             if let Action::Radio(action) = action {

@@ -131,7 +131,7 @@ impl Endpoint for SmoltcpEnd {
 }
 
 thread_local! {
-    /// The timestamps' clock: smoltcp asks for it without saying who asks.
+    /// The timestamps' clock, in a static: smoltcp's function for it takes no argument.
     static CLOCK_MS: Cell<u32> = const { Cell::new(0) };
 }
 
