@@ -8,13 +8,16 @@
 //! Source: Conditional immediate transmission, §3 and §5. Differs: packets carry an IEEE
 //! 802.15.4 header, and radios filter by its address.
 
-use motet::mac::{Class, Condition, Config, Frame, FrameSlot, Mac, Neighbor, Protocol};
+use motet::mac::{Channels, Class, Condition, Config, Frame, FrameSlot, Mac, Neighbor, Protocol};
 use motet::node::Forwarding;
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::FCS_LEN;
 
+use super::run::{Failure, Flow, Run};
+use super::setup::{Segment, Setup};
+use super::traffic::Traffic;
 use crate::Arena;
 use crate::air::filter::{self, Filter};
 use crate::air::gains::Gains;
@@ -22,6 +25,7 @@ use crate::air::medium::{FrameId, Medium, Placement};
 use crate::air::phy;
 use crate::air::radio::{Heard, Radio};
 use crate::air::{Air, Event};
+use crate::net::bound::raw_kbps;
 use crate::net::chain::ChainOptions;
 use crate::net::plan;
 use crate::streams::{Purpose, happens, stream};
@@ -170,6 +174,37 @@ impl Bulk {
             + phy::air_time(self.psdu_len)
             + profile.capabilities.channel_switch
             + profile.capabilities.channel_switch
+    }
+}
+
+impl Traffic for Bulk {
+    fn run(&self, setup: &Setup, seed: u64, _seconds: u64) -> Result<Run, Failure> {
+        let mut flow = Flow::default();
+        match self.measure {
+            Measure::Throughput => {
+                let throughput = self.throughput_kbps(&setup.chain, seed);
+                flow.goodput_kbps = throughput.ok_or(Failure::PacketsLost)?;
+            }
+            Measure::Latency => {
+                let latency = self.latency_ms(&setup.chain, seed);
+                flow.rtt_ms = latency.ok_or(Failure::PacketsLost)?;
+            }
+        }
+        Ok(Run {
+            flows: vec![flow],
+            ..Run::default()
+        })
+    }
+
+    /// Its payload is the frame.
+    fn segment(&self, setup: &Setup) -> Segment {
+        let is_multi = setup.chain.channels != Channels::SINGLE;
+        let bound = raw_kbps(self.psdu_len, setup.chain.hops.into(), is_multi);
+        Segment {
+            payload_len: self.psdu_len,
+            bound: Some(bound),
+            estimate: None,
+        }
     }
 }
 

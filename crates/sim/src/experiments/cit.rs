@@ -16,11 +16,10 @@ use motet::time::Duration;
 
 use super::metric::{LATENCY, THROUGHPUT};
 use super::row::{Point, Row};
-use super::setup::{Setup, Traffic};
+use super::setup::Setup;
 use super::{Budget, Case, Experiment, Results};
 use crate::air::profile::Profile;
 use crate::experiments::bulk::{Bulk, Measure, OVERHEAD};
-use crate::net::bound::raw_kbps;
 
 /// In the order of the paper's figures.
 pub const EXPERIMENTS: [Experiment; 4] = [
@@ -127,10 +126,7 @@ fn case(
     if channels == MULTI {
         setup.chain.channels = Channels::ALL;
     }
-    Case {
-        point: point(hops, channels, forwarding, without),
-        setup: setup.traffic(Traffic::Bulk(bulk)),
-    }
+    Case::new(point(hops, channels, forwarding, without), setup).traffic(bulk)
 }
 
 fn throughput(results: &Results<'_>, point: &Point) -> Row {
@@ -311,10 +307,4 @@ fn latency_rows(results: &Results<'_>) -> Vec<Row> {
         rows.push(results.row(&cit, LATENCY));
     }
     rows
-}
-
-/// The bound of a setting, kb/s.
-pub(super) fn bound(setup: &Setup, bulk: &Bulk) -> f64 {
-    let is_multi = setup.chain.channels != Channels::SINGLE;
-    raw_kbps(bulk.psdu_len, setup.chain.hops.into(), is_multi)
 }

@@ -14,9 +14,10 @@ use motet::node::Forwarding;
 use motet::tcphc;
 use motet::time::Duration;
 
+use super::ask::Ask;
 use super::metric::{LATENCY, LOSS, RETRIES, RTT};
 use super::row::{Point, Row};
-use super::setup::{Setup, Traffic};
+use super::setup::Setup;
 use super::{Budget, Case, Experiment, Results};
 use crate::air::profile::Profile;
 use crate::apps::messages::Shape;
@@ -85,13 +86,18 @@ fn points() -> impl Iterator<Item = (u64, &'static str, &'static str, &'static s
 }
 
 fn cases() -> Vec<Case> {
-    let case = |(hops, channels, forwarding, compression)| Case {
-        point: point(hops, channels, forwarding, compression),
-        setup: setup(hops, channels, forwarding, compression),
+    let case = |(hops, channels, forwarding, compression)| {
+        Case::new(
+            point(hops, channels, forwarding, compression),
+            setup(hops, channels, forwarding, compression),
+        )
     };
-    let asked = asking().map(|((flow, len), hops, channels, forwarding)| Case {
-        point: asking_point(flow, hops, channels, forwarding),
-        setup: setup(hops, channels, forwarding, "tcphc").traffic(Traffic::Ask(request(len))),
+    let asked = asking().map(|((flow, len), hops, channels, forwarding)| {
+        Case::new(
+            asking_point(flow, hops, channels, forwarding),
+            setup(hops, channels, forwarding, "tcphc"),
+        )
+        .traffic(Ask(request(len)))
     });
     points().map(case).chain(asked).collect()
 }

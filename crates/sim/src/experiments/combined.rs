@@ -10,9 +10,10 @@
 use motet::tcp::Config;
 use motet::time::Duration;
 
+use super::flows::Flows;
 use super::metric::{GOODPUT, JAIN, LOSS, RTT};
 use super::row::{Point, Row};
-use super::setup::{Setup, Traffic, as_it_is};
+use super::setup::{Setup, as_it_is};
 use super::{Budget, Case, Experiment, Results};
 
 /// In the order of the command's list.
@@ -80,11 +81,10 @@ fn patient(config: &mut Config) {
 fn pacing_cases() -> Vec<Case> {
     let one = HOPS
         .into_iter()
-        .flat_map(|hops| DESIGNS.map(|design| (hops, "one", design, Traffic::Up)));
-    let two = DESIGNS.map(|design| (3, "two", design, Traffic::TwoUp));
-    let case = |(hops, flows, design, traffic)| Case {
-        point: point(hops, flows, design),
-        setup: setup(hops, design).traffic(traffic),
+        .flat_map(|hops| DESIGNS.map(|design| (hops, "one", design, Flows::Up)));
+    let two = DESIGNS.map(|design| (3, "two", design, Flows::TwoUp));
+    let case = |(hops, flows, design, traffic)| {
+        Case::new(point(hops, flows, design), setup(hops, design)).traffic(traffic)
     };
     one.chain(two).map(case).collect()
 }

@@ -3,11 +3,12 @@
 use motet::ip::queue::{Discipline, Red};
 use motet::node::Relaying;
 
+use super::flows::Flows;
 use super::metric::{FLOWS, GOODPUT, JAIN, LOSS, Metric, RTT};
 use super::model::Path;
 use super::row::{Point, Row};
 use super::run::Run;
-use super::setup::{Setup, Traffic};
+use super::setup::Setup;
 use super::{Budget, Case, Experiment, Results};
 
 /// In the order of the command's list.
@@ -111,23 +112,14 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (hops, ..) in TABLE_9 {
         let setup = Setup::hops(hops as u16);
-        cases.push(Case {
-            point: alone(hops),
-            setup,
-        });
-        cases.push(Case {
-            point: both(hops),
-            setup: setup.traffic(Traffic::TwoUp),
-        });
+        cases.push(Case::new(alone(hops), setup));
+        cases.push(Case::new(both(hops), setup).traffic(Flows::TwoUp));
     }
     for queue in &QUEUES {
-        let mut setup = Setup::hops(3).window_segments(7).traffic(Traffic::TwoUp);
+        let mut setup = Setup::hops(3).window_segments(7);
         setup.chain.relaying = queue.relaying.1;
         setup.discipline = queue.discipline;
-        cases.push(Case {
-            point: queued(queue),
-            setup,
-        });
+        cases.push(Case::new(queued(queue), setup).traffic(Flows::TwoUp));
     }
     cases
 }

@@ -160,10 +160,7 @@ fn cases() -> Vec<Case> {
             setup.chain.packet_loss = loss_percent as f64 / 100.0;
             setup.sender = sender;
             setup.receiver = receiver;
-            cases.push(Case {
-                point: point(window, loss_percent, without),
-                setup,
-            });
+            cases.push(Case::new(point(window, loss_percent, without), setup));
         }
     }
     cases

@@ -14,8 +14,10 @@ use motet::time::{Duration, Instant, earliest};
 use motet::wire::ipv6::{HEADER_LEN, Header};
 use motet::wire::tcp;
 
+use super::header_tally::HeaderTally;
 use super::run::{Failure, PORT, Run};
 use super::setup::Setup;
+use super::traffic::Traffic;
 use crate::Arena;
 use crate::apps::content::Content;
 use crate::apps::{App, Receiver, Sender};
@@ -34,43 +36,9 @@ pub struct Headers {
     pub reordering: u16,
 }
 
-/// What was seen of headers.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct HeaderTally {
-    /// Segments sent, by the length of their header on the air, TCP's own where it was plain.
-    pub lens: BTreeMap<usize, u64>,
-    /// Restored to the very bytes.
-    pub exact: u64,
-    /// Restored to others.
-    pub wrong: u64,
-    /// Discarded by the decompressor.
-    pub refused: u64,
-}
-
-impl HeaderTally {
-    /// Part of the segments with headers of at most `len` bytes.
-    pub fn part_up_to(&self, len: usize) -> f64 {
-        let short: u64 = self.lens.range(..=len).map(|(_, count)| count).sum();
-        short as f64 / self.sent() as f64
-    }
-
-    /// The mean length, bytes.
-    pub fn mean(&self) -> f64 {
-        let bytes = self.lens.iter().map(|(len, count)| *len as u64 * count);
-        bytes.sum::<u64>() as f64 / self.sent() as f64
-    }
-
-    fn sent(&self) -> u64 {
-        self.lens.values().sum()
-    }
-}
-
-impl Headers {
-    /// Sends all of it with the TCP and the mode of `setup`.
-    ///
-    /// # Errors
-    /// [`Failure`], which makes the run void.
-    pub fn run(&self, setup: &Setup, seed: u64) -> Result<Run, Failure> {
+/// Sends all of it with the TCP and the mode of the setting.
+impl Traffic for Headers {
+    fn run(&self, setup: &Setup, seed: u64, _seconds: u64) -> Result<Run, Failure> {
         let arena = Arena::new();
         let content = Content::made([seed, 0], self.bytes);
         let mut path = Path::new(self, setup.chain.compression, seed, &arena);

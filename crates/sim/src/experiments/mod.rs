@@ -8,7 +8,7 @@
 //! (`CALIBRATION.md`); what was fitted on a figure is marked there and in its row.
 //! Sources: `TCPlp` (NSDI 2020) for settings and figures; the criteria are the project's.
 
-mod ask;
+pub mod ask;
 pub mod bulk;
 pub mod chart;
 pub mod cit;
@@ -16,6 +16,8 @@ pub mod cit_multihop;
 pub mod combined;
 pub mod fairness;
 pub mod features;
+pub mod flows;
+pub mod header_tally;
 pub mod headers;
 mod judging;
 pub mod metric;
@@ -26,18 +28,22 @@ pub mod setup;
 pub mod spent;
 pub mod tcphc;
 pub mod tcplp;
+pub mod traffic;
 pub mod transfer;
 pub mod unbuilt;
 
 use std::fmt;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use self::chart::Chart;
+use self::flows::Flows;
 use self::metric::Metric;
 use self::row::{Point, Row};
-use self::run::{Failure, Run, run};
+use self::run::{Failure, Run};
 use self::setup::{Segment, Setup};
+use self::traffic::Traffic;
 
 /// A published experiment, or one of Motet's own.
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +67,10 @@ pub struct Experiment {
 pub struct Case {
     /// What tells it from the others.
     pub point: Point,
-    /// What runs.
+    /// The air it runs in, and its TCP.
     pub setup: Setup,
+    /// What is sent there, and measured.
+    pub traffic: Arc<dyn Traffic>,
 }
 
 /// How much is run.
@@ -170,6 +178,30 @@ pub fn all() -> Vec<Experiment> {
     all
 }
 
+impl Case {
+    /// A setting with one saturated flow up the chain.
+    fn new(point: Point, setup: Setup) -> Self {
+        Self {
+            point,
+            setup,
+            traffic: Arc::new(Flows::Up),
+        }
+    }
+
+    /// With this traffic.
+    fn traffic(self, traffic: impl Traffic + 'static) -> Self {
+        Self {
+            traffic: Arc::new(traffic),
+            ..self
+        }
+    }
+
+    /// What a full segment is there, and what the radio allows.
+    fn segment(&self) -> Segment {
+        self.traffic.segment(&self.setup)
+    }
+}
+
 impl Experiment {
     /// How much `effort` means here.
     pub const fn budget(&self, effort: Effort) -> Budget {
@@ -200,13 +232,19 @@ impl Experiment {
                 if watch.stops() {
                     return Err(Unfinished::Stopped);
                 }
-                let Case { point, setup } = &cases[case];
-                let done = run(setup, seed, budget.seconds).map_err(|failure| VoidRun {
-                    experiment: self.id,
-                    point: point.clone(),
-                    seed,
-                    failure,
-                });
+                let Case {
+                    point,
+                    setup,
+                    traffic,
+                } = &cases[case];
+                let done = traffic
+                    .run(setup, seed, budget.seconds)
+                    .map_err(|failure| VoidRun {
+                        experiment: self.id,
+                        point: point.clone(),
+                        seed,
+                        failure,
+                    });
                 watch.on_run();
                 done.map_err(|void| Unfinished::Void(Box::new(void)))
             })
@@ -240,7 +278,7 @@ fn all_or_first_void<T>(done: Vec<Result<T, Unfinished>>) -> Result<Vec<T>, Unfi
 
 impl Measured {
     fn new(experiment: &'static str, cases: Vec<Case>, runs: Vec<Vec<Run>>) -> Self {
-        let segments = cases.iter().map(|case| case.setup.segment()).collect();
+        let segments = cases.iter().map(Case::segment).collect();
         Self {
             experiment,
             cases,

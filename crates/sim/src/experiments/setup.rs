@@ -1,8 +1,8 @@
-//! The setting of a run: a chain, who sends to whom, and what is changed of TCP.
+//! The setting of a run: a chain, and what is changed of TCP.
 //!
-//! Purpose: a published figure names a topology, a window and a direction; a [`Setup`] is that,
+//! Purpose: a published figure names a topology and a window; a [`Setup`] is that,
 //! and says what a full segment is there and what the radio allows.
-//! Left out: constants of the air, which every setting shares, and the run itself; see `run`.
+//! Left out: constants of the air, which every setting shares, and who sends to whom; see `traffic`.
 
 use motet::ip::queue::Discipline;
 use motet::tcp::Config;
@@ -10,23 +10,16 @@ use motet::time::Duration;
 
 use crate::Arena;
 use crate::air::gains::{ChainAir, Gains};
-use crate::apps::messages::Shape;
-use crate::experiments::bulk::Bulk;
 use crate::net::chain::{Chain, ChainOptions};
-use crate::net::network::{HostOptions, Network, NetworkOptions, NodeOptions, Parent};
+use crate::net::network::{NetworkOptions, NodeOptions, Parent};
 
-use super::cit;
-use super::headers::Headers;
 use super::run::JOIN_LIMIT;
-use super::transfer::Transfer;
 
 /// A setting of the stack on a chain. The air is the calibrated one, always.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// Hops, window, MSS, relaying, retry delay.
     pub chain: ChainOptions,
-    /// Who sends to whom.
-    pub traffic: Traffic,
     /// Whether radios sleep in the CSMA backoff.
     pub deaf_backoff: bool,
     /// How queues of whole packets are kept short.
@@ -62,27 +55,6 @@ impl Segment {
 /// A change of TCP's settings.
 pub type Tune = fn(&mut Config);
 
-/// Who sends to whom.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Traffic {
-    /// The mote at the end of the chain to the host.
-    Up,
-    /// The host to the mote at the end of the chain.
-    Down,
-    /// The mote at the end of the chain to the chain's other end, itself a mote.
-    Motes,
-    /// Two motes at the end of the chain, each to a host of its own.
-    TwoUp,
-    /// The CIT paper's packets, over MACs alone.
-    Bulk(Bulk),
-    /// So many bytes along the chain, and how long that takes.
-    Transfer(Transfer),
-    /// TCP headers through compressor and decompressor, without air.
-    Headers(Headers),
-    /// The mote at the end of the chain asks the host, now and then.
-    Ask(Shape),
-}
-
 impl Setup {
     /// `TCPlp`'s: `hops` hops upwards, MSS of five frames, window of four segments.
     pub fn hops(hops: u16) -> Self {
@@ -91,7 +63,6 @@ impl Setup {
                 hops,
                 ..ChainOptions::default()
             },
-            traffic: Traffic::Up,
             deaf_backoff: false,
             discipline: Discipline::DropTail,
             receiver_segments: None,
@@ -114,70 +85,21 @@ impl Setup {
         self
     }
 
-    /// With this traffic.
-    #[must_use]
-    pub fn traffic(mut self, traffic: Traffic) -> Self {
-        self.traffic = traffic;
-        self
-    }
-
     /// A full segment, and what the radio allows, from the lab's own frame times.
     ///
     /// One sender's frames follow one another: that bounds one flow over one hop. The papers'
     /// arithmetic takes mean backoffs, and over more hops adds up the times of three, although
     /// backoffs and copies of one overlap with frames of another: an estimate, which good
     /// settings exceed. Two senders overlap likewise over one hop.
-    pub fn segment(&self) -> Segment {
-        if let Traffic::Bulk(bulk) = &self.traffic {
-            return Segment {
-                payload_len: bulk.psdu_len,
-                bound: Some(cit::bound(self, bulk)),
-                estimate: None,
-            };
-        }
+    /// `is_bounded`: it is one flow over one hop.
+    pub fn segment(&self, is_bounded: bool) -> Segment {
         let arena = Arena::new();
         let mut chain = Chain::new(self.chain, &arena);
         chain.join(JOIN_LIMIT);
-        let is_bounded = self.chain.hops == 1 && self.traffic != Traffic::TwoUp;
         Segment {
             payload_len: chain.segment_payload_len(),
             bound: is_bounded.then(|| chain.bound_kbps()),
             estimate: Some(chain.estimate_kbps()),
-        }
-    }
-
-    /// The network of this setting.
-    pub(super) fn network(&self, seed: u64) -> NetworkOptions {
-        let mut options = ChainOptions { seed, ..self.chain }.network();
-        if self.traffic == Traffic::TwoUp {
-            add_sibling(&mut options, self.chain.hops.into());
-            options.hosts.push(HostOptions {
-                name: "second host".into(),
-                ..options.hosts[0].clone()
-            });
-        }
-        for node in &mut options.nodes {
-            node.mac.deaf_backoff = self.deaf_backoff;
-            node.discipline = self.discipline;
-        }
-        if let (Traffic::Motes, Some(segments)) = (self.traffic, self.receiver_segments) {
-            options.nodes[0].window_segments = segments;
-        }
-        options
-    }
-
-    /// Sender and receiver of each flow, as places in the world.
-    pub(super) fn pairs(&self, network: &Network<'_>) -> Vec<[usize; 2]> {
-        let mote = usize::from(self.chain.hops);
-        let host = |number| network.host(number).unwrap_or_default();
-        match self.traffic {
-            Traffic::Up => vec![[mote, host(0)]],
-            Traffic::Down => vec![[host(0), mote]],
-            Traffic::Motes => vec![[mote, 0]],
-            Traffic::TwoUp => vec![[mote, host(0)], [mote + 1, host(1)]],
-            Traffic::Bulk(_) | Traffic::Transfer(_) | Traffic::Headers(_) | Traffic::Ask(_) => {
-                Vec::new()
-            }
         }
     }
 }

@@ -21,7 +21,7 @@ use super::metric::{
 };
 use super::row::{Point, Row, Value};
 use super::run::Run;
-use super::setup::{Setup, Traffic};
+use super::setup::Setup;
 use super::transfer::{Datagrams, Transfer};
 use super::{Budget, Case, Experiment, Results};
 use crate::air::energy::Currents;
@@ -172,9 +172,7 @@ fn transfer(hops: u64, compression: &'static str, beside: Option<Datagrams>) -> 
         attempts_max: ATTEMPTS_MAX,
         beside,
     };
-    let mut setup = Setup::hops(hops as u16)
-        .window_segments(1)
-        .traffic(Traffic::Transfer(transfer));
+    let mut setup = Setup::hops(hops as u16).window_segments(1);
     setup.chain.profile = Profile {
         currents: Currents::TELOSB_TCPHC,
         ..Profile::TELOSB
@@ -185,10 +183,7 @@ fn transfer(hops: u64, compression: &'static str, beside: Option<Datagrams>) -> 
     setup.sender = uip;
     setup.receiver = uip;
     let flow = if beside.is_some() { "two" } else { "alone" };
-    Case {
-        point: point(hops, compression, flow),
-        setup,
-    }
+    Case::new(point(hops, compression, flow), setup).traffic(transfer)
 }
 
 fn pairs_of(hops: impl IntoIterator<Item = u64>, beside: Option<Datagrams>) -> Vec<Case> {
@@ -378,16 +373,11 @@ fn size_cases() -> Vec<Case> {
                     loss,
                     reordering,
                 };
-                let mut setup = Setup::hops(3)
-                    .window_segments(if full { 4 } else { 1 })
-                    .traffic(Traffic::Headers(headers));
+                let mut setup = Setup::hops(3).window_segments(if full { 4 } else { 1 });
                 setup.chain.compression = Some(mode);
                 setup.sender = if full { five_frames } else { uip };
                 setup.receiver = setup.sender;
-                cases.push(Case {
-                    point: size_point(transport, name, path),
-                    setup,
-                });
+                cases.push(Case::new(size_point(transport, name, path), setup).traffic(headers));
             }
         }
     }
@@ -453,10 +443,10 @@ fn combined_cases() -> Vec<Case> {
             setup.chain.packet_loss = loss_percent as f64 / 100.0;
             // The mode that trusts no path.
             setup.chain.compression = mode_of(compression).map(|_| Mode::Default);
-            cases.push(Case {
-                point: combined_point(hops, loss_percent, compression),
+            cases.push(Case::new(
+                combined_point(hops, loss_percent, compression),
                 setup,
-            });
+            ));
         }
     }
     cases

@@ -7,11 +7,11 @@
 use motet::time::Duration;
 
 use super::run::{
-    DRAIN_LIMIT, Failure, Flow, JOIN_LIMIT, PORT, Run, drain, frames, retransmissions, retries,
-    verify,
+    DRAIN_LIMIT, Failure, Flow, PORT, Run, drain, frames, joined, retransmissions, retries, verify,
 };
 use super::setup::{Setup, add_sibling};
 use super::spent::Spent;
+use super::traffic::Traffic;
 use crate::Arena;
 use crate::apps::content::Content;
 use crate::apps::readings::{Readings, Sink};
@@ -40,18 +40,11 @@ pub struct Datagrams {
     pub interval: Duration,
 }
 
-impl Transfer {
-    /// Sends all of it in the air of `setup`.
-    ///
-    /// # Errors
-    /// [`Failure`], which makes the run void.
-    pub fn run(&self, setup: &Setup, seed: u64) -> Result<Run, Failure> {
+/// Sends all of it, however long that takes.
+impl Traffic for Transfer {
+    fn run(&self, setup: &Setup, seed: u64, _seconds: u64) -> Result<Run, Failure> {
         let arena = Arena::new();
-        let mut network = Network::new(self.network(setup, seed), &arena)
-            .map_err(|error| Failure::Topology(error.to_string()))?;
-        if !network.join(JOIN_LIMIT) {
-            return Err(Failure::NotJoined);
-        }
+        let mut network = joined(self.network(setup, seed), &arena)?;
         let pair @ [sender, receiver] = [usize::from(setup.chain.hops), 0];
         let ends = |node, peer: usize| network.ends(node, network.addr(peer), &arena);
         let content = Content::made([seed, 0], self.bytes);
@@ -85,7 +78,9 @@ impl Transfer {
             ..Run::default()
         })
     }
+}
 
+impl Transfer {
     fn network(&self, setup: &Setup, seed: u64) -> NetworkOptions {
         let chain = ChainOptions {
             seed,

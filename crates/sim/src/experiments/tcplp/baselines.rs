@@ -1,8 +1,9 @@
 //! Stop-and-wait stacks (table 7).
 
+use crate::experiments::flows::Flows;
 use crate::experiments::metric::GOODPUT;
 use crate::experiments::row::{Point, Row};
-use crate::experiments::setup::{Setup, Traffic, Tune};
+use crate::experiments::setup::{Setup, Tune};
 use crate::experiments::{Case, Results};
 
 /// A stack of Table 7.
@@ -64,27 +65,18 @@ pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (hops, delay) in [(1, 0), (3, 40)] {
         let setup = Setup::hops(hops).retry_delay_ms(delay);
-        let traffic = if hops == 1 {
-            Traffic::Motes
-        } else {
-            Traffic::Up
-        };
-        cases.push(Case {
-            point: baseline_point(hops.into(), TCPLP),
-            setup: setup.traffic(traffic),
-        });
+        let traffic = if hops == 1 { Flows::Motes } else { Flows::Up };
+        cases.push(Case::new(baseline_point(hops.into(), TCPLP), setup).traffic(traffic));
         for baseline in &BASELINES {
-            let mut setup = setup.traffic(Traffic::Motes).window_segments(1);
+            let mut setup = setup.window_segments(1);
             setup.chain.mss_frames = baseline.mss_frames;
             // A larger window at the peer: reading would otherwise move the window's edge so
             // far that an update goes out at once, whatever the ACK's delay.
             setup.receiver_segments = Some(4);
             setup.sender = without_options;
             setup.receiver = baseline.receiver;
-            cases.push(Case {
-                point: baseline_point(hops.into(), baseline.design),
-                setup,
-            });
+            let point = baseline_point(hops.into(), baseline.design);
+            cases.push(Case::new(point, setup).traffic(Flows::Motes));
         }
     }
     cases

@@ -12,10 +12,7 @@ use super::delay::delay_point;
 const CWND_DELAYS: [u64; 5] = [0, 5, 30, 40, 100];
 
 pub(super) fn cases() -> Vec<Case> {
-    let case = |delay| Case {
-        point: delay_point(3, delay),
-        setup: Setup::hops(3).retry_delay_ms(delay),
-    };
+    let case = |delay| Case::new(delay_point(3, delay), Setup::hops(3).retry_delay_ms(delay));
     CWND_DELAYS.map(case).to_vec()
 }
 

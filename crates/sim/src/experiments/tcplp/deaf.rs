@@ -1,8 +1,9 @@
 //! Radios that sleep in the backoff (section 4).
 
+use crate::experiments::flows::Flows;
 use crate::experiments::metric::{GOODPUT, Metric, RETRIES};
 use crate::experiments::row::{Point, Row};
-use crate::experiments::setup::{Setup, Traffic};
+use crate::experiments::setup::Setup;
 use crate::experiments::{Case, Results};
 
 fn deaf_point(direction: &'static str, design: &'static str) -> Point {
@@ -14,16 +15,13 @@ fn deaf_point(direction: &'static str, design: &'static str) -> Point {
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (direction, traffic) in [("up", Traffic::Up), ("down", Traffic::Down)] {
+    for (direction, traffic) in [("up", Flows::Up), ("down", Flows::Down)] {
         for (design, deaf_backoff) in [("listening backoff", false), ("deaf backoff", true)] {
-            let setup = Setup::hops(1).retry_delay_ms(0).traffic(traffic);
-            cases.push(Case {
-                point: deaf_point(direction, design),
-                setup: Setup {
-                    deaf_backoff,
-                    ..setup
-                },
-            });
+            let setup = Setup {
+                deaf_backoff,
+                ..Setup::hops(1).retry_delay_ms(0)
+            };
+            cases.push(Case::new(deaf_point(direction, design), setup).traffic(traffic));
         }
     }
     cases

@@ -17,9 +17,11 @@ pub(super) fn delay_point(hops: u64, delay: u64) -> Point {
 
 pub(super) fn cases() -> Vec<Case> {
     let of_hops = |hops: u64| {
-        DELAYS.map(|delay| Case {
-            point: delay_point(hops, delay),
-            setup: Setup::hops(hops as u16).retry_delay_ms(delay),
+        DELAYS.map(|delay| {
+            Case::new(
+                delay_point(hops, delay),
+                Setup::hops(hops as u16).retry_delay_ms(delay),
+            )
         })
     };
     [3, 1].into_iter().flat_map(of_hops).collect()

@@ -24,9 +24,11 @@ const HOPS: [(u64, u64, Option<f64>); 6] = [
 ];
 
 pub(super) fn cases() -> Vec<Case> {
-    let case = |(hops, window, _)| Case {
-        point: hops_point(hops, window),
-        setup: Setup::hops(hops as u16).window_segments(window as usize),
+    let case = |(hops, window, _)| {
+        Case::new(
+            hops_point(hops, window),
+            Setup::hops(hops as u16).window_segments(window as usize),
+        )
     };
     HOPS.map(case).to_vec()
 }

@@ -1,8 +1,9 @@
 //! Segment size over one hop, both ways (figure 4).
 
+use crate::experiments::flows::Flows;
 use crate::experiments::metric::GOODPUT;
 use crate::experiments::row::{Point, Row};
-use crate::experiments::setup::{Setup, Traffic};
+use crate::experiments::setup::Setup;
 use crate::experiments::{Case, Results};
 
 const MSS_FRAMES: [u64; 7] = [2, 3, 4, 5, 6, 7, 8];
@@ -14,18 +15,19 @@ fn mss_point(direction: &'static str, frames: u64) -> Point {
 }
 
 pub(super) fn cases() -> Vec<Case> {
-    let directions = [("down", Traffic::Down), ("up", Traffic::Up)];
+    let directions = [("down", Flows::Down), ("up", Flows::Up)];
     let of_direction = |(direction, traffic)| {
         MSS_FRAMES.map(|frames| {
-            let mut setup = Setup::hops(1).retry_delay_ms(0).traffic(traffic);
+            let mut setup = Setup::hops(1).retry_delay_ms(0);
             setup.chain.mss_frames = frames as u8;
             // The paper's buffer of 1,848 bytes, but never fewer than its four segments.
-            let payload_len = setup.segment().payload_len.max(1);
+            let payload_len = setup.segment(true).payload_len.max(1);
             let segments = BUFFER_LEN.div_ceil(payload_len).max(4);
-            Case {
-                point: mss_point(direction, frames),
-                setup: setup.window_segments(segments),
-            }
+            Case::new(
+                mss_point(direction, frames),
+                setup.window_segments(segments),
+            )
+            .traffic(traffic)
         })
     };
     directions.into_iter().flat_map(of_direction).collect()

@@ -1,21 +1,25 @@
 //! What one hop gives, and could give (6.3, 6.4).
 
+use crate::experiments::flows::Flows;
 use crate::experiments::metric::GOODPUT;
 use crate::experiments::row::{Point, Row};
-use crate::experiments::setup::{Segment, Setup, Traffic};
+use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::{Case, Results};
 
 use super::at;
 
 pub(super) fn cases() -> Vec<Case> {
-    let case = |transport, traffic| Case {
-        point: Point::default().with("hops", 1).with("design", transport),
-        setup: Setup::hops(1).retry_delay_ms(0).traffic(traffic),
+    let case = |transport, traffic| {
+        Case::new(
+            Point::default().with("hops", 1).with("design", transport),
+            Setup::hops(1).retry_delay_ms(0),
+        )
+        .traffic(traffic)
     };
     vec![
-        case("mote to mote", Traffic::Motes),
-        case("mote to host", Traffic::Up),
-        case("host to mote", Traffic::Down),
+        case("mote to mote", Flows::Motes),
+        case("mote to host", Flows::Up),
+        case("host to mote", Flows::Down),
     ]
 }
 

@@ -1,8 +1,9 @@
 //! Window over one hop down (figure 5).
 
+use crate::experiments::flows::Flows;
 use crate::experiments::metric::{GOODPUT, RTT};
 use crate::experiments::row::{Point, Row};
-use crate::experiments::setup::{Setup, Traffic};
+use crate::experiments::setup::Setup;
 use crate::experiments::{Case, Results};
 
 use super::at;
@@ -10,12 +11,14 @@ use super::at;
 const WINDOWS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
 pub(super) fn cases() -> Vec<Case> {
-    let case = |segments| Case {
-        point: at("window_segments", segments),
-        setup: Setup::hops(1)
-            .retry_delay_ms(0)
-            .traffic(Traffic::Down)
-            .window_segments(segments as usize),
+    let case = |segments| {
+        Case::new(
+            at("window_segments", segments),
+            Setup::hops(1)
+                .retry_delay_ms(0)
+                .window_segments(segments as usize),
+        )
+        .traffic(Flows::Down)
     };
     WINDOWS.map(case).to_vec()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use motet::random::Rng;
 
-use super::super::headers::HeaderTally;
+use super::super::header_tally::HeaderTally;
 use super::super::run::{Flow, Run};
 use super::super::spent::Spent;
 use super::super::{Case, Effort, Measured, Results, all};
@@ -107,7 +107,7 @@ fn segments() -> Vec<Vec<super::super::setup::Segment>> {
     let found = SEGMENTS.get_or_init(|| {
         let of_experiment = |experiment: super::super::Experiment| {
             let cases = (experiment.cases)();
-            cases.iter().map(|case| case.setup.segment()).collect()
+            cases.iter().map(|case| case.segment()).collect()
         };
         all().into_iter().map(of_experiment).collect()
     });
@@ -116,7 +116,7 @@ fn segments() -> Vec<Vec<super::super::setup::Segment>> {
 
 fn run_of(case: &Case, seed: u64, direction: u64, shift: f64) -> Run {
     // FNV-1a: the setting decides, not the experiment.
-    let name = format!("{:?} {seed}", case.setup);
+    let name = format!("{:?} {:?} {seed}", case.setup, case.traffic);
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
