@@ -150,7 +150,7 @@ fn an_up_ended_at_any_moment_takes_its_command_along() {
             let (signal, moment) = (signals[run as usize % 4], moments.next(300_000));
             thread::sleep(moment);
             send(up.id(), signal);
-            if !ends_within(&mut up, Duration::from_secs(10)) {
+            if !ends_within(&mut up, Duration::from_secs(60)) {
                 send(up.id(), Signal::SIGKILL);
                 up.wait().unwrap();
                 left.push((run, signal, moment, usize::MAX));

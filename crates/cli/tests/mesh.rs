@@ -212,7 +212,10 @@ fn iperf3_tests_a_mote() {
         let end = &result["end"];
         let [sent, received] = ["sum_sent", "sum_received"].map(|sum| &end[sum]["bytes"]);
         let [sent, received] = [sent, received].map(|bytes| bytes.as_u64().unwrap());
-        assert!(0 < received && received <= sent, "{test}: {end}");
+        // What was under way when the omitted seconds ended counts where it arrives alone.
+        let counts_apart = test.contains("-O");
+        let adds_up = received <= sent || counts_apart;
+        assert!(0 < received && adds_up, "{test}: {end}");
         let kbps = end["sum_received"]["bits_per_second"].as_f64().unwrap() / 1e3;
         assert!((10.0..90.0).contains(&kbps), "{test}: {kbps} kb/s");
         // A test by size ends when the mote has everything, not when the kernel has taken it.

@@ -83,7 +83,8 @@ pub struct Hold {
     /// Time for one frame to go one hop on; zero: hold nothing back. A full frame takes 7 ms
     /// with copies and mean backoff less what overlaps with this node's own work.
     pub step: Duration,
-    /// Hops from here to the border router: frames to [`RadioConfig::parent`].
+    /// Hops from here to the border router: frames to the router that this radio's default
+    /// route leads to.
     pub hops_up: u8,
     /// Hops from here to the farthest node below: frames to every other neighbour.
     pub hops_down: u8,
@@ -91,8 +92,8 @@ pub struct Hold {
 
 impl Hold {
     /// How long to hold frames to a neighbour that has just taken one.
-    pub(super) fn after(&self, is_parent: bool) -> Duration {
-        let hops = if is_parent {
+    pub(super) fn after(&self, is_router: bool) -> Duration {
+        let hops = if is_router {
             self.hops_up
         } else {
             self.hops_down

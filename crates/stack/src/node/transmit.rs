@@ -7,7 +7,7 @@ use super::header_compression::{self, Mark, Onward};
 use super::interface::{Interface, Radio, Wire, link_addr};
 use super::segment::{Tcp, poll_segment};
 use super::{Action, Node};
-use crate::ip::{self, InterfaceId, Ip};
+use crate::ip::{self, InterfaceId, Ip, Neighbour};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::{LinkPair, TcpForm};
 use crate::mac::{self, Class, Frame, Outcome};
@@ -64,7 +64,8 @@ fn poll_radio(
         }
         // A frame's end makes room for the next one: another round, unless there was none.
         let outcome = radio.mac.poll_outcome()?;
-        on_outcome(radio, &outcome, now);
+        let router = ip.default_route().filter(|hop| hop.interface == id);
+        on_outcome(radio, router.map(|hop| hop.neighbour), &outcome, now);
         if radio.undelivered.is_some() {
             return None;
         }
@@ -72,12 +73,11 @@ fn poll_radio(
 }
 
 /// What became of a frame: the neighbour that took it needs the air now, and the other
-/// fragments of a lost packet are not worth theirs.
-fn on_outcome(radio: &mut Radio<'_>, outcome: &Outcome, now: Instant) {
-    let hold = radio
-        .config
-        .hold
-        .after(radio.config.parent == Some(outcome.to));
+/// fragments of a lost packet are not worth theirs. `router`: the neighbour that this radio's
+/// default route leads to.
+fn on_outcome(radio: &mut Radio<'_>, router: Option<Neighbour>, outcome: &Outcome, now: Instant) {
+    let is_router = router == Some(Neighbour::One(outcome.to.iid()));
+    let hold = radio.config.hold.after(is_router);
     if outcome.delivered && hold > Duration::ZERO {
         radio.mac.hold(outcome.to, now + hold, now);
     }

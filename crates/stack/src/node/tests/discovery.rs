@@ -17,6 +17,37 @@ fn advertisements_walk_down_the_chain() {
     }
 }
 
+/// Which neighbour is the router follows from what was learnt, not from what was configured.
+#[test]
+fn frames_to_a_router_that_was_learnt_are_held_as_frames_upwards() {
+    let mut world = World::chain(1, Relaying::Fragments);
+    let Some(Interface::Radio(radio)) = world.nodes[1].interface_mut(RADIO) else {
+        panic!("a radio");
+    };
+    radio.config.parent = None;
+    radio.config.hold = Hold {
+        step: Duration::from_millis(500),
+        hops_up: 3,
+        hops_down: 0,
+    };
+    let before = world.frames.len();
+    for _ in 0..2 {
+        let sent = world.nodes[1].send_datagram((HOST, 7), 7, b"a reading");
+        assert_eq!(sent, Ok(()));
+    }
+    world.poll(1);
+    let sent = |world: &World| {
+        let frames = world.frames[before..].iter();
+        // ACKs are short.
+        let readings = frames.filter(|(from, frame)| *from == 1 && frame.len() > 20);
+        readings.count()
+    };
+    world.run_for(Duration::from_millis(700));
+    assert_eq!(sent(&world), 1, "a second after the first was taken");
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(sent(&world), 2);
+}
+
 #[test]
 fn an_expired_lease_is_passed_on_and_a_new_one_too() {
     let mut world = World::chain(2, Relaying::Fragments);
