@@ -81,8 +81,9 @@ impl<'m> Node<'m> {
     }
 
     /// TCP's calls: listen, accept, send, recv, shutdown and the rest. Poll the node after.
+    // What is due already stays known as seen: a call sets deadlines in the future alone, and an
+    // application that calls each time it wakes could not let the node sleep otherwise.
     pub fn tcp_mut(&mut self) -> &mut Tcp<'m> {
-        self.polled_at = None;
         &mut self.tcp
     }
 

@@ -125,6 +125,38 @@ fn one_more_round_is_one() {
     }
 }
 
+/// Nor where TCP's deadlines come while the radio has no room: room comes by an event.
+#[test]
+fn a_deadline_that_waits_for_room_lets_a_busy_application_sleep() {
+    let mut world = World::with_queue(1, Relaying::Fragments, Duration::ZERO, 4);
+    let (mote, host) = (1, world.host());
+    let now = world.now;
+    let listening = world.nodes[host].tcp_mut().listen(None, 9, &SETTINGS);
+    let buffers = || Buffers::new(memory(0, 2048), memory(0, 2304));
+    let sender = world.nodes[mote].connect((HOST, 9), buffers(), &SETTINGS, now);
+    let (listening, sender) = (listening.unwrap(), sender.unwrap());
+    let accepted = world.nodes[host]
+        .tcp_mut()
+        .accept(listening, buffers(), now);
+    accepted.unwrap();
+    world.run_for(Duration::from_secs(1));
+    // From now on the radio answers nothing, and its queue stays full.
+    let (node, mut now) = (&mut world.nodes[mote], world.now);
+    let tcp = node.tcp_mut();
+    tcp.send(sender, &bytes(2_000), now).unwrap();
+    for _ in 0..100 {
+        actions(node, now);
+        // As a loop does that asks for news before it sleeps.
+        let news = node.tcp_mut().recv(sender, &mut [0; 8]);
+        assert_eq!(news, Err(RecvError::Empty));
+        let Some(next) = node.next_deadline() else {
+            break;
+        };
+        assert!(next > now, "wakes at once");
+        now = next;
+    }
+}
+
 #[test]
 fn frames_that_come_without_a_poll_between_are_dealt_with_in_order() {
     let mut node = alone(false, &mut Rng::from_seed([1, 2]));
