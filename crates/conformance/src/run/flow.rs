@@ -1,10 +1,11 @@
 //! Which connection a line is about, and its numbers in the script and in the stack.
 
 use std::collections::HashMap;
+use std::net::Ipv6Addr;
 
-use crate::host;
-use crate::packet::{ACK, Packet, SYN, Segment, TcpOption};
-use crate::script::SegmentSpec;
+use crate::host::{self, REMOTE};
+use crate::packet::{self, ACK, HOP_LIMIT, Packet, SYN, Segment, TcpOption};
+use crate::script::{EcnSpec, IcmpSpec, SegmentSpec};
 
 /// One connection as the script sees it.
 #[derive(Debug, Default)]
@@ -32,11 +33,53 @@ impl Flow {
         self.offset.unwrap_or(0)
     }
 
+    /// The packet that brings a script's segment to the stack at `local`.
+    ///
+    /// # Errors
+    /// A sentence: the segment echoes a timestamp that was never seen.
+    pub fn inbound(&self, spec: &SegmentSpec, local: Ipv6Addr) -> Result<Vec<u8>, String> {
+        let mut segment = Segment {
+            src_port: self.remote_port,
+            dst_port: self.local_port,
+            seq: spec.seq.unwrap_or(0),
+            ack: spec.ack.unwrap_or(0),
+            flags: spec.flags,
+            window: spec.window.unwrap_or(0),
+            urgent: spec.urgent,
+            options: spec.options.clone().unwrap_or_default(),
+            len: spec.len,
+        };
+        self.to_live(&mut segment)?;
+        let ecn = match spec.ip.ecn {
+            Some(EcnSpec::Is(ecn)) => ecn,
+            _ => 0,
+        };
+        let packet = Packet {
+            src: REMOTE,
+            dst: local,
+            traffic_class: spec.ip.traffic_class.unwrap_or(ecn),
+            hop_limit: spec.ip.hop_limit.unwrap_or(HOP_LIMIT),
+            segment,
+        };
+        Ok(packet.emit(&vec![0; spec.len]))
+    }
+
+    /// The packet that brings an ICMPv6 error about a segment of this connection to `local`.
+    pub fn icmp_error(&self, spec: IcmpSpec, local: Ipv6Addr) -> Vec<u8> {
+        let seq = spec.seq.unwrap_or(0).wrapping_add(self.offset());
+        let mut quoted = Vec::new();
+        quoted.extend(self.local_port.to_be_bytes());
+        quoted.extend(self.remote_port.to_be_bytes());
+        quoted.extend(seq.to_be_bytes());
+        quoted.extend(vec![0; 12 + spec.len]);
+        packet::icmp_error(REMOTE, local, spec.kind, spec.mtu, &quoted)
+    }
+
     /// Turns a segment of the script into one for the stack.
     ///
     /// # Errors
     /// A sentence: the segment echoes a timestamp that was never seen.
-    pub fn to_live(&self, segment: &mut Segment) -> Result<(), String> {
+    fn to_live(&self, segment: &mut Segment) -> Result<(), String> {
         if segment.has(ACK) {
             segment.ack = segment.ack.wrapping_add(self.offset());
         }
@@ -72,14 +115,7 @@ impl Flow {
         seen.segment.seq = seen.segment.seq.wrapping_sub(self.offset());
         // The value of a timestamp matters to the check of ticks alone; otherwise any value
         // matches, and is learned.
-        let said = spec
-            .options
-            .iter()
-            .flatten()
-            .find_map(|option| match option {
-                TcpOption::Timestamps { value, .. } => Some(*value),
-                _ => None,
-            });
+        let said = spec.timestamp();
         for option in &mut seen.segment.options {
             if let (TcpOption::Timestamps { value, .. }, Some(said)) = (option, said) {
                 *value = said;
@@ -90,14 +126,7 @@ impl Flow {
 
     /// Remembers the script's value for the timestamp of `segment`.
     pub fn learn_timestamp(&mut self, spec: &SegmentSpec, segment: &Segment) {
-        let said = spec
-            .options
-            .iter()
-            .flatten()
-            .find_map(|option| match option {
-                TcpOption::Timestamps { value, .. } => Some(*value),
-                _ => None,
-            });
+        let said = spec.timestamp();
         if let (Some(said), Some((value, _))) = (said, segment.timestamps()) {
             self.stamps.insert(said, value);
             self.first_stamp.get_or_insert((said, value));

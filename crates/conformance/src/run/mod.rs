@@ -26,8 +26,8 @@ use std::fmt;
 use bumpalo::Bump;
 use motet::time::{Duration, Instant};
 
-use crate::host::{Host, Profile, REMOTE, Settings};
-use crate::packet::{Packet, Segment};
+use crate::host::{Host, Profile, Settings};
+use crate::packet::Packet;
 use crate::script::{self, Action, Event, IcmpSpec, Position, Script, SegmentSpec, Time};
 
 /// Parts for another player of scripts: the library's test, which plays packetdrill's part.
@@ -305,46 +305,17 @@ impl Player<'_> {
 
     fn inject(&mut self, event: &Event, spec: &SegmentSpec) -> Result<(), Stop> {
         let flow = self.flows.for_inbound(spec, self.options.bind_port);
-        let mut segment = Segment {
-            src_port: flow.remote_port,
-            dst_port: flow.local_port,
-            seq: spec.seq.unwrap_or(0),
-            ack: spec.ack.unwrap_or(0),
-            flags: spec.flags,
-            window: spec.window.unwrap_or(0),
-            urgent: spec.urgent,
-            options: spec.options.clone().unwrap_or_default(),
-            len: spec.len,
-        };
-        if let Err(message) = flow.to_live(&mut segment) {
-            return failed(event.at, message);
+        match flow.inbound(spec, self.host.settings.local) {
+            Ok(packet) => self.host.deliver(&packet),
+            Err(message) => return failed(event.at, message),
         }
-        let ecn = match spec.ip.ecn {
-            Some(script::EcnSpec::Is(ecn)) => ecn,
-            _ => 0,
-        };
-        let packet = Packet {
-            src: REMOTE,
-            dst: self.host.settings.local,
-            traffic_class: spec.ip.traffic_class.unwrap_or(ecn),
-            hop_limit: spec.ip.hop_limit.unwrap_or(crate::packet::HOP_LIMIT),
-            segment,
-        };
-        self.host.deliver(&packet.emit(&vec![0; spec.len]));
         Ok(())
     }
 
     fn inject_icmp(&mut self, spec: IcmpSpec) {
         let flow = self.flows.current(self.options.bind_port);
-        let seq = spec.seq.unwrap_or(0).wrapping_add(flow.offset());
-        let mut quoted = Vec::new();
-        quoted.extend(flow.local_port.to_be_bytes());
-        quoted.extend(flow.remote_port.to_be_bytes());
-        quoted.extend(seq.to_be_bytes());
-        quoted.extend(vec![0; 12 + spec.len]);
-        let local = self.host.settings.local;
-        let bytes = crate::packet::icmp_error(REMOTE, local, spec.kind, spec.mtu, &quoted);
-        self.host.deliver(&bytes);
+        let packet = flow.icmp_error(spec, self.host.settings.local);
+        self.host.deliver(&packet);
     }
 
     fn expect(&mut self, event: &Event, spec: &SegmentSpec) -> Result<(), Stop> {

@@ -143,6 +143,17 @@ pub struct SegmentSpec {
     pub options: Option<Vec<TcpOption>>,
 }
 
+impl SegmentSpec {
+    /// The TSval that the script states, if it states one.
+    pub fn timestamp(&self) -> Option<u32> {
+        let mut options = self.options.iter().flatten();
+        options.find_map(|option| match option {
+            TcpOption::Timestamps { value, .. } => Some(*value),
+            _ => None,
+        })
+    }
+}
+
 /// What a script states of an IPv6 header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IpSpec {

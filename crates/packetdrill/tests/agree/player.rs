@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use motet_conformance::host::{LOCAL, REMOTE};
-use motet_conformance::packet::{self, Packet, Segment};
+use motet_conformance::packet::Packet;
 use motet_conformance::run::kit::{Doubt, Expected, Flows, finds, holds};
-use motet_conformance::script::{
-    self, Action, Call, EcnSpec, Event, IcmpSpec, Script, SegmentSpec, Time,
-};
+use motet_conformance::script::{self, Action, Call, Event, IcmpSpec, Script, SegmentSpec, Time};
 
 use crate::calls::{Background, Done};
 use crate::table::Table;
@@ -105,43 +103,14 @@ impl Player {
 
     fn inject(&mut self, spec: &SegmentSpec) -> Result<(), String> {
         let flow = self.flows.for_inbound(spec, self.bind_port);
-        let mut segment = Segment {
-            src_port: flow.remote_port,
-            dst_port: flow.local_port,
-            seq: spec.seq.unwrap_or(0),
-            ack: spec.ack.unwrap_or(0),
-            flags: spec.flags,
-            window: spec.window.unwrap_or(0),
-            urgent: spec.urgent,
-            options: spec.options.clone().unwrap_or_default(),
-            len: spec.len,
-        };
-        flow.to_live(&mut segment)?;
-        let ecn = match spec.ip.ecn {
-            Some(EcnSpec::Is(ecn)) => ecn,
-            _ => 0,
-        };
-        let packet = Packet {
-            src: REMOTE,
-            dst: LOCAL,
-            traffic_class: spec.ip.traffic_class.unwrap_or(ecn),
-            hop_limit: spec.ip.hop_limit.unwrap_or(packet::HOP_LIMIT),
-            segment,
-        };
-        self.table.send(&packet.emit(&vec![0; spec.len]));
+        let packet = flow.inbound(spec, LOCAL)?;
+        self.table.send(&packet);
         Ok(())
     }
 
     fn inject_icmp(&mut self, spec: IcmpSpec) {
         let flow = self.flows.current(self.bind_port);
-        let seq = spec.seq.unwrap_or(0).wrapping_add(flow.offset());
-        let mut quoted = Vec::new();
-        quoted.extend(flow.local_port.to_be_bytes());
-        quoted.extend(flow.remote_port.to_be_bytes());
-        quoted.extend(seq.to_be_bytes());
-        quoted.extend(vec![0; 12 + spec.len]);
-        let bytes = packet::icmp_error(REMOTE, LOCAL, spec.kind, spec.mtu, &quoted);
-        self.table.send(&bytes);
+        self.table.send(&flow.icmp_error(spec, LOCAL));
     }
 
     fn expect(&mut self, time: Time, spec: &SegmentSpec) -> Result<(), String> {
