@@ -5,12 +5,9 @@
 
 use core::net::Ipv6Addr;
 
-use super::InterfaceId;
 use super::route::{Prefix, common_prefix_len};
+use super::{Iid, InterfaceId};
 use crate::limits::ADDRESSES_MAX;
-
-/// An interface identifier: the last 64 bits of a unicast address (RFC 4291 §2.5.1).
-pub type Iid = [u8; 8];
 
 /// All nodes on the link (RFC 4291 §2.7.1).
 pub const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);

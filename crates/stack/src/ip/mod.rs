@@ -15,7 +15,7 @@ mod route;
 
 use core::net::Ipv6Addr;
 
-pub use address::{ALL_NODES, ALL_ROUTERS, Address, Iid};
+pub use address::{ALL_NODES, ALL_ROUTERS, Address};
 pub(crate) use address::{iid_of, link_local, solicited_node, with_iid};
 pub use route::{Neighbour, NextHop, Prefix, Route};
 
@@ -25,6 +25,9 @@ use route::Routes;
 
 use crate::time::{Allowance, Instant};
 use crate::wire::ipv6::{self, ExtensionHeader, Extensions, Header, next_header};
+
+/// An interface identifier: the last 64 bits of a unicast address (RFC 4291 §2.5.1).
+pub type Iid = [u8; 8];
 
 /// Which of a node's interfaces; an index into the slice given to the node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -21,7 +21,8 @@
 
 use core::net::Ipv6Addr;
 
-use super::address::{ALL_ROUTERS, Iid, iid_of};
+use super::Iid;
+use super::address::{ALL_ROUTERS, iid_of};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 
@@ -104,6 +105,21 @@ pub enum Due {
     Solicit(Ipv6Addr),
     /// The router has gone: forget the default route.
     Expired,
+}
+
+/// What a router tells its mesh.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Advertised {
+    /// The /64 from which motes form addresses.
+    pub prefix: Ipv6Addr,
+    /// How long it, the contexts and the default route hold, whole seconds. Of what a relay
+    /// has learnt it passes on what is left.
+    pub lifetime: Duration,
+}
+
+impl Advertised {
+    /// RFC 6775 §9's scale is hours: meshes are stable, and each refresh costs frames.
+    pub const LIFETIME: Duration = Duration::from_secs(2 * 60 * 60);
 }
 
 impl Solicitor {

@@ -6,8 +6,7 @@
 
 use core::net::Ipv6Addr;
 
-use super::InterfaceId;
-use super::address::Iid;
+use super::{Iid, InterfaceId};
 
 /// A prefix and the way to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

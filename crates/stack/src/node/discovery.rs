@@ -7,7 +7,7 @@ use core::net::Ipv6Addr;
 
 use super::header_compression::Mark;
 use super::interface::Radio;
-use crate::ip::ndp::{Due, Said};
+use crate::ip::ndp::{Advertised, Due, Said};
 use crate::ip::{self, ALL_NODES, Address, InterfaceId, Ip, Neighbour, NextHop, Prefix};
 use crate::limits::{CONTEXTS_MAX, IPV6_MTU_MIN};
 use crate::lowpan::LinkPair;
@@ -26,21 +26,6 @@ pub(super) const HOP_LIMIT: u8 = 255;
 
 /// Longest advertisement: header, prefix, MTU, link address and every context in long form.
 const OPTIONS_LEN_MAX: usize = 32 + 8 + 16 + 24 * CONTEXTS_MAX;
-
-/// What a router tells its mesh.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Advertised {
-    /// The /64 from which motes form addresses.
-    pub prefix: Ipv6Addr,
-    /// How long it, the contexts and the default route hold, whole seconds. Of what a relay
-    /// has learnt it passes on what is left.
-    pub lifetime: Duration,
-}
-
-impl Advertised {
-    /// RFC 6775 §9's scale is hours: meshes are stable, and each refresh costs frames.
-    pub const LIFETIME: Duration = Duration::from_secs(2 * 60 * 60);
-}
 
 /// The neighbour that a discovery message with this `header` came from over `link`. `None` where
 /// it did not come from the link itself, as its hop limit proves, or not from the neighbour

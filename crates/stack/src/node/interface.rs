@@ -1,8 +1,7 @@
 //! A node's interfaces: a radio with its MAC and 6LoWPAN state, or a wire.
 
-use super::discovery::Advertised;
 use crate::ip::Neighbour;
-use crate::ip::ndp::Solicitor;
+use crate::ip::ndp::{Advertised, Solicitor};
 use crate::ip::queue::Discipline;
 use crate::limits::{FRAME_PAYLOAD_LEN_MAX, IPV6_MTU_MIN};
 use crate::lowpan::{Contexts, datagram::Datagrams, fragment::Outgoing};

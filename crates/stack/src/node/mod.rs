@@ -30,9 +30,9 @@ use core::net::Ipv6Addr;
 
 use segment::Tcp;
 
+pub use crate::ip::ndp::Advertised;
 pub use counters::{Counters, Drop};
 pub use datagram::DatagramError;
-pub use discovery::Advertised;
 use header_compression::Onward;
 pub use interface::{Forwarding, Hold, Interface, Radio, RadioConfig, RadioMemory, Relaying, Wire};
 #[cfg(feature = "tcp")]
