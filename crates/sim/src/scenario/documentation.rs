@@ -39,8 +39,8 @@ const INTRODUCTION: &str = "\
 
 <!-- Made from the table of keys: `cargo test -p motet-lab documentation` says how. -->
 
-`motet run SCENARIO.toml` runs a scenario in virtual time. The least one has a topology and a
-flow:
+`motet run SCENARIO.toml` runs a scenario in virtual time. The shortest scenario has a topology and
+a flow:
 
 ```toml
 [topology]
@@ -49,10 +49,10 @@ chain = 3
 [[flow]]
 ```
 
-That is a mote three hops from the border router which sends to a host as much as TCP takes,
-for a minute. `scenarios/` has more. An unknown key is an error, and so are a value that a key
-may not have and a key that would do nothing where it stands, such as `answer_bytes` in a flow
-that nobody answers, or TCP's settings at a relay. `motet run --keys` prints this page.
+A mote three hops from the border router sends to a host as much as TCP takes, for a minute.
+`scenarios/` has more. These are errors: an unknown key, a value that a key may not have, and a key
+without effect, such as `answer_bytes` in a flow without answers, or TCP's settings at a relay.
+`motet run --keys` prints this page.
 
 Every run checks that the bytes delivered are the bytes sent, in order, once. The same file and
 seed give the same output on every machine, with any number of threads.
@@ -90,11 +90,11 @@ stack.retry_delay_ms = [0, 40]
 
 ## What comes out
 
-The terminal shows a line for each point and flow, and one for each point with what its flows
-share (`all`): means over the seeds, with the half-width of their 95 % confidence interval where
-there are several; and, without a sweep, what each node of the first run spent. Of more than 40
-flows it shows those that are alike together, from the best to the worst (`p50`: half of them do
-at least as well, `p95`: nineteen of twenty), and the ten that did worst. Columns that the
+The terminal shows a line for each point and flow, and one for each point with the totals of its
+flows (`all`). Figures are means over the seeds; with several seeds the half-width of the 95 %
+confidence interval follows. Without a sweep a second table shows what each node of the first run
+spent. Above 40 flows, flows that are alike share a line, from the best to the worst (`p50`: half of
+them do at least as well, `p95`: nineteen of twenty), and the ten worst follow. Columns that the
 terminal has no room for are named below the table. `motet run --help` lists the options.
 
 Flows are alike when they have the same kind, direction (`up`: to the host, `down`: from it,
@@ -130,16 +130,16 @@ congestion window as far as the sender's buffer and the peer's window let it be 
 a flow with `bytes` is that of its whole transfer, of others what was read after the warm-up;
 that of all together is what was read after the warm-up.
 
-Ages of messages (`latency`) are from when a message was made to when it was read whole or, of a
-request, answered; percentiles are exact to half a percent. Over several seeds the greatest age
-is the greatest of all. The energy of a flow is its share of what the nodes on its path used
-after the warm-up, radio and processor, listening included: a node's energy is shared among the
+The age of a message (`latency`) runs from its making to its last byte being read or, of a request,
+to its answer. Percentiles are exact to half a percent. Over several seeds the greatest age is the
+greatest of all. The energy of a flow is its share of the energy that the nodes on its path used
+after the warm-up, radio and processor, listening included. A node's energy is divided among the
 flows that pass it, by the bytes that each delivered.
 
 A picture has no more than eight lines. Sweeps with more are drawn in panels, one for each value
 of another swept key, or as the band that all lie within; many flows by those that are alike.
 
-Nothing is overwritten without `--force`, and what a run reads not even then; plots of an earlier
-run in `--out` go. A run that is cut short (Ctrl-C) leaves what it had, marked incomplete, and
-whole captures up to that moment.
+Without `--force` no file is overwritten; a file that the run reads is never overwritten. `--force`
+removes plots of an earlier run from `--out`. A run that is cut short (Ctrl-C) writes its results so
+far, marked incomplete, and whole captures up to that moment.
 ";
