@@ -5,7 +5,7 @@
 
 use std::net::Ipv6Addr;
 
-use motet::tcp::Config;
+use motet::tcp::{Config, CongestionAlgorithm};
 
 use super::freebsd::Knobs;
 
@@ -376,6 +376,10 @@ impl Settings {
             ($($kind:ident: $($field:ident)*;)*) => {
                 match name {
                     $($(stringify!($field) => table!(@$kind config.$field),)*)*
+                    "congestion_algorithm" => {
+                        let known = CongestionAlgorithm::ALL.get(value as usize);
+                        put(&mut config.congestion_algorithm, known.copied())
+                    }
                     "recv_space" => put(&mut self.recv_space, Some(value)),
                     "send_space" => put(&mut self.send_space, Some(value)),
                     "ecn_active" => put(&mut self.ecn_active, flag),

@@ -70,7 +70,7 @@ impl Connection<'_> {
         if self.facts.has(Facts::RACK) && !self.loss.is_newest(self.snd_una) {
             return self.move_on(&delivery);
         }
-        self.open_window(delivery.acked);
+        self.open_window(&delivery);
         self.rearm();
     }
 
@@ -81,6 +81,7 @@ impl Connection<'_> {
             base: self.snd_una,
             acked: seg.ack().since(self.snd_una),
             echo,
+            elapsed: self.now_ms.wrapping_sub(self.progress_at),
             ..self.loss.delivery(self.now_ms, echo)
         }
     }

@@ -4,6 +4,8 @@
 //! (`static SETTINGS: Config = Config { nagle: false, ..Config::DEFAULT };`).
 //! Left out: buffer sizes, which are the lengths of the memory the caller lends.
 
+use super::loss::CongestionAlgorithm;
+
 /// What a connection does and how long it waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
@@ -113,6 +115,8 @@ pub struct Config {
     pub undo: bool,
     /// Negotiate and use explicit congestion notification (RFC 3168).
     pub ecn: bool,
+    /// How cwnd answers a loss, and how it grows.
+    pub congestion_algorithm: CongestionAlgorithm,
     /// Congestion control at all; off only to measure what it does.
     pub congestion_control: bool,
     /// Take the short way for the segments that a bulk transfer is made of.
@@ -158,6 +162,7 @@ impl Config {
         prr: true,
         undo: true,
         ecn: true,
+        congestion_algorithm: CongestionAlgorithm::NewReno,
         congestion_control: true,
         header_prediction: true,
     };

@@ -428,7 +428,8 @@ impl Connection<'_> {
         self.snd_wl1 = wl1;
         self.snd_wnd = window;
         self.snd_wnd_max = window;
-        self.loss.begin(self.payload_max(), self.config);
+        let segments = self.config.initial_window;
+        self.loss.begin(self.payload_max(), segments);
         self.progress_at = self.now_ms;
         self.state = match self.facts.has(Facts::FIN_QUEUED) {
             true => State::FinWait1,

@@ -43,7 +43,7 @@
 //! ```
 //!
 //! Deliberately left out: urgent data (delivered in line), window scaling and Fast Open
-//! (ignored when offered), security options, CUBIC, and TCP ACK rate requests, whose
+//! (ignored when offered), security options, and TCP ACK rate requests, whose
 //! codepoint the IETF has not settled.
 //!
 //! Know your peer: Linux delays ACKs by 40 ms once it leaves quick-ACK mode, so a segment
@@ -52,7 +52,7 @@
 //! without the option to 536 (IPv4) or 1220 (IPv6).
 //!
 //! Sources: RFC 9293, 5681, 5961, 6191, 6298, 6528, 6582, 6675, 7323, 2018, 2883, 3042, 3168,
-//! 3522, 3708, 8985, 9937.
+//! 3522, 3708, 8985, 9438, 9937.
 
 mod ack;
 mod arrival;
@@ -86,6 +86,7 @@ mod tests;
 pub use config::Config;
 pub use connection::Connection;
 pub use listener::{Agreed, HalfOpen, Listener};
+pub use loss::CongestionAlgorithm;
 pub use reassembly::{RecvBuffer, recv_memory_len};
 pub use segment::PlannedHeader;
 pub use send_buffer::{Piece, SendBuffer, SliceQueue};

@@ -505,9 +505,11 @@ impl Connection<'_> {
         let was_empty = self.flight() == 0;
         if was_empty {
             let idle = self.now_ms.wrapping_sub(self.progress_at);
-            let was_long = idle > self.rtt.rto_ms(self.config);
-            let smss = self.payload_max();
-            self.loss.on_idle_over(was_long, smss, self.config);
+            self.loss.on_idle_over();
+            if idle > self.rtt.rto_ms(self.config) && self.config.congestion_control {
+                let segments = self.config.initial_window;
+                self.loss.restart(self.payload_max(), segments);
+            }
             if !self.facts.has(Facts::PERSIST_DUE) {
                 self.progress_at = self.now_ms;
                 // Those counted so far were keepalives without an answer.

@@ -3,19 +3,20 @@
 //! Place: [`Loss`](super::Loss) reports what was acknowledged or lost, and asks how much may be in
 //! flight. Left out: which segments were lost ([`super::detection`]) and when recovery ends
 //! (`reduction`).
-//! There is one algorithm, hence no choice to make here; CUBIC gains nothing at the windows
-//! of 2 to 8 segments that a mote has.
+//! [`CongestionAlgorithm`](super::CongestionAlgorithm) says which algorithm's congestion avoidance
+//! follows slow start; New Reno's is here.
 //! Source: RFC 5681.
 
-use crate::tcp::config::Config;
+use super::{CongestionAlgorithm, Growth};
 
 /// Congestion control of one connection, in bytes; windows are not scaled, so 16 bits do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Congestion {
     pub(super) cwnd: u16,
     pub(super) ssthresh: u16,
-    /// Bytes acknowledged since cwnd last grew, in congestion avoidance.
-    bytes_acked: u16,
+    /// What the algorithm keeps between reductions. New Reno: bytes acknowledged since cwnd last
+    /// grew; CUBIC: `W_max`.
+    pub(super) kept: u16,
     /// The most bytes that were in flight at once since the connection was last idle.
     flight_max: u16,
 }
@@ -25,13 +26,14 @@ impl Congestion {
     pub(super) const NEW: Self = Self {
         cwnd: 0,
         ssthresh: 0,
-        bytes_acked: 0,
+        kept: 0,
         flight_max: 0,
     };
 
-    /// The initial window for segments of `smss` bytes (RFC 5681 §3.1).
-    pub(super) fn new(smss: u32, config: &Config) -> Self {
-        let segments = match (config.initial_window, smss) {
+    /// The initial window for segments of `smss` bytes; `segments`: so many, or (0) as RFC 5681 §3.1
+    /// says.
+    pub(super) fn new(smss: u32, segments: u8) -> Self {
+        let segments = match (segments, smss) {
             (0, 0..=1095) => 4,
             (0, 1096..=2190) => 3,
             (0, _) => 2,
@@ -40,7 +42,7 @@ impl Congestion {
         Self {
             cwnd: saturated(smss * segments),
             ssthresh: u16::MAX,
-            bytes_acked: 0,
+            kept: 0,
             flight_max: 0,
         }
     }
@@ -55,43 +57,52 @@ impl Congestion {
         self.flight_max = self.flight_max.max(saturated(bytes));
     }
 
-    /// Grows cwnd for `acked` bytes newly acknowledged outside recovery.
+    /// Slow start for `acked` bytes newly acknowledged outside recovery, by at most
+    /// `segments_max` per ACK. Returns whether congestion avoidance is what
+    /// cwnd is to grow by instead.
     ///
-    /// Slow start by at most [`Config::slow_start_segments_max`] per ACK, congestion avoidance
-    /// by one `smss` per cwnd acknowledged. A window that is not used does not grow, for nothing
-    /// is learned about the path (RFC 7661 §4.3): not beyond twice what was in flight, nor in
-    /// congestion avoidance beyond a segment more.
-    pub(super) fn on_acked(&mut self, acked: u32, smss: u32, config: &Config) {
+    /// A window that is not used does not grow, for nothing is learned about the path (RFC 7661
+    /// §4.3): not beyond twice what was in flight, nor in congestion avoidance beyond a segment
+    /// more.
+    pub(super) fn on_acked(&mut self, acked: u32, smss: u32, segments_max: u8) -> bool {
         let (cwnd, flight_max) = (u32::from(self.cwnd), u32::from(self.flight_max));
         let is_slow = self.cwnd < self.ssthresh;
         let more = if is_slow { flight_max } else { smss };
         if cwnd >= flight_max + more {
-            return;
+            return false;
         }
-        let growth = if is_slow {
-            acked.min(smss * u32::from(config.slow_start_segments_max))
-        } else {
-            let acked = u32::from(self.bytes_acked) + acked;
-            let (left, growth) = match acked.checked_sub(cwnd) {
-                Some(left) => (left, smss),
-                None => (acked, 0),
-            };
-            self.bytes_acked = saturated(left);
-            growth
-        };
-        self.cwnd = saturated(cwnd + growth);
+        if is_slow {
+            let growth = acked.min(smss * u32::from(segments_max));
+            self.cwnd = saturated(cwnd + growth);
+        }
+        !is_slow
     }
 
-    /// Halves ssthresh for a loss or a congestion mark with `flight` bytes outstanding
-    /// (RFC 5681 equation 4); cwnd is the caller's to set.
-    pub(super) fn halve(&mut self, flight: u32, smss: u32) {
-        self.ssthresh = saturated((flight / 2).max(smss * 2));
-        self.bytes_acked = 0;
+    /// New Reno's congestion avoidance: one segment per cwnd acknowledged.
+    pub(super) fn avoid(&mut self, growth: &Growth) {
+        let acked = u32::from(self.kept) + growth.acked;
+        let left = match acked.checked_sub(self.cwnd.into()) {
+            Some(left) => {
+                self.cwnd = saturated(u32::from(self.cwnd) + growth.smss);
+                left
+            }
+            None => acked,
+        };
+        self.kept = saturated(left);
+    }
+
+    /// Lowers ssthresh for a loss or a congestion mark with `flight` bytes outstanding
+    /// (RFC 5681 equation 4, with the algorithm's factor); cwnd is the caller's to set.
+    pub(super) fn reduce(&mut self, algorithm: CongestionAlgorithm, flight: u32, smss: u32) {
+        self.ssthresh = saturated(algorithm.reduced(flight).max(smss * 2));
+        if algorithm == CongestionAlgorithm::NewReno {
+            self.kept = 0;
+        }
     }
 
     /// After an idle time of more than an RTO, the window starts again (RFC 5681 §4.1).
-    pub(super) fn restart(&mut self, smss: u32, config: &Config) {
-        self.cwnd = self.cwnd.min(Self::new(smss, config).cwnd);
+    pub(super) fn restart(&mut self, smss: u32, segments: u8) {
+        self.cwnd = self.cwnd.min(Self::new(smss, segments).cwnd);
     }
 }
 

@@ -34,7 +34,7 @@ impl Connection<'_> {
         match self.loss.phase {
             Phase::Reduced => {}
             Phase::Recovery => self.reduce_in_proportion(is_new && !news, delivery.bytes),
-            _ if is_new => self.open_window(delivery.acked),
+            _ if is_new => self.open_window(delivery),
             _ => {}
         }
         wait

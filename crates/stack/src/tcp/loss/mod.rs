@@ -17,7 +17,11 @@
 //! | `scoreboard` | what was sent, what arrived, what to send again |
 //! | `detection` | what is lost: by time, by counting |
 //! | `reduction` | entering, leaving and undoing recovery |
-//! | `congestion` | cwnd and ssthresh |
+//! | `congestion` | cwnd and ssthresh: slow start and New Reno |
+//! | `cubic` | CUBIC |
+//!
+//! To add an algorithm: a file like `cubic`, and here a variant of [`CongestionAlgorithm`] with its
+//! line in each function of it.
 //!
 //! [`Connection`]: super::Connection
 //! [`Connection::on_resent`]: super::Connection::on_resent
@@ -28,6 +32,8 @@
 //! [`Connection::detect_losses`]: super::Connection::detect_losses
 
 mod congestion;
+#[cfg(feature = "cubic")]
+mod cubic;
 mod detection;
 mod reduction;
 mod scoreboard;
@@ -35,7 +41,6 @@ mod scoreboard;
 #[cfg(test)]
 mod tests;
 
-use super::config::Config;
 use super::seq::SeqNum;
 use congestion::Congestion;
 use scoreboard::Scoreboard;
@@ -58,6 +63,71 @@ pub(super) enum Phase {
     Resize,
 }
 
+/// How cwnd answers a loss, and how it grows in congestion avoidance. Slow start and recovery are
+/// those of RFC 5681, 6675 and 9937 with each.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CongestionAlgorithm {
+    /// Half of what was in flight; then a segment for each cwnd acknowledged (RFC 5681).
+    NewReno,
+    /// Seven tenths; then a cubic function of time (RFC 9438).
+    #[cfg(feature = "cubic")]
+    Cubic,
+}
+
+impl CongestionAlgorithm {
+    /// Every algorithm that is built in.
+    pub const ALL: &[Self] = &[
+        Self::NewReno,
+        #[cfg(feature = "cubic")]
+        Self::Cubic,
+    ];
+
+    /// Its name, for settings and summaries.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NewReno => "newreno",
+            #[cfg(feature = "cubic")]
+            Self::Cubic => "cubic",
+        }
+    }
+
+    /// What a loss leaves of `flight` bytes.
+    const fn reduced(self, flight: u32) -> u32 {
+        match self {
+            Self::NewReno => flight / 2,
+            #[cfg(feature = "cubic")]
+            Self::Cubic => cubic::reduced(flight),
+        }
+    }
+
+    /// Congestion avoidance.
+    fn avoid(self, loss: &mut Loss, growth: &Growth) {
+        match self {
+            Self::NewReno => loss.congestion.avoid(growth),
+            #[cfg(feature = "cubic")]
+            Self::Cubic => loss.avoid_by_cubic(growth),
+        }
+    }
+}
+
+/// An acknowledgment of new data, for congestion avoidance.
+#[cfg_attr(
+    not(feature = "cubic"),
+    expect(dead_code, reason = "New Reno needs no times")
+)]
+struct Growth {
+    /// Octets acknowledged.
+    acked: u32,
+    /// Payload of a full segment, bytes.
+    smss: u32,
+    /// Since data were last acknowledged, or sent into an empty network; ms.
+    elapsed_ms: u32,
+    /// SRTT, ms.
+    srtt_ms: u32,
+    /// The last reduction of cwnd was a timeout's.
+    is_behind_timeout: bool,
+}
+
 /// Loss recovery and congestion control of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
@@ -76,13 +146,13 @@ pub(super) struct Loss {
     rack_rtt: u16,
     /// Least round trip, ms; drifts up slowly. 0: none yet.
     min_rtt: u16,
-    /// cwnd and ssthresh before the reduction.
+    /// cwnd and ssthresh before the reduction. CUBIC, once it has taken note of that: 0, and what
+    /// its last division left.
     undo_cwnd: u16,
     undo_ssthresh: u16,
-    /// PRR: bytes delivered and sent since recovery began, and outstanding then.
-    prr_delivered: u16,
-    prr_out: u16,
-    prr_start: u16,
+    /// In fast recovery PRR's: bytes delivered and sent since it began, and outstanding then.
+    /// Otherwise the algorithm's, which starts with three times 0.
+    numbers: [u16; 3],
     /// SND.NXT when the window was last reduced.
     recover: SeqNum,
     /// TSval of the recovery's first retransmission.
@@ -109,9 +179,7 @@ impl Loss {
         min_rtt: 0,
         undo_cwnd: 0,
         undo_ssthresh: 0,
-        prr_delivered: 0,
-        prr_out: 0,
-        prr_start: 0,
+        numbers: [0; 3],
         recover: SeqNum::new(0),
         undo_ts: 0,
         tail_end: SeqNum::new(0),
@@ -131,17 +199,20 @@ impl Loss {
         self.rack_end = iss;
     }
 
-    /// The handshake is done: the initial window for segments of `smss` bytes.
-    pub(super) fn begin(&mut self, smss: u32, config: &Config) {
-        self.congestion = Congestion::new(smss, config);
+    /// The handshake is done: the initial window for segments of `smss` bytes; so many of them, or
+    /// (0) as RFC 5681 says.
+    pub(super) fn begin(&mut self, smss: u32, segments: u8) {
+        self.congestion = Congestion::new(smss, segments);
     }
 
-    /// New data go into an empty network. `was_long`: nothing was in it for more than an RTO.
-    pub(super) fn on_idle_over(&mut self, was_long: bool, smss: u32, config: &Config) {
+    /// New data go into an empty network.
+    pub(super) fn on_idle_over(&mut self) {
         self.congestion.forget_flight();
-        if was_long && config.congestion_control {
-            self.congestion.restart(smss, config);
-        }
+    }
+
+    /// The network was empty for more than an RTO; initial window as for [`Self::begin`].
+    pub(super) fn restart(&mut self, smss: u32, segments: u8) {
+        self.congestion.restart(smss, segments);
     }
 
     /// `len` new bytes were sent.
@@ -152,7 +223,8 @@ impl Loss {
     /// PRR: counts `len` bytes, new or not, sent in recovery.
     pub(super) fn count_out(&mut self, len: u16) {
         if self.phase == Phase::Recovery {
-            self.prr_out = self.prr_out.saturating_add(len);
+            let [_, out, _] = &mut self.numbers;
+            *out = out.saturating_add(len);
         }
     }
 
@@ -219,6 +291,15 @@ impl Loss {
         self.scoreboard.give_up();
     }
 
+    /// The last reduction was undone: it needs no answer of the algorithm, whose numbers recovery
+    /// may have had.
+    fn forget_reduction(&mut self) {
+        if cfg!(feature = "cubic") {
+            self.undo_cwnd = 0;
+            self.numbers = [0; 3];
+        }
+    }
+
     // ---- answers ----
 
     /// The congestion window, bytes.
@@ -255,9 +336,10 @@ impl Loss {
         self.rack_end == una
     }
 
-    /// Whether this recovery has sent something, new or not.
+    /// Whether this fast recovery has sent something, new or not.
     pub(super) const fn has_sent(&self) -> bool {
-        self.prr_out > 0
+        let [_, out, _] = self.numbers;
+        out > 0
     }
 
     /// The first bytes lost and not sent again since: offset and length; 0: none.

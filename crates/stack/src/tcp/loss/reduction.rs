@@ -7,8 +7,9 @@
 //! ([`super::detection`]) and the arithmetic of cwnd in the open ([`super::congestion`]).
 //! Sources: RFC 5681, 6582, 6675, 9937, 3168, 3522, 3708, 8985 §7.4.
 
-use super::Phase;
 use super::congestion::saturated;
+use super::scoreboard::Delivery;
+use super::{Growth, Phase};
 use crate::tcp::connection::Connection;
 use crate::tcp::facts::Facts;
 use crate::tcp::segment::Segment;
@@ -69,6 +70,7 @@ impl Connection<'_> {
         let congestion = &mut self.loss.congestion;
         congestion.cwnd = congestion.cwnd.max(self.loss.undo_cwnd);
         congestion.ssthresh = congestion.ssthresh.max(self.loss.undo_ssthresh);
+        self.loss.forget_reduction();
         self.loss.scoreboard.absolve();
         self.loss.phase = Phase::Open;
         self.loss.dup_acks = 0;
@@ -125,12 +127,15 @@ impl Connection<'_> {
         self.loss.undo_from = self.snd_una;
         self.loss.recover = self.snd_nxt;
         self.facts.put(Facts::UNDO, self.config.undo);
-        self.facts.clear(Facts::UNDO_TS | Facts::REO_GROWN);
+        self.facts
+            .clear(Facts::UNDO_TS | Facts::REO_GROWN | Facts::TIMED_OUT);
         self.facts.set(Facts::CWR_DUE);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
         let flight = self.flight().min(u32::from(self.loss.congestion.cwnd));
         if !is_counted {
-            self.loss.congestion.halve(flight, self.payload_max());
+            let algorithm = self.config.congestion_algorithm;
+            let smss = self.payload_max();
+            self.loss.congestion.reduce(algorithm, flight, smss);
         }
     }
 
@@ -147,10 +152,8 @@ impl Connection<'_> {
         self.halve();
         // What was SACKed before counts no more.
         let in_flight = self.flight() - self.loss.scoreboard.sacked();
-        self.loss.prr_start = saturated(in_flight + delivered);
-        self.loss.prr_delivered = 0;
-        self.loss.prr_out = 0;
         self.begin_resending(Phase::Recovery);
+        self.loss.numbers = [0, 0, saturated(in_flight + delivered)];
         self.set_cwnd(self.loss.congestion.ssthresh);
     }
 
@@ -170,6 +173,7 @@ impl Connection<'_> {
             // What was too big for the path stays so: an undo would absolve it.
             self.facts.clear(Facts::UNDO);
         }
+        self.facts.put(Facts::TIMED_OUT, cfg!(feature = "cubic"));
         self.set_cwnd(self.payload_max() as u16);
         self.loss.scoreboard.lose_all(self.now_ms, age_min);
         self.loss.recover = self.snd_nxt;
@@ -202,12 +206,25 @@ impl Connection<'_> {
         self.loss.undo_left = self.loss.undo_left.saturating_add(len);
     }
 
-    /// Slow start or congestion avoidance, for `acked` octets.
-    pub(in crate::tcp) fn open_window(&mut self, acked: u32) {
-        if self.config.congestion_control {
-            let smss = self.payload_max();
-            self.loss.congestion.note_flight(self.flight() + acked);
-            self.loss.congestion.on_acked(acked, smss, self.config);
+    /// Slow start or congestion avoidance, for what `delivery` acknowledged.
+    pub(in crate::tcp) fn open_window(&mut self, delivery: &Delivery) {
+        if !self.config.congestion_control {
+            return;
+        }
+        let growth = Growth {
+            acked: delivery.acked,
+            smss: self.payload_max(),
+            elapsed_ms: delivery.elapsed,
+            srtt_ms: self.rtt.srtt_ms().unwrap_or(0),
+            is_behind_timeout: self.facts.has(Facts::TIMED_OUT),
+        };
+        let flight = self.flight() + growth.acked;
+        let congestion = &mut self.loss.congestion;
+        congestion.note_flight(flight);
+        let most = self.config.slow_start_segments_max;
+        if congestion.on_acked(growth.acked, growth.smss, most) {
+            let algorithm = self.config.congestion_algorithm;
+            algorithm.avoid(&mut self.loss, &growth);
         }
     }
 
@@ -239,11 +256,10 @@ impl Connection<'_> {
             return;
         }
         let smss = self.payload_max();
-        let loss = &mut self.loss;
-        loss.prr_delivered = saturated(u32::from(loss.prr_delivered) + delivered);
-        let total = u32::from(loss.prr_delivered);
-        let out = u32::from(loss.prr_out);
-        let start = u32::from(loss.prr_start).max(1);
+        let [total, out, start] = &mut self.loss.numbers;
+        *total = saturated(u32::from(*total) + delivered);
+        let total = u32::from(*total);
+        let (out, start) = (u32::from(*out), u32::from(*start).max(1));
         let ssthresh = u32::from(self.loss.congestion.ssthresh);
         let pipe = self.pipe();
         let mut more = if pipe > ssthresh {

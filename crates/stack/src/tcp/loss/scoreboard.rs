@@ -56,6 +56,8 @@ pub(in crate::tcp) struct Delivery {
     pub(in crate::tcp) base: SeqNum,
     /// Octets by which it moved SND.UNA on.
     pub(in crate::tcp) acked: u32,
+    /// Since data were last acknowledged, or first sent into an empty network; ms.
+    pub(in crate::tcp) elapsed: u32,
     /// How long ago the timestamp that it echoes was sent, ms, or [`NONE`].
     pub(in crate::tcp) echo: u32,
     /// A retransmission younger than this, ms, was not what the peer answered (RFC 8985 §6.2
@@ -118,6 +120,7 @@ impl Scoreboard {
             now_ms,
             base: SeqNum::new(0),
             acked: 0,
+            elapsed: 0,
             echo: NONE,
             age_min,
             highest: self.highest_sacked(),

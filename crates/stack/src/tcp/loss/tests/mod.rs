@@ -1,5 +1,7 @@
 //! Loss recovery from within: its parts one by one, and what only its own folder may look at.
 
+#[cfg(feature = "cubic")]
+mod cubic;
 mod recovery;
 mod scoreboard;
 mod tail_probe;

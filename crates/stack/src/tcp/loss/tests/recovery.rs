@@ -390,16 +390,12 @@ fn prr_follows_its_formula() {
         }
         let recovery = s.connection().loss;
         let telemetry = s.connection().telemetry();
-        let (total, out) = (
-            u32::from(recovery.prr_delivered),
-            u32::from(recovery.prr_out),
-        );
+        let [total, out, start] = recovery.numbers.map(u32::from);
         let delivered = total - delivered_before;
         delivered_before = total;
         assert_eq!(delivered, 1000, "each of these ACKs delivers one segment");
         let pipe = u32::from(telemetry.inflight_bytes);
         let ssthresh = u32::from(telemetry.ssthresh_bytes);
-        let start = u32::from(recovery.prr_start);
         let mut more = if pipe > ssthresh {
             proportional += 1;
             (total * ssthresh).div_ceil(start).saturating_sub(out)
