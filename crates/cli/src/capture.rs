@@ -121,7 +121,7 @@ pub(crate) fn failure(path: &Path, error: &io::Error) -> Option<Error> {
         _ if !is_stream(path) => Some(write_error(path, error)),
         io::ErrorKind::BrokenPipe => None,
         io::ErrorKind::TimedOut => Some(Error::failed(format!(
-            "the capture to {shown} broke off: nobody read it any more"
+            "the capture to {shown} broke off: its reader stopped reading"
         ))),
         _ => Some(Error::failed(format!(
             "the capture to {shown} broke off: {}",

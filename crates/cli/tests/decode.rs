@@ -1,4 +1,4 @@
-//! `motet decode` on captures that nobody of this project made, and on damaged ones.
+//! `motet decode` on captures made outside this project, and on damaged ones.
 
 mod common;
 
@@ -176,8 +176,8 @@ fn the_stream_of_the_riot_capture_is_whole() {
 fn the_conversation_is_summed_up() {
     let Some(file) = capture(RIOT) else { return };
     let Some(zep) = capture(RIOT_ZEP) else { return };
-    // ZEP on loopback holds each frame as sent and as passed on: 32 copies, but seven of them
-    // are router solicitations to all, which nobody acknowledges.
+    // ZEP on loopback holds each frame as sent and as passed on: 32 copies, but seven of them are
+    // router solicitations to all, which no node acknowledges.
     for (file, frames, repeats) in [(file, 56, 1), (zep, 111, 25)] {
         let summary = summary(&file);
         assert_eq!(summary["frames"], frames);

@@ -41,7 +41,7 @@ fn marked(mark: &str) -> Vec<u32> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let has_mark = |pid: &u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        // The dead whom nobody has buried yet have no words.
+        // Dead processes that are not buried yet have no words.
         words
             .split(|byte| *byte == 0)
             .any(|word| word == mark.as_bytes())

@@ -342,7 +342,7 @@ fn a_capture_can_be_watched_live() {
         let mut records = vec![0; 4_000];
         capture.read_exact(&mut records).unwrap();
         assert_eq!(records[..4], [0xd4, 0xc3, 0xb2, 0xa1], "{target}");
-        // Whoever has seen enough is no failure; the mesh lives on.
+        // A reader that has seen enough is no failure; the mesh lives on.
         drop(capture);
         thread::sleep(Duration::from_millis(500));
         assert_eq!(up.try_wait().unwrap(), None, "{target}");
@@ -414,7 +414,7 @@ fn a_capture_file_can_be_followed_and_outlives_a_kill() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// A reader that has stopped reading holds nobody up for longer than until a signal.
+/// A reader that has stopped reading holds the command up until a signal, and no longer.
 #[test]
 fn a_stalled_reader_is_given_up_for_a_signal() {
     let folder = folder();
@@ -457,7 +457,7 @@ fn a_stalled_reader_is_given_up_for_a_signal() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(status), "{}", said_of(&output));
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(stderr.contains("nobody read it any more"), "{stderr}");
+        assert!(stderr.contains("its reader stopped reading"), "{stderr}");
         // What is in the pipe is whole.
         assert!(records(&output.stdout) > 100, "{arguments:?}");
     }

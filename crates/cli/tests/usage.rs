@@ -191,7 +191,7 @@ fn devices_are_refused() {
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }
 
-/// `motet … | head -0`: whoever stops reading is no failure, and no panic.
+/// `motet … | head -0`: a reader that stops reading is no failure, and no panic.
 #[test]
 fn a_closed_pipe_is_no_failure() {
     let folder = folder();

@@ -374,7 +374,7 @@ impl<'m> World<'m> {
                     );
                 }
                 self.read += count as u32;
-                assert!(self.read <= self.injected, "bytes that nobody sent");
+                assert!(self.read <= self.injected, "bytes that the peer never sent");
             }
             Err(RecvError::Empty | RecvError::Finished | RecvError::Failed(_)) => {}
             Err(RecvError::NoConnection) => panic!("the handle is not given back"),
@@ -430,7 +430,7 @@ impl<'m> World<'m> {
         if !payload.is_empty() {
             assert!(
                 end <= self.given,
-                "bytes that nobody gave: {end} of {}",
+                "bytes beyond those handed over: {end} of {}",
                 self.given
             );
         }

@@ -299,8 +299,8 @@ fn junk_from_the_network_is_ignored() {
     assert!(driver.receive().is_none());
 }
 
-/// What needs a process of its own, for it looks at the environment or ends the process:
-/// this test runs itself again, told by a variable which part to play.
+/// For tests that need a process of their own, because they look at the environment or end the
+/// process: this test runs itself again, and a variable says which part to play.
 #[test]
 fn states_are_written_and_unknown_flags_end_the_process() {
     match std::env::var("MOTET_INNER").as_deref() {
@@ -345,7 +345,7 @@ fn inner_flags() {
     load("bogus=1");
 }
 
-/// What waits in vain is explained on standard error, unless told to be quiet; the log has
+/// A wait in vain is explained on standard error, unless the flag `quiet` is set; the log has
 /// every packet either way.
 #[test]
 fn the_log_has_every_packet_and_quiet_means_it() {

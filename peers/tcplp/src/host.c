@@ -54,8 +54,8 @@ struct host
     size_t           count;
 };
 
-/* Set on every entry: the core asks for the time, and for a number to start with, without
- * saying who asks. */
+/* Set on every entry: the core's functions for the time, and for a number to start with, take
+ * no argument. */
 static _Thread_local uint32_t clock_ms;
 static _Thread_local uint32_t initial_number;
 
@@ -363,7 +363,7 @@ struct host_state host_state(const struct host *self)
 size_t host_active_size(void) { return sizeof(struct tcpcb); }
 size_t host_passive_size(void) { return sizeof(struct tcpcb_listen); }
 
-/* ---- What the core asks of OpenThread's messages ---- */
+/* ---- The functions of OpenThread's messages that the core calls ---- */
 
 otError otMessageSetLength(otMessage *message, uint16_t length)
 {
@@ -393,7 +393,7 @@ int otMessageWrite(otMessage *message, uint16_t offset, const void *bytes, uint1
     return length;
 }
 
-/* ---- What the core asks of its host ---- */
+/* ---- The functions of its host that the core calls ---- */
 
 otMessage *tcplp_sys_new_message(otInstance *instance)
 {

@@ -160,7 +160,7 @@ unsafe impl Send for Socket {}
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // SAFETY: `host` is live, and nobody uses it after this.
+        // SAFETY: `host` is live, and is not used after this.
         unsafe { host_free(self.host.as_ptr()) }
     }
 }

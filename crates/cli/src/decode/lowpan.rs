@@ -1,7 +1,7 @@
 //! 6LoWPAN: fragments, compressed headers.
 //!
 //! Place: under `mac`, for data frames; hands whole IPv6 packets to `ip`. The stack's codecs
-//! parse and decompress; here their choices are put in words.
+//! parse and decompress; this file puts into words how a header was compressed.
 //! Sources: RFC 4944 §5, RFC 6282.
 
 use motet::lowpan::{
@@ -81,7 +81,8 @@ impl Packet {
         }
     }
 
-    /// Its headers as far as they can be read before all of it is here.
+    /// Explains the packet's headers, as far as they can be read before all of the packet is
+    /// here.
     fn readable(&self) -> &[u8] {
         match self.tcp {
             TcpForm::Compressed => self.bytes.get(..ipv6::HEADER_LEN).unwrap_or_default(),
@@ -90,7 +91,7 @@ impl Packet {
     }
 }
 
-/// Restores the headers at the start of `bytes`, and says how they were compressed.
+/// Restores the headers at the start of `bytes`, and describes how they were compressed.
 fn packet_of(
     decoder: &Decoder,
     frame: &mut Frame,
@@ -148,7 +149,8 @@ fn packet_of(
     })
 }
 
-/// Tells what cannot be read here from what nobody could.
+/// Marks the frame as undecoded where `decode` lacks a context or a feature, and as malformed
+/// where the bytes contradict the format.
 fn refuse(frame: &mut Frame, error: DecompressError, unknown: Option<u8>) {
     match error {
         DecompressError::Context => {
@@ -234,7 +236,7 @@ fn first_fragment(
     Some(packet)
 }
 
-/// Adds a fragment to its datagram, and explains the packet if it was the last.
+/// Adds a fragment to its datagram, and explains the packet when the fragment completes it.
 fn add(
     decoder: &mut Decoder,
     frame: &mut Frame,
@@ -342,14 +344,14 @@ fn iphc_layer(header: &Iphc, bytes: &[u8], rest: &[u8], contexts: &Contexts) -> 
         .with("contexts", known.collect::<Vec<_>>())
 }
 
-/// A layer for each compressed next header, as far as they can be read.
+/// A layer for each compressed next header, as far as the headers can be read.
 fn nhc_layers(frame: &mut Frame, mut compressed: bool, mut bytes: &[u8]) {
     for _ in 0..ipv6::EXTENSIONS_MAX {
         if !compressed {
             return;
         }
         let Ok((nhc, rest)) = Nhc::parse(bytes) else {
-            // The reason is the decompressor's to give.
+            // The decompressor reports the reason.
             return;
         };
         let first = bytes.first().copied().unwrap_or(0);

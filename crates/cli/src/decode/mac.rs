@@ -1,8 +1,9 @@
 //! IEEE 802.15.4 frames.
 //!
 //! Place: after `link`; calls `lowpan` with the payload of data frames. The stack's own parser
-//! decides what is well formed; frames of 2015 and secured ones, which it is not for, go to
-//! `envelope`, and what that does not read either is shown as far as the frame control reaches.
+//! decides what is well formed. Frames of 2015 and secured ones, which that parser does not read,
+//! go to `envelope`. A frame that `envelope` does not read either is shown as far as its frame
+//! control reaches.
 //! Source: IEEE 802.15.4-2006 §7.2, §7.3.
 
 use std::collections::{HashMap, VecDeque};
@@ -15,7 +16,7 @@ use motet::wire::ieee802154::{
 use super::model::{Frame, Layer, Value, group, hex, hex8, hex16};
 use super::{Decoder, envelope};
 
-/// What stands behind the payload of a captured frame.
+/// The bytes behind the payload of a captured frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fcs {
     /// The frame check sequence of two bytes.
@@ -93,7 +94,7 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8], fc
     }
 }
 
-/// Notes a frame; gives the one that it repeats.
+/// Notes a frame; returns the frame that it repeats.
 pub(super) fn note(
     decoder: &mut Decoder,
     header: Option<&Header>,
@@ -106,12 +107,13 @@ pub(super) fn note(
         .heard
         .repeat_of(header, payload, now.number, now.at_ns)?;
     decoder.now.repeat = true;
-    // What nobody acknowledges is no retry: a frame for all goes once to each channel.
+    // A frame that wants no acknowledgment is never a retry: a frame for all goes once to each
+    // channel.
     decoder.tally.link_repeats += u64::from(header.ack_request);
     Some(repeat_of)
 }
 
-/// The frame without its FCS, and whether that was right, where it can be told.
+/// The frame without its FCS, and whether the FCS was right, where the capture shows it.
 fn without_fcs(bytes: &[u8], fcs: Fcs) -> Result<(&[u8], Option<bool>), ParseError> {
     let shortened = |len: usize| {
         bytes
@@ -132,7 +134,7 @@ fn without_fcs(bytes: &[u8], fcs: Fcs) -> Result<(&[u8], Option<bool>), ParseErr
     }
 }
 
-/// A frame that nobody here reads: what its frame control says, and the reason.
+/// A frame that `decode` does not read: the fields of its frame control, and the reason.
 pub(super) fn refused(frame: &mut Frame, mpdu: &[u8], fcs_ok: Option<bool>, error: ParseError) {
     let mut layer = Layer::new("mac", "802.15.4");
     if let [low, high, ..] = *mpdu {

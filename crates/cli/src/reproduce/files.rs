@@ -28,7 +28,7 @@ enum Format {
 }
 
 impl Target {
-    /// Refuses what would fail after all the work.
+    /// Refuses files that could not be written after all the work.
     ///
     /// # Errors
     /// [`Error::Input`] when a file is in the way or its folder does not exist, and when two

@@ -4,7 +4,7 @@
 //! lab::experiments -> rows -> table or Markdown (people), JSON lines (programs), plots, a page
 //! ```
 //!
-//! Left out: what an experiment is; the lab knows.
+//! Left out: the experiments themselves, which the lab defines.
 
 mod files;
 mod json;
@@ -26,12 +26,12 @@ use crate::output::{self, BOLD, DIM};
 
 /// Run the published experiments with this stack and hold them against the papers.
 ///
-/// Each row shows a measured value beside the published one and what the radio's own times
-/// allow. A criterion is met when the whole 95 % interval meets it on each of two disjoint
-/// sets of seeds. One that is not met is shown as a miss; the exit status is 1 only when a run
-/// itself failed. Rows marked as fit are those that a constant of the air was fitted on. An
-/// identity follows from other rows; a repeat is judged elsewhere.
-/// Cut short, it keeps the rows of the experiments that are over, marked incomplete.
+/// Each row shows a measured value beside the published one and what the radio's own times allow.
+/// A criterion is met when the whole 95 % interval meets it on each of two disjoint sets of
+/// seeds. A criterion that is not met is shown as a miss; the exit status is 1 only when a run
+/// itself failed. Rows marked as fit are those on which a constant of the air was fitted. An
+/// identity follows from other rows; a repeat is judged elsewhere. A command that is cut short
+/// keeps the rows of the experiments that are over, marked incomplete.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  motet reproduce --list\n  \
                         motet reproduce tcplp-hops\n  \
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         Some(signal) if !missing.is_empty() => {
             let (done, all) = (done.len(), chosen.len());
             let cut = format!("interrupted: {done} of {all} experiments are complete");
-            // What went wrong before is worth more than what was not reached.
+            // The sentence keeps the failures so far: they matter more than what was not reached.
             failures.insert(0, cut);
             Err(Error::Stopped(signal, failures.join("; ")))
         }
@@ -221,7 +221,7 @@ struct Progress {
     interrupt: Interrupt,
 }
 
-/// The same while one experiment runs.
+/// The bar while one experiment runs.
 struct During<'a> {
     progress: &'a Progress,
     id: &'static str,

@@ -54,8 +54,8 @@ impl Grid {
         self.rows.is_empty()
     }
 
-    /// Prints what fits, without columns that nothing stands in; gives the heads of those
-    /// that there was no room for.
+    /// Prints the columns that fit, without empty ones; returns the heads of the columns for
+    /// which there was no room.
     pub(super) fn print(mut self, out: Out) -> Result<Vec<String>, Error> {
         let empty = |place: usize| self.rows.iter().all(|row| row[place].is_empty());
         for place in (0..self.columns.len())
@@ -74,7 +74,7 @@ impl Grid {
             .collect();
         let height = heads.iter().map(Vec::len).max().unwrap_or(0);
         for line in 0..height {
-            // The last line of each stands right above the numbers.
+            // The last line of each head stands right above the numbers.
             let cells = heads.iter().map(|lines| {
                 let place = (line + lines.len()).checked_sub(height);
                 place.map_or("", |place| lines[place])
@@ -148,10 +148,10 @@ fn columns() -> usize {
 
 const GAP: &str = "  ";
 
-/// Where no terminal says how many there are.
+/// The width where no terminal reports one.
 const COLUMNS: usize = 110;
 
-/// Narrower ones wrap.
+/// Narrower tables wrap.
 const COLUMNS_MIN: usize = 60;
 
 #[cfg(test)]

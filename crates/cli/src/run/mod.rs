@@ -133,8 +133,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     Error::all(ended.into_iter().chain(written).chain(captured))
 }
 
-/// Runs the plan in a thread of its own, while this one looks for signals and shows how far
-/// it is; also the signal that cut it short.
+/// Runs the plan in a thread of its own, while this thread looks for signals and shows the
+/// progress; also returns the signal that cut the plan short.
 fn run_watched(
     plan: &Plan,
     captures: Captures,
@@ -168,7 +168,8 @@ fn run_watched(
     (results, signal)
 }
 
-/// Refuses what would fail after all the work; gives the folder for everything, if any.
+/// Refuses files that could not be written after all the work; returns the folder for everything,
+/// if any.
 fn prepare(args: &Args, file: &Path, plan: &Plan) -> Result<Option<Folder>, Error> {
     let folder = args.out.as_deref();
     let folder = folder.map(|folder| Folder::prepare(folder, args.force));

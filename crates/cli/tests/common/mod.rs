@@ -32,8 +32,8 @@ pub(crate) fn command(binary: &Path) -> Command {
 /// Copies a program to `folder`, where every user finds it.
 pub(crate) fn copy_program(program: &Path, folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
-    // In a process of its own: a child forked by another test while we write would hold the
-    // file open for writing, and nobody could run it.
+    // A process of its own copies: a child forked by another test while this one writes would
+    // hold the file open for writing, and the file could not be run.
     let copied = Command::new("cp").arg(program).arg(&path).status().unwrap();
     assert!(copied.success());
     path
@@ -44,7 +44,7 @@ pub(crate) fn run<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Ou
     motet().args(arguments).output().expect("motet starts")
 }
 
-/// A folder that everybody may read and write, for tests that change uid.
+/// A folder that every user may read and write, for tests that change uid.
 pub(crate) fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     #[cfg(unix)]

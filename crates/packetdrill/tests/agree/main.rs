@@ -32,7 +32,7 @@ fn main() -> ExitCode {
             }
         };
     }
-    // Whatever else cargo's own test runner would be told is not for this one.
+    // Other arguments are meant for cargo's own test runner; this one ignores them.
     let mut profile = "motet";
     let mut paths = Vec::new();
     let mut rest = arguments.iter();

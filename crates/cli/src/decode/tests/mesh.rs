@@ -88,7 +88,7 @@ fn compressed(packet: &[u8], link: LinkPair, contexts: &Contexts) -> (Vec<u8>, u
     (out, done.uncompressed_len)
 }
 
-/// A network on the air, and someone who listens.
+/// A network on the air, and a decoder that listens.
 struct Air {
     decoder: Decoder,
     contexts: Contexts,
