@@ -18,8 +18,8 @@ pub enum Event {
     },
     /// A moment a radio waits for.
     Radio {
-        /// Whose.
-        mote: usize,
+        /// Its place on the air.
+        place: usize,
         /// Which.
         due: Due,
     },

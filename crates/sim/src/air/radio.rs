@@ -34,7 +34,7 @@ pub use usage::{State, Usage};
 /// A radio and its driver.
 #[derive(Debug)]
 pub struct Radio {
-    me: usize,
+    place: usize,
     profile: Profile,
     filter: Filter,
     jitter: Rng,
@@ -96,10 +96,10 @@ pub enum Due {
 }
 
 impl Radio {
-    /// A radio that listens, at the origin of time.
-    pub fn new(me: usize, profile: Profile, filter: Filter, jitter: Rng) -> Self {
+    /// A radio that listens, at the origin of time, at this place of the medium.
+    pub fn new(place: usize, profile: Profile, filter: Filter, jitter: Rng) -> Self {
         Self {
-            me,
+            place,
             profile,
             filter,
             jitter,
@@ -152,12 +152,12 @@ impl Radio {
             }
             // A software ACK may have cancelled the assessment.
             (Due::Assessed, Activity::Assessing) => {
-                let (energy, carrier) = air.medium.assessed(self.me, now);
+                let (energy, carrier) = air.medium.assessed(self.place, now);
                 self.judge_channel(energy >= self.cca || carrier, air, now);
             }
             (Due::Prepared, Activity::Preparing) => {
                 self.activity = Activity::Idle;
-                let clear = !air.medium.is_receiving(self.me) && !self.is_answering();
+                let clear = !air.medium.is_receiving(self.place) && !self.is_answering();
                 self.prepared = clear;
                 self.outputs.push_back(Output::Assessed { clear });
             }
@@ -170,12 +170,12 @@ impl Radio {
                 if let Some(frame) = self.loaded {
                     self.activity = Activity::Sending;
                     self.refresh(air, now);
-                    air.transmit(self.me, frame, None, now);
+                    air.transmit(self.place, frame, None, now);
                 }
             }
             (Due::Tuned, Activity::Tuning(channel)) => {
                 self.activity = Activity::Idle;
-                air.medium.set_channel(self.me, channel, now);
+                air.medium.set_channel(self.place, channel, now);
             }
             (Due::AnswerTurned, _) => self.send_answer(air, now),
             (Due::HeadUnloaded, _) => {
@@ -300,21 +300,21 @@ impl Radio {
         }
         // The driver looks whether a frame is coming in before it leaves the channel.
         if let Command::Tune(_) = command {
-            return !air.medium.is_receiving(self.me);
+            return !air.medium.is_receiving(self.place);
         }
         if let Command::Preload(_) = command {
             if now < self.cpu_free_at {
                 air.calendar.schedule(
                     self.cpu_free_at,
                     Event::Radio {
-                        mote: self.me,
+                        place: self.place,
                         due: Due::CpuFree,
                     },
                 );
                 return false;
             }
             // The driver waits for the end of a reception before it changes state.
-            return !(self.profile.deaf && air.medium.is_receiving(self.me));
+            return !(self.profile.deaf && air.medium.is_receiving(self.place));
         }
         true
     }
@@ -328,8 +328,8 @@ impl Radio {
                 (Activity::Copying, copy, Due::Copied)
             }
             Command::Assess => {
-                air.medium.set_hearing(self.me, None, now);
-                air.medium.assess(self.me, now);
+                air.medium.set_hearing(self.place, None, now);
+                air.medium.assess(self.place, now);
                 (Activity::Assessing, phy::CCA, Due::Assessed)
             }
             Command::Fire if self.prepared => {
@@ -344,8 +344,13 @@ impl Radio {
             ),
         };
         self.activity = activity;
-        air.calendar
-            .schedule(now + span, Event::Radio { mote: self.me, due });
+        air.calendar.schedule(
+            now + span,
+            Event::Radio {
+                place: self.place,
+                due,
+            },
+        );
     }
 
     /// A busy channel is told at once. A clear one costs the driver's time, in which the
@@ -362,7 +367,7 @@ impl Radio {
         air.calendar.schedule(
             ready_at,
             Event::Radio {
-                mote: self.me,
+                place: self.place,
                 due: Due::Prepared,
             },
         );
@@ -405,7 +410,7 @@ impl Radio {
     /// Leaves reception for the frame's turnaround, unless a frame is coming in or an ACK
     /// of ours is due: then after that.
     fn turn_around(&mut self, air: &mut Air, now: Instant) {
-        let receiving = !self.profile.deaf && air.medium.is_receiving(self.me);
+        let receiving = !self.profile.deaf && air.medium.is_receiving(self.place);
         if receiving || self.is_answering() {
             self.activity = Activity::Holding;
             return;
@@ -415,7 +420,7 @@ impl Radio {
         air.calendar.schedule(
             now + phy::TURNAROUND,
             Event::Radio {
-                mote: self.me,
+                place: self.place,
                 due: Due::Turned,
             },
         );
@@ -432,7 +437,7 @@ impl Radio {
         air.calendar.schedule(
             now + pause,
             Event::Radio {
-                mote: self.me,
+                place: self.place,
                 due: Due::Turned,
             },
         );
@@ -440,7 +445,7 @@ impl Radio {
 
     /// Tells medium and account what the radio is doing now.
     fn refresh(&mut self, air: &mut Air, now: Instant) {
-        air.medium.set_interest(self.me, self.interest());
+        air.medium.set_interest(self.place, self.interest());
         let state = self.state();
         if state == self.usage.state {
             return;
@@ -453,7 +458,7 @@ impl Radio {
             State::Unload => Some(Deaf::Unloading),
             State::Turnaround | State::Transmit => Some(Deaf::Transmitting),
         };
-        air.medium.set_hearing(self.me, deaf, now);
+        air.medium.set_hearing(self.place, deaf, now);
     }
 
     /// What of others it has to hear: what waits may wait for the end of any frame, and only a

@@ -321,7 +321,7 @@ impl<'m> Links<'m> {
                     self.nodes[mote].resumes = None;
                     self.drive(mote, now);
                 }
-                Event::Radio { mote, due } => {
+                Event::Radio { place: mote, due } => {
                     self.nodes[mote].radio.on_due(due, &mut self.air, now);
                     self.drive(mote, now);
                 }

@@ -8,21 +8,17 @@
 //! Left out: threads. A world is one run; runs are independent of each other.
 
 mod drive;
+mod port;
 
-use std::collections::VecDeque;
-
-use motet::ip::InterfaceId;
 use motet::node::{self, Node};
 use motet::time::{Instant, earliest};
-use motet::wire::LinkAddr;
 use motet::wire::ieee802154::Header;
 
 use crate::air::energy::Energy;
-use crate::air::filter::{self, Filter};
+use crate::air::filter;
 use crate::air::gains::{Gain, Gains, Later};
-use crate::air::medium::{Fate, Frame, FrameId, Interest, Medium, Placement, Reception};
+use crate::air::medium::{Fate, Frame, FrameId, Interest, Medium, Reception};
 use crate::air::noise::Noise;
-use crate::air::profile::Profile;
 use crate::air::radio::{Heard, Radio, Usage};
 use crate::air::{Air, End, Event, LinkTally, Parcel};
 use crate::apps::App;
@@ -30,32 +26,18 @@ use crate::capture::Capture;
 use crate::net::wire::Wire;
 use crate::streams::{Purpose, happens, stream};
 
+use self::port::{Attached, Kind, Places};
+pub use self::port::{Port, RadioPort};
+
 /// A node as it enters a world.
 #[derive(Debug)]
 pub struct Resident<'m> {
     /// The stack.
     pub node: Node<'m>,
-    /// Its radio, unless it is a wired host.
-    pub radio: Option<RadioPort>,
-    /// Its interface to the wire, if any.
-    pub wired: Option<InterfaceId>,
-    /// Whether its wire leads to the caller and no further: see [`World::inject_at`].
-    pub is_tapped: bool,
+    /// How its interfaces are attached, in any order.
+    pub ports: Vec<Port>,
     /// What runs on it.
     pub app: App<'m>,
-}
-
-/// How a node is attached to the air.
-#[derive(Clone, Copy, Debug)]
-pub struct RadioPort {
-    /// The node's interface.
-    pub interface: InterfaceId,
-    /// Radio and driver.
-    pub profile: Profile,
-    /// The addresses the radio answers to.
-    pub filter: Filter,
-    /// The channel it is tuned to at first.
-    pub channel: u8,
 }
 
 /// What a run is subject to.
@@ -71,6 +53,7 @@ pub struct Conditions {
 #[derive(Debug)]
 pub struct World<'m> {
     air: Air,
+    places: Places,
     motes: Vec<Mote<'m>>,
     wire: Option<Wire>,
     frame_loss: f64,
@@ -81,10 +64,7 @@ pub struct World<'m> {
 #[derive(Debug)]
 struct Mote<'m> {
     node: Node<'m>,
-    radio: Option<(InterfaceId, Radio)>,
-    wired: Option<InterfaceId>,
-    /// What left by the wire, where that leads to the caller.
-    tapped: Option<VecDeque<Box<[u8]>>>,
+    ports: Vec<Attached>,
     apps: Vec<App<'m>>,
     reception: motet::random::Rng,
     frame_loss: motet::random::Rng,
@@ -95,26 +75,25 @@ struct Mote<'m> {
 }
 
 impl<'m> World<'m> {
-    /// A world of these residents; `gains` speaks of them by their order, wired ones included.
+    /// A world of these residents; `gains` speaks of their first radios by the order of the
+    /// residents, wired ones included, and then of all further radios in the same order.
     pub fn new(
         residents: Vec<Resident<'m>>,
         gains: &Gains,
         wire: Option<Wire>,
         conditions: Conditions,
     ) -> Self {
-        let placements: Vec<Placement> = residents.iter().map(placement).collect();
-        let addresses: Vec<(LinkAddr, usize)> = residents
-            .iter()
-            .enumerate()
-            .flat_map(|(at, resident)| addresses(at, resident))
-            .collect();
+        let places = Places::of(&residents);
+        let medium = Medium::new(gains, &places.placements(&residents));
+        let air = Air::new(medium, places.addresses(&residents));
         let motes = residents
             .into_iter()
             .enumerate()
-            .map(|(at, resident)| Mote::new(at, resident, conditions.seed))
+            .map(|(at, resident)| Mote::new(at, resident, &places, conditions.seed))
             .collect();
         let mut world = Self {
-            air: Air::new(Medium::new(gains, &placements), addresses),
+            air,
+            places,
             motes,
             wire,
             frame_loss: conditions.frame_loss,
@@ -165,8 +144,9 @@ impl<'m> World<'m> {
                 self.motes[mote].resumes = None;
                 self.drive(mote, now);
             }
-            Event::Radio { mote, due } => {
-                if let Some((_, radio)) = &mut self.motes[mote].radio {
+            Event::Radio { place, due } => {
+                let mote = self.places.node(place);
+                if let Some(radio) = radio_at(&mut self.motes, &self.places, place) {
                     radio.on_due(due, &mut self.air, now);
                     self.drive_if_told(mote, now);
                 }
@@ -225,7 +205,11 @@ impl<'m> World<'m> {
 
     /// The next packet that a tapped node has sent down its wire.
     pub fn take_at(&mut self, mote: usize) -> Option<Box<[u8]>> {
-        self.motes[mote].tapped.as_mut()?.pop_front()
+        let mut ports = self.motes[mote].ports.iter_mut();
+        ports.find_map(|port| match &mut port.kind {
+            Kind::Tap(sent) => sent.pop_front(),
+            Kind::Air(_) | Kind::Wire => None,
+        })
     }
 
     /// A frame from the caller goes on the air at the place of a node, which does not know of
@@ -234,7 +218,7 @@ impl<'m> World<'m> {
     ///
     /// `psdu`: with its FCS, at most 127 bytes.
     pub fn transmit_at(&mut self, mote: usize, psdu: &[u8]) -> bool {
-        let may = self.motes[mote].radio.is_some() && self.may_reboot(mote);
+        let may = self.places.port(mote).is_some() && self.may_reboot(mote);
         if may {
             let now = self.now();
             self.air.transmit(mote, Frame::new(psdu), None, now);
@@ -271,9 +255,8 @@ impl<'m> World<'m> {
 
     /// Whether a node may reboot now: nothing is under way between it and its radio.
     pub fn may_reboot(&self, mote: usize) -> bool {
-        let mote = &self.motes[mote];
-        let radio = mote.radio.as_ref();
-        radio.is_none_or(|(_, radio)| radio.is_idle(self.now()))
+        let mut radios = self.motes[mote].radios();
+        radios.all(|radio| radio.is_idle(self.now()))
     }
 
     /// Puts a node that has just started in the place of another, which has rebooted; what
@@ -325,15 +308,15 @@ impl<'m> World<'m> {
         self.air.broadcasts
     }
 
-    /// How long a node's radio was in each state.
+    /// How long a node's first radio was in each state.
     pub fn usage(&self, mote: usize) -> Option<Usage> {
-        let (_, radio) = self.motes[mote].radio.as_ref()?;
+        let radio = self.motes[mote].radios().next()?;
         Some(radio.usage(self.now()))
     }
 
-    /// What a node's radio and processor have used so far.
+    /// What a node's first radio, and the processor for it, have used so far.
     pub fn energy(&self, mote: usize) -> Option<Energy> {
-        let (_, radio) = self.motes[mote].radio.as_ref()?;
+        let radio = self.motes[mote].radios().next()?;
         Some(radio.energy(self.now()))
     }
 
@@ -364,7 +347,7 @@ impl<'m> World<'m> {
         if let Some(finished) = self.air.medium.finish(id, now, &mut receptions) {
             let sender = finished.from;
             let header = filter::header(finished.frame.psdu());
-            if let Some((_, radio)) = &mut self.motes[sender].radio {
+            if let Some(radio) = radio_at(&mut self.motes, &self.places, sender) {
                 radio.on_sent(header.as_ref(), &mut self.air, now);
             }
             let mut fate = finished.fate;
@@ -385,14 +368,14 @@ impl<'m> World<'m> {
                     power: reception.power,
                     from: finished.from,
                 });
-                if let Some((_, radio)) = &mut self.motes[reception.at].radio {
+                if let Some(radio) = radio_at(&mut self.motes, &self.places, reception.at) {
                     radio.on_reception(heard, &mut self.air, now);
                 }
             }
             self.air.count(&finished, header.as_ref(), fate);
-            self.drive(sender, now);
+            self.drive(self.places.node(sender), now);
             for reception in receptions.iter().filter(|reception| matters(reception)) {
-                self.drive_if_told(reception.at, now);
+                self.drive_if_told(self.places.node(reception.at), now);
             }
         }
         self.receptions = receptions;
@@ -400,7 +383,7 @@ impl<'m> World<'m> {
 
     /// Draws whether a frame arrives.
     fn judge(&mut self, reception: &Reception) -> Fate {
-        let mote = &mut self.motes[reception.at];
+        let mote = &mut self.motes[self.places.node(reception.at)];
         // Certain results draw nothing: most frames have no rival at all.
         if reception.survival < 1.0 && !happens(&mut mote.reception, reception.survival) {
             return Fate::Corrupted;
@@ -412,9 +395,10 @@ impl<'m> World<'m> {
     }
 
     fn deliver(&mut self, mote: usize, packet: &[u8], now: Instant) {
-        let Mote { node, wired, .. } = &mut self.motes[mote];
-        if let Some(interface) = *wired {
-            node.on_event(interface, node::Event::Packet(packet), now);
+        let Mote { node, ports, .. } = &mut self.motes[mote];
+        let takes = |port: &&Attached| matches!(port.kind, Kind::Wire | Kind::Tap(_));
+        if let Some(port) = ports.iter().find(takes) {
+            node.on_event(port.interface, node::Event::Packet(packet), now);
             self.drive(mote, now);
         }
     }
@@ -440,28 +424,18 @@ impl<'m> Mote<'m> {
         matches!(self.apps[..], [App::None])
     }
 
-    fn new(at: usize, resident: Resident<'m>, seed: u64) -> Self {
+    /// Its radios, in the order of its ports.
+    fn radios(&self) -> impl Iterator<Item = &Radio> {
+        self.ports.iter().filter_map(Attached::radio)
+    }
+
+    fn new(at: usize, resident: Resident<'m>, places: &Places, seed: u64) -> Self {
         // Lossless: no world has four thousand million nodes.
         let id = at as u32;
-        let Resident {
-            node,
-            radio,
-            wired,
-            is_tapped,
-            app,
-        } = resident;
-        let radio = radio.map(|port| {
-            let jitter = stream(seed, id, Purpose::CpuJitter);
-            (
-                port.interface,
-                Radio::new(at, port.profile, port.filter, jitter),
-            )
-        });
+        let Resident { node, ports, app } = resident;
         Self {
             node,
-            radio,
-            wired,
-            tapped: is_tapped.then(VecDeque::new),
+            ports: places.attach(at, &ports, seed),
             apps: vec![app],
             reception: stream(seed, id, Purpose::Reception),
             frame_loss: stream(seed, id, Purpose::FrameLoss),
@@ -484,30 +458,10 @@ fn matters(reception: &Reception, intended: Option<usize>, header: Option<&Heade
     }
 }
 
-fn placement(resident: &Resident<'_>) -> Placement {
-    let Some(port) = resident.radio else {
-        return Placement {
-            transmit_dbm: 0.0,
-            noise_dbm: 0.0,
-            channel: 0,
-        };
-    };
-    Placement {
-        transmit_dbm: port.profile.transmit_dbm,
-        noise_dbm: port.profile.noise_dbm(),
-        channel: port.channel,
-    }
-}
-
-fn addresses(at: usize, resident: &Resident<'_>) -> Vec<(LinkAddr, usize)> {
-    let Some(port) = resident.radio else {
-        return Vec::new();
-    };
-    let short = port.filter.short.map(|short| (LinkAddr::Short(short), at));
-    short
-        .into_iter()
-        .chain([(LinkAddr::Extended(port.filter.extended), at)])
-        .collect()
+/// The radio at a place of the air.
+fn radio_at<'a>(motes: &'a mut [Mote<'_>], places: &Places, place: usize) -> Option<&'a mut Radio> {
+    let port = places.port(place)?;
+    motes[places.node(place)].ports[port].radio_mut()
 }
 
 /// The longest packet of a wire, and more than any frame.

@@ -34,7 +34,7 @@ impl Radio {
             air.calendar.schedule(
                 now + phy::TURNAROUND,
                 Event::Radio {
-                    mote: self.me,
+                    place: self.place,
                     due: Due::AnswerTurned,
                 },
             );
@@ -73,8 +73,13 @@ impl Radio {
             span = span + self.profile.handle;
         }
         let copied_at = self.occupy(span, now);
-        air.calendar
-            .schedule(copied_at, Event::Radio { mote: self.me, due });
+        air.calendar.schedule(
+            copied_at,
+            Event::Radio {
+                place: self.place,
+                due,
+            },
+        );
     }
 
     /// A chip that acknowledges by itself also knows which ACK it waits for.
@@ -91,7 +96,7 @@ impl Radio {
         RxMeta {
             rssi_dbm: libm::round(dbm) as i8,
             lqi: lqi as u8,
-            channel: air.medium.channel(self.me),
+            channel: air.medium.channel(self.place),
             at,
         }
     }
@@ -113,7 +118,7 @@ impl Radio {
         air.calendar.schedule(
             at.max(copied),
             Event::Radio {
-                mote: self.me,
+                place: self.place,
                 due: Due::AnswerTurned,
             },
         );
@@ -135,7 +140,7 @@ impl Radio {
         {
             self.answer = Answer::Sending { by_software };
             self.refresh(air, now);
-            air.transmit(self.me, ack, to, now);
+            air.transmit(self.place, ack, to, now);
         }
     }
 }

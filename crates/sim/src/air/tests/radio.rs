@@ -91,7 +91,7 @@ impl Bench {
                     self.motes[mote].deadline = None;
                     self.drive(mote, now);
                 }
-                Event::Radio { mote, due } => {
+                Event::Radio { place: mote, due } => {
                     self.motes[mote].radio.on_due(due, &mut self.air, now);
                     self.drive(mote, now);
                 }

@@ -19,7 +19,7 @@ use crate::air::filter::Filter;
 use crate::apps::App;
 use crate::net::plan;
 use crate::net::topology::Tree;
-use crate::net::world::{RadioPort, Resident};
+use crate::net::world::{Port, RadioPort, Resident};
 use crate::streams::{Purpose, stream};
 
 #[derive(Clone, Copy)]
@@ -62,16 +62,20 @@ impl<'m> Builder<'_, 'm> {
             extended: plan::eui64(number),
             short: options.mac.short,
         };
+        let radio_port = Port::Air(RadioPort {
+            interface: RADIO,
+            profile: options.profile,
+            filter,
+            channel: options.channel,
+        });
+        let wire_port = if is_tapped {
+            Some(Port::Tap(WIRED))
+        } else {
+            is_router.then_some(Port::Wire(WIRED))
+        };
         Resident {
             node: Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN),
-            radio: Some(RadioPort {
-                interface: RADIO,
-                profile: options.profile,
-                filter,
-                channel: options.channel,
-            }),
-            wired: is_wired.then_some(WIRED),
-            is_tapped,
+            ports: std::iter::once(radio_port).chain(wire_port).collect(),
             app: App::None,
         }
     }
@@ -126,9 +130,7 @@ impl<'m> Builder<'_, 'm> {
         let rng = stream(self.options.seed, at as u32, Purpose::Stack);
         Resident {
             node: wired_node(self.options.host_addr(number), sockets, rng, self.arena),
-            radio: None,
-            wired: Some(HOST_WIRED),
-            is_tapped: false,
+            ports: vec![Port::Wire(HOST_WIRED)],
             app: App::None,
         }
     }
@@ -288,3 +290,7 @@ const WIRE_QUEUE_LEN: usize = 8 * 1_500;
 
 /// Ethernet's; the mesh's own MTU bounds what comes from the motes.
 const WIRED_MTU: u16 = 1_280;
+
+#[cfg(test)]
+#[path = "../tests/ports.rs"]
+mod tests;

@@ -3,14 +3,15 @@
 use motet::node;
 use motet::time::{Duration, Instant};
 
+use super::port::{Attached, Kind};
 use super::{Mote, World};
+use crate::air::radio::Radio;
 use crate::air::{End, Event};
 
 impl World<'_> {
     /// Drives a node whose radio has something to tell; for the others nothing is new.
     pub(super) fn drive_if_told(&mut self, mote: usize, now: Instant) {
-        let radio = self.motes[mote].radio.as_ref();
-        if radio.is_some_and(|(_, radio)| radio.has_output()) {
+        if self.motes[mote].radios().any(Radio::has_output) {
             self.drive(mote, now);
         }
     }
@@ -46,14 +47,11 @@ impl World<'_> {
 
     /// Whether the node's processor copies now; then it is called when it has done so.
     fn wait_for_processor(&mut self, mote: usize, now: Instant) -> bool {
-        let Mote { radio, resumes, .. } = &mut self.motes[mote];
-        let Some((_, radio)) = radio else {
+        let free_at = self.motes[mote].radios().map(Radio::cpu_free_at).max();
+        let Some(free_at) = free_at.filter(|free_at| *free_at > now) else {
             return false;
         };
-        let free_at = radio.cpu_free_at();
-        if free_at <= now {
-            return false;
-        }
+        let resumes = &mut self.motes[mote].resumes;
         if resumes.is_none_or(|planned| free_at < planned) {
             *resumes = Some(free_at);
             self.air.calendar.schedule(free_at, Event::Resume { mote });
@@ -70,14 +68,14 @@ impl World<'_> {
 
     /// Tells a node what its radio has to tell; says whether there was anything.
     fn tell(&mut self, mote: usize, now: Instant) -> bool {
-        let Mote { node, radio, .. } = &mut self.motes[mote];
-        let Some((interface, radio)) = radio else {
-            return false;
-        };
+        let Mote { node, ports, .. } = &mut self.motes[mote];
         let mut told = false;
-        while let Some(output) = radio.poll_output(&mut self.air, now) {
-            output.tell(|event| node.on_event(*interface, node::Event::Radio(event), now));
-            told = true;
+        for Attached { interface, kind } in ports {
+            let Kind::Air(radio) = kind else { continue };
+            while let Some(output) = radio.poll_output(&mut self.air, now) {
+                output.tell(|event| node.on_event(*interface, node::Event::Radio(event), now));
+                told = true;
+            }
         }
         told
     }
@@ -85,21 +83,22 @@ impl World<'_> {
     /// Carries out what a node wants; says whether that was anything.
     fn act(&mut self, mote: usize, buffer: &mut [u8], now: Instant) -> bool {
         let mut acted = false;
-        while let Some((_, action)) = self.motes[mote].node.poll_action(now, buffer) {
+        while let Some((interface, action)) = self.motes[mote].node.poll_action(now, buffer) {
             acted = true;
-            match action {
-                node::Action::Radio(action) => {
-                    if let Some((_, radio)) = &mut self.motes[mote].radio {
-                        radio.command(action, buffer, &mut self.air, now);
-                    }
+            let mut ports = self.motes[mote].ports.iter_mut();
+            let port = ports.find(|port| port.interface == interface);
+            match (action, port.map(|port| &mut port.kind)) {
+                (node::Action::Radio(action), Some(Kind::Air(radio))) => {
+                    radio.command(action, buffer, &mut self.air, now);
                 }
-                node::Action::Packet { len } => {
+                (node::Action::Packet { len }, Some(Kind::Tap(sent))) => {
+                    sent.push_back(buffer.get(..len).unwrap_or(&[]).into());
+                }
+                (node::Action::Packet { len }, Some(Kind::Wire)) => {
                     let packet = buffer.get(..len).unwrap_or(&[]);
-                    match &mut self.motes[mote].tapped {
-                        Some(tapped) => tapped.push_back(packet.into()),
-                        None => self.carry(End::Mote(mote), packet, now),
-                    }
+                    self.carry(End::Mote(mote), packet, now);
                 }
+                (action, port) => debug_assert!(false, "{action:?} at {port:?}"),
             }
         }
         acted
