@@ -13,6 +13,7 @@ use crate::apps::content::Content;
 use crate::apps::{App, Receiver, Sender};
 use crate::net::chain::ChainOptions;
 use crate::net::network::{HostOptions, Network, NetworkOptions};
+use crate::net::run::{Next, run};
 use crate::stats::{mean, median};
 
 use super::header_tally::HeaderTally;
@@ -160,22 +161,23 @@ impl Watch {
     /// Runs to `to`, looking at the senders now and then.
     fn observe(&mut self, network: &mut Network<'_>, pairs: &[[usize; 2]], to: Instant) {
         let from = network.world.now();
-        while network.world.now() < to {
-            let next = (network.world.now() + SAMPLE_EVERY).min(to);
-            network.world.run_until(next);
+        run(network, to, |network| {
+            let now = network.world.now();
             for (samples, [sender, _]) in self.samples.iter_mut().zip(pairs) {
-                let Some(progress) = network.world.app(*sender).progress() else {
+                let progress = network.world.app(*sender).progress();
+                let Some(progress) = progress.filter(|_| now > from) else {
                     continue;
                 };
                 let telemetry = progress.telemetry;
                 samples.push(Sample {
-                    at_s: next.since(from).as_micros() as f64 / 1e6,
+                    at_s: now.since(from).as_micros() as f64 / 1e6,
                     srtt_ms: telemetry.srtt_ms,
                     cwnd_bytes: telemetry.cwnd_bytes,
                     window_bytes: self.window_segments * usize::from(telemetry.smss_bytes),
                 });
             }
-        }
+            Next::At(now + SAMPLE_EVERY)
+        });
     }
 
     fn flow(

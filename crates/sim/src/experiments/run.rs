@@ -13,6 +13,7 @@ use crate::Arena;
 use crate::air::medium::Fate;
 use crate::apps::{App, Receiver};
 use crate::net::network::{Network, NetworkOptions};
+use crate::net::run::{self, Next};
 use crate::stats::{jain, mean};
 
 use super::header_tally::HeaderTally;
@@ -150,7 +151,10 @@ pub(super) fn drain(network: &mut Network<'_>, pairs: &[[usize; 2]], limit: Inst
             progress.is_some_and(|progress| progress.finished.is_some())
         })
     };
-    while !is_done(network) && network.world.step(limit) {}
+    run::run(network, limit, |network| match is_done(network) {
+        true => Next::Over,
+        false => Next::Event,
+    });
 }
 
 pub(super) fn verify(

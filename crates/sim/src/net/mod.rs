@@ -1,7 +1,8 @@
 //! Networks: nodes on one air, wires to hosts beyond it, and the clock that they share.
 //!
-//! Place: [`world`] runs nodes, [`network`] builds a world from what it is to be like, and
-//! [`chain`] is the network of most experiments.
+//! Place: [`world`] holds nodes, [`network`] builds a world from what it is to be like,
+//! [`chain`] is the network of most experiments, and [`run`] lets somebody look while time
+//! passes.
 
 pub mod bound;
 pub mod chain;
@@ -9,6 +10,7 @@ pub mod faults;
 pub mod network;
 pub mod pacing;
 pub mod plan;
+pub mod run;
 pub mod topology;
 pub mod wire;
 pub mod world;

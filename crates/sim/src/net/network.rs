@@ -27,6 +27,7 @@ use crate::air::End;
 use crate::air::gains::Gains;
 use crate::apps::Ends;
 use crate::net::plan;
+use crate::net::run::{Next, run};
 use crate::net::topology::{TopologyError, Tree};
 use crate::net::wire::{Wire, WireHost};
 use crate::net::world::{Conditions, Resident, World};
@@ -230,12 +231,10 @@ impl<'m> Network<'m> {
 /// As [`Network::join`], for the first `nodes` nodes of `world`.
 pub fn join(world: &mut World<'_>, nodes: usize, limit: Duration) -> bool {
     let until = world.now() + limit;
-    while !has_joined(world, nodes) {
-        if !world.step(until) {
-            return false;
-        }
-    }
-    true
+    run(world, until, |world| match has_joined(world, nodes) {
+        true => Next::Over,
+        false => Next::Event,
+    })
 }
 
 /// As [`Network::has_joined`], for the first `nodes` nodes of `world`.

@@ -17,6 +17,8 @@ use crate::air::LinkTally;
 use crate::air::radio::{State, Usage};
 use crate::capture::Capture;
 use crate::net::network::{Network, NetworkOptions, RADIO};
+use crate::net::run::{self, Next};
+use crate::net::world::World;
 use crate::scenario::{FlowResult, LinkResult, NodeCounts, NodeResult, RunResult, Sample};
 
 /// Captures of one run.
@@ -128,6 +130,12 @@ struct Run<'a, 'm> {
     samples: Vec<Sample>,
 }
 
+impl<'m> AsMut<World<'m>> for Run<'_, 'm> {
+    fn as_mut(&mut self) -> &mut World<'m> {
+        &mut self.network.world
+    }
+}
+
 /// What is counted, at one moment.
 struct Counts {
     bytes: Vec<u64>,
@@ -156,35 +164,32 @@ impl<'m> Run<'_, 'm> {
         let every = self.sample_interval();
         let mut before = None;
         let mut sample_at = joined + every;
-        let mut complete = false;
-        loop {
-            self.start_flows();
-            let now = self.network.world.now();
+        let mut last = joined;
+        let is_over = run::run(self, end, |run| {
+            run.start_flows();
+            let now = run.network.world.now();
+            let passed = now.since(last).as_millis();
+            watch.done_ms.fetch_add(passed, Ordering::Relaxed);
+            last = now;
             if before.is_none() && now >= warm {
-                before = Some(self.count());
+                before = Some(run.count());
             }
             if now >= sample_at {
-                self.sample(sample_at, joined, every, before.is_some());
+                run.sample(sample_at, joined, every, before.is_some());
                 sample_at += every;
             }
-            if now >= end || self.is_over() {
-                complete = true;
-                break;
+            if now >= end || run.is_over() || watch.stops() {
+                return Next::Over;
             }
-            if watch.stops() {
-                break;
-            }
-            let pause = [end, sample_at, now + PAUSE]
+            let pause = [sample_at, now + PAUSE]
                 .into_iter()
                 .chain((before.is_none()).then_some(warm))
-                .chain(self.next_start())
+                .chain(run.next_start())
                 .min();
-            self.network.world.run_until(pause.unwrap_or(end));
-            let passed = self.network.world.now().since(now);
-            watch
-                .done_ms
-                .fetch_add(passed.as_millis(), Ordering::Relaxed);
-        }
+            Next::At(pause.unwrap_or(end))
+        });
+        let is_whole = self.network.world.now() >= end || self.is_over();
+        let complete = is_over && is_whole;
         let from = if before.is_some() { warm } else { joined };
         let before = before.unwrap_or_else(|| self.nothing());
         let mut result = self.result(seed, joined, from, &before);
@@ -197,20 +202,13 @@ impl<'m> Run<'_, 'm> {
 
     fn join(&mut self, watch: &Watch<'_>) -> bool {
         let until = self.network.world.now() + seconds(self.scenario.timing.join_s);
-        while !self.network.has_joined() {
-            let now = self.network.world.now();
-            if now >= until || watch.stops() {
-                return false;
+        run::run(self, until, |run| {
+            match run.network.has_joined() || watch.stops() {
+                true => Next::Over,
+                false => Next::Event,
             }
-            let rest = until.since(now);
-            if self.network.join(rest.min(Duration::from_secs(1))) {
-                return true;
-            }
-            if self.network.world.now() == now {
-                self.network.world.run_until(now + rest.min(PAUSE));
-            }
-        }
-        true
+        });
+        self.network.has_joined()
     }
 
     fn sample_interval(&self) -> Duration {

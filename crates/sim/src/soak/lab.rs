@@ -22,6 +22,8 @@ use crate::Arena;
 use crate::air::LinkTally;
 use crate::net::faults::Faults;
 use crate::net::network::{HostOptions, Network, RADIO, Tables};
+use crate::net::run::{self, Next};
+use crate::net::world::World;
 
 /// A network, and what its nodes do.
 #[derive(Debug)]
@@ -87,6 +89,12 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
     seen
 }
 
+impl<'m> AsMut<World<'m>> for Lab<'m> {
+    fn as_mut(&mut self) -> &mut World<'m> {
+        &mut self.network.world
+    }
+}
+
 impl<'m> Lab<'m> {
     fn go(&mut self) -> Result<(), String> {
         if !self.network.join(JOIN_MAX) {
@@ -141,10 +149,19 @@ impl<'m> Lab<'m> {
     fn pass(&mut self) -> Result<(), String> {
         let most = if self.is_quiet { CALM_STEP } else { STEP };
         let until = self.now() + Duration::from_millis(1) + self.dice.span(most);
-        while self.network.world.step(until) {
-            self.note_all()?;
-        }
-        self.network.world.run_until(until);
+        let mut noted = Ok(());
+        let mut is_first = true;
+        run::run(self, until, |lab| {
+            if !std::mem::take(&mut is_first) {
+                noted = lab.note_all();
+            }
+            if noted.is_err() {
+                Next::Over
+            } else {
+                Next::Event
+            }
+        });
+        noted?;
         let clock = self.clock();
         for node in 0..self.ends.len() {
             self.accept(node)?;
