@@ -107,7 +107,7 @@ fn segments() -> Vec<Vec<super::super::setup::Segment>> {
     let found = SEGMENTS.get_or_init(|| {
         let of_experiment = |experiment: super::super::Experiment| {
             let cases = (experiment.cases)();
-            cases.iter().map(|case| case.segment()).collect()
+            cases.iter().map(Case::segment).collect()
         };
         all().into_iter().map(of_experiment).collect()
     });
