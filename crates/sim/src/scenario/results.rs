@@ -340,7 +340,8 @@ impl RunResult {
     /// What radios and processors of all nodes used, mJ.
     pub fn energy_mj(&self) -> f64 {
         let of = |node: &NodeResult| node.counts.radio_mj + node.counts.cpu_mj;
-        self.nodes.iter().map(of).sum()
+        // An empty sum of f64 would be -0.0.
+        self.nodes.iter().map(of).fold(0.0, |sum, node| sum + node)
     }
 
     /// What each byte that any flow delivered cost all nodes, µJ; none where there was none.

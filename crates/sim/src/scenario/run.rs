@@ -152,10 +152,7 @@ impl<'m> Run<'_, 'm> {
                 "not all motes had an address and a route after {} s: raise join_s, or set topology.joining to \"static\"",
                 timing.join_s
             );
-            return RunResult {
-                complete: !watch.stops(),
-                ..failed(seed, why)
-            };
+            return failed(seed, why);
         }
         let joined = self.network.world.now();
         self.flows = flow::all(self.scenario, &mut self.network, self.arena, seed);

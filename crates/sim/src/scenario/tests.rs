@@ -563,6 +563,16 @@ fn nodes_may_have_different_radios() {
 }
 
 #[test]
+fn a_mesh_that_does_not_join_in_time_is_no_complete_run() {
+    let plan = plan(&format!("join_s = 1\n{CHAIN}[radio]\nframe_loss = 1.0\n")).unwrap();
+    let [run] = &results(&plan)[..] else {
+        panic!("one point, one seed")
+    };
+    assert!(run.failure.is_some() && !run.complete);
+    assert!(run.energy_mj().is_sign_positive(), "{}", run.energy_mj());
+}
+
+#[test]
 fn a_run_measures_what_flows() {
     let plan = plan(CHAIN).unwrap();
     let [run] = &results(&plan)[..] else {
