@@ -12,8 +12,8 @@ use motet::random::Rng;
 use motet::tcp::{Handle, Tcp};
 use motet::time::{Duration, Instant};
 
+use crate::apps::ends::{Ends, Progress, accept, connect, observe};
 use crate::apps::readings::Tally;
-use crate::apps::{Ends, Progress, accept, connect, observe};
 
 /// How long messages are, and how often there is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

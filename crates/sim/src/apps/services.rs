@@ -12,7 +12,7 @@ use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, State
 use motet::time::Instant;
 use motet::udp::Inbox;
 
-use super::Ends;
+use super::ends::Ends;
 use super::iperf3;
 
 /// Echo, discard, chargen and iperf3, for as many connections as there are buffers.

@@ -1,0 +1,183 @@
+//! One end of a TCP connection on a simulated node: its settings, its memory, how it goes.
+
+use std::net::Ipv6Addr;
+
+use motet::node::Node;
+use motet::tcp::{self, Buffers, Config, Handle, RecvError, State, recv_memory_len};
+use motet::time::Instant;
+
+use crate::Arena;
+
+/// Settings and memory of a node's TCP, made once the node knows its link.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends<'m> {
+    pub(super) arena: &'m Arena,
+    base: Config,
+    window: Window,
+    made: Option<&'m Config>,
+}
+
+/// How an end's buffers are measured.
+#[derive(Clone, Copy, Debug)]
+enum Window {
+    /// In full segments towards `peer`.
+    Segments { peer: Ipv6Addr, count: usize },
+    /// In bytes.
+    Bytes(u16),
+}
+
+impl<'m> Ends<'m> {
+    /// A mote's: full segments towards `peer`, buffers for `window` of them.
+    pub fn mote(arena: &'m Arena, peer: Ipv6Addr, window: usize) -> Self {
+        let window = Window::Segments {
+            peer,
+            count: window,
+        };
+        Self {
+            arena,
+            base: Config::DEFAULT,
+            window,
+            made: None,
+        }
+    }
+
+    /// A wired host's, with the memory of one and Linux's delayed ACKs.
+    pub fn host(arena: &'m Arena) -> Self {
+        let base = Config {
+            ack_delay_ms: LINUX_ACK_DELAY_MS,
+            ..Config::DEFAULT
+        };
+        Self {
+            arena,
+            base,
+            window: Window::Bytes(HOST_WINDOW),
+            made: None,
+        }
+    }
+
+    /// Other settings than the default ones; MSS and window remain the chain's, but for a
+    /// smaller MSS.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(&mut self.base);
+        self
+    }
+
+    /// The settings, once the node has an address and a route to learn the MSS from.
+    pub(super) fn config(&mut self, node: &Node<'_>) -> Option<&'m Config> {
+        if self.made.is_none() {
+            node.global_address()?;
+            let mut config = self.base;
+            if let Window::Segments { peer, .. } = self.window {
+                let mss = node.mss(&peer, config.timestamps);
+                if mss == 0 {
+                    return None;
+                }
+                config.rmss = node.rmss(&peer, config.timestamps).min(self.base.rmss);
+                config.smss = mss.min(self.base.smss);
+            }
+            config.accept_window = self.window_bytes(config.rmss, config.timestamps);
+            self.made = Some(self.arena.alloc(config));
+        }
+        self.made
+    }
+
+    /// Bytes of a window of segments as long as `mss` says.
+    fn window_bytes(&self, mss: u16, timestamps: bool) -> u16 {
+        match self.window {
+            Window::Bytes(bytes) => bytes,
+            Window::Segments { count, .. } => {
+                let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
+                let segment = usize::from(mss.saturating_sub(options));
+                u16::try_from(count * segment)
+                    .unwrap_or(u16::MAX)
+                    .min(HOST_WINDOW)
+            }
+        }
+    }
+
+    pub(super) fn buffers(&self, config: &Config) -> Buffers<'m> {
+        let sent = self.window_bytes(config.smss, config.timestamps);
+        let received = self.window_bytes(config.rmss, config.timestamps);
+        Buffers::new(
+            self.arena.alloc_slice_fill_copy(usize::from(sent), 0),
+            self.arena
+                .alloc_slice_fill_copy(recv_memory_len(received), 0),
+        )
+    }
+}
+
+/// How a transfer goes at one end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// When this end asked for the connection, or first had one.
+    pub began: Option<Instant>,
+    /// Sender: when the peer's close came, hence after everything was read there.
+    /// Receiver: when the end of the content was read.
+    pub finished: Option<Instant>,
+    /// Why it ended before that.
+    pub error: Option<tcp::Error>,
+    /// The connection is over at this end.
+    pub closed: bool,
+    /// What the transmission machinery was like when last looked at.
+    pub telemetry: tcp::Telemetry,
+}
+
+/// Opens a connection; none while the node has no address, after which it calls again.
+pub(super) fn connect<'m>(
+    ends: &mut Ends<'m>,
+    to: (Ipv6Addr, u16),
+    progress: &mut Progress,
+    node: &mut Node<'m>,
+    now: Instant,
+) -> Option<Handle> {
+    let config = ends.config(node)?;
+    let buffers = ends.buffers(config);
+    let handle = node.connect(to, buffers, config, now).ok();
+    // Refused: the plan is at fault, nothing that waiting would change.
+    progress.closed = handle.is_none();
+    progress.began = handle.map(|_| now);
+    handle
+}
+
+/// Waits for a connection; none while the node has no address, after which it calls again.
+pub(super) fn accept<'m>(
+    ends: &mut Ends<'m>,
+    port: u16,
+    progress: &mut Progress,
+    node: &mut Node<'m>,
+    now: Instant,
+) -> Option<Handle> {
+    let config = ends.config(node)?;
+    let tcp = node.tcp_mut();
+    // In advance: the peer's first segment may end the handshake and carry data.
+    let handle = tcp
+        .listen(None, port, config)
+        .ok()
+        .and_then(|listener| tcp.accept(listener, ends.buffers(config), now).ok());
+    progress.closed = handle.is_none();
+    handle
+}
+
+/// Notes how a connection does, and whether it is over.
+pub(super) fn observe(progress: &mut Progress, tcp: &tcp::Tcp<'_>, handle: Handle, end: RecvError) {
+    if let RecvError::Failed(error) = end {
+        progress.error.get_or_insert(error);
+    }
+    match tcp.connection(handle) {
+        None => progress.closed = true,
+        Some(connection) => {
+            progress.telemetry = connection.telemetry();
+            progress.closed = matches!(connection.state(), State::Closed | State::TimeWait);
+        }
+    }
+}
+
+/// Linux's least delayed-ACK timer, which it uses whatever the RTT (`TCP_DELACK_MIN`).
+const LINUX_ACK_DELAY_MS: u16 = 40;
+
+/// A host's buffers, bytes: more than any mesh fills, and half of what 16 bits can say.
+const HOST_WINDOW: u16 = 32_768;
+
+/// Bytes of each segment that the timestamps option takes (RFC 7323 appendix A).
+const TIMESTAMPS_LEN: u16 = 12;

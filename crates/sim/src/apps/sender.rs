@@ -1,0 +1,90 @@
+//! A transfer's sending end.
+
+use std::net::Ipv6Addr;
+
+use motet::node::Node;
+use motet::tcp::{self, Handle, RecvError};
+use motet::time::Instant;
+
+use super::content::Content;
+use super::ends::{Ends, Progress, connect, observe};
+
+/// Sends a content over one connection.
+#[derive(Debug)]
+pub struct Sender<'m> {
+    content: Content,
+    taken: u64,
+    until: Instant,
+    to: (Ipv6Addr, u16),
+    ends: Ends<'m>,
+    handle: Option<Handle>,
+    /// How it goes.
+    pub progress: Progress,
+}
+
+impl<'m> Sender<'m> {
+    /// Sends `content` to a port of somebody, as soon as the node has an address for that.
+    pub fn new(content: impl Into<Content>, to: (Ipv6Addr, u16), ends: Ends<'m>) -> Self {
+        Self {
+            content: content.into(),
+            taken: 0,
+            until: Instant::from_micros(u64::MAX),
+            to,
+            ends,
+            handle: None,
+            progress: Progress::default(),
+        }
+    }
+
+    /// Sends no more from `until` on, and closes when what it has sent has arrived.
+    #[must_use]
+    pub fn until(mut self, until: Instant) -> Self {
+        self.until = until;
+        self
+    }
+
+    /// Bytes that the stack has taken so far, acknowledged or not.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    pub(super) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
+        if self.progress.closed {
+            return false;
+        }
+        let Some(handle) = self.handle else {
+            self.handle = connect(&mut self.ends, self.to, &mut self.progress, node, now);
+            return self.handle.is_some() || self.progress.closed;
+        };
+        let tcp = node.tcp_mut();
+        let before = self.taken;
+        let is_over = now >= self.until;
+        while !is_over
+            && let rest @ [_, ..] = self.content.piece(self.taken)
+            && let Ok(taken) = tcp.send(handle, rest, now)
+        {
+            self.taken += taken as u64;
+        }
+        if (is_over || self.taken == self.content.len()) && may_send(tcp, handle) {
+            tcp.shutdown(handle, now);
+        }
+        // The peer has nothing to say; what it says nevertheless is thrown away.
+        let mut ignored = [0; 64];
+        let end = loop {
+            match tcp.recv(handle, &mut ignored) {
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        };
+        if end == RecvError::Finished && self.progress.finished.is_none() {
+            self.progress.finished = Some(now);
+        }
+        observe(&mut self.progress, tcp, handle, end);
+        self.taken != before || self.progress.closed
+    }
+}
+
+fn may_send(tcp: &tcp::Tcp<'_>, handle: Handle) -> bool {
+    tcp.connection(handle)
+        .is_some_and(tcp::Connection::may_send)
+}
