@@ -232,3 +232,12 @@ impl RetransmissionCause {
         }
     }
 }
+
+// What a mote pays (32-bit): a connection with both ends and all of recovery, without
+// buffers; a passive socket; a half-open connection.
+#[cfg(target_pointer_width = "32")]
+const _: () = {
+    assert!(size_of::<Connection<'_>>() <= 300);
+    assert!(size_of::<Listener<'_>>() <= 28);
+    assert!(size_of::<HalfOpen>() <= 60);
+};

@@ -596,12 +596,3 @@ impl<'m> Tcp<'m> {
 const SHORT_WINDOWS: u8 = 1 << 7;
 /// The dynamic ports 49152 to 65535: the first one, and the bits they share.
 const EPHEMERAL_FIRST: u16 = 0xc000;
-
-// What a mote pays (32-bit): a connection with both ends and all of recovery, without
-// buffers; a passive socket; a half-open connection.
-#[cfg(target_pointer_width = "32")]
-const _: () = {
-    assert!(size_of::<Connection<'_>>() <= 300);
-    assert!(size_of::<Listener<'_>>() <= 28);
-    assert!(size_of::<HalfOpen>() <= 60);
-};
