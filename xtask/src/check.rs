@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::step::{Verdict, run_logged};
 use crate::workspace::{Workspace, in_ci};
-use crate::{deny, determinism, firmware, peers, planted, sizes, tools};
+use crate::{deny, determinism, firmware, peers, planted, sizes, surface, tidy, tools};
 
 type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
 
@@ -16,6 +16,7 @@ type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
 const STEPS: &[Step] = &[
     ("tools", tools::check),
     ("fmt", fmt),
+    ("tidy", tidy::check),
     ("clippy", clippy),
     ("test", test),
     ("peers", peers::check),
@@ -23,6 +24,7 @@ const STEPS: &[Step] = &[
     ("soak", soak),
     ("planted", planted::check),
     ("doc", doc),
+    ("surface", surface::check),
     ("thumb", thumb),
     ("firmware-clippy", firmware_clippy),
     ("sizes", sizes::check),

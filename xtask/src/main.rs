@@ -1,4 +1,4 @@
-//! Developers' commands: `cargo xtask check`, `sizes`, `fuzz` and `peers`.
+//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `fuzz` and `peers`.
 //!
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
@@ -17,6 +17,8 @@ mod planted;
 mod provenance;
 mod sizes;
 mod step;
+mod surface;
+mod tidy;
 mod tools;
 mod workspace;
 
@@ -60,6 +62,12 @@ enum Command {
         #[arg(long)]
         update: bool,
     },
+    /// Write the list of the public items of `motet` anew
+    ///
+    /// The list, crates/stack/public-api.txt, is part of a change that changes what others may
+    /// use; `check` compares.
+    #[command(after_help = "Example: cargo xtask surface")]
+    Surface,
     /// Fuzz every parser and the stack itself, one target after the other
     ///
     /// Needs a nightly compiler and cargo-fuzz. What the fuzzer finds wrong goes to
@@ -136,6 +144,7 @@ fn run(command: &Command) -> Result<bool> {
             markdown,
             quick,
         } => peers::run(&workspace, Format::of(*json, *markdown), *quick),
+        Command::Surface => surface::update(&workspace),
         Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),
         Command::Fuzz {
             targets, seconds, ..

@@ -1,0 +1,94 @@
+//! `cargo xtask check tidy`: limits that keep the code readable, tests aside.
+//!
+//! No function is longer than [`FUNCTION_LINES_MAX`] lines unless a comment inside says why, no
+//! file is longer than [`FILE_LINES_MAX`], and no files of the stack import one another in a
+//! circle. Files that no person writes by hand do not exist here, so none is exempt.
+
+mod circles;
+mod lengths;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::step::Verdict;
+use crate::workspace::Workspace;
+
+/// A function fits on a screen: lines from its `fn` to its closing brace.
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// A file fits in a head: lines without those of its tests.
+const FILE_LINES_MAX: usize = 600;
+
+/// What a comment in a longer function begins with; the reason follows.
+const EXCUSE: &str = "// Longer than a screen: ";
+
+/// The folder whose files may not import one another in a circle.
+const STACK: &str = "crates/stack/src";
+
+/// A source file of the project.
+struct Source {
+    /// Where it is, from the project's folder.
+    path: PathBuf,
+    text: String,
+    syntax: syn::File,
+}
+
+/// Looks at every source file that is not a test.
+pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+    let sources = sources(workspace)?;
+    let mut faults = Vec::new();
+    for source in &sources {
+        lengths::judge(source, &mut faults);
+    }
+    circles::judge(&sources, &mut faults);
+    let note = format!("{} files", sources.len());
+    Ok(Verdict::single(faults.is_empty(), note, faults.join("\n")))
+}
+
+/// The files that git tracks, or would; folders of tests and of benchmarks aside.
+fn sources(workspace: &Workspace) -> Result<Vec<Source>> {
+    const LIST: [&str; 6] = [
+        "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "--",
+        "*.rs",
+    ];
+    let output = Command::new("git")
+        .args(LIST)
+        .current_dir(&workspace.root)
+        .output()
+        .context("cannot run `git ls-files`")?;
+    ensure!(output.status.success(), "`git ls-files` failed");
+    let mut sources = Vec::new();
+    for line in String::from_utf8(output.stdout)?.lines() {
+        let path = PathBuf::from(line);
+        let is_test = |part: &std::ffi::OsStr| part == "tests" || part == "benches";
+        // A tracked file may be gone from the working tree.
+        let whole = workspace.root.join(&path);
+        if path.iter().any(is_test) || path.ends_with("tests.rs") || !whole.exists() {
+            continue;
+        }
+        let text = fs::read_to_string(&whole).with_context(|| format!("cannot read {line}"))?;
+        let syntax = syn::parse_file(&text).with_context(|| format!("cannot parse {line}"))?;
+        sources.push(Source { path, text, syntax });
+    }
+    ensure!(sources.len() > 50, "found only {} files", sources.len());
+    Ok(sources)
+}
+
+/// Whether an item is there for tests alone.
+fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let path = attribute.path();
+        path.is_ident("test")
+            || path.is_ident("cfg")
+                && attribute
+                    .parse_args::<syn::Path>()
+                    .is_ok_and(|condition| condition.is_ident("test"))
+    })
+}
