@@ -19,7 +19,7 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// A generator keyed with 128 bits. Whoever knows the seed knows every later value.
+    /// A generator keyed with 128 bits. An attacker that knows the seed knows every later value.
     pub fn from_seed(seed: [u64; 2]) -> Self {
         let [a, b] = seed;
         Self {
@@ -81,7 +81,7 @@ pub struct KeyedHash {
 }
 
 impl KeyedHash {
-    /// Without a secret: for whoever has nothing to hash.
+    /// Without a secret: for an owner that has nothing to hash.
     pub const UNKEYED: Self = Self { key: (0, 0) };
 
     /// Hashes eight bytes after eight bytes, parts in order.

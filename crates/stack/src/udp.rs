@@ -36,7 +36,7 @@ pub struct Counters {
 /// A datagram handed to the application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
-    /// Who sent it.
+    /// Address and port of the sender.
     pub from: (Ipv6Addr, u16),
     /// To which of the inbox's ports.
     pub port: u16,

@@ -20,7 +20,7 @@ pub enum ErrorKind {
     SentBack,
     /// Destination unreachable, code 3: the last hop does not answer.
     AddressUnreachable,
-    /// Destination unreachable, code 4: nobody listens on the port.
+    /// Destination unreachable, code 4: no application listens on the port.
     PortUnreachable,
     /// Packet too big for the next link.
     PacketTooBig {

@@ -59,7 +59,7 @@ pub enum Disposition {
     Local,
     /// It goes on, with its hop limit one less.
     Forward(NextHop),
-    /// It ends here, and its source is told.
+    /// It ends here, and its source gets an ICMPv6 error.
     Refuse(ErrorKind),
     /// It ends here, silently.
     Drop(Drop),
@@ -77,7 +77,7 @@ pub enum Drop {
     LinkBroadcast,
     /// A link-local address of another link, or a group this node has not joined.
     NotMine,
-    /// For somebody else, and this node does not forward.
+    /// For another node, and this node does not forward.
     NotARouter,
     /// An IPv6 fragment: refused, because reassembly would cost a packet's memory each.
     Fragment,
@@ -288,7 +288,7 @@ impl<'m> Ip<'m> {
     /// fragment suffices.
     pub fn disposition(&self, header: &Header, interface: InterfaceId) -> Disposition {
         let loops = header.src.is_loopback() || header.dst.is_loopback();
-        // What this node sent comes back from nobody who means well.
+        // No honest node sends a packet back to its source address.
         if header.src.is_multicast() || loops || self.addresses.owns(&header.src, interface) {
             return Disposition::Drop(Drop::BadAddress);
         }

@@ -72,7 +72,7 @@ enum State {
     },
 }
 
-/// A change that the router may have advertised, or somebody in its name.
+/// A change that the router may have advertised, or a forger in its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Claim {
     digest: u32,
@@ -87,7 +87,7 @@ struct Claim {
     questions: u8,
 }
 
-/// What an advertisement says, as far as it matters whom to believe.
+/// What of an advertisement decides whether it is believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Said {
     /// How long everything in it holds; zero: the sender is no router any more.
@@ -157,7 +157,7 @@ impl Solicitor {
 
     /// Whether to take an advertisement from `router` (its link-local address); if so, its
     /// lifetime starts. A bound interface stays with its router until that one expires or
-    /// says that it stops (a lease of zero), since no metric says who is better.
+    /// says that it stops (a lease of zero), since no metric says which router is better.
     pub fn on_advertisement(
         &mut self,
         router: Ipv6Addr,

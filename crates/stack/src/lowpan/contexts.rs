@@ -70,7 +70,7 @@ impl Contexts {
         is_possible && self.get(option.id).copied() != context
     }
 
-    /// Uses no context to compress any more: nobody has confirmed that neighbours still know
+    /// Uses no context to compress any more: no router has confirmed that neighbours still know
     /// them, but some may still use them (RFC 6775 §5.4.2).
     pub fn stop_compressing(&mut self) {
         for context in self.slots.iter_mut().flatten() {

@@ -33,7 +33,7 @@ use crate::wire::{LinkAddr, cursor};
 use record::{Span, State};
 use tags::Tags;
 
-/// The table. Fragments of broadcast frames are not told from unicast ones.
+/// The table. Fragments of broadcast frames are treated like unicast ones.
 #[derive(Debug)]
 pub struct Datagrams<'m> {
     records: &'m mut [Record],
@@ -51,7 +51,7 @@ pub struct Datagrams<'m> {
 /// What tells one fragmented packet from another at a receiver (RFC 4944 §5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key {
-    /// Who sent the fragment over this hop.
+    /// The neighbour that sent the fragment over this hop.
     pub from: LinkAddr,
     /// `datagram_tag`, the sender's.
     pub tag: u16,

@@ -2,7 +2,7 @@
 //!
 //! Purpose: header compression (RFC 6282) with shared contexts, and fragmentation.
 //! Place: between `ip` and `mac`; [`wire`](crate::wire) holds the bare formats.
-//! Left out: who tells the contexts and when they expire (`node`, from router
+//! Left out: where contexts come from and when they expire (`node`, from router
 //! advertisements).
 
 mod compress;
@@ -26,9 +26,9 @@ pub use tcp_form::TcpForm;
 /// Addresses of the frame itself, not of a mesh header, for this stack routes over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkPair {
-    /// Who transmits the frame.
+    /// The node that transmits the frame.
     pub src: LinkAddr,
-    /// Who receives it.
+    /// The node that receives the frame.
     pub dst: LinkAddr,
 }
 

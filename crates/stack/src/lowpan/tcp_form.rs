@@ -2,7 +2,7 @@
 //!
 //! A compressed header takes the room of the one it stands for: zeros, then its bytes, right
 //! in front of the payload. So a packet has its uncompressed length throughout, fragment
-//! offsets need no translation, and who only passes it on needs no context.
+//! offsets need no translation, and a relay that only passes it on needs no context.
 //!
 //! Place: made by [`decompress`](super::decompress) or, at the sending end, by
 //! [`TcpForm::put`]; emitted by [`compress_form`](super::compress_form). The receiving end

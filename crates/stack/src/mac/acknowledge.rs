@@ -69,7 +69,7 @@ impl Mac<'_> {
         if late > slack {
             self.acknowledgment = Acknowledgment::None;
             self.counters.drop(Drop::AckTooLate);
-            // What was to follow it at once: nobody has been silenced.
+            // A frame that was to follow the ACK at once: no ACK has silenced the others in reach.
             if self.state == State::Triggered {
                 self.assess_again(now);
             }

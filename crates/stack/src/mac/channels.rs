@@ -1,14 +1,15 @@
 //! Where neighbours meet when a mesh uses several channels.
 //!
-//! The rule: every node has a home channel, which follows from the link address that it sends
-//! from, and is there whenever it does not transmit. A mesh uses addresses of one kind, short
-//! or extended: those of the other kind lead elsewhere. Who has a frame for it assesses, transmits and awaits
-//! the ACK there, then goes home. Data, reverse ACKs and control messages all meet a node
-//! in that one place. A frame for all is sent once on each channel of the plan.
+//! The rule: every node has a home channel, which follows from the link address that it sends from,
+//! and is there whenever it does not transmit. A mesh uses addresses of one kind, short or
+//! extended: those of the other kind lead elsewhere. A node that has a frame for another one
+//! assesses, transmits and awaits the ACK there, then goes home. Data, reverse ACKs and control
+//! messages all meet a node in that one place. A frame for all is sent once on each channel of the
+//! plan.
 //!
 //! Neighbours whose addresses follow one another never share a home, so that each link of a
-//! numbered chain has a channel of its own. A node that transmits is not at home: whoever
-//! calls then hears no ACK and tries again, as after any loss.
+//! numbered chain has a channel of its own. A node that transmits is not at home: a neighbour
+//! that calls then hears no ACK and tries again, as after any loss.
 //!
 //! Left out: channels that change with time, and the choice of good ones.
 //! Source: Conditional immediate transmission, §2.3: a static channel for each link.

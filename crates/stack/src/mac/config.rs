@@ -29,8 +29,8 @@ pub struct Config {
     pub attempts_max: u8,
     /// How long a frame may be at this node, queue and retries included, before an attempt.
     ///
-    /// Who compresses headers counts on it that numbers sent in part are not a period old when
-    /// they arrive (`docs/reference/tcphc.md`); and who sent the packet has long sent it again.
+    /// TCP header compression relies on this bound: a number sent in part must arrive before it
+    /// repeats (`docs/reference/tcphc.md`). By then TCP has retransmitted anyway.
     pub frame_age_max: Duration,
     /// d: before each retry a uniformly random wait in [0, d] precedes the CSMA backoff.
     pub retry_delay_max: Duration,
@@ -174,5 +174,5 @@ pub const DUPLICATE_LIFETIME: Duration = Duration::from_millis(1_000);
 /// One slot: the router advertisement or error that must pass when data fills the queue.
 pub const RESERVE_CONTROL: u8 = 1;
 
-/// One five-frame segment of somebody else's.
+/// One five-frame segment of another node.
 pub const RESERVE_FORWARD: u8 = 5;

@@ -21,10 +21,10 @@ pub enum Drop {
     BadSource,
     /// The neighbour repeated a frame whose ACK it missed. Acknowledged, not delivered.
     Duplicate,
-    /// An ACK nobody waits for.
+    /// An ACK that no frame waits for.
     StrayAck,
     /// An ACK with the sequence number waited for, but not when a receiver of our frame
-    /// would have sent it: it answers somebody else.
+    /// would have sent it: it answers another node's frame.
     MistimedAck,
     /// A MAC command (association, data request): not served.
     Command,

@@ -34,7 +34,7 @@ use crate::wire::ieee802154::{FrameType, Header};
 /// Which incoming frame fires a waiting one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Condition {
-    /// Who must have sent it: the previous hop.
+    /// The neighbour that must have sent the frame: the previous hop.
     pub from: LinkAddr,
     /// What it must begin with.
     pub protocol: Protocol,
@@ -349,7 +349,7 @@ impl Mac<'_> {
         self.waiting.slot = chosen;
     }
 
-    /// Whether the waiting frame is to be copied into the radio, which nobody else needs now.
+    /// Whether the waiting frame is to be copied into the radio, which no other frame needs now.
     pub(super) fn may_arm(&self) -> bool {
         let slot = self.waiting.slot;
         ENABLED

@@ -84,7 +84,7 @@ pub struct Mac<'m> {
 /// A data frame for the layer above.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received<'a> {
-    /// Who sent it over this hop.
+    /// The neighbour that sent the frame over this hop.
     pub src: LinkAddr,
     /// This node's address as the frame had it, or [`LinkAddr::BROADCAST`].
     pub dst: LinkAddr,

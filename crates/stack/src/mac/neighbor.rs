@@ -37,7 +37,7 @@ pub struct Neighbor {
 }
 
 impl Neighbor {
-    /// A slot with nobody in it: all zeros, so that a static one costs no flash.
+    /// An empty slot: all zeros, so that a static one costs no flash.
     pub const EMPTY: Self = Self {
         known: false,
         addr: LinkAddr::Short(0),
@@ -114,7 +114,7 @@ impl<'m> Neighbors<'m> {
         self.doubts && self.find(addr).is_some_and(Neighbor::is_silent)
     }
 
-    /// Whether `addr` may not be there, so that what is for it shall hold up nobody else.
+    /// Whether `addr` may not be there, so that frames for it shall not hold up frames for others.
     pub(super) fn is_doubtful(&self, addr: LinkAddr) -> bool {
         self.doubts && !addr.is_broadcast() && self.find(addr).is_none_or(Neighbor::is_doubtful)
     }

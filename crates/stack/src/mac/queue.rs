@@ -39,7 +39,7 @@ pub struct Frame<'a> {
     pub token: u16,
     /// MAC payload.
     pub payload: &'a [u8],
-    /// Who wants room for it.
+    /// Which class of sender asks for room.
     pub class: Class,
     /// Since when it has been at this node: when it came, or when its packet was taken up to
     /// be sent. [`Config::frame_age_max`](super::Config::frame_age_max) counts from here.
@@ -59,7 +59,7 @@ pub struct FrameSlot {
     /// Sequence number, given at the first attempt and kept for every retry.
     pub(super) dsn: Option<u8>,
     pub(super) token: u16,
-    /// Low bits of [`Frame::since`], in units of [`TICK_SHIFT`]; none for what was told to wait
+    /// Low bits of [`Frame::since`], in units of [`TICK_SHIFT`]; none for a frame that is to wait
     /// for longer than frames may.
     since: Option<u16>,
     pub(super) to: LinkAddr,

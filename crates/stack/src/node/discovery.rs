@@ -94,7 +94,7 @@ pub(super) fn on_advertisement(
 }
 
 /// How long all that an advertisement says holds: its shortest lifetime above zero, so that
-/// it is asked for again before any of it ends. Zero from who is no default router.
+/// it is asked for again before any of it ends. Zero where the sender is no default router.
 fn lease(advertisement: &RouterAdvertisement<'_>) -> Duration {
     let router_s = u32::from(advertisement.router_lifetime_s);
     let lifetimes = advertisement.options.iter().map(|option| match option {
@@ -199,9 +199,9 @@ fn lifetime_left(radio: &Radio<'_>, advertised: &Advertised, now: Instant) -> Du
     expires.map_or(Duration::ZERO, |at| at.since(now))
 }
 
-/// Queues an advertisement of what `radio` knows to `to`; nothing where it never knew a prefix.
-/// Whoever asks is told, too, that this node is no router any more: its silence would not prove
-/// that while it acknowledges frames.
+/// Queues an advertisement of what `radio` knows to `to`; nothing where it never knew a prefix. A
+/// solicitation is answered, too, where this node is no router any more: its silence would not
+/// prove that while it acknowledges frames.
 pub(super) fn advertise(
     radio: &mut Radio<'_>,
     ip: &Ip<'_>,
@@ -256,8 +256,8 @@ pub(super) fn advertise(
     send(radio, ip, interface, to, &message);
 }
 
-/// Answers a solicitation for this node's own address `target`: to whoever asked, or to all
-/// where the question came from nobody.
+/// Answers a solicitation for this node's own address `target`: to its source, or to all nodes
+/// where its source is the unspecified address.
 pub(super) fn own_up(
     radio: &mut Radio<'_>,
     ip: &Ip<'_>,

@@ -1,4 +1,4 @@
-//! Onwards: packets and fragments of others, and what their sources are told.
+//! Onwards: packets and fragments of other nodes, and the errors that their sources get.
 
 use super::header_compression::{Mark, Onward, quotable};
 use super::interface::{Forwarding, Interface, Radio, Relaying, link_addr};
@@ -313,7 +313,7 @@ impl<'m> Node<'m> {
     }
 
     /// Tells the source of a packet that its last hop did not answer. Returns whether a packet
-    /// was given up at all; of one cut by somebody else there is nothing to quote.
+    /// was given up at all; of a packet that another node fragmented there is nothing to quote.
     pub(super) fn report_undelivered(&mut self, id: InterfaceId, now: Instant) -> bool {
         let Ok(radio) = self.radio(id) else {
             return false;

@@ -149,7 +149,7 @@ pub struct Radio<'m> {
     pub(super) outgoing_class: Class,
     /// Since when that packet has been here, as its frames count it.
     pub(super) outgoing_since: Instant,
-    /// The tag of a packet that was given up on its link, until its source has been told.
+    /// The tag of a packet that was given up on its link, until its source has got an error.
     pub(super) undelivered: Option<u16>,
     pub(super) datagrams: Datagrams<'m>,
     pub(super) queue: PacketQueue<'m>,
@@ -270,7 +270,7 @@ impl<'m> Radio<'m> {
 }
 
 /// Where frames for a neighbour go. `None` where the link has none of this name: no other node is
-/// alone on it, and the identifier that all nodes answer to is nobody's.
+/// alone on it, and the identifier that all nodes answer to belongs to no single node.
 pub(super) fn link_addr(neighbour: Neighbour) -> Option<LinkAddr> {
     match neighbour {
         Neighbour::Only => None,

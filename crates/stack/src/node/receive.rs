@@ -180,7 +180,7 @@ impl<'m> Node<'m> {
         let (header, _) = Header::parse_start(piece).map_err(|_| Drop::MalformedPacket)?;
         let role = match self.disposition(&header, id, Some(link_of(frame))) {
             Disposition::Local => Role::Reassemble,
-            // Whoever passes on what came without a checksum has to compute it.
+            // A relay of a datagram without a checksum has to compute the checksum.
             Disposition::Forward(_) if headers.udp_checksum_elided => Role::Reassemble,
             Disposition::Forward(hop) => self.role_for(id, hop),
             Disposition::Refuse(kind) => {
@@ -322,7 +322,8 @@ impl<'m> Node<'m> {
         now: Instant,
     ) -> Result<(), Disposition> {
         let (protocol, upper) = self.ip.upper_layer(header, payload)?;
-        // From nobody comes only what is asked before there is an address.
+        // A packet from the unspecified address is accepted only if it is neighbour discovery,
+        // which a node may send before it has an address.
         let asks_for_one =
             protocol == icmpv6::NEXT_HEADER && header.hop_limit == discovery::HOP_LIMIT;
         if header.src.is_unspecified() && !asks_for_one {

@@ -35,7 +35,8 @@ impl<'m> Node<'m> {
     ) -> Self {
         for interface in interfaces.iter() {
             if let Interface::Radio(radio) = interface {
-                // Two nodes with one seed must not share TCP's secrets, whoever drew them first.
+                // Two nodes with one seed must not share TCP's secrets, even where the caller drew
+                // them first.
                 tcp.personalize(u64::from_be_bytes(radio.mac.config().extended));
                 if Budget::of(radio).tcphc.is_some() {
                     // A connection of any interface may move to that one.
@@ -105,7 +106,7 @@ impl<'m> Node<'m> {
         self.mss_where(remote, timestamps, Shrinks::Usually)
     }
 
-    /// The MSS that `remote` is told: [`Self::mss`], but where `remote` is outside the mesh and
+    /// The MSS to announce to `remote`: [`Self::mss`], but where `remote` is outside the mesh and
     /// cannot know how long a header becomes. What a receive buffer is measured in.
     pub fn rmss(&self, remote: &Ipv6Addr, timestamps: bool) -> u16 {
         self.mss_where(remote, timestamps, Shrinks::ForPeer)

@@ -125,7 +125,7 @@ fn fill_mac(
         match radio.outgoing.next(&radio.contexts, &mut frame) {
             Ok(Some(len)) => {
                 let payload = frame.get(..len).unwrap_or_default();
-                // There is room, and the fragmenter keeps to the length the MAC told.
+                // There is room, and the fragmenter keeps to the length that the MAC allows.
                 let queued = radio.mac.enqueue(&Frame {
                     to: link.dst,
                     token: tag,

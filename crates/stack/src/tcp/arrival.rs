@@ -1,4 +1,5 @@
-//! From the network: whose segment it is, and what to do with one that is nobody's.
+//! From the network: which connection a segment belongs to, and what to do with one that has
+//! none.
 //!
 //! Place: `node` hands in what `ip` found to be for this node; a connection's segments go to
 //! [`super::input`]. Here lie demultiplexing, passive opens and resets to strangers. Left
@@ -117,7 +118,7 @@ impl<'m> Tcp<'m> {
         self.arrive_without_connection(&ends, &mut segment, outlived)
     }
 
-    /// A listener's business, or nobody's (RFC 9293 §3.10.7.1 and .2).
+    /// A segment for a listener, or for no socket at all (RFC 9293 §3.10.7.1 and .2).
     ///
     /// `outlived`: SND.NXT of an earlier incarnation whose TIME-WAIT this SYN ended.
     fn arrive_without_connection(
@@ -214,7 +215,7 @@ impl<'m> Tcp<'m> {
         self.on_ready(index, segment)
     }
 
-    /// A handshake is done: whoever waits for it continues with the segment that ended it.
+    /// A handshake is done: the connection that it makes continues with the segment that ended it.
     fn on_ready(&mut self, index: usize, segment: &mut Segment<'_>) -> Result<(), Drop> {
         let Some(entry) = self.memory.half_open.get(index) else {
             return Err(Drop::HalfOpenFull);
@@ -292,7 +293,7 @@ impl<'m> Tcp<'m> {
     ) -> Result<(), Drop> {
         let iss = segment.ack().minus(1);
         let irs = segment.seq.minus(1);
-        // A guess has one chance in 2^24: it gets it only while somebody may hold a cookie.
+        // A guess has one chance in 2^24: it gets that chance only while a peer may hold a cookie.
         let (sent_at, now_ms) = (self.cookie_sent_at, self.now_ms);
         self.cookie_sent_at = sent_at.filter(|at| now_ms.wrapping_sub(*at) < cookie::LIFETIME_MS);
         let valid = cookie::claims(iss, now_ms)
@@ -350,7 +351,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// Enters a handshake in a place of the table: a free one, or, when the peer has proven that
-    /// it exists (`proven`), one of somebody who has not.
+    /// it exists (`proven`), one of a peer that has not.
     fn enter(&mut self, entry: &HalfOpen, proven: bool) -> Option<usize> {
         let entries = &mut self.memory.half_open;
         let free = entries.iter().position(HalfOpen::is_free);

@@ -62,7 +62,7 @@ impl Connection<'_> {
 
     /// Before the clock moves on, by [`LONG_STEP`] or more, to `now_ms` and `part` of the next
     /// millisecond. The driver was suspended, or its clock set: while data were on the way, it
-    /// would not have waited so long. Nobody had a chance to answer meanwhile, so that of this
+    /// would not have waited so long. No peer had a chance to answer meanwhile, so that of this
     /// time the limits of a connection's patience count a sixteenth of themselves at most: no
     /// leap ends a healthy connection, and a driver that always wakes so late keeps none for ever.
     ///
@@ -77,7 +77,7 @@ impl Connection<'_> {
             let progress = counted(self.config.user_timeout_ms);
             self.progress_at = self.progress_at.wrapping_add(moved - progress);
         }
-        // Our timestamps stand still: to a peer for whom no time has passed, they would lie in the
+        // Our timestamps stand still: to a peer that has seen no time pass, they would lie in the
         // past from 2^31 ms on (RFC 7323 §5.2).
         self.ts_offset = self.ts_offset.wrapping_sub(moved);
         if step >= TS_RECENT_STEPS_MAX {
@@ -256,7 +256,8 @@ impl Connection<'_> {
 pub(super) enum Ending {
     /// Data may come or go yet.
     Lives,
-    /// Nobody reads or writes any more: what is left is to deliver the last bytes and the FIN.
+    /// The application neither reads nor writes any more: what is left is to deliver the last bytes
+    /// and the FIN.
     Delivers,
     /// All is delivered: the peer's FIN, or the time in TIME-WAIT, is what is missing.
     Waits,

@@ -46,7 +46,7 @@ impl<'m> Connection<'m> {
         self.ends = entry.ends;
         self.ts_offset = ts_offset;
         self.facts.add(entry.agreed());
-        // Whoever retransmitted a SYN-ACK knows nothing of the round trip.
+        // An end that retransmitted its SYN-ACK has no sample of the round trip.
         if entry.was_resent() {
             self.rtt.distrust();
         } else if !self.facts.has(Facts::TIMESTAMPS) && entry.ts_recent != 0 {
@@ -63,7 +63,7 @@ impl<'m> Connection<'m> {
         self.ts_recent_at = self.now_ms;
         // In LISTEN there was no time to compare.
         self.facts.clear(Facts::TS_OUTDATED);
-        // Nobody was promised more than there is, unless the settings were wrong.
+        // No peer was promised more than there is, unless the settings were wrong.
         self.rcv_wnd = self.recv.window();
         self.loss.begin_at(entry.iss);
         self.begin(entry.irs, entry.window());

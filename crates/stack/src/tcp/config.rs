@@ -78,10 +78,10 @@ pub struct Config {
     /// Time without progress before a connection that is closed gives up, ms: after `close`, or
     /// once both sides have ended, until all is acknowledged. 0: for ever, while the peer answers.
     ///
-    /// A peer whose window stays shut and who answers every probe must not end a connection in
-    /// use (RFC 9293 §3.8.6.1, MUST-37); but of one that nobody uses any more the memory is
-    /// wanted back, which RFC 6429 §3 leaves to the implementation. 5 minutes are the default
-    /// of RFC 9293 §3.9.1's user timeout, and above the 100 s that RFC 1122 §4.2.3.5 asks for.
+    /// A peer whose window stays shut, and that answers every probe, must not end a connection in
+    /// use (RFC 9293 §3.8.6.1, MUST-37); but of one that no application uses any more the memory is
+    /// wanted back, which RFC 6429 §3 leaves to the implementation. 5 minutes are the default of
+    /// RFC 9293 §3.9.1's user timeout, and above the 100 s that RFC 1122 §4.2.3.5 asks for.
     pub close_timeout_ms: u32,
     /// Time in FIN-WAIT-2 after `close` (not `shutdown`), ms; 0: for ever.
     pub fin_wait_2_ms: u32,

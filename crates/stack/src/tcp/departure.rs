@@ -65,7 +65,7 @@ impl<'m> Tcp<'m> {
         None
     }
 
-    /// What those are told who have no connection.
+    /// Sends the answer to a peer that has no connection.
     fn poll_answer(
         &mut self,
         room: &mut impl FnMut(&Ipv6Addr) -> bool,

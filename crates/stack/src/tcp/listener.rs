@@ -193,7 +193,7 @@ impl HalfOpen {
         if self.stage() == Stage::Ready || self.retries() >= most {
             self.set_stage(Stage::Free);
         } else {
-            // Also where the last one found no way out: whoever cannot be answered must not
+            // Also where the last one found no way out: a peer that cannot be answered must not
             // keep the entry.
             self.bits += 1 << 5;
             self.set_stage(Stage::SynAckDue);

@@ -287,7 +287,7 @@ impl Connection<'_> {
         let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
         let seq = match plan.kind {
             // A peer that refuses a probe refuses what stands behind it too, and with it the
-            // acknowledgment (RFC 9293 §3.10.7.4): with both windows shut nobody would get on.
+            // acknowledgment (RFC 9293 §3.10.7.4): with both windows shut neither end would get on.
             Kind::Reset | Kind::Ack if self.facts.has(Facts::WINDOW_PROBED) => self.snd_una,
             Kind::Reset | Kind::Ack => self.snd_nxt,
             Kind::Keepalive => self.snd_una.minus(1),
@@ -450,7 +450,7 @@ impl Connection<'_> {
         self.rcv_wnd.saturating_add(step).min(window)
     }
 
-    /// Whether `window` is worth telling, after what was told last.
+    /// Whether `window` is worth an announcement, after the last one announced.
     fn is_gain(&self, window: u16) -> bool {
         window.saturating_sub(self.rcv_wnd) >= self.gain_min()
     }

@@ -1,4 +1,4 @@
-//! A segment to somebody who has no connection.
+//! A segment to a peer that has no connection.
 //!
 //! Place: `arrival` and the half-open table leave one with [`Tcp`](super::Tcp), which has one place
 //! for it; `departure` writes it.
@@ -8,7 +8,7 @@ use super::seq::SeqNum;
 use super::types::Endpoints;
 use crate::wire::tcp::Flags;
 
-/// A segment to somebody who has no connection: a reset, a SYN-ACK, or the challenge
+/// A segment to a peer that has no connection: a reset, a SYN-ACK, or the challenge
 /// ACK of a handshake.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply {

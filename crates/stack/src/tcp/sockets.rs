@@ -57,7 +57,7 @@ pub struct Tcp<'m> {
     /// How far that millisecond has passed, as deadlines count it: 0 to 31.
     pub(super) now_part: u8,
     /// Largest segment, as MSS counts it, that the link to the next peer carries, and how much
-    /// less that peer is told; the top bit of this: [`Tcp::keep_windows_short`].
+    /// less is announced to that peer; the top bit of this: [`Tcp::keep_windows_short`].
     pub(super) smss_limit: u16,
     told_less: u8,
     /// Whether answers to strangers went before connections in the last poll.
@@ -123,7 +123,7 @@ impl<'m> Tcp<'m> {
     ///
     /// `smss`: bytes of payload and TCP options in a packet that is not to be cut up further
     /// than wanted; [`Self::poll_segment_within`] may say less of one segment. `told_less`:
-    /// how much less that peer is to send, of whose segments nobody says so.
+    /// subtracted from the MSS announced to a peer that cannot know how long our headers become.
     pub fn set_mss_limit(&mut self, smss: u16, told_less: u8) {
         self.smss_limit = smss;
         self.told_less = self.told_less & SHORT_WINDOWS | told_less & !SHORT_WINDOWS;
@@ -451,7 +451,7 @@ impl<'m> Tcp<'m> {
 
     /// Full close: nothing more is sent nor read; what was handed over is still delivered
     /// in the background. Unread or late data reset the connection, as the peer must learn
-    /// that nobody read them. Call [`Self::remove`] once [`Connection::state`] is
+    /// that the application has not read them. Call [`Self::remove`] once [`Connection::state`] is
     /// [`State::Closed`](super::State::Closed) or [`State::TimeWait`](super::State::TimeWait).
     pub fn close(&mut self, handle: Handle, now: Instant) {
         if let Some(connection) = self.connection_at(handle, now) {

@@ -1,6 +1,6 @@
 //! The states of a connection.
 //!
-//! Source: RFC 9293 §3.3.2. Differs: who listens is a [`Listener`](super::Listener), and a
+//! Source: RFC 9293 §3.3.2. Differs: a passive socket is a [`Listener`](super::Listener), and a
 //! passive open is in SYN-RECEIVED as an entry of the half-open table; a connection is in
 //! LISTEN when its buffers wait for such an entry to be done, and in SYN-RECEIVED only by
 //! simultaneous open.

@@ -1,6 +1,6 @@
 //! What a connection tells of its transmission machinery.
 //!
-//! Place: asked by whoever traces or sums up; nothing here changes anything.
+//! Place: read by traces and reports; nothing here changes anything.
 
 use super::connection::Connection;
 

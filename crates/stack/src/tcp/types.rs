@@ -21,7 +21,7 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Of nobody.
+    /// Of no connection.
     pub(super) const NONE: Self = Self {
         local: Ipv6Addr::UNSPECIFIED,
         remote: Ipv6Addr::UNSPECIFIED,
@@ -179,7 +179,7 @@ speaks!(Rejected<'_>; error);
 pub enum ListenError {
     /// Every place for a listener is taken.
     NoPlace,
-    /// Somebody listens there already.
+    /// Another listener has this port already.
     InUse,
     /// Port 0, or no address of a node.
     Address,

@@ -1,6 +1,6 @@
 //! Which segments may change a context at all.
 //!
-//! Purpose: a host outside, or somebody in its name, may say anything; a segment whose numbers
+//! Purpose: a host outside, or a forger in its name, may send anything; a segment whose numbers
 //! its connection cannot have is passed on, but counts for nothing. Place: before a context
 //! learns, at the compressor and, by the same bounds, at the decompressor. Left out: the
 //! checksum, which was verified before. Source: `docs/reference/tcphc.md`, section 6.

@@ -17,7 +17,7 @@ pub struct Config {
     pub frames_expire: bool,
     /// Contexts that one remote node may take; the others of its connections are plain.
     pub contexts_per_remote: u8,
-    /// Whether it has to be learned who understands compression; otherwise the whole network
+    /// Whether it has to be learned which peers understand compression; otherwise the whole network
     /// does. A peer not known to is offered it with one SYN of each connection, the next ones
     /// are plain, and after three such offers in vain none is made for an hour.
     pub learned: bool,
@@ -57,8 +57,8 @@ pub enum Mode {
     Draft,
 }
 
-/// Which end of compressed paths a node is. It decides who chooses from which half of the
-/// context identifiers, so that two who open at once never choose the same.
+/// Which end of compressed paths a node is. It decides from which half of the context
+/// identifiers an end chooses, so that two ends that open at once never choose the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum End {
     /// A node of the 6LoWPAN.

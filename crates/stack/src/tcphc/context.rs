@@ -180,15 +180,15 @@ impl Context {
         self.bits = self.bits & !STATE_MASK | state as u32;
     }
 
-    /// The connection is over, if `over`: its slot goes to whoever needs it first.
+    /// The connection is over, if `over`: its slot goes to the first connection that needs one.
     pub(super) const fn end_if(&mut self, over: bool) {
         if over {
             self.set_state(State::Quarantine);
         }
     }
 
-    /// Something but a reset was sent, or came: a connection that seemed over, and whose ends
-    /// have not both closed it, is not.
+    /// Called when any segment except a reset is sent or received. A connection that looked
+    /// finished, but that both ends have not closed, is active again.
     pub(super) const fn go_on(&mut self) {
         self.set_state(State::Active);
     }

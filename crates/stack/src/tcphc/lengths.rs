@@ -1,6 +1,6 @@
 //! What a header will cost, asked before the segment is made.
 //!
-//! Purpose: the MSS told to a peer, and the bound on a segment that shall fit its frame, count
+//! Purpose: the MSS announced to a peer, and the bound on a segment that shall fit its frame, count
 //! on these. Place: beside the compressor, which makes the same choices when the segment leaves.
 //! Source: `docs/reference/tcphc.md`, section 5.
 
@@ -15,8 +15,8 @@ use super::{Flow, Mode, Tcphc};
 
 impl Tcphc<'_> {
     /// The longest that headers of new data in a connection under way become, bytes: what the
-    /// MSS told to a peer may count on that cannot ask for [`Self::header_len`]. Every field
-    /// has two bytes at most; only TSecr has four, in the first flight of who was connected
+    /// MSS announced to a peer may count on that cannot ask for [`Self::header_len`]. Every field
+    /// has two bytes at most; only TSecr has four, in the first flight of an end that was connected
     /// to. Longer ones (MH, FH, numbers near zero) are the exception.
     pub const fn header_len_max(&self, timestamps: bool) -> usize {
         match (timestamps, self.config.mode) {

@@ -154,7 +154,7 @@ impl<'m> Tcphc<'m> {
     }
 
     /// Whether a connection that begins now will be compressed, if there is no reason in the
-    /// peer against it. Where it has to be learned who understands: only with who does.
+    /// peer against it. Where support has to be learned: only with a peer known to support it.
     pub fn would_carry(&self, flow: &Flow, now: Instant) -> bool {
         let key = self.key(flow);
         let understands = !self.config.learned || self.peers.understands(self.remote(&key));
@@ -226,7 +226,7 @@ impl<'m> Tcphc<'m> {
             return Err(Plain);
         }
         if form == 0 && !seg.has(Flags::SYN) && context.state() != State::Offered {
-            // It may make the context at the peer, who then does not know what it had sent.
+            // It may make the context at the peer, which then does not know what this end had sent.
             context.put(bit::EDGE, !rules.cured(Cure::Joined));
         }
         if seg.has(Flags::RST) {
@@ -365,7 +365,7 @@ impl<'m> Tcphc<'m> {
         let Some(context) = self.contexts.get_mut(at) else {
             return;
         };
-        // Who opens plain, or answers so, stays plain.
+        // A connection that is opened plain, or answered so, stays plain.
         if seg.has(Flags::SYN) {
             if context.state() == State::Offered {
                 context.set_state(State::Free);
@@ -376,8 +376,8 @@ impl<'m> Tcphc<'m> {
             return;
         }
         self.learn(Some(at), &seg, Form::Full, now);
-        // It confirms what it acknowledges, but not that its sender holds a context: whoever
-        // has none passes on a full header, and nothing shorter.
+        // It confirms what it acknowledges, but not that its sender holds a context: an end
+        // that has none passes on a full header, and nothing shorter.
         if let (true, Some(context)) =
             (self.rules.cured(Cure::Recreated), self.contexts.get_mut(at))
         {

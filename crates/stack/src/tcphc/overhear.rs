@@ -1,7 +1,8 @@
-//! A connection as someone knows it who only listens.
+//! A connection as an observer knows it that only listens.
 //!
-//! Purpose: restores headers between two other nodes, from what was heard before. The rules
-//! are the receiver's own; whoever heard all that the receiver did reads what it reads.
+//! Purpose: restores headers between two other nodes, from what was heard before. The rules are the
+//! receiver's own; an observer that heard all that the receiver heard reads what the receiver
+//! reads.
 //! Place: captures on the air. A node has no use for it. Left out: which connections there
 //! are, segments heard twice, and draft mode.
 

@@ -1,7 +1,8 @@
-//! Who understands compression, as far as it was seen.
+//! Which peers understand compression, as far as this node has seen.
 //!
 //! Purpose: where compression is not known to be on in the whole network, an unknown peer is
-//! offered it once in each attempt to connect; who never takes it up is left alone for a while.
+//! offered it once in each attempt to connect; a peer that never takes it up is left alone for a
+//! while.
 //! Place: the table asks before it makes a context. Left out: signalling; there is none.
 //! Source: section 2.2 of the proposal, with the three failures of its section 13.
 

@@ -107,7 +107,7 @@ fn echoed(context: &Context, field: Field, rules: Rules) -> Result<u32, Drop> {
     let reference = context.reference(bit::R_TSECR, context.r_tsecr);
     let echo = from_window(field, reference, TIMESTAMP_BEHIND)?;
     let is_guess = matches!(field, Field::Low8(_) | Field::Low16(_));
-    // Who joined late has sent nothing yet, and what passed uncounted may be echoed.
+    // An end that joined late has sent nothing yet, and what passed uncounted may be echoed.
     let is_bounded = context.has(bit::U_TS) && !context.has(bit::UNCOUNTED);
     let unsent = after(echo, context.u_tsval) && after(echo, context.r_tsecr);
     if is_guess && is_bounded && unsent && rules.cured(Cure::Echo) {

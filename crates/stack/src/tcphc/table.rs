@@ -302,5 +302,5 @@ fn on_answer(context: &mut Context, cid: u8, seg: &Segment, rules: Rules) -> boo
 const EVICT_AFTER_S: u32 = 60;
 /// Makes what is over go before what is idle.
 const EVICT_OVER_BONUS_S: u32 = 1 << 30;
-/// The part of an identifier that counts; the top bit says who chose.
+/// The part of an identifier that counts; the top bit says which end chose.
 pub(super) const CID_MASK: u8 = 0x7f;

@@ -74,7 +74,7 @@ impl Context {
             self.u_seq = ack;
             self.put(bit::U_SEQ | bit::JOINED, true);
         } else if self.has(bit::JOINED) && after(ack, self.u_seq) {
-            // Everything acknowledged was sent, by whoever was there before.
+            // Everything acknowledged was sent, by the end that was there before.
             grow(&mut self.pair.0, ack.wrapping_sub(self.u_seq));
             self.u_seq = ack;
         }

@@ -79,7 +79,7 @@ pub enum Message<'a> {
     NeighborAdvertisement {
         /// Router 0x80, solicited 0x40, override 0x20.
         flags: u8,
-        /// Whose link address is told.
+        /// The address whose link address the message gives.
         target: Ipv6Addr,
         /// Target link address, address registration.
         options: NdpOptions<'a>,
@@ -107,9 +107,9 @@ pub enum Message<'a> {
 /// An echo request or reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Echo<'a> {
-    /// Chosen by who asks.
+    /// Chosen by the sender of the request.
     pub identifier: u16,
-    /// Counted by who asks.
+    /// Counted by the sender of the request.
     pub sequence: u16,
     /// Comes back as sent.
     pub data: &'a [u8],
@@ -140,7 +140,7 @@ pub mod unreachable {
     pub const PROHIBITED: u8 = 1;
     /// The last hop cannot reach it.
     pub const ADDRESS: u8 = 3;
-    /// Nobody listens on the port.
+    /// No application listens on the port.
     pub const PORT: u8 = 4;
 }
 

@@ -218,7 +218,7 @@ pub struct ExtensionHeader<'a> {
 /// ```
 /// [`Self::next`] yields the headers that RFC 8200 and RFC 6275 define; when it is done,
 /// [`Self::next_header`] and [`Self::rest`] are the upper layer. A fragment header is
-/// yielded like the others: whoever refuses fragments stops there.
+/// yielded like the others: a caller that refuses fragments stops there.
 #[derive(Clone, Copy, Debug)]
 pub struct Extensions<'a> {
     next_header: u8,

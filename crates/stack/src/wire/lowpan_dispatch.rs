@@ -38,7 +38,7 @@ pub enum Unsupported {
     RoutingHeader,
     /// Another page (RFC 8025).
     Page,
-    /// Assigned to nobody.
+    /// Not assigned.
     Reserved,
 }
 

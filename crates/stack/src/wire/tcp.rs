@@ -445,7 +445,7 @@ impl Options {
             })
     }
 
-    /// Without padding between options: only for what somebody else packed that tightly.
+    /// Without padding between options: only for options that another stack packed that tightly.
     fn len_packed(&self) -> usize {
         (if self.mss.is_some() { 4 } else { 0 })
             + (if self.sack_permitted { 2 } else { 0 })

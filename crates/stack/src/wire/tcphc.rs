@@ -170,8 +170,8 @@ impl From<Truncated> for ParseError {
 /// unknown, and what would read them is not linked.
 pub const IS_SUPPORTED: bool = cfg!(feature = "tcphc");
 
-/// F: who speaks TCPHC has no more bytes in flight, and offers no window beyond it, for numbers
-/// of 16 bits to be told apart.
+/// F: an end that speaks TCPHC has no more bytes in flight, and offers no window beyond it, for
+/// numbers of 16 bits to be unambiguous.
 pub const FLIGHT_MAX: u16 = 16_384;
 
 /// Whether a NHC that starts with `first` is a TCPHC header, hence stands for TCP.

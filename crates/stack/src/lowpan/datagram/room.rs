@@ -229,7 +229,7 @@ pub const BURST_MAX: Duration = Duration::from_millis(60);
 const SERVED_FOR: Duration = Duration::from_secs(1);
 
 /// How often that happens: to each of a few neighbours at once, then once a second, since a
-/// neighbour's name can be forged, and each time costs somebody a packet.
+/// neighbour's name can be forged, and each time costs another sender a packet.
 pub(super) const OVERTAKINGS: Allowance = Allowance::new(4, 1_000);
 
 /// A neighbour, and whether it is known to be there.

@@ -74,7 +74,7 @@ impl Loss {
                 w_max = cwnd;
             }
         } else {
-            // Fast convergence (§4.7): whoever gets less than before leaves room to others.
+            // Fast convergence (§4.7): a flow that gets less than before leaves room to others.
             w_max = match cwnd_prior < w_max {
                 true => cwnd_prior * 17 / 20,
                 false => cwnd_prior,
@@ -108,7 +108,7 @@ const SINCE: usize = 0;
 const W_EST: usize = 1;
 const CWND_PRIOR: usize = 2;
 
-/// Longest time from W_max that is told apart, ms: by then the curve is 64 KiB away from it even
+/// Longest time from W_max that is kept, ms: by then the curve is 64 KiB away from it even
 /// with segments of 24 bytes, the least there are.
 const SINCE_MAX: i32 = i16::MAX as i32;
 

@@ -11,7 +11,7 @@
 //! a few operations on words, and nothing is walked while nothing is known.
 //!
 //! Times are 16 bits, counted from an epoch that moves on: what was sent longer ago than
-//! 32 s may be told to be younger than it is, never younger than 32 s.
+//! 32 s may be underestimated, but never below 32 s.
 
 use crate::limits::SENT_RUNS_MAX;
 use crate::tcp::seq::SeqNum;
@@ -44,7 +44,7 @@ const SACKED: usize = 0;
 const LOST: usize = 1;
 /// A retransmission of it is on the way.
 const RESENT: usize = 2;
-/// It was retransmitted at least once: no RTT can be told from it (Karn).
+/// It was retransmitted at least once: it gives no RTT sample (Karn).
 const EVER_RESENT: usize = 3;
 
 /// What one acknowledgment delivered; filled while it is entered in the scoreboard.
