@@ -2,6 +2,7 @@
 //!
 //! Place: read by traces and reports; nothing here changes anything.
 
+use super::config::SMSS_DEFAULT;
 use super::connection::Connection;
 
 /// A point-in-time view of the transmission machinery, for traces and summaries.
@@ -71,9 +72,11 @@ impl Connection<'_> {
 
     /// What the transmission machinery knows.
     pub fn telemetry(&self) -> Telemetry {
+        let segments = self.config.initial_window;
+        let (cwnd_bytes, ssthresh_bytes) = self.loss.windows(SMSS_DEFAULT.into(), segments);
         Telemetry {
-            cwnd_bytes: self.loss.cwnd(),
-            ssthresh_bytes: self.loss.ssthresh(),
+            cwnd_bytes,
+            ssthresh_bytes,
             inflight_bytes: self.pipe().min(u32::from(u16::MAX)) as u16,
             snd_wnd_bytes: self.snd_wnd,
             smss_bytes: self.payload_max() as u16,

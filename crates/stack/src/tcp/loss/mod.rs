@@ -307,9 +307,14 @@ impl Loss {
         self.congestion.cwnd
     }
 
-    /// The slow start threshold, bytes.
-    pub(super) const fn ssthresh(&self) -> u16 {
-        self.congestion.ssthresh
+    /// The congestion window and the slow start threshold, bytes; until the handshake is done,
+    /// what a connection with segments of `smss` bytes begins with, as [`Self::begin`].
+    pub(super) fn windows(&self, smss: u32, segments: u8) -> (u16, u16) {
+        let Congestion { cwnd, ssthresh, .. } = match self.congestion.cwnd {
+            0 => Congestion::new(smss, segments),
+            _ => self.congestion,
+        };
+        (cwnd, ssthresh)
     }
 
     /// The least round trip of the recent past, ms; 0: none is known.

@@ -10,8 +10,14 @@ fn active_open() {
     assert_eq!(syn.header.options.mss, Some(1000));
     assert!(syn.header.src_port >= 49152, "an ephemeral port");
     assert_eq!(s.state(), State::SynSent);
+    let windows = |s: &Script| {
+        let seen = s.connection().telemetry();
+        (seen.cwnd_bytes, seen.ssthresh_bytes)
+    };
+    assert_eq!(windows(&s), (3 * 1220, u16::MAX), "as it would begin");
     s.peer(say(SYN | ACK, 0, 1).mss(1000)).unwrap();
     assert_eq!(s.state(), State::Established);
+    assert_eq!(windows(&s), (4 * 1000, u16::MAX));
     s.expect(ACK, 1, 1, 0);
     s.silent();
 }

@@ -260,7 +260,7 @@ fn an_undone_reduction_changes_no_curve() {
         for _ in 0..steps {
             run.acknowledge(200, 25, 0);
         }
-        let (cwnd, ssthresh) = (run.loss.cwnd(), run.loss.ssthresh());
+        let (cwnd, ssthresh) = run.loss.windows(0, 0);
         run.lose();
         run.loss.congestion.cwnd = cwnd;
         run.loss.congestion.ssthresh = ssthresh;
