@@ -110,7 +110,6 @@ fn packages_depend_inward() {
     }
 }
 
-/// The checker itself: each case is a file's module, its text, and the lines it must report.
 /// A merge that stopped half-way leaves its markers where no compiler looks: in a document, a
 /// capture's note, a script.
 #[test]
@@ -138,6 +137,7 @@ fn no_tracked_file_holds_conflict_markers() {
     assert_eq!(code, Some(0));
 }
 
+/// The checker itself: each case is a file's module, its text, and the lines it must report.
 #[test]
 fn imports_are_found_however_they_are_written() {
     let cases: &[(&str, &str, &[&str])] = &[

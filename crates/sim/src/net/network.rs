@@ -262,6 +262,10 @@ const REBOOT_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 mod tests;
 
 #[cfg(test)]
+#[path = "tests/transfer.rs"]
+mod transfer;
+
+#[cfg(test)]
 #[path = "tests/contention.rs"]
 mod contention_tests;
 

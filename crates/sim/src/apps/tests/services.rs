@@ -109,49 +109,40 @@ impl<'m> Bench<'m> {
     }
 }
 
-#[test]
-fn places_of_clients_that_vanish_while_idle_come_back() {
+/// Clients of these ports, each with a receive buffer of so many bytes, take every place of a mote;
+/// after `seconds` they vanish, if `they_vanish`, and every place is free again in time.
+fn places_come_back(ports: [u16; PLACES], buffer: usize, seconds: u64, they_vanish: bool) {
     let arena = Arena::new();
     let mut bench = Bench::new(&arena);
-    for port in [ECHO, DISCARD, ECHO, DISCARD] {
-        connect(&mut bench, port, 2_048);
+    for port in ports {
+        connect(&mut bench, port, buffer);
     }
-    bench.run(5);
+    bench.run(seconds);
     assert_eq!(bench.held(), PLACES);
-    bench.cut(true);
+    if they_vanish {
+        bench.cut(true);
+    }
     let seconds = bench.seconds_until_free(1_000);
     assert!(seconds.is_some_and(|s| s <= 125), "{seconds:?}");
 }
 
 #[test]
+fn places_of_clients_that_vanish_while_idle_come_back() {
+    places_come_back([ECHO, DISCARD, ECHO, DISCARD], 2_048, 5, true);
+}
+
+#[test]
 fn places_of_clients_that_vanish_with_a_shut_window_come_back() {
-    let arena = Arena::new();
-    let mut bench = Bench::new(&arena);
-    for _ in 0..PLACES {
-        connect(&mut bench, CHARGEN, 300);
-    }
-    bench.run(20);
-    assert_eq!(bench.held(), PLACES);
-    bench.cut(true);
-    let seconds = bench.seconds_until_free(1_000);
-    assert!(seconds.is_some_and(|s| s <= 125), "{seconds:?}");
+    places_come_back([CHARGEN; PLACES], 300, 20, true);
 }
 
 /// They live, and answer every probe; chargen's text waits for ever all the same.
 #[test]
 fn places_of_clients_that_keep_their_window_shut_come_back() {
-    let arena = Arena::new();
-    let mut bench = Bench::new(&arena);
-    for _ in 0..PLACES {
-        connect(&mut bench, CHARGEN, 300);
-    }
-    bench.run(20);
-    assert_eq!(bench.held(), PLACES);
-    let seconds = bench.seconds_until_free(1_000);
-    assert!(seconds.is_some_and(|s| s <= 125), "{seconds:?}");
+    places_come_back([CHARGEN; PLACES], 300, 20, false);
 }
 
-/// Keepalive is for those who are gone: somebody at a terminal may think for an hour.
+/// Keepalive is for clients that are gone: a user at a terminal may think for an hour.
 #[test]
 fn a_client_that_is_merely_idle_keeps_its_place() {
     let arena = Arena::new();

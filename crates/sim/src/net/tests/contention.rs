@@ -5,14 +5,10 @@
 //! host ===== border router 0 ~~~ motes 1 to 4
 //! ```
 
-use std::sync::Arc;
-
 use super::*;
 use crate::air::gains::{ChainAir, Gains};
-use crate::apps::{App, Receiver, Sender};
 use crate::stats::{Stat, jain};
 
-const PORT: u16 = 4_242;
 const MOTES: usize = 4;
 
 /// How long the transfers are watched.
@@ -38,23 +34,13 @@ fn bytes(bodies: usize, seed: u64) -> Vec<f64> {
     options.seed = seed;
     let mut network = Network::new(options, &arena).unwrap();
     assert!(network.join(Duration::from_secs(59)), "{seed}");
-    let content: Arc<[u8]> = vec![0x5a; 1_000_000].into();
     let hosts: Vec<usize> = (0..MOTES).map(|n| network.host(n).unwrap()).collect();
     for (mote, host) in (1..).zip(&hosts) {
-        let remote = (network.addr(*host), PORT);
-        let ends = network.ends(*host, network.addr(mote), &arena);
-        let receiver = Receiver::new(PORT, ends);
-        network.world.set_app(*host, App::Receiver(receiver));
-        let ends = network.ends(mote, remote.0, &arena);
-        let sender = Sender::new(Arc::clone(&content), remote, ends);
-        network.world.set_app(mote, App::Sender(sender));
+        transfer::start(&mut network, (mote, *host), &arena);
     }
     let end = network.world.now() + SPAN;
     network.world.run_until(end);
-    let received = |host: &usize| match network.world.app(*host) {
-        App::Receiver(receiver) => receiver.content.len() as f64,
-        _ => panic!("it was given one"),
-    };
+    let received = |host: &usize| transfer::received(&network, *host) as f64;
     hosts.iter().map(received).collect()
 }
 

@@ -1,14 +1,9 @@
 //! Neighbours that are there but lose most frames: leaving silent neighbours alone must not
 //! cost those that would answer the next frame.
 
-use std::sync::Arc;
-
 use super::*;
 use crate::air::gains::{ChainAir, Gains};
-use crate::apps::{App, Receiver, Sender};
 use crate::stats::Stat;
-
-const PORT: u16 = 4_242;
 
 /// How long a transfer is watched.
 const SPAN: Duration = Duration::from_secs(60);
@@ -41,18 +36,11 @@ fn bytes(disturbance: Disturbance, (hops, up): (usize, bool), backs_off: bool, s
     assert!(network.join(Duration::from_secs(59)), "{seed}");
     let host = network.host(0).unwrap();
     let (from, to) = if up { (hops, host) } else { (host, hops) };
-    let remote = (network.addr(to), PORT);
-    let ends = network.ends(to, network.addr(from), &arena);
-    let receiver = Receiver::new(PORT, ends);
-    network.world.set_app(to, App::Receiver(receiver));
-    let ends = network.ends(from, remote.0, &arena);
-    let content: Arc<[u8]> = vec![0x5a; 1_000_000].into();
-    let sender = Sender::new(content, remote, ends);
-    network.world.set_app(from, App::Sender(sender));
+    transfer::start(&mut network, (from, to), &arena);
     // Neighbours that have never acknowledged anything are strangers, which is another matter.
     let start = network.world.now() + Duration::from_secs(3);
     network.world.run_until(start);
-    let before = received(&network, to);
+    let before = transfer::received(&network, to);
     assert!(before > 0, "{seed}");
     let end = start + SPAN;
     let mut is_disturbed = false;
@@ -67,14 +55,7 @@ fn bytes(disturbance: Disturbance, (hops, up): (usize, bool), backs_off: bool, s
         let next = (network.world.now() + span).min(end);
         network.world.run_until(next);
     }
-    (received(&network, to) - before) as f64
-}
-
-fn received(network: &Network<'_>, at: usize) -> usize {
-    match network.world.app(at) {
-        App::Receiver(receiver) => receiver.content.len(),
-        _ => panic!("it was given one"),
-    }
+    (transfer::received(&network, to) - before) as f64
 }
 
 /// Goodput with back-off over that without, of the same seeds, with its interval.

@@ -7,7 +7,6 @@
 //! ```
 
 use std::net::Ipv6Addr;
-use std::sync::Arc;
 
 use motet::ip::icmp;
 use motet::limits::PSDU_LEN_MAX;
@@ -21,14 +20,12 @@ use motet::wire::{lowpan_dispatch, lowpan_frag, tcp};
 
 use super::*;
 use crate::air::gains::{ChainAir, Gains, Later};
-use crate::apps::{App, Receiver, Sender};
 use crate::stats::Stat;
 
 const RELAY: usize = 1;
 const MOTE: usize = 2;
 const OFF: usize = 3;
 const ATTACKER: usize = 4;
-const PORT: u16 = 4_242;
 
 /// How long transfers are watched: some 200 kB pass undisturbed.
 const SPAN: Duration = Duration::from_secs(60);
@@ -117,14 +114,7 @@ fn bytes_beside(trouble: Trouble, (parent, up): (usize, bool), seed: u64) -> f64
     network.world.run_until(switched_off);
     let host = network.host(0).unwrap();
     let (from, to) = if up { (MOTE, host) } else { (host, MOTE) };
-    let remote = (network.addr(to), PORT);
-    let ends = network.ends(to, network.addr(from), &arena);
-    let receiver = Receiver::new(PORT, ends);
-    network.world.set_app(to, App::Receiver(receiver));
-    let ends = network.ends(from, remote.0, &arena);
-    let content: Arc<[u8]> = vec![0x5a; 1_000_000].into();
-    let sender = Sender::new(content, remote, ends);
-    network.world.set_app(from, App::Sender(sender));
+    transfer::start(&mut network, (from, to), &arena);
     let mut rng = Rng::from_seed([seed, 77]);
     let end = network.world.now() + SPAN;
     while network.world.now() < end {
@@ -155,10 +145,7 @@ fn bytes_beside(trouble: Trouble, (parent, up): (usize, bool), seed: u64) -> f64
         }
         network.world.run_until(next);
     }
-    let App::Receiver(receiver) = network.world.app(to) else {
-        panic!("it was given one")
-    };
-    receiver.content.len() as f64
+    transfer::received(&network, to) as f64
 }
 
 fn echo(src: Ipv6Addr, dst: Ipv6Addr, hop_limit: u8, data: usize) -> Vec<u8> {
@@ -249,7 +236,7 @@ fn first_fragment(from: LinkAddr, to: usize, rng: &mut Rng) -> Vec<u8> {
 fn syn(src: Ipv6Addr, dst: Ipv6Addr, rng: &mut Rng) -> Vec<u8> {
     let header = tcp::Header {
         src_port: rng.next_u32() as u16 | 1,
-        dst_port: PORT,
+        dst_port: transfer::PORT,
         flags: tcp::Flags::SYN,
         window: 1_000,
         ..tcp::Header::default()
