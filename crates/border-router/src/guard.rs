@@ -29,7 +29,7 @@ use nix::{
     errno::Errno,
     sys::{
         prctl,
-        signal::{Signal, kill},
+        signal::{SigSet, Signal, kill},
         wait::{WaitPidFlag, WaitStatus, waitpid},
     },
     unistd::{Pid, getppid},
@@ -49,7 +49,8 @@ pub enum Ending {
 /// Runs `command` until it ends, or the process `parent`, which must be this one's own.
 ///
 /// Call it in a process that has nothing else to do, before any thread exists. SIGINT and
-/// SIGQUIT are the command's business; SIGTERM and SIGHUP end it.
+/// SIGQUIT are the command's business; SIGTERM and SIGHUP end it. SIGINT may be blocked: this
+/// function unblocks it, and the command gets what came meanwhile.
 ///
 /// # Errors
 /// What [`Command::spawn`] reports when the command cannot be started. No part of the command
@@ -72,6 +73,11 @@ pub fn watch(parent: u32, command: &mut Command) -> io::Result<Ending> {
             return Err(error);
         }
     };
+    // The terminal's Ctrl-C reaches whatever runs: one that came too early for the command has
+    // met the guard alone.
+    if signals.interrupted.load(Ordering::Relaxed) {
+        let _ = kill(child, Signal::SIGINT);
+    }
     loop {
         if signals.ask_for_the_end() {
             kill_all();
@@ -93,6 +99,8 @@ struct Signals {
     wake: PipeReader,
     /// Whether a signal came that ends the command.
     end: Arc<AtomicBool>,
+    /// Whether a SIGINT came.
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Signals {
@@ -101,7 +109,7 @@ impl Signals {
     /// that the parent is dead.
     fn note() -> io::Result<Self> {
         let (wake, woken) = io::pipe()?;
-        let end = Arc::new(AtomicBool::new(false));
+        let (end, interrupted) = (Arc::default(), Arc::default());
         let is_heeded = |signal: &Signal| !is_ignored(*signal as i32);
         let (always, unless_ignored) = (
             [Signal::SIGCHLD, Signal::SIGTERM],
@@ -111,13 +119,26 @@ impl Signals {
             .into_iter()
             .chain(unless_ignored.into_iter().filter(is_heeded))
         {
-            if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
-                // Registered before the byte, whose arrival makes the main loop look at the flag.
-                signal_hook::flag::register(signal as i32, Arc::clone(&end))?;
+            // Registered before the byte, whose arrival makes the main loop look at the flag.
+            match signal {
+                Signal::SIGTERM | Signal::SIGHUP => {
+                    signal_hook::flag::register(signal as i32, Arc::clone(&end))?;
+                }
+                Signal::SIGINT => {
+                    signal_hook::flag::register(signal as i32, Arc::clone(&interrupted))?;
+                }
+                _ => {}
             }
             signal_hook::low_level::pipe::register(signal as i32, woken.try_clone()?)?;
         }
-        Ok(Self { wake, end })
+        let mut blocked = SigSet::empty();
+        blocked.add(Signal::SIGINT);
+        blocked.thread_unblock()?;
+        Ok(Self {
+            wake,
+            end,
+            interrupted,
+        })
     }
 
     /// Whether a signal came that ends the command.

@@ -35,8 +35,8 @@ pub struct Interrupts {
 impl Interrupts {
     /// Blocks SIGINT for this thread, and for the threads that it starts from now on.
     ///
-    /// Call it in a process with one thread, and after every command has been started: a new
-    /// process inherits the blocked signals.
+    /// Call it in a process with one thread. A process that is started afterwards inherits the
+    /// blocked SIGINT and has to unblock it, as [`guard::watch`](crate::guard::watch) does.
     ///
     /// # Errors
     /// What signalfd(2) reports.

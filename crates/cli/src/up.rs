@@ -168,8 +168,8 @@ mod linux {
         let mut live = Live::start(&namespace, network.world.now(), NO_OTHER_WAY)?;
         introduce(&network, args);
         let motes: Vec<Ipv6Addr> = (1..nodes).map(|mote| network.addr(mote)).collect();
+        signals.a_command_will_run()?;
         let mut guard = start(&args.command, &motes, args.capture.takes_stdout())?;
-        signals.the_command_runs()?;
         let outcome = attend(&mut guard, &mut live, &mut network.world, &signals);
         // The command must not outlive the mesh.
         drop(guard);
@@ -187,15 +187,16 @@ mod linux {
     /// What can tell `up` to stop.
     #[derive(Clone)]
     struct Signals {
-        /// Until the command runs, every signal; SIGTERM and SIGHUP also behind that.
+        /// Until the command is started, every signal; SIGTERM and SIGHUP also behind that.
         interrupt: Interrupt,
-        /// SIGINT once the command runs.
+        /// SIGINT from then on.
         interrupts: Arc<OnceLock<Interrupts>>,
     }
 
     impl Signals {
-        /// Tells Ctrl-C from a SIGINT to this process alone, from now on: the command runs.
-        fn the_command_runs(&self) -> Result<(), Error> {
+        /// Tells Ctrl-C from a SIGINT to this process alone, from now on. Call it before the
+        /// command starts: no Ctrl-C that the command gets may end this process.
+        fn a_command_will_run(&self) -> Result<(), Error> {
             let interrupts = Interrupts::listen().map_err(|error| {
                 Error::failed(format!("cannot listen for signals: {}", describe(&error)))
             })?;

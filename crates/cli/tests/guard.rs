@@ -209,3 +209,17 @@ fn a_command_is_waited_for_where_its_end_is_ignored() {
         .unwrap();
     assert_eq!(output.status.code(), Some(4), "{}", common::said(&output));
 }
+
+/// A Ctrl-C that comes before the command runs is the command's all the same, and it is the
+/// first one that does not stay blocked.
+#[test]
+fn a_ctrl_c_that_comes_before_the_command_reaches_it() {
+    let guarded = format!(
+        "kill -INT $$; exec {} guard --parent=$PPID -- sleep 20",
+        env!("CARGO_BIN_EXE_motet")
+    );
+    let mut shell = Command::new("env");
+    shell.args(["--default-signal=INT", "--block-signal=INT"]);
+    shell.args(["sh", "-c", &guarded]);
+    assert_eq!(shell.status().unwrap().code(), Some(128 + 2));
+}
