@@ -9,8 +9,9 @@ use std::net::Ipv6Addr;
 
 use motet::random::Rng;
 use motet::tcp::{
-    Buffers, Config, Connection, HalfOpen, Handle, IcmpError, Listener, ListenerHandle, Memory,
-    Piece, RecvBuffer, RecvError, SendBuffer, SliceQueue, Slot, State, Tcp, recv_memory_len,
+    Buffers, Config, Connection, HalfOpen, Handle, IcmpError, Incoming, Listener, ListenerHandle,
+    Memory, Offer, Piece, RecvBuffer, RecvError, SendBuffer, SliceQueue, Slot, State, Tcp,
+    recv_memory_len,
 };
 use motet::time::{Duration, Instant};
 use motet::wire::tcp::{Flags, Header, Options, SackBlock, fill_checksum, is_checksum_valid};
@@ -125,9 +126,10 @@ impl<'m> World<'m> {
         let opened = if active && self.number % 2 == 1 {
             let local = (US, PORT);
             self.tcp
-                .connect_from(local, remote, buffers, config, self.now)
+                .connect_from(local, remote, buffers, config, Offer::UNBOUNDED, self.now)
         } else if active {
-            self.tcp.connect(US, remote, buffers, config, self.now)
+            self.tcp
+                .connect(US, remote, buffers, config, Offer::UNBOUNDED, self.now)
         } else {
             let tcp = &mut self.tcp;
             let listener = *self
@@ -335,7 +337,14 @@ impl<'m> World<'m> {
         fill_checksum(&PEER, &US, &mut bytes);
         let before = self.state();
         let ecn = (window >> 1 & 3) as u8;
-        let _dropped = self.tcp.on_segment(PEER, US, ecn, &bytes, self.now);
+        let incoming = Incoming {
+            src: PEER,
+            dst: US,
+            ecn,
+            offer: Offer::UNBOUNDED,
+            bytes: &bytes,
+        };
+        let _dropped = self.tcp.on_segment(&incoming, self.now);
         if before == Some(State::SynSent) && self.state() != before {
             (self.irs, self.told) = (seq, seq);
         }

@@ -8,8 +8,8 @@
 
 use motet::random::Rng;
 use motet::tcp::{
-    self, Buffers, Config, Connection, HalfOpen, Handle, Listener, ListenerHandle, RecvError,
-    SendError, Slot, State, Tcp,
+    self, Buffers, Config, Connection, HalfOpen, Handle, Incoming, Listener, ListenerHandle, Offer,
+    RecvError, SendError, Slot, State, Tcp,
 };
 use motet::time::Instant;
 
@@ -84,7 +84,7 @@ fn main() {
     let (mut send, mut recv) = ([0; 256], [0; 256]);
     let buffers = Buffers::new(&mut send, &mut recv);
     let client = here
-        .connect(host, (mote, 7), buffers, &SETTINGS, now)
+        .connect(host, (mote, 7), buffers, &SETTINGS, Offer::UNBOUNDED, now)
         .unwrap();
     here.send(client, b"hello, mote", now).unwrap();
     here.shutdown(client, now);
@@ -109,8 +109,14 @@ fn main() {
 fn carry(from: &mut Tcp<'_>, to: &mut Tcp<'_>, now: Instant) {
     let mut out = [0; 1280];
     while let Some(segment) = from.poll_segment(now, |_| true, &mut out) {
-        let (src, dst) = (segment.src, segment.dst);
-        let _ = to.on_segment(src, dst, segment.ecn, &out[..segment.len], now);
+        let incoming = Incoming {
+            src: segment.src,
+            dst: segment.dst,
+            ecn: segment.ecn,
+            offer: Offer::UNBOUNDED,
+            bytes: &out[..segment.len],
+        };
+        let _ = to.on_segment(&incoming, now);
     }
 }
 

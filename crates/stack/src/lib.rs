@@ -98,6 +98,8 @@ pub mod limits;
 pub mod lowpan;
 pub mod mac;
 pub mod node;
+#[cfg(feature = "tcp")]
+mod offer;
 pub mod random;
 pub mod storage;
 #[cfg(feature = "tcp")]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::Ipv6Addr;
 
-use motet::tcp::{Connection, Error, ListenError, OpenError, RecvError, SendError, State};
+use motet::tcp::{Connection, Error, ListenError, Offer, OpenError, RecvError, SendError, State};
 
 use super::settings::Profile;
 use super::{Address, Errno, Fail, File, Host, Kind, Outcome, Role, SocketOptions, Stream};
@@ -207,10 +207,17 @@ impl Host<'_> {
         let buffers = self.buffers(&options);
         let local = self.settings.local;
         let result = match port {
-            0 => self.tcp.connect(local, remote, buffers, config, self.now),
-            port => self
+            0 => self
                 .tcp
-                .connect_from((local, port), remote, buffers, config, self.now),
+                .connect(local, remote, buffers, config, Offer::UNBOUNDED, self.now),
+            port => self.tcp.connect_from(
+                (local, port),
+                remote,
+                buffers,
+                config,
+                Offer::UNBOUNDED,
+                self.now,
+            ),
         };
         let handle = result.map_err(|rejected| match rejected.error {
             OpenError::InUse | OpenError::NoPort => Errno::EADDRINUSE,

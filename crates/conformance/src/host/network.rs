@@ -3,7 +3,7 @@
 //! Place: the host calls it; what a profile changes on the way is in [`super::edge`],
 //! [`super::freebsd`] and [`super::burst`]. Left out: what waits for a packet.
 
-use motet::tcp::{IcmpError, Outgoing, State};
+use motet::tcp::{IcmpError, Incoming, Offer, Outgoing, State};
 use motet::wire::{icmpv6, ipv6, tcp as wire};
 
 use super::edge::Flow;
@@ -86,9 +86,14 @@ impl Host<'_> {
         }
         let before = self.state_of(flow);
         // The engine counts its drops; a script sees what follows from them.
-        let _reason = self
-            .tcp
-            .on_segment(packet.src, packet.dst, ecn, segment, self.now);
+        let incoming = Incoming {
+            src: packet.src,
+            dst: packet.dst,
+            ecn,
+            offer: Offer::UNBOUNDED,
+            bytes: segment,
+        };
+        let _reason = self.tcp.on_segment(&incoming, self.now);
         match self.settings.lender() {
             Profile::Motet => {}
             Profile::FreeBsd => self.freebsd_after(flow, packet.segment.flags, before),

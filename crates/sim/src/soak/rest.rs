@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use motet::tcp::{Buffers, Config, Tcp};
+use motet::tcp::{Buffers, Config, Incoming, Offer, Tcp};
 use motet::time::Instant;
 use motet::wire::tcp::{Flags, Header, fill_checksum};
 
@@ -20,7 +20,14 @@ pub(super) fn check_places<'m>(
     let before = tcp.counters().syn_cookies;
     for number in 0..half_open {
         let syn = stranger_segment(number as u32, listener, Flags::SYN, (1, 0));
-        let taken = tcp.on_segment(stranger(number as u32), listener.0, 0, &syn, local);
+        let incoming = Incoming {
+            src: stranger(number as u32),
+            dst: listener.0,
+            ecn: 0,
+            offer: Offer::UNBOUNDED,
+            bytes: &syn,
+        };
+        let taken = tcp.on_segment(&incoming, local);
         if taken.is_err() || tcp.counters().syn_cookies != before {
             return Err(format!(
                 "only {number} of {half_open} half-open places are free in the end"
@@ -30,7 +37,8 @@ pub(super) fn check_places<'m>(
     for number in 0..connections {
         let buffers = Buffers::new(&mut [], &mut []);
         let to = (stranger(number as u32), listener.1);
-        if let Err(rejected) = tcp.connect(listener.0, to, buffers, config, local) {
+        if let Err(rejected) = tcp.connect(listener.0, to, buffers, config, Offer::UNBOUNDED, local)
+        {
             return Err(format!(
                 "only {number} of {connections} places for connections are free in the end: {:?}",
                 rejected.error

@@ -12,11 +12,12 @@ use super::header_compression::flow;
 use super::interface::Interface;
 use super::receive::UNKNOWN_PROTOCOL;
 use super::{FIRST_INTERFACE, Node};
-use crate::ip::{self, Disposition, InterfaceId, Ip};
+use crate::ip::{self, Disposition, InterfaceId, Ip, NextHop};
 use crate::limits::IPV6_MTU_MIN;
+use crate::offer::Offer;
 use crate::random::Rng;
-use crate::tcp::{self, IcmpError, PlannedHeader};
-use crate::tcphc::Tcphc;
+use crate::tcp::{self, IcmpError, Incoming, PlannedHeader};
+use crate::tcphc::{Flow, Tcphc};
 use crate::time::Instant;
 use crate::wire::icmpv6::{Message, unreachable};
 use crate::wire::ipv6::{self, Header, TrafficClass};
@@ -38,10 +39,6 @@ impl<'m> Node<'m> {
                 // Two nodes with one seed must not share TCP's secrets, even where the caller drew
                 // them first.
                 tcp.personalize(u64::from_be_bytes(radio.mac.config().extended));
-                if Budget::of(radio).tcphc.is_some() {
-                    // A connection of any interface may move to that one.
-                    tcp.keep_windows_short();
-                }
             }
         }
         Self::of_layers(interfaces, ip, tcp, rng, now)
@@ -59,26 +56,27 @@ impl<'m> Node<'m> {
         now: Instant,
     ) -> Result<tcp::Handle, Rejected<'m>> {
         self.polled_at = None;
-        let (error, buffers) = match self.address_towards(&remote.0) {
-            Ok(local) => {
-                let is_carried = |tcphc: &Tcphc<'_>| tcphc.would_carry(&flow(local, remote.0), now);
-                self.limit_mss(&remote.0, config.timestamps, is_carried);
-                match self.tcp.connect(local, remote, buffers, config, now) {
-                    Ok(handle) => return Ok(handle),
-                    Err(rejected) => (ConnectError::Tcp(rejected.error), rejected.buffers),
-                }
-            }
-            Err(error) => (error, buffers),
+        let (hop, local) = match self.way_to(&remote.0) {
+            Ok(way) => way,
+            Err(error) => return Err(Rejected { error, buffers }),
         };
-        Err(Rejected { error, buffers })
+        let flow = flow(local, remote.0);
+        let is_carried = |tcphc: &Tcphc<'_>| tcphc.would_carry(&flow, now);
+        let is_carried = self.tcphc_of(hop).is_some_and(is_carried);
+        let offer = self.offer(hop, &flow, config.timestamps, is_carried);
+        let opened = self.tcp.connect(local, remote, buffers, config, offer, now);
+        opened.map_err(|rejected| Rejected {
+            error: ConnectError::Tcp(rejected.error),
+            buffers: rejected.buffers,
+        })
     }
 
-    /// Which of this node's addresses to speak from with `remote`.
-    fn address_towards(&self, remote: &Ipv6Addr) -> Result<Ipv6Addr, ConnectError> {
+    /// The next hop to `remote`, and which of this node's addresses to speak from.
+    fn way_to(&self, remote: &Ipv6Addr) -> Result<(NextHop, Ipv6Addr), ConnectError> {
         let hop = self.next_hop(remote, FIRST_INTERFACE);
         let hop = hop.ok_or(ConnectError::NoRoute)?;
         let local = self.ip.source_for(remote, hop.interface);
-        local.ok_or(ConnectError::NoAddress)
+        Ok((hop, local.ok_or(ConnectError::NoAddress)?))
     }
 
     /// TCP's calls: listen, accept, send, recv, shutdown and the rest. Poll the node after.
@@ -103,79 +101,86 @@ impl<'m> Node<'m> {
     /// segments that it leaves less out of are shorter, and so is what a peer sends that
     /// cannot know, and what belongs to connections that turn out to be plain.
     pub fn mss(&self, remote: &Ipv6Addr, timestamps: bool) -> u16 {
-        self.mss_where(remote, timestamps, Shrinks::Usually)
+        self.mss_to(remote, timestamps, Shrinks::Usually)
     }
 
     /// The MSS to announce to `remote`: [`Self::mss`], but where `remote` is outside the mesh and
     /// cannot know how long a header becomes. What a receive buffer is measured in.
     pub fn rmss(&self, remote: &Ipv6Addr, timestamps: bool) -> u16 {
-        self.mss_where(remote, timestamps, Shrinks::ForPeer)
+        self.mss_to(remote, timestamps, Shrinks::ForPeer)
     }
 
-    /// As [`Self::mss`]; `shrinks`: what to count on of the radio's header compression.
+    fn mss_to(&self, remote: &Ipv6Addr, timestamps: bool, shrinks: Shrinks) -> u16 {
+        self.way_to(remote).map_or(0, |(hop, local)| {
+            self.mss_over(hop, &flow(local, *remote), timestamps, shrinks)
+        })
+    }
+
+    /// As [`Self::mss`], of a connection whose segments leave by `hop`; `shrinks`: what to count on
+    /// of the radio's header compression.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
-    fn mss_where(&self, remote: &Ipv6Addr, timestamps: bool, shrinks: Shrinks) -> u16 {
-        let hop = self.ip.next_hop(remote, FIRST_INTERFACE);
-        let interface = hop.and_then(|hop| self.interfaces.get(usize::from(hop.interface.0)));
-        let payload = match (interface, hop) {
-            (Some(Interface::Radio(radio)), Some(hop)) => {
+    fn mss_over(&self, hop: NextHop, flow: &Flow, timestamps: bool, shrinks: Shrinks) -> u16 {
+        let payload = match self.interfaces.get(usize::from(hop.interface.0)) {
+            Some(Interface::Radio(radio)) => {
                 let budget = Budget::of(radio);
                 let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
                 let uncompressed = HEADER_LEN + options;
-                let src = self.ip.source_for(remote, hop.interface);
-                let payload = src.map_or(0, |src| {
+                let tcphc = budget.tcphc.filter(|_| tcphc::IS_SUPPORTED);
+                let compressed = match (tcphc, shrinks) {
+                    (None, _) | (_, Shrinks::Never) => uncompressed,
                     // A peer in the mesh cuts what it sends as this node does.
-                    let cuts = || flow(src, *remote).within_mesh;
-                    let tcphc = budget.tcphc.filter(|_| tcphc::IS_SUPPORTED);
-                    let compressed = match (tcphc, shrinks) {
-                        (None, _) | (_, Shrinks::Never) => uncompressed,
-                        (Some(tcphc), Shrinks::ForPeer) if !cuts() => {
-                            tcphc.header_len_max(timestamps)
-                        }
-                        (Some(tcphc), _) => tcphc.header_len_usual(timestamps),
-                    };
-                    let header = packet_header(src, *remote, 0, NO_CLASS, self.ip.hop_limit());
-                    budget.payload(&header, hop, (compressed, uncompressed))
-                });
+                    (Some(tcphc), Shrinks::ForPeer) if !flow.within_mesh => {
+                        tcphc.header_len_max(timestamps)
+                    }
+                    (Some(tcphc), _) => tcphc.header_len_usual(timestamps),
+                };
+                let hop_limit = self.ip.hop_limit();
+                let header = packet_header(flow.local, flow.remote, 0, NO_CLASS, hop_limit);
+                let payload = budget.payload(&header, hop, (compressed, uncompressed));
                 // Each segment counts its options out.
                 if payload == 0 { 0 } else { payload + options }
             }
-            (Some(Interface::Wire(wire)), _) => usize::from(wire.mtu) - HEADERS_LEN,
-            _ => 0,
+            Some(Interface::Wire(wire)) => usize::from(wire.mtu) - HEADERS_LEN,
+            None => 0,
         };
         payload.min(usize::from(u16::MAX)) as u16
     }
 
-    /// The header compression of the radio that leads to `remote`.
-    fn tcphc_towards(&self, remote: &Ipv6Addr) -> Option<&Tcphc<'m>> {
-        let hop = self.ip.next_hop(remote, FIRST_INTERFACE)?;
+    /// The header compression of the radio that `hop` leads over.
+    fn tcphc_of(&self, hop: NextHop) -> Option<&Tcphc<'m>> {
         match self.interfaces.get(usize::from(hop.interface.0))? {
             Interface::Radio(radio) => Budget::of(radio).tcphc,
             Interface::Wire(_) => None,
         }
     }
 
-    /// Tells TCP how large segments with `remote` may be, before it says so in a SYN, or is
-    /// told by one that its own was answered.
-    fn limit_mss(
-        &mut self,
-        remote: &Ipv6Addr,
-        timestamps: bool,
-        is_carried: impl FnOnce(&Tcphc<'_>) -> bool,
-    ) {
-        let is_carried = tcphc::IS_SUPPORTED && self.tcphc_towards(remote).is_some_and(is_carried);
-        let shrinks = match is_carried {
-            true => Shrinks::Usually,
-            false => Shrinks::Never,
+    /// What the path over `hop` offers to a connection. `is_carried`: its headers are compressed.
+    // Not inlined: it has several callers, and one copy saves flash.
+    #[inline(never)]
+    fn offer(&self, hop: NextHop, flow: &Flow, timestamps: bool, is_carried: bool) -> Offer {
+        let mss = |shrinks| self.mss_over(hop, flow, timestamps, shrinks);
+        let (smss, rmss) = match is_carried && tcphc::IS_SUPPORTED {
+            true => (mss(Shrinks::Usually), mss(Shrinks::ForPeer)),
+            false => {
+                let plain = mss(Shrinks::Never);
+                (plain, plain)
+            }
         };
-        let smss = self.mss_where(remote, timestamps, shrinks);
-        let told_less = match is_carried {
-            // Headers differ by less than they are long.
-            true => smss.saturating_sub(self.rmss(remote, timestamps)) as u8,
-            false => 0,
+        let compresses = |interface: &Interface<'_>| match interface {
+            Interface::Radio(radio) => Budget::of(radio).tcphc.is_some(),
+            Interface::Wire(_) => false,
         };
-        self.tcp.set_mss_limit(smss, told_less);
+        // A connection of any interface may move to one that compresses.
+        let flight_max = match self.interfaces.iter().any(compresses) {
+            true => tcphc::FLIGHT_MAX,
+            false => u16::MAX,
+        };
+        Offer {
+            smss,
+            rmss,
+            flight_max,
+        }
     }
 
     /// A segment for this node.
@@ -193,26 +198,36 @@ impl<'m> Node<'m> {
         if header.src.is_unicast_link_local() && id != FIRST_INTERFACE {
             return Err(Disposition::Drop(ip::Drop::NotMine));
         }
-        // An answer would wait for ever.
-        if self.next_hop(&header.src, id).is_none() {
-            return Err(Disposition::Drop(ip::Drop::NoRoute));
-        }
+        // Without a next hop an answer would wait for ever.
+        let hop = self.next_hop(&header.src, id);
+        let hop = hop.ok_or(Disposition::Drop(ip::Drop::NoRoute))?;
         let flags = segment.get(FLAGS_AT);
-        if flags.is_some_and(|flags| flags & SYN != 0) {
-            // Only compression asks which options there are.
-            let parsed = tcphc::IS_SUPPORTED.then(|| tcp_header(segment)).flatten();
-            let timestamps = parsed.is_some_and(|tcp| tcp.options.timestamps.is_some());
-            let flow = flow(header.dst, header.src);
-            self.limit_mss(&header.src, timestamps, |tcphc| {
-                parsed.is_some_and(|tcp| tcphc.carries(&flow, (tcp.dst_port, tcp.src_port)))
-            });
-        }
-        let ecn = header.traffic_class.ecn() as u8;
+        let offer = match flags.is_some_and(|flags| flags & SYN != 0) {
+            true => self.offer_to(hop, header, segment),
+            false => Offer::UNBOUNDED,
+        };
+        let incoming = Incoming {
+            src: header.src,
+            dst: header.dst,
+            ecn: header.traffic_class.ecn() as u8,
+            offer,
+            bytes: segment,
+        };
         // TCP counts what it drops, by its own reasons.
-        let _ = self
-            .tcp
-            .on_segment(header.src, header.dst, ecn, segment, now);
+        let _ = self.tcp.on_segment(&incoming, now);
         Ok(())
+    }
+
+    /// What the path back over `hop` offers to the connection that `segment` begins.
+    fn offer_to(&self, hop: NextHop, header: &Header, segment: &[u8]) -> Offer {
+        // Only compression asks which options there are.
+        let parsed = tcphc::IS_SUPPORTED.then(|| tcp_header(segment)).flatten();
+        let timestamps = parsed.is_some_and(|tcp| tcp.options.timestamps.is_some());
+        let flow = flow(header.dst, header.src);
+        let is_carried = self.tcphc_of(hop).is_some_and(|tcphc| {
+            parsed.is_some_and(|tcp| tcphc.carries(&flow, (tcp.dst_port, tcp.src_port)))
+        });
+        self.offer(hop, &flow, timestamps, is_carried)
     }
 
     /// An error about a packet this node sent; only TCP's are acted upon. Some cannot be true:

@@ -14,31 +14,23 @@ use super::listener::{self, HalfOpen, Stage, cookie};
 use super::reply::Reply;
 use super::segment::Segment;
 use super::seq::SeqNum;
-use super::types::{Endpoints, IcmpError, count};
+use super::types::{Endpoints, IcmpError, Incoming, count};
 use super::{Drop, Tcp};
 use crate::time::Instant;
 use crate::wire::cursor::Reader;
 use crate::wire::tcp::{self as wire, Flags, Header};
 
 impl<'m> Tcp<'m> {
-    /// A TCP segment from `src` to `dst`, an address of ours; `ecn`: the low two bits of the
-    /// packet's traffic class.
+    /// A TCP segment for an address of ours.
     ///
     /// # Errors
     /// Why it, or the rest of it, was dropped; counted already.
     // Out of line: inside its one caller, the two fight for a Cortex-M0+'s eight registers.
     #[inline(never)]
-    pub fn on_segment(
-        &mut self,
-        src: Ipv6Addr,
-        dst: Ipv6Addr,
-        ecn: u8,
-        segment: &[u8],
-        now: Instant,
-    ) -> Result<(), Drop> {
+    pub fn on_segment(&mut self, incoming: &Incoming<'_>, now: Instant) -> Result<(), Drop> {
         self.set_now(now);
         self.counters.received = self.counters.received.wrapping_add(1);
-        let result = self.arrive(src, dst, ecn, segment);
+        let result = self.arrive(incoming);
         if let Err(reason) = result {
             count(self.counters.drops.get_mut(reason as usize));
         }
@@ -77,24 +69,24 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    fn arrive(&mut self, src: Ipv6Addr, dst: Ipv6Addr, ecn: u8, bytes: &[u8]) -> Result<(), Drop> {
-        if !wire::is_checksum_valid(&src, &dst, bytes) {
+    fn arrive(&mut self, incoming: &Incoming<'_>) -> Result<(), Drop> {
+        if !wire::is_checksum_valid(&incoming.src, &incoming.dst, incoming.bytes) {
             return Err(Drop::Checksum);
         }
         let mut header = Header::default();
-        let Ok(payload) = header.read(bytes) else {
+        let Ok(payload) = header.read(incoming.bytes) else {
             return Err(Drop::Malformed);
         };
-        header.window = header.window.min(self.window_max());
+        self.keep_to(incoming.offer);
+        header.window = header.window.min(self.flight_max);
         let ends = Endpoints {
-            local: dst,
-            remote: src,
+            local: incoming.dst,
+            remote: incoming.src,
             local_port: header.dst_port,
             remote_port: header.src_port,
         };
-        let mut segment = Segment::new(&header, payload, ecn & 3 == ECN_CE);
-        // The link's limit, now that the peer's segment has come over it.
-        segment.mss = segment.mss.min(self.smss_limit);
+        let is_ce = incoming.ecn & 3 == ECN_CE;
+        let mut segment = Segment::new(&header, payload, is_ce, incoming.offer);
         let control = Flags::SYN | Flags::ACK | Flags::RST;
         let opens = segment.flags.bits() & control.bits() == Flags::SYN.bits()
             && self.listener_of(&ends).is_some_and(|l| self.can_serve(l.0));
@@ -249,9 +241,9 @@ impl<'m> Tcp<'m> {
     #[inline(never)]
     fn hand_over(&mut self, entry: &HalfOpen, slot: usize) {
         let (_, ts_offset) = self.initial_numbers(&entry.ends);
-        let window_max = self.window_max();
+        let flight_max = self.flight_max;
         if let Some(connection) = self.at_mut(slot) {
-            connection.recv.limit(window_max);
+            connection.recv.limit(flight_max);
             connection.take_over(entry, ts_offset);
         }
     }
@@ -338,7 +330,7 @@ impl<'m> Tcp<'m> {
         listener: (u8, &'m Config),
         agreed: Facts,
     ) -> HalfOpen {
-        let rmss = self.limited_rmss(listener.1.rmss);
+        let rmss = listener.1.rmss.min(segment.rmss);
         let mut entry = HalfOpen::new(ends, listener.0, agreed, rmss);
         entry.irs = segment.seq;
         entry.smss = segment.mss;
@@ -383,13 +375,12 @@ impl<'m> Tcp<'m> {
         count(Some(&mut self.counters.syn_cookies));
         self.cookie_sent_at = Some(self.now_ms);
         let window = self.window_to_promise(listener.0, listener.1);
-        let rmss = self.limited_rmss(listener.1.rmss);
         let reply = self.begin_reply(ends);
         reply.seq = iss;
         reply.ack = segment.seq.plus(1);
         reply.flags = Flags::SYN | Flags::ACK;
         reply.window = window;
-        reply.mss = rmss;
+        reply.mss = listener.1.rmss.min(segment.rmss);
         reply.timestamps = (clock, value);
         // Without timestamps, nothing could remember more.
         if agreed.has(Facts::TIMESTAMPS) {

@@ -181,7 +181,7 @@ impl<'m> Tcp<'m> {
         let waiting = self.waiting_for(listener);
         let waiting = waiting.and_then(|index| self.at(index));
         let window = waiting.map_or(config.accept_window, |connection| connection.recv.window());
-        window.min(self.window_max())
+        window.min(self.flight_max)
     }
 
     /// Writes a segment that belongs to no connection.

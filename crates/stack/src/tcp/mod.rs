@@ -83,6 +83,7 @@ mod types;
 #[cfg(test)]
 mod tests;
 
+pub use crate::offer::Offer;
 pub use config::Config;
 pub use connection::Connection;
 pub use listener::{Agreed, HalfOpen, Listener};
@@ -95,8 +96,8 @@ pub use sockets::{Memory, Slot, Tcp};
 pub use state::State;
 pub use telemetry::{Telemetry, UnderWay};
 pub use types::{
-    Buffers, Counters, Endpoints, Error, Handle, IcmpError, ListenError, ListenerHandle, OpenError,
-    Outgoing, RecvError, Rejected, SendError,
+    Buffers, Counters, Endpoints, Error, Handle, IcmpError, Incoming, ListenError, ListenerHandle,
+    OpenError, Outgoing, RecvError, Rejected, SendError,
 };
 
 /// Why a segment, or the rest of one, was dropped.

@@ -9,6 +9,7 @@ use super::facts::Facts;
 use super::send_buffer::SendBuffer;
 use super::seq::SeqNum;
 use super::types::Endpoints;
+use crate::offer::Offer;
 use crate::wire::tcp::{Flags, HEADER_LEN_MAX, Header, SackBlock, fill_checksum};
 
 /// A received segment; `seq`, `flags` and `payload` shrink as parts are dealt with.
@@ -20,6 +21,8 @@ pub(super) struct Segment<'a> {
     pub(super) payload: &'a [u8],
     /// What the sender takes, and the path to it.
     pub(super) mss: u16,
+    /// What that path lets us take of the sender.
+    pub(super) rmss: u16,
     /// The packet arrived with congestion experienced (RFC 3168).
     pub(super) is_ce: bool,
     /// Its front was here already, is reported (RFC 2883) and cut off.
@@ -27,13 +30,16 @@ pub(super) struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    pub(super) fn new(header: &'a Header, payload: &'a [u8], is_ce: bool) -> Self {
+    /// `offer`: of the path to its sender, counted now that the segment has come over it.
+    pub(super) fn new(header: &'a Header, payload: &'a [u8], is_ce: bool, offer: Offer) -> Self {
+        let mss = header.options.mss.unwrap_or(SMSS_DEFAULT);
         Self {
             header,
             seq: SeqNum::new(header.seq),
             flags: header.flags,
             payload,
-            mss: header.options.mss.unwrap_or(SMSS_DEFAULT),
+            mss: mss.min(offer.smss),
+            rmss: offer.rmss,
             is_ce,
             is_known: false,
         }

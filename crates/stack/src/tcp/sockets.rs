@@ -15,9 +15,9 @@ use super::types::{
     Rejected, SendError, is_unicast,
 };
 use crate::limits::TCP_LISTENERS_MAX;
+use crate::offer::Offer;
 use crate::random::{KeyedHash, Rng};
 use crate::time::Instant;
-use crate::wire::tcphc;
 
 /// A place for a connection.
 #[derive(Debug)]
@@ -56,10 +56,8 @@ pub struct Tcp<'m> {
     pub(super) now_ms: u32,
     /// How far that millisecond has passed, as deadlines count it: 0 to 31.
     pub(super) now_part: u8,
-    /// Largest segment, as MSS counts it, that the link to the next peer carries, and how much
-    /// less is announced to that peer; the top bit of this: [`Tcp::keep_windows_short`].
-    pub(super) smss_limit: u16,
-    told_less: u8,
+    /// The largest window to offer and to use: the least [`Offer::flight_max`] so far.
+    pub(super) flight_max: u16,
     /// Whether answers to strangers went before connections in the last poll.
     pub(super) strangers_turn: bool,
     pub(super) next_port: u16,
@@ -108,8 +106,7 @@ impl<'m> Tcp<'m> {
             tick: Instant::ORIGIN,
             now_ms: 0,
             now_part: 0,
-            smss_limit: u16::MAX,
-            told_less: 0,
+            flight_max: u16::MAX,
             strangers_turn: false,
             next_port,
             last_generation: 0,
@@ -117,40 +114,10 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    /// Bounds the MSS of the connection that the next SYN or `connect` begins by what the
-    /// link carries, and what is sent of the one whose SYN is answered next. Connections and
-    /// handshakes under way keep theirs otherwise.
-    ///
-    /// `smss`: bytes of payload and TCP options in a packet that is not to be cut up further
-    /// than wanted; [`Self::poll_segment_within`] may say less of one segment. `told_less`:
-    /// subtracted from the MSS announced to a peer that cannot know how long our headers become.
-    pub fn set_mss_limit(&mut self, smss: u16, told_less: u8) {
-        self.smss_limit = smss;
-        self.told_less = self.told_less & SHORT_WINDOWS | told_less & !SHORT_WINDOWS;
-    }
-
-    /// No connection of those to come has more than [`tcphc::FLIGHT_MAX`] bytes in flight or
-    /// offers a larger window, whatever the buffers hold and the peer takes: for a node that
-    /// compresses TCP headers. To be said before the first handshake, for good: what was offered
-    /// may not be taken back (RFC 9293 §3.8.6).
-    pub fn keep_windows_short(&mut self) {
-        self.told_less |= SHORT_WINDOWS;
-    }
-
-    /// The largest window to offer and to use.
-    pub(super) const fn window_max(&self) -> u16 {
-        match tcphc::IS_SUPPORTED && self.told_less & SHORT_WINDOWS != 0 {
-            true => tcphc::FLIGHT_MAX,
-            false => u16::MAX,
-        }
-    }
-
-    /// The MSS to announce, where the settings have `rmss`.
-    // There once: three ask.
-    #[inline(never)]
-    pub(super) fn limited_rmss(&self, rmss: u16) -> u16 {
-        let told_less = u16::from(self.told_less & !SHORT_WINDOWS);
-        rmss.min(self.smss_limit.saturating_sub(told_less))
+    /// Keeps to what a path offers. A window that was offered cannot be taken back: the least
+    /// counts from then on, whichever path a connection takes.
+    pub(super) fn keep_to(&mut self, offer: Offer) {
+        self.flight_max = self.flight_max.min(offer.flight_max);
     }
 
     /// What happened so far.
@@ -158,7 +125,8 @@ impl<'m> Tcp<'m> {
         &self.counters
     }
 
-    /// Starts a connection from `local` (chosen for `remote` by `ip`) to a port of `remote`.
+    /// Starts a connection from `local` (chosen for `remote` by `ip`) to a port of `remote`, over
+    /// a path with this `offer`.
     ///
     /// The handshake follows; data may be sent at once, and wait for it.
     ///
@@ -170,6 +138,7 @@ impl<'m> Tcp<'m> {
         remote: (Ipv6Addr, u16),
         buffers: Buffers<'m>,
         config: &'m Config,
+        offer: Offer,
         now: Instant,
     ) -> Result<Handle, Rejected<'m>> {
         let mut ends = Endpoints {
@@ -178,7 +147,7 @@ impl<'m> Tcp<'m> {
             local_port: 0,
             remote_port: remote.1,
         };
-        self.open(&mut ends, true, buffers, config, now)
+        self.open(&mut ends, true, buffers, config, offer, now)
     }
 
     /// As [`Self::connect`], from a local port of choice.
@@ -191,6 +160,7 @@ impl<'m> Tcp<'m> {
         remote: (Ipv6Addr, u16),
         buffers: Buffers<'m>,
         config: &'m Config,
+        offer: Offer,
         now: Instant,
     ) -> Result<Handle, Rejected<'m>> {
         let mut ends = Endpoints {
@@ -199,7 +169,7 @@ impl<'m> Tcp<'m> {
             local_port: local.1,
             remote_port: remote.1,
         };
-        self.open(&mut ends, false, buffers, config, now)
+        self.open(&mut ends, false, buffers, config, offer, now)
     }
 
     /// Opens a connection between two ends; `chooses`: from a port to be chosen.
@@ -209,6 +179,7 @@ impl<'m> Tcp<'m> {
         chooses: bool,
         buffers: Buffers<'m>,
         config: &'m Config,
+        offer: Offer,
         now: Instant,
     ) -> Result<Handle, Rejected<'m>> {
         self.set_now(now);
@@ -217,11 +188,12 @@ impl<'m> Tcp<'m> {
             Err(error) => return Err(Rejected { error, buffers }),
         };
         let (iss, ts_offset) = self.initial_numbers(ends);
-        let (rmss, window_max) = (self.limited_rmss(config.rmss), self.window_max());
+        self.keep_to(offer);
+        let (rmss, flight_max) = (config.rmss.min(offer.rmss), self.flight_max);
         let handle = self.occupy(index, ends, buffers, config);
         if let Some(connection) = self.at_mut(index) {
             connection.rmss = rmss;
-            connection.recv.limit(window_max);
+            connection.recv.limit(flight_max);
             connection.open(iss, ts_offset);
         }
         Ok(handle)
@@ -592,7 +564,5 @@ impl<'m> Tcp<'m> {
     }
 }
 
-/// Set in `told_less` for [`Tcp::keep_windows_short`].
-const SHORT_WINDOWS: u8 = 1 << 7;
 /// The dynamic ports 49152 to 65535: the first one, and the bits they share.
 const EPHEMERAL_FIRST: u16 = 0xc000;

@@ -6,6 +6,7 @@ use core::net::Ipv6Addr;
 use super::reassembly::RecvBuffer;
 use super::send_buffer::SendBuffer;
 use super::{Drop, RetransmissionCause};
+use crate::offer::Offer;
 
 /// The two ends of a connection, seen from here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -275,6 +276,22 @@ impl IcmpError {
 }
 
 speaks!(IcmpError);
+
+/// A segment that came in, for [`Tcp::on_segment`](super::Tcp::on_segment).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Incoming<'a> {
+    /// The peer's address.
+    pub src: Ipv6Addr,
+    /// Our address.
+    pub dst: Ipv6Addr,
+    /// The traffic class of its packet: the low two bits, which are ECN's, count.
+    pub ecn: u8,
+    /// What the path back to the peer offers. It counts in a segment with SYN, where both ends
+    /// agree; of any other the caller need not find it out: [`Offer::UNBOUNDED`].
+    pub offer: Offer,
+    /// Header and payload.
+    pub bytes: &'a [u8],
+}
 
 /// A segment that [`Tcp::poll_segment`](super::Tcp::poll_segment) wrote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@
 
 use motet::random::Rng;
 use motet::tcp::{
-    Buffers, Config, Connection, HalfOpen, Handle, Listener, Memory, RecvError, Slot, State, Tcp,
-    recv_memory_len,
+    Buffers, Config, Connection, HalfOpen, Handle, Incoming, Listener, Memory, Offer, RecvError,
+    Slot, State, Tcp, recv_memory_len,
 };
 use motet::time::Instant;
 use motet::wire::ipv6::{self, Header, TrafficClass};
@@ -49,7 +49,14 @@ impl<'m> MotetEnd<'m> {
             arena.alloc_slice_fill_copy(recv_memory_len(window), 0),
         );
         let handle = if seat.opens {
-            tcp.connect_from(seat.local, seat.remote, buffers, config, now)
+            tcp.connect_from(
+                seat.local,
+                seat.remote,
+                buffers,
+                config,
+                Offer::UNBOUNDED,
+                now,
+            )
         } else {
             let listener = tcp.listen(None, seat.local.1, config);
             tcp.accept(listener.expect("a place for a listener"), buffers, now)
@@ -71,7 +78,14 @@ impl Endpoint for MotetEnd<'_> {
         {
             let ecn = header.traffic_class.0;
             // What is dropped, the engine has counted.
-            let _ = (self.tcp).on_segment(header.src, header.dst, ecn, segment, now);
+            let incoming = Incoming {
+                src: header.src,
+                dst: header.dst,
+                ecn,
+                offer: Offer::UNBOUNDED,
+                bytes: segment,
+            };
+            let _ = self.tcp.on_segment(&incoming, now);
         }
     }
 

@@ -14,7 +14,7 @@ use std::net::Ipv6Addr;
 
 use motet::random::Rng;
 use motet::tcp::{
-    self, Buffers, Config, HalfOpen, Listener, ListenerHandle, Memory, Outgoing,
+    self, Buffers, Config, HalfOpen, Listener, ListenerHandle, Memory, Offer, Outgoing,
     RetransmissionCause, Slot, Tcp,
 };
 use motet::time::{Duration, Instant};
@@ -233,7 +233,14 @@ impl<'m> Pipe<'m> {
         let ends = ((ADDRS[host], local), (ADDRS[1 - host], remote));
         let buffers = Buffers::new(&mut [], &mut []);
         let mut out = [0; 120];
-        let opened = tcp.connect_from(ends.0, ends.1, buffers, config, Instant::ORIGIN);
+        let opened = tcp.connect_from(
+            ends.0,
+            ends.1,
+            buffers,
+            config,
+            Offer::UNBOUNDED,
+            Instant::ORIGIN,
+        );
         let sent = opened
             .ok()
             .and_then(|_| tcp.poll_segment(Instant::ORIGIN, |_| true, &mut out));

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use motet::tcp::{self, IcmpError, Outgoing, State};
+use motet::tcp::{self, IcmpError, Incoming, Offer, Outgoing, State};
 use motet::time::Duration;
 use motet::wire::tcp::{Flags, Header};
 
@@ -79,7 +79,14 @@ impl Pipe<'_> {
         let host = packet.to;
         let local = self.clock(host).local;
         let Host { tcp, counts, .. } = &mut self.hosts[host];
-        let result = tcp.on_segment(packet.src, ADDRS[host], packet.ecn, &packet.bytes, local);
+        let incoming = Incoming {
+            src: packet.src,
+            dst: ADDRS[host],
+            ecn: packet.ecn,
+            offer: Offer::UNBOUNDED,
+            bytes: &packet.bytes,
+        };
+        let result = tcp.on_segment(&incoming, local);
         counts.received += 1;
         if let Err(reason) = result {
             counts.drops[reason as usize] += 1;

@@ -1,6 +1,6 @@
 //! How connections between the engines come about.
 
-use motet::tcp::{Buffers, Handle, OpenError};
+use motet::tcp::{Buffers, Handle, Offer, OpenError};
 
 use super::{ADDRS, CLIENT, FIRST_PORT, Host, PORT, Pipe};
 use crate::soak::settings::Behaviour;
@@ -95,7 +95,14 @@ impl<'m> Pipe<'m> {
         let clock = self.clock(host);
         let Host { tcp, config, .. } = &mut self.hosts[host];
         let ends = ((ADDRS[host], local), (ADDRS[1 - host], remote));
-        let opened = tcp.connect_from(ends.0, ends.1, buffers, config, clock.local);
+        let opened = tcp.connect_from(
+            ends.0,
+            ends.1,
+            buffers,
+            config,
+            Offer::UNBOUNDED,
+            clock.local,
+        );
         let handle: Handle = match opened {
             Ok(handle) => handle,
             Err(rejected) => match rejected.error {

@@ -1,6 +1,7 @@
 //! What two nodes with one seed draw, as copies of an image may be.
 
 use super::*;
+use crate::tcp::{Incoming, Offer};
 use crate::wire;
 use crate::wire::tcp::Flags;
 
@@ -40,13 +41,20 @@ fn says(node: &mut Node<'_>, now: Instant) -> wire::tcp::Header {
 fn secrets(n: usize) -> [u32; 5] {
     let (mut node, now) = (node(n), Instant::from_micros(1_000_000));
     let none = || Buffers::new(&mut [], &mut []);
-    let opened = node
-        .tcp
-        .connect_from((US, 50_000), (HOST, 9), none(), &SETTINGS, now);
+    let opened = node.tcp.connect_from(
+        (US, 50_000),
+        (HOST, 9),
+        none(),
+        &SETTINGS,
+        Offer::UNBOUNDED,
+        now,
+    );
     opened.unwrap();
     let syn = says(&mut node, now);
     let ports = [9, 10].map(|port| {
-        let opened = node.tcp.connect(US, (HOST, port), none(), &SETTINGS, now);
+        let opened = node
+            .tcp
+            .connect(US, (HOST, port), none(), &SETTINGS, Offer::UNBOUNDED, now);
         let handle = opened.unwrap();
         says(&mut node, now);
         let connection = node.tcp.connection(handle).unwrap();
@@ -63,9 +71,14 @@ fn secrets(n: usize) -> [u32; 5] {
     let mut bytes = [0; 60];
     let len = header.emit(&mut bytes).unwrap();
     wire::tcp::fill_checksum(&HOST, &US, &mut bytes[..len]);
-    node.tcp
-        .on_segment(HOST, US, 0, &bytes[..len], now)
-        .unwrap();
+    let incoming = Incoming {
+        src: HOST,
+        dst: US,
+        ecn: 0,
+        offer: Offer::UNBOUNDED,
+        bytes: &bytes[..len],
+    };
+    node.tcp.on_segment(&incoming, now).unwrap();
     assert_eq!(node.tcp.counters().syn_cookies, 1);
     let (value, _) = syn.options.timestamps.unwrap();
     [syn.seq, value, ports[0], ports[1], says(&mut node, now).seq]

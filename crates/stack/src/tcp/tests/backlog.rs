@@ -66,7 +66,8 @@ impl Desk {
             ecn: 0,
         }
         .bytes(&PEER, &US);
-        self.tcp.on_segment(PEER, US, 0, &bytes, self.now())
+        self.tcp
+            .on_segment(&incoming(PEER, US, 0, &bytes), self.now())
     }
 
     fn says(&mut self) -> Option<Seg> {

@@ -138,7 +138,9 @@ fn a_cookie_one_period_too_old_is_none() {
             let mut other = s.peer_bytes(&say(SYN, 900, 0));
             other[..2].copy_from_slice(&9u16.to_be_bytes());
             fill_checksum(&PEER, &US, &mut other);
-            s.tcp.on_segment(PEER, US, 0, &other, s.now()).unwrap();
+            s.tcp
+                .on_segment(&incoming(PEER, US, 0, &other), s.now())
+                .unwrap();
             s.sent();
         }
         let expected = match is_good {

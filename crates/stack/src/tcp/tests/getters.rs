@@ -205,12 +205,16 @@ fn the_longest_wait_is_accepted_first() {
         let mut syn = s.peer_bytes(&say(SYN, 0, 0));
         syn[..2].copy_from_slice(&(PEER_PORT + n).to_be_bytes());
         fill_checksum(&PEER, &US, &mut syn);
-        s.tcp.on_segment(PEER, US, 0, &syn, s.now()).unwrap();
+        s.tcp
+            .on_segment(&incoming(PEER, US, 0, &syn), s.now())
+            .unwrap();
         s.iss = s.sent().header.seq;
         let mut ack = s.peer_bytes(&say(ACK, 1, 1));
         ack[..2].copy_from_slice(&(PEER_PORT + n).to_be_bytes());
         fill_checksum(&PEER, &US, &mut ack);
-        s.tcp.on_segment(PEER, US, 0, &ack, s.now()).unwrap();
+        s.tcp
+            .on_segment(&incoming(PEER, US, 0, &ack), s.now())
+            .unwrap();
         s.now_us += 1_000_000;
     }
     for n in 0..2 {

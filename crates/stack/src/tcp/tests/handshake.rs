@@ -158,10 +158,24 @@ fn simultaneous_open_of_two_engines() {
     let (config, now) = (leak(Config::DEFAULT), net.now());
     let ends = [(US, 1000), (PEER, 2000)];
     let a = net.hosts[0]
-        .connect_from(ends[0], ends[1], buffers(100, 100), config, now)
+        .connect_from(
+            ends[0],
+            ends[1],
+            buffers(100, 100),
+            config,
+            Offer::UNBOUNDED,
+            now,
+        )
         .unwrap();
     let b = net.hosts[1]
-        .connect_from(ends[1], ends[0], buffers(100, 100), config, now)
+        .connect_from(
+            ends[1],
+            ends[0],
+            buffers(100, 100),
+            config,
+            Offer::UNBOUNDED,
+            now,
+        )
         .unwrap();
     net.hosts[0].send(a, b"ping", now).unwrap();
     for _ in 0..20 {
@@ -473,10 +487,23 @@ fn mss_rules() {
     assert_eq!(s.sent().payload.len(), 988);
 }
 
+/// What a path with segments of at most `mss` bytes both ways offers.
+fn segments_of(mss: u16) -> Offer {
+    Offer {
+        smss: mss,
+        rmss: mss,
+        ..Offer::UNBOUNDED
+    }
+}
+
 #[test]
 fn the_link_limits_the_mss_both_ways() {
     let mut s = Script::new();
-    s.tcp.set_mss_limit(490, 16);
+    s.offer = Offer {
+        smss: 490,
+        rmss: 474,
+        ..Offer::UNBOUNDED
+    };
     let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
     s.peer(say(SYN, 0, 0).mss(1440).win(8000)).unwrap();
     let syn_ack = s.sent().header;
@@ -494,11 +521,11 @@ fn the_link_limits_the_mss_both_ways() {
 fn every_handshake_keeps_the_limit_of_its_own_link() {
     for limit in [64, 9000] {
         let mut s = Script::new();
-        s.tcp.set_mss_limit(474, 0);
+        s.offer = segments_of(474);
         let listener = s.tcp.listen(None, PORT, leak(PLAIN)).unwrap();
         s.peer(say(SYN, 0, 0).mss(1440).win(8000)).unwrap();
         s.iss = s.sent().header.seq;
-        s.tcp.set_mss_limit(limit, 0);
+        s.offer = segments_of(limit);
         let (again, _) = s.wait_for_segment();
         assert_eq!(again.header.options.mss, Some(474), "sent again");
         s.peer(say(ACK, 1, 1).win(8000)).unwrap();
@@ -665,19 +692,40 @@ fn connect_errors_give_the_buffers_back() {
         ((Ipv6Addr::UNSPECIFIED, 1), (PEER, 1)),
     ] {
         let refused = tcp
-            .connect_from(local, remote, buffers(30, 40), config, now)
+            .connect_from(
+                local,
+                remote,
+                buffers(30, 40),
+                config,
+                Offer::UNBOUNDED,
+                now,
+            )
             .unwrap_err();
         assert_eq!(refused.error, OpenError::Address);
         assert_eq!(refused.buffers.send.room(), 30);
     }
-    tcp.connect_from((US, 1), (PEER, 1), buffers(1, 1), config, now)
-        .unwrap();
+    tcp.connect_from(
+        (US, 1),
+        (PEER, 1),
+        buffers(1, 1),
+        config,
+        Offer::UNBOUNDED,
+        now,
+    )
+    .unwrap();
     let again = tcp
-        .connect_from((US, 1), (PEER, 1), buffers(1, 1), config, now)
+        .connect_from(
+            (US, 1),
+            (PEER, 1),
+            buffers(1, 1),
+            config,
+            Offer::UNBOUNDED,
+            now,
+        )
         .unwrap_err();
     assert_eq!(again.error, OpenError::InUse);
     let full = tcp
-        .connect(US, (PEER, 2), buffers(1, 1), config, now)
+        .connect(US, (PEER, 2), buffers(1, 1), config, Offer::UNBOUNDED, now)
         .unwrap_err();
     assert_eq!(full.error, OpenError::NoSlot);
 }
@@ -689,7 +737,14 @@ fn isns_follow_the_clock_and_differ_by_ends() {
     let mut isn = |port: u16, at_us: u64| {
         let now = Instant::from_micros(at_us);
         let handle = tcp
-            .connect_from((US, port), (PEER, 9), buffers(1, 1), config, now)
+            .connect_from(
+                (US, port),
+                (PEER, 9),
+                buffers(1, 1),
+                config,
+                Offer::UNBOUNDED,
+                now,
+            )
             .unwrap();
         let mut out = [0; 100];
         let sent = tcp.poll_segment(now, |_| true, &mut out).unwrap();
@@ -717,7 +772,14 @@ fn ephemeral_ports_do_not_repeat_at_once() {
     let mut ports = Vec::new();
     for _ in 0..100 {
         let handle = tcp
-            .connect(US, (PEER, 9), buffers(1, 1), config, Instant::ORIGIN)
+            .connect(
+                US,
+                (PEER, 9),
+                buffers(1, 1),
+                config,
+                Offer::UNBOUNDED,
+                Instant::ORIGIN,
+            )
             .unwrap();
         ports.push(tcp.connection(handle).unwrap().endpoints().local_port);
     }
@@ -740,7 +802,14 @@ fn stale_handles_are_recognised() {
     assert_eq!(s.tcp.recv(stale, &mut [0]), Err(RecvError::NoConnection));
     let fresh = s
         .tcp
-        .connect(US, (PEER, 9), buffers(1, 1), leak(PLAIN), now)
+        .connect(
+            US,
+            (PEER, 9),
+            buffers(1, 1),
+            leak(PLAIN),
+            Offer::UNBOUNDED,
+            now,
+        )
         .unwrap();
     assert_ne!(fresh, stale);
     assert!(s.tcp.connection(stale).is_none());
@@ -762,13 +831,13 @@ fn no_room_no_segment_and_nothing_counted_sent() {
 #[test]
 fn a_forged_syn_ack_sets_no_limit() {
     let (mut s, _) = Script::connecting(PLAIN);
-    s.tcp.set_mss_limit(200, 0);
+    s.offer = segments_of(200);
     for (flags, ack) in [(SYN | ACK, 2), (SYN | RST | ACK, 0)] {
         assert!(s.peer(say(flags, 0, ack).mss(1440)).is_err());
         while s.poll().is_some() {}
     }
     assert_eq!(s.state(), State::SynSent);
-    s.tcp.set_mss_limit(900, 0);
+    s.offer = segments_of(900);
     s.peer(say(SYN | ACK, 0, 1).mss(1440)).unwrap();
     assert_eq!(s.connection().telemetry().smss_bytes, 900);
 }

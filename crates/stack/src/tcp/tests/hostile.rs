@@ -246,11 +246,11 @@ fn strangers_without_a_way_back_do_not_silence_a_listener() {
     // More than half-open entries and places for replies.
     for n in 0..10 {
         let (src, syn) = strange_syn(n);
-        let _ = s.tcp.on_segment(src, US, 0, &syn, s.now());
+        let _ = s.tcp.on_segment(&incoming(src, US, 0, &syn), s.now());
         assert!(s.tcp.poll_segment(s.now(), |_| false, &mut out).is_none());
     }
     let (src, syn) = strange_syn(77);
-    let _ = s.tcp.on_segment(src, US, 0, &syn, s.now());
+    let _ = s.tcp.on_segment(&incoming(src, US, 0, &syn), s.now());
     let answer = s.tcp.poll_segment(s.now(), |to| *to == src, &mut out);
     assert_eq!(answer.map(|sent| sent.dst), Some(src), "a cookie goes out");
     // The entries come free by themselves.
@@ -271,7 +271,7 @@ fn a_flood_leaves_connections_every_second_segment() {
     let mut data = 0;
     for n in 0..8 {
         let (src, syn) = strange_syn(n);
-        let _ = s.tcp.on_segment(src, US, 0, &syn, s.now());
+        let _ = s.tcp.on_segment(&incoming(src, US, 0, &syn), s.now());
         let sent = s.tcp.poll_segment(s.now(), |_| true, &mut out);
         data += u32::from(sent.is_some_and(|sent| sent.dst == PEER));
     }
@@ -320,7 +320,7 @@ fn a_syn_flood() {
     for n in 0..100_000u32 {
         let (src, syn) = strange_syn(n);
         let now = s.now();
-        s.tcp.on_segment(src, US, 0, &syn, now).unwrap();
+        s.tcp.on_segment(&incoming(src, US, 0, &syn), now).unwrap();
         if n % 2 == 0 {
             continue; // two SYNs at once: the one place for replies is taken
         }
@@ -371,10 +371,12 @@ fn a_syn_flood() {
             ..reply
         },
     ] {
-        let result = s.tcp.on_segment(src, US, 0, &answer(wrong), now);
+        let result = s.tcp.on_segment(&incoming(src, US, 0, &answer(wrong)), now);
         assert_eq!(result, Err(Drop::UnacceptableAck));
     }
-    s.tcp.on_segment(src, US, 0, &answer(reply), now).unwrap();
+    s.tcp
+        .on_segment(&incoming(src, US, 0, &answer(reply)), now)
+        .unwrap();
     assert!(s.tcp.can_accept(listener));
     let handle = s.tcp.accept(listener, buffers(100, 100), now).unwrap();
     let connection = s.tcp.connection(handle).unwrap();
@@ -447,7 +449,7 @@ fn addresses_and_ports_that_cannot_be() {
         .bytes(&src, &dst);
         let now = s.now();
         assert_eq!(
-            s.tcp.on_segment(src, dst, 0, &bytes, now),
+            s.tcp.on_segment(&incoming(src, dst, 0, &bytes), now),
             Err(Drop::Address)
         );
         s.silent();
@@ -464,12 +466,16 @@ fn damaged_segments() {
         let mut bad = good.clone();
         bad[byte] ^= 0x40;
         assert_eq!(
-            s.tcp.on_segment(PEER, US, 0, &bad, now),
+            s.tcp.on_segment(&incoming(PEER, US, 0, &bad), now),
             Err(Drop::Checksum)
         );
     }
     for len in 0..20 {
-        assert!(s.tcp.on_segment(PEER, US, 0, &good[..len], now).is_err());
+        assert!(
+            s.tcp
+                .on_segment(&incoming(PEER, US, 0, &good[..len]), now)
+                .is_err()
+        );
     }
     goes_on(&mut s, "damage");
 }
@@ -603,7 +609,7 @@ fn play(config: Config, syn: Say, steps: &[Step]) -> Played {
                 }
                 let now = s.now();
                 answers.push(Answer::Arrival(
-                    s.tcp.on_segment(PEER, US, ecn, &bytes, now),
+                    s.tcp.on_segment(&incoming(PEER, US, ecn, &bytes), now),
                 ));
             }
             Step::Next(len, quarters) => {
@@ -689,7 +695,7 @@ proptest! {
             fill_checksum(&PEER, &US, &mut bytes);
         }
         let now = s.now();
-        let _ = s.tcp.on_segment(PEER, US, 0, &bytes, now);
+        let _ = s.tcp.on_segment(&incoming(PEER, US, 0, &bytes), now);
         while s.poll().is_some() {}
         goes_on(&mut s, "any bytes");
     }

@@ -390,5 +390,6 @@ fn the_longest_leap_is_bounded_work() {
     let mut tcp = engine(1, 1, 1);
     let none = Buffers::new(&mut [], &mut []);
     let now = Instant::from_micros(u64::MAX);
-    tcp.connect(US, (PEER, 1), none, leak(PLAIN), now).unwrap();
+    tcp.connect(US, (PEER, 1), none, leak(PLAIN), Offer::UNBOUNDED, now)
+        .unwrap();
 }

@@ -102,7 +102,7 @@ fn zero_copy_sends_the_same_stream() {
             recv: buffers(0, 100).recv,
         };
         let client: Handle = net.hosts[0]
-            .connect(US, (PEER, PORT), lent, config, now)
+            .connect(US, (PEER, PORT), lent, config, Offer::UNBOUNDED, now)
             .unwrap();
         assert_eq!(net.hosts[0].send(client, b"length: ", now), Ok(8));
         assert_eq!(

@@ -28,7 +28,8 @@ use std::vec;
 use std::vec::Vec;
 
 use super::{
-    Buffers, Config, Drop, HalfOpen, Handle, Listener, ListenerHandle, Memory, Outgoing, Slot, Tcp,
+    Buffers, Config, Drop, HalfOpen, Handle, Incoming, Listener, ListenerHandle, Memory, Offer,
+    Outgoing, Slot, Tcp,
 };
 use crate::random::Rng;
 use crate::time::Instant;
@@ -76,6 +77,22 @@ pub(in crate::tcp) fn engine(connections: usize, half_open: usize, seed: u64) ->
         half_open: Box::leak(vec![HalfOpen::EMPTY; half_open].into_boxed_slice()),
     };
     Tcp::new(memory, &mut Rng::from_seed([seed, 0]))
+}
+
+/// A segment that comes over a path without bounds.
+pub(in crate::tcp) const fn incoming(
+    src: Ipv6Addr,
+    dst: Ipv6Addr,
+    ecn: u8,
+    bytes: &[u8],
+) -> Incoming<'_> {
+    Incoming {
+        src,
+        dst,
+        ecn,
+        offer: Offer::UNBOUNDED,
+        bytes,
+    }
 }
 
 /// A segment with its parts open.
@@ -142,6 +159,8 @@ pub(in crate::tcp) struct Script {
     pub(in crate::tcp) irs: u32,
     pub(in crate::tcp) local_port: u16,
     pub(in crate::tcp) room: bool,
+    /// What the path to the peer offers.
+    pub(in crate::tcp) offer: Offer,
     /// TSval that the peer sends, if timestamps are in use.
     pub(in crate::tcp) peer_ts: Option<u32>,
     pub(in crate::tcp) our_ts: u32,
@@ -220,6 +239,7 @@ impl Script {
             irs: 5_000_000,
             local_port: PORT,
             room: true,
+            offer: Offer::UNBOUNDED,
             peer_ts: None,
             our_ts: 0,
         }
@@ -290,6 +310,7 @@ impl Script {
                 (PEER, PEER_PORT),
                 buffers(8000, 8000),
                 leak(config),
+                s.offer,
                 now,
             )
             .unwrap();
@@ -323,7 +344,13 @@ impl Script {
     )]
     pub(in crate::tcp) fn peer(&mut self, say: Say) -> Result<(), Drop> {
         let bytes = self.peer_bytes(&say);
-        self.tcp.on_segment(PEER, US, say.ecn, &bytes, self.now())
+        self.tcp.on_segment(
+            &Incoming {
+                offer: self.offer,
+                ..incoming(PEER, US, say.ecn, &bytes)
+            },
+            self.now(),
+        )
     }
 
     pub(in crate::tcp) fn peer_bytes(&mut self, say: &Say) -> Vec<u8> {
@@ -591,8 +618,8 @@ impl Net {
                 let arrival = self.queue.pop().unwrap();
                 let (src, dst) = (ADDRS[1 - arrival.to], ADDRS[arrival.to]);
                 let now = self.now();
-                let _ =
-                    self.hosts[arrival.to].on_segment(src, dst, arrival.ecn, &arrival.bytes, now);
+                let _ = self.hosts[arrival.to]
+                    .on_segment(&incoming(src, dst, arrival.ecn, &arrival.bytes), now);
             }
             (_, Some(deadline)) => self.now_us = self.now_us.max(deadline),
             (Some(_), None) => {}

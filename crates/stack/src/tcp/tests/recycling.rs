@@ -56,7 +56,10 @@ impl Script {
         self.irs = self.irs.wrapping_add(1 << 24);
         if open == Open::Active {
             let remote = (PEER, PEER_PORT);
-            let handle = self.tcp.connect(US, remote, lent, config, now).unwrap();
+            let handle = self
+                .tcp
+                .connect(US, remote, lent, config, self.offer, now)
+                .unwrap();
             self.handle = Some(handle);
             let syn = self.sent();
             (self.iss, self.local_port) = (syn.header.seq, syn.header.src_port);
@@ -336,7 +339,7 @@ fn a_connection_starts_with_nothing_of_the_one_before() {
 #[test]
 fn buffers_offer_all_of_their_memory_again() {
     let mut s = Script::new();
-    s.tcp.keep_windows_short();
+    s.offer.flight_max = 16_384;
     s.establish(Open::Active, buffers(10, 60_000), SETTINGS);
     let short = s.connection().recv.capacity();
     let handle = s.handle();

@@ -105,7 +105,7 @@ fn options_off_the_word_boundary_are_read() {
         bytes.extend([1, 2, 4, 0x02, 0x58, 1, 1, 1]);
     });
     let now = s.now();
-    s.tcp.on_segment(PEER, US, 0, &syn, now).unwrap();
+    s.tcp.on_segment(&incoming(PEER, US, 0, &syn), now).unwrap();
     s.iss = s.sent().header.seq;
     s.peer(say(ACK, 1, 1)).unwrap();
     s.handle = Some(s.tcp.accept(listener, buffers(8000, 8000), now).unwrap());
@@ -183,7 +183,10 @@ fn urgent_data_are_delivered_in_line() {
         bytes[19] = 3;
     });
     let now = s.now();
-    assert_eq!(s.tcp.on_segment(PEER, US, 0, &segment, now), Ok(()));
+    assert_eq!(
+        s.tcp.on_segment(&incoming(PEER, US, 0, &segment), now),
+        Ok(())
+    );
     s.expect(ACK, 1, 7, 0);
     assert_eq!(s.recv(), b"urgent");
 }
@@ -218,7 +221,14 @@ fn a_port_is_listened_on_beside_an_attempt() {
     let far = (PEER, PEER_PORT + 1);
     let attempt = s
         .tcp
-        .connect_from((US, PORT), far, buffers(100, 100), config, now)
+        .connect_from(
+            (US, PORT),
+            far,
+            buffers(100, 100),
+            config,
+            Offer::UNBOUNDED,
+            now,
+        )
         .unwrap();
     assert!(s.sent().header.flags.contains(SYN));
     s.tcp.listen(None, PORT, config).unwrap();
@@ -318,8 +328,15 @@ fn isns_depend_on_the_key() {
         let mut tcp = engine(1, 1, seed);
         let now = Instant::from_micros(1000);
         let far = (PEER, 9);
-        tcp.connect_from((US, 1), far, buffers(1, 1), leak(PLAIN), now)
-            .unwrap();
+        tcp.connect_from(
+            (US, 1),
+            far,
+            buffers(1, 1),
+            leak(PLAIN),
+            Offer::UNBOUNDED,
+            now,
+        )
+        .unwrap();
         let mut out = [0; 100];
         let sent = tcp.poll_segment(now, |_| true, &mut out).unwrap();
         Seg::parse(&sent, &out[..sent.len]).header.seq

@@ -489,12 +489,26 @@ fn time_wait_keeps_its_slot_but_not_its_buffers() {
     let now = s.now();
     for port in 1..=3 {
         s.tcp
-            .connect(US, (PEER, port), buffers(1, 1), leak(PLAIN), now)
+            .connect(
+                US,
+                (PEER, port),
+                buffers(1, 1),
+                leak(PLAIN),
+                Offer::UNBOUNDED,
+                now,
+            )
             .unwrap();
     }
     assert!(
         s.tcp
-            .connect(US, (PEER, 4), buffers(1, 1), leak(PLAIN), now)
+            .connect(
+                US,
+                (PEER, 4),
+                buffers(1, 1),
+                leak(PLAIN),
+                Offer::UNBOUNDED,
+                now
+            )
             .is_err()
     );
 }

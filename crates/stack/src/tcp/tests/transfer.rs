@@ -26,7 +26,14 @@ pub(in crate::tcp) fn transfer_in(
     let listener: ListenerHandle = net.hosts[1].listen(None, PORT, config).unwrap();
     let now = net.now();
     let client = net.hosts[0]
-        .connect(US, (PEER, PORT), buffers(send, window), config, now)
+        .connect(
+            US,
+            (PEER, PORT),
+            buffers(send, window),
+            config,
+            Offer::UNBOUNDED,
+            now,
+        )
         .unwrap();
     let server = net.hosts[1]
         .accept(listener, buffers(send, window), now)

@@ -365,7 +365,7 @@ fn no_timer_comes_early() {
         let to = (PEER, PEER_PORT);
         let opened = s
             .tcp
-            .connect(US, to, buffers(100, 100), leak(config), s.now());
+            .connect(US, to, buffers(100, 100), leak(config), s.offer, s.now());
         s.handle = Some(opened.unwrap());
         s.sent();
         over(&mut s, 700_000, "a SYN", at);
@@ -654,7 +654,6 @@ fn the_window_is_not_told_to_who_has_sent_all() {
 
 /// With buffers of 65,535 bytes and a peer that offers as much: what is offered, taken and
 /// in flight where windows are to be short.
-#[cfg(feature = "tcphc")]
 #[test]
 fn windows_stay_short_where_they_have_to() {
     for is_short in [false, true] {
@@ -665,7 +664,7 @@ fn windows_stay_short_where_they_have_to() {
         };
         let mut s = Script::new();
         if is_short {
-            s.tcp.keep_windows_short();
+            s.offer.flight_max = 16_384;
         }
         let listener = s.tcp.listen(None, PORT, leak(config)).unwrap();
         s.peer(say(SYN, 0, 0).mss(1000).win(65_535)).unwrap();
@@ -698,7 +697,9 @@ fn windows_stay_short_where_they_have_to() {
 
         let lent = buffers(65_535, 65_535);
         let peer = (PEER, PEER_PORT + 1);
-        s.tcp.connect(US, peer, lent, leak(config), now).unwrap();
+        s.tcp
+            .connect(US, peer, lent, leak(config), s.offer, now)
+            .unwrap();
         assert_eq!(s.sent().header.window, most);
     }
 }

@@ -1,0 +1,32 @@
+//! What the path to a peer offers to TCP.
+//!
+//! Place: at the floor, beside [`limits`](crate::limits). The link at which a path begins knows
+//! frames and the compression of headers, `tcp` knows segments, and neither may import the
+//! other. `node` asks the one for an [`Offer`] and hands it to the other, with
+//! `Tcp::connect` and with each segment that begins a connection.
+//! Left out: what a single segment has room for, which is asked when it is made.
+
+/// What the path to a peer carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offer {
+    /// The largest segment to send: bytes of payload and TCP options, as the MSS option counts
+    /// them (RFC 6691).
+    pub smss: u16,
+    /// The largest segment that the peer should send: what the MSS option announces to it.
+    /// Smaller than `smss` where the peer cannot know how long its headers become on the way.
+    pub rmss: u16,
+    /// The most bytes in flight, hence also the largest window, either way.
+    ///
+    /// A window that was offered cannot be taken back (RFC 9293 §3.8.6), and a connection may
+    /// move to another interface: a node names the least of all its links, from its start.
+    pub flight_max: u16,
+}
+
+impl Offer {
+    /// A path without bounds of its own: the settings and the peer have theirs.
+    pub const UNBOUNDED: Self = Self {
+        smss: u16::MAX,
+        rmss: u16::MAX,
+        flight_max: u16::MAX,
+    };
+}
