@@ -58,8 +58,6 @@ impl Facts {
     pub(super) const UNDO: u32 = 1 << 7;
     /// `loss` holds the time of the first retransmission.
     pub(super) const UNDO_TS: u32 = 1 << 8;
-    /// The last reduction of cwnd was a timeout's.
-    pub(super) const TIMED_OUT: u32 = 1 << 30;
     /// RACK has seen reordering on this path.
     pub(super) const REORDERED: u32 = 1 << 22;
     /// A DSACK has widened RACK's reordering window since cwnd was last reduced.

@@ -100,6 +100,35 @@ impl CongestionAlgorithm {
         }
     }
 
+    /// cwnd behind a congestion mark that found `flight` bytes outstanding, where a loss would leave
+    /// `ssthresh`: at least one segment of `smss` (RFC 9438 §4.6), with New Reno two.
+    fn marked(self, flight: u32, smss: u32, ssthresh: u16) -> u16 {
+        match self {
+            Self::NewReno => ssthresh,
+            #[cfg(feature = "cubic")]
+            Self::Cubic => saturated(cubic::reduced(flight).max(smss)).min(ssthresh),
+        }
+    }
+
+    /// cwnd is about to be reduced. `is_counted`: it was already, for a mark in the same window; then
+    /// CUBIC, whose curve is about the window before both, keeps that. Returns whether what cwnd is now
+    /// can take the place of what an undo restores.
+    fn precede_reduction(self, loss: &mut Loss, is_counted: bool) -> bool {
+        match self {
+            Self::NewReno => {
+                let _ = (loss, is_counted);
+                true
+            }
+            #[cfg(feature = "cubic")]
+            Self::Cubic => {
+                if !is_counted {
+                    loss.settle();
+                }
+                !is_counted
+            }
+        }
+    }
+
     /// Congestion avoidance.
     fn avoid(self, loss: &mut Loss, growth: &Growth) {
         match self {
@@ -124,8 +153,8 @@ struct Growth {
     elapsed_ms: u32,
     /// SRTT, ms.
     srtt_ms: u32,
-    /// The last reduction of cwnd was a timeout's.
-    is_behind_timeout: bool,
+    /// Octets in flight just before.
+    flight: u32,
 }
 
 /// Loss recovery and congestion control of one connection.
@@ -213,6 +242,10 @@ impl Loss {
     /// The network was empty for more than an RTO; initial window as for [`Self::begin`].
     pub(super) fn restart(&mut self, smss: u32, segments: u8) {
         self.congestion.restart(smss, segments);
+        if cfg!(feature = "cubic") && self.undo_cwnd == 0 {
+            // Behind the slow start that follows, congestion avoidance begins anew.
+            self.numbers = [0; 3];
+        }
     }
 
     /// `len` new bytes were sent.

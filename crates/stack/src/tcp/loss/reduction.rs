@@ -97,7 +97,11 @@ impl Connection<'_> {
     /// The peer saw a congestion mark: react as to a loss, once per window (RFC 3168 §6.1.2).
     pub(in crate::tcp) fn on_congestion_echo(&mut self) {
         if self.loss.phase == Phase::Open && !self.facts.has(Facts::CWR_DUE) {
+            let flight = self.flight().min(u32::from(self.loss.congestion.cwnd));
+            let algorithm = self.config.congestion_algorithm;
             self.reduce_once();
+            let ssthresh = self.loss.congestion.ssthresh;
+            self.set_cwnd(algorithm.marked(flight, self.payload_max(), ssthresh));
         }
     }
 
@@ -107,6 +111,10 @@ impl Connection<'_> {
         self.set_cwnd(self.loss.congestion.ssthresh);
         self.loss.phase = Phase::Reduced;
         self.facts.clear(Facts::UNDO);
+        if cfg!(feature = "cubic") {
+            // No timeout's.
+            self.loss.numbers = [1; 3];
+        }
     }
 
     fn set_cwnd(&mut self, cwnd: u16) {
@@ -121,19 +129,21 @@ impl Connection<'_> {
         // counts always (RFC 5681 §3.1): its phase is another by now.
         let is_counted =
             self.loss.phase == Phase::Reduced && self.snd_una.before(self.loss.recover);
-        self.loss.undo_cwnd = self.loss.congestion.cwnd;
-        self.loss.undo_ssthresh = self.loss.congestion.ssthresh;
+        let algorithm = self.config.congestion_algorithm;
+        let can_undo = algorithm.precede_reduction(&mut self.loss, is_counted);
+        if can_undo {
+            self.loss.undo_cwnd = self.loss.congestion.cwnd;
+            self.loss.undo_ssthresh = self.loss.congestion.ssthresh;
+        }
         self.loss.undo_left = 0;
         self.loss.undo_from = self.snd_una;
         self.loss.recover = self.snd_nxt;
-        self.facts.put(Facts::UNDO, self.config.undo);
-        self.facts
-            .clear(Facts::UNDO_TS | Facts::REO_GROWN | Facts::TIMED_OUT);
+        self.facts.put(Facts::UNDO, self.config.undo && can_undo);
+        self.facts.clear(Facts::UNDO_TS | Facts::REO_GROWN);
         self.facts.set(Facts::CWR_DUE);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
         let flight = self.flight().min(u32::from(self.loss.congestion.cwnd));
         if !is_counted {
-            let algorithm = self.config.congestion_algorithm;
             let smss = self.payload_max();
             self.loss.congestion.reduce(algorithm, flight, smss);
         }
@@ -173,7 +183,9 @@ impl Connection<'_> {
             // What was too big for the path stays so: an undo would absolve it.
             self.facts.clear(Facts::UNDO);
         }
-        self.facts.put(Facts::TIMED_OUT, cfg!(feature = "cubic"));
+        if cfg!(feature = "cubic") {
+            self.loss.numbers = [0; 3];
+        }
         self.set_cwnd(self.payload_max() as u16);
         self.loss.scoreboard.lose_all(self.now_ms, age_min);
         self.loss.recover = self.snd_nxt;
@@ -216,11 +228,10 @@ impl Connection<'_> {
             smss: self.payload_max(),
             elapsed_ms: delivery.elapsed,
             srtt_ms: self.rtt.srtt_ms().unwrap_or(0),
-            is_behind_timeout: self.facts.has(Facts::TIMED_OUT),
+            flight: self.flight() + delivery.acked,
         };
-        let flight = self.flight() + growth.acked;
         let congestion = &mut self.loss.congestion;
-        congestion.note_flight(flight);
+        congestion.note_flight(growth.flight);
         let most = self.config.slow_start_segments_max;
         if congestion.on_acked(growth.acked, growth.smss, most) {
             let algorithm = self.config.congestion_algorithm;

@@ -83,7 +83,6 @@ struct Run {
     loss: Loss,
     reference: Reference,
     smss: u32,
-    is_behind_timeout: bool,
 }
 
 impl Run {
@@ -106,7 +105,6 @@ impl Run {
             loss,
             reference,
             smss,
-            is_behind_timeout: false,
         }
     }
 
@@ -118,7 +116,6 @@ impl Run {
         congestion.reduce(CUBIC, congestion.cwnd.into(), self.smss);
         congestion.cwnd = congestion.ssthresh;
         self.loss.numbers = [7, 7, 7];
-        self.is_behind_timeout = false;
         self.reference.reduce();
         self.reference.cwnd = self.reference.ssthresh;
     }
@@ -126,7 +123,7 @@ impl Run {
     /// A timeout, and the slow start behind it.
     fn time_out(&mut self) {
         self.lose();
-        self.is_behind_timeout = true;
+        self.loss.numbers = [0; 3];
         self.reference.is_new = Some(true);
     }
 
@@ -136,7 +133,7 @@ impl Run {
             smss: self.smss,
             elapsed_ms,
             srtt_ms,
-            is_behind_timeout: self.is_behind_timeout,
+            flight: self.loss.cwnd().into(),
         };
         // Behind the first acknowledgment of an epoch, W_est is cwnd.
         let [_, w_est, cwnd_prior] = match self.loss.undo_cwnd {
@@ -285,6 +282,43 @@ fn no_epoch_begins_before_the_reduction_is_final() {
     assert_eq!(run.loss.cwnd(), 14_000);
 }
 
+/// Days without a loss, at round trips of up to a minute: t stops where the curve has long left
+/// 16 bits behind, and cwnd never falls.
+#[test]
+fn an_epoch_of_days_does_not_wrap() {
+    for (smss, elapsed_ms) in [(24, 10), (24, 60_000), (1440, 300), (1440, 60_000)] {
+        let mut run = Run::new(smss, 4);
+        run.lose();
+        for _ in 0..3 * 24 * 3600 * 1000 / elapsed_ms {
+            let before = run.loss.cwnd();
+            run.acknowledge(before.into(), elapsed_ms, 60_000);
+            assert!(run.loss.cwnd() >= before);
+        }
+        assert_eq!(run.loss.cwnd(), u16::MAX);
+        assert_eq!(run.loss.numbers[0], i16::MAX as u16);
+    }
+}
+
+/// A window that is not even half used neither grows nor lets time pass (§5.8).
+#[test]
+fn an_unused_window_stands_still() {
+    let mut run = Run::new(1000, 20);
+    run.lose();
+    run.acknowledge(1000, 0, 100);
+    let before = run.loss;
+    for flight in [1000, 6900] {
+        let growth = Growth {
+            acked: 1000,
+            smss: 1000,
+            elapsed_ms: 10_000,
+            srtt_ms: 100,
+            flight,
+        };
+        CUBIC.avoid(&mut run.loss, &growth);
+        assert_eq!(run.loss, before, "{flight} of 14,000");
+    }
+}
+
 /// No numbers, however wrong, make it overflow or shrink cwnd.
 #[test]
 fn extremes_stay_within_16_bits() {
@@ -300,7 +334,7 @@ fn extremes_stay_within_16_bits() {
                     smss,
                     elapsed_ms: u32::MAX,
                     srtt_ms: 60_000,
-                    is_behind_timeout: false,
+                    flight: u32::MAX,
                 };
                 CUBIC.avoid(&mut run.loss, &growth);
             }
