@@ -215,7 +215,8 @@ impl<'m> World<'m> {
         quoted.extend(self.peer_port().to_be_bytes());
         quoted.extend(seq.to_be_bytes());
         quoted.truncate(usize::from(input.u8()));
-        self.tcp.on_icmp_error(US, PEER, &quoted, error, self.now);
+        self.tcp
+            .on_icmp_error(US, PEER, 0, &quoted, error, self.now);
     }
 
     /// Hands over bytes by reference, where the buffer takes them so.
@@ -340,6 +341,7 @@ impl<'m> World<'m> {
         let incoming = Incoming {
             src: PEER,
             dst: US,
+            zone: 0,
             ecn,
             offer: Offer::UNBOUNDED,
             bytes: &bytes,

@@ -112,6 +112,7 @@ fn carry(from: &mut Tcp<'_>, to: &mut Tcp<'_>, now: Instant) {
         let incoming = Incoming {
             src: segment.src,
             dst: segment.dst,
+            zone: segment.zone,
             ecn: segment.ecn,
             offer: Offer::UNBOUNDED,
             bytes: &out[..segment.len],

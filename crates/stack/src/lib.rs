@@ -101,6 +101,7 @@ pub mod node;
 #[cfg(feature = "tcp")]
 mod offer;
 pub mod random;
+mod remote;
 pub mod storage;
 #[cfg(feature = "tcp")]
 pub mod tcp;
@@ -108,3 +109,5 @@ pub mod tcphc;
 pub mod time;
 pub mod udp;
 pub mod wire;
+
+pub use remote::Remote;

@@ -9,6 +9,7 @@
 
 use core::net::Ipv6Addr;
 
+use crate::remote::Remote;
 use crate::storage::packet_queue::PacketQueue;
 use crate::wire::checksum::Checksum;
 use crate::wire::cursor::{Reader, copy};
@@ -36,8 +37,8 @@ pub struct Counters {
 /// A datagram handed to the application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
-    /// Address and port of the sender.
-    pub from: (Ipv6Addr, u16),
+    /// The sender: where an answer goes.
+    pub from: Remote,
     /// To which of the inbox's ports.
     pub port: u16,
     /// Its bytes in the caller's buffer.
@@ -62,7 +63,8 @@ impl<'m> Inbox<'m> {
             let len = self.queue.peek(&mut record);
             self.queue.pop();
             let whole = record.get(..len).filter(|_| len == front.len);
-            match whole.and_then(|record| unwrap(record, out)) {
+            // `put` has marked it with its zone.
+            match whole.and_then(|record| unwrap(record, front.mark as u8, out)) {
                 Some(received) => {
                     self.counters.received = self.counters.received.wrapping_add(1);
                     return Some(received);
@@ -77,8 +79,15 @@ impl<'m> Inbox<'m> {
         &self.counters
     }
 
-    /// Keeps a datagram from `src` to `dst`; false when no port here is meant.
-    pub(crate) fn put(&mut self, src: &Ipv6Addr, dst: &Ipv6Addr, datagram: &[u8]) -> bool {
+    /// Keeps a datagram from `src` to `dst`, addresses of this `zone`; false when no port here is
+    /// meant.
+    pub(crate) fn put(
+        &mut self,
+        src: &Ipv6Addr,
+        dst: &Ipv6Addr,
+        zone: u8,
+        datagram: &[u8],
+    ) -> bool {
         let Some([high, low]) = datagram.get(DST_PORT_AT..).and_then(<[u8]>::first_chunk) else {
             self.counters.bad = self.counters.bad.wrapping_add(1);
             return true;
@@ -89,7 +98,10 @@ impl<'m> Inbox<'m> {
         let mut addresses = [0; ADDRESSES_LEN];
         copy(&mut addresses, &src.octets());
         copy(addresses.get_mut(16..).unwrap_or_default(), &dst.octets());
-        if !self.queue.push_parts([&addresses, datagram], 0) {
+        if !self
+            .queue
+            .push_parts([&addresses, datagram], u32::from(zone))
+        {
             self.counters.full = self.counters.full.wrapping_add(1);
         }
         true
@@ -124,7 +136,7 @@ pub(crate) fn header(
 }
 
 /// A record of the inbox: both addresses, then the datagram.
-fn unwrap(record: &[u8], out: &mut [u8]) -> Option<Received> {
+fn unwrap(record: &[u8], zone: u8, out: &mut [u8]) -> Option<Received> {
     let mut reader = Reader::new(record);
     let src = Ipv6Addr::from(*reader.slice(16).ok()?.first_chunk::<16>()?);
     let dst = Ipv6Addr::from(*reader.slice(16).ok()?.first_chunk::<16>()?);
@@ -136,7 +148,11 @@ fn unwrap(record: &[u8], out: &mut [u8]) -> Option<Received> {
     let len = payload.len().min(out.len());
     copy(out, payload.get(..len)?);
     Some(Received {
-        from: (src, header.src_port),
+        from: Remote {
+            addr: src,
+            port: header.src_port,
+            zone,
+        },
         port: header.dst_port,
         len,
     })
@@ -170,12 +186,12 @@ mod tests {
     fn datagrams_wait_for_the_application_in_order() {
         let mut memory = [0; 200];
         let mut inbox = Inbox::new(&[80, 81], &mut memory);
-        assert!(inbox.put(&SRC, &DST, &datagram(80, b"one")));
-        assert!(inbox.put(&SRC, &DST, &datagram(81, b"two")));
-        assert!(!inbox.put(&SRC, &DST, &datagram(82, b"closed")));
+        assert!(inbox.put(&SRC, &DST, 0, &datagram(80, b"one")));
+        assert!(inbox.put(&SRC, &DST, 0, &datagram(81, b"two")));
+        assert!(!inbox.put(&SRC, &DST, 0, &datagram(82, b"closed")));
         let mut out = [0; 8];
         let first = inbox.recv(&mut out).unwrap();
-        assert_eq!((first.from, first.port), ((SRC, 7), 80));
+        assert_eq!((first.from, first.port), ((SRC, 7).into(), 80));
         assert_eq!(out[..first.len], *b"one");
         assert_eq!(inbox.recv(&mut out).map(|second| second.port), Some(81));
         assert_eq!(inbox.recv(&mut out), None);
@@ -187,9 +203,9 @@ mod tests {
         let mut inbox = Inbox::new(&[80], &mut memory);
         let mut wrong = datagram(80, b"data");
         wrong[9] ^= 1;
-        assert!(inbox.put(&SRC, &DST, &wrong));
-        assert!(inbox.put(&SRC, &DST, &[0; 3]));
-        assert!(inbox.put(&SRC, &DST, &datagram(80, &[0; 90])));
+        assert!(inbox.put(&SRC, &DST, 0, &wrong));
+        assert!(inbox.put(&SRC, &DST, 0, &[0; 3]));
+        assert!(inbox.put(&SRC, &DST, 0, &datagram(80, &[0; 90])));
         assert_eq!(inbox.recv(&mut [0; 4]), None);
         let expected = Counters {
             received: 0,
@@ -197,7 +213,7 @@ mod tests {
             bad: 2,
         };
         assert_eq!(*inbox.counters(), expected);
-        assert!(inbox.put(&SRC, &DST, &datagram(80, b"long")));
+        assert!(inbox.put(&SRC, &DST, 0, &datagram(80, b"long")));
         let cut = inbox.recv(&mut [0; 2]).unwrap();
         assert_eq!(cut.len, 2);
     }

@@ -12,14 +12,20 @@ const MODULES: &[(&str, &[&str])] = &[
     ("limits", &[]),
     ("time", &[]),
     ("offer", &[]),
+    ("remote", &[]),
     ("random", &["time"]),
     ("wire", &["limits", "storage"]),
     ("storage", &["limits", "wire"]),
     (
         "tcp",
-        &["limits", "time", "random", "wire", "storage", "offer"],
+        &[
+            "limits", "time", "random", "wire", "storage", "remote", "offer",
+        ],
     ),
-    ("udp", PROTOCOL),
+    (
+        "udp",
+        &["limits", "time", "random", "wire", "storage", "remote"],
+    ),
     ("ip", PROTOCOL),
     ("lowpan", PROTOCOL),
     ("mac", PROTOCOL),
@@ -27,8 +33,8 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "node",
         &[
-            "limits", "time", "random", "wire", "storage", "offer", "tcp", "udp", "ip", "lowpan",
-            "mac", "tcphc",
+            "limits", "time", "random", "wire", "storage", "remote", "offer", "tcp", "udp", "ip",
+            "lowpan", "mac", "tcphc",
         ],
     ),
 ];

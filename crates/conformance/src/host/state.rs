@@ -249,6 +249,7 @@ fn ends_text(ends: &Endpoints) -> String {
         remote,
         local_port,
         remote_port,
+        ..
     } = ends;
     format!("tcp6 [{local}]:{local_port} [{remote}]:{remote_port}")
 }

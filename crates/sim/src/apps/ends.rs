@@ -69,11 +69,11 @@ impl<'m> Ends<'m> {
             node.global_address()?;
             let mut config = self.base;
             if let Window::Segments { peer, .. } = self.window {
-                let mss = node.mss(&peer, config.timestamps);
+                let mss = node.mss((peer, 0), config.timestamps);
                 if mss == 0 {
                     return None;
                 }
-                config.rmss = node.rmss(&peer, config.timestamps).min(self.base.rmss);
+                config.rmss = node.rmss((peer, 0), config.timestamps).min(self.base.rmss);
                 config.smss = mss.min(self.base.smss);
             }
             config.accept_window = self.window_bytes(config.rmss, config.timestamps);

@@ -152,7 +152,7 @@ impl<'m> Services<'m> {
         {
             acted = true;
             // Two services that answer each other would never stop.
-            let is_service = PORTS.contains(&datagram.from.1);
+            let is_service = PORTS.contains(&datagram.from.port);
             if datagram.port == ECHO && !is_service {
                 let payload = &self.datagram[..datagram.len];
                 // Where the queue is full the answer is lost, as on any link.

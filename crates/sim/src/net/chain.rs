@@ -304,7 +304,7 @@ impl<'m> Chain<'m> {
 
     /// Application bytes of a full segment from the mote; 0 before it has joined.
     pub fn segment_payload_len(&self) -> usize {
-        let mss = self.world.node(self.mote()).mss(&plan::HOST, true);
+        let mss = self.world.node(self.mote()).mss((plan::HOST, 0), true);
         usize::from(mss).saturating_sub(TIMESTAMPS_LEN)
     }
 

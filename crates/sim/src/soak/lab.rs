@@ -267,10 +267,10 @@ impl<'m> Lab<'m> {
             Some(host) if host != node => self.network.addr(host),
             _ => self.network.addr(0),
         };
-        let mss = world.node(node).mss(&peer, true).max(64);
+        let mss = world.node(node).mss((peer, 0), true).max(64);
         let window = self.dice.scale(64, 8_000) as u16;
         let config = Config {
-            rmss: mss.min(world.node(node).rmss(&peer, true).max(64)),
+            rmss: mss.min(world.node(node).rmss((peer, 0), true).max(64)),
             smss: mss,
             rto_min_ms: 200,
             rto_initial_ms: 1_000,

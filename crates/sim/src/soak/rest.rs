@@ -23,6 +23,7 @@ pub(super) fn check_places<'m>(
         let incoming = Incoming {
             src: stranger(number as u32),
             dst: listener.0,
+            zone: 0,
             ecn: 0,
             offer: Offer::UNBOUNDED,
             bytes: &syn,

@@ -33,6 +33,23 @@ pub type Iid = [u8; 8];
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct InterfaceId(pub u8);
 
+impl InterfaceId {
+    /// The zone of link-local addresses on this interface (RFC 4007 §6): from 1 on, as scope ids
+    /// number interfaces; 0 names none.
+    pub const fn zone(self) -> u8 {
+        self.0.wrapping_add(1)
+    }
+
+    /// The zone of a packet of this interface between two addresses: 0 where both are valid on
+    /// every link.
+    pub(crate) fn zone_between(self, a: &Ipv6Addr, b: &Ipv6Addr) -> u8 {
+        match a.is_unicast_link_local() || b.is_unicast_link_local() {
+            true => self.zone(),
+            false => 0,
+        }
+    }
+}
+
 /// What a node is on the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {

@@ -2,10 +2,11 @@
 
 use core::net::Ipv6Addr;
 
+use super::Node;
 use super::header_compression::Mark;
-use super::{FIRST_INTERFACE, Node};
-use crate::ip::{Disposition, icmp::ErrorKind};
+use crate::ip::{Disposition, InterfaceId, NextHop, icmp::ErrorKind};
 use crate::mac::Class;
+use crate::remote::Remote;
 use crate::udp::{self, Inbox};
 use crate::wire::ipv6::{Ecn, Header, TrafficClass};
 use crate::wire::udp::{HEADER_LEN, Header as Ports, NEXT_HEADER};
@@ -37,6 +38,22 @@ impl DatagramError {
 
 speaks!(DatagramError);
 
+/// Why no packet could leave for a [`Remote`].
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unreachable {
+    NoRoute,
+    NoAddress,
+}
+
+impl From<Unreachable> for DatagramError {
+    fn from(unreachable: Unreachable) -> Self {
+        match unreachable {
+            Unreachable::NoRoute => Self::NoRoute,
+            Unreachable::NoAddress => Self::NoAddress,
+        }
+    }
+}
+
 impl<'m> Node<'m> {
     /// Opens the ports of `inbox`; what comes for them waits there.
     pub fn set_inbox(&mut self, inbox: Inbox<'m>) {
@@ -48,25 +65,31 @@ impl<'m> Node<'m> {
         self.inbox.as_mut()
     }
 
-    /// Sends `payload` from `port` to a port of `remote`. Poll the node after.
+    /// Sends `payload` from `port` to `remote`, an address and a port. Poll the node after.
+    ///
+    /// A link-local address may be another node's on each link, and a group has members on each:
+    /// [`Remote::zone`] says on which. Without it, the first interface serves that has a link-local
+    /// address to speak from. The answer to a datagram goes to its sender, zone and all:
+    /// [`Received::from`](udp::Received::from).
     ///
     /// # Errors
     /// [`DatagramError`]; nothing was sent.
     pub fn send_datagram(
         &mut self,
-        remote: (Ipv6Addr, u16),
+        remote: impl Into<Remote>,
         port: u16,
         payload: &[u8],
     ) -> Result<(), DatagramError> {
+        self.send_to(&remote.into(), port, payload)
+    }
+
+    fn send_to(&mut self, remote: &Remote, port: u16, payload: &[u8]) -> Result<(), DatagramError> {
         self.polled_at = None;
-        let (dst, dst_port) = remote;
-        let hop = self.next_hop(&dst, FIRST_INTERFACE);
-        let hop = hop.ok_or(DatagramError::NoRoute)?;
-        let src = self.ip.source_for(&dst, hop.interface);
-        let src = src.ok_or(DatagramError::NoAddress)?;
+        let (hop, src) = self.way_to(remote)?;
+        let dst = remote.addr;
         let ports = Ports {
             src_port: port,
-            dst_port,
+            dst_port: remote.port,
         };
         let udp = udp::header(&src, &dst, ports, payload).ok_or(DatagramError::TooLong)?;
         let len = HEADER_LEN.saturating_add(payload.len());
@@ -92,14 +115,34 @@ impl<'m> Node<'m> {
         }
     }
 
+    /// The next hop to `remote`, and which of this node's addresses to speak from.
+    // Not inlined: it has several callers, and one copy saves flash.
+    #[inline(never)]
+    pub(super) fn way_to(&self, remote: &Remote) -> Result<(NextHop, Ipv6Addr), Unreachable> {
+        let mut error = Unreachable::NoRoute;
+        for id in self.interface_ids() {
+            let is_of_zone = remote.zone == 0 || remote.zone == id.zone();
+            let hop = is_of_zone.then(|| self.next_hop(&remote.addr, id));
+            if let Some(hop) = hop.flatten() {
+                match self.ip.source_for(&remote.addr, hop.interface) {
+                    Some(local) => return Ok((hop, local)),
+                    None => error = Unreachable::NoAddress,
+                }
+            }
+        }
+        Err(error)
+    }
+
     /// A datagram for this node.
     pub(super) fn on_datagram(
         &mut self,
+        id: InterfaceId,
         header: &Header,
         datagram: &[u8],
     ) -> Result<(), Disposition> {
+        let zone = id.zone_between(&header.src, &header.dst);
         let inbox = self.inbox.as_mut();
-        match inbox.is_some_and(|inbox| inbox.put(&header.src, &header.dst, datagram)) {
+        match inbox.is_some_and(|inbox| inbox.put(&header.src, &header.dst, zone, datagram)) {
             true => Ok(()),
             false => Err(Disposition::Refuse(ErrorKind::PortUnreachable)),
         }

@@ -282,9 +282,6 @@ impl<'m> Node<'m> {
 /// The clock's resolution.
 const TICK: Duration = Duration::from_micros(1);
 
-/// Where link-local destinations are looked for when the caller names no interface.
-const FIRST_INTERFACE: InterfaceId = InterfaceId(0);
-
 /// Forms the link-local address, and the global one where this node hands out the prefix.
 fn start_radio(
     radio: &mut Radio<'_>,

@@ -335,7 +335,7 @@ impl<'m> Node<'m> {
                 self.on_segment(id, header, upper, now)
             }
             icmpv6::NEXT_HEADER => self.on_icmp(id, header, upper, link, now),
-            udp::NEXT_HEADER => self.on_datagram(header, upper),
+            udp::NEXT_HEADER => self.on_datagram(id, header, upper),
             next_header::NONE => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
             _ if header.dst.is_multicast() => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
             _ => Err(UNKNOWN_PROTOCOL),

@@ -7,16 +7,18 @@ use core::net::Ipv6Addr;
 
 pub(super) use crate::tcp::Tcp;
 
+use super::Node;
 use super::budget::Budget;
+use super::datagram::Unreachable;
 use super::header_compression::flow;
 use super::interface::Interface;
 use super::receive::UNKNOWN_PROTOCOL;
-use super::{FIRST_INTERFACE, Node};
 use crate::ip::{self, Disposition, InterfaceId, Ip, NextHop};
 use crate::limits::IPV6_MTU_MIN;
 use crate::offer::Offer;
 use crate::random::Rng;
-use crate::tcp::{self, IcmpError, Incoming, PlannedHeader};
+use crate::remote::Remote;
+use crate::tcp::{self, Endpoints, IcmpError, Incoming, PlannedHeader};
 use crate::tcphc::{Flow, Tcphc};
 use crate::time::Instant;
 use crate::wire::icmpv6::{Message, unreachable};
@@ -44,23 +46,40 @@ impl<'m> Node<'m> {
         Self::of_layers(interfaces, ip, tcp, rng, now)
     }
 
-    /// Opens a connection to a port of `remote`, speaking from the address that fits it.
+    /// Opens a connection to `remote`, an address and a port, speaking from the address that fits it.
+    ///
+    /// A link-local address may be another node's on each link: [`Remote::zone`] says on which.
+    /// Without it, the first interface serves that has a link-local address to speak from.
     ///
     /// # Errors
     /// [`Rejected`], with the buffers.
     pub fn connect(
         &mut self,
-        remote: (Ipv6Addr, u16),
+        remote: impl Into<Remote>,
+        buffers: tcp::Buffers<'m>,
+        config: &'m tcp::Config,
+        now: Instant,
+    ) -> Result<tcp::Handle, Rejected<'m>> {
+        self.open(remote.into(), buffers, config, now)
+    }
+
+    fn open(
+        &mut self,
+        mut remote: Remote,
         buffers: tcp::Buffers<'m>,
         config: &'m tcp::Config,
         now: Instant,
     ) -> Result<tcp::Handle, Rejected<'m>> {
         self.polled_at = None;
-        let (hop, local) = match self.way_to(&remote.0) {
+        let (hop, local) = match self.way_to(&remote) {
             Ok(way) => way,
-            Err(error) => return Err(Rejected { error, buffers }),
+            Err(error) => {
+                let error = ConnectError::from(error);
+                return Err(Rejected { error, buffers });
+            }
         };
-        let flow = flow(local, remote.0);
+        remote.zone = hop.interface.zone_between(&local, &remote.addr);
+        let flow = flow(local, remote.addr);
         let is_carried = |tcphc: &Tcphc<'_>| tcphc.would_carry(&flow, now);
         let is_carried = self.tcphc_of(hop).is_some_and(is_carried);
         let offer = self.offer(hop, &flow, config.timestamps, is_carried);
@@ -69,14 +88,6 @@ impl<'m> Node<'m> {
             error: ConnectError::Tcp(rejected.error),
             buffers: rejected.buffers,
         })
-    }
-
-    /// The next hop to `remote`, and which of this node's addresses to speak from.
-    fn way_to(&self, remote: &Ipv6Addr) -> Result<(NextHop, Ipv6Addr), ConnectError> {
-        let hop = self.next_hop(remote, FIRST_INTERFACE);
-        let hop = hop.ok_or(ConnectError::NoRoute)?;
-        let local = self.ip.source_for(remote, hop.interface);
-        Ok((hop, local.ok_or(ConnectError::NoAddress)?))
     }
 
     /// TCP's calls: listen, accept, send, recv, shutdown and the rest. Poll the node after.
@@ -93,26 +104,26 @@ impl<'m> Node<'m> {
 
     /// The MSS with `remote`, counted as RFC 6691 says: without options, which each segment
     /// subtracts. On a radio, what [`RadioConfig::mss_frames`](super::RadioConfig::mss_frames)
-    /// hold; on a wire, what its MTU does. 0 where no route leads there.
+    /// hold; on a wire, what its MTU does. 0 where no route leads there. The port does not count.
     ///
     /// Payload per frame is asked of the MAC, and room is left for what the first fragment
     /// grows by on later hops, so that relays never find it too long. What header compression
     /// usually leaves out counts as payload, more of it where segments have `timestamps`;
     /// segments that it leaves less out of are shorter, and so is what a peer sends that
     /// cannot know, and what belongs to connections that turn out to be plain.
-    pub fn mss(&self, remote: &Ipv6Addr, timestamps: bool) -> u16 {
-        self.mss_to(remote, timestamps, Shrinks::Usually)
+    pub fn mss(&self, remote: impl Into<Remote>, timestamps: bool) -> u16 {
+        self.mss_to(&remote.into(), timestamps, Shrinks::Usually)
     }
 
     /// The MSS to announce to `remote`: [`Self::mss`], but where `remote` is outside the mesh and
     /// cannot know how long a header becomes. What a receive buffer is measured in.
-    pub fn rmss(&self, remote: &Ipv6Addr, timestamps: bool) -> u16 {
-        self.mss_to(remote, timestamps, Shrinks::ForPeer)
+    pub fn rmss(&self, remote: impl Into<Remote>, timestamps: bool) -> u16 {
+        self.mss_to(&remote.into(), timestamps, Shrinks::ForPeer)
     }
 
-    fn mss_to(&self, remote: &Ipv6Addr, timestamps: bool, shrinks: Shrinks) -> u16 {
+    fn mss_to(&self, remote: &Remote, timestamps: bool, shrinks: Shrinks) -> u16 {
         self.way_to(remote).map_or(0, |(hop, local)| {
-            self.mss_over(hop, &flow(local, *remote), timestamps, shrinks)
+            self.mss_over(hop, &flow(local, remote.addr), timestamps, shrinks)
         })
     }
 
@@ -194,12 +205,10 @@ impl<'m> Node<'m> {
         if self.tcp.is_absent() {
             return Err(UNKNOWN_PROTOCOL);
         }
-        // Answers to a link-local peer would leave by the first interface: `poll_segment`.
-        if header.src.is_unicast_link_local() && id != FIRST_INTERFACE {
-            return Err(Disposition::Drop(ip::Drop::NotMine));
-        }
-        // Without a next hop an answer would wait for ever.
+        // An answer that cannot leave, or not within its zone, would wait for ever.
+        let zone = id.zone_between(&header.src, &header.dst);
         let hop = self.next_hop(&header.src, id);
+        let hop = hop.filter(|hop| zone == 0 || hop.interface == id);
         let hop = hop.ok_or(Disposition::Drop(ip::Drop::NoRoute))?;
         let flags = segment.get(FLAGS_AT);
         let offer = match flags.is_some_and(|flags| flags & SYN != 0) {
@@ -209,6 +218,7 @@ impl<'m> Node<'m> {
         let incoming = Incoming {
             src: header.src,
             dst: header.dst,
+            zone,
             ecn: header.traffic_class.ecn() as u8,
             offer,
             bytes: segment,
@@ -251,8 +261,9 @@ impl<'m> Node<'m> {
         if header.next_header != NEXT_HEADER {
             return Err(ignored);
         }
+        let zone = id.zone_between(&header.src, &header.dst);
         self.tcp
-            .on_icmp_error(header.src, header.dst, rest, error, now);
+            .on_icmp_error(header.src, header.dst, zone, rest, error, now);
         Ok(())
     }
 }
@@ -310,6 +321,15 @@ impl ConnectError {
 
 speaks!(ConnectError, Self::Tcp(error) => error);
 
+impl From<Unreachable> for ConnectError {
+    fn from(unreachable: Unreachable) -> Self {
+        match unreachable {
+            Unreachable::NoRoute => Self::NoRoute,
+            Unreachable::NoAddress => Self::NoAddress,
+        }
+    }
+}
+
 /// What a message says of a packet that did not arrive, and the packet.
 const fn reported<'a>(message: &Message<'a>) -> Option<(IcmpError, &'a [u8])> {
     Some(match *message {
@@ -345,20 +365,20 @@ pub(super) fn poll_segment(
     out: &mut [u8],
 ) -> Option<usize> {
     let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN)?;
-    // TCP knows no interfaces: with link-local peers it speaks on the first one.
-    let leaves_here = |dst: &Ipv6Addr| {
-        let hop = ip.next_hop(dst, FIRST_INTERFACE);
-        hop.is_some_and(|hop| hop.interface == id)
+    let hop_to = |ends: &Endpoints| {
+        let is_of_zone = ends.zone == 0 || ends.zone == id.zone();
+        let hop = is_of_zone.then(|| ip.next_hop(&ends.remote, id)).flatten();
+        hop.filter(|hop| hop.interface == id)
     };
-    let payload_max = |src: &Ipv6Addr, dst: &Ipv6Addr, tcp: &PlannedHeader<'_>| {
+    let leaves_here = |ends: &Endpoints| hop_to(ends).is_some();
+    let payload_max = |ends: &Endpoints, tcp: &PlannedHeader<'_>| {
         let Some(budget) = budget.filter(|_| tcphc::IS_SUPPORTED) else {
             return u16::MAX;
         };
-        let hop = ip.next_hop(dst, FIRST_INTERFACE);
-        let header = packet_header(*src, *dst, 0, NO_CLASS, ip.hop_limit());
+        let header = packet_header(ends.local, ends.remote, 0, NO_CLASS, ip.hop_limit());
         let mut bytes = [0; HEADER_LEN_MAX];
         let (len, tcp) = (tcp.data_len(), tcp.emit(&mut bytes));
-        hop.map_or(u16::MAX, |hop| {
+        hop_to(ends).map_or(u16::MAX, |hop| {
             budget.payload_behind(&header, (tcp, len), hop, now)
         })
     };

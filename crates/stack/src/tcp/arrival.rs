@@ -39,8 +39,8 @@ impl<'m> Tcp<'m> {
 
     /// ICMPv6 says that a segment of ours did not get through.
     ///
-    /// `local`, `remote`: source and destination of the quoted packet; `quoted`: its TCP
-    /// header, at least the first eight bytes. What was not sent by a connection of ours, or
+    /// `local`, `remote`: source and destination of the quoted packet; `zone`: theirs, as
+    /// [`Endpoints::zone`]; `quoted`: its TCP header, at least the first eight bytes. What was not sent by a connection of ours, or
     /// is not on the way, is ignored (RFC 5927 §4).
     // Out of line: inside its one caller, the two fight for a Cortex-M0+'s eight registers.
     #[inline(never)]
@@ -48,6 +48,7 @@ impl<'m> Tcp<'m> {
         &mut self,
         local: Ipv6Addr,
         remote: Ipv6Addr,
+        zone: u8,
         quoted: &[u8],
         error: IcmpError,
         now: Instant,
@@ -63,6 +64,7 @@ impl<'m> Tcp<'m> {
             remote,
             local_port,
             remote_port,
+            zone,
         };
         if let Some(connection) = self.find(&ends) {
             connection.on_icmp_error(SeqNum::new(seq), error);
@@ -84,6 +86,7 @@ impl<'m> Tcp<'m> {
             remote: incoming.src,
             local_port: header.dst_port,
             remote_port: header.src_port,
+            zone: incoming.zone,
         };
         let is_ce = incoming.ecn & 3 == ECN_CE;
         let mut segment = Segment::new(&header, payload, is_ce, incoming.offer);

@@ -42,6 +42,8 @@ pub struct Connection<'m> {
     pub(super) timers: Timers,
     /// How far the present millisecond has passed, as deadlines count it: 0 to 31.
     pub(super) now_part: u8,
+    /// How often text came out of order, modulo 256: says which block grew last.
+    pub(super) sack_count: u8,
     pub(super) snd_wnd: u16,
     /// MSS towards the peer as the option counts it: options are subtracted per segment.
     pub(super) smss: u16,
@@ -51,8 +53,8 @@ pub struct Connection<'m> {
     pub(super) unacked: u16,
     /// The largest window the peer ever offered.
     pub(super) snd_wnd_max: u16,
-    /// How often text came out of order, modulo 256: says which block grew last.
-    pub(super) sack_count: u8,
+    /// MSS that we announced.
+    pub(super) rmss: u16,
     /// The present, ms modulo 2^32: [`Tcp`](super::Tcp) sets it before it calls in. Passed along
     /// as an argument it would take a register, or the stack, in half of all functions.
     pub(super) now_ms: u32,
@@ -78,11 +80,9 @@ pub struct Connection<'m> {
     pub(super) rcv_fin: SeqNum,
     /// First octet and length of the duplicate to report (RFC 2883).
     pub(super) dsack_at: SeqNum,
-    pub(super) dsack_len: u16,
-    /// MSS that we announced.
-    pub(super) rmss: u16,
     /// When a challenge ACK was last sent, ms.
     pub(super) challenge_at: u32,
+    pub(super) dsack_len: u16,
     pub(super) ends: Endpoints,
 }
 

@@ -4,8 +4,6 @@
 //! sends, [`super::output`] decides and writes. Here lie the turns, replies to strangers, the
 //! clock and the tables' look-ups.
 
-use core::net::Ipv6Addr;
-
 use super::clock::LONG_STEP;
 use super::config::Config;
 use super::connection::Connection;
@@ -24,26 +22,27 @@ impl<'m> Tcp<'m> {
     /// Writes the next segment to send, if any, to `out`, which holds a whole one (the MSS
     /// and 60 bytes).
     ///
-    /// `room`: whether a packet to an address could be sent on now; asked before a segment is
-    /// counted sent, because one refused afterwards would be a loss of our own making.
+    /// `room`: whether a packet between these ends could be sent on now; asked before a segment
+    /// is counted sent, because one refused afterwards would be a loss of our own making.
     pub fn poll_segment(
         &mut self,
         now: Instant,
-        room: impl FnMut(&Ipv6Addr) -> bool,
+        room: impl FnMut(&Endpoints) -> bool,
         out: &mut [u8],
     ) -> Option<Outgoing> {
-        self.poll_segment_within(now, room, |_, _, _| u16::MAX, out)
+        self.poll_segment_within(now, room, |_, _| u16::MAX, out)
     }
 
     /// As [`Self::poll_segment`], for links on which a header's length depends on what it says.
     ///
     /// `payload_max`: how many bytes of new data the link takes, at least 1, behind this TCP
-    /// header from the first address to the second; a segment that has more is cut. What is sent again is not asked about: cutting it would cost another.
+    /// header between these ends; a segment that has more is cut. What is sent again is not asked
+    /// about: cutting it would cost another.
     pub fn poll_segment_within(
         &mut self,
         now: Instant,
-        mut room: impl FnMut(&Ipv6Addr) -> bool,
-        mut payload_max: impl FnMut(&Ipv6Addr, &Ipv6Addr, &PlannedHeader<'_>) -> u16,
+        mut room: impl FnMut(&Endpoints) -> bool,
+        mut payload_max: impl FnMut(&Endpoints, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         self.set_now(now);
@@ -68,11 +67,11 @@ impl<'m> Tcp<'m> {
     /// Sends the answer to a peer that has no connection.
     fn poll_answer(
         &mut self,
-        room: &mut impl FnMut(&Ipv6Addr) -> bool,
+        room: &mut impl FnMut(&Endpoints) -> bool,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         if let Some(reply) = &self.reply
-            && room(&reply.ends.remote)
+            && room(&reply.ends)
         {
             let outgoing = Self::emit_reply(reply, out);
             if outgoing.is_some() {
@@ -83,7 +82,7 @@ impl<'m> Tcp<'m> {
         let entries = self.memory.half_open.iter();
         let due = entries
             .enumerate()
-            .find(|(_, entry)| entry.is_due() && room(&entry.ends.remote));
+            .find(|(_, entry)| entry.is_due() && room(&entry.ends));
         let (index, _) = due?;
         self.emit_half_open(index, out)
     }
@@ -91,8 +90,8 @@ impl<'m> Tcp<'m> {
     /// The next segment of the connection whose turn it is.
     fn poll_connection(
         &mut self,
-        room: &mut impl FnMut(&Ipv6Addr) -> bool,
-        payload_max: &mut impl FnMut(&Ipv6Addr, &Ipv6Addr, &PlannedHeader<'_>) -> u16,
+        room: &mut impl FnMut(&Endpoints) -> bool,
+        payload_max: &mut impl FnMut(&Endpoints, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         // One turn more than there are slots: the one behind the last wraps.
@@ -104,7 +103,7 @@ impl<'m> Tcp<'m> {
             self.turn = self.turn.wrapping_add(1);
             if let Some(connection) = &mut slot.0
                 && let Some(plan) = connection.plan()
-                && room(&connection.ends.remote)
+                && room(&connection.ends)
             {
                 return connection.emit(plan, payload_max, out);
             }
@@ -197,6 +196,7 @@ impl<'m> Tcp<'m> {
         Some(Outgoing {
             src: ends.local,
             dst: ends.remote,
+            zone: ends.zone,
             ecn: 0,
             dscp: 0,
             len,
@@ -331,7 +331,8 @@ impl<'m> Tcp<'m> {
 
     /// The keyed hash of two ends and a `salt`, which no other node shares.
     pub(super) fn hash_ends(&self, ends: &Endpoints, salt: u64) -> u64 {
-        let ports = u64::from(ends.local_port) << 16 | u64::from(ends.remote_port);
+        let ports = u32::from(ends.local_port) << 16 | u32::from(ends.remote_port);
+        let ports = u64::from(ends.zone) << 32 | u64::from(ports);
         let (local, remote) = (ends.local.octets(), ends.remote.octets());
         self.hash.hash(&[
             local.as_chunks().0,

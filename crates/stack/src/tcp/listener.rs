@@ -57,9 +57,8 @@ pub struct HalfOpen {
     /// Until the handshake is done, the MSS that we announce; then the peer's window, from the
     /// segment that completed it.
     rmss_or_window: u16,
+    /// The listener, in the low bits; the top one: a challenge ACK is due.
     listener: u8,
-    /// A challenge ACK is due.
-    challenge_due: bool,
     /// [`Stage`] in bits 0 and 1, what was agreed upon in bits 2 to 4; in bits 5 to 7 retries, and once
     /// ready, whether there were any (5), whether it had to wait for a slot (6) and whether data
     /// came too early (7).
@@ -100,7 +99,6 @@ impl HalfOpen {
         smss: 0,
         rmss_or_window: 0,
         listener: 0,
-        challenge_due: false,
         bits: 0,
     };
 
@@ -116,7 +114,7 @@ impl HalfOpen {
     }
 
     pub(super) const fn listener(&self) -> u8 {
-        self.listener
+        self.listener & !CHALLENGE_DUE
     }
 
     pub(super) const fn stage(&self) -> Stage {
@@ -134,17 +132,19 @@ impl HalfOpen {
 
     /// A reset in the window missed RCV.NXT: to be answered (RFC 5961 §3.2).
     pub(super) fn challenge(&mut self) {
-        self.challenge_due = true;
+        self.listener |= CHALLENGE_DUE;
     }
 
     /// Whether a challenge ACK is due.
     pub(super) const fn is_challenge_due(&self) -> bool {
-        self.challenge_due
+        self.listener & CHALLENGE_DUE != 0
     }
 
     /// Whether a challenge ACK was due; it is not any more.
     pub(super) fn take_challenge(&mut self) -> bool {
-        core::mem::take(&mut self.challenge_due)
+        let was_due = self.is_challenge_due();
+        self.listener &= !CHALLENGE_DUE;
+        was_due
     }
 
     /// Whether something is to be sent.
@@ -257,6 +257,8 @@ impl HalfOpen {
     }
 }
 
+/// Part of [`HalfOpen::listener`], above all that [`TCP_LISTENERS_MAX`](crate::limits) needs.
+const CHALLENGE_DUE: u8 = 1 << 7;
 /// Part of [`HalfOpen::bits`].
 const PROLONGED: u8 = 1 << 6;
 

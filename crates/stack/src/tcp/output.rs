@@ -5,8 +5,6 @@
 //! sent. A plan changes nothing. Left out: IPv6, and any queue: segments are pulled.
 //! Sources: RFC 9293 §3.8.6 (window, silly windows, Nagle), RFC 5681, RFC 3042, RFC 7323.
 
-use core::net::Ipv6Addr;
-
 use super::RetransmissionCause as Cause;
 use super::connection::Connection;
 use super::facts::Facts;
@@ -15,7 +13,7 @@ use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
 use super::timers::{Purpose, Timer};
-use super::types::Outgoing;
+use super::types::{Endpoints, Outgoing};
 use crate::wire::tcp::Flags;
 
 /// One segment that a connection would send.
@@ -281,7 +279,7 @@ impl Connection<'_> {
     pub(super) fn emit(
         &mut self,
         mut plan: Plan,
-        payload_max: &mut impl FnMut(&Ipv6Addr, &Ipv6Addr, &PlannedHeader<'_>) -> u16,
+        payload_max: &mut impl FnMut(&Endpoints, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         let sends_data = matches!(plan.kind, Kind::New | Kind::Again(_));
@@ -319,7 +317,7 @@ impl Connection<'_> {
         }
         if plan.kind == Kind::New {
             let header = head.planned((flags, window), plan.len);
-            let most = payload_max(&self.ends.local, &self.ends.remote, &header);
+            let most = payload_max(&self.ends, &header);
             // A FIN takes no room in the packet.
             let end = plan.offset + u32::from(plan.len);
             let fin = u16::from(end > u32::from(self.send.len()));
@@ -338,6 +336,7 @@ impl Connection<'_> {
         Some(Outgoing {
             src: self.ends.local,
             dst: self.ends.remote,
+            zone: self.ends.zone,
             ecn: if is_ect { ECN_ECT0 } else { 0 },
             dscp: self.config.dscp,
             len,

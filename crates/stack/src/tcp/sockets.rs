@@ -17,6 +17,7 @@ use super::types::{
 use crate::limits::TCP_LISTENERS_MAX;
 use crate::offer::Offer;
 use crate::random::{KeyedHash, Rng};
+use crate::remote::Remote;
 use crate::time::Instant;
 
 /// A place for a connection.
@@ -135,18 +136,13 @@ impl<'m> Tcp<'m> {
     pub fn connect(
         &mut self,
         local: Ipv6Addr,
-        remote: (Ipv6Addr, u16),
+        remote: impl Into<Remote>,
         buffers: Buffers<'m>,
         config: &'m Config,
         offer: Offer,
         now: Instant,
     ) -> Result<Handle, Rejected<'m>> {
-        let mut ends = Endpoints {
-            local,
-            remote: remote.0,
-            local_port: 0,
-            remote_port: remote.1,
-        };
+        let mut ends = Endpoints::between((local, 0), remote.into());
         self.open(&mut ends, true, buffers, config, offer, now)
     }
 
@@ -157,18 +153,13 @@ impl<'m> Tcp<'m> {
     pub fn connect_from(
         &mut self,
         local: (Ipv6Addr, u16),
-        remote: (Ipv6Addr, u16),
+        remote: impl Into<Remote>,
         buffers: Buffers<'m>,
         config: &'m Config,
         offer: Offer,
         now: Instant,
     ) -> Result<Handle, Rejected<'m>> {
-        let mut ends = Endpoints {
-            local: local.0,
-            remote: remote.0,
-            local_port: local.1,
-            remote_port: remote.1,
-        };
+        let mut ends = Endpoints::between(local, remote.into());
         self.open(&mut ends, false, buffers, config, offer, now)
     }
 
@@ -317,10 +308,8 @@ impl<'m> Tcp<'m> {
             Err(error) => return Err(Rejected { error, buffers }),
         };
         let ends = Endpoints {
-            local: Ipv6Addr::UNSPECIFIED,
-            remote: Ipv6Addr::UNSPECIFIED,
             local_port: port,
-            remote_port: 0,
+            ..Endpoints::NONE
         };
         let handle = self.occupy(index, &ends, buffers, config);
         if let Some(connection) = self.at_mut(index) {

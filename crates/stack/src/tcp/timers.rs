@@ -34,48 +34,54 @@ pub(super) enum Purpose {
 /// Which deadlines are set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Timers {
-    /// One bit per [`Timer`].
-    armed: u8,
-    purpose: Purpose,
+    /// One bit per [`Timer`]; above those the [`Purpose`].
+    bits: u8,
 }
 
 impl Timers {
-    pub(super) const NEW: Self = Self {
-        armed: 0,
-        purpose: Purpose::Retransmit,
-    };
+    pub(super) const NEW: Self = Self { bits: 0 };
 
     pub(super) fn note_armed(&mut self, timer: Timer) {
-        self.armed |= 1 << timer as u8;
+        self.bits |= 1 << timer as u8;
     }
 
     /// What [`Timer::Transmit`] is armed for next.
     pub(super) fn note_purpose(&mut self, purpose: Purpose) {
-        self.purpose = purpose;
+        self.bits = self.bits & ARMED | (purpose as u8) << PURPOSE_AT;
     }
 
     /// One bit per [`Timer`] that is armed.
     pub(super) const fn armed(&self) -> u8 {
-        self.armed
+        self.bits & ARMED
     }
 
     pub(super) fn disarm(&mut self, timer: Timer) {
-        self.armed &= !(1 << timer as u8);
+        self.bits &= !(1 << timer as u8);
     }
 
     pub(super) fn disarm_all(&mut self) {
-        self.armed = 0;
+        self.bits = 0;
     }
 
     pub(super) const fn is_armed(&self, timer: Timer) -> bool {
-        self.armed & 1 << timer as u8 != 0
+        self.bits & 1 << timer as u8 != 0
     }
 
     /// What [`Timer::Transmit`] is armed for, if it is.
     pub(super) fn purpose(&self) -> Option<Purpose> {
-        self.is_armed(Timer::Transmit).then_some(self.purpose)
+        let purpose = match self.bits >> PURPOSE_AT {
+            0 => Purpose::Retransmit,
+            1 => Purpose::Persist,
+            2 => Purpose::TailLossProbe,
+            _ => Purpose::Reordering,
+        };
+        self.is_armed(Timer::Transmit).then_some(purpose)
     }
 }
+
+/// The bits of the three [`Timer`]s.
+const ARMED: u8 = (1 << PURPOSE_AT) - 1;
+const PURPOSE_AT: u32 = 3;
 
 /// No deadline is that far away.
 pub(super) const NEVER: u32 = u32::MAX;

@@ -7,6 +7,7 @@ use super::reassembly::RecvBuffer;
 use super::send_buffer::SendBuffer;
 use super::{Drop, RetransmissionCause};
 use crate::offer::Offer;
+use crate::remote::Remote;
 
 /// The two ends of a connection, seen from here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -19,6 +20,9 @@ pub struct Endpoints {
     pub local_port: u16,
     /// The peer's port.
     pub remote_port: u16,
+    /// Of link-local addresses, which may be another node's on another link: a number of that
+    /// link. 0: of others. TCP only compares it.
+    pub zone: u8,
 }
 
 impl Endpoints {
@@ -28,7 +32,27 @@ impl Endpoints {
         remote: Ipv6Addr::UNSPECIFIED,
         local_port: 0,
         remote_port: 0,
+        zone: 0,
     };
+
+    pub(super) const fn between(local: (Ipv6Addr, u16), remote: Remote) -> Self {
+        Self {
+            local: local.0,
+            remote: remote.addr,
+            local_port: local.1,
+            remote_port: remote.port,
+            zone: remote.zone,
+        }
+    }
+
+    /// The other end.
+    pub const fn remote(&self) -> Remote {
+        Remote {
+            addr: self.remote,
+            port: self.remote_port,
+            zone: self.zone,
+        }
+    }
 
     /// Whether a connection can be between these ends.
     pub(super) fn are_possible(&self) -> bool {
@@ -284,6 +308,8 @@ pub struct Incoming<'a> {
     pub src: Ipv6Addr,
     /// Our address.
     pub dst: Ipv6Addr,
+    /// As [`Endpoints::zone`].
+    pub zone: u8,
     /// The traffic class of its packet: the low two bits, which are ECN's, count.
     pub ecn: u8,
     /// What the path back to the peer offers. It counts in a segment with SYN, where both ends
@@ -300,6 +326,8 @@ pub struct Outgoing {
     pub src: Ipv6Addr,
     /// The peer's address.
     pub dst: Ipv6Addr,
+    /// As [`Endpoints::zone`].
+    pub zone: u8,
     /// The ECN field of the traffic class: 0, or 2 for ECT(0).
     pub ecn: u8,
     /// Its DSCP, six bits.

@@ -81,6 +81,7 @@ impl Endpoint for MotetEnd<'_> {
             let incoming = Incoming {
                 src: header.src,
                 dst: header.dst,
+                zone: 0,
                 ecn,
                 offer: Offer::UNBOUNDED,
                 bytes: segment,

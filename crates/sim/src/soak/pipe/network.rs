@@ -82,6 +82,7 @@ impl Pipe<'_> {
         let incoming = Incoming {
             src: packet.src,
             dst: ADDRS[host],
+            zone: 0,
             ecn: packet.ecn,
             offer: Offer::UNBOUNDED,
             bytes: &packet.bytes,
@@ -117,7 +118,7 @@ impl Pipe<'_> {
         ]);
         let local = self.clock(host).local;
         let tcp = &mut self.hosts[host].tcp;
-        tcp.on_icmp_error(ADDRS[host], ADDRS[1 - host], bytes, error, local);
+        tcp.on_icmp_error(ADDRS[host], ADDRS[1 - host], 0, bytes, error, local);
         self.tally.icmp_errors += 1;
     }
 

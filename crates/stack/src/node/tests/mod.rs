@@ -13,6 +13,7 @@ mod marking;
 mod secrets;
 mod strangers;
 mod streams;
+mod zones;
 
 use super::*;
 use crate::ip::{Config as IpConfig, Neighbour, NextHop, Prefix, Route};

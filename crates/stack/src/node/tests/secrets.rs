@@ -74,6 +74,7 @@ fn secrets(n: usize) -> [u32; 5] {
     let incoming = Incoming {
         src: HOST,
         dst: US,
+        zone: 0,
         ecn: 0,
         offer: Offer::UNBOUNDED,
         bytes: &bytes[..len],

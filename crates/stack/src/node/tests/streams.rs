@@ -23,7 +23,7 @@ fn a_stream_crosses_three_hops_both_ways() {
 #[test]
 fn the_mss_fills_its_frames_and_relays_never_find_a_fragment_too_long() {
     let mut world = World::chain(3, Relaying::Fragments);
-    let mss = world.nodes[3].mss(&HOST, true);
+    let mss = world.nodes[3].mss((HOST, 9), true);
     // 5 frames of 104 bytes; FRAG1 4, FRAGN 5 each; IPHC with contexts 0 and 1, and later
     // the source's identifier, the hop limit and a mark: 14; the first ends on a unit.
     assert_eq!(mss, 80 + 3 * 96 + 99 - 20);
@@ -99,8 +99,8 @@ fn peers_on_radio_and_wire_keep_the_mss_of_their_link() {
             );
             assert_eq!(remote == HOST, from == host, "the one that waited longest");
             let of_both = world.nodes[0]
-                .mss(&remote, true)
-                .min(world.nodes[from].mss(&global(0), true));
+                .mss((remote, 9), true)
+                .min(world.nodes[from].mss((global(0), 9), true));
             // Timestamps take 12.
             assert_eq!(smss, of_both.min(SETTINGS.smss) - 12, "{remote}");
             found.push((from == host, smss));

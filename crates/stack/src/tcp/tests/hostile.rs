@@ -251,7 +251,7 @@ fn strangers_without_a_way_back_do_not_silence_a_listener() {
     }
     let (src, syn) = strange_syn(77);
     let _ = s.tcp.on_segment(&incoming(src, US, 0, &syn), s.now());
-    let answer = s.tcp.poll_segment(s.now(), |to| *to == src, &mut out);
+    let answer = s.tcp.poll_segment(s.now(), |to| to.remote == src, &mut out);
     assert_eq!(answer.map(|sent| sent.dst), Some(src), "a cookie goes out");
     // The entries come free by themselves.
     for _ in 0..100 {

@@ -89,6 +89,7 @@ pub(in crate::tcp) const fn incoming(
     Incoming {
         src,
         dst,
+        zone: 0,
         ecn,
         offer: Offer::UNBOUNDED,
         bytes,

@@ -245,7 +245,8 @@ fn ends() -> Vec<End> {
             let quoted = [s.local_port, PEER_PORT].map(u16::to_be_bytes).concat();
             let quoted = [&quoted[..], &s.iss.to_be_bytes()].concat();
             let now = s.now();
-            s.tcp.on_icmp_error(US, PEER, &quoted, IcmpError::Hard, now);
+            s.tcp
+                .on_icmp_error(US, PEER, 0, &quoted, IcmpError::Hard, now);
             assert_eq!(s.connection().error(), Some(Error::Unreachable));
         }),
         ("no answer to the SYN", Script::run_out),

@@ -230,6 +230,7 @@ fn timers_give_the_earliest_across_the_wrap() {
         remote: Ipv6Addr::LOCALHOST,
         local_port: 1,
         remote_port: 2,
+        zone: 0,
     };
     let buffers = Buffers::new(&mut [], &mut []);
     let mut connection = Connection::new(&ends, buffers, &Config::DEFAULT, (now, 0));

@@ -1,0 +1,43 @@
+//! Where to: an address, a port and, for an address that many links have, which link.
+//!
+//! Place: at the floor, beside [`limits`](crate::limits), because an application gives it to `node`
+//! and gets it from `tcp` and `udp`. Left out: which interface a zone is, which `ip` says
+//! ([`InterfaceId::zone`](crate::ip::InterfaceId::zone)). Sources: RFC 4007, RFC 3493 §3.3.
+
+use core::net::{Ipv6Addr, SocketAddrV6};
+
+/// The other end of a connection or of a datagram's way.
+///
+/// `(address, port)` turns into one where the address is global, or where the node has one link
+/// that can lead there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Remote {
+    /// Its address.
+    pub addr: Ipv6Addr,
+    /// Its port.
+    pub port: u16,
+    /// Of a link-local address: the link that it is on, as a scope id names it, from 1 on. 0: of a
+    /// global address, or the first link that can lead there.
+    pub zone: u8,
+}
+
+impl From<(Ipv6Addr, u16)> for Remote {
+    fn from((addr, port): (Ipv6Addr, u16)) -> Self {
+        Self {
+            addr,
+            port,
+            zone: 0,
+        }
+    }
+}
+
+impl From<SocketAddrV6> for Remote {
+    /// A scope id that is too large for a zone turns into one that no node has.
+    fn from(socket: SocketAddrV6) -> Self {
+        Self {
+            addr: *socket.ip(),
+            port: socket.port(),
+            zone: u8::try_from(socket.scope_id()).unwrap_or(u8::MAX),
+        }
+    }
+}
