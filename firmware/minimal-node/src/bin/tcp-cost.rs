@@ -57,13 +57,26 @@ fn main() -> ! {
 /// arguments, so that none is left out and none is cut to what one application passes.
 #[cfg(feature = "tcp")]
 fn calls() -> &'static [*const ()] {
-    use motet::node::Node;
-    use motet::tcp::{Buffers, Connection, SliceQueue, Tcp};
+    use motet::Remote;
+    use motet::node::{Node, Rejected};
+    use motet::tcp::{Buffers, Config, Connection, Handle, SliceQueue, Tcp};
+    use motet::time::Instant;
+
+    /// [`Node::connect`] of the type that all others turn into.
+    fn connect<'m>(
+        node: &mut Node<'m>,
+        remote: Remote,
+        buffers: Buffers<'m>,
+        config: &'m Config,
+        now: Instant,
+    ) -> Result<Handle, Rejected<'m>> {
+        node.connect(remote, buffers, config, now)
+    }
 
     &[
         Buffers::new as *const (),
         SliceQueue::new as *const (),
-        Node::connect as *const (),
+        connect as *const (),
         Tcp::listen as *const (),
         Tcp::unlisten as *const (),
         Tcp::can_accept as *const (),
