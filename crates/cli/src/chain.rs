@@ -5,7 +5,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use motet::{
     mac::{Channels, config::FRAME_AGE_MAX},
     node::Forwarding,
-    tcp::Config,
+    tcp::{Config, CongestionAlgorithm},
     tcphc,
     time::Duration,
 };
@@ -88,6 +88,10 @@ pub(crate) struct ChainArgs {
     #[arg(long, value_name = "SEGMENTS", allow_negative_numbers = true, value_parser = whole::<u8>(1..=32))]
     pub(crate) window: Option<u8>,
 
+    /// Congestion control of simulated TCP ends: New Reno or CUBIC
+    #[arg(long, value_name = "reno|cubic", value_enum, default_value_t = Congestion::Reno, hide_possible_values = true)]
+    pub(crate) congestion: Congestion,
+
     /// Seed of every random choice in the air and the motes [default: 1]
     #[arg(
         long,
@@ -119,6 +123,43 @@ pub(crate) enum RelayKind {
 pub(crate) enum ChannelPlan {
     Single,
     Multi,
+}
+
+/// How the congestion window answers a loss, and how it grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Congestion {
+    Reno,
+    Cubic,
+}
+
+impl Congestion {
+    /// What the stack calls it.
+    pub(crate) const fn algorithm(self) -> CongestionAlgorithm {
+        match self {
+            Self::Reno => CongestionAlgorithm::NewReno,
+            Self::Cubic => CongestionAlgorithm::Cubic,
+        }
+    }
+}
+
+/// What the TCP of a simulated end does differently.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tune {
+    change: fn(&mut Config),
+    congestion: Congestion,
+}
+
+impl Tune {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self {
+        change: |_| {},
+        congestion: Congestion::Reno,
+    };
+
+    pub(crate) fn apply(self, config: &mut Config) {
+        (self.change)(config);
+        config.congestion_algorithm = self.congestion.algorithm();
+    }
 }
 
 /// What becomes of TCP headers in the mesh.
@@ -197,20 +238,20 @@ impl ChainArgs {
     }
 
     /// What the TCP of a simulated receiver does differently.
-    pub(crate) fn receiver(&self) -> fn(&mut Config) {
-        if self.is_immediate() {
-            pacing::receiver
-        } else {
-            |_| {}
-        }
+    pub(crate) fn receiver(&self) -> Tune {
+        self.tune(pacing::receiver)
     }
 
     /// What the TCP of a simulated sender does differently.
-    pub(crate) fn sender(&self) -> fn(&mut Config) {
-        if self.is_immediate() {
-            pacing::sender
-        } else {
-            |_| {}
+    pub(crate) fn sender(&self) -> Tune {
+        self.tune(pacing::sender)
+    }
+
+    /// `pacing`: what else an end does differently where relays forward without copies.
+    fn tune(&self, pacing: fn(&mut Config)) -> Tune {
+        Tune {
+            change: if self.is_immediate() { pacing } else { |_| {} },
+            congestion: self.congestion,
         }
     }
 }

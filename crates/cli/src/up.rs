@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// Bring up the mesh of this scenario instead of a chain
     #[arg(long, value_name = "SCENARIO.toml", conflicts_with_all = [
         "hops", "frame_loss", "packet_loss", "no_hidden", "no_deaf", "retry_delay", "mss_frames",
-        "compression", "radio", "forwarding", "channels", "hold", "window",
+        "compression", "radio", "forwarding", "channels", "hold", "window", "congestion",
     ])]
     scenario: Option<PathBuf>,
 
@@ -154,11 +154,12 @@ mod linux {
             .map_err(|error| Error::input(format!("there is no such mesh: {error}")))?;
         network.world.set_capture(capture);
         let nodes = network.mesh_nodes();
+        let congestion = args.chain.congestion.algorithm();
         for mote in 1..nodes {
             let ends = network.ends(mote, plan::HOST, &arena);
             let ends = match mesh.stacks.get(mote) {
                 Some(stack) => ends.with(|config| stack.apply(config)),
-                None => ends,
+                None => ends.with(|config| config.congestion_algorithm = congestion),
             };
             let services = Services::new(args.connections, ends);
             network.world.set_app(mote, App::Services(services));

@@ -280,6 +280,7 @@ fn report(
         retransmissions_by_cause: sender.retransmissions.iter().copied().collect(),
         frames_by_hop,
         window_segments: args.chain.options(Host::Virtual).window_segments,
+        congestion: args.chain.congestion.algorithm().name(),
         window_advised_segments: sender.telemetry.map(|telemetry| {
             let bottleneck_bytes_per_s = (chain.estimate_kbps() * 125.0) as u32;
             let advised = telemetry.window_advised_bytes(bottleneck_bytes_per_s);

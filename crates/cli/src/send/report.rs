@@ -61,6 +61,8 @@ pub(super) struct Report {
     pub(super) frames_by_hop: Vec<u64>,
     /// Buffers of each TCP end, full segments.
     pub(super) window_segments: usize,
+    /// Congestion control of the simulated ends: `reno` or `cubic`.
+    pub(super) congestion: &'static str,
     /// The window from which fast recovery need not stall, full segments; `None` when the
     /// sender could not tell.
     pub(super) window_advised_segments: Option<u32>,
@@ -315,6 +317,7 @@ mod tests {
             retransmissions_by_cause: BTreeMap::new(),
             frames_by_hop: vec![9],
             window_segments: 4,
+            congestion: "reno",
             window_advised_segments: Some(7),
             lateness: None,
             pcap: None,

@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Direction, trace::Trace};
 use crate::{
-    chain::{self, JOIN_ADVICE, JOIN_MAX},
+    chain::{self, JOIN_ADVICE, JOIN_MAX, Tune},
     error::Error,
     interrupt::Interrupt,
     progress::Progress,
@@ -43,7 +43,7 @@ pub(super) struct Transfer<'m> {
     pub(super) content: Arc<[u8]>,
     pub(super) direction: Direction,
     /// What the TCP of simulated senders and receivers does differently.
-    pub(super) tunes: [fn(&mut tcp::Config); 2],
+    pub(super) tunes: [Tune; 2],
     pub(super) interrupt: Interrupt,
     pub(super) bar: Progress,
     /// What may help when nothing arrives any more.
@@ -92,7 +92,7 @@ impl<'m> Transfer<'m> {
             chain,
             content,
             direction,
-            tunes: [|_| {}; 2],
+            tunes: [Tune::NONE; 2],
             advice: "lower --hops",
             interrupt,
             bar,
@@ -121,9 +121,12 @@ impl<'m> Transfer<'m> {
             Direction::Up => App::Sender(Sender::new(
                 Arc::clone(&self.content),
                 (plan::HOST, PORT),
-                ends.with(sender),
+                ends.with(|config| sender.apply(config)),
             )),
-            Direction::Down => App::Receiver(Receiver::new(PORT, ends.with(receiver))),
+            Direction::Down => {
+                let ends = ends.with(|config| receiver.apply(config));
+                App::Receiver(Receiver::new(PORT, ends))
+            }
         };
         self.chain.world.set_app(self.chain.mote(), app);
     }

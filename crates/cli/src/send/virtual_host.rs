@@ -29,10 +29,13 @@ pub(super) fn carry<'m>(transfer: &mut Transfer<'m>, arena: &'m Arena) -> Result
     let ends = transfer.chain.host_ends(arena);
     let [sends, receives] = transfer.tunes;
     let host_app = match transfer.direction {
-        Direction::Up => App::Receiver(Receiver::new(PORT, ends.with(receives))),
+        Direction::Up => {
+            let ends = ends.with(|config| receives.apply(config));
+            App::Receiver(Receiver::new(PORT, ends))
+        }
         Direction::Down => {
             let to = (transfer.chain.mote_addr(), PORT);
-            let ends = ends.with(sends);
+            let ends = ends.with(|config| sends.apply(config));
             App::Sender(Sender::new(Arc::clone(&transfer.content), to, ends))
         }
     };

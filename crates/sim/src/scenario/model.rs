@@ -133,6 +133,8 @@ pub struct StackSettings {
     pub limited_transmit: bool,
     /// RFC 3168.
     pub ecn: bool,
+    /// "reno" or "cubic".
+    pub congestion: String,
     /// Any at all.
     pub congestion_control: bool,
 }

@@ -109,9 +109,8 @@ impl Part {
         Some(match key {
             "mss_frames" | "window_segments" | "rto_min_ms" | "timestamps" | "sack" | "ecn"
             | "tail_loss_probe" => Self::Ends,
-            "initial_window" | "nagle" | "rack" | "limited_transmit" | "congestion_control" => {
-                Self::Sends
-            }
+            "initial_window" | "nagle" | "rack" | "limited_transmit" | "congestion"
+            | "congestion_control" => Self::Sends,
             "ack_every" | "ack_delay_ms" => Self::Receives,
             "compression" => Self::Compresses,
             "relaying" => Self::Relays,

@@ -7,6 +7,7 @@ use motet::ip;
 use motet::lowpan::datagram;
 use motet::mac;
 use motet::node::{self, Interface};
+use motet::tcp::CongestionAlgorithm;
 use motet::time::{Duration, Instant};
 
 use super::flow::{self, Flow, seconds};
@@ -405,6 +406,9 @@ impl StackSettings {
         config.tail_loss_probe = self.tail_loss_probe;
         config.limited_transmit = self.limited_transmit;
         config.ecn = self.ecn;
+        if let Some(algorithm) = CongestionAlgorithm::named(&self.congestion) {
+            config.congestion_algorithm = algorithm;
+        }
         config.congestion_control = self.congestion_control;
     }
 }

@@ -494,6 +494,14 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "Negotiate and use explicit congestion notification (RFC 3168).",
     ),
     key(
+        "congestion",
+        Choice(&["reno", "cubic"]),
+        Some("\"reno\""),
+        "How the congestion window answers a loss, and how it grows: New Reno's half and a segment \
+         per round trip (RFC 5681), or CUBIC's seven tenths and cubic function of time (RFC 9438). \
+         With windows of a few segments they differ by little.",
+    ),
+    key(
         "congestion_control",
         Flag,
         Some("true"),

@@ -87,6 +87,10 @@ fn what_is_wrong_is_said_in_one_sentence() {
             "[stack]\nrelaying = \"cit\"",
             &["stack.relaying", "\"reassembly\""],
         ),
+        (
+            "[stack]\ncongestion = \"bbr\"",
+            &["stack.congestion is \"bbr\"", "\"reno\"", "\"cubic\""],
+        ),
         ("[stak]\n", &["stak", "`stack`"]),
         ("stack = 3", &["[stack]"]),
         ("[flow]\n", &["[[flow]]"]),
@@ -303,6 +307,24 @@ fn settings_of_queues_and_csma_reach_the_nodes() {
     }
 }
 
+/// Every algorithm that the stack has is a choice, and reaches the TCP of its node alone.
+#[test]
+fn congestion_control_reaches_the_nodes() {
+    use motet::tcp::{Config, CongestionAlgorithm};
+    for algorithm in CongestionAlgorithm::ALL {
+        let name = algorithm.name();
+        let text = format!("{CHAIN}[[node]]\nid = 2\ncongestion = \"{name}\"\n");
+        let stacks = &plan(&text).unwrap().points[0].scenario.stacks;
+        let chosen = |node: usize| {
+            let mut config = Config::DEFAULT;
+            stacks[node].apply(&mut config);
+            config.congestion_algorithm
+        };
+        let reno = CongestionAlgorithm::NewReno;
+        assert_eq!([chosen(1), chosen(2)], [reno, *algorithm]);
+    }
+}
+
 /// Two waits for a next attempt may be longer than frames may live.
 #[test]
 fn frames_that_got_too_old_are_counted_as_such() {
@@ -377,7 +399,7 @@ fn a_key_that_its_node_has_no_use_for_is_refused() {
     let near = "[topology]\nchain = 1\n[[flow]]\n";
     let motes = "[topology]\nchain = 3\n[[flow]]\nfrom = 3\nto = 1\n";
     let telosb = "[topology]\nchain = 2\n[radio]\nprofile = \"telosb\"\n[[flow]]\n";
-    let cases: [(&str, &str, Option<&str>); 31] = [
+    let cases: [(&str, &str, Option<&str>); 33] = [
         (up, "[stack]\nnagle = false", None),
         (
             up,
@@ -390,6 +412,12 @@ fn a_key_that_its_node_has_no_use_for_is_refused() {
         (
             down,
             "[stack]\nnagle = false",
+            Some("no node sends data over TCP"),
+        ),
+        (up, "[stack]\ncongestion = \"cubic\"", None),
+        (
+            down,
+            "[stack]\ncongestion = \"cubic\"",
             Some("no node sends data over TCP"),
         ),
         (

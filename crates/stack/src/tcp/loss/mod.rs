@@ -85,10 +85,16 @@ impl CongestionAlgorithm {
     /// Its name, for settings and summaries.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::NewReno => "newreno",
+            Self::NewReno => "reno",
             #[cfg(feature = "cubic")]
             Self::Cubic => "cubic",
         }
+    }
+
+    /// The one of this name, if it is built in.
+    pub fn named(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.iter().copied();
+        all.find(|algorithm| algorithm.name() == name)
     }
 
     /// What a loss leaves of `flight` bytes.
