@@ -56,6 +56,7 @@
 
 mod ack;
 mod arrival;
+mod bytes;
 mod clock;
 mod commands;
 mod config;

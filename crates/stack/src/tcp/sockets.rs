@@ -1,7 +1,8 @@
 //! [`Tcp`]: the connections of a node, their memory, and the calls of the application.
 //!
-//! Place: between `node`, which owns it, and [`super::connection`]. Left out: what the
-//! network brings ([`super::arrival`]) and takes ([`super::departure`]).
+//! Place: between `node`, which owns it, and [`super::connection`]. Left out: the bytes of a
+//! connection ([`super::bytes`]), what the network brings ([`super::arrival`]) and takes
+//! ([`super::departure`]).
 
 use core::net::Ipv6Addr;
 
@@ -9,10 +10,9 @@ use super::config::Config;
 use super::connection::Connection;
 use super::listener::{HalfOpen, Listener, Stage};
 use super::reply::Reply;
-use super::send_buffer::SendBuffer;
 use super::types::{
-    Buffers, Counters, Endpoints, Handle, ListenError, ListenerHandle, OpenError, RecvError,
-    Rejected, SendError, is_unicast,
+    Buffers, Counters, Endpoints, Handle, ListenError, ListenerHandle, OpenError, Rejected,
+    is_unicast,
 };
 use crate::limits::TCP_LISTENERS_MAX;
 use crate::offer::Offer;
@@ -332,75 +332,6 @@ impl<'m> Tcp<'m> {
         Ok((index, config, port))
     }
 
-    /// Copies what fits of `data` to the send buffer; returns how many bytes that is.
-    ///
-    /// # Errors
-    /// [`SendError`]; nothing was taken.
-    pub fn send(&mut self, handle: Handle, data: &[u8], now: Instant) -> Result<usize, SendError> {
-        let found = self.connection_at(handle, now);
-        let connection = found.ok_or(SendError::NoConnection)?;
-        connection.check_send()?;
-        match connection.send.push(data) {
-            0 if !data.is_empty() => Err(SendError::BufferFull),
-            taken => {
-                connection.on_data_queued();
-                Ok(taken)
-            }
-        }
-    }
-
-    /// Hands over `data` without copying it, all or nothing; needs a
-    /// [`SendBuffer::Slices`](super::SendBuffer::Slices).
-    ///
-    /// # Errors
-    /// [`SendError`]; nothing was taken.
-    pub fn send_slice(
-        &mut self,
-        handle: Handle,
-        data: &'m [u8],
-        now: Instant,
-    ) -> Result<(), SendError> {
-        let found = self.connection_at(handle, now);
-        let connection = found.ok_or(SendError::NoConnection)?;
-        connection.check_send()?;
-        let taken = match &mut connection.send {
-            SendBuffer::Slices(queue) => queue.push_slice(data),
-            SendBuffer::Ring(_) => false,
-        };
-        if !taken {
-            return Err(SendError::BufferFull);
-        }
-        connection.on_data_queued();
-        Ok(())
-    }
-
-    /// Copies received bytes to `out`; returns how many, at least one.
-    ///
-    /// # Errors
-    /// [`RecvError`]; what arrived before a failure can still be read.
-    pub fn recv(&mut self, handle: Handle, out: &mut [u8]) -> Result<usize, RecvError> {
-        let connection = self.connection_mut(handle).ok_or(RecvError::NoConnection)?;
-        connection.check_recv()?;
-        Ok(connection.read(out))
-    }
-
-    /// The received bytes that lie in one piece; [`Self::consume`] frees them.
-    ///
-    /// # Errors
-    /// [`RecvError`].
-    pub fn peek(&self, handle: Handle) -> Result<&[u8], RecvError> {
-        let connection = self.connection(handle).ok_or(RecvError::NoConnection)?;
-        connection.check_recv()?;
-        Ok(connection.recv.front())
-    }
-
-    /// Frees `count` received bytes that were looked at with [`Self::peek`].
-    pub fn consume(&mut self, handle: Handle, count: usize) {
-        if let Some(connection) = self.connection_mut(handle) {
-            connection.consume(count.min(usize::from(u16::MAX)) as u16);
-        }
-    }
-
     /// Half-close: the peer learns, behind the last byte, that no more will come. Reading
     /// goes on.
     pub fn shutdown(&mut self, handle: Handle, now: Instant) {
@@ -501,12 +432,16 @@ impl<'m> Tcp<'m> {
 
     /// The connection, its clock at `now`.
     #[inline(never)]
-    fn connection_at(&mut self, handle: Handle, now: Instant) -> Option<&mut Connection<'m>> {
+    pub(super) fn connection_at(
+        &mut self,
+        handle: Handle,
+        now: Instant,
+    ) -> Option<&mut Connection<'m>> {
         self.set_now(now);
         self.connection_mut(handle)
     }
 
-    fn connection_mut(&mut self, handle: Handle) -> Option<&mut Connection<'m>> {
+    pub(super) fn connection_mut(&mut self, handle: Handle) -> Option<&mut Connection<'m>> {
         let slot = self.memory.connections.get_mut(usize::from(handle.index))?;
         let current = slot.1 == handle.generation;
         slot.0

@@ -1,0 +1,81 @@
+//! The application's bytes: handed over to be sent, and read.
+//!
+//! Place: calls of [`Tcp`](super::Tcp) that find the connection and move bytes between the
+//! application's memory and the connection's buffers. Left out: what a connection does about that
+//! ([`super::commands`]).
+
+use super::Tcp;
+use super::send_buffer::SendBuffer;
+use super::types::{Handle, RecvError, SendError};
+use crate::time::Instant;
+
+impl<'m> Tcp<'m> {
+    /// Copies what fits of `data` to the send buffer; returns how many bytes that is.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was taken.
+    pub fn send(&mut self, handle: Handle, data: &[u8], now: Instant) -> Result<usize, SendError> {
+        let found = self.connection_at(handle, now);
+        let connection = found.ok_or(SendError::NoConnection)?;
+        connection.check_send()?;
+        match connection.send.push(data) {
+            0 if !data.is_empty() => Err(SendError::BufferFull),
+            taken => {
+                connection.on_data_queued();
+                Ok(taken)
+            }
+        }
+    }
+
+    /// Hands over `data` without copying it, all or nothing; needs a
+    /// [`SendBuffer::Slices`](super::SendBuffer::Slices).
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was taken.
+    pub fn send_slice(
+        &mut self,
+        handle: Handle,
+        data: &'m [u8],
+        now: Instant,
+    ) -> Result<(), SendError> {
+        let found = self.connection_at(handle, now);
+        let connection = found.ok_or(SendError::NoConnection)?;
+        connection.check_send()?;
+        let taken = match &mut connection.send {
+            SendBuffer::Slices(queue) => queue.push_slice(data),
+            SendBuffer::Ring(_) => false,
+        };
+        if !taken {
+            return Err(SendError::BufferFull);
+        }
+        connection.on_data_queued();
+        Ok(())
+    }
+
+    /// Copies received bytes to `out`; returns how many, at least one.
+    ///
+    /// # Errors
+    /// [`RecvError`]; what arrived before a failure can still be read.
+    pub fn recv(&mut self, handle: Handle, out: &mut [u8]) -> Result<usize, RecvError> {
+        let connection = self.connection_mut(handle).ok_or(RecvError::NoConnection)?;
+        connection.check_recv()?;
+        Ok(connection.read(out))
+    }
+
+    /// The received bytes that lie in one piece; [`Self::consume`] frees them.
+    ///
+    /// # Errors
+    /// [`RecvError`].
+    pub fn peek(&self, handle: Handle) -> Result<&[u8], RecvError> {
+        let connection = self.connection(handle).ok_or(RecvError::NoConnection)?;
+        connection.check_recv()?;
+        Ok(connection.recv.front())
+    }
+
+    /// Frees `count` received bytes that were looked at with [`Self::peek`].
+    pub fn consume(&mut self, handle: Handle, count: usize) {
+        if let Some(connection) = self.connection_mut(handle) {
+            connection.consume(count.min(usize::from(u16::MAX)) as u16);
+        }
+    }
+}
