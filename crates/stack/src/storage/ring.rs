@@ -7,6 +7,7 @@ use crate::wire::cursor::copy;
 /// Bytes in order, added at the end, taken from the front. Holds up to 65,535.
 #[derive(Debug)]
 pub struct Ring<'m> {
+    /// At most 65,535.
     bytes: &'m mut [u8],
     head: u16,
     len: u16,
@@ -15,16 +16,17 @@ pub struct Ring<'m> {
 impl<'m> Ring<'m> {
     /// An empty ring over `bytes`; of longer memory the first 65,535 bytes are used.
     pub fn new(bytes: &'m mut [u8]) -> Self {
+        let used = bytes.len().min(usize::from(u16::MAX));
         Self {
-            bytes,
+            bytes: bytes.get_mut(..used).unwrap_or_default(),
             head: 0,
             len: 0,
         }
     }
 
     /// Bytes that fit in all.
-    pub fn capacity(&self) -> u16 {
-        self.bytes.len().min(usize::from(u16::MAX)) as u16
+    pub const fn capacity(&self) -> u16 {
+        self.bytes.len() as u16
     }
 
     /// Bytes held.
@@ -44,17 +46,35 @@ impl<'m> Ring<'m> {
 
     /// Appends what fits of `data`; returns how many bytes that is.
     pub fn push(&mut self, data: &[u8]) -> usize {
-        let len = data.len().min(usize::from(self.room()));
-        let capacity = self.capacity();
-        let at = wrap(self.head, self.len, capacity);
-        put(
-            self.bytes,
-            capacity,
-            at,
-            data.get(..len).unwrap_or_default(),
-        );
-        self.len = self.len.saturating_add(len as u16);
-        len
+        let mut done = 0;
+        // Up to the end of the memory, then from its beginning.
+        for _ in 0..2 {
+            let count = copy(self.spare(), data.get(done..).unwrap_or_default());
+            self.commit(count as u16);
+            done += count;
+        }
+        done
+    }
+
+    /// The room behind the last byte that lies in one piece: all of an empty ring, else up to the
+    /// end of its memory. What is written to its front becomes part of the ring by
+    /// [`Self::commit`].
+    pub fn spare(&mut self) -> &mut [u8] {
+        if self.is_empty() {
+            self.head = 0;
+        }
+        let head = usize::from(self.head);
+        let end = head + usize::from(self.len);
+        let spare = match end.checked_sub(self.bytes.len()) {
+            Some(wrapped) => self.bytes.get_mut(wrapped..head),
+            None => self.bytes.get_mut(end..),
+        };
+        spare.unwrap_or_default()
+    }
+
+    /// Appends `count` bytes that were written to [`Self::spare`], as far as there is room.
+    pub fn commit(&mut self, count: u16) {
+        self.len += count.min(self.room());
     }
 
     /// Copies bytes into `out`, starting `offset` behind the front; returns how many.
@@ -81,11 +101,6 @@ impl<'m> Ring<'m> {
     /// Drops everything.
     pub fn clear(&mut self) {
         (self.head, self.len) = (0, 0);
-    }
-
-    /// Gives the memory back; whatever is held is lost.
-    pub fn into_bytes(self) -> &'m mut [u8] {
-        self.bytes
     }
 }
 

@@ -21,10 +21,40 @@ impl<'m> Tcp<'m> {
         match connection.send.push(data) {
             0 if !data.is_empty() => Err(SendError::BufferFull),
             taken => {
-                connection.on_data_queued();
+                connection.on_taken();
                 Ok(taken)
             }
         }
+    }
+
+    /// Lets `fill` write the next bytes to send where they are kept until they are acknowledged:
+    /// [`Self::send`] without the copy. Returns how many bytes were taken.
+    ///
+    /// `fill`: gets free bytes that lie in one piece, and returns how many of them, from the
+    /// front, it has written; more than there are count as all. Those bytes are all of an empty
+    /// buffer, else at most up to the end of its memory: the next call then gets the rest, from
+    /// the beginning. They hold what an earlier use left there. Where the buffer is full, `fill`
+    /// is not called.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was taken.
+    pub fn send_with(
+        &mut self,
+        handle: Handle,
+        now: Instant,
+        fill: impl FnOnce(&mut [u8]) -> usize,
+    ) -> Result<usize, SendError> {
+        let found = self.connection_at(handle, now);
+        let connection = found.ok_or(SendError::NoConnection)?;
+        connection.check_send()?;
+        let room = connection.send.spare();
+        if room.is_empty() {
+            return Err(SendError::BufferFull);
+        }
+        let count = fill(room).min(room.len());
+        connection.send.commit(count as u16);
+        connection.on_taken();
+        Ok(count)
     }
 
     /// Hands over `data` without copying it, all or nothing; needs a
@@ -48,7 +78,7 @@ impl<'m> Tcp<'m> {
         if !taken {
             return Err(SendError::BufferFull);
         }
-        connection.on_data_queued();
+        connection.on_taken();
         Ok(())
     }
 

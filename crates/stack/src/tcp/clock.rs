@@ -99,7 +99,7 @@ impl Connection<'_> {
         if purpose == Purpose::Persist {
             self.facts.set(Facts::PERSIST_DUE);
         } else if self.is_connecting() {
-            self.facts.set(Facts::SYN_DUE | Facts::SYN_RESENT);
+            self.facts.set(Facts::SYN_DUE);
         } else {
             self.enter_loss();
         }

@@ -73,6 +73,12 @@ impl<'m> Connection<'m> {
         self.on_data_queued();
     }
 
+    /// Data were handed over.
+    pub(super) fn on_taken(&mut self) {
+        self.note_taken();
+        self.on_data_queued();
+    }
+
     /// Data or a FIN were handed over: should the window be shut, probing begins.
     pub(super) fn on_data_queued(&mut self) {
         if self.state.transmits() && self.timers.purpose().is_none() {
@@ -101,9 +107,14 @@ impl<'m> Connection<'m> {
         }
     }
 
+    /// Whether the application needs the connection no more.
+    pub(super) const fn is_removable(&self) -> bool {
+        matches!(self.state, State::Closed | State::TimeWait)
+    }
+
     /// Gives the buffers back and becomes an orphan, in CLOSED or TIME-WAIT only.
     pub(super) fn release(&mut self) -> Option<Buffers<'m>> {
-        if !matches!(self.state, State::Closed | State::TimeWait) {
+        if !self.is_removable() {
             return None;
         }
         self.facts.set(Facts::ORPHANED);
@@ -115,6 +126,7 @@ impl<'m> Connection<'m> {
     /// Copies received bytes out; may announce the window that this opens.
     pub(super) fn read(&mut self, out: &mut [u8]) -> usize {
         let count = self.recv.read(out);
+        self.note_read();
         self.announce_window();
         count
     }
@@ -122,6 +134,7 @@ impl<'m> Connection<'m> {
     /// As [`Self::read`], for bytes looked at in place.
     pub(super) fn consume(&mut self, count: u16) {
         self.recv.consume(count);
+        self.note_read();
         self.announce_window();
     }
 

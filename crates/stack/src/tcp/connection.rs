@@ -80,7 +80,7 @@ pub struct Connection<'m> {
     pub(super) rcv_fin: SeqNum,
     /// First octet and length of the duplicate to report (RFC 2883).
     pub(super) dsack_at: SeqNum,
-    /// When a challenge ACK was last sent, ms.
+    /// When a challenge ACK was last sent, ms; at first a time before any interval.
     pub(super) challenge_at: u32,
     pub(super) dsack_len: u16,
     pub(super) ends: Endpoints,
@@ -100,7 +100,7 @@ impl<'m> Connection<'m> {
             now_ms,
             send: buffers.send,
             recv: buffers.recv,
-            facts: Facts::NONE,
+            facts: Facts::at_first(),
             state: State::Closed,
             error: None,
             retries: 0,
@@ -129,7 +129,7 @@ impl<'m> Connection<'m> {
             dsack_at: SeqNum::new(0),
             dsack_len: 0,
             sack_count: 0,
-            challenge_at: 0,
+            challenge_at: now_ms.wrapping_sub(u32::from(u16::MAX)),
         }
     }
 

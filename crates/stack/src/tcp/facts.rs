@@ -3,6 +3,7 @@
 //! Place: part of [`Connection`](super::Connection). Left out: every decision.
 
 use super::config::Config;
+use super::types::Edges;
 use crate::wire::tcp::Options;
 
 /// Yes-or-no facts of a connection, one bit each; those that change most in the low byte,
@@ -61,7 +62,7 @@ impl Facts {
     /// RACK has seen reordering on this path.
     pub(super) const REORDERED: u32 = 1 << 22;
     /// A DSACK has widened RACK's reordering window since cwnd was last reduced.
-    pub(super) const REO_GROWN: u32 = 1 << 29;
+    pub(super) const REO_GROWN: u32 = 1 << 27;
     /// RACK knows a delivered segment.
     pub(super) const RACK: u32 = 1 << 21;
     /// `dsack` is to be reported.
@@ -70,12 +71,11 @@ impl Facts {
     pub(super) const SOFT_ERROR: u32 = 1 << 25;
     /// The first retransmission of a recovery goes out whatever cwnd says.
     pub(super) const FORCE_RESEND: u32 = 1 << 5;
-    /// A SYN was retransmitted.
-    pub(super) const SYN_RESENT: u32 = 1 << 26;
     /// TS.Recent is older than PAWS may rely on.
-    pub(super) const TS_OUTDATED: u32 = 1 << 28;
-    /// A challenge ACK was sent at `challenge_at`.
-    pub(super) const CHALLENGED: u32 = 1 << 27;
+    pub(super) const TS_OUTDATED: u32 = 1 << 26;
+    /// The application awaits these [`Edges`]: their conditions did not hold behind its last call,
+    /// and their return has not been reported.
+    pub(super) const AWAITED: u32 = 0b1111 << AWAITED_SHIFT;
 
     /// What a handshake agrees upon where the peer offers all of it.
     pub(super) fn offered_by(config: &Config) -> Self {
@@ -104,6 +104,23 @@ impl Facts {
     /// The facts that [`Self::agreed`] gave the bits of.
     pub(super) fn of_agreed(bits: u8) -> Self {
         Self(u32::from(bits & 7) << AGREED_SHIFT)
+    }
+
+    /// Of a connection that begins.
+    pub(super) const fn at_first() -> Self {
+        Self((Edges::AT_FIRST.0 as u32) << AWAITED_SHIFT)
+    }
+
+    /// The application awaits `edges`.
+    pub(super) fn awaits(&mut self, edges: Edges) {
+        self.set(u32::from(edges.0) << AWAITED_SHIFT);
+    }
+
+    /// Those of `edges` that the application awaits; it does so no more.
+    pub(super) fn take_awaited(&mut self, edges: Edges) -> Edges {
+        let taken = self.0 & u32::from(edges.0) << AWAITED_SHIFT;
+        self.clear(taken);
+        Edges((taken >> AWAITED_SHIFT) as u8)
     }
 
     pub(super) const fn has(self, fact: u32) -> bool {
@@ -141,6 +158,10 @@ impl Facts {
         had
     }
 }
+
+/// Where [`Facts::AWAITED`] begins.
+const AWAITED_SHIFT: u32 = 28;
+const _: () = assert!(Facts::AWAITED.count_ones() == Edges::ALL.0.count_ones());
 
 /// Where what is agreed upon begins.
 const AGREED_SHIFT: u32 = Facts::TIMESTAMPS.trailing_zeros();

@@ -373,7 +373,7 @@ impl Connection<'_> {
         // In a simultaneous open neither side answers with ECE: no ECN then.
         let agreed = self.facts.has(Facts::ECN)
             && acknowledges
-            && !self.facts.has(Facts::SYN_RESENT)
+            && self.retries == 0
             && seg.flags.bits() & ecn.bits() == Flags::ECE.bits();
         self.facts.put(Facts::ECN, agreed);
         // In a SYN those flags negotiate; they echo no congestion (RFC 3168 §6.1.1).
@@ -405,19 +405,19 @@ impl Connection<'_> {
     /// Our SYN is acknowledged by `seg`: data may flow.
     fn establish(&mut self, seg: &Segment<'_>) {
         self.snd_una = self.snd_nxt;
-        self.retries = 0;
         self.timers.disarm(Timer::Transmit);
         self.facts.clear(Facts::SYN_DUE);
         let rtt = self.echo_age(seg);
         if rtt != NONE {
             // Says which SYN was answered, so the 3 s of RFC 6298 §5.7 need not be waited.
             self.rtt.sample_handshake(rtt);
-        } else if self.facts.has(Facts::SYN_RESENT) {
+        } else if self.retries > 0 {
             self.rtt.distrust();
         } else {
             self.rtt
                 .sample_handshake(self.now_ms.wrapping_sub(self.progress_at));
         }
+        self.retries = 0;
         self.begin(seg.seq, seg.window());
     }
 
@@ -494,10 +494,10 @@ impl Connection<'_> {
     pub(super) fn challenge(&mut self) {
         let since = self.now_ms.wrapping_sub(self.challenge_at);
         let interval = u32::from(self.config.challenge_interval_ms);
-        if self.facts.has(Facts::CHALLENGED) && since < interval {
+        if since < interval {
             return;
         }
-        self.facts.set(Facts::CHALLENGED | Facts::ACK_DUE);
+        self.facts.set(Facts::ACK_DUE);
         self.challenge_at = self.now_ms;
     }
 }

@@ -57,7 +57,8 @@ pub struct HalfOpen {
     /// Until the handshake is done, the MSS that we announce; then the peer's window, from the
     /// segment that completed it.
     rmss_or_window: u16,
-    /// The listener, in the low bits; the top one: a challenge ACK is due.
+    /// The listener, in the low bits; the top one: a challenge ACK is due; below that: it was
+    /// reported that it waits for `accept`.
     listener: u8,
     /// [`Stage`] in bits 0 and 1, what was agreed upon in bits 2 to 4; in bits 5 to 7 retries, and once
     /// ready, whether there were any (5), whether it had to wait for a slot (6) and whether data
@@ -114,7 +115,7 @@ impl HalfOpen {
     }
 
     pub(super) const fn listener(&self) -> u8 {
-        self.listener & !CHALLENGE_DUE
+        self.listener & !(CHALLENGE_DUE | REPORTED)
     }
 
     pub(super) const fn stage(&self) -> Stage {
@@ -145,6 +146,15 @@ impl HalfOpen {
         let was_due = self.is_challenge_due();
         self.listener &= !CHALLENGE_DUE;
         was_due
+    }
+
+    /// Whether it waits for `accept`, and that has not been reported; from then on it is.
+    pub(super) fn take_arrived(&mut self) -> bool {
+        let is_new = self.stage() == Stage::Ready && self.listener & REPORTED == 0;
+        if is_new {
+            self.listener |= REPORTED;
+        }
+        is_new
     }
 
     /// Whether something is to be sent.
@@ -259,6 +269,8 @@ impl HalfOpen {
 
 /// Part of [`HalfOpen::listener`], above all that [`TCP_LISTENERS_MAX`](crate::limits) needs.
 const CHALLENGE_DUE: u8 = 1 << 7;
+/// The same.
+const REPORTED: u8 = 1 << 6;
 /// Part of [`HalfOpen::bits`].
 const PROLONGED: u8 = 1 << 6;
 

@@ -6,7 +6,8 @@
 //! Place: `node` hands in verified IPv6 payloads ([`Tcp::on_segment`]) and pulls segments out
 //! when there is room for one ([`Tcp::poll_segment`]); the application calls the rest. All
 //! memory is the caller's; nothing blocks, nothing calls back: after an event or a call, poll
-//! segments until there is none, then sleep until [`Tcp::next_deadline`].
+//! segments until there is none, then sleep until [`Tcp::next_deadline`]. An application of many
+//! tasks asks [`Tcp::poll_changed`] in between which of them to wake.
 //!
 //! ```
 //! use motet::random::Rng;
@@ -68,6 +69,7 @@ mod listener;
 mod loss;
 mod output;
 mod path;
+mod readiness;
 mod reassembly;
 mod reply;
 mod retransmit;
@@ -97,8 +99,8 @@ pub use sockets::{Memory, Slot, Tcp};
 pub use state::State;
 pub use telemetry::{Telemetry, UnderWay};
 pub use types::{
-    Buffers, Counters, Endpoints, Error, Handle, IcmpError, Incoming, ListenError, ListenerHandle,
-    OpenError, Outgoing, RecvError, Rejected, SendError,
+    Buffers, Changed, Counters, Edges, Endpoints, Error, Handle, IcmpError, Incoming, ListenError,
+    ListenerHandle, OpenError, Outgoing, RecvError, Rejected, SendError,
 };
 
 /// Why a segment, or the rest of one, was dropped.

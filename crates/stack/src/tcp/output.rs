@@ -348,7 +348,7 @@ impl Connection<'_> {
     fn cause(&self, plan: Plan) -> Option<Cause> {
         match plan.kind {
             Kind::Again(cause) => Some(cause),
-            Kind::Syn if self.facts.has(Facts::SYN_RESENT) => Some(Cause::Handshake),
+            Kind::Syn if self.retries > 0 => Some(Cause::Handshake),
             _ => None,
         }
     }
@@ -369,9 +369,7 @@ impl Connection<'_> {
             State::SynReceived => Flags::SYN | Flags::ACK,
             // A SYN sent again asks for no ECN: a middlebox may have dropped it for that
             // (RFC 3168 §6.1.1.1).
-            _ if facts.has(Facts::ECN) && !facts.has(Facts::SYN_RESENT) => {
-                Flags::SYN | Flags::ECE | Flags::CWR
-            }
+            _ if facts.has(Facts::ECN) && self.retries == 0 => Flags::SYN | Flags::ECE | Flags::CWR,
             _ => Flags::SYN,
         }
     }

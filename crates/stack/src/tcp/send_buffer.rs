@@ -49,9 +49,49 @@ impl<'m> SendBuffer<'m> {
 
     /// Copies what fits of `data` to the end; returns how many bytes that is.
     pub fn push(&mut self, data: &[u8]) -> usize {
+        let data = data.get(..usize::from(self.room())).unwrap_or(data);
+        let len = self.copies().push(data);
+        self.note_copied(len as u16);
+        len
+    }
+
+    /// The room in one piece for bytes that are copied, to be filled from its front; then
+    /// [`Self::commit`].
+    pub(super) fn spare(&mut self) -> &mut [u8] {
+        let most = usize::from(self.room());
+        let spare = self.copies().spare();
+        let most = most.min(spare.len());
+        spare.get_mut(..most).unwrap_or_default()
+    }
+
+    /// Takes `count` bytes that were written to [`Self::spare`], which are not more than it has.
+    pub(super) fn commit(&mut self, count: u16) {
+        self.copies().commit(count);
+        self.note_copied(count);
+    }
+
+    /// Where bytes are copied to.
+    fn copies(&mut self) -> &mut Ring<'m> {
         match self {
-            Self::Ring(ring) => ring.push(data),
-            Self::Slices(queue) => queue.push(data),
+            Self::Ring(ring) => ring,
+            Self::Slices(queue) => &mut queue.copies,
+        }
+    }
+
+    /// `len` bytes were appended to the copies.
+    fn note_copied(&mut self, len: u16) {
+        if let Self::Slices(queue) = self {
+            queue.note_copied(len);
+        }
+    }
+
+    /// Whether there is room for whatever comes, a slice or a copy.
+    pub(super) fn has_room(&self) -> bool {
+        match self {
+            Self::Ring(ring) => ring.room() > 0,
+            Self::Slices(queue) => {
+                queue.has_place() && (queue.copies.capacity() == 0 || queue.copy_room() > 0)
+            }
         }
     }
 
@@ -147,18 +187,17 @@ impl<'m> SliceQueue<'m> {
     }
 
     fn copy_room(&self) -> u16 {
-        let fits = self.ends_in_copy() || usize::from(self.count) < self.places();
+        let fits = self.ends_in_copy() || self.has_place();
         match fits {
             true => self.copies.room().min(u16::MAX - self.len),
             false => 0,
         }
     }
 
-    fn push(&mut self, data: &[u8]) -> usize {
-        let data = data.get(..usize::from(self.copy_room())).unwrap_or(data);
-        let len = self.copies.push(data) as u16;
+    /// `len` bytes were appended to the copies.
+    fn note_copied(&mut self, len: u16) {
         if len == 0 {
-            return 0;
+            return;
         }
         self.len += len;
         if let Some(last) = self.in_use().last_mut().filter(|last| last.data.is_none()) {
@@ -167,7 +206,6 @@ impl<'m> SliceQueue<'m> {
             let fits = self.append(Piece { data: None, len });
             debug_assert!(fits, "copy_room said there is a place");
         }
-        usize::from(len)
     }
 
     fn peek(&self, offset: u16, out: &mut [u8]) -> usize {
@@ -215,6 +253,10 @@ impl<'m> SliceQueue<'m> {
     /// How many pieces fit.
     fn places(&self) -> usize {
         self.pieces.len().min(usize::from(u8::MAX))
+    }
+
+    fn has_place(&self) -> bool {
+        usize::from(self.count) < self.places()
     }
 
     fn in_use(&mut self) -> &mut [Piece<'m>] {

@@ -144,11 +144,88 @@ pub struct Handle {
     pub(super) generation: u32,
 }
 
+impl Handle {
+    /// The index of its slot, below the length of [`Memory::connections`](super::Memory): no two
+    /// connections have the same one at a time, so that an array may hold what belongs to each.
+    pub const fn slot(self) -> usize {
+        self.index as usize
+    }
+}
+
 /// A listener, from `listen` until `unlisten`; stale ones are recognised as [`Handle`]s are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ListenerHandle {
     pub(super) index: u8,
     pub(super) generation: u32,
+}
+
+impl ListenerHandle {
+    /// The index of its place, below the length of [`Memory::listeners`](super::Memory).
+    pub const fn slot(self) -> usize {
+        self.index as usize
+    }
+}
+
+/// Something that became possible, from [`Tcp::poll_changed`](super::Tcp::poll_changed).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Changed {
+    /// At a connection: one of these at least.
+    Connection(Handle, Edges),
+    /// A connection waits for [`Tcp::accept`](super::Tcp::accept). Each one that comes to wait is
+    /// reported, several at once by one report: after it, accept as long as
+    /// [`Tcp::can_accept`](super::Tcp::can_accept) says so.
+    Listener(ListenerHandle),
+}
+
+/// What became possible at a connection: a set.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Edges(pub(super) u8);
+
+impl Edges {
+    pub(super) const READABLE: Self = Self(1);
+    pub(super) const WRITABLE: Self = Self(1 << 1);
+    pub(super) const ALL_ACKNOWLEDGED: Self = Self(1 << 2);
+    pub(super) const OVER: Self = Self(1 << 3);
+    pub(super) const ALL: Self = Self(0b1111);
+    /// What a new connection awaits: all but the acknowledgment of data that it has not got.
+    pub(super) const AT_FIRST: Self = Self(Self::READABLE.0 | Self::WRITABLE.0 | Self::OVER.0);
+
+    /// [`Tcp::recv`](super::Tcp::recv) has an answer: bytes, or that there will be none (the peer
+    /// has sent everything, or the connection failed).
+    pub const fn is_readable(self) -> bool {
+        self.has(Self::READABLE)
+    }
+
+    /// [`Tcp::send`](super::Tcp::send) takes something again after the buffer was full, or says
+    /// why it never will. Before the handshake is done this is not reported, then once at any
+    /// rate. A [`SliceQueue`](super::SliceQueue) counts as full as long as it lacks a place for a
+    /// slice or room for copies; a slice that would bring it above 65,535 bytes waits for
+    /// [`Self::is_all_acknowledged`].
+    pub const fn is_writable(self) -> bool {
+        self.has(Self::WRITABLE)
+    }
+
+    /// A flush is done: the peer's TCP has all data handed over, or the connection is over and
+    /// [`Connection::error`](super::Connection::error) says why.
+    pub const fn is_all_acknowledged(self) -> bool {
+        self.has(Self::ALL_ACKNOWLEDGED)
+    }
+
+    /// [`Tcp::remove`](super::Tcp::remove) gives the buffers back: both ends have closed the
+    /// connection, or it failed ([`Connection::error`](super::Connection::error)).
+    pub const fn is_over(self) -> bool {
+        self.has(Self::OVER)
+    }
+
+    const fn has(self, edge: Self) -> bool {
+        self.0 & edge.0 != 0
+    }
+
+    pub(super) fn put(&mut self, edge: Self, holds: bool) {
+        if holds {
+            self.0 |= edge.0;
+        }
+    }
 }
 
 /// Why `connect` or `accept` did not give a connection.

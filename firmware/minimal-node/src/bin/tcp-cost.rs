@@ -82,6 +82,7 @@ fn calls() -> &'static [*const ()] {
         Tcp::can_accept as *const (),
         Tcp::accept as *const (),
         Tcp::send as *const (),
+        send_with as *const (),
         Tcp::send_slice as *const (),
         Tcp::recv as *const (),
         Tcp::peek as *const (),
@@ -92,6 +93,18 @@ fn calls() -> &'static [*const ()] {
         Tcp::set_config as *const (),
         Tcp::remove as *const (),
         Tcp::connection as *const (),
+        Tcp::poll_changed as *const (),
         Connection::telemetry as *const (),
     ]
+}
+
+/// [`Tcp::send_with`](motet::tcp::Tcp::send_with), which has no address until its closure is known.
+#[cfg(feature = "tcp")]
+fn send_with(
+    tcp: &mut motet::tcp::Tcp<'static>,
+    handle: motet::tcp::Handle,
+    now: motet::time::Instant,
+    fill: fn(&mut [u8]) -> usize,
+) -> Result<usize, motet::tcp::SendError> {
+    tcp.send_with(handle, now, fill)
 }

@@ -13,6 +13,7 @@ mod icmp;
 mod leaps;
 pub(in crate::tcp) mod loss;
 mod memory;
+mod readiness;
 mod recycling;
 mod requirements;
 mod snapshot;
