@@ -19,8 +19,12 @@ pub struct Offer {
     ///
     /// A window that was offered cannot be taken back (RFC 9293 §3.8.6), and a connection may
     /// move to another interface: a node names the least of all its links, from its start.
+    /// Only header compression bounds it, so that TCP looks at it with the feature `tcphc` alone.
     pub flight_max: u16,
 }
+
+/// Whether a link of this build bounds the flight.
+pub(crate) const BOUNDS_FLIGHT: bool = cfg!(feature = "tcphc");
 
 impl Offer {
     /// A path without bounds of its own: the settings and the peer have theirs.

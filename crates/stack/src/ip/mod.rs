@@ -42,6 +42,8 @@ impl InterfaceId {
 
     /// The zone of a packet of this interface between two addresses: 0 where both are valid on
     /// every link.
+    // Not inlined: it has several callers, and one copy saves flash.
+    #[inline(never)]
     pub(crate) fn zone_between(self, a: &Ipv6Addr, b: &Ipv6Addr) -> u8 {
         match a.is_unicast_link_local() || b.is_unicast_link_local() {
             true => self.zone(),
@@ -272,6 +274,14 @@ impl<'m> Ip<'m> {
     /// The address to speak to `dst` from, given the interface the packet leaves by.
     pub fn source_for(&self, dst: &Ipv6Addr, egress: InterfaceId) -> Option<Ipv6Addr> {
         self.addresses.source_for(dst, egress)
+    }
+
+    /// Where a link-local destination is looked for when nobody says on which link: where this node
+    /// has its first link-local address (RFC 4007 §6: the default zone is the node's choice).
+    pub(crate) fn first_link(&self) -> InterfaceId {
+        let mut addresses = self.addresses();
+        let first = addresses.find(|a| a.addr.is_unicast_link_local());
+        first.map_or(InterfaceId(0), |a| a.interface)
     }
 
     /// Whether unicast `addr` is this node's own, asked on interface `on`.

@@ -1,7 +1,5 @@
 //! UDP where it meets the interfaces.
 
-use core::net::Ipv6Addr;
-
 use super::Node;
 use super::header_compression::Mark;
 use crate::ip::{Disposition, InterfaceId, NextHop, icmp::ErrorKind};
@@ -38,22 +36,6 @@ impl DatagramError {
 
 speaks!(DatagramError);
 
-/// Why no packet could leave for a [`Remote`].
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Unreachable {
-    NoRoute,
-    NoAddress,
-}
-
-impl From<Unreachable> for DatagramError {
-    fn from(unreachable: Unreachable) -> Self {
-        match unreachable {
-            Unreachable::NoRoute => Self::NoRoute,
-            Unreachable::NoAddress => Self::NoAddress,
-        }
-    }
-}
-
 impl<'m> Node<'m> {
     /// Opens the ports of `inbox`; what comes for them waits there.
     pub fn set_inbox(&mut self, inbox: Inbox<'m>) {
@@ -69,7 +51,7 @@ impl<'m> Node<'m> {
     ///
     /// A link-local address may be another node's on each link, and a group has members on each:
     /// [`Remote::zone`] says on which. Without it, the first interface serves that has a link-local
-    /// address to speak from. The answer to a datagram goes to its sender, zone and all:
+    /// address. The answer to a datagram goes to its sender, zone and all:
     /// [`Received::from`](udp::Received::from).
     ///
     /// # Errors
@@ -85,8 +67,10 @@ impl<'m> Node<'m> {
 
     fn send_to(&mut self, remote: &Remote, port: u16, payload: &[u8]) -> Result<(), DatagramError> {
         self.polled_at = None;
-        let (hop, src) = self.way_to(remote)?;
         let dst = remote.addr;
+        let hop = self.hop_to(remote).ok_or(DatagramError::NoRoute)?;
+        let src = self.ip.source_for(&dst, hop.interface);
+        let src = src.ok_or(DatagramError::NoAddress)?;
         let ports = Ports {
             src_port: port,
             dst_port: remote.port,
@@ -115,22 +99,15 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// The next hop to `remote`, and which of this node's addresses to speak from.
+    /// The next hop to `remote`, on the link that its zone names.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
-    pub(super) fn way_to(&self, remote: &Remote) -> Result<(NextHop, Ipv6Addr), Unreachable> {
-        let mut error = Unreachable::NoRoute;
-        for id in self.interface_ids() {
-            let is_of_zone = remote.zone == 0 || remote.zone == id.zone();
-            let hop = is_of_zone.then(|| self.next_hop(&remote.addr, id));
-            if let Some(hop) = hop.flatten() {
-                match self.ip.source_for(&remote.addr, hop.interface) {
-                    Some(local) => return Ok((hop, local)),
-                    None => error = Unreachable::NoAddress,
-                }
-            }
-        }
-        Err(error)
+    pub(super) fn hop_to(&self, remote: &Remote) -> Option<NextHop> {
+        let on_link = match remote.zone {
+            0 => self.ip.first_link(),
+            zone => InterfaceId(zone - 1),
+        };
+        self.next_hop(&remote.addr, on_link)
     }
 
     /// A datagram for this node.

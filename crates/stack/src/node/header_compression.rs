@@ -199,13 +199,15 @@ fn segment_of(packet: &mut [u8]) -> Option<(Ipv6Addr, Ipv6Addr, &mut [u8])> {
 }
 
 /// A connection as its compressor here sees it.
+// Not inlined: it has several callers, and one copy saves flash.
+#[inline(never)]
 pub(super) fn flow(local: Ipv6Addr, remote: Ipv6Addr) -> Flow {
     // A mesh has one prefix, and link-local addresses are of one link anyway.
-    let prefix = |addr: Ipv6Addr| addr.to_bits() >> 64;
+    let within_mesh = local.octets().first_chunk::<8>() == remote.octets().first_chunk();
     Flow {
         local,
         remote,
-        within_mesh: prefix(local) == prefix(remote),
+        within_mesh,
     }
 }
 

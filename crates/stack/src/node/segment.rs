@@ -9,7 +9,6 @@ pub(super) use crate::tcp::Tcp;
 
 use super::Node;
 use super::budget::Budget;
-use super::datagram::Unreachable;
 use super::header_compression::flow;
 use super::interface::Interface;
 use super::receive::UNKNOWN_PROTOCOL;
@@ -19,7 +18,7 @@ use crate::offer::Offer;
 use crate::random::Rng;
 use crate::remote::Remote;
 use crate::tcp::{self, Endpoints, IcmpError, Incoming, PlannedHeader};
-use crate::tcphc::{Flow, Tcphc};
+use crate::tcphc::Tcphc;
 use crate::time::Instant;
 use crate::wire::icmpv6::{Message, unreachable};
 use crate::wire::ipv6::{self, Header, TrafficClass};
@@ -49,7 +48,7 @@ impl<'m> Node<'m> {
     /// Opens a connection to `remote`, an address and a port, speaking from the address that fits it.
     ///
     /// A link-local address may be another node's on each link: [`Remote::zone`] says on which.
-    /// Without it, the first interface serves that has a link-local address to speak from.
+    /// Without it, the first interface serves that has a link-local address.
     ///
     /// # Errors
     /// [`Rejected`], with the buffers.
@@ -71,23 +70,29 @@ impl<'m> Node<'m> {
         now: Instant,
     ) -> Result<tcp::Handle, Rejected<'m>> {
         self.polled_at = None;
-        let (hop, local) = match self.way_to(&remote) {
-            Ok(way) => way,
-            Err(error) => {
-                let error = ConnectError::from(error);
-                return Err(Rejected { error, buffers });
+        let (error, buffers) = match self.way_to(&remote) {
+            Ok((hop, local)) => {
+                remote.zone = hop.interface.zone_between(&local, &remote.addr);
+                let would_carry =
+                    |tcphc: &Tcphc<'_>| tcphc.would_carry(&flow(local, remote.addr), now);
+                let is_carried = self.tcphc_of(hop).is_some_and(would_carry);
+                let ends = (&local, &remote.addr);
+                let offer = self.offer(hop, ends, config.timestamps, is_carried);
+                match self.tcp.connect(local, remote, buffers, config, offer, now) {
+                    Ok(handle) => return Ok(handle),
+                    Err(rejected) => (ConnectError::Tcp(rejected.error), rejected.buffers),
+                }
             }
+            Err(error) => (error, buffers),
         };
-        remote.zone = hop.interface.zone_between(&local, &remote.addr);
-        let flow = flow(local, remote.addr);
-        let is_carried = |tcphc: &Tcphc<'_>| tcphc.would_carry(&flow, now);
-        let is_carried = self.tcphc_of(hop).is_some_and(is_carried);
-        let offer = self.offer(hop, &flow, config.timestamps, is_carried);
-        let opened = self.tcp.connect(local, remote, buffers, config, offer, now);
-        opened.map_err(|rejected| Rejected {
-            error: ConnectError::Tcp(rejected.error),
-            buffers: rejected.buffers,
-        })
+        Err(Rejected { error, buffers })
+    }
+
+    /// The next hop to `remote`, and which of this node's addresses to speak from.
+    fn way_to(&self, remote: &Remote) -> Result<(NextHop, Ipv6Addr), ConnectError> {
+        let hop = self.hop_to(remote).ok_or(ConnectError::NoRoute)?;
+        let local = self.ip.source_for(&remote.addr, hop.interface);
+        Ok((hop, local.ok_or(ConnectError::NoAddress)?))
     }
 
     /// TCP's calls: listen, accept, send, recv, shutdown and the rest. Poll the node after.
@@ -123,15 +128,21 @@ impl<'m> Node<'m> {
 
     fn mss_to(&self, remote: &Remote, timestamps: bool, shrinks: Shrinks) -> u16 {
         self.way_to(remote).map_or(0, |(hop, local)| {
-            self.mss_over(hop, &flow(local, remote.addr), timestamps, shrinks)
+            self.mss_over(hop, (&local, &remote.addr), timestamps, shrinks)
         })
     }
 
-    /// As [`Self::mss`], of a connection whose segments leave by `hop`; `shrinks`: what to count on
-    /// of the radio's header compression.
+    /// As [`Self::mss`], of a connection between these addresses whose segments leave by `hop`;
+    /// `shrinks`: what to count on of the radio's header compression.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
-    fn mss_over(&self, hop: NextHop, flow: &Flow, timestamps: bool, shrinks: Shrinks) -> u16 {
+    fn mss_over(
+        &self,
+        hop: NextHop,
+        (local, remote): (&Ipv6Addr, &Ipv6Addr),
+        timestamps: bool,
+        shrinks: Shrinks,
+    ) -> u16 {
         let payload = match self.interfaces.get(usize::from(hop.interface.0)) {
             Some(Interface::Radio(radio)) => {
                 let budget = Budget::of(radio);
@@ -141,13 +152,12 @@ impl<'m> Node<'m> {
                 let compressed = match (tcphc, shrinks) {
                     (None, _) | (_, Shrinks::Never) => uncompressed,
                     // A peer in the mesh cuts what it sends as this node does.
-                    (Some(tcphc), Shrinks::ForPeer) if !flow.within_mesh => {
+                    (Some(tcphc), Shrinks::ForPeer) if !flow(*local, *remote).within_mesh => {
                         tcphc.header_len_max(timestamps)
                     }
                     (Some(tcphc), _) => tcphc.header_len_usual(timestamps),
                 };
-                let hop_limit = self.ip.hop_limit();
-                let header = packet_header(flow.local, flow.remote, 0, NO_CLASS, hop_limit);
+                let header = packet_header(*local, *remote, 0, NO_CLASS, self.ip.hop_limit());
                 let payload = budget.payload(&header, hop, (compressed, uncompressed));
                 // Each segment counts its options out.
                 if payload == 0 { 0 } else { payload + options }
@@ -161,7 +171,7 @@ impl<'m> Node<'m> {
     /// The header compression of the radio that `hop` leads over.
     fn tcphc_of(&self, hop: NextHop) -> Option<&Tcphc<'m>> {
         match self.interfaces.get(usize::from(hop.interface.0))? {
-            Interface::Radio(radio) => Budget::of(radio).tcphc,
+            Interface::Radio(radio) => Budget::of(radio).tcphc.filter(|_| tcphc::IS_SUPPORTED),
             Interface::Wire(_) => None,
         }
     }
@@ -169,18 +179,22 @@ impl<'m> Node<'m> {
     /// What the path over `hop` offers to a connection. `is_carried`: its headers are compressed.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
-    fn offer(&self, hop: NextHop, flow: &Flow, timestamps: bool, is_carried: bool) -> Offer {
-        let mss = |shrinks| self.mss_over(hop, flow, timestamps, shrinks);
-        let (smss, rmss) = match is_carried && tcphc::IS_SUPPORTED {
-            true => (mss(Shrinks::Usually), mss(Shrinks::ForPeer)),
-            false => {
-                let plain = mss(Shrinks::Never);
-                (plain, plain)
-            }
-        };
-        let compresses = |interface: &Interface<'_>| match interface {
-            Interface::Radio(radio) => Budget::of(radio).tcphc.is_some(),
-            Interface::Wire(_) => false,
+    fn offer(
+        &self,
+        hop: NextHop,
+        ends: (&Ipv6Addr, &Ipv6Addr),
+        timestamps: bool,
+        is_carried: bool,
+    ) -> Offer {
+        let mss = |shrinks| self.mss_over(hop, ends, timestamps, shrinks);
+        let is_carried = is_carried && tcphc::IS_SUPPORTED;
+        let smss = mss(match is_carried {
+            true => Shrinks::Usually,
+            false => Shrinks::Never,
+        });
+        let rmss = match is_carried {
+            true => mss(Shrinks::ForPeer),
+            false => smss,
         };
         // A connection of any interface may move to one that compresses.
         let flight_max = match self.interfaces.iter().any(compresses) {
@@ -233,11 +247,11 @@ impl<'m> Node<'m> {
         // Only compression asks which options there are.
         let parsed = tcphc::IS_SUPPORTED.then(|| tcp_header(segment)).flatten();
         let timestamps = parsed.is_some_and(|tcp| tcp.options.timestamps.is_some());
-        let flow = flow(header.dst, header.src);
         let is_carried = self.tcphc_of(hop).is_some_and(|tcphc| {
+            let flow = flow(header.dst, header.src);
             parsed.is_some_and(|tcp| tcphc.carries(&flow, (tcp.dst_port, tcp.src_port)))
         });
-        self.offer(hop, &flow, timestamps, is_carried)
+        self.offer(hop, (&header.dst, &header.src), timestamps, is_carried)
     }
 
     /// An error about a packet this node sent; only TCP's are acted upon. Some cannot be true:
@@ -265,6 +279,14 @@ impl<'m> Node<'m> {
         self.tcp
             .on_icmp_error(header.src, header.dst, zone, rest, error, now);
         Ok(())
+    }
+}
+
+/// Whether this link compresses TCP headers.
+const fn compresses(interface: &Interface<'_>) -> bool {
+    match interface {
+        Interface::Radio(radio) => tcphc::IS_SUPPORTED && radio.tcphc.is_some(),
+        Interface::Wire(_) => false,
     }
 }
 
@@ -321,15 +343,6 @@ impl ConnectError {
 
 speaks!(ConnectError, Self::Tcp(error) => error);
 
-impl From<Unreachable> for ConnectError {
-    fn from(unreachable: Unreachable) -> Self {
-        match unreachable {
-            Unreachable::NoRoute => Self::NoRoute,
-            Unreachable::NoAddress => Self::NoAddress,
-        }
-    }
-}
-
 /// What a message says of a packet that did not arrive, and the packet.
 const fn reported<'a>(message: &Message<'a>) -> Option<(IcmpError, &'a [u8])> {
     Some(match *message {
@@ -365,12 +378,11 @@ pub(super) fn poll_segment(
     out: &mut [u8],
 ) -> Option<usize> {
     let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN)?;
-    let hop_to = |ends: &Endpoints| {
+    let leaves_here = |ends: &Endpoints| {
         let is_of_zone = ends.zone == 0 || ends.zone == id.zone();
-        let hop = is_of_zone.then(|| ip.next_hop(&ends.remote, id)).flatten();
-        hop.filter(|hop| hop.interface == id)
+        let hop = ip.next_hop(&ends.remote, id);
+        is_of_zone && hop.is_some_and(|hop| hop.interface == id)
     };
-    let leaves_here = |ends: &Endpoints| hop_to(ends).is_some();
     let payload_max = |ends: &Endpoints, tcp: &PlannedHeader<'_>| {
         let Some(budget) = budget.filter(|_| tcphc::IS_SUPPORTED) else {
             return u16::MAX;
@@ -378,7 +390,8 @@ pub(super) fn poll_segment(
         let header = packet_header(ends.local, ends.remote, 0, NO_CLASS, ip.hop_limit());
         let mut bytes = [0; HEADER_LEN_MAX];
         let (len, tcp) = (tcp.data_len(), tcp.emit(&mut bytes));
-        hop_to(ends).map_or(u16::MAX, |hop| {
+        let hop = ip.next_hop(&ends.remote, id);
+        hop.map_or(u16::MAX, |hop| {
             budget.payload_behind(&header, (tcp, len), hop, now)
         })
     };

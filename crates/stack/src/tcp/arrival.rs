@@ -80,7 +80,7 @@ impl<'m> Tcp<'m> {
             return Err(Drop::Malformed);
         };
         self.keep_to(incoming.offer);
-        header.window = header.window.min(self.flight_max);
+        header.window = header.window.min(self.window_max());
         let ends = Endpoints {
             local: incoming.dst,
             remote: incoming.src,
@@ -244,9 +244,9 @@ impl<'m> Tcp<'m> {
     #[inline(never)]
     fn hand_over(&mut self, entry: &HalfOpen, slot: usize) {
         let (_, ts_offset) = self.initial_numbers(&entry.ends);
-        let flight_max = self.flight_max;
+        let window_max = self.window_max();
         if let Some(connection) = self.at_mut(slot) {
-            connection.recv.limit(flight_max);
+            connection.recv.limit(window_max);
             connection.take_over(entry, ts_offset);
         }
     }

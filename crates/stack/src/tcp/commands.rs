@@ -30,9 +30,10 @@ impl<'m> Connection<'m> {
         self.facts.add(Facts::offered_by(self.config));
     }
 
-    /// Waits in LISTEN for a handshake of a listener, given by its index.
-    pub(super) fn wait_for(&mut self, listener: u8) {
+    /// Waits in LISTEN for a handshake of a listener, given by its index and port.
+    pub(super) fn wait_for(&mut self, listener: u8, port: u16) {
         self.state = State::Listen;
+        self.ends.local_port = port;
         self.ends.remote_port = u16::from(listener);
     }
 

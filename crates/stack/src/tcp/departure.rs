@@ -180,7 +180,7 @@ impl<'m> Tcp<'m> {
         let waiting = self.waiting_for(listener);
         let waiting = waiting.and_then(|index| self.at(index));
         let window = waiting.map_or(config.accept_window, |connection| connection.recv.window());
-        window.min(self.flight_max)
+        window.min(self.window_max())
     }
 
     /// Writes a segment that belongs to no connection.

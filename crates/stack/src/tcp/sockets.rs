@@ -15,7 +15,7 @@ use super::types::{
     is_unicast,
 };
 use crate::limits::TCP_LISTENERS_MAX;
-use crate::offer::Offer;
+use crate::offer::{BOUNDS_FLIGHT, Offer};
 use crate::random::{KeyedHash, Rng};
 use crate::remote::Remote;
 use crate::time::Instant;
@@ -57,8 +57,8 @@ pub struct Tcp<'m> {
     pub(super) now_ms: u32,
     /// How far that millisecond has passed, as deadlines count it: 0 to 31.
     pub(super) now_part: u8,
-    /// The largest window to offer and to use: the least [`Offer::flight_max`] so far.
-    pub(super) flight_max: u16,
+    /// The least [`Offer::flight_max`] so far.
+    flight_max: u16,
     /// Whether answers to strangers went before connections in the last poll.
     pub(super) strangers_turn: bool,
     pub(super) next_port: u16,
@@ -121,6 +121,14 @@ impl<'m> Tcp<'m> {
         self.flight_max = self.flight_max.min(offer.flight_max);
     }
 
+    /// The largest window to offer and to use.
+    pub(super) const fn window_max(&self) -> u16 {
+        match BOUNDS_FLIGHT {
+            true => self.flight_max,
+            false => u16::MAX,
+        }
+    }
+
     /// What happened so far.
     pub const fn counters(&self) -> &Counters {
         &self.counters
@@ -180,11 +188,11 @@ impl<'m> Tcp<'m> {
         };
         let (iss, ts_offset) = self.initial_numbers(ends);
         self.keep_to(offer);
-        let (rmss, flight_max) = (config.rmss.min(offer.rmss), self.flight_max);
+        let (rmss, window_max) = (config.rmss.min(offer.rmss), self.window_max());
         let handle = self.occupy(index, ends, buffers, config);
         if let Some(connection) = self.at_mut(index) {
             connection.rmss = rmss;
-            connection.recv.limit(flight_max);
+            connection.recv.limit(window_max);
             connection.open(iss, ts_offset);
         }
         Ok(handle)
@@ -307,13 +315,9 @@ impl<'m> Tcp<'m> {
             Ok(found) => found,
             Err(error) => return Err(Rejected { error, buffers }),
         };
-        let ends = Endpoints {
-            local_port: port,
-            ..Endpoints::NONE
-        };
-        let handle = self.occupy(index, &ends, buffers, config);
+        let handle = self.occupy(index, &Endpoints::NONE, buffers, config);
         if let Some(connection) = self.at_mut(index) {
-            connection.wait_for(listener.index);
+            connection.wait_for(listener.index, port);
         }
         if let Some(ready) = self.first_ready(listener.index) {
             self.hand_over_entry(ready, index);

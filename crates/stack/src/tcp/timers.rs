@@ -69,7 +69,7 @@ impl Timers {
 
     /// What [`Timer::Transmit`] is armed for, if it is.
     pub(super) fn purpose(&self) -> Option<Purpose> {
-        let purpose = match self.bits >> PURPOSE_AT {
+        let purpose = match self.bits >> PURPOSE_AT & 3 {
             0 => Purpose::Retransmit,
             1 => Purpose::Persist,
             2 => Purpose::TailLossProbe,

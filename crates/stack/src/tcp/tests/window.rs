@@ -654,6 +654,7 @@ fn the_window_is_not_told_to_who_has_sent_all() {
 
 /// With buffers of 65,535 bytes and a peer that offers as much: what is offered, taken and
 /// in flight where windows are to be short.
+#[cfg(feature = "tcphc")]
 #[test]
 fn windows_stay_short_where_they_have_to() {
     for is_short in [false, true] {
