@@ -3,8 +3,8 @@
 
 use clap::{Args as ClapArgs, ValueEnum};
 use motet::{
+    link::Forwarding,
     mac::{Channels, config::FRAME_AGE_MAX},
-    node::Forwarding,
     tcp::{Config, CongestionAlgorithm},
     tcphc,
     time::Duration,

@@ -8,11 +8,10 @@ use std::net::Ipv6Addr;
 
 use motet::ip::{Address, Config as IpConfig, InterfaceId, Ip, Neighbour, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
+use motet::link::{Cable, Link, Mesh, MeshConfig, MeshMemory};
 use motet::lowpan::datagram::{Datagrams, Record};
 use motet::mac::{self, FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
-use motet::node::{
-    ACTION_LEN_MAX, Action, Event, Interface, Node, Radio, RadioConfig, RadioMemory, Wire,
-};
+use motet::node::{ACTION_LEN_MAX, Action, Event, Node};
 use motet::random::Rng;
 use motet::storage::packet_queue::PacketQueue;
 use motet::tcp::{Config, HalfOpen, Listener, ListenerHandle, Memory, Slot, Tcp};
@@ -38,7 +37,7 @@ const WIRE_MTU: u16 = 1500;
 /// In what one driven node differs from another.
 pub(crate) struct Setup {
     pub(crate) capabilities: RadioCapabilities,
-    pub(crate) radio: RadioConfig,
+    pub(crate) radio: MeshConfig,
     /// The node's address on the wire.
     pub(crate) addr: Ipv6Addr,
     /// Destinations that the wire leads to.
@@ -51,7 +50,7 @@ pub(crate) struct Setup {
 
 /// The memory of one node.
 pub(crate) struct Store<'m> {
-    interfaces: Option<[Interface<'m>; 2]>,
+    interfaces: Option<[Link<'m>; 2]>,
     slots: [FrameSlot; 8],
     neighbors: [Neighbor; 3],
     records: [Record; 4],
@@ -94,15 +93,15 @@ impl<'m> Store<'m> {
             &mut rng,
         );
         let (records, bodies) = (&mut self.records, &mut self.bodies);
-        let memory = RadioMemory {
+        let memory = MeshMemory {
             outgoing: &mut self.outgoing,
             datagrams: Datagrams::new(records, bodies, IPV6_MTU_MIN, false, &mut rng),
             queue: PacketQueue::new(&mut self.radio_queue),
         };
-        let mut radio = Radio::new(setup.radio, mac, memory);
+        let mut radio = Mesh::new(setup.radio, mac, memory);
         radio.contexts_mut().set(0, MESH, 64, true);
-        let wire = Wire::new(PacketQueue::new(&mut self.wire_queue), WIRE_MTU);
-        let interfaces = [Interface::Radio(radio), Interface::Wire(wire)];
+        let wire = Cable::new(PacketQueue::new(&mut self.wire_queue), WIRE_MTU);
+        let interfaces = [Link::Mesh(radio), Link::Cable(wire)];
         let interfaces = self.interfaces.insert(interfaces);
         let memory = Memory {
             connections: &mut self.connections,
@@ -156,7 +155,7 @@ pub(crate) struct Driven<'m> {
 impl<'m> Driven<'m> {
     /// Hands the node an event of its radio.
     pub(crate) fn radio(&mut self, event: mac::Event<'_>) {
-        self.node.on_event(RADIO, Event::Radio(event), self.now);
+        self.node.on_event(RADIO, Event::Mesh(event), self.now);
     }
 
     /// Hands the node a frame with its FCS; `by_head`: the radio gives its first bytes before
@@ -176,7 +175,7 @@ impl<'m> Driven<'m> {
 
     /// Hands the node a packet that came by the wire.
     pub(crate) fn packet(&mut self, packet: &[u8]) {
-        self.node.on_event(WIRE, Event::Packet(packet), self.now);
+        self.node.on_event(WIRE, Event::Cable(packet), self.now);
     }
 
     /// What the node wants done next, with its bytes in `out`; `None`: the node rests, and its
@@ -189,7 +188,7 @@ impl<'m> Driven<'m> {
             assert!(next.is_none_or(|at| at > self.now), "it wakes at once");
         }
         let (_, action) = action?;
-        assert!(!matches!(action, Action::Packet { len } if len > WIRE_MTU.into()));
+        assert!(!matches!(action, Action::Cable { len } if len > WIRE_MTU.into()));
         Some(action)
     }
 
@@ -203,8 +202,8 @@ impl<'m> Driven<'m> {
     }
 
     /// The node's radio, once nothing more comes: the node holds no part of a packet any more.
-    pub(crate) fn idle_radio(&self) -> &Radio<'m> {
-        let Some(Interface::Radio(radio)) = self.node.interface(RADIO) else {
+    pub(crate) fn idle_radio(&self) -> &Mesh<'m> {
+        let Some(Link::Mesh(radio)) = self.node.link(RADIO) else {
             panic!("a radio");
         };
         assert!(radio.datagrams().is_empty(), "a record was not given up");

@@ -9,8 +9,9 @@ use std::net::Ipv6Addr;
 
 use motet::ip::Prefix;
 use motet::ip::queue::{Discipline, Red};
+use motet::link::{Forwarding, MeshConfig};
 use motet::mac::{self, RadioCapabilities};
-use motet::node::{Action, Forwarding, RadioConfig};
+use motet::node::Action;
 use motet::tcp::{
     Buffers, Config, Error, Handle, ListenerHandle, RetransmissionCause, State, recv_memory_len,
 };
@@ -362,8 +363,8 @@ impl Mote<'_> {
                 return;
             };
             match action {
-                Action::Packet { len } => self.sent = out[..len].to_vec(),
-                Action::Radio(action) => self.obey(action, &out),
+                Action::Cable { len } => self.sent = out[..len].to_vec(),
+                Action::Mesh(action) => self.obey(action, &out),
             }
         }
         panic!("the mote never rests");
@@ -439,7 +440,7 @@ fn setup(kind: u8) -> Setup {
             shared_buffer: kind & 2 != 0,
             ..RadioCapabilities::CC2420
         },
-        radio: RadioConfig {
+        radio: MeshConfig {
             forwarding: match kind & 4 {
                 0 => Forwarding::Immediate,
                 _ => Forwarding::Copy,
@@ -449,7 +450,7 @@ fn setup(kind: u8) -> Setup {
                 _ => Discipline::DropTail,
             },
             solicits: kind & 16 == 0,
-            ..RadioConfig::default()
+            ..MeshConfig::default()
         },
         addr: OURS,
         by_wire,

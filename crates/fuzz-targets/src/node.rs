@@ -4,8 +4,8 @@
 use std::net::Ipv6Addr;
 
 use motet::ip::Prefix;
+use motet::link::{Advertised, MeshConfig, Relaying};
 use motet::mac::{self, RadioCapabilities};
-use motet::node::{Advertised, RadioConfig, Relaying};
 use motet::tcp::Config;
 use motet::time::Duration;
 use motet::wire::{LinkAddr, ieee802154};
@@ -102,14 +102,14 @@ fn border_router(relaying: Relaying) -> Setup {
     let [by_wire, by_radio] = [HOST, MESH].map(|addr| Prefix { addr, len: 64 });
     Setup {
         capabilities: RadioCapabilities::CC2420,
-        radio: RadioConfig {
+        radio: MeshConfig {
             relaying,
             solicits: false,
             advertised: Some(Advertised {
                 prefix: MESH,
                 lifetime: Advertised::LIFETIME,
             }),
-            ..RadioConfig::default()
+            ..MeshConfig::default()
         },
         addr: Ipv6Addr::new(a, b, c, d, 0, 0, 0, 2),
         by_wire,

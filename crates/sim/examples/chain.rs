@@ -10,6 +10,7 @@ use motet_lab::Arena;
 use motet_lab::air::medium::Fate;
 use motet_lab::apps::{App, Receiver, Sender};
 use motet_lab::net::chain::{Chain, ChainOptions};
+use motet_lab::net::network::RADIO;
 use motet_lab::net::plan;
 
 fn main() {
@@ -162,7 +163,9 @@ fn print_counters(chain: &Chain<'_>) {
         let node = chain.world.node(node);
         println!(
             "  {:?} {:?} {:?}",
-            node.counters(),
+            node.link(RADIO)
+                .and_then(|link| link.mesh())
+                .map(|mesh| mesh.counters()),
             node.ip().counters,
             node.tcp().counters()
         );

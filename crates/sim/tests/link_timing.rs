@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use motet::link::Forwarding;
 use motet::mac::{Channels, Counters, Drop, RadioCapabilities};
-use motet::node::Forwarding;
 use motet::time::Duration;
 use motet::wire::ieee802154::{FrameType, Header, check_fcs};
 use motet_lab::Arena;

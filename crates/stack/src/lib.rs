@@ -95,6 +95,7 @@ struct Readme;
 
 pub mod ip;
 pub mod limits;
+pub mod link;
 pub mod lowpan;
 pub mod mac;
 pub mod node;

@@ -13,7 +13,7 @@ use motet::wire::{
     cursor, icmpv6, ieee802154, ipv6, lowpan_dispatch, lowpan_frag, lowpan_iphc, lowpan_nhc, ndp,
     tcphc as wire_tcphc, udp,
 };
-use motet::{ip, mac, node, wire};
+use motet::{ip, link, mac, node, wire};
 
 /// One of each type, by the file that defines it and its name there.
 fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
@@ -40,7 +40,7 @@ fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
         ),
         ("tcphc/mod.rs Plain", Box::new(tcphc::Plain)),
         ("mac/counters.rs Drop", Box::new(mac::Drop::NoAck)),
-        ("node/counters.rs Drop", Box::new(node::Drop::Dispatch)),
+        ("link/counters.rs Drop", Box::new(link::Drop::Dispatch)),
         (
             "node/datagram.rs DatagramError",
             Box::new(node::DatagramError::TooLong),

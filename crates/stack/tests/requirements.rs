@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use motet::ip::{self, Address, InterfaceId, Ip, Neighbour, NextHop};
-use motet::node::{Action, Interface, Node, Wire};
+use motet::link::{Cable, Link};
+use motet::node::{Action, Node};
 use motet::random::Rng;
 use motet::storage::packet_queue::PacketQueue;
 use motet::tcp::{Buffers, Config, Memory, Slot, Tcp};
@@ -190,15 +191,15 @@ fn the_hop_limit_can_be_set() {
             interface,
             neighbour: Neighbour::Only,
         }));
-        let wire = Wire::new(PacketQueue::new(&mut queue), 1280);
-        let mut interfaces = [Interface::Wire(wire)];
+        let wire = Cable::new(PacketQueue::new(&mut queue), 1280);
+        let mut interfaces = [Link::Cable(wire)];
         let mut node = Node::new(&mut interfaces, ip, tcp, rng, now);
         let far = ("fd00::2".parse().unwrap(), 7);
         let buffers = Buffers::new(&mut send, &mut recv);
         node.connect(far, buffers, &SETTINGS, now).unwrap();
         let mut out = [0; 1280];
         let action = node.poll_action(now, &mut out);
-        assert!(matches!(action, Some((_, Action::Packet { .. }))));
+        assert!(matches!(action, Some((_, Action::Cable { .. }))));
         assert_eq!(out[7], hop_limit);
         let class = u16::from_be_bytes([out[0], out[1]]) >> 4 & 0xff;
         assert_eq!(class, 46 << 2);

@@ -10,7 +10,8 @@ use core::mem::MaybeUninit;
 use motet::ip::{self, Ip};
 use motet::lowpan::datagram::{Datagrams, Record};
 use motet::mac::{self, FrameSlot, Mac, Neighbor};
-use motet::node::{Interface, Node, RadioConfig, RadioMemory};
+use motet::link::{Link, MeshConfig, MeshMemory};
+use motet::node::Node;
 use motet::random::Rng;
 use motet::storage::packet_queue::PacketQueue;
 use motet::time::Instant;
@@ -115,12 +116,12 @@ fn interface(
         rng,
     );
     let body_len = bytes.body.len();
-    let memory = RadioMemory {
+    let memory = MeshMemory {
         outgoing: &mut bytes.outgoing,
         datagrams: Datagrams::new(&mut tables.records, &mut bytes.body, body_len, false, rng),
         queue: PacketQueue::new(&mut bytes.queue),
     };
-    Interface::Radio(motet::node::Radio::new(RadioConfig::default(), mac, memory))
+    Link::Mesh(motet::link::Mesh::new(MeshConfig::default(), mac, memory))
 }
 
 /// A host that passes nothing on.

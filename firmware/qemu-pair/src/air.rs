@@ -62,7 +62,7 @@ impl Air {
         out: &mut [u8],
     ) {
         while let Some((_, action)) = node.poll_action(now, out) {
-            if let Action::Radio(action) = action {
+            if let Action::Mesh(action) = action {
                 self.radio(side).perform(action, now, out);
             }
         }
@@ -129,7 +129,7 @@ impl Air {
                 mac::Event::TransmitDone { at: end }
             }
         };
-        this.on_event(RADIO, Event::Radio(event), now);
+        this.on_event(RADIO, Event::Mesh(event), now);
     }
 
     fn radio(&mut self, side: Side) -> &mut Radio {
@@ -236,7 +236,7 @@ fn deliver(node: &mut Node<'static>, frame: &Frame, now: Instant) {
         at: now,
     };
     let event = mac::Event::FrameReceived { psdu, meta };
-    node.on_event(RADIO, Event::Radio(event), now);
+    node.on_event(RADIO, Event::Mesh(event), now);
 }
 
 const RADIO: InterfaceId = InterfaceId(0);

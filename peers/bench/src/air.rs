@@ -4,7 +4,7 @@
 //! same for all stacks. A packet is lost at the border router, either way, with the setting's
 //! chance. A mote's end may send a packet when none waits for the air.
 
-use motet::node::Interface;
+use motet::link::Link;
 use motet::time::{Duration, Instant};
 use motet_lab::Arena;
 use motet_lab::net::chain::{Chain, ChainOptions, Host, RADIO};
@@ -159,8 +159,8 @@ impl<'m> Air<'m> {
     /// Whether the mote's radio has nothing waiting.
     fn has_room(&self) -> bool {
         let node = self.chain.world.node(self.chain.mote());
-        match node.interface(RADIO) {
-            Some(Interface::Radio(radio)) => !radio.has_packet_waiting(),
+        match node.link(RADIO) {
+            Some(Link::Mesh(radio)) => !radio.has_packet_waiting(),
             _ => false,
         }
     }

@@ -8,8 +8,8 @@
 //! Source: Conditional immediate transmission, §3 and §5. Differs: packets carry an IEEE
 //! 802.15.4 header, and radios filter by its address.
 
+use motet::link::Forwarding;
 use motet::mac::{Channels, Class, Condition, Config, Frame, FrameSlot, Mac, Neighbor, Protocol};
-use motet::node::Forwarding;
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
 use motet::wire::LinkAddr;

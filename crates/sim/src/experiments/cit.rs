@@ -10,8 +10,8 @@
 //! Copying is judged from two hops on, as the paper words it. There copies at both ends
 //! overlap with the frames of the other hop, so that two and three hops lose less than half.
 
+use motet::link::Forwarding;
 use motet::mac::Channels;
-use motet::node::Forwarding;
 use motet::time::Duration;
 
 use super::metric::{LATENCY, THROUGHPUT};

@@ -9,8 +9,8 @@
 //!
 //! Latency is that of requests over TCP on an idle path: of one frame, and of several.
 
+use motet::link::Forwarding;
 use motet::mac::Channels;
-use motet::node::Forwarding;
 use motet::tcphc;
 use motet::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Two flows at once: `TCPlp` Table 9 and appendix A.
 
 use motet::ip::queue::{Discipline, Red};
-use motet::node::Relaying;
+use motet::link::Relaying;
 
 use super::flows::Flows;
 use super::metric::{FLOWS, GOODPUT, JAIN, LOSS, Metric, RTT};

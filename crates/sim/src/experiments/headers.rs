@@ -159,7 +159,7 @@ impl<'m> Path<'m> {
             let mut acted = self.apps[end].step(&mut self.nodes[end], self.now);
             while let Some((_, action)) = self.nodes[end].poll_action(self.now, &mut buffer) {
                 acted = true;
-                if let Action::Packet { len } = action {
+                if let Action::Cable { len } = action {
                     self.depart(end, &buffer[..len]);
                 }
             }
@@ -231,7 +231,7 @@ impl<'m> Path<'m> {
             false => &mut self.tally.wrong,
         };
         *count += 1;
-        self.nodes[*to].on_event(HOST_WIRED, Event::Packet(&restored), self.now);
+        self.nodes[*to].on_event(HOST_WIRED, Event::Cable(&restored), self.now);
     }
 
     fn ends(&self, local: usize) -> Ends {

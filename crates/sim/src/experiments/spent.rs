@@ -3,7 +3,7 @@
 //! Place: read off a network before and after what is measured; the difference counts.
 //! Left out: nodes beside the chain and hosts, which are no part of the path.
 
-use motet::node::Interface;
+use motet::link::Link;
 
 use crate::air::radio::State;
 use crate::net::chain::ChainOptions;
@@ -59,7 +59,7 @@ fn seconds(span: motet::time::Duration) -> f64 {
 
 /// Headers that a node has compressed, whatever form came out, and restored.
 fn compressions(network: &Network<'_>, node: usize) -> f64 {
-    let Some(Interface::Radio(radio)) = network.world.node(node).interface(RADIO) else {
+    let Some(Link::Mesh(radio)) = network.world.node(node).link(RADIO) else {
         return 0.0;
     };
     let Some(counters) = radio.tcphc().map(motet::tcphc::Tcphc::counters) else {

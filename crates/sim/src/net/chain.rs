@@ -12,12 +12,12 @@
 use std::net::Ipv6Addr;
 
 use motet::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
+use motet::link::{Forwarding, Relaying};
 use motet::lowpan::fragment::{FIRST_SLACK, Outgoing};
 use motet::lowpan::{LinkPair, TcpForm};
 use motet::mac::Channels;
 use motet::mac::Mac;
 use motet::mac::config::BE_MIN;
-use motet::node::{Forwarding, Relaying};
 use motet::tcphc;
 use motet::time::Duration;
 use motet::wire::{self, cursor::Writer, tcphc::Field};

@@ -17,8 +17,8 @@ mod options;
 use std::net::Ipv6Addr;
 
 use motet::ip::InterfaceId;
+use motet::link::Link;
 use motet::mac::Mac;
-use motet::node::Interface;
 use motet::time::Duration;
 
 use self::build::Builder;
@@ -248,8 +248,8 @@ pub(crate) fn has_joined(world: &World<'_>, nodes: usize) -> bool {
 
 /// The MAC of a node of `world`, if it has a radio.
 pub(crate) fn mac<'w, 'm>(world: &'w World<'m>, node: usize) -> Option<&'w Mac<'m>> {
-    match world.node(node).interface(RADIO) {
-        Some(Interface::Radio(radio)) => Some(radio.mac()),
+    match world.node(node).link(RADIO) {
+        Some(Link::Mesh(radio)) => Some(radio.mac()),
         _ => None,
     }
 }

@@ -9,8 +9,8 @@
 //! and a window that fills the path without queues win everywhere; the hold differs.
 //! Left out: radios with one buffer, whose settings are `TCPlp`'s.
 
+use motet::link::Forwarding;
 use motet::mac::Channels;
-use motet::node::Forwarding;
 use motet::tcp::Config;
 use motet::time::Duration;
 

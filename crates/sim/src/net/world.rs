@@ -398,7 +398,7 @@ impl<'m> World<'m> {
         let Mote { node, ports, .. } = &mut self.motes[mote];
         let takes = |port: &&Attached| matches!(port.kind, Kind::Wire | Kind::Tap(_));
         if let Some(port) = ports.iter().find(takes) {
-            node.on_event(port.interface, node::Event::Packet(packet), now);
+            node.on_event(port.interface, node::Event::Cable(packet), now);
             self.drive(mote, now);
         }
     }

@@ -23,8 +23,8 @@ use crate::net::network::{
     Interference, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
 };
 use motet::ip::queue::{Discipline, Red};
+use motet::link::{Forwarding, Relaying};
 use motet::mac;
-use motet::node::{Forwarding, Relaying};
 use motet::tcphc;
 use motet::time::Duration;
 

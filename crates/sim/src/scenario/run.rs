@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use motet::ip;
+use motet::link::{self, Link};
 use motet::lowpan::datagram;
 use motet::mac;
-use motet::node::{self, Interface};
 use motet::tcp::CongestionAlgorithm;
 use motet::time::{Duration, Instant};
 
@@ -300,7 +300,7 @@ impl<'m> Run<'_, 'm> {
             counts.radio_mj = energy.radio_mj;
             counts.cpu_mj = energy.cpu_mj;
         }
-        if let Some(Interface::Radio(radio)) = node.interface(RADIO) {
+        if let Some(Link::Mesh(radio)) = node.link(RADIO) {
             let mac = radio.mac().counters();
             counts.transmissions = mac.transmissions.into();
             counts.retries = mac.retries.into();
@@ -311,7 +311,7 @@ impl<'m> Run<'_, 'm> {
                 mac.dropped(mac::Drop::ChannelBusy),
                 mac.dropped(mac::Drop::TooOld),
                 mac.dropped(mac::Drop::QueueFull),
-                node.counters().dropped(node::Drop::RelayQueueFull),
+                radio.counters().dropped(link::Drop::RelayQueueFull),
                 node.ip().counters.dropped(ip::Drop::QueueFull),
                 node.ip().counters.dropped(ip::Drop::TooOld),
                 fragments.dropped(datagram::Drop::NoRecord),

@@ -1,8 +1,9 @@
 //! Frames as MACs count them, and what must hold of the counts.
 
+use motet::link::Link;
 use motet::lowpan::datagram;
 use motet::mac::{Drop, Mac};
-use motet::node::{Interface, Node};
+use motet::node::Node;
 use motet::time::{Duration, Instant};
 
 use crate::net::network::RADIO;
@@ -22,7 +23,7 @@ pub(super) struct Frames {
 
 impl Frames {
     pub(super) fn of(node: &Node<'_>) -> Self {
-        let Some(Interface::Radio(radio)) = node.interface(RADIO) else {
+        let Some(Link::Mesh(radio)) = node.link(RADIO) else {
             return Self::default();
         };
         let counters = radio.mac().counters();
@@ -58,7 +59,7 @@ impl Frames {
 /// every frame that a condition fired was delivered or is sent again, and none has waited for
 /// its condition longer than it may.
 pub(super) fn check(node: &Node<'_>, now: Instant) -> Result<(), String> {
-    let Some(Interface::Radio(radio)) = node.interface(RADIO) else {
+    let Some(Link::Mesh(radio)) = node.link(RADIO) else {
         return Ok(());
     };
     let mac: &Mac<'_> = radio.mac();

@@ -6,7 +6,7 @@
 //! those of every other lab run; only the applications, and who judges them, are the soak's.
 //! Left out: how fast it is. What a radio loses is no fault, so that only what is stuck is.
 
-use motet::node::Interface;
+use motet::link::Link;
 use motet::tcp::{self, Buffers, Config, ListenerHandle};
 use motet::time::{Duration, Instant};
 
@@ -189,8 +189,8 @@ impl<'m> Lab<'m> {
     /// Whatever is outstanding has a timer, or waits for room that the radio makes.
     fn check_timers(&self, number: usize) -> Result<(), String> {
         let node = self.network.world.node(number);
-        let is_waiting = match node.interface(RADIO) {
-            Some(Interface::Radio(radio)) => radio.mac().queue_len() > 0,
+        let is_waiting = match node.link(RADIO) {
+            Some(Link::Mesh(radio)) => radio.mac().queue_len() > 0,
             _ => false,
         };
         // A node that copies is called when it has done so.
@@ -206,7 +206,7 @@ impl<'m> Lab<'m> {
     }
 
     fn note_tag(&mut self, node: usize) {
-        if let Some(Interface::Radio(radio)) = self.network.world.node(node).interface(RADIO) {
+        if let Some(Link::Mesh(radio)) = self.network.world.node(node).link(RADIO) {
             let tag = radio.datagrams().tags_given();
             let end = &mut self.ends[node];
             self.tally.wraps.tag += u64::from(tag < end.tag);

@@ -1,7 +1,7 @@
 //! What network a run is about.
 
+use motet::link::{Forwarding, Relaying};
 use motet::mac::Channels;
-use motet::node::{Forwarding, Relaying};
 use motet::tcphc;
 use motet::time::Duration;
 

@@ -71,6 +71,17 @@ impl Default for Config {
     }
 }
 
+/// The hop that a packet came over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ingress {
+    /// The interface that it came by.
+    pub interface: InterfaceId,
+    /// The neighbour that sent it.
+    pub from: Neighbour,
+    /// Whether it was sent to every node in reach.
+    pub to_all: bool,
+}
+
 /// What to do with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Disposition {
@@ -311,9 +322,30 @@ impl<'m> Ip<'m> {
         self.routes.lookup(dst)
     }
 
-    /// What to do with a packet that arrived on `interface`, from its header alone: a first
+    /// What to do with a packet that came over the hop `ingress`, from its header alone: a first
     /// fragment suffices.
-    pub fn disposition(&self, header: &Header, interface: InterfaceId) -> Disposition {
+    ///
+    /// Two rules are of the link below. What is for one node is not taken from a frame for all,
+    /// since every neighbour would pass on or answer a copy (RFC 1122 §3.3.6). And no packet goes
+    /// back to the neighbour that it came from: its route here and the one there would turn one
+    /// frame into as many as the hop limit allows.
+    pub fn disposition(&self, header: &Header, ingress: &Ingress) -> Disposition {
+        if ingress.to_all && !header.dst.is_multicast() {
+            return Disposition::Drop(Drop::LinkBroadcast);
+        }
+        let interface = ingress.interface;
+        let came_by = NextHop {
+            interface,
+            neighbour: ingress.from,
+        };
+        match self.verdict(header, interface) {
+            Disposition::Forward(hop) if hop == came_by => Disposition::Refuse(ErrorKind::SentBack),
+            disposition => disposition,
+        }
+    }
+
+    /// IP's own rules.
+    fn verdict(&self, header: &Header, interface: InterfaceId) -> Disposition {
         let loops = header.src.is_loopback() || header.dst.is_loopback();
         // No honest node sends a packet back to its source address.
         if header.src.is_multicast() || loops || self.addresses.owns(&header.src, interface) {
@@ -399,6 +431,13 @@ impl<'m> Ip<'m> {
         allowed
     }
 }
+
+/// The answer to a packet of an unknown protocol. The field that names it stands at offset 6
+/// unless an extension header does.
+pub(crate) const UNKNOWN_PROTOCOL: Disposition = Disposition::Refuse(ErrorKind::ParameterProblem {
+    code: 1,
+    pointer: NEXT_HEADER_AT as u32,
+});
 
 /// Where the fixed header names what follows it.
 const NEXT_HEADER_AT: usize = 6;

@@ -26,6 +26,10 @@ use super::address::{ALL_ROUTERS, iid_of};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 
+/// Neighbour discovery messages start with 255 hops: one that arrives with fewer came from
+/// beyond the link (RFC 4861 §6.1).
+pub(crate) const HOP_LIMIT: u8 = 255;
+
 /// Solicitations before the pace slows (`MAX_RTR_SOLICITATIONS`, RFC 6775 §9).
 const SOLICITATIONS_FAST: u8 = 3;
 

@@ -60,6 +60,15 @@ fn border_router(table: &mut [Option<Route>]) -> Ip<'_> {
     node
 }
 
+/// A hop from a neighbour that no route leads to.
+fn came_by(interface: InterfaceId) -> Ingress {
+    Ingress {
+        interface,
+        from: Neighbour::One([9; 8]),
+        to_all: false,
+    }
+}
+
 #[test]
 fn dispositions_of_a_border_router() {
     let mut table = [None; 4];
@@ -191,7 +200,7 @@ fn dispositions_of_a_border_router() {
     ];
     for (name, src, dst, interface, want) in cases {
         assert_eq!(
-            node.disposition(&header(src, dst), interface),
+            node.disposition(&header(src, dst), &came_by(interface)),
             want,
             "{name}"
         );
@@ -201,7 +210,7 @@ fn dispositions_of_a_border_router() {
         ..header("fd00::1", "fd00:1::7")
     };
     assert_eq!(
-        node.disposition(&last_hop, WIRE),
+        node.disposition(&last_hop, &came_by(WIRE)),
         refuse(ErrorKind::HopLimitExceeded)
     );
 }
@@ -248,7 +257,7 @@ fn a_leaf_forwards_nothing() {
         interface: RADIO,
         neighbour: Neighbour::Only,
     }));
-    let verdict = node.disposition(&header("fd00::1", "fd00::2"), RADIO);
+    let verdict = node.disposition(&header("fd00::1", "fd00::2"), &came_by(RADIO));
     assert_eq!(verdict, Disposition::Drop(Drop::NotARouter));
 }
 

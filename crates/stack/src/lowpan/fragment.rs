@@ -145,11 +145,15 @@ impl<'m> Outgoing<'m> {
         self.tcp
     }
 
+    /// Whether the buffer still holds the packet with this tag.
+    pub const fn holds(&self, tag: u16) -> bool {
+        self.is_kept && self.tag == tag
+    }
+
     /// Lends the buffer out while it still holds the packet with this tag, to quote it, and
     /// gives the packet up; [`Self::give_back`] ends the loan.
     pub fn lend(&mut self, tag: u16) -> Option<&'m mut [u8]> {
-        let found = self.is_kept && self.tag == tag;
-        found.then(|| {
+        self.holds(tag).then(|| {
             self.discard();
             core::mem::take(&mut self.packet)
         })

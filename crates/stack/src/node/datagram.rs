@@ -1,9 +1,8 @@
 //! UDP where it meets the interfaces.
 
 use super::Node;
-use super::header_compression::Mark;
 use crate::ip::{Disposition, InterfaceId, NextHop, icmp::ErrorKind};
-use crate::mac::Class;
+use crate::link::{Class, Refusal};
 use crate::remote::Remote;
 use crate::udp::{self, Inbox};
 use crate::wire::ipv6::{Ecn, Header, TrafficClass};
@@ -90,13 +89,12 @@ impl<'m> Node<'m> {
         header.emit(&mut head).map_err(|_| DatagramError::TooLong)?;
         let at = crate::wire::ipv6::HEADER_LEN;
         crate::wire::cursor::copy(head.get_mut(at..).unwrap_or_default(), &udp);
-        let total = head.len().saturating_add(payload.len());
-        let queue = self.queue_for(hop, total);
-        let queue = queue.map_err(|_| DatagramError::TooLong)?;
-        match queue.push_parts([&head, payload], Mark::own(Class::Own).to_bits()) {
-            true => Ok(()),
-            false => Err(DatagramError::QueueFull),
-        }
+        let link = self.link_towards(hop).map_err(|_| DatagramError::NoRoute)?;
+        let queued = link.queue([&head, payload], Class::Own);
+        queued.map_err(|refusal| match refusal {
+            Refusal::TooBig { .. } => DatagramError::TooLong,
+            Refusal::Full | Refusal::Congestion => DatagramError::QueueFull,
+        })
     }
 
     /// The next hop to `remote`, on the link that its zone names.

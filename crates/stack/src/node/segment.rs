@@ -1,48 +1,42 @@
-//! TCP where it meets the interfaces.
+//! TCP where it meets the links.
 //!
-//! Place: packets come from `receive`, `transmit` asks for a segment when there is room for
-//! one. `segment_absent` stands in its place in a node built without the feature `tcp`.
+//! Place: packets come from `deliver`, and a link pulls a segment when there is room for one. `segment_absent` stands in its place in a node built without the feature `tcp`.
 
+use core::cell::Cell;
 use core::net::Ipv6Addr;
 
 pub(super) use crate::tcp::Tcp;
 
 use super::Node;
-use super::budget::Budget;
-use super::header_compression::flow;
-use super::interface::Interface;
-use super::receive::UNKNOWN_PROTOCOL;
-use crate::ip::{self, Disposition, InterfaceId, Ip, NextHop};
+use crate::ip::{self, Disposition, InterfaceId, Ip, NextHop, UNKNOWN_PROTOCOL};
 use crate::limits::IPV6_MTU_MIN;
+use crate::link::{Budget, Link, Pulled, Segments, Shrinks};
 use crate::offer::Offer;
 use crate::random::Rng;
 use crate::remote::Remote;
 use crate::tcp::{self, Endpoints, IcmpError, Incoming, PlannedHeader};
-use crate::tcphc::Tcphc;
 use crate::time::Instant;
 use crate::wire::icmpv6::{Message, unreachable};
 use crate::wire::ipv6::{self, Header, TrafficClass};
-use crate::wire::tcp::{HEADER_LEN, HEADER_LEN_MAX, NEXT_HEADER, TIMESTAMPS_LEN};
+use crate::wire::tcp::{HEADER_LEN_MAX, NEXT_HEADER};
 use crate::wire::tcphc;
 
 impl<'m> Node<'m> {
-    /// A node over its interfaces and layers. Addresses of the radios' links are formed
+    /// A node over its links and layers. Addresses of mesh links are formed
     /// here; what else it is called, its application or a router says.
     pub fn new(
-        interfaces: &'m mut [Interface<'m>],
+        links: &'m mut [Link<'m>],
         ip: Ip<'m>,
         mut tcp: Tcp<'m>,
         rng: Rng,
         now: Instant,
     ) -> Self {
-        for interface in interfaces.iter() {
-            if let Interface::Radio(radio) = interface {
-                // Two nodes with one seed must not share TCP's secrets, even where the caller drew
-                // them first.
-                tcp.personalize(u64::from_be_bytes(radio.mac.config().extended));
-            }
+        for unique in links.iter().filter_map(Link::unique) {
+            // Two nodes with one seed must not share TCP's secrets, even where the caller drew
+            // them first.
+            tcp.personalize(unique);
         }
-        Self::of_layers(interfaces, ip, tcp, rng, now)
+        Self::of_layers(links, ip, tcp, rng, now)
     }
 
     /// Opens a connection to `remote`, an address and a port, speaking from the address that fits it.
@@ -73,11 +67,8 @@ impl<'m> Node<'m> {
         let (error, buffers) = match self.way_to(&remote) {
             Ok((hop, local)) => {
                 remote.zone = hop.interface.zone_between(&local, &remote.addr);
-                let would_carry =
-                    |tcphc: &Tcphc<'_>| tcphc.would_carry(&flow(local, remote.addr), now);
-                let is_carried = self.tcphc_of(hop).is_some_and(would_carry);
-                let ends = (&local, &remote.addr);
-                let offer = self.offer(hop, ends, config.timestamps, is_carried);
+                let segments = self.segments(hop, (local, remote.addr), config.timestamps);
+                let offer = self.offer(hop, &segments, None, now);
                 match self.tcp.connect(local, remote, buffers, config, offer, now) {
                     Ok(handle) => return Ok(handle),
                     Err(rejected) => (ConnectError::Tcp(rejected.error), rejected.buffers),
@@ -108,8 +99,8 @@ impl<'m> Node<'m> {
     }
 
     /// The MSS with `remote`, counted as RFC 6691 says: without options, which each segment
-    /// subtracts. On a radio, what [`RadioConfig::mss_frames`](super::RadioConfig::mss_frames)
-    /// hold; on a wire, what its MTU does. 0 where no route leads there. The port does not count.
+    /// subtracts. On a mesh link, what [`MeshConfig::mss_frames`](crate::link::MeshConfig::mss_frames)
+    /// hold; on a cable, what its MTU does. 0 where no route leads there. The port does not count.
     ///
     /// Payload per frame is asked of the MAC, and room is left for what the first fragment
     /// grows by on later hops, so that relays never find it too long. What header compression
@@ -128,66 +119,47 @@ impl<'m> Node<'m> {
 
     fn mss_to(&self, remote: &Remote, timestamps: bool, shrinks: Shrinks) -> u16 {
         self.way_to(remote).map_or(0, |(hop, local)| {
-            self.mss_over(hop, (&local, &remote.addr), timestamps, shrinks)
+            let segments = self.segments(hop, (local, remote.addr), timestamps);
+            self.mss_over(hop, &segments, shrinks)
         })
     }
 
-    /// As [`Self::mss`], of a connection between these addresses whose segments leave by `hop`;
-    /// `shrinks`: what to count on of the radio's header compression.
-    // Not inlined: it has several callers, and one copy saves flash.
-    #[inline(never)]
-    fn mss_over(
+    /// The segments of a connection between a local and a remote address that leave by `hop`.
+    const fn segments(
         &self,
         hop: NextHop,
-        (local, remote): (&Ipv6Addr, &Ipv6Addr),
+        (local, remote): (Ipv6Addr, Ipv6Addr),
         timestamps: bool,
-        shrinks: Shrinks,
-    ) -> u16 {
-        let payload = match self.interfaces.get(usize::from(hop.interface.0)) {
-            Some(Interface::Radio(radio)) => {
-                let budget = Budget::of(radio);
-                let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
-                let uncompressed = HEADER_LEN + options;
-                let tcphc = budget.tcphc.filter(|_| tcphc::IS_SUPPORTED);
-                let compressed = match (tcphc, shrinks) {
-                    (None, _) | (_, Shrinks::Never) => uncompressed,
-                    // A peer in the mesh cuts what it sends as this node does.
-                    (Some(tcphc), Shrinks::ForPeer) if !flow(*local, *remote).within_mesh => {
-                        tcphc.header_len_max(timestamps)
-                    }
-                    (Some(tcphc), _) => tcphc.header_len_usual(timestamps),
-                };
-                let header = packet_header(*local, *remote, 0, NO_CLASS, self.ip.hop_limit());
-                let payload = budget.payload(&header, hop, (compressed, uncompressed));
-                // Each segment counts its options out.
-                if payload == 0 { 0 } else { payload + options }
-            }
-            Some(Interface::Wire(wire)) => usize::from(wire.mtu) - HEADERS_LEN,
-            None => 0,
-        };
-        payload.min(usize::from(u16::MAX)) as u16
-    }
-
-    /// The header compression of the radio that `hop` leads over.
-    fn tcphc_of(&self, hop: NextHop) -> Option<&Tcphc<'m>> {
-        match self.interfaces.get(usize::from(hop.interface.0))? {
-            Interface::Radio(radio) => Budget::of(radio).tcphc.filter(|_| tcphc::IS_SUPPORTED),
-            Interface::Wire(_) => None,
+    ) -> Segments {
+        Segments {
+            header: packet_header(local, remote, 0, NO_CLASS, self.ip.hop_limit()),
+            to: hop.neighbour,
+            timestamps,
         }
     }
 
-    /// What the path over `hop` offers to a connection. `is_carried`: its headers are compressed.
+    // Not inlined: it has several callers, and one copy saves flash.
+    #[inline(never)]
+    fn mss_over(&self, hop: NextHop, segments: &Segments, shrinks: Shrinks) -> u16 {
+        let link = self.link(hop.interface);
+        link.map_or(0, |link| link.mss(segments, shrinks))
+    }
+
+    /// What the path over `hop` offers to a connection. `ports`: its local and its remote one,
+    /// where the peer chose both.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     fn offer(
         &self,
         hop: NextHop,
-        ends: (&Ipv6Addr, &Ipv6Addr),
-        timestamps: bool,
-        is_carried: bool,
+        segments: &Segments,
+        ports: Option<(u16, u16)>,
+        now: Instant,
     ) -> Offer {
-        let mss = |shrinks| self.mss_over(hop, ends, timestamps, shrinks);
-        let is_carried = is_carried && tcphc::IS_SUPPORTED;
+        let link = self.link(hop.interface);
+        let is_carried = link.is_some_and(|link| link.is_carried(segments, ports, now));
+        let is_carried = is_carried && SHRINKS_HEADERS;
+        let mss = |shrinks| self.mss_over(hop, segments, shrinks);
         let smss = mss(match is_carried {
             true => Shrinks::Usually,
             false => Shrinks::Never,
@@ -196,15 +168,12 @@ impl<'m> Node<'m> {
             true => mss(Shrinks::ForPeer),
             false => smss,
         };
-        // A connection of any interface may move to one that compresses.
-        let flight_max = match self.interfaces.iter().any(compresses) {
-            true => tcphc::FLIGHT_MAX,
-            false => u16::MAX,
-        };
+        // A connection of any link may move to another one.
+        let flights = self.links.iter().map(Link::flight_max);
         Offer {
             smss,
             rmss,
-            flight_max,
+            flight_max: flights.min().unwrap_or(u16::MAX),
         }
     }
 
@@ -226,7 +195,7 @@ impl<'m> Node<'m> {
         let hop = hop.ok_or(Disposition::Drop(ip::Drop::NoRoute))?;
         let flags = segment.get(FLAGS_AT);
         let offer = match flags.is_some_and(|flags| flags & SYN != 0) {
-            true => self.offer_to(hop, header, segment),
+            true => self.offer_to(hop, header, segment, now),
             false => Offer::UNBOUNDED,
         };
         let incoming = Incoming {
@@ -243,15 +212,13 @@ impl<'m> Node<'m> {
     }
 
     /// What the path back over `hop` offers to the connection that `segment` begins.
-    fn offer_to(&self, hop: NextHop, header: &Header, segment: &[u8]) -> Offer {
-        // Only compression asks which options there are.
+    fn offer_to(&self, hop: NextHop, header: &Header, segment: &[u8], now: Instant) -> Offer {
+        // Only compression asks which options there are, and which ports.
         let parsed = tcphc::IS_SUPPORTED.then(|| tcp_header(segment)).flatten();
         let timestamps = parsed.is_some_and(|tcp| tcp.options.timestamps.is_some());
-        let is_carried = self.tcphc_of(hop).is_some_and(|tcphc| {
-            let flow = flow(header.dst, header.src);
-            parsed.is_some_and(|tcp| tcphc.carries(&flow, (tcp.dst_port, tcp.src_port)))
-        });
-        self.offer(hop, (&header.dst, &header.src), timestamps, is_carried)
+        let ports = parsed.map_or((0, 0), |tcp| (tcp.dst_port, tcp.src_port));
+        let segments = self.segments(hop, (header.dst, header.src), timestamps);
+        self.offer(hop, &segments, Some(ports), now)
     }
 
     /// An error about a packet this node sent; only TCP's are acted upon. Some cannot be true:
@@ -280,25 +247,6 @@ impl<'m> Node<'m> {
             .on_icmp_error(header.src, header.dst, zone, rest, error, now);
         Ok(())
     }
-}
-
-/// Whether this link compresses TCP headers.
-const fn compresses(interface: &Interface<'_>) -> bool {
-    match interface {
-        Interface::Radio(radio) => tcphc::IS_SUPPORTED && radio.tcphc.is_some(),
-        Interface::Wire(_) => false,
-    }
-}
-
-/// What an MSS counts on of header compression.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shrinks {
-    /// On nothing: the connection is plain.
-    Never,
-    /// On what headers are sure to shrink by: the peer may be a host that knows nothing of it.
-    ForPeer,
-    /// On what headers of bulk data shrink by: `poll_segment` cuts the others.
-    Usually,
 }
 
 /// [`Node::connect`] failed; the buffers come back.
@@ -367,33 +315,34 @@ fn tcp_header(segment: &[u8]) -> Option<crate::wire::tcp::Header> {
     parsed.map(|(header, _)| header)
 }
 
-/// Asks TCP for a segment that leaves by interface `id`; writes the whole packet to `out`.
-/// `budget`: the interface's, where it is a radio.
+/// Asks TCP for a segment that leaves by link `id`; writes the whole packet to `out`.
+/// `budget`: what the link allows, where that differs from header to header.
 pub(super) fn poll_segment(
     ip: &Ip<'_>,
     tcp: &mut Tcp<'_>,
     id: InterfaceId,
-    budget: Option<Budget<'_, '_>>,
+    budget: Option<&Budget<'_, '_>>,
     now: Instant,
     out: &mut [u8],
-) -> Option<usize> {
+) -> Option<Pulled> {
     let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN)?;
+    // TCP asks about the path of each segment before the segment is made: what was asked about
+    // last is on its way.
+    let path = Cell::new(None);
     let leaves_here = |ends: &Endpoints| {
         let is_of_zone = ends.zone == 0 || ends.zone == id.zone();
         let hop = ip.next_hop(&ends.remote, id);
-        is_of_zone && hop.is_some_and(|hop| hop.interface == id)
+        path.set(hop.filter(|hop| is_of_zone && hop.interface == id));
+        path.get().is_some()
     };
     let payload_max = |ends: &Endpoints, tcp: &PlannedHeader<'_>| {
-        let Some(budget) = budget.filter(|_| tcphc::IS_SUPPORTED) else {
+        let Some((budget, hop)) = budget.filter(|_| tcphc::IS_SUPPORTED).zip(path.get()) else {
             return u16::MAX;
         };
         let header = packet_header(ends.local, ends.remote, 0, NO_CLASS, ip.hop_limit());
         let mut bytes = [0; HEADER_LEN_MAX];
         let (len, tcp) = (tcp.data_len(), tcp.emit(&mut bytes));
-        let hop = ip.next_hop(&ends.remote, id);
-        hop.map_or(u16::MAX, |hop| {
-            budget.payload_behind(&header, (tcp, len), hop, now)
-        })
+        budget.payload_behind(&header, (tcp, len), hop.neighbour, now)
     };
     let segment = tcp.poll_segment_within(now, leaves_here, payload_max, body);
     let segment = segment.as_ref()?;
@@ -401,10 +350,14 @@ pub(super) fn poll_segment(
     let class = TrafficClass::new(segment.dscp, TrafficClass(segment.ecn).ecn());
     let header = packet_header(segment.src, segment.dst, len, class, ip.hop_limit());
     header.emit(head).ok()?;
-    Some(ipv6::HEADER_LEN + segment.len)
+    Some(Pulled {
+        len: ipv6::HEADER_LEN + segment.len,
+        header,
+        to: path.get()?.neighbour,
+    })
 }
 
-fn packet_header(
+const fn packet_header(
     src: Ipv6Addr,
     dst: Ipv6Addr,
     len: u16,
@@ -423,8 +376,6 @@ fn packet_header(
 }
 
 const NO_CLASS: TrafficClass = TrafficClass(0);
-/// Both headers of a segment, without options.
-const HEADERS_LEN: usize = ipv6::HEADER_LEN + HEADER_LEN;
 /// Where a TCP header has its flags, and the one that asks for an MSS.
 const FLAGS_AT: usize = 13;
 const SYN: u8 = 0x02;

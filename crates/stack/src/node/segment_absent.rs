@@ -4,9 +4,8 @@
 use core::marker::PhantomData;
 
 use super::Node;
-use super::budget::Budget;
-use super::receive::UNKNOWN_PROTOCOL;
-use crate::ip::{self, Disposition, InterfaceId, Ip};
+use crate::ip::{self, Disposition, InterfaceId, Ip, UNKNOWN_PROTOCOL};
+use crate::link::{Budget, Pulled};
 use crate::time::Instant;
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::Header;
@@ -50,9 +49,9 @@ pub(super) fn poll_segment(
     _ip: &Ip<'_>,
     _tcp: &mut Tcp<'_>,
     _id: InterfaceId,
-    _budget: Option<Budget<'_, '_>>,
+    _budget: Option<&Budget<'_, '_>>,
     _now: Instant,
     _out: &mut [u8],
-) -> Option<usize> {
+) -> Option<Pulled> {
     None
 }

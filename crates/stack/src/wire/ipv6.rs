@@ -62,6 +62,17 @@ pub struct Header {
     pub dst: Ipv6Addr,
 }
 
+/// Offset of the hop limit.
+pub(crate) const HOP_LIMIT_AT: usize = 7;
+
+/// Takes one off the hop limit of a packet that is passed on; whoever decided that it is has made
+/// sure that it was above one.
+pub(crate) fn count_down(packet: &mut [u8]) {
+    if let Some(hop_limit) = packet.get_mut(HOP_LIMIT_AT) {
+        *hop_limit = hop_limit.saturating_sub(1);
+    }
+}
+
 /// Why bytes are not an IPv6 packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParseError {

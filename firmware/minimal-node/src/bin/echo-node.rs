@@ -35,7 +35,7 @@ fn main() -> ! {
     loop {
         let now = radio.now();
         if let Some(event) = radio.event(PSDU) {
-            node.on_event(InterfaceId(0), Event::Radio(event), now);
+            node.on_event(InterfaceId(0), Event::Mesh(event), now);
             // An ACK may be due: it goes out before the application takes its time.
             perform(node, &mut radio, now, OUT);
         }
@@ -49,7 +49,7 @@ fn main() -> ! {
 #[inline(never)]
 fn perform(node: &mut Node<'_>, radio: &mut Radio, now: Instant, out: &mut [u8]) {
     while let Some((_, action)) = node.poll_action(now, out) {
-        if let Action::Radio(action) = action {
+        if let Action::Mesh(action) = action {
             radio.perform(action, out);
         }
     }

@@ -40,12 +40,12 @@ fn main() -> ! {
     loop {
         let now = radio.now();
         if let Some(event) = radio.event(PSDU) {
-            node.on_event(InterfaceId(0), Event::Radio(event), now);
+            node.on_event(InterfaceId(0), Event::Mesh(event), now);
         }
         // The optimiser must assume that the calls behind the black box use the node, too.
         let node = black_box(&mut *node);
         while let Some((_, action)) = node.poll_action(now, OUT) {
-            if let Action::Radio(action) = action {
+            if let Action::Mesh(action) = action {
                 radio.perform(action, OUT);
             }
         }

@@ -4,9 +4,10 @@ use std::net::Ipv6Addr;
 
 use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
+use motet::link::{Advertised, Hold, Link, Mesh, MeshConfig, MeshMemory};
 use motet::lowpan::datagram::{Datagrams, Record};
 use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor};
-use motet::node::{Advertised, Hold, Interface, Node, Radio, RadioConfig, RadioMemory};
+use motet::node::Node;
 use motet::random::Rng;
 use motet::storage::packet_queue::PacketQueue;
 use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
@@ -38,9 +39,9 @@ impl<'m> Builder<'_, 'm> {
         let mut rng = stream(self.options.seed, u32::from(number), Purpose::Stack);
         let is_router = n == 0;
         let is_tapped = options.transport == Host::Outside;
-        let radio = Interface::Radio(self.radio(n, &mut rng));
+        let radio = Link::Mesh(self.radio(n, &mut rng));
         let is_wired = is_router || is_tapped;
-        let wire = is_wired.then(|| Interface::Wire(wire(self.arena)));
+        let wire = is_wired.then(|| Link::Cable(wire(self.arena)));
         let interfaces = std::iter::once(radio).chain(wire).collect::<Vec<_>>();
         let interfaces = self.arena.alloc_slice_fill_iter(interfaces);
         let mut ip = self.ip(n);
@@ -135,7 +136,7 @@ impl<'m> Builder<'_, 'm> {
         }
     }
 
-    fn radio(self, n: usize, rng: &mut Rng) -> Radio<'m> {
+    fn radio(self, n: usize, rng: &mut Rng) -> Mesh<'m> {
         let (arena, options) = (self.arena, &self.options.nodes[n]);
         let mac_config = mac::Config {
             pan: plan::PAN,
@@ -156,7 +157,7 @@ impl<'m> Builder<'_, 'm> {
         let capabilities = options.profile.capabilities;
         let mac = Mac::new(mac_config, capabilities, slots, neighbors, rng);
         let records = arena.alloc_slice_fill_with(records, |_| Record::EMPTY);
-        let memory = RadioMemory {
+        let memory = MeshMemory {
             outgoing: arena.alloc_slice_fill_copy(IPV6_MTU_MIN, 0),
             datagrams: Datagrams::new(
                 records,
@@ -174,7 +175,7 @@ impl<'m> Builder<'_, 'm> {
             _ => 2,
         };
         let is_advertised = self.options.joining == Joining::Advertised;
-        let config = RadioConfig {
+        let config = MeshConfig {
             relaying: options.relaying,
             forwarding: options.forwarding,
             mss_frames: options.mss_frames,
@@ -191,7 +192,7 @@ impl<'m> Builder<'_, 'm> {
                 lifetime: Advertised::LIFETIME,
             }),
         };
-        let mut radio = Radio::new(config, mac, memory);
+        let mut radio = Mesh::new(config, mac, memory);
         if parent.is_none() || !is_advertised {
             *radio.contexts_mut() = plan::contexts();
         }
@@ -233,7 +234,7 @@ pub(crate) fn wired_node<'m>(
     mut rng: Rng,
     arena: &'m Arena,
 ) -> Node<'m> {
-    let interfaces = arena.alloc_slice_fill_iter([Interface::Wire(wire(arena))]);
+    let interfaces = arena.alloc_slice_fill_iter([Link::Cable(wire(arena))]);
     let mut ip = Ip::new(ip::Config::default(), &mut []);
     ip.add_address(Address {
         addr,
@@ -261,9 +262,9 @@ fn tags(rng: &mut Rng, wrap: bool) -> Rng {
     tags
 }
 
-fn wire(arena: &Arena) -> motet::node::Wire<'_> {
+fn wire(arena: &Arena) -> motet::link::Cable<'_> {
     let queue = PacketQueue::new(arena.alloc_slice_fill_copy(WIRE_QUEUE_LEN, 0));
-    motet::node::Wire::new(queue, WIRED_MTU)
+    motet::link::Cable::new(queue, WIRED_MTU)
 }
 
 fn tcp<'m>(

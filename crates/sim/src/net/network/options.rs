@@ -4,8 +4,8 @@ use std::net::Ipv6Addr;
 
 use motet::ip::queue::Discipline;
 use motet::limits::IPV6_MTU_MIN;
+use motet::link::{Forwarding, Relaying};
 use motet::mac;
-use motet::node::{Forwarding, Relaying};
 use motet::tcphc;
 use motet::time::Duration;
 

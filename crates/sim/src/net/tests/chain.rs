@@ -7,7 +7,7 @@ use motet::wire::icmpv6::{Echo, Message};
 use super::*;
 use crate::apps::{App, Receiver, Sender, Services};
 use crate::capture::{Capture, Records};
-use motet::node::Interface;
+use motet::link::Link;
 use motet::{ip, tcp};
 
 const PORT: u16 = 4_242;
@@ -96,7 +96,7 @@ fn transfer(options: ChainOptions, up: bool, len: usize) -> Outcome {
 fn tcp_headers(chain: &Chain<'_>) -> [u32; 4] {
     let mut sum = [0; 4];
     for node in 0..=chain.mote() {
-        if let Some(Interface::Radio(radio)) = chain.world.node(node).interface(RADIO)
+        if let Some(Link::Mesh(radio)) = chain.world.node(node).link(RADIO)
             && let Some(tcphc) = radio.tcphc()
         {
             for (sum, count) in sum.iter_mut().zip(tcphc.counters().sent) {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use motet::ip;
 use motet::ip::queue::Discipline;
-use motet::node::{Forwarding, Relaying};
+use motet::link::{Forwarding, Relaying};
 use motet::time::Instant;
 
 use super::*;
@@ -114,7 +114,7 @@ fn a_relay_marks_packets_when_two_flows_fill_its_queue() {
             .world
             .run_until(Instant::ORIGIN + Duration::from_secs(60));
         let relay = network.world.node(1);
-        let Some(Interface::Radio(radio)) = relay.interface(RADIO) else {
+        let Some(Link::Mesh(radio)) = relay.link(RADIO) else {
             panic!("a relay has a radio")
         };
         let gathered = radio.datagrams().counters().reassembled;

@@ -34,7 +34,7 @@ fn options() -> NetworkOptions {
 /// The relay: the radios of nodes 1 and 2 in one node.
 fn relay<'m>(builder: Builder<'_, 'm>) -> Resident<'m> {
     let mut rng = stream(1, 1, Purpose::Stack);
-    let radios = [1, 2].map(|n| Interface::Radio(builder.radio(n, &mut rng)));
+    let radios = [1, 2].map(|n| Link::Mesh(builder.radio(n, &mut rng)));
     let route = Route {
         prefix: Prefix::host(plan::mesh_addr(3)),
         next_hop: NextHop {

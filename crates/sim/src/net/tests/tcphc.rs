@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use motet::node::Interface;
+use motet::link::Link;
 use motet::random::Rng;
 use motet::tcp::{HalfOpen, Listener, Memory, Slot, Tcp};
 use motet::tcphc::{self, Context, End, Tcphc};
@@ -100,7 +100,7 @@ impl<'m> Transfer<'m> {
         let fresh = Tcphc::new(contexts, config, self.network.world.now(), &mut rng);
         let fresh = self.arena.alloc(fresh);
         self.network.world.with_node(node, |node, _| {
-            if let Some(Interface::Radio(radio)) = node.interface_mut(RADIO) {
+            if let Some(Link::Mesh(radio)) = node.link_mut(RADIO) {
                 radio.set_tcphc(fresh);
             }
         });
@@ -121,8 +121,8 @@ impl<'m> Transfer<'m> {
 
     /// Headers that a node has sent: full, mostly compressed, compressed, plain.
     fn sent(&self, node: usize) -> [u32; 4] {
-        match self.network.world.node(node).interface(RADIO) {
-            Some(Interface::Radio(radio)) => radio.tcphc().map_or([0; 4], |t| t.counters().sent),
+        match self.network.world.node(node).link(RADIO) {
+            Some(Link::Mesh(radio)) => radio.tcphc().map_or([0; 4], |t| t.counters().sent),
             _ => [0; 4],
         }
     }

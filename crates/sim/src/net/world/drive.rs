@@ -73,7 +73,7 @@ impl World<'_> {
         for Attached { interface, kind } in ports {
             let Kind::Air(radio) = kind else { continue };
             while let Some(output) = radio.poll_output(&mut self.air, now) {
-                output.tell(|event| node.on_event(*interface, node::Event::Radio(event), now));
+                output.tell(|event| node.on_event(*interface, node::Event::Mesh(event), now));
                 told = true;
             }
         }
@@ -88,13 +88,13 @@ impl World<'_> {
             let mut ports = self.motes[mote].ports.iter_mut();
             let port = ports.find(|port| port.interface == interface);
             match (action, port.map(|port| &mut port.kind)) {
-                (node::Action::Radio(action), Some(Kind::Air(radio))) => {
+                (node::Action::Mesh(action), Some(Kind::Air(radio))) => {
                     radio.command(action, buffer, &mut self.air, now);
                 }
-                (node::Action::Packet { len }, Some(Kind::Tap(sent))) => {
+                (node::Action::Cable { len }, Some(Kind::Tap(sent))) => {
                     sent.push_back(buffer.get(..len).unwrap_or(&[]).into());
                 }
-                (node::Action::Packet { len }, Some(Kind::Wire)) => {
+                (node::Action::Cable { len }, Some(Kind::Wire)) => {
                     let packet = buffer.get(..len).unwrap_or(&[]);
                     self.carry(End::Mote(mote), packet, now);
                 }

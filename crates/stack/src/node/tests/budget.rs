@@ -85,7 +85,7 @@ fn packet(
     bytes: &[u8],
     size: Option<u16>,
 ) -> Option<Packet> {
-    let contexts = &world.radio_of(node).contexts;
+    let contexts = world.radio_of(node).contexts();
     let mut out = [0; 160];
     let headers = lowpan::decompress(bytes, hop, contexts, size, &mut out).ok()?;
     let (ip, _) = Header::parse_start(&out).ok()?;
@@ -187,7 +187,7 @@ fn let_learn(world: &mut World, node: usize) {
     let contexts = memory(tcphc::Context::EMPTY, 4);
     let mut rng = Rng::from_seed([8, node as u64]);
     let table = Tcphc::new(contexts, config, world.now, &mut rng);
-    if let Some(Interface::Radio(radio)) = world.nodes[node].interface_mut(RADIO) {
+    if let Some(Link::Mesh(radio)) = world.nodes[node].link_mut(RADIO) {
         radio.set_tcphc(Box::leak(Box::new(table)));
     }
 }

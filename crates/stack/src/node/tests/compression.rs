@@ -10,7 +10,10 @@ fn sent(world: &World, node: usize) -> [u32; 4] {
 
 fn no_header_was_refused(world: &World) {
     for node in 0..=world.hops {
-        let refused = world.nodes[node].counters().dropped(Drop::TcpCompression);
+        let refused = world
+            .radio_of(node)
+            .counters()
+            .dropped(Drop::TcpCompression);
         assert_eq!(refused, 0, "node {node}");
     }
 }
@@ -86,28 +89,24 @@ fn errors_quote_nothing_of_a_compressed_header() {
         src: link(1),
         dst: link(0),
     };
-    let contexts = world.radio_of(0).contexts.clone();
+    let contexts = world.radio_of(0).contexts().clone();
     let form = TcpForm::Compressed;
     let made = lowpan::compress_form(&packet, form, hop, &contexts, &mut payload).unwrap();
     let frames = world.frames.len();
-    let mac = mac::Received {
-        src: link(1),
-        dst: link(0),
-        payload: &payload[..made.compressed_len],
-        pending: false,
-        meta: RxMeta {
-            rssi_dbm: -60,
-            lqi: 255,
-            channel: 26,
-            at: world.now,
-        },
+    let psdu = frame_from(link(1), link(0), 90, &payload[..made.compressed_len]);
+    let meta = RxMeta {
+        rssi_dbm: -60,
+        lqi: 255,
+        channel: 26,
+        at: world.now,
     };
+    let event = mac::Event::FrameReceived { psdu: &psdu, meta };
     let now = world.now;
-    world.nodes[0].on_frame(RADIO, &mac, now);
+    world.nodes[0].on_event(RADIO, Event::Mesh(event), now);
     world.run_for(Duration::from_secs(1));
-    let counters = world.nodes[0].counters();
+    let counters = world.radio_of(0).counters();
     assert_eq!(counters.dropped(Drop::TcpCompression), 1);
-    assert_eq!(world.frames.len(), frames, "nobody is answered");
+    assert_eq!(world.frames.len(), frames + 1, "an acknowledgement alone");
 }
 
 /// What was compressed elsewhere and waits here for longer than its numbers are sure to be
@@ -130,12 +129,13 @@ fn a_relay_passes_nothing_on_that_is_too_old() {
         let receiver = tcp.accept(listener, buffers(), now).unwrap();
         // The relay may not speak to the next hop for three seconds.
         let held = now + Duration::from_secs(3);
-        let mac = &mut world.nodes[2].radio(RADIO).unwrap().mac;
+        let mesh = world.nodes[2].link_mut(RADIO).unwrap().mesh_mut();
+        let mac = mesh.unwrap().mac_mut();
         mac.hold(link(1), held, now);
         let tcp = world.nodes[3].tcp_mut();
         assert_eq!(tcp.send(sender, &bytes(1_200), now), Ok(1_200));
         world.run_for(Duration::from_millis(3_100));
-        let mac = world.radio_of(2).mac.counters();
+        let mac = world.radio_of(2).mac().counters();
         assert!(mac.dropped(mac::Drop::TooOld) > 0, "{relaying:?}");
         let whole = world.nodes[2].ip().counters.dropped(ip::Drop::TooOld);
         assert_eq!(whole > 0, relaying == Relaying::Reassembly, "{whole}");

@@ -13,7 +13,7 @@ fn advertisements_walk_down_the_chain() {
             neighbour: Neighbour::One(link(n - 1).iid()),
         };
         assert_eq!(node.ip().default_route(), Some(up), "mote {n}");
-        assert_eq!(world.radio_of(n).contexts.get(1).unwrap().prefix(), HOST);
+        assert_eq!(world.radio_of(n).contexts().get(1).unwrap().prefix(), HOST);
     }
 }
 
@@ -21,11 +21,11 @@ fn advertisements_walk_down_the_chain() {
 #[test]
 fn frames_to_a_router_that_was_learnt_are_held_as_frames_upwards() {
     let mut world = World::chain(1, Relaying::Fragments);
-    let Some(Interface::Radio(radio)) = world.nodes[1].interface_mut(RADIO) else {
+    let Some(Link::Mesh(radio)) = world.nodes[1].link_mut(RADIO) else {
         panic!("a radio");
     };
-    radio.config.parent = None;
-    radio.config.hold = Hold {
+    radio.config_mut().parent = None;
+    radio.config_mut().hold = Hold {
         step: Duration::from_millis(500),
         hops_up: 3,
         hops_down: 0,
@@ -51,7 +51,7 @@ fn frames_to_a_router_that_was_learnt_are_held_as_frames_upwards() {
 #[test]
 fn an_expired_lease_is_passed_on_and_a_new_one_too() {
     let mut world = World::chain(2, Relaying::Fragments);
-    let compressing = |world: &World, n| world.radio_of(n).contexts.compressing().count();
+    let compressing = |world: &World, n| world.radio_of(n).contexts().compressing().count();
     let routes = |world: &World| [1, 2].map(|n| world.nodes[n].ip().default_route().is_some());
     assert_eq!((routes(&world), compressing(&world, 2)), ([true; 2], 2));
     let start = world.now;
@@ -65,7 +65,10 @@ fn an_expired_lease_is_passed_on_and_a_new_one_too() {
     world.run_for(Duration::from_secs(30));
     assert_eq!(routes(&world), [false; 2]);
     assert_eq!((compressing(&world, 1), compressing(&world, 2)), (0, 0));
-    assert!(world.radio_of(1).contexts.get(0).is_some(), "decompresses");
+    assert!(
+        world.radio_of(1).contexts().get(0).is_some(),
+        "decompresses"
+    );
     // Mote 2 still asks, and mote 1 has nothing to tell.
     world.run_for(Duration::from_secs(10 * 60));
     assert_eq!(routes(&world), [false; 2]);
@@ -155,7 +158,7 @@ fn known(world: &World) -> Vec<(Vec<Address>, Option<NextHop>, lowpan::Contexts)
         (
             addresses,
             ip.default_route(),
-            world.radio_of(n).contexts.clone(),
+            world.radio_of(n).contexts().clone(),
         )
     };
     [1, 2].map(of).to_vec()
@@ -200,10 +203,10 @@ fn what_is_forged_in_the_routers_name_moves_nothing() {
 
 /// What node 0 advertises from now on.
 fn advertises(world: &mut World, advertised: Option<Advertised>) {
-    let Some(Interface::Radio(radio)) = world.nodes[0].interfaces.first_mut() else {
+    let Some(Link::Mesh(radio)) = world.nodes[0].links.first_mut() else {
         panic!("a radio");
     };
-    radio.advertised = advertised;
+    *radio.advertised_mut() = advertised;
 }
 
 /// Its answers do not arrive, but it acknowledges the questions: it has not gone.
@@ -237,11 +240,11 @@ fn a_router_that_stops_says_so_to_whoever_asks() {
     };
     advertises(&mut world, Some(stopped));
     let now = world.now;
-    let Node { interfaces, ip, .. } = &mut world.nodes[0];
-    let Some(Interface::Radio(radio)) = interfaces.first_mut() else {
+    let Node { links, ip, .. } = &mut world.nodes[0];
+    let Some(Link::Mesh(radio)) = links.first_mut() else {
         panic!("a radio");
     };
-    crate::node::discovery::announce(radio, ip, RADIO, now);
+    radio.announce(ip, now);
     world.run_for(Duration::from_secs(30));
     for n in [1, 2] {
         assert_eq!(world.nodes[n].ip().default_route(), None, "mote {n}");
@@ -253,21 +256,24 @@ fn what_the_router_itself_changes_is_known_soon() {
     let mut world = World::chain(2, Relaying::Fragments);
     let prefix = Ipv6Addr::new(0xfd00, 0, 0, 7, 0, 0, 0, 0);
     let now = world.now;
-    let Node { interfaces, ip, .. } = &mut world.nodes[0];
-    let Some(Interface::Radio(radio)) = interfaces.first_mut() else {
+    let Node { links, ip, .. } = &mut world.nodes[0];
+    let Some(Link::Mesh(radio)) = links.first_mut() else {
         panic!("a radio");
     };
-    radio.advertised = radio.advertised.map(|advertised| Advertised {
+    *radio.advertised_mut() = radio.advertised_mut().map(|advertised| Advertised {
         prefix,
         ..advertised
     });
-    radio.contexts.set(0, prefix, 64, true);
-    crate::node::discovery::announce(radio, ip, RADIO, now);
+    radio.contexts_mut().set(0, prefix, 64, true);
+    radio.announce(ip, now);
     world.run_for(Duration::from_secs(12));
     for n in [1, 2] {
         let addr = Some(ip::with_iid(&prefix, link(n).iid()));
         assert_eq!(world.nodes[n].global_address(), addr, "mote {n}");
-        assert_eq!(world.radio_of(n).contexts.get(0).unwrap().prefix(), prefix);
+        assert_eq!(
+            world.radio_of(n).contexts().get(0).unwrap().prefix(),
+            prefix
+        );
     }
 }
 
@@ -316,7 +322,7 @@ fn a_new_prefix_takes_the_place_of_the_old_all_the_way_down() {
 fn the_shortest_lifetime_decides_when_to_ask_again() {
     let mut world = World::chain(1, Relaying::Fragments);
     confirm(&mut world, 1000, &[(MESH, 40)]);
-    let asks_at = world.radio_of(1).solicitor.next_deadline().unwrap();
+    let asks_at = world.radio_of(1).asks_at().unwrap();
     assert!(
         asks_at <= world.now + Duration::from_secs(30),
         "{asks_at:?}"

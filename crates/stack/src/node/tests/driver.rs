@@ -4,9 +4,9 @@ use super::*;
 
 /// A node on its own, with a wire before its radio, so that order cannot help the radio.
 fn alone(auto_ack: bool, rng: &mut Rng) -> Node<'static> {
-    let config = RadioConfig {
+    let config = MeshConfig {
         solicits: false,
-        ..RadioConfig::default()
+        ..MeshConfig::default()
     };
     let capabilities = RadioCapabilities {
         auto_ack,
@@ -19,7 +19,7 @@ fn alone(auto_ack: bool, rng: &mut Rng) -> Node<'static> {
         memory(Neighbor::EMPTY, 4),
         rng,
     );
-    let radio_memory = RadioMemory {
+    let radio_memory = MeshMemory {
         outgoing: memory(0, IPV6_MTU_MIN),
         datagrams: Datagrams::new(
             memory(Record::EMPTY, 2),
@@ -30,7 +30,7 @@ fn alone(auto_ack: bool, rng: &mut Rng) -> Node<'static> {
         ),
         queue: PacketQueue::new(memory(0, 1_024)),
     };
-    let radio = Interface::Radio(Radio::new(config, mac, radio_memory));
+    let radio = Link::Mesh(Mesh::new(config, mac, radio_memory));
     let interfaces = Vec::leak(std::vec![wire(), radio]);
     let tcp = tcp_engine(rng);
     let ip = Ip::new(IpConfig::default(), memory(None, 2));
@@ -65,7 +65,7 @@ fn hear(node: &mut Node<'_>, psdu: &[u8], now: Instant) {
         at: now,
     };
     let event = mac::Event::FrameReceived { psdu, meta };
-    node.on_event(AIR, Event::Radio(event), now);
+    node.on_event(AIR, Event::Mesh(event), now);
 }
 
 fn delivered(node: &Node<'_>) -> u32 {
@@ -81,7 +81,7 @@ fn actions(node: &mut Node<'_>, now: Instant) -> Vec<Action> {
 }
 
 const TRANSMIT: fn(&Action) -> bool =
-    |action| matches!(action, Action::Radio(mac::Action::Transmit { .. }));
+    |action| matches!(action, Action::Mesh(mac::Action::Transmit { .. }));
 
 #[test]
 fn the_ack_leaves_before_the_packet_is_looked_at() {
@@ -190,12 +190,12 @@ fn a_packet_does_not_wait_for_an_ack_that_cannot_leave() {
     for _ in 0..50 {
         for action in actions(&mut node, now) {
             let answer = match action {
-                Action::Radio(mac::Action::Preload { .. }) => mac::Event::Preloaded,
-                Action::Radio(mac::Action::AssessChannel) => {
+                Action::Mesh(mac::Action::Preload { .. }) => mac::Event::Preloaded,
+                Action::Mesh(mac::Action::AssessChannel) => {
                     mac::Event::ChannelAssessed { clear: true }
                 }
-                Action::Radio(mac::Action::Transmit { .. }) => mac::Event::TransmitDone { at: now },
-                Action::Radio(mac::Action::Fire) => {
+                Action::Mesh(mac::Action::Transmit { .. }) => mac::Event::TransmitDone { at: now },
+                Action::Mesh(mac::Action::Fire) => {
                     hear(&mut node, &echo_frame(2), now);
                     let out = actions(&mut node, now);
                     assert!(!out.iter().any(TRANSMIT));
@@ -204,7 +204,7 @@ fn a_packet_does_not_wait_for_an_ack_that_cannot_leave() {
                 }
                 _ => continue,
             };
-            node.on_event(AIR, Event::Radio(answer), now);
+            node.on_event(AIR, Event::Mesh(answer), now);
         }
         now += Duration::from_millis(1);
     }
@@ -216,12 +216,12 @@ fn a_packet_does_not_wait_for_an_ack_that_cannot_leave() {
 fn nodes_with_one_seed_draw_nothing_in_common() {
     let draw = |n| {
         let mut rng = Rng::from_seed([1, 2]);
-        let config = RadioConfig::default();
+        let config = MeshConfig::default();
         let mut interfaces = [radio(n, config, Duration::ZERO, 4, &mut rng)];
-        let Interface::Radio(radio) = &mut interfaces[0] else {
+        let Link::Mesh(radio) = &mut interfaces[0] else {
             unreachable!()
         };
-        let tags: Vec<u16> = (0..4).map(|_| radio.datagrams.new_tag()).collect();
+        let tags: Vec<u16> = (0..4).map(|_| radio.datagrams_mut().new_tag()).collect();
         // A generator of its own, made from the seed anew.
         let ip = Ip::new(IpConfig::default(), &mut []);
         let node = Node::without_tcp(
@@ -230,10 +230,10 @@ fn nodes_with_one_seed_draw_nothing_in_common() {
             Rng::from_seed([1, 2]),
             Instant::ORIGIN,
         );
-        let Interface::Radio(radio) = &node.interfaces[0] else {
+        let Link::Mesh(radio) = &node.links[0] else {
             unreachable!()
         };
-        let asks_at = radio.solicitor.next_deadline();
+        let asks_at = radio.asks_at();
         (tags, node.rng.clone().next_u64(), asks_at)
     };
     let (one, other) = (draw(1), draw(2));

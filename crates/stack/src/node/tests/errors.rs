@@ -86,10 +86,10 @@ fn a_node_without_tcp_knows_no_segments() {
     let mut node = Node::without_tcp(interfaces, ip, rng, now);
     let mut segment = packet(addr, 64, 100);
     segment[6] = crate::wire::tcp::NEXT_HEADER;
-    node.on_event(RADIO, Event::Packet(&segment), now);
+    node.on_event(RADIO, Event::Cable(&segment), now);
     let mut out = [0; ACTION_LEN_MAX];
     let answer = node.poll_action(now, &mut out);
-    let Some((_, Action::Packet { len })) = answer else {
+    let Some((_, Action::Cable { len })) = answer else {
         panic!("{answer:?}");
     };
     let (_, message) = icmp(&out[..len]);
@@ -137,16 +137,16 @@ fn a_packet_whose_route_goes_while_it_waits_is_a_counted_drop() {
     };
     let event = mac::Event::FrameReceived { psdu: &frame, meta };
     let now = world.now;
-    world.nodes[1].on_event(RADIO, Event::Radio(event), now);
-    world.nodes[1].handle_kept(RADIO, now);
-    assert!(!world.radio_of(1).queue.is_empty());
+    world.nodes[1].on_event(RADIO, Event::Mesh(event), now);
+    world.nodes[1].poll_arrivals(now);
+    assert!(world.radio_of(1).has_packet_waiting());
     let prefix = Prefix::host(global(2));
     world.nodes[1].ip_mut().remove_route(prefix);
     world.nodes[1].ip_mut().set_default_route(None);
     world.run_for(Duration::from_secs(1));
     let counters = world.nodes[1].ip().counters;
     assert_eq!(counters.dropped(ip::Drop::NoRoute), 1);
-    assert!(world.radio_of(1).queue.is_empty());
+    assert!(!world.radio_of(1).has_packet_waiting());
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn hostile_frames_are_counted_drops() {
         );
         world.run_for(Duration::from_millis(60));
     }
-    let counters = world.nodes[1].counters();
+    let counters = world.radio_of(1).counters();
     assert!(counters.dropped(Drop::Compression) > 100);
     assert!(counters.dropped(Drop::Dispatch) > 100);
     assert!(
@@ -135,14 +135,14 @@ fn no_sequence_of_events_keeps_a_node_busy() {
             };
             let psdu = &frame[..];
             let event = match rng.below(9) {
-                0 => Event::Radio(mac::Event::Preloaded),
-                1 => Event::Radio(mac::Event::ChannelAssessed { clear: n & 1 == 0 }),
-                2 => Event::Radio(mac::Event::TransmitDone { at: now }),
-                3 => Event::Radio(mac::Event::FrameHead { head: psdu }),
-                4 => Event::Packet(&psdu[psdu.len().min(21)..]),
-                _ => Event::Radio(mac::Event::FrameReceived { psdu, meta }),
+                0 => Event::Mesh(mac::Event::Preloaded),
+                1 => Event::Mesh(mac::Event::ChannelAssessed { clear: n & 1 == 0 }),
+                2 => Event::Mesh(mac::Event::TransmitDone { at: now }),
+                3 => Event::Mesh(mac::Event::FrameHead { head: psdu }),
+                4 => Event::Cable(&psdu[psdu.len().min(21)..]),
+                _ => Event::Mesh(mac::Event::FrameReceived { psdu, meta }),
             };
-            let id = if matches!(event, Event::Packet(_)) {
+            let id = if matches!(event, Event::Cable(_)) {
                 WIRE
             } else {
                 RADIO
@@ -158,10 +158,10 @@ fn no_sequence_of_events_keeps_a_node_busy() {
             wakes += 1;
             assert!(wakes < 20_000, "does not sleep");
         }
-        let Some(Interface::Radio(radio)) = node.interface(RADIO) else {
+        let Some(Link::Mesh(radio)) = node.link(RADIO) else {
             panic!("a radio")
         };
-        assert!(radio.datagrams.is_empty(), "every record was given up");
+        assert!(radio.datagrams().is_empty(), "every record was given up");
         assert!(node.ip().addresses().count() <= 3);
     }
 }

@@ -51,7 +51,7 @@ impl Seen {
         if size.is_some() && !self.is_first() {
             return None;
         }
-        let contexts = &world.radio_of(self.by).contexts;
+        let contexts = world.radio_of(self.by).contexts();
         let (iphc, mut out) = (self.iphc(), [0; 160]);
         let headers = lowpan::decompress(iphc, self.hop, contexts, size, &mut out).ok()?;
         let (ip, _) = Header::parse_start(&out).ok()?;
@@ -94,14 +94,14 @@ fn seen(world: &World) -> Vec<Seen> {
 fn stream_past(discipline: Discipline) -> World {
     let mut world = World::chain(4, Relaying::Fragments);
     for relay in [2, 3] {
-        let Some(Interface::Radio(radio)) = world.nodes[relay].interfaces.first_mut() else {
+        let Some(Link::Mesh(radio)) = world.nodes[relay].links.first_mut() else {
             panic!("a relay has a radio")
         };
-        radio.config.forwarding = Forwarding::Immediate;
+        radio.config_mut().forwarding = Forwarding::Immediate;
         if relay == 3 {
             // Every frame that waits counts: a packet's own never do, they come later.
-            radio.config.mss_frames = 1;
-            radio.config.discipline = discipline;
+            radio.config_mut().mss_frames = 1;
+            radio.config_mut().discipline = discipline;
         }
     }
     transfer(&mut world, 4, 1, global(1), &bytes(20_000));

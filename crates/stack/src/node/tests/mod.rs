@@ -16,9 +16,14 @@ mod streams;
 mod zones;
 
 use super::*;
-use crate::ip::{Config as IpConfig, Neighbour, NextHop, Prefix, Route};
+use crate::ip;
+use crate::ip::{Address, Config as IpConfig, Neighbour, NextHop, Prefix, Route};
 use crate::limits::PSDU_LEN_MAX;
+use crate::link::{
+    Advertised, Cable, Drop, Forwarding, Hold, Mesh, MeshConfig, MeshMemory, Relaying,
+};
 use crate::lowpan::{self, TcpForm, datagram, datagram::Datagrams, datagram::Record};
+use crate::mac;
 use crate::mac::{FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
 use crate::storage::packet_queue::PacketQueue;
 use crate::tcp::{self, Buffers, HalfOpen, Listener, Memory, RecvError, SendError, Slot};
@@ -71,11 +76,11 @@ fn tcp_engine(rng: &mut Rng) -> Tcp<'static> {
 
 fn radio(
     n: usize,
-    config: RadioConfig,
+    config: MeshConfig,
     retry_delay_max: Duration,
     slots: usize,
     rng: &mut Rng,
-) -> Interface<'static> {
+) -> Link<'static> {
     let mac = mac::Config {
         retry_delay_max,
         ..mac::Config::new(0x4d54, eui(n))
@@ -88,12 +93,12 @@ fn radio(
     };
     let mac = Mac::new(mac, capabilities, slots, neighbors, rng);
     let (records, bodies) = (memory(Record::EMPTY, 8), memory(0, 4 * IPV6_MTU_MIN));
-    let memory = RadioMemory {
+    let memory = MeshMemory {
         outgoing: memory(0, IPV6_MTU_MIN),
         datagrams: Datagrams::new(records, bodies, IPV6_MTU_MIN, false, rng),
         queue: PacketQueue::new(memory(0, 8192)),
     };
-    Interface::Radio(Radio::new(config, mac, memory))
+    Link::Mesh(Mesh::new(config, mac, memory))
 }
 
 fn tcphc_table(n: usize, rng: &mut Rng) -> &'static mut Tcphc<'static> {
@@ -109,8 +114,8 @@ fn tcphc_table(n: usize, rng: &mut Rng) -> &'static mut Tcphc<'static> {
     Box::leak(Box::new(Tcphc::new(contexts, config, Instant::ORIGIN, rng)))
 }
 
-fn wire() -> Interface<'static> {
-    Interface::Wire(Wire::new(PacketQueue::new(memory(0, 8192)), 1500))
+fn wire() -> Link<'static> {
+    Link::Cable(Cable::new(PacketQueue::new(memory(0, 8192)), 1500))
 }
 
 /// What the air holds: an event for a node at a time.
@@ -174,21 +179,21 @@ impl World {
                 prefix: MESH,
                 lifetime: Advertised::LIFETIME,
             };
-            let config = RadioConfig {
+            let config = MeshConfig {
                 relaying,
                 parent: (n > 0).then(|| link(n - 1)),
                 solicits: n > 0,
                 advertised: (n == 0).then_some(advertised),
-                ..RadioConfig::default()
+                ..MeshConfig::default()
             };
             let mut interface = radio(n, config, retry_delay_max, slots, &mut rng);
-            if let Interface::Radio(radio) = &mut interface
+            if let Link::Mesh(radio) = &mut interface
                 && n == 0
             {
                 radio.contexts_mut().set(0, MESH, 64, true);
                 radio.contexts_mut().set(1, HOST, 128, true);
             }
-            if let Interface::Radio(radio) = &mut interface
+            if let Link::Mesh(radio) = &mut interface
                 && compressing.contains(&n)
             {
                 radio.set_tcphc(tcphc_table(n, &mut rng));
@@ -301,13 +306,13 @@ impl World {
             rounds += 1;
             assert!(rounds < 1_000, "node {node} never rests at {:?}", self.now);
             match action {
-                Action::Packet { len } => {
+                Action::Cable { len } => {
                     let to = if node == 0 { self.host() } else { 0 };
                     let to_interface = if node == 0 { RADIO } else { WIRE };
                     let packet = Pending::Packet(out[..len].to_vec());
                     self.at(Duration::from_millis(1), to, to_interface, packet);
                 }
-                Action::Radio(action) => self.radio(node, interface, action, &out),
+                Action::Mesh(action) => self.radio(node, interface, action, &out),
             }
         }
         self.check_wake_up(node);
@@ -315,12 +320,12 @@ impl World {
 
     /// Whatever a layer waits for, its node wakes for.
     fn check_wake_up(&self, node: usize) {
-        let Some(Interface::Radio(radio)) = self.nodes[node].interface(RADIO) else {
+        let Some(Link::Mesh(radio)) = self.nodes[node].link(RADIO) else {
             return;
         };
         let wakes_at = self.nodes[node].next_deadline();
-        let mac = radio.mac.next_deadline();
-        let datagrams = radio.datagrams.next_deadline();
+        let mac = radio.mac().next_deadline();
+        let datagrams = radio.datagrams().next_deadline();
         for at in [mac, datagrams].into_iter().flatten() {
             if at > self.now {
                 assert!(
@@ -417,16 +422,16 @@ impl World {
             at: self.now,
         };
         let event = match pending {
-            Pending::Frame(psdu) => Event::Radio(mac::Event::FrameReceived { psdu, meta }),
-            Pending::Radio(event) => Event::Radio(*event),
-            Pending::Packet(packet) => Event::Packet(packet),
+            Pending::Frame(psdu) => Event::Mesh(mac::Event::FrameReceived { psdu, meta }),
+            Pending::Radio(event) => Event::Mesh(*event),
+            Pending::Packet(packet) => Event::Cable(packet),
         };
         self.nodes[node].on_event(id, event, self.now);
     }
 
-    fn radio_of(&self, node: usize) -> &Radio<'static> {
-        match self.nodes[node].interface(RADIO) {
-            Some(Interface::Radio(radio)) => radio,
+    fn radio_of(&self, node: usize) -> &Mesh<'static> {
+        match self.nodes[node].link(RADIO) {
+            Some(Link::Mesh(radio)) => radio,
             _ => panic!("node {node} has a radio"),
         }
     }

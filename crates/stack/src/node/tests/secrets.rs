@@ -21,7 +21,7 @@ fn node(n: usize) -> Node<'static> {
     let mut tcp = Tcp::new(memory, &mut Rng::from_seed(seed));
     tcp.listen(None, PORT, &SETTINGS).unwrap();
     let mut rng = Rng::from_seed(seed);
-    let radio = radio(n, RadioConfig::default(), Duration::ZERO, 4, &mut rng);
+    let radio = radio(n, MeshConfig::default(), Duration::ZERO, 4, &mut rng);
     let interfaces = Vec::leak(std::vec![radio]);
     let ip = Ip::new(IpConfig::default(), super::memory(None, 4));
     Node::new(interfaces, ip, tcp, Rng::from_seed(seed), Instant::ORIGIN)

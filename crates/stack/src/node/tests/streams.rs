@@ -11,7 +11,7 @@ fn a_stream_crosses_three_hops_both_ways() {
         transfer(&mut world, 3, host, HOST, &data);
         let mut world = World::chain(3, relaying);
         transfer(&mut world, host, 3, global(3), &data);
-        let relayed = world.nodes[2].counters().fragments_relayed;
+        let relayed = world.radio_of(2).counters().fragments_relayed;
         assert_eq!(
             relayed > 20,
             relaying == Relaying::Fragments,
@@ -63,7 +63,10 @@ fn the_mss_fills_its_frames_and_relays_never_find_a_fragment_too_long() {
             .count()
     };
     assert_eq!((data_frames(3), data_frames(2), data_frames(1)), (5, 5, 5));
-    assert_eq!(world.nodes[2].counters().dropped(Drop::FragmentTooLong), 0);
+    assert_eq!(
+        world.radio_of(2).counters().dropped(Drop::FragmentTooLong),
+        0
+    );
 }
 
 /// A packet in fragments, as somebody sends them who leaves no slack and does it his way.
@@ -120,7 +123,7 @@ fn inject(world: &mut World, hop: lowpan::LinkPair, len_max: usize, packet: &[u8
         .unwrap();
     let mut payload = [0; PSDU_LEN_MAX];
     for sequence in 0.. {
-        let contexts = &world.radio_of(0).contexts;
+        let contexts = world.radio_of(0).contexts();
         let Some(len) = outgoing.next(contexts, &mut payload).unwrap() else {
             break;
         };

@@ -25,7 +25,7 @@ struct Links {
 }
 
 fn node(
-    interfaces: Vec<Interface<'static>>,
+    interfaces: Vec<Link<'static>>,
     addresses: &[(Ipv6Addr, InterfaceId)],
 ) -> Node<'static> {
     let mut rng = Rng::from_seed([5, 5]);
@@ -40,9 +40,9 @@ fn node(
     node
 }
 
-fn a_radio(n: usize) -> Interface<'static> {
+fn a_radio(n: usize) -> Link<'static> {
     let mut rng = Rng::from_seed([5, n as u64]);
-    radio(n, RadioConfig::default(), Duration::ZERO, 8, &mut rng)
+    radio(n, MeshConfig::default(), Duration::ZERO, 8, &mut rng)
 }
 
 impl Links {
@@ -88,24 +88,24 @@ impl Links {
                 peer => (HUB, InterfaceId(peer as u8 - 1)),
             };
             let frame = match action {
-                Action::Packet { len } => {
+                Action::Cable { len } => {
                     self.sent[usize::from(id.0)] += usize::from(node == HUB);
                     self.at(100, there, Pending::Packet(out[..len].to_vec()));
                     continue;
                 }
-                Action::Radio(mac::Action::Preload { len }) => {
+                Action::Mesh(mac::Action::Preload { len }) => {
                     self.loaded.insert((node, id.0), out[..len].to_vec());
                     self.at(100, here, Pending::Radio(mac::Event::Preloaded));
                     continue;
                 }
-                Action::Radio(mac::Action::AssessChannel) => {
+                Action::Mesh(mac::Action::AssessChannel) => {
                     let event = mac::Event::ChannelAssessed { clear: true };
                     self.at(128, here, Pending::Radio(event));
                     continue;
                 }
-                Action::Radio(mac::Action::Fire) => self.loaded[&(node, id.0)].clone(),
-                Action::Radio(mac::Action::Transmit { len, .. }) => out[..len].to_vec(),
-                Action::Radio(_) => continue,
+                Action::Mesh(mac::Action::Fire) => self.loaded[&(node, id.0)].clone(),
+                Action::Mesh(mac::Action::Transmit { len, .. }) => out[..len].to_vec(),
+                Action::Mesh(_) => continue,
             };
             let air_us = 192 + (6 + frame.len() as u64) * 32;
             let at = self.now + Duration::from_micros(air_us);
@@ -153,10 +153,10 @@ impl Links {
                             at: self.now,
                         },
                     );
-                    Event::Radio(mac::Event::FrameReceived { psdu, meta })
+                    Event::Mesh(mac::Event::FrameReceived { psdu, meta })
                 }
-                Pending::Radio(event) => Event::Radio(*event),
-                Pending::Packet(packet) => Event::Packet(packet),
+                Pending::Radio(event) => Event::Mesh(*event),
+                Pending::Packet(packet) => Event::Cable(packet),
             };
             self.nodes[node].on_event(id, event, self.now);
         }
@@ -377,7 +377,7 @@ fn time_wait_answers_on_its_own_link() {
     };
     for _ in 0..2 {
         let before = links.sent;
-        links.nodes[HUB].on_event(SECOND, Event::Packet(&fin), links.now);
+        links.nodes[HUB].on_event(SECOND, Event::Cable(&fin), links.now);
         links.poll(HUB);
         links.events.clear();
         assert_eq!(links.sent, [before[0], before[1] + 1]);
@@ -407,7 +407,7 @@ fn an_error_ends_the_connection_of_its_own_zone() {
     let kind = ip::icmp::ErrorKind::PortUnreachable;
     let (head, quoted) = ip::icmp::error(kind, syn, US, THEM, 64).unwrap();
     let error = [&head, quoted].concat();
-    links.nodes[HUB].on_event(SECOND, Event::Packet(&error), now);
+    links.nodes[HUB].on_event(SECOND, Event::Cable(&error), now);
     let tcp = links.nodes[HUB].tcp();
     let errors = opened.map(|handle| tcp.connection(handle).unwrap().error());
     assert_eq!(errors, [None, Some(tcp::Error::Unreachable)]);

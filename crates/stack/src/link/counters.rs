@@ -1,4 +1,4 @@
-//! What a node drops where layers meet; each layer counts its own besides.
+//! What a link drops between its layers; each layer counts its own besides.
 
 /// Why a frame went no further than 6LoWPAN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

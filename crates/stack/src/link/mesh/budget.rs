@@ -1,11 +1,11 @@
 //! How long a segment may be that fills so many frames and not one more.
 //!
-//! Place: `segment` asks before TCP announces an MSS, and for each segment of new data, since
+//! Place: the node asks before TCP announces an MSS, and for each segment of new data, since
 //! what header compression makes of a header depends on what it says and on what the peer is
 //! known to hold. Left out: what is sent again, which may take a frame more: cutting it would
 //! cost a segment more.
 
-use crate::ip::{self, NextHop};
+use crate::ip::{self, Neighbour};
 use crate::lowpan::{Contexts, LinkPair, compress, fragment};
 use crate::mac::Mac;
 use crate::tcphc::Tcphc;
@@ -13,12 +13,12 @@ use crate::time::Instant;
 use crate::wire::ipv6::{self, Ecn, Header};
 use crate::wire::{LinkAddr, tcphc};
 
-use super::header_compression::flow;
-use super::interface::{Radio, RadioConfig, link_addr};
+use super::tcp_headers::flow;
+use super::{Mesh, MeshConfig, link_addr};
 
-/// What of a radio bounds the length of a segment.
+/// What of a mesh link bounds the length of a segment.
 #[derive(Clone, Copy)]
-pub(super) struct Budget<'a, 'm> {
+pub(crate) struct Budget<'a, 'm> {
     mac: &'a Mac<'m>,
     contexts: &'a Contexts,
     /// `None` in a build without it too.
@@ -27,31 +27,31 @@ pub(super) struct Budget<'a, 'm> {
 }
 
 impl<'a, 'm> Budget<'a, 'm> {
-    pub(super) fn of(radio: &'a Radio<'m>) -> Self {
+    pub(super) fn of(mesh: &'a Mesh<'m>) -> Self {
         Self::new(
-            &radio.mac,
-            &radio.contexts,
-            radio.tcphc.as_deref(),
-            &radio.config,
+            &mesh.mac,
+            &mesh.discovery.contexts,
+            mesh.tcphc.as_deref(),
+            &mesh.config,
         )
     }
 
     /// As [`Self::of`], beside the buffer that the next packet is written to.
-    pub(super) fn lend(radio: &'a mut Radio<'m>) -> (Self, &'a mut [u8]) {
+    pub(super) fn lend(mesh: &'a mut Mesh<'m>) -> (Self, &'a mut [u8]) {
         let budget = Self::new(
-            &radio.mac,
-            &radio.contexts,
-            radio.tcphc.as_deref(),
-            &radio.config,
+            &mesh.mac,
+            &mesh.discovery.contexts,
+            mesh.tcphc.as_deref(),
+            &mesh.config,
         );
-        (budget, radio.outgoing.buffer())
+        (budget, mesh.outgoing.buffer())
     }
 
     fn new(
         mac: &'a Mac<'m>,
         contexts: &'a Contexts,
         tcphc: Option<&'a Tcphc<'m>>,
-        config: &RadioConfig,
+        config: &MeshConfig,
     ) -> Self {
         Self {
             mac,
@@ -63,8 +63,8 @@ impl<'a, 'm> Budget<'a, 'm> {
 
     /// The most TCP payload in a packet with this IPv6 header. `tcp_len`: of the TCP header,
     /// compressed and uncompressed.
-    pub(super) fn payload(&self, header: &Header, hop: NextHop, tcp_len: (usize, usize)) -> usize {
-        let Some(neighbour) = link_addr(hop.neighbour) else {
+    pub(super) fn payload(&self, header: &Header, to: Neighbour, tcp_len: (usize, usize)) -> usize {
+        let Some(neighbour) = link_addr(to) else {
             return 0;
         };
         let link = LinkPair {
@@ -87,22 +87,22 @@ impl<'a, 'm> Budget<'a, 'm> {
     /// The most new data behind the TCP header `tcp`, at least a byte; what TCP likes where
     /// nothing is compressed, for then it keeps to the MSS, and where so few data as `len`
     /// bytes have room behind any header.
-    pub(super) fn payload_behind(
+    pub(crate) fn payload_behind(
         &self,
         header: &Header,
         (tcp, len): (&[u8], u16),
-        hop: NextHop,
+        to: Neighbour,
         now: Instant,
     ) -> u16 {
         let Some(tcphc) = self.tcphc else {
             return u16::MAX;
         };
         let longest = tcp.len() + tcphc::FULL_OVERHEAD;
-        if self.payload(header, hop, (longest, tcp.len())) >= usize::from(len) {
+        if self.payload(header, to, (longest, tcp.len())) >= usize::from(len) {
             return u16::MAX;
         }
         let compressed = tcphc.header_len(&flow(header.src, header.dst), tcp, now);
-        let payload = self.payload(header, hop, (compressed, tcp.len()));
+        let payload = self.payload(header, to, (compressed, tcp.len()));
         payload.clamp(1, usize::from(u16::MAX)) as u16
     }
 }

@@ -1,0 +1,150 @@
+//! What passes between a link and the node above it.
+
+use crate::ip::icmp::ErrorKind;
+use crate::ip::{self, Disposition, Iid, Ingress, Neighbour};
+use crate::limits::PSDU_LEN_MAX;
+use crate::lowpan::TcpForm;
+use crate::lowpan::datagram::Whole;
+use crate::tcphc;
+use crate::wire::ipv6::{HEADER_LEN, Header};
+
+/// What comes of an event.
+#[derive(Debug)]
+pub(crate) enum Arrival<'m, 's> {
+    /// Nothing for the node: a part of a packet, a packet that went on in fragments, a drop.
+    Nothing,
+    /// A packet that the driver holds.
+    Given(&'s [u8], Hop),
+    /// A packet in the scratch memory.
+    Packet(&'s mut [u8], Hop),
+    /// A packet in the memory that it was gathered in, to be given back.
+    Gathered(Whole<'m>, Hop),
+    /// A packet went no further, and its source is to know: only the node sends ICMPv6.
+    Refuse {
+        /// The reason.
+        kind: ErrorKind,
+        /// Its beginning, as far as the error may quote it.
+        quote: &'s [u8],
+    },
+}
+
+/// The hop that a packet came over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hop {
+    /// As IP sees it.
+    pub(crate) ingress: Ingress,
+    /// What becomes of its TCP header on the next link.
+    pub(super) onward: Onward,
+}
+
+impl Hop {
+    /// What of `packet` an ICMPv6 error may quote.
+    pub(crate) fn quotable<'p>(&self, packet: &'p [u8]) -> &'p [u8] {
+        match self.onward {
+            Onward::As(form) => quotable(packet, form),
+            Onward::Begins(_) => packet,
+        }
+    }
+}
+
+/// What of `packet` an ICMPv6 error may quote: nothing of a TCP header that only its ends can
+/// read. TCP has no use for such an error then.
+pub(super) fn quotable(packet: &[u8], form: TcpForm) -> &[u8] {
+    match form {
+        TcpForm::Compressed => packet.get(..HEADER_LEN).unwrap_or_default(),
+        TcpForm::Plain | TcpForm::Full { .. } => packet,
+    }
+}
+
+/// What happens to a packet's TCP header where the packet leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Onward {
+    /// Its compressed path begins here, if it has one.
+    Begins(tcphc::Origin),
+    /// It goes on as it came.
+    As(TcpForm),
+}
+
+/// The segments that a connection sends over a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segments {
+    /// Their IPv6 header; its length does not count.
+    pub(crate) header: Header,
+    /// The neighbour that their route leads to.
+    pub(crate) to: Neighbour,
+    /// Whether their TCP headers have time stamps.
+    pub(crate) timestamps: bool,
+}
+
+/// A packet of this node's TCP, pulled when its link had room for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pulled {
+    /// Bytes, IPv6 header first.
+    pub(crate) len: usize,
+    /// Its IPv6 header.
+    pub(crate) header: Header,
+    /// The neighbour that its route leads to.
+    pub(crate) to: Neighbour,
+}
+
+/// What became of a packet that left.
+#[derive(Debug)]
+pub(crate) enum Report<'m> {
+    /// The last hop of this packet did not answer.
+    Undelivered(Undelivered<'m>),
+}
+
+/// A packet that was given up.
+#[derive(Debug)]
+pub(crate) struct Undelivered<'m> {
+    /// The link's memory, the packet first.
+    pub(super) buffer: &'m mut [u8],
+    pub(super) last_hop: Iid,
+    pub(super) form: TcpForm,
+}
+
+impl Undelivered<'_> {
+    /// Its header, and what of it an ICMPv6 error may quote. `None` where the neighbour that did
+    /// not answer was a step on its way: then the packet's next one may take another.
+    pub(crate) fn refused(&self) -> Option<(Header, &[u8])> {
+        let (header, payload) = Header::parse(self.buffer).ok()?;
+        let packet = self.buffer.get(..HEADER_LEN + payload.len())?;
+        let is_last = ip::iid_of(&header.dst) == self.last_hop;
+        is_last.then(|| (header, quotable(packet, self.form)))
+    }
+}
+
+/// Why a link did not queue a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// The link carries packets of up to `mtu` bytes.
+    TooBig {
+        /// Bytes.
+        mtu: u32,
+    },
+    /// No room in its queue.
+    Full,
+    /// The queue is long, and its discipline drops before it is full.
+    Congestion,
+}
+
+impl From<Refusal> for Disposition {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::TooBig { mtu } => Self::Refuse(ErrorKind::PacketTooBig { mtu }),
+            Refusal::Full => Self::Drop(ip::Drop::QueueFull),
+            Refusal::Congestion => Self::Drop(ip::Drop::Congestion),
+        }
+    }
+}
+
+/// Memory for a frame's payload with its headers restored: two bytes of IPHC may stand for 40
+/// of IPv6, a few for 60 of TCP, and extension headers and UDP grow a little besides.
+#[derive(Debug)]
+pub(crate) struct Scratch(pub(super) [u8; PSDU_LEN_MAX + 100]);
+
+impl Scratch {
+    pub(crate) const fn new() -> Self {
+        Self([0; PSDU_LEN_MAX + 100])
+    }
+}

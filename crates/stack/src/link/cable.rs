@@ -1,0 +1,77 @@
+//! A point-to-point link that carries whole IPv6 packets.
+
+use super::arrival::{Arrival, Hop, Onward, Pulled, Refusal};
+use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour};
+use crate::limits::IPV6_MTU_MIN;
+use crate::storage::packet_queue::PacketQueue;
+use crate::tcphc;
+
+/// A cable: whatever the driver makes of it (TUN, Ethernet behind an adapter, a serial line
+/// with frames of its own), packets go in and come out whole.
+#[derive(Debug)]
+pub struct Cable<'m> {
+    id: InterfaceId,
+    queue: PacketQueue<'m>,
+    mtu: u16,
+}
+
+impl<'m> Cable<'m> {
+    /// A cable that carries packets of up to `mtu` bytes, at least [`IPV6_MTU_MIN`].
+    pub fn new(queue: PacketQueue<'m>, mtu: u16) -> Self {
+        Self {
+            id: InterfaceId(0),
+            queue,
+            mtu: mtu.max(IPV6_MTU_MIN as u16),
+        }
+    }
+
+    /// The longest packet it carries, bytes.
+    pub const fn mtu(&self) -> u16 {
+        self.mtu
+    }
+}
+
+impl Cable<'_> {
+    pub(super) fn start(&mut self, id: InterfaceId) {
+        self.id = id;
+    }
+
+    pub(super) fn on_packet<'m, 's>(&self, packet: &'s [u8]) -> Arrival<'m, 's> {
+        let ingress = Ingress {
+            interface: self.id,
+            from: Neighbour::Only,
+            to_all: false,
+        };
+        let onward = Onward::Begins(tcphc::Origin::Outside);
+        Arrival::Given(packet, Hop { ingress, onward })
+    }
+
+    pub(super) fn queue(&mut self, parts: [&[u8]; 2]) -> Result<(), Refusal> {
+        let mtu = u32::from(self.mtu);
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        if len > mtu as usize {
+            return Err(Refusal::TooBig { mtu });
+        }
+        let queued = self.queue.push_parts(parts, 0);
+        queued.then_some(()).ok_or(Refusal::Full)
+    }
+
+    /// Writes the next packet: one that waits, else one of this node's TCP. Returns its length.
+    pub(super) fn poll_packet(
+        &mut self,
+        ip: &mut Ip<'_>,
+        mut pull: impl FnMut(&Ip<'_>, &mut [u8]) -> Option<Pulled>,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        while let Some(front) = self.queue.front() {
+            let len = self.queue.peek(out);
+            self.queue.pop();
+            if len == front.len {
+                return Some(len);
+            }
+            // Rather none than half a packet, where `out` is shorter than the link's MTU.
+            ip.counters.count(ip::Drop::QueueFull);
+        }
+        pull(ip, out).map(|pulled| pulled.len)
+    }
+}

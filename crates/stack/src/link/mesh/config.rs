@@ -1,0 +1,121 @@
+//! Settings of a mesh link, above its MAC.
+
+use crate::ip::ndp::Advertised;
+use crate::ip::queue::Discipline;
+use crate::time::Duration;
+use crate::wire::LinkAddr;
+
+/// How a relay passes on a packet of several fragments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Relaying {
+    /// Each fragment as it comes (RFC 8930): little memory, little delay.
+    #[default]
+    Fragments,
+    /// Only whole packets, which RED counts one by one; of fragments it counts the frames.
+    Reassembly,
+}
+
+/// How a relay gets a fragment from the frame it came in into the one it leaves by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Forwarding {
+    /// By way of the processor: the next hop waits for two copies.
+    #[default]
+    Copy,
+    /// It waits in the radio for the next fragment, and is fired by that one's arrival
+    /// ([`crate::mac::Mac::enqueue_conditional`]). A radio with one buffer copies all the same.
+    Immediate,
+}
+
+/// Settings of a [`Mesh`](super::Mesh).
+#[derive(Clone, Copy, Debug)]
+pub struct MeshConfig {
+    /// How packets of others are passed on.
+    pub relaying: Relaying,
+    /// How their fragments are.
+    pub forwarding: Forwarding,
+    /// Frames that a full TCP segment may fill, each way; 0: as many as a packet may.
+    ///
+    /// More frames spread the headers, but one lost frame costs the whole segment: goodput
+    /// rises little beyond five (TCPlp §6.1).
+    pub mss_frames: u8,
+    /// The only router to accept, where the tree is fixed by hand.
+    pub parent: Option<LinkAddr>,
+    /// Whether to look for a router. A border router is its mesh's router and does not.
+    pub solicits: bool,
+    /// What to advertise from the start; a relay advertises what it learns.
+    pub advertised: Option<Advertised>,
+    /// How long a neighbour is left alone after it took a frame; off by default.
+    pub hold: Hold,
+    /// How the queue of whole packets is kept short; what this node sends itself is not asked.
+    pub discipline: Discipline,
+}
+
+/// After a neighbour took a frame, the next one for it waits until that frame must have left
+/// the hops ahead: frames of one path no longer run into each other.
+///
+/// The wait is (min(hops left, 3) − 1) times [`Self::step`], counted from this node: beyond
+/// three hops a frame is out of earshot. Hops left are what routing knows: upwards the rank in
+/// hops, downwards the depth of what hangs below this node. Hop limits do not tell: each
+/// origin chooses its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hold {
+    /// Time for one frame to go one hop on; zero: hold nothing back. A full frame takes 7 ms
+    /// with copies and mean backoff less what overlaps with this node's own work.
+    pub step: Duration,
+    /// Hops from here to the border router: frames to the router that the default
+    /// route over this link leads to.
+    pub hops_up: u8,
+    /// Hops from here to the farthest node below: frames to every other neighbour.
+    pub hops_down: u8,
+}
+
+impl Hold {
+    /// How long to hold frames to a neighbour that has just taken one.
+    pub(super) fn after(&self, is_router: bool) -> Duration {
+        let hops = if is_router {
+            self.hops_up
+        } else {
+            self.hops_down
+        };
+        let ahead = hops.min(HOPS_IN_EARSHOT).saturating_sub(1);
+        self.step.saturating_mul(u64::from(ahead))
+    }
+}
+
+/// A frame, its forwarding and the forwarding after that exclude each other (TCPlp §7.2).
+const HOPS_IN_EARSHOT: u8 = 3;
+
+impl Default for MeshConfig {
+    fn default() -> Self {
+        Self {
+            relaying: Relaying::Fragments,
+            forwarding: Forwarding::Copy,
+            mss_frames: 5,
+            parent: None,
+            solicits: true,
+            advertised: None,
+            hold: Hold::default(),
+            discipline: Discipline::DropTail,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_neighbour_is_left_alone_while_its_forwards_are_in_earshot() {
+        let hold = |hops_up, hops_down| Hold {
+            step: Duration::from_millis(7),
+            hops_up,
+            hops_down,
+        };
+        for (hops, ms) in [(0, 0), (1, 0), (2, 7), (3, 14), (4, 14), (255, 14)] {
+            let expected = Duration::from_millis(ms);
+            assert_eq!(hold(hops, 0).after(true), expected, "{hops} hops up");
+            assert_eq!(hold(0, hops).after(false), expected, "{hops} hops down");
+        }
+        assert_eq!(Hold::default().after(true), Duration::ZERO);
+    }
+}

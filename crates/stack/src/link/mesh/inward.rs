@@ -1,0 +1,281 @@
+//! Inwards: frames into packets.
+
+use super::onward::Came;
+use super::{Kept, Mesh, tcp_headers};
+use crate::ip::icmp::ErrorKind;
+use crate::ip::{Disposition, Ingress, Ip, Neighbour};
+use crate::limits::PSDU_LEN_MAX;
+use crate::link::Drop;
+use crate::link::arrival::{Arrival, Hop, Onward, Scratch, quotable};
+use crate::lowpan::datagram::{self, Key, RecordId, Role, Verdict};
+use crate::lowpan::{Contexts, Decompressed, LinkPair, TcpForm, complete_udp_checksum, decompress};
+use crate::mac::{self, Received};
+use crate::random::Rng;
+use crate::tcphc;
+use crate::time::Instant;
+use crate::wire::cursor::copy;
+use crate::wire::ipv6::{self, Header};
+use crate::wire::lowpan_dispatch::{Dispatch, classify};
+use crate::wire::{lowpan_frag, tcphc as wire};
+
+impl<'m> Mesh<'m> {
+    /// Takes what the radio reports.
+    ///
+    /// Of a frame that software acknowledges it does no more than find that out: the frame is
+    /// kept, and [`Self::poll_arrival`] deals with it when its ACK has left.
+    pub(in crate::link) fn on_event<'s>(
+        &mut self,
+        event: mac::Event<'_>,
+        ip: &mut Ip<'_>,
+        scratch: &'s mut Scratch,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Arrival<'m, 's> {
+        let Some(frame) = self.mac.on_event(event, now, rng) else {
+            return Arrival::Nothing;
+        };
+        // Frames are dealt with in the order in which they came.
+        if self.kept.is_none() && !self.mac.owes_acknowledgment() {
+            return self.on_frame(&frame, ip, scratch, now, rng);
+        }
+        match self.exchange_kept(&frame) {
+            Some(earlier) => self.on_frame(&earlier.frame(), ip, scratch, now, rng),
+            None => Arrival::Nothing,
+        }
+    }
+
+    /// Keeps a frame, and returns the one that was kept before.
+    // Out of line: the copy is not to lie on the stack below the packet's work.
+    #[inline(never)]
+    fn exchange_kept(&mut self, frame: &Received<'_>) -> Option<Kept> {
+        core::mem::replace(&mut self.kept, Kept::of(frame))
+    }
+
+    /// Deals with the frame that was kept.
+    pub(in crate::link) fn poll_arrival<'s>(
+        &mut self,
+        ip: &mut Ip<'_>,
+        scratch: &'s mut Scratch,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Arrival<'m, 's> {
+        match self.kept.take() {
+            Some(kept) => self.on_frame(&kept.frame(), ip, scratch, now, rng),
+            None => Arrival::Nothing,
+        }
+    }
+
+    /// A frame for this node: a packet, or a part of one.
+    fn on_frame<'s>(
+        &mut self,
+        frame: &Received<'_>,
+        ip: &mut Ip<'_>,
+        scratch: &'s mut Scratch,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Arrival<'m, 's> {
+        let outcome = match classify(frame.payload) {
+            Ok(Dispatch::Fragment) => self.on_fragment(frame, ip, scratch, now, rng),
+            Ok(Dispatch::Ipv6 | Dispatch::Iphc) => self.on_whole(frame, scratch),
+            Err(_) => Err(Drop::Dispatch),
+        };
+        outcome.unwrap_or_else(|reason| {
+            self.count(reason);
+            Arrival::Nothing
+        })
+    }
+
+    /// A packet in one frame.
+    fn on_whole<'s>(
+        &self,
+        frame: &Received<'_>,
+        scratch: &'s mut Scratch,
+    ) -> Result<Arrival<'m, 's>, Drop> {
+        let Scratch(bytes) = scratch;
+        let (len, headers) = restore(&self.discovery.contexts, frame.payload, frame, None, bytes)?;
+        let packet = bytes.get_mut(..len).unwrap_or_default();
+        Ok(Arrival::Packet(packet, self.hop(frame, headers.tcp)))
+    }
+
+    /// The hop of a packet that came with its TCP header in the form `tcp`.
+    fn hop(&self, frame: &Received<'_>, tcp: TcpForm) -> Hop {
+        let form = match wire::IS_SUPPORTED {
+            true => tcp,
+            false => TcpForm::Plain,
+        };
+        Hop {
+            ingress: self.ingress(frame),
+            onward: Onward::As(form),
+        }
+    }
+
+    /// The hop that a frame came over, as IP sees it.
+    fn ingress(&self, frame: &Received<'_>) -> Ingress {
+        Ingress {
+            interface: self.id,
+            from: Neighbour::One(frame.src.iid()),
+            to_all: frame.dst.is_broadcast(),
+        }
+    }
+
+    /// Restores the TCP header of a packet whose path ends here.
+    pub(in crate::link) fn end_path(
+        &mut self,
+        header: &Header,
+        packet: &mut [u8],
+        hop: &mut Hop,
+        now: Instant,
+    ) -> Result<(), Drop> {
+        let Onward::As(form) = hop.onward else {
+            return Ok(());
+        };
+        if !wire::IS_SUPPORTED {
+            return Ok(());
+        }
+        let tcphc = self.tcphc.as_deref_mut();
+        tcp_headers::restore(tcphc, (header, packet), form, now)
+            .inspect_err(|reason| self.counters.count(*reason))?;
+        hop.onward = Onward::Begins(tcphc::Origin::Outside);
+        Ok(())
+    }
+
+    /// One fragment: kept until its packet is whole, or passed on.
+    fn on_fragment<'s>(
+        &mut self,
+        frame: &Received<'_>,
+        ip: &mut Ip<'_>,
+        scratch: &'s mut Scratch,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<Arrival<'m, 's>, Drop> {
+        let parsed = lowpan_frag::Header::parse(frame.payload);
+        let (header, piece) = parsed.map_err(|_| Drop::MalformedFragment)?;
+        let key = Key {
+            from: frame.src,
+            tag: header.datagram_tag,
+            size: header.datagram_size,
+        };
+        if header.datagram_offset.is_none() {
+            return self.on_first_fragment(key, piece, frame, ip, scratch, now, rng);
+        }
+        let offset = header.offset_bytes();
+        match self.datagrams.on_next(key, offset, piece, now) {
+            Verdict::Forward { next_hop, tag } => {
+                let header = lowpan_frag::Header {
+                    datagram_tag: tag,
+                    ..header
+                };
+                self.relay_later(next_hop, header, piece, Came::new(frame, now))?;
+                Ok(Arrival::Nothing)
+            }
+            Verdict::Complete(record) => Ok(self.on_gathered(record, frame)),
+            // A drop is counted in the table, by its own reasons.
+            Verdict::Stored | Verdict::Drop(_) => Ok(Arrival::Nothing),
+        }
+    }
+
+    /// The fragment with the headers: it decides where its packet goes.
+    fn on_first_fragment<'s>(
+        &mut self,
+        key: Key,
+        rest: &[u8],
+        frame: &Received<'_>,
+        ip: &mut Ip<'_>,
+        scratch: &'s mut Scratch,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<Arrival<'m, 's>, Drop> {
+        let Scratch(bytes) = scratch;
+        let (len, headers) = restore(&self.discovery.contexts, rest, frame, Some(key.size), bytes)?;
+        let piece = bytes.get_mut(..len).unwrap_or_default();
+        let (header, _) = Header::parse_start(piece).map_err(|_| Drop::MalformedPacket)?;
+        let mut role = match ip.disposition(&header, &self.ingress(frame)) {
+            Disposition::Local => Role::Reassemble,
+            // A relay of a datagram without a checksum has to compute the checksum.
+            Disposition::Forward(_) if headers.udp_checksum_elided => Role::Reassemble,
+            Disposition::Forward(hop) => self.role_for(hop),
+            Disposition::Refuse(kind) => {
+                self.count(Drop::Refused);
+                let quote = quotable(piece, headers.tcp);
+                return Ok(Arrival::Refuse { kind, quote });
+            }
+            Disposition::Drop(reason) => {
+                ip.counters.count(reason);
+                return Ok(Arrival::Nothing);
+            }
+        };
+        let mut onward = [0; PSDU_LEN_MAX];
+        let mut onward_len = 0;
+        if let Role::Forward { next_hop } = role {
+            // A packet that is dropped here opens no record: its other fragments go nowhere.
+            if self.avoid_congestion_of_fragments(piece, ip, rng).is_err() {
+                ip.counters.count(crate::ip::Drop::Congestion);
+                return Ok(Arrival::Nothing);
+            }
+            let start = (&mut *piece, headers.tcp);
+            match self.rewrite_first(next_hop, key.size, frame, start, &mut onward) {
+                Some(len) => onward_len = len,
+                None => role = Role::Reassemble,
+            }
+        }
+        let len_max = self.datagrams.packet_len_max(role);
+        let is_known = self.mac.is_trusted(frame.src);
+        let datagrams = &mut self.datagrams;
+        match datagrams.on_first(key, piece, headers.tcp, role, is_known, now) {
+            Verdict::Forward { next_hop, tag } => {
+                let onward = onward.get_mut(..onward_len).unwrap_or_default();
+                ip.counters.forwarded = ip.counters.forwarded.wrapping_add(1);
+                self.relay_first(next_hop, tag, onward, Came::new(frame, now))?;
+                Ok(Arrival::Nothing)
+            }
+            Verdict::Complete(record) => Ok(self.on_gathered(record, frame)),
+            Verdict::Drop(datagram::Drop::TooLarge) => Ok(Arrival::Refuse {
+                kind: ErrorKind::PacketTooBig {
+                    mtu: len_max as u32,
+                },
+                quote: quotable(piece, headers.tcp),
+            }),
+            Verdict::Stored | Verdict::Drop(_) => Ok(Arrival::Nothing),
+        }
+    }
+
+    /// A packet whose fragments have all come: worked on where it was gathered.
+    fn on_gathered<'s>(&mut self, record: RecordId, frame: &Received<'_>) -> Arrival<'m, 's> {
+        let Some(mut whole) = self.datagrams.lend(record) else {
+            return Arrival::Nothing;
+        };
+        // UDP over IPv6 has no zero checksum: one that is zero was elided by compression.
+        complete_udp_checksum(whole.packet());
+        let hop = self.hop(frame, whole.tcp_form());
+        Arrival::Gathered(whole, hop)
+    }
+}
+
+/// Decompresses a frame's headers and lays its payload behind them; returns the length, and
+/// what was restored.
+fn restore(
+    contexts: &Contexts,
+    bytes: &[u8],
+    frame: &Received<'_>,
+    datagram_size: Option<u16>,
+    out: &mut [u8],
+) -> Result<(usize, Decompressed), Drop> {
+    let link = LinkPair {
+        src: frame.src,
+        dst: frame.dst,
+    };
+    let headers = decompress(bytes, link, contexts, datagram_size, out);
+    let headers = headers.map_err(|_| Drop::Compression)?;
+    let payload = bytes.get(headers.compressed_len..).unwrap_or_default();
+    let room = out.get_mut(headers.uncompressed_len..).unwrap_or_default();
+    if payload.len() > room.len() {
+        return Err(Drop::Compression);
+    }
+    let len = headers.uncompressed_len + copy(room, payload);
+    // In a fragment the packet is not whole yet: see `on_gathered`.
+    if headers.udp_checksum_elided && datagram_size.is_none() {
+        complete_udp_checksum(out.get_mut(..len).unwrap_or_default());
+    }
+    debug_assert!(len >= ipv6::HEADER_LEN, "headers were restored");
+    Ok((len, headers))
+}

@@ -1,0 +1,49 @@
+//! A received frame that waits until its acknowledgement has left.
+
+use crate::limits::FRAME_PAYLOAD_LEN_MAX;
+use crate::mac::{Received, RxMeta};
+use crate::wire::{LinkAddr, cursor};
+
+/// A received frame, kept: its ACK is due a turnaround after its end, and the work that its
+/// packet makes would come in between.
+#[derive(Debug)]
+pub(super) struct Kept {
+    src: LinkAddr,
+    dst: LinkAddr,
+    pending: bool,
+    meta: RxMeta,
+    len: u8,
+    payload: [u8; FRAME_PAYLOAD_LEN_MAX],
+}
+
+impl Kept {
+    /// A copy of `frame`; `None` where it is longer than any that the MAC lets through.
+    pub(super) fn of(frame: &Received<'_>) -> Option<Self> {
+        let len = u8::try_from(frame.payload.len()).ok()?;
+        let mut payload = [0; FRAME_PAYLOAD_LEN_MAX];
+        let fits = frame.payload.len() <= payload.len();
+        cursor::copy(&mut payload, frame.payload);
+        fits.then_some(Self {
+            src: frame.src,
+            dst: frame.dst,
+            pending: frame.pending,
+            meta: frame.meta,
+            len,
+            payload,
+        })
+    }
+
+    /// The frame as it came.
+    pub(super) fn frame(&self) -> Received<'_> {
+        Received {
+            src: self.src,
+            dst: self.dst,
+            payload: self
+                .payload
+                .get(..usize::from(self.len))
+                .unwrap_or_default(),
+            pending: self.pending,
+            meta: self.meta,
+        }
+    }
+}

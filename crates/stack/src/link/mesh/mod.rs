@@ -1,0 +1,261 @@
+//! A mesh link: IEEE 802.15.4 with 6LoWPAN.
+//!
+//! Frames come in by [`inward`] and leave by [`outward`]; fragments of other nodes' packets go on
+//! by [`onward`] before their packet is whole. [`tcp_headers`] is where compressed paths of TCP
+//! headers begin and end, [`budget`] how long a segment may be. All five work on one [`Mesh`].
+//! Left out: acknowledgements, retries and channels, which are the MAC's.
+
+#[cfg_attr(
+    not(feature = "tcp"),
+    expect(dead_code, reason = "only TCP asks how long a segment may be")
+)]
+mod budget;
+mod config;
+mod inward;
+mod kept;
+mod mark;
+mod offer;
+mod onward;
+mod outward;
+mod tcp_headers;
+
+pub(crate) use budget::Budget;
+pub use config::{Forwarding, Hold, MeshConfig, Relaying};
+pub(super) use mark::Mark;
+pub(crate) use offer::Shrinks;
+
+use super::arrival::Report;
+use super::counters::{Counters, Drop};
+use super::discovery::{Discovery, Received};
+#[cfg(test)]
+use crate::ip::ndp::Advertised;
+use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour};
+use crate::lowpan::Contexts;
+use crate::lowpan::datagram::{Datagrams, Whole};
+use crate::lowpan::fragment::Outgoing;
+use crate::mac::{self, Class, Mac};
+use crate::random::Rng;
+use crate::storage::packet_queue::PacketQueue;
+use crate::tcphc::Tcphc;
+use crate::time::{Instant, earliest};
+use crate::wire::LinkAddr;
+use crate::wire::icmpv6::Message;
+use crate::wire::ipv6::Header;
+use kept::Kept;
+
+/// The memory that a mesh link works in.
+#[derive(Debug)]
+pub struct MeshMemory<'m> {
+    /// The packet being fragmented: [`IPV6_MTU_MIN`](crate::limits::IPV6_MTU_MIN) bytes.
+    pub outgoing: &'m mut [u8],
+    /// Datagrams being reassembled or passed on.
+    pub datagrams: Datagrams<'m>,
+    /// Packets waiting to be sent.
+    pub queue: PacketQueue<'m>,
+}
+
+/// A mesh link.
+#[derive(Debug)]
+pub struct Mesh<'m> {
+    id: InterfaceId,
+    config: MeshConfig,
+    mac: Mac<'m>,
+    /// TCP header compression, where the network has it.
+    tcphc: Option<&'m mut Tcphc<'m>>,
+    outgoing: Outgoing<'m>,
+    /// Of the packet in `outgoing`.
+    outgoing_class: Class,
+    /// Since when that packet has been here, as its frames count it.
+    outgoing_since: Instant,
+    /// The tag of a packet that was given up on its link, until its source has got an error.
+    undelivered: Option<u16>,
+    datagrams: Datagrams<'m>,
+    /// Whole packets.
+    queue: PacketQueue<'m>,
+    discovery: Discovery,
+    /// The frame whose packet is dealt with when its ACK has left.
+    kept: Option<Kept>,
+    counters: Counters,
+}
+
+impl<'m> Mesh<'m> {
+    /// A link over a MAC and borrowed memory.
+    pub fn new(config: MeshConfig, mac: Mac<'m>, memory: MeshMemory<'m>) -> Self {
+        Self {
+            id: InterfaceId(0),
+            discovery: Discovery::new(&config, mac.source()),
+            config,
+            mac,
+            tcphc: None,
+            outgoing: Outgoing::new(memory.outgoing),
+            outgoing_class: Class::Control,
+            outgoing_since: Instant::ORIGIN,
+            undelivered: None,
+            datagrams: memory.datagrams,
+            queue: memory.queue,
+            kept: None,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Contexts for header compression; a border router sets them before it starts.
+    pub fn contexts_mut(&mut self) -> &mut Contexts {
+        &mut self.discovery.contexts
+    }
+
+    /// Contexts as discovery keeps them.
+    pub const fn contexts(&self) -> &Contexts {
+        &self.discovery.contexts
+    }
+
+    /// Turns TCP header compression on, before the link is given to a node, whose TCP then
+    /// keeps its windows short; a build without the feature `tcphc` leaves it off.
+    pub fn set_tcphc(&mut self, tcphc: &'m mut Tcphc<'m>) {
+        self.tcphc = Some(tcphc);
+    }
+
+    /// TCP header compression, where it is on.
+    pub fn tcphc(&self) -> Option<&Tcphc<'m>> {
+        self.tcphc.as_deref()
+    }
+
+    /// The MAC below.
+    pub const fn mac(&self) -> &Mac<'m> {
+        &self.mac
+    }
+
+    /// Whether a whole packet waits for the air behind the one being fragmented.
+    pub fn has_packet_waiting(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Fragmented packets under way, and what became of others.
+    pub const fn datagrams(&self) -> &Datagrams<'m> {
+        &self.datagrams
+    }
+
+    /// What the link passed on and dropped.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+impl<'m> Mesh<'m> {
+    pub(super) fn start(&mut self, id: InterfaceId, ip: &mut Ip<'_>, now: Instant, rng: &mut Rng) {
+        self.id = id;
+        rng.personalize(u64::from_be_bytes(self.mac.config().extended));
+        self.discovery.start(id, &mut self.queue, ip, now, rng);
+    }
+
+    pub(super) fn next_deadline(&self, polled_at: Option<Instant>) -> Option<Instant> {
+        if self.kept.is_some() {
+            return Some(Instant::ORIGIN);
+        }
+        [
+            self.mac.next_deadline(),
+            self.datagrams.next_deadline(),
+            self.discovery.next_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .filter(|at| polled_at.is_none_or(|polled| *at > polled))
+        .fold(None, |first, at| earliest(first, Some(at)))
+    }
+
+    pub(super) fn poll_acknowledgment(
+        &mut self,
+        now: Instant,
+        out: &mut [u8],
+    ) -> Option<mac::Action> {
+        self.mac.poll_acknowledgment(now, out)
+    }
+
+    pub(super) fn on_discovery(
+        &mut self,
+        (header, message): (&Header, &Message<'_>),
+        ingress: &Ingress,
+        ip: &mut Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<(), ip::Drop> {
+        let is_trusted = match ingress.from {
+            Neighbour::One(iid) => self.mac.is_trusted(LinkAddr::from_iid(iid)),
+            Neighbour::Only | Neighbour::All => false,
+        };
+        let received = Received {
+            header,
+            message,
+            ingress,
+            is_trusted,
+        };
+        let queue = &mut self.queue;
+        self.discovery.on_message(received, queue, ip, now, rng)
+    }
+
+    pub(super) fn give_back(&mut self, whole: Whole<'m>) {
+        self.datagrams.give_back(whole);
+    }
+
+    pub(super) fn end_report(&mut self, Report::Undelivered(packet): Report<'m>) {
+        self.outgoing.give_back(packet.buffer);
+    }
+
+    /// Counts a frame that led to nothing.
+    fn count(&mut self, reason: Drop) {
+        self.counters.count(reason);
+    }
+}
+
+/// What tests of the node change inside.
+#[cfg(test)]
+impl<'m> Mesh<'m> {
+    pub(crate) fn config_mut(&mut self) -> &mut MeshConfig {
+        &mut self.config
+    }
+
+    pub(crate) fn mac_mut(&mut self) -> &mut Mac<'m> {
+        &mut self.mac
+    }
+
+    pub(crate) fn datagrams_mut(&mut self) -> &mut Datagrams<'m> {
+        &mut self.datagrams
+    }
+
+    pub(crate) fn advertised_mut(&mut self) -> &mut Option<Advertised> {
+        &mut self.discovery.advertised
+    }
+
+    pub(crate) fn announce(&mut self, ip: &Ip<'_>, now: Instant) {
+        self.discovery.announce(&mut self.queue, ip, now);
+    }
+
+    pub(crate) fn asks_at(&self) -> Option<Instant> {
+        self.discovery.next_deadline()
+    }
+}
+
+/// Where frames for a neighbour go. `None` where the link has none of this name: no other node is
+/// alone on it, and the identifier that all nodes answer to belongs to no single node.
+pub(super) fn link_addr(neighbour: Neighbour) -> Option<LinkAddr> {
+    match neighbour {
+        Neighbour::Only => None,
+        Neighbour::All => Some(LinkAddr::BROADCAST),
+        Neighbour::One(iid) => Some(LinkAddr::from_iid(iid)).filter(|addr| !addr.is_broadcast()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_neighbour_has_the_address_of_all() {
+        let all = Neighbour::One(LinkAddr::BROADCAST.iid());
+        assert_eq!(link_addr(all), None);
+        assert_eq!(link_addr(Neighbour::Only), None);
+        assert_eq!(link_addr(Neighbour::All), Some(LinkAddr::BROADCAST));
+        for addr in [LinkAddr::Short(7), LinkAddr::Extended([2; 8])] {
+            assert_eq!(link_addr(Neighbour::One(addr.iid())), Some(addr));
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Onwards: fragments of other nodes' packets, and their whole packets' way into the queue.
+
+use super::mark::Mark;
+use super::{Forwarding, Mesh, Relaying, link_addr};
+use crate::ip::queue::Verdict;
+use crate::ip::{Ip, NextHop};
+use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
+use crate::link::Drop;
+use crate::link::arrival::{Hop, Refusal};
+use crate::lowpan::datagram::Role;
+use crate::lowpan::{LinkPair, TcpForm, fragment};
+use crate::mac::{self, Class, Condition, Frame, Protocol, Received};
+use crate::random::Rng;
+use crate::time::{Duration, Instant};
+use crate::wire::cursor::copy;
+use crate::wire::ipv6::{Ecn, TrafficClass};
+use crate::wire::{LinkAddr, ieee802154, ipv6, lowpan_frag};
+
+/// The traffic class lies across the first two bytes; its low bits, which are ECN's, have
+/// four bits of the flow label below them.
+const ECN_SHIFT: u32 = 4;
+
+/// How long a fragment waits in the radio for the next one, which its sender has promised:
+/// some six frame times, and more than a chain of one channel leaves between two frames.
+const FLUSH_AFTER: Duration = Duration::from_millis(30);
+
+/// What a relay knows of the frame that a fragment came in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Came {
+    from: LinkAddr,
+    more_follow: bool,
+    at: Instant,
+}
+
+impl Came {
+    pub(super) const fn new(frame: &Received<'_>, now: Instant) -> Self {
+        Self {
+            from: frame.src,
+            more_follow: frame.pending,
+            at: now,
+        }
+    }
+}
+
+impl Mesh<'_> {
+    /// How a fragmented packet for `hop` gets there: by fragments where it leaves by the
+    /// link it came by and nothing needs the whole packet.
+    pub(super) fn role_for(&self, hop: NextHop) -> Role {
+        match link_addr(hop.neighbour) {
+            Some(next_hop)
+                if hop.interface == self.id && self.config.relaying == Relaying::Fragments =>
+            {
+                Role::Forward { next_hop }
+            }
+            _ => Role::Reassemble,
+        }
+    }
+
+    /// Writes a first fragment as it goes on, all but its tag: its header changes at each hop.
+    /// Returns its length, and `None` where its packet has to be reassembled here, because a
+    /// fragment would find no room in a frame to `next_hop`: the header has grown and its
+    /// sender left no slack, or addresses are longer on that link.
+    ///
+    /// `piece`: the fragment decompressed, with its TCP header in the form `tcp`; left as it is.
+    pub(super) fn rewrite_first(
+        &mut self,
+        next_hop: LinkAddr,
+        datagram_size: u16,
+        frame: &Received<'_>,
+        (piece, tcp): (&mut [u8], TcpForm),
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let link = LinkPair {
+            src: self.mac.source(),
+            dst: next_hop,
+        };
+        let len_max = self.mac.payload_len_max(next_hop);
+        if ieee802154::Header::data(0, frame.dst, frame.src, 0).payload_len_max() > len_max {
+            return None;
+        }
+        let header = lowpan_frag::Header {
+            datagram_size,
+            datagram_tag: 0,
+            datagram_offset: None,
+        };
+        let hop_limit = *piece.get(ipv6::HOP_LIMIT_AT)?;
+        ipv6::count_down(piece);
+        let start = (&*piece, tcp);
+        let len =
+            fragment::forward_first(start, header, link, &self.discovery.contexts, len_max, out);
+        copy(
+            piece.get_mut(ipv6::HOP_LIMIT_AT..).unwrap_or_default(),
+            &[hop_limit],
+        );
+        len.ok()
+    }
+
+    /// Passes on a first fragment that [`Self::rewrite_first`] has written.
+    pub(super) fn relay_first(
+        &mut self,
+        next_hop: LinkAddr,
+        datagram_tag: u16,
+        fragment: &mut [u8],
+        came: Came,
+    ) -> Result<(), Drop> {
+        let tag = fragment.get_mut(lowpan_frag::TAG_AT..).unwrap_or_default();
+        copy(tag, &datagram_tag.to_be_bytes());
+        self.relay(next_hop, datagram_tag, fragment, came)
+    }
+
+    /// Passes on a later fragment: only its tag changes.
+    pub(super) fn relay_later(
+        &mut self,
+        next_hop: LinkAddr,
+        header: lowpan_frag::Header,
+        piece: &[u8],
+        came: Came,
+    ) -> Result<(), Drop> {
+        let mut out = [0; PSDU_LEN_MAX];
+        let len = header.emit(&mut out).map_err(|_| Drop::FragmentTooLong)?;
+        let len = len + copy(out.get_mut(len..).unwrap_or_default(), piece);
+        self.relay(
+            next_hop,
+            header.datagram_tag,
+            out.get(..len).unwrap_or_default(),
+            came,
+        )
+    }
+
+    /// Queues a fragment that came in. Where it finds no room its packet is lost, and the
+    /// packet's other fragments would only cost air.
+    ///
+    /// It may wait for the next one only where its sender has said that more follow (the frame
+    /// pending bit): the end of a window, a FIN or a pure ACK goes on at once.
+    fn relay(
+        &mut self,
+        next_hop: LinkAddr,
+        tag: u16,
+        payload: &[u8],
+        came: Came,
+    ) -> Result<(), Drop> {
+        let mac = &mut self.mac;
+        let may_wait = mac.can_preload() && self.config.forwarding == Forwarding::Immediate;
+        let frame = Frame {
+            to: next_hop,
+            token: tag,
+            payload,
+            class: Class::Forward,
+            since: came.at,
+        };
+        let queued = if may_wait && came.more_follow {
+            let condition = Condition {
+                from: came.from,
+                protocol: Protocol::FRAGMENTS,
+            };
+            let until = came.at + FLUSH_AFTER;
+            mac.enqueue_conditional(&frame, condition, until)
+        } else {
+            mac.enqueue(&frame)
+        };
+        if let Err(reason) = queued {
+            self.datagrams.fragment_lost(tag);
+            self.mac.cancel(tag);
+            return Err(match reason {
+                mac::Drop::BadLength => Drop::FragmentTooLong,
+                _ => Drop::RelayQueueFull,
+            });
+        }
+        self.counters.fragments_relayed = self.counters.fragments_relayed.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Queues a whole packet of this node's own, in two pieces.
+    pub(in crate::link) fn queue(
+        &mut self,
+        parts: [&[u8]; 2],
+        class: Class,
+    ) -> Result<(), Refusal> {
+        self.push(parts, Mark::own(class))
+    }
+
+    /// Queues a whole packet that is passed on.
+    pub(in crate::link) fn forward(
+        &mut self,
+        (head, rest): (&mut [u8], &[u8]),
+        hop: &Hop,
+        ip: &mut Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<(), Refusal> {
+        self.avoid_congestion(self.queue.len(), head, ip, rng)?;
+        self.push([head, rest], Mark::new(Class::Own, hop.onward, now))
+    }
+
+    fn push(&mut self, parts: [&[u8]; 2], mark: Mark) -> Result<(), Refusal> {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        if len > IPV6_MTU_MIN {
+            let mtu = IPV6_MTU_MIN as u32;
+            return Err(Refusal::TooBig { mtu });
+        }
+        let queued = self.queue.push_parts(parts, mark.to_bits());
+        queued.then_some(()).ok_or(Refusal::Full)
+    }
+
+    /// As [`Self::avoid_congestion`], of a packet passed on in fragments, which wait in the
+    /// MAC: the packets before it are counted by the frames of a full one.
+    pub(super) fn avoid_congestion_of_fragments(
+        &mut self,
+        piece: &mut [u8],
+        ip: &mut Ip<'_>,
+        rng: &mut Rng,
+    ) -> Result<(), Refusal> {
+        let frames = usize::from(self.config.mss_frames);
+        let waiting = self.mac.queue_len().checked_div(frames).unwrap_or(0);
+        self.avoid_congestion(waiting, piece, ip, rng)
+    }
+
+    /// Asks the queue's discipline about a packet that begins with `head` and has `waiting`
+    /// others before it, and marks it.
+    fn avoid_congestion(
+        &mut self,
+        waiting: usize,
+        head: &mut [u8],
+        ip: &mut Ip<'_>,
+        rng: &mut Rng,
+    ) -> Result<(), Refusal> {
+        let Some(traffic_class) = head.get_mut(1) else {
+            return Ok(());
+        };
+        let ecn = TrafficClass(*traffic_class >> ECN_SHIFT).ecn();
+        match self.config.discipline.judge(waiting, ecn, rng) {
+            Verdict::Enqueue => Ok(()),
+            Verdict::Mark => {
+                *traffic_class |= (Ecn::Ce as u8) << ECN_SHIFT;
+                ip.counters.marked = ip.counters.marked.wrapping_add(1);
+                Ok(())
+            }
+            Verdict::Drop => Err(Refusal::Congestion),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Outwards: the MAC pulls. A packet is made only when the MAC has room for its frames, and
+//! TCP is asked for a segment only then: what TCP counted as sent is on its way.
+
+use super::budget::{Budget, compressed_len, growth};
+use super::mark::Mark;
+use super::{Mesh, link_addr, tcp_headers};
+use crate::ip::{self, Ip, Neighbour};
+use crate::limits::PSDU_LEN_MAX;
+use crate::link::arrival::{Onward, Pulled, Report, Undelivered};
+use crate::lowpan::{LinkPair, TcpForm};
+use crate::mac::{self, Class, Frame, Outcome};
+use crate::random::Rng;
+use crate::time::{Duration, Instant};
+use crate::wire::ipv6::Header;
+use crate::wire::lowpan_frag::FIRST_LEN;
+
+impl<'m> Mesh<'m> {
+    /// What the radio shall do next; `None` where there is nothing now, or a report to take first.
+    // Out of line: inlined in the node's poll, its frame would lie below the work that a kept
+    // frame makes, which is the call stack at its deepest.
+    #[inline(never)]
+    pub(in crate::link) fn poll_action(
+        &mut self,
+        ip: &mut Ip<'_>,
+        mut pull: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        now: Instant,
+        rng: &mut Rng,
+        out: &mut [u8],
+    ) -> Option<mac::Action> {
+        self.datagrams.expire(now);
+        self.discovery.poll(&mut self.queue, ip, now, rng);
+        loop {
+            self.fill_mac(ip, &mut pull, now);
+            if let Some(action) = self.mac.poll_action(now, rng, out) {
+                return Some(action);
+            }
+            // A frame's end makes room for the next one: another round, unless there was none.
+            let outcome = self.mac.poll_outcome()?;
+            let router = ip.default_route().filter(|hop| hop.interface == self.id);
+            self.on_outcome(router.map(|hop| hop.neighbour), &outcome, now);
+            if self.undelivered.is_some() {
+                return None;
+            }
+        }
+    }
+
+    /// The packet that was given up on its link.
+    pub(in crate::link) fn poll_report(&mut self) -> Option<Report<'m>> {
+        let tag = self.undelivered.take()?;
+        let last_hop = self.outgoing.link().dst.iid();
+        let form = self.outgoing.tcp_form();
+        let buffer = self.outgoing.lend(tag)?;
+        Some(Report::Undelivered(Undelivered {
+            buffer,
+            last_hop,
+            form,
+        }))
+    }
+
+    /// What became of a frame: the neighbour that took it needs the air now, and the other
+    /// fragments of a lost packet are not worth theirs. `router`: the neighbour that the
+    /// default route over this link leads to.
+    fn on_outcome(&mut self, router: Option<Neighbour>, outcome: &Outcome, now: Instant) {
+        let is_router = router == Some(Neighbour::One(outcome.to.iid()));
+        let hold = self.config.hold.after(is_router);
+        if outcome.delivered && hold > Duration::ZERO {
+            self.mac.hold(outcome.to, now + hold, now);
+        }
+        if outcome.delivered && self.mac.config().acknowledged {
+            self.discovery.on_acknowledged(outcome.to.iid());
+        }
+        if outcome.delivered {
+            return;
+        }
+        self.datagrams.fragment_lost(outcome.token);
+        if self.outgoing.abort(outcome.token) {
+            self.outgoing_class = Class::Control;
+        }
+        self.mac.cancel(outcome.token);
+        // Of a frame that grew old there is nothing to report, and of a packet that another node
+        // fragmented nothing to quote.
+        let is_silent = outcome.reason != Some(mac::Drop::TooOld);
+        if is_silent && self.outgoing.holds(outcome.token) {
+            self.undelivered = Some(outcome.token);
+        }
+    }
+
+    /// Moves fragments into the MAC's queue while it has room for them.
+    fn fill_mac(
+        &mut self,
+        ip: &mut Ip<'_>,
+        pull: &mut impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        now: Instant,
+    ) {
+        while self.mac.room(self.outgoing_class) > 0 {
+            if self.outgoing.is_idle() && !self.next_packet(ip, pull, now) {
+                return;
+            }
+            // The first fragment finds out whether the others are worth their room; others wait
+            // for that no longer than one attempt at a neighbour that is silent.
+            let dst = self.outgoing.link().dst;
+            if !self.outgoing.is_idle() && self.mac.is_doubtful(dst) {
+                if !self.mac.is_failing(dst) {
+                    return;
+                }
+                self.outgoing.abort(self.outgoing.tag());
+                self.outgoing_class = Class::Control;
+                continue;
+            }
+            let mut frame = [0; PSDU_LEN_MAX];
+            let (link, tag) = (self.outgoing.link(), self.outgoing.tag());
+            match self.outgoing.next(&self.discovery.contexts, &mut frame) {
+                Ok(Some(len)) => {
+                    let payload = frame.get(..len).unwrap_or_default();
+                    // There is room, and the fragmenter keeps to the length that the MAC allows.
+                    let queued = self.mac.enqueue(&Frame {
+                        to: link.dst,
+                        token: tag,
+                        payload,
+                        class: self.outgoing_class,
+                        since: self.outgoing_since,
+                    });
+                    debug_assert!(queued.is_ok(), "room was asked for");
+                }
+                Ok(None) => {}
+                Err(_) => ip.counters.count(ip::Drop::Malformed),
+            }
+            if self.outgoing.is_idle() {
+                self.outgoing_class = Class::Control;
+            }
+        }
+    }
+
+    /// Puts the next packet into the fragmenter: one that waits, else a segment. Returns whether
+    /// there was one.
+    fn next_packet(
+        &mut self,
+        ip: &mut Ip<'_>,
+        pull: &mut impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        now: Instant,
+    ) -> bool {
+        if let Some(front) = self.queue.front() {
+            let mark = Mark::from_bits(front.mark);
+            if self.mac.room(mark.class) == 0 {
+                return false;
+            }
+            let len = self.queue.peek(self.outgoing.buffer());
+            self.queue.pop();
+            let packet = self.outgoing.buffer().get(..len).unwrap_or_default();
+            let header = Header::parse_start(packet).ok();
+            // The route may have gone, or turned, while the packet waited: then the packet goes
+            // nowhere.
+            let hop = header.and_then(|(header, _)| {
+                let hop = ip.next_hop(&header.dst, self.id);
+                let hop = hop.filter(|hop| hop.interface == self.id)?;
+                Some((header, hop.neighbour))
+            });
+            self.begin(ip, len, hop, mark, now);
+            return true;
+        }
+        if self.mac.room(Class::Own) == 0 {
+            return false;
+        }
+        let (budget, buffer) = Budget::lend(self);
+        let pulled = pull(ip, Some(&budget), buffer);
+        if let Some(Pulled { len, header, to }) = pulled {
+            self.begin(ip, len, Some((header, to)), Mark::own(Class::Own), now);
+        }
+        pulled.is_some()
+    }
+
+    /// Sets the packet of `len` bytes in the fragmenter's buffer on its way. `hop`: its header,
+    /// and the neighbour that it goes to.
+    fn begin(
+        &mut self,
+        ip: &mut Ip<'_>,
+        len: usize,
+        hop: Option<(Header, Neighbour)>,
+        mark: Mark,
+        now: Instant,
+    ) {
+        let hop = hop.and_then(|(header, to)| Some((header, link_addr(to)?)));
+        let Some((header, neighbour)) = hop else {
+            self.outgoing.discard();
+            return ip.counters.count(ip::Drop::NoRoute);
+        };
+        let link = LinkPair {
+            src: self.mac.source(),
+            dst: neighbour,
+        };
+        // What was compressed elsewhere has aged since it came.
+        let since = match mark.onward {
+            Onward::As(TcpForm::Compressed) => mark.since(now),
+            _ => now,
+        };
+        if now.since(since) > self.mac.config().frame_age_max {
+            self.outgoing.discard();
+            return ip.counters.count(ip::Drop::TooOld);
+        }
+        let slack = growth(&header, link, &self.discovery.contexts);
+        let tag = self.datagrams.new_tag();
+        let len_max = self.mac.payload_len_max(neighbour);
+        let tcp = match mark.onward {
+            Onward::As(form) => form,
+            Onward::Begins(origin) => {
+                let others =
+                    FIRST_LEN + compressed_len(&header, link, &self.discovery.contexts) + slack;
+                let room = len_max.saturating_sub(others);
+                let packet = self.outgoing.buffer().get_mut(..len).unwrap_or_default();
+                let tcphc = self.tcphc.as_deref_mut();
+                tcp_headers::compress(tcphc, (&header, packet), origin, room, now)
+            }
+        };
+        let outgoing = &mut self.outgoing;
+        let started = outgoing.start(len, tcp, link, tag, len_max, slack as u8);
+        debug_assert!(started.is_ok(), "queues hold no empty packets");
+        self.outgoing_class = mark.class;
+        self.outgoing_since = since;
+    }
+}

@@ -1,0 +1,285 @@
+//! The door between a node and what carries its packets.
+//!
+//! A node knows packets, a [`Link`] knows frames: packets go in and come out here, and all that
+//! is smaller (frames, fragments, compressed headers, channels, link addresses) stays inside.
+//! A link knows no transport. Of IP it asks where a packet goes, for two reasons: a fragment is
+//! passed on before its packet is whole (RFC 8930), and a waiting packet's route is asked anew
+//! when the packet leaves.
+//!
+//! The calls are of four kinds, as the node's own are: what happened goes in by [`Link::on_event`],
+//! packets of the node by [`Link::queue`] and [`Link::forward`]; actions are pulled by
+//! [`Link::poll_action`], which in turn pulls segments of the node's TCP when there is room for
+//! one; and [`Link::next_deadline`] says when to pull though nothing happened.
+//!
+//! Left out: addresses and routes (`ip`), what packets mean (`node`). No trait: links share no
+//! code that is worth one, and an enum costs no table of functions.
+
+mod arrival;
+mod cable;
+mod counters;
+mod discovery;
+mod event;
+pub mod mesh;
+
+pub use crate::ip::ndp::Advertised;
+pub(crate) use crate::mac::Class;
+pub(crate) use arrival::{Arrival, Hop, Pulled, Refusal, Report, Scratch, Segments};
+pub use cable::Cable;
+pub use counters::{Counters, Drop};
+pub use event::{Action, Event};
+pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, Relaying};
+
+use crate::ip::{Ingress, InterfaceId, Ip, Neighbour};
+use crate::lowpan::datagram::Whole;
+use crate::random::Rng;
+use crate::time::Instant;
+use crate::wire::icmpv6::Message;
+use crate::wire::ipv6::{self, Header};
+use crate::wire::tcp;
+pub(crate) use mesh::{Budget, Shrinks};
+
+/// What carries packets to a node's neighbours: IP calls it an interface.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a border router has one cable beside its mesh; a box would need an allocator"
+)]
+pub enum Link<'m> {
+    /// IEEE 802.15.4 with 6LoWPAN.
+    Mesh(Mesh<'m>),
+    /// A point-to-point link that carries whole IPv6 packets: TUN, serial, Ethernet behind
+    /// an adapter.
+    Cable(Cable<'m>),
+}
+
+impl<'m> Link<'m> {
+    /// The mesh, where it is one.
+    pub const fn mesh(&self) -> Option<&Mesh<'m>> {
+        match self {
+            Self::Mesh(mesh) => Some(mesh),
+            Self::Cable(_) => None,
+        }
+    }
+
+    /// As [`Self::mesh`], to change its settings; they go into force with its next packet.
+    pub const fn mesh_mut(&mut self) -> Option<&mut Mesh<'m>> {
+        match self {
+            Self::Mesh(mesh) => Some(mesh),
+            Self::Cable(_) => None,
+        }
+    }
+
+    /// Gives the link its number, and IP the addresses that the link forms by itself.
+    pub(crate) fn start(&mut self, id: InterfaceId, ip: &mut Ip<'_>, now: Instant, rng: &mut Rng) {
+        match self {
+            Self::Mesh(mesh) => mesh.start(id, ip, now, rng),
+            Self::Cable(cable) => cable.start(id),
+        }
+    }
+
+    /// How long segments may be: payload and TCP options, bytes; 0: none has room. `shrinks`: what
+    /// to count on of header compression.
+    pub(crate) fn mss(&self, segments: &Segments, shrinks: Shrinks) -> u16 {
+        let bytes = match self {
+            Self::Mesh(mesh) => mesh.mss(segments, shrinks),
+            Self::Cable(cable) => usize::from(cable.mtu()) - HEADERS_LEN,
+        };
+        bytes.min(usize::from(u16::MAX)) as u16
+    }
+
+    /// Whether the headers of a connection are compressed here. `ports`: its local and its remote
+    /// one, where the peer chose both.
+    pub(crate) fn is_carried(
+        &self,
+        segments: &Segments,
+        ports: Option<(u16, u16)>,
+        now: Instant,
+    ) -> bool {
+        match self {
+            Self::Mesh(mesh) => mesh.is_carried(segments, ports, now),
+            Self::Cable(_) => false,
+        }
+    }
+
+    /// The most bytes that a connection may have in flight.
+    pub(crate) fn flight_max(&self) -> u16 {
+        match self {
+            Self::Mesh(mesh) => mesh.flight_max(),
+            Self::Cable(_) => u16::MAX,
+        }
+    }
+
+    /// What no other node has, where the link knows such a thing: its EUI-64.
+    pub(crate) const fn unique(&self) -> Option<u64> {
+        match self {
+            Self::Mesh(mesh) => Some(u64::from_be_bytes(mesh.mac().config().extended)),
+            Self::Cable(_) => None,
+        }
+    }
+
+    /// Whether there can be such a neighbour.
+    pub(crate) fn reaches(&self, neighbour: Neighbour) -> bool {
+        match self {
+            Self::Mesh(_) => mesh::link_addr(neighbour).is_some(),
+            Self::Cable(_) => true,
+        }
+    }
+
+    /// When to poll though nothing happened. What was due at `polled_at` already waits for room,
+    /// hence for an event. Each source is asked by itself, so that one that waits hides none that
+    /// comes later.
+    pub(crate) fn next_deadline(&self, polled_at: Option<Instant>) -> Option<Instant> {
+        match self {
+            Self::Mesh(mesh) => mesh.next_deadline(polled_at),
+            Self::Cable(_) => None,
+        }
+    }
+
+    /// Takes what the driver reports; `scratch` holds what comes of it.
+    ///
+    /// An event of another link's kind is a driver's mistake, and nothing happens.
+    pub(crate) fn on_event<'s>(
+        &mut self,
+        event: Event<'s>,
+        ip: &mut Ip<'_>,
+        scratch: &'s mut Scratch,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Arrival<'m, 's> {
+        match (self, event) {
+            (Self::Mesh(mesh), Event::Mesh(event)) => mesh.on_event(event, ip, scratch, now, rng),
+            (Self::Cable(cable), Event::Cable(packet)) => cable.on_packet(packet),
+            _ => Arrival::Nothing,
+        }
+    }
+
+    /// What waited for an acknowledgement to leave first.
+    pub(crate) fn poll_arrival<'s>(
+        &mut self,
+        ip: &mut Ip<'_>,
+        scratch: &'s mut Scratch,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Arrival<'m, 's> {
+        match self {
+            Self::Mesh(mesh) => mesh.poll_arrival(ip, scratch, now, rng),
+            Self::Cable(_) => Arrival::Nothing,
+        }
+    }
+
+    /// Takes back the memory of a packet that was gathered from fragments.
+    pub(crate) fn give_back(&mut self, whole: Whole<'m>) {
+        if let Self::Mesh(mesh) = self {
+            mesh.give_back(whole);
+        }
+    }
+
+    /// Ends the path of `packet`, whose header is `header`, on this link: it is for this node, or
+    /// leaves by another link.
+    ///
+    /// # Errors
+    /// A counted [`Drop`].
+    pub(crate) fn end_path(
+        &mut self,
+        header: &Header,
+        packet: &mut [u8],
+        hop: &mut Hop,
+        now: Instant,
+    ) -> Result<(), Drop> {
+        match self {
+            Self::Mesh(mesh) => mesh.end_path(header, packet, hop, now),
+            Self::Cable(_) => Ok(()),
+        }
+    }
+
+    /// A message of neighbour discovery that came over this link.
+    ///
+    /// # Errors
+    /// Why it changed nothing.
+    pub(crate) fn on_discovery(
+        &mut self,
+        (header, message): (&Header, &Message<'_>),
+        ingress: &Ingress,
+        ip: &mut Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<(), crate::ip::Drop> {
+        match self {
+            Self::Mesh(mesh) => mesh.on_discovery((header, message), ingress, ip, now, rng),
+            Self::Cable(_) => Err(crate::ip::Drop::IgnoredIcmp),
+        }
+    }
+
+    /// Queues a packet of this node's own, in two pieces.
+    pub(crate) fn queue(&mut self, parts: [&[u8]; 2], class: Class) -> Result<(), Refusal> {
+        match self {
+            Self::Mesh(mesh) => mesh.queue(parts, class),
+            Self::Cable(cable) => cable.queue(parts),
+        }
+    }
+
+    /// Queues a packet that came from `hop`: `head` is its beginning, hop limit counted down, and
+    /// `rest` what follows. Congestion may be marked on it.
+    pub(crate) fn forward(
+        &mut self,
+        (head, rest): (&mut [u8], &[u8]),
+        hop: &Hop,
+        ip: &mut Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<(), Refusal> {
+        match self {
+            Self::Mesh(mesh) => mesh.forward((head, rest), hop, ip, now, rng),
+            Self::Cable(cable) => cable.queue([head, rest]),
+        }
+    }
+
+    /// The acknowledgement that is owed: due a turnaround after the frame's end, it waits for
+    /// nothing.
+    pub(crate) fn poll_acknowledgment(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
+        match self {
+            Self::Mesh(mesh) => mesh.poll_acknowledgment(now, out).map(Action::Mesh),
+            Self::Cable(_) => None,
+        }
+    }
+
+    /// What the driver shall do next; `None` where there is nothing now, or a report to take
+    /// first.
+    ///
+    /// `pull`: writes a packet of this node's TCP for this link, where there is one, within the
+    /// budget; a link without one takes any.
+    pub(crate) fn poll_action(
+        &mut self,
+        ip: &mut Ip<'_>,
+        mut pull: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        now: Instant,
+        rng: &mut Rng,
+        out: &mut [u8],
+    ) -> Option<Action> {
+        match self {
+            Self::Mesh(mesh) => mesh.poll_action(ip, pull, now, rng, out).map(Action::Mesh),
+            Self::Cable(cable) => {
+                let len = cable.poll_packet(ip, |ip, out| pull(ip, None, out), out)?;
+                Some(Action::Cable { len })
+            }
+        }
+    }
+
+    /// What became of a packet that left, where the node has to know.
+    pub(crate) fn poll_report(&mut self) -> Option<Report<'m>> {
+        match self {
+            Self::Mesh(mesh) => mesh.poll_report(),
+            Self::Cable(_) => None,
+        }
+    }
+
+    /// Takes back what a report lent.
+    pub(crate) fn end_report(&mut self, report: Report<'m>) {
+        if let Self::Mesh(mesh) = self {
+            mesh.end_report(report);
+        }
+    }
+}
+
+/// Both headers of a segment, without options.
+const HEADERS_LEN: usize = ipv6::HEADER_LEN + tcp::HEADER_LEN;

@@ -1,0 +1,213 @@
+//! Packets that a link brings: to their protocol, or on their way.
+//!
+//! Each packet is parsed once, and IP is asked once what to do with it.
+
+use super::{Node, TICK};
+use crate::ip::{self, Disposition, Ingress, InterfaceId, icmp, icmp::ErrorKind, ndp};
+use crate::limits::IPV6_MTU_MIN;
+use crate::link::{Arrival, Hop, Scratch};
+use crate::time::Instant;
+use crate::wire::icmpv6::{self, Message};
+use crate::wire::ipv6::{self, Header, next_header};
+use crate::wire::{tcp, udp};
+
+impl<'m> Node<'m> {
+    /// Deals with what waited for its acknowledgement to leave.
+    pub(super) fn poll_arrivals(&mut self, now: Instant) {
+        for id in self.interface_ids() {
+            let mut scratch = Scratch::new();
+            let Self { links, ip, rng, .. } = self;
+            let Some(link) = links.get_mut(usize::from(id.0)) else {
+                continue;
+            };
+            let arrival = link.poll_arrival(ip, &mut scratch, now, rng);
+            let delivered = self.ip.counters.delivered;
+            self.on_arrival(id, arrival, now);
+            if self.ip.counters.delivered != delivered {
+                self.news_at = Some(now + TICK);
+            }
+        }
+    }
+
+    /// Deals with what came of an event on link `id`.
+    pub(super) fn on_arrival(&mut self, id: InterfaceId, arrival: Arrival<'m, '_>, now: Instant) {
+        match arrival {
+            Arrival::Nothing => {}
+            Arrival::Given(packet, hop) => {
+                if let Some(verdict) = self.judge(packet, &hop) {
+                    self.carry_out(&verdict, packet, &hop, now);
+                }
+            }
+            Arrival::Packet(packet, hop) => self.on_packet(id, packet, hop, now),
+            Arrival::Gathered(mut whole, hop) => {
+                self.on_packet(id, whole.packet(), hop, now);
+                if let Some(link) = self.link_mut(id) {
+                    link.give_back(whole);
+                }
+            }
+            Arrival::Refuse { kind, quote } => {
+                if let Ok((header, _)) = Header::parse_start(quote) {
+                    self.refuse(id, kind, &header, quote, now);
+                }
+            }
+        }
+    }
+
+    /// A whole packet, whose header may have to be restored where its path over the link ends.
+    fn on_packet(&mut self, id: InterfaceId, packet: &mut [u8], mut hop: Hop, now: Instant) {
+        let Some(verdict) = self.judge(packet, &hop) else {
+            return;
+        };
+        let ends_here = match verdict.disposition {
+            Disposition::Local => true,
+            Disposition::Forward(next) => next.interface != id,
+            Disposition::Refuse(_) | Disposition::Drop(_) => false,
+        };
+        if ends_here
+            && let Some(link) = self.link_mut(id)
+            && link
+                .end_path(&verdict.header, packet, &mut hop, now)
+                .is_err()
+        {
+            return;
+        }
+        self.carry_out(&verdict, packet, &hop, now);
+    }
+
+    /// What to do with a packet; `None`: it is none.
+    fn judge(&mut self, packet: &[u8], hop: &Hop) -> Option<Verdict> {
+        let Ok((header, payload)) = Header::parse(packet) else {
+            self.ip.counters.count(ip::Drop::Malformed);
+            return None;
+        };
+        Some(Verdict {
+            header,
+            len: ipv6::HEADER_LEN + payload.len(),
+            disposition: self.ip.disposition(&header, &hop.ingress),
+        })
+    }
+
+    fn carry_out(&mut self, verdict: &Verdict, packet: &[u8], hop: &Hop, now: Instant) {
+        let Verdict {
+            header,
+            len,
+            disposition,
+        } = verdict;
+        // Padding of the link below is no part of the packet.
+        let packet = packet.get(..*len).unwrap_or_default();
+        let outcome = match *disposition {
+            Disposition::Local => self.on_local(header, packet, &hop.ingress, now),
+            Disposition::Forward(next) => self.forward(next, packet, hop, now),
+            verdict => Err(verdict),
+        };
+        let id = hop.ingress.interface;
+        match outcome {
+            Err(Disposition::Drop(reason)) => {
+                self.ip.counters.count(reason);
+                // Its source can send less at a time.
+                if reason == ip::Drop::Fragment {
+                    let mtu = IPV6_MTU_MIN as u32;
+                    let kind = ErrorKind::PacketTooBig { mtu };
+                    self.refuse(id, kind, header, packet, now);
+                }
+            }
+            Err(Disposition::Refuse(kind)) => {
+                self.refuse(id, kind, header, hop.quotable(packet), now);
+            }
+            _ => {}
+        }
+    }
+
+    /// A packet for this node, to its protocol.
+    fn on_local(
+        &mut self,
+        header: &Header,
+        packet: &[u8],
+        ingress: &Ingress,
+        now: Instant,
+    ) -> Result<(), Disposition> {
+        let payload = packet.get(ipv6::HEADER_LEN..).unwrap_or_default();
+        let (protocol, upper) = self.ip.upper_layer(header, payload)?;
+        // A packet from the unspecified address is accepted only if it is neighbour discovery,
+        // which a node may send before it has an address.
+        let asks_for_one = protocol == icmpv6::NEXT_HEADER && header.hop_limit == ndp::HOP_LIMIT;
+        if header.src.is_unspecified() && !asks_for_one {
+            return Err(Disposition::Drop(ip::Drop::BadAddress));
+        }
+        self.ip.counters.delivered = self.ip.counters.delivered.wrapping_add(1);
+        let id = ingress.interface;
+        match protocol {
+            tcp::NEXT_HEADER if !header.dst.is_multicast() => {
+                self.on_segment(id, header, upper, now)
+            }
+            icmpv6::NEXT_HEADER => self.on_icmp(header, upper, ingress, now),
+            udp::NEXT_HEADER => self.on_datagram(id, header, upper),
+            next_header::NONE => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
+            _ if header.dst.is_multicast() => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
+            _ => Err(ip::UNKNOWN_PROTOCOL),
+        }
+    }
+
+    /// An ICMPv6 message for this node.
+    fn on_icmp(
+        &mut self,
+        header: &Header,
+        bytes: &[u8],
+        ingress: &Ingress,
+        now: Instant,
+    ) -> Result<(), Disposition> {
+        let drop = |reason| Err(Disposition::Drop(reason));
+        if !icmpv6::is_checksum_valid(&header.src, &header.dst, bytes) {
+            return drop(ip::Drop::BadIcmp);
+        }
+        let Ok(message) = Message::parse(bytes) else {
+            return drop(ip::Drop::BadIcmp);
+        };
+        let id = ingress.interface;
+        match message {
+            Message::EchoRequest(request) => match self.ip.may_answer_echo(now) {
+                true => self.answer_echo(id, header, &request),
+                false => drop(ip::Drop::TooMany),
+            },
+            Message::RouterSolicitation { .. }
+            | Message::RouterAdvertisement(_)
+            | Message::NeighborSolicitation { .. } => {
+                let Self { links, ip, rng, .. } = self;
+                let link = links.get_mut(usize::from(id.0));
+                link.map_or(Err(ip::Drop::IgnoredIcmp), |link| {
+                    link.on_discovery((header, &message), ingress, ip, now, rng)
+                })
+                .map_err(Disposition::Drop)
+            }
+            _ => self.on_icmp_error(id, &message, now),
+        }
+    }
+
+    fn answer_echo(
+        &mut self,
+        id: InterfaceId,
+        header: &Header,
+        request: &icmpv6::Echo<'_>,
+    ) -> Result<(), Disposition> {
+        let no_route = Disposition::Drop(ip::Drop::NoRoute);
+        let hop = self.next_hop(&header.src, id).ok_or(no_route)?;
+        let src = match header.dst.is_multicast() {
+            true => self
+                .ip
+                .source_for(&header.src, hop.interface)
+                .ok_or(no_route)?,
+            false => header.dst,
+        };
+        let head = icmp::echo_reply(request, header.src, src, self.ip.hop_limit());
+        let head = head.ok_or(Disposition::Drop(ip::Drop::BadIcmp))?;
+        self.enqueue_control(hop, [&head, request.data])
+    }
+}
+
+/// What is to be done with a packet.
+struct Verdict {
+    header: Header,
+    /// Of the packet, bytes; padding may follow.
+    len: usize,
+    disposition: Disposition,
+}
