@@ -31,30 +31,37 @@ const MODULES: &[(&str, &[&str])] = &[
     ("mac", PROTOCOL),
     ("tcphc", PROTOCOL),
     (
+        "link",
+        &[
+            "limits", "time", "random", "wire", "storage", "ip", "lowpan", "mac", "tcphc",
+        ],
+    ),
+    (
         "node",
         &[
-            "limits", "time", "random", "wire", "storage", "remote", "offer", "tcp", "udp", "ip",
-            "lowpan", "mac", "tcphc",
+            "limits", "time", "random", "wire", "remote", "offer", "tcp", "udp", "ip", "link",
         ],
     ),
 ];
 
-/// Below modules that a module may import, what it may not: the formats of its links are none of
-/// TCP's business. What it must know of a path is in `offer`, which stands at the floor because
-/// both a link, that makes an offer, and TCP, that takes it, name it.
-const EXCEPT: &[(&str, &[&str])] = &[(
-    "tcp",
-    &[
-        "wire::ieee802154",
-        "wire::lowpan_dispatch",
-        "wire::lowpan_frag",
-        "wire::lowpan_iphc",
-        "wire::lowpan_nhc",
-        "wire::tcphc",
-    ],
-)];
+/// Below modules that a module may import, what it may not: frames, fragments, compressed headers
+/// and link addresses are a link's business. What TCP must know of a path is in `offer`, which
+/// stands at the floor because both a link, that makes an offer, and TCP, that takes it, name it.
+const EXCEPT: &[(&str, &[&str])] = &[("tcp", FRAMES), ("ip", FRAMES), ("node", FRAMES)];
 
-/// Protocol modules never import one another: they meet in `node`.
+const FRAMES: &[&str] = &[
+    "wire::ieee802154",
+    "wire::lowpan_dispatch",
+    "wire::lowpan_frag",
+    "wire::lowpan_iphc",
+    "wire::lowpan_nhc",
+    "wire::tcphc",
+    "wire::LinkAddr",
+    "wire::link_addr",
+];
+
+/// Protocol modules never import one another: those that make packets meet in `node`, those that
+/// make frames in `link`.
 const PROTOCOL: &[&str] = &["limits", "time", "random", "wire", "storage"];
 
 /// The workspace's packages and which of one another they may depend on, tests aside.
@@ -194,7 +201,7 @@ fn imports_are_found_however_they_are_written() {
             "use crate::wire::{self, tcp};",
             &["1: tcp imports wire::self"],
         ),
-        ("node", "use crate::wire::{self, tcphc};", &[]),
+        ("link", "use crate::wire::{self, tcphc};", &[]),
         (
             "mac::csma",
             "fn f() { crate::node::g() }",
@@ -234,7 +241,12 @@ fn imports_are_found_however_they_are_written() {
         ("wire", "use crate::*;", &["1: wire imports *"]),
         ("tcp", "use crate as motet;", &["1: tcp imports as"]),
         ("tcp", "pub(crate) struct S;\npub(super) fn f() {}", &[]),
-        ("node", "use crate::{mac, tcp, ip, lowpan};", &[]),
+        ("link", "use crate::{mac, ip, lowpan};", &[]),
+        (
+            "node",
+            "use crate::{mac, tcp};\nuse crate::wire::LinkAddr;",
+            &["1: node imports mac", "2: node imports wire::LinkAddr"],
+        ),
         ("pigeon", "fn f() {}", &["0: no rule for module pigeon"]),
     ];
     for (module, text, expected) in cases {

@@ -35,7 +35,7 @@ use crate::random::Rng;
 use crate::time::Instant;
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::{self, Header};
-use crate::wire::tcp;
+use crate::wire::{tcp, tcphc};
 pub(crate) use mesh::{Budget, Shrinks};
 
 /// What carries packets to a node's neighbours: IP calls it an interface.
@@ -280,6 +280,10 @@ impl<'m> Link<'m> {
         }
     }
 }
+
+/// Whether any link can leave out parts of TCP headers: a build without the feature `tcphc` drops
+/// what asks how long they become.
+pub(crate) const SHRINKS_HEADERS: bool = tcphc::IS_SUPPORTED;
 
 /// Both headers of a segment, without options.
 const HEADERS_LEN: usize = ipv6::HEADER_LEN + tcp::HEADER_LEN;

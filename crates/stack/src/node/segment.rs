@@ -10,7 +10,7 @@ pub(super) use crate::tcp::Tcp;
 use super::Node;
 use crate::ip::{self, Disposition, InterfaceId, Ip, NextHop, UNKNOWN_PROTOCOL};
 use crate::limits::IPV6_MTU_MIN;
-use crate::link::{Budget, Link, Pulled, Segments, Shrinks};
+use crate::link::{Budget, Link, Pulled, SHRINKS_HEADERS, Segments, Shrinks};
 use crate::offer::Offer;
 use crate::random::Rng;
 use crate::remote::Remote;
@@ -19,7 +19,6 @@ use crate::time::Instant;
 use crate::wire::icmpv6::{Message, unreachable};
 use crate::wire::ipv6::{self, Header, TrafficClass};
 use crate::wire::tcp::{HEADER_LEN_MAX, NEXT_HEADER};
-use crate::wire::tcphc;
 
 impl<'m> Node<'m> {
     /// A node over its links and layers. Addresses of mesh links are formed
@@ -214,7 +213,7 @@ impl<'m> Node<'m> {
     /// What the path back over `hop` offers to the connection that `segment` begins.
     fn offer_to(&self, hop: NextHop, header: &Header, segment: &[u8], now: Instant) -> Offer {
         // Only compression asks which options there are, and which ports.
-        let parsed = tcphc::IS_SUPPORTED.then(|| tcp_header(segment)).flatten();
+        let parsed = SHRINKS_HEADERS.then(|| tcp_header(segment)).flatten();
         let timestamps = parsed.is_some_and(|tcp| tcp.options.timestamps.is_some());
         let ports = parsed.map_or((0, 0), |tcp| (tcp.dst_port, tcp.src_port));
         let segments = self.segments(hop, (header.dst, header.src), timestamps);
@@ -336,7 +335,7 @@ pub(super) fn poll_segment(
         path.get().is_some()
     };
     let payload_max = |ends: &Endpoints, tcp: &PlannedHeader<'_>| {
-        let Some((budget, hop)) = budget.filter(|_| tcphc::IS_SUPPORTED).zip(path.get()) else {
+        let Some((budget, hop)) = budget.filter(|_| SHRINKS_HEADERS).zip(path.get()) else {
             return u16::MAX;
         };
         let header = packet_header(ends.local, ends.remote, 0, NO_CLASS, ip.hop_limit());

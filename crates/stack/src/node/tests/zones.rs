@@ -24,10 +24,7 @@ struct Links {
     sent: [usize; 2],
 }
 
-fn node(
-    interfaces: Vec<Link<'static>>,
-    addresses: &[(Ipv6Addr, InterfaceId)],
-) -> Node<'static> {
+fn node(interfaces: Vec<Link<'static>>, addresses: &[(Ipv6Addr, InterfaceId)]) -> Node<'static> {
     let mut rng = Rng::from_seed([5, 5]);
     let mut ip = Ip::new(IpConfig::default(), memory(None, 2));
     for (addr, interface) in addresses {
