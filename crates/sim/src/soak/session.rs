@@ -2,13 +2,15 @@
 //!
 //! Place: `pipe` and `lab` open them and step them; a session knows no network. Each sends
 //! content of its own, which begins with its number, and reads what the other end sends, so
-//! that every byte read is compared with the one byte that it can be.
+//! that every byte read is compared with the one byte that it can be. A session that could not
+//! read, or write to a ring, does not try again before TCP reports that it can: a session whose
+//! edge is lost is stuck.
 //! Left out: when sessions are opened, and what the network does to them.
 
 mod judge;
 mod patience;
 
-use motet::tcp::{self, Buffers, Handle, RecvError, SendError, State, Tcp};
+use motet::tcp::{self, Buffers, Changed, Handle, RecvError, SendError, State, Tcp};
 use motet::time::{Duration, Instant, earliest};
 
 use self::patience::Progress;
@@ -71,6 +73,10 @@ pub(crate) struct Session {
     behaviour: Behaviour,
     /// Its send buffer takes slices.
     by_reference: bool,
+    /// TCP has reported room since the last write that found none; with slices, always.
+    may_write: bool,
+    /// TCP has reported something to read since nothing was left.
+    may_read: bool,
     content: Content,
     opened: Instant,
     state: State,
@@ -154,6 +160,8 @@ impl<'m> Sessions<'m> {
             ports: (0, 0),
             behaviour,
             by_reference,
+            may_write: true,
+            may_read: true,
             content,
             opened: now,
             state,
@@ -197,6 +205,7 @@ impl<'m> Sessions<'m> {
         tcp: &mut Tcp<'m>,
         clock: Clock,
     ) -> Result<bool, String> {
+        self.take_edges(host, tcp);
         let mut acted = false;
         for number in 0..self.all.len() {
             if self.all[number].host == host && !self.all[number].is_over {
@@ -205,6 +214,21 @@ impl<'m> Sessions<'m> {
             }
         }
         Ok(acted)
+    }
+
+    /// Notes which sessions of a node may go on.
+    fn take_edges(&mut self, host: usize, tcp: &mut Tcp<'_>) {
+        while let Some(changed) = tcp.poll_changed() {
+            let Changed::Connection(handle, edges) = changed else {
+                continue;
+            };
+            let mut all = self.all.iter_mut().rev();
+            let found = all.find(|session| session.host == host && session.handle == handle);
+            if let Some(session) = found {
+                session.may_read |= edges.is_readable();
+                session.may_write |= edges.is_writable();
+            }
+        }
     }
 
     /// When an application of a node wants to act though nothing happened.
@@ -354,6 +378,7 @@ impl<'m> Sessions<'m> {
         let before = session.taken;
         let mut chunk = [0; CHUNK_MAX];
         while !session.has_shut
+            && session.may_write
             && session.taken < session.behaviour.total
             && session.next_write <= clock.now
         {
@@ -373,7 +398,11 @@ impl<'m> Sessions<'m> {
             };
             match given {
                 Ok(taken) => session.taken += taken as u64,
-                Err(SendError::BufferFull | SendError::Failed(_)) => break,
+                Err(SendError::BufferFull) => {
+                    session.may_write = session.by_reference;
+                    break;
+                }
+                Err(SendError::Failed(_)) => break,
                 // A reset that is not told, since both sides had closed.
                 Err(SendError::Closing) if session.state == State::Closed => break,
                 Err(error) => return Err(format!("send failed: {error:?}")),
@@ -390,7 +419,7 @@ impl<'m> Sessions<'m> {
         loop {
             let session = &self.all[number];
             let most = session.wants(clock.now).min(CHUNK_MAX);
-            if most == 0 || session.has_closed || session.has_finished {
+            if most == 0 || !session.may_read || session.has_closed || session.has_finished {
                 return Ok(acted);
             }
             let result = tcp.recv(session.handle, &mut bytes[..most]);
@@ -411,7 +440,11 @@ impl<'m> Sessions<'m> {
                     self.finish(number)?;
                     return Ok(true);
                 }
-                Err(RecvError::Empty | RecvError::Failed(_)) => return Ok(acted),
+                Err(RecvError::Empty) => {
+                    self.all[number].may_read = false;
+                    return Ok(acted);
+                }
+                Err(RecvError::Failed(_)) => return Ok(acted),
                 Err(RecvError::NoConnection) => return Err("recv: no connection".into()),
             }
         }
