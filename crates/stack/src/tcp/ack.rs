@@ -67,7 +67,7 @@ impl Connection<'_> {
     pub(super) fn take_predicted_ack(&mut self, seg: &Segment<'_>) {
         let mut delivery = self.delivery(seg);
         self.take_in(&mut delivery);
-        if self.facts.has(Facts::RACK) && !self.loss.is_newest(self.snd_una) {
+        if !self.loss.is_newest(self.snd_una) {
             return self.move_on(&delivery);
         }
         self.open_window(&delivery);
@@ -108,7 +108,7 @@ impl Connection<'_> {
         }
         self.sample_rtt(delivery);
         if delivery.newest_age != NONE {
-            self.update_rack(delivery);
+            self.loss.on_delivered(delivery);
         }
     }
 

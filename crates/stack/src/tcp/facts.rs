@@ -6,73 +6,56 @@ use super::config::Config;
 use super::types::Edges;
 use crate::wire::tcp::Options;
 
-/// Yes-or-no facts of a connection, one bit each; those that change most in the low byte,
-/// where a Cortex-M0+ needs the fewest instructions.
+/// Yes-or-no facts of a connection, one bit each; those that are asked or changed together in
+/// one byte, the most frequent in the low one, where a Cortex-M0+ needs the fewest instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Facts(u32);
 
 impl Facts {
     pub(super) const NONE: Self = Self(0);
     /// Timestamps are in use.
-    pub(super) const TIMESTAMPS: u32 = 1 << 18;
+    pub(super) const TIMESTAMPS: u32 = 1;
     /// SACK is in use.
-    pub(super) const SACK: u32 = 1 << 19;
+    pub(super) const SACK: u32 = 1 << 1;
     /// ECN is in use.
-    pub(super) const ECN: u32 = 1 << 20;
+    pub(super) const ECN: u32 = 1 << 2;
     /// What a handshake agrees upon.
     pub(super) const AGREED: u32 = Self::TIMESTAMPS | Self::SACK | Self::ECN;
     /// The application has no more to send.
     pub(super) const FIN_QUEUED: u32 = 1 << 13;
     /// A gap was filled and the ACK of that not sent: it bears the window as it was before
     /// anybody read, and what was read goes out behind it, step by step.
-    pub(super) const GAP_FILLED: u32 = 1 << 14;
+    pub(super) const GAP_FILLED: u32 = 1 << 16;
     /// The peer's FIN was seen: `rcv_fin` is its place.
-    pub(super) const FIN_SEEN: u32 = 1 << 15;
+    pub(super) const FIN_SEEN: u32 = 1 << 8;
     /// The application reads no more.
-    pub(super) const READ_CLOSED: u32 = 1 << 23;
+    pub(super) const READ_CLOSED: u32 = 1 << 9;
     /// The application gave the handle back; the slot frees itself.
-    pub(super) const ORPHANED: u32 = 1 << 24;
+    pub(super) const ORPHANED: u32 = 1 << 18;
     /// An ACK is to be sent at once.
-    pub(super) const ACK_DUE: u32 = 1;
+    pub(super) const ACK_DUE: u32 = 1 << 3;
     /// A SYN, or SYN-ACK, is to be sent.
-    pub(super) const SYN_DUE: u32 = 1 << 9;
+    pub(super) const SYN_DUE: u32 = 1 << 4;
     /// A reset is to be sent.
-    pub(super) const RESET_DUE: u32 = 1 << 10;
+    pub(super) const RESET_DUE: u32 = 1 << 12;
     /// A zero-window probe is to be sent.
-    pub(super) const PERSIST_DUE: u32 = 1 << 6;
+    pub(super) const PERSIST_DUE: u32 = 1 << 5;
     /// A tail loss probe is to be sent.
-    pub(super) const TAIL_PROBE_DUE: u32 = 1 << 4;
+    pub(super) const TAIL_PROBE_DUE: u32 = 1 << 6;
     /// A keepalive probe is to be sent.
-    pub(super) const KEEPALIVE_DUE: u32 = 1 << 11;
+    pub(super) const KEEPALIVE_DUE: u32 = 1 << 7;
     /// A byte was sent beyond the window, as a probe.
-    pub(super) const WINDOW_PROBED: u32 = 1 << 12;
-    /// A tail loss probe is out; its end, which `loss` knows, tells when it is answered.
-    pub(super) const TAIL_PROBED: u32 = 1 << 2;
-    /// The latest probe was a retransmission, not new data; neither a DSACK nor an ACK of what
-    /// came behind it has answered it.
-    pub(super) const TAIL_RESENT: u32 = 1 << 3;
+    pub(super) const WINDOW_PROBED: u32 = 1 << 10;
     /// Echo congestion experienced until the peer sends CWR.
     pub(super) const ECHO_CE: u32 = 1 << 17;
     /// Tell the peer that cwnd was reduced, with the next new data.
-    pub(super) const CWR_DUE: u32 = 1 << 16;
-    /// The reduction under way can be undone.
-    pub(super) const UNDO: u32 = 1 << 7;
-    /// `loss` holds the time of the first retransmission.
-    pub(super) const UNDO_TS: u32 = 1 << 8;
-    /// RACK has seen reordering on this path.
-    pub(super) const REORDERED: u32 = 1 << 22;
-    /// A DSACK has widened RACK's reordering window since cwnd was last reduced.
-    pub(super) const REO_GROWN: u32 = 1 << 27;
-    /// RACK knows a delivered segment.
-    pub(super) const RACK: u32 = 1 << 21;
+    pub(super) const CWR_DUE: u32 = 1 << 14;
     /// `dsack` is to be reported.
-    pub(super) const DSACK_DUE: u32 = 1 << 1;
+    pub(super) const DSACK_DUE: u32 = 1 << 15;
     /// The network said that the peer may not be reachable (a soft error).
-    pub(super) const SOFT_ERROR: u32 = 1 << 25;
-    /// The first retransmission of a recovery goes out whatever cwnd says.
-    pub(super) const FORCE_RESEND: u32 = 1 << 5;
+    pub(super) const SOFT_ERROR: u32 = 1 << 11;
     /// TS.Recent is older than PAWS may rely on.
-    pub(super) const TS_OUTDATED: u32 = 1 << 26;
+    pub(super) const TS_OUTDATED: u32 = 1 << 21;
     /// The application awaits these [`Edges`]: their conditions did not hold behind its last call,
     /// and their return has not been reported.
     pub(super) const AWAITED: u32 = 0b1111 << AWAITED_SHIFT;
@@ -98,12 +81,12 @@ impl Facts {
 
     /// What of this a handshake agrees upon, in bits 0 to 2.
     pub(super) const fn agreed(self) -> u8 {
-        (self.0 >> AGREED_SHIFT & 7) as u8
+        (self.0 & Self::AGREED) as u8
     }
 
     /// The facts that [`Self::agreed`] gave the bits of.
     pub(super) fn of_agreed(bits: u8) -> Self {
-        Self(u32::from(bits & 7) << AGREED_SHIFT)
+        Self(u32::from(bits) & Self::AGREED)
     }
 
     /// Of a connection that begins.
@@ -162,7 +145,4 @@ impl Facts {
 /// Where [`Facts::AWAITED`] begins.
 const AWAITED_SHIFT: u32 = 28;
 const _: () = assert!(Facts::AWAITED.count_ones() == Edges::ALL.0.count_ones());
-
-/// Where what is agreed upon begins.
-const AGREED_SHIFT: u32 = Facts::TIMESTAMPS.trailing_zeros();
-const _: () = assert!(Facts::AGREED == 7 << AGREED_SHIFT);
+const _: () = assert!(Facts::AGREED == 7, "what `agreed` gives");

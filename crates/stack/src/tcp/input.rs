@@ -445,8 +445,7 @@ impl Connection<'_> {
     /// but an acknowledgment of data sent, and nothing out of the ordinary on our side.
     /// Whatever this accepts, [`Self::take_predicted`] treats as the checks in full would.
     fn is_predicted(&self, seg: &Segment<'_>) -> bool {
-        const RARE: u32 =
-            Facts::FIN_SEEN | Facts::READ_CLOSED | Facts::TAIL_PROBED | Facts::WINDOW_PROBED;
+        const RARE: u32 = Facts::FIN_SEEN | Facts::READ_CLOSED | Facts::WINDOW_PROBED;
         let control = seg.flags.without(Flags::PSH).bits();
         self.state == State::Established
             && control == Flags::ACK.bits()

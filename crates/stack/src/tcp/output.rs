@@ -125,7 +125,7 @@ impl Connection<'_> {
             return None;
         }
         let len = self.clip(offset, len);
-        if !self.facts.has(Facts::FORCE_RESEND)
+        if !self.loss.is_forced()
             && self.pipe() + u32::from(len) > u32::from(self.loss.cwnd())
             && self.pipe() > 0
         {
@@ -512,8 +512,6 @@ impl Connection<'_> {
                 // Those counted so far were keepalives without an answer.
                 self.retries = 0;
             }
-            // Its age may wrap while nothing is sent.
-            self.facts.clear(Facts::RACK);
         }
         self.loss.on_sent(plan.len, self.now_ms);
         self.snd_nxt = self.snd_nxt.plus(u32::from(plan.len));
@@ -526,7 +524,7 @@ impl Connection<'_> {
             return;
         }
         if self.facts.take(Facts::TAIL_PROBE_DUE) {
-            self.note_tail_probe(false);
+            self.loss.on_tail_probe(self.snd_nxt, false);
             return;
         }
         if was_empty || matches!(self.timers.purpose(), None | Some(Purpose::TailLossProbe)) {
@@ -541,7 +539,7 @@ impl Connection<'_> {
             Cause::WindowProbe => return self.facts.clear(Facts::PERSIST_DUE),
             Cause::TailLossProbe => {
                 self.facts.clear(Facts::TAIL_PROBE_DUE);
-                return self.note_tail_probe(true);
+                return self.loss.on_tail_probe(self.snd_nxt, true);
             }
             _ => {}
         }

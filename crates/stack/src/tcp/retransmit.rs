@@ -69,7 +69,7 @@ impl Connection<'_> {
         if self.facts.has(Facts::SACK)
             && self.config.tail_loss_probe
             && !self.is_recovering()
-            && !self.facts.has(Facts::TAIL_PROBED)
+            && !self.loss.has_tail_probe()
             && self.loss.sacked() == 0
             && let Some(srtt) = self.rtt.data_srtt_ms()
         {

@@ -6,11 +6,13 @@
 //! ([`super::reduction`]).
 //! Sources: RFC 8985 §6, RFC 6675, 5681, 6582.
 
-use super::Phase;
+use super::notes::Notes;
 use super::scoreboard::{DUP_THRESHOLD, Delivery};
+use super::{Loss, Phase};
 use crate::tcp::connection::Connection;
 use crate::tcp::facts::Facts;
 use crate::tcp::rtt::RTT_MAX_MS;
+use crate::tcp::seq::SeqNum;
 
 impl Connection<'_> {
     /// Looks for losses, and sets cwnd for what was delivered in this phase. Returns how long
@@ -27,7 +29,7 @@ impl Connection<'_> {
             if self.loss.phase == Phase::Recovery && !self.facts.has(Facts::SACK) {
                 // A partial acknowledgment: the next hole begins here (RFC 6582 §3.2 step 3).
                 self.loss.scoreboard.lose_first(self.payload_max());
-                self.facts.set(Facts::FORCE_RESEND);
+                self.loss.notes.set(Notes::FORCE_RESEND);
             }
         }
         let (news, wait) = self.detect_losses(delivery.bytes);
@@ -55,7 +57,7 @@ impl Connection<'_> {
                 && self.loss.scoreboard.lose_first(self.payload_max())
         } else if !self.config.rack {
             self.loss.scoreboard.lose_by_count(self.payload_max())
-        } else if self.facts.has(Facts::RACK) {
+        } else if self.loss.notes.has(Notes::RACK) {
             let limit = u32::from(self.loss.rack_rtt) + self.reordering_window_ms();
             let age = self.now_ms.wrapping_sub(self.loss.rack_sent_at);
             let end = self.loss.rack_end.offset_from(self.snd_una);
@@ -76,12 +78,12 @@ impl Connection<'_> {
 
     /// RACK's reordering window (RFC 8985 §6.2 step 4), ms.
     pub(in crate::tcp) fn reordering_window_ms(&self) -> u32 {
-        if !self.facts.has(Facts::REORDERED)
+        if !self.loss.notes.has(Notes::REORDERED)
             && (self.is_recovering() || self.loss.scoreboard.is_sacked_beyond(self.payload_max()))
         {
             return 0;
         }
-        let quarters = u32::from(self.loss.reo_quarters_more) + 1;
+        let quarters = self.loss.reo.quarters();
         let window = u32::from(self.loss.min_rtt) * quarters / 4;
         window.min(self.rtt.srtt_ms().unwrap_or(window))
     }
@@ -94,30 +96,32 @@ impl Connection<'_> {
         };
         self.loss.pipe(self.flight(), smss)
     }
+}
 
+impl Loss {
     /// Notes the newest transmission delivered (RFC 8985 §6.2 steps 1 to 3).
-    pub(in crate::tcp) fn update_rack(&mut self, delivery: &Delivery) {
+    pub(in crate::tcp) fn on_delivered(&mut self, delivery: &Delivery) {
         let age = delivery.newest_age;
         let end = delivery.base.plus(delivery.newest_end);
-        let known_age = delivery.now_ms.wrapping_sub(self.loss.rack_sent_at);
-        if !self.facts.has(Facts::RACK)
+        let known_age = delivery.now_ms.wrapping_sub(self.rack_sent_at);
+        if !self.notes.has(Notes::RACK)
             || age < known_age
-            || age == known_age && end.after(self.loss.rack_end)
+            || age == known_age && end.after(self.rack_end)
         {
-            self.facts.set(Facts::RACK);
-            self.loss.rack_sent_at = delivery.now_ms.wrapping_sub(age);
-            self.loss.rack_end = end;
+            self.notes.set(Notes::RACK);
+            self.rack_sent_at = delivery.now_ms.wrapping_sub(age);
+            self.rack_end = end;
         }
-        self.loss.rack_rtt = age.min(RTT_MAX_MS) as u16;
+        self.rack_rtt = age.min(RTT_MAX_MS) as u16;
         if delivery.reordered {
-            self.facts.set(Facts::REORDERED);
+            self.notes.set(Notes::REORDERED);
         }
     }
 
-    /// A tail loss probe was sent, `resent`: something again, not new data.
-    pub(in crate::tcp) fn note_tail_probe(&mut self, resent: bool) {
-        self.loss.tail_end = self.snd_nxt;
-        self.facts.set(Facts::TAIL_PROBED);
-        self.facts.put(Facts::TAIL_RESENT, resent);
+    /// A tail loss probe was sent, up to `end`; `resent`: something again, not new data.
+    pub(in crate::tcp) fn on_tail_probe(&mut self, end: SeqNum, resent: bool) {
+        self.tail_end = end;
+        self.notes.set(Notes::TAIL_PROBED);
+        self.notes.put(Notes::TAIL_RESENT, resent);
     }
 }

@@ -1,13 +1,18 @@
 //! What was sent and is not acknowledged: what of it is lost, when to send it again, and how much
 //! may be in flight.
 //!
-//! [`Loss`] is the one owner of the scoreboard, of what RACK knows, of the phase of recovery and of
-//! cwnd: its fields are private to this folder, so that nothing else can change them. Events go in:
-//! bytes were sent ([`Loss::on_sent`], [`Connection::on_resent`]), acknowledged
-//! ([`Loss::on_acked`], [`Loss::on_sacked`], [`Connection::judge`]), marked or reported twice
+//! [`Loss`] is the one owner of the scoreboard, of what RACK knows, of probes, of the phase of
+//! recovery, of what an undo restores and of cwnd: its fields are private to this folder, so that
+//! nothing else can change them. Events go in: bytes were sent ([`Loss::on_sent`],
+//! [`Loss::on_tail_probe`], [`Connection::on_resent`]), acknowledged ([`Loss::on_acked`],
+//! [`Loss::on_sacked`], [`Loss::on_delivered`], [`Connection::judge`]), marked or reported twice
 //! ([`Connection::on_congestion_echo`], [`Connection::on_dsack`]), a timer expired
 //! ([`Connection::enter_loss`], [`Connection::detect_losses`]). Answers come out: cwnd, the pipe,
 //! what is due, whether a recovery is under way.
+//!
+//! Events that also need the connection's clock, settings, segment size or sequence numbers are
+//! methods of [`Connection`] in this folder: handed over with each call, those would cost a
+//! Cortex-M0+ the registers that it has.
 //!
 //! Place: between `ack`, which knows what came, and `output`, which asks what may go. Left out:
 //! round trips ([`super::rtt`]), arming timers ([`super::clock`], [`super::retransmit`]).
@@ -17,6 +22,8 @@
 //! | `scoreboard` | what was sent, what arrived, what to send again |
 //! | `detection` | what is lost: by time, by counting |
 //! | `reduction` | entering, leaving and undoing recovery |
+//! | `notes` | what is remembered in one bit each |
+//! | `reordering` | how wide RACK's reordering window is |
 //! | `congestion` | cwnd and ssthresh: slow start and New Reno |
 //! | `cubic` | CUBIC |
 //!
@@ -35,7 +42,9 @@ mod congestion;
 #[cfg(feature = "cubic")]
 mod cubic;
 mod detection;
+mod notes;
 mod reduction;
+mod reordering;
 mod scoreboard;
 
 #[cfg(test)]
@@ -43,6 +52,8 @@ mod tests;
 
 use super::seq::SeqNum;
 use congestion::Congestion;
+use notes::Notes;
+use reordering::Reordering;
 use scoreboard::Scoreboard;
 
 pub(super) use congestion::saturated;
@@ -108,6 +119,10 @@ impl CongestionAlgorithm {
 
     /// cwnd behind a congestion mark that found `flight` bytes outstanding, where a loss would leave
     /// `ssthresh`: at least one segment of `smss` (RFC 9438 §4.6), with New Reno two.
+    #[cfg_attr(
+        not(feature = "cubic"),
+        expect(unused_variables, reason = "New Reno answers without")
+    )]
     fn marked(self, flight: u32, smss: u32, ssthresh: u16) -> u16 {
         match self {
             Self::NewReno => ssthresh,
@@ -119,12 +134,13 @@ impl CongestionAlgorithm {
     /// cwnd is about to be reduced. `is_counted`: it was already, for a mark in the same window; then
     /// CUBIC, whose curve is about the window before both, keeps that. Returns whether what cwnd is now
     /// can take the place of what an undo restores.
+    #[cfg_attr(
+        not(feature = "cubic"),
+        expect(unused_variables, reason = "New Reno answers without")
+    )]
     fn precede_reduction(self, loss: &mut Loss, is_counted: bool) -> bool {
         match self {
-            Self::NewReno => {
-                let _ = (loss, is_counted);
-                true
-            }
+            Self::NewReno => true,
             #[cfg(feature = "cubic")]
             Self::Cubic => {
                 if !is_counted {
@@ -170,10 +186,9 @@ pub(super) struct Loss {
     phase: Phase,
     /// Duplicate ACKs in a row, without SACK; each tells that one segment left the network.
     dup_acks: u8,
-    /// RACK: the reordering window in quarters of the least RTT beyond the first one, and how
-    /// many recoveries it keeps that.
-    reo_quarters_more: u8,
-    reo_persist: u8,
+    /// RACK: how wide the reordering window is.
+    reo: Reordering,
+    notes: Notes,
     congestion: Congestion,
     /// Octets sent again in this recovery that no DSACK has called unnecessary yet.
     undo_left: u16,
@@ -206,8 +221,8 @@ impl Loss {
     pub(super) const NEW: Self = Self {
         phase: Phase::Open,
         dup_acks: 0,
-        reo_quarters_more: 0,
-        reo_persist: 0,
+        reo: Reordering::NEW,
+        notes: Notes::NONE,
         congestion: Congestion::NEW,
         undo_left: 0,
         rack_rtt: 0,
@@ -243,6 +258,8 @@ impl Loss {
     /// New data go into an empty network.
     pub(super) fn on_idle_over(&mut self) {
         self.congestion.forget_flight();
+        // Its age may wrap while nothing is sent.
+        self.notes.clear(Notes::RACK);
     }
 
     /// The network was empty for more than an RTO; initial window as for [`Self::begin`].
@@ -370,14 +387,27 @@ impl Loss {
         !matches!(self.phase, Phase::Open | Phase::Reduced)
     }
 
-    /// Whether all was sent once, and nothing is known of it.
+    /// Whether all was sent once, no probe is out, and nothing is known of it.
     pub(super) fn is_plain(&self) -> bool {
-        self.phase == Phase::Open && self.dup_acks == 0 && self.scoreboard.is_plain()
+        self.phase == Phase::Open
+            && self.dup_acks == 0
+            && !self.has_tail_probe()
+            && self.scoreboard.is_plain()
     }
 
-    /// Whether nothing newer than what `una` acknowledges is known to have arrived.
+    /// Whether RACK knows of nothing newer than what `una` acknowledges.
     pub(super) fn is_newest(&self, una: SeqNum) -> bool {
-        self.rack_end == una
+        !self.notes.has(Notes::RACK) || self.rack_end == una
+    }
+
+    /// Whether a tail loss probe is out.
+    pub(super) const fn has_tail_probe(&self) -> bool {
+        self.notes.has(Notes::TAIL_PROBED)
+    }
+
+    /// Whether the first retransmission of a recovery is to go, whatever cwnd allows.
+    pub(super) const fn is_forced(&self) -> bool {
+        self.notes.has(Notes::FORCE_RESEND)
     }
 
     /// Whether this fast recovery has sent something, new or not.

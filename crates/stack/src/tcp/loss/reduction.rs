@@ -8,6 +8,7 @@
 //! Sources: RFC 5681, 6582, 6675, 9937, 3168, 3522, 3708, 8985 §7.4.
 
 use super::congestion::saturated;
+use super::notes::Notes;
 use super::scoreboard::Delivery;
 use super::{Growth, Phase};
 use crate::tcp::connection::Connection;
@@ -24,19 +25,20 @@ impl Connection<'_> {
     /// its beginning or the last report, and before its end (RFC 3708 §3; as Linux counts
     /// `undo_retrans`).
     pub(in crate::tcp) fn on_dsack(&mut self, left: SeqNum, right: SeqNum) {
-        if self.facts.has(Facts::TAIL_RESENT) && right == self.loss.tail_end {
+        if self.loss.notes.has(Notes::TAIL_RESENT) && right == self.loss.tail_end {
             // The probe was needless (RFC 8985 §7.4.2). Should a timeout have sent that segment
             // again, too, its report is taken for this one's, and undoes nothing.
-            self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT);
+            self.loss
+                .notes
+                .clear(Notes::TAIL_PROBED | Notes::TAIL_RESENT);
             return;
         }
         let loss = &mut self.loss;
         // Once per reduction, not once per round trip (RFC 8985 §6.2 step 4): all that is
         // needless was sent in one or the other, and nothing has to be kept of a round.
-        if !self.facts.has(Facts::REO_GROWN) {
-            self.facts.set(Facts::REO_GROWN);
-            loss.reo_quarters_more = (loss.reo_quarters_more + 1).min(REO_QUARTERS_MAX - 1);
-            loss.reo_persist = REO_PERSIST;
+        if !loss.notes.has(Notes::REO_GROWN) {
+            loss.notes.set(Notes::REO_GROWN);
+            loss.reo.grow();
         }
         if left.before(loss.undo_from) || right.after(loss.recover) {
             return;
@@ -53,7 +55,7 @@ impl Connection<'_> {
     /// retransmission acknowledges the original (RFC 3522).
     pub(in crate::tcp) fn undo_by_timestamp(&mut self, seg: &Segment<'_>) {
         if let Some((_, echo)) = seg.timestamps()
-            && self.facts.has(Facts::UNDO_TS)
+            && self.loss.notes.has(Notes::UNDO_TS)
             && self.is_recovering()
             && (echo.wrapping_sub(self.loss.undo_ts) as i32) < 0
         {
@@ -63,10 +65,11 @@ impl Connection<'_> {
 
     /// Takes the reduction back; nothing was lost.
     fn undo(&mut self) {
-        if !self.facts.take(Facts::UNDO) {
+        let notes = &mut self.loss.notes;
+        if !notes.has(Notes::UNDO) {
             return;
         }
-        self.facts.clear(Facts::UNDO_TS | Facts::FORCE_RESEND);
+        notes.clear(Notes::UNDO | Notes::UNDO_TS | Notes::FORCE_RESEND);
         let congestion = &mut self.loss.congestion;
         congestion.cwnd = congestion.cwnd.max(self.loss.undo_cwnd);
         congestion.ssthresh = congestion.ssthresh.max(self.loss.undo_ssthresh);
@@ -80,17 +83,16 @@ impl Connection<'_> {
 
     /// Was a loss repaired by the tail loss probe (RFC 8985 §7.4)? Then it counts as one.
     pub(in crate::tcp) fn judge_tail_probe(&mut self, seg: &Segment<'_>) {
-        if !self.facts.has(Facts::TAIL_PROBED) || seg.ack().before(self.loss.tail_end) {
+        let ahead = seg.ack().offset_from(self.loss.tail_end);
+        let notes = &mut self.loss.notes;
+        let was_resent = notes.has(Notes::TAIL_RESENT);
+        if !notes.has(Notes::TAIL_PROBED) || ahead < i32::from(was_resent) {
             return;
         }
-        if !self.facts.has(Facts::TAIL_RESENT) {
-            self.facts.clear(Facts::TAIL_PROBED);
-        } else if seg.ack().after(self.loss.tail_end) {
-            // Without a DSACK by now, only one of the two copies arrived.
-            self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_RESENT);
-            if self.loss.phase == Phase::Open {
-                self.reduce_once();
-            }
+        notes.clear(Notes::TAIL_PROBED | Notes::TAIL_RESENT);
+        // Without a DSACK by now, only one of the two copies arrived.
+        if was_resent && self.loss.phase == Phase::Open {
+            self.reduce_once();
         }
     }
 
@@ -110,7 +112,7 @@ impl Connection<'_> {
         self.halve();
         self.set_cwnd(self.loss.congestion.ssthresh);
         self.loss.phase = Phase::Reduced;
-        self.facts.clear(Facts::UNDO);
+        self.loss.notes.clear(Notes::UNDO);
         if cfg!(feature = "cubic") {
             // No timeout's.
             self.loss.numbers = [1; 3];
@@ -138,8 +140,10 @@ impl Connection<'_> {
         self.loss.undo_left = 0;
         self.loss.undo_from = self.snd_una;
         self.loss.recover = self.snd_nxt;
-        self.facts.put(Facts::UNDO, self.config.undo && can_undo);
-        self.facts.clear(Facts::UNDO_TS | Facts::REO_GROWN);
+        self.loss
+            .notes
+            .put(Notes::UNDO, self.config.undo && can_undo);
+        self.loss.notes.clear(Notes::UNDO_TS | Notes::REO_GROWN);
         self.facts.set(Facts::CWR_DUE);
         // Limited transmit sent beyond cwnd; that must not count (RFC 5681 §3.2).
         let flight = self.flight().min(u32::from(self.loss.congestion.cwnd));
@@ -153,8 +157,9 @@ impl Connection<'_> {
     /// retransmission stays known: its DSACK says nothing of what follows.
     fn begin_resending(&mut self, phase: Phase) {
         self.loss.phase = phase;
-        self.facts.clear(Facts::TAIL_PROBED | Facts::TAIL_PROBE_DUE);
-        self.facts.set(Facts::FORCE_RESEND);
+        self.facts.clear(Facts::TAIL_PROBE_DUE);
+        self.loss.notes.clear(Notes::TAIL_PROBED);
+        self.loss.notes.set(Notes::FORCE_RESEND);
     }
 
     /// `delivered`: bytes that the acknowledgment delivered which tells of the loss.
@@ -169,7 +174,8 @@ impl Connection<'_> {
 
     /// The retransmission timer expired (RFC 5681 §3.1, RFC 6675 §5.1, RFC 8985 §6.3).
     pub(in crate::tcp) fn enter_loss(&mut self) {
-        let by_time = self.config.rack && self.facts.has_all(Facts::SACK | Facts::RACK);
+        let by_time =
+            self.config.rack && self.facts.has(Facts::SACK) && self.loss.notes.has(Notes::RACK);
         let age_min = match by_time {
             true => u32::from(self.loss.rack_rtt) + self.reordering_window_ms(),
             false => 0,
@@ -181,7 +187,7 @@ impl Connection<'_> {
         }
         if was_resizing {
             // What was too big for the path stays so: an undo would absolve it.
-            self.facts.clear(Facts::UNDO);
+            self.loss.notes.clear(Notes::UNDO);
         }
         if cfg!(feature = "cubic") {
             self.loss.numbers = [0; 3];
@@ -196,8 +202,8 @@ impl Connection<'_> {
     /// so that an undo would absolve it. Not a sign of congestion: cwnd stays.
     pub(in crate::tcp) fn enter_resize(&mut self) {
         self.loss.scoreboard.lose_all(self.now_ms, 0);
-        self.facts.clear(Facts::UNDO);
-        self.facts.set(Facts::FORCE_RESEND);
+        self.loss.notes.clear(Notes::UNDO);
+        self.loss.notes.set(Notes::FORCE_RESEND);
         if !self.loss.is_recovering() {
             self.loss.phase = Phase::Resize;
             self.loss.recover = self.snd_nxt;
@@ -206,13 +212,13 @@ impl Connection<'_> {
 
     /// `len` bytes from `offset` on were sent again. `is_probe`: not because they were lost.
     pub(in crate::tcp) fn on_resent(&mut self, offset: u32, len: u16, is_probe: bool) {
-        self.facts.clear(Facts::FORCE_RESEND);
+        self.loss.notes.clear(Notes::FORCE_RESEND);
         self.loss.scoreboard.resend(offset, len, self.now_ms);
-        if is_probe || !self.facts.has(Facts::UNDO) {
+        if is_probe || !self.loss.notes.has(Notes::UNDO) {
             return;
         }
-        if !self.facts.has(Facts::UNDO_TS) && self.facts.has(Facts::TIMESTAMPS) {
-            self.facts.set(Facts::UNDO_TS);
+        if !self.loss.notes.has(Notes::UNDO_TS) && self.facts.has(Facts::TIMESTAMPS) {
+            self.loss.notes.set(Notes::UNDO_TS);
             self.loss.undo_ts = self.now_ms.wrapping_add(self.ts_offset);
         }
         self.loss.undo_left = self.loss.undo_left.saturating_add(len);
@@ -248,11 +254,7 @@ impl Connection<'_> {
                 cwnd = cwnd.min(saturated(self.flight().max(smss) + smss));
             }
             self.set_cwnd(cwnd);
-            let persist = &mut self.loss.reo_persist;
-            *persist = persist.saturating_sub(1);
-            if *persist == 0 {
-                self.loss.reo_quarters_more = 0;
-            }
+            self.loss.reo.on_recovered();
         }
         if self.loss.phase != Phase::Open {
             self.loss.phase = Phase::Open;
@@ -289,8 +291,3 @@ impl Connection<'_> {
         self.set_cwnd(saturated(pipe + more));
     }
 }
-
-/// The reordering window grows to this many quarters of the least RTT; SRTT bounds it too.
-const REO_QUARTERS_MAX: u8 = 16;
-/// Recoveries that an enlarged reordering window is kept for (RFC 8985 §6.2 step 4).
-const REO_PERSIST: u8 = 16;

@@ -1,7 +1,6 @@
 //! What the application can ask: states, readiness, names and counters; and what it hands
 //! over without copying.
 
-use super::super::facts::Facts;
 use super::super::timers::Timer;
 use super::super::types::Counters;
 use super::super::{
@@ -277,12 +276,9 @@ fn packet_too_big_without_flight_only_shrinks_segments() {
     let connection = slot.0.as_mut().unwrap();
     connection.snd_nxt = seq.plus(1);
     connection.on_icmp_error(seq, super::super::IcmpError::PacketTooBig(1300));
-    assert!(
-        connection.facts.has(Facts::FORCE_RESEND),
-        "in flight: at once again"
-    );
+    assert!(connection.loss.is_forced(), "in flight: at once again");
     connection.snd_nxt = seq;
-    connection.facts.clear(Facts::FORCE_RESEND);
+    connection.on_resent(0, 1, true);
     connection.on_icmp_error(seq, super::super::IcmpError::PacketTooBig(1280));
-    assert!(!connection.facts.has(Facts::FORCE_RESEND));
+    assert!(!connection.loss.is_forced());
 }

@@ -2,6 +2,8 @@
 //! arithmetic, and what each change of phase forgets.
 
 use super::super::Phase;
+use super::super::notes::Notes;
+use super::super::reordering::Reordering;
 use super::super::scoreboard::{Delivery, NONE, Scoreboard};
 use crate::limits::SENT_RUNS_MAX;
 use crate::tcp::facts::Facts;
@@ -309,23 +311,18 @@ fn racks_window_grows_by_dsacks_and_shrinks_by_recoveries() {
         for _ in 0..3 {
             sacking(&mut s, 1001, &[(1, 1001)]);
             let recovery = s.connection().loss;
-            assert_eq!(recovery.reo_quarters_more, reductions.min(15));
-            assert_eq!(recovery.reo_persist, 16);
+            assert_eq!(recovery.reo.quarters(), reductions.min(15) + 1);
+            assert_eq!(recovery.reo.0 & 15, 15);
         }
         inner(&mut s).enter_loss();
     }
-    for (persist, left, quarters) in [(2, 1, 15), (1, 0, 0)] {
+    for (before, left) in [(0xf1, 0xf0), (0xf0, 0)] {
         let mut s = in_flight(RACK, offering_sack(), 4);
-        inner(&mut s).loss.reo_quarters_more = 15;
-        inner(&mut s).loss.reo_persist = persist;
+        inner(&mut s).loss.reo = Reordering(before);
         inner(&mut s).loss.phase = Phase::Recovery;
         inner(&mut s).loss.recover = inner(&mut s).snd_una;
         sacking(&mut s, 2001, &[]);
-        let recovery = s.connection().loss;
-        assert_eq!(
-            (recovery.reo_persist, recovery.reo_quarters_more),
-            (left, quarters)
-        );
+        assert_eq!(s.connection().loss.reo, Reordering(left));
     }
 }
 
@@ -342,7 +339,7 @@ fn a_duplicate_above_the_ack_is_told_by_the_second_block() {
         let mut s = in_flight(RACK, offering_sack(), 6);
         s.now_us += 100_000;
         sacking(&mut s, 1001, blocks);
-        let grown = s.connection().loss.reo_quarters_more == 1;
+        let grown = s.connection().loss.reo.quarters() == 2;
         assert_eq!(grown, is_duplicate, "{blocks:?}");
     }
 }
@@ -441,7 +438,19 @@ fn prr_waits_for_what_is_delivered() {
     assert_eq!(cwnd(&s), before);
 }
 
-const TAIL: u32 = Facts::TAIL_PROBED | Facts::TAIL_PROBE_DUE;
+/// A tail loss probe is out, and another is due.
+fn probe(s: &mut Script) {
+    inner(s).facts.set(Facts::TAIL_PROBE_DUE);
+    inner(s).loss.notes.set(Notes::TAIL_PROBED);
+}
+
+fn is_probing(s: &Script) -> bool {
+    has_any(s, Facts::TAIL_PROBE_DUE) || has_note(s, Notes::TAIL_PROBED)
+}
+
+fn has_note(s: &Script, notes: u8) -> bool {
+    s.connection().loss.notes.has(notes)
+}
 
 fn has_any(s: &Script, facts: u32) -> bool {
     s.connection().facts.has(facts)
@@ -451,34 +460,31 @@ fn has_any(s: &Script, facts: u32) -> bool {
 #[test]
 fn each_phase_forgets_the_last_ones_doings() {
     let mut s = in_flight(RACK, offering_sack(), 6);
-    inner(&mut s).facts.set(TAIL);
+    probe(&mut s);
     inner(&mut s).set_now(1_200, 0);
     inner(&mut s).enter_loss();
-    assert!(!has_any(&s, TAIL), "a timeout");
+    assert!(!is_probing(&s), "a timeout");
 
     let mut s = in_flight(RACK, offering_sack(), 6);
-    inner(&mut s).facts.set(TAIL);
+    probe(&mut s);
     s.now_us += 130_000;
     sacking(&mut s, 1001, &[(2001, 5001)]);
     assert!(s.connection().telemetry().is_recovering);
-    assert!(!has_any(&s, TAIL), "fast recovery");
+    assert!(!is_probing(&s), "fast recovery");
     sacking(&mut s, 5001, &[]);
-    inner(&mut s)
-        .facts
-        .set(Facts::UNDO | Facts::UNDO_TS | Facts::FORCE_RESEND);
+    let undo = Notes::UNDO | Notes::UNDO_TS | Notes::FORCE_RESEND;
+    inner(&mut s).loss.notes.set(undo);
     inner(&mut s).loss.undo_left = 1;
     sacking(&mut s, 5001, &[(1001, 2001)]);
     assert!(!s.connection().telemetry().is_recovering, "undone");
-    assert!(!has_any(
-        &s,
-        Facts::UNDO | Facts::UNDO_TS | Facts::FORCE_RESEND
-    ));
+    assert!(!has_note(&s, undo));
 
     let mut s = in_flight(RACK, offering_sack(), 6);
-    inner(&mut s).facts.set(Facts::ECN | Facts::UNDO_TS);
+    inner(&mut s).facts.set(Facts::ECN);
+    inner(&mut s).loss.notes.set(Notes::UNDO_TS);
     s.peer(say(ACK | Flags::ECE, 1, 2001).win(30_000)).unwrap();
     assert!(
-        !has_any(&s, Facts::UNDO | Facts::UNDO_TS),
+        !has_note(&s, Notes::UNDO | Notes::UNDO_TS),
         "a mark is never undone"
     );
 
@@ -494,22 +500,25 @@ fn each_phase_forgets_the_last_ones_doings() {
 fn a_probe_stays_out_until_its_end_is_acknowledged() {
     let mut s = in_flight(RACK, offering_sack(), 6);
     let end = s.connection().snd_una.plus(3000);
-    for (facts, ack, left) in [
-        (Facts::TAIL_PROBED, 2001, Facts::TAIL_PROBED),
+    for (notes, ack, left) in [
+        (Notes::TAIL_PROBED, 2001, Notes::TAIL_PROBED),
         (
-            Facts::TAIL_PROBED | Facts::TAIL_RESENT,
+            Notes::TAIL_PROBED | Notes::TAIL_RESENT,
             4001,
-            Facts::TAIL_PROBED,
+            Notes::TAIL_PROBED,
         ),
-        (Facts::TAIL_PROBED | Facts::TAIL_RESENT, 5001, 0),
+        (Notes::TAIL_PROBED | Notes::TAIL_RESENT, 5001, 0),
     ] {
-        inner(&mut s).facts.clear(TAIL | Facts::TAIL_RESENT);
-        inner(&mut s).facts.set(facts);
+        inner(&mut s)
+            .loss
+            .notes
+            .clear(Notes::TAIL_PROBED | Notes::TAIL_RESENT);
+        inner(&mut s).loss.notes.set(notes);
         inner(&mut s).loss.tail_end = end;
         sacking(&mut s, ack, &[]);
-        let now = Facts::TAIL_PROBED | Facts::TAIL_RESENT;
-        assert_eq!(has_any(&s, now), left != 0, "{ack}");
-        assert_eq!(has_any(&s, Facts::TAIL_PROBED), left != 0, "{ack}");
+        let now = Notes::TAIL_PROBED | Notes::TAIL_RESENT;
+        assert_eq!(has_note(&s, now), left != 0, "{ack}");
+        assert_eq!(has_note(&s, Notes::TAIL_PROBED), left != 0, "{ack}");
     }
 }
 

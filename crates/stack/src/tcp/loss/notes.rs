@@ -1,0 +1,45 @@
+//! What loss recovery remembers in one bit each.
+
+/// Yes-or-no facts about what was sent and its losses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Notes(u8);
+
+impl Notes {
+    pub(super) const NONE: Self = Self(0);
+    /// RACK knows a delivered segment.
+    pub(super) const RACK: u8 = 1;
+    /// A tail loss probe is out; `tail_end` tells when it is answered.
+    pub(super) const TAIL_PROBED: u8 = 1 << 1;
+    /// The latest probe was a retransmission, not new data; neither a DSACK nor an ACK of what
+    /// came behind it has answered it.
+    pub(super) const TAIL_RESENT: u8 = 1 << 2;
+    /// The first retransmission of a recovery goes out whatever cwnd allows.
+    pub(super) const FORCE_RESEND: u8 = 1 << 3;
+    /// The reduction under way can be undone.
+    pub(super) const UNDO: u8 = 1 << 4;
+    /// `undo_ts` holds the time of the first retransmission.
+    pub(super) const UNDO_TS: u8 = 1 << 5;
+    /// RACK has seen reordering on this path.
+    pub(super) const REORDERED: u8 = 1 << 6;
+    /// A DSACK has widened RACK's reordering window since cwnd was last reduced.
+    pub(super) const REO_GROWN: u8 = 1 << 7;
+
+    pub(super) const fn has(self, note: u8) -> bool {
+        self.0 & note != 0
+    }
+
+    pub(super) fn set(&mut self, note: u8) {
+        self.0 |= note;
+    }
+
+    pub(super) fn clear(&mut self, note: u8) {
+        self.0 &= !note;
+    }
+
+    pub(super) fn put(&mut self, note: u8, value: bool) {
+        self.clear(note);
+        if value {
+            self.set(note);
+        }
+    }
+}
