@@ -419,7 +419,9 @@ impl<'m> Tcp<'m> {
         if self.reply.is_some() {
             count(Some(&mut self.counters.replies_lost));
         }
-        self.reply.insert(Reply::to(ends))
+        let reply = self.reply.insert(Reply::EMPTY);
+        reply.ends = *ends;
+        reply
     }
 
     /// The listener for a destination: one bound to the address goes before one for all.

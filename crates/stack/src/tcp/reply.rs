@@ -25,16 +25,15 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    pub(super) const fn to(ends: &Endpoints) -> Self {
-        Self {
-            ends: *ends,
-            seq: SeqNum::new(0),
-            ack: SeqNum::new(0),
-            flags: Flags::EMPTY,
-            window: 0,
-            timestamps: (0, 0),
-            agreed: Facts::NONE,
-            mss: 0,
-        }
-    }
+    /// To nobody.
+    pub(super) const EMPTY: Self = Self {
+        ends: Endpoints::NONE,
+        seq: SeqNum::new(0),
+        ack: SeqNum::new(0),
+        flags: Flags::EMPTY,
+        window: 0,
+        timestamps: (0, 0),
+        agreed: Facts::NONE,
+        mss: 0,
+    };
 }
