@@ -216,7 +216,7 @@ impl<'m> World<'m> {
         quoted.extend(seq.to_be_bytes());
         quoted.truncate(usize::from(input.u8()));
         self.tcp
-            .on_icmp_error(US, PEER, 0, &quoted, error, self.now);
+            .on_icmp_error(&US, &PEER, 0, &quoted, error, self.now);
     }
 
     /// Hands over bytes by reference, where the buffer takes them so.

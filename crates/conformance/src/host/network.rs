@@ -150,7 +150,7 @@ impl Host<'_> {
             stream.icmp_errno = Some(errno);
         }
         self.tcp
-            .on_icmp_error(inner.src, inner.dst, 0, quoted, error, self.now);
+            .on_icmp_error(&inner.src, &inner.dst, 0, quoted, error, self.now);
     }
 
     /// Lets the stack send what it wants to, now.

@@ -187,11 +187,13 @@ impl<'m> Node<'m> {
         if self.tcp.is_absent() {
             return Err(UNKNOWN_PROTOCOL);
         }
-        // An answer that cannot leave, or not within its zone, would wait for ever.
+        let no_route = Disposition::Drop(ip::Drop::NoRoute);
         let zone = id.zone_between(&header.src, &header.dst);
-        let hop = self.next_hop(&header.src, id);
-        let hop = hop.filter(|hop| zone == 0 || hop.interface == id);
-        let hop = hop.ok_or(Disposition::Drop(ip::Drop::NoRoute))?;
+        let hop = self.next_hop(&header.src, id).ok_or(no_route)?;
+        // An answer that cannot leave, or not within its zone, would wait for ever.
+        if zone != 0 && hop.interface != id {
+            return Err(no_route);
+        }
         let flags = segment.get(FLAGS_AT);
         let offer = match flags.is_some_and(|flags| flags & SYN != 0) {
             true => self.offer_to(hop, header, segment, now),
@@ -243,7 +245,7 @@ impl<'m> Node<'m> {
         }
         let zone = id.zone_between(&header.src, &header.dst);
         self.tcp
-            .on_icmp_error(header.src, header.dst, zone, rest, error, now);
+            .on_icmp_error(&header.src, &header.dst, zone, rest, error, now);
         Ok(())
     }
 }

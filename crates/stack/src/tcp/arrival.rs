@@ -46,8 +46,8 @@ impl<'m> Tcp<'m> {
     #[inline(never)]
     pub fn on_icmp_error(
         &mut self,
-        local: Ipv6Addr,
-        remote: Ipv6Addr,
+        local: &Ipv6Addr,
+        remote: &Ipv6Addr,
         zone: u8,
         quoted: &[u8],
         error: IcmpError,
@@ -60,8 +60,8 @@ impl<'m> Tcp<'m> {
             return;
         };
         let ends = Endpoints {
-            local,
-            remote,
+            local: *local,
+            remote: *remote,
             local_port,
             remote_port,
             zone,

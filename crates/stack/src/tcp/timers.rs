@@ -50,9 +50,9 @@ impl Timers {
         self.bits = self.bits & ARMED | (purpose as u8) << PURPOSE_AT;
     }
 
-    /// One bit per [`Timer`] that is armed.
+    /// One bit per [`Timer`] that is armed, and others above those three.
     pub(super) const fn armed(&self) -> u8 {
-        self.bits & ARMED
+        self.bits
     }
 
     pub(super) fn disarm(&mut self, timer: Timer) {

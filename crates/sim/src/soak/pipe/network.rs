@@ -118,7 +118,7 @@ impl Pipe<'_> {
         ]);
         let local = self.clock(host).local;
         let tcp = &mut self.hosts[host].tcp;
-        tcp.on_icmp_error(ADDRS[host], ADDRS[1 - host], 0, bytes, error, local);
+        tcp.on_icmp_error(&ADDRS[host], &ADDRS[1 - host], 0, bytes, error, local);
         self.tally.icmp_errors += 1;
     }
 

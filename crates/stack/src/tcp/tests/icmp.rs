@@ -11,7 +11,7 @@ fn icmp(s: &mut Script, seq: u32, error: IcmpError) {
     quoted[2..4].copy_from_slice(&PEER_PORT.to_be_bytes());
     quoted[4..].copy_from_slice(&s.iss.wrapping_add(seq).to_be_bytes());
     let now = s.now();
-    s.tcp.on_icmp_error(US, PEER, 0, &quoted, error, now);
+    s.tcp.on_icmp_error(&US, &PEER, 0, &quoted, error, now);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn forged_errors_are_ignored() {
     let now = s.now();
     for quoted in [&[][..], &[0; 7], &[0; 8]] {
         s.tcp
-            .on_icmp_error(US, PEER, 0, quoted, IcmpError::Hard, now);
+            .on_icmp_error(&US, &PEER, 0, quoted, IcmpError::Hard, now);
     }
     assert_eq!(s.state(), State::SynSent);
 }

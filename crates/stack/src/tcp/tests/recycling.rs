@@ -246,7 +246,7 @@ fn ends() -> Vec<End> {
             let quoted = [&quoted[..], &s.iss.to_be_bytes()].concat();
             let now = s.now();
             s.tcp
-                .on_icmp_error(US, PEER, 0, &quoted, IcmpError::Hard, now);
+                .on_icmp_error(&US, &PEER, 0, &quoted, IcmpError::Hard, now);
             assert_eq!(s.connection().error(), Some(Error::Unreachable));
         }),
         ("no answer to the SYN", Script::run_out),
