@@ -36,11 +36,13 @@ pub enum Bug {
     BuffersKept,
     /// A closed connection whose peer is slow gives up at once.
     HastyEnd,
+    /// Data that come after all was read are not reported.
+    EdgeLost,
 }
 
 impl Bug {
     /// Every bug, by number.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::SequenceWrap,
         Self::TimestampWrap,
         Self::LostTimer,
@@ -55,6 +57,7 @@ impl Bug {
         Self::LastAckIgnored,
         Self::BuffersKept,
         Self::HastyEnd,
+        Self::EdgeLost,
     ];
 }
 
