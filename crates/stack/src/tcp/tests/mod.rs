@@ -17,6 +17,7 @@ mod readiness;
 mod recycling;
 mod requirements;
 mod snapshot;
+mod tasks;
 mod teardown;
 mod transfer;
 mod units;
