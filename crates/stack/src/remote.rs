@@ -32,12 +32,36 @@ impl From<(Ipv6Addr, u16)> for Remote {
 }
 
 impl From<SocketAddrV6> for Remote {
-    /// A scope id that is too large for a zone turns into one that no node has.
+    /// A scope id too large for a zone turns into 255, which no node has.
     fn from(socket: SocketAddrV6) -> Self {
         Self {
             addr: *socket.ip(),
             port: socket.port(),
             zone: u8::try_from(socket.scope_id()).unwrap_or(u8::MAX),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_id_is_a_zone() {
+        let addr = "fe80::2".parse().unwrap();
+        for (text, zone) in [
+            ("[fe80::2]:80", 0),
+            ("[fe80::2%2]:80", 2),
+            ("[fe80::2%254]:80", 254),
+            ("[fe80::2%255]:80", u8::MAX),
+            ("[fe80::2%256]:80", u8::MAX),
+            ("[fe80::2%4294967295]:80", u8::MAX),
+        ] {
+            let socket: SocketAddrV6 = text.parse().unwrap();
+            let port = 80;
+            assert_eq!(Remote::from(socket), Remote { addr, port, zone }, "{text}");
+        }
+        let plain = Remote::from((addr, 80));
+        assert_eq!((plain.addr, plain.port, plain.zone), (addr, 80, 0));
     }
 }
