@@ -139,7 +139,7 @@ impl Piece<'_> {
 /// tables and firmware images in flash, or buffers the application parks.
 #[derive(Debug)]
 pub struct SliceQueue<'m> {
-    /// The first `count` are in use.
+    /// At most 255; the first `count` are in use.
     pieces: &'m mut [Piece<'m>],
     copies: Ring<'m>,
     count: u8,
@@ -150,8 +150,9 @@ impl<'m> SliceQueue<'m> {
     /// An empty queue of up to `pieces.len()` pieces (255 at most); `copies` backs the
     /// pieces that are copied.
     pub fn new(pieces: &'m mut [Piece<'m>], copies: &'m mut [u8]) -> Self {
+        let places = pieces.len().min(usize::from(u8::MAX));
         Self {
-            pieces,
+            pieces: pieces.get_mut(..places).unwrap_or_default(),
             copies: Ring::new(copies),
             count: 0,
             len: 0,
@@ -200,7 +201,9 @@ impl<'m> SliceQueue<'m> {
             return;
         }
         self.len += len;
-        if let Some(last) = self.in_use().last_mut().filter(|last| last.data.is_none()) {
+        let last = usize::from(self.count).wrapping_sub(1);
+        let last = self.pieces.get_mut(last);
+        if let Some(last) = last.filter(|last| last.data.is_none()) {
             last.len += len;
         } else {
             let fits = self.append(Piece { data: None, len });
@@ -250,13 +253,8 @@ impl<'m> SliceQueue<'m> {
         }
     }
 
-    /// How many pieces fit.
-    fn places(&self) -> usize {
-        self.pieces.len().min(usize::from(u8::MAX))
-    }
-
     fn has_place(&self) -> bool {
-        usize::from(self.count) < self.places()
+        usize::from(self.count) < self.pieces.len()
     }
 
     fn in_use(&mut self) -> &mut [Piece<'m>] {
@@ -272,9 +270,7 @@ impl<'m> SliceQueue<'m> {
     }
 
     fn append(&mut self, piece: Piece<'m>) -> bool {
-        let places = self.places();
-        let free = self.pieces.get_mut(usize::from(self.count)..places);
-        match free.and_then(<[_]>::first_mut) {
+        match self.pieces.get_mut(usize::from(self.count)) {
             Some(place) => {
                 *place = piece;
                 self.count += 1;
