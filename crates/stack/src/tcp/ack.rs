@@ -47,7 +47,11 @@ impl Connection<'_> {
         self.update_window(seg, delivery.acked);
         self.take_in(&mut delivery);
         if ahead > 0 {
-            self.undo_by_timestamp(seg);
+            if let Some((_, echo)) = seg.timestamps()
+                && self.loss.on_echo(echo)
+            {
+                self.rtt.forget_backoff();
+            }
             self.judge_tail_probe(seg);
         } else if is_duplicate {
             self.loss.on_duplicate();
@@ -132,7 +136,10 @@ impl Connection<'_> {
                     outer_left <= left && right <= outer_right
                 };
                 if is_first && (right <= ahead || rest.first().is_some_and(is_within)) {
-                    self.on_dsack(SeqNum::new(block.left), SeqNum::new(block.right));
+                    let (from, to) = (SeqNum::new(block.left), SeqNum::new(block.right));
+                    if self.loss.on_dsack(from, to) {
+                        self.rtt.forget_backoff();
+                    }
                 }
                 if left >= ahead.max(0) {
                     self.loss.on_sacked(left as u32, right as u32, delivery);

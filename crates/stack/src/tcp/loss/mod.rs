@@ -5,8 +5,8 @@
 //! recovery, of what an undo restores and of cwnd: its fields are private to this folder, so that
 //! nothing else can change them. Events go in: bytes were sent ([`Loss::on_sent`],
 //! [`Loss::on_tail_probe`], [`Connection::on_resent`]), acknowledged ([`Loss::on_acked`],
-//! [`Loss::on_sacked`], [`Loss::on_delivered`], [`Connection::judge`]), marked or reported twice
-//! ([`Connection::on_congestion_echo`], [`Connection::on_dsack`]), a timer expired
+//! [`Loss::on_sacked`], [`Loss::on_delivered`], [`Loss::on_echo`], [`Connection::judge`]), marked or reported twice
+//! ([`Connection::on_congestion_echo`], [`Loss::on_dsack`]), a timer expired
 //! ([`Connection::enter_loss`], [`Connection::detect_losses`]). Answers come out: cwnd, the pipe,
 //! what is due, whether a recovery is under way.
 //!
@@ -34,7 +34,6 @@
 //! [`Connection::on_resent`]: super::Connection::on_resent
 //! [`Connection::judge`]: super::Connection::judge
 //! [`Connection::on_congestion_echo`]: super::Connection::on_congestion_echo
-//! [`Connection::on_dsack`]: super::Connection::on_dsack
 //! [`Connection::enter_loss`]: super::Connection::enter_loss
 //! [`Connection::detect_losses`]: super::Connection::detect_losses
 

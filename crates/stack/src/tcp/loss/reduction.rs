@@ -10,77 +10,72 @@
 use super::congestion::saturated;
 use super::notes::Notes;
 use super::scoreboard::Delivery;
-use super::{Growth, Phase};
+use super::{Growth, Loss, Phase};
 use crate::tcp::connection::Connection;
 use crate::tcp::facts::Facts;
 use crate::tcp::segment::Segment;
 use crate::tcp::seq::SeqNum;
 
-impl Connection<'_> {
+impl Loss {
     /// The peer received these octets twice: one of our retransmissions was not needed, or
-    /// the network doubled something.
+    /// the network doubled something. Returns whether the reduction was undone.
     ///
     /// The reduction is taken back when every octet sent again in this recovery was reported
     /// so. Reports count once and in order, and only of what the recovery is about: behind
     /// its beginning or the last report, and before its end (RFC 3708 §3; as Linux counts
     /// `undo_retrans`).
-    pub(in crate::tcp) fn on_dsack(&mut self, left: SeqNum, right: SeqNum) {
-        if self.loss.notes.has(Notes::TAIL_RESENT) && right == self.loss.tail_end {
+    pub(in crate::tcp) fn on_dsack(&mut self, left: SeqNum, right: SeqNum) -> bool {
+        if self.notes.has(Notes::TAIL_RESENT) && right == self.tail_end {
             // The probe was needless (RFC 8985 §7.4.2). Should a timeout have sent that segment
             // again, too, its report is taken for this one's, and undoes nothing.
-            self.loss
-                .notes
-                .clear(Notes::TAIL_PROBED | Notes::TAIL_RESENT);
-            return;
+            self.notes.clear(Notes::TAIL_PROBED | Notes::TAIL_RESENT);
+            return false;
         }
-        let loss = &mut self.loss;
         // Once per reduction, not once per round trip (RFC 8985 §6.2 step 4): all that is
         // needless was sent in one or the other, and nothing has to be kept of a round.
-        if !loss.notes.has(Notes::REO_GROWN) {
-            loss.notes.set(Notes::REO_GROWN);
-            loss.reo.grow();
+        if !self.notes.has(Notes::REO_GROWN) {
+            self.notes.set(Notes::REO_GROWN);
+            self.reo.grow();
         }
-        if left.before(loss.undo_from) || right.after(loss.recover) {
-            return;
+        if left.before(self.undo_from) || right.after(self.recover) {
+            return false;
         }
-        loss.undo_from = right;
-        let len = right.since(left).min(u32::from(loss.undo_left));
-        loss.undo_left -= len as u16;
-        if len > 0 && loss.undo_left == 0 {
-            self.undo();
-        }
+        self.undo_from = right;
+        let len = right.since(left).min(u32::from(self.undo_left));
+        self.undo_left -= len as u16;
+        len > 0 && self.undo_left == 0 && self.undo()
     }
 
-    /// Eifel detection: an ACK of new data that echoes a time before the first
-    /// retransmission acknowledges the original (RFC 3522).
-    pub(in crate::tcp) fn undo_by_timestamp(&mut self, seg: &Segment<'_>) {
-        if let Some((_, echo)) = seg.timestamps()
-            && self.loss.notes.has(Notes::UNDO_TS)
+    /// Eifel detection: an ACK of new data that echoes a time, `echo`, before the first
+    /// retransmission acknowledges the original (RFC 3522). Returns whether the reduction was
+    /// undone.
+    pub(in crate::tcp) fn on_echo(&mut self, echo: u32) -> bool {
+        self.notes.has(Notes::UNDO_TS)
             && self.is_recovering()
-            && (echo.wrapping_sub(self.loss.undo_ts) as i32) < 0
-        {
-            self.undo();
-        }
+            && (echo.wrapping_sub(self.undo_ts) as i32) < 0
+            && self.undo()
     }
 
-    /// Takes the reduction back; nothing was lost.
-    fn undo(&mut self) {
-        let notes = &mut self.loss.notes;
-        if !notes.has(Notes::UNDO) {
-            return;
+    /// Takes the reduction back, if it can be: nothing was lost.
+    fn undo(&mut self) -> bool {
+        if !self.notes.has(Notes::UNDO) {
+            return false;
         }
-        notes.clear(Notes::UNDO | Notes::UNDO_TS | Notes::FORCE_RESEND);
-        let congestion = &mut self.loss.congestion;
-        congestion.cwnd = congestion.cwnd.max(self.loss.undo_cwnd);
-        congestion.ssthresh = congestion.ssthresh.max(self.loss.undo_ssthresh);
-        self.loss.forget_reduction();
-        self.loss.scoreboard.absolve();
-        self.loss.phase = Phase::Open;
-        self.loss.dup_acks = 0;
-        self.loss.undo_left = 0;
-        self.rtt.forget_backoff();
+        self.notes
+            .clear(Notes::UNDO | Notes::UNDO_TS | Notes::FORCE_RESEND);
+        let congestion = &mut self.congestion;
+        congestion.cwnd = congestion.cwnd.max(self.undo_cwnd);
+        congestion.ssthresh = congestion.ssthresh.max(self.undo_ssthresh);
+        self.forget_reduction();
+        self.scoreboard.absolve();
+        self.phase = Phase::Open;
+        self.dup_acks = 0;
+        self.undo_left = 0;
+        true
     }
+}
 
+impl Connection<'_> {
     /// Was a loss repaired by the tail loss probe (RFC 8985 §7.4)? Then it counts as one.
     pub(in crate::tcp) fn judge_tail_probe(&mut self, seg: &Segment<'_>) {
         let ahead = seg.ack().offset_from(self.loss.tail_end);
