@@ -58,10 +58,12 @@ impl Mesh<'_> {
         ports: Option<(u16, u16)>,
         now: Instant,
     ) -> bool {
-        let flow = flow(segments.header.src, segments.header.dst);
-        Budget::of(self).tcphc.is_some_and(|tcphc| match ports {
-            None => tcphc.would_carry(&flow, now),
-            Some(ports) => tcphc.carries(&flow, ports),
+        Budget::of(self).tcphc.is_some_and(|tcphc| {
+            let flow = flow(segments.header.src, segments.header.dst);
+            match ports {
+                None => tcphc.would_carry(&flow, now),
+                Some(ports) => tcphc.carries(&flow, ports),
+            }
         })
     }
 
