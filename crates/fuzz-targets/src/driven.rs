@@ -7,14 +7,12 @@
 use std::net::Ipv6Addr;
 
 use motet::ip::{Address, Config as IpConfig, InterfaceId, Ip, Neighbour, NextHop, Prefix, Route};
-use motet::limits::IPV6_MTU_MIN;
-use motet::link::{Cable, Link, Mesh, MeshConfig, MeshMemory};
-use motet::lowpan::datagram::{Datagrams, Record};
-use motet::mac::{self, FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
+use motet::link::{Cable, Link, Mesh, MeshConfig, MeshStorage};
+use motet::mac::{self, RadioCapabilities, RxMeta};
 use motet::node::{ACTION_LEN_MAX, Action, Event, Node};
 use motet::random::Rng;
 use motet::storage::packet_queue::PacketQueue;
-use motet::tcp::{Config, HalfOpen, Listener, ListenerHandle, Memory, Slot, Tcp};
+use motet::tcp::{self, Config, ListenerHandle, Tcp};
 use motet::time::Instant;
 use motet::wire::{LinkAddr, ieee802154};
 
@@ -51,16 +49,9 @@ pub(crate) struct Setup {
 /// The memory of one node.
 pub(crate) struct Store<'m> {
     interfaces: Option<[Link<'m>; 2]>,
-    slots: [FrameSlot; 8],
-    neighbors: [Neighbor; 3],
-    records: [Record; 4],
-    bodies: [u8; 2 * IPV6_MTU_MIN],
-    outgoing: [u8; IPV6_MTU_MIN],
-    radio_queue: [u8; 3000],
+    mesh: MeshStorage<8, 3, 4, 2, 3000>,
     wire_queue: [u8; 3000],
-    connections: [Slot<'m>; 2],
-    listeners: [Listener<'m>; 1],
-    half_open: [HalfOpen; 2],
+    tcp: tcp::Storage<'m, 2, 0>,
     routes: [Option<Route>; 4],
 }
 
@@ -68,16 +59,9 @@ impl<'m> Store<'m> {
     pub(crate) const fn new() -> Self {
         Self {
             interfaces: None,
-            slots: [const { FrameSlot::EMPTY }; 8],
-            neighbors: [Neighbor::EMPTY; 3],
-            records: [const { Record::EMPTY }; 4],
-            bodies: [0; 2 * IPV6_MTU_MIN],
-            outgoing: [0; IPV6_MTU_MIN],
-            radio_queue: [0; 3000],
+            mesh: MeshStorage::EMPTY,
             wire_queue: [0; 3000],
-            connections: [const { Slot::EMPTY }; 2],
-            listeners: [Listener::EMPTY; 1],
-            half_open: [HalfOpen::EMPTY; 2],
+            tcp: tcp::Storage::EMPTY,
             routes: [const { None }; 4],
         }
     }
@@ -85,29 +69,13 @@ impl<'m> Store<'m> {
     /// A node in this memory, and its listener on [`LISTENED`].
     pub(crate) fn node(&'m mut self, setup: &Setup) -> (Driven<'m>, ListenerHandle) {
         let mut rng = Rng::from_seed([5, 6]);
-        let mac = Mac::new(
-            mac::Config::new(PAN, US),
-            setup.capabilities,
-            &mut self.slots,
-            &mut self.neighbors,
-            &mut rng,
-        );
-        let (records, bodies) = (&mut self.records, &mut self.bodies);
-        let memory = MeshMemory {
-            outgoing: &mut self.outgoing,
-            datagrams: Datagrams::new(records, bodies, IPV6_MTU_MIN, false, &mut rng),
-            queue: PacketQueue::new(&mut self.radio_queue),
-        };
-        let mut radio = Mesh::new(setup.radio, mac, memory);
+        let mac = (mac::Config::new(PAN, US), setup.capabilities);
+        let mut radio = Mesh::new(setup.radio, mac, self.mesh.lend(), &mut rng);
         radio.contexts_mut().set(0, MESH, 64, true);
         let wire = Cable::new(PacketQueue::new(&mut self.wire_queue), WIRE_MTU);
         let interfaces = [Link::Mesh(radio), Link::Cable(wire)];
         let interfaces = self.interfaces.insert(interfaces);
-        let memory = Memory {
-            connections: &mut self.connections,
-            listeners: &mut self.listeners,
-            half_open: &mut self.half_open,
-        };
+        let (memory, _) = self.tcp.lend();
         let mut tcp = Tcp::new(memory, &mut rng);
         let listener = tcp.listen(None, LISTENED, setup.settings);
         let ip = addressed(setup, &mut self.routes);

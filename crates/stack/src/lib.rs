@@ -98,6 +98,7 @@ pub mod limits;
 pub mod link;
 pub mod lowpan;
 pub mod mac;
+pub mod mote;
 pub mod node;
 #[cfg(feature = "tcp")]
 mod offer;

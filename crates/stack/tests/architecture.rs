@@ -42,6 +42,12 @@ const MODULES: &[(&str, &[&str])] = &[
             "limits", "time", "random", "wire", "remote", "offer", "tcp", "udp", "ip", "link",
         ],
     ),
+    (
+        "mote",
+        &[
+            "limits", "time", "random", "mac", "ip", "tcp", "link", "node",
+        ],
+    ),
 ];
 
 /// Below modules that a module may import, what it may not: frames, fragments, compressed headers

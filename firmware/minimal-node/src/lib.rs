@@ -1,132 +1,35 @@
-//! What the images share: a small node's memory, how it is put together, the radio.
+//! What the images share: the radio, and what a small mote is.
 #![no_std]
 
 pub mod radio;
+
+use motet::mac::RadioCapabilities;
+use motet::mote::{MoteConfig, MoteStorage};
 #[cfg(feature = "tcp")]
-mod sockets;
-
-use core::mem::MaybeUninit;
-
-use motet::ip::{self, Ip};
-use motet::lowpan::datagram::{Datagrams, Record};
-use motet::mac::{self, FrameSlot, Mac, Neighbor};
-use motet::link::{Link, MeshConfig, MeshMemory};
-use motet::node::Node;
-use motet::random::Rng;
-use motet::storage::packet_queue::PacketQueue;
-use motet::time::Instant;
+use motet::tcp::Config;
 
 use radio::Radio;
+
+/// Each of a connection's two buffers, bytes; eight ninths of the one for what arrives are
+/// the window.
+pub const BUFFER_LEN: usize = 2048;
+
+/// All memory of a leaf with one connection.
+pub type Storage = MoteStorage<'static, 1, BUFFER_LEN>;
+
+/// The settings of every connection here.
 #[cfg(feature = "tcp")]
-pub use sockets::{BUFFER_LEN, SETTINGS, Sockets, start};
+pub static SETTINGS: Config = Config {
+    accept_window: (BUFFER_LEN * 8 / 9) as u16,
+    ..Config::DEFAULT
+};
 
-/// What a node keeps lists in, TCP's aside.
-pub struct Tables {
-    /// Frames waiting for the air: one segment of five and a little control traffic.
-    frames: [FrameSlot; 8],
-    neighbors: [Neighbor; 4],
-    /// Packets arriving in pieces.
-    records: [Record; 2],
-}
-
-/// What a node keeps packets and streams in.
-pub struct Bytes {
-    radio: RadioBytes,
-    #[cfg(feature = "tcp")]
-    sockets: sockets::Bytes,
-}
-
-/// Where the layers themselves live.
-pub struct Layers {
-    interfaces: MaybeUninit<[Interface<'static>; 1]>,
-    node: MaybeUninit<Node<'static>>,
-}
-
-struct RadioBytes {
-    /// The packet being cut into fragments.
-    outgoing: [u8; 1280],
-    /// A packet being put together from them.
-    body: [u8; 1280],
-    /// Control packets waiting to be sent.
-    queue: [u8; 256],
-}
-
-impl Tables {
-    /// Nothing yet.
-    pub const EMPTY: Self = Self {
-        frames: [FrameSlot::EMPTY; 8],
-        neighbors: [Neighbor::EMPTY; 4],
-        records: [Record::EMPTY; 2],
-    };
-}
-
-impl Bytes {
-    /// Nothing yet.
-    pub const EMPTY: Self = Self {
-        radio: RadioBytes {
-            outgoing: [0; 1280],
-            body: [0; 1280],
-            queue: [0; 256],
-        },
-        #[cfg(feature = "tcp")]
-        sockets: sockets::Bytes::EMPTY,
-    };
-}
-
-impl Layers {
-    /// Nothing yet.
-    pub const EMPTY: Self = Self {
-        interfaces: MaybeUninit::uninit(),
-        node: MaybeUninit::uninit(),
-    };
-}
-
-/// Puts a leaf node without TCP together.
-// Out of line, so that its temporaries do not stay on `main`'s stack.
-#[inline(never)]
-pub fn start_without_tcp(
-    tables: &'static mut Tables,
-    bytes: &'static mut Bytes,
-    layers: &'static mut Layers,
-    eui64: [u8; 8],
-    seed: [u64; 2],
-    now: Instant,
-) -> &'static mut Node<'static> {
-    let mut rng = Rng::from_seed(seed);
-    let radio = interface(tables, &mut bytes.radio, eui64, &mut rng);
-    let interfaces = layers.interfaces.write([radio]);
-    layers
-        .node
-        .write(Node::without_tcp(interfaces, leaf(), rng, now))
-}
-
-fn interface(
-    tables: &'static mut Tables,
-    bytes: &'static mut RadioBytes,
-    eui64: [u8; 8],
-    rng: &mut Rng,
-) -> Interface<'static> {
-    let mut settings = mac::Config::new(PAN, eui64);
-    settings.reserve_forward = 0;
-    let mac = Mac::new(
-        settings,
-        Radio::CAPABILITIES,
-        &mut tables.frames,
-        &mut tables.neighbors,
-        rng,
-    );
-    let body_len = bytes.body.len();
-    let memory = MeshMemory {
-        outgoing: &mut bytes.outgoing,
-        datagrams: Datagrams::new(&mut tables.records, &mut bytes.body, body_len, false, rng),
-        queue: PacketQueue::new(&mut bytes.queue),
-    };
-    Link::Mesh(motet::link::Mesh::new(MeshConfig::default(), mac, memory))
-}
-
-/// A host that passes nothing on.
-fn leaf() -> Ip<'static> {
-    Ip::new(ip::Config::default(), &mut [])
+/// A leaf: no frame of others ever waits here.
+pub fn leaf(eui64: [u8; 8], seed: [u64; 2]) -> MoteConfig {
+    const RADIO: RadioCapabilities = Radio::CAPABILITIES;
+    let mut config = MoteConfig::new(PAN, eui64, RADIO, seed);
+    config.mac.reserve_forward = 0;
+    config
 }
 
 /// The PAN that all images are in.

@@ -14,7 +14,7 @@ use core::panic::PanicInfo;
 use cortex_m as _;
 use cortex_m_rt::entry;
 use cortex_m_semihosting::{debug, hprintln};
-use minimal_node::{Bytes, Layers, SETTINGS, Sockets, Tables, start};
+use minimal_node::{SETTINGS, Storage, leaf};
 use motet::node::{ACTION_LEN_MAX, Node};
 use motet::tcp::{Buffers, Handle, ListenerHandle, RecvError};
 use motet::time::{Duration, Instant};
@@ -35,19 +35,15 @@ const EUI64_2: [u8; 8] = *b"Motet\0\0\x02";
 
 #[entry]
 fn main() -> ! {
-    static mut TABLES: [Tables; 2] = [Tables::EMPTY, Tables::EMPTY];
-    static mut SOCKETS: [Sockets; 2] = [Sockets::EMPTY, Sockets::EMPTY];
-    static mut BYTES: [Bytes; 2] = [Bytes::EMPTY, Bytes::EMPTY];
-    static mut LAYERS: [Layers; 2] = [Layers::EMPTY, Layers::EMPTY];
+    static mut STORAGES: [Storage; 2] = [Storage::EMPTY, Storage::EMPTY];
     static mut OUT: [u8; ACTION_LEN_MAX] = [0; ACTION_LEN_MAX];
     static mut AIR: Air = Air::EMPTY;
 
-    let ([tables, tables2], [sockets, sockets2]) = (TABLES, SOCKETS);
-    let ([bytes, bytes2], [layers, layers2]) = (BYTES, LAYERS);
+    let [first, second] = STORAGES;
     let mut now = Instant::ORIGIN;
-    let (sender, buffers) = start(tables, sockets, bytes, layers, EUI64, [1, 2], now);
+    let (sender, [buffers]) = first.lend(&leaf(EUI64, [1, 2]), now);
     let mut source = Source::new(buffers);
-    let (receiver, buffers) = start(tables2, sockets2, bytes2, layers2, EUI64_2, [3, 4], now);
+    let (receiver, [buffers]) = second.lend(&leaf(EUI64_2, [3, 4]), now);
     let mut sink = Sink::new(receiver, buffers);
     let remote = receiver.ip().addresses().next().map(|address| address.addr);
 

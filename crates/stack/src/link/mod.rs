@@ -27,7 +27,7 @@ pub(crate) use arrival::{Arrival, Hop, Pulled, Refusal, Report, Scratch, Segment
 pub use cable::Cable;
 pub use counters::{Counters, Drop};
 pub use event::{Action, Event};
-pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, Relaying};
+pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, MeshStorage, Relaying};
 
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour};
 use crate::lowpan::datagram::Whole;

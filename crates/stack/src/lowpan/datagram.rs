@@ -223,6 +223,11 @@ impl<'m> Datagrams<'m> {
         }
     }
 
+    /// Begins the tags of this node's packets anew, at a random one.
+    pub fn renew_tags(&mut self, rng: &mut Rng) {
+        self.tags = Tags::new(rng);
+    }
+
     /// A tag for a packet this node fragments. Also serves as the MAC's token, so that
     /// [`Self::fragment_lost`] finds the packet.
     pub fn new_tag(&mut self) -> u16 {

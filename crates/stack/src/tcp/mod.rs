@@ -79,6 +79,7 @@ mod send_buffer;
 mod seq;
 mod sockets;
 mod state;
+mod storage;
 mod telemetry;
 mod timers;
 mod types;
@@ -97,6 +98,7 @@ pub use send_buffer::{Piece, SendBuffer, SliceQueue};
 pub use seq::SeqNum;
 pub use sockets::{Memory, Slot, Tcp};
 pub use state::State;
+pub use storage::Storage;
 pub use telemetry::{Telemetry, UnderWay};
 pub use types::{
     Buffers, Changed, Counters, Edges, Endpoints, Error, Handle, IcmpError, Incoming, ListenError,

@@ -9,7 +9,7 @@ mod panic;
 
 use cortex_m_rt::entry;
 use minimal_node::radio::Radio;
-use minimal_node::{Bytes, Layers, SETTINGS, Sockets, Tables};
+use minimal_node::{SETTINGS, Storage, leaf};
 use motet::ip::InterfaceId;
 use motet::node::{ACTION_LEN_MAX, Action, Event, Node};
 use motet::tcp::{Buffers, Handle, ListenerHandle, RecvError, Tcp};
@@ -17,16 +17,13 @@ use motet::time::Instant;
 
 #[entry]
 fn main() -> ! {
-    static mut TABLES: Tables = Tables::EMPTY;
-    static mut SOCKETS: Sockets = Sockets::EMPTY;
-    static mut BYTES: Bytes = Bytes::EMPTY;
-    static mut LAYERS: Layers = Layers::EMPTY;
+    static mut STORAGE: Storage = Storage::EMPTY;
     static mut PSDU: [u8; 127] = [0; 127];
     static mut OUT: [u8; ACTION_LEN_MAX] = [0; ACTION_LEN_MAX];
 
     let mut radio = Radio::new();
-    let (eui64, seed, now) = (radio.eui64(), radio.seed(), radio.now());
-    let (node, buffers) = minimal_node::start(TABLES, SOCKETS, BYTES, LAYERS, eui64, seed, now);
+    let config = leaf(radio.eui64(), radio.seed());
+    let (node, [buffers]) = STORAGE.lend(&config, radio.now());
     let mut echo = Echo {
         port: node.tcp_mut().listen(None, 7, &SETTINGS).ok(),
         peer: None,

@@ -10,33 +10,27 @@ mod panic;
 use core::hint::black_box;
 
 use cortex_m_rt::entry;
-#[cfg(feature = "tcp")]
-use minimal_node::Sockets;
 use minimal_node::radio::Radio;
-use minimal_node::{Bytes, Layers, Tables};
+use minimal_node::{Storage, leaf};
 use motet::ip::InterfaceId;
 use motet::node::{ACTION_LEN_MAX, Action, Event};
 
 #[entry]
 fn main() -> ! {
-    static mut TABLES: Tables = Tables::EMPTY;
-    static mut BYTES: Bytes = Bytes::EMPTY;
-    static mut LAYERS: Layers = Layers::EMPTY;
-    #[cfg(feature = "tcp")]
-    static mut SOCKETS: Sockets = Sockets::EMPTY;
+    static mut STORAGE: Storage = Storage::EMPTY;
     static mut PSDU: [u8; 127] = [0; 127];
     static mut OUT: [u8; ACTION_LEN_MAX] = [0; ACTION_LEN_MAX];
 
     let mut radio = Radio::new();
-    let (eui64, seed, now) = (radio.eui64(), radio.seed(), radio.now());
+    let config = leaf(radio.eui64(), radio.seed());
     #[cfg(feature = "tcp")]
     let node = {
-        let (node, buffers) = minimal_node::start(TABLES, SOCKETS, BYTES, LAYERS, eui64, seed, now);
+        let (node, buffers) = STORAGE.lend(&config, radio.now());
         black_box((buffers, calls(), &minimal_node::SETTINGS));
         node
     };
     #[cfg(not(feature = "tcp"))]
-    let node = minimal_node::start_without_tcp(TABLES, BYTES, LAYERS, eui64, seed, now);
+    let node = STORAGE.lend_without_tcp(&config, radio.now());
     loop {
         let now = radio.now();
         if let Some(event) = radio.event(PSDU) {

@@ -5,8 +5,8 @@ use std::net::Ipv6Addr;
 use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
 use motet::link::{Advertised, Hold, Link, Mesh, MeshConfig, MeshMemory};
-use motet::lowpan::datagram::{Datagrams, Record};
-use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor};
+use motet::lowpan::datagram::Record;
+use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, RadioCapabilities};
 use motet::node::Node;
 use motet::random::Rng;
 use motet::storage::packet_queue::PacketQueue;
@@ -151,23 +151,16 @@ impl<'m> Builder<'_, 'm> {
             bodies,
             ..
         } = options.tables;
-        let slots = arena.alloc_slice_fill_with(queue_frames, |_| FrameSlot::EMPTY);
         let neighbors = self.tree.children(n) + NEIGHBORS_SPARE;
-        let neighbors = arena.alloc_slice_fill_with(neighbors, |_| Neighbor::EMPTY);
-        let capabilities = options.profile.capabilities;
-        let mac = Mac::new(mac_config, capabilities, slots, neighbors, rng);
-        let records = arena.alloc_slice_fill_with(records, |_| Record::EMPTY);
         let memory = MeshMemory {
+            frames: arena.alloc_slice_fill_with(queue_frames, |_| FrameSlot::EMPTY),
+            neighbors: arena.alloc_slice_fill_with(neighbors, |_| Neighbor::EMPTY),
+            records: arena.alloc_slice_fill_with(records, |_| Record::EMPTY),
+            bodies: arena.alloc_slice_fill_copy(bodies * IPV6_MTU_MIN, 0),
             outgoing: arena.alloc_slice_fill_copy(IPV6_MTU_MIN, 0),
-            datagrams: Datagrams::new(
-                records,
-                arena.alloc_slice_fill_copy(bodies * IPV6_MTU_MIN, 0),
-                IPV6_MTU_MIN,
-                false,
-                &mut tags(rng, options.tags_wrap),
-            ),
-            queue: PacketQueue::new(arena.alloc_slice_fill_copy(packet_queue_len, 0)),
+            queue: arena.alloc_slice_fill_copy(packet_queue_len, 0),
         };
+        let capabilities = options.profile.capabilities;
         let parent = self.tree.parent(n);
         // On a channel of its own a frame disturbs only the hop before it: its relay is away.
         let reach = match options.mac.channels {
@@ -192,7 +185,13 @@ impl<'m> Builder<'_, 'm> {
                 lifetime: Advertised::LIFETIME,
             }),
         };
-        let mut radio = Mesh::new(config, mac, memory);
+        let mut late = options
+            .tags_wrap
+            .then(|| late_tags(&mac_config, capabilities, rng));
+        let mut radio = Mesh::new(config, (mac_config, capabilities), memory, rng);
+        if let Some(late) = &mut late {
+            radio.renew_tags(late);
+        }
         if parent.is_none() || !is_advertised {
             *radio.contexts_mut() = plan::contexts();
         }
@@ -253,10 +252,14 @@ fn saturated(hops: usize) -> u8 {
     u8::try_from(hops).unwrap_or(u8::MAX)
 }
 
-/// The generator from which a table of datagrams draws where its tags begin.
-fn tags(rng: &mut Rng, wrap: bool) -> Rng {
+/// A generator from which the tags of a mesh link begin so late that they soon start again, where
+/// `rng` is what the link would be made from.
+fn late_tags(mac: &mac::Config, radio: RadioCapabilities, rng: &Rng) -> Rng {
+    let mut rng = rng.clone();
+    // A link draws for its MAC first.
+    let _mac = Mac::new(mac.clone(), radio, &mut [], &mut [], &mut rng);
     let mut tags = rng.derive();
-    while wrap && (tags.clone().next_u32() as u16) < TAGS_LAST {
+    while (tags.clone().next_u32() as u16) < TAGS_LAST {
         tags = tags.derive();
     }
     tags

@@ -14,6 +14,7 @@ mod config;
 mod inward;
 mod kept;
 mod mark;
+mod memory;
 mod offer;
 mod onward;
 mod outward;
@@ -22,6 +23,7 @@ mod tcp_headers;
 pub(crate) use budget::Budget;
 pub use config::{Forwarding, Hold, MeshConfig, Relaying};
 pub(super) use mark::Mark;
+pub use memory::{MeshMemory, MeshStorage};
 pub(crate) use offer::Shrinks;
 
 use super::arrival::Report;
@@ -30,10 +32,11 @@ use super::discovery::{Discovery, Received};
 #[cfg(test)]
 use crate::ip::ndp::Advertised;
 use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour};
+use crate::limits::IPV6_MTU_MIN;
 use crate::lowpan::Contexts;
 use crate::lowpan::datagram::{Datagrams, Whole};
 use crate::lowpan::fragment::Outgoing;
-use crate::mac::{self, Class, Mac};
+use crate::mac::{self, Class, Mac, RadioCapabilities};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::tcphc::Tcphc;
@@ -42,17 +45,6 @@ use crate::wire::LinkAddr;
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::Header;
 use kept::Kept;
-
-/// The memory that a mesh link works in.
-#[derive(Debug)]
-pub struct MeshMemory<'m> {
-    /// The packet being fragmented: [`IPV6_MTU_MIN`](crate::limits::IPV6_MTU_MIN) bytes.
-    pub outgoing: &'m mut [u8],
-    /// Datagrams being reassembled or passed on.
-    pub datagrams: Datagrams<'m>,
-    /// Packets waiting to be sent.
-    pub queue: PacketQueue<'m>,
-}
 
 /// A mesh link.
 #[derive(Debug)]
@@ -79,8 +71,18 @@ pub struct Mesh<'m> {
 }
 
 impl<'m> Mesh<'m> {
-    /// A link over a MAC and borrowed memory.
-    pub fn new(config: MeshConfig, mac: Mac<'m>, memory: MeshMemory<'m>) -> Self {
+    /// A link over a radio and borrowed memory. `mac`: settings of its MAC; `radio`: what the
+    /// radio can do.
+    pub fn new(
+        config: MeshConfig,
+        (mac, radio): (mac::Config, RadioCapabilities),
+        memory: MeshMemory<'m>,
+        rng: &mut Rng,
+    ) -> Self {
+        let mac = Mac::new(mac, radio, memory.frames, memory.neighbors, rng);
+        let (records, bodies) = (memory.records, memory.bodies);
+        // 802.15.4 keeps the order of one neighbour's frames.
+        let any_order = false;
         Self {
             id: InterfaceId(0),
             discovery: Discovery::new(&config, mac.source()),
@@ -91,11 +93,16 @@ impl<'m> Mesh<'m> {
             outgoing_class: Class::Control,
             outgoing_since: Instant::ORIGIN,
             undelivered: None,
-            datagrams: memory.datagrams,
-            queue: memory.queue,
+            datagrams: Datagrams::new(records, bodies, IPV6_MTU_MIN, any_order, &mut rng.derive()),
+            queue: PacketQueue::new(memory.queue),
             kept: None,
             counters: Counters::default(),
         }
+    }
+
+    /// Begins the tags of this node's packets anew, at a random one.
+    pub fn renew_tags(&mut self, rng: &mut Rng) {
+        self.datagrams.renew_tags(rng);
     }
 
     /// Contexts for header compression; a border router sets them before it starts.

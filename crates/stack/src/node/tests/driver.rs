@@ -12,25 +12,8 @@ fn alone(auto_ack: bool, rng: &mut Rng) -> Node<'static> {
         auto_ack,
         ..RadioCapabilities::CC2420
     };
-    let mac = Mac::new(
-        mac::Config::new(0x4d54, eui(1)),
-        capabilities,
-        memory(FrameSlot::EMPTY, 8),
-        memory(Neighbor::EMPTY, 4),
-        rng,
-    );
-    let radio_memory = MeshMemory {
-        outgoing: memory(0, IPV6_MTU_MIN),
-        datagrams: Datagrams::new(
-            memory(Record::EMPTY, 2),
-            memory(0, IPV6_MTU_MIN),
-            IPV6_MTU_MIN,
-            false,
-            rng,
-        ),
-        queue: PacketQueue::new(memory(0, 1_024)),
-    };
-    let radio = Link::Mesh(Mesh::new(config, mac, radio_memory));
+    let mac = (mac::Config::new(0x4d54, eui(1)), capabilities);
+    let radio = Link::Mesh(Mesh::new(config, mac, mesh_memory(8, 1), rng));
     let interfaces = Vec::leak(std::vec![wire(), radio]);
     let tcp = tcp_engine(rng);
     let ip = Ip::new(IpConfig::default(), memory(None, 2));

@@ -85,20 +85,24 @@ fn radio(
         retry_delay_max,
         ..mac::Config::new(0x4d54, eui(n))
     };
-    let slots = memory(FrameSlot::EMPTY, slots);
-    let neighbors = memory(Neighbor::EMPTY, 4);
     let capabilities = RadioCapabilities {
         auto_ack: false,
         ..RadioCapabilities::CC2420
     };
-    let mac = Mac::new(mac, capabilities, slots, neighbors, rng);
-    let (records, bodies) = (memory(Record::EMPTY, 8), memory(0, 4 * IPV6_MTU_MIN));
-    let memory = MeshMemory {
+    let memory = mesh_memory(slots, 4);
+    Link::Mesh(Mesh::new(config, (mac, capabilities), memory, rng))
+}
+
+/// Room for so many frames that wait, and packets that are gathered.
+fn mesh_memory(frames: usize, bodies: usize) -> MeshMemory<'static> {
+    MeshMemory {
+        frames: memory(FrameSlot::EMPTY, frames),
+        neighbors: memory(Neighbor::EMPTY, 4),
+        records: memory(Record::EMPTY, 8),
+        bodies: memory(0, bodies * IPV6_MTU_MIN),
         outgoing: memory(0, IPV6_MTU_MIN),
-        datagrams: Datagrams::new(records, bodies, IPV6_MTU_MIN, false, rng),
-        queue: PacketQueue::new(memory(0, 8192)),
-    };
-    Link::Mesh(Mesh::new(config, mac, memory))
+        queue: memory(0, 8192),
+    }
 }
 
 fn tcphc_table(n: usize, rng: &mut Rng) -> &'static mut Tcphc<'static> {

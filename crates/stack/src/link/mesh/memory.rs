@@ -1,0 +1,77 @@
+//! What a mesh link works in: slices, and a static that lends them.
+
+use core::mem::MaybeUninit;
+
+use crate::limits::IPV6_MTU_MIN;
+use crate::lowpan::datagram::Record;
+use crate::mac::{FrameSlot, Neighbor};
+
+/// The memory of a [`Mesh`](super::Mesh), borrowed for good.
+#[derive(Debug)]
+pub struct MeshMemory<'m> {
+    /// Frames that wait for the air (255 at most).
+    pub frames: &'m mut [FrameSlot],
+    /// Neighbours that are told apart: with none, repeated frames are not recognised.
+    pub neighbors: &'m mut [Neighbor],
+    /// Packets that arrive in fragments, or are passed on so (255 at most).
+    pub records: &'m mut [Record],
+    /// Packets being gathered: [`IPV6_MTU_MIN`] bytes each.
+    pub bodies: &'m mut [u8],
+    /// The packet being cut into fragments: [`IPV6_MTU_MIN`] bytes.
+    pub outgoing: &'m mut [u8],
+    /// Whole packets that wait, with [`RECORD_OVERHEAD`](crate::storage::packet_queue::RECORD_OVERHEAD)
+    /// bytes each.
+    pub queue: &'m mut [u8],
+}
+
+/// Room for all of [`MeshMemory`] in one static. It takes no flash: what does not start as zeros
+/// is written when it is lent.
+///
+/// `FRAMES`, `NEIGHBORS`, `RECORDS`: of each list. `BODIES`: packets gathered at one time, 1,280
+/// bytes each. `QUEUE`: bytes of packets that wait. The defaults suit a leaf.
+#[derive(Debug)]
+pub struct MeshStorage<
+    const FRAMES: usize = 8,
+    const NEIGHBORS: usize = 4,
+    const RECORDS: usize = 2,
+    const BODIES: usize = 1,
+    const QUEUE: usize = 256,
+> {
+    frames: MaybeUninit<[FrameSlot; FRAMES]>,
+    neighbors: MaybeUninit<[Neighbor; NEIGHBORS]>,
+    records: MaybeUninit<[Record; RECORDS]>,
+    bodies: [[u8; IPV6_MTU_MIN]; BODIES],
+    outgoing: [u8; IPV6_MTU_MIN],
+    queue: [u8; QUEUE],
+}
+
+impl<
+    const FRAMES: usize,
+    const NEIGHBORS: usize,
+    const RECORDS: usize,
+    const BODIES: usize,
+    const QUEUE: usize,
+> MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE>
+{
+    /// Not lent yet.
+    pub const EMPTY: Self = Self {
+        frames: MaybeUninit::uninit(),
+        neighbors: MaybeUninit::uninit(),
+        records: MaybeUninit::uninit(),
+        bodies: [[0; IPV6_MTU_MIN]; BODIES],
+        outgoing: [0; IPV6_MTU_MIN],
+        queue: [0; QUEUE],
+    };
+
+    /// Lends the memory to one link; what an earlier one left in it is gone.
+    pub fn lend(&mut self) -> MeshMemory<'_> {
+        MeshMemory {
+            frames: self.frames.write([const { FrameSlot::EMPTY }; FRAMES]),
+            neighbors: self.neighbors.write([const { Neighbor::EMPTY }; NEIGHBORS]),
+            records: self.records.write([const { Record::EMPTY }; RECORDS]),
+            bodies: self.bodies.as_flattened_mut(),
+            outgoing: &mut self.outgoing,
+            queue: &mut self.queue,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A mote in a few lines: all its memory in one static, all its settings in one value.
+
+use core::mem::MaybeUninit;
+
+use crate::ip::{self, Ip};
+use crate::link::{Link, Mesh, MeshConfig, MeshStorage};
+use crate::mac;
+use crate::node::Node;
+use crate::random::Rng;
+#[cfg(feature = "tcp")]
+use crate::tcp::{self, Buffers, Tcp};
+use crate::time::Instant;
+
+/// All memory of a node with one mesh link, for one static. It takes no flash.
+///
+/// `CONNECTIONS`: how many TCP connections at one time; `BUFFER`: bytes each way of each of them.
+/// The others are those of [`tcp::Storage`](crate::tcp::Storage) and [`MeshStorage`], and their
+/// defaults suit a leaf. A node of another shape lends from those two by itself.
+///
+/// ```
+/// use motet::{mac::RadioCapabilities, mote::{MoteConfig, MoteStorage}, time::Instant};
+///
+/// let mut storage = MoteStorage::<2, 2048>::EMPTY; // a static, in firmware
+/// let radio = RadioCapabilities::CC2420;
+/// let config = MoteConfig::new(0x4d54, *b"Motet\0\0\x01", radio, [1, 2]);
+/// let (node, [first, second]) = storage.lend(&config, Instant::ORIGIN);
+/// # let _ = (node.next_deadline(), first, second);
+/// ```
+#[derive(Debug)]
+pub struct MoteStorage<
+    'm,
+    const CONNECTIONS: usize,
+    const BUFFER: usize,
+    const LISTENERS: usize = 1,
+    const HALF_OPEN: usize = 2,
+    const FRAMES: usize = 8,
+    const NEIGHBORS: usize = 4,
+    const RECORDS: usize = 2,
+    const BODIES: usize = 1,
+    const QUEUE: usize = 256,
+> {
+    mesh: MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE>,
+    #[cfg(feature = "tcp")]
+    tcp: tcp::Storage<'m, CONNECTIONS, BUFFER, LISTENERS, HALF_OPEN>,
+    links: MaybeUninit<[Link<'m>; 1]>,
+    node: MaybeUninit<Node<'m>>,
+}
+
+/// What one mote is.
+#[derive(Clone, Debug)]
+pub struct MoteConfig {
+    /// What its radio can do.
+    pub radio: mac::RadioCapabilities,
+    /// Settings of the MAC.
+    pub mac: mac::Config,
+    /// Settings of the link above the MAC.
+    pub mesh: MeshConfig,
+    /// Settings of IP: whether it forwards.
+    pub ip: ip::Config,
+    /// What all randomness comes from: 128 bits that no other node and no other start has.
+    pub seed: [u64; 2],
+}
+
+impl MoteConfig {
+    /// A leaf of a PAN with the EUI-64 `eui64`, most significant byte first.
+    pub fn new(pan: u16, eui64: [u8; 8], radio: mac::RadioCapabilities, seed: [u64; 2]) -> Self {
+        Self {
+            radio,
+            mac: mac::Config::new(pan, eui64),
+            mesh: MeshConfig::default(),
+            ip: ip::Config::default(),
+            seed,
+        }
+    }
+}
+
+impl<
+    'm,
+    const CONNECTIONS: usize,
+    const BUFFER: usize,
+    const LISTENERS: usize,
+    const HALF_OPEN: usize,
+    const FRAMES: usize,
+    const NEIGHBORS: usize,
+    const RECORDS: usize,
+    const BODIES: usize,
+    const QUEUE: usize,
+>
+    MoteStorage<
+        'm,
+        CONNECTIONS,
+        BUFFER,
+        LISTENERS,
+        HALF_OPEN,
+        FRAMES,
+        NEIGHBORS,
+        RECORDS,
+        BODIES,
+        QUEUE,
+    >
+{
+    /// Not lent yet.
+    pub const EMPTY: Self = Self {
+        mesh: MeshStorage::EMPTY,
+        #[cfg(feature = "tcp")]
+        tcp: tcp::Storage::EMPTY,
+        links: MaybeUninit::uninit(),
+        node: MaybeUninit::uninit(),
+    };
+
+    /// Lends everything to one node; returns it, and the buffers for its connections.
+    // Out of line, so that its temporaries do not stay on the stack of `main`.
+    #[cfg(feature = "tcp")]
+    #[inline(never)]
+    pub fn lend(
+        &'m mut self,
+        config: &MoteConfig,
+        now: Instant,
+    ) -> (&'m mut Node<'m>, [Buffers<'m>; CONNECTIONS]) {
+        let mut rng = Rng::from_seed(config.seed);
+        let link = mesh(&mut self.mesh, config, &mut rng);
+        let links = self.links.write([link]);
+        let (memory, buffers) = self.tcp.lend();
+        let tcp = Tcp::new(memory, &mut rng);
+        let ip = Ip::new(config.ip, &mut []);
+        (
+            self.node.write(Node::new(links, ip, tcp, rng, now)),
+            buffers,
+        )
+    }
+
+    /// As `lend`, of a node that speaks no TCP.
+    #[inline(never)]
+    pub fn lend_without_tcp(&'m mut self, config: &MoteConfig, now: Instant) -> &'m mut Node<'m> {
+        let mut rng = Rng::from_seed(config.seed);
+        let link = mesh(&mut self.mesh, config, &mut rng);
+        let links = self.links.write([link]);
+        let ip = Ip::new(config.ip, &mut []);
+        self.node.write(Node::without_tcp(links, ip, rng, now))
+    }
+}
+
+fn mesh<
+    'm,
+    const FRAMES: usize,
+    const NEIGHBORS: usize,
+    const RECORDS: usize,
+    const BODIES: usize,
+    const QUEUE: usize,
+>(
+    storage: &'m mut MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE>,
+    config: &MoteConfig,
+    rng: &mut Rng,
+) -> Link<'m> {
+    let radio = (config.mac.clone(), config.radio);
+    Link::Mesh(Mesh::new(config.mesh, radio, storage.lend(), rng))
+}
