@@ -109,9 +109,12 @@ impl<
     };
 
     /// Lends everything to one node; returns it, and the buffers for its connections.
-    // Out of line, so that its temporaries do not stay on the stack of `main`.
+    ///
+    /// Call it from a function that is not inlined: what it needs of the stack stays below `main`
+    /// for good otherwise.
+    // Inlined, so that what the settings switch off costs no flash.
     #[cfg(feature = "tcp")]
-    #[inline(never)]
+    #[inline(always)]
     pub fn lend(
         &'m mut self,
         config: &MoteConfig,
@@ -130,7 +133,7 @@ impl<
     }
 
     /// As `lend`, of a node that speaks no TCP.
-    #[inline(never)]
+    #[inline(always)]
     pub fn lend_without_tcp(&'m mut self, config: &MoteConfig, now: Instant) -> &'m mut Node<'m> {
         let mut rng = Rng::from_seed(config.seed);
         let link = mesh(&mut self.mesh, config, &mut rng);

@@ -3,10 +3,11 @@
 
 pub mod radio;
 
-use motet::mac::RadioCapabilities;
 use motet::mote::{MoteConfig, MoteStorage};
+use motet::node::Node;
 #[cfg(feature = "tcp")]
-use motet::tcp::Config;
+use motet::tcp::{Buffers, Config};
+use motet::time::Instant;
 
 use radio::Radio;
 
@@ -24,10 +25,34 @@ pub static SETTINGS: Config = Config {
     ..Config::DEFAULT
 };
 
-/// A leaf: no frame of others ever waits here.
-pub fn leaf(eui64: [u8; 8], seed: [u64; 2]) -> MoteConfig {
-    const RADIO: RadioCapabilities = Radio::CAPABILITIES;
-    let mut config = MoteConfig::new(PAN, eui64, RADIO, seed);
+/// A leaf, and the buffers for its connection.
+// Out of line, so that its settings do not stay on the stack of `main`.
+#[cfg(feature = "tcp")]
+#[inline(never)]
+pub fn start(
+    storage: &'static mut Storage,
+    eui64: [u8; 8],
+    seed: [u64; 2],
+    now: Instant,
+) -> (&'static mut Node<'static>, Buffers<'static>) {
+    let (node, [buffers]) = storage.lend(&leaf(eui64, seed), now);
+    (node, buffers)
+}
+
+/// As `start`, of a leaf that speaks no TCP.
+#[inline(never)]
+pub fn start_without_tcp(
+    storage: &'static mut Storage,
+    eui64: [u8; 8],
+    seed: [u64; 2],
+    now: Instant,
+) -> &'static mut Node<'static> {
+    storage.lend_without_tcp(&leaf(eui64, seed), now)
+}
+
+fn leaf(eui64: [u8; 8], seed: [u64; 2]) -> MoteConfig {
+    let mut config = MoteConfig::new(PAN, eui64, Radio::CAPABILITIES, seed);
+    // No frame of others ever waits here.
     config.mac.reserve_forward = 0;
     config
 }

@@ -14,7 +14,7 @@ use core::panic::PanicInfo;
 use cortex_m as _;
 use cortex_m_rt::entry;
 use cortex_m_semihosting::{debug, hprintln};
-use minimal_node::{SETTINGS, Storage, leaf};
+use minimal_node::{SETTINGS, Storage, start};
 use motet::node::{ACTION_LEN_MAX, Node};
 use motet::tcp::{Buffers, Handle, ListenerHandle, RecvError};
 use motet::time::{Duration, Instant};
@@ -41,9 +41,9 @@ fn main() -> ! {
 
     let [first, second] = STORAGES;
     let mut now = Instant::ORIGIN;
-    let (sender, [buffers]) = first.lend(&leaf(EUI64, [1, 2]), now);
+    let (sender, buffers) = start(first, EUI64, [1, 2], now);
     let mut source = Source::new(buffers);
-    let (receiver, [buffers]) = second.lend(&leaf(EUI64_2, [3, 4]), now);
+    let (receiver, buffers) = start(second, EUI64_2, [3, 4], now);
     let mut sink = Sink::new(receiver, buffers);
     let remote = receiver.ip().addresses().next().map(|address| address.addr);
 

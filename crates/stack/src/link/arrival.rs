@@ -14,6 +14,10 @@ pub(crate) enum Arrival<'m, 's> {
     /// Nothing for the node: a part of a packet, a packet that went on in fragments, a drop.
     Nothing,
     /// A packet that the driver holds.
+    #[cfg_attr(
+        not(feature = "router"),
+        expect(dead_code, reason = "only links of whole packets give it")
+    )]
     Given(&'s [u8], Hop),
     /// A packet in the scratch memory.
     Packet(&'s mut [u8], Hop),
@@ -63,17 +67,6 @@ pub(super) enum Onward {
     Begins(tcphc::Origin),
     /// It goes on as it came.
     As(TcpForm),
-}
-
-/// The segments that a connection sends over a link.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Segments {
-    /// Their IPv6 header; its length does not count.
-    pub(crate) header: Header,
-    /// The neighbour that their route leads to.
-    pub(crate) to: Neighbour,
-    /// Whether their TCP headers have time stamps.
-    pub(crate) timestamps: bool,
 }
 
 /// A packet of this node's TCP, pulled when its link had room for it.

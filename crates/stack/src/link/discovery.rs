@@ -35,7 +35,7 @@ const OPTIONS_LEN_MAX: usize = 32 + 8 + 16 + 24 * CONTEXTS_MAX;
 /// What a link has learnt of its router, and tells its other neighbours.
 #[derive(Debug)]
 pub(super) struct Discovery {
-    id: InterfaceId,
+    pub(super) id: InterfaceId,
     /// This node's address on the link.
     source: LinkAddr,
     /// Whether to look for a router.

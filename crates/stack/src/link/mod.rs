@@ -15,15 +15,21 @@
 //! code that is worth one, and an enum costs no table of functions.
 
 mod arrival;
+#[cfg(feature = "router")]
+mod cable;
+#[cfg(not(feature = "router"))]
+#[path = "cable_absent.rs"]
 mod cable;
 mod counters;
 mod discovery;
 mod event;
 pub mod mesh;
+#[cfg(feature = "tcp")]
+mod offer;
 
 pub use crate::ip::ndp::Advertised;
 pub(crate) use crate::mac::Class;
-pub(crate) use arrival::{Arrival, Hop, Pulled, Refusal, Report, Scratch, Segments};
+pub(crate) use arrival::{Arrival, Hop, Pulled, Refusal, Report, Scratch};
 pub use cable::Cable;
 pub use counters::{Counters, Drop};
 pub use event::{Action, Event};
@@ -34,9 +40,10 @@ use crate::lowpan::datagram::Whole;
 use crate::random::Rng;
 use crate::time::Instant;
 use crate::wire::icmpv6::Message;
-use crate::wire::ipv6::{self, Header};
-use crate::wire::{tcp, tcphc};
-pub(crate) use mesh::{Budget, Shrinks};
+use crate::wire::ipv6::Header;
+pub(crate) use mesh::Budget;
+#[cfg(feature = "tcp")]
+pub(crate) use offer::{SHRINKS_HEADERS, Segments, Shrinks};
 
 /// What carries packets to a node's neighbours: IP calls it an interface.
 #[derive(Debug)]
@@ -77,46 +84,6 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// How long segments may be: payload and TCP options, bytes; 0: none has room. `shrinks`: what
-    /// to count on of header compression.
-    pub(crate) fn mss(&self, segments: &Segments, shrinks: Shrinks) -> u16 {
-        let bytes = match self {
-            Self::Mesh(mesh) => mesh.mss(segments, shrinks),
-            Self::Cable(cable) => usize::from(cable.mtu()) - HEADERS_LEN,
-        };
-        bytes.min(usize::from(u16::MAX)) as u16
-    }
-
-    /// Whether the headers of a connection are compressed here. `ports`: its local and its remote
-    /// one, where the peer chose both.
-    pub(crate) fn is_carried(
-        &self,
-        segments: &Segments,
-        ports: Option<(u16, u16)>,
-        now: Instant,
-    ) -> bool {
-        match self {
-            Self::Mesh(mesh) => mesh.is_carried(segments, ports, now),
-            Self::Cable(_) => false,
-        }
-    }
-
-    /// The most bytes that a connection may have in flight.
-    pub(crate) fn flight_max(&self) -> u16 {
-        match self {
-            Self::Mesh(mesh) => mesh.flight_max(),
-            Self::Cable(_) => u16::MAX,
-        }
-    }
-
-    /// What no other node has, where the link knows such a thing: its EUI-64.
-    pub(crate) const fn unique(&self) -> Option<u64> {
-        match self {
-            Self::Mesh(mesh) => Some(u64::from_be_bytes(mesh.mac().config().extended)),
-            Self::Cable(_) => None,
-        }
-    }
-
     /// Whether there can be such a neighbour.
     pub(crate) fn reaches(&self, neighbour: Neighbour) -> bool {
         match self {
@@ -150,6 +117,14 @@ impl<'m> Link<'m> {
             (Self::Mesh(mesh), Event::Mesh(event)) => mesh.on_event(event, ip, scratch, now, rng),
             (Self::Cable(cable), Event::Cable(packet)) => cable.on_packet(packet),
             _ => Arrival::Nothing,
+        }
+    }
+
+    /// Whether something waits for [`Self::poll_arrival`].
+    pub(crate) const fn has_arrival(&self) -> bool {
+        match self {
+            Self::Mesh(mesh) => mesh.has_arrival(),
+            Self::Cable(_) => false,
         }
     }
 
@@ -280,10 +255,3 @@ impl<'m> Link<'m> {
         }
     }
 }
-
-/// Whether any link can leave out parts of TCP headers: a build without the feature `tcphc` drops
-/// what asks how long they become.
-pub(crate) const SHRINKS_HEADERS: bool = tcphc::IS_SUPPORTED;
-
-/// Both headers of a segment, without options.
-const HEADERS_LEN: usize = ipv6::HEADER_LEN + tcp::HEADER_LEN;

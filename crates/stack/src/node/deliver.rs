@@ -5,7 +5,7 @@
 use super::{Node, TICK};
 use crate::ip::{self, Disposition, Ingress, InterfaceId, icmp, icmp::ErrorKind, ndp};
 use crate::limits::IPV6_MTU_MIN;
-use crate::link::{Arrival, Hop, Scratch};
+use crate::link::{Arrival, Event, Hop, Link, Scratch};
 use crate::time::Instant;
 use crate::wire::icmpv6::{self, Message};
 use crate::wire::ipv6::{self, Header, next_header};
@@ -15,18 +15,30 @@ impl<'m> Node<'m> {
     /// Deals with what waited for its acknowledgement to leave.
     pub(super) fn poll_arrivals(&mut self, now: Instant) {
         for id in self.interface_ids() {
-            let mut scratch = Scratch::new();
-            let Self { links, ip, rng, .. } = self;
-            let Some(link) = links.get_mut(usize::from(id.0)) else {
-                continue;
-            };
-            let arrival = link.poll_arrival(ip, &mut scratch, now, rng);
-            let delivered = self.ip.counters.delivered;
-            self.on_arrival(id, arrival, now);
-            if self.ip.counters.delivered != delivered {
-                self.news_at = Some(now + TICK);
+            if self.link(id).is_some_and(Link::has_arrival) {
+                let delivered = self.ip.counters.delivered;
+                self.on_link(id, None, now);
+                if self.ip.counters.delivered != delivered {
+                    self.news_at = Some(now + TICK);
+                }
             }
         }
+    }
+
+    /// Hands link `id` an event, or asks for what waited, and deals with what comes of it.
+    // Out of line: its scratch memory is to lie below nothing but the packet's work.
+    #[inline(never)]
+    pub(super) fn on_link(&mut self, id: InterfaceId, event: Option<Event<'_>>, now: Instant) {
+        let mut scratch = Scratch::new();
+        let Self { links, ip, rng, .. } = self;
+        let Some(link) = links.get_mut(usize::from(id.0)) else {
+            return;
+        };
+        let arrival = match event {
+            Some(event) => link.on_event(event, ip, &mut scratch, now, rng),
+            None => link.poll_arrival(ip, &mut scratch, now, rng),
+        };
+        self.on_arrival(id, arrival, now);
     }
 
     /// Deals with what came of an event on link `id`.

@@ -27,7 +27,7 @@ pub use segment::{ConnectError, Rejected};
 use crate::ip::{InterfaceId, Ip, NextHop};
 use crate::limits::IPV6_MTU_MIN;
 pub use crate::link::{Action, Event};
-use crate::link::{Budget, Link, Scratch};
+use crate::link::{Budget, Link};
 use crate::random::Rng;
 use crate::time::{Duration, Instant, earliest};
 use crate::udp::Inbox;
@@ -92,13 +92,7 @@ impl<'m> Node<'m> {
     /// first thing that [`Self::poll_action`] returns, and the packet is dealt with after that.
     pub fn on_event(&mut self, id: InterfaceId, event: Event<'_>, now: Instant) {
         self.polled_at = None;
-        let mut scratch = Scratch::new();
-        let Self { links, ip, rng, .. } = self;
-        let Some(link) = links.get_mut(usize::from(id.0)) else {
-            return;
-        };
-        let arrival = link.on_event(event, ip, &mut scratch, now, rng);
-        self.on_arrival(id, arrival, now);
+        self.on_link(id, Some(event), now);
     }
 
     /// What a link's driver shall do next; call until `None`.

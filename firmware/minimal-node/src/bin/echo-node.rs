@@ -9,7 +9,7 @@ mod panic;
 
 use cortex_m_rt::entry;
 use minimal_node::radio::Radio;
-use minimal_node::{SETTINGS, Storage, leaf};
+use minimal_node::{SETTINGS, Storage, start};
 use motet::ip::InterfaceId;
 use motet::node::{ACTION_LEN_MAX, Action, Event, Node};
 use motet::tcp::{Buffers, Handle, ListenerHandle, RecvError, Tcp};
@@ -22,8 +22,8 @@ fn main() -> ! {
     static mut OUT: [u8; ACTION_LEN_MAX] = [0; ACTION_LEN_MAX];
 
     let mut radio = Radio::new();
-    let config = leaf(radio.eui64(), radio.seed());
-    let (node, [buffers]) = STORAGE.lend(&config, radio.now());
+    let (eui64, seed, now) = (radio.eui64(), radio.seed(), radio.now());
+    let (node, buffers) = start(STORAGE, eui64, seed, now);
     let mut echo = Echo {
         port: node.tcp_mut().listen(None, 7, &SETTINGS).ok(),
         peer: None,

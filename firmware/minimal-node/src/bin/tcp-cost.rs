@@ -10,8 +10,8 @@ mod panic;
 use core::hint::black_box;
 
 use cortex_m_rt::entry;
+use minimal_node::Storage;
 use minimal_node::radio::Radio;
-use minimal_node::{Storage, leaf};
 use motet::ip::InterfaceId;
 use motet::node::{ACTION_LEN_MAX, Action, Event};
 
@@ -22,15 +22,15 @@ fn main() -> ! {
     static mut OUT: [u8; ACTION_LEN_MAX] = [0; ACTION_LEN_MAX];
 
     let mut radio = Radio::new();
-    let config = leaf(radio.eui64(), radio.seed());
+    let (eui64, seed, now) = (radio.eui64(), radio.seed(), radio.now());
     #[cfg(feature = "tcp")]
     let node = {
-        let (node, buffers) = STORAGE.lend(&config, radio.now());
+        let (node, buffers) = minimal_node::start(STORAGE, eui64, seed, now);
         black_box((buffers, calls(), &minimal_node::SETTINGS));
         node
     };
     #[cfg(not(feature = "tcp"))]
-    let node = STORAGE.lend_without_tcp(&config, radio.now());
+    let node = minimal_node::start_without_tcp(STORAGE, eui64, seed, now);
     loop {
         let now = radio.now();
         if let Some(event) = radio.event(PSDU) {

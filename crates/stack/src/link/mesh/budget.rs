@@ -13,8 +13,9 @@ use crate::time::Instant;
 use crate::wire::ipv6::{self, Ecn, Header};
 use crate::wire::{LinkAddr, tcphc};
 
+use super::config::Manner;
 use super::tcp_headers::flow;
-use super::{Mesh, MeshConfig, link_addr};
+use super::{Mesh, link_addr};
 
 /// What of a mesh link bounds the length of a segment.
 #[derive(Clone, Copy)]
@@ -32,7 +33,7 @@ impl<'a, 'm> Budget<'a, 'm> {
             &mesh.mac,
             &mesh.discovery.contexts,
             mesh.tcphc.as_deref(),
-            &mesh.config,
+            &mesh.manner,
         )
     }
 
@@ -42,7 +43,7 @@ impl<'a, 'm> Budget<'a, 'm> {
             &mesh.mac,
             &mesh.discovery.contexts,
             mesh.tcphc.as_deref(),
-            &mesh.config,
+            &mesh.manner,
         );
         (budget, mesh.outgoing.buffer())
     }
@@ -51,13 +52,13 @@ impl<'a, 'm> Budget<'a, 'm> {
         mac: &'a Mac<'m>,
         contexts: &'a Contexts,
         tcphc: Option<&'a Tcphc<'m>>,
-        config: &MeshConfig,
+        manner: &Manner,
     ) -> Self {
         Self {
             mac,
             contexts,
             tcphc: tcphc.filter(|_| tcphc::IS_SUPPORTED),
-            mss_frames: config.mss_frames,
+            mss_frames: manner.mss_frames,
         }
     }
 

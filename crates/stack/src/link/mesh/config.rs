@@ -85,6 +85,28 @@ impl Hold {
 /// A frame, its forwarding and the forwarding after that exclude each other (TCPlp §7.2).
 const HOPS_IN_EARSHOT: u8 = 3;
 
+/// What of a [`MeshConfig`] is needed after the start.
+#[derive(Debug)]
+pub(crate) struct Manner {
+    pub(crate) relaying: Relaying,
+    pub(crate) forwarding: Forwarding,
+    pub(crate) mss_frames: u8,
+    pub(crate) hold: Hold,
+    pub(crate) discipline: Discipline,
+}
+
+impl Manner {
+    pub(super) const fn of(config: &MeshConfig) -> Self {
+        Self {
+            relaying: config.relaying,
+            forwarding: config.forwarding,
+            mss_frames: config.mss_frames,
+            hold: config.hold,
+            discipline: config.discipline,
+        }
+    }
+}
+
 impl Default for MeshConfig {
     fn default() -> Self {
         Self {

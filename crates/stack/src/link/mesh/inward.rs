@@ -23,6 +23,8 @@ impl<'m> Mesh<'m> {
     ///
     /// Of a frame that software acknowledges it does no more than find that out: the frame is
     /// kept, and [`Self::poll_arrival`] deals with it when its ACK has left.
+    // Out of line, as the next two are: no copy of a frame is to lie below the packet's work.
+    #[inline(never)]
     pub(in crate::link) fn on_event<'s>(
         &mut self,
         event: mac::Event<'_>,
@@ -45,13 +47,18 @@ impl<'m> Mesh<'m> {
     }
 
     /// Keeps a frame, and returns the one that was kept before.
-    // Out of line: the copy is not to lie on the stack below the packet's work.
     #[inline(never)]
     fn exchange_kept(&mut self, frame: &Received<'_>) -> Option<Kept> {
         core::mem::replace(&mut self.kept, Kept::of(frame))
     }
 
+    /// Whether a frame was kept.
+    pub(in crate::link) const fn has_arrival(&self) -> bool {
+        self.kept.is_some()
+    }
+
     /// Deals with the frame that was kept.
+    #[inline(never)]
     pub(in crate::link) fn poll_arrival<'s>(
         &mut self,
         ip: &mut Ip<'_>,
@@ -112,7 +119,7 @@ impl<'m> Mesh<'m> {
     /// The hop that a frame came over, as IP sees it.
     fn ingress(&self, frame: &Received<'_>) -> Ingress {
         Ingress {
-            interface: self.id,
+            interface: self.discovery.id,
             from: Neighbour::One(frame.src.iid()),
             to_all: frame.dst.is_broadcast(),
         }
@@ -156,7 +163,7 @@ impl<'m> Mesh<'m> {
             size: header.datagram_size,
         };
         if header.datagram_offset.is_none() {
-            return self.on_first_fragment(key, piece, frame, ip, scratch, now, rng);
+            return self.on_first_fragment((key, piece), frame, ip, scratch, now, rng);
         }
         let offset = header.offset_bytes();
         match self.datagrams.on_next(key, offset, piece, now) {
@@ -177,8 +184,7 @@ impl<'m> Mesh<'m> {
     /// The fragment with the headers: it decides where its packet goes.
     fn on_first_fragment<'s>(
         &mut self,
-        key: Key,
-        rest: &[u8],
+        (key, rest): (Key, &[u8]),
         frame: &Received<'_>,
         ip: &mut Ip<'_>,
         scratch: &'s mut Scratch,

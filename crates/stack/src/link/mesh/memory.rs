@@ -1,7 +1,5 @@
 //! What a mesh link works in: slices, and a static that lends them.
 
-use core::mem::MaybeUninit;
-
 use crate::limits::IPV6_MTU_MIN;
 use crate::lowpan::datagram::Record;
 use crate::mac::{FrameSlot, Neighbor};
@@ -24,8 +22,7 @@ pub struct MeshMemory<'m> {
     pub queue: &'m mut [u8],
 }
 
-/// Room for all of [`MeshMemory`] in one static. It takes no flash: what does not start as zeros
-/// is written when it is lent.
+/// Room for all of [`MeshMemory`] in one static. It takes no flash: all of it starts as zeros.
 ///
 /// `FRAMES`, `NEIGHBORS`, `RECORDS`: of each list. `BODIES`: packets gathered at one time, 1,280
 /// bytes each. `QUEUE`: bytes of packets that wait. The defaults suit a leaf.
@@ -37,9 +34,9 @@ pub struct MeshStorage<
     const BODIES: usize = 1,
     const QUEUE: usize = 256,
 > {
-    frames: MaybeUninit<[FrameSlot; FRAMES]>,
-    neighbors: MaybeUninit<[Neighbor; NEIGHBORS]>,
-    records: MaybeUninit<[Record; RECORDS]>,
+    frames: [FrameSlot; FRAMES],
+    neighbors: [Neighbor; NEIGHBORS],
+    records: [Record; RECORDS],
     bodies: [[u8; IPV6_MTU_MIN]; BODIES],
     outgoing: [u8; IPV6_MTU_MIN],
     queue: [u8; QUEUE],
@@ -55,9 +52,9 @@ impl<
 {
     /// Not lent yet.
     pub const EMPTY: Self = Self {
-        frames: MaybeUninit::uninit(),
-        neighbors: MaybeUninit::uninit(),
-        records: MaybeUninit::uninit(),
+        frames: [const { FrameSlot::EMPTY }; FRAMES],
+        neighbors: [const { Neighbor::EMPTY }; NEIGHBORS],
+        records: [const { Record::EMPTY }; RECORDS],
         bodies: [[0; IPV6_MTU_MIN]; BODIES],
         outgoing: [0; IPV6_MTU_MIN],
         queue: [0; QUEUE],
@@ -66,9 +63,9 @@ impl<
     /// Lends the memory to one link; what an earlier one left in it is gone.
     pub fn lend(&mut self) -> MeshMemory<'_> {
         MeshMemory {
-            frames: self.frames.write([const { FrameSlot::EMPTY }; FRAMES]),
-            neighbors: self.neighbors.write([const { Neighbor::EMPTY }; NEIGHBORS]),
-            records: self.records.write([const { Record::EMPTY }; RECORDS]),
+            frames: &mut self.frames,
+            neighbors: &mut self.neighbors,
+            records: &mut self.records,
             bodies: self.bodies.as_flattened_mut(),
             outgoing: &mut self.outgoing,
             queue: &mut self.queue,

@@ -15,6 +15,7 @@ mod inward;
 mod kept;
 mod mark;
 mod memory;
+#[cfg(feature = "tcp")]
 mod offer;
 mod onward;
 mod outward;
@@ -24,6 +25,7 @@ pub(crate) use budget::Budget;
 pub use config::{Forwarding, Hold, MeshConfig, Relaying};
 pub(super) use mark::Mark;
 pub use memory::{MeshMemory, MeshStorage};
+#[cfg(feature = "tcp")]
 pub(crate) use offer::Shrinks;
 
 use super::arrival::Report;
@@ -44,13 +46,13 @@ use crate::time::{Instant, earliest};
 use crate::wire::LinkAddr;
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::Header;
+use config::Manner;
 use kept::Kept;
 
 /// A mesh link.
 #[derive(Debug)]
 pub struct Mesh<'m> {
-    id: InterfaceId,
-    config: MeshConfig,
+    manner: Manner,
     mac: Mac<'m>,
     /// TCP header compression, where the network has it.
     tcphc: Option<&'m mut Tcphc<'m>>,
@@ -84,9 +86,8 @@ impl<'m> Mesh<'m> {
         // 802.15.4 keeps the order of one neighbour's frames.
         let any_order = false;
         Self {
-            id: InterfaceId(0),
             discovery: Discovery::new(&config, mac.source()),
-            config,
+            manner: Manner::of(&config),
             mac,
             tcphc: None,
             outgoing: Outgoing::new(memory.outgoing),
@@ -149,7 +150,6 @@ impl<'m> Mesh<'m> {
 
 impl<'m> Mesh<'m> {
     pub(super) fn start(&mut self, id: InterfaceId, ip: &mut Ip<'_>, now: Instant, rng: &mut Rng) {
-        self.id = id;
         rng.personalize(u64::from_be_bytes(self.mac.config().extended));
         self.discovery.start(id, &mut self.queue, ip, now, rng);
     }
@@ -216,8 +216,8 @@ impl<'m> Mesh<'m> {
 /// What tests of the node change inside.
 #[cfg(test)]
 impl<'m> Mesh<'m> {
-    pub(crate) fn config_mut(&mut self) -> &mut MeshConfig {
-        &mut self.config
+    pub(crate) fn manner_mut(&mut self) -> &mut Manner {
+        &mut self.manner
     }
 
     pub(crate) fn mac_mut(&mut self) -> &mut Mac<'m> {

@@ -48,7 +48,8 @@ impl Mesh<'_> {
     pub(super) fn role_for(&self, hop: NextHop) -> Role {
         match link_addr(hop.neighbour) {
             Some(next_hop)
-                if hop.interface == self.id && self.config.relaying == Relaying::Fragments =>
+                if hop.interface == self.discovery.id
+                    && self.manner.relaying == Relaying::Fragments =>
             {
                 Role::Forward { next_hop }
             }
@@ -140,7 +141,7 @@ impl Mesh<'_> {
         came: Came,
     ) -> Result<(), Drop> {
         let mac = &mut self.mac;
-        let may_wait = mac.can_preload() && self.config.forwarding == Forwarding::Immediate;
+        let may_wait = mac.can_preload() && self.manner.forwarding == Forwarding::Immediate;
         let frame = Frame {
             to: next_hop,
             token: tag,
@@ -210,7 +211,7 @@ impl Mesh<'_> {
         ip: &mut Ip<'_>,
         rng: &mut Rng,
     ) -> Result<(), Refusal> {
-        let frames = usize::from(self.config.mss_frames);
+        let frames = usize::from(self.manner.mss_frames);
         let waiting = self.mac.queue_len().checked_div(frames).unwrap_or(0);
         self.avoid_congestion(waiting, piece, ip, rng)
     }
@@ -228,7 +229,7 @@ impl Mesh<'_> {
             return Ok(());
         };
         let ecn = TrafficClass(*traffic_class >> ECN_SHIFT).ecn();
-        match self.config.discipline.judge(waiting, ecn, rng) {
+        match self.manner.discipline.judge(waiting, ecn, rng) {
             Verdict::Enqueue => Ok(()),
             Verdict::Mark => {
                 *traffic_class |= (Ecn::Ce as u8) << ECN_SHIFT;

@@ -36,7 +36,9 @@ impl<'m> Mesh<'m> {
             }
             // A frame's end makes room for the next one: another round, unless there was none.
             let outcome = self.mac.poll_outcome()?;
-            let router = ip.default_route().filter(|hop| hop.interface == self.id);
+            let router = ip
+                .default_route()
+                .filter(|hop| hop.interface == self.discovery.id);
             self.on_outcome(router.map(|hop| hop.neighbour), &outcome, now);
             if self.undelivered.is_some() {
                 return None;
@@ -62,7 +64,7 @@ impl<'m> Mesh<'m> {
     /// default route over this link leads to.
     fn on_outcome(&mut self, router: Option<Neighbour>, outcome: &Outcome, now: Instant) {
         let is_router = router == Some(Neighbour::One(outcome.to.iid()));
-        let hold = self.config.hold.after(is_router);
+        let hold = self.manner.hold.after(is_router);
         if outcome.delivered && hold > Duration::ZERO {
             self.mac.hold(outcome.to, now + hold, now);
         }
@@ -151,8 +153,8 @@ impl<'m> Mesh<'m> {
             // The route may have gone, or turned, while the packet waited: then the packet goes
             // nowhere.
             let hop = header.and_then(|(header, _)| {
-                let hop = ip.next_hop(&header.dst, self.id);
-                let hop = hop.filter(|hop| hop.interface == self.id)?;
+                let hop = ip.next_hop(&header.dst, self.discovery.id);
+                let hop = hop.filter(|hop| hop.interface == self.discovery.id)?;
                 Some((header, hop.neighbour))
             });
             self.begin(ip, len, hop, mark, now);

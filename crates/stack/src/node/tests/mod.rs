@@ -22,9 +22,9 @@ use crate::limits::PSDU_LEN_MAX;
 use crate::link::{
     Advertised, Cable, Drop, Forwarding, Hold, Mesh, MeshConfig, MeshMemory, Relaying,
 };
-use crate::lowpan::{self, TcpForm, datagram, datagram::Datagrams, datagram::Record};
+use crate::lowpan::{self, TcpForm, datagram, datagram::Record};
 use crate::mac;
-use crate::mac::{FrameSlot, Mac, Neighbor, RadioCapabilities, RxMeta};
+use crate::mac::{FrameSlot, Neighbor, RadioCapabilities, RxMeta};
 use crate::storage::packet_queue::PacketQueue;
 use crate::tcp::{self, Buffers, HalfOpen, Listener, Memory, RecvError, SendError, Slot};
 use crate::tcphc::{self, Tcphc};

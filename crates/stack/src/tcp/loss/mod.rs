@@ -38,7 +38,7 @@
 //! [`Connection::detect_losses`]: super::Connection::detect_losses
 
 mod congestion;
-#[cfg(feature = "cubic")]
+#[cfg(feature = "router")]
 mod cubic;
 mod detection;
 mod notes;
@@ -80,7 +80,7 @@ pub enum CongestionAlgorithm {
     /// Half of what was in flight; then a segment for each cwnd acknowledged (RFC 5681).
     NewReno,
     /// Seven tenths; then a cubic function of time (RFC 9438).
-    #[cfg(feature = "cubic")]
+    #[cfg(feature = "router")]
     Cubic,
 }
 
@@ -88,7 +88,7 @@ impl CongestionAlgorithm {
     /// Every algorithm that is built in.
     pub const ALL: &[Self] = &[
         Self::NewReno,
-        #[cfg(feature = "cubic")]
+        #[cfg(feature = "router")]
         Self::Cubic,
     ];
 
@@ -96,7 +96,7 @@ impl CongestionAlgorithm {
     pub const fn name(self) -> &'static str {
         match self {
             Self::NewReno => "reno",
-            #[cfg(feature = "cubic")]
+            #[cfg(feature = "router")]
             Self::Cubic => "cubic",
         }
     }
@@ -111,7 +111,7 @@ impl CongestionAlgorithm {
     const fn reduced(self, flight: u32) -> u32 {
         match self {
             Self::NewReno => flight / 2,
-            #[cfg(feature = "cubic")]
+            #[cfg(feature = "router")]
             Self::Cubic => cubic::reduced(flight),
         }
     }
@@ -119,13 +119,13 @@ impl CongestionAlgorithm {
     /// cwnd behind a congestion mark that found `flight` bytes outstanding, where a loss would leave
     /// `ssthresh`: at least one segment of `smss` (RFC 9438 §4.6), with New Reno two.
     #[cfg_attr(
-        not(feature = "cubic"),
+        not(feature = "router"),
         expect(unused_variables, reason = "New Reno answers without")
     )]
     fn marked(self, flight: u32, smss: u32, ssthresh: u16) -> u16 {
         match self {
             Self::NewReno => ssthresh,
-            #[cfg(feature = "cubic")]
+            #[cfg(feature = "router")]
             Self::Cubic => saturated(cubic::reduced(flight).max(smss)).min(ssthresh),
         }
     }
@@ -134,13 +134,13 @@ impl CongestionAlgorithm {
     /// CUBIC, whose curve is about the window before both, keeps that. Returns whether what cwnd is now
     /// can take the place of what an undo restores.
     #[cfg_attr(
-        not(feature = "cubic"),
+        not(feature = "router"),
         expect(unused_variables, reason = "New Reno answers without")
     )]
     fn precede_reduction(self, loss: &mut Loss, is_counted: bool) -> bool {
         match self {
             Self::NewReno => true,
-            #[cfg(feature = "cubic")]
+            #[cfg(feature = "router")]
             Self::Cubic => {
                 if !is_counted {
                     loss.settle();
@@ -154,7 +154,7 @@ impl CongestionAlgorithm {
     fn avoid(self, loss: &mut Loss, growth: &Growth) {
         match self {
             Self::NewReno => loss.congestion.avoid(growth),
-            #[cfg(feature = "cubic")]
+            #[cfg(feature = "router")]
             Self::Cubic => loss.avoid_by_cubic(growth),
         }
     }
@@ -162,7 +162,7 @@ impl CongestionAlgorithm {
 
 /// An acknowledgment of new data, for congestion avoidance.
 #[cfg_attr(
-    not(feature = "cubic"),
+    not(feature = "router"),
     expect(dead_code, reason = "New Reno needs no times")
 )]
 struct Growth {
@@ -264,7 +264,7 @@ impl Loss {
     /// The network was empty for more than an RTO; initial window as for [`Self::begin`].
     pub(super) fn restart(&mut self, smss: u32, segments: u8) {
         self.congestion.restart(smss, segments);
-        if cfg!(feature = "cubic") && self.undo_cwnd == 0 {
+        if cfg!(feature = "router") && self.undo_cwnd == 0 {
             // Behind the slow start that follows, congestion avoidance begins anew.
             self.numbers = [0; 3];
         }
@@ -349,7 +349,7 @@ impl Loss {
     /// The last reduction was undone: it needs no answer of the algorithm, whose numbers recovery
     /// may have had.
     fn forget_reduction(&mut self) {
-        if cfg!(feature = "cubic") {
+        if cfg!(feature = "router") {
             self.undo_cwnd = 0;
             self.numbers = [0; 3];
         }

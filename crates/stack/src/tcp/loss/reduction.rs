@@ -108,7 +108,7 @@ impl Connection<'_> {
         self.set_cwnd(self.loss.congestion.ssthresh);
         self.loss.phase = Phase::Reduced;
         self.loss.notes.clear(Notes::UNDO);
-        if cfg!(feature = "cubic") {
+        if cfg!(feature = "router") {
             // No timeout's.
             self.loss.numbers = [1; 3];
         }
@@ -184,7 +184,7 @@ impl Connection<'_> {
             // What was too big for the path stays so: an undo would absolve it.
             self.loss.notes.clear(Notes::UNDO);
         }
-        if cfg!(feature = "cubic") {
+        if cfg!(feature = "router") {
             self.loss.numbers = [0; 3];
         }
         self.set_cwnd(self.payload_max() as u16);

@@ -1,0 +1,40 @@
+//! What stands where [`cable`](super) would, in a build without the feature `router`: a link that
+//! cannot be made, so that what other links do about it takes no flash.
+
+use core::convert::Infallible;
+use core::marker::PhantomData;
+
+use super::arrival::{Arrival, Pulled, Refusal};
+use crate::ip::{InterfaceId, Ip};
+
+/// A link that carries whole packets needs the feature `router`: there is no value of this type.
+#[derive(Debug)]
+pub struct Cable<'m>(Infallible, PhantomData<&'m ()>);
+
+impl Cable<'_> {
+    #[cfg(feature = "tcp")]
+    pub(super) const fn mtu(&self) -> u16 {
+        match self.0 {}
+    }
+
+    pub(super) fn start(&mut self, _: InterfaceId) {
+        match self.0 {}
+    }
+
+    pub(super) fn on_packet<'m, 's>(&self, _: &'s [u8]) -> Arrival<'m, 's> {
+        match self.0 {}
+    }
+
+    pub(super) fn queue(&mut self, _: [&[u8]; 2]) -> Result<(), Refusal> {
+        match self.0 {}
+    }
+
+    pub(super) fn poll_packet(
+        &mut self,
+        _: &mut Ip<'_>,
+        _: impl FnMut(&Ip<'_>, &mut [u8]) -> Option<Pulled>,
+        _: &mut [u8],
+    ) -> Option<usize> {
+        match self.0 {}
+    }
+}

@@ -1,0 +1,71 @@
+//! What the path over a link offers to TCP.
+//!
+//! Place: the node asks before TCP announces an MSS, and makes a
+//! [`tcp::Offer`](crate::tcp::Offer) of the answers.
+
+use super::Link;
+pub(crate) use super::mesh::Shrinks;
+use crate::ip::Neighbour;
+use crate::time::Instant;
+use crate::wire::ipv6::{self, Header};
+use crate::wire::{tcp, tcphc};
+
+/// The segments that a connection sends over a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segments {
+    /// Their IPv6 header; its length does not count.
+    pub(crate) header: Header,
+    /// The neighbour that their route leads to.
+    pub(crate) to: Neighbour,
+    /// Whether their TCP headers have time stamps.
+    pub(crate) timestamps: bool,
+}
+
+impl Link<'_> {
+    /// How long segments may be: payload and TCP options, bytes; 0: none has room. `shrinks`: what
+    /// to count on of header compression.
+    pub(crate) fn mss(&self, segments: &Segments, shrinks: Shrinks) -> u16 {
+        let bytes = match self {
+            Self::Mesh(mesh) => mesh.mss(segments, shrinks),
+            Self::Cable(cable) => usize::from(cable.mtu()) - HEADERS_LEN,
+        };
+        bytes.min(usize::from(u16::MAX)) as u16
+    }
+
+    /// Whether the headers of a connection are compressed here. `ports`: its local and its remote
+    /// one, where the peer chose both.
+    pub(crate) fn is_carried(
+        &self,
+        segments: &Segments,
+        ports: Option<(u16, u16)>,
+        now: Instant,
+    ) -> bool {
+        match self {
+            Self::Mesh(mesh) => mesh.is_carried(segments, ports, now),
+            Self::Cable(_) => false,
+        }
+    }
+
+    /// The most bytes that a connection may have in flight.
+    pub(crate) fn flight_max(&self) -> u16 {
+        match self {
+            Self::Mesh(mesh) => mesh.flight_max(),
+            Self::Cable(_) => u16::MAX,
+        }
+    }
+
+    /// What no other node has, where the link knows such a thing: its EUI-64.
+    pub(crate) const fn unique(&self) -> Option<u64> {
+        match self {
+            Self::Mesh(mesh) => Some(u64::from_be_bytes(mesh.mac().config().extended)),
+            Self::Cable(_) => None,
+        }
+    }
+}
+
+/// Whether any link can leave out parts of TCP headers: a build without the feature `tcphc` drops
+/// what asks how long they become.
+pub(crate) const SHRINKS_HEADERS: bool = tcphc::IS_SUPPORTED;
+
+/// Both headers of a segment, without options.
+const HEADERS_LEN: usize = ipv6::HEADER_LEN + tcp::HEADER_LEN;
