@@ -4,7 +4,6 @@
 //! [`tcp::Offer`](crate::tcp::Offer) of the answers.
 
 use super::Link;
-pub(crate) use super::mesh::Shrinks;
 use crate::ip::Neighbour;
 use crate::time::Instant;
 use crate::wire::ipv6::{self, Header};
@@ -19,6 +18,17 @@ pub(crate) struct Segments {
     pub(crate) to: Neighbour,
     /// Whether their TCP headers have time stamps.
     pub(crate) timestamps: bool,
+}
+
+/// What an MSS counts on of header compression.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shrinks {
+    /// On nothing: the connection is plain.
+    Never,
+    /// On what headers are sure to shrink by: the peer may be a host that knows nothing of it.
+    ForPeer,
+    /// On what headers of bulk data shrink by: [`Budget`](super::mesh::Budget) cuts the others.
+    Usually,
 }
 
 impl Link<'_> {

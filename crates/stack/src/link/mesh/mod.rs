@@ -25,8 +25,6 @@ pub(crate) use budget::Budget;
 pub use config::{Forwarding, Hold, MeshConfig, Relaying};
 pub(super) use mark::Mark;
 pub use memory::{MeshMemory, MeshStorage};
-#[cfg(feature = "tcp")]
-pub(crate) use offer::Shrinks;
 
 use super::arrival::Report;
 use super::counters::{Counters, Drop};

@@ -5,21 +5,10 @@
 
 use super::tcp_headers::flow;
 use super::{Budget, Mesh};
-use crate::link::Segments;
+use crate::link::{Segments, Shrinks};
 use crate::time::Instant;
 use crate::wire::tcp::{HEADER_LEN, TIMESTAMPS_LEN};
 use crate::wire::tcphc;
-
-/// What an MSS counts on of header compression.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Shrinks {
-    /// On nothing: the connection is plain.
-    Never,
-    /// On what headers are sure to shrink by: the peer may be a host that knows nothing of it.
-    ForPeer,
-    /// On what headers of bulk data shrink by: [`Budget`](super::Budget) cuts the others.
-    Usually,
-}
 
 impl Mesh<'_> {
     /// Payload and TCP options in a segment that fills the frames of
