@@ -59,7 +59,7 @@ pub(crate) fn run(bytes: &[u8]) {
             }
         };
         if let Verdict::Complete(id) = verdict {
-            let mut whole = table.lend(id).expect("it is whole");
+            let (mut whole, _) = table.lend(id).expect("it is whole");
             let packet = whole.packet();
             assert_eq!(packet.len(), usize::from(key.size));
             let known = &model[&(key.tag, key.size, key.from == address(true, 0))];

@@ -4,7 +4,7 @@ use crate::ip::icmp::ErrorKind;
 use crate::ip::{self, Disposition, Iid, Ingress, Neighbour};
 use crate::limits::PSDU_LEN_MAX;
 use crate::lowpan::TcpForm;
-use crate::lowpan::datagram::Whole;
+use crate::storage::whole::Whole;
 use crate::tcphc;
 use crate::wire::ipv6::{HEADER_LEN, Header};
 

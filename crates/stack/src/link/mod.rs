@@ -36,8 +36,8 @@ pub use event::{Action, Event};
 pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, MeshStorage, Relaying};
 
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour};
-use crate::lowpan::datagram::Whole;
 use crate::random::Rng;
+use crate::storage::whole::Whole;
 use crate::time::Instant;
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::Header;

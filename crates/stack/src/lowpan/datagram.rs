@@ -28,6 +28,7 @@ pub use room::{BURST_MAX, PAUSE_MAX, STALE_AFTER};
 use super::TcpForm;
 use crate::limits::IPV6_MTU_MIN;
 use crate::random::Rng;
+use crate::storage::whole::Whole;
 use crate::time::{Allowance, Instant, earliest};
 use crate::wire::{LinkAddr, cursor};
 use record::{Span, State};
@@ -92,30 +93,6 @@ pub enum Verdict {
 /// A whole packet in the table, until released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordId(u8);
-
-/// A whole packet on loan, with the memory it lies in.
-#[must_use = "the memory must be given back"]
-#[derive(Debug)]
-pub struct Whole<'m> {
-    id: RecordId,
-    start: usize,
-    len: u16,
-    tcp: TcpForm,
-    bodies: &'m mut [u8],
-}
-
-impl Whole<'_> {
-    /// How the packet has its TCP header.
-    pub const fn tcp_form(&self) -> TcpForm {
-        self.tcp
-    }
-
-    /// The packet; writable, for a forwarder's hop limit and congestion mark.
-    pub fn packet(&mut self) -> &mut [u8] {
-        let rest = self.bodies.get_mut(self.start..).unwrap_or_default();
-        rest.get_mut(..usize::from(self.len)).unwrap_or_default()
-    }
-}
 
 /// Why a fragment, or with it a whole packet, was discarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -291,26 +268,23 @@ impl<'m> Datagrams<'m> {
 
     /// Takes the whole packet behind [`Verdict::Complete`] out of the table, to be worked on
     /// while the table stays free; until [`Self::give_back`] no packet can be gathered.
-    /// `None` once released or timed out.
-    pub fn lend(&mut self, id: RecordId) -> Option<Whole<'m>> {
+    /// With it comes the form of its TCP header. `None` once released or timed out.
+    pub fn lend(&mut self, id: RecordId) -> Option<(Whole<'m>, TcpForm)> {
         let record = self.records.get(usize::from(id.0))?;
         let State::Whole { body } = record.state else {
             return None;
         };
-        Some(Whole {
-            id,
-            start: usize::from(body) * self.body_len,
-            len: record.key.size,
-            tcp: record.tcp,
-            bodies: core::mem::take(&mut self.bodies),
-        })
+        let start = usize::from(body) * self.body_len;
+        let bodies = core::mem::take(&mut self.bodies);
+        let whole = Whole::new(bodies, start, record.key.size, id.0);
+        Some((whole, record.tcp))
     }
 
     /// Ends a loan: the packet has been dealt with.
     pub fn give_back(&mut self, whole: Whole<'m>) {
-        let Whole { id, bodies, .. } = whole;
+        let (bodies, id) = whole.into_memory();
         self.bodies = bodies;
-        self.release(id);
+        self.release(RecordId(id));
     }
 
     /// As [`Self::lend`], where it lies. Empty once released or timed out.

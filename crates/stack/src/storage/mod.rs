@@ -2,3 +2,4 @@
 
 pub mod packet_queue;
 pub mod ring;
+pub mod whole;

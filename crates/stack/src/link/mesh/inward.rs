@@ -247,12 +247,12 @@ impl<'m> Mesh<'m> {
 
     /// A packet whose fragments have all come: worked on where it was gathered.
     fn on_gathered<'s>(&mut self, record: RecordId, frame: &Received<'_>) -> Arrival<'m, 's> {
-        let Some(mut whole) = self.datagrams.lend(record) else {
+        let Some((mut whole, form)) = self.datagrams.lend(record) else {
             return Arrival::Nothing;
         };
         // UDP over IPv6 has no zero checksum: one that is zero was elided by compression.
         complete_udp_checksum(whole.packet());
-        let hop = self.hop(frame, whole.tcp_form());
+        let hop = self.hop(frame, form);
         Arrival::Gathered(whole, hop)
     }
 }

@@ -85,7 +85,7 @@ fn a_lent_packet_comes_back_to_the_table() {
     ) else {
         panic!("the packet is whole")
     };
-    let mut whole = table.lend(id).unwrap();
+    let (mut whole, _) = table.lend(id).unwrap();
     whole.packet()[7] -= 1;
     assert_eq!(whole.packet(), [1, 1, 1, 1, 1, 1, 1, 0]);
     let second = |table: &mut Datagrams<'_>| {
