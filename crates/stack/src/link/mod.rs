@@ -102,22 +102,25 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// Takes what the driver reports; `scratch` holds what comes of it.
+    /// Takes what the driver reports, up to the end of the first packet in it; `scratch` holds what
+    /// comes of that. Returns with it what of the event is left, and is the next one; it is shorter
+    /// than `event`.
     ///
     /// An event of another link's kind is a driver's mistake, and nothing happens.
-    pub(crate) fn on_event<'s>(
+    pub(crate) fn on_event<'e: 's, 's>(
         &mut self,
-        event: Event<'s>,
+        event: Event<'e>,
         ip: &mut Ip<'_>,
         scratch: &'s mut Scratch,
         now: Instant,
         rng: &mut Rng,
-    ) -> Arrival<'m, 's> {
-        match (self, event) {
+    ) -> (Arrival<'m, 's>, Option<Event<'e>>) {
+        let arrival = match (self, event) {
             (Self::Mesh(mesh), Event::Mesh(event)) => mesh.on_event(event, ip, scratch, now, rng),
             (Self::Cable(cable), Event::Cable(packet)) => cable.on_packet(packet),
             _ => Arrival::Nothing,
-        }
+        };
+        (arrival, None)
     }
 
     /// Whether something waits for [`Self::poll_arrival`].

@@ -17,7 +17,7 @@ impl<'m> Node<'m> {
         for id in self.interface_ids() {
             if self.link(id).is_some_and(Link::has_arrival) {
                 let delivered = self.ip.counters.delivered;
-                self.on_link(id, None, now);
+                let _ = self.on_link(id, None, now);
                 if self.ip.counters.delivered != delivered {
                     self.news_at = Some(now + TICK);
                 }
@@ -25,20 +25,25 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Hands link `id` an event, or asks for what waited, and deals with what comes of it.
+    /// Hands link `id` an event, or asks for what waited, and deals with what comes of it. Returns
+    /// what of the event is left.
     // Out of line: its scratch memory is to lie below nothing but the packet's work.
     #[inline(never)]
-    pub(super) fn on_link(&mut self, id: InterfaceId, event: Option<Event<'_>>, now: Instant) {
+    pub(super) fn on_link<'e>(
+        &mut self,
+        id: InterfaceId,
+        event: Option<Event<'e>>,
+        now: Instant,
+    ) -> Option<Event<'e>> {
         let mut scratch = Scratch::new();
         let Self { links, ip, rng, .. } = self;
-        let Some(link) = links.get_mut(usize::from(id.0)) else {
-            return;
-        };
-        let arrival = match event {
+        let link = links.get_mut(usize::from(id.0))?;
+        let (arrival, rest) = match event {
             Some(event) => link.on_event(event, ip, &mut scratch, now, rng),
-            None => link.poll_arrival(ip, &mut scratch, now, rng),
+            None => (link.poll_arrival(ip, &mut scratch, now, rng), None),
         };
         self.on_arrival(id, arrival, now);
+        rest
     }
 
     /// Deals with what came of an event on link `id`.

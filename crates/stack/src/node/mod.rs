@@ -92,7 +92,11 @@ impl<'m> Node<'m> {
     /// first thing that [`Self::poll_action`] returns, and the packet is dealt with after that.
     pub fn on_event(&mut self, id: InterfaceId, event: Event<'_>, now: Instant) {
         self.polled_at = None;
-        self.on_link(id, Some(event), now);
+        let mut rest = Some(event);
+        // Each turn leaves less of the event.
+        while rest.is_some() {
+            rest = self.on_link(id, rest, now);
+        }
     }
 
     /// What a link's driver shall do next; call until `None`.
