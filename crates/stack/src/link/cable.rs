@@ -37,13 +37,19 @@ impl Cable<'_> {
     }
 
     pub(super) fn on_packet<'m, 's>(&self, packet: &'s [u8]) -> Arrival<'m, 's> {
-        let ingress = Ingress {
-            interface: self.id,
-            from: Neighbour::Only,
-            to_all: false,
-        };
-        let onward = Onward::Begins(tcphc::Origin::Outside);
-        Arrival::Given(packet, Hop { ingress, onward })
+        Arrival::Given(packet, self.hop())
+    }
+
+    /// The hop that every packet comes over.
+    pub(super) const fn hop(&self) -> Hop {
+        Hop {
+            ingress: Ingress {
+                interface: self.id,
+                from: Neighbour::Only,
+                to_all: false,
+            },
+            onward: Onward::Begins(tcphc::Origin::Outside),
+        }
     }
 
     pub(super) fn queue(&mut self, parts: [&[u8]; 2]) -> Result<(), Refusal> {
