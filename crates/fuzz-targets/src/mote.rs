@@ -362,10 +362,14 @@ impl Mote<'_> {
             let Some(action) = self.driven.poll(&mut out) else {
                 return;
             };
-            match action {
-                Action::Cable { len } => self.sent = out[..len].to_vec(),
-                Action::Mesh(action) => self.obey(action, &out),
+            if let Action::Mesh(action) = action {
+                self.obey(action, &out);
+                continue;
             }
+            let Action::Cable { len } = action else {
+                panic!("a link that the mote has not: {action:?}");
+            };
+            self.sent = out[..len].to_vec();
         }
         panic!("the mote never rests");
     }

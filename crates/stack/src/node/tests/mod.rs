@@ -309,15 +309,17 @@ impl World {
         while let Some((interface, action)) = self.nodes[node].poll_action(self.now, &mut out) {
             rounds += 1;
             assert!(rounds < 1_000, "node {node} never rests at {:?}", self.now);
-            match action {
-                Action::Cable { len } => {
-                    let to = if node == 0 { self.host() } else { 0 };
-                    let to_interface = if node == 0 { RADIO } else { WIRE };
-                    let packet = Pending::Packet(out[..len].to_vec());
-                    self.at(Duration::from_millis(1), to, to_interface, packet);
-                }
-                Action::Mesh(action) => self.radio(node, interface, action, &out),
+            if let Action::Mesh(action) = action {
+                self.radio(node, interface, action, &out);
+                continue;
             }
+            let Action::Cable { len } = action else {
+                panic!("a link that no node here has: {action:?}");
+            };
+            let to = if node == 0 { self.host() } else { 0 };
+            let to_interface = if node == 0 { RADIO } else { WIRE };
+            let packet = Pending::Packet(out[..len].to_vec());
+            self.at(Duration::from_millis(1), to, to_interface, packet);
         }
         self.check_wake_up(node);
     }

@@ -102,7 +102,7 @@ impl Links {
                 }
                 Action::Mesh(mac::Action::Fire) => self.loaded[&(node, id.0)].clone(),
                 Action::Mesh(mac::Action::Transmit { len, .. }) => out[..len].to_vec(),
-                Action::Mesh(_) => continue,
+                _ => continue,
             };
             let air_us = 192 + (6 + frame.len() as u64) * 32;
             let at = self.now + Duration::from_micros(air_us);
