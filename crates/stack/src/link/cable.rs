@@ -1,5 +1,6 @@
 //! A point-to-point link that carries whole IPv6 packets.
 
+use super::Budget;
 use super::arrival::{Arrival, Hop, Onward, Pulled, Refusal};
 use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour};
 use crate::limits::IPV6_MTU_MIN;
@@ -31,12 +32,12 @@ impl<'m> Cable<'m> {
     }
 }
 
-impl Cable<'_> {
+impl<'m> Cable<'m> {
     pub(super) fn start(&mut self, id: InterfaceId) {
         self.id = id;
     }
 
-    pub(super) fn on_packet<'m, 's>(&self, packet: &'s [u8]) -> Arrival<'m, 's> {
+    pub(super) fn on_packet<'s>(&self, packet: &'s [u8]) -> Arrival<'m, 's> {
         Arrival::Given(packet, self.hop())
     }
 
@@ -66,7 +67,7 @@ impl Cable<'_> {
     pub(super) fn poll_packet(
         &mut self,
         ip: &mut Ip<'_>,
-        mut pull: impl FnMut(&Ip<'_>, &mut [u8]) -> Option<Pulled>,
+        mut pull: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
         out: &mut [u8],
     ) -> Option<usize> {
         while let Some(front) = self.queue.front() {
@@ -78,6 +79,6 @@ impl Cable<'_> {
             // Rather none than half a packet, where `out` is shorter than the link's MTU.
             ip.counters.count(ip::Drop::QueueFull);
         }
-        pull(ip, out).map(|pulled| pulled.len)
+        pull(ip, None, out).map(|pulled| pulled.len)
     }
 }

@@ -4,14 +4,15 @@
 use core::convert::Infallible;
 use core::marker::PhantomData;
 
-use super::arrival::{Arrival, Pulled, Refusal};
+use super::Budget;
+use super::arrival::{Arrival, Hop, Pulled, Refusal};
 use crate::ip::{InterfaceId, Ip};
 
 /// A link that carries whole packets needs the feature `router`: there is no value of this type.
 #[derive(Debug)]
 pub struct Cable<'m>(Infallible, PhantomData<&'m ()>);
 
-impl Cable<'_> {
+impl<'m> Cable<'m> {
     #[cfg(feature = "tcp")]
     pub(super) const fn mtu(&self) -> u16 {
         match self.0 {}
@@ -21,7 +22,11 @@ impl Cable<'_> {
         match self.0 {}
     }
 
-    pub(super) fn on_packet<'m, 's>(&self, _: &'s [u8]) -> Arrival<'m, 's> {
+    pub(super) fn on_packet<'s>(&self, _: &'s [u8]) -> Arrival<'m, 's> {
+        match self.0 {}
+    }
+
+    pub(super) const fn hop(&self) -> Hop {
         match self.0 {}
     }
 
@@ -32,7 +37,7 @@ impl Cable<'_> {
     pub(super) fn poll_packet(
         &mut self,
         _: &mut Ip<'_>,
-        _: impl FnMut(&Ip<'_>, &mut [u8]) -> Option<Pulled>,
+        _: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
         _: &mut [u8],
     ) -> Option<usize> {
         match self.0 {}

@@ -229,7 +229,7 @@ impl<'m> Link<'m> {
     pub(crate) fn poll_action(
         &mut self,
         ip: &mut Ip<'_>,
-        mut pull: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        pull: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
         now: Instant,
         rng: &mut Rng,
         out: &mut [u8],
@@ -237,7 +237,7 @@ impl<'m> Link<'m> {
         match self {
             Self::Mesh(mesh) => mesh.poll_action(ip, pull, now, rng, out).map(Action::Mesh),
             Self::Cable(cable) => {
-                let len = cable.poll_packet(ip, |ip, out| pull(ip, None, out), out)?;
+                let len = cable.poll_packet(ip, pull, out)?;
                 Some(Action::Cable { len })
             }
         }
