@@ -9,6 +9,9 @@ pub enum Event<'a> {
     Mesh(mac::Event<'a>),
     /// A whole IPv6 packet, from a [`Cable`](super::Cable).
     Cable(&'a [u8]),
+    /// Bytes from the line of a [`Serial`](super::Serial), cut anywhere: a part of a packet, or
+    /// several packets.
+    Serial(&'a [u8]),
 }
 
 /// What a link's driver shall do; bytes are in the caller's `out[..len]`.
@@ -18,6 +21,12 @@ pub enum Action {
     Mesh(mac::Action),
     /// Send this IPv6 packet down a [`Cable`](super::Cable).
     Cable {
+        /// Bytes of `out`.
+        len: usize,
+    },
+    /// Write these bytes to the line of a [`Serial`](super::Serial), all of them, before the next
+    /// poll. A packet may take several such actions. While the line takes no more, do not poll.
+    Serial {
         /// Bytes of `out`.
         len: usize,
     },

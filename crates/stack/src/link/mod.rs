@@ -26,6 +26,7 @@ mod event;
 pub mod mesh;
 #[cfg(feature = "tcp")]
 mod offer;
+mod serial;
 
 pub use crate::ip::ndp::Advertised;
 pub(crate) use crate::mac::Class;
@@ -34,6 +35,7 @@ pub use cable::Cable;
 pub use counters::{Counters, Drop};
 pub use event::{Action, Event};
 pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, MeshStorage, Relaying};
+pub use serial::{Serial, SerialCounters, SerialMemory};
 
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour};
 use crate::random::Rng;
@@ -54,9 +56,10 @@ pub(crate) use offer::{SHRINKS_HEADERS, Segments, Shrinks};
 pub enum Link<'m> {
     /// IEEE 802.15.4 with 6LoWPAN.
     Mesh(Mesh<'m>),
-    /// A point-to-point link that carries whole IPv6 packets: TUN, serial, Ethernet behind
-    /// an adapter.
+    /// A point-to-point link that carries whole IPv6 packets: TUN, Ethernet behind an adapter.
     Cable(Cable<'m>),
+    /// A point-to-point link that carries bytes, in which packets are framed (SLIP).
+    Serial(Serial<'m>),
 }
 
 impl<'m> Link<'m> {
@@ -64,7 +67,7 @@ impl<'m> Link<'m> {
     pub const fn mesh(&self) -> Option<&Mesh<'m>> {
         match self {
             Self::Mesh(mesh) => Some(mesh),
-            Self::Cable(_) => None,
+            Self::Cable(_) | Self::Serial(_) => None,
         }
     }
 
@@ -72,7 +75,7 @@ impl<'m> Link<'m> {
     pub const fn mesh_mut(&mut self) -> Option<&mut Mesh<'m>> {
         match self {
             Self::Mesh(mesh) => Some(mesh),
-            Self::Cable(_) => None,
+            Self::Cable(_) | Self::Serial(_) => None,
         }
     }
 
@@ -80,7 +83,7 @@ impl<'m> Link<'m> {
     pub(crate) fn start(&mut self, id: InterfaceId, ip: &mut Ip<'_>, now: Instant, rng: &mut Rng) {
         match self {
             Self::Mesh(mesh) => mesh.start(id, ip, now, rng),
-            Self::Cable(cable) => cable.start(id),
+            Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => cable.start(id),
         }
     }
 
@@ -88,7 +91,7 @@ impl<'m> Link<'m> {
     pub(crate) fn reaches(&self, neighbour: Neighbour) -> bool {
         match self {
             Self::Mesh(_) => mesh::link_addr(neighbour).is_some(),
-            Self::Cable(_) => true,
+            Self::Cable(_) | Self::Serial(_) => true,
         }
     }
 
@@ -98,7 +101,7 @@ impl<'m> Link<'m> {
     pub(crate) fn next_deadline(&self, polled_at: Option<Instant>) -> Option<Instant> {
         match self {
             Self::Mesh(mesh) => mesh.next_deadline(polled_at),
-            Self::Cable(_) => None,
+            Self::Cable(_) | Self::Serial(_) => None,
         }
     }
 
@@ -118,6 +121,7 @@ impl<'m> Link<'m> {
         let arrival = match (self, event) {
             (Self::Mesh(mesh), Event::Mesh(event)) => mesh.on_event(event, ip, scratch, now, rng),
             (Self::Cable(cable), Event::Cable(packet)) => cable.on_packet(packet),
+            (Self::Serial(serial), Event::Serial(bytes)) => return serial.on_bytes(bytes),
             _ => Arrival::Nothing,
         };
         (arrival, None)
@@ -127,7 +131,7 @@ impl<'m> Link<'m> {
     pub(crate) const fn has_arrival(&self) -> bool {
         match self {
             Self::Mesh(mesh) => mesh.has_arrival(),
-            Self::Cable(_) => false,
+            Self::Cable(_) | Self::Serial(_) => false,
         }
     }
 
@@ -141,14 +145,16 @@ impl<'m> Link<'m> {
     ) -> Arrival<'m, 's> {
         match self {
             Self::Mesh(mesh) => mesh.poll_arrival(ip, scratch, now, rng),
-            Self::Cable(_) => Arrival::Nothing,
+            Self::Cable(_) | Self::Serial(_) => Arrival::Nothing,
         }
     }
 
     /// Takes back the memory of a packet that was gathered from fragments.
     pub(crate) fn give_back(&mut self, whole: Whole<'m>) {
-        if let Self::Mesh(mesh) = self {
-            mesh.give_back(whole);
+        match self {
+            Self::Mesh(mesh) => mesh.give_back(whole),
+            Self::Cable(_) => {}
+            Self::Serial(serial) => serial.give_back(whole),
         }
     }
 
@@ -166,7 +172,7 @@ impl<'m> Link<'m> {
     ) -> Result<(), Drop> {
         match self {
             Self::Mesh(mesh) => mesh.end_path(header, packet, hop, now),
-            Self::Cable(_) => Ok(()),
+            Self::Cable(_) | Self::Serial(_) => Ok(()),
         }
     }
 
@@ -184,7 +190,7 @@ impl<'m> Link<'m> {
     ) -> Result<(), crate::ip::Drop> {
         match self {
             Self::Mesh(mesh) => mesh.on_discovery((header, message), ingress, ip, now, rng),
-            Self::Cable(_) => Err(crate::ip::Drop::IgnoredIcmp),
+            Self::Cable(_) | Self::Serial(_) => Err(crate::ip::Drop::IgnoredIcmp),
         }
     }
 
@@ -192,7 +198,7 @@ impl<'m> Link<'m> {
     pub(crate) fn queue(&mut self, parts: [&[u8]; 2], class: Class) -> Result<(), Refusal> {
         match self {
             Self::Mesh(mesh) => mesh.queue(parts, class),
-            Self::Cable(cable) => cable.queue(parts),
+            Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => cable.queue(parts),
         }
     }
 
@@ -208,7 +214,7 @@ impl<'m> Link<'m> {
     ) -> Result<(), Refusal> {
         match self {
             Self::Mesh(mesh) => mesh.forward((head, rest), hop, ip, now, rng),
-            Self::Cable(cable) => cable.queue([head, rest]),
+            Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => cable.queue([head, rest]),
         }
     }
 
@@ -217,7 +223,7 @@ impl<'m> Link<'m> {
     pub(crate) fn poll_acknowledgment(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
         match self {
             Self::Mesh(mesh) => mesh.poll_acknowledgment(now, out).map(Action::Mesh),
-            Self::Cable(_) => None,
+            Self::Cable(_) | Self::Serial(_) => None,
         }
     }
 
@@ -240,6 +246,10 @@ impl<'m> Link<'m> {
                 let len = cable.poll_packet(ip, pull, out)?;
                 Some(Action::Cable { len })
             }
+            Self::Serial(serial) => {
+                let len = serial.poll_bytes(ip, pull, out)?;
+                Some(Action::Serial { len })
+            }
         }
     }
 
@@ -247,7 +257,7 @@ impl<'m> Link<'m> {
     pub(crate) fn poll_report(&mut self) -> Option<Report<'m>> {
         match self {
             Self::Mesh(mesh) => mesh.poll_report(),
-            Self::Cable(_) => None,
+            Self::Cable(_) | Self::Serial(_) => None,
         }
     }
 

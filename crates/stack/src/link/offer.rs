@@ -3,7 +3,7 @@
 //! Place: the node asks before TCP announces an MSS, and makes a
 //! [`tcp::Offer`](crate::tcp::Offer) of the answers.
 
-use super::Link;
+use super::{Link, Serial};
 use crate::ip::Neighbour;
 use crate::time::Instant;
 use crate::wire::ipv6::{self, Header};
@@ -37,7 +37,9 @@ impl Link<'_> {
     pub(crate) fn mss(&self, segments: &Segments, shrinks: Shrinks) -> u16 {
         let bytes = match self {
             Self::Mesh(mesh) => mesh.mss(segments, shrinks),
-            Self::Cable(cable) => usize::from(cable.mtu()) - HEADERS_LEN,
+            Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => {
+                usize::from(cable.mtu()) - HEADERS_LEN
+            }
         };
         bytes.min(usize::from(u16::MAX)) as u16
     }
@@ -52,7 +54,7 @@ impl Link<'_> {
     ) -> bool {
         match self {
             Self::Mesh(mesh) => mesh.is_carried(segments, ports, now),
-            Self::Cable(_) => false,
+            Self::Cable(_) | Self::Serial(_) => false,
         }
     }
 
@@ -60,7 +62,7 @@ impl Link<'_> {
     pub(crate) fn flight_max(&self) -> u16 {
         match self {
             Self::Mesh(mesh) => mesh.flight_max(),
-            Self::Cable(_) => u16::MAX,
+            Self::Cable(_) | Self::Serial(_) => u16::MAX,
         }
     }
 
@@ -68,7 +70,7 @@ impl Link<'_> {
     pub(crate) const fn unique(&self) -> Option<u64> {
         match self {
             Self::Mesh(mesh) => Some(u64::from_be_bytes(mesh.mac().config().extended)),
-            Self::Cable(_) => None,
+            Self::Cable(_) | Self::Serial(_) => None,
         }
     }
 }
