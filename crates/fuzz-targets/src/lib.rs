@@ -17,6 +17,7 @@ mod input;
 mod mote;
 mod node;
 mod seeds;
+mod serial;
 mod tcphc;
 mod text;
 mod wire;
@@ -33,7 +34,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -58,6 +59,11 @@ pub const TARGETS: [Target; 11] = [
         name: "node",
         run: node::run,
         seeds: seeds::node,
+    },
+    Target {
+        name: "serial",
+        run: serial::run,
+        seeds: seeds::serial,
     },
     Target {
         name: "mote",

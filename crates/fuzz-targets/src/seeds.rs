@@ -76,6 +76,28 @@ pub(crate) fn node() -> Vec<Vec<u8>> {
     seeds
 }
 
+/// For [`crate::serial::run`]: each packet in a frame, whole or byte by byte, and all of them
+/// behind noise, an overlong frame and a wrong escape.
+pub(crate) fn serial() -> Vec<Vec<u8>> {
+    let framed = |packet: &[u8], op: u8| {
+        let len = packet.len().min(255);
+        [&[10, op, len as u8], &packet[..len], &[255]].concat()
+    };
+    let mut seeds = Vec::new();
+    for packet in packets() {
+        seeds.push(framed(&packet, 0xfc));
+        seeds.push(framed(&packet, 0));
+    }
+    let mut all: Vec<u8> = vec![0, 2, 4, 1, 2, 3, 0xc0, 9];
+    for packet in packets() {
+        all.extend(framed(&packet, 20 << 2));
+        all.extend([0, 0xfd, 0x55, 8, 0, 3]);
+        all.extend([0, 0xfe, 5, 0xc0, 1, 0xdb, 0, 0xdb, 1]);
+    }
+    seeds.push(all);
+    seeds
+}
+
 /// The input of the target `node` that hears `frames`, FCS and all, one after the other.
 pub fn node_input<'a>(frames: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut input = vec![0];

@@ -125,7 +125,7 @@ fn chance_finds_nothing() {
 }
 
 /// Targets whose input is a program.
-const PROGRAMS: [&str; 5] = ["connection", "datagrams", "tcphc", "node", "mote"];
+const PROGRAMS: [&str; 6] = ["connection", "datagrams", "tcphc", "node", "mote", "serial"];
 
 /// Inputs by chance for each.
 const ROUNDS: u32 = 2_000;
