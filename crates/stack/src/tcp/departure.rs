@@ -234,12 +234,34 @@ impl<'m> Tcp<'m> {
 
     /// Brings the millisecond clock up to `now`; it never goes back. Frees the slots of orphans
     /// that are over.
+    pub(super) fn set_now(&mut self, now: Instant) {
+        let passed_us = now.since(self.tick).as_micros();
+        // Of the calls that one event leads to, the first finds that time has passed.
+        let step = match passed_us == u64::from(self.tick_part_us) {
+            true => 0,
+            false => self.advance(passed_us),
+        };
+        let (now_ms, part) = (self.now_ms, self.now_part);
+        for slot in self.memory.connections.iter_mut() {
+            if let Some(connection) = &mut slot.0 {
+                if step >= LONG_STEP {
+                    connection.leap(step, now_ms, part);
+                }
+                connection.set_now(now_ms, part);
+                if connection.is_orphan() && connection.is_over() {
+                    slot.0 = None;
+                }
+            }
+        }
+    }
+
+    /// Brings the clock to `passed_us` behind [`Self::tick`]; returns how far that is, in units of
+    /// 1,024 µs.
     ///
     /// By 32-bit division of what passed since the last call: a 64-bit one costs a
     /// Cortex-M0+ some 900 bytes and as many cycles. Hence what exceeds 2^32 µs is taken first,
     /// 2^32 being 4,294,967 · 1000 + 296: that takes three rounds at most.
-    pub(super) fn set_now(&mut self, now: Instant) {
-        let passed_us = now.since(self.tick).as_micros();
+    fn advance(&mut self, passed_us: u64) -> u32 {
         let step = u32::try_from(passed_us >> 10).unwrap_or(u32::MAX);
         let (mut left_us, mut ms) = (passed_us, 0_u32);
         while left_us >> 32 != 0 {
@@ -251,27 +273,16 @@ impl<'m> Tcp<'m> {
         let rest_us = left_us as u32 - last_ms * 1000;
         let tick = self.tick.as_micros().wrapping_add(passed_us);
         self.tick = Instant::from_micros(tick.wrapping_sub(u64::from(rest_us)));
+        self.tick_part_us = rest_us as u16;
         ms = ms.wrapping_add(last_ms);
         self.now_ms = self.now_ms.wrapping_add(ms);
         // Of a millisecond's 32nds, the even ones, and whether more has passed; half a
         // microsecond is what `next_deadline` rounds up.
         self.now_part = (rest_us * 2 / 125 * 2 + u32::from(rest_us * 2 % 125 > 1)) as u8;
-        let is_long = step >= LONG_STEP;
-        if is_long {
+        if step >= LONG_STEP {
             self.leap(ms);
         }
-        let (now_ms, part) = (self.now_ms, self.now_part);
-        for slot in self.memory.connections.iter_mut() {
-            if let Some(connection) = &mut slot.0 {
-                if is_long {
-                    connection.leap(step, now_ms, part);
-                }
-                connection.set_now(now_ms, part);
-                if connection.is_orphan() && connection.is_over() {
-                    slot.0 = None;
-                }
-            }
-        }
+        step
     }
 
     /// The clock has moved by `moved_ms`, modulo 2^32, at once: no cookie is good any more, and

@@ -55,7 +55,9 @@ pub struct Tcp<'m> {
     /// The start of the current millisecond, and its number modulo 2^32.
     pub(super) tick: Instant,
     pub(super) now_ms: u32,
-    /// How far that millisecond has passed, as deadlines count it: 0 to 31.
+    /// How far that millisecond has passed, µs.
+    pub(super) tick_part_us: u16,
+    /// The same as deadlines count it: 0 to 31.
     pub(super) now_part: u8,
     /// The least [`Offer::flight_max`] so far.
     flight_max: u16,
@@ -106,6 +108,7 @@ impl<'m> Tcp<'m> {
             cookie_sent_at: None,
             tick: Instant::ORIGIN,
             now_ms: 0,
+            tick_part_us: 0,
             now_part: 0,
             flight_max: u16::MAX,
             strangers_turn: false,
