@@ -73,6 +73,10 @@ pub struct Tcp<'m> {
 impl<'m> Tcp<'m> {
     /// An engine in `memory`; `rng` keys the hash behind ISNs, ports and cookies.
     pub fn new(memory: Memory<'m>, rng: &mut Rng) -> Self {
+        // What another engine knew of its peers, nobody here does.
+        for entry in memory.half_open.iter_mut() {
+            entry.set_stage(Stage::Free);
+        }
         Self::keyed(memory, rng.keyed_hash(), rng.next_u32() as u16)
     }
 

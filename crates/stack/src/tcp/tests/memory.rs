@@ -140,3 +140,29 @@ fn zero_copy_sends_the_same_stream() {
         Err(SendError::BufferFull)
     );
 }
+
+/// Memory of handshakes may be lent again: what it knew of another node's peers is gone.
+#[test]
+fn a_new_engine_knows_no_handshake_of_the_one_before() {
+    let mut half_open = [HalfOpen::EMPTY; 2];
+    for has_peer in [true, false] {
+        let mut connections = [Slot::EMPTY];
+        let mut listeners = [Listener::EMPTY];
+        let memory = Memory {
+            connections: &mut connections,
+            listeners: &mut listeners,
+            half_open: &mut half_open,
+        };
+        let mut tcp = Tcp::new(memory, &mut Rng::from_seed([1, 1]));
+        let listener = tcp.listen(None, PORT, leak(PLAIN)).unwrap();
+        if has_peer {
+            let mut script = Script::listening(PLAIN);
+            let syn = script.peer_bytes(&say(SYN, 0, 0));
+            let syn = incoming(PEER, US, 0, &syn);
+            tcp.on_segment(&syn, script.now()).unwrap();
+        }
+        assert_eq!(tcp.handshakes().count(), usize::from(has_peer));
+        assert!(!tcp.can_accept(listener));
+        assert_eq!(tcp.next_deadline().is_some(), has_peer);
+    }
+}

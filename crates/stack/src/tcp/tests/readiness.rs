@@ -475,3 +475,59 @@ proptest! {
         }
     }
 }
+
+/// An application that fails while it fills the ring has handed over nothing.
+#[test]
+fn a_panic_of_the_application_hands_nothing_over() {
+    let mut s = Script::accepted(PLAIN);
+    assert_eq!(edges(&mut s), "w");
+    let (handle, now) = (s.handle(), s.now());
+    let fails = std::panic::AssertUnwindSafe(|| {
+        let _ = s.tcp.send_with(handle, now, |room| {
+            room.fill(9);
+            std::panic::resume_unwind(Box::new("the application"))
+        });
+    });
+    assert!(std::panic::catch_unwind(fails).is_err());
+    assert_eq!(edges(&mut s), "");
+    s.silent();
+    s.send(10);
+    let sent = s.expect(ACK, 1, 1, 10);
+    assert_eq!(sent.payload, pattern(0, 10));
+}
+
+/// As many connections as handles can name; the slot behind them is never used.
+#[test]
+fn every_one_of_255_slots_reports_once() {
+    let mut tcp = engine(300, 1, 3);
+    let now = Instant::from_micros(1_000_000);
+    let mut handles = Vec::new();
+    loop {
+        let path = Offer::UNBOUNDED;
+        let remote = (PEER, 1_000 + handles.len() as u16);
+        match tcp.connect(US, remote, buffers(10, 10), leak(PLAIN), path, now) {
+            Ok(handle) => handles.push(handle),
+            Err(rejected) => {
+                assert_eq!(rejected.error, crate::tcp::OpenError::NoSlot);
+                break;
+            }
+        }
+    }
+    assert_eq!(handles.len(), 255);
+    assert_eq!(drain(&mut tcp), (Vec::new(), Vec::new()));
+    for handle in &handles {
+        tcp.abort(*handle);
+    }
+    let (reported, listeners) = (0..300).map_while(|_| tcp.poll_changed()).fold(
+        (Vec::new(), 0),
+        |(mut all, listeners), changed| match changed {
+            Changed::Connection(handle, edges) => {
+                assert!(edges.is_over());
+                all.push(handle);
+                (all, listeners)
+            }
+            Changed::Listener(_) => (all, listeners + 1),
+        },
+    );
+    assert_eq!((reported, listeners), (handles, 0));
+}
