@@ -4,6 +4,7 @@
 
 use core::net::Ipv6Addr;
 
+use super::Drop;
 use crate::limits::IPV6_MTU_MIN;
 use crate::time::Allowance;
 use crate::wire::checksum::Checksum;
@@ -45,6 +46,21 @@ impl ErrorKind {
             self,
             Self::PacketTooBig { .. } | Self::ParameterProblem { code: 2, .. }
         )
+    }
+
+    /// How a whole packet counts about which no error may be sent; `None` where it counts anyway.
+    pub(crate) const fn in_silence(self) -> Option<Drop> {
+        match self {
+            Self::SentBack => None,
+            Self::NoRoute
+            | Self::AddressUnreachable
+            | Self::PacketTooBig { .. }
+            | Self::HopLimitExceeded => Some(Drop::NoRoute),
+            Self::PortUnreachable | Self::ParameterProblem { code: 1, .. } => {
+                Some(Drop::UnknownProtocol)
+            }
+            Self::ParameterProblem { .. } => Some(Drop::ExtensionHeader),
+        }
     }
 
     /// The message that says so about `invoking`, the start of the offending packet.

@@ -111,9 +111,11 @@ pub enum Drop {
     NotARouter,
     /// An IPv6 fragment: refused, because reassembly would cost a packet's memory each.
     Fragment,
-    /// An extension header that asks for a silent discard, or is malformed.
+    /// An extension header that asks for a silent discard, or is malformed; or is not accepted, and
+    /// no error may be sent.
     ExtensionHeader,
-    /// No route, and no error may be sent.
+    /// No route, none that is long enough or none that carries so long a packet; and no error may
+    /// be sent.
     NoRoute,
     /// The ICMPv6 checksum or length is wrong.
     BadIcmp,
@@ -121,7 +123,7 @@ pub enum Drop {
     IgnoredIcmp,
     /// A neighbour discovery message that came from beyond the link or breaks a rule.
     BadNdp,
-    /// A transport this node does not have.
+    /// A transport or a port that this node does not have, and no error may be sent.
     UnknownProtocol,
     /// The queue of the interface it should leave by is full.
     QueueFull,
@@ -215,7 +217,8 @@ pub struct Ip<'m> {
 }
 
 impl<'m> Ip<'m> {
-    /// A node without addresses; `routes` bounds how many routes it can hold.
+    /// A node without addresses; `routes` bounds how many routes it can hold. Those that stand in it
+    /// hold from the start.
     pub fn new(config: Config, routes: &'m mut [Option<Route>]) -> Self {
         Self {
             config,

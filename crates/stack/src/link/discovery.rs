@@ -421,7 +421,7 @@ fn is_usable(information: &PrefixInformation) -> bool {
         && !information.prefix.is_multicast()
 }
 
-/// The prefix to have after an advertisement: that which the interface has if it is among
+/// The prefix to have after an advertisement: that which the link has if it is among
 /// several.
 fn prefix_of(had: Option<Ipv6Addr>, advertisement: &RouterAdvertisement<'_>) -> Option<Ipv6Addr> {
     let mut prefix = had;

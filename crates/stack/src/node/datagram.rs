@@ -1,4 +1,4 @@
-//! UDP where it meets the interfaces.
+//! UDP where it meets the links.
 
 use super::Node;
 use crate::ip::{Disposition, InterfaceId, NextHop, icmp::ErrorKind};
@@ -49,7 +49,7 @@ impl<'m> Node<'m> {
     /// Sends `payload` from `port` to `remote`, an address and a port. Poll the node after.
     ///
     /// A link-local address may be another node's on each link, and a group has members on each:
-    /// [`Remote::zone`] says on which. Without it, the first interface serves that has a link-local
+    /// [`Remote::zone`] says on which. Without it, the first link serves that has a link-local
     /// address. The answer to a datagram goes to its sender, zone and all:
     /// [`Received::from`](udp::Received::from).
     ///

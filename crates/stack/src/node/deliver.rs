@@ -129,7 +129,12 @@ impl<'m> Node<'m> {
                 }
             }
             Err(Disposition::Refuse(kind)) => {
-                self.refuse(id, kind, header, hop.quotable(packet), now);
+                let quote = hop.quotable(packet);
+                if !self.refuse(id, kind, header, quote, now)
+                    && let Some(reason) = kind.in_silence()
+                {
+                    self.ip.counters.count(reason);
+                }
             }
             _ => {}
         }
@@ -208,13 +213,7 @@ impl<'m> Node<'m> {
     ) -> Result<(), Disposition> {
         let no_route = Disposition::Drop(ip::Drop::NoRoute);
         let hop = self.next_hop(&header.src, id).ok_or(no_route)?;
-        let src = match header.dst.is_multicast() {
-            true => self
-                .ip
-                .source_for(&header.src, hop.interface)
-                .ok_or(no_route)?,
-            false => header.dst,
-        };
+        let src = self.answer_from(header, id, hop).ok_or(no_route)?;
         let head = icmp::echo_reply(request, header.src, src, self.ip.hop_limit());
         let head = head.ok_or(Disposition::Drop(ip::Drop::BadIcmp))?;
         self.enqueue_control(hop, [&head, request.data])

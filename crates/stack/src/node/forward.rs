@@ -1,5 +1,7 @@
 //! Onwards: packets of other nodes, and the errors that their sources get.
 
+use core::net::Ipv6Addr;
+
 use super::Node;
 use crate::ip::{self, Disposition, InterfaceId, NextHop, icmp, icmp::ErrorKind};
 use crate::link::{Class, Hop, Link, Report};
@@ -44,7 +46,7 @@ impl<'m> Node<'m> {
         link.ok_or(Disposition::Drop(ip::Drop::NoRoute))
     }
 
-    /// Tells the source of a packet why it went no further, where that is allowed.
+    /// Tells the source of a packet why it went no further. Returns whether that is allowed.
     ///
     /// `packet`: IPv6 header first; a first fragment's part of it will do.
     pub(super) fn refuse(
@@ -54,26 +56,44 @@ impl<'m> Node<'m> {
         header: &Header,
         packet: &[u8],
         now: Instant,
-    ) {
+    ) -> bool {
         if kind == ErrorKind::SentBack {
             self.ip.counters.count(ip::Drop::SentBack);
         }
-        if !icmp::may_answer(header, packet, kind) || !self.ip.may_send_error(now) {
-            return;
+        if !icmp::may_answer(header, packet, kind) {
+            return false;
+        }
+        if !self.ip.may_send_error(now) {
+            return true;
         }
         let Some(hop) = self.next_hop(&header.src, id) else {
-            return self.ip.counters.count(ip::Drop::NoRoute);
+            self.ip.counters.count(ip::Drop::NoRoute);
+            return true;
         };
-        let src = match self.ip.owns(&header.dst, id) {
-            true => Some(header.dst),
-            false => self.ip.source_for(&header.src, hop.interface),
-        };
+        let src = self.answer_from(header, id, hop);
         let hop_limit = self.ip.hop_limit();
         let error = src.and_then(|src| icmp::error(kind, packet, header.src, src, hop_limit));
         if let Some((head, quoted)) = error
             && self.enqueue_control(hop, [&head, quoted]).is_err()
         {
             self.ip.counters.count(ip::Drop::QueueFull);
+        }
+        true
+    }
+
+    /// The address to answer from, over `hop`, what came by link `id` with this `header`: where it
+    /// was sent to, if that is this node's own and means the same on the link of `hop` (RFC 4443
+    /// §2.2, RFC 4007 §9).
+    pub(super) fn answer_from(
+        &self,
+        header: &Header,
+        id: InterfaceId,
+        hop: NextHop,
+    ) -> Option<Ipv6Addr> {
+        let holds = hop.interface == id || !header.dst.is_unicast_link_local();
+        match holds && self.ip.owns(&header.dst, id) {
+            true => Some(header.dst),
+            false => self.ip.source_for(&header.src, hop.interface),
         }
     }
 
@@ -84,7 +104,7 @@ impl<'m> Node<'m> {
             && !self.ip.owns(&header.src, id)
         {
             self.refuse(id, ErrorKind::AddressUnreachable, &header, quote, now);
-            // The interface that the answer leaves by may have been polled before this one.
+            // The link that the answer leaves by may have been polled before this one.
             self.must_poll_again = true;
         }
         if let Some(link) = self.link_mut(id) {

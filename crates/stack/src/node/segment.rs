@@ -1,6 +1,7 @@
 //! TCP where it meets the links.
 //!
-//! Place: packets come from `deliver`, and a link pulls a segment when there is room for one. `segment_absent` stands in its place in a node built without the feature `tcp`.
+//! Place: packets come from `deliver`, and a link pulls a segment when there is room for one.
+//! `segment_absent` stands in its place in a node built without the feature `tcp`.
 
 use core::cell::Cell;
 use core::net::Ipv6Addr;
@@ -41,7 +42,7 @@ impl<'m> Node<'m> {
     /// Opens a connection to `remote`, an address and a port, speaking from the address that fits it.
     ///
     /// A link-local address may be another node's on each link: [`Remote::zone`] says on which.
-    /// Without it, the first interface serves that has a link-local address.
+    /// Without it, the first link serves that has a link-local address.
     ///
     /// # Errors
     /// [`Rejected`], with the buffers.

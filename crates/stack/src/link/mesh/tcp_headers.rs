@@ -18,7 +18,8 @@ use crate::wire::{tcp, tcphc as wire};
 /// Compresses the TCP header of a packet whose path over this link begins here; returns the
 /// form that it has then.
 ///
-/// `header`: of IPv6, as it stands in `packet`. `room`: what a first fragment can hold of the compressed TCP header, bytes.
+/// `header`: of IPv6, as it stands in `packet`. `room`: what a first fragment can hold of the
+/// compressed TCP header, bytes.
 pub(super) fn compress(
     tcphc: Option<&mut Tcphc<'_>>,
     (header, packet): (&Header, &mut [u8]),

@@ -9,6 +9,7 @@ mod discovery;
 mod driver;
 mod errors;
 mod hostile;
+mod links;
 mod marking;
 mod secrets;
 mod strangers;
