@@ -14,7 +14,7 @@ use crate::time::Instant;
 /// All memory of a node with one mesh link, for one static. It takes no flash.
 ///
 /// `CONNECTIONS`: how many TCP connections at one time; `BUFFER`: bytes each way of each of them.
-/// The others are those of [`tcp::Storage`](crate::tcp::Storage) and [`MeshStorage`], and their
+/// The others are those of [`tcp::Storage`] and [`MeshStorage`], and their
 /// defaults suit a leaf. A node of another shape lends from those two by itself.
 ///
 /// ```

@@ -31,7 +31,7 @@ impl Rng {
     /// Makes this generator its owner's own: `id` is a number that no other node has, such as
     /// its EUI-64. Nodes that were given one seed, as copies of an image may be, then draw
     /// nothing in common. It adds no secrecy: link addresses are known.
-    pub fn personalize(&mut self, id: u64) {
+    pub(crate) fn personalize(&mut self, id: u64) {
         let word = |part: u64| sip_hash(self.key, &[&[id.to_le_bytes(), part.to_le_bytes()]]);
         self.key = (word(self.counter), word(!self.counter));
     }
@@ -67,7 +67,7 @@ impl Rng {
     }
 
     /// A secret for [`KeyedHash`].
-    pub fn keyed_hash(&mut self) -> KeyedHash {
+    pub(crate) fn keyed_hash(&mut self) -> KeyedHash {
         KeyedHash {
             key: (self.next_u64(), self.next_u64()),
         }
@@ -82,10 +82,11 @@ pub struct KeyedHash {
 
 impl KeyedHash {
     /// Without a secret: for an owner that has nothing to hash.
-    pub const UNKEYED: Self = Self { key: (0, 0) };
+    #[cfg(feature = "tcp")]
+    pub(crate) const UNKEYED: Self = Self { key: (0, 0) };
 
     /// Hashes eight bytes after eight bytes, parts in order.
-    pub fn hash(&self, parts: &[&[[u8; 8]]]) -> u64 {
+    pub(crate) fn hash(&self, parts: &[&[[u8; 8]]]) -> u64 {
         sip_hash(self.key, parts)
     }
 }

@@ -36,7 +36,7 @@ pub struct InterfaceId(pub u8);
 impl InterfaceId {
     /// The zone of link-local addresses on this interface (RFC 4007 §6): from 1 on, as scope ids
     /// number interfaces; 0 names none.
-    pub const fn zone(self) -> u8 {
+    pub(crate) const fn zone(self) -> u8 {
         self.0.wrapping_add(1)
     }
 
@@ -192,7 +192,7 @@ impl Drop {
 
 impl Counters {
     /// Counts one drop.
-    pub fn count(&mut self, reason: Drop) {
+    pub(crate) fn count(&mut self, reason: Drop) {
         if let Some(count) = self.drops.get_mut(reason as usize) {
             *count = count.wrapping_add(1);
         }
@@ -231,12 +231,12 @@ impl<'m> Ip<'m> {
     }
 
     /// Hop limit of packets originated here.
-    pub const fn hop_limit(&self) -> u8 {
+    pub(crate) const fn hop_limit(&self) -> u8 {
         self.config.hop_limit
     }
 
     /// Whether this node forwards packets of others.
-    pub const fn forwards(&self) -> bool {
+    pub(crate) const fn forwards(&self) -> bool {
         self.config.forwards
     }
 
@@ -271,7 +271,7 @@ impl<'m> Ip<'m> {
     }
 
     /// Clears the default route if it leaves by `interface`, whose router has gone.
-    pub fn clear_default_route(&mut self, interface: InterfaceId) {
+    pub(crate) fn clear_default_route(&mut self, interface: InterfaceId) {
         if self
             .default_route()
             .is_some_and(|hop| hop.interface == interface)
@@ -286,7 +286,7 @@ impl<'m> Ip<'m> {
     }
 
     /// The address to speak to `dst` from, given the interface the packet leaves by.
-    pub fn source_for(&self, dst: &Ipv6Addr, egress: InterfaceId) -> Option<Ipv6Addr> {
+    pub(crate) fn source_for(&self, dst: &Ipv6Addr, egress: InterfaceId) -> Option<Ipv6Addr> {
         self.addresses.source_for(dst, egress)
     }
 
@@ -299,14 +299,14 @@ impl<'m> Ip<'m> {
     }
 
     /// Whether unicast `addr` is this node's own, asked on interface `on`.
-    pub fn owns(&self, addr: &Ipv6Addr, on: InterfaceId) -> bool {
+    pub(crate) fn owns(&self, addr: &Ipv6Addr, on: InterfaceId) -> bool {
         self.addresses.owns(addr, on)
     }
 
     /// The next step towards `dst`. A link-local destination stays on `on_link`, where its
     /// interface identifier names the neighbour (RFC 6775 §5.6: no resolution). `None` for the
     /// unspecified address.
-    pub fn next_hop(&self, dst: &Ipv6Addr, on_link: InterfaceId) -> Option<NextHop> {
+    pub(crate) fn next_hop(&self, dst: &Ipv6Addr, on_link: InterfaceId) -> Option<NextHop> {
         if dst.is_unspecified() {
             return None;
         }
@@ -332,7 +332,7 @@ impl<'m> Ip<'m> {
     /// since every neighbour would pass on or answer a copy (RFC 1122 §3.3.6). And no packet goes
     /// back to the neighbour that it came from: its route here and the one there would turn one
     /// frame into as many as the hop limit allows.
-    pub fn disposition(&self, header: &Header, ingress: &Ingress) -> Disposition {
+    pub(crate) fn disposition(&self, header: &Header, ingress: &Ingress) -> Disposition {
         if ingress.to_all && !header.dst.is_multicast() {
             return Disposition::Drop(Drop::LinkBroadcast);
         }
@@ -397,7 +397,7 @@ impl<'m> Ip<'m> {
     ///
     /// # Errors
     /// [`Disposition::Drop`] or [`Disposition::Refuse`].
-    pub fn upper_layer<'a>(
+    pub(crate) fn upper_layer<'a>(
         &self,
         header: &Header,
         payload: &'a [u8],
@@ -419,12 +419,12 @@ impl<'m> Ip<'m> {
     }
 
     /// Whether one more echo request is answered now.
-    pub fn may_answer_echo(&mut self, now: Instant) -> bool {
+    pub(crate) fn may_answer_echo(&mut self, now: Instant) -> bool {
         self.echoes.take(now)
     }
 
     /// Whether one more ICMPv6 error may be sent now (RFC 4443 §2.4 f).
-    pub fn may_send_error(&mut self, now: Instant) -> bool {
+    pub(crate) fn may_send_error(&mut self, now: Instant) -> bool {
         let allowed = self.errors.take(now);
         let counter = match allowed {
             true => &mut self.counters.errors_sent,

@@ -128,7 +128,7 @@ impl Advertised {
 
 impl Solicitor {
     /// Asks any router, or only the neighbour `parent` where the tree is fixed by hand.
-    pub const fn new(parent: Option<Iid>) -> Self {
+    pub(crate) const fn new(parent: Option<Iid>) -> Self {
         Self {
             parent,
             state: State::Idle,
@@ -136,7 +136,7 @@ impl Solicitor {
     }
 
     /// Starts asking, after a random moment.
-    pub fn start(&mut self, now: Instant, rng: &mut Rng) {
+    pub(crate) fn start(&mut self, now: Instant, rng: &mut Rng) {
         self.state = State::Asking {
             sent: 0,
             at: now + rng.uniform(FIRST_DELAY_MAX),
@@ -144,7 +144,7 @@ impl Solicitor {
     }
 
     /// The router this interface is configured by.
-    pub const fn router(&self) -> Option<Ipv6Addr> {
+    pub(crate) const fn router(&self) -> Option<Ipv6Addr> {
         match self.state {
             State::Bound { router, .. } => Some(router),
             State::Idle | State::Asking { .. } => None,
@@ -152,7 +152,7 @@ impl Solicitor {
     }
 
     /// When what the router said ends; `None` while there is no router.
-    pub const fn expires(&self) -> Option<Instant> {
+    pub(crate) const fn expires(&self) -> Option<Instant> {
         match self.state {
             State::Bound { expires, .. } => Some(expires),
             State::Idle | State::Asking { .. } => None,
@@ -162,7 +162,7 @@ impl Solicitor {
     /// Whether to take an advertisement from `router` (its link-local address); if so, its
     /// lifetime starts. A bound interface stays with its router until that one expires or
     /// says that it stops (a lease of zero), since no metric says which router is better.
-    pub fn on_advertisement(
+    pub(crate) fn on_advertisement(
         &mut self,
         router: Ipv6Addr,
         said: Said,
@@ -244,7 +244,7 @@ impl Solicitor {
     }
 
     /// When [`Self::poll`] has something to do.
-    pub fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         match self.state {
             State::Idle => None,
             State::Asking { at, .. } => Some(at),
@@ -259,7 +259,7 @@ impl Solicitor {
 
     /// The neighbour `by` has acknowledged a frame. A router that does so after a question is
     /// there: it would say that it stops, and its silence proves nothing.
-    pub fn on_acknowledged(&mut self, by: Iid) {
+    pub(crate) fn on_acknowledged(&mut self, by: Iid) {
         if let State::Bound { router, claim, .. } = &mut self.state
             && let Some(claim) = claim
             && iid_of(router) == by
@@ -269,7 +269,7 @@ impl Solicitor {
     }
 
     /// What is due now, if anything.
-    pub fn poll(&mut self, now: Instant, rng: &mut Rng) -> Option<Due> {
+    pub(crate) fn poll(&mut self, now: Instant, rng: &mut Rng) -> Option<Due> {
         if self.next_deadline().is_none_or(|at| now < at) {
             return None;
         }

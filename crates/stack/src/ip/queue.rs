@@ -99,7 +99,7 @@ impl Red {
 
 impl Discipline {
     /// Judges a packet that would wait behind `waiting` others.
-    pub fn judge(&mut self, waiting: usize, ecn: Ecn, rng: &mut Rng) -> Verdict {
+    pub(crate) fn judge(&mut self, waiting: usize, ecn: Ecn, rng: &mut Rng) -> Verdict {
         match self {
             Self::DropTail => Verdict::Enqueue,
             Self::Red(red) => red.judge(waiting, ecn, rng),

@@ -54,7 +54,7 @@ impl Prefix {
     }
 
     /// Whether `addr` lies in this prefix.
-    pub fn contains(&self, addr: &Ipv6Addr) -> bool {
+    pub(crate) fn contains(&self, addr: &Ipv6Addr) -> bool {
         common_prefix_len(&self.addr, addr) >= self.len
     }
 }

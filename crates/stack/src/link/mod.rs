@@ -6,10 +6,10 @@
 //! passed on before its packet is whole (RFC 8930), and a waiting packet's route is asked anew
 //! when the packet leaves.
 //!
-//! The calls are of four kinds, as the node's own are: what happened goes in by [`Link::on_event`],
-//! packets of the node by [`Link::queue`] and [`Link::forward`]; actions are pulled by
-//! [`Link::poll_action`], which in turn pulls segments of the node's TCP when there is room for
-//! one; and [`Link::next_deadline`] says when to pull though nothing happened.
+//! The calls are of four kinds, as the node's own are: what happened goes in by `Link::on_event`,
+//! packets of the node by `Link::queue` and `Link::forward`; actions are pulled by
+//! `Link::poll_action`, which in turn pulls segments of the node's TCP when there is room for
+//! one; and `Link::next_deadline` says when to pull though nothing happened.
 //!
 //! Left out: addresses and routes (`ip`), what packets mean (`node`). No trait: links share no
 //! code that is worth one, and an enum costs no table of functions.

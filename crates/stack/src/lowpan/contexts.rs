@@ -50,7 +50,7 @@ impl Contexts {
 
     /// Takes over an advertised context, or forgets it when its lifetime is zero; returns
     /// whether that changed anything.
-    pub fn learn(&mut self, option: &LowpanContext) -> bool {
+    pub(crate) fn learn(&mut self, option: &LowpanContext) -> bool {
         let changes = self.would_change(option);
         if option.lifetime_min == 0 {
             self.remove(option.id);
@@ -61,7 +61,7 @@ impl Contexts {
     }
 
     /// Whether [`Self::learn`] would change anything.
-    pub fn would_change(&self, option: &LowpanContext) -> bool {
+    pub(crate) fn would_change(&self, option: &LowpanContext) -> bool {
         let context = match option.lifetime_min {
             0 => None,
             _ => Context::new(option.prefix, option.prefix_len, option.compress),
@@ -72,7 +72,7 @@ impl Contexts {
 
     /// Uses no context to compress any more: no router has confirmed that neighbours still know
     /// them, but some may still use them (RFC 6775 §5.4.2).
-    pub fn stop_compressing(&mut self) {
+    pub(crate) fn stop_compressing(&mut self) {
         for context in self.slots.iter_mut().flatten() {
             context.compress = false;
         }
@@ -97,7 +97,7 @@ impl Contexts {
     }
 
     /// The contexts that may be used to compress, with their identifiers.
-    pub fn compressing(&self) -> impl Iterator<Item = (u8, &Context)> {
+    pub(crate) fn compressing(&self) -> impl Iterator<Item = (u8, &Context)> {
         self.iter().filter(|(_, context)| context.compress)
     }
 }
@@ -136,7 +136,7 @@ impl Context {
     /// The address made of this prefix and an interface identifier: bits that the prefix
     /// covers are the prefix's, others of the last 64 the identifier's, others zero
     /// (RFC 6282 §3.1.1).
-    pub fn expand(&self, iid: [u8; 8]) -> Ipv6Addr {
+    pub(crate) fn expand(&self, iid: [u8; 8]) -> Ipv6Addr {
         let [a, b, c, d, e, f, g, h] = iid;
         let mut octets = [0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h];
         for ((octet, prefix), mask) in octets
@@ -151,7 +151,7 @@ impl Context {
 
     /// The first 64 bits, as unicast-prefix-based multicast addresses hold them (RFC 3306
     /// §4); `None` for a longer prefix, which such an address cannot have.
-    pub fn multicast_prefix(&self) -> Option<[u8; 8]> {
+    pub(crate) fn multicast_prefix(&self) -> Option<[u8; 8]> {
         (self.prefix_len <= 64).then(|| high_64(self.prefix()))
     }
 }

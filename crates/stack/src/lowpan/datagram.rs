@@ -201,7 +201,7 @@ impl<'m> Datagrams<'m> {
     }
 
     /// Begins the tags of this node's packets anew, at a random one.
-    pub fn renew_tags(&mut self, rng: &mut Rng) {
+    pub(crate) fn renew_tags(&mut self, rng: &mut Rng) {
         self.tags = Tags::new(rng);
     }
 
@@ -218,7 +218,7 @@ impl<'m> Datagrams<'m> {
     }
 
     /// The longest packet that can be passed on or gathered here, bytes.
-    pub fn packet_len_max(&self, role: Role) -> usize {
+    pub(crate) fn packet_len_max(&self, role: Role) -> usize {
         match role {
             Role::Reassemble => self.body_len.min(IPV6_MTU_MIN),
             Role::Forward { .. } => IPV6_MTU_MIN,

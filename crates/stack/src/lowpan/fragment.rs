@@ -92,12 +92,11 @@ impl<'m> Outgoing<'m> {
     }
 
     /// Whether no packet is under way.
-    pub const fn is_idle(&self) -> bool {
+    pub(crate) const fn is_idle(&self) -> bool {
         self.len == 0
     }
 
-    /// Where to write the next packet while [`Self::is_idle`]; call [`Self::start`] then, or
-    /// [`Self::discard`].
+    /// Where to write the next packet while no packet is under way; call [`Self::start`] then.
     pub fn buffer(&mut self) -> &mut [u8] {
         debug_assert!(self.is_idle(), "the packet under way would be overwritten");
         self.packet
@@ -136,23 +135,23 @@ impl<'m> Outgoing<'m> {
     }
 
     /// Says that what the buffer holds is not to be sent after all.
-    pub fn discard(&mut self) {
+    pub(crate) fn discard(&mut self) {
         (self.len, self.is_kept) = (0, false);
     }
 
     /// How the packet last started has its TCP header.
-    pub const fn tcp_form(&self) -> TcpForm {
+    pub(crate) const fn tcp_form(&self) -> TcpForm {
         self.tcp
     }
 
     /// Whether the buffer still holds the packet with this tag.
-    pub const fn holds(&self, tag: u16) -> bool {
+    pub(crate) const fn holds(&self, tag: u16) -> bool {
         self.is_kept && self.tag == tag
     }
 
     /// Lends the buffer out while it still holds the packet with this tag, to quote it, and
     /// gives the packet up; [`Self::give_back`] ends the loan.
-    pub fn lend(&mut self, tag: u16) -> Option<&'m mut [u8]> {
+    pub(crate) fn lend(&mut self, tag: u16) -> Option<&'m mut [u8]> {
         self.holds(tag).then(|| {
             self.discard();
             core::mem::take(&mut self.packet)
@@ -160,7 +159,7 @@ impl<'m> Outgoing<'m> {
     }
 
     /// Takes back what [`Self::lend`] gave.
-    pub fn give_back(&mut self, buffer: &'m mut [u8]) {
+    pub(crate) fn give_back(&mut self, buffer: &'m mut [u8]) {
         self.packet = buffer;
     }
 
@@ -197,7 +196,7 @@ impl<'m> Outgoing<'m> {
     }
 
     /// Gives the packet up if it is the one with this tag: a fragment of it was lost.
-    pub fn abort(&mut self, tag: u16) -> bool {
+    pub(crate) fn abort(&mut self, tag: u16) -> bool {
         let found = !self.is_idle() && self.tag == tag;
         if found {
             self.len = 0;
@@ -206,12 +205,12 @@ impl<'m> Outgoing<'m> {
     }
 
     /// The hop that the packet under way takes.
-    pub const fn link(&self) -> LinkPair {
+    pub(crate) const fn link(&self) -> LinkPair {
         self.link
     }
 
     /// The tag of the packet under way: also its frames' token in the MAC.
-    pub const fn tag(&self) -> u16 {
+    pub(crate) const fn tag(&self) -> u16 {
         self.tag
     }
 

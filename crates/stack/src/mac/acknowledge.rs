@@ -51,13 +51,13 @@ impl Mac<'_> {
     }
 
     /// Whether an ACK is to be handed to the radio: [`Self::poll_acknowledgment`] has it.
-    pub const fn owes_acknowledgment(&self) -> bool {
+    pub(crate) const fn owes_acknowledgment(&self) -> bool {
         matches!(self.acknowledgment, Acknowledgment::Due { .. })
     }
 
     /// The ACK that is due, unless its sender has stopped waiting for it.
     /// [`Mac::poll_action`] yields it too, before anything else; this call does nothing besides.
-    pub fn poll_acknowledgment(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
+    pub(crate) fn poll_acknowledgment(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
         let Acknowledgment::Due { dsn, at } = self.acknowledgment else {
             return None;
         };

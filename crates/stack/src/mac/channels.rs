@@ -52,7 +52,7 @@ impl Channels {
     }
 
     /// Where the node with this address is at home: `None` where there is no plan.
-    pub fn home(self, addr: LinkAddr) -> Option<u8> {
+    pub(crate) fn home(self, addr: LinkAddr) -> Option<u8> {
         let number = match addr {
             LinkAddr::Short(short) => short.into(),
             LinkAddr::Extended([.., a, b, c, d]) => u32::from_be_bytes([a, b, c, d]),
@@ -62,7 +62,7 @@ impl Channels {
     }
 
     /// The next channel of the plan after `channel`; the first one after `None`.
-    pub fn after(self, channel: Option<u8>) -> Option<u8> {
+    pub(crate) fn after(self, channel: Option<u8>) -> Option<u8> {
         self.iter()
             .find(|next| channel.is_none_or(|channel| *next > channel))
     }
@@ -70,7 +70,7 @@ impl Channels {
 
 impl Mac<'_> {
     /// The channel where this node listens.
-    pub fn home(&self) -> u8 {
+    pub(crate) fn home(&self) -> u8 {
         let home = self.config.channels.home(self.source());
         home.unwrap_or(self.config.channel)
     }

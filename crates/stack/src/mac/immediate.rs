@@ -106,7 +106,7 @@ const WAITING_MAX: usize = 3;
 impl Mac<'_> {
     /// Whether frames can wait in this radio for their condition; never without the feature
     /// `cit`.
-    pub const fn can_preload(&self) -> bool {
+    pub(crate) const fn can_preload(&self) -> bool {
         ENABLED && !self.radio.shared_buffer
     }
 

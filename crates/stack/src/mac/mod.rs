@@ -292,7 +292,7 @@ impl<'m> Mac<'m> {
     ///
     /// For pacing by the layer above: a relay that has just been given a frame needs the
     /// air to pass it on.
-    pub fn hold(&mut self, to: LinkAddr, until: Instant, now: Instant) {
+    pub(crate) fn hold(&mut self, to: LinkAddr, until: Instant, now: Instant) {
         self.neighbors.hold(to, until, now);
     }
 
@@ -303,24 +303,24 @@ impl<'m> Mac<'m> {
 
     /// Whether a neighbour has acknowledged a frame, and not missed all of late: it is there,
     /// which a source address alone does not prove.
-    pub fn is_trusted(&self, addr: LinkAddr) -> bool {
+    pub(crate) fn is_trusted(&self, addr: LinkAddr) -> bool {
         self.neighbors.is_trusted(addr)
     }
 
     /// Whether a frame to a neighbour that may not be there is under way or waits: another
     /// one is then better kept back.
-    pub fn is_doubtful(&self, to: LinkAddr) -> bool {
+    pub(crate) fn is_doubtful(&self, to: LinkAddr) -> bool {
         self.neighbors.is_doubtful(to) && self.queue.count(|slot| slot.to == to) > 0
     }
 
     /// Whether a frame to a neighbour that has taken none of late has failed again.
-    pub fn is_failing(&self, to: LinkAddr) -> bool {
+    pub(crate) fn is_failing(&self, to: LinkAddr) -> bool {
         let failed = |slot: &FrameSlot| slot.to == to && slot.attempts > 0;
         self.neighbors.is_silent(to) && self.queue.count(failed) > 0
     }
 
     /// The source address of this interface's data frames.
-    pub fn source(&self) -> LinkAddr {
+    pub(crate) fn source(&self) -> LinkAddr {
         match self.config.short {
             Some(short) if self.config.short_source => LinkAddr::Short(short),
             _ => LinkAddr::Extended(self.config.extended),

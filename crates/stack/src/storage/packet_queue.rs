@@ -1,8 +1,8 @@
 //! Whole packets waiting, first in first out, in one ring of borrowed bytes.
 //!
 //! Place: behind a router's interfaces, where packets of very different lengths wait; they
-//! share memory by the byte. Drop-tail by itself. What smarter policies need to know
-//! ([`PacketQueue::bytes_used`], [`PacketQueue::len`]) is here, the policies are not.
+//! share memory by the byte. Drop-tail by itself: what smarter policies need to know
+//! ([`PacketQueue::len`]) is here, the policies are not.
 
 use super::ring::Ring;
 
@@ -34,13 +34,13 @@ impl<'m> PacketQueue<'m> {
 
     /// Appends a packet, whole or not at all. `mark`: whatever the owner wants back with it.
     /// Returns whether it fitted.
-    pub fn push(&mut self, packet: &[u8], mark: u32) -> bool {
+    pub(crate) fn push(&mut self, packet: &[u8], mark: u32) -> bool {
         self.push_parts([packet, &[]], mark)
     }
 
     /// As [`Self::push`] for a packet that lies in two pieces: a new header and what it
     /// stands before.
-    pub fn push_parts(&mut self, parts: [&[u8]; 2], mark: u32) -> bool {
+    pub(crate) fn push_parts(&mut self, parts: [&[u8]; 2], mark: u32) -> bool {
         let [head, tail] = parts;
         let total = head.len().saturating_add(tail.len());
         let Ok(len) = u16::try_from(total) else {
@@ -58,7 +58,7 @@ impl<'m> PacketQueue<'m> {
     }
 
     /// The oldest packet's length and mark.
-    pub fn front(&self) -> Option<Front> {
+    pub(crate) fn front(&self) -> Option<Front> {
         // Most polls find nothing, and need not read the ring for that.
         if self.is_empty() {
             return None;
@@ -75,14 +75,14 @@ impl<'m> PacketQueue<'m> {
     }
 
     /// Copies the oldest packet, as much of it as `out` holds; returns how much.
-    pub fn peek(&self, out: &mut [u8]) -> usize {
+    pub(crate) fn peek(&self, out: &mut [u8]) -> usize {
         let len = self.front().map_or(0, |front| front.len).min(out.len());
         let out = out.get_mut(..len).unwrap_or_default();
         self.ring.peek(RECORD_OVERHEAD as u16, out)
     }
 
     /// Removes the oldest packet; false when there is none.
-    pub fn pop(&mut self) -> bool {
+    pub(crate) fn pop(&mut self) -> bool {
         let Some(front) = self.front() else {
             return false;
         };
@@ -92,23 +92,13 @@ impl<'m> PacketQueue<'m> {
     }
 
     /// Packets waiting.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         usize::from(self.count)
     }
 
     /// Whether none waits.
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.count == 0
-    }
-
-    /// Bytes taken, overhead included.
-    pub fn bytes_used(&self) -> usize {
-        usize::from(self.ring.len())
-    }
-
-    /// The longest packet that would still fit.
-    pub fn room(&self) -> usize {
-        usize::from(self.ring.room()).saturating_sub(RECORD_OVERHEAD)
     }
 }
 
@@ -137,7 +127,6 @@ mod tests {
                     Some((len, mark)) => {
                         let packet: Vec<u8> = (0..len).map(|i| (mark as usize + i) as u8).collect();
                         let fits = used + len + 6 <= capacity;
-                        prop_assert_eq!(fits, capacity >= 6 + used && len <= queue.room());
                         prop_assert_eq!(queue.push(&packet, mark), fits);
                         if fits {
                             model.push_back((packet, mark));
@@ -163,7 +152,7 @@ mod tests {
         assert!(!queue.push(&packet, 0));
         assert!(!queue.push(&packet[..65_530], 0));
         assert!(queue.push(&packet[..65_529], 7));
-        assert_eq!(queue.room(), 0);
+        assert!(!queue.push(&[], 0));
         let mut short = [0; 4];
         assert_eq!(queue.peek(&mut short), 4);
         assert!(queue.pop() && !queue.pop());

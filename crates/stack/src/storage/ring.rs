@@ -15,7 +15,7 @@ pub struct Ring<'m> {
 
 impl<'m> Ring<'m> {
     /// An empty ring over `bytes`; of longer memory the first 65,535 bytes are used.
-    pub fn new(bytes: &'m mut [u8]) -> Self {
+    pub(crate) fn new(bytes: &'m mut [u8]) -> Self {
         let used = bytes.len().min(usize::from(u16::MAX));
         Self {
             bytes: bytes.get_mut(..used).unwrap_or_default(),
@@ -25,27 +25,28 @@ impl<'m> Ring<'m> {
     }
 
     /// Bytes that fit in all.
-    pub const fn capacity(&self) -> u16 {
+    pub(crate) const fn capacity(&self) -> u16 {
         self.bytes.len() as u16
     }
 
     /// Bytes held.
-    pub const fn len(&self) -> u16 {
+    #[cfg(feature = "tcp")]
+    pub(crate) const fn len(&self) -> u16 {
         self.len
     }
 
     /// Whether nothing is held.
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Bytes that still fit.
-    pub fn room(&self) -> u16 {
+    pub(crate) fn room(&self) -> u16 {
         self.capacity().saturating_sub(self.len)
     }
 
     /// Appends what fits of `data`; returns how many bytes that is.
-    pub fn push(&mut self, data: &[u8]) -> usize {
+    pub(crate) fn push(&mut self, data: &[u8]) -> usize {
         let mut done = 0;
         // Up to the end of the memory, then from its beginning.
         for _ in 0..2 {
@@ -59,7 +60,7 @@ impl<'m> Ring<'m> {
     /// The room behind the last byte that lies in one piece: all of an empty ring, else up to the
     /// end of its memory. What is written to its front becomes part of the ring by
     /// [`Self::commit`].
-    pub fn spare(&mut self) -> &mut [u8] {
+    pub(crate) fn spare(&mut self) -> &mut [u8] {
         if self.is_empty() {
             self.head = 0;
         }
@@ -73,12 +74,12 @@ impl<'m> Ring<'m> {
     }
 
     /// Appends `count` bytes that were written to [`Self::spare`], as far as there is room.
-    pub fn commit(&mut self, count: u16) {
+    pub(crate) fn commit(&mut self, count: u16) {
         self.len += count.min(self.room());
     }
 
     /// Copies bytes into `out`, starting `offset` behind the front; returns how many.
-    pub fn peek(&self, offset: u16, out: &mut [u8]) -> usize {
+    pub(crate) fn peek(&self, offset: u16, out: &mut [u8]) -> usize {
         let len = out.len().min(usize::from(self.len.saturating_sub(offset)));
         let capacity = self.capacity();
         let at = wrap(self.head, offset, capacity);
@@ -92,14 +93,15 @@ impl<'m> Ring<'m> {
     }
 
     /// Drops up to `count` bytes from the front.
-    pub fn consume(&mut self, count: u16) {
+    pub(crate) fn consume(&mut self, count: u16) {
         let count = count.min(self.len);
         self.head = wrap(self.head, count, self.capacity());
         self.len = self.len.saturating_sub(count);
     }
 
     /// Drops everything.
-    pub fn clear(&mut self) {
+    #[cfg(feature = "tcp")]
+    pub(crate) fn clear(&mut self) {
         (self.head, self.len) = (0, 0);
     }
 }

@@ -38,7 +38,7 @@ impl<'m> Tcp<'m> {
     /// `payload_max`: how many bytes of new data the link takes, at least 1, behind this TCP
     /// header between these ends; a segment that has more is cut. What is sent again is not asked
     /// about: cutting it would cost another.
-    pub fn poll_segment_within(
+    pub(crate) fn poll_segment_within(
         &mut self,
         now: Instant,
         mut room: impl FnMut(&Endpoints) -> bool,

@@ -73,27 +73,27 @@ impl<'m> RecvBuffer<'m> {
     }
 
     /// Bytes in order, unread.
-    pub const fn len(&self) -> u16 {
+    pub(crate) const fn len(&self) -> u16 {
         self.len
     }
 
     /// Whether there is nothing to read.
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The receive window: space behind the bytes in order. Out-of-order bytes lie in it.
-    pub const fn window(&self) -> u16 {
+    pub(crate) const fn window(&self) -> u16 {
         self.capacity - self.len
     }
 
     /// Whether bytes behind a hole are kept.
-    pub const fn has_gaps(&self) -> bool {
+    pub(crate) const fn has_gaps(&self) -> bool {
         self.beyond != 0
     }
 
     /// The unread bytes that lie in one piece at the front; [`Self::consume`] frees them.
-    pub fn front(&self) -> &[u8] {
+    pub(crate) fn front(&self) -> &[u8] {
         let ring = self
             .memory
             .get(..usize::from(self.capacity))
@@ -103,7 +103,7 @@ impl<'m> RecvBuffer<'m> {
     }
 
     /// Copies unread bytes to `out` and frees them; returns how many.
-    pub fn read(&mut self, out: &mut [u8]) -> usize {
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
         let count = out.len().min(usize::from(self.len));
         take(
             self.memory,
@@ -116,7 +116,7 @@ impl<'m> RecvBuffer<'m> {
     }
 
     /// Frees up to `count` unread bytes.
-    pub fn consume(&mut self, count: u16) {
+    pub(crate) fn consume(&mut self, count: u16) {
         let count = count.min(self.len);
         self.head = wrap(self.head, count, self.capacity);
         self.len -= count;

@@ -110,12 +110,12 @@ pub struct PlannedHeader<'a>(&'a Head, u16);
 
 impl PlannedHeader<'_> {
     /// How much data there are to send behind it, bytes; a FIN may count as one.
-    pub const fn data_len(&self) -> u16 {
+    pub(crate) const fn data_len(&self) -> u16 {
         self.1
     }
 
     /// Its bytes, with a checksum of zero, written to `out` only now: most links never ask.
-    pub fn emit<'o>(&self, out: &'o mut [u8; HEADER_LEN_MAX]) -> &'o [u8] {
+    pub(crate) fn emit<'o>(&self, out: &'o mut [u8; HEADER_LEN_MAX]) -> &'o [u8] {
         self.0.write(out);
         out.get(..self.0.len * 4).unwrap_or_default()
     }

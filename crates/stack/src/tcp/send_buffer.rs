@@ -27,7 +27,7 @@ impl<'m> SendBuffer<'m> {
     }
 
     /// Bytes held.
-    pub fn len(&self) -> u16 {
+    pub(crate) fn len(&self) -> u16 {
         match self {
             Self::Ring(ring) => ring.len(),
             Self::Slices(queue) => queue.len(),
@@ -35,12 +35,12 @@ impl<'m> SendBuffer<'m> {
     }
 
     /// Whether nothing is held.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Bytes that [`Self::push`] would take.
-    pub fn room(&self) -> u16 {
+    pub(crate) fn room(&self) -> u16 {
         match self {
             Self::Ring(ring) => ring.room(),
             Self::Slices(queue) => queue.copy_room(),
@@ -48,7 +48,7 @@ impl<'m> SendBuffer<'m> {
     }
 
     /// Copies what fits of `data` to the end; returns how many bytes that is.
-    pub fn push(&mut self, data: &[u8]) -> usize {
+    pub(crate) fn push(&mut self, data: &[u8]) -> usize {
         let data = data.get(..usize::from(self.room())).unwrap_or(data);
         let len = self.copies().push(data);
         self.note_copied(len as u16);
@@ -161,7 +161,7 @@ impl<'m> SliceQueue<'m> {
 
     /// Appends `data` without copying it: all of it, or none when the list is full or would
     /// hold more than 65,535 bytes.
-    pub fn push_slice(&mut self, data: &'m [u8]) -> bool {
+    pub(crate) fn push_slice(&mut self, data: &'m [u8]) -> bool {
         let room = usize::from(u16::MAX - self.len);
         if data.len() > room {
             return false;

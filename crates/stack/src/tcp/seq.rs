@@ -27,17 +27,17 @@ impl SeqNum {
 
     /// The position `octets` back.
     #[must_use]
-    pub const fn minus(self, octets: u32) -> Self {
+    pub(crate) const fn minus(self, octets: u32) -> Self {
         Self(self.0.wrapping_sub(octets))
     }
 
     /// Octets from `earlier` to here, modulo 2^32.
-    pub const fn since(self, earlier: Self) -> u32 {
+    pub(crate) const fn since(self, earlier: Self) -> u32 {
         self.0.wrapping_sub(earlier.0)
     }
 
     /// Octets from `origin` to here: negative when this position lies before it.
-    pub const fn offset_from(self, origin: Self) -> i32 {
+    pub(crate) const fn offset_from(self, origin: Self) -> i32 {
         self.0.wrapping_sub(origin.0) as i32
     }
 
@@ -53,7 +53,7 @@ impl SeqNum {
 
     /// The later of two positions.
     #[must_use]
-    pub const fn later(self, other: Self) -> Self {
+    pub(crate) const fn later(self, other: Self) -> Self {
         if self.before(other) { other } else { self }
     }
 }

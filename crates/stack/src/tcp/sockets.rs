@@ -83,7 +83,7 @@ impl<'m> Tcp<'m> {
     /// Makes ISNs, ports and cookies this node's own, though `rng` gave another node the same
     /// secrets; [`Node::new`](crate::node::Node::new) does so with each radio's EUI-64. To be
     /// called before the first connection: what a cookie or TIME-WAIT rests on changes.
-    pub fn personalize(&mut self, id: u64) {
+    pub(crate) fn personalize(&mut self, id: u64) {
         self.id = id;
     }
 

@@ -43,7 +43,7 @@ impl State {
 
     /// Whether the application may hand over more data to send (before the handshake's end,
     /// data wait).
-    pub const fn may_send(self) -> bool {
+    pub(crate) const fn may_send(self) -> bool {
         matches!(
             self,
             Self::Listen | Self::SynSent | Self::SynReceived | Self::Established | Self::CloseWait
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Whether the peer may still send data.
-    pub const fn may_receive(self) -> bool {
+    pub(crate) const fn may_receive(self) -> bool {
         matches!(
             self,
             Self::Listen

@@ -6,46 +6,64 @@
 
 use crate::time::Instant;
 use crate::wire::cursor::Writer;
+#[cfg(feature = "tcp")]
 use crate::wire::tcp;
 use crate::wire::tcphc::{self, Header};
 
+#[cfg(feature = "tcp")]
+use super::Mode;
 use super::choose::frame_for;
 use super::segment::Segment;
-use super::{Flow, Mode, Tcphc};
+use super::{Flow, Tcphc};
 
+#[cfg(feature = "tcp")]
 impl Tcphc<'_> {
+    /// CH: base and context 3, sequence and acknowledgment number, window and checksum 2 each.
+    const LEN_MAX: usize = 3 + 2 + 2 + 2 + 2;
+    /// The byte before options; TSval, and TSecr in full until something has confirmed one.
+    const LEN_MAX_TIMESTAMPS: usize = 1 + 2 + 4;
+    /// CH: base and context 3, sequence number and checksum 2 each.
+    const LEN_USUAL: usize = 3 + 2 + 2;
+    /// The byte before options, 2 for each of them.
+    const LEN_USUAL_TIMESTAMPS: usize = 1 + 2 + 2;
+    /// FH of a segment with timestamps.
+    const FULL_WITH_TIMESTAMPS: usize =
+        tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN + tcphc::FULL_OVERHEAD;
+
     /// The longest that headers of new data in a connection under way become, bytes: what the
     /// MSS announced to a peer may count on that cannot ask for [`Self::header_len`]. Every field
     /// has two bytes at most; only TSecr has four, in the first flight of an end that was connected
     /// to. Longer ones (MH, FH, numbers near zero) are the exception.
-    pub const fn header_len_max(&self, timestamps: bool) -> usize {
+    pub(crate) const fn header_len_max(&self, timestamps: bool) -> usize {
         match (timestamps, self.config.mode) {
             // They travel in full headers.
-            (true, Mode::Draft) => FULL_WITH_TIMESTAMPS,
-            (true, _) => LEN_MAX + LEN_MAX_TIMESTAMPS,
-            (false, _) => LEN_MAX,
+            (true, Mode::Draft) => Self::FULL_WITH_TIMESTAMPS,
+            (true, _) => Self::LEN_MAX + Self::LEN_MAX_TIMESTAMPS,
+            (false, _) => Self::LEN_MAX,
         }
     }
 
     /// What headers of bulk data become, bytes: nothing new is acknowledged and the window
     /// stays as it is. What the MSS of a node may count on that asks for [`Self::header_len`]
     /// before it sends a segment.
-    pub const fn header_len_usual(&self, timestamps: bool) -> usize {
+    pub(crate) const fn header_len_usual(&self, timestamps: bool) -> usize {
         let len = match self.config.mode {
             // Beside the window, nothing may be left out on trust.
-            Mode::Strict => LEN_USUAL + 2,
-            _ => LEN_USUAL,
+            Mode::Strict => Self::LEN_USUAL + 2,
+            _ => Self::LEN_USUAL,
         };
         match (timestamps, self.config.mode) {
-            (true, Mode::Draft) => FULL_WITH_TIMESTAMPS,
-            (true, _) => len + LEN_USUAL_TIMESTAMPS,
+            (true, Mode::Draft) => Self::FULL_WITH_TIMESTAMPS,
+            (true, _) => len + Self::LEN_USUAL_TIMESTAMPS,
             (false, _) => len,
         }
     }
+}
 
+impl Tcphc<'_> {
     /// Bytes that [`Self::compress`] would make of the TCP header `header` if it left now in
     /// front of new data of this node; nothing changes. Its checksum does not matter.
-    pub fn header_len(&self, flow: &Flow, header: &[u8], now: Instant) -> usize {
+    pub(crate) fn header_len(&self, flow: &Flow, header: &[u8], now: Instant) -> usize {
         let full = header.len() + tcphc::FULL_OVERHEAD;
         let Some(seg) = Segment::of_data(header) else {
             return full;
@@ -72,14 +90,3 @@ impl Tcphc<'_> {
         }
     }
 }
-
-/// CH: base and context 3, sequence and acknowledgment number, window and checksum 2 each.
-const LEN_MAX: usize = 3 + 2 + 2 + 2 + 2;
-/// The byte before options; TSval, and TSecr in full until something has confirmed one.
-const LEN_MAX_TIMESTAMPS: usize = 1 + 2 + 4;
-/// CH: base and context 3, sequence number and checksum 2 each.
-const LEN_USUAL: usize = 3 + 2 + 2;
-/// The byte before options, 2 for each of them.
-const LEN_USUAL_TIMESTAMPS: usize = 1 + 2 + 2;
-/// FH of a segment with timestamps.
-const FULL_WITH_TIMESTAMPS: usize = tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN + tcphc::FULL_OVERHEAD;

@@ -149,13 +149,14 @@ impl<'m> Tcphc<'m> {
 
     /// Whether a connection has a context, and its segments are compressed. `ports`: the local
     /// and the remote one.
-    pub fn carries(&self, flow: &Flow, ports: (u16, u16)) -> bool {
+    #[cfg(feature = "tcp")]
+    pub(crate) fn carries(&self, flow: &Flow, ports: (u16, u16)) -> bool {
         self.find_ports(&self.key(flow), ports).is_some()
     }
 
     /// Whether a connection that begins now will be compressed, if there is no reason in the
     /// peer against it. Where support has to be learned: only with a peer known to support it.
-    pub fn would_carry(&self, flow: &Flow, now: Instant) -> bool {
+    pub(crate) fn would_carry(&self, flow: &Flow, now: Instant) -> bool {
         let key = self.key(flow);
         let understands = !self.config.learned || self.peers.understands(self.remote(&key));
         understands && now >= self.quiet_until && self.free_slot(&key, now).is_some()
@@ -294,7 +295,7 @@ impl<'m> Tcphc<'m> {
     ///
     /// # Errors
     /// [`Drop`]; then nothing has changed.
-    pub fn on_full(
+    pub(crate) fn on_full(
         &mut self,
         flow: &Flow,
         cid: u8,
