@@ -331,3 +331,51 @@ proptest! {
         }
     }
 }
+
+/// A connection whose route is gone waits without waking its node for nothing, and goes on when
+/// there is a route again.
+#[test]
+fn a_connection_outlives_its_route() {
+    for seconds in [1, 3_600] {
+        let mut links = three([true, true]);
+        let now = links.now;
+        let accepted = links.listen(FAR);
+        let opened = links.nodes[NEAR].connect((on_mesh(2, FAR), PORT), buffers(), &SETTINGS, now);
+        let opened = opened.unwrap();
+        links.run();
+        let route = links.nodes[NEAR].ip().default_route();
+        links.nodes[NEAR].ip_mut().set_default_route(None);
+        links.says(NEAR, opened, &[7; 80]);
+        links.run_for(Duration::from_secs(seconds));
+        assert_eq!(links.hears(FAR, accepted), []);
+        links.nodes[NEAR].ip_mut().set_default_route(route);
+        links.run();
+        assert_eq!(links.hears(FAR, accepted), [7; 80]);
+    }
+}
+
+/// All nodes of a link are asked, and the answer stays on it, from an address that it has.
+#[test]
+fn a_group_is_answered_on_the_link_that_asked() {
+    for id in [FIRST, SECOND] {
+        let ours = [(HOST, SECOND), (US, SECOND), (US, FIRST)];
+        let mut hub = node(std::vec![wire(), wire()], &ours);
+        let mut ping = [0; 60];
+        let request = Message::EchoRequest(Echo {
+            identifier: 1,
+            sequence: 1,
+            data: &[7; 12],
+        });
+        ip::icmp::write(&request, THEM, ip::ALL_NODES, 1, &mut ping).unwrap();
+        hub.on_event(id, Event::Cable(&ping), Instant::ORIGIN);
+        let mut out = [0; ACTION_LEN_MAX];
+        let action = hub.poll_action(Instant::ORIGIN, &mut out);
+        let Some((by, Action::Cable { len })) = action else {
+            panic!("no answer by {id:?}");
+        };
+        assert_eq!(by, id);
+        assert_eq!(Header::parse(&out[..len]).unwrap().0.dst, THEM);
+        assert_eq!(icmp(&out[..len]).0, US);
+        assert_eq!(hub.poll_action(Instant::ORIGIN, &mut out), None);
+    }
+}

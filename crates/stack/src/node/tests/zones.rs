@@ -173,20 +173,20 @@ impl Links {
         self.now = end;
     }
 
-    fn listen(&mut self, node: usize) -> tcp::Handle {
+    pub(super) fn listen(&mut self, node: usize) -> tcp::Handle {
         let now = self.now;
         let tcp = self.nodes[node].tcp_mut();
         let listener = tcp.listen(None, PORT, &SETTINGS).unwrap();
         tcp.accept(listener, buffers(), now).unwrap()
     }
 
-    fn says(&mut self, node: usize, handle: tcp::Handle, words: &[u8]) {
+    pub(super) fn says(&mut self, node: usize, handle: tcp::Handle, words: &[u8]) {
         let now = self.now;
         let tcp = self.nodes[node].tcp_mut();
         assert_eq!(tcp.send(handle, words, now), Ok(words.len()));
     }
 
-    fn hears(&mut self, node: usize, handle: tcp::Handle) -> Vec<u8> {
+    pub(super) fn hears(&mut self, node: usize, handle: tcp::Handle) -> Vec<u8> {
         let mut out = [0; 100];
         let tcp = self.nodes[node].tcp_mut();
         let len = tcp.recv(handle, &mut out).unwrap_or(0);
