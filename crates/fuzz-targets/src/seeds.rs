@@ -153,11 +153,19 @@ pub(crate) fn mote() -> Vec<Vec<u8>> {
     let mut seeds = programs();
     let text = [0x55; 250];
     let block = |head: &[u8], body: &[u8]| [head, &[body.len() as u8], body].concat();
-    // Fragments to be passed on, each fired by the next; then whole frames, heard by their head.
+    // Fragments to be passed on, each fired by the next unless its backoff ends first; then whole
+    // frames, heard by their head. Several times, a second apart, each with a tag of its own.
     let mut relay = vec![0];
-    for (frame, op) in frames().iter().zip([128, 128 | 64, 0, 64, 0]) {
-        let (_, payload) = ieee802154::Header::parse(&frame[..frame.len() - 2]).expect("ours");
-        relay.extend(block(&[op], payload));
+    for round in 0..6 {
+        for (frame, op) in frames().iter().zip([128, 128 | 64, 0, 64, 0]) {
+            let (_, payload) = ieee802154::Header::parse(&frame[..frame.len() - 2]).expect("ours");
+            let mut payload = payload.to_vec();
+            if payload[0] & 0xc0 == 0xc0 {
+                payload[3] ^= round;
+            }
+            relay.extend(block(&[op], &payload));
+        }
+        relay.extend([2, 3, 232]);
     }
     seeds.push(relay);
     // A connection, another in its buffers that the network ends, and one to smaller segments.
