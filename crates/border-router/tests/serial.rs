@@ -14,7 +14,6 @@ use motet::ip::{self, Address, InterfaceId, Ip, Neighbour, NextHop};
 use motet::link::{Action, Event, Link, Serial, SerialCounters, SerialMemory};
 use motet::node::{ACTION_LEN_MAX, Node};
 use motet::random::Rng;
-use motet::storage::packet_queue::PacketQueue;
 use motet::tcp::{
     Buffers, Config, Connection, HalfOpen, Handle, Listener, ListenerHandle, Memory, Slot, Tcp,
 };
@@ -219,7 +218,7 @@ impl Side {
         let line = Serial::new(SerialMemory {
             inward: lasting(0, MTU),
             outward: lasting(0, MTU),
-            queue: PacketQueue::new(lasting(0, 2 * MTU)),
+            queue: lasting(0, 2 * MTU),
         });
         let links = Box::leak(Box::new([Link::Serial(line)]));
         let memory = Memory {

@@ -11,7 +11,6 @@ use motet::link::{Cable, Link, Mesh, MeshConfig, MeshStorage};
 use motet::mac::{self, RadioCapabilities, RxMeta};
 use motet::node::{ACTION_LEN_MAX, Action, Event, Node};
 use motet::random::Rng;
-use motet::storage::packet_queue::PacketQueue;
 use motet::tcp::{self, Config, ListenerHandle, Tcp};
 use motet::time::Instant;
 use motet::wire::{LinkAddr, ieee802154};
@@ -72,7 +71,7 @@ impl<'m> Store<'m> {
         let mac = (mac::Config::new(PAN, US), setup.capabilities);
         let mut radio = Mesh::new(setup.radio, mac, self.mesh.lend(), &mut rng);
         radio.contexts_mut().set(0, MESH, 64, true);
-        let wire = Cable::new(PacketQueue::new(&mut self.wire_queue), WIRE_MTU);
+        let wire = Cable::new(&mut self.wire_queue, WIRE_MTU);
         let interfaces = [Link::Mesh(radio), Link::Cable(wire)];
         let interfaces = self.interfaces.insert(interfaces);
         let (memory, _) = self.tcp.lend();

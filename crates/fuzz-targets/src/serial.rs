@@ -5,7 +5,6 @@ use motet::limits::IPV6_MTU_MIN;
 use motet::link::{Action, Event, Link, Serial, SerialCounters, SerialMemory};
 use motet::node::{ACTION_LEN_MAX, Node};
 use motet::random::Rng;
-use motet::storage::packet_queue::PacketQueue;
 use motet::tcp::{Config, HalfOpen, Listener, Memory, Slot, Tcp};
 use motet::time::{Duration, Instant};
 use motet::wire::ipv6;
@@ -21,7 +20,7 @@ pub(crate) fn run(bytes: &[u8]) {
     let mut links = [Link::Serial(Serial::new(SerialMemory {
         inward: &mut inward,
         outward: &mut outward,
-        queue: PacketQueue::new(&mut queue),
+        queue: &mut queue,
     }))];
     let (mut connections, mut half_open) = ([Slot::EMPTY], [HalfOpen::EMPTY; 2]);
     let mut listeners = [Listener::EMPTY];

@@ -7,6 +7,18 @@
 //!
 //! Deliberately absent: `unsafe`, heap, callbacks, threads, globals.
 //!
+//! # Who the public items are for
+//!
+//! What nobody below needs is the crate's own, and a change of `public-api.txt` shows what became
+//! public or ceased to be.
+//!
+//! | reader | modules |
+//! |---|---|
+//! | a driver: events, actions, deadlines, memory | [`node`], [`link`], [`mac`], [`mote`], [`time`], [`random`], [`limits`] |
+//! | an application: connections, datagrams, addresses, settings and counters | [`tcp`], [`udp`], [`ip`], [`tcphc`], [`Remote`] |
+//! | a decoder: bytes to headers and back | [`wire`], [`lowpan`], [`tcphc`] |
+//! | a lab or a fuzzer, which runs parts alone; expect these to change | [`lowpan::datagram`], [`lowpan::fragment`], [`ip::icmp`], [`mac::Mac`] and [`tcphc::Tcphc`] without a node, [`tcp::Tcp::on_segment`] |
+//!
 //! # Writing a radio driver
 //!
 //! A driver loops over three calls: [`node::Node::on_event`] with what the radio reports,
@@ -104,7 +116,7 @@ pub mod node;
 mod offer;
 pub mod random;
 mod remote;
-pub mod storage;
+mod storage;
 #[cfg(feature = "tcp")]
 pub mod tcp;
 pub mod tcphc;

@@ -76,7 +76,7 @@ impl Rng {
 
 /// A keyed hash (SipHash-2-4) whose key never leaves this value.
 #[derive(Clone, Debug)]
-pub struct KeyedHash {
+pub(crate) struct KeyedHash {
     key: (u64, u64),
 }
 

@@ -9,7 +9,6 @@ use motet::ip::{self, Address, InterfaceId, Ip, Neighbour, NextHop};
 use motet::link::{Cable, Link};
 use motet::node::{Action, Node};
 use motet::random::Rng;
-use motet::storage::packet_queue::PacketQueue;
 use motet::tcp::{Buffers, Config, Memory, Slot, Tcp};
 use motet::time::Instant;
 
@@ -191,7 +190,7 @@ fn the_hop_limit_can_be_set() {
             interface,
             neighbour: Neighbour::Only,
         }));
-        let wire = Cable::new(PacketQueue::new(&mut queue), 1280);
+        let wire = Cable::new(&mut queue, 1280);
         let mut interfaces = [Link::Cable(wire)];
         let mut node = Node::new(&mut interfaces, ip, tcp, rng, now);
         let far = ("fd00::2".parse().unwrap(), 7);

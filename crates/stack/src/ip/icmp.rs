@@ -14,7 +14,7 @@ use crate::wire::ipv6::{self, Extensions, Header, TrafficClass, next_header};
 
 /// An error a node reports to the source of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ErrorKind {
+pub(crate) enum ErrorKind {
     /// Destination unreachable, code 0: no route.
     NoRoute,
     /// The same: the only route leads back to the neighbour that sent the packet.
@@ -92,7 +92,7 @@ pub(super) const ECHOES: Allowance = Allowance::new(32, 50);
 /// Whether an error about `packet` may be sent at all (RFC 4443 §2.4 e).
 ///
 /// `packet`: IPv6 header first; may be cut short, as a first fragment is.
-pub fn may_answer(header: &Header, packet: &[u8], kind: ErrorKind) -> bool {
+pub(crate) fn may_answer(header: &Header, packet: &[u8], kind: ErrorKind) -> bool {
     let to_one_node = !header.dst.is_multicast() || kind.may_answer_multicast();
     let from_one_node = !header.src.is_unspecified() && !header.src.is_multicast();
     to_one_node && from_one_node && !may_be_error(header, packet)
@@ -129,11 +129,11 @@ fn is_first(fragment_header: &[u8]) -> bool {
 const REDIRECT: u8 = 137;
 
 /// IPv6 and ICMPv6 headers of a message whose body lies elsewhere: the checksum covers both.
-pub type Head = [u8; ipv6::HEADER_LEN + icmpv6::HEADER_LEN];
+pub(crate) type Head = [u8; ipv6::HEADER_LEN + icmpv6::HEADER_LEN];
 
 /// The head of an error about `offending` (IPv6 header first, sent by `to`), and how much of
 /// `offending` follows it: as much as the minimum MTU holds.
-pub fn error(
+pub(crate) fn error(
     kind: ErrorKind,
     offending: &[u8],
     to: Ipv6Addr,
@@ -148,7 +148,12 @@ pub fn error(
 }
 
 /// The head of the reply to `request`; its data follow.
-pub fn echo_reply(request: &Echo<'_>, to: Ipv6Addr, src: Ipv6Addr, hop_limit: u8) -> Option<Head> {
+pub(crate) fn echo_reply(
+    request: &Echo<'_>,
+    to: Ipv6Addr,
+    src: Ipv6Addr,
+    hop_limit: u8,
+) -> Option<Head> {
     let reply = Message::EchoReply(Echo {
         data: &[],
         ..*request

@@ -1,6 +1,6 @@
 //! IPv6: whose packet this is, where it goes next, and what the node says about it.
 //!
-//! Place: [`crate::node`] asks for a [`Disposition`] of each packet or first fragment, then
+//! Place: [`crate::node`] asks for a `Disposition` of each packet or first fragment, then
 //! delivers, forwards or answers. Neighbour discovery keeps the default route, the prefix and
 //! the 6LoWPAN contexts; ICMPv6 messages are written here.
 //! Left out: fragmentation (refused with a count), multicast forwarding, redirects. Packets
@@ -9,7 +9,7 @@
 
 mod address;
 pub mod icmp;
-pub mod ndp;
+pub(crate) mod ndp;
 pub mod queue;
 mod route;
 
@@ -73,7 +73,7 @@ impl Default for Config {
 
 /// The hop that a packet came over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ingress {
+pub(crate) struct Ingress {
     /// The interface that it came by.
     pub interface: InterfaceId,
     /// The neighbour that sent it.
@@ -84,7 +84,7 @@ pub struct Ingress {
 
 /// What to do with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Disposition {
+pub(crate) enum Disposition {
     /// It is for this node.
     Local,
     /// It goes on, with its hop limit one less.

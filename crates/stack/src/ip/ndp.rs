@@ -54,7 +54,7 @@ const FIRST_DELAY_MAX: Duration = Duration::from_millis(250);
 
 /// The router of one interface: wanted or found.
 #[derive(Debug)]
-pub struct Solicitor {
+pub(crate) struct Solicitor {
     parent: Option<Iid>,
     state: State,
 }
@@ -93,7 +93,7 @@ struct Claim {
 
 /// What of an advertisement decides whether it is believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Said {
+pub(crate) struct Said {
     /// How long everything in it holds; zero: the sender is no router any more.
     pub lease: Duration,
     /// What it would change of prefix and contexts, as a number; `None`: nothing.
@@ -104,7 +104,7 @@ pub struct Said {
 
 /// What to do at a deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Due {
+pub(crate) enum Due {
     /// Send a router solicitation to this address.
     Solicit(Ipv6Addr),
     /// The router has gone: forget the default route.

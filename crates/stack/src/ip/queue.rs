@@ -1,6 +1,6 @@
 //! What a queue does with a packet before it is full: nothing, or random early detection.
 //!
-//! Place: [`crate::node`] asks for a [`Verdict`] on each packet of others before it queues it
+//! Place: [`crate::node`] asks for a `Verdict` on each packet of others before it queues it
 //! for a radio: whole ones at a border router and at relays that reassemble, by their first
 //! fragment where fragments are passed on as they come.
 //! Left out: the count since the last drop, which would spread them evenly, and decay while
@@ -40,7 +40,7 @@ pub struct Red {
 
 /// What to do with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Queue it.
     Enqueue,
     /// Queue it with a mark of congestion.

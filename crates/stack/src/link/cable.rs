@@ -18,10 +18,11 @@ pub struct Cable<'m> {
 
 impl<'m> Cable<'m> {
     /// A cable that carries packets of up to `mtu` bytes, at least [`IPV6_MTU_MIN`].
-    pub fn new(queue: PacketQueue<'m>, mtu: u16) -> Self {
+    /// `queue`: where packets wait, TCP's aside; each takes six bytes beside its own.
+    pub fn new(queue: &'m mut [u8], mtu: u16) -> Self {
         Self {
             id: InterfaceId(0),
-            queue,
+            queue: PacketQueue::new(queue),
             mtu: mtu.max(IPV6_MTU_MIN as u16),
         }
     }

@@ -23,7 +23,7 @@ mod cable;
 mod counters;
 mod discovery;
 mod event;
-pub mod mesh;
+mod mesh;
 #[cfg(feature = "tcp")]
 mod offer;
 mod serial;

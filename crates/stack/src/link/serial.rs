@@ -16,7 +16,6 @@
 use super::arrival::{Arrival, Pulled};
 use super::{Budget, Cable, Event};
 use crate::ip::Ip;
-use crate::storage::packet_queue::PacketQueue;
 use crate::storage::whole::Whole;
 use crate::wire::cursor::copy;
 
@@ -39,8 +38,8 @@ pub struct SerialMemory<'m> {
     pub inward: &'m mut [u8],
     /// The packet that is going out, as long as `inward`.
     pub outward: &'m mut [u8],
-    /// Packets that wait to go out, TCP's aside.
-    pub queue: PacketQueue<'m>,
+    /// Packets that wait to go out, TCP's aside, with six bytes each.
+    pub queue: &'m mut [u8],
 }
 
 /// Totals since start; all wrap at 2^32. Empty frames are not counted.
@@ -282,7 +281,7 @@ mod tests {
         Serial::new(SerialMemory {
             inward: memory(MTU),
             outward: memory(MTU),
-            queue: PacketQueue::new(memory(4 * MTU)),
+            queue: memory(4 * MTU),
         })
     }
 
@@ -434,7 +433,7 @@ mod tests {
             let mut line = Serial::new(SerialMemory {
                 inward: memory(inward),
                 outward: memory(outward),
-                queue: PacketQueue::new(memory(4000)),
+                queue: memory(4000),
             });
             assert_eq!(line.mtu(), mtu);
             let mtu = usize::from(mtu);

@@ -28,7 +28,7 @@ pub use room::{BURST_MAX, PAUSE_MAX, STALE_AFTER};
 use super::TcpForm;
 use crate::limits::IPV6_MTU_MIN;
 use crate::random::Rng;
-use crate::storage::whole::Whole;
+pub use crate::storage::whole::Whole;
 use crate::time::{Allowance, Instant, earliest};
 use crate::wire::{LinkAddr, cursor};
 use record::{Span, State};

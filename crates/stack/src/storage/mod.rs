@@ -1,5 +1,5 @@
 //! Fixed memory: rings over borrowed bytes. Knows no protocol.
 
-pub mod packet_queue;
-pub mod ring;
-pub mod whole;
+pub(crate) mod packet_queue;
+pub(crate) mod ring;
+pub(crate) mod whole;

@@ -8,14 +8,14 @@ use super::ring::Ring;
 
 /// Packets in order, each with a word of its owner's.
 #[derive(Debug)]
-pub struct PacketQueue<'m> {
+pub(crate) struct PacketQueue<'m> {
     ring: Ring<'m>,
     count: u16,
 }
 
 /// The packet at the front.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Front {
+pub(crate) struct Front {
     /// The packet's length, bytes.
     pub len: usize,
     /// As given to [`PacketQueue::push`].
@@ -25,7 +25,7 @@ pub struct Front {
 impl<'m> PacketQueue<'m> {
     /// An empty queue over `bytes`, of which the first 65,535 are used. Each packet takes
     /// its length and [`RECORD_OVERHEAD`].
-    pub fn new(bytes: &'m mut [u8]) -> Self {
+    pub(crate) fn new(bytes: &'m mut [u8]) -> Self {
         Self {
             ring: Ring::new(bytes),
             count: 0,
@@ -103,7 +103,7 @@ impl<'m> PacketQueue<'m> {
 }
 
 /// Bytes in front of each packet: its length and mark.
-pub const RECORD_OVERHEAD: usize = 6;
+pub(crate) const RECORD_OVERHEAD: usize = 6;
 
 #[cfg(test)]
 mod tests {

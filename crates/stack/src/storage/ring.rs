@@ -6,6 +6,10 @@ use crate::wire::cursor::copy;
 
 /// Bytes in order, added at the end, taken from the front. Holds up to 65,535.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "tcp"),
+    expect(unreachable_pub, reason = "only a send buffer of TCP shows it")
+)]
 pub struct Ring<'m> {
     /// At most 65,535.
     bytes: &'m mut [u8],
@@ -107,7 +111,7 @@ impl<'m> Ring<'m> {
 }
 
 /// The index `offset` behind `at` in a ring of `capacity`; both below or equal to it.
-pub fn wrap(at: u16, offset: u16, capacity: u16) -> u16 {
+pub(crate) fn wrap(at: u16, offset: u16, capacity: u16) -> u16 {
     let sum = u32::from(at) + u32::from(offset);
     match sum.checked_sub(u32::from(capacity)) {
         Some(wrapped) => wrapped as u16,
@@ -116,7 +120,8 @@ pub fn wrap(at: u16, offset: u16, capacity: u16) -> u16 {
 }
 
 /// Copies `data` into the ring that the first `capacity` of `bytes` form, from index `at`.
-pub fn put(bytes: &mut [u8], capacity: u16, at: u16, data: &[u8]) {
+#[cfg(feature = "tcp")]
+pub(crate) fn put(bytes: &mut [u8], capacity: u16, at: u16, data: &[u8]) {
     let ring = bytes.get_mut(..usize::from(capacity)).unwrap_or_default();
     let done = copy(ring.get_mut(usize::from(at)..).unwrap_or_default(), data);
     if let Some(rest) = data.get(done..) {
@@ -125,7 +130,7 @@ pub fn put(bytes: &mut [u8], capacity: u16, at: u16, data: &[u8]) {
 }
 
 /// Fills `out` from the ring that the first `capacity` of `bytes` form, from index `at`.
-pub fn take(bytes: &[u8], capacity: u16, at: u16, out: &mut [u8]) {
+pub(crate) fn take(bytes: &[u8], capacity: u16, at: u16, out: &mut [u8]) {
     let ring = bytes.get(..usize::from(capacity)).unwrap_or_default();
     let done = copy(out, ring.get(usize::from(at)..).unwrap_or_default());
     if let Some(rest) = out.get_mut(done..) {

@@ -93,7 +93,7 @@ pub use connection::Connection;
 pub use listener::{Agreed, HalfOpen, Listener};
 pub use loss::CongestionAlgorithm;
 pub use reassembly::{RecvBuffer, recv_memory_len};
-pub use segment::PlannedHeader;
+pub(crate) use segment::PlannedHeader;
 pub use send_buffer::{Piece, SendBuffer, SliceQueue};
 pub use seq::SeqNum;
 pub use sockets::{Memory, Slot, Tcp};

@@ -106,7 +106,7 @@ pub(super) struct Head {
 }
 
 /// The TCP header of a segment that is about to be sent, options and all, and its data, bytes.
-pub struct PlannedHeader<'a>(&'a Head, u16);
+pub(crate) struct PlannedHeader<'a>(&'a Head, u16);
 
 impl PlannedHeader<'_> {
     /// How much data there are to send behind it, bytes; a FIN may count as one.

@@ -9,7 +9,6 @@ use motet::lowpan::datagram::Record;
 use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, RadioCapabilities};
 use motet::node::Node;
 use motet::random::Rng;
-use motet::storage::packet_queue::PacketQueue;
 use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
 use motet::tcphc::{self, Tcphc};
 use motet::time::{Duration, Instant};
@@ -266,7 +265,7 @@ fn late_tags(mac: &mac::Config, radio: RadioCapabilities, rng: &Rng) -> Rng {
 }
 
 fn wire(arena: &Arena) -> motet::link::Cable<'_> {
-    let queue = PacketQueue::new(arena.alloc_slice_fill_copy(WIRE_QUEUE_LEN, 0));
+    let queue = arena.alloc_slice_fill_copy(WIRE_QUEUE_LEN, 0);
     motet::link::Cable::new(queue, WIRED_MTU)
 }
 

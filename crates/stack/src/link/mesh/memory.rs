@@ -17,8 +17,7 @@ pub struct MeshMemory<'m> {
     pub bodies: &'m mut [u8],
     /// The packet being cut into fragments: [`IPV6_MTU_MIN`] bytes.
     pub outgoing: &'m mut [u8],
-    /// Whole packets that wait, with [`RECORD_OVERHEAD`](crate::storage::packet_queue::RECORD_OVERHEAD)
-    /// bytes each.
+    /// Whole packets that wait, with six bytes each.
     pub queue: &'m mut [u8],
 }
 

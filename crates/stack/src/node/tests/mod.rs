@@ -26,7 +26,6 @@ use crate::link::{
 use crate::lowpan::{self, TcpForm, datagram, datagram::Record};
 use crate::mac;
 use crate::mac::{FrameSlot, Neighbor, RadioCapabilities, RxMeta};
-use crate::storage::packet_queue::PacketQueue;
 use crate::tcp::{self, Buffers, HalfOpen, Listener, Memory, RecvError, SendError, Slot};
 use crate::tcphc::{self, Tcphc};
 use crate::time::Duration;
@@ -120,7 +119,7 @@ fn tcphc_table(n: usize, rng: &mut Rng) -> &'static mut Tcphc<'static> {
 }
 
 fn wire() -> Link<'static> {
-    Link::Cable(Cable::new(PacketQueue::new(memory(0, 8192)), 1500))
+    Link::Cable(Cable::new(memory(0, 8192), 1500))
 }
 
 /// What the air holds: an event for a node at a time.
