@@ -14,6 +14,16 @@ pub enum Event<'a> {
     Serial(&'a [u8]),
 }
 
+impl Event<'_> {
+    /// Whether a packet, or a part of one, may come of it.
+    pub(crate) const fn brings_bytes(&self) -> bool {
+        match self {
+            Self::Mesh(event) => matches!(event, mac::Event::FrameReceived { .. }),
+            Self::Cable(_) | Self::Serial(_) => true,
+        }
+    }
+}
+
 /// What a link's driver shall do; bytes are in the caller's `out[..len]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {

@@ -127,6 +127,13 @@ impl<'m> Link<'m> {
         (arrival, None)
     }
 
+    /// As [`Self::on_event`], of an event that brings no bytes.
+    pub(crate) fn note(&mut self, event: Event<'_>, now: Instant, rng: &mut Rng) {
+        if let (Self::Mesh(mesh), Event::Mesh(event)) = (self, event) {
+            mesh.note(event, now, rng);
+        }
+    }
+
     /// Whether something waits for [`Self::poll_arrival`].
     pub(crate) const fn has_arrival(&self) -> bool {
         match self {

@@ -92,6 +92,12 @@ impl<'m> Node<'m> {
     /// first thing that [`Self::poll_action`] returns, and the packet is dealt with after that.
     pub fn on_event(&mut self, id: InterfaceId, event: Event<'_>, now: Instant) {
         self.polled_at = None;
+        // Most events of a radio bring nothing, and need no memory to unpack it in.
+        if !event.brings_bytes() {
+            let Self { links, rng, .. } = self;
+            let link = links.get_mut(usize::from(id.0));
+            return link.map_or((), |link| link.note(event, now, rng));
+        }
         let mut rest = Some(event);
         // Each turn leaves less of the event.
         while rest.is_some() {

@@ -46,6 +46,12 @@ impl<'m> Mesh<'m> {
         }
     }
 
+    /// As [`Self::on_event`], of an event that brings no frame.
+    pub(in crate::link) fn note(&mut self, event: mac::Event<'_>, now: Instant, rng: &mut Rng) {
+        let frame = self.mac.on_event(event, now, rng);
+        debug_assert!(frame.is_none(), "such an event brings a frame");
+    }
+
     /// Keeps a frame, and returns the one that was kept before.
     #[inline(never)]
     fn exchange_kept(&mut self, frame: &Received<'_>) -> Option<Kept> {

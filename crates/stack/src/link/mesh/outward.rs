@@ -13,6 +13,7 @@ use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::ipv6::Header;
 use crate::wire::lowpan_frag::FIRST_LEN;
+use crate::wire::tcphc;
 
 impl<'m> Mesh<'m> {
     /// What the radio shall do next; `None` where there is nothing now, or a report to take first.
@@ -204,6 +205,7 @@ impl<'m> Mesh<'m> {
         let len_max = self.mac.payload_len_max(neighbour);
         let tcp = match mark.onward {
             Onward::As(form) => form,
+            Onward::Begins(_) if !tcphc::IS_SUPPORTED => TcpForm::Plain,
             Onward::Begins(origin) => {
                 let others =
                     FIRST_LEN + compressed_len(&header, link, &self.discovery.contexts) + slack;
