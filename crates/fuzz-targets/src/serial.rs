@@ -59,19 +59,8 @@ pub(crate) fn run(bytes: &[u8]) {
         for part in event.chunks(1 + usize::from(op >> 2)) {
             node.on_event(LINE, Event::Serial(part), now);
         }
-        let mut out = [0; ACTION_LEN_MAX];
         let room = 2 + usize::from(input.u8()) * 5;
-        for polls in 0.. {
-            assert!(polls < 10_000, "the node never rests");
-            let Some((_, action)) = node.poll_action(now, &mut out[..room]) else {
-                break;
-            };
-            let Action::Serial { len } = action else {
-                panic!("no action for a line: {action:?}");
-            };
-            assert!(len > 0 && len <= room);
-            left.extend_from_slice(&out[..len]);
-        }
+        poll(&mut node, room, now, &mut left);
     }
     let Some(Link::Serial(line)) = node.link(LINE) else {
         panic!("no line");
@@ -86,6 +75,22 @@ pub(crate) fn run(bytes: &[u8]) {
         let (_, payload) = ipv6::Header::parse(&packet).expect("an IPv6 packet");
         assert_eq!(ipv6::HEADER_LEN + payload.len(), packet.len());
     }
+}
+
+/// Has the node say what it has to, `room` bytes at a time.
+fn poll(node: &mut Node<'_>, room: usize, now: Instant, left: &mut Vec<u8>) {
+    let mut out = [0; ACTION_LEN_MAX];
+    for _ in 0..10_000 {
+        let Some((_, action)) = node.poll_action(now, &mut out[..room]) else {
+            return;
+        };
+        let Action::Serial { len } = action else {
+            panic!("no action for a line: {action:?}");
+        };
+        assert!(len > 0 && len <= room);
+        left.extend_from_slice(&out[..len]);
+    }
+    panic!("the node never rests");
 }
 
 /// The bytes of a frame: RFC 1055, with an END before it.
