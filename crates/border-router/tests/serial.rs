@@ -304,7 +304,7 @@ impl Side {
         };
         End {
             line: *line.counters(),
-            malformed: self.node.ip().counters.dropped(ip::Drop::Malformed),
+            malformed: self.node.ip().counters.dropped(ip::PacketDrop::Malformed),
         }
     }
 }

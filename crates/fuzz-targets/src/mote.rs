@@ -421,7 +421,7 @@ impl Mote<'_> {
             assert!(wakes < 20_000, "it does not sleep");
         }
         let counters = self.driven.node.ip_mut().counters;
-        let dropped = counters.dropped(motet::ip::Drop::Congestion);
+        let dropped = counters.dropped(motet::ip::PacketDrop::Congestion);
         self.reached.congestion = counters.marked + dropped;
         let smaller = RetransmissionCause::PacketTooBig;
         self.reached.path_errors +=

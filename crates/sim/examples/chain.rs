@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use motet::link::Mesh;
 use motet::tcp::RetransmissionCause;
 use motet::time::Duration;
 use motet_lab::Arena;
@@ -165,7 +166,7 @@ fn print_counters(chain: &Chain<'_>) {
             "  {:?} {:?} {:?}",
             node.link(RADIO)
                 .and_then(|link| link.mesh())
-                .map(|mesh| mesh.counters()),
+                .map(Mesh::counters),
             node.ip().counters,
             node.tcp().counters()
         );

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use motet::link::Forwarding;
-use motet::mac::{Channels, Counters, Drop, RadioCapabilities};
+use motet::mac::{Channels, FrameDrop, MacCounters, RadioCapabilities};
 use motet::time::Duration;
 use motet::wire::ieee802154::{FrameType, Header, check_fcs};
 use motet_lab::Arena;
@@ -28,7 +28,7 @@ impl Temporary {
     }
 }
 
-impl std::ops::Drop for Temporary {
+impl Drop for Temporary {
     fn drop(&mut self) {
         let _gone = std::fs::remove_file(&self.0);
     }
@@ -41,7 +41,7 @@ fn content(len: usize) -> Arc<[u8]> {
 
 /// Sends `len` bytes up from the last mote, and as many down, at the same time; every MAC's
 /// counters after that.
-fn both_ways(options: NetworkOptions, len: usize, capture: Option<&Temporary>) -> Vec<Counters> {
+fn both_ways(options: NetworkOptions, len: usize, capture: Option<&Temporary>) -> Vec<MacCounters> {
     let arena = Arena::new();
     let mut network = Network::new(options, &arena).unwrap();
     if let Some(Temporary(path)) = capture {
@@ -238,12 +238,12 @@ fn late_drivers(late_us: u64, told_us: u64, fcs_by_radio: bool) -> [u32; 4] {
         ..ChainOptions::default()
     };
     let counters = both_ways(chain.network(), 20_000, None);
-    let sum = |count: &dyn Fn(&Counters) -> u32| counters.iter().map(count).sum();
+    let sum = |count: &dyn Fn(&MacCounters) -> u32| counters.iter().map(count).sum();
     [
         sum(&|mac| mac.transmissions),
         sum(&|mac| mac.ack_timeouts),
-        sum(&|mac| mac.dropped(Drop::MistimedAck)),
-        sum(&|mac| mac.dropped(Drop::NoAck)),
+        sum(&|mac| mac.dropped(FrameDrop::MistimedAck)),
+        sum(&|mac| mac.dropped(FrameDrop::NoAck)),
     ]
 }
 
@@ -286,8 +286,8 @@ fn a_slow_neighbour_is_heard_by_those_that_grant_it_the_time() {
     }
     for mac in both_ways(patient, 20_000, None) {
         assert!(mac.acks_sent > 100);
-        assert_eq!((mac.acks_late, mac.dropped(Drop::MistimedAck)), (0, 0));
-        assert_eq!(mac.dropped(Drop::NoAck), 0);
+        assert_eq!((mac.acks_late, mac.dropped(FrameDrop::MistimedAck)), (0, 0));
+        assert_eq!(mac.dropped(FrameDrop::NoAck), 0);
     }
 }
 

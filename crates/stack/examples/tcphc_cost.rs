@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::net::Ipv6Addr;
 
 use motet::random::Rng;
-use motet::tcphc::{Compressed, Config, Context, Drop, End, Flow, Origin, Plain};
+use motet::tcphc::{Compressed, Config, Context, End, Flow, HeaderDrop, Origin, Plain};
 use motet::tcphc::{Restored, Tcphc};
 use motet::time::{Duration, Instant};
 use motet::wire::tcp::{self, Flags, Header};
@@ -32,7 +32,7 @@ fn counted_restore(
     bytes: &[u8],
     now: Instant,
     out: &mut [u8],
-) -> Result<Restored, Drop> {
+) -> Result<Restored, HeaderDrop> {
     table.decompress(black_box(flow), bytes, now, out)
 }
 

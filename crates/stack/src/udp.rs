@@ -20,12 +20,12 @@ use crate::wire::udp::{HEADER_LEN, Header, NEXT_HEADER, is_checksum_valid};
 pub struct Inbox<'m> {
     ports: &'m [u16],
     queue: PacketQueue<'m>,
-    counters: Counters,
+    counters: UdpCounters,
 }
 
 /// What became of datagrams; all wrap at 2^32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
+pub struct UdpCounters {
     /// Handed to the application.
     pub received: u32,
     /// Dropped: the inbox was full.
@@ -51,7 +51,7 @@ impl<'m> Inbox<'m> {
         Self {
             ports,
             queue: PacketQueue::new(bytes),
-            counters: Counters::default(),
+            counters: UdpCounters::default(),
         }
     }
 
@@ -75,7 +75,7 @@ impl<'m> Inbox<'m> {
     }
 
     /// What became of datagrams so far.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &UdpCounters {
         &self.counters
     }
 
@@ -207,7 +207,7 @@ mod tests {
         assert!(inbox.put(&SRC, &DST, 0, &[0; 3]));
         assert!(inbox.put(&SRC, &DST, 0, &datagram(80, &[0; 90])));
         assert_eq!(inbox.recv(&mut [0; 4]), None);
-        let expected = Counters {
+        let expected = UdpCounters {
             received: 0,
             full: 1,
             bad: 2,

@@ -20,12 +20,15 @@ fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
     let lent = || Buffers::new(&mut [], &mut []);
     let failed = tcp::Error::Reset;
     vec![
-        ("ip/mod.rs Drop", Box::new(ip::Drop::NoRoute)),
+        ("ip/mod.rs PacketDrop", Box::new(ip::PacketDrop::NoRoute)),
         (
             "lowpan/compress.rs CompressError",
             Box::new(lowpan::CompressError::Full),
         ),
-        ("lowpan/datagram.rs Drop", Box::new(datagram::Drop::Timeout)),
+        (
+            "lowpan/datagram.rs FragmentDrop",
+            Box::new(datagram::FragmentDrop::Timeout),
+        ),
         (
             "lowpan/decompress.rs DecompressError",
             Box::new(lowpan::DecompressError::Context),
@@ -35,12 +38,17 @@ fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
             Box::new(fragment::FragmentError::NoRoom),
         ),
         (
-            "tcphc/counters.rs Drop",
-            Box::new(tcphc::Drop::Malformed(wire_tcphc::ParseError::Unknown)),
+            "tcphc/counters.rs HeaderDrop",
+            Box::new(tcphc::HeaderDrop::Malformed(
+                wire_tcphc::ParseError::Unknown,
+            )),
         ),
         ("tcphc/mod.rs Plain", Box::new(tcphc::Plain)),
-        ("mac/counters.rs Drop", Box::new(mac::Drop::NoAck)),
-        ("link/counters.rs Drop", Box::new(link::Drop::Dispatch)),
+        ("mac/counters.rs FrameDrop", Box::new(mac::FrameDrop::NoAck)),
+        (
+            "link/counters.rs LinkDrop",
+            Box::new(link::LinkDrop::Dispatch),
+        ),
         (
             "node/datagram.rs DatagramError",
             Box::new(node::DatagramError::TooLong),
@@ -56,7 +64,7 @@ fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
                 buffers: lent(),
             }),
         ),
-        ("tcp/mod.rs Drop", Box::new(tcp::Drop::NoSlot)),
+        ("tcp/mod.rs SegmentDrop", Box::new(tcp::SegmentDrop::NoSlot)),
         ("tcp/types.rs Error", Box::new(failed)),
         ("tcp/types.rs IcmpError", Box::new(tcp::IcmpError::Hard)),
         (
@@ -161,7 +169,8 @@ fn no_error_is_missing() {
                 .chars()
                 .take_while(char::is_ascii_alphanumeric)
                 .collect();
-            if name.ends_with("Error") || NAMES.contains(&&name[..]) {
+            let is_error = ["Error", "Drop"].iter().any(|end| name.ends_with(end));
+            if is_error || NAMES.contains(&&name[..]) {
                 found.insert(format!("{at} {name}"));
             }
         }
@@ -173,9 +182,8 @@ fn no_error_is_missing() {
     assert_eq!(found, listed);
 }
 
-/// Names of errors that do not end in `Error`.
-const NAMES: [&str; 7] = [
-    "Drop",
+/// Names of errors that do not end in `Error`, nor in `Drop`.
+const NAMES: [&str; 6] = [
     "Full",
     "Malformed",
     "Plain",

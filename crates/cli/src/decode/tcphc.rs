@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::Ipv6Addr;
 
 use motet::lowpan::TcpForm;
-use motet::tcphc::{Drop, Flow, Overheard};
+use motet::tcphc::{Flow, HeaderDrop, Overheard};
 use motet::time::Instant;
 use motet::wire::LinkAddr;
 use motet::wire::ipv6::{self, Extensions};
@@ -210,7 +210,7 @@ impl Compressions {
 }
 
 /// Why a header was not restored, in words.
-fn unknown(error: Drop) -> String {
+fn unknown(error: HeaderDrop) -> String {
     format!(
         "context of the compressed TCP header not known: {}",
         error.reason()

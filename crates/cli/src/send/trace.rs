@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use motet::{
-    tcp::{Counters, RetransmissionCause, Telemetry},
+    tcp::{RetransmissionCause, TcpCounters, Telemetry},
     time::Instant,
 };
 use motet_lab::files::RecordFile;
@@ -74,7 +74,7 @@ impl Trace {
     pub(super) fn look(
         &mut self,
         telemetry: &Telemetry,
-        counters: &Counters,
+        counters: &TcpCounters,
         now: Instant,
     ) -> Result<(), Error> {
         let time_s = now.as_micros() as f64 / 1e6;

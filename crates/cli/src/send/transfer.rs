@@ -261,7 +261,7 @@ impl Follower {
     }
 
     /// The sender's figures, with its retransmissions from its counters.
-    pub(super) fn figures(&self, counters: &tcp::Counters) -> SenderFigures {
+    pub(super) fn figures(&self, counters: &tcp::TcpCounters) -> SenderFigures {
         let retransmissions = RetransmissionCause::ALL
             .into_iter()
             .map(|cause| (cause.name(), u64::from(counters.retransmitted(cause))))

@@ -307,18 +307,18 @@ impl<'m> Run<'_, 'm> {
             counts.channel_busy = mac.channel_busy.into();
             let fragments = radio.datagrams().counters();
             let drops = [
-                mac.dropped(mac::Drop::NoAck),
-                mac.dropped(mac::Drop::ChannelBusy),
-                mac.dropped(mac::Drop::TooOld),
-                mac.dropped(mac::Drop::QueueFull),
-                radio.counters().dropped(link::Drop::RelayQueueFull),
-                node.ip().counters.dropped(ip::Drop::QueueFull),
-                node.ip().counters.dropped(ip::Drop::TooOld),
-                fragments.dropped(datagram::Drop::NoRecord),
-                fragments.dropped(datagram::Drop::SiblingLost),
-                fragments.dropped(datagram::Drop::Timeout),
-                fragments.dropped(datagram::Drop::Evicted),
-                fragments.dropped(datagram::Drop::TableFull),
+                mac.dropped(mac::FrameDrop::NoAck),
+                mac.dropped(mac::FrameDrop::ChannelBusy),
+                mac.dropped(mac::FrameDrop::TooOld),
+                mac.dropped(mac::FrameDrop::QueueFull),
+                radio.counters().dropped(link::LinkDrop::RelayQueueFull),
+                node.ip().counters.dropped(ip::PacketDrop::QueueFull),
+                node.ip().counters.dropped(ip::PacketDrop::TooOld),
+                fragments.dropped(datagram::FragmentDrop::NoRecord),
+                fragments.dropped(datagram::FragmentDrop::SiblingLost),
+                fragments.dropped(datagram::FragmentDrop::Timeout),
+                fragments.dropped(datagram::FragmentDrop::Evicted),
+                fragments.dropped(datagram::FragmentDrop::TableFull),
             ];
             counts.drops = drops.map(u64::from);
         }

@@ -2,7 +2,7 @@
 
 use motet::link::Link;
 use motet::lowpan::datagram;
-use motet::mac::{Drop, Mac};
+use motet::mac::{FrameDrop, Mac};
 use motet::node::Node;
 use motet::time::{Duration, Instant};
 
@@ -28,14 +28,17 @@ impl Frames {
         };
         let counters = radio.mac().counters();
         let given_up = [
-            Drop::NoAck,
-            Drop::ChannelBusy,
-            Drop::RadioSilent,
-            Drop::TooOld,
-            Drop::Silent,
+            FrameDrop::NoAck,
+            FrameDrop::ChannelBusy,
+            FrameDrop::RadioSilent,
+            FrameDrop::TooOld,
+            FrameDrop::Silent,
         ];
         let given_up: u32 = given_up.iter().map(|why| counters.dropped(*why)).sum();
-        let repeated = [datagram::Drop::Duplicate, datagram::Drop::Overlap];
+        let repeated = [
+            datagram::FragmentDrop::Duplicate,
+            datagram::FragmentDrop::Overlap,
+        ];
         let repeated = repeated
             .iter()
             .map(|why| radio.datagrams().counters().dropped(*why));
@@ -87,13 +90,13 @@ pub(super) fn check(node: &Node<'_>, now: Instant) -> Result<(), String> {
 }
 
 /// Why frames that were queued are not sent.
-const DROPS: [Drop; 6] = [
-    Drop::TooOld,
-    Drop::Silent,
-    Drop::NoAck,
-    Drop::ChannelBusy,
-    Drop::RadioSilent,
-    Drop::Cancelled,
+const DROPS: [FrameDrop; 6] = [
+    FrameDrop::TooOld,
+    FrameDrop::Silent,
+    FrameDrop::NoAck,
+    FrameDrop::ChannelBusy,
+    FrameDrop::RadioSilent,
+    FrameDrop::Cancelled,
 ];
 
 /// An attempt at another frame ends first: backoffs of at most 37 ms, copies, a frame, its ACK.

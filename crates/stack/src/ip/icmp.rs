@@ -4,7 +4,7 @@
 
 use core::net::Ipv6Addr;
 
-use super::Drop;
+use super::PacketDrop;
 use crate::limits::IPV6_MTU_MIN;
 use crate::time::Allowance;
 use crate::wire::checksum::Checksum;
@@ -49,17 +49,17 @@ impl ErrorKind {
     }
 
     /// How a whole packet counts about which no error may be sent; `None` where it counts anyway.
-    pub(crate) const fn in_silence(self) -> Option<Drop> {
+    pub(crate) const fn in_silence(self) -> Option<PacketDrop> {
         match self {
             Self::SentBack => None,
             Self::NoRoute
             | Self::AddressUnreachable
             | Self::PacketTooBig { .. }
-            | Self::HopLimitExceeded => Some(Drop::NoRoute),
+            | Self::HopLimitExceeded => Some(PacketDrop::NoRoute),
             Self::PortUnreachable | Self::ParameterProblem { code: 1, .. } => {
-                Some(Drop::UnknownProtocol)
+                Some(PacketDrop::UnknownProtocol)
             }
-            Self::ParameterProblem { .. } => Some(Drop::ExtensionHeader),
+            Self::ParameterProblem { .. } => Some(PacketDrop::ExtensionHeader),
         }
     }
 

@@ -92,12 +92,12 @@ pub(crate) enum Disposition {
     /// It ends here, and its source gets an ICMPv6 error.
     Refuse(ErrorKind),
     /// It ends here, silently.
-    Drop(Drop),
+    Drop(PacketDrop),
 }
 
 /// Why IP dropped a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Drop {
+pub enum PacketDrop {
     /// No header, a wrong version, or fewer bytes than the header says.
     Malformed,
     /// A multicast or loopback source, this node's own, or an unspecified one where an answer
@@ -140,7 +140,7 @@ pub enum Drop {
     UntrueError,
 }
 
-impl Drop {
+impl PacketDrop {
     /// The reason in words.
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -166,11 +166,11 @@ impl Drop {
     }
 }
 
-speaks!(Drop);
+speaks!(PacketDrop);
 
 /// How many packets took which way.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Counters {
+pub struct IpCounters {
     /// Delivered to a transport or to ICMPv6 of this node.
     pub delivered: u32,
     /// Passed on to another node.
@@ -181,25 +181,25 @@ pub struct Counters {
     pub errors_sent: u32,
     /// ICMPv6 errors withheld by the rate limit (RFC 4443 §2.4 f).
     pub errors_limited: u32,
-    /// Dropped, by reason, in the order of [`Drop`].
-    pub drops: [u32; Drop::COUNT],
+    /// Dropped, by reason, in the order of [`PacketDrop`].
+    pub drops: [u32; PacketDrop::COUNT],
 }
 
-impl Drop {
+impl PacketDrop {
     /// How many reasons there are.
     pub const COUNT: usize = Self::UntrueError as usize + 1;
 }
 
-impl Counters {
+impl IpCounters {
     /// Counts one drop.
-    pub(crate) fn count(&mut self, reason: Drop) {
+    pub(crate) fn count(&mut self, reason: PacketDrop) {
         if let Some(count) = self.drops.get_mut(reason as usize) {
             *count = count.wrapping_add(1);
         }
     }
 
     /// Drops for `reason` so far.
-    pub fn dropped(&self, reason: Drop) -> u32 {
+    pub fn dropped(&self, reason: PacketDrop) -> u32 {
         self.drops.get(reason as usize).copied().unwrap_or_default()
     }
 }
@@ -213,7 +213,7 @@ pub struct Ip<'m> {
     errors: Allowance,
     echoes: Allowance,
     /// What happened so far.
-    pub counters: Counters,
+    pub counters: IpCounters,
 }
 
 impl<'m> Ip<'m> {
@@ -226,7 +226,7 @@ impl<'m> Ip<'m> {
             routes: Routes::new(routes),
             errors: icmp::ERRORS,
             echoes: icmp::ECHOES,
-            counters: Counters::default(),
+            counters: IpCounters::default(),
         }
     }
 
@@ -334,7 +334,7 @@ impl<'m> Ip<'m> {
     /// frame into as many as the hop limit allows.
     pub(crate) fn disposition(&self, header: &Header, ingress: &Ingress) -> Disposition {
         if ingress.to_all && !header.dst.is_multicast() {
-            return Disposition::Drop(Drop::LinkBroadcast);
+            return Disposition::Drop(PacketDrop::LinkBroadcast);
         }
         let interface = ingress.interface;
         let came_by = NextHop {
@@ -352,12 +352,12 @@ impl<'m> Ip<'m> {
         let loops = header.src.is_loopback() || header.dst.is_loopback();
         // No honest node sends a packet back to its source address.
         if header.src.is_multicast() || loops || self.addresses.owns(&header.src, interface) {
-            return Disposition::Drop(Drop::BadAddress);
+            return Disposition::Drop(PacketDrop::BadAddress);
         }
         if header.dst.is_multicast() {
             return match self.addresses.joined(&header.dst, self.config.forwards) {
                 true => Disposition::Local,
-                false => Disposition::Drop(Drop::NotMine),
+                false => Disposition::Drop(PacketDrop::NotMine),
             };
         }
         if self.addresses.owns(&header.dst, interface) {
@@ -371,10 +371,10 @@ impl<'m> Ip<'m> {
         let stays_on_link =
             header.dst.is_unicast_link_local() || header.src.is_unicast_link_local();
         if stays_on_link || header.src.is_unspecified() || header.dst.is_unspecified() {
-            return Disposition::Drop(Drop::NotMine);
+            return Disposition::Drop(PacketDrop::NotMine);
         }
         if !self.config.forwards {
-            return Disposition::Drop(Drop::NotARouter);
+            return Disposition::Drop(PacketDrop::NotARouter);
         }
         if header.hop_limit <= 1 {
             return Disposition::Refuse(ErrorKind::HopLimitExceeded);
@@ -411,7 +411,7 @@ impl<'m> Ip<'m> {
                 Ok(Some(extension)) => {
                     accept_extension(&extension, at, named_at, header.dst.is_multicast())?;
                 }
-                Err(_) => return Err(Disposition::Drop(Drop::ExtensionHeader)),
+                Err(_) => return Err(Disposition::Drop(PacketDrop::ExtensionHeader)),
             }
             // Each extension header names its successor in its first byte.
             named_at = at;
@@ -462,18 +462,18 @@ fn accept_extension(
         }))
     };
     match extension.kind {
-        next_header::FRAGMENT => Err(Disposition::Drop(Drop::Fragment)),
+        next_header::FRAGMENT => Err(Disposition::Drop(PacketDrop::Fragment)),
         // Hop-by-hop options stand first or nowhere; elsewhere an unknown next header (§4.3).
         next_header::HOP_BY_HOP if named_at != NEXT_HEADER_AT => problem(1, named_at),
         next_header::HOP_BY_HOP | next_header::DESTINATION_OPTIONS => {
             for option in ipv6::options(extension.bytes) {
                 let Ok(option) = option else {
-                    return Err(Disposition::Drop(Drop::ExtensionHeader));
+                    return Err(Disposition::Drop(PacketDrop::ExtensionHeader));
                 };
                 match option.kind >> 6 {
                     0 => {}
-                    1 => return Err(Disposition::Drop(Drop::ExtensionHeader)),
-                    3 if to_many => return Err(Disposition::Drop(Drop::ExtensionHeader)),
+                    1 => return Err(Disposition::Drop(PacketDrop::ExtensionHeader)),
+                    3 if to_many => return Err(Disposition::Drop(PacketDrop::ExtensionHeader)),
                     _ => return problem(2, at + option.offset),
                 }
             }

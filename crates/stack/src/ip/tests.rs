@@ -104,7 +104,7 @@ fn dispositions_of_a_border_router() {
             "fe80::9",
             "ff02::1a",
             RADIO,
-            drop(Drop::NotMine),
+            drop(PacketDrop::NotMine),
         ),
         (
             "host to mote",
@@ -146,49 +146,49 @@ fn dispositions_of_a_border_router() {
             "fe80::9",
             "fe80::8",
             RADIO,
-            drop(Drop::NotMine),
+            drop(PacketDrop::NotMine),
         ),
         (
             "link-local source abroad",
             "fe80::9",
             "fd00::1",
             RADIO,
-            drop(Drop::NotMine),
+            drop(PacketDrop::NotMine),
         ),
         (
             "unspecified source",
             "::",
             "fd00::1",
             RADIO,
-            drop(Drop::NotMine),
+            drop(PacketDrop::NotMine),
         ),
         (
             "multicast source",
             "ff02::1",
             "fd00:1::1",
             RADIO,
-            drop(Drop::BadAddress),
+            drop(PacketDrop::BadAddress),
         ),
         (
             "loopback",
             "::1",
             "fd00:1::1",
             RADIO,
-            drop(Drop::BadAddress),
+            drop(PacketDrop::BadAddress),
         ),
         (
             "my own, to me",
             "fd00:1::1",
             "fd00:1::1",
             RADIO,
-            drop(Drop::BadAddress),
+            drop(PacketDrop::BadAddress),
         ),
         (
             "my own, on its way",
             "fd00::2",
             "fd00:1::7",
             WIRE,
-            drop(Drop::BadAddress),
+            drop(PacketDrop::BadAddress),
         ),
         (
             "fe80::1 of the other link",
@@ -258,7 +258,7 @@ fn a_leaf_forwards_nothing() {
         neighbour: Neighbour::Only,
     }));
     let verdict = node.disposition(&header("fd00::1", "fd00::2"), &came_by(RADIO));
-    assert_eq!(verdict, Disposition::Drop(Drop::NotARouter));
+    assert_eq!(verdict, Disposition::Drop(PacketDrop::NotARouter));
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn extension_headers_are_acted_upon() {
             "discard option",
             60,
             &[6, 0, 0x45, 2, 0, 0, 1, 0],
-            dropped(Drop::ExtensionHeader),
+            dropped(PacketDrop::ExtensionHeader),
         ),
         (
             "report option",
@@ -300,7 +300,7 @@ fn extension_headers_are_acted_upon() {
             "fragment",
             44,
             &[6, 0, 0, 0, 0, 0, 0, 0],
-            dropped(Drop::Fragment),
+            dropped(PacketDrop::Fragment),
         ),
         (
             "late hop-by-hop",

@@ -125,8 +125,8 @@ impl From<Refusal> for Disposition {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::TooBig { mtu } => Self::Refuse(ErrorKind::PacketTooBig { mtu }),
-            Refusal::Full => Self::Drop(ip::Drop::QueueFull),
-            Refusal::Congestion => Self::Drop(ip::Drop::Congestion),
+            Refusal::Full => Self::Drop(ip::PacketDrop::QueueFull),
+            Refusal::Congestion => Self::Drop(ip::PacketDrop::Congestion),
         }
     }
 }

@@ -78,7 +78,7 @@ impl<'m> Cable<'m> {
                 return Some(len);
             }
             // Rather none than half a packet, where `out` is shorter than the link's MTU.
-            ip.counters.count(ip::Drop::QueueFull);
+            ip.counters.count(ip::PacketDrop::QueueFull);
         }
         pull(ip, None, out).map(|pulled| pulled.len)
     }

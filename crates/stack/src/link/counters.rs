@@ -2,7 +2,7 @@
 
 /// Why a frame went no further than 6LoWPAN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Drop {
+pub enum LinkDrop {
     /// Not a 6LoWPAN format that this stack reads.
     Dispatch,
     /// Headers that do not decompress: malformed, or an unknown context.
@@ -21,7 +21,7 @@ pub enum Drop {
     Refused,
 }
 
-impl Drop {
+impl LinkDrop {
     /// The reason in words.
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -37,28 +37,28 @@ impl Drop {
     }
 }
 
-speaks!(Drop);
+speaks!(LinkDrop);
 
-impl Drop {
+impl LinkDrop {
     /// How many reasons there are.
     pub const COUNT: usize = Self::Refused as usize + 1;
 }
 
 /// Totals since start; all wrap at 2^32.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Counters {
+pub struct LinkCounters {
     /// Fragments passed on without reassembly.
     pub fragments_relayed: u32,
-    drops: [u32; Drop::COUNT],
+    drops: [u32; LinkDrop::COUNT],
 }
 
-impl Counters {
+impl LinkCounters {
     /// Drops for `reason`.
-    pub fn dropped(&self, reason: Drop) -> u32 {
+    pub fn dropped(&self, reason: LinkDrop) -> u32 {
         self.drops.get(reason as usize).copied().unwrap_or_default()
     }
 
-    pub(super) fn count(&mut self, reason: Drop) {
+    pub(super) fn count(&mut self, reason: LinkDrop) {
         if let Some(count) = self.drops.get_mut(reason as usize) {
             *count = count.wrapping_add(1);
         }

@@ -120,15 +120,17 @@ impl Discovery {
         ip: &mut Ip<'_>,
         now: Instant,
         rng: &mut Rng,
-    ) -> Result<(), ip::Drop> {
+    ) -> Result<(), ip::PacketDrop> {
         let Received {
             header, message, ..
         } = received;
-        let from = self.sender(ip, &received).ok_or(ip::Drop::BadNdp)?;
+        let from = self.sender(ip, &received).ok_or(ip::PacketDrop::BadNdp)?;
         let is_from_nobody = header.src.is_unspecified();
         match message {
             // Answers go to one node (RFC 6775 §6.3), and not to where they were learnt.
-            Message::RouterSolicitation { .. } if is_from_nobody => return Err(ip::Drop::BadNdp),
+            Message::RouterSolicitation { .. } if is_from_nobody => {
+                return Err(ip::PacketDrop::BadNdp);
+            }
             Message::RouterSolicitation { .. } => {
                 if self.solicitor.router() != Some(header.src) {
                     self.may_answer(received.is_trusted, now)?;
@@ -137,7 +139,7 @@ impl Discovery {
             }
             Message::RouterAdvertisement(advertisement) => {
                 if !header.src.is_unicast_link_local() {
-                    return Err(ip::Drop::BadNdp);
+                    return Err(ip::PacketDrop::BadNdp);
                 }
                 let said = (*advertisement, !header.dst.is_multicast());
                 let changed = self.on_advertisement((header.src, from), said, ip, now, rng);
@@ -149,13 +151,13 @@ impl Discovery {
             Message::NeighborSolicitation { target, .. }
                 if is_from_nobody && header.dst != ip::solicited_node(target) =>
             {
-                return Err(ip::Drop::BadNdp);
+                return Err(ip::PacketDrop::BadNdp);
             }
             Message::NeighborSolicitation { target, .. } if ip.owns(target, self.id) => {
                 self.may_answer(received.is_trusted, now)?;
                 self.own_up(queue, ip, header.src, *target);
             }
-            _ => return Err(ip::Drop::IgnoredIcmp),
+            _ => return Err(ip::PacketDrop::IgnoredIcmp),
         }
         Ok(())
     }
@@ -178,13 +180,13 @@ impl Discovery {
     }
 
     /// Takes one of the answers that a neighbour may have now.
-    fn may_answer(&mut self, is_trusted: bool, now: Instant) -> Result<(), ip::Drop> {
+    fn may_answer(&mut self, is_trusted: bool, now: Instant) -> Result<(), ip::PacketDrop> {
         let [strangers, neighbours] = &mut self.answers;
         let allowed = match is_trusted {
             true => neighbours.take(now),
             false => strangers.take(now),
         };
-        allowed.then_some(()).ok_or(ip::Drop::TooMany)
+        allowed.then_some(()).ok_or(ip::PacketDrop::TooMany)
     }
 
     /// Takes an advertisement from `router` (its address, and its identifier) if it comes from the

@@ -32,7 +32,7 @@ pub use crate::ip::ndp::Advertised;
 pub(crate) use crate::mac::Class;
 pub(crate) use arrival::{Arrival, Hop, Pulled, Refusal, Report, Scratch};
 pub use cable::Cable;
-pub use counters::{Counters, Drop};
+pub use counters::{LinkCounters, LinkDrop};
 pub use event::{Action, Event};
 pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, MeshStorage, Relaying};
 pub use serial::{Serial, SerialCounters, SerialMemory};
@@ -169,14 +169,14 @@ impl<'m> Link<'m> {
     /// leaves by another link.
     ///
     /// # Errors
-    /// A counted [`Drop`].
+    /// A counted [`LinkDrop`].
     pub(crate) fn end_path(
         &mut self,
         header: &Header,
         packet: &mut [u8],
         hop: &mut Hop,
         now: Instant,
-    ) -> Result<(), Drop> {
+    ) -> Result<(), LinkDrop> {
         match self {
             Self::Mesh(mesh) => mesh.end_path(header, packet, hop, now),
             Self::Cable(_) | Self::Serial(_) => Ok(()),
@@ -194,10 +194,10 @@ impl<'m> Link<'m> {
         ip: &mut Ip<'_>,
         now: Instant,
         rng: &mut Rng,
-    ) -> Result<(), crate::ip::Drop> {
+    ) -> Result<(), crate::ip::PacketDrop> {
         match self {
             Self::Mesh(mesh) => mesh.on_discovery((header, message), ingress, ip, now, rng),
-            Self::Cable(_) | Self::Serial(_) => Err(crate::ip::Drop::IgnoredIcmp),
+            Self::Cable(_) | Self::Serial(_) => Err(crate::ip::PacketDrop::IgnoredIcmp),
         }
     }
 

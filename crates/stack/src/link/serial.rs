@@ -2,7 +2,7 @@
 //!
 //! The framing is SLIP's: END before and after a packet, and two bytes for each END or ESC in it.
 //! The END before a packet ends whatever noise the line has brought: noise becomes a frame of its
-//! own, which is no IPv6 packet, and `ip` counts it ([`crate::ip::Drop::Malformed`]).
+//! own, which is no IPv6 packet, and `ip` counts it ([`crate::ip::PacketDrop::Malformed`]).
 //!
 //! Place: the driver hands in bytes as they come, cut anywhere, and writes bytes out when the line
 //! takes more. Above the framing the line is a [`Cable`]. Left out: speed, parity and flow control,

@@ -46,7 +46,7 @@ pub struct Datagrams<'m> {
     any_order: bool,
     /// The earliest deadline of all records: asked at every poll, changed by few events.
     deadline: Option<Instant>,
-    counters: Counters,
+    counters: DatagramCounters,
 }
 
 /// What tells one fragmented packet from another at a receiver (RFC 4944 §5.3).
@@ -87,7 +87,7 @@ pub enum Verdict {
     /// The packet is whole: [`Datagrams::lend`] it, then [`Datagrams::give_back`].
     Complete(RecordId),
     /// Discard it; counted.
-    Drop(Drop),
+    Drop(FragmentDrop),
 }
 
 /// A whole packet in the table, until released.
@@ -97,7 +97,7 @@ pub struct RecordId(u8);
 /// Why a fragment, or with it a whole packet, was discarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Drop {
+pub enum FragmentDrop {
     /// The first fragment has not come, and it decides where the others go.
     NoRecord,
     /// Every record is in use.
@@ -122,7 +122,7 @@ pub enum Drop {
     Evicted,
 }
 
-impl Drop {
+impl FragmentDrop {
     /// The reason in words.
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -141,30 +141,30 @@ impl Drop {
     }
 }
 
-speaks!(Drop);
+speaks!(FragmentDrop);
 
-impl Drop {
+impl FragmentDrop {
     /// How many reasons there are.
     pub const COUNT: usize = Self::Evicted as usize + 1;
 }
 
 /// Totals since start; all wrap at 2^32.
 #[derive(Clone, Debug, Default)]
-pub struct Counters {
+pub struct DatagramCounters {
     /// Packets gathered whole.
     pub reassembled: u32,
     /// Packets whose every fragment was passed on.
     pub forwarded: u32,
-    drops: [u32; Drop::COUNT],
+    drops: [u32; FragmentDrop::COUNT],
 }
 
-impl Counters {
+impl DatagramCounters {
     /// Fragments discarded for `reason`; packets for `Timeout` and `Evicted`.
-    pub fn dropped(&self, reason: Drop) -> u32 {
+    pub fn dropped(&self, reason: FragmentDrop) -> u32 {
         self.drops.get(reason as usize).copied().unwrap_or_default()
     }
 
-    fn drop(&mut self, reason: Drop) -> Verdict {
+    fn drop(&mut self, reason: FragmentDrop) -> Verdict {
         if let Some(count) = self.drops.get_mut(reason as usize) {
             *count = count.wrapping_add(1);
         }
@@ -196,7 +196,7 @@ impl<'m> Datagrams<'m> {
             overtakings: room::OVERTAKINGS,
             any_order,
             deadline: None,
-            counters: Counters::default(),
+            counters: DatagramCounters::default(),
         }
     }
 
@@ -238,10 +238,12 @@ impl<'m> Datagrams<'m> {
     ) -> Verdict {
         let index = match self.find(key, now) {
             Some(index) => Ok(index),
-            None if usize::from(key.size) > self.packet_len_max(role) => Err(Drop::TooLarge),
+            None if usize::from(key.size) > self.packet_len_max(role) => {
+                Err(FragmentDrop::TooLarge)
+            }
             None => match Span::new(key.size, 0, piece.len()) {
                 Some(_) => self.open(key, role, is_known, now),
-                None => Err(Drop::BadLength),
+                None => Err(FragmentDrop::BadLength),
             },
         };
         let verdict = self.judge(index, 0, piece, now);
@@ -257,10 +259,10 @@ impl<'m> Datagrams<'m> {
     pub fn on_next(&mut self, key: Key, offset: usize, piece: &[u8], now: Instant) -> Verdict {
         let verdict = match self.find(key, now) {
             Some(index) => Ok(index),
-            None if !self.any_order => Err(Drop::NoRecord),
+            None if !self.any_order => Err(FragmentDrop::NoRecord),
             None => match Span::new(key.size, offset, piece.len()) {
                 Some(_) => self.open(key, Role::Reassemble, false, now),
-                None => Err(Drop::BadLength),
+                None => Err(FragmentDrop::BadLength),
             },
         };
         self.judge(verdict, offset, piece, now)
@@ -337,7 +339,7 @@ impl<'m> Datagrams<'m> {
         for record in self.records.iter_mut() {
             if record.deadline().is_some_and(|deadline| now >= deadline) {
                 record.state = State::Over { lost: true };
-                self.counters.drop(Drop::Timeout);
+                self.counters.drop(FragmentDrop::Timeout);
             }
         }
         self.note_deadline();
@@ -377,14 +379,14 @@ impl<'m> Datagrams<'m> {
     }
 
     /// Totals since start.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &DatagramCounters {
         &self.counters
     }
 
     /// Adds a fragment to its record, if it has one.
     fn judge(
         &mut self,
-        index: Result<u8, Drop>,
+        index: Result<u8, FragmentDrop>,
         offset: usize,
         piece: &[u8],
         now: Instant,
@@ -400,28 +402,31 @@ impl<'m> Datagrams<'m> {
         offset: usize,
         piece: &[u8],
         now: Instant,
-    ) -> Result<Verdict, Drop> {
+    ) -> Result<Verdict, FragmentDrop> {
         let record = self
             .records
             .get_mut(usize::from(index))
-            .ok_or(Drop::NoRecord)?;
+            .ok_or(FragmentDrop::NoRecord)?;
         match record.state {
-            State::Free => return Err(Drop::NoRecord),
-            State::Over { lost: true } => return Err(Drop::SiblingLost),
-            State::Over { lost: false } | State::Whole { .. } => return Err(Drop::Duplicate),
+            State::Free => return Err(FragmentDrop::NoRecord),
+            State::Over { lost: true } => return Err(FragmentDrop::SiblingLost),
+            State::Over { lost: false } | State::Whole { .. } => {
+                return Err(FragmentDrop::Duplicate);
+            }
             State::Gathering { .. } | State::Forwarding { .. } => {}
         }
-        let span = Span::new(record.key.size, offset, piece.len()).ok_or(Drop::BadLength)?;
+        let span =
+            Span::new(record.key.size, offset, piece.len()).ok_or(FragmentDrop::BadLength)?;
         let had = record.coverage.count(span);
         if had > 0 {
             let body = record.body();
             // Where bytes are kept they decide; on a relay the extent has to do.
             let same = had == span.len && body.is_none_or(|body| self.holds(body, offset, piece));
             return Err(if same {
-                Drop::Duplicate
+                FragmentDrop::Duplicate
             } else {
                 self.give_up(index);
-                Drop::Overlap
+                FragmentDrop::Overlap
             });
         }
         record.grows = record.coverage.count > 0;
@@ -452,7 +457,7 @@ impl<'m> Datagrams<'m> {
                     Verdict::Stored
                 })
             }
-            _ => Err(Drop::NoRecord),
+            _ => Err(FragmentDrop::NoRecord),
         }
     }
 

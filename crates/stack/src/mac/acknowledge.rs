@@ -4,7 +4,7 @@
 
 use super::config::{ACK_AIR_TIME, TURNAROUND};
 use super::state::State;
-use super::{Action, Drop, Mac};
+use super::{Action, FrameDrop, Mac};
 use crate::time::{Duration, Instant};
 use crate::wire::ieee802154::Header;
 
@@ -37,11 +37,11 @@ impl Mac<'_> {
             return true;
         }
         if self.acknowledgment.is_on_air() {
-            self.counters.drop(Drop::AckTooLate);
+            self.counters.drop(FrameDrop::AckTooLate);
             return false;
         }
         if matches!(self.acknowledgment, Acknowledgment::Due { .. }) {
-            self.counters.drop(Drop::AckTooLate);
+            self.counters.drop(FrameDrop::AckTooLate);
         }
         self.acknowledgment = Acknowledgment::Due {
             dsn,
@@ -68,7 +68,7 @@ impl Mac<'_> {
         let late = now.since(at);
         if late > slack {
             self.acknowledgment = Acknowledgment::None;
-            self.counters.drop(Drop::AckTooLate);
+            self.counters.drop(FrameDrop::AckTooLate);
             // A frame that was to follow the ACK at once: no ACK has silenced the others in reach.
             if self.state == State::Triggered {
                 self.assess_again(now);
@@ -126,13 +126,13 @@ impl Mac<'_> {
         dsn: u8,
         at: Instant,
         now: Instant,
-    ) -> Result<(), Drop> {
-        let slot = self.queue.get(self.current).ok_or(Drop::StrayAck)?;
+    ) -> Result<(), FrameDrop> {
+        let slot = self.queue.get(self.current).ok_or(FrameDrop::StrayAck)?;
         let State::AwaitingAck { sent_at, .. } = self.state else {
-            return Err(Drop::StrayAck);
+            return Err(FrameDrop::StrayAck);
         };
         if slot.dsn != Some(dsn) {
-            return Err(Drop::StrayAck);
+            return Err(FrameDrop::StrayAck);
         }
         let on_time = sent_at + TURNAROUND + ACK_AIR_TIME;
         let (early, late) = (on_time.since(at), at.since(on_time));
@@ -141,7 +141,7 @@ impl Mac<'_> {
         if early > early_max || late > early_max + stamps {
             let us = |span: Duration| i32::try_from(span.as_micros()).unwrap_or(i32::MAX);
             self.counters.mistimed_by_us = us(late).wrapping_sub(us(early));
-            return Err(Drop::MistimedAck);
+            return Err(FrameDrop::MistimedAck);
         }
         self.neighbors.record(slot.to, true, now);
         self.space_after(at);

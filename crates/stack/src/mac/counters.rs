@@ -3,7 +3,7 @@
 /// Why the MAC discarded a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Drop {
+pub enum FrameDrop {
     /// Not a frame: shorter than its header says, or a reserved frame type.
     Malformed,
     /// The frame check sequence does not match.
@@ -51,7 +51,7 @@ pub enum Drop {
     Silent,
 }
 
-impl Drop {
+impl FrameDrop {
     /// The reason in words.
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -80,19 +80,19 @@ impl Drop {
     }
 }
 
-speaks!(Drop);
+speaks!(FrameDrop);
 
-impl Drop {
+impl FrameDrop {
     /// How many reasons there are.
     pub const COUNT: usize = Self::Silent as usize + 1;
 }
 
 /// Totals since start; all wrap at 2^32.
 #[derive(Clone, Debug, Default)]
-pub struct Counters {
-    /// Frames queued. All of them are delivered, or dropped for [`Drop::ChannelBusy`],
-    /// [`Drop::NoAck`], [`Drop::RadioSilent`], [`Drop::TooOld`], [`Drop::Silent`] or
-    /// [`Drop::Cancelled`], or still queued.
+pub struct MacCounters {
+    /// Frames queued. All of them are delivered, or dropped for [`FrameDrop::ChannelBusy`],
+    /// [`FrameDrop::NoAck`], [`FrameDrop::RadioSilent`], [`FrameDrop::TooOld`], [`FrameDrop::Silent`] or
+    /// [`FrameDrop::Cancelled`], or still queued.
     pub accepted: u32,
     /// Frames acknowledged, or broadcast.
     pub delivered: u32,
@@ -113,7 +113,7 @@ pub struct Counters {
     /// Of these, handed to the radio more than [`super::Config::ack_slack`] too late: a neighbour
     /// with the same setting does not take them. The driver reports frames too late.
     pub acks_late: u32,
-    /// By how much the last [`Drop::MistimedAck`] was off, µs; negative where it came too early.
+    /// By how much the last [`FrameDrop::MistimedAck`] was off, µs; negative where it came too early.
     /// With many of them, what the stamps of this driver or of a neighbour's are late by.
     pub mistimed_by_us: i32,
     /// Data frames passed to the layer above.
@@ -132,16 +132,16 @@ pub struct Counters {
     /// Of these, sent the normal path because their condition did not come true in time, or
     /// fired by it in the backoff after all.
     pub flushed: u32,
-    drops: [u32; Drop::COUNT],
+    drops: [u32; FrameDrop::COUNT],
 }
 
-impl Counters {
+impl MacCounters {
     /// Frames discarded for `reason`.
-    pub fn dropped(&self, reason: Drop) -> u32 {
+    pub fn dropped(&self, reason: FrameDrop) -> u32 {
         self.drops.get(reason as usize).copied().unwrap_or_default()
     }
 
-    pub(super) fn drop(&mut self, reason: Drop) {
+    pub(super) fn drop(&mut self, reason: FrameDrop) {
         if let Some(count) = self.drops.get_mut(reason as usize) {
             *count = count.wrapping_add(1);
         }

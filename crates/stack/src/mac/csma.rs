@@ -7,7 +7,7 @@
 use super::config::{CCA, SIFS_PSDU_LEN_MAX, TURNAROUND, UNIT_BACKOFF_US};
 use super::queue::{FrameSlot, NIL, Wait};
 use super::state::State;
-use super::{Action, Drop, Mac};
+use super::{Action, FrameDrop, Mac};
 use crate::limits::PSDU_LEN_MAX;
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -47,13 +47,13 @@ impl Mac<'_> {
     }
 
     /// Why an attempt at this frame is not worth making.
-    fn obstacle(&mut self, index: u8, now: Instant) -> Option<Drop> {
+    fn obstacle(&mut self, index: u8, now: Instant) -> Option<FrameDrop> {
         let slot = self.queue.get(index)?;
         if slot.is_older_than(self.config.frame_age_max, now) {
-            return Some(Drop::TooOld);
+            return Some(FrameDrop::TooOld);
         }
         let is_new = slot.attempts == 0;
-        (is_new && !self.neighbors.is_worth_trying(slot.to, now)).then_some(Drop::Silent)
+        (is_new && !self.neighbors.is_worth_trying(slot.to, now)).then_some(FrameDrop::Silent)
     }
 
     /// Makes a frame the one under way, with a sequence number; returns its failed attempts.
@@ -137,7 +137,7 @@ impl Mac<'_> {
         self.csma.busy = self.csma.busy.saturating_add(1);
         if self.csma.busy > self.config.csma_backoffs_max {
             self.counters.csma_failures = self.counters.csma_failures.wrapping_add(1);
-            self.attempt_failed(Drop::ChannelBusy, now, rng);
+            self.attempt_failed(FrameDrop::ChannelBusy, now, rng);
         } else {
             self.csma.be = self.csma.be.saturating_add(1).min(self.config.be_max);
             self.back_off(now, rng);
@@ -276,7 +276,7 @@ impl Mac<'_> {
                 false,
                 "`out` holds a whole PSDU, and enqueue() checked the payload"
             );
-            self.finish(Some(Drop::BadLength));
+            self.finish(Some(FrameDrop::BadLength));
             return None;
         };
         if self

@@ -26,7 +26,7 @@
 
 use super::queue::{Frame, FrameSlot, NIL, Wait};
 use super::state::State;
-use super::{Drop, Mac};
+use super::{FrameDrop, Mac};
 use crate::time::Instant;
 use crate::wire::LinkAddr;
 use crate::wire::ieee802154::{FrameType, Header};
@@ -124,7 +124,7 @@ impl Mac<'_> {
         frame: &Frame<'_>,
         condition: Condition,
         until: Instant,
-    ) -> Result<(), Drop> {
+    ) -> Result<(), FrameDrop> {
         let index = self.push(frame)?;
         let to = frame.to;
         if !self.can_preload() || self.neighbors.is_silent(to) {
@@ -156,12 +156,12 @@ impl Mac<'_> {
     /// keep a frame fires it at once, any other sends it the normal path.
     ///
     /// # Errors
-    /// As [`Self::enqueue`]; [`Drop::QueueFull`] as well while another one waits.
+    /// As [`Self::enqueue`]; [`FrameDrop::QueueFull`] as well while another one waits.
     #[cfg(feature = "cit")]
-    pub fn enqueue_alarm(&mut self, frame: &Frame<'_>, notice: Condition) -> Result<(), Drop> {
+    pub fn enqueue_alarm(&mut self, frame: &Frame<'_>, notice: Condition) -> Result<(), FrameDrop> {
         if self.count(Wait::Notice) > 0 {
-            self.counters.drop(Drop::QueueFull);
-            return Err(Drop::QueueFull);
+            self.counters.drop(FrameDrop::QueueFull);
+            return Err(FrameDrop::QueueFull);
         }
         let index = self.push(frame)?;
         if let Some(slot) = self.queue.get_mut(index) {

@@ -30,7 +30,7 @@ mod state;
 
 pub use channels::Channels;
 pub use config::Config;
-pub use counters::{Counters, Drop};
+pub use counters::{FrameDrop, MacCounters};
 pub use immediate::{Condition, Protocol};
 pub use neighbor::{ETX_WINDOW, Neighbor};
 pub use queue::{Class, Frame, FrameSlot};
@@ -53,7 +53,7 @@ pub struct Mac<'m> {
     radio: RadioCapabilities,
     queue: FrameQueue<'m>,
     neighbors: Neighbors<'m>,
-    counters: Counters,
+    counters: MacCounters,
     state: State,
     csma: Csma,
     /// Slot of the frame under way; [`NIL`] in [`State::Idle`] only.
@@ -106,7 +106,7 @@ pub struct Outcome {
     /// Acknowledged, or broadcast.
     pub delivered: bool,
     /// Why the last attempt failed; `None` when delivered.
-    pub reason: Option<Drop>,
+    pub reason: Option<FrameDrop>,
     /// Attempts made; 0 for a frame that grew too old before its first, or whose neighbour is
     /// left alone.
     pub attempts: u8,
@@ -131,7 +131,7 @@ impl<'m> Mac<'m> {
             radio,
             queue: FrameQueue::new(slots),
             neighbors: Neighbors::new(neighbors, doubts),
-            counters: Counters::default(),
+            counters: MacCounters::default(),
             state: State::Idle,
             csma: Csma::default(),
             current: NIL,
@@ -237,22 +237,22 @@ impl<'m> Mac<'m> {
     /// Queues a frame.
     ///
     /// # Errors
-    /// [`Drop::QueueFull`], [`Drop::BadLength`]; counted.
-    pub fn enqueue(&mut self, frame: &Frame<'_>) -> Result<(), Drop> {
+    /// [`FrameDrop::QueueFull`], [`FrameDrop::BadLength`]; counted.
+    pub fn enqueue(&mut self, frame: &Frame<'_>) -> Result<(), FrameDrop> {
         self.push(frame)?;
         self.release_to(frame.to);
         Ok(())
     }
 
     /// Queues a frame; returns its slot.
-    fn push(&mut self, frame: &Frame<'_>) -> Result<u8, Drop> {
+    fn push(&mut self, frame: &Frame<'_>) -> Result<u8, FrameDrop> {
         let len = frame.payload.len();
         let pushed = if len == 0 || len > self.payload_len_max(frame.to) {
-            Err(Drop::BadLength)
+            Err(FrameDrop::BadLength)
         } else if self.room(frame.class) == 0 {
-            Err(Drop::QueueFull)
+            Err(FrameDrop::QueueFull)
         } else {
-            self.queue.push(frame).ok_or(Drop::QueueFull)
+            self.queue.push(frame).ok_or(FrameDrop::QueueFull)
         };
         match pushed {
             Ok(_) => self.counters.accepted = self.counters.accepted.wrapping_add(1),
@@ -283,7 +283,7 @@ impl<'m> Mac<'m> {
                 return count;
             };
             self.forget(index);
-            self.counters.drop(Drop::Cancelled);
+            self.counters.drop(FrameDrop::Cancelled);
             count += 1;
         }
     }
@@ -338,7 +338,7 @@ impl<'m> Mac<'m> {
     }
 
     /// Totals since start.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &MacCounters {
         &self.counters
     }
 

@@ -3,7 +3,7 @@
 //! Source: IEEE 802.15.4-2006 §7.5.6.2, third level of filtering; duplicates §7.5.6.4.3
 //! (the standard leaves them to the layer above; TCP and fragment tables want them gone).
 
-use super::{Drop, Mac, Received, RxMeta};
+use super::{FrameDrop, Mac, Received, RxMeta};
 use crate::limits::PSDU_LEN_MAX;
 use crate::time::Instant;
 use crate::wire::LinkAddr;
@@ -32,9 +32,9 @@ impl Mac<'_> {
         psdu: &'a [u8],
         meta: RxMeta,
         now: Instant,
-    ) -> Result<Option<Received<'a>>, Drop> {
+    ) -> Result<Option<Received<'a>>, FrameDrop> {
         let mpdu = match self.radio.fcs_by_radio {
-            true if psdu.len() > PSDU_LEN_MAX - FCS_LEN => return Err(Drop::Malformed),
+            true if psdu.len() > PSDU_LEN_MAX - FCS_LEN => return Err(FrameDrop::Malformed),
             true => psdu,
             false => check_fcs(psdu)?,
         };
@@ -44,8 +44,8 @@ impl Mac<'_> {
                 let acknowledged = self.on_acknowledgment(header.sequence, meta.at, now);
                 acknowledged.map(|()| None)
             }
-            FrameType::Beacon => Err(Drop::Beacon),
-            FrameType::Command => Err(Drop::Command),
+            FrameType::Beacon => Err(FrameDrop::Beacon),
+            FrameType::Command => Err(FrameDrop::Command),
             FrameType::Data => {
                 let (src, dst) = self.filter(&header)?;
                 self.neighbors.heard(src);
@@ -58,7 +58,7 @@ impl Mac<'_> {
                         .is_duplicate(src, header.sequence, now, lifetime)
                     {
                         self.on_repetition(src, payload, is_answered, now);
-                        return Err(Drop::Duplicate);
+                        return Err(FrameDrop::Duplicate);
                     }
                 }
                 self.on_new_frame(src, payload, is_answered, now);
@@ -76,25 +76,25 @@ impl Mac<'_> {
     }
 
     /// The addresses of a frame that is for this node.
-    pub(super) fn filter(&self, header: &Header) -> Result<(LinkAddr, LinkAddr), Drop> {
+    pub(super) fn filter(&self, header: &Header) -> Result<(LinkAddr, LinkAddr), FrameDrop> {
         let pan = self.config.pan;
         // Without a destination the frame is for the PAN coordinator, which no node here is.
-        let dst = header.dst.ok_or(Drop::OtherNode)?;
+        let dst = header.dst.ok_or(FrameDrop::OtherNode)?;
         if dst.pan_id != pan && dst.pan_id != PAN_BROADCAST {
-            return Err(Drop::OtherPan);
+            return Err(FrameDrop::OtherPan);
         }
         if !dst.addr.is_broadcast() && !self.is_own(dst.addr) {
-            return Err(Drop::OtherNode);
+            return Err(FrameDrop::OtherNode);
         }
-        let src = header.src.ok_or(Drop::BadSource)?;
+        let src = header.src.ok_or(FrameDrop::BadSource)?;
         // 0xfffe: has joined, but was given no short address (§7.2.1.6).
         let nobody = matches!(src.addr, LinkAddr::Short(0xfffe..));
         if nobody || self.is_own(src.addr) {
-            return Err(Drop::BadSource);
+            return Err(FrameDrop::BadSource);
         }
         // Answers go to our own PAN, so its sender must be there.
         if src.pan_id != pan && src.pan_id != PAN_BROADCAST {
-            return Err(Drop::OtherPan);
+            return Err(FrameDrop::OtherPan);
         }
         Ok((src.addr, dst.addr))
     }
@@ -107,7 +107,7 @@ impl Mac<'_> {
     }
 }
 
-impl From<ParseError> for Drop {
+impl From<ParseError> for FrameDrop {
     fn from(error: ParseError) -> Self {
         match error {
             ParseError::Fcs => Self::BadFcs,

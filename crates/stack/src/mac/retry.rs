@@ -2,7 +2,7 @@
 
 use super::queue::{FrameSlot, NIL, Wait};
 use super::state::State;
-use super::{Drop, Mac, Outcome};
+use super::{FrameDrop, Mac, Outcome};
 use crate::random::Rng;
 use crate::time::Instant;
 
@@ -60,15 +60,15 @@ impl Mac<'_> {
             if let Some(slot) = self.queue.get(self.current) {
                 self.neighbors.record(slot.to, false, now);
             }
-            self.attempt_failed(Drop::NoAck, now, rng);
+            self.attempt_failed(FrameDrop::NoAck, now, rng);
         } else {
             self.reset_radio(now);
-            self.attempt_failed(Drop::RadioSilent, now, rng);
+            self.attempt_failed(FrameDrop::RadioSilent, now, rng);
         }
     }
 
     /// Counts the attempt; the frame waits for its next one, or is given up.
-    pub(super) fn attempt_failed(&mut self, reason: Drop, now: Instant, rng: &mut Rng) {
+    pub(super) fn attempt_failed(&mut self, reason: FrameDrop, now: Instant, rng: &mut Rng) {
         let not_before = now + rng.uniform(self.config.retry_delay_max);
         self.end_immediate(false);
         let is_alarm = |slot: &FrameSlot| slot.wait == Wait::Notice;
@@ -87,7 +87,7 @@ impl Mac<'_> {
         let is_last = slot.attempts.saturating_add(1) >= self.config.attempts_max;
         if is_last || to.is_broadcast() || !self.neighbors.is_worth_trying(to, now) {
             // One that had not all of its attempts says little of its neighbour.
-            if is_last && reason == Drop::NoAck {
+            if is_last && reason == FrameDrop::NoAck {
                 self.neighbors.gave_up(to, now);
             }
             self.finish(Some(reason));
@@ -100,7 +100,7 @@ impl Mac<'_> {
     }
 
     /// Ends the frame under way, delivered when there is no `reason` against it.
-    pub(super) fn finish(&mut self, reason: Option<Drop>) {
+    pub(super) fn finish(&mut self, reason: Option<FrameDrop>) {
         self.end_immediate(reason.is_none());
         self.state = State::Idle;
         let index = core::mem::replace(&mut self.current, NIL);
@@ -115,7 +115,7 @@ impl Mac<'_> {
             // One that is too old is not tried again.
             attempts: slot.attempts.saturating_add(u8::from(!matches!(
                 reason,
-                Some(Drop::TooOld | Drop::Silent)
+                Some(FrameDrop::TooOld | FrameDrop::Silent)
             ))),
         });
         self.forget(index);

@@ -94,7 +94,7 @@ impl<'m> Node<'m> {
     /// What to do with a packet; `None`: it is none.
     fn judge(&mut self, packet: &[u8], hop: &Hop) -> Option<Verdict> {
         let Ok((header, payload)) = Header::parse(packet) else {
-            self.ip.counters.count(ip::Drop::Malformed);
+            self.ip.counters.count(ip::PacketDrop::Malformed);
             return None;
         };
         Some(Verdict {
@@ -122,7 +122,7 @@ impl<'m> Node<'m> {
             Err(Disposition::Drop(reason)) => {
                 self.ip.counters.count(reason);
                 // Its source can send less at a time.
-                if reason == ip::Drop::Fragment {
+                if reason == ip::PacketDrop::Fragment {
                     let mtu = IPV6_MTU_MIN as u32;
                     let kind = ErrorKind::PacketTooBig { mtu };
                     self.refuse(id, kind, header, packet, now);
@@ -154,7 +154,7 @@ impl<'m> Node<'m> {
         // which a node may send before it has an address.
         let asks_for_one = protocol == icmpv6::NEXT_HEADER && header.hop_limit == ndp::HOP_LIMIT;
         if header.src.is_unspecified() && !asks_for_one {
-            return Err(Disposition::Drop(ip::Drop::BadAddress));
+            return Err(Disposition::Drop(ip::PacketDrop::BadAddress));
         }
         self.ip.counters.delivered = self.ip.counters.delivered.wrapping_add(1);
         let id = ingress.interface;
@@ -164,8 +164,10 @@ impl<'m> Node<'m> {
             }
             icmpv6::NEXT_HEADER => self.on_icmp(header, upper, ingress, now),
             udp::NEXT_HEADER => self.on_datagram(id, header, upper),
-            next_header::NONE => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
-            _ if header.dst.is_multicast() => Err(Disposition::Drop(ip::Drop::UnknownProtocol)),
+            next_header::NONE => Err(Disposition::Drop(ip::PacketDrop::UnknownProtocol)),
+            _ if header.dst.is_multicast() => {
+                Err(Disposition::Drop(ip::PacketDrop::UnknownProtocol))
+            }
             _ => Err(ip::UNKNOWN_PROTOCOL),
         }
     }
@@ -180,23 +182,23 @@ impl<'m> Node<'m> {
     ) -> Result<(), Disposition> {
         let drop = |reason| Err(Disposition::Drop(reason));
         if !icmpv6::is_checksum_valid(&header.src, &header.dst, bytes) {
-            return drop(ip::Drop::BadIcmp);
+            return drop(ip::PacketDrop::BadIcmp);
         }
         let Ok(message) = Message::parse(bytes) else {
-            return drop(ip::Drop::BadIcmp);
+            return drop(ip::PacketDrop::BadIcmp);
         };
         let id = ingress.interface;
         match message {
             Message::EchoRequest(request) => match self.ip.may_answer_echo(now) {
                 true => self.answer_echo(id, header, &request),
-                false => drop(ip::Drop::TooMany),
+                false => drop(ip::PacketDrop::TooMany),
             },
             Message::RouterSolicitation { .. }
             | Message::RouterAdvertisement(_)
             | Message::NeighborSolicitation { .. } => {
                 let Self { links, ip, rng, .. } = self;
                 let link = links.get_mut(usize::from(id.0));
-                link.map_or(Err(ip::Drop::IgnoredIcmp), |link| {
+                link.map_or(Err(ip::PacketDrop::IgnoredIcmp), |link| {
                     link.on_discovery((header, &message), ingress, ip, now, rng)
                 })
                 .map_err(Disposition::Drop)
@@ -211,11 +213,11 @@ impl<'m> Node<'m> {
         header: &Header,
         request: &icmpv6::Echo<'_>,
     ) -> Result<(), Disposition> {
-        let no_route = Disposition::Drop(ip::Drop::NoRoute);
+        let no_route = Disposition::Drop(ip::PacketDrop::NoRoute);
         let hop = self.next_hop(&header.src, id).ok_or(no_route)?;
         let src = self.answer_from(header, id, hop).ok_or(no_route)?;
         let head = icmp::echo_reply(request, header.src, src, self.ip.hop_limit());
-        let head = head.ok_or(Disposition::Drop(ip::Drop::BadIcmp))?;
+        let head = head.ok_or(Disposition::Drop(ip::PacketDrop::BadIcmp))?;
         self.enqueue_control(hop, [&head, request.data])
     }
 }

@@ -18,13 +18,13 @@ impl<'m> Node<'m> {
         now: Instant,
     ) -> Result<(), Disposition> {
         let Some((head, rest)) = packet.split_first_chunk::<{ HOP_LIMIT_AT + 1 }>() else {
-            return Err(Disposition::Drop(ip::Drop::Malformed));
+            return Err(Disposition::Drop(ip::PacketDrop::Malformed));
         };
         let mut head = *head;
         ipv6::count_down(&mut head);
         let Self { links, ip, rng, .. } = self;
         let link = links.get_mut(usize::from(next.interface.0));
-        let link = link.ok_or(Disposition::Drop(ip::Drop::NoRoute))?;
+        let link = link.ok_or(Disposition::Drop(ip::PacketDrop::NoRoute))?;
         link.forward((&mut head, rest), hop, ip, now, rng)?;
         self.ip.counters.forwarded = self.ip.counters.forwarded.wrapping_add(1);
         Ok(())
@@ -43,7 +43,7 @@ impl<'m> Node<'m> {
     /// The link that `next` leads over.
     pub(super) fn link_towards(&mut self, next: NextHop) -> Result<&mut Link<'m>, Disposition> {
         let link = self.link_mut(next.interface);
-        link.ok_or(Disposition::Drop(ip::Drop::NoRoute))
+        link.ok_or(Disposition::Drop(ip::PacketDrop::NoRoute))
     }
 
     /// Tells the source of a packet why it went no further. Returns whether that is allowed.
@@ -58,7 +58,7 @@ impl<'m> Node<'m> {
         now: Instant,
     ) -> bool {
         if kind == ErrorKind::SentBack {
-            self.ip.counters.count(ip::Drop::SentBack);
+            self.ip.counters.count(ip::PacketDrop::SentBack);
         }
         if !icmp::may_answer(header, packet, kind) {
             return false;
@@ -67,7 +67,7 @@ impl<'m> Node<'m> {
             return true;
         }
         let Some(hop) = self.next_hop(&header.src, id) else {
-            self.ip.counters.count(ip::Drop::NoRoute);
+            self.ip.counters.count(ip::PacketDrop::NoRoute);
             return true;
         };
         let src = self.answer_from(header, id, hop);
@@ -76,7 +76,7 @@ impl<'m> Node<'m> {
         if let Some((head, quoted)) = error
             && self.enqueue_control(hop, [&head, quoted]).is_err()
         {
-            self.ip.counters.count(ip::Drop::QueueFull);
+            self.ip.counters.count(ip::PacketDrop::QueueFull);
         }
         true
     }

@@ -188,7 +188,7 @@ impl<'m> Node<'m> {
         if self.tcp.is_absent() {
             return Err(UNKNOWN_PROTOCOL);
         }
-        let no_route = Disposition::Drop(ip::Drop::NoRoute);
+        let no_route = Disposition::Drop(ip::PacketDrop::NoRoute);
         let zone = id.zone_between(&header.src, &header.dst);
         let hop = self.next_hop(&header.src, id).ok_or(no_route)?;
         // An answer that cannot leave, or not within its zone, would wait for ever.
@@ -232,14 +232,14 @@ impl<'m> Node<'m> {
         message: &Message<'_>,
         now: Instant,
     ) -> Result<(), Disposition> {
-        let ignored = Disposition::Drop(ip::Drop::IgnoredIcmp);
+        let ignored = Disposition::Drop(ip::PacketDrop::IgnoredIcmp);
         let (error, invoking) = reported(message).ok_or(ignored)?;
         let (header, rest) = Header::parse_start(invoking).map_err(|_| ignored)?;
         let is_sent_here = self.ip.owns(&header.src, id) && !header.dst.is_multicast();
         if !is_sent_here
             || matches!(error, IcmpError::PacketTooBig(mtu) if mtu < IPV6_MTU_MIN as u32)
         {
-            return Err(Disposition::Drop(ip::Drop::UntrueError));
+            return Err(Disposition::Drop(ip::PacketDrop::UntrueError));
         }
         if header.next_header != NEXT_HEADER {
             return Err(ignored);

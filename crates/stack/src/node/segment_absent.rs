@@ -41,7 +41,7 @@ impl Node<'_> {
         _message: &Message<'_>,
         _now: Instant,
     ) -> Result<(), Disposition> {
-        Err(Disposition::Drop(ip::Drop::IgnoredIcmp))
+        Err(Disposition::Drop(ip::PacketDrop::IgnoredIcmp))
     }
 }
 

@@ -5,7 +5,7 @@
 //! ([`super::retransmit`]).
 //! Sources: RFC 9293 §3.10.7.4, RFC 6298, 7323, 2018, 2883, 8985.
 
-use super::Drop;
+use super::SegmentDrop;
 use super::connection::Connection;
 use super::facts::Facts;
 use super::loss::{Delivery, NONE};
@@ -18,14 +18,14 @@ use crate::wire::tcp::{Flags, SackBlock};
 
 impl Connection<'_> {
     /// Takes in the acknowledgment, SACK blocks and window of `seg`.
-    pub(super) fn accept_ack(&mut self, seg: &Segment<'_>) -> Result<(), Drop> {
+    pub(super) fn accept_ack(&mut self, seg: &Segment<'_>) -> Result<(), SegmentDrop> {
         let ahead = seg.ack().offset_from(self.snd_una);
         let flight = self.flight() as i32;
         if ahead > flight || ahead < -i32::from(self.snd_wnd_max) {
             self.challenge();
             return Err(match ahead > 0 {
-                true => Drop::AckOfUnsent,
-                false => Drop::AckTooOld,
+                true => SegmentDrop::AckOfUnsent,
+                false => SegmentDrop::AckTooOld,
             });
         }
         let mut delivery = self.delivery(seg);

@@ -15,7 +15,7 @@ use super::reply::Reply;
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::types::{Endpoints, IcmpError, Incoming, count};
-use super::{Drop, Tcp};
+use super::{SegmentDrop, Tcp};
 use crate::time::Instant;
 use crate::wire::cursor::Reader;
 use crate::wire::tcp::{self as wire, Flags, Header};
@@ -27,7 +27,7 @@ impl<'m> Tcp<'m> {
     /// Why it, or the rest of it, was dropped; counted already.
     // Out of line: inside its one caller, the two fight for a Cortex-M0+'s eight registers.
     #[inline(never)]
-    pub fn on_segment(&mut self, incoming: &Incoming<'_>, now: Instant) -> Result<(), Drop> {
+    pub fn on_segment(&mut self, incoming: &Incoming<'_>, now: Instant) -> Result<(), SegmentDrop> {
         self.set_now(now);
         self.counters.received = self.counters.received.wrapping_add(1);
         let result = self.arrive(incoming);
@@ -71,13 +71,13 @@ impl<'m> Tcp<'m> {
         }
     }
 
-    fn arrive(&mut self, incoming: &Incoming<'_>) -> Result<(), Drop> {
+    fn arrive(&mut self, incoming: &Incoming<'_>) -> Result<(), SegmentDrop> {
         if !wire::is_checksum_valid(&incoming.src, &incoming.dst, incoming.bytes) {
-            return Err(Drop::Checksum);
+            return Err(SegmentDrop::Checksum);
         }
         let mut header = Header::default();
         let Ok(payload) = header.read(incoming.bytes) else {
-            return Err(Drop::Malformed);
+            return Err(SegmentDrop::Malformed);
         };
         self.keep_to(incoming.offer);
         header.window = header.window.min(self.window_max());
@@ -100,7 +100,7 @@ impl<'m> Tcp<'m> {
                 connection.end(None);
             } else {
                 let result = connection.on_segment(&mut segment);
-                if result == Err(Drop::UnacceptableAck) {
+                if result == Err(SegmentDrop::UnacceptableAck) {
                     self.reset(&ends, &segment);
                 }
                 return result;
@@ -108,7 +108,7 @@ impl<'m> Tcp<'m> {
         }
         // A connection has ends that can be; of a stranger that is not known.
         if !ends.are_possible() {
-            return Err(Drop::Address);
+            return Err(SegmentDrop::Address);
         }
         self.arrive_without_connection(&ends, &mut segment, outlived)
     }
@@ -121,25 +121,25 @@ impl<'m> Tcp<'m> {
         ends: &Endpoints,
         segment: &mut Segment<'_>,
         outlived: Option<SeqNum>,
-    ) -> Result<(), Drop> {
+    ) -> Result<(), SegmentDrop> {
         let Some(listener) = self.listener_of(ends) else {
             self.reset(ends, segment);
-            return Err(Drop::NoConnection);
+            return Err(SegmentDrop::NoConnection);
         };
         if let Some(index) = self.half_open_of(ends) {
             return self.arrive_half_open(index, ends, segment, listener);
         }
         if segment.has(Flags::RST) {
-            return Err(Drop::NoConnection);
+            return Err(SegmentDrop::NoConnection);
         }
         if segment.has(Flags::ACK) {
             return self.arrive_with_cookie(ends, segment, listener);
         }
         if !segment.has(Flags::SYN) {
-            return Err(Drop::NoSyn);
+            return Err(SegmentDrop::NoSyn);
         }
         if !self.can_serve(listener.0) {
-            return Err(Drop::NoSlot);
+            return Err(SegmentDrop::NoSlot);
         }
         let (mut iss, ts_offset) = self.initial_numbers(ends);
         if let Some(snd_nxt) = outlived {
@@ -164,28 +164,28 @@ impl<'m> Tcp<'m> {
         ends: &Endpoints,
         segment: &mut Segment<'_>,
         listener: (u8, &'m Config),
-    ) -> Result<(), Drop> {
+    ) -> Result<(), SegmentDrop> {
         let now = self.present();
         let config = listener.1;
         let window = self.window_to_promise(listener.0, config);
         let may_wait = self.may_wait(listener.0);
         let Some(entry) = self.memory.half_open.get_mut(index) else {
-            return Err(Drop::HalfOpenFull);
+            return Err(SegmentDrop::HalfOpenFull);
         };
         if segment.has(Flags::RST) {
             let ahead = segment.seq.since(entry.irs.plus(1));
             if ahead == 0 {
                 entry.set_stage(Stage::Free);
-                return Err(Drop::ConnectionReset);
+                return Err(SegmentDrop::ConnectionReset);
             }
             if ahead < u32::from(window) {
                 entry.challenge();
             }
-            return Err(Drop::InexactReset);
+            return Err(SegmentDrop::InexactReset);
         }
         if segment.has(Flags::SYN) {
             if segment.seq != entry.irs || segment.has(Flags::ACK) {
-                return Err(Drop::SynInWindow);
+                return Err(SegmentDrop::SynInWindow);
             }
             if entry.stage() == Stage::SynReceived {
                 entry.set_stage(Stage::SynAckDue);
@@ -193,16 +193,16 @@ impl<'m> Tcp<'m> {
             return Ok(());
         }
         if !segment.has(Flags::ACK) {
-            return Err(Drop::NoAck);
+            return Err(SegmentDrop::NoAck);
         }
         if segment.ack() != entry.iss.plus(1) {
             self.reset(ends, segment);
-            return Err(Drop::UnacceptableAck);
+            return Err(SegmentDrop::UnacceptableAck);
         }
         if entry.stage() != Stage::Ready {
             if !may_wait {
                 // Its SYN-ACK goes out again, and this comes again.
-                return Err(Drop::HalfOpenFull);
+                return Err(SegmentDrop::HalfOpenFull);
             }
             entry.measure(config, now);
             entry.on_acknowledged(segment.window(), config, now);
@@ -211,13 +211,13 @@ impl<'m> Tcp<'m> {
     }
 
     /// A handshake is done: the connection that it makes continues with the segment that ended it.
-    fn on_ready(&mut self, index: usize, segment: &mut Segment<'_>) -> Result<(), Drop> {
+    fn on_ready(&mut self, index: usize, segment: &mut Segment<'_>) -> Result<(), SegmentDrop> {
         let Some(entry) = self.memory.half_open.get(index) else {
-            return Err(Drop::HalfOpenFull);
+            return Err(SegmentDrop::HalfOpenFull);
         };
         if let Some(slot) = self.waiting_for(entry.listener()) {
             self.hand_over_entry(index, slot);
-            let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
+            let connection = self.at_mut(slot).ok_or(SegmentDrop::NoConnection)?;
             return connection.on_segment(segment);
         }
         if segment.payload.is_empty() && !segment.has(Flags::FIN) {
@@ -226,7 +226,7 @@ impl<'m> Tcp<'m> {
         if let Some(entry) = self.memory.half_open.get_mut(index) {
             entry.miss_data();
         }
-        Err(Drop::NotAccepted)
+        Err(SegmentDrop::NotAccepted)
     }
 
     /// The connection in a slot takes over a half-open entry, whose place is free then.
@@ -285,7 +285,7 @@ impl<'m> Tcp<'m> {
         ends: &Endpoints,
         segment: &mut Segment<'_>,
         listener: (u8, &'m Config),
-    ) -> Result<(), Drop> {
+    ) -> Result<(), SegmentDrop> {
         let iss = segment.ack().minus(1);
         let irs = segment.seq.minus(1);
         // A guess has one chance in 2^24: it gets that chance only while a peer may hold a cookie.
@@ -296,7 +296,7 @@ impl<'m> Tcp<'m> {
             .filter(|(period, mss)| self.cookie(ends, irs, *period, *mss) == iss);
         let Some((_, mss)) = valid else {
             self.reset(ends, segment);
-            return Err(Drop::UnacceptableAck);
+            return Err(SegmentDrop::UnacceptableAck);
         };
         let mut agreed = Facts::NONE;
         if let Some((_, echo)) = segment.timestamps()
@@ -313,13 +313,13 @@ impl<'m> Tcp<'m> {
         if let Some(slot) = self.waiting_for(listener.0) {
             // It needs no place in a table that others may have filled.
             self.hand_over(&entry, slot);
-            let connection = self.at_mut(slot).ok_or(Drop::NoConnection)?;
+            let connection = self.at_mut(slot).ok_or(SegmentDrop::NoConnection)?;
             return connection.on_segment(segment);
         }
         if !self.may_wait(listener.0) {
-            return Err(Drop::HalfOpenFull);
+            return Err(SegmentDrop::HalfOpenFull);
         }
-        let index = self.enter(&entry, true).ok_or(Drop::HalfOpenFull)?;
+        let index = self.enter(&entry, true).ok_or(SegmentDrop::HalfOpenFull)?;
         self.on_ready(index, segment)
     }
 

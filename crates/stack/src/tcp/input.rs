@@ -8,7 +8,7 @@
 //! and RFC 6093 advises applications against it).
 //! Sources: RFC 9293 §3.10.7.3 and .4, RFC 5961, RFC 7323 §5, RFC 3168, RFC 2883.
 
-use super::Drop;
+use super::SegmentDrop;
 use super::config::SMSS_MIN;
 use super::connection::Connection;
 use super::facts::Facts;
@@ -22,10 +22,10 @@ use crate::wire::tcp::Flags;
 
 impl Connection<'_> {
     /// A segment for this connection. An error is the reason why it (or the rest of it) was
-    /// dropped; [`Drop::UnacceptableAck`] asks the caller for a reset.
-    pub(super) fn on_segment(&mut self, seg: &mut Segment<'_>) -> Result<(), Drop> {
+    /// dropped; [`SegmentDrop::UnacceptableAck`] asks the caller for a reset.
+    pub(super) fn on_segment(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
         match self.state {
-            State::Closed | State::Listen => Err(Drop::NoConnection),
+            State::Closed | State::Listen => Err(SegmentDrop::NoConnection),
             State::SynSent => self.arrive_in_syn_sent(seg),
             _ if self.config.header_prediction && self.is_predicted(seg) => {
                 self.take_predicted(seg);
@@ -37,7 +37,7 @@ impl Connection<'_> {
 
     // ---- RFC 9293 §3.10.7.4: other states ----
 
-    fn arrive(&mut self, seg: &mut Segment<'_>) -> Result<(), Drop> {
+    fn arrive(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
         if self.state == State::SynReceived && seg.seq.plus(1) == self.rcv_nxt {
             // The peer's SYN-ACK of a simultaneous open starts with the SYN we know.
             seg.strip_syn();
@@ -69,7 +69,7 @@ impl Connection<'_> {
 
     /// First: is any of it in the window, and is it not a leftover of the past (PAWS)?
     /// Trims what lies before the window.
-    fn check_sequence(&mut self, seg: &mut Segment<'_>) -> Result<(), Drop> {
+    fn check_sequence(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
         if !seg.has(Flags::RST) {
             self.check_timestamps(seg)?;
         }
@@ -119,8 +119,8 @@ impl Connection<'_> {
     }
 
     /// PAWS (RFC 7323 §5.3).
-    fn check_timestamps(&mut self, seg: &Segment<'_>) -> Result<(), Drop> {
-        let ahead = self.timestamp_ahead(seg).ok_or(Drop::NoTimestamp)?;
+    fn check_timestamps(&mut self, seg: &Segment<'_>) -> Result<(), SegmentDrop> {
+        let ahead = self.timestamp_ahead(seg).ok_or(SegmentDrop::NoTimestamp)?;
         if ahead >= 0 {
             return Ok(());
         }
@@ -132,13 +132,13 @@ impl Connection<'_> {
             0 => self.challenge(),
             _ => self.facts.set(Facts::ACK_DUE),
         }
-        Err(Drop::OldTimestamp)
+        Err(SegmentDrop::OldTimestamp)
     }
 
     /// Nothing of it is new: the peer learns where we are, unless it resets.
-    fn answer_unacceptable(&mut self, seg: &Segment<'_>) -> Drop {
+    fn answer_unacceptable(&mut self, seg: &Segment<'_>) -> SegmentDrop {
         if seg.has(Flags::RST) {
-            return Drop::OutsideWindow;
+            return SegmentDrop::OutsideWindow;
         }
         if seg.payload.is_empty() && !seg.has(Flags::FIN) {
             // Probes of two shut windows crossed and were taken, and neither side knows: the
@@ -151,7 +151,7 @@ impl Connection<'_> {
                 let _ = self.accept_ack(seg);
             }
             self.challenge();
-            return Drop::OutsideWindow;
+            return SegmentDrop::OutsideWindow;
         }
         if seg.seq.before(self.rcv_nxt) {
             // Before a shut window, part of it may be new: that is not kept.
@@ -168,7 +168,7 @@ impl Connection<'_> {
         if self.state == State::TimeWait && seg.has(Flags::FIN) {
             self.enter_time_wait();
         }
-        Drop::OutsideWindow
+        SegmentDrop::OutsideWindow
     }
 
     /// Whether the ACK is one that the peer may have sent lately (RFC 5961 §5.2).
@@ -193,13 +193,13 @@ impl Connection<'_> {
     }
 
     /// Second: a reset must hit RCV.NXT exactly (RFC 5961 §3).
-    fn check_reset(&mut self, seg: &Segment<'_>) -> Result<(), Drop> {
+    fn check_reset(&mut self, seg: &Segment<'_>) -> Result<(), SegmentDrop> {
         if !seg.has(Flags::RST) {
             return Ok(());
         }
         if seg.seq != self.rcv_nxt {
             self.challenge();
-            return Err(Drop::InexactReset);
+            return Err(SegmentDrop::InexactReset);
         }
         let error = match self.state {
             State::SynReceived => Some(Error::Refused),
@@ -207,26 +207,26 @@ impl Connection<'_> {
             _ => Some(Error::Reset),
         };
         self.end(error);
-        Err(Drop::ConnectionReset)
+        Err(SegmentDrop::ConnectionReset)
     }
 
     /// Fourth: a SYN on a known connection gets a challenge ACK (RFC 5961 §4).
-    fn check_syn(&mut self, seg: &Segment<'_>) -> Result<(), Drop> {
+    fn check_syn(&mut self, seg: &Segment<'_>) -> Result<(), SegmentDrop> {
         if seg.has(Flags::SYN) {
             self.challenge();
-            return Err(Drop::SynInWindow);
+            return Err(SegmentDrop::SynInWindow);
         }
         Ok(())
     }
 
     /// Fifth: no segment without ACK; SYN-RECEIVED ends here.
-    fn check_ack(&mut self, seg: &Segment<'_>) -> Result<(), Drop> {
+    fn check_ack(&mut self, seg: &Segment<'_>) -> Result<(), SegmentDrop> {
         if !seg.has(Flags::ACK) {
-            return Err(Drop::NoAck);
+            return Err(SegmentDrop::NoAck);
         }
         if self.state == State::SynReceived {
             if seg.ack() != self.snd_nxt {
-                return Err(Drop::UnacceptableAck);
+                return Err(SegmentDrop::UnacceptableAck);
             }
             self.establish(seg);
         }
@@ -247,7 +247,7 @@ impl Connection<'_> {
     }
 
     /// Seventh: text goes into the receive ring, in order or not.
-    fn accept_text(&mut self, seg: &mut Segment<'_>) -> Result<(), Drop> {
+    fn accept_text(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
         if !self.state.may_receive() {
             // CLOSE-WAIT and later: the peer has sent its FIN; whatever this is, ignore it.
             if seg.has(Flags::FIN) || !seg.payload.is_empty() {
@@ -257,7 +257,7 @@ impl Connection<'_> {
         }
         if self.facts.has(Facts::READ_CLOSED) && !seg.payload.is_empty() {
             self.end_with_reset(Error::Aborted);
-            return Err(Drop::DataAfterClose);
+            return Err(SegmentDrop::DataAfterClose);
         }
         let gap = seg.seq.since(self.rcv_nxt);
         if seg.has(Flags::FIN) && !self.facts.has(Facts::FIN_SEEN) {
@@ -351,21 +351,21 @@ impl Connection<'_> {
 
     // ---- RFC 9293 §3.10.7.3: SYN-SENT ----
 
-    fn arrive_in_syn_sent(&mut self, seg: &mut Segment<'_>) -> Result<(), Drop> {
+    fn arrive_in_syn_sent(&mut self, seg: &mut Segment<'_>) -> Result<(), SegmentDrop> {
         let acknowledges = seg.has(Flags::ACK);
         let is_ours = acknowledges && seg.ack() == self.snd_nxt;
         if seg.has(Flags::RST) {
             if !is_ours {
-                return Err(Drop::InexactReset);
+                return Err(SegmentDrop::InexactReset);
             }
             self.end(Some(Error::Refused));
-            return Err(Drop::ConnectionReset);
+            return Err(SegmentDrop::ConnectionReset);
         }
         if acknowledges && !is_ours {
-            return Err(Drop::UnacceptableAck);
+            return Err(SegmentDrop::UnacceptableAck);
         }
         if !seg.has(Flags::SYN) {
-            return Err(Drop::NoSyn);
+            return Err(SegmentDrop::NoSyn);
         }
         self.rcv_nxt = seg.seq.plus(1);
         self.take_syn_options(seg);

@@ -101,14 +101,14 @@ pub use state::State;
 pub use storage::Storage;
 pub use telemetry::{Telemetry, UnderWay};
 pub use types::{
-    Buffers, Changed, Counters, Edges, Endpoints, Error, Handle, IcmpError, Incoming, ListenError,
-    ListenerHandle, OpenError, Outgoing, RecvError, Rejected, SendError,
+    Buffers, Changed, Edges, Endpoints, Error, Handle, IcmpError, Incoming, ListenError,
+    ListenerHandle, OpenError, Outgoing, RecvError, Rejected, SendError, TcpCounters,
 };
 
 /// Why a segment, or the rest of one, was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
-pub enum Drop {
+pub enum SegmentDrop {
     /// The checksum is wrong.
     Checksum,
     /// Header or options are malformed.
@@ -150,7 +150,7 @@ pub enum Drop {
     DataAfterClose,
 }
 
-impl Drop {
+impl SegmentDrop {
     /// How many reasons there are.
     pub const COUNT: usize = Self::DataAfterClose as usize + 1;
 
@@ -180,7 +180,7 @@ impl Drop {
     }
 }
 
-speaks!(Drop);
+speaks!(SegmentDrop);
 
 /// Why something was sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -11,7 +11,7 @@ use super::connection::Connection;
 use super::listener::{HalfOpen, Listener, Stage};
 use super::reply::Reply;
 use super::types::{
-    Buffers, Counters, Endpoints, Handle, ListenError, ListenerHandle, OpenError, Rejected,
+    Buffers, Endpoints, Handle, ListenError, ListenerHandle, OpenError, Rejected, TcpCounters,
     is_unicast,
 };
 use crate::limits::TCP_LISTENERS_MAX;
@@ -49,7 +49,7 @@ pub struct Tcp<'m> {
     /// What no other node has: part of all that is hashed.
     pub(super) id: u64,
     pub(super) reply: Option<Reply>,
-    pub(super) counters: Counters,
+    pub(super) counters: TcpCounters,
     /// When a SYN cookie was last sent, ms; `None`: none was, or all are outdated.
     pub(super) cookie_sent_at: Option<u32>,
     /// The start of the current millisecond, and its number modulo 2^32.
@@ -108,7 +108,7 @@ impl<'m> Tcp<'m> {
             hash,
             id: 0,
             reply: None,
-            counters: Counters::NEW,
+            counters: TcpCounters::NEW,
             cookie_sent_at: None,
             tick: Instant::ORIGIN,
             now_ms: 0,
@@ -137,7 +137,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// What happened so far.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &TcpCounters {
         &self.counters
     }
 

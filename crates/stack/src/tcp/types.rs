@@ -5,7 +5,7 @@ use core::net::Ipv6Addr;
 
 use super::reassembly::RecvBuffer;
 use super::send_buffer::SendBuffer;
-use super::{Drop, RetransmissionCause};
+use super::{RetransmissionCause, SegmentDrop};
 use crate::offer::Offer;
 use crate::remote::Remote;
 
@@ -418,33 +418,33 @@ pub struct Outgoing {
 /// What happened since the start; counters of 16 bits stop at their greatest value, those of
 /// 32 wrap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Counters {
+pub struct TcpCounters {
     /// Segments received, wrong ones included.
     pub received: u32,
     /// Segments sent.
     pub sent: u32,
     /// Segments sent again, by [`RetransmissionCause`].
     pub retransmissions: [u16; RetransmissionCause::COUNT],
-    /// Segments dropped, by [`Drop`].
-    pub drops: [u16; Drop::COUNT],
+    /// Segments dropped, by [`SegmentDrop`].
+    pub drops: [u16; SegmentDrop::COUNT],
     /// SYN cookies sent because the half-open table was full.
     pub syn_cookies: u16,
     /// Replies (resets, SYN cookies) that found the one place for them taken.
     pub replies_lost: u16,
 }
 
-impl Counters {
+impl TcpCounters {
     pub(super) const NEW: Self = Self {
         received: 0,
         sent: 0,
         retransmissions: [0; RetransmissionCause::COUNT],
-        drops: [0; Drop::COUNT],
+        drops: [0; SegmentDrop::COUNT],
         syn_cookies: 0,
         replies_lost: 0,
     };
 
     /// Segments dropped for `reason`.
-    pub fn dropped(&self, reason: Drop) -> u16 {
+    pub fn dropped(&self, reason: SegmentDrop) -> u16 {
         self.drops.get(reason as usize).copied().unwrap_or(0)
     }
 

@@ -4,7 +4,7 @@ use crate::wire::tcphc;
 
 /// Why a compressed segment was discarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Drop {
+pub enum HeaderDrop {
     /// No TCPHC header.
     Malformed(tcphc::ParseError),
     /// A full header with options that no TCP header may have.
@@ -21,7 +21,7 @@ pub enum Drop {
     EchoUnsent,
 }
 
-impl Drop {
+impl HeaderDrop {
     /// How many reasons counters tell apart.
     pub const COUNT: usize = 7;
 
@@ -51,21 +51,21 @@ impl Drop {
     }
 }
 
-speaks!(Drop, Self::Malformed(error) => error);
+speaks!(HeaderDrop, Self::Malformed(error) => error);
 
 /// Totals since start; all wrap at 2^32.
 #[derive(Clone, Debug, Default)]
-pub struct Counters {
+pub struct TcphcCounters {
     /// Sent with a full, a mostly compressed, a compressed header, and plain.
     pub sent: [u32; 4],
     /// Restored.
     pub restored: u32,
-    pub(super) drops: [u32; Drop::COUNT],
+    pub(super) drops: [u32; HeaderDrop::COUNT],
 }
 
-impl Counters {
+impl TcphcCounters {
     /// Segments discarded for `reason`; parse errors are counted as one.
-    pub fn dropped(&self, reason: Drop) -> u32 {
+    pub fn dropped(&self, reason: HeaderDrop) -> u32 {
         self.drops.get(reason.index()).copied().unwrap_or_default()
     }
 }

@@ -43,7 +43,7 @@ pub use config::{Config, End, Mode};
 pub use context::Context;
 use context::{Form, State, bit};
 use counters::count;
-pub use counters::{Counters, Drop};
+pub use counters::{HeaderDrop, TcphcCounters};
 pub use overhear::Overheard;
 use overhear::form_of;
 use peers::Peers;
@@ -68,7 +68,7 @@ pub struct Tcphc<'m> {
     quarters: [Option<Instant>; 4],
     quiet_until: Instant,
     peers: Peers,
-    counters: Counters,
+    counters: TcphcCounters,
 }
 
 /// The two ends of a connection, seen from this end of the compressed path.
@@ -138,12 +138,12 @@ impl<'m> Tcphc<'m> {
             quarters: [None; 4],
             quiet_until: now + config.quiet,
             peers: Peers::new(),
-            counters: Counters::default(),
+            counters: TcphcCounters::default(),
         }
     }
 
     /// What was sent, restored and dropped.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &TcphcCounters {
         &self.counters
     }
 
@@ -252,14 +252,14 @@ impl<'m> Tcphc<'m> {
     /// `out` (60 bytes always suffice), and learns from it. `flow`: `local` is the destination.
     ///
     /// # Errors
-    /// [`Drop`]; then nothing has changed.
+    /// [`HeaderDrop`]; then nothing has changed.
     pub fn decompress(
         &mut self,
         flow: &Flow,
         bytes: &[u8],
         now: Instant,
         out: &mut [u8],
-    ) -> Result<Restored, Drop> {
+    ) -> Result<Restored, HeaderDrop> {
         let restored = self.try_decompress(flow, bytes, now, out);
         self.count_restored(restored)
     }
@@ -270,14 +270,14 @@ impl<'m> Tcphc<'m> {
         bytes: &[u8],
         now: Instant,
         out: &mut [u8],
-    ) -> Result<Restored, Drop> {
-        let (frame, payload) = Header::parse(bytes).map_err(Drop::Malformed)?;
+    ) -> Result<Restored, HeaderDrop> {
+        let (frame, payload) = Header::parse(bytes).map_err(HeaderDrop::Malformed)?;
         let compressed_len = bytes.len() - payload.len();
         let uncompressed_len = match frame {
             Header::Full { cid, tcp } => {
                 let segment = bytes.get(tcphc::FULL_OVERHEAD..).unwrap_or_default();
                 if copy(out, tcp) != tcp.len() {
-                    return Err(Drop::Full);
+                    return Err(HeaderDrop::Full);
                 }
                 self.take_full(flow, cid, segment, now)?;
                 tcp.len()
@@ -294,14 +294,14 @@ impl<'m> Tcphc<'m> {
     /// there is nothing to restore. `flow`: `local` is the destination.
     ///
     /// # Errors
-    /// [`Drop`]; then nothing has changed.
+    /// [`HeaderDrop`]; then nothing has changed.
     pub(crate) fn on_full(
         &mut self,
         flow: &Flow,
         cid: u8,
         segment: &[u8],
         now: Instant,
-    ) -> Result<(), Drop> {
+    ) -> Result<(), HeaderDrop> {
         let taken = self.take_full(flow, cid, segment, now);
         self.count_restored(taken)
     }
@@ -312,10 +312,10 @@ impl<'m> Tcphc<'m> {
         cid: u8,
         segment: &[u8],
         now: Instant,
-    ) -> Result<(), Drop> {
-        let seg = Segment::parse(segment).ok_or(Drop::BadTcp)?;
+    ) -> Result<(), HeaderDrop> {
+        let seg = Segment::parse(segment).ok_or(HeaderDrop::BadTcp)?;
         if !tcp::is_checksum_valid(&flow.remote, &flow.local, segment) {
-            return Err(Drop::Checksum);
+            return Err(HeaderDrop::Checksum);
         }
         let key = self.meet(flow);
         self.note_understanding(&key, now);
@@ -331,17 +331,19 @@ impl<'m> Tcphc<'m> {
         payload: &[u8],
         now: Instant,
         out: &mut [u8],
-    ) -> Result<usize, Drop> {
+    ) -> Result<usize, HeaderDrop> {
         let key = self.meet(flow);
-        let at = self.find_cid(&key, frame.cid).ok_or(Drop::NoContext)?;
-        let context = self.contexts.get(at).ok_or(Drop::NoContext)?;
+        let at = self
+            .find_cid(&key, frame.cid)
+            .ok_or(HeaderDrop::NoContext)?;
+        let context = self.contexts.get(at).ok_or(HeaderDrop::NoContext)?;
         let (len, seg) = rebuild(context, flow, frame, payload, self.rules, out)?;
         self.note_understanding(&key, now);
         self.learn(Some(at), &seg, form_of(frame), now);
         Ok(len)
     }
 
-    fn count_restored<T>(&mut self, taken: Result<T, Drop>) -> Result<T, Drop> {
+    fn count_restored<T>(&mut self, taken: Result<T, HeaderDrop>) -> Result<T, HeaderDrop> {
         match taken {
             Ok(_) => self.counters.restored = self.counters.restored.wrapping_add(1),
             Err(reason) => count(&mut self.counters.drops, reason.index()),

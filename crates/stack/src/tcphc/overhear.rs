@@ -14,7 +14,7 @@ use super::context::{Context, Form};
 use super::restore::rebuild;
 use super::rules::Rules;
 use super::segment::Segment;
-use super::{Config, Drop, Flow, Restored};
+use super::{Config, Flow, HeaderDrop, Restored};
 
 /// Both ends of a connection. A segment is the first end's or the second's.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ impl Overheard {
     /// `out` (60 bytes always suffice), and learns from it. `flow`: `local` is the destination.
     ///
     /// # Errors
-    /// [`Drop`]; then nothing has changed. [`Drop::NoContext`] stands for full headers too,
+    /// [`HeaderDrop`]; then nothing has changed. [`HeaderDrop::NoContext`] stands for full headers too,
     /// which need no restoring: [`Self::learn`].
     pub fn restore(
         &mut self,
@@ -52,10 +52,10 @@ impl Overheard {
         bytes: &[u8],
         now: Instant,
         out: &mut [u8],
-    ) -> Result<Restored, Drop> {
-        let (header, payload) = Header::parse(bytes).map_err(Drop::Malformed)?;
+    ) -> Result<Restored, HeaderDrop> {
+        let (header, payload) = Header::parse(bytes).map_err(HeaderDrop::Malformed)?;
         let Header::Compressed(frame) = header else {
-            return Err(Drop::NoContext);
+            return Err(HeaderDrop::NoContext);
         };
         let (_, receiver) = self.roles(from_first);
         let (uncompressed_len, seg) = rebuild(receiver, flow, &frame, payload, RULES, out)?;

@@ -12,7 +12,7 @@ use super::context::{Context, bit};
 use super::numbers::after;
 use super::rules::{Behind, Cure, FLIGHT_MAX, Rules, SEQ_BEHIND, TIMESTAMP_BEHIND};
 use super::segment::Segment;
-use super::{Drop, Flow, Mode};
+use super::{Flow, HeaderDrop, Mode};
 
 /// Writes the header that `frame` stands for to `out`, checksum included, which must verify;
 /// returns its length, and what it says.
@@ -23,13 +23,13 @@ pub(super) fn rebuild(
     payload: &[u8],
     rules: Rules,
     out: &mut [u8],
-) -> Result<(usize, Segment), Drop> {
+) -> Result<(usize, Segment), HeaderDrop> {
     let header = restore(context, frame, rules)?;
-    let len = header.emit(out).map_err(|_| Drop::Full)?;
+    let len = header.emit(out).map_err(|_| HeaderDrop::Full)?;
     let field = out.get_mut(CHECKSUM_AT..).unwrap_or_default();
     copy(field, &frame.checksum.to_be_bytes());
-    if !sums_up(flow, out.get(..len).ok_or(Drop::Full)?, payload) {
-        return Err(Drop::Checksum);
+    if !sums_up(flow, out.get(..len).ok_or(HeaderDrop::Full)?, payload) {
+        return Err(HeaderDrop::Checksum);
     }
     let seg = Segment::restored(header, frame.checksum, payload.len());
     Ok((len, seg))
@@ -47,8 +47,8 @@ fn sums_up(flow: &Flow, header: &[u8], payload: &[u8]) -> bool {
 /// The header that `frame` stands for, checksum apart.
 ///
 /// # Errors
-/// [`Drop::NoReference`], [`Drop::EchoUnsent`].
-fn restore(context: &Context, frame: &Compressed, rules: Rules) -> Result<Header, Drop> {
+/// [`HeaderDrop::NoReference`], [`HeaderDrop::EchoUnsent`].
+fn restore(context: &Context, frame: &Compressed, rules: Rules) -> Result<Header, HeaderDrop> {
     let (seq, ack) = match rules.mode {
         Mode::Draft => (
             from_upper(frame.seq, context.reference(bit::R_SEQ, context.r_tsval))?,
@@ -85,11 +85,11 @@ fn restore(context: &Context, frame: &Compressed, rules: Rules) -> Result<Header
 }
 
 /// The only value with these low bits from `behind` below the reference on.
-fn from_window(field: Field, reference: Option<u32>, behind: Behind) -> Result<u32, Drop> {
+fn from_window(field: Field, reference: Option<u32>, behind: Behind) -> Result<u32, HeaderDrop> {
     if let Field::Whole(value) = field {
         return Ok(value);
     }
-    let reference = reference.ok_or(Drop::NoReference)?;
+    let reference = reference.ok_or(HeaderDrop::NoReference)?;
     let nearest = |low: u32, mask: u32, behind: u32| {
         let lowest = reference.wrapping_sub(behind);
         lowest.wrapping_add(low.wrapping_sub(lowest) & mask)
@@ -103,7 +103,7 @@ fn from_window(field: Field, reference: Option<u32>, behind: Behind) -> Result<u
 
 /// An echo jumps by as long as its peer was silent, whatever the age of the segments that it
 /// overtakes: theirs would be read a period too high. What is echoed was sent from here.
-fn echoed(context: &Context, field: Field, rules: Rules) -> Result<u32, Drop> {
+fn echoed(context: &Context, field: Field, rules: Rules) -> Result<u32, HeaderDrop> {
     let reference = context.reference(bit::R_TSECR, context.r_tsecr);
     let echo = from_window(field, reference, TIMESTAMP_BEHIND)?;
     let is_guess = matches!(field, Field::Low8(_) | Field::Low16(_));
@@ -111,19 +111,19 @@ fn echoed(context: &Context, field: Field, rules: Rules) -> Result<u32, Drop> {
     let is_bounded = context.has(bit::U_TS) && !context.has(bit::UNCOUNTED);
     let unsent = after(echo, context.u_tsval) && after(echo, context.r_tsecr);
     if is_guess && is_bounded && unsent && rules.cured(Cure::Echo) {
-        return Err(Drop::EchoUnsent);
+        return Err(HeaderDrop::EchoUnsent);
     }
     Ok(echo)
 }
 
 /// The highest value with these low bits that was sent from here. With 16 bits it may lie
 /// ahead of what is known to have been sent, should this end have joined late.
-fn acked(context: &Context, field: Field) -> Result<u32, Drop> {
+fn acked(context: &Context, field: Field) -> Result<u32, HeaderDrop> {
     let sent = context.reference(bit::U_SEQ, context.u_seq);
     match field {
         Field::Elided => context
             .reference(bit::R_ACK, context.r_ack)
-            .ok_or(Drop::NoReference),
+            .ok_or(HeaderDrop::NoReference),
         Field::Low8(_) => from_window(
             field,
             sent,
@@ -144,13 +144,13 @@ fn acked(context: &Context, field: Field) -> Result<u32, Drop> {
     }
 }
 
-fn window(context: &Context, window: Window, rules: Rules) -> Result<u16, Drop> {
+fn window(context: &Context, window: Window, rules: Rules) -> Result<u16, HeaderDrop> {
     if let Window::Whole(window) = window {
         return Ok(window);
     }
     let reference = context.r_window;
     if !context.has(bit::R_WINDOW) || reference == u16::MAX && rules.mode != Mode::Draft {
-        return Err(Drop::NoReference);
+        return Err(HeaderDrop::NoReference);
     }
     Ok(match window {
         Window::Low(low) => reference & 0xff00 | u16::from(low),
@@ -160,11 +160,11 @@ fn window(context: &Context, window: Window, rules: Rules) -> Result<u16, Drop> 
 }
 
 /// The draft's rule: what is not in line is as in the segment before.
-fn from_upper(field: Field, before: Option<u32>) -> Result<u32, Drop> {
+fn from_upper(field: Field, before: Option<u32>) -> Result<u32, HeaderDrop> {
     if let Field::Whole(value) = field {
         return Ok(value);
     }
-    let before = before.ok_or(Drop::NoReference)?;
+    let before = before.ok_or(HeaderDrop::NoReference)?;
     Ok(match field {
         Field::Low8(low) => before & !0xff | u32::from(low),
         Field::Low16(low) => before & !0xffff | u32::from(low),

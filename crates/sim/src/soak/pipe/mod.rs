@@ -72,7 +72,7 @@ struct Host<'m> {
 struct Counts {
     received: u32,
     sent: u32,
-    drops: [u32; tcp::Drop::COUNT],
+    drops: [u32; tcp::SegmentDrop::COUNT],
     again: [u32; RetransmissionCause::COUNT],
 }
 
@@ -451,7 +451,7 @@ impl Counts {
     const NONE: Self = Self {
         received: 0,
         sent: 0,
-        drops: [0; tcp::Drop::COUNT],
+        drops: [0; tcp::SegmentDrop::COUNT],
         again: [0; RetransmissionCause::COUNT],
     };
 }

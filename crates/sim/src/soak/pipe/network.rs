@@ -92,10 +92,10 @@ impl Pipe<'_> {
         if let Err(reason) = result {
             counts.drops[reason as usize] += 1;
         }
-        if packet.is_corrupted && result != Err(tcp::Drop::Checksum) {
+        if packet.is_corrupted && result != Err(tcp::SegmentDrop::Checksum) {
             return Err(format!("node {host} took a corrupted segment: {result:?}"));
         }
-        if result == Err(tcp::Drop::ConnectionReset)
+        if result == Err(tcp::SegmentDrop::ConnectionReset)
             && let Ok((header, _)) = Header::parse(&packet.bytes)
             && !self.is_session(host, (header.dst_port, header.src_port))
         {

@@ -5,7 +5,7 @@ use super::{Kept, Mesh, tcp_headers};
 use crate::ip::icmp::ErrorKind;
 use crate::ip::{Disposition, Ingress, Ip, Neighbour};
 use crate::limits::PSDU_LEN_MAX;
-use crate::link::Drop;
+use crate::link::LinkDrop;
 use crate::link::arrival::{Arrival, Hop, Onward, Scratch, quotable};
 use crate::lowpan::datagram::{self, Key, RecordId, Role, Verdict};
 use crate::lowpan::{Contexts, Decompressed, LinkPair, TcpForm, complete_udp_checksum, decompress};
@@ -90,7 +90,7 @@ impl<'m> Mesh<'m> {
         let outcome = match classify(frame.payload) {
             Ok(Dispatch::Fragment) => self.on_fragment(frame, ip, scratch, now, rng),
             Ok(Dispatch::Ipv6 | Dispatch::Iphc) => self.on_whole(frame, scratch),
-            Err(_) => Err(Drop::Dispatch),
+            Err(_) => Err(LinkDrop::Dispatch),
         };
         outcome.unwrap_or_else(|reason| {
             self.count(reason);
@@ -103,7 +103,7 @@ impl<'m> Mesh<'m> {
         &self,
         frame: &Received<'_>,
         scratch: &'s mut Scratch,
-    ) -> Result<Arrival<'m, 's>, Drop> {
+    ) -> Result<Arrival<'m, 's>, LinkDrop> {
         let Scratch(bytes) = scratch;
         let (len, headers) = restore(&self.discovery.contexts, frame.payload, frame, None, bytes)?;
         let packet = bytes.get_mut(..len).unwrap_or_default();
@@ -138,7 +138,7 @@ impl<'m> Mesh<'m> {
         packet: &mut [u8],
         hop: &mut Hop,
         now: Instant,
-    ) -> Result<(), Drop> {
+    ) -> Result<(), LinkDrop> {
         let Onward::As(form) = hop.onward else {
             return Ok(());
         };
@@ -160,9 +160,9 @@ impl<'m> Mesh<'m> {
         scratch: &'s mut Scratch,
         now: Instant,
         rng: &mut Rng,
-    ) -> Result<Arrival<'m, 's>, Drop> {
+    ) -> Result<Arrival<'m, 's>, LinkDrop> {
         let parsed = lowpan_frag::Header::parse(frame.payload);
-        let (header, piece) = parsed.map_err(|_| Drop::MalformedFragment)?;
+        let (header, piece) = parsed.map_err(|_| LinkDrop::MalformedFragment)?;
         let key = Key {
             from: frame.src,
             tag: header.datagram_tag,
@@ -196,18 +196,18 @@ impl<'m> Mesh<'m> {
         scratch: &'s mut Scratch,
         now: Instant,
         rng: &mut Rng,
-    ) -> Result<Arrival<'m, 's>, Drop> {
+    ) -> Result<Arrival<'m, 's>, LinkDrop> {
         let Scratch(bytes) = scratch;
         let (len, headers) = restore(&self.discovery.contexts, rest, frame, Some(key.size), bytes)?;
         let piece = bytes.get_mut(..len).unwrap_or_default();
-        let (header, _) = Header::parse_start(piece).map_err(|_| Drop::MalformedPacket)?;
+        let (header, _) = Header::parse_start(piece).map_err(|_| LinkDrop::MalformedPacket)?;
         let mut role = match ip.disposition(&header, &self.ingress(frame)) {
             Disposition::Local => Role::Reassemble,
             // A relay of a datagram without a checksum has to compute the checksum.
             Disposition::Forward(_) if headers.udp_checksum_elided => Role::Reassemble,
             Disposition::Forward(hop) => self.role_for(hop),
             Disposition::Refuse(kind) => {
-                self.count(Drop::Refused);
+                self.count(LinkDrop::Refused);
                 let quote = quotable(piece, headers.tcp);
                 return Ok(Arrival::Refuse { kind, quote });
             }
@@ -221,7 +221,7 @@ impl<'m> Mesh<'m> {
         if let Role::Forward { next_hop } = role {
             // A packet that is dropped here opens no record: its other fragments go nowhere.
             if self.avoid_congestion_of_fragments(piece, ip, rng).is_err() {
-                ip.counters.count(crate::ip::Drop::Congestion);
+                ip.counters.count(crate::ip::PacketDrop::Congestion);
                 return Ok(Arrival::Nothing);
             }
             let start = (&mut *piece, headers.tcp);
@@ -241,7 +241,7 @@ impl<'m> Mesh<'m> {
                 Ok(Arrival::Nothing)
             }
             Verdict::Complete(record) => Ok(self.on_gathered(record, frame)),
-            Verdict::Drop(datagram::Drop::TooLarge) => Ok(Arrival::Refuse {
+            Verdict::Drop(datagram::FragmentDrop::TooLarge) => Ok(Arrival::Refuse {
                 kind: ErrorKind::PacketTooBig {
                     mtu: len_max as u32,
                 },
@@ -271,17 +271,17 @@ fn restore(
     frame: &Received<'_>,
     datagram_size: Option<u16>,
     out: &mut [u8],
-) -> Result<(usize, Decompressed), Drop> {
+) -> Result<(usize, Decompressed), LinkDrop> {
     let link = LinkPair {
         src: frame.src,
         dst: frame.dst,
     };
     let headers = decompress(bytes, link, contexts, datagram_size, out);
-    let headers = headers.map_err(|_| Drop::Compression)?;
+    let headers = headers.map_err(|_| LinkDrop::Compression)?;
     let payload = bytes.get(headers.compressed_len..).unwrap_or_default();
     let room = out.get_mut(headers.uncompressed_len..).unwrap_or_default();
     if payload.len() > room.len() {
-        return Err(Drop::Compression);
+        return Err(LinkDrop::Compression);
     }
     let len = headers.uncompressed_len + copy(room, payload);
     // In a fragment the packet is not whole yet: see `on_gathered`.

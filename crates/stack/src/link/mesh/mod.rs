@@ -27,7 +27,7 @@ pub(super) use mark::Mark;
 pub use memory::{MeshMemory, MeshStorage};
 
 use super::arrival::Report;
-use super::counters::{Counters, Drop};
+use super::counters::{LinkCounters, LinkDrop};
 use super::discovery::{Discovery, Received};
 #[cfg(test)]
 use crate::ip::ndp::Advertised;
@@ -68,7 +68,7 @@ pub struct Mesh<'m> {
     discovery: Discovery,
     /// The frame whose packet is dealt with when its ACK has left.
     kept: Option<Kept>,
-    counters: Counters,
+    counters: LinkCounters,
 }
 
 impl<'m> Mesh<'m> {
@@ -96,7 +96,7 @@ impl<'m> Mesh<'m> {
             datagrams: Datagrams::new(records, bodies, IPV6_MTU_MIN, any_order, &mut rng.derive()),
             queue: PacketQueue::new(memory.queue),
             kept: None,
-            counters: Counters::default(),
+            counters: LinkCounters::default(),
         }
     }
 
@@ -142,7 +142,7 @@ impl<'m> Mesh<'m> {
     }
 
     /// What the link passed on and dropped.
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &LinkCounters {
         &self.counters
     }
 }
@@ -183,7 +183,7 @@ impl<'m> Mesh<'m> {
         ip: &mut Ip<'_>,
         now: Instant,
         rng: &mut Rng,
-    ) -> Result<(), ip::Drop> {
+    ) -> Result<(), ip::PacketDrop> {
         let is_trusted = match ingress.from {
             Neighbour::One(iid) => self.mac.is_trusted(LinkAddr::from_iid(iid)),
             Neighbour::Only | Neighbour::All => false,
@@ -207,7 +207,7 @@ impl<'m> Mesh<'m> {
     }
 
     /// Counts a frame that led to nothing.
-    fn count(&mut self, reason: Drop) {
+    fn count(&mut self, reason: LinkDrop) {
         self.counters.count(reason);
     }
 }

@@ -5,7 +5,7 @@ use super::{Forwarding, Mesh, Relaying, link_addr};
 use crate::ip::queue::Verdict;
 use crate::ip::{Ip, NextHop};
 use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
-use crate::link::Drop;
+use crate::link::LinkDrop;
 use crate::link::arrival::{Hop, Refusal};
 use crate::lowpan::datagram::Role;
 use crate::lowpan::{LinkPair, TcpForm, fragment};
@@ -103,7 +103,7 @@ impl Mesh<'_> {
         datagram_tag: u16,
         fragment: &mut [u8],
         came: Came,
-    ) -> Result<(), Drop> {
+    ) -> Result<(), LinkDrop> {
         let tag = fragment.get_mut(lowpan_frag::TAG_AT..).unwrap_or_default();
         copy(tag, &datagram_tag.to_be_bytes());
         self.relay(next_hop, datagram_tag, fragment, came)
@@ -116,9 +116,11 @@ impl Mesh<'_> {
         header: lowpan_frag::Header,
         piece: &[u8],
         came: Came,
-    ) -> Result<(), Drop> {
+    ) -> Result<(), LinkDrop> {
         let mut out = [0; PSDU_LEN_MAX];
-        let len = header.emit(&mut out).map_err(|_| Drop::FragmentTooLong)?;
+        let len = header
+            .emit(&mut out)
+            .map_err(|_| LinkDrop::FragmentTooLong)?;
         let len = len + copy(out.get_mut(len..).unwrap_or_default(), piece);
         self.relay(
             next_hop,
@@ -139,7 +141,7 @@ impl Mesh<'_> {
         tag: u16,
         payload: &[u8],
         came: Came,
-    ) -> Result<(), Drop> {
+    ) -> Result<(), LinkDrop> {
         let mac = &mut self.mac;
         let may_wait = mac.can_preload() && self.manner.forwarding == Forwarding::Immediate;
         let frame = Frame {
@@ -163,8 +165,8 @@ impl Mesh<'_> {
             self.datagrams.fragment_lost(tag);
             self.mac.cancel(tag);
             return Err(match reason {
-                mac::Drop::BadLength => Drop::FragmentTooLong,
-                _ => Drop::RelayQueueFull,
+                mac::FrameDrop::BadLength => LinkDrop::FragmentTooLong,
+                _ => LinkDrop::RelayQueueFull,
             });
         }
         self.counters.fragments_relayed = self.counters.fragments_relayed.wrapping_add(1);

@@ -82,7 +82,7 @@ impl<'m> Mesh<'m> {
         self.mac.cancel(outcome.token);
         // Of a frame that grew old there is nothing to report, and of a packet that another node
         // fragmented nothing to quote.
-        let is_silent = outcome.reason != Some(mac::Drop::TooOld);
+        let is_silent = outcome.reason != Some(mac::FrameDrop::TooOld);
         if is_silent && self.outgoing.holds(outcome.token) {
             self.undelivered = Some(outcome.token);
         }
@@ -126,7 +126,7 @@ impl<'m> Mesh<'m> {
                     debug_assert!(queued.is_ok(), "room was asked for");
                 }
                 Ok(None) => {}
-                Err(_) => ip.counters.count(ip::Drop::Malformed),
+                Err(_) => ip.counters.count(ip::PacketDrop::Malformed),
             }
             if self.outgoing.is_idle() {
                 self.outgoing_class = Class::Control;
@@ -185,7 +185,7 @@ impl<'m> Mesh<'m> {
         let hop = hop.and_then(|(header, to)| Some((header, link_addr(to)?)));
         let Some((header, neighbour)) = hop else {
             self.outgoing.discard();
-            return ip.counters.count(ip::Drop::NoRoute);
+            return ip.counters.count(ip::PacketDrop::NoRoute);
         };
         let link = LinkPair {
             src: self.mac.source(),
@@ -198,7 +198,7 @@ impl<'m> Mesh<'m> {
         };
         if now.since(since) > self.mac.config().frame_age_max {
             self.outgoing.discard();
-            return ip.counters.count(ip::Drop::TooOld);
+            return ip.counters.count(ip::PacketDrop::TooOld);
         }
         let slack = growth(&header, link, &self.discovery.contexts);
         let tag = self.datagrams.new_tag();

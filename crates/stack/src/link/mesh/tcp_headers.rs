@@ -7,7 +7,7 @@
 
 use core::net::Ipv6Addr;
 
-use crate::link::Drop;
+use crate::link::LinkDrop;
 use crate::lowpan::TcpForm;
 use crate::tcphc::{self, Flow, Tcphc};
 use crate::time::Instant;
@@ -50,13 +50,13 @@ pub(super) fn compress(
 /// `header`: of IPv6, as it stands in `packet`.
 ///
 /// # Errors
-/// [`Drop::TcpCompression`]; the table has counted why.
+/// [`LinkDrop::TcpCompression`]; the table has counted why.
 pub(super) fn restore(
     tcphc: Option<&mut Tcphc<'_>>,
     (header, packet): (&Header, &mut [u8]),
     form: TcpForm,
     now: Instant,
-) -> Result<(), Drop> {
+) -> Result<(), LinkDrop> {
     // Neither end learns from a segment that the other could not compress.
     let segment = match form {
         TcpForm::Plain => segment_right_behind(header, packet),
@@ -64,7 +64,7 @@ pub(super) fn restore(
     };
     let Some((tcphc, segment)) = tcphc.zip(segment) else {
         return match form {
-            TcpForm::Compressed => Err(Drop::TcpCompression),
+            TcpForm::Compressed => Err(LinkDrop::TcpCompression),
             TcpForm::Plain | TcpForm::Full { .. } => Ok(()),
         };
     };
@@ -87,7 +87,7 @@ pub(super) fn restore(
             })
         }
     };
-    taken.map_err(|_| Drop::TcpCompression)
+    taken.map_err(|_| LinkDrop::TcpCompression)
 }
 
 /// As [`segment_of`], where nothing stands between IPv6 and TCP. Only strangers send anything

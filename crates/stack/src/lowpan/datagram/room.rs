@@ -1,7 +1,7 @@
 //! Whose packet gets a record and a body, and whose makes way for it.
 
 use super::record::{Coverage, LIFETIME, Record, State};
-use super::{Datagrams, Drop, Key, Role};
+use super::{Datagrams, FragmentDrop, Key, Role};
 use crate::lowpan::TcpForm;
 use crate::time::{Allowance, Duration, Instant};
 use crate::wire::LinkAddr;
@@ -14,10 +14,10 @@ impl Datagrams<'_> {
         role: Role,
         is_known: bool,
         now: Instant,
-    ) -> Result<u8, Drop> {
+    ) -> Result<u8, FragmentDrop> {
         let size = usize::from(key.size);
         if size > self.packet_len_max(role) {
-            return Err(Drop::TooLarge);
+            return Err(FragmentDrop::TooLarge);
         }
         let sender = (key.from, is_known);
         // Both are found before anybody makes way: no packet is given up for one that is refused.
@@ -40,12 +40,12 @@ impl Datagrams<'_> {
                 tag: self.new_tag(),
             },
             (Role::Reassemble, Some(body)) => State::Gathering { body: body.index },
-            (Role::Reassemble, None) => return Err(Drop::NoBody),
+            (Role::Reassemble, None) => return Err(FragmentDrop::NoBody),
         };
         let record = self
             .records
             .get_mut(usize::from(index))
-            .ok_or(Drop::TableFull)?;
+            .ok_or(FragmentDrop::TableFull)?;
         *record = Record {
             key,
             state,
@@ -62,7 +62,12 @@ impl Datagrams<'_> {
 
     /// A record that is free, is `freed` with a body, or may be taken. One neighbour gets three
     /// of four at most.
-    fn find_record(&self, sender: Sender, freed: Option<u8>, now: Instant) -> Result<Place, Drop> {
+    fn find_record(
+        &self,
+        sender: Sender,
+        freed: Option<u8>,
+        now: Instant,
+    ) -> Result<Place, FragmentDrop> {
         let quota = (self.records.len() * 3 / 4).max(1);
         let is_used = |index: u8, record: &Record| record.is_active() && Some(index) != freed;
         let of_sender = |record: &Record| record.key.from == sender.0;
@@ -70,7 +75,7 @@ impl Datagrams<'_> {
         let held = used.filter(|(index, record)| of_sender(record) && is_used(*index, record));
         if held.count() >= quota {
             let index = self.victim(Holding::Record, Some(sender.0), sender, now);
-            return index.map(Place::of).ok_or(Drop::NeighborQuota);
+            return index.map(Place::of).ok_or(FragmentDrop::NeighborQuota);
         }
         // Never used before done with, and of those the one done with first.
         let done = (0..u8::MAX)
@@ -81,11 +86,11 @@ impl Datagrams<'_> {
             return Ok(Place { index, after: None });
         }
         let index = self.victim(Holding::Record, None, sender, now);
-        index.map(Place::of).ok_or(Drop::TableFull)
+        index.map(Place::of).ok_or(FragmentDrop::TableFull)
     }
 
     /// A body that is free or may be taken. One neighbour gets all but one, if there are two.
-    fn find_body(&self, sender: Sender, now: Instant) -> Result<Place, Drop> {
+    fn find_body(&self, sender: Sender, now: Instant) -> Result<Place, FragmentDrop> {
         let (from, _) = sender;
         let bodies = self.bodies.len().checked_div(self.body_len).unwrap_or(0);
         let bodies = u8::try_from(bodies).unwrap_or(u8::MAX);
@@ -96,11 +101,11 @@ impl Datagrams<'_> {
             if let Some(index) = (0..bodies).find(|&body| !taken(body)) {
                 return Ok(Place { index, after: None });
             }
-            (None, Drop::NoBody)
+            (None, FragmentDrop::NoBody)
         } else if bodies < 2 {
-            (Some(from), Drop::NoBody)
+            (Some(from), FragmentDrop::NoBody)
         } else {
-            (Some(from), Drop::NeighborQuota)
+            (Some(from), FragmentDrop::NeighborQuota)
         };
         let victim = self.victim(Holding::Body, of, sender, now).ok_or(reason)?;
         let body = self.records.get(usize::from(victim)).and_then(Record::body);
@@ -173,7 +178,7 @@ impl Datagrams<'_> {
             && record.is_active()
         {
             record.state = State::Over { lost: true };
-            self.counters.drop(Drop::Evicted);
+            self.counters.drop(FragmentDrop::Evicted);
         }
     }
 }

@@ -59,17 +59,17 @@ fn gathers_a_packet() {
     assert_eq!(table.packet(id), packet);
     assert_eq!(
         table.on_next(key, 96, &packet[96..], at(3)),
-        Verdict::Drop(Drop::Duplicate)
+        Verdict::Drop(FragmentDrop::Duplicate)
     );
     assert_eq!(table.len(), 1);
     table.release(id);
     assert_eq!((table.len(), table.packet(id)), (0, &mut [][..]));
     assert_eq!(
         table.on_next(key, 96, &packet[96..], at(4)),
-        Verdict::Drop(Drop::Duplicate)
+        Verdict::Drop(FragmentDrop::Duplicate)
     );
     assert_eq!(table.counters().reassembled, 1);
-    assert_eq!(table.counters().dropped(Drop::Duplicate), 2);
+    assert_eq!(table.counters().dropped(FragmentDrop::Duplicate), 2);
 }
 
 #[test]
@@ -98,7 +98,11 @@ fn a_lent_packet_comes_back_to_the_table() {
             at(0),
         )
     };
-    assert_eq!(second(&mut table), Verdict::Drop(Drop::NoBody), "on loan");
+    assert_eq!(
+        second(&mut table),
+        Verdict::Drop(FragmentDrop::NoBody),
+        "on loan"
+    );
     table.give_back(whole);
     assert!(table.lend(id).is_none() && table.is_empty(), "released");
     assert_eq!(second(&mut table), Verdict::Stored);
@@ -149,7 +153,7 @@ fn passes_fragments_on_under_a_tag_of_its_own() {
     assert_eq!(table.on_next(one, 48, &[0; 24], at(1)), on);
     assert_eq!(
         table.on_next(one, 48, &[0; 24], at(1)),
-        Verdict::Drop(Drop::Duplicate)
+        Verdict::Drop(FragmentDrop::Duplicate)
     );
     assert_eq!(table.len(), 2);
     assert_eq!(table.on_next(one, 72, &[0; 24], at(2)), on);
@@ -160,11 +164,11 @@ fn passes_fragments_on_under_a_tag_of_its_own() {
     );
     assert_eq!(
         table.on_next(one, 72, &[0; 24], at(3)),
-        Verdict::Drop(Drop::Duplicate)
+        Verdict::Drop(FragmentDrop::Duplicate)
     );
     assert_eq!(
         table.on_first(one, &[0; 48], TcpForm::Plain, role(C), true, at(3)),
-        Verdict::Drop(Drop::Duplicate)
+        Verdict::Drop(FragmentDrop::Duplicate)
     );
 }
 
@@ -173,7 +177,7 @@ fn without_its_first_fragment_a_packet_is_dropped_or_gathered() {
     let packet = packet(96);
     let mut strict = table(2, 1, false);
     let verdict = strict.on_next(key(A, 1, 96), 48, &packet[48..], at(0));
-    assert_eq!(verdict, Verdict::Drop(Drop::NoRecord));
+    assert_eq!(verdict, Verdict::Drop(FragmentDrop::NoRecord));
     assert!(strict.is_empty());
     let mut lenient = table(2, 1, true);
     assert_eq!(
@@ -209,7 +213,7 @@ fn after_a_loss_the_siblings_are_dropped() {
     assert!(table.fragment_lost(tag));
     for offset in [48, 72] {
         let verdict = table.on_next(key, offset, &[0; 24], at(1));
-        assert_eq!(verdict, Verdict::Drop(Drop::SiblingLost));
+        assert_eq!(verdict, Verdict::Drop(FragmentDrop::SiblingLost));
     }
     assert!(table.is_empty());
     assert!(!table.fragment_lost(tag), "once");
@@ -224,15 +228,21 @@ fn after_a_loss_the_siblings_are_dropped() {
 #[test]
 fn malformed_fragments_open_no_record() {
     let cases = [
-        ("empty", 96, 0, 0, Drop::BadLength),
-        ("not whole units", 96, 0, 20, Drop::BadLength),
-        ("beyond the end", 96, 0, 104, Drop::BadLength),
-        ("offset not a unit", 96, 4, 8, Drop::BadLength),
-        ("offset beyond the end", 96, 96, 8, Drop::BadLength),
-        ("end beyond the end", 96, 88, 16, Drop::BadLength),
-        ("no size", 0, 0, 0, Drop::BadLength),
-        ("offset wraps", 96, usize::MAX - 7, 8, Drop::BadLength),
-        ("larger than the MTU", 1288, 8, 8, Drop::BadLength),
+        ("empty", 96, 0, 0, FragmentDrop::BadLength),
+        ("not whole units", 96, 0, 20, FragmentDrop::BadLength),
+        ("beyond the end", 96, 0, 104, FragmentDrop::BadLength),
+        ("offset not a unit", 96, 4, 8, FragmentDrop::BadLength),
+        ("offset beyond the end", 96, 96, 8, FragmentDrop::BadLength),
+        ("end beyond the end", 96, 88, 16, FragmentDrop::BadLength),
+        ("no size", 0, 0, 0, FragmentDrop::BadLength),
+        (
+            "offset wraps",
+            96,
+            usize::MAX - 7,
+            8,
+            FragmentDrop::BadLength,
+        ),
+        ("larger than the MTU", 1288, 8, 8, FragmentDrop::BadLength),
     ];
     for any_order in [false, true] {
         for (name, size, offset, len, reason) in cases {
@@ -250,7 +260,7 @@ fn malformed_fragments_open_no_record() {
                 _ => table.on_next(key, offset, &vec![0; len], at(0)),
             };
             let reason = if offset > 0 && !any_order {
-                Drop::NoRecord
+                FragmentDrop::NoRecord
             } else {
                 reason
             };
@@ -273,7 +283,7 @@ fn malformed_fragments_open_no_record() {
         true,
         at(0),
     );
-    assert_eq!(verdict, Verdict::Drop(Drop::TooLarge));
+    assert_eq!(verdict, Verdict::Drop(FragmentDrop::TooLarge));
     let role = Role::Forward { next_hop: C };
     assert!(matches!(
         small.on_first(key(A, 1, 301), &[0; 8], TcpForm::Plain, role, true, at(0)),
@@ -286,16 +296,21 @@ fn what_contradicts_gives_the_packet_up() {
     let packet = packet(96);
     let mut changed = packet.clone();
     changed[50] ^= 1;
-    let steps: [(&str, usize, &[u8], Drop); 4] = [
-        ("the same", 0, &packet[..48], Drop::Duplicate),
-        ("part of the same", 8, &packet[8..24], Drop::Duplicate),
+    let steps: [(&str, usize, &[u8], FragmentDrop); 4] = [
+        ("the same", 0, &packet[..48], FragmentDrop::Duplicate),
+        (
+            "part of the same",
+            8,
+            &packet[8..24],
+            FragmentDrop::Duplicate,
+        ),
         (
             "a later part that reaches back",
             40,
             &packet[40..64],
-            Drop::Overlap,
+            FragmentDrop::Overlap,
         ),
-        ("other bytes", 48, &changed[48..72], Drop::Overlap),
+        ("other bytes", 48, &changed[48..72], FragmentDrop::Overlap),
     ];
     for (name, offset, piece, reason) in steps {
         let mut table = table(2, 1, false);
@@ -316,7 +331,7 @@ fn what_contradicts_gives_the_packet_up() {
             Verdict::Drop(reason),
             "{name}"
         );
-        assert_eq!(table.is_empty(), reason == Drop::Overlap, "{name}");
+        assert_eq!(table.is_empty(), reason == FragmentDrop::Overlap, "{name}");
     }
 }
 
@@ -347,7 +362,7 @@ fn time_limits() {
     table.expire(at(3_000) + REASSEMBLY_TIMEOUT);
     assert!(table.is_empty());
     assert_eq!(table.next_deadline(), None);
-    assert_eq!(table.counters().dropped(Drop::Timeout), 2);
+    assert_eq!(table.counters().dropped(FragmentDrop::Timeout), 2);
     // One byte group now and then does not keep a body for ever.
     let (slow, mut ms) = (key(C, 1, 1280), 10_000);
     table.on_first(
@@ -405,18 +420,18 @@ fn no_neighbour_takes_all_and_a_burst_is_safe() {
     for tag in 0..3 {
         assert!(taken(open(&mut table, (A, true), tag, role, 0)));
     }
-    let quota = Verdict::Drop(Drop::NeighborQuota);
+    let quota = Verdict::Drop(FragmentDrop::NeighborQuota);
     assert_eq!(open(&mut table, (A, true), 3, role, 59), quota);
     assert!(taken(open(&mut table, (B, true), 0, role, 59)));
-    let full = Verdict::Drop(Drop::TableFull);
+    let full = Verdict::Drop(FragmentDrop::TableFull);
     assert_eq!(open(&mut table, (C, true), 0, role, 59), full);
     // Nothing has followed: a record may go, first to its own neighbour.
     assert!(taken(open(&mut table, (A, true), 3, role, 60)));
     assert!(taken(open(&mut table, (C, true), 0, role, 60)));
-    assert_eq!(table.counters().dropped(Drop::Evicted), 2);
+    assert_eq!(table.counters().dropped(FragmentDrop::Evicted), 2);
     assert_eq!(
         table.on_next(key(A, 0, 96), 8, &[0; 8], at(61)),
-        Verdict::Drop(Drop::NoRecord)
+        Verdict::Drop(FragmentDrop::NoRecord)
     );
 }
 
@@ -425,10 +440,10 @@ fn no_neighbour_takes_every_body() {
     let mut table = table(8, 2, false);
     let role = Role::Reassemble;
     assert_eq!(open(&mut table, (A, true), 0, role, 0), Verdict::Stored);
-    let quota = Verdict::Drop(Drop::NeighborQuota);
+    let quota = Verdict::Drop(FragmentDrop::NeighborQuota);
     assert_eq!(open(&mut table, (A, true), 1, role, 0), quota);
     assert_eq!(open(&mut table, (B, true), 0, role, 10), Verdict::Stored);
-    let none = Verdict::Drop(Drop::NoBody);
+    let none = Verdict::Drop(FragmentDrop::NoBody);
     assert_eq!(open(&mut table, (C, true), 0, role, 10), none);
     assert_eq!(open(&mut table, (C, true), 0, role, 60), Verdict::Stored);
     assert_eq!(table.len(), 2);
@@ -443,7 +458,7 @@ fn a_first_fragment_keeps_its_place_until_the_second_was_tried_twice() {
     assert_eq!(open(&mut table, (A, true), 0, role, 0), Verdict::Stored);
     for ms in 0..=retried.as_micros() / 1_000 {
         let other = open(&mut table, (B, true), ms as u16, role, ms);
-        assert_eq!(other, Verdict::Drop(Drop::NoBody), "{ms}");
+        assert_eq!(other, Verdict::Drop(FragmentDrop::NoBody), "{ms}");
     }
     let second = table.on_next(key(A, 0, 96), 8, &[0; 8], at(0) + retried);
     assert_eq!(second, Verdict::Stored);
@@ -465,7 +480,7 @@ fn serve(table: &mut Datagrams<'_>, from: LinkAddr, tag: u16, ms: u64) {
 #[test]
 fn who_was_refused_for_long_overtakes_who_was_served() {
     let role = Role::Reassemble;
-    let none = Verdict::Drop(Drop::NoBody);
+    let none = Verdict::Drop(FragmentDrop::NoBody);
     let grow = |table: &mut Datagrams<'_>, from, tag, ms| {
         open(table, (from, true), tag, role, ms);
         table.on_next(key(from, tag, 96), 8, &[0; 8], at(ms))
@@ -489,7 +504,7 @@ fn who_was_refused_for_long_overtakes_who_was_served() {
     let mut overtaken = 0;
     for n in 0..100u16 {
         let ms = 10_000 + 100 * u64::from(n);
-        let evicted = table.counters().dropped(Drop::Evicted);
+        let evicted = table.counters().dropped(FragmentDrop::Evicted);
         table.expire(at(ms));
         serve(&mut table, A, 100 + n, ms);
         assert_eq!(grow(&mut table, A, 300 + n, ms), Verdict::Stored);
@@ -498,7 +513,7 @@ fn who_was_refused_for_long_overtakes_who_was_served() {
         overtaken += u32::from(verdict == Verdict::Stored);
         assert_eq!(
             verdict == none,
-            evicted == table.counters().dropped(Drop::Evicted)
+            evicted == table.counters().dropped(FragmentDrop::Evicted)
         );
         for (from, tag) in [(forged, 0), (A, 300 + n)] {
             let all = [0; 88];
@@ -530,8 +545,8 @@ fn no_packet_is_given_up_for_one_that_is_refused() {
     let grows = table.on_next(key(B, 0, 96), 8, &[0; 8], at(100));
     assert_eq!(grows, Verdict::Stored);
     let refused = open(&mut table, (C, true), 0, gathers, 101);
-    assert_eq!(refused, Verdict::Drop(Drop::NoBody));
-    assert_eq!(table.counters().dropped(Drop::Evicted), 0);
+    assert_eq!(refused, Verdict::Drop(FragmentDrop::NoBody));
+    assert_eq!(table.counters().dropped(FragmentDrop::Evicted), 0);
     let next = table.on_next(key(A, 0, 96), 8, &[0; 8], at(102));
     assert!(matches!(next, Verdict::Forward { .. }), "{next:?}");
 }
@@ -548,7 +563,7 @@ fn one_packet_makes_way_for_one() {
         open(&mut table, (C, true), 0, gathers, 200),
         Verdict::Stored
     );
-    assert_eq!(table.counters().dropped(Drop::Evicted), 1);
+    assert_eq!(table.counters().dropped(FragmentDrop::Evicted), 1);
     let next = table.on_next(key(A, 0, 96), 8, &[0; 8], at(201));
     assert!(matches!(next, Verdict::Forward { .. }), "{next:?}");
 }
@@ -556,7 +571,7 @@ fn one_packet_makes_way_for_one() {
 #[test]
 fn what_grows_stays_and_strangers_make_way() {
     let role = Role::Reassemble;
-    let none = Verdict::Drop(Drop::NoBody);
+    let none = Verdict::Drop(FragmentDrop::NoBody);
     let grown = |is_known| {
         let mut table = table(8, 1, false);
         assert_eq!(open(&mut table, (A, is_known), 0, role, 0), Verdict::Stored);
@@ -595,7 +610,11 @@ fn what_grows_stays_and_strangers_make_way() {
             Verdict::Stored
         );
         let verdict = table.on_next(key(loser, 0, 96), 16, &[0; 8], at(70));
-        assert_eq!(verdict, Verdict::Drop(Drop::SiblingLost), "{loser:?}");
+        assert_eq!(
+            verdict,
+            Verdict::Drop(FragmentDrop::SiblingLost),
+            "{loser:?}"
+        );
     }
 }
 
@@ -640,17 +659,17 @@ fn forged_first_fragments_do_not_cost_an_honest_packet_its_body() {
 #[derive(Default)]
 struct Model {
     bytes: Vec<Option<u8>>,
-    over: Option<Drop>,
+    over: Option<FragmentDrop>,
 }
 
 impl Model {
-    fn take(&mut self, size: usize, offset: usize, piece: &[u8]) -> Result<bool, Drop> {
+    fn take(&mut self, size: usize, offset: usize, piece: &[u8]) -> Result<bool, FragmentDrop> {
         if let Some(reason) = self.over {
             return Err(reason);
         }
         let end = offset + piece.len();
         if piece.is_empty() || end > size || (!end.is_multiple_of(8) && end != size) {
-            return Err(Drop::BadLength);
+            return Err(FragmentDrop::BadLength);
         }
         self.bytes.resize(size, None);
         let held = &mut self.bytes[offset..end];
@@ -660,16 +679,20 @@ impl Model {
                 .zip(piece)
                 .all(|(held, new)| *held == Some(*new));
             if !same {
-                self.over = Some(Drop::SiblingLost);
+                self.over = Some(FragmentDrop::SiblingLost);
             }
-            return Err(if same { Drop::Duplicate } else { Drop::Overlap });
+            return Err(if same {
+                FragmentDrop::Duplicate
+            } else {
+                FragmentDrop::Overlap
+            });
         }
         held.iter_mut()
             .zip(piece)
             .for_each(|(held, new)| *held = Some(*new));
         let whole = self.bytes.iter().all(Option::is_some);
         if whole {
-            self.over = Some(Drop::Duplicate);
+            self.over = Some(FragmentDrop::Duplicate);
         }
         Ok(whole)
     }

@@ -99,7 +99,7 @@ impl Bench {
         token: u16,
         payload: &[u8],
         class: Class,
-    ) -> Result<(), Drop> {
+    ) -> Result<(), FrameDrop> {
         let since = self.now;
         self.mac.enqueue(&Frame {
             to,

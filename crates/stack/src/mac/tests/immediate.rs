@@ -284,7 +284,7 @@ fn a_notification_fires_an_alarm() {
     let second = alarm_frame(8, bench.now);
     alarm(&mut bench, 7);
     let second = bench.mac.enqueue_alarm(&second, NOTICE);
-    assert_eq!(second, Err(Drop::QueueFull), "one at a time");
+    assert_eq!(second, Err(FrameDrop::QueueFull), "one at a time");
     bench.run_until(|bench| bench.mac.loaded != NIL);
     bench.now += Duration::from_secs(3_000);
     bench.poll();
@@ -398,7 +398,7 @@ fn a_frame_whose_ack_is_too_late_fires_nothing_blindly() {
     let heard = bench.mac.on_event(event, bench.now, &mut bench.rng);
     assert!(heard.is_some());
     bench.run();
-    assert_eq!(bench.mac.counters().dropped(Drop::AckTooLate), 1);
+    assert_eq!(bench.mac.counters().dropped(FrameDrop::AckTooLate), 1);
     assert_eq!(bench.acks_sent(), []);
     assert_eq!(assessments(&bench), 1, "its sender may be repeating it");
     assert_eq!(bench.mac.counters().immediate, 0);
@@ -540,12 +540,12 @@ fn acks_go_out_at_home() {
 fn adds_up(bench: &Bench) {
     let (mac, counters) = (&bench.mac, bench.mac.counters());
     let given_up = [
-        Drop::ChannelBusy,
-        Drop::NoAck,
-        Drop::RadioSilent,
-        Drop::TooOld,
-        Drop::Silent,
-        Drop::Cancelled,
+        FrameDrop::ChannelBusy,
+        FrameDrop::NoAck,
+        FrameDrop::RadioSilent,
+        FrameDrop::TooOld,
+        FrameDrop::Silent,
+        FrameDrop::Cancelled,
     ];
     let given_up: u32 = given_up.iter().map(|why| counters.dropped(*why)).sum();
     let queued = mac.queue_len() as u32;
@@ -763,7 +763,10 @@ fn a_frame_that_grows_too_old_behind_a_deaf_radio_is_accounted_for() {
     let age_max = config::ANSWER_TIMEOUT.saturating_mul(u64::from(config::ATTEMPTS_MAX) / 2);
     for seed in 0..100 {
         let bench = play_with(age_max, (seed, 0, false), steps.clone());
-        assert!(bench.mac.counters().dropped(Drop::TooOld) > 0, "{seed}");
+        assert!(
+            bench.mac.counters().dropped(FrameDrop::TooOld) > 0,
+            "{seed}"
+        );
     }
 }
 

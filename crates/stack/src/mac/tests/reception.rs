@@ -124,7 +124,7 @@ fn an_ack_nobody_would_hear_is_not_sent() {
         bench.run();
         assert_eq!(bench.acks_sent().len(), sent, "{late_us}");
     }
-    assert_eq!(bench.mac.counters().dropped(Drop::AckTooLate), 1);
+    assert_eq!(bench.mac.counters().dropped(FrameDrop::AckTooLate), 1);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn duplicates_are_acknowledged_but_not_delivered() {
         bench.run();
         assert_eq!(bench.acks_sent().len(), acks, "{name}");
     }
-    assert_eq!(bench.mac.counters().dropped(Drop::Duplicate), 2);
+    assert_eq!(bench.mac.counters().dropped(FrameDrop::Duplicate), 2);
     bench.now += Duration::from_millis(1_001);
     assert!(
         bench.hear(&first).is_some(),
@@ -204,69 +204,69 @@ fn frames_not_for_us_are_dropped_with_a_reason() {
     let mut bad_fcs = frame(good, b"payload");
     bad_fcs[10] ^= 1;
     let me = TO_ME;
-    let cases: [(&str, Vec<u8>, Drop); 19] = [
-        ("empty", Vec::new(), Drop::Malformed),
-        ("two bytes", seal(std::vec![0; 2]), Drop::Malformed),
+    let cases: [(&str, Vec<u8>, FrameDrop); 19] = [
+        ("empty", Vec::new(), FrameDrop::Malformed),
+        ("two bytes", seal(std::vec![0; 2]), FrameDrop::Malformed),
         (
             "header cut",
             seal(frame(good, b"")[..12].to_vec()),
-            Drop::Malformed,
+            FrameDrop::Malformed,
         ),
-        ("too long", std::vec![0x41; 128], Drop::Malformed),
-        ("one bit wrong", bad_fcs, Drop::BadFcs),
-        ("secured", raw(0x08, 0), Drop::Secured),
-        ("information elements", raw(0, 0x02), Drop::Unsupported),
-        ("version 2015", raw(0, 0x20), Drop::Unsupported),
-        ("frame type 5", raw(0x04, 0), Drop::Unsupported),
+        ("too long", std::vec![0x41; 128], FrameDrop::Malformed),
+        ("one bit wrong", bad_fcs, FrameDrop::BadFcs),
+        ("secured", raw(0x08, 0), FrameDrop::Secured),
+        ("information elements", raw(0, 0x02), FrameDrop::Unsupported),
+        ("version 2015", raw(0, 0x20), FrameDrop::Unsupported),
+        ("frame type 5", raw(0x04, 0), FrameDrop::Unsupported),
         (
             "other PAN",
             with(&|h| h.dst = pan(PAN + 1, me)),
-            Drop::OtherPan,
+            FrameDrop::OtherPan,
         ),
         (
             "from another PAN",
             with(&|h| h.src = pan(PAN + 1, PEER)),
-            Drop::OtherPan,
+            FrameDrop::OtherPan,
         ),
         (
             "other node",
             with(&|h| h.dst = pan(PAN, OTHER)),
-            Drop::OtherNode,
+            FrameDrop::OtherNode,
         ),
         (
             "short address we lack",
             with(&|h| h.dst = pan(PAN, LinkAddr::Short(1))),
-            Drop::OtherNode,
+            FrameDrop::OtherNode,
         ),
         (
             "for the coordinator",
             with(&|h| h.dst = None),
-            Drop::OtherNode,
+            FrameDrop::OtherNode,
         ),
         (
             "from the coordinator",
             with(&|h| h.src = None),
-            Drop::BadSource,
+            FrameDrop::BadSource,
         ),
         (
             "from everybody",
             with(&|h| h.src = pan(PAN, LinkAddr::BROADCAST)),
-            Drop::BadSource,
+            FrameDrop::BadSource,
         ),
         (
             "from ourselves",
             with(&|h| h.src = pan(PAN, me)),
-            Drop::BadSource,
+            FrameDrop::BadSource,
         ),
         (
             "command",
             with(&|h| h.frame_type = FrameType::Command),
-            Drop::Command,
+            FrameDrop::Command,
         ),
         (
             "stray ACK",
             frame(Header::ack(1, false), &[]),
-            Drop::StrayAck,
+            FrameDrop::StrayAck,
         ),
     ];
     let mut bench = Bench::new(SHARED, 7);

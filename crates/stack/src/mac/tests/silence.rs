@@ -56,7 +56,7 @@ fn a_silent_neighbour_is_left_alone_for_ever_longer() {
             (8..=48).contains(&attempts),
             "{attempts} in 20 s, still asked"
         );
-        assert!(bench.mac.counters().dropped(Drop::Silent) > 400);
+        assert!(bench.mac.counters().dropped(FrameDrop::Silent) > 400);
     }
 }
 
@@ -77,7 +77,10 @@ fn one_frame_heard_ends_the_wait_and_one_ack_the_doubt() {
     // One that is deaf for a moment again has all attempts, twice.
     for _ in 0..2 {
         let outcome = send(&mut bench, PEER, 1_000).unwrap();
-        assert_eq!((outcome.reason, outcome.attempts), (Some(Drop::NoAck), 8));
+        assert_eq!(
+            (outcome.reason, outcome.attempts),
+            (Some(FrameDrop::NoAck), 8)
+        );
     }
 }
 
@@ -153,12 +156,15 @@ fn a_disturbed_neighbour_has_all_attempts_and_holds_up_nobody() {
                 bench.run();
                 let is_its = |outcome: &&Outcome| outcome.to == PEER;
                 let outcome = *bench.outcomes.iter().find(is_its).unwrap();
-                assert_eq!((outcome.reason, outcome.attempts), (Some(Drop::NoAck), 8));
+                assert_eq!(
+                    (outcome.reason, outcome.attempts),
+                    (Some(FrameDrop::NoAck), 8)
+                );
             }
             bench.absent = |_| false;
             assert!(send(&mut bench, PEER, 1_000).unwrap().delivered);
         }
-        assert_eq!(bench.mac.counters().dropped(Drop::Silent), 0);
+        assert_eq!(bench.mac.counters().dropped(FrameDrop::Silent), 0);
     }
 }
 
@@ -168,6 +174,9 @@ fn without_entries_nobody_is_in_doubt() {
     bench.absent = |_| true;
     for _ in 0..20 {
         let outcome = send(&mut bench, PEER, 1_000).unwrap();
-        assert_eq!((outcome.reason, outcome.attempts), (Some(Drop::NoAck), 8));
+        assert_eq!(
+            (outcome.reason, outcome.attempts),
+            (Some(FrameDrop::NoAck), 8)
+        );
     }
 }

@@ -157,7 +157,7 @@ fn a_frame_that_its_condition_would_fire_too_early_takes_the_normal_path() {
 
 /// Sends one frame whose ACK ends `late` µs (or so much before) the right moment, by the driver's
 /// stamps; whether it is taken.
-fn takes_ack(radio: RadioCapabilities, late: i64) -> (bool, Counters) {
+fn takes_ack(radio: RadioCapabilities, late: i64) -> (bool, MacCounters) {
     let mut bench = Bench::new(radio, 1);
     bench.acked = [false].into();
     bench.send(PEER, 1);
@@ -192,7 +192,7 @@ fn late_stamps_widen_what_counts_as_our_ack() {
         ] {
             let (was_taken, counters) = takes_ack(radio, late);
             assert_eq!(was_taken, taken, "stamps {stamps} µs late, ACK {late}");
-            let mistimed = counters.dropped(Drop::MistimedAck);
+            let mistimed = counters.dropped(FrameDrop::MistimedAck);
             assert_eq!(mistimed, u32::from(!taken));
             let by = if taken { 0 } else { late as i32 };
             assert_eq!(counters.mistimed_by_us, by);
@@ -222,7 +222,7 @@ fn an_ack_that_a_neighbour_may_not_take_is_counted() {
             (sent, late),
             "{late_us}"
         );
-        assert_eq!(counters.dropped(Drop::AckTooLate), too_late);
+        assert_eq!(counters.dropped(FrameDrop::AckTooLate), too_late);
     }
 }
 
@@ -251,7 +251,7 @@ fn a_radio_that_keeps_the_fcs_sees_frames_without_it() {
         "the longest frame less its FCS"
     );
     assert_eq!(bench.hear(&[0x41; 126]), None, "no PSDU is as long");
-    assert_eq!(bench.mac.counters().dropped(Drop::Malformed), 1);
+    assert_eq!(bench.mac.counters().dropped(FrameDrop::Malformed), 1);
 }
 
 proptest! {

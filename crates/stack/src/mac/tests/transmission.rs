@@ -145,7 +145,7 @@ fn eight_attempts_in_all() {
         let failed = bench.outcomes[0];
         assert_eq!(
             (failed.delivered, failed.reason, failed.attempts),
-            (false, Some(Drop::NoAck), 8)
+            (false, Some(FrameDrop::NoAck), 8)
         );
         assert!(
             bench.outcomes[1].delivered,
@@ -153,7 +153,7 @@ fn eight_attempts_in_all() {
         );
         let counters = bench.mac.counters();
         assert_eq!((counters.ack_timeouts, counters.retries), (8, 7));
-        assert_eq!(counters.dropped(Drop::NoAck), 1);
+        assert_eq!(counters.dropped(FrameDrop::NoAck), 1);
         assert_eq!(bench.mac.neighbor(PEER).unwrap().etx(), Some(9 * 128));
     }
 }
@@ -164,7 +164,7 @@ fn a_busy_channel_is_given_up_with_its_reason() {
     bench.clear = [false; 40].into();
     bench.send(PEER, 1);
     bench.run();
-    assert_eq!(bench.outcomes[0].reason, Some(Drop::ChannelBusy));
+    assert_eq!(bench.outcomes[0].reason, Some(FrameDrop::ChannelBusy));
     assert_eq!(bench.outcomes[0].attempts, 8);
     assert!(bench.fired.is_empty());
 }
@@ -197,7 +197,7 @@ fn an_ack_of_another_frame_or_out_of_time_does_not_count() {
         None,
         "another sequence number"
     );
-    assert_eq!(bench.mac.counters().dropped(Drop::StrayAck), 2);
+    assert_eq!(bench.mac.counters().dropped(FrameDrop::StrayAck), 2);
     assert!(bench.mac.poll_outcome().is_none());
     bench.now += ACK_AFTER;
     assert_eq!(bench.hear(&ack(dsn)), None);
@@ -230,7 +230,7 @@ fn an_ack_counts_only_when_a_receiver_of_our_frame_would_send_it() {
         bench.hear(&frame(Header::ack(dsn, false), &[]));
         let delivered = bench.mac.poll_outcome().is_some_and(|o| o.delivered);
         assert_eq!(delivered, counts, "{name}");
-        let mistimed = bench.mac.counters().dropped(Drop::MistimedAck);
+        let mistimed = bench.mac.counters().dropped(FrameDrop::MistimedAck);
         assert_eq!(mistimed, u32::from(!counts), "{name}");
         // Whatever came: the frame is sent again, and then acknowledged.
         bench.run();
@@ -282,7 +282,11 @@ fn a_silent_radio_does_not_hang_the_mac() {
             bench.swallow = Some(swallow);
             bench.send(PEER, 1);
             bench.run();
-            assert_eq!(bench.outcomes[0].reason, Some(Drop::RadioSilent), "{name}");
+            assert_eq!(
+                bench.outcomes[0].reason,
+                Some(FrameDrop::RadioSilent),
+                "{name}"
+            );
             assert_eq!(bench.mac.counters().radio_resets, 8, "{name}");
             // Each reset tunes the radio and lets it listen again.
             assert_eq!(bench.count(|a| a == Action::Listen), 9, "{name}");
@@ -360,7 +364,7 @@ fn frames_that_grew_too_old_are_not_sent() {
             let began = bench.now;
             bench.run();
             assert_eq!(bench.outcomes.len(), usize::from(FRAMES), "each once");
-            let too_old = |outcome: &&Outcome| outcome.reason == Some(Drop::TooOld);
+            let too_old = |outcome: &&Outcome| outcome.reason == Some(FrameDrop::TooOld);
             let old = bench.outcomes.iter().filter(too_old);
             let unsent = old.clone().filter(|outcome| outcome.attempts == 0).count();
             // Seven delays of 20 ms on average before each delivery: seven frames a second. Ten
@@ -368,7 +372,7 @@ fn frames_that_grew_too_old_are_not_sent() {
             // (97 ms) away, and no time on the air.
             assert!(unsent >= usize::from(FRAMES) - 10, "{unsent}, seed {seed}");
             assert!(unsent + 1 >= old.clone().count(), "at most one had begun");
-            let counted = bench.mac.counters().dropped(Drop::TooOld) as usize;
+            let counted = bench.mac.counters().dropped(FrameDrop::TooOld) as usize;
             assert_eq!(counted, old.count());
             // An attempt that began in time may still run: a backoff of up to seven periods on
             // a clear channel, the copy and the assessment.
@@ -398,7 +402,7 @@ fn room_is_kept_for_control_and_forwarded_frames() {
     assert_eq!(filled(&mut bench, Class::Own), 4);
     assert_eq!(filled(&mut bench, Class::Forward), 5);
     assert_eq!(filled(&mut bench, Class::Control), 1);
-    assert_eq!(bench.mac.counters().dropped(Drop::QueueFull), 3);
+    assert_eq!(bench.mac.counters().dropped(FrameDrop::QueueFull), 3);
     let tiny = Bench::with(Config::new(PAN, ME), SHARED, 1, 0, 12);
     assert_eq!(tiny.mac.room(Class::Own), 1, "one slot serves every class");
     let none = Bench::with(Config::new(PAN, ME), SHARED, 0, 0, 12);
@@ -415,7 +419,7 @@ fn what_is_cancelled_is_not_sent() {
     assert_eq!(bench.mac.cancel(1), 2, "the first is under way");
     bench.run();
     assert_eq!(fired_tokens(&bench), [1, 2, 3]);
-    assert_eq!(bench.mac.counters().dropped(Drop::Cancelled), 2);
+    assert_eq!(bench.mac.counters().dropped(FrameDrop::Cancelled), 2);
 }
 
 #[test]
@@ -435,11 +439,11 @@ fn payload_depends_on_the_addresses() {
     let short = LinkAddr::Short(2);
     for (to, len, expected) in [
         (short, 116, Ok(())),
-        (short, 117, Err(Drop::BadLength)),
+        (short, 117, Err(FrameDrop::BadLength)),
         (PEER, 110, Ok(())),
-        (PEER, 111, Err(Drop::BadLength)),
-        (PEER, 0, Err(Drop::BadLength)),
-        (PEER, 300, Err(Drop::BadLength)),
+        (PEER, 111, Err(FrameDrop::BadLength)),
+        (PEER, 0, Err(FrameDrop::BadLength)),
+        (PEER, 300, Err(FrameDrop::BadLength)),
     ] {
         assert_eq!(
             bench.enqueue(to, 0, &[0; 300][..len], Class::Control),

@@ -13,7 +13,7 @@ fn no_header_was_refused(world: &World) {
         let refused = world
             .radio_of(node)
             .counters()
-            .dropped(Drop::TcpCompression);
+            .dropped(LinkDrop::TcpCompression);
         assert_eq!(refused, 0, "node {node}");
     }
 }
@@ -105,7 +105,7 @@ fn errors_quote_nothing_of_a_compressed_header() {
     world.nodes[0].on_event(RADIO, Event::Mesh(event), now);
     world.run_for(Duration::from_secs(1));
     let counters = world.radio_of(0).counters();
-    assert_eq!(counters.dropped(Drop::TcpCompression), 1);
+    assert_eq!(counters.dropped(LinkDrop::TcpCompression), 1);
     assert_eq!(world.frames.len(), frames + 1, "an acknowledgement alone");
 }
 
@@ -136,8 +136,8 @@ fn a_relay_passes_nothing_on_that_is_too_old() {
         assert_eq!(tcp.send(sender, &bytes(1_200), now), Ok(1_200));
         world.run_for(Duration::from_millis(3_100));
         let mac = world.radio_of(2).mac().counters();
-        assert!(mac.dropped(mac::Drop::TooOld) > 0, "{relaying:?}");
-        let whole = world.nodes[2].ip().counters.dropped(ip::Drop::TooOld);
+        assert!(mac.dropped(mac::FrameDrop::TooOld) > 0, "{relaying:?}");
+        let whole = world.nodes[2].ip().counters.dropped(ip::PacketDrop::TooOld);
         assert_eq!(whole > 0, relaying == Relaying::Reassembly, "{whole}");
         world.run_for(Duration::from_secs(20));
         let mut received = 0;

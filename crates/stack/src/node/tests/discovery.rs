@@ -291,7 +291,10 @@ fn only_the_router_itself_is_believed() {
             "{by} as {of}"
         );
     }
-    assert_eq!(world.nodes[1].ip().counters.dropped(ip::Drop::BadNdp), 2);
+    assert_eq!(
+        world.nodes[1].ip().counters.dropped(ip::PacketDrop::BadNdp),
+        2
+    );
 }
 
 #[test]
@@ -343,7 +346,10 @@ fn discovery_from_beyond_the_link_is_dropped() {
     };
     let len = ip::icmp::write(&solicitation, HOST, global(1), 64, &mut out).unwrap();
     assert!(world.exchange(&out[..len]).is_empty());
-    assert_eq!(world.nodes[1].ip().counters.dropped(ip::Drop::BadNdp), 1);
+    assert_eq!(
+        world.nodes[1].ip().counters.dropped(ip::PacketDrop::BadNdp),
+        1
+    );
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn a_packet_whose_route_goes_while_it_waits_is_a_counted_drop() {
     world.nodes[1].ip_mut().set_default_route(None);
     world.run_for(Duration::from_secs(1));
     let counters = world.nodes[1].ip().counters;
-    assert_eq!(counters.dropped(ip::Drop::NoRoute), 1);
+    assert_eq!(counters.dropped(ip::PacketDrop::NoRoute), 1);
     assert!(!world.radio_of(1).has_packet_waiting());
 }
 
@@ -168,7 +168,7 @@ fn nobody_is_not_answered() {
         assert_eq!(world.frames.len(), frames + 1, "the ACK alone, {hop_limit}");
     }
     let counters = world.nodes[1].ip().counters;
-    assert_eq!(counters.dropped(ip::Drop::BadAddress), 1);
+    assert_eq!(counters.dropped(ip::PacketDrop::BadAddress), 1);
 }
 
 /// No link may have so small an MTU (RFC 8201 §4), and nobody is told of a packet that it did
@@ -206,7 +206,10 @@ fn errors_that_cannot_be_true_are_refused() {
         };
         let len = ip::icmp::write(&message, HOST, global(1), 64, &mut out).unwrap();
         world.exchange(&out[..len]);
-        let dropped = world.nodes[1].ip().counters.dropped(ip::Drop::UntrueError);
+        let dropped = world.nodes[1]
+            .ip()
+            .counters
+            .dropped(ip::PacketDrop::UntrueError);
         assert_eq!(dropped, u32::from(refused), "{case}");
     }
 }

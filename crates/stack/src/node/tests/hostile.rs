@@ -8,7 +8,13 @@ fn ipv6_fragments_are_refused_with_a_count() {
     let mut fragment = packet(global(1), 64, 100);
     fragment[6] = 44;
     assert!(world.exchange(&fragment).is_empty());
-    assert_eq!(world.nodes[1].ip().counters.dropped(ip::Drop::Fragment), 1);
+    assert_eq!(
+        world.nodes[1]
+            .ip()
+            .counters
+            .dropped(ip::PacketDrop::Fragment),
+        1
+    );
 }
 
 /// A frame from node 0 to `to` that holds `packet` as it is.
@@ -21,7 +27,7 @@ fn what_is_for_one_node_is_not_taken_from_a_frame_for_all() {
         } else {
             link(1)
         };
-        let (frames, drops) = (world.frames.len(), ip::Drop::LinkBroadcast);
+        let (frames, drops) = (world.frames.len(), ip::PacketDrop::LinkBroadcast);
         let dropped = world.nodes[1].ip().counters.dropped(drops);
         let frame = frame_of(&packet(target, 64, 60), to, 77);
         world.at(Duration::ZERO, 1, RADIO, Pending::Frame(frame));
@@ -81,14 +87,14 @@ fn hostile_frames_are_counted_drops() {
         world.run_for(Duration::from_millis(60));
     }
     let counters = world.radio_of(1).counters();
-    assert!(counters.dropped(Drop::Compression) > 100);
-    assert!(counters.dropped(Drop::Dispatch) > 100);
+    assert!(counters.dropped(LinkDrop::Compression) > 100);
+    assert!(counters.dropped(LinkDrop::Dispatch) > 100);
     assert!(
         world
             .radio_of(1)
             .datagrams()
             .counters()
-            .dropped(datagram::Drop::NoRecord)
+            .dropped(datagram::FragmentDrop::NoRecord)
             > 10
     );
     let answers = world.exchange(&packet(global(1), 64, 100));

@@ -149,7 +149,7 @@ fn streams_cross_from_each_link_to_each_other_whatever_each_compresses() {
             for (mesh, compresses) in [1, 2].into_iter().zip(compresses) {
                 let mesh = links.nodes[HUB].link(InterfaceId(mesh)).unwrap();
                 let mesh = mesh.mesh().unwrap();
-                let failed = mesh.counters().dropped(Drop::TcpCompression);
+                let failed = mesh.counters().dropped(LinkDrop::TcpCompression);
                 assert!(links.lazy.is_some() || failed == 0, "{failed}");
                 assert_eq!(mesh.tcphc().is_some(), compresses);
             }
@@ -172,7 +172,7 @@ fn an_error_goes_back_over_the_link_that_its_packet_came_by() {
                 assert_eq!((hub.errors_sent, hub.forwarded), (1, is_forwarded), "{dst}");
                 assert_eq!(hub.drops.iter().sum::<u32>(), 0, "{dst} {len}");
                 let mote = links.nodes[mote].ip().counters;
-                assert_eq!(mote.dropped(ip::Drop::IgnoredIcmp), 1, "{dst} {len}");
+                assert_eq!(mote.dropped(ip::PacketDrop::IgnoredIcmp), 1, "{dst} {len}");
             }
         }
     }
@@ -265,7 +265,7 @@ fn a_driver_that_errs_breaks_nothing() {
     }
 }
 
-fn count(links: &Links) -> (ip::Counters, u32) {
+fn count(links: &Links) -> (ip::IpCounters, u32) {
     let counters = links.nodes[HUB].ip().counters;
     (counters, counters.drops.iter().sum())
 }
@@ -319,13 +319,13 @@ proptest! {
         let forwarded = after.forwarded - before.forwarded;
         let delivered = after.delivered - before.delivered;
         let mesh = links.nodes[HUB].link(SECOND).unwrap().mesh().unwrap();
-        let undone: u32 = [Drop::Compression, Drop::MalformedPacket, Drop::TcpCompression, Drop::Dispatch]
+        let undone: u32 = [LinkDrop::Compression, LinkDrop::MalformedPacket, LinkDrop::TcpCompression, LinkDrop::Dispatch]
             .into_iter().map(|reason| mesh.counters().dropped(reason)).sum();
         prop_assert!(forwarded == 0 || drops + errors + delivered == 0);
         prop_assert!(drops + errors + forwarded + delivered + undone > 0, "{header:?}");
         if drops > 0 && errors > 0 {
             // Those that are counted beside their error; and errors that found no way.
-            let both = [ip::Drop::Fragment, ip::Drop::SentBack, ip::Drop::NoRoute];
+            let both = [ip::PacketDrop::Fragment, ip::PacketDrop::SentBack, ip::PacketDrop::NoRoute];
             let named: u32 = both.iter().map(|reason| after.dropped(*reason)).sum();
             prop_assert_eq!(named, drops);
         }

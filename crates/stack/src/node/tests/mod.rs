@@ -21,7 +21,7 @@ use crate::ip;
 use crate::ip::{Address, Config as IpConfig, Neighbour, NextHop, Prefix, Route};
 use crate::limits::PSDU_LEN_MAX;
 use crate::link::{
-    Advertised, Cable, Drop, Forwarding, Hold, Mesh, MeshConfig, MeshMemory, Relaying,
+    Advertised, Cable, Forwarding, Hold, LinkDrop, Mesh, MeshConfig, MeshMemory, Relaying,
 };
 use crate::lowpan::{self, TcpForm, datagram, datagram::Record};
 use crate::mac;

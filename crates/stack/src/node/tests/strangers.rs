@@ -61,7 +61,7 @@ fn no_packet_goes_back_to_where_it_came_from() {
         let data = world.frames[before..].iter().filter(|(_, f)| f.len() > 5);
         assert!(data.clone().count() <= 16, "{} frames", data.count());
         let counters = world.nodes[1].ip().counters;
-        assert_eq!(counters.dropped(ip::Drop::SentBack), 1);
+        assert_eq!(counters.dropped(ip::PacketDrop::SentBack), 1);
     }
 }
 
@@ -123,7 +123,7 @@ fn solicitations_and_pings_are_answered_so_often_and_no_more() {
         let count = sent.filter(is_answer).count();
         assert!((least..=most).contains(&count), "{count}: {message:?}");
         let counters = world.nodes[1].ip().counters;
-        assert!(counters.dropped(ip::Drop::TooMany) > 500);
+        assert!(counters.dropped(ip::PacketDrop::TooMany) > 500);
     }
 }
 
@@ -146,7 +146,13 @@ fn solicitations_of_strangers_leave_a_neighbour_its_answers() {
         world.at(Duration::ZERO, 1, RADIO, Pending::Frame(frame));
         world.run_for(Duration::from_millis(20));
     }
-    assert!(world.nodes[1].ip().counters.dropped(ip::Drop::TooMany) > 500);
+    assert!(
+        world.nodes[1]
+            .ip()
+            .counters
+            .dropped(ip::PacketDrop::TooMany)
+            > 500
+    );
     assert!(answers(&mut world, &solicitation, neighbour, own, 255) > 0);
 }
 
@@ -160,7 +166,7 @@ fn a_silent_neighbour_does_not_keep_the_fragmenter() {
     world.deaf = Some((2, start..start + Duration::from_secs(600)));
     let long = || Pending::Packet(packet(global(2), 64, 600));
     let dropped = |world: &World, reason| world.radio_of(1).mac().counters().dropped(reason);
-    while dropped(&world, mac::Drop::Silent) == 0 {
+    while dropped(&world, mac::FrameDrop::Silent) == 0 {
         world.at(Duration::ZERO, 0, WIRE, long());
         world.run_for(Duration::from_secs(3));
         assert!(world.now < start + Duration::from_secs(60), "silent by now");
@@ -168,7 +174,7 @@ fn a_silent_neighbour_does_not_keep_the_fragmenter() {
     for round in 0..5 {
         // The neighbour is asked again.
         world.run_for(Duration::from_secs(10));
-        let given_up = dropped(&world, mac::Drop::NoAck);
+        let given_up = dropped(&world, mac::FrameDrop::NoAck);
         let tried = world.radio_of(1).mac().counters().ack_timeouts;
         world.at(Duration::ZERO, 0, WIRE, long());
         world.run_for(Duration::from_millis(200));
@@ -181,7 +187,7 @@ fn a_silent_neighbour_does_not_keep_the_fragmenter() {
         world.at(Duration::ZERO, 0, WIRE, ping);
         world.run_for(Duration::from_millis(200));
         assert_eq!(
-            dropped(&world, mac::Drop::NoAck),
+            dropped(&world, mac::FrameDrop::NoAck),
             given_up,
             "still being tried"
         );

@@ -64,7 +64,10 @@ fn the_mss_fills_its_frames_and_relays_never_find_a_fragment_too_long() {
     };
     assert_eq!((data_frames(3), data_frames(2), data_frames(1)), (5, 5, 5));
     assert_eq!(
-        world.radio_of(2).counters().dropped(Drop::FragmentTooLong),
+        world
+            .radio_of(2)
+            .counters()
+            .dropped(LinkDrop::FragmentTooLong),
         0
     );
 }
@@ -202,14 +205,17 @@ fn a_fragment_given_up_takes_its_packet_with_it_and_tcp_repairs() {
     let host = world.host();
     transfer(&mut world, 2, host, HOST, &data);
     let relay = world.radio_of(1).mac().counters();
-    assert!(relay.dropped(mac::Drop::NoAck) >= 1, "a frame was given up");
+    assert!(
+        relay.dropped(mac::FrameDrop::NoAck) >= 1,
+        "a frame was given up"
+    );
     let ends = [world.radio_of(1).datagrams(), world.radio_of(0).datagrams()];
     let orphans: u32 = ends
         .iter()
-        .map(|d| d.counters().dropped(datagram::Drop::SiblingLost))
+        .map(|d| d.counters().dropped(datagram::FragmentDrop::SiblingLost))
         .sum();
     assert!(
-        orphans + relay.dropped(mac::Drop::Cancelled) > 0,
+        orphans + relay.dropped(mac::FrameDrop::Cancelled) > 0,
         "its siblings were not sent"
     );
 }
@@ -246,7 +252,11 @@ fn a_segment_without_room_does_not_hide_the_retry_that_makes_room() {
     while world.now < now + Duration::from_secs(20) {
         world.run_for(step);
         let mac = world.radio_of(1).mac();
-        let ends = [mac::Drop::NoAck, mac::Drop::Silent, mac::Drop::TooOld];
+        let ends = [
+            mac::FrameDrop::NoAck,
+            mac::FrameDrop::Silent,
+            mac::FrameDrop::TooOld,
+        ];
         let ended = ends.map(|reason| mac.counters().dropped(reason));
         let progress = (mac.counters().transmissions, ended);
         if mac.queue_len() == 0 || before.replace(progress) != Some(progress) {
@@ -261,7 +271,11 @@ fn a_segment_without_room_does_not_hide_the_retry_that_makes_room() {
     }
     // The first segment and what TCP's timers sent again, after 1, 2, 4 and 8 s.
     let counters = world.radio_of(1).mac().counters();
-    let ends = [mac::Drop::NoAck, mac::Drop::Silent, mac::Drop::TooOld];
+    let ends = [
+        mac::FrameDrop::NoAck,
+        mac::FrameDrop::Silent,
+        mac::FrameDrop::TooOld,
+    ];
     let given_up: u32 = ends.iter().map(|reason| counters.dropped(*reason)).sum();
     assert!(given_up >= 5, "{given_up}");
     let tries = counters.transmissions;

@@ -470,7 +470,7 @@ fn a_cookie_of_one_zone_is_none_in_another() {
         header.ack = cookie.seq.wrapping_add(1);
         let expected = match answers_on == FIRST {
             true => Ok(()),
-            false => Err(tcp::Drop::UnacceptableAck),
+            false => Err(tcp::SegmentDrop::UnacceptableAck),
         };
         assert_eq!(say(&mut tcp, &header, answers_on.zone()), expected);
     }

@@ -14,7 +14,7 @@ fn a_syn_ack_that_comes_again_is_acknowledged_again() {
     s.expect(ACK, 1, 1, 0);
     assert_eq!(
         s.peer(say(SYN | ACK, 0, 1).mss(1000)),
-        Err(Drop::OutsideWindow)
+        Err(SegmentDrop::OutsideWindow)
     );
     s.expect(ACK, 1, 1, 0);
 }
@@ -43,10 +43,10 @@ fn a_shut_window_takes_only_what_begins_at_it() {
     s.peer(say(ACK, 1, 1).data(&pattern(0, 8000))).unwrap();
     s.expect(ACK, 1, 8001, 0);
     let overlap = s.peer(say(ACK, 8000, 1).data(b"xy"));
-    assert_eq!(overlap, Err(Drop::OutsideWindow));
+    assert_eq!(overlap, Err(SegmentDrop::OutsideWindow));
     s.expect(ACK, 1, 8001, 0);
     s.peer(say(ACK, 8001, 1)).unwrap();
-    assert_eq!(s.peer(say(RST, 8001, 0)), Err(Drop::ConnectionReset));
+    assert_eq!(s.peer(say(RST, 8001, 0)), Err(SegmentDrop::ConnectionReset));
 }
 
 #[test]
@@ -232,7 +232,11 @@ fn a_forged_cookie_is_reset() {
         cookie(&mut s);
         s.iss ^= 1u32.checked_shl(bit).unwrap_or(0);
         let answer = s.peer(say(ACK, seq, 1));
-        assert_eq!(answer, Err(Drop::UnacceptableAck), "bit {bit}, seq {seq}");
+        assert_eq!(
+            answer,
+            Err(SegmentDrop::UnacceptableAck),
+            "bit {bit}, seq {seq}"
+        );
     }
     // It tells no round trip; neither do timestamps that were declined.
     let mut s = full_listener_with(PLAIN);
@@ -260,7 +264,7 @@ fn a_cookie_is_believed_only_while_one_may_be_under_way() {
     s.tcp = engine(1, 2, 1);
     s.listener = Some(s.tcp.listen(None, PORT, leak(PLAIN)).unwrap());
     s.iss = cookie_at(s.now_us);
-    assert_eq!(s.peer(say(ACK, 1, 1)), Err(Drop::UnacceptableAck));
+    assert_eq!(s.peer(say(ACK, 1, 1)), Err(SegmentDrop::UnacceptableAck));
     s.expect(RST, 1, 0, 0);
 
     for (later_s, is_good) in [(0, true), (GOOD_FOR_S, true), (GOOD_FOR_S + 1, false)] {

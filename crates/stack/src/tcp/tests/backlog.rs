@@ -44,7 +44,7 @@ impl Desk {
         Instant::from_micros(self.now_us)
     }
 
-    fn hears(&mut self, caller: Caller, flags: Flags, data: &[u8]) -> Result<(), Drop> {
+    fn hears(&mut self, caller: Caller, flags: Flags, data: &[u8]) -> Result<(), SegmentDrop> {
         let is_syn = flags.contains(SYN);
         let header = Header {
             src_port: caller.from,
@@ -160,7 +160,7 @@ fn whose_handshake_found_no_place_tries_again() {
     let mut desk = Desk::new(4, 2);
     desk.call_through(2000, PORTS[0]);
     let second = desk.call(2001, PORTS[0]).unwrap();
-    assert_eq!(desk.hears(second, ACK, &[]), Err(Drop::HalfOpenFull));
+    assert_eq!(desk.hears(second, ACK, &[]), Err(SegmentDrop::HalfOpenFull));
     let accepted = desk.lend(0);
     assert_eq!(desk.remote_port(accepted), 2000);
     desk.hears(second, ACK, &[]).unwrap();
@@ -183,10 +183,10 @@ fn a_syn_beyond_what_can_be_served_is_dropped_and_served_later() {
             to: listener,
             iss: 0,
         };
-        assert_eq!(desk.hears(fifth, SYN, &[]), Err(Drop::NoSlot));
+        assert_eq!(desk.hears(fifth, SYN, &[]), Err(SegmentDrop::NoSlot));
         assert_eq!(desk.says(), None);
     }
-    assert_eq!(desk.tcp.counters().dropped(Drop::NoSlot), 2);
+    assert_eq!(desk.tcp.counters().dropped(SegmentDrop::NoSlot), 2);
     desk.hang_up(served[1]);
     desk.call_through(2004, PORTS[0]);
     let accepted = desk.lend(0);
@@ -216,7 +216,10 @@ fn a_handshake_that_no_slot_is_left_for_waits() {
     let (mut desk, late, first) = one_too_many(PLAIN);
     for _ in 0..5 {
         desk.wait_s(11);
-        assert_eq!(desk.hears(late, ACK, b"hello"), Err(Drop::NotAccepted));
+        assert_eq!(
+            desk.hears(late, ACK, b"hello"),
+            Err(SegmentDrop::NotAccepted)
+        );
     }
     desk.hang_up(first);
     let accepted = desk.lend(0);
@@ -251,7 +254,10 @@ fn a_handshake_that_finds_no_slot_for_long_is_given_up() {
         let waited_ms = (desk.now_us - start_us) / 1000;
         assert_eq!(waited_ms, 2 * u64::from(accept_timeout_ms));
         assert_eq!(desk.tcp.next_deadline(), None);
-        assert_eq!(desk.hears(late, ACK, b"x"), Err(Drop::UnacceptableAck));
+        assert_eq!(
+            desk.hears(late, ACK, b"x"),
+            Err(SegmentDrop::UnacceptableAck)
+        );
         assert!(desk.says().unwrap().header.flags.contains(RST));
     }
 }

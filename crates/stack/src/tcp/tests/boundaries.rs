@@ -145,7 +145,7 @@ fn a_cookie_one_period_too_old_is_none() {
         }
         let expected = match is_good {
             true => Ok(()),
-            false => Err(Drop::UnacceptableAck),
+            false => Err(SegmentDrop::UnacceptableAck),
         };
         assert_eq!(s.peer(say(ACK, 1, 1)), expected, "{periods} periods");
         assert_eq!(s.state() == State::Established, is_good);

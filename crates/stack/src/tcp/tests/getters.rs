@@ -2,7 +2,7 @@
 //! over without copying.
 
 use super::super::timers::Timer;
-use super::super::types::Counters;
+use super::super::types::TcpCounters;
 use super::super::{
     Config, OpenError, Piece, RetransmissionCause, SendBuffer, SendError, SliceQueue, State,
 };
@@ -70,7 +70,14 @@ fn reasons_and_causes_have_names_of_their_own() {
     let mut names: Vec<_> = RetransmissionCause::ALL
         .map(RetransmissionCause::name)
         .into();
-    names.extend([Drop::Checksum, Drop::Malformed, Drop::DataAfterClose].map(Drop::reason));
+    names.extend(
+        [
+            SegmentDrop::Checksum,
+            SegmentDrop::Malformed,
+            SegmentDrop::DataAfterClose,
+        ]
+        .map(SegmentDrop::reason),
+    );
     assert!(names.iter().all(|name| name.len() > 3));
     let count = names.len();
     names.sort_unstable();
@@ -80,11 +87,11 @@ fn reasons_and_causes_have_names_of_their_own() {
 
 #[test]
 fn counters_are_read_by_reason_and_cause() {
-    let mut counters = Counters::NEW;
-    counters.drops[Drop::OldTimestamp as usize] = 7;
+    let mut counters = TcpCounters::NEW;
+    counters.drops[SegmentDrop::OldTimestamp as usize] = 7;
     counters.retransmissions[RetransmissionCause::Rack as usize] = 9;
-    assert_eq!(counters.dropped(Drop::OldTimestamp), 7);
-    assert_eq!(counters.dropped(Drop::NoTimestamp), 0);
+    assert_eq!(counters.dropped(SegmentDrop::OldTimestamp), 7);
+    assert_eq!(counters.dropped(SegmentDrop::NoTimestamp), 0);
     assert_eq!(counters.retransmitted(RetransmissionCause::Rack), 9);
     assert_eq!(counters.retransmitted(RetransmissionCause::Sack), 0);
 }

@@ -68,7 +68,7 @@ fn a_bad_ack_in_a_simultaneous_open() {
     s.peer(say(SYN, 0, 0).mss(1000)).unwrap();
     s.expect(SYN | ACK, 0, 1, 0);
     for bad in [0, 2, 77_000] {
-        assert_eq!(s.peer(say(ACK, 1, bad)), Err(Drop::UnacceptableAck));
+        assert_eq!(s.peer(say(ACK, 1, bad)), Err(SegmentDrop::UnacceptableAck));
         let reset = s.sent();
         assert_eq!(
             (reset.header.flags, reset.header.seq),
@@ -117,7 +117,7 @@ fn settings_change_before_the_answer() {
         assert_eq!(ack.is_some(), offered.timestamps);
         // What comes without is dropped only where they were agreed upon.
         let dropped = match offered.timestamps {
-            true => Err(Drop::NoTimestamp),
+            true => Err(SegmentDrop::NoTimestamp),
             false => Ok(()),
         };
         assert_eq!(s.peer(say(ACK, 1, 1).data(b"x")), dropped);
@@ -246,7 +246,7 @@ fn a_syn_repeated_gets_the_same_syn_ack() {
     s.peer(say(SYN, 0, 0)).unwrap();
     assert_eq!(s.sent().header, first.header);
     // Another ISN from the same end: not this handshake's.
-    assert_eq!(s.peer(say(SYN, 77, 0)), Err(Drop::SynInWindow));
+    assert_eq!(s.peer(say(SYN, 77, 0)), Err(SegmentDrop::SynInWindow));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn nobody_listens() {
     for (name, segment, answer) in cases {
         let mut s = Script::new();
         (s.iss, s.irs) = (0, 0);
-        assert_eq!(s.peer(segment), Err(Drop::NoConnection), "{name}");
+        assert_eq!(s.peer(segment), Err(SegmentDrop::NoConnection), "{name}");
         let got = s
             .poll()
             .map(|seg| (seg.header.flags, seg.header.seq, seg.header.ack));
@@ -278,11 +278,21 @@ fn nobody_listens() {
 #[test]
 fn a_listener_answers_only_syns() {
     let cases = [
-        ("RST", say(RST, 1, 0), Drop::NoConnection, false),
-        ("ACK", say(ACK, 1, 1), Drop::UnacceptableAck, true),
-        ("SYN ACK", say(SYN | ACK, 1, 1), Drop::UnacceptableAck, true),
-        ("nothing", say(Flags::EMPTY, 1, 0), Drop::NoSyn, false),
-        ("FIN", say(FIN, 1, 0), Drop::NoSyn, false),
+        ("RST", say(RST, 1, 0), SegmentDrop::NoConnection, false),
+        ("ACK", say(ACK, 1, 1), SegmentDrop::UnacceptableAck, true),
+        (
+            "SYN ACK",
+            say(SYN | ACK, 1, 1),
+            SegmentDrop::UnacceptableAck,
+            true,
+        ),
+        (
+            "nothing",
+            say(Flags::EMPTY, 1, 0),
+            SegmentDrop::NoSyn,
+            false,
+        ),
+        ("FIN", say(FIN, 1, 0), SegmentDrop::NoSyn, false),
     ];
     for (name, segment, reason, reset) in cases {
         let mut s = Script::listening(PLAIN);
@@ -303,7 +313,7 @@ fn half_open_rules() {
     for (ahead, challenged) in [(1, true), (7999, true), (8000, false), (u32::MAX, false)] {
         let mut s = half_open();
         let reset = say(RST, 1_u32.wrapping_add(ahead), 0);
-        assert_eq!(s.peer(reset), Err(Drop::InexactReset));
+        assert_eq!(s.peer(reset), Err(SegmentDrop::InexactReset));
         match challenged {
             true => _ = s.expect(ACK, 1, 1, 0),
             false => s.silent(),
@@ -316,15 +326,15 @@ fn half_open_rules() {
     }
 
     let mut s = half_open();
-    assert_eq!(s.peer(say(RST, 1, 0)), Err(Drop::ConnectionReset));
+    assert_eq!(s.peer(say(RST, 1, 0)), Err(SegmentDrop::ConnectionReset));
     assert_eq!(
         s.peer(say(ACK, 1, 1)),
-        Err(Drop::UnacceptableAck),
+        Err(SegmentDrop::UnacceptableAck),
         "it is gone"
     );
 
     let mut s = half_open();
-    assert_eq!(s.peer(say(ACK, 1, 2)), Err(Drop::UnacceptableAck));
+    assert_eq!(s.peer(say(ACK, 1, 2)), Err(SegmentDrop::UnacceptableAck));
     let reset = s.sent();
     assert_eq!(
         (reset.header.flags, reset.header.seq),
@@ -343,42 +353,42 @@ fn syn_sent_rules() {
         (
             "bad ACK",
             say(SYN | ACK, 0, 2),
-            Err(Drop::UnacceptableAck),
+            Err(SegmentDrop::UnacceptableAck),
             State::SynSent,
             Some(RST),
         ),
         (
             "old ACK",
             say(ACK, 0, 0),
-            Err(Drop::UnacceptableAck),
+            Err(SegmentDrop::UnacceptableAck),
             State::SynSent,
             Some(RST),
         ),
         (
             "RST, bad ACK",
             say(RST | ACK, 0, 2),
-            Err(Drop::InexactReset),
+            Err(SegmentDrop::InexactReset),
             State::SynSent,
             None,
         ),
         (
             "RST without ACK",
             say(RST, 0, 0),
-            Err(Drop::InexactReset),
+            Err(SegmentDrop::InexactReset),
             State::SynSent,
             None,
         ),
         (
             "ACK alone",
             say(ACK, 0, 1),
-            Err(Drop::NoSyn),
+            Err(SegmentDrop::NoSyn),
             State::SynSent,
             None,
         ),
         (
             "RST",
             say(RST | ACK, 0, 1),
-            Err(Drop::ConnectionReset),
+            Err(SegmentDrop::ConnectionReset),
             State::Closed,
             None,
         ),
@@ -587,7 +597,7 @@ fn data_before_accept_are_asked_for_again() {
     s.peer(say(ACK, 1, 1)).unwrap();
     assert_eq!(
         s.peer(say(ACK, 1, 1).data(b"early")),
-        Err(Drop::NotAccepted)
+        Err(SegmentDrop::NotAccepted)
     );
     let handle = s.tcp.accept(listener, buffers(100, 100), s.now()).unwrap();
     s.handle = Some(handle);
@@ -628,7 +638,7 @@ fn data_lent_in_advance_have_a_timer_however_the_handshake_ends() {
     s.peer(say(SYN, 0, 0)).unwrap();
     s.iss = s.sent().header.seq;
     let beyond = say(ACK, 5000, 1).win(0);
-    assert_eq!(s.peer(beyond), Err(Drop::OutsideWindow));
+    assert_eq!(s.peer(beyond), Err(SegmentDrop::OutsideWindow));
     s.expect(ACK, 1, 1, 0);
     assert_eq!(s.state(), State::Established);
     let (probe, _) = s.wait_for_segment();

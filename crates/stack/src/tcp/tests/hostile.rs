@@ -29,53 +29,65 @@ fn goes_on(s: &mut Script, name: &str) {
 
 #[test]
 fn hostile_fields_each() {
-    let cases: [(&str, Say, Drop); 15] = [
-        ("no flags", say(Flags::EMPTY, 1, 1), Drop::NoAck),
-        ("SYN in window", say(SYN, 100, 0), Drop::SynInWindow),
-        ("SYN at RCV.NXT", say(SYN, 1, 0), Drop::SynInWindow),
+    let cases: [(&str, Say, SegmentDrop); 15] = [
+        ("no flags", say(Flags::EMPTY, 1, 1), SegmentDrop::NoAck),
+        ("SYN in window", say(SYN, 100, 0), SegmentDrop::SynInWindow),
+        ("SYN at RCV.NXT", say(SYN, 1, 0), SegmentDrop::SynInWindow),
         (
             "SYN FIN RST",
             say(SYN | FIN | RST, 5, 0),
-            Drop::InexactReset,
+            SegmentDrop::InexactReset,
         ),
-        ("RST in window", say(RST, 100, 0), Drop::InexactReset),
-        ("RST before the window", say(RST, 0, 0), Drop::OutsideWindow),
-        ("ACK of unsent data", say(ACK, 1, 2), Drop::AckOfUnsent),
-        ("ACK far ahead", say(ACK, 1, 1 << 30), Drop::AckOfUnsent),
+        ("RST in window", say(RST, 100, 0), SegmentDrop::InexactReset),
+        (
+            "RST before the window",
+            say(RST, 0, 0),
+            SegmentDrop::OutsideWindow,
+        ),
+        (
+            "ACK of unsent data",
+            say(ACK, 1, 2),
+            SegmentDrop::AckOfUnsent,
+        ),
+        (
+            "ACK far ahead",
+            say(ACK, 1, 1 << 30),
+            SegmentDrop::AckOfUnsent,
+        ),
         (
             "ACK far behind",
             say(ACK, 1, 1u32.wrapping_sub(100_000)),
-            Drop::AckTooOld,
+            SegmentDrop::AckTooOld,
         ),
         (
             "data before the window",
             say(ACK, 0u32.wrapping_sub(50), 1).data(&[1; 20]),
-            Drop::OutsideWindow,
+            SegmentDrop::OutsideWindow,
         ),
         (
             "data behind the window",
             say(ACK, 20_000, 1).data(&[1; 20]),
-            Drop::OutsideWindow,
+            SegmentDrop::OutsideWindow,
         ),
         (
             "half the space away",
             say(ACK, 1 << 31, 1).data(&[1; 20]),
-            Drop::OutsideWindow,
+            SegmentDrop::OutsideWindow,
         ),
         (
             "FIN behind the window",
             say(FIN | ACK, 30_000, 1),
-            Drop::OutsideWindow,
+            SegmentDrop::OutsideWindow,
         ),
         (
             "an older timestamp",
             say(ACK, 1, 1).data(b"x").ts(99, 0),
-            Drop::OldTimestamp,
+            SegmentDrop::OldTimestamp,
         ),
         (
             "data without ACK",
             say(Flags::PSH, 1, 1).data(b"x"),
-            Drop::NoAck,
+            SegmentDrop::NoAck,
         ),
     ];
     for (name, segment, reason) in cases {
@@ -90,7 +102,10 @@ fn hostile_fields_each() {
 fn a_segment_without_the_agreed_timestamp_is_dropped() {
     let mut s = Script::accepted_with(FULL, say(SYN, 0, 0).mss(1000).ts(100, 0), 8000, 8000);
     let stamp = s.peer_ts.take();
-    assert_eq!(s.peer(say(ACK, 1, 1).data(b"x")), Err(Drop::NoTimestamp));
+    assert_eq!(
+        s.peer(say(ACK, 1, 1).data(b"x")),
+        Err(SegmentDrop::NoTimestamp)
+    );
     s.peer_ts = stamp;
     goes_on(&mut s, "no timestamp");
 }
@@ -102,7 +117,7 @@ fn paws_forgets_after_24_days() {
     s.now_us += 23 * 24 * 3600 * 1_000_000;
     assert_eq!(
         s.peer(say(ACK, 1, 1).data(b"x").ts(99, 0)),
-        Err(Drop::OldTimestamp)
+        Err(SegmentDrop::OldTimestamp)
     );
     s.now_us += 2 * 24 * 3600 * 1_000_000;
     s.peer(say(ACK, 1, 1).data(b"x").ts(99, 0)).unwrap();
@@ -188,8 +203,8 @@ fn a_stranger_with_a_timestamp_far_ahead_shuts_nobody_out() {
     let mut s = Script::accepted_with(FULL, say(SYN, 0, 0).mss(1000).ts(100, 0), 8000, 8000);
     let far = 100 + i32::MAX as u32;
     let forged = [
-        (say(SYN, 1, 0), Drop::SynInWindow),
-        (say(ACK, 1, 90_000).data(b"x"), Drop::AckOfUnsent),
+        (say(SYN, 1, 0), SegmentDrop::SynInWindow),
+        (say(ACK, 1, 90_000).data(b"x"), SegmentDrop::AckOfUnsent),
     ];
     for (forged, reason) in forged {
         assert_eq!(s.peer(forged.ts(far, 0)), Err(reason));
@@ -204,7 +219,10 @@ fn ends_that_disagree_on_the_time_do_not_answer_each_other_for_ever() {
     let mut s = Script::accepted_with(FULL, say(SYN, 0, 0).mss(1000).ts(100, 0), 8000, 8000);
     let mut answers = 0;
     for _ in 0..1000 {
-        assert_eq!(s.peer(say(ACK, 1, 1).ts(99, 0)), Err(Drop::OldTimestamp));
+        assert_eq!(
+            s.peer(say(ACK, 1, 1).ts(99, 0)),
+            Err(SegmentDrop::OldTimestamp)
+        );
         answers += u32::from(s.poll().is_some());
         s.now_us += 1_000;
     }
@@ -372,7 +390,7 @@ fn a_syn_flood() {
         },
     ] {
         let result = s.tcp.on_segment(&incoming(src, US, 0, &answer(wrong)), now);
-        assert_eq!(result, Err(Drop::UnacceptableAck));
+        assert_eq!(result, Err(SegmentDrop::UnacceptableAck));
     }
     s.tcp
         .on_segment(&incoming(src, US, 0, &answer(reply)), now)
@@ -415,9 +433,9 @@ fn cookies_remember_timestamps_and_sack_and_grow_old() {
         // proof itself is what is tested here.
         let result = s.peer(say(ACK, 1, 1).ts(78, ours));
         let expected = if good {
-            Drop::HalfOpenFull
+            SegmentDrop::HalfOpenFull
         } else {
-            Drop::UnacceptableAck
+            SegmentDrop::UnacceptableAck
         };
         assert_eq!(result, Err(expected), "after {wait_s} s");
         assert!(!s.tcp.can_accept(listener));
@@ -450,7 +468,7 @@ fn addresses_and_ports_that_cannot_be() {
         let now = s.now();
         assert_eq!(
             s.tcp.on_segment(&incoming(src, dst, 0, &bytes), now),
-            Err(Drop::Address)
+            Err(SegmentDrop::Address)
         );
         s.silent();
     }
@@ -467,7 +485,7 @@ fn damaged_segments() {
         bad[byte] ^= 0x40;
         assert_eq!(
             s.tcp.on_segment(&incoming(PEER, US, 0, &bad), now),
-            Err(Drop::Checksum)
+            Err(SegmentDrop::Checksum)
         );
     }
     for len in 0..20 {
@@ -555,14 +573,14 @@ struct Played {
     received: Vec<u8>,
     answers: Vec<Answer>,
     connection: std::string::String,
-    counters: super::super::Counters,
+    counters: super::super::TcpCounters,
     deadline: Option<Instant>,
 }
 
 /// What a call gave.
 #[derive(PartialEq, Debug)]
 enum Answer {
-    Arrival(Result<(), Drop>),
+    Arrival(Result<(), SegmentDrop>),
     Send(Result<usize, super::super::SendError>),
     Recv(Result<usize, super::super::RecvError>),
 }

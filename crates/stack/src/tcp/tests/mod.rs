@@ -30,8 +30,8 @@ use std::vec;
 use std::vec::Vec;
 
 use super::{
-    Buffers, Config, Drop, HalfOpen, Handle, Incoming, Listener, ListenerHandle, Memory, Offer,
-    Outgoing, Slot, Tcp,
+    Buffers, Config, HalfOpen, Handle, Incoming, Listener, ListenerHandle, Memory, Offer, Outgoing,
+    SegmentDrop, Slot, Tcp,
 };
 use crate::random::Rng;
 use crate::time::Instant;
@@ -345,7 +345,7 @@ impl Script {
         clippy::needless_pass_by_value,
         reason = "a script reads as it is spoken"
     )]
-    pub(in crate::tcp) fn peer(&mut self, say: Say) -> Result<(), Drop> {
+    pub(in crate::tcp) fn peer(&mut self, say: Say) -> Result<(), SegmentDrop> {
         let bytes = self.peer_bytes(&say);
         self.tcp.on_segment(
             &Incoming {

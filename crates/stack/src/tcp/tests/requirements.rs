@@ -196,7 +196,7 @@ fn urgent_data_are_delivered_in_line() {
 fn a_reset_with_text_resets() {
     let mut s = Script::accepted(PLAIN);
     let reset = say(RST, 1, 0).data(b"out of memory");
-    assert_eq!(s.peer(reset), Err(Drop::ConnectionReset));
+    assert_eq!(s.peer(reset), Err(SegmentDrop::ConnectionReset));
     assert_eq!(s.connection().error(), Some(Error::Reset));
     assert_eq!(s.recv(), b"");
 }

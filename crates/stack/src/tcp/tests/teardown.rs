@@ -142,12 +142,12 @@ fn a_fin_into_a_shut_window_is_taken() {
 #[test]
 fn reset_rules_of_rfc_5961() {
     let mut s = Script::accepted(PLAIN);
-    assert_eq!(s.peer(say(RST, 2, 0)), Err(Drop::InexactReset));
+    assert_eq!(s.peer(say(RST, 2, 0)), Err(SegmentDrop::InexactReset));
     s.expect(ACK, 1, 1, 0);
     assert_eq!(s.state(), State::Established);
-    assert_eq!(s.peer(say(RST, 9001, 0)), Err(Drop::OutsideWindow));
+    assert_eq!(s.peer(say(RST, 9001, 0)), Err(SegmentDrop::OutsideWindow));
     s.silent();
-    assert_eq!(s.peer(say(RST, 1, 0)), Err(Drop::ConnectionReset));
+    assert_eq!(s.peer(say(RST, 1, 0)), Err(SegmentDrop::ConnectionReset));
     assert_eq!(s.state(), State::Closed);
     assert_eq!(s.connection().error(), Some(Error::Reset));
     let (handle, now) = (s.handle(), s.now());
@@ -214,7 +214,7 @@ fn a_reset_in_each_state() {
         prepare(&mut s);
         assert_eq!(
             s.peer(say(RST, seq, 0)),
-            Err(Drop::ConnectionReset),
+            Err(SegmentDrop::ConnectionReset),
             "{name}"
         );
         assert_eq!(
@@ -259,7 +259,7 @@ fn data_after_close_reset() {
     s.expect(FIN | ACK, 1, 1, 0);
     assert_eq!(
         s.peer(say(ACK, 1, 2).data(b"more")),
-        Err(Drop::DataAfterClose)
+        Err(SegmentDrop::DataAfterClose)
     );
     assert_eq!(s.connection().error(), Some(Error::Aborted));
     assert!(s.sent().header.flags.contains(RST));
@@ -457,7 +457,7 @@ fn time_wait_gives_way_to_a_later_syn() {
         ..PLAIN
     };
     let mut s = time_wait(strict, say(SYN, 0, 0));
-    assert_eq!(s.peer(say(SYN, 500, 0)), Err(Drop::SynInWindow));
+    assert_eq!(s.peer(say(SYN, 500, 0)), Err(SegmentDrop::SynInWindow));
     s.expect(ACK, 2, 2, 0);
     assert_eq!(s.state(), State::TimeWait);
     // By timestamp, whatever the number (RFC 6191).

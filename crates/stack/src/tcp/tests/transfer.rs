@@ -287,7 +287,7 @@ fn a_clean_link_sees_no_retransmission() {
         counters.retransmissions,
         [0; super::super::RetransmissionCause::COUNT]
     );
-    assert_eq!(counters.drops, [0; Drop::COUNT]);
+    assert_eq!(counters.drops, [0; SegmentDrop::COUNT]);
     // 100 kB at 10 kB/s, headers and handshake on top.
     assert!(outcome.seconds < 11.5, "{} s", outcome.seconds);
 }

@@ -71,18 +71,21 @@ fn probes_that_cross_do_not_hide_acknowledgments() {
     // The peer does not know yet: its acknowledgment begins before its probe.
     assert_eq!(
         s.peer(say(ACK, 1, 502).win(0)),
-        Err(Drop::OutsideWindow),
+        Err(SegmentDrop::OutsideWindow),
         "old, and still the answer to our probe"
     );
     s.expect(ACK, 502, 2, 0);
     // Without an ACK flag, or further back, nothing counts.
     let (probe, _) = s.wait_for_segment();
     assert_eq!(probe.payload.len(), 1);
-    assert_eq!(s.peer(say(ACK, 0, 503).win(0)), Err(Drop::OutsideWindow));
+    assert_eq!(
+        s.peer(say(ACK, 0, 503).win(0)),
+        Err(SegmentDrop::OutsideWindow)
+    );
     s.expect(ACK, 502, 2, 0);
     assert_eq!(
         s.peer(say(Flags::EMPTY, 1, 503).win(0)),
-        Err(Drop::OutsideWindow)
+        Err(SegmentDrop::OutsideWindow)
     );
     s.expect(ACK, 502, 2, 0);
 }
@@ -493,7 +496,7 @@ fn a_keepalive_probe_of_the_peer_is_answered() {
         let mut s = Script::accepted(PLAIN);
         assert_eq!(
             s.peer(say(ACK, 0, 1).data(garbage)),
-            Err(Drop::OutsideWindow)
+            Err(SegmentDrop::OutsideWindow)
         );
         s.expect(ACK, 1, 1, 0);
         assert_eq!(s.recv(), b"");

@@ -88,7 +88,7 @@ impl Scene {
         .concat()
     }
 
-    fn receive(&mut self, end: usize, bytes: &[u8]) -> Result<Vec<u8>, Drop> {
+    fn receive(&mut self, end: usize, bytes: &[u8]) -> Result<Vec<u8>, HeaderDrop> {
         let mut out = [0; 60];
         let table = &mut self.ends[end];
         let done = table.decompress(&flow(end), bytes, self.now, &mut out)?;

@@ -6,7 +6,12 @@ use super::table::{PORTS, at, connected, receive, segment, send};
 use super::*;
 
 /// Lets `ear` hear what `end` sent; returns the whole segment as it reads it.
-fn hear(ear: &mut Overheard, end: usize, bytes: &[u8], now: Instant) -> Result<Vec<u8>, Drop> {
+fn hear(
+    ear: &mut Overheard,
+    end: usize,
+    bytes: &[u8],
+    now: Instant,
+) -> Result<Vec<u8>, HeaderDrop> {
     let mut out = [0; 60];
     let flow = driver::flow(1 - end);
     let done = ear.restore(&flow, end == 0, bytes, now, &mut out)?;
@@ -49,12 +54,15 @@ fn who_comes_late_reads_nothing_wrong() {
     let mut ear = Overheard::new(PORTS.0, PORTS.1);
     let data = segment(0, PORTS, seq, ack, Flags::ACK, 20);
     let bytes = send(&mut ends[0], 0, &data, at(2)).unwrap();
-    assert_eq!(hear(&mut ear, 0, &bytes, at(2)), Err(Drop::NoReference));
+    assert_eq!(
+        hear(&mut ear, 0, &bytes, at(2)),
+        Err(HeaderDrop::NoReference)
+    );
     let mut full = std::vec![tcphc::FULL, 0];
     full.extend_from_slice(&data);
-    assert_eq!(hear(&mut ear, 0, &full, at(2)), Err(Drop::NoContext));
+    assert_eq!(hear(&mut ear, 0, &full, at(2)), Err(HeaderDrop::NoContext));
     // References of another connection: the checksum tells.
     ear.learn(true, &segment(0, PORTS, 77, 99, Flags::ACK, 3), at(2));
     ear.learn(false, &segment(1, PORTS, 99, 80, Flags::ACK, 0), at(2));
-    assert_eq!(hear(&mut ear, 0, &bytes, at(2)), Err(Drop::Checksum));
+    assert_eq!(hear(&mut ear, 0, &bytes, at(2)), Err(HeaderDrop::Checksum));
 }

@@ -75,7 +75,7 @@ pub(super) fn receive(
     end: usize,
     bytes: &[u8],
     now: Instant,
-) -> Result<Vec<u8>, Drop> {
+) -> Result<Vec<u8>, HeaderDrop> {
     let mut out = [0; 60];
     let done = table.decompress(&flow(end), bytes, now, &mut out)?;
     Ok([&out[..done.uncompressed_len], &bytes[done.compressed_len..]].concat())
@@ -238,7 +238,7 @@ fn a_lost_context_costs_one_retransmission() {
         if lost == 1 {
             assert_eq!(
                 receive(&mut ends[1], 1, &bytes, at(2)),
-                Err(Drop::NoContext)
+                Err(HeaderDrop::NoContext)
             );
         }
         let again = send(&mut ends[0], 0, &first, at(3)).unwrap();
