@@ -119,7 +119,7 @@ impl Signals {
             .into_iter()
             .chain(unless_ignored.into_iter().filter(is_heeded))
         {
-            // Registered before the byte, whose arrival makes the main loop look at the flag.
+            // The flag is registered before the byte: the byte makes the main loop look at it.
             match signal {
                 Signal::SIGTERM | Signal::SIGHUP => {
                     signal_hook::flag::register(signal as i32, Arc::clone(&end))?;

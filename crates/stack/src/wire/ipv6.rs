@@ -65,8 +65,8 @@ pub struct Header {
 /// Offset of the hop limit.
 pub(crate) const HOP_LIMIT_AT: usize = 7;
 
-/// Takes one off the hop limit of a packet that is passed on; whoever decided that it is has made
-/// sure that it was above one.
+/// Takes one off the hop limit of a packet that is passed on. IP's disposition has made sure that
+/// the hop limit is above one.
 pub(crate) fn count_down(packet: &mut [u8]) {
     if let Some(hop_limit) = packet.get_mut(HOP_LIMIT_AT) {
         *hop_limit = hop_limit.saturating_sub(1);
