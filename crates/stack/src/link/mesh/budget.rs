@@ -76,12 +76,13 @@ impl<'a, 'm> Budget<'a, 'm> {
             0 => usize::from(u8::MAX),
             frames => usize::from(frames),
         };
+        let len = compressed_len(header, link, self.contexts);
         fragment::payload_for_frames(
             frames,
             self.mac.payload_len_max(neighbour),
-            compressed_len(header, link, self.contexts) + tcp_len.0,
+            len + tcp_len.0,
             ipv6::HEADER_LEN + tcp_len.1,
-            growth(header, link, self.contexts),
+            growth(header, link, self.contexts, len),
         )
     }
 
@@ -110,8 +111,8 @@ impl<'a, 'm> Budget<'a, 'm> {
 
 /// What a first fragment grows by, at most, on its way beyond the next hop: identifiers that
 /// derive from this hop's frame must then be written out, the hop limit counts down, and a
-/// relay may mark congestion.
-pub(super) fn growth(header: &Header, link: LinkPair, contexts: &Contexts) -> usize {
+/// relay may mark congestion. `len`: [`compressed_len`] for this hop.
+pub(super) fn growth(header: &Header, link: LinkPair, contexts: &Contexts, len: usize) -> usize {
     let ends_there = link.dst.iid() == ip::iid_of(&header.dst);
     if ends_there || link.dst.is_broadcast() {
         return 0;
@@ -125,7 +126,7 @@ pub(super) fn growth(header: &Header, link: LinkPair, contexts: &Contexts) -> us
         traffic_class: header.traffic_class.with_ecn(Ecn::Ce),
         ..*header
     };
-    compressed_len(&later, nobody, contexts).saturating_sub(compressed_len(header, link, contexts))
+    compressed_len(&later, nobody, contexts).saturating_sub(len)
 }
 
 /// Bytes of `header` alone once compressed.

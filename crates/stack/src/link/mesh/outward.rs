@@ -200,15 +200,16 @@ impl<'m> Mesh<'m> {
             self.outgoing.discard();
             return ip.counters.count(ip::PacketDrop::TooOld);
         }
-        let slack = growth(&header, link, &self.discovery.contexts);
+        let contexts = &self.discovery.contexts;
+        let header_len = compressed_len(&header, link, contexts);
+        let slack = growth(&header, link, contexts, header_len);
         let tag = self.datagrams.new_tag();
         let len_max = self.mac.payload_len_max(neighbour);
         let tcp = match mark.onward {
             Onward::As(form) => form,
             Onward::Begins(_) if !tcphc::IS_SUPPORTED => TcpForm::Plain,
             Onward::Begins(origin) => {
-                let others =
-                    FIRST_LEN + compressed_len(&header, link, &self.discovery.contexts) + slack;
+                let others = FIRST_LEN + header_len + slack;
                 let room = len_max.saturating_sub(others);
                 let packet = self.outgoing.buffer().get_mut(..len).unwrap_or_default();
                 let tcphc = self.tcphc.as_deref_mut();
