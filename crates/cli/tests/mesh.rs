@@ -487,12 +487,14 @@ fn ctrl_c_belongs_to_the_command_and_a_sent_signal_to_up() {
     if !has("script") {
         return;
     }
-    // script(1) gives it a terminal, in which ^C is typed.
+    // script(1) gives it a terminal, in which ^C is typed. No shell may stay in between: ^C would
+    // end that shell, and script(1) would report the shell's status.
     let inner = format!(
-        "{} up --hops 1 -- sh -c \"{script}\"",
+        "exec {} up --hops 1 -- sh -c \"{script}\"",
         env!("CARGO_BIN_EXE_motet")
     );
     let mut terminal = Command::new("script")
+        .env("SHELL", "/bin/sh")
         .args(["-q", "-e", "-c", &inner, "/dev/null"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
