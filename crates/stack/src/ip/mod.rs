@@ -265,19 +265,22 @@ impl<'m> Ip<'m> {
         self.routes.remove(prefix);
     }
 
-    /// Sets or clears the route for everything without a better one.
+    /// Sets or clears the route for everything without a better one. The router that a link learns
+    /// next takes its place; a default route that no router shall replace is a [`Route`] to the
+    /// prefix `::/0`.
     pub fn set_default_route(&mut self, next_hop: Option<NextHop>) {
         self.routes.set_default(next_hop);
     }
 
-    /// Clears the default route if it leaves by `interface`, whose router has gone.
-    pub(crate) fn clear_default_route(&mut self, interface: InterfaceId) {
-        if self
-            .default_route()
-            .is_some_and(|hop| hop.interface == interface)
-        {
+    /// Clears the default route if it leaves by `interface`, whose router has gone. Returns whether
+    /// it did.
+    pub(crate) fn clear_default_route(&mut self, interface: InterfaceId) -> bool {
+        let route = self.default_route();
+        let leaves_there = route.is_some_and(|hop| hop.interface == interface);
+        if leaves_there {
             self.set_default_route(None);
         }
+        leaves_there
     }
 
     /// The default route, if a router has been heard.

@@ -80,11 +80,13 @@ pub(crate) struct Pulled {
     pub(crate) to: Neighbour,
 }
 
-/// What became of a packet that left.
+/// What a link has found out, and the node has to know.
 #[derive(Debug)]
 pub(crate) enum Report<'m> {
     /// The last hop of this packet did not answer.
     Undelivered(Undelivered<'m>),
+    /// The router of this link has gone, and the default route with it.
+    RouterGone,
 }
 
 /// A packet that was given up.

@@ -41,6 +41,9 @@ pub(super) struct Discovery {
     /// Whether to look for a router.
     solicits: bool,
     solicitor: Solicitor,
+    /// The default route led to the router of this link, which has gone; no other one was looked
+    /// for yet.
+    has_lost_route: bool,
     /// Solicitations that are answered: of strangers, and of neighbours that acknowledge. So
     /// made-up sources leave the router's answers to its own neighbours alone.
     answers: [Allowance; 2],
@@ -67,6 +70,7 @@ impl Discovery {
             source,
             solicits: config.solicits,
             solicitor: Solicitor::new(config.parent.map(LinkAddr::iid)),
+            has_lost_route: false,
             answers: [const { Allowance::new(ANSWERS_MAX, ANSWERS_INTERVAL_MS) }; 2],
             advertised: config.advertised,
             contexts: Contexts::default(),
@@ -218,8 +222,7 @@ impl Discovery {
                 neighbour: Neighbour::One(neighbour),
             }));
         } else {
-            ip.clear_default_route(self.id);
-            self.contexts.stop_compressing();
+            self.forget_router(ip);
         }
         let mut changed = self.take_prefix(ip, &advertisement) || had_router != has_router;
         for option in advertisement.options.iter() {
@@ -241,8 +244,7 @@ impl Discovery {
         match self.solicitor.poll(now, rng) {
             None => {}
             Some(Due::Expired) => {
-                ip.clear_default_route(self.id);
-                self.contexts.stop_compressing();
+                self.forget_router(ip);
                 if ip.forwards() {
                     self.announce(queue, ip, now);
                 }
@@ -253,6 +255,26 @@ impl Discovery {
                 self.send(queue, ip, to, &Message::RouterSolicitation { options });
             }
         }
+    }
+
+    /// The router has gone.
+    fn forget_router(&mut self, ip: &mut Ip<'_>) {
+        self.has_lost_route |= ip.clear_default_route(self.id);
+        self.contexts.stop_compressing();
+    }
+
+    /// The way to the router of this link, while there is one.
+    pub(super) fn router(&self) -> Option<NextHop> {
+        let router = self.solicitor.router()?;
+        Some(NextHop {
+            interface: self.id,
+            neighbour: Neighbour::One(ip::iid_of(&router)),
+        })
+    }
+
+    /// Whether the default route went with the router of this link; true once for each time.
+    pub(super) fn take_lost_route(&mut self) -> bool {
+        core::mem::take(&mut self.has_lost_route)
     }
 
     /// What an advertisement would change here, boiled down to a number; `None`: nothing.

@@ -37,7 +37,7 @@ pub use event::{Action, Event};
 pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, MeshStorage, Relaying};
 pub use serial::{Serial, SerialCounters, SerialMemory};
 
-use crate::ip::{Ingress, InterfaceId, Ip, Neighbour};
+use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop};
 use crate::random::Rng;
 use crate::storage::whole::Whole;
 use crate::time::Instant;
@@ -260,7 +260,15 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// What became of a packet that left, where the node has to know.
+    /// The way to the router that the link has learnt of, while it serves.
+    pub(crate) fn router(&self) -> Option<NextHop> {
+        match self {
+            Self::Mesh(mesh) => mesh.router(),
+            Self::Cable(_) | Self::Serial(_) => None,
+        }
+    }
+
+    /// What the link has found out, where the node has to know.
     pub(crate) fn poll_report(&mut self) -> Option<Report<'m>> {
         match self {
             Self::Mesh(mesh) => mesh.poll_report(),

@@ -97,15 +97,28 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Acts on what became of a packet: its source is told that its last hop did not answer.
+    /// Acts on what a link has found out: the source of a packet gets an error because the packet's
+    /// last hop did not answer; the router of another link takes the place of one that has gone.
     pub(super) fn on_report(&mut self, id: InterfaceId, report: Report<'m>, now: Instant) {
-        let Report::Undelivered(packet) = &report;
-        if let Some((header, quote)) = packet.refused()
-            && !self.ip.owns(&header.src, id)
-        {
-            self.refuse(id, ErrorKind::AddressUnreachable, &header, quote, now);
-            // The link that the answer leaves by may have been polled before this one.
-            self.must_poll_again = true;
+        match &report {
+            Report::Undelivered(packet) => {
+                if let Some((header, quote)) = packet.refused()
+                    && !self.ip.owns(&header.src, id)
+                {
+                    self.refuse(id, ErrorKind::AddressUnreachable, &header, quote, now);
+                    // The link that the answer leaves by may have been polled before this one.
+                    self.must_poll_again = true;
+                }
+            }
+            Report::RouterGone => {
+                // Unless a route was set since.
+                if self.ip.default_route().is_none() {
+                    let router = self.links.iter().find_map(Link::router);
+                    self.ip.set_default_route(router);
+                    // As above: packets that wait may leave by that link.
+                    self.must_poll_again = true;
+                }
+            }
         }
         if let Some(link) = self.link_mut(id) {
             link.end_report(report);

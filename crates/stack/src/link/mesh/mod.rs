@@ -31,7 +31,7 @@ use super::counters::{LinkCounters, LinkDrop};
 use super::discovery::{Discovery, Received};
 #[cfg(test)]
 use crate::ip::ndp::Advertised;
-use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour};
+use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour, NextHop};
 use crate::limits::IPV6_MTU_MIN;
 use crate::lowpan::Contexts;
 use crate::lowpan::datagram::Datagrams;
@@ -202,8 +202,16 @@ impl<'m> Mesh<'m> {
         self.datagrams.give_back(whole);
     }
 
-    pub(super) fn end_report(&mut self, Report::Undelivered(packet): Report<'m>) {
-        self.outgoing.give_back(packet.buffer);
+    pub(super) fn end_report(&mut self, report: Report<'m>) {
+        match report {
+            Report::Undelivered(packet) => self.outgoing.give_back(packet.buffer),
+            Report::RouterGone => {}
+        }
+    }
+
+    /// The way to the router of this link, while there is one.
+    pub(super) fn router(&self) -> Option<NextHop> {
+        self.discovery.router()
     }
 
     /// Counts a frame that led to nothing.

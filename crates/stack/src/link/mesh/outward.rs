@@ -47,8 +47,11 @@ impl<'m> Mesh<'m> {
         }
     }
 
-    /// The packet that was given up on its link.
+    /// A router that has gone, or the packet that was given up on its link.
     pub(in crate::link) fn poll_report(&mut self) -> Option<Report<'m>> {
+        if self.discovery.take_lost_route() {
+            return Some(Report::RouterGone);
+        }
         let tag = self.undelivered.take()?;
         let last_hop = self.outgoing.link().dst.iid();
         let form = self.outgoing.tcp_form();

@@ -11,6 +11,7 @@ mod errors;
 mod hostile;
 mod links;
 mod marking;
+mod routers;
 mod secrets;
 mod strangers;
 mod streams;
