@@ -82,7 +82,7 @@ fn fmt(workspace: &Workspace) -> Result<Verdict> {
 /// The workspace with all its targets, then the stack with each set of features left out that
 /// devices leave out.
 fn clippy(workspace: &Workspace) -> Result<Verdict> {
-    const FEATURES: [&str; 5] = ["", "tcp", "tcp,tcphc", "tcp,cit", "tcp,router"];
+    const FEATURES: [&str; 6] = ["", "rpl", "tcp", "tcp,tcphc", "tcp,cit", "tcp,router"];
     let mut workspace_wide = workspace.cargo("clippy");
     workspace_wide.args(["--workspace", "--all-targets"]);
     let stack = |features| {

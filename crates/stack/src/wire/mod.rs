@@ -15,6 +15,8 @@ pub mod lowpan_frag;
 pub mod lowpan_iphc;
 pub mod lowpan_nhc;
 pub mod ndp;
+#[cfg(feature = "rpl")]
+pub mod rpl;
 pub mod tcp;
 pub mod tcphc;
 pub mod udp;

@@ -176,7 +176,7 @@ impl<'a> NdpOption<'a> {
         match *self {
             Self::SourceLinkAddr(addr) => emit_link_addr(w, kind::SOURCE_LINK_ADDR, addr),
             Self::TargetLinkAddr(addr) => emit_link_addr(w, kind::TARGET_LINK_ADDR, addr),
-            Self::Prefix(prefix) => prefix.emit(w),
+            Self::Prefix(prefix) => prefix.emit(w, [kind::PREFIX, 4]),
             Self::Mtu(mtu) => {
                 w.put(&[kind::MTU, 1, 0, 0])?;
                 w.u32(mtu)
@@ -226,7 +226,7 @@ fn emit_link_addr(w: &mut Writer<'_>, kind: u8, addr: LinkAddr) -> Result<(), Fu
 }
 
 impl PrefixInformation {
-    fn parse(body: &[u8]) -> Option<Self> {
+    pub(super) fn parse(body: &[u8]) -> Option<Self> {
         let mut r = Reader::new(body);
         let (prefix_len, flags) = (r.u8().ok()?, r.u8().ok()?);
         let (valid_lifetime_s, preferred_lifetime_s) = (r.u32().ok()?, r.u32().ok()?);
@@ -243,12 +243,14 @@ impl PrefixInformation {
         })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    /// Appends the option; `head`: its type and length.
+    pub(super) fn emit(&self, w: &mut Writer<'_>, head: [u8; 2]) -> Result<(), Full> {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(self.on_link, ON_LINK)
             | flag(self.autonomous, AUTONOMOUS)
             | flag(self.router_address, ROUTER_ADDRESS);
-        w.put(&[kind::PREFIX, 4, self.prefix_len, flags])?;
+        w.put(&head)?;
+        w.put(&[self.prefix_len, flags])?;
         w.u32(self.valid_lifetime_s)?;
         w.u32(self.preferred_lifetime_s)?;
         w.u32(0)?;
