@@ -40,6 +40,14 @@ impl InterfaceId {
         self.0.wrapping_add(1)
     }
 
+    /// The interface whose zone has this number; `None` for 0.
+    pub(crate) const fn of_zone(zone: u8) -> Option<Self> {
+        match zone.checked_sub(1) {
+            Some(id) => Some(Self(id)),
+            None => None,
+        }
+    }
+
     /// The zone of a packet of this interface between two addresses: 0 where both are valid on
     /// every link.
     // Not inlined: it has several callers, and one copy saves flash.

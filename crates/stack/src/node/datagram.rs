@@ -101,10 +101,8 @@ impl<'m> Node<'m> {
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
     pub(super) fn hop_to(&self, remote: &Remote) -> Option<NextHop> {
-        let on_link = match remote.zone {
-            0 => self.ip.first_link(),
-            zone => InterfaceId(zone - 1),
-        };
+        let on_link = InterfaceId::of_zone(remote.zone);
+        let on_link = on_link.unwrap_or_else(|| self.ip.first_link());
         self.next_hop(&remote.addr, on_link)
     }
 

@@ -15,7 +15,7 @@ use crate::link::{Budget, Link, Pulled, SHRINKS_HEADERS, Segments, Shrinks};
 use crate::offer::Offer;
 use crate::random::Rng;
 use crate::remote::Remote;
-use crate::tcp::{self, Endpoints, IcmpError, Incoming, PlannedHeader};
+use crate::tcp::{self, Endpoints, IcmpError, Incoming, PlannedHeader, Way};
 use crate::time::Instant;
 use crate::wire::icmpv6::{Message, unreachable};
 use crate::wire::ipv6::{self, Header, TrafficClass};
@@ -331,11 +331,16 @@ pub(super) fn poll_segment(
     // TCP asks about the path of each segment before the segment is made: what was asked about
     // last is on its way.
     let path = Cell::new(None);
-    let leaves_here = |ends: &Endpoints| {
-        let is_of_zone = ends.zone == 0 || ends.zone == id.zone();
-        let hop = ip.next_hop(&ends.remote, id);
-        path.set(hop.filter(|hop| is_of_zone && hop.interface == id));
-        path.get().is_some()
+    let way = |ends: &Endpoints| {
+        let on_link = InterfaceId::of_zone(ends.zone).unwrap_or(id);
+        let hop = ip.next_hop(&ends.remote, on_link);
+        let hop = hop.filter(|hop| ends.zone == 0 || hop.interface == on_link);
+        path.set(hop.filter(|hop| hop.interface == id));
+        match (hop, path.get()) {
+            (None, _) => Way::Missing,
+            (_, None) => Way::Shut,
+            (_, Some(_)) => Way::Open,
+        }
     };
     let payload_max = |ends: &Endpoints, tcp: &PlannedHeader<'_>| {
         let Some((budget, hop)) = budget.filter(|_| SHRINKS_HEADERS).zip(path.get()) else {
@@ -346,7 +351,7 @@ pub(super) fn poll_segment(
         let (len, tcp) = (tcp.data_len(), tcp.emit(&mut bytes));
         budget.payload_behind(&header, (tcp, len), hop.neighbour, now)
     };
-    let segment = tcp.poll_segment_within(now, leaves_here, payload_max, body);
+    let segment = tcp.poll_segment_within(now, way, payload_max, body);
     let segment = segment.as_ref()?;
     let len = segment.len as u16;
     let class = TrafficClass::new(segment.dscp, TrafficClass(segment.ecn).ecn());

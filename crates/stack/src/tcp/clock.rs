@@ -87,7 +87,7 @@ impl Connection<'_> {
 
     /// The retransmission timer expired (RFC 6298 §5.4 to §5.6), or the persist timer: probe the
     /// window (RFC 9293 §3.8.6.1). As long as the peer answers, for ever (MUST-37); the count is
-    /// of probes without any answer.
+    /// of probes without any answer. With nothing on the way, a route was missing: nothing is lost.
     fn on_timeout(&mut self, purpose: Purpose) {
         let most = match self.is_connecting() {
             true => self.config.syn_retransmissions_max,
@@ -100,7 +100,7 @@ impl Connection<'_> {
             self.facts.set(Facts::PERSIST_DUE);
         } else if self.is_connecting() {
             self.facts.set(Facts::SYN_DUE);
-        } else {
+        } else if self.flight() > 0 {
             self.enter_loss();
         }
         self.retries += 1;

@@ -13,7 +13,7 @@ use super::segment::{Head, PlannedHeader};
 use super::seq::SeqNum;
 use super::state::State;
 use super::timers::{NEVER, present, wait_until};
-use super::types::{Endpoints, Outgoing, count};
+use super::types::{Endpoints, Outgoing, Way, count};
 use super::{RetransmissionCause, Tcp};
 use crate::time::{Duration, Instant};
 use crate::wire::tcp::Flags;
@@ -27,13 +27,20 @@ impl<'m> Tcp<'m> {
     pub fn poll_segment(
         &mut self,
         now: Instant,
-        room: impl FnMut(&Endpoints) -> bool,
+        mut room: impl FnMut(&Endpoints) -> bool,
         out: &mut [u8],
     ) -> Option<Outgoing> {
-        self.poll_segment_within(now, room, |_, _| u16::MAX, out)
+        let way = |ends: &Endpoints| match room(ends) {
+            true => Way::Open,
+            false => Way::Shut,
+        };
+        self.poll_segment_within(now, way, |_, _| u16::MAX, out)
     }
 
-    /// As [`Self::poll_segment`], for links on which a header's length depends on what it says.
+    /// As [`Self::poll_segment`], for links on which a header's length depends on what it says, and
+    /// routes that may be missing.
+    ///
+    /// `way`: asked as `room` is.
     ///
     /// `payload_max`: how many bytes of new data the link takes, at least 1, behind this TCP
     /// header between these ends; a segment that has more is cut. What is sent again is not asked
@@ -41,7 +48,7 @@ impl<'m> Tcp<'m> {
     pub(crate) fn poll_segment_within(
         &mut self,
         now: Instant,
-        mut room: impl FnMut(&Endpoints) -> bool,
+        mut way: impl FnMut(&Endpoints) -> Way,
         mut payload_max: impl FnMut(&Endpoints, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<Outgoing> {
@@ -51,8 +58,8 @@ impl<'m> Tcp<'m> {
         for _ in 0..2 {
             self.strangers_turn = !self.strangers_turn;
             let outgoing = match self.strangers_turn {
-                true => self.poll_answer(&mut room, out),
-                false => self.poll_connection(&mut room, &mut payload_max, out),
+                true => self.poll_answer(&mut way, out),
+                false => self.poll_connection(&mut way, &mut payload_max, out),
             };
             if let Some(outgoing) = &outgoing {
                 self.note_sent(outgoing.cause);
@@ -67,11 +74,11 @@ impl<'m> Tcp<'m> {
     /// Sends the answer to a peer that has no connection.
     fn poll_answer(
         &mut self,
-        room: &mut impl FnMut(&Endpoints) -> bool,
+        way: &mut impl FnMut(&Endpoints) -> Way,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         if let Some(reply) = &self.reply
-            && room(&reply.ends)
+            && way(&reply.ends) == Way::Open
         {
             let outgoing = Self::emit_reply(reply, out);
             if outgoing.is_some() {
@@ -82,7 +89,7 @@ impl<'m> Tcp<'m> {
         let entries = self.memory.half_open.iter();
         let due = entries
             .enumerate()
-            .find(|(_, entry)| entry.is_due() && room(&entry.ends));
+            .find(|(_, entry)| entry.is_due() && way(&entry.ends) == Way::Open);
         let (index, _) = due?;
         self.emit_half_open(index, out)
     }
@@ -90,7 +97,7 @@ impl<'m> Tcp<'m> {
     /// The next segment of the connection whose turn it is.
     fn poll_connection(
         &mut self,
-        room: &mut impl FnMut(&Endpoints) -> bool,
+        way: &mut impl FnMut(&Endpoints) -> Way,
         payload_max: &mut impl FnMut(&Endpoints, &PlannedHeader<'_>) -> u16,
         out: &mut [u8],
     ) -> Option<Outgoing> {
@@ -103,9 +110,12 @@ impl<'m> Tcp<'m> {
             self.turn = self.turn.wrapping_add(1);
             if let Some(connection) = &mut slot.0
                 && let Some(plan) = connection.plan()
-                && room(&connection.ends)
             {
-                return connection.emit(plan, payload_max, out);
+                match way(&connection.ends) {
+                    Way::Open => return connection.emit(plan, payload_max, out),
+                    Way::Shut => {}
+                    Way::Missing => connection.on_no_route(&plan),
+                }
             }
         }
         None

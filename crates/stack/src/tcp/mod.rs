@@ -100,6 +100,7 @@ pub use sockets::{Memory, Slot, Tcp};
 pub use state::State;
 pub use storage::Storage;
 pub use telemetry::{Telemetry, UnderWay};
+pub(crate) use types::Way;
 pub use types::{
     Buffers, Changed, Edges, Endpoints, Error, Handle, IcmpError, Incoming, ListenError,
     ListenerHandle, OpenError, Outgoing, RecvError, Rejected, SendError, TcpCounters,

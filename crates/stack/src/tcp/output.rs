@@ -44,6 +44,11 @@ impl Plan {
             kind,
         }
     }
+
+    /// Whether the peer is to acknowledge it, and it is sent again until then.
+    pub(super) const fn is_insisted_on(&self) -> bool {
+        matches!(self.kind, Kind::Syn | Kind::New | Kind::Again(_))
+    }
 }
 
 impl Connection<'_> {

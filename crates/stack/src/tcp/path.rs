@@ -1,11 +1,14 @@
-//! What ICMPv6 tells a connection about its path.
+//! What a connection learns about its path: from ICMPv6, and where no route leads to the peer.
 //!
-//! Place: `arrival` finds the connection of the quoted segment. Left out: what a smaller MSS
-//! means for each segment (`output`). Sources: RFC 5927, RFC 5461 §4, RFC 8201.
+//! Place: `arrival` finds the connection of the quoted segment, and `departure` finds out that a
+//! route is missing. Left out: what a smaller MSS means for each segment (`output`).
+//! Sources: RFC 1122 §4.2.3, RFC 5927, RFC 5461 §4, RFC 8201.
 
 use super::connection::Connection;
 use super::facts::Facts;
+use super::output::Plan;
 use super::seq::SeqNum;
+use super::timers::Purpose;
 use super::types::{Error, IcmpError};
 use crate::limits::IPV6_MTU_MIN;
 
@@ -21,6 +24,21 @@ impl Connection<'_> {
             // recover, and anybody may forge ICMP.
             IcmpError::Hard if self.is_connecting() => self.end(Some(Error::Unreachable)),
             IcmpError::Hard | IcmpError::Soft => self.facts.set(Facts::SOFT_ERROR),
+        }
+    }
+
+    /// No route leads to the peer, where `plan` should have gone. What the peer is to acknowledge
+    /// counts as sent and lost, so that the connection gives up as on a path that loses
+    /// everything; and a missing route is a soft error, no reason to end at once (RFC 1122
+    /// §4.2.3.5 and §4.2.3.9). A reset is given up: its slot is wanted back.
+    pub(super) fn on_no_route(&mut self, plan: &Plan) {
+        self.facts.clear(Facts::RESET_DUE);
+        self.facts.set(Facts::SOFT_ERROR);
+        if plan.is_insisted_on() && self.timers.purpose().is_none() {
+            // Those counted so far were keepalives without an answer.
+            self.retries = 0;
+            self.progress_at = self.now_ms;
+            self.arm_timeout(Purpose::Retransmit);
         }
     }
 

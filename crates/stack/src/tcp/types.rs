@@ -25,6 +25,17 @@ pub struct Endpoints {
     pub zone: u8,
 }
 
+/// Whether a packet can leave now, on its way between two ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// It can.
+    Open,
+    /// Later, or over another link.
+    Shut,
+    /// No route leads there.
+    Missing,
+}
+
 impl Endpoints {
     /// Of no connection.
     pub(super) const NONE: Self = Self {

@@ -332,26 +332,85 @@ proptest! {
     }
 }
 
+/// A connection of NEAR with FAR, whose route is gone before `words` are handed over.
+fn without_route(config: &'static tcp::Config, words: &[u8]) -> (Links, [tcp::Handle; 2]) {
+    let mut links = three([true, true]);
+    let accepted = links.listen(FAR);
+    let to = (on_mesh(2, FAR), PORT);
+    let opened = links.nodes[NEAR].connect(to, buffers(), config, links.now);
+    let opened = opened.unwrap();
+    links.run();
+    links.nodes[NEAR].ip_mut().set_default_route(None);
+    links.says(NEAR, opened, words);
+    (links, [opened, accepted])
+}
+
+fn up() -> NextHop {
+    NextHop {
+        interface: FIRST,
+        neighbour: Neighbour::One(link(1).iid()),
+    }
+}
+
 /// A connection whose route is gone waits without waking its node for nothing, and goes on when
 /// there is a route again.
 #[test]
 fn a_connection_outlives_its_route() {
-    for seconds in [1, 3_600] {
-        let mut links = three([true, true]);
-        let now = links.now;
-        let accepted = links.listen(FAR);
-        let opened = links.nodes[NEAR].connect((on_mesh(2, FAR), PORT), buffers(), &SETTINGS, now);
-        let opened = opened.unwrap();
-        links.run();
-        let route = links.nodes[NEAR].ip().default_route();
-        links.nodes[NEAR].ip_mut().set_default_route(None);
-        links.says(NEAR, opened, &[7; 80]);
+    for seconds in [1, 300] {
+        let (mut links, [_, accepted]) = without_route(&SETTINGS, &[7; 80]);
         links.run_for(Duration::from_secs(seconds));
         assert_eq!(links.hears(FAR, accepted), []);
-        links.nodes[NEAR].ip_mut().set_default_route(route);
+        links.nodes[NEAR].ip_mut().set_default_route(Some(up()));
         links.run();
         assert_eq!(links.hears(FAR, accepted), [7; 80]);
+        let counters = links.nodes[NEAR].tcp().counters();
+        assert_eq!(counters.retransmissions.iter().sum::<u16>(), 0);
     }
+}
+
+/// What cannot leave for want of a route counts as sent and lost: the connection gives up as it
+/// does on a path that loses everything, and not before (RFC 1122 §4.2.3.5 and §4.2.3.9).
+#[test]
+fn a_connection_without_a_route_gives_up_in_time() {
+    static IMPATIENT: tcp::Config = tcp::Config {
+        user_timeout_ms: 30_000,
+        ..SETTINGS
+    };
+    for (config, error, lives_s, ends_s) in [
+        (&SETTINGS, tcp::Error::Unreachable, 100, 700),
+        (&IMPATIENT, tcp::Error::UserTimeout, 29, 31),
+    ] {
+        let (mut links, [opened, _]) = without_route(config, &[7; 80]);
+        let error_of = |links: &Links| {
+            let connection = links.nodes[NEAR].tcp().connection(opened);
+            connection.and_then(tcp::Connection::error)
+        };
+        links.run_for(Duration::from_secs(lives_s));
+        assert_eq!(error_of(&links), None, "{error:?}");
+        links.run_for(Duration::from_secs(ends_s - lives_s));
+        assert_eq!(error_of(&links), Some(error));
+        // Nor does the reset that cannot leave keep its memory.
+        assert!(links.nodes[NEAR].tcp_mut().remove(opened).is_some());
+        links.run();
+        for _ in 0..SLOTS {
+            let to = (ip::link_local(link(1).iid()), PORT);
+            let opened = links.nodes[NEAR].connect(to, buffers(), config, links.now);
+            assert!(opened.is_ok());
+        }
+    }
+}
+
+/// A handshake that has lost its route before its SYN left ends as one that is not answered.
+#[test]
+fn a_handshake_without_a_route_gives_up_in_time() {
+    let mut links = three([false, false]);
+    let to = (on_mesh(2, FAR), PORT);
+    let opened = links.nodes[NEAR].connect(to, buffers(), &SETTINGS, links.now);
+    let opened = opened.unwrap();
+    links.nodes[NEAR].ip_mut().set_default_route(None);
+    links.run_for(Duration::from_secs(600));
+    let connection = links.nodes[NEAR].tcp().connection(opened).unwrap();
+    assert_eq!(connection.error(), Some(tcp::Error::Unreachable));
 }
 
 /// All nodes of a link are asked, and the answer stays on it, from an address that it has.

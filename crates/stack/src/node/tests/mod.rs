@@ -37,6 +37,8 @@ use std::boxed::Box;
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
+/// Connections that a node has room for.
+const SLOTS: usize = 4;
 const RADIO: InterfaceId = InterfaceId(0);
 const WIRE: InterfaceId = InterfaceId(1);
 const MESH: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, 0);
@@ -66,7 +68,7 @@ fn global(n: usize) -> Ipv6Addr {
 }
 
 fn tcp_engine(rng: &mut Rng) -> Tcp<'static> {
-    let connections = (0..4).map(|_| Slot::EMPTY).collect::<Vec<_>>();
+    let connections = (0..SLOTS).map(|_| Slot::EMPTY).collect::<Vec<_>>();
     let memory = Memory {
         connections: Vec::leak(connections),
         listeners: memory(Listener::EMPTY, 2),

@@ -1,6 +1,6 @@
 //! A node with two meshes, each with a router of its own.
 
-use super::zones::{FIRST, HUB, Links, PORT, SECOND, buffers, node};
+use super::zones::{FIRST, HUB, Links, PORT, buffers, node};
 use super::*;
 use crate::udp::Inbox;
 
