@@ -52,15 +52,13 @@ impl Connection<'_> {
             {
                 self.rtt.forget_backoff();
             }
-            self.judge_tail_probe(seg);
         } else if is_duplicate {
             self.loss.on_duplicate();
             delivery.bytes = self.payload_max();
         }
-        if seg.has(Flags::ECE) && self.facts.has(Facts::ECN) {
-            self.on_congestion_echo();
-        }
-        self.move_on(&delivery);
+        let is_marked =
+            seg.has(Flags::ECE) && self.facts.has(Facts::ECN) && !self.facts.has(Facts::CWR_DUE);
+        self.move_on(&delivery, is_marked);
         Ok(())
     }
 
@@ -72,9 +70,9 @@ impl Connection<'_> {
         let mut delivery = self.delivery(seg);
         self.take_in(&mut delivery);
         if !self.loss.is_newest(self.snd_una) {
-            return self.move_on(&delivery);
+            return self.move_on(&delivery, false);
         }
-        self.open_window(&delivery);
+        self.loss.open_window(&delivery, &self.sender());
         self.rearm();
     }
 

@@ -34,7 +34,8 @@ impl Connection<'_> {
                     self.arm_timeout(Purpose::Retransmit);
                 }
                 Purpose::Reordering => {
-                    self.detect_losses(0);
+                    let verdict = self.loss.on_reordering_timer(&self.sender());
+                    self.heed(verdict);
                     self.rearm();
                 }
             }
@@ -101,7 +102,8 @@ impl Connection<'_> {
         } else if self.is_connecting() {
             self.facts.set(Facts::SYN_DUE);
         } else if self.flight() > 0 {
-            self.enter_loss();
+            let verdict = self.loss.on_timeout(self.retries == 0, &self.sender());
+            self.heed(verdict);
         }
         self.retries += 1;
         self.rtt.back_off();

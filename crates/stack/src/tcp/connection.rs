@@ -12,7 +12,7 @@
 use super::config::Config;
 use super::facts::Facts;
 use super::listener::Agreed;
-use super::loss::Loss;
+use super::loss::{Loss, Sender};
 use super::reassembly::RecvBuffer;
 use super::rtt::RttEstimator;
 use super::segment::Segment;
@@ -249,6 +249,24 @@ impl<'m> Connection<'m> {
 
     pub(super) const fn is_recovering(&self) -> bool {
         self.loss.is_recovering()
+    }
+
+    /// Bytes in the network, as far as is known.
+    pub(super) fn pipe(&self) -> u32 {
+        self.loss.pipe(self.flight(), self.payload_max())
+    }
+
+    /// What loss recovery must know of the connection now.
+    pub(super) fn sender(&self) -> Sender<'m> {
+        Sender {
+            config: self.config,
+            una: self.snd_una,
+            nxt: self.snd_nxt,
+            now_ms: self.now_ms,
+            smss: self.payload_max(),
+            srtt_ms: self.rtt.srtt_ms().unwrap_or(0),
+            has_sack: self.facts.has(Facts::SACK),
+        }
     }
 
     /// Arms [`Timer::Transmit`](super::timers::Timer) for an RTO from now.

@@ -539,7 +539,12 @@ impl Connection<'_> {
 
     fn account_again(&mut self, plan: Plan, cause: Cause) {
         let is_probe = matches!(cause, Cause::WindowProbe | Cause::TailLossProbe);
-        self.on_resent(plan.offset, plan.len, is_probe);
+        self.loss.on_resent(plan.offset, plan.len, self.now_ms);
+        if !is_probe {
+            let clock = self.now_ms.wrapping_add(self.ts_offset);
+            let clock = self.facts.has(Facts::TIMESTAMPS).then_some(clock);
+            self.loss.on_repaired(plan.len, clock);
+        }
         match cause {
             Cause::WindowProbe => return self.facts.clear(Facts::PERSIST_DUE),
             Cause::TailLossProbe => {

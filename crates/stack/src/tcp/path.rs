@@ -51,7 +51,7 @@ impl Connection<'_> {
         }
         self.smss = mss;
         if self.state.transmits() && self.flight() > 0 {
-            self.enter_resize();
+            self.loss.on_too_big(self.snd_nxt, self.now_ms);
         }
     }
 }

@@ -7,15 +7,29 @@
 
 use super::connection::Connection;
 use super::facts::Facts;
-use super::loss::Delivery;
+use super::loss::{Delivery, Verdict};
 use super::timers::{Purpose, Timer};
 
 impl Connection<'_> {
     /// Looks for losses, sets cwnd for what was delivered in this phase, and arms the
     /// transmission timer.
-    pub(super) fn move_on(&mut self, delivery: &Delivery) {
-        let wait = self.judge(delivery);
+    ///
+    /// `is_marked`: the peer echoes a congestion mark that was not answered yet.
+    pub(super) fn move_on(&mut self, delivery: &Delivery, is_marked: bool) {
+        let (verdict, wait) = self.loss.judge(delivery, is_marked, &self.sender());
+        self.heed(verdict);
         self.settle_timer(delivery.acked > 0, wait);
+    }
+
+    /// Notes what loss recovery's verdict asks of the segments to come.
+    pub(super) fn heed(&mut self, verdict: Verdict) {
+        if verdict.resends {
+            // There is something to send again: no probe has to find out.
+            self.facts.clear(Facts::TAIL_PROBE_DUE);
+        }
+        if verdict.reduced {
+            self.facts.set(Facts::CWR_DUE);
+        }
     }
 
     /// Arms the transmission timer after an acknowledgment: afresh when data were

@@ -7,7 +7,8 @@
 //! follows slow start; New Reno's is here.
 //! Source: RFC 5681.
 
-use super::{CongestionAlgorithm, Growth};
+use super::algorithm::CongestionAlgorithm;
+use super::{Growth, saturated};
 
 /// Congestion control of one connection, in bytes; windows are not scaled, so 16 bits do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,10 +105,4 @@ impl Congestion {
     pub(super) fn restart(&mut self, smss: u32, segments: u8) {
         self.cwnd = self.cwnd.min(Self::new(smss, segments).cwnd);
     }
-}
-
-/// `bytes`, or as many as a window without scaling can have.
-#[inline(never)]
-pub(in crate::tcp) fn saturated(bytes: u32) -> u16 {
-    bytes.min(u32::from(u16::MAX)) as u16
 }

@@ -22,8 +22,7 @@
 //! round trips take 100 ms and more, as between border routers over a long path.
 //! Source: RFC 9438; sections are its own.
 
-use super::congestion::saturated;
-use super::{Growth, Loss};
+use super::{Growth, Loss, saturated};
 
 /// What a loss leaves of `flight` bytes: β is 0.7 (§4.6).
 pub(super) const fn reduced(flight: u32) -> u32 {

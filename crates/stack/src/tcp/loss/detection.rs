@@ -8,97 +8,112 @@
 
 use super::notes::Notes;
 use super::scoreboard::{DUP_THRESHOLD, Delivery};
-use super::{Loss, Phase};
-use crate::tcp::connection::Connection;
-use crate::tcp::facts::Facts;
+use super::{Loss, Phase, Sender, Verdict};
 use crate::tcp::rtt::RTT_MAX_MS;
 use crate::tcp::seq::SeqNum;
 
-impl Connection<'_> {
-    /// Looks for losses, and sets cwnd for what was delivered in this phase. Returns how long
-    /// until RACK can judge the rest, ms; 0: no such.
-    pub(in crate::tcp) fn judge(&mut self, delivery: &Delivery) -> u32 {
+impl Loss {
+    /// An acknowledgment was entered: looks for losses, and sets cwnd for what was delivered in
+    /// this phase. Returns also how long until RACK can judge the rest, ms; 0: no such.
+    ///
+    /// `is_marked`: the peer echoes a congestion mark.
+    pub(in crate::tcp) fn judge(
+        &mut self,
+        delivery: &Delivery,
+        is_marked: bool,
+        sender: &Sender<'_>,
+    ) -> (Verdict, u32) {
         let is_new = delivery.acked > 0;
+        let mut reduced = is_new && self.judge_tail_probe(sender);
+        if is_marked && self.phase == Phase::Open {
+            self.on_mark(sender);
+            reduced = true;
+        }
         if is_new {
             // CWR goes out with what is sent behind `recover`; until that is acknowledged,
             // the peer echoes the same mark (RFC 3168 §6.1.2).
-            let least = i32::from(self.loss.phase == Phase::Reduced);
-            if self.snd_una.offset_from(self.loss.recover) >= least {
-                self.leave_recovery();
+            let least = i32::from(self.phase == Phase::Reduced);
+            if sender.una.offset_from(self.recover) >= least {
+                self.leave_recovery(sender);
             }
-            if self.loss.phase == Phase::Recovery && !self.facts.has(Facts::SACK) {
+            if self.phase == Phase::Recovery && !sender.has_sack {
                 // A partial acknowledgment: the next hole begins here (RFC 6582 §3.2 step 3).
-                self.loss.scoreboard.lose_first(self.payload_max());
-                self.loss.notes.set(Notes::FORCE_RESEND);
+                self.scoreboard.lose_first(sender.smss);
+                self.notes.set(Notes::FORCE_RESEND);
             }
         }
-        let (news, wait) = self.detect_losses(delivery.bytes);
-        match self.loss.phase {
+        let before = self.phase;
+        let (news, wait) = self.detect(delivery.bytes, sender);
+        let resends = self.phase != before;
+        reduced |= resends;
+        match self.phase {
             Phase::Reduced => {}
-            Phase::Recovery => self.reduce_in_proportion(is_new && !news, delivery.bytes),
-            _ if is_new => self.open_window(delivery),
+            Phase::Recovery => {
+                self.reduce_in_proportion(is_new && !news, delivery.bytes, sender);
+            }
+            _ if is_new => self.open_window(delivery, sender),
             _ => {}
         }
-        wait
+        (Verdict { reduced, resends }, wait)
+    }
+
+    /// RACK's reordering window is over.
+    pub(in crate::tcp) fn on_reordering_timer(&mut self, sender: &Sender<'_>) -> Verdict {
+        let before = self.phase;
+        self.detect(0, sender);
+        let resends = self.phase != before;
+        Verdict {
+            reduced: resends,
+            resends,
+        }
     }
 
     /// Marks what is lost by now and enters recovery if that is the first news. Returns
     /// whether there was any, and how long until RACK can judge the rest, ms; 0: no such.
     ///
     /// `delivered`: bytes that the present acknowledgment delivered.
-    pub(in crate::tcp) fn detect_losses(&mut self, delivered: u32) -> (bool, u32) {
+    fn detect(&mut self, delivered: u32, sender: &Sender<'_>) -> (bool, u32) {
         let mut wait = 0;
-        let news = if !self.facts.has(Facts::SACK) {
+        let news = if !sender.has_sack {
             // After a timeout, duplicates of its own retransmissions must not count
             // (RFC 6582 §4.1); `recover` is the SYN's number at first.
-            self.loss.phase == Phase::Open
-                && self.loss.dup_acks >= DUP_THRESHOLD
-                && self.snd_una.after(self.loss.recover)
-                && self.loss.scoreboard.lose_first(self.payload_max())
-        } else if !self.config.rack {
-            self.loss.scoreboard.lose_by_count(self.payload_max())
-        } else if self.loss.notes.has(Notes::RACK) {
-            let limit = u32::from(self.loss.rack_rtt) + self.reordering_window_ms();
-            let age = self.now_ms.wrapping_sub(self.loss.rack_sent_at);
-            let end = self.loss.rack_end.offset_from(self.snd_una);
-            let (news, next) = self
-                .loss
-                .scoreboard
-                .lose_by_time(self.now_ms, (age, end), limit);
+            self.phase == Phase::Open
+                && self.dup_acks >= DUP_THRESHOLD
+                && sender.una.after(self.recover)
+                && self.scoreboard.lose_first(sender.smss)
+        } else if !sender.config.rack {
+            self.scoreboard.lose_by_count(sender.smss)
+        } else if self.notes.has(Notes::RACK) {
+            let limit = u32::from(self.rack_rtt) + self.reordering_window_ms(sender);
+            let age = sender.now_ms.wrapping_sub(self.rack_sent_at);
+            let end = self.rack_end.offset_from(sender.una);
+            let newest = (age, end);
+            let (news, next) = self.scoreboard.lose_by_time(sender.now_ms, newest, limit);
             wait = next;
             news
         } else {
             false
         };
-        if news && matches!(self.loss.phase, Phase::Open | Phase::Reduced) {
-            self.enter_recovery(delivered);
+        if news && matches!(self.phase, Phase::Open | Phase::Reduced) {
+            self.enter_recovery(delivered, sender);
         }
         (news, wait)
     }
 
     /// RACK's reordering window (RFC 8985 §6.2 step 4), ms.
-    pub(in crate::tcp) fn reordering_window_ms(&self) -> u32 {
-        if !self.loss.notes.has(Notes::REORDERED)
-            && (self.is_recovering() || self.loss.scoreboard.is_sacked_beyond(self.payload_max()))
+    pub(super) fn reordering_window_ms(&self, sender: &Sender<'_>) -> u32 {
+        if !self.notes.has(Notes::REORDERED)
+            && (self.is_recovering() || self.scoreboard.is_sacked_beyond(sender.smss))
         {
             return 0;
         }
-        let quarters = self.loss.reo.quarters();
-        let window = u32::from(self.loss.min_rtt) * quarters / 4;
-        window.min(self.rtt.srtt_ms().unwrap_or(window))
+        let window = u32::from(self.min_rtt) * self.reo.quarters() / 4;
+        match sender.srtt_ms {
+            0 => window,
+            srtt => window.min(srtt),
+        }
     }
 
-    /// Bytes in the network, as far as is known.
-    pub(in crate::tcp) fn pipe(&self) -> u32 {
-        let smss = match self.facts.has(Facts::SACK) {
-            true => 0,
-            false => self.payload_max(),
-        };
-        self.loss.pipe(self.flight(), smss)
-    }
-}
-
-impl Loss {
     /// Notes the newest transmission delivered (RFC 8985 §6.2 steps 1 to 3).
     pub(in crate::tcp) fn on_delivered(&mut self, delivery: &Delivery) {
         let age = delivery.newest_age;

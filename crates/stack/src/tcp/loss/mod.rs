@@ -3,16 +3,17 @@
 //!
 //! [`Loss`] is the one owner of the scoreboard, of what RACK knows, of probes, of the phase of
 //! recovery, of what an undo restores and of cwnd: its fields are private to this folder, so that
-//! nothing else can change them. Events go in: bytes were sent ([`Loss::on_sent`],
-//! [`Loss::on_tail_probe`], [`Connection::on_resent`]), acknowledged ([`Loss::on_acked`],
-//! [`Loss::on_sacked`], [`Loss::on_delivered`], [`Loss::on_echo`], [`Connection::judge`]), marked or reported twice
-//! ([`Connection::on_congestion_echo`], [`Loss::on_dsack`]), a timer expired
-//! ([`Connection::enter_loss`], [`Connection::detect_losses`]). Answers come out: cwnd, the pipe,
-//! what is due, whether a recovery is under way.
+//! nothing else can change them.
 //!
-//! Events that also need the connection's clock, settings, segment size or sequence numbers are
-//! methods of [`Connection`] in this folder: handed over with each call, those would cost a
-//! Cortex-M0+ the registers that it has.
+//! Events go in. Bytes were sent: [`Loss::on_sent`], [`Loss::on_tail_probe`], [`Loss::on_resent`],
+//! [`Loss::on_repaired`]. An acknowledgment came: [`Loss::on_sacked`], [`Loss::on_dsack`],
+//! [`Loss::on_acked`], [`Loss::on_delivered`], [`Loss::on_echo`], and last [`Loss::judge`]. A timer
+//! expired: [`Loss::on_timeout`], [`Loss::on_reordering_timer`]. Segments were too big for the path:
+//! [`Loss::on_too_big`]. An event that is decided by settings, segment size or sequence numbers, too,
+//! brings a [`Sender`]: what the connection is at that moment.
+//!
+//! Answers come out: cwnd, the pipe, what is due, whether a recovery is under way; and of an event
+//! its [`Verdict`], or whether it undid a reduction.
 //!
 //! Place: between `ack`, which knows what came, and `output`, which asks what may go. Left out:
 //! round trips ([`super::rtt`]), arming timers ([`super::clock`], [`super::retransmit`]).
@@ -26,17 +27,12 @@
 //! | `reordering` | how wide RACK's reordering window is |
 //! | `congestion` | cwnd and ssthresh: slow start and New Reno |
 //! | `cubic` | CUBIC |
+//! | `algorithm` | which of the two |
 //!
-//! To add an algorithm: a file like `cubic`, and here a variant of [`CongestionAlgorithm`] with its
-//! line in each function of it.
-//!
-//! [`Connection`]: super::Connection
-//! [`Connection::on_resent`]: super::Connection::on_resent
-//! [`Connection::judge`]: super::Connection::judge
-//! [`Connection::on_congestion_echo`]: super::Connection::on_congestion_echo
-//! [`Connection::enter_loss`]: super::Connection::enter_loss
-//! [`Connection::detect_losses`]: super::Connection::detect_losses
+//! To add an algorithm: a file like `cubic`, and in `algorithm` a variant of [`CongestionAlgorithm`]
+//! with its line in each function of it.
 
+mod algorithm;
 mod congestion;
 #[cfg(feature = "router")]
 mod cubic;
@@ -49,13 +45,14 @@ mod scoreboard;
 #[cfg(test)]
 mod tests;
 
+use super::config::Config;
 use super::seq::SeqNum;
 use congestion::Congestion;
 use notes::Notes;
 use reordering::Reordering;
 use scoreboard::Scoreboard;
 
-pub(super) use congestion::saturated;
+pub use algorithm::CongestionAlgorithm;
 pub(super) use scoreboard::{Delivery, NONE};
 
 /// Where loss recovery stands (RFC 5681 §3.2, RFC 6582; as Linux names them).
@@ -71,93 +68,6 @@ pub(super) enum Phase {
     Loss,
     /// Sending again, in smaller segments, what was too big for the path, until `recover`.
     Resize,
-}
-
-/// How cwnd answers a loss, and how it grows in congestion avoidance. Slow start and recovery are
-/// those of RFC 5681, 6675 and 9937 with each.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum CongestionAlgorithm {
-    /// Half of what was in flight; then a segment for each cwnd acknowledged (RFC 5681).
-    NewReno,
-    /// Seven tenths; then a cubic function of time (RFC 9438).
-    #[cfg(feature = "router")]
-    Cubic,
-}
-
-impl CongestionAlgorithm {
-    /// Every algorithm that is built in.
-    pub const ALL: &[Self] = &[
-        Self::NewReno,
-        #[cfg(feature = "router")]
-        Self::Cubic,
-    ];
-
-    /// Its name, for settings and summaries.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NewReno => "reno",
-            #[cfg(feature = "router")]
-            Self::Cubic => "cubic",
-        }
-    }
-
-    /// The one of this name, if it is built in.
-    pub fn named(name: &str) -> Option<Self> {
-        let mut all = Self::ALL.iter().copied();
-        all.find(|algorithm| algorithm.name() == name)
-    }
-
-    /// What a loss leaves of `flight` bytes.
-    const fn reduced(self, flight: u32) -> u32 {
-        match self {
-            Self::NewReno => flight / 2,
-            #[cfg(feature = "router")]
-            Self::Cubic => cubic::reduced(flight),
-        }
-    }
-
-    /// cwnd behind a congestion mark that found `flight` bytes outstanding, where a loss would leave
-    /// `ssthresh`: at least one segment of `smss` (RFC 9438 §4.6), with New Reno two.
-    #[cfg_attr(
-        not(feature = "router"),
-        expect(unused_variables, reason = "New Reno answers without")
-    )]
-    fn marked(self, flight: u32, smss: u32, ssthresh: u16) -> u16 {
-        match self {
-            Self::NewReno => ssthresh,
-            #[cfg(feature = "router")]
-            Self::Cubic => saturated(cubic::reduced(flight).max(smss)).min(ssthresh),
-        }
-    }
-
-    /// cwnd is about to be reduced. `is_counted`: it was already, for a mark in the same window; then
-    /// CUBIC, whose curve is about the window before both, keeps that. Returns whether what cwnd is now
-    /// can take the place of what an undo restores.
-    #[cfg_attr(
-        not(feature = "router"),
-        expect(unused_variables, reason = "New Reno answers without")
-    )]
-    fn precede_reduction(self, loss: &mut Loss, is_counted: bool) -> bool {
-        match self {
-            Self::NewReno => true,
-            #[cfg(feature = "router")]
-            Self::Cubic => {
-                if !is_counted {
-                    loss.settle();
-                }
-                !is_counted
-            }
-        }
-    }
-
-    /// Congestion avoidance.
-    fn avoid(self, loss: &mut Loss, growth: &Growth) {
-        match self {
-            Self::NewReno => loss.congestion.avoid(growth),
-            #[cfg(feature = "router")]
-            Self::Cubic => loss.avoid_by_cubic(growth),
-        }
-    }
 }
 
 /// An acknowledgment of new data, for congestion avoidance.
@@ -176,6 +86,40 @@ struct Growth {
     srtt_ms: u32,
     /// Octets in flight just before.
     flight: u32,
+}
+
+/// What a connection is when something happens that loss recovery decides about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sender<'c> {
+    pub(super) config: &'c Config,
+    /// SND.UNA.
+    pub(super) una: SeqNum,
+    /// SND.NXT.
+    pub(super) nxt: SeqNum,
+    /// The present, ms.
+    pub(super) now_ms: u32,
+    /// Payload of a full segment, bytes.
+    pub(super) smss: u32,
+    /// SRTT, ms; 0: not known.
+    pub(super) srtt_ms: u32,
+    /// SACK is in use.
+    pub(super) has_sack: bool,
+}
+
+impl Sender<'_> {
+    /// Octets sent and not acknowledged.
+    fn flight(&self) -> u32 {
+        self.nxt.since(self.una)
+    }
+}
+
+/// What an event has led to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Verdict {
+    /// cwnd was reduced: the peer is to learn it.
+    pub(super) reduced: bool,
+    /// A recovery began, and with it something is to be sent again.
+    pub(super) resends: bool,
 }
 
 /// Loss recovery and congestion control of one connection.
@@ -441,9 +385,15 @@ impl Loss {
     }
 
     /// Bytes of `flight` that are in the network, as far as is known. `smss`: what each
-    /// duplicate ACK stands for; 0 where there is SACK.
-    fn pipe(&self, flight: u32, smss: u32) -> u32 {
+    /// duplicate ACK, none of which is counted where there is SACK, stands for.
+    pub(super) fn pipe(&self, flight: u32, smss: u32) -> u32 {
         let gone = self.scoreboard.gone() + u32::from(self.dup_acks) * smss;
         flight.saturating_sub(gone)
     }
+}
+
+/// `bytes`, or as many as a window without scaling can have.
+#[inline(never)]
+pub(super) fn saturated(bytes: u32) -> u16 {
+    bytes.min(u32::from(u16::MAX)) as u16
 }

@@ -285,7 +285,7 @@ fn packet_too_big_without_flight_only_shrinks_segments() {
     connection.on_icmp_error(seq, super::super::IcmpError::PacketTooBig(1300));
     assert!(connection.loss.is_forced(), "in flight: at once again");
     connection.snd_nxt = seq;
-    connection.on_resent(0, 1, true);
+    connection.loss.on_resent(0, 1, 0);
     connection.on_icmp_error(seq, super::super::IcmpError::PacketTooBig(1280));
     assert!(!connection.loss.is_forced());
 }

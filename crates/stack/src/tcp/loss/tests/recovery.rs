@@ -271,6 +271,14 @@ fn inner(s: &mut Script) -> &mut Connection<'static> {
     slot.0.as_mut().expect("the script's connection")
 }
 
+/// The retransmission timer expires.
+fn time_out(s: &mut Script) {
+    let connection = inner(s);
+    let sender = connection.sender();
+    let verdict = connection.loss.on_timeout(connection.retries == 0, &sender);
+    connection.heed(verdict);
+}
+
 /// The newest delivery stays, whatever older one follows it.
 #[test]
 fn rack_remembers_the_newest_delivery() {
@@ -314,7 +322,7 @@ fn racks_window_grows_by_dsacks_and_shrinks_by_recoveries() {
             assert_eq!(recovery.reo.quarters(), reductions.min(15) + 1);
             assert_eq!(recovery.reo.0 & 15, 15);
         }
-        inner(&mut s).enter_loss();
+        time_out(&mut s);
     }
     for (before, left) in [(0xf1, 0xf0), (0xf0, 0)] {
         let mut s = in_flight(RACK, offering_sack(), 4);
@@ -462,7 +470,7 @@ fn each_phase_forgets_the_last_ones_doings() {
     let mut s = in_flight(RACK, offering_sack(), 6);
     probe(&mut s);
     inner(&mut s).set_now(1_200, 0);
-    inner(&mut s).enter_loss();
+    time_out(&mut s);
     assert!(!is_probing(&s), "a timeout");
 
     let mut s = in_flight(RACK, offering_sack(), 6);
