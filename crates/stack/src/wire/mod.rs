@@ -17,6 +17,10 @@ pub mod lowpan_nhc;
 pub mod ndp;
 #[cfg(feature = "rpl")]
 pub mod rpl;
+#[cfg(feature = "rpl")]
+pub mod rpl_option;
+#[cfg(feature = "rpl")]
+pub mod source_route;
 pub mod tcp;
 pub mod tcphc;
 pub mod udp;

@@ -1,0 +1,401 @@
+//! RPL's source routing header: a routing header of type 3.
+//!
+//! ```text
+//! +---------------+---------------+---------------+---------------+
+//! |  Next Header  |  Hdr Ext Len  |Routing Type=3 | Segments Left |
+//! +-------+-------+-------+-------+---------------+---------------+
+//! | CmprI | CmprE |  Pad  |               Reserved                |
+//! +-------+-------+-------+---------------------------------------+
+//! |  addresses 1 to n: 16 - CmprI bytes each, of the last 16 - CmprE; then Pad bytes
+//! ```
+//!
+//! An address lacks its first bytes where they are those of the packet's destination, which
+//! each router of the path exchanges for the next address.
+//!
+//! Place: between `ip`, which follows the route, and `lowpan`, which compresses it.
+//! Left out: whether the next address is a neighbour.
+//! Source: RFC 6554 §3, §4.
+
+use core::net::Ipv6Addr;
+
+use super::cursor::{Full, Reader, Truncated, Writer, copy};
+use super::ipv6;
+
+/// The routing type.
+pub const TYPE: u8 = 3;
+/// Offset of the number of segments left in the routing header.
+pub const SEGMENTS_LEFT_AT: usize = 3;
+
+const FIXED_LEN: usize = 8;
+const ADDR_LEN: usize = 16;
+
+/// A source routing header, checked: its lengths agree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SourceRoute<'a> {
+    /// What follows the header.
+    pub next_header: u8,
+    /// Addresses that the packet has yet to visit, at most [`Self::len`].
+    pub segments_left: u8,
+    /// Bytes elided of every address but the last.
+    cmpr_i: u8,
+    /// Bytes elided of the last address.
+    cmpr_e: u8,
+    /// The addresses, without padding.
+    addrs: &'a [u8],
+}
+
+/// Why bytes are not a source routing header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ParseError {
+    /// The bytes end within the fixed fields.
+    Truncated,
+    /// A routing header of another type.
+    Type,
+    /// The addresses do not fill the header, or there is none.
+    Addresses,
+    /// More segments left than addresses (RFC 6554 §4.2: a parameter problem that points at
+    /// the field, [`SEGMENTS_LEFT_AT`]).
+    SegmentsLeft,
+}
+
+impl ParseError {
+    /// The reason in words, for counters and captures.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Truncated => "source route truncated",
+            Self::Type => "routing header of another type",
+            Self::Addresses => "source route whose addresses do not fill it",
+            Self::SegmentsLeft => "source route with more segments left than addresses",
+        }
+    }
+}
+
+speaks!(ParseError);
+
+impl From<Truncated> for ParseError {
+    fn from(_: Truncated) -> Self {
+        Self::Truncated
+    }
+}
+
+impl<'a> SourceRoute<'a> {
+    /// Reads `header`, a whole routing header.
+    ///
+    /// # Errors
+    /// [`ParseError`].
+    pub fn parse(header: &'a [u8]) -> Result<Self, ParseError> {
+        let mut r = Reader::new(header);
+        let [next_header, units, kind, segments_left] = r.array()?;
+        if kind != TYPE {
+            return Err(ParseError::Type);
+        }
+        let [cmpr, pad, _, _] = r.array()?;
+        let (cmpr_i, cmpr_e) = (cmpr >> 4, cmpr & 15);
+        let pad = usize::from(pad >> 4);
+        let len = (usize::from(units) * 8).checked_sub(pad);
+        let route = Self {
+            next_header,
+            segments_left,
+            cmpr_i,
+            cmpr_e,
+            addrs: r.slice(len.ok_or(ParseError::Addresses)?)?,
+        };
+        let before_last = route.addrs.len().checked_sub(route.sizes().1);
+        let is_filled = before_last.is_some_and(|len| len.is_multiple_of(route.sizes().0));
+        if pad > 7 || r.len() != pad || !is_filled {
+            return Err(ParseError::Addresses);
+        }
+        if usize::from(segments_left) > route.len() {
+            return Err(ParseError::SegmentsLeft);
+        }
+        Ok(route)
+    }
+
+    /// Bytes of every address but the last, and of the last.
+    fn sizes(&self) -> (usize, usize) {
+        let size = |elided: u8| ADDR_LEN - usize::from(elided);
+        (size(self.cmpr_i), size(self.cmpr_e))
+    }
+
+    /// How many addresses the header holds.
+    #[expect(clippy::len_without_is_empty, reason = "there is at least one address")]
+    pub fn len(&self) -> usize {
+        let (each, last) = self.sizes();
+        let before_last = self.addrs.len().saturating_sub(last);
+        before_last.checked_div(each).unwrap_or(0) + 1
+    }
+
+    /// The address with this index, from 1 on as RFC 6554 counts. `dst`: the destination of the
+    /// packet.
+    pub fn addr(&self, index: usize, dst: &Ipv6Addr) -> Option<Ipv6Addr> {
+        let (at, size) = self.place(index)?;
+        let mut octets = dst.octets();
+        let tail = octets.get_mut(ADDR_LEN - size..)?;
+        copy(tail, self.addrs.get(at..)?);
+        Some(Ipv6Addr::from(octets))
+    }
+
+    /// Where the packet goes from here; `None` where no segment is left.
+    pub fn next(&self, dst: &Ipv6Addr) -> Option<Ipv6Addr> {
+        self.addr(self.next_index()?, dst)
+    }
+
+    /// All addresses, visited or not.
+    pub fn addrs(&self, dst: Ipv6Addr) -> impl Iterator<Item = Ipv6Addr> + use<'a> {
+        let route = *self;
+        (1..=route.len()).filter_map(move |index| route.addr(index, &dst))
+    }
+
+    /// The index of the address that the packet visits next.
+    fn next_index(&self) -> Option<usize> {
+        let visited = self.len().checked_sub(self.segments_left.into())?;
+        (self.segments_left > 0).then_some(visited + 1)
+    }
+
+    /// Where an address lies behind the fixed fields, and its bytes there.
+    fn place(&self, index: usize) -> Option<(usize, usize)> {
+        let (each, last) = self.sizes();
+        let before = index.checked_sub(1)?;
+        let size = match self.len().checked_sub(index)? {
+            0 => last,
+            _ => each,
+        };
+        Some((before * each, size))
+    }
+}
+
+/// Sends a packet on to its next segment, in place: exchanges its destination for the next
+/// address and counts that segment. `packet`: from its fixed IPv6 header on; `at`: where in it
+/// the routing header begins. The hop limit is left to the caller. Returns the new destination;
+/// `None`, and the packet is as before, where there is no source route with segments left.
+pub fn advance(packet: &mut [u8], at: usize) -> Option<Ipv6Addr> {
+    let header = ipv6::Extensions::new(ipv6::next_header::ROUTING, packet.get(at..)?).next();
+    let route = SourceRoute::parse(header.ok()??.bytes).ok()?;
+    let (place, size) = route.place(route.next_index()?)?;
+    let segments_left = route.segments_left - 1;
+
+    let (fixed, rest) = packet.split_at_mut_checked(ipv6::HEADER_LEN)?;
+    let header = rest.get_mut(at.checked_sub(ipv6::HEADER_LEN)?..)?;
+    // The bytes in front are the same in both addresses.
+    let dst = fixed.get_mut(ipv6::HEADER_LEN - size..)?;
+    let next = header.get_mut(FIXED_LEN + place..)?;
+    for (dst, next) in dst.iter_mut().zip(next) {
+        core::mem::swap(dst, next);
+    }
+    *header.get_mut(SEGMENTS_LEFT_AT)? = segments_left;
+    fixed.last_chunk::<ADDR_LEN>().copied().map(Ipv6Addr::from)
+}
+
+/// Appends a routing header that leads a packet from its destination `dst` through `addrs`, the
+/// last of which is the true destination, in the shortest form.
+///
+/// # Errors
+/// [`Full`] when it does not fit, or there are no addresses or too many.
+pub fn emit(
+    w: &mut Writer<'_>,
+    next_header: u8,
+    dst: &Ipv6Addr,
+    addrs: &[Ipv6Addr],
+) -> Result<(), Full> {
+    let (last, before_last) = addrs.split_last().ok_or(Full)?;
+    let common = |max: usize, addr| max.min(common_bytes(dst, addr));
+    let cmpr_i = before_last.iter().fold(CMPR_MAX, common);
+    // Not more than of the others: each of them is the destination when its router reads on.
+    let cmpr_e = common(cmpr_i, last);
+    let len = before_last.len() * (ADDR_LEN - cmpr_i) + ADDR_LEN - cmpr_e;
+    let pad = len.wrapping_neg() & 7;
+    let units = u8::try_from((len + pad) / 8).map_err(|_| Full)?;
+
+    w.put(&[next_header, units, TYPE, addrs.len() as u8])?;
+    w.put(&[(cmpr_i << 4 | cmpr_e) as u8, (pad << 4) as u8, 0, 0])?;
+    for addr in before_last {
+        w.put(addr.octets().get(cmpr_i..).unwrap_or_default())?;
+    }
+    w.put(last.octets().get(cmpr_e..).unwrap_or_default())?;
+    w.put([0; 7].get(..pad).unwrap_or_default())
+}
+
+/// As many bytes can be elided: four bits say so, and one byte of each address is always there.
+const CMPR_MAX: usize = 15;
+
+/// Leading bytes that two addresses share.
+fn common_bytes(a: &Ipv6Addr, b: &Ipv6Addr) -> usize {
+    let (a, b) = (a.octets(), b.octets());
+    a.iter().zip(&b).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::ipv6::next_header;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    fn mote(id: u16) -> Ipv6Addr {
+        Ipv6Addr::new(0xfd6d, 0x6f74, 0x6574, 1, 0, 0xff, 0xfe00, id)
+    }
+
+    const OUTSIDE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 5);
+
+    fn emitted(dst: Ipv6Addr, addrs: &[Ipv6Addr]) -> Vec<u8> {
+        let mut out = [0; 400];
+        let mut w = Writer::new(&mut out);
+        emit(&mut w, next_header::IPV6, &dst, addrs).unwrap();
+        let len = w.written();
+        let short = emit(&mut Writer::new(&mut out[..len - 1]), 41, &dst, addrs);
+        assert_eq!(short, Err(Full));
+        out[..len].to_vec()
+    }
+
+    fn packet(dst: Ipv6Addr, addrs: &[Ipv6Addr]) -> Vec<u8> {
+        let header = ipv6::Header {
+            traffic_class: ipv6::TrafficClass(0),
+            flow_label: 0,
+            payload_len: 0,
+            next_header: next_header::ROUTING,
+            hop_limit: 64,
+            src: mote(0),
+            dst,
+        };
+        let mut packet = [0; ipv6::HEADER_LEN].to_vec();
+        header.emit(&mut packet).unwrap();
+        packet.extend(emitted(dst, addrs));
+        packet
+    }
+
+    #[test]
+    fn byte_for_byte() {
+        let bytes = emitted(mote(0x101), &[mote(0x102), mote(0x203), mote(0x104)]);
+        assert_eq!(bytes[..8], [41, 1, 3, 3, 0xee, 0x20, 0, 0]);
+        assert_eq!(bytes[8..], [1, 2, 2, 3, 1, 4, 0, 0]);
+    }
+
+    #[test]
+    fn elides_what_every_destination_on_the_way_shares() {
+        let cases = [
+            ("one address", [mote(2)].to_vec(), 0xff, 8),
+            ("all alike", [mote(2), mote(3)].to_vec(), 0xff, 8),
+            ("outside at last", [mote(2), OUTSIDE].to_vec(), 0xf0, 24),
+            ("outside between", [OUTSIDE, mote(3)].to_vec(), 0x00, 32),
+        ];
+        for (name, addrs, cmpr, len) in cases {
+            let bytes = emitted(mote(1), &addrs);
+            assert_eq!((bytes[4], bytes.len() - 8), (cmpr, len), "{name}");
+            let route = SourceRoute::parse(&bytes).unwrap();
+            assert_eq!(route.addrs(mote(1)).collect::<Vec<_>>(), addrs, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_packet_visits_the_addresses_in_order() {
+        let path = [mote(1), mote(2), mote(0x303), OUTSIDE];
+        let (first, rest) = path.split_first().unwrap();
+        let mut packet = packet(*first, rest);
+        for (visited, next) in rest.iter().enumerate() {
+            let dst = path[visited];
+            let route = SourceRoute::parse(&packet[40..]).unwrap();
+            assert_eq!(route.next(&dst), Some(*next));
+            assert_eq!(route.addr(rest.len(), &dst), Some(OUTSIDE));
+            assert_eq!(advance(&mut packet, 40), Some(*next));
+            assert_eq!(packet[24..40], next.octets());
+        }
+        let at_the_end = packet.clone();
+        assert_eq!(advance(&mut packet, 40), None);
+        assert_eq!(packet, at_the_end);
+    }
+
+    #[test]
+    fn refused() {
+        let cases: [(&str, &[u8], ParseError); 10] = [
+            ("nothing", &[], ParseError::Truncated),
+            ("half", &[41, 0, 3, 0, 0, 0, 0], ParseError::Truncated),
+            ("type 2", &[41, 0, 2, 0, 0, 0, 0, 0], ParseError::Type),
+            (
+                "addresses beyond the end",
+                &[41, 1, 3, 1, 0xff, 0x70, 0, 0],
+                ParseError::Truncated,
+            ),
+            (
+                "no address",
+                &[41, 0, 3, 0, 0, 0, 0, 0],
+                ParseError::Addresses,
+            ),
+            (
+                "padding beyond the header",
+                &[41, 0, 3, 0, 0, 0x10, 0, 0],
+                ParseError::Addresses,
+            ),
+            (
+                "padding of a unit",
+                &[
+                    41, 2, 3, 0, 0xff, 0x80, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7,
+                ],
+                ParseError::Addresses,
+            ),
+            (
+                "an address of 16 in 8",
+                &[41, 1, 3, 1, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7],
+                ParseError::Addresses,
+            ),
+            (
+                "an address and a half",
+                &[41, 1, 3, 1, 0xee, 0x10, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7],
+                ParseError::Addresses,
+            ),
+            (
+                "a segment more than addresses",
+                &[41, 1, 3, 9, 0xff, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7],
+                ParseError::SegmentsLeft,
+            ),
+        ];
+        for (name, header, error) in cases {
+            assert_eq!(SourceRoute::parse(header), Err(error), "{name}");
+        }
+        let all = [41, 1, 3, 8, 0xff, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7];
+        assert_eq!(SourceRoute::parse(&all).unwrap().len(), 8);
+    }
+
+    #[test]
+    fn a_route_too_long_for_its_length_is_not_written() {
+        let out = &mut [0; 5000];
+        for (count, result) in [(0, Err(Full)), (127, Ok(())), (128, Err(Full))] {
+            let addrs: Vec<_> = (0..count).map(|_| OUTSIDE).collect();
+            assert_eq!(
+                emit(&mut Writer::new(out), 41, &mote(1), &addrs),
+                result,
+                "{count}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parse_never_panics_and_advancing_ends(
+            mut bytes in prop::collection::vec(any::<u8>(), 40..120), units in 0u8..10, left in 0u8..20,
+        ) {
+            if let Some(header) = bytes[40..].first_chunk_mut::<4>() {
+                *header = [41, units, 3, left];
+            }
+            let mut packet = bytes;
+            let mut advanced = 0;
+            while let Some(dst) = advance(&mut packet, 40) {
+                prop_assert_eq!(packet[24..40].to_vec(), dst.octets().to_vec());
+                advanced += 1;
+            }
+            prop_assert!(advanced == 0 || advanced == left);
+        }
+
+        #[test]
+        fn what_is_emitted_is_read_again(
+            ids in prop::collection::vec((any::<bool>(), any::<u16>()), 1..12), first in any::<u16>(),
+        ) {
+            let addrs: Vec<_> = ids.iter().map(|(outside, id)| if *outside { OUTSIDE } else { mote(*id) }).collect();
+            let bytes = emitted(mote(first), &addrs);
+            prop_assert!(bytes.len().is_multiple_of(8));
+            let route = SourceRoute::parse(&bytes).unwrap();
+            prop_assert_eq!(route.len(), addrs.len());
+            let dst = mote(first);
+            prop_assert_eq!(route.addrs(dst).collect::<Vec<_>>(), addrs);
+        }
+    }
+}
