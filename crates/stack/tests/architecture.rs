@@ -57,6 +57,7 @@ const EXCEPT: &[(&str, &[&str])] = &[("tcp", FRAMES), ("ip", FRAMES), ("node", F
 
 const FRAMES: &[&str] = &[
     "wire::ieee802154",
+    "wire::lorh",
     "wire::lowpan_dispatch",
     "wire::lowpan_frag",
     "wire::lowpan_iphc",

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use motet::wire::icmpv6::{self, Echo, Message, RouterAdvertisement};
-use motet::wire::ndp::{NdpOption, NdpOptions};
+use motet::wire::ndp::{NdpOption, NdpOptions, registration};
 
 use super::ip::{Upper, about};
 use super::mac::link_addr;
@@ -243,6 +243,25 @@ fn ndp(name: &str, detail: &str, layer: Layer, options: &NdpOptions<'_>) -> Desc
     }
 }
 
+/// RFC 6775 §8.2, RFC 8505 §9.3.
+fn registration_status(status: u8) -> String {
+    let meaning = match status {
+        registration::SUCCESS => "success",
+        registration::DUPLICATE => "duplicate address",
+        registration::FULL => "neighbor cache full",
+        registration::MOVED => "moved",
+        registration::REMOVED => "removed",
+        5 => "validation requested",
+        6 => "duplicate source address",
+        7 => "invalid source address",
+        registration::TOPOLOGY => "topologically incorrect",
+        9 => "registry saturated",
+        10 => "validation failed",
+        other => return format!("status {other}"),
+    };
+    meaning.to_owned()
+}
+
 fn option_value(option: &NdpOption<'_>) -> Value {
     match option {
         NdpOption::SourceLinkAddr(addr) => group([("source_link_addr", link_addr(*addr).into())]),
@@ -259,7 +278,17 @@ fn option_value(option: &NdpOption<'_>) -> Value {
             ("preferred_s", prefix.preferred_lifetime_s.into()),
         ]),
         NdpOption::Mtu(mtu) => group([("mtu", (*mtu).into())]),
-        NdpOption::AddressRegistration(body) => group([("address_registration", (*body).into())]),
+        NdpOption::AddressRegistration(registration) => group([
+            (
+                "registration",
+                registration_status(registration.status).into(),
+            ),
+            ("owner", hex(registration.owner, ":").into()),
+            ("lifetime_min", registration.lifetime_min.into()),
+            ("reachable", registration.reachable.into()),
+            ("transaction", registration.transaction.into()),
+            ("opaque", hex8(registration.opaque).into()),
+        ]),
         NdpOption::Context(context) => group([
             ("context", context.id.into()),
             (

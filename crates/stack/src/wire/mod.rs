@@ -10,6 +10,8 @@ pub mod icmpv6;
 pub mod ieee802154;
 pub mod ipv6;
 mod link_addr;
+#[cfg(feature = "rpl")]
+pub mod lorh;
 pub mod lowpan_dispatch;
 pub mod lowpan_frag;
 pub mod lowpan_iphc;

@@ -8,7 +8,6 @@
 //!
 //! Place: inside the messages of [`icmpv6`](super::icmpv6). A known option of a length that
 //! is not its own, and any unknown one, is [`NdpOption::Other`].
-//! Left out: the meaning of address registration, which comes with 6LoWPAN-ND.
 //! Sources: RFC 4861 §4.6; RFC 4944 §8; RFC 6775 §4; RFC 8505 §4.1.
 
 use core::net::Ipv6Addr;
@@ -75,8 +74,8 @@ pub enum NdpOption<'a> {
     Prefix(PrefixInformation),
     /// Type 5: the MTU of the link, bytes.
     Mtu(u32),
-    /// Types 33: address registration (ARO, EARO), from its status byte on; not interpreted.
-    AddressRegistration(&'a [u8]),
+    /// Type 33: ARO or EARO.
+    AddressRegistration(AddressRegistration<'a>),
     /// Type 34: 6CO.
     Context(LowpanContext),
     /// Type 35: ABRO.
@@ -107,6 +106,42 @@ pub struct PrefixInformation {
     pub preferred_lifetime_s: u32,
     /// The prefix.
     pub prefix: Ipv6Addr,
+}
+
+/// Registration of an address with a router, or the answer to it (RFC 6775 §4.1, RFC 8505 §4.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AddressRegistration<'a> {
+    /// 0 in a registration and where it succeeded, else why it failed: see
+    /// [`mod@registration`].
+    pub status: u8,
+    /// For the routing protocol that I names.
+    pub opaque: u8,
+    /// I, 2 bits: what `opaque` is; 0: for RPL the instance.
+    pub opaque_use: u8,
+    /// R: the registered node asks its router to make the address reachable.
+    pub reachable: bool,
+    /// T and TID: counts registrations of this address; `None`: a plain ARO.
+    pub transaction: Option<u8>,
+    /// Minutes; 0: the registration ends.
+    pub lifetime_min: u16,
+    /// The owner's EUI-64, or 8, 16, 24 or 32 bytes that prove ownership (ROVR).
+    pub owner: &'a [u8],
+}
+
+/// Values of [`AddressRegistration::status`].
+pub mod registration {
+    /// Registered, or removed as asked.
+    pub const SUCCESS: u8 = 0;
+    /// Another node owns the address.
+    pub const DUPLICATE: u8 = 1;
+    /// The router's table is full.
+    pub const FULL: u8 = 2;
+    /// A newer registration elsewhere replaced this one.
+    pub const MOVED: u8 = 3;
+    /// The router has given the registration up.
+    pub const REMOVED: u8 = 4;
+    /// The address cannot be on this link.
+    pub const TOPOLOGY: u8 = 8;
 }
 
 /// A 6LoWPAN context (RFC 6775 §4.2).
@@ -149,6 +184,8 @@ const ON_LINK: u8 = 0x80;
 const AUTONOMOUS: u8 = 0x40;
 const ROUTER_ADDRESS: u8 = 0x20;
 const COMPRESS: u8 = 0x10;
+const REACHABLE: u8 = 0x02;
+const HAS_TRANSACTION: u8 = 0x01;
 
 impl<'a> NdpOption<'a> {
     fn parse(kind: u8, body: &'a [u8]) -> Self {
@@ -160,7 +197,9 @@ impl<'a> NdpOption<'a> {
                 [_, _, a, b, c, d] => Some(Self::Mtu(u32::from_be_bytes([a, b, c, d]))),
                 _ => None,
             },
-            kind::ADDRESS_REGISTRATION => Some(Self::AddressRegistration(body)),
+            kind::ADDRESS_REGISTRATION => {
+                AddressRegistration::parse(body).map(Self::AddressRegistration)
+            }
             kind::CONTEXT => LowpanContext::parse(body).map(Self::Context),
             kind::BORDER_ROUTER => BorderRouter::parse(body).map(Self::BorderRouter),
             _ => None,
@@ -181,7 +220,7 @@ impl<'a> NdpOption<'a> {
                 w.put(&[kind::MTU, 1, 0, 0])?;
                 w.u32(mtu)
             }
-            Self::AddressRegistration(body) => emit_other(w, kind::ADDRESS_REGISTRATION, body),
+            Self::AddressRegistration(registration) => registration.emit(w),
             Self::Context(context) => context.emit(w),
             Self::BorderRouter(router) => router.emit(w),
             Self::Other { kind, body } => emit_other(w, kind, body),
@@ -255,6 +294,38 @@ impl PrefixInformation {
         w.u32(self.preferred_lifetime_s)?;
         w.u32(0)?;
         w.put(&self.prefix.octets())
+    }
+}
+
+impl<'a> AddressRegistration<'a> {
+    fn parse(body: &'a [u8]) -> Option<Self> {
+        let mut r = Reader::new(body);
+        let [status, opaque, flags, transaction] = r.array().ok()?;
+        let lifetime_min = r.u16().ok()?;
+        let owner = r.rest();
+        matches!(owner.len(), 8 | 16 | 24 | 32).then_some(Self {
+            status,
+            opaque,
+            opaque_use: flags >> 2 & 3,
+            reachable: flags & REACHABLE != 0,
+            transaction: (flags & HAS_TRANSACTION != 0).then_some(transaction),
+            lifetime_min,
+            owner,
+        })
+    }
+
+    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+        let units = match self.owner.len() {
+            len @ (8 | 16 | 24 | 32) => 1 + (len / 8) as u8,
+            _ => return Err(Full),
+        };
+        let reachable = if self.reachable { REACHABLE } else { 0 };
+        let has_transaction = self.transaction.map_or(0, |_| HAS_TRANSACTION);
+        let flags = (self.opaque_use & 3) << 2 | reachable | has_transaction;
+        w.put(&[kind::ADDRESS_REGISTRATION, units, self.status, self.opaque])?;
+        w.put(&[flags, self.transaction.unwrap_or(0)])?;
+        w.u16(self.lifetime_min)?;
+        w.put(self.owner)
     }
 }
 
@@ -376,7 +447,14 @@ mod tests {
             ),
             (NdpOption::Prefix(information), 32),
             (NdpOption::Mtu(1280), 8),
-            (NdpOption::AddressRegistration(&[0; 14]), 16),
+            (NdpOption::AddressRegistration(REGISTRATION), 16),
+            (
+                NdpOption::AddressRegistration(AddressRegistration {
+                    owner: &[7; 32],
+                    ..REGISTRATION
+                }),
+                40,
+            ),
             (NdpOption::Context(context), 16),
             (NdpOption::Context(long), 24),
             (NdpOption::BorderRouter(router), 24),
@@ -400,6 +478,41 @@ mod tests {
         assert_eq!(parsed, cases.map(|(option, _)| option));
     }
 
+    const REGISTRATION: AddressRegistration<'_> = AddressRegistration {
+        status: registration::SUCCESS,
+        opaque: 0x1e,
+        opaque_use: 2,
+        reachable: true,
+        transaction: Some(0xf1),
+        lifetime_min: 0x0102,
+        owner: &[1, 2, 3, 4, 5, 6, 7, 8],
+    };
+
+    #[test]
+    fn address_registration_byte_for_byte() {
+        let owner = [1, 2, 3, 4, 5, 6, 7, 8];
+        let plain = AddressRegistration {
+            status: registration::FULL,
+            opaque: 0,
+            opaque_use: 0,
+            reachable: false,
+            transaction: None,
+            ..REGISTRATION
+        };
+        for (registration, head) in [
+            (REGISTRATION, [33, 2, 0, 0x1e, 0x0b, 0xf1, 1, 2]),
+            (plain, [33, 2, 2, 0, 0, 0, 1, 2]),
+        ] {
+            let bytes = emitted(NdpOption::AddressRegistration(registration));
+            assert_eq!(bytes, [head, owner].concat());
+        }
+        let odd = AddressRegistration {
+            owner: &owner[..7],
+            ..REGISTRATION
+        };
+        assert_eq!(odd.emit(&mut Writer::new(&mut [0; 64])), Err(Full));
+    }
+
     #[test]
     fn context_option_byte_for_byte() {
         let bytes = [34, 2, 64, 0x13, 0, 0, 0, 10, 0xfd, 0, 0, 0, 0, 0, 0, 1];
@@ -416,12 +529,13 @@ mod tests {
 
     #[test]
     fn known_options_of_strange_shape_are_not_interpreted() {
-        let cases: [&[u8]; 5] = [
-            &[1, 1, 2, 0x42, 0, 0, 0, 1],                      // an Ethernet address
+        let cases: [&[u8]; 6] = [
+            &[33, 1, 0, 0, 0, 0, 0, 9],   // a registration without an owner
+            &[1, 1, 2, 0x42, 0, 0, 0, 1], // an Ethernet address
             &[5, 2, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0], // a long MTU
-            &[3, 1, 64, 0xc0, 0, 0, 0, 0],                     // a short prefix
+            &[3, 1, 64, 0xc0, 0, 0, 0, 0], // a short prefix
             &[34, 2, 65, 0x10, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0], // 65 bits in 8 bytes
-            &[34, 1, 0, 0x10, 0, 0, 0, 9],                     // no prefix at all
+            &[34, 1, 0, 0x10, 0, 0, 0, 9], // no prefix at all
         ];
         for bytes in cases {
             let options = NdpOptions::parse(bytes).unwrap();

@@ -219,7 +219,7 @@ pub fn emit(
 const CMPR_MAX: usize = 15;
 
 /// Leading bytes that two addresses share.
-fn common_bytes(a: &Ipv6Addr, b: &Ipv6Addr) -> usize {
+pub(super) fn common_bytes(a: &Ipv6Addr, b: &Ipv6Addr) -> usize {
     let (a, b) = (a.octets(), b.octets());
     a.iter().zip(&b).take_while(|(a, b)| a == b).count()
 }
