@@ -15,9 +15,9 @@
 //! | reader | modules |
 //! |---|---|
 //! | a driver: events, actions, deadlines, memory | [`node`], [`link`], [`mac`], [`mote`], [`time`], [`random`], [`limits`] |
-//! | an application: connections, datagrams, addresses, settings and counters | [`tcp`], [`udp`], [`ip`], [`tcphc`], [`Remote`] |
+//! | an application: connections, datagrams, addresses, settings and counters | [`tcp`], [`udp`], [`ip`], [`tcphc`], [`rpl`], [`Remote`] |
 //! | a decoder: bytes to headers and back | [`wire`], [`lowpan`], [`tcphc`] |
-//! | a lab or a fuzzer, which runs parts alone; expect these to change | [`lowpan::datagram`], [`lowpan::fragment`], [`ip::icmp`], [`mac::Mac`] and [`tcphc::Tcphc`] without a node, [`tcp::Tcp::on_segment`] |
+//! | a lab or a fuzzer, which runs parts alone; expect these to change | [`lowpan::datagram`], [`lowpan::fragment`], [`ip::icmp`], [`mac::Mac`], [`tcphc::Tcphc`] and [`rpl::Rpl`] without a node, [`tcp::Tcp::on_segment`] |
 //!
 //! # Writing a radio driver
 //!
@@ -116,6 +116,8 @@ pub mod node;
 mod offer;
 pub mod random;
 mod remote;
+#[cfg(feature = "rpl")]
+pub mod rpl;
 mod storage;
 #[cfg(feature = "tcp")]
 pub mod tcp;

@@ -30,6 +30,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("lowpan", PROTOCOL),
     ("mac", PROTOCOL),
     ("tcphc", PROTOCOL),
+    ("rpl", PROTOCOL),
     (
         "link",
         &[

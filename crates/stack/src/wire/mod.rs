@@ -10,6 +10,7 @@ pub mod icmpv6;
 pub mod ieee802154;
 pub mod ipv6;
 mod link_addr;
+pub mod lollipop;
 #[cfg(feature = "rpl")]
 pub mod lorh;
 pub mod lowpan_dispatch;

@@ -1,0 +1,125 @@
+//! What a node does while it has no place: a mote takes back what it said and asks for DIOs, ever
+//! more seldom; a root listens before it speaks.
+
+use super::{Destination, Kind, Outgoing, Rpl, Verdict, jittered, send};
+use crate::random::Rng;
+use crate::time::{Duration, Instant};
+
+/// The timer of it.
+#[derive(Debug)]
+pub(super) struct State {
+    /// The next step; `None` while the node has a place.
+    at: Option<Instant>,
+    /// Steps done, or left out: first poisonings, then solicitations.
+    step: u8,
+}
+
+impl State {
+    pub(super) const NEW: Self = Self { at: None, step: 0 };
+
+    /// The node is switched on.
+    pub(super) fn start(&mut self, is_root: bool, now: Instant, rng: &mut Rng) {
+        let (step, wait_max) = match is_root {
+            true => (0, ROOT_DELAY_MAX),
+            false => (POISONINGS, MOTE_DELAY_MAX),
+        };
+        self.step = step;
+        self.at = Some(now + rng.uniform(wait_max));
+    }
+
+    /// The node has lost its place; `poisons`: others know it as a way to the root.
+    pub(super) fn begin(&mut self, poisons: bool, now: Instant, rng: &mut Rng) {
+        self.step = if poisons { 0 } else { POISONINGS };
+        self.at = Some(now + rng.uniform(POISON_DELAY_MAX));
+    }
+
+    pub(super) const fn end(&mut self) {
+        self.at = None;
+    }
+
+    pub(super) const fn at(&self) -> Option<Instant> {
+        self.at
+    }
+
+    /// Whether neighbours may still take this node for a way to the root, so that none of them is to
+    /// become the parent.
+    pub(super) const fn is_poisoning(&self) -> bool {
+        self.at.is_some() && self.step < POISONINGS
+    }
+
+    /// Whether the DODAG of before has been silent for a minute or two.
+    pub(super) const fn is_long(&self) -> bool {
+        self.step >= POISONINGS + LONG_SOLICITATIONS
+    }
+}
+
+impl Rpl<'_> {
+    pub(super) fn poll_alone(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
+        if self.alone.at.is_none_or(|at| now < at) {
+            return None;
+        }
+        let step = self.alone.step;
+        self.alone.step = step.saturating_add(1);
+        if self.kind == Kind::Root {
+            if step > 0 {
+                self.speak_as_root(now, rng);
+                return None;
+            }
+            self.alone.at = Some(now + ROOT_LISTENS);
+            return Some(send(Destination::All, Outgoing::Dis));
+        }
+        if self.has_left && step >= POISONINGS {
+            self.alone.end();
+            return None;
+        }
+        let doublings = step
+            .saturating_sub(POISONINGS)
+            .min(SOLICITATION_DOUBLINGS_MAX);
+        let wait_ms = match step < POISONINGS {
+            true => POISON_INTERVAL_MS,
+            false => SOLICITATION_INTERVAL_MS << doublings,
+        };
+        self.alone.at = Some(now + jittered(wait_ms, rng));
+        // Neighbours that were heard while this node took itself back may be the parent from now.
+        self.is_dirty = true;
+        let message = match step < POISONINGS {
+            true => Outgoing::Dio { full: false },
+            false => Outgoing::Dis,
+        };
+        Some(send(Destination::All, message))
+    }
+
+    fn speak_as_root(&mut self, now: Instant, rng: &mut Rng) {
+        self.alone.end();
+        if let Some(dodag) = &self.dodag {
+            self.rank = dodag.unit();
+            self.cost = 0;
+        }
+        self.start_trickle(now, rng);
+    }
+}
+
+/// DIOs without a rank, in case that one is lost. Meanwhile descendants learn that they are.
+const POISONINGS: u8 = 2;
+const POISON_DELAY_MAX: Duration = Duration::from_millis(50);
+
+/// Between them and up to the first DIS, milliseconds, and as much again at random: once what may
+/// wait in a queue has gone.
+const POISON_INTERVAL_MS: u32 = 200;
+
+/// Motes that are switched on together ask at different times, and those near the root hear its
+/// DIO before.
+const MOTE_DELAY_MAX: Duration = Duration::from_secs(1);
+
+/// Between the first two DIS, milliseconds, and as much again at random; it doubles up to 64 s and
+/// as much again.
+const SOLICITATION_INTERVAL_MS: u32 = 1_000;
+const SOLICITATION_DOUBLINGS_MAX: u8 = 6;
+
+/// After so many DIS (one to two minutes) another DODAG will do.
+const LONG_SOLICITATIONS: u8 = 7;
+
+/// A root that has been switched on asks at once, and hears for so long whether its motes know a
+/// version of its DODAG: then it begins the next. Neighbours answer within `Imin`.
+const ROOT_DELAY_MAX: Duration = Duration::from_millis(100);
+const ROOT_LISTENS: Duration = Duration::from_millis(800);

@@ -1,0 +1,364 @@
+//! Neighbours that may become the parent: what they said, and how good the link to them is.
+//!
+//! Slots are borrowed. A neighbour that has never acknowledged a frame is a stranger: it may not
+//! exist, since source addresses can be made up. A stranger is no parent before it acknowledges,
+//! and where no slot is free it takes at most one from neighbours that have; the parent's slot is
+//! taken by nobody.
+
+use super::MessageDrop;
+use super::objective::{ETX_UNIT, INFINITE_RANK};
+use crate::time::Instant;
+
+/// An interface identifier.
+pub(super) type Iid = [u8; 8];
+
+/// A slot for one neighbour; [`Candidate::EMPTY`] to begin with.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Whether this is anybody's entry.
+    known: bool,
+    iid: Iid,
+    /// Its rank; [`INFINITE_RANK`] where it leads nowhere, or belongs to an older version.
+    pub(super) rank: u16,
+    /// The cost of its path: of its metric container, else its rank.
+    pub(super) base: u16,
+    /// Its counter that asks for DAOs.
+    pub(super) dtsn: u8,
+    attempts: u8,
+    successes: u8,
+    /// Frames given up since it last acknowledged one.
+    unanswered: u8,
+    /// Whether it has ever acknowledged a frame.
+    is_proven: bool,
+    /// When its last message came, in [`ticks`].
+    heard: u32,
+    /// When the last frame to it was reported, in [`ticks`].
+    pub(super) tested: u32,
+}
+
+impl Candidate {
+    /// An empty slot: all zeros, so that a static one costs no flash.
+    pub const EMPTY: Self = Self {
+        known: false,
+        iid: [0; 8],
+        rank: 0,
+        base: 0,
+        dtsn: 0,
+        attempts: 0,
+        successes: 0,
+        unanswered: 0,
+        is_proven: false,
+        heard: 0,
+        tested: 0,
+    };
+
+    /// The neighbour.
+    pub const fn iid(&self) -> [u8; 8] {
+        self.iid
+    }
+
+    /// Its rank, as it said last; [`INFINITE_RANK`]: it is no way to the root.
+    pub const fn rank(&self) -> u16 {
+        self.rank
+    }
+
+    /// Whether it has ever acknowledged a frame.
+    pub const fn is_proven(&self) -> bool {
+        self.is_proven
+    }
+
+    /// Expected transmissions per delivered frame, in units of 1/128 (RFC 6551 §4.3.2); `u16::MAX`
+    /// where it takes none.
+    ///
+    /// Attempts per success over the last 64 attempts or so, one success in two more added: a
+    /// neighbour that nothing is known of counts as two transmissions, one that never acknowledged
+    /// ever worse. Frames that were given up since the last success count on top.
+    pub fn etx(&self) -> u16 {
+        let penalty = match self.unanswered {
+            0 => 0,
+            1 => ETX_UNIT,
+            2 => 3 * ETX_UNIT,
+            _ => return u16::MAX,
+        };
+        let attempts = (u16::from(self.attempts) + PRIOR_ATTEMPTS) * ETX_UNIT;
+        let successes = u16::from(self.successes) + PRIOR_SUCCESSES;
+        attempts.checked_div(successes).unwrap_or(0) + penalty
+    }
+
+    /// Frames given up since it last acknowledged one.
+    pub(super) const fn unanswered(&self) -> u8 {
+        self.unanswered
+    }
+
+    /// Whether too few frames have shown how good the link is.
+    pub(super) const fn is_untested(&self) -> bool {
+        self.attempts < TESTED_ATTEMPTS
+    }
+
+    /// Whether a frame may show anything: it leads somewhere, or was not tried in vain.
+    pub(super) const fn is_worth_testing(&self) -> bool {
+        self.rank != INFINITE_RANK && (self.is_proven || self.attempts < VAIN_ATTEMPTS)
+    }
+
+    /// How easily its slot is given to another: 0 for a proven neighbour, 1 for a stranger, 2 for
+    /// one that is no way to the root; then by what its path costs.
+    fn badness(&self) -> (u8, u16) {
+        let is_vain = !self.is_proven && self.attempts >= VAIN_ATTEMPTS;
+        let class = match self.is_proven {
+            _ if self.rank == INFINITE_RANK || self.unanswered >= UNANSWERED_MAX || is_vain => 2,
+            false => 1,
+            true => 0,
+        };
+        (class, self.base.saturating_add(self.etx()))
+    }
+}
+
+/// The neighbours of one node.
+#[derive(Debug)]
+pub(super) struct Candidates<'m> {
+    slots: &'m mut [Candidate],
+}
+
+impl<'m> Candidates<'m> {
+    pub(super) fn new(slots: &'m mut [Candidate]) -> Self {
+        let mut candidates = Self { slots };
+        candidates.clear();
+        candidates
+    }
+
+    pub(super) fn clear(&mut self) {
+        for slot in self.slots.iter_mut() {
+            *slot = Candidate::EMPTY;
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Candidate> {
+        self.slots.iter().filter(|slot| slot.known)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Candidate> {
+        self.slots.iter_mut().filter(|slot| slot.known)
+    }
+
+    pub(super) fn find(&self, iid: Iid) -> Option<&Candidate> {
+        self.iter().find(|slot| slot.iid == iid)
+    }
+
+    pub(super) fn find_mut(&mut self, iid: Iid) -> Option<&mut Candidate> {
+        self.iter_mut().find(|slot| slot.iid == iid)
+    }
+
+    /// The entry of `iid`, which has sent a message with a path of cost `base`; made where there is
+    /// room for it.
+    ///
+    /// # Errors
+    /// [`MessageDrop::NoRoom`]: every slot holds a better neighbour, or the parent.
+    pub(super) fn heard(
+        &mut self,
+        iid: Iid,
+        base: u16,
+        parent: Option<Iid>,
+        now: Instant,
+    ) -> Result<&mut Candidate, MessageDrop> {
+        let slots = &mut *self.slots;
+        let known = slots.iter().position(|slot| slot.known && slot.iid == iid);
+        let index = known.or_else(|| victim(slots, base, parent));
+        let slot = index.and_then(|index| slots.get_mut(index));
+        let slot = slot.ok_or(MessageDrop::NoRoom)?;
+        if known.is_none() {
+            *slot = Candidate {
+                known: true,
+                iid,
+                ..Candidate::EMPTY
+            };
+        }
+        slot.heard = ticks(now);
+        // It is there: worth a frame again, and a parent only once it acknowledges.
+        slot.unanswered = slot.unanswered.min(UNANSWERED_MAX - 1);
+        Ok(slot)
+    }
+
+    /// A frame for `to` was acknowledged after `attempts` attempts, or given up after as many.
+    pub(super) fn on_sent(&mut self, to: Iid, attempts: u8, acknowledged: bool, now: Instant) {
+        let Some(slot) = self.find_mut(to).filter(|_| attempts > 0) else {
+            return;
+        };
+        while slot.attempts >= WINDOW_ATTEMPTS {
+            slot.attempts /= 2;
+            slot.successes /= 2;
+        }
+        slot.attempts += attempts.min(ATTEMPTS_MAX);
+        slot.tested = ticks(now);
+        slot.is_proven |= acknowledged;
+        match acknowledged {
+            true => {
+                slot.successes += 1;
+                slot.unanswered = 0;
+            }
+            false => slot.unanswered = slot.unanswered.saturating_add(1),
+        }
+    }
+}
+
+/// Which slot a newcomer takes whose path costs `base`.
+fn victim(slots: &[Candidate], base: u16, parent: Option<Iid>) -> Option<usize> {
+    if let Some(free) = slots.iter().position(|slot| !slot.known) {
+        return Some(free);
+    }
+    let others = slots.iter().enumerate();
+    let others = others.filter(|(_, slot)| parent != Some(slot.iid));
+    let (index, worst) = others.max_by_key(|(_, slot)| slot.badness())?;
+    let (class, cost) = worst.badness();
+    (class == 2 || base.saturating_add(2 * ETX_UNIT) < cost).then_some(index)
+}
+
+/// Time in steps of 2^20 µs, a little over a second: 136 years in four bytes.
+pub(super) fn ticks(now: Instant) -> u32 {
+    (now.as_micros() >> 20) as u32
+}
+
+/// What is assumed of a link before anything is known of it: ETX 2.
+const PRIOR_ATTEMPTS: u16 = 2;
+const PRIOR_SUCCESSES: u16 = 1;
+
+/// Attempts at which both counts halve: ETX is that of the last 32 to 64 attempts. An hour of
+/// silence tests an idle link so often; a transfer in a second.
+const WINDOW_ATTEMPTS: u8 = 64;
+
+/// What one frame counts as at most, so that counts stay below 256; no MAC tries more often.
+const ATTEMPTS_MAX: u8 = 64;
+
+/// Attempts after which a link's ETX is more than a guess.
+const TESTED_ATTEMPTS: u8 = 6;
+
+/// Attempts in vain after which a stranger is taken for made up: three frames, mostly.
+const VAIN_ATTEMPTS: u8 = 12;
+
+/// Frames given up in a row after which a neighbour counts as gone.
+pub(super) const UNANSWERED_MAX: u8 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    const NOW: Instant = Instant::from_micros(5_000_000);
+
+    fn iid(n: u8) -> Iid {
+        [0, 0, 0, 0xff, 0xfe, 0, 0, n]
+    }
+
+    /// Lets `n` say that its path costs `rank`; whether it has a slot then.
+    fn says(candidates: &mut Candidates<'_>, n: u8, rank: u16, parent: Option<u8>) -> bool {
+        let slot = candidates.heard(iid(n), rank, parent.map(iid), NOW);
+        slot.map(|slot| (slot.rank, slot.base) = (rank, rank))
+            .is_ok()
+    }
+
+    fn listed(candidates: &Candidates<'_>) -> Vec<u8> {
+        let mut all: Vec<u8> = candidates.iter().map(|slot| slot.iid[7]).collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn etx_follows_the_attempts() {
+        for (name, frames, etx) in [
+            ("nothing known", &[][..], 256),
+            ("one at once", &[(1, true)][..], 192),
+            ("four at once", &[(1, true); 4][..], 153),
+            ("half are lost", &[(2, true); 20][..], 256),
+            ("never acknowledged", &[(8, false)][..], 1280 + 128),
+            ("twice never", &[(4, false); 2][..], 1280 + 384),
+            (
+                "gone",
+                &[(1, true), (8, false), (8, false), (8, false)][..],
+                u16::MAX,
+            ),
+            (
+                "back",
+                &[(8, false), (8, false), (8, false), (1, true)][..],
+                1728,
+            ),
+            ("no attempt at all", &[(0, false); 9][..], 256),
+            // A MAC that tried more than any does must not make the counts wrap.
+            ("absurd", &[(255, false), (255, true)][..], 6272),
+        ] {
+            let mut slots = [Candidate::EMPTY];
+            let mut candidates = Candidates::new(&mut slots);
+            assert!(says(&mut candidates, 1, 128, None));
+            for (attempts, acknowledged) in frames {
+                candidates.on_sent(iid(1), *attempts, *acknowledged, NOW);
+            }
+            assert_eq!(candidates.find(iid(1)).unwrap().etx(), etx, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_good_link_forgets_its_past() {
+        let mut slots = [Candidate::EMPTY];
+        let mut candidates = Candidates::new(&mut slots);
+        says(&mut candidates, 1, 128, None);
+        for _ in 0..20 {
+            candidates.on_sent(iid(1), 4, true, NOW);
+        }
+        assert!(candidates.find(iid(1)).unwrap().etx() > 480);
+        for _ in 0..200 {
+            candidates.on_sent(iid(1), 1, true, NOW);
+        }
+        assert!(candidates.find(iid(1)).unwrap().etx() < 140);
+    }
+
+    #[test]
+    fn strangers_take_no_parents_slot_and_one_of_the_proven() {
+        let mut slots = vec![Candidate::EMPTY; 4];
+        let mut candidates = Candidates::new(&mut slots);
+        for n in 1..=4 {
+            assert!(says(&mut candidates, n, 1000 * u16::from(n), Some(4)));
+            candidates.on_sent(iid(n), 1, true, NOW);
+        }
+        // 4 is the parent though its path is the longest, so 3 gives way; and 2 never does.
+        for n in 10..100 {
+            let has_slot = says(&mut candidates, n, 500 - u16::from(n), Some(4));
+            assert!(has_slot, "{n}");
+            assert_eq!(listed(&candidates), [1, 2, 4, n]);
+        }
+        // A worse newcomer than the stranger finds no room.
+        assert!(!says(&mut candidates, 101, 500, Some(4)));
+        // A stranger that was tried in vain gives way to any.
+        for _ in 0..3 {
+            candidates.on_sent(iid(99), 8, false, NOW);
+        }
+        assert!(says(&mut candidates, 102, 9000, Some(4)));
+        assert_eq!(listed(&candidates), [1, 2, 4, 102]);
+    }
+
+    #[test]
+    fn a_poisoned_or_silent_neighbour_gives_way_first() {
+        let mut slots = vec![Candidate::EMPTY; 3];
+        let mut candidates = Candidates::new(&mut slots);
+        for n in 1..=3 {
+            says(&mut candidates, n, 128 * u16::from(n), Some(1));
+            candidates.on_sent(iid(n), 1, true, NOW);
+        }
+        says(&mut candidates, 2, INFINITE_RANK, Some(1));
+        assert!(says(&mut candidates, 4, 2000, Some(1)));
+        assert_eq!(listed(&candidates), [1, 3, 4]);
+        let mut none = [];
+        assert!(!says(&mut Candidates::new(&mut none), 1, 128, None));
+    }
+
+    #[test]
+    fn heard_again_is_tried_again() {
+        let mut slots = [Candidate::EMPTY];
+        let mut candidates = Candidates::new(&mut slots);
+        says(&mut candidates, 1, 128, None);
+        for _ in 0..9 {
+            candidates.on_sent(iid(1), 8, false, NOW);
+        }
+        assert_eq!(candidates.find(iid(1)).unwrap().etx(), u16::MAX);
+        says(&mut candidates, 1, 128, None);
+        assert!(candidates.find(iid(1)).unwrap().etx() < u16::MAX);
+    }
+}

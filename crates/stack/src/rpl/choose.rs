@@ -1,0 +1,176 @@
+//! Which neighbour is the parent, and what rank follows.
+//!
+//! Sources: RFC 6550 §8.2.2 (no loops: a parent of a lower rank, or none that may be a descendant),
+//! RFC 6719 §3.2 and §3.3 (least cost, with hysteresis).
+
+use super::candidates::{Candidate, Iid};
+use super::objective::{INFINITE_RANK, Objective, SWITCH_THRESHOLD};
+use super::{Dodag, Kind, Rpl};
+use crate::random::Rng;
+use crate::time::{Duration, Instant};
+
+impl Rpl<'_> {
+    /// Takes the best candidate as the parent, if it is enough better than the parent of now, and
+    /// computes this node's rank.
+    pub(super) fn choose(&mut self, now: Instant, rng: &mut Rng) {
+        let Some(dodag) = self.dodag.filter(|_| self.kind != Kind::Root) else {
+            return;
+        };
+        let usable = |candidate: &Candidate| {
+            let (cost, _) = self.path_over(candidate, &dodag)?;
+            Some((cost, candidate.iid()))
+        };
+        let best = self.candidates.iter().filter_map(usable).min();
+        let best = best.filter(|_| !self.alone.is_poisoning() && !self.has_left);
+        let current = self.parent.and_then(|parent| self.candidates.find(parent));
+        let current = current.and_then(usable);
+        let chosen = match (current, best) {
+            (_, None) => None,
+            (None, Some((_, iid))) => Some(iid),
+            (Some(current), Some(best)) => Some(self.better_of(current, best, now)),
+        };
+        match chosen {
+            None if self.parent.is_some() => self.detach(&dodag, now, rng),
+            None => {}
+            Some(parent) => {
+                self.take_parent(parent, now, rng);
+                self.take_rank(parent, &dodag, now, rng);
+            }
+        }
+        self.plan_probe(now, rng);
+    }
+
+    /// What the path over a candidate costs, and the rank that this node would have; `None` where it
+    /// is not to be used.
+    fn path_over(&self, candidate: &Candidate, dodag: &Dodag) -> Option<(u16, u16)> {
+        let configuration = &dodag.configuration;
+        let objective = Objective::of(configuration).unwrap_or(Objective::Mrhof);
+        let unit = dodag.unit();
+        let cost = objective.path_cost(candidate.base, candidate.etx(), unit)?;
+        let rank = objective.rank(cost, candidate.rank, unit);
+        let rank_max = match configuration.max_rank_increase {
+            0 => INFINITE_RANK,
+            increase => self.lowest.saturating_add(increase),
+        };
+        // Descendants count on the lowest rank that they may have heard, plus one hop.
+        let is_no_descendant = self.parent == Some(candidate.iid())
+            || candidate.rank < self.lowest.saturating_add(unit)
+            || candidate.rank < self.rank;
+        let is_usable = candidate.is_proven()
+            && candidate.rank != INFINITE_RANK
+            && rank != INFINITE_RANK
+            && rank <= rank_max
+            && is_no_descendant;
+        is_usable.then_some((cost, rank))
+    }
+
+    /// The parent of now, or a candidate that is much cheaper, or a little for long enough.
+    fn better_of(&mut self, current: (u16, Iid), best: (u16, Iid), now: Instant) -> Iid {
+        let saves = current.0.saturating_sub(best.0);
+        if saves > SWITCH_THRESHOLD {
+            return best.1;
+        }
+        let (better, since) = self.better;
+        if saves < MARGIN || better != best.1 {
+            let better = if saves < MARGIN { current.1 } else { best.1 };
+            self.better = (better, now);
+            return current.1;
+        }
+        // A choice among strangers is soon reviewed; one that has stood for long stands longer.
+        let quarter = Duration::from_micros(since.since(self.parent_since).as_micros() >> 2);
+        let patience = quarter.clamp(PATIENCE_MIN, PATIENCE_MAX);
+        match now.since(since) >= patience {
+            true => best.1,
+            false => current.1,
+        }
+    }
+
+    fn take_parent(&mut self, parent: Iid, now: Instant, rng: &mut Rng) {
+        let old = self.parent.replace(parent);
+        if old == Some(parent) {
+            return;
+        }
+        self.alone.end();
+        self.is_parent_news = true;
+        self.parent_since = now;
+        if self.dodag.is_some_and(|dodag| dodag.is_storing()) {
+            self.no_path_to = old;
+        }
+        self.schedule_dao(now, rng);
+    }
+
+    fn take_rank(&mut self, parent: Iid, dodag: &Dodag, now: Instant, rng: &mut Rng) {
+        let parent = self.candidates.find(parent);
+        let Some((cost, rank)) = parent.and_then(|parent| self.path_over(parent, dodag)) else {
+            return;
+        };
+        self.cost = cost;
+        self.rank = rank;
+        self.lowest = self.lowest.min(rank);
+        if !self.is_router() {
+            return;
+        }
+        if !self.trickle.is_running() {
+            self.start_trickle(now, rng);
+        }
+        // A child that counts on much less would seem to be above this node; on much more, it
+        // might choose another parent.
+        let unit = dodag.unit();
+        self.is_inconsistent |= rank >= self.advertised.saturating_add(unit)
+            || self.advertised >= rank.saturating_add(unit.saturating_mul(2));
+    }
+
+    pub(super) fn start_trickle(&mut self, now: Instant, rng: &mut Rng) {
+        if let Some(dodag) = &self.dodag {
+            let configuration = &dodag.configuration;
+            let timer = (
+                configuration.interval_min,
+                configuration.interval_doublings,
+                configuration.redundancy,
+            );
+            self.advertised = self.rank;
+            self.trickle.start(timer, now, rng);
+        }
+    }
+
+    /// This node has no place any more. Its descendants must not become its parent before they
+    /// know, so none of them counts until it has spoken again.
+    fn detach(&mut self, dodag: &Dodag, now: Instant, rng: &mut Rng) {
+        let safe = self.lowest.saturating_add(dodag.unit()).max(self.rank);
+        for candidate in self.candidates.iter_mut() {
+            if candidate.rank >= safe {
+                candidate.rank = INFINITE_RANK;
+            }
+        }
+        let poisons = self.trickle.is_running();
+        self.parent = None;
+        self.is_parent_news = true;
+        self.parent_since = now;
+        self.rank = INFINITE_RANK;
+        self.cost = INFINITE_RANK;
+        self.lowest = INFINITE_RANK;
+        self.advertised = INFINITE_RANK;
+        self.trickle.stop();
+        self.dao.stop();
+        self.alone.begin(poisons, now, rng);
+    }
+
+    /// The parent leads in a loop: it counts again when it has said a rank again.
+    pub(super) fn bar_parent(&mut self) {
+        let parent = self
+            .parent
+            .and_then(|parent| self.candidates.find_mut(parent));
+        if let Some(parent) = parent {
+            parent.rank = INFINITE_RANK;
+            self.is_dirty = true;
+        }
+    }
+}
+
+/// Less than a fifth of a transmission is noise of the estimates.
+const MARGIN: u16 = 24;
+
+/// How long a candidate must have been a little better: a quarter of the time since the parent was
+/// chosen, within these bounds.
+const PATIENCE_MIN: Duration = Duration::from_secs(5);
+const PATIENCE_MAX: Duration = Duration::from_secs(120);

@@ -1,0 +1,248 @@
+//! Downward routes: a mote tells the root which parent it has; the root's graph takes it.
+//!
+//! A DAO goes out a moment after its cause, is repeated ever more seldom until it is acknowledged,
+//! and again half-way through its lifetime. In a storing DODAG it goes to the parent instead.
+//! Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
+
+use core::net::Ipv6Addr;
+
+use super::candidates::Iid;
+use super::{
+    Destination, Dodag, Kind, MessageDrop, Outgoing, Rpl, Verdict, iid_of, is_link_local, jittered,
+    send, with_iid,
+};
+use crate::random::Rng;
+use crate::time::{Duration, Instant};
+use crate::wire::lollipop;
+use crate::wire::rpl::{Dao, DaoAck, RplOption, Transit, mode};
+
+/// What a mote knows of its own route.
+#[derive(Debug)]
+pub(super) struct State {
+    /// The next DAO.
+    at: Option<Instant>,
+    pub(super) sequence: u8,
+    pub(super) path_sequence: u8,
+    /// DAOs of this sequence.
+    tries: u8,
+    is_acknowledged: bool,
+}
+
+impl State {
+    pub(super) const NEW: Self = Self {
+        at: None,
+        sequence: lollipop::INITIAL,
+        path_sequence: lollipop::INITIAL,
+        tries: 0,
+        is_acknowledged: false,
+    };
+
+    pub(super) const fn stop(&mut self) {
+        self.at = None;
+        self.is_acknowledged = false;
+    }
+
+    pub(super) const fn at(&self) -> Option<Instant> {
+        self.at
+    }
+
+    pub(super) const fn is_acknowledged(&self) -> bool {
+        self.is_acknowledged
+    }
+}
+
+/// One edge of the root's graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Route {
+    /// The mote or leaf.
+    pub target: Ipv6Addr,
+    /// The node that is one hop nearer to the root.
+    pub parent: Ipv6Addr,
+    /// Path sequence: the newest counts ([`lollipop`]).
+    pub sequence: u8,
+    /// How long it holds; zero: it ends. Of a route for ever: the longest time.
+    pub lifetime: Duration,
+    /// The target is no RPL node: the parent delivers what is for it (RFC 9010).
+    pub is_external: bool,
+}
+
+/// The routes in a DAO that [`Rpl::on_message`] has let pass. `dodag`: the receiver's.
+pub fn routes<'a>(dao: &Dao<'a>, dodag: &Dodag) -> impl Iterator<Item = Route> + use<'a> {
+    let (options, dodag) = (dao.options, *dodag);
+    let targets = options.iter().enumerate();
+    targets.filter_map(move |(index, option)| {
+        let RplOption::Target(target) = option else {
+            return None;
+        };
+        // The transit information behind it, of several parents the first.
+        let mut behind = options.iter().skip(index);
+        let transit = behind.find_map(|option| match option {
+            RplOption::Transit(transit) => Some(transit),
+            _ => None,
+        })?;
+        route((target.prefix, target.prefix_len), transit, &dodag)
+    })
+}
+
+/// The edge that a target and its transit information describe; `None` where it cannot be one of this
+/// DODAG.
+fn route((target, len): (Ipv6Addr, u8), transit: Transit, dodag: &Dodag) -> Option<Route> {
+    let parent = transit.parent?;
+    let is_inside = |addr: &Ipv6Addr| with_iid(&dodag.prefix(), iid_of(addr)) == *addr;
+    let is_legal = len == 128
+        && is_inside(&target)
+        && (parent == dodag.id || is_inside(&parent))
+        && parent != target
+        && target != dodag.id;
+    is_legal.then_some(Route {
+        target,
+        parent,
+        sequence: transit.sequence,
+        lifetime: lifetime(transit.lifetime, dodag).unwrap_or(FOR_EVER),
+        is_external: transit.external,
+    })
+}
+
+/// A lifetime in the units of a DODAG; `None`: for ever.
+fn lifetime(units: u8, dodag: &Dodag) -> Option<Duration> {
+    let seconds = u32::from(dodag.configuration.lifetime_unit_s) * u32::from(units);
+    (units != u8::MAX).then_some(Duration::from_secs(u64::from(seconds)))
+}
+
+impl Rpl<'_> {
+    /// Something about this node's route is new: a DAO follows, unless one waits already.
+    pub(super) fn schedule_dao(&mut self, now: Instant, rng: &mut Rng) {
+        let Some(dodag) = &self.dodag else {
+            return;
+        };
+        if self.parent.is_none() || dodag.mode == mode::UPWARD_ONLY {
+            return;
+        }
+        let dao = &mut self.dao;
+        if dao.at.is_none() || dao.tries > 0 {
+            dao.sequence = lollipop::next(dao.sequence);
+            dao.path_sequence = lollipop::next(dao.path_sequence);
+            dao.tries = 0;
+            dao.at = Some(now + jittered(DELAY_MS, rng));
+        }
+        dao.is_acknowledged = false;
+    }
+
+    pub(super) fn poll_dao(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
+        if self.dao.at.is_none_or(|at| now < at) {
+            return None;
+        }
+        let (Some(parent), Some(dodag)) = (self.parent, &self.dodag) else {
+            self.dao.at = None;
+            return None;
+        };
+        let to = match dodag.is_storing() {
+            true => Destination::Neighbour(parent),
+            false => Destination::Node(dodag.id),
+        };
+        if self.dao.is_acknowledged {
+            // It is repeated before it ends: a new one.
+            self.dao.at = None;
+            self.schedule_dao(now, rng);
+        }
+        let doublings = self.dao.tries.min(RETRY_DOUBLINGS_MAX);
+        self.dao.tries = self.dao.tries.saturating_add(1);
+        self.dao.at = Some(now + jittered(RETRY_MS << doublings, rng));
+        Some(send(to, Outgoing::Dao))
+    }
+
+    /// Says that this node is not reached over `old` any more.
+    pub(super) fn take_back(&mut self, old: Iid) -> Option<Verdict> {
+        let dodag = self.dodag.as_ref()?;
+        self.dao.path_sequence = lollipop::next(self.dao.path_sequence);
+        let to = match dodag.is_storing() {
+            true => Destination::Neighbour(old),
+            false => Destination::Node(dodag.id),
+        };
+        Some(send(to, Outgoing::NoPath))
+    }
+
+    /// Checks a DAO: a root takes it if each target in it is one of its DODAG.
+    pub(super) fn on_dao(&self, dao: &Dao<'_>) -> Result<(), MessageDrop> {
+        let dodag = self.dodag.as_ref().filter(|_| self.kind == Kind::Root);
+        let dodag = dodag.ok_or(MessageDrop::Unwanted)?;
+        if dao.instance != dodag.instance {
+            return Err(MessageDrop::OtherInstance);
+        }
+        if dao.dodag.is_some_and(|id| id != dodag.id) {
+            return Err(MessageDrop::OtherDodag);
+        }
+        let is_target = |option: &RplOption<'_>| matches!(option, RplOption::Target(_));
+        let targets = dao.options.iter().filter(is_target).count();
+        match targets > 0 && routes(dao, dodag).count() == targets {
+            true => Ok(()),
+            false => Err(MessageDrop::BadTarget),
+        }
+    }
+
+    /// The answer to a DAO that a root has entered into its graph, or could not: to be sent to the
+    /// DAO's source. `None` where the sender does not want one.
+    pub fn acknowledge(dao: &Dao<'_>, is_entered: bool) -> Option<Outgoing> {
+        dao.ack_requested.then_some(Outgoing::DaoAck {
+            sequence: dao.sequence,
+            status: if is_entered { 0 } else { REJECTED },
+        })
+    }
+
+    pub(super) fn on_dao_ack(
+        &mut self,
+        from: &Ipv6Addr,
+        ack: &DaoAck<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<(), MessageDrop> {
+        let dodag = self.dodag.as_ref().ok_or(MessageDrop::Unwanted)?;
+        let by_parent = self.parent == Some(iid_of(from)) && is_link_local(from);
+        if !by_parent && *from != dodag.id {
+            return Err(MessageDrop::BadSource);
+        }
+        let dao = &mut self.dao;
+        let is_awaited = dao.tries > 0 && !dao.is_acknowledged && dao.at.is_some();
+        if !is_awaited || ack.instance != dodag.instance || ack.sequence != dao.sequence {
+            return Err(MessageDrop::Unwanted);
+        }
+        dao.is_acknowledged = ack.status < REJECTED;
+        let wait_s = match dao.is_acknowledged {
+            true => refresh_s(dodag),
+            false => REJECTED_WAIT_S,
+        };
+        let jitter = rng.below(wait_s / 2);
+        dao.at = Some(now + Duration::from_secs(u64::from(wait_s + jitter)));
+        Ok(())
+    }
+
+    /// The lifetime that this node gives its routes, in units of the DODAG.
+    pub(super) fn lifetime_units(&self) -> u8 {
+        let default = |dodag: &Dodag| dodag.configuration.default_lifetime;
+        self.dodag.as_ref().map_or(0, default)
+    }
+}
+
+/// When a route is repeated, and half as long again at random: half its lifetime. One for ever
+/// every six hours.
+fn refresh_s(dodag: &Dodag) -> u32 {
+    let lifetime = lifetime(dodag.configuration.default_lifetime, dodag);
+    lifetime.map_or(6 * 60 * 60, |lifetime| lifetime.as_secs() / 2)
+}
+
+const FOR_EVER: Duration = Duration::from_micros(u64::MAX);
+
+/// Statuses from here on reject (RFC 6550 §6.5.1).
+const REJECTED: u8 = 128;
+
+/// Milliseconds from the cause of a DAO to the DAO, and as much again at random: a parent that
+/// was chosen in haste may change at once. RFC 6550's `DEFAULT_DAO_DELAY` is 1 s.
+const DELAY_MS: u32 = 350;
+
+/// Milliseconds to the first repetition, and as much again at random: ten hops there and back.
+/// It doubles up to 48 s and as much again.
+const RETRY_MS: u32 = 1_500;
+const RETRY_DOUBLINGS_MAX: u8 = 5;
+
+/// Seconds after which a root that had no room is asked again, and half as long again at random.
+const REJECTED_WAIT_S: u32 = 60;

@@ -1,0 +1,327 @@
+//! What a DIO or a DIS changes.
+//!
+//! Source: RFC 6550 §8.2 and §8.3.
+
+use core::cmp::Ordering;
+
+use super::candidates::{Iid, UNANSWERED_MAX};
+use super::objective::{INFINITE_RANK, LINK_ETX_MAX};
+use super::{Dodag, Kind, MessageDrop, Rpl};
+use crate::random::Rng;
+use crate::time::{Duration, Instant};
+use crate::wire::lollipop;
+use crate::wire::ndp::PrefixInformation;
+use crate::wire::rpl::{Configuration, Dio, Dis, RplOption, RplOptions, mode};
+
+/// What the options of a DIO say.
+struct Said {
+    configuration: Option<Configuration>,
+    prefix: Option<PrefixInformation>,
+    etx: Option<u16>,
+}
+
+impl Said {
+    fn of(options: &RplOptions<'_>) -> Self {
+        let mut said = Self {
+            configuration: None,
+            prefix: None,
+            etx: None,
+        };
+        for option in options.iter() {
+            match option {
+                RplOption::Configuration(configuration) => said.configuration = Some(configuration),
+                RplOption::Prefix(prefix) if is_for_addresses(&prefix) => {
+                    said.prefix = said.prefix.or(Some(prefix));
+                }
+                RplOption::Metrics(metrics) => said.etx = metrics.etx(),
+                _ => {}
+            }
+        }
+        said
+    }
+}
+
+fn is_for_addresses(prefix: &PrefixInformation) -> bool {
+    let addr = prefix.prefix;
+    prefix.autonomous
+        && prefix.prefix_len == 64
+        && prefix.valid_lifetime_s > 0
+        && !addr.is_multicast()
+        && !addr.is_unicast_link_local()
+        && !addr.is_unspecified()
+}
+
+impl Rpl<'_> {
+    pub(super) fn on_dis(
+        &mut self,
+        from: Iid,
+        to_all: bool,
+        dis: &Dis<'_>,
+        now: Instant,
+    ) -> Result<(), MessageDrop> {
+        let Some(dodag) = self.dodag.as_ref() else {
+            return Err(MessageDrop::Unwanted);
+        };
+        let is_other = |option: RplOption<'_>| match option {
+            RplOption::Solicited(wanted) => {
+                wanted
+                    .instance
+                    .is_some_and(|wanted| wanted != dodag.instance)
+                    || wanted.dodag.is_some_and(|wanted| wanted != dodag.id)
+                    || wanted.version.is_some_and(|wanted| wanted != dodag.version)
+            }
+            _ => false,
+        };
+        if self.rank == INFINITE_RANK || !self.is_router() || dis.options.iter().any(is_other) {
+            return Err(MessageDrop::Unwanted);
+        }
+        if to_all {
+            self.is_inconsistent = true;
+            return Ok(());
+        }
+        if self.reply_to.is_some() || !self.resets.take(now) {
+            return Err(MessageDrop::TooMany);
+        }
+        self.reply_to = Some(from);
+        Ok(())
+    }
+
+    pub(super) fn on_dio(
+        &mut self,
+        from: Iid,
+        to_all: bool,
+        dio: &Dio<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<(), MessageDrop> {
+        let said = Said::of(&dio.options);
+        let is_here = |dodag: &Dodag| (dodag.id, dodag.instance) == (dio.dodag, dio.instance);
+        if !self.dodag.as_ref().is_some_and(is_here) {
+            self.adopt(from, dio, &said, now)?;
+        }
+        let dodag = self.dodag.as_mut().ok_or(MessageDrop::OtherDodag)?;
+        if dio.mode != dodag.mode {
+            return Err(MessageDrop::BadMode);
+        }
+        check_rank(dio.rank, dodag.unit())?;
+        if self.kind == Kind::Root {
+            return self.on_dio_as_root(dio, now);
+        }
+        if dio.rank == INFINITE_RANK {
+            if let Some(candidate) = self.candidates.find_mut(from) {
+                candidate.rank = INFINITE_RANK;
+                self.is_dirty = true;
+            }
+            return Ok(());
+        }
+        self.check_root(from, dio.rank)?;
+        self.check_version(from, dio, &said, now)?;
+        self.hear(from, to_all, dio, &said, now, rng)
+    }
+
+    /// Enters the DODAG of a DIO, where this node has none or has lost its own for long; not as a node of
+    /// it before a neighbour in it acknowledges.
+    fn adopt(
+        &mut self,
+        from: Iid,
+        dio: &Dio<'_>,
+        said: &Said,
+        now: Instant,
+    ) -> Result<(), MessageDrop> {
+        if let Some(dodag) = &self.dodag {
+            let is_known = self
+                .candidates
+                .iter()
+                .any(|candidate| candidate.is_proven());
+            let is_bound = self.kind == Kind::Root
+                || self.parent.is_some()
+                || (is_known && !self.alone.is_long())
+                || now.since(self.parent_since) < ADOPTION_MIN;
+            if is_bound {
+                return Err(match dodag.instance == dio.instance {
+                    true => MessageDrop::OtherDodag,
+                    false => MessageDrop::OtherInstance,
+                });
+            }
+        }
+        if dio.rank == INFINITE_RANK {
+            return Err(MessageDrop::Unwanted);
+        }
+        let Some(configuration) = said.configuration else {
+            // A DIS to one is answered with it (RFC 6550 §8.3).
+            if self.resets.take(now) {
+                self.reply_to = Some(from);
+            }
+            return Err(MessageDrop::NoConfiguration);
+        };
+        check(&configuration, dio)?;
+        self.candidates.clear();
+        self.parent_since = now;
+        self.is_prefix_news = true;
+        self.dodag = Some(Dodag {
+            id: dio.dodag,
+            instance: dio.instance,
+            version: dio.version,
+            mode: dio.mode,
+            preference: dio.preference,
+            grounded: dio.grounded,
+            has_metrics: said.etx.is_some(),
+            configuration,
+            prefix: said.prefix,
+        });
+        Ok(())
+    }
+
+    /// A root hears its own DODAG: where the motes are in a version that it has not made, because it
+    /// began anew or somebody forged one, it makes the next.
+    fn on_dio_as_root(&mut self, dio: &Dio<'_>, now: Instant) -> Result<(), MessageDrop> {
+        let Some(dodag) = &mut self.dodag else {
+            return Err(MessageDrop::Unwanted);
+        };
+        if dio.rank == dodag.unit() {
+            return Err(MessageDrop::SecondRoot);
+        }
+        let listens = self.rank == INFINITE_RANK;
+        match lollipop::compare(dio.version, dodag.version) {
+            Some(Ordering::Less) => {}
+            Some(Ordering::Equal) if !listens => return Ok(()),
+            _ if !self.versions.take(now) => return Err(MessageDrop::TooMany),
+            _ => dodag.version = lollipop::next(dio.version),
+        }
+        self.is_inconsistent = true;
+        Ok(())
+    }
+
+    /// A second neighbour that claims the root's rank is not believed while the first acknowledges.
+    fn check_root(&self, from: Iid, rank: u16) -> Result<(), MessageDrop> {
+        let is_root = |rank: u16| {
+            self.dodag
+                .as_ref()
+                .is_some_and(|dodag| dodag.unit() == rank)
+        };
+        let is_taken = self.candidates.iter().any(|other| {
+            other.iid() != from
+                && is_root(other.rank)
+                && other.is_proven()
+                && other.unanswered() < UNANSWERED_MAX
+        });
+        match is_root(rank) && is_taken {
+            true => Err(MessageDrop::SecondRoot),
+            false => Ok(()),
+        }
+    }
+
+    /// Follows the sender into a newer version, if it is one that this node could have as a parent; a
+    /// node without a place follows into any.
+    fn check_version(
+        &mut self,
+        from: Iid,
+        dio: &Dio<'_>,
+        said: &Said,
+        now: Instant,
+    ) -> Result<(), MessageDrop> {
+        let Some(dodag) = &mut self.dodag else {
+            return Err(MessageDrop::Unwanted);
+        };
+        let sender = self.candidates.find(from);
+        let is_usable = sender.is_some_and(|from| from.is_proven() && from.etx() <= LINK_ETX_MAX);
+        match lollipop::compare(dio.version, dodag.version) {
+            Some(Ordering::Equal) => return Ok(()),
+            _ if self.parent.is_none() && !self.alone.is_poisoning() => {}
+            Some(Ordering::Greater) if is_usable => {}
+            Some(Ordering::Greater) => return Err(MessageDrop::StrangeVersion),
+            _ => {
+                self.is_inconsistent = true;
+                return Err(MessageDrop::OldVersion);
+            }
+        }
+        if let Some(configuration) = &said.configuration {
+            check(configuration, dio)?;
+        }
+        if !self.versions.take(now) {
+            return Err(MessageDrop::TooMany);
+        }
+        dodag.version = dio.version;
+        dodag.configuration = said.configuration.unwrap_or(dodag.configuration);
+        for candidate in self.candidates.iter_mut() {
+            candidate.rank = INFINITE_RANK;
+        }
+        self.lowest = INFINITE_RANK;
+        self.is_inconsistent = true;
+        self.is_route_lost = true;
+        Ok(())
+    }
+
+    /// Notes what a node of this version says.
+    fn hear(
+        &mut self,
+        from: Iid,
+        to_all: bool,
+        dio: &Dio<'_>,
+        said: &Said,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<(), MessageDrop> {
+        let Some(dodag) = &mut self.dodag else {
+            return Err(MessageDrop::Unwanted);
+        };
+        let etx = said.etx.filter(|_| dodag.has_metrics);
+        let base = etx.unwrap_or(dio.rank);
+        let candidate = self.candidates.heard(from, base, self.parent, now)?;
+        let is_as_before = candidate.rank == dio.rank && candidate.base == base;
+        let asks_for_dao = !matches!(
+            lollipop::compare(dio.dtsn, candidate.dtsn),
+            Some(Ordering::Equal | Ordering::Less)
+        );
+        candidate.rank = dio.rank;
+        candidate.base = base;
+        candidate.dtsn = dio.dtsn;
+        self.is_dirty = true;
+        if to_all && is_as_before && dio.rank < self.rank {
+            self.trickle.on_consistent();
+        }
+        if self.parent != Some(from) {
+            return Ok(());
+        }
+        let mut is_route_lost = core::mem::take(&mut self.is_route_lost);
+        if asks_for_dao {
+            // Children of this node are asked in turn (RFC 6550 §9.6).
+            self.dtsn = lollipop::next(self.dtsn);
+            self.is_inconsistent = true;
+            is_route_lost = true;
+        }
+        if said.prefix.is_some() && said.prefix != dodag.prefix {
+            dodag.prefix = said.prefix;
+            self.is_prefix_news = true;
+            self.is_inconsistent = true;
+            is_route_lost = true;
+        }
+        if is_route_lost {
+            self.schedule_dao(now, rng);
+        }
+        Ok(())
+    }
+}
+
+/// A configuration that the timers and ranks here can follow.
+fn check(configuration: &Configuration, dio: &Dio<'_>) -> Result<(), MessageDrop> {
+    if dio.mode > mode::STORING_WITH_MULTICAST {
+        return Err(MessageDrop::BadMode);
+    }
+    let is_legal = configuration.min_hop_rank_increase > 0
+        && configuration.lifetime_unit_s > 0
+        && configuration.default_lifetime > 0;
+    is_legal
+        .then_some(())
+        .ok_or(MessageDrop::BadConfiguration)?;
+    check_rank(dio.rank, configuration.min_hop_rank_increase)
+}
+
+/// The root's rank is one whole rank, its children's at least two (RFC 6550 §17, `ROOT_RANK`).
+fn check_rank(rank: u16, unit: u16) -> Result<(), MessageDrop> {
+    let is_legal = rank == unit || rank >= unit.saturating_mul(2);
+    is_legal.then_some(()).ok_or(MessageDrop::BadRank)
+}
+
+/// A DODAG that nobody proved is kept so long before another may take its place.
+const ADOPTION_MIN: Duration = Duration::from_secs(2);

@@ -1,0 +1,84 @@
+//! Why control messages changed nothing.
+
+use crate::wire::rpl::ParseError;
+
+/// Why a control message, or a packet's RPL option, was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MessageDrop {
+    /// No message that is read here.
+    Malformed(ParseError),
+    /// DIS and DIO: not from a link-local address. DAO-ACK: neither from the root nor from the
+    /// parent.
+    BadSource,
+    /// A message that a node of this role does not act on, or not now.
+    Unwanted,
+    /// Of another RPL instance.
+    OtherInstance,
+    /// Of another DODAG than the one that this node is in.
+    OtherDodag,
+    /// Rank 0, or between those that a root and its children may have.
+    BadRank,
+    /// Somebody else claims the rank of this DODAG's root.
+    SecondRoot,
+    /// An older version of the DODAG, or one that is in no order with the known.
+    OldVersion,
+    /// A newer version, of which only a stranger speaks.
+    StrangeVersion,
+    /// The first DIO of a DODAG does not hold its configuration.
+    NoConfiguration,
+    /// A configuration that cannot work.
+    BadConfiguration,
+    /// A mode of operation that is unknown, or not that of the DODAG.
+    BadMode,
+    /// Every slot for candidates holds a better one.
+    NoRoom,
+    /// More often than is answered.
+    TooMany,
+    /// A DAO without a target that can be reached, or of targets that are not this DODAG's.
+    BadTarget,
+    /// A DAO that is older than what is known of its target.
+    OldSequence,
+    /// The root's graph has no room.
+    GraphFull,
+    /// A packet that went up from a node further up, for the second time: a loop.
+    Loop,
+}
+
+impl MessageDrop {
+    /// How many reasons counters tell apart.
+    pub const COUNT: usize = 18;
+
+    /// The reason in words, for counters and captures.
+    pub const fn reason(&self) -> &'static str {
+        self.parts().1
+    }
+
+    pub(super) const fn index(self) -> usize {
+        self.parts().0
+    }
+
+    const fn parts(&self) -> (usize, &'static str) {
+        match self {
+            Self::Malformed(error) => (0, error.reason()),
+            Self::BadSource => (1, "RPL message of a source that cannot have sent it"),
+            Self::Unwanted => (2, "RPL message that is not for this node's role"),
+            Self::OtherInstance => (3, "RPL message of another instance"),
+            Self::OtherDodag => (4, "RPL message of another DODAG"),
+            Self::BadRank => (5, "DIO with an illegal rank"),
+            Self::SecondRoot => (6, "DIO of a second root"),
+            Self::OldVersion => (7, "DIO of an older or unrelated version"),
+            Self::StrangeVersion => (8, "DIO of a new version by a stranger"),
+            Self::NoConfiguration => (9, "first DIO without a configuration"),
+            Self::BadConfiguration => (10, "DIO with a configuration that cannot work"),
+            Self::BadMode => (11, "DIO with another mode of operation"),
+            Self::NoRoom => (12, "no room for one more candidate parent"),
+            Self::TooMany => (13, "RPL message beyond what is answered"),
+            Self::BadTarget => (14, "DAO without a legal target"),
+            Self::OldSequence => (15, "DAO older than what is known"),
+            Self::GraphFull => (16, "no room in the root's graph"),
+            Self::Loop => (17, "packet in a routing loop"),
+        }
+    }
+}
+
+speaks!(MessageDrop, Self::Malformed(error) => error);

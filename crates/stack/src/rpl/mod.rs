@@ -1,0 +1,644 @@
+//! RPL: how motes that are switched on become a mesh, and how it mends itself.
+//!
+//! One instance and one DODAG at a time, in non-storing mode (MOP 1): each mote knows its parent,
+//! the root knows the whole tree and routes downwards by source. A DODAG of another mode or of an
+//! unknown objective function is joined as a leaf (RFC 6550 §8.5); in storing mode (MOP 2 and 3)
+//! such a leaf sends its DAOs to its parent.
+//!
+//! Place: pure. A control message, a report of the link or a deadline goes in; [`Verdict`]s come
+//! out. The node joins it to IP and to the links:
+//!
+//! | when | call |
+//! |---|---|
+//! | once | [`Rpl::new`], then [`Rpl::start`] |
+//! | ICMPv6 type 155 came | [`Rpl::on_message`]; what it returns at a root: see [`Heard`] |
+//! | a unicast frame was acknowledged or given up | [`Rpl::on_sent`] |
+//! | a packet with an RPL option is passed on | [`Rpl::on_packet`] |
+//! | the leaves that this router speaks for changed | [`Rpl::on_leaves`] |
+//! | after each of these, and at [`Rpl::next_deadline`] | [`Rpl::poll`] until it gives nothing |
+//! | a verdict sends | [`Rpl::emit`] writes the message |
+//!
+//! How a mote finds its place: it asks (DIS, ever more seldom) and listens. A neighbour that it
+//! hears of is tried with a short DIO that says "no rank": once that is acknowledged, it may be
+//! the parent. Links are measured by [`Rpl::on_sent`]; candidates that might be better, and those
+//! that were silent for long, are probed likewise. A parent that is gone is replaced by any
+//! candidate that cannot be a descendant; where there is none, the mote says so to its own
+//! children (poisoning), waits until they know, and asks again.
+//!
+//! What strangers can do: each message costs bounded work and no memory; messages that make this
+//! node send are answered within an [`Allowance`]. Whoever can send in a neighbour's name can mislead
+//! this node until frames are authenticated.
+//!
+//! Left out: routers of storing mode, floating DODAGs, several parents at once, route information,
+//! secured messages, P2P-RPL.
+//! Sources: RFC 6550, 6551, 6552, 6719, 6206, 9008, 9010, 9035.
+
+mod alone;
+mod candidates;
+mod choose;
+mod dao;
+mod dio;
+mod drops;
+mod emit;
+mod objective;
+mod probe;
+#[cfg(test)]
+mod tests;
+mod trickle;
+
+use core::net::Ipv6Addr;
+
+pub use candidates::Candidate;
+pub use dao::{Route, routes};
+pub use drops::MessageDrop;
+pub use objective::{ETX_UNIT, INFINITE_RANK, dag_rank};
+
+use candidates::{Candidates, Iid};
+use trickle::Trickle;
+
+use crate::random::Rng;
+use crate::time::{Allowance, Duration, Instant, earliest};
+use crate::wire::lollipop;
+use crate::wire::ndp::PrefixInformation;
+use crate::wire::rpl::{Configuration, Dao, Message, configuration, mode};
+
+/// What a node is in the DODAG.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// The root of its own DODAG.
+    Root(Root),
+    /// A mote that others may have as their parent.
+    Router,
+    /// A mote that nobody has as a parent.
+    Leaf,
+}
+
+/// What a root decides for its DODAG.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Root {
+    /// The /64 of the mesh. The root's own address in it is the DODAG's identifier.
+    pub prefix: Ipv6Addr,
+    /// Seconds that addresses of the prefix are valid; all ones: for ever.
+    pub prefix_lifetime_s: u32,
+    /// `RPLInstanceID`, below 128: it is spared where headers are compressed when it is 0.
+    pub instance: u8,
+    /// Whether DIOs carry the ETX of the path in a metric container. Without one, which is 8 bytes
+    /// less, the rank says the same (RFC 6719 §3.2.2).
+    pub has_metrics: bool,
+    /// Timers, ranks, lifetimes, flags.
+    pub configuration: Configuration,
+}
+
+impl Root {
+    /// For meshes of 30 to 100 motes that shall be there within seconds. `prefix`: their /64.
+    ///
+    /// | parameter | here | RFC 6550 | Contiki-NG | RIOT | why |
+    /// |---|---|---|---|---|---|
+    /// | `interval_min` | 9: 512 ms | 3: 8 ms | 12: 4.1 s | 3 | ten DIOs of 3.5 ms fit ten times into its half, and a DODAG ten hops deep stands after 5 s |
+    /// | `interval_doublings` | 11: 17.5 min | 20: 2.3 h | 8: 17.5 min | 20 | a mote idles at 4 DIOs an hour |
+    /// | `redundancy` | 10 | 10 | 0: never suppress | 10 | the first DIOs of a dense floor |
+    /// | `min_hop_rank_increase` | 128 | 256 | 128 | 256 | the unit of ETX: the rank is the ETX of the path, and no part of a link's ETX is lost |
+    /// | `max_rank_increase` | 1,024 | 0 | 1,024 | 0 | a count to infinity ends after 8 transmissions |
+    /// | `default_lifetime` | 30 of 60 s | – | 30 of 60 s | 5 of 60 s | a DAO every 15 to 22 minutes |
+    pub const fn new(prefix: Ipv6Addr) -> Self {
+        Self {
+            prefix,
+            prefix_lifetime_s: u32::MAX,
+            instance: 0,
+            has_metrics: false,
+            configuration: Configuration {
+                flags: configuration::COMPRESSED | configuration::RPI_0X23,
+                interval_doublings: 11,
+                interval_min: 9,
+                redundancy: 10,
+                max_rank_increase: 8 * ETX_UNIT,
+                min_hop_rank_increase: ETX_UNIT,
+                objective: 1,
+                default_lifetime: 30,
+                lifetime_unit_s: 60,
+            },
+        }
+    }
+}
+
+/// What a node is, and who.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// The interface identifier of this node on the mesh.
+    pub iid: [u8; 8],
+    /// What it is in the DODAG.
+    pub role: Role,
+}
+
+/// The DODAG that a node is in, or was last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dodag {
+    /// `DODAGID`: the address of the root.
+    pub id: Ipv6Addr,
+    /// `RPLInstanceID`.
+    pub instance: u8,
+    /// `DODAGVersionNumber`.
+    pub version: u8,
+    /// Mode of operation: see [`mod@mode`].
+    pub mode: u8,
+    /// Preference of the root among roots, 0 to 7.
+    pub preference: u8,
+    /// The DODAG reaches what its application wants reached.
+    pub grounded: bool,
+    /// Whether DIOs carry a metric container.
+    pub has_metrics: bool,
+    /// What the root decided.
+    pub configuration: Configuration,
+    /// The prefix from which motes form addresses, where DIOs give one.
+    pub prefix: Option<PrefixInformation>,
+}
+
+impl Dodag {
+    /// The upper half of the addresses of its nodes: of the prefix that DIOs give, else of the
+    /// root's address.
+    pub fn prefix(&self) -> Ipv6Addr {
+        self.prefix.map_or(self.id, |prefix| prefix.prefix)
+    }
+
+    /// The address of the node with this interface identifier.
+    fn addr_of(&self, iid: Iid) -> Ipv6Addr {
+        with_iid(&self.prefix(), iid)
+    }
+
+    /// Whether routing headers are compressed as RFC 8138 says (T flag, RFC 9035).
+    pub const fn is_compressed(&self) -> bool {
+        self.configuration.flags & configuration::COMPRESSED != 0
+    }
+
+    /// The type of the RPL option: 0x23 where the configuration says so (RFC 9008 §4.1.3), else
+    /// 0x63 (RFC 6553).
+    pub const fn option_type(&self) -> u8 {
+        match self.configuration.flags & configuration::RPI_0X23 {
+            0 => 0x63,
+            _ => 0x23,
+        }
+    }
+
+    /// `MinHopRankIncrease`, which is the root's rank, too.
+    const fn unit(&self) -> u16 {
+        self.configuration.min_hop_rank_increase
+    }
+
+    const fn is_storing(&self) -> bool {
+        self.mode >= mode::STORING
+    }
+}
+
+/// What the node is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Send a message, which [`Rpl::emit`] writes.
+    Send {
+        /// To where.
+        to: Destination,
+        /// Which.
+        message: Outgoing,
+    },
+    /// The default route leads over this neighbour now, or over none.
+    Parent(Option<[u8; 8]>),
+    /// Addresses of this /64 hold, and of no other that a verdict named before.
+    Prefix(Option<Ipv6Addr>),
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Destination {
+    /// All RPL nodes in reach: [`ALL_RPL_NODES`], from the link-local address.
+    All,
+    /// One neighbour's link-local address, from the link-local address.
+    Neighbour([u8; 8]),
+    /// This address, from the address that [`Rpl::address`] gives; upwards over the parent, or from
+    /// the root along a source route.
+    Node(Ipv6Addr),
+}
+
+/// All RPL nodes on the link (RFC 6550 §6).
+pub const ALL_RPL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1a);
+
+/// A message to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outgoing {
+    /// Asks for DIOs.
+    Dis,
+    /// What this node is in the DODAG; `full`: with configuration, prefix and metrics.
+    Dio {
+        /// With all options.
+        full: bool,
+    },
+    /// How this node and its leaves are reached.
+    Dao,
+    /// This node is not reached over that parent any more.
+    NoPath,
+    /// Answer to a DAO.
+    DaoAck {
+        /// Of the DAO.
+        sequence: u8,
+        /// 0: accepted; from 128 on: rejected.
+        status: u8,
+    },
+}
+
+/// What is left to do about a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heard<'a> {
+    /// Nothing.
+    Done,
+    /// A root enters the [`routes`] of this DAO into its graph, and sends what
+    /// [`Rpl::acknowledge`] makes.
+    Dao(Dao<'a>),
+}
+
+/// One node's part in RPL.
+#[derive(Debug)]
+pub struct Rpl<'m> {
+    iid: Iid,
+    kind: Kind,
+    dodag: Option<Dodag>,
+    candidates: Candidates<'m>,
+    parent: Option<Iid>,
+    /// Since when the parent is the parent.
+    parent_since: Instant,
+    /// A candidate that is better than the parent, though not by much, and since when.
+    better: (Iid, Instant),
+    /// This node's rank, and the cost of its path; [`INFINITE_RANK`] without a parent.
+    rank: u16,
+    cost: u16,
+    /// The lowest rank in this version, or since the last poisoning (`L` of RFC 6550 §8.2.2.4):
+    /// descendants may still count on it.
+    lowest: u16,
+    /// The rank of the last DIO to all.
+    advertised: u16,
+    dtsn: u8,
+    dao: dao::State,
+    trickle: Trickle,
+    alone: alone::State,
+    probe_at: Option<Instant>,
+    /// Neighbours that are owed a full DIO, and in storing mode a DAO that takes the route back.
+    reply_to: Option<Iid>,
+    no_path_to: Option<Iid>,
+    /// Trickle's resets, versions and losses of the parent that others caused.
+    resets: Allowance,
+    versions: Allowance,
+    /// What happened since the last poll.
+    is_dirty: bool,
+    is_inconsistent: bool,
+    is_parent_news: bool,
+    is_prefix_news: bool,
+    /// The root may not know this node's route in this version.
+    is_route_lost: bool,
+    /// This node has left its DODAG for good.
+    has_left: bool,
+    drops: [u16; MessageDrop::COUNT],
+}
+
+/// A [`Role`] without what [`Dodag`] keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Root,
+    Router,
+    Leaf,
+}
+
+impl<'m> Rpl<'m> {
+    /// A node that has said nothing yet. `candidates`: eight slots are plenty; a root needs none.
+    pub fn new(config: &Config, candidates: &'m mut [Candidate]) -> Self {
+        let (kind, dodag) = match &config.role {
+            Role::Root(root) => (Kind::Root, Some(root.dodag(config.iid))),
+            Role::Router => (Kind::Router, None),
+            Role::Leaf => (Kind::Leaf, None),
+        };
+        Self {
+            iid: config.iid,
+            kind,
+            dodag,
+            candidates: Candidates::new(candidates),
+            parent: None,
+            parent_since: Instant::ORIGIN,
+            better: ([0; 8], Instant::ORIGIN),
+            rank: INFINITE_RANK,
+            cost: INFINITE_RANK,
+            lowest: INFINITE_RANK,
+            advertised: INFINITE_RANK,
+            dtsn: lollipop::INITIAL,
+            dao: dao::State::NEW,
+            trickle: Trickle::STOPPED,
+            alone: alone::State::NEW,
+            probe_at: None,
+            reply_to: None,
+            no_path_to: None,
+            resets: Allowance::new(RESETS_MAX, RESETS_INTERVAL_MS),
+            versions: Allowance::new(VERSIONS_MAX, VERSIONS_INTERVAL_MS),
+            is_dirty: false,
+            is_inconsistent: false,
+            is_parent_news: false,
+            is_prefix_news: kind == Kind::Root,
+            is_route_lost: false,
+            has_left: false,
+            drops: [0; MessageDrop::COUNT],
+        }
+    }
+
+    /// Begins: a mote looks for a DODAG; a root listens for its motes of before, then speaks.
+    pub fn start(&mut self, now: Instant, rng: &mut Rng) {
+        if self.kind == Kind::Root {
+            // Children whose root had the same version before see by this that it began anew.
+            self.dtsn = 128 | rng.below(128) as u8;
+        }
+        self.alone.start(self.kind == Kind::Root, now, rng);
+    }
+
+    /// Acts on the message with ICMPv6 code `code`, of which `body` is what follows the checksum.
+    /// `to_all`: it was sent to a multicast address.
+    ///
+    /// # Errors
+    /// Why it changed nothing; counted.
+    pub fn on_message<'a>(
+        &mut self,
+        from: Ipv6Addr,
+        to_all: bool,
+        (code, body): (u8, &'a [u8]),
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<Heard<'a>, MessageDrop> {
+        let parsed = Message::parse(code, body).map_err(MessageDrop::Malformed);
+        let heard = parsed.and_then(|message| {
+            if matches!(message, Message::Dis(_) | Message::Dio(_)) && !is_link_local(&from) {
+                return Err(MessageDrop::BadSource);
+            }
+            let neighbour = iid_of(&from);
+            match message {
+                Message::Dis(dis) => self.on_dis(neighbour, to_all, &dis, now)?,
+                Message::Dio(dio) => self.on_dio(neighbour, to_all, &dio, now, rng)?,
+                Message::Dao(dao) => {
+                    self.on_dao(&dao)?;
+                    return Ok(Heard::Dao(dao));
+                }
+                Message::DaoAck(ack) => self.on_dao_ack(&from, &ack, now, rng)?,
+            }
+            Ok(Heard::Done)
+        });
+        heard.inspect_err(|reason| self.count(*reason))
+    }
+
+    /// The link has sent a frame to the neighbour `to`: acknowledged after `attempts` attempts, or
+    /// given up after as many. 0 attempts, as where the channel was never clear, show nothing.
+    pub fn on_sent(&mut self, to: [u8; 8], attempts: u8, acknowledged: bool, now: Instant) {
+        self.candidates.on_sent(to, attempts, acknowledged, now);
+        self.is_dirty = true;
+    }
+
+    /// Checks the RPL option of a packet that `from` has sent to this node. `sender_rank` is in whole
+    /// ranks, 0 where the sender does not say. Returns whether the packet goes on with the R flag.
+    ///
+    /// A packet that goes up and comes from a lower rank, or even from this node's own parent, shows
+    /// that one of the two is wrong about the other: the neighbour is sent a DIO at once. A parent that
+    /// does so is no parent any more.
+    ///
+    /// Source: RFC 6550 §11.2.2.2.
+    ///
+    /// # Errors
+    /// [`MessageDrop::Loop`]: the packet has met such a hop before. Counted; the parent is given up.
+    pub fn on_packet(
+        &mut self,
+        from: [u8; 8],
+        is_down: bool,
+        (sender_rank, rank_error): (u16, bool),
+        now: Instant,
+    ) -> Result<bool, MessageDrop> {
+        let by_parent = self.parent == Some(from);
+        let is_lower = sender_rank != 0 && sender_rank < self.dag_rank();
+        if is_down || !(by_parent || is_lower) {
+            return Ok(rank_error);
+        }
+        // Bounded: options can be made up.
+        if self.resets.take(now) {
+            self.reply_to = Some(from);
+            self.is_inconsistent = true;
+            if by_parent || rank_error {
+                self.bar_parent();
+            }
+        }
+        match rank_error {
+            true => Err(MessageDrop::Loop).inspect_err(|reason| self.count(*reason)),
+            false => Ok(true),
+        }
+    }
+
+    /// Other leaves than before are reached over this node: their routes are sent.
+    pub fn on_leaves(&mut self, now: Instant, rng: &mut Rng) {
+        self.schedule_dao(now, rng);
+    }
+
+    /// What to do now, if anything.
+    pub fn poll(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
+        // First, while the route that it takes back still leads somewhere.
+        if let Some(old) = self.no_path_to.take() {
+            return self.take_back(old);
+        }
+        if core::mem::take(&mut self.is_dirty) {
+            self.choose(now, rng);
+        }
+        if core::mem::take(&mut self.is_inconsistent)
+            && self.trickle.is_slow()
+            && self.resets.take(now)
+        {
+            self.trickle.reset(now, rng);
+            self.advertised = self.rank;
+        }
+        if core::mem::take(&mut self.is_parent_news) {
+            return Some(Verdict::Parent(self.parent));
+        }
+        if self.has_prefix_news() {
+            self.is_prefix_news = false;
+            let prefix = self.dodag.and_then(|dodag| dodag.prefix);
+            return Some(Verdict::Prefix(prefix.map(|prefix| prefix.prefix)));
+        }
+        if let Some(asker) = self.reply_to.take() {
+            // A node without a place asks in turn: for a configuration.
+            let message = match self.rank {
+                INFINITE_RANK => Outgoing::Dis,
+                _ => Outgoing::Dio { full: true },
+            };
+            return Some(send(Destination::Neighbour(asker), message));
+        }
+        let due = self.poll_alone(now, rng);
+        let due = due.or_else(|| self.poll_dao(now, rng));
+        let due = due.or_else(|| self.poll_probe(now, rng));
+        due.or_else(|| {
+            self.trickle.poll(now, rng).then(|| {
+                self.advertised = self.rank;
+                send(Destination::All, Outgoing::Dio { full: true })
+            })
+        })
+    }
+
+    /// When [`Self::poll`] has something to do.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let has_news = self.is_dirty
+            || self.is_inconsistent
+            || self.is_parent_news
+            || self.has_prefix_news()
+            || self.reply_to.is_some()
+            || self.no_path_to.is_some();
+        if has_news {
+            return Some(Instant::ORIGIN);
+        }
+        let timers = earliest(self.trickle.next_deadline(), self.dao.at());
+        earliest(earliest(timers, self.alone.at()), self.probe_at)
+    }
+
+    /// Global repair: a root begins a new version of its DODAG, in which every mote finds its place
+    /// anew (RFC 6550 §3.2.2).
+    pub fn repair(&mut self) {
+        if let Some(dodag) = self.dodag.as_mut().filter(|_| self.kind == Kind::Root) {
+            dodag.version = lollipop::next(dodag.version);
+            self.is_inconsistent = true;
+        }
+    }
+
+    /// A root asks every mote for its route anew, as when its graph has lost some.
+    pub fn refresh_routes(&mut self) {
+        self.dtsn = lollipop::next(self.dtsn);
+        self.is_inconsistent = true;
+    }
+
+    /// Leaves the DODAG, as before the node is switched off: the root is told, then the neighbours.
+    pub fn leave(&mut self) {
+        self.no_path_to = self.parent;
+        self.has_left = true;
+        self.is_dirty = true;
+    }
+
+    /// The neighbour that the default route leads over.
+    pub const fn parent(&self) -> Option<[u8; 8]> {
+        self.parent
+    }
+
+    /// Its rank; [`INFINITE_RANK`] while it has no place in a DODAG.
+    pub const fn rank(&self) -> u16 {
+        self.rank
+    }
+
+    /// Whole ranks: what the RPL option says.
+    pub fn dag_rank(&self) -> u16 {
+        let unit = self.dodag.as_ref().map_or(0, Dodag::unit);
+        dag_rank(self.rank, unit)
+    }
+
+    /// How many hops the root is away, at most, where ranks count transmissions; 0 without a place.
+    pub fn hops(&self) -> u8 {
+        match self.rank {
+            INFINITE_RANK => 0,
+            _ => u8::try_from(self.dag_rank().saturating_sub(1)).unwrap_or(u8::MAX),
+        }
+    }
+
+    /// The DODAG that this node is in, or was last.
+    pub const fn dodag(&self) -> Option<&Dodag> {
+        self.dodag.as_ref()
+    }
+
+    /// This node's own address in the DODAG.
+    pub fn address(&self) -> Option<Ipv6Addr> {
+        Some(self.dodag.as_ref()?.addr_of(self.iid))
+    }
+
+    /// Whether the root has acknowledged the route to this node.
+    pub const fn is_reachable(&self) -> bool {
+        self.parent.is_some() && self.dao.is_acknowledged()
+    }
+
+    /// Whether others may have this node as a parent.
+    pub fn is_router(&self) -> bool {
+        self.kind == Kind::Root
+            || (self.kind == Kind::Router
+                && self.dodag.as_ref().is_some_and(|dodag| {
+                    let objective = objective::Objective::of(&dodag.configuration);
+                    dodag.mode <= mode::NON_STORING && objective.is_some()
+                }))
+    }
+
+    /// The prefix of a DODAG is taken with the first parent in it.
+    const fn has_prefix_news(&self) -> bool {
+        self.is_prefix_news && (self.parent.is_some() || matches!(self.kind, Kind::Root))
+    }
+
+    /// The neighbours that are candidates.
+    pub fn candidates(&self) -> impl Iterator<Item = &Candidate> {
+        self.candidates.iter()
+    }
+
+    /// Counts a drop: the node's own, of what [`Heard::Dao`] could not enter.
+    pub fn count(&mut self, reason: MessageDrop) {
+        if let Some(count) = self.drops.get_mut(reason.index()) {
+            *count = count.wrapping_add(1);
+        }
+    }
+
+    /// Messages dropped for `reason`, modulo 2^16; those that do not parse count as one reason.
+    pub fn dropped(&self, reason: MessageDrop) -> u16 {
+        self.drops.get(reason.index()).copied().unwrap_or_default()
+    }
+}
+
+impl Root {
+    fn dodag(&self, iid: Iid) -> Dodag {
+        let lifetime = self.prefix_lifetime_s;
+        Dodag {
+            id: with_iid(&self.prefix, iid),
+            instance: self.instance,
+            version: lollipop::INITIAL,
+            mode: mode::NON_STORING,
+            preference: 0,
+            grounded: true,
+            has_metrics: self.has_metrics,
+            configuration: self.configuration,
+            prefix: Some(PrefixInformation {
+                prefix_len: 64,
+                on_link: false,
+                autonomous: true,
+                router_address: false,
+                valid_lifetime_s: lifetime,
+                preferred_lifetime_s: lifetime,
+                prefix: with_iid(&self.prefix, [0; 8]),
+            }),
+        }
+    }
+}
+
+const fn send(to: Destination, message: Outgoing) -> Verdict {
+    Verdict::Send { to, message }
+}
+
+/// A span of `min` milliseconds and up to as much again.
+fn jittered(min_ms: u32, rng: &mut Rng) -> Duration {
+    Duration::from_millis(u64::from(min_ms + rng.below(min_ms)))
+}
+
+fn with_iid(prefix: &Ipv6Addr, iid: Iid) -> Ipv6Addr {
+    let high = prefix.to_bits() >> 64 << 64;
+    Ipv6Addr::from_bits(high | u128::from(u64::from_be_bytes(iid)))
+}
+
+fn iid_of(addr: &Ipv6Addr) -> Iid {
+    (addr.to_bits() as u64).to_be_bytes()
+}
+
+fn is_link_local(addr: &Ipv6Addr) -> bool {
+    addr.to_bits() >> 64 == 0xfe80 << 48
+}
+
+/// Resets of Trickle, and repairs, that others cause: eight at once, then one in 4 s. A flood of
+/// DIS then makes a mote send a DIO a second, as it does when it has just joined.
+const RESETS_MAX: u8 = 8;
+const RESETS_INTERVAL_MS: u16 = 4_000;
+
+/// New versions that are followed: four at once, then two a minute. Each makes the mesh form
+/// anew.
+const VERSIONS_MAX: u8 = 4;
+const VERSIONS_INTERVAL_MS: u16 = 30_000;

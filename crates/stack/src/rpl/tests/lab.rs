@@ -1,0 +1,577 @@
+//! Nodes joined by a lossy graph, in virtual time: no radio, no collisions, no queues.
+
+use std::boxed::Box;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::vec;
+use std::vec::Vec;
+
+use core::cmp::Reverse;
+use core::net::Ipv6Addr;
+
+use crate::random::Rng;
+use crate::rpl::{
+    Candidate, Config, Destination, Heard, INFINITE_RANK, MessageDrop, Outgoing, Role, Root, Route,
+    Rpl, Verdict, iid_of, routes, with_iid,
+};
+use crate::time::{Duration, Instant};
+use crate::wire::cursor::Writer;
+use crate::wire::lollipop;
+
+pub(super) const PREFIX: Ipv6Addr = Ipv6Addr::new(0xfd6d, 0x6f74, 0x6574, 1, 0, 0, 0, 0);
+
+/// As the MAC: attempts of a frame, and the time of one.
+const ATTEMPTS: u8 = 8;
+const ATTEMPT_US: u64 = 8_000;
+
+pub(super) struct Lab {
+    pub(super) nodes: Vec<Node>,
+    /// The chance that a frame of one arrives at the other.
+    pub(super) links: Vec<Vec<f64>>,
+    pub(super) now: Instant,
+    pub(super) graph: BTreeMap<Ipv6Addr, Route>,
+    pub(super) loops: u32,
+    rng: Rng,
+    queue: BinaryHeap<Reverse<(u64, u64)>>,
+    events: BTreeMap<u64, Event>,
+    count: u64,
+}
+
+pub(super) struct Node {
+    pub(super) rpl: Rpl<'static>,
+    pub(super) is_on: bool,
+    pub(super) parent: Option<usize>,
+    pub(super) prefix: Option<Ipv6Addr>,
+    pub(super) parent_changes: u32,
+    /// Frames sent, attempts counted.
+    pub(super) frames: u32,
+    pub(super) messages: Vec<(Instant, Verdict)>,
+    /// Packets with data that arrived, at the root.
+    pub(super) arrived: u32,
+    role: Role,
+    rng: Rng,
+    boots: u64,
+    woken: Option<Instant>,
+}
+
+enum Event {
+    Wake {
+        node: usize,
+    },
+    Arrives {
+        at: usize,
+        from: usize,
+        to_all: bool,
+        packet: Packet,
+    },
+    Sent {
+        by: usize,
+        boots: u64,
+        to: usize,
+        attempts: u8,
+        acknowledged: bool,
+    },
+}
+
+#[derive(Clone)]
+struct Packet {
+    src: Ipv6Addr,
+    /// `None`: a message of the link.
+    up: Option<(u16, bool)>,
+    down: Vec<usize>,
+    /// RPL's message; empty: data.
+    bytes: Vec<u8>,
+    hops: u8,
+}
+
+pub(super) fn iid(node: usize) -> [u8; 8] {
+    [0, 0, 0, 0xff, 0xfe, 0, (node >> 8) as u8, node as u8]
+}
+
+pub(super) fn index(iid: [u8; 8]) -> usize {
+    usize::from(iid[6]) << 8 | usize::from(iid[7])
+}
+
+pub(super) fn addr(node: usize) -> Ipv6Addr {
+    with_iid(&PREFIX, iid(node))
+}
+
+pub(super) fn link_local(node: usize) -> Ipv6Addr {
+    with_iid(&Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), iid(node))
+}
+
+impl Lab {
+    /// Node 0 is the root, the others are routers; all are off.
+    pub(super) fn new(links: Vec<Vec<f64>>, seed: u64) -> Self {
+        let roles = (0..links.len()).map(|node| match node {
+            0 => Role::Root(Root::new(PREFIX)),
+            _ => Role::Router,
+        });
+        let roles = roles.collect();
+        Self::with_roles(links, roles, seed)
+    }
+
+    pub(super) fn with_roles(links: Vec<Vec<f64>>, roles: Vec<Role>, seed: u64) -> Self {
+        let mut rng = Rng::from_seed([seed, 0x6c61_6200]);
+        let nodes = roles.into_iter().enumerate().map(|(node, role)| Node {
+            rpl: rpl(node, role, 8),
+            is_on: false,
+            parent: None,
+            prefix: None,
+            parent_changes: 0,
+            frames: 0,
+            messages: Vec::new(),
+            arrived: 0,
+            role,
+            rng: rng.derive(),
+            boots: 0,
+            woken: None,
+        });
+        let nodes = nodes.collect();
+        Self {
+            nodes,
+            links,
+            now: Instant::ORIGIN,
+            graph: BTreeMap::new(),
+            loops: 0,
+            rng,
+            queue: BinaryHeap::new(),
+            events: BTreeMap::new(),
+            count: 0,
+        }
+    }
+
+    /// Switches a node on, with empty memory.
+    pub(super) fn switch_on(&mut self, node: usize) {
+        let it = &mut self.nodes[node];
+        it.rpl = rpl(node, it.role, 8);
+        it.rng = self.rng.derive();
+        it.is_on = true;
+        it.boots += 1;
+        it.parent = None;
+        it.prefix = None;
+        it.woken = None;
+        it.rpl.start(self.now, &mut it.rng);
+        if node == 0 {
+            self.graph.clear();
+        }
+        self.poll(node);
+    }
+
+    pub(super) fn switch_off(&mut self, node: usize) {
+        self.nodes[node].is_on = false;
+    }
+
+    pub(super) fn switch_all_on(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.switch_on(node);
+        }
+    }
+
+    pub(super) fn run(&mut self, span: Duration) {
+        let until = self.now + span;
+        self.run_while(until, |_| true);
+    }
+
+    /// Runs while `goes_on`, at most until then; whether it ceased to before.
+    pub(super) fn run_while(&mut self, until: Instant, goes_on: impl Fn(&Self) -> bool) -> bool {
+        while let Some(Reverse((at, key))) = self.queue.peek().copied() {
+            if !goes_on(self) {
+                return true;
+            }
+            if at > until.as_micros() {
+                break;
+            }
+            self.queue.pop();
+            self.now = Instant::from_micros(at);
+            let event = self.events.remove(&key).expect("queued once");
+            self.happen(event);
+        }
+        self.now = until;
+        !goes_on(self)
+    }
+
+    /// Sends a packet with data from a mote to the root.
+    pub(super) fn send_up(&mut self, from: usize) {
+        let packet = Packet {
+            src: addr(from),
+            up: Some((0, false)),
+            down: Vec::new(),
+            bytes: Vec::new(),
+            hops: 0,
+        };
+        self.forward_up(from, packet);
+    }
+
+    /// How many of the motes the root could send to, by a path whose links work.
+    pub(super) fn reachable(&self) -> usize {
+        let is_reached = |node: &usize| {
+            self.nodes[*node].is_on
+                && self.path_to(addr(*node)).is_some_and(|path| {
+                    let mut from = 0;
+                    path.iter().all(|to| {
+                        let works = self.nodes[*to].is_on && self.links[from][*to] > 0.0;
+                        from = *to;
+                        works
+                    })
+                })
+        };
+        (1..self.nodes.len()).filter(is_reached).count()
+    }
+
+    /// Over which nodes the root sends to `target`.
+    pub(super) fn path_to(&self, target: Ipv6Addr) -> Option<Vec<usize>> {
+        let mut path = vec![];
+        let mut at = target;
+        while at != addr(0) {
+            path.push(index(iid_of(&at)));
+            let route = self.graph.get(&at)?;
+            if path.len() > self.nodes.len() {
+                return None;
+            }
+            at = route.parent;
+        }
+        path.reverse();
+        Some(path)
+    }
+
+    /// ETX of each node's path along the parents, by the true loss of the links; `None`: no path.
+    pub(super) fn path_etx(&self, node: usize) -> Option<f64> {
+        let (mut at, mut sum) = (node, 0.0);
+        for _ in 0..self.nodes.len() {
+            if at == 0 {
+                return Some(sum);
+            }
+            let parent = self.nodes[at].parent.filter(|_| self.nodes[at].is_on)?;
+            sum += self.etx(at, parent);
+            at = parent;
+        }
+        None
+    }
+
+    /// ETX of each node's best path.
+    pub(super) fn best_etx(&self) -> Vec<f64> {
+        let mut best = vec![f64::INFINITY; self.nodes.len()];
+        best[0] = 0.0;
+        for _ in 0..self.nodes.len() {
+            for a in 0..best.len() {
+                for b in 0..best.len() {
+                    if self.links[a][b] > 0.0 && self.nodes[a].is_on && self.nodes[b].is_on {
+                        best[a] = best[a].min(best[b] + self.etx(a, b));
+                    }
+                }
+            }
+        }
+        best
+    }
+
+    /// Sum over the motes of the ETX of their paths, to that of the best tree.
+    pub(super) fn etx_ratio(&self) -> f64 {
+        let best = self.best_etx();
+        let motes = 1..self.nodes.len();
+        let are = motes
+            .clone()
+            .map(|node| self.path_etx(node).expect("a path"));
+        are.sum::<f64>() / motes.map(|node| best[node]).sum::<f64>()
+    }
+
+    /// Nodes whose parents lead back to themselves.
+    pub(super) fn in_loops(&self) -> Vec<usize> {
+        let leads_back = |node: &usize| {
+            let mut at = *node;
+            for _ in 0..self.nodes.len() {
+                match self.nodes[at].parent.filter(|_| self.nodes[at].is_on) {
+                    Some(parent) if parent == *node => return true,
+                    Some(parent) => at = parent,
+                    None => return false,
+                }
+            }
+            false
+        };
+        (1..self.nodes.len()).filter(leads_back).collect()
+    }
+
+    fn etx(&self, a: usize, b: usize) -> f64 {
+        1.0 / (self.links[a][b] * self.links[b][a])
+    }
+
+    fn push(&mut self, at: Instant, event: Event) {
+        self.count += 1;
+        self.queue.push(Reverse((at.as_micros(), self.count)));
+        self.events.insert(self.count, event);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Wake { node } => {
+                if self.nodes[node].woken == Some(self.now) {
+                    self.nodes[node].woken = None;
+                    self.poll(node);
+                }
+            }
+            Event::Sent {
+                by,
+                boots,
+                to,
+                attempts,
+                acknowledged,
+            } => {
+                let node = &mut self.nodes[by];
+                if node.is_on && node.boots == boots {
+                    node.rpl.on_sent(iid(to), attempts, acknowledged, self.now);
+                    self.poll(by);
+                }
+            }
+            Event::Arrives {
+                at,
+                from,
+                to_all,
+                packet,
+            } => {
+                if self.nodes[at].is_on {
+                    self.arrive(at, from, to_all, packet);
+                    self.poll(at);
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, at: usize, from: usize, to_all: bool, mut packet: Packet) {
+        if !packet.down.is_empty() {
+            packet.down.remove(0);
+            if let Some(next) = packet.down.first().copied() {
+                return self.transmit(at, next, packet);
+            }
+        } else if let Some(option) = packet.up
+            && at != 0
+        {
+            let node = &mut self.nodes[at];
+            match node.rpl.on_packet(iid(from), false, option, self.now) {
+                Ok(flag) => packet.up = Some((0, flag)),
+                Err(_) => {
+                    self.loops += 1;
+                    return;
+                }
+            }
+            return self.forward_up(at, packet);
+        }
+        self.deliver(at, to_all, &packet);
+    }
+
+    fn deliver(&mut self, at: usize, to_all: bool, packet: &Packet) {
+        let now = self.now;
+        let node = &mut self.nodes[at];
+        let Some((code, body)) = packet.bytes.get(1).zip(packet.bytes.get(4..)) else {
+            node.arrived += 1;
+            return;
+        };
+        let rng = &mut node.rng;
+        let heard = node
+            .rpl
+            .on_message(packet.src, to_all, (*code, body), now, rng);
+        let Ok(Heard::Dao(dao)) = heard else {
+            return;
+        };
+        let dodag = *node.rpl.dodag().unwrap();
+        for route in routes(&dao, &dodag) {
+            let is_old = self
+                .graph
+                .get(&route.target)
+                .is_some_and(|old| lollipop::is_newer(old.sequence, route.sequence));
+            match is_old {
+                true => node.rpl.count(MessageDrop::OldSequence),
+                false if route.lifetime == Duration::ZERO => _ = self.graph.remove(&route.target),
+                false => _ = self.graph.insert(route.target, route),
+            }
+        }
+        if let Some(ack) = Rpl::acknowledge(&dao, true) {
+            let bytes = self.emitted(0, ack);
+            self.send_down(packet.src, bytes);
+        }
+    }
+
+    fn emitted(&self, node: usize, message: Outgoing) -> Vec<u8> {
+        let mut bytes = [0; 200];
+        let mut w = Writer::new(&mut bytes);
+        self.nodes[node].rpl.emit(message, &[], &mut w).unwrap();
+        let len = w.written();
+        bytes[..len].to_vec()
+    }
+
+    fn send_down(&mut self, target: Ipv6Addr, bytes: Vec<u8>) {
+        if let Some(path) = self.path_to(target)
+            && let Some(first) = path.first().copied()
+        {
+            let packet = Packet {
+                src: addr(0),
+                up: None,
+                down: path,
+                bytes,
+                hops: 0,
+            };
+            self.transmit(0, first, packet);
+        }
+    }
+
+    fn forward_up(&mut self, at: usize, mut packet: Packet) {
+        packet.hops += 1;
+        if let (Some(parent), true) = (self.nodes[at].parent, packet.hops < 64) {
+            let flag = packet.up.is_some_and(|(_, flag)| flag);
+            packet.up = Some((self.nodes[at].rpl.dag_rank(), flag));
+            self.transmit(at, parent, packet);
+        }
+    }
+
+    fn chance(&mut self, p: f64) -> bool {
+        f64::from(self.rng.below(1 << 24)) < p * f64::from(1 << 24)
+    }
+
+    /// One frame with its attempts.
+    fn transmit(&mut self, by: usize, to: usize, packet: Packet) {
+        let (mut attempts, mut acknowledged, mut arrives) = (0, false, None);
+        while attempts < ATTEMPTS && !acknowledged {
+            attempts += 1;
+            self.nodes[by].frames += 1;
+            if self.nodes[to].is_on && self.chance(self.links[by][to]) {
+                arrives = arrives.or(Some(attempts));
+                acknowledged = self.chance(self.links[to][by]);
+            }
+        }
+        let after = |attempts: u8| Duration::from_micros(u64::from(attempts) * ATTEMPT_US);
+        if let Some(attempt) = arrives {
+            let event = Event::Arrives {
+                at: to,
+                from: by,
+                to_all: false,
+                packet,
+            };
+            self.push(self.now + after(attempt), event);
+        }
+        let boots = self.nodes[by].boots;
+        let event = Event::Sent {
+            by,
+            boots,
+            to,
+            attempts,
+            acknowledged,
+        };
+        self.push(self.now + after(attempts), event);
+    }
+
+    fn broadcast(&mut self, by: usize, packet: &Packet) {
+        self.nodes[by].frames += 1;
+        for at in 0..self.nodes.len() {
+            if at != by && self.nodes[at].is_on && self.chance(self.links[by][at]) {
+                let event = Event::Arrives {
+                    at,
+                    from: by,
+                    to_all: true,
+                    packet: packet.clone(),
+                };
+                self.push(self.now + Duration::from_micros(ATTEMPT_US), event);
+            }
+        }
+    }
+
+    fn poll(&mut self, node: usize) {
+        for turn in 0.. {
+            assert!(turn < 100, "node {node} has something to do for ever");
+            let it = &mut self.nodes[node];
+            let Some(verdict) = it.rpl.poll(self.now, &mut it.rng) else {
+                break;
+            };
+            it.messages.push((self.now, verdict));
+            match verdict {
+                Verdict::Parent(parent) => {
+                    it.parent_changes += 1;
+                    it.parent = parent.map(index);
+                    assert_eq!(it.rpl.parent(), parent);
+                    assert_eq!(parent.is_some(), it.rpl.rank() != INFINITE_RANK);
+                }
+                Verdict::Prefix(prefix) => it.prefix = prefix,
+                Verdict::Send { to, message } => self.send(node, to, message),
+            }
+        }
+        let it = &mut self.nodes[node];
+        if let Some(at) = it.rpl.next_deadline() {
+            let at = at.max(self.now);
+            assert!(
+                at > self.now,
+                "node {node} is due at once, and does nothing"
+            );
+            if it.woken.is_none_or(|woken| woken != at) {
+                it.woken = Some(at);
+                self.push(at, Event::Wake { node });
+            }
+        }
+    }
+
+    fn send(&mut self, node: usize, to: Destination, message: Outgoing) {
+        let mut packet = Packet {
+            src: link_local(node),
+            up: None,
+            down: Vec::new(),
+            bytes: self.emitted(node, message),
+            hops: 0,
+        };
+        match to {
+            Destination::All => self.broadcast(node, &packet),
+            Destination::Neighbour(to) => self.transmit(node, index(to), packet),
+            Destination::Node(to) => {
+                assert_eq!(to, addr(0));
+                packet.src = addr(node);
+                packet.up = Some((0, false));
+                self.forward_up(node, packet);
+            }
+        }
+    }
+}
+
+fn rpl(node: usize, role: Role, slots: usize) -> Rpl<'static> {
+    let slots = Box::leak(vec![Candidate::EMPTY; slots].into_boxed_slice());
+    let config = Config {
+        iid: iid(node),
+        role,
+    };
+    Rpl::new(&config, slots)
+}
+
+/// A chain of nodes, each of which reaches the next with this chance.
+pub(super) fn chain(nodes: usize, p: f64) -> Vec<Vec<f64>> {
+    let mut links = vec![vec![0.0; nodes]; nodes];
+    for node in 1..nodes {
+        links[node - 1][node] = p;
+        links[node][node - 1] = p;
+    }
+    links
+}
+
+/// A floor with nodes at random places in a strip of `width` by 1, the root at its end. The chance
+/// falls from near 1 at a third of the reach to 0 at the reach.
+pub(super) fn floor(nodes: usize, width: f64, reach: f64, seed: u64) -> Vec<Vec<f64>> {
+    let mut rng = Rng::from_seed([seed, 0x666c_6f6f]);
+    for _ in 0..1000 {
+        let mut unit = || f64::from(rng.below(1 << 20)) / f64::from(1 << 20);
+        let mut places = vec![(0.0, 0.5)];
+        places.extend((1..nodes).map(|_| (unit() * width, unit())));
+        let mut links = vec![vec![0.0; nodes]; nodes];
+        for a in 0..nodes {
+            for b in 0..a {
+                let (dx, dy) = (places[a].0 - places[b].0, places[a].1 - places[b].1);
+                let far = (dx * dx + dy * dy).sqrt() / reach;
+                let p = (1.5 - 1.5 * far).clamp(0.0, 0.98);
+                // Both directions differ a little.
+                links[a][b] = p * (0.9 + 0.1 * unit());
+                links[b][a] = p * (0.9 + 0.1 * unit());
+            }
+        }
+        let lab = Lab::new(links, seed);
+        let mut lab = lab;
+        for node in &mut lab.nodes {
+            node.is_on = true;
+        }
+        if lab.best_etx().iter().all(|etx| *etx < 16.0) {
+            return lab.links;
+        }
+    }
+    panic!("no connected floor of {nodes} nodes with reach {reach}");
+}

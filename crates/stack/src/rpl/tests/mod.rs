@@ -1,0 +1,2 @@
+mod forming;
+mod lab;
