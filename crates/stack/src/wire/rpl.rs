@@ -10,15 +10,15 @@
 //! ```
 //!
 //! Place: read from and written as [`icmpv6::Message::Other`](super::icmpv6::Message::Other) by
-//! `rpl`. A message whose known options do not have the shape of their type is refused as a
-//! whole; bytes behind what an option is known to hold are ignored, as later RFCs add some.
+//! `rpl`. A message with a known option that is too short or too long for its type is refused as
+//! a whole.
 //! Left out: secured messages, P2P-RPL, storing-mode invalidation (DCO).
 //! Sources: RFC 6550 §6; RFC 6551 for metrics; RFC 9008 §4.1.3 and RFC 9035 §4 for flags of the
-//! configuration.
+//! configuration; RFC 9010 §6.1 for what may follow a target.
 
 use core::net::Ipv6Addr;
 
-use super::cursor::{Full, Reader, Truncated, Writer};
+use super::cursor::{Full, Reader, Truncated, Writer, copy};
 use super::ndp::PrefixInformation;
 
 /// The ICMPv6 type of every control message.
@@ -133,7 +133,7 @@ pub enum ParseError {
     Code,
     /// An option runs beyond the message.
     OptionLength,
-    /// An option is too short for its type, or gives a prefix of more than 128 bits.
+    /// An option is too short or too long for its type, or gives a prefix of more than 128 bits.
     OptionShape,
 }
 
@@ -460,29 +460,33 @@ mod kind {
 }
 
 /// Bytes of prefix information behind type and length: as many as in neighbour discovery.
-const PREFIX_LEN: usize = 30;
+const PREFIX_LEN: u8 = 30;
+/// `ROVRsz`: units of 8 bytes of a registration's owner behind a target (RFC 9010 §6.1).
+const OWNER_UNITS: u8 = 0x0f;
 const EXTERNAL: u8 = 0x80;
 const VERSION_MATTERS: u8 = 0x80;
 const INSTANCE_MATTERS: u8 = 0x40;
 const DODAG_MATTERS: u8 = 0x20;
 
 impl<'a> RplOption<'a> {
+    /// `Truncated` also where bytes are left over.
     fn parse(kind: u8, body: &'a [u8]) -> Result<Self, Truncated> {
-        let r = Reader::new(body);
-        Ok(match kind {
-            kind::METRICS => Self::Metrics(Metrics::parse(body)?),
-            kind::ROUTE => Self::Route(RouteInformation::parse(r)?),
-            kind::CONFIGURATION => Self::Configuration(Configuration::parse(r)?),
-            kind::TARGET => Self::Target(Target::parse(r)?),
-            kind::TRANSIT => Self::Transit(Transit::parse(r)?),
-            kind::SOLICITED => Self::Solicited(Solicited::parse(r)?),
+        let mut r = Reader::new(body);
+        let option = match kind {
+            kind::ROUTE => Self::Route(RouteInformation::parse(&mut r)?),
+            kind::CONFIGURATION => Self::Configuration(Configuration::parse(&mut r)?),
+            kind::TARGET => Self::Target(Target::parse(&mut r)?),
+            kind::TRANSIT => Self::Transit(Transit::parse(&mut r)?),
+            kind::SOLICITED => Self::Solicited(Solicited::parse(&mut r)?),
+            kind::DESCRIPTOR => Self::Descriptor(r.u32()?),
+            kind::METRICS => return Metrics::parse(body).map(Self::Metrics),
             kind::PREFIX => {
-                let known = body.get(..PREFIX_LEN).ok_or(Truncated)?;
-                Self::Prefix(PrefixInformation::parse(known).ok_or(Truncated)?)
+                let prefix = PrefixInformation::parse(body).map(Self::Prefix);
+                return prefix.ok_or(Truncated);
             }
-            kind::DESCRIPTOR => Self::Descriptor({ r }.u32()?),
-            _ => Self::Other { kind, body },
-        })
+            _ => return Ok(Self::Other { kind, body }),
+        };
+        r.is_empty().then_some(option).ok_or(Truncated)
     }
 
     /// Appends the option.
@@ -497,7 +501,7 @@ impl<'a> RplOption<'a> {
             Self::Target(target) => target.emit(w),
             Self::Transit(transit) => transit.emit(w),
             Self::Solicited(solicited) => solicited.emit(w),
-            Self::Prefix(prefix) => prefix.emit(w, [kind::PREFIX, PREFIX_LEN as u8]),
+            Self::Prefix(prefix) => prefix.emit(w, [kind::PREFIX, PREFIX_LEN]),
             Self::Descriptor(descriptor) => {
                 w.put(&[kind::DESCRIPTOR, 4])?;
                 w.u32(descriptor)
@@ -513,12 +517,14 @@ fn emit_other(w: &mut Writer<'_>, kind: u8, body: &[u8]) -> Result<(), Full> {
     w.put(body)
 }
 
-/// A prefix of which only the bytes that hold its bits are sent.
-fn prefix(mut r: Reader<'_>, len: u8) -> Result<Ipv6Addr, Truncated> {
+/// A prefix of `len` bits in all but the last `behind` of the bytes: in as many as hold its bits
+/// or in more, up to 16.
+fn prefix(r: &mut Reader<'_>, len: u8, behind: usize) -> Result<Ipv6Addr, Truncated> {
+    let field = r.slice(r.len().checked_sub(behind).ok_or(Truncated)?)?;
     let mut octets = [0; 16];
     let significant = octets.get_mut(..bytes_of(len)).ok_or(Truncated)?;
-    for to in significant.iter_mut() {
-        *to = r.u8()?;
+    if field.len() > 16 || copy(significant, field) < significant.len() {
+        return Err(Truncated);
     }
     if let Some(last) = significant.last_mut() {
         *last &= 0xff << (len.wrapping_neg() & 7);
@@ -535,13 +541,13 @@ const fn bytes_of(bits: u8) -> usize {
 }
 
 impl RouteInformation {
-    fn parse(mut r: Reader<'_>) -> Result<Self, Truncated> {
+    fn parse(r: &mut Reader<'_>) -> Result<Self, Truncated> {
         let [prefix_len, flags] = r.array()?;
         Ok(Self {
             prefix_len,
             preference: flags >> 3 & 3,
             lifetime_s: r.u32()?,
-            prefix: prefix(r, prefix_len)?,
+            prefix: prefix(r, prefix_len, 0)?,
         })
     }
 
@@ -555,7 +561,7 @@ impl RouteInformation {
 }
 
 impl Configuration {
-    fn parse(mut r: Reader<'_>) -> Result<Self, Truncated> {
+    fn parse(r: &mut Reader<'_>) -> Result<Self, Truncated> {
         let [flags, interval_doublings, interval_min, redundancy] = r.array()?;
         let (max_rank_increase, min_hop_rank_increase) = (r.u16()?, r.u16()?);
         let objective = r.u16()?;
@@ -585,12 +591,12 @@ impl Configuration {
 }
 
 impl Target {
-    fn parse(mut r: Reader<'_>) -> Result<Self, Truncated> {
-        let [_flags, prefix_len] = r.array()?;
-        Ok(Self {
-            prefix_len,
-            prefix: prefix(r, prefix_len)?,
-        })
+    fn parse(r: &mut Reader<'_>) -> Result<Self, Truncated> {
+        let [flags, prefix_len] = r.array()?;
+        let owner_len = usize::from(flags & OWNER_UNITS) * 8;
+        let prefix = prefix(r, prefix_len, owner_len)?;
+        let _owner = r.slice(owner_len)?;
+        Ok(Self { prefix_len, prefix })
     }
 
     fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
@@ -601,7 +607,7 @@ impl Target {
 }
 
 impl Transit {
-    fn parse(mut r: Reader<'_>) -> Result<Self, Truncated> {
+    fn parse(r: &mut Reader<'_>) -> Result<Self, Truncated> {
         let [flags, path_control, sequence, lifetime] = r.array()?;
         let has_parent = !r.is_empty();
         Ok(Self {
@@ -609,7 +615,7 @@ impl Transit {
             path_control,
             sequence,
             lifetime,
-            parent: optional_addr(&mut r, has_parent)?,
+            parent: optional_addr(r, has_parent)?,
         })
     }
 
@@ -623,7 +629,7 @@ impl Transit {
 }
 
 impl Solicited {
-    fn parse(mut r: Reader<'_>) -> Result<Self, Truncated> {
+    fn parse(r: &mut Reader<'_>) -> Result<Self, Truncated> {
         let [instance, flags] = r.array()?;
         let dodag = Ipv6Addr::from(r.array::<16>()?);
         let version = r.u8()?;
@@ -982,15 +988,44 @@ mod tests {
     }
 
     #[test]
-    fn what_later_rfcs_add_to_an_option_is_ignored() {
-        // A registration ownership verifier behind the target (RFC 9010 §6.1), and bits of its
-        // address behind the prefix.
-        let bytes = [5, 13, 1, 20, 0x20, 1, 0xdd, 1, 2, 3, 4, 5, 6, 7, 8];
-        let target = Target {
+    fn a_target_may_be_followed_by_its_owner_and_hold_more_bits_than_it_says() {
+        let whole = [
+            5, 18, 0x80, 20, 0x20, 1, 0xdd, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
+        ];
+        let mut owned = [&whole[..], &[7; 8]].concat();
+        (owned[1], owned[2]) = (26, 0x81);
+        let target = RplOption::Target(Target {
             prefix_len: 20,
             prefix: Ipv6Addr::new(0x2001, 0xd000, 0, 0, 0, 0, 0, 0),
-        };
-        assert_eq!(listed(&bytes), Ok([RplOption::Target(target)].to_vec()));
+        });
+        assert_eq!(listed(&whole), Ok([target].to_vec()));
+        assert_eq!(listed(&owned), Ok([target].to_vec()));
+        owned[2] = 0x82;
+        assert_eq!(
+            listed(&owned),
+            Ok([target].to_vec()),
+            "a prefix of 8 bytes and an owner of 16"
+        );
+        owned[2] = 0;
+        assert_eq!(listed(&owned), Err(ParseError::OptionShape));
+    }
+
+    #[test]
+    fn options_too_long_for_their_type_are_refused() {
+        for (kind, len) in [
+            (2, 1),
+            (3, 23),
+            (4, 15),
+            (5, 19),
+            (6, 5),
+            (6, 21),
+            (7, 20),
+            (8, 31),
+            (9, 5),
+        ] {
+            let bytes = [&[kind, len][..], &[0; 31][..usize::from(len)]].concat();
+            assert_eq!(listed(&bytes), Err(ParseError::OptionShape), "{kind}");
+        }
     }
 
     #[test]
