@@ -236,8 +236,8 @@ impl<'m> Mesh<'m> {
         match datagrams.on_first(key, piece, headers.tcp, role, is_known, now) {
             Verdict::Forward { next_hop, tag } => {
                 let onward = onward.get_mut(..onward_len).unwrap_or_default();
-                ip.counters.forwarded = ip.counters.forwarded.wrapping_add(1);
                 self.relay_first(next_hop, tag, onward, Came::new(frame, now))?;
+                ip.counters.forwarded = ip.counters.forwarded.wrapping_add(1);
                 Ok(Arrival::Nothing)
             }
             Verdict::Complete(record) => Ok(self.on_gathered(record, frame)),

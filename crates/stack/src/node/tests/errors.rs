@@ -213,3 +213,33 @@ fn errors_that_cannot_be_true_are_refused() {
         assert_eq!(dropped, u32::from(refused), "{case}");
     }
 }
+
+/// A packet whose first fragment finds no room is lost here, not passed on.
+#[test]
+fn a_first_fragment_without_room_is_not_counted_as_forwarded() {
+    let mut world = World::with_queue(2, Relaying::Fragments, Duration::ZERO, 4);
+    let (before, relayed) = (world.nodes[1].ip().counters.forwarded, world.relayed(1));
+    let whole = packet(HOST, 64, 400);
+    for tag in 1..=6 {
+        let start = [0xc0 | (400_u16 >> 8) as u8, 400_u16 as u8, 0, tag];
+        let dispatch = [crate::wire::lowpan_dispatch::IPV6];
+        let payload = [&start[..], &dispatch, &whole[..64]].concat();
+        let frame = frame_from(link(2), link(1), 100 + tag, &payload);
+        world.deliver(1, RADIO, &Pending::Frame(frame));
+    }
+    world.poll(1);
+    let full = world
+        .radio_of(1)
+        .counters()
+        .dropped(LinkDrop::RelayQueueFull);
+    let forwarded = world.nodes[1].ip().counters.forwarded - before;
+    assert!(full > 0 && forwarded > 0, "{full} refused");
+    assert_eq!(forwarded, world.relayed(1) - relayed);
+    assert_eq!(forwarded + full, 6);
+}
+
+impl World {
+    fn relayed(&self, node: usize) -> u32 {
+        self.radio_of(node).counters().fragments_relayed
+    }
+}
