@@ -165,9 +165,59 @@ pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     }
 }
 
+/// The earliest of several deadlines, without those that had come when the node was last polled:
+/// whatever was due then and still is waits for an event.
+///
+/// Each deadline is judged by itself, so that one that waits hides none that comes later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadlines {
+    /// Earlier ones had come.
+    from: Instant,
+    first: Option<Instant>,
+}
+
+impl Deadlines {
+    /// None yet. `polled_at`: when the last poll found nothing more to do; `None`: there was an
+    /// event since.
+    pub(crate) fn after(polled_at: Option<Instant>) -> Self {
+        let tick = Duration::from_micros(1);
+        Self {
+            from: polled_at.map_or(Instant::ORIGIN, |polled_at| polled_at + tick),
+            first: None,
+        }
+    }
+
+    /// Adds a deadline, where there is one.
+    pub(crate) fn add(&mut self, deadline: Option<Instant>) {
+        self.first = earliest(self.first, deadline.filter(|at| *at >= self.from));
+    }
+
+    /// The earliest.
+    pub(crate) const fn first(self) -> Option<Instant> {
+        self.first
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deadline_that_waits_hides_none_that_comes_later() {
+        let at = |us| Some(Instant::from_micros(us));
+        for (polled_at, deadlines, first) in [
+            (None, [None, at(5), at(3)], at(3)),
+            (at(4), [None, at(5), at(3)], at(5)),
+            (at(5), [at(5), at(0), at(7)], at(7)),
+            (at(9), [at(5), None, at(9)], None),
+        ] {
+            let mut all = Deadlines::after(polled_at);
+            for deadline in deadlines {
+                all.add(deadline);
+            }
+            assert_eq!(all.first(), first, "{polled_at:?} {deadlines:?}");
+        }
+    }
 
     #[test]
     fn nothing_wraps() {

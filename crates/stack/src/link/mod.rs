@@ -9,7 +9,7 @@
 //! The calls are of four kinds, as the node's own are: what happened goes in by `Link::on_event`,
 //! packets of the node by `Link::queue` and `Link::forward`; actions are pulled by
 //! `Link::poll_action`, which in turn pulls segments of the node's TCP when there is room for
-//! one; and `Link::next_deadline` says when to pull though nothing happened.
+//! one; and `Link::add_deadlines` says when to pull though nothing happened.
 //!
 //! Left out: addresses and routes (`ip`), what packets mean (`node`). No trait: links share no
 //! code that is worth one, and an enum costs no table of functions.
@@ -40,7 +40,7 @@ pub use serial::{Serial, SerialCounters, SerialMemory};
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop};
 use crate::random::Rng;
 use crate::storage::whole::Whole;
-use crate::time::Instant;
+use crate::time::{Deadlines, Instant};
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::Header;
 pub(crate) use mesh::Budget;
@@ -95,13 +95,11 @@ impl<'m> Link<'m> {
         }
     }
 
-    /// When to poll though nothing happened. What was due at `polled_at` already waits for room,
-    /// hence for an event. Each source is asked by itself, so that one that waits hides none that
-    /// comes later.
-    pub(crate) fn next_deadline(&self, polled_at: Option<Instant>) -> Option<Instant> {
+    /// Adds when to poll though nothing happened.
+    pub(crate) fn add_deadlines(&self, deadlines: &mut Deadlines) {
         match self {
-            Self::Mesh(mesh) => mesh.next_deadline(polled_at),
-            Self::Cable(_) | Self::Serial(_) => None,
+            Self::Mesh(mesh) => mesh.add_deadlines(deadlines),
+            Self::Cable(_) | Self::Serial(_) => {}
         }
     }
 

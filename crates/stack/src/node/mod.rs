@@ -29,7 +29,7 @@ use crate::limits::IPV6_MTU_MIN;
 pub use crate::link::{Action, Event};
 use crate::link::{Budget, Link};
 use crate::random::Rng;
-use crate::time::{Duration, Instant, earliest};
+use crate::time::{Deadlines, Duration, Instant};
 use crate::udp::Inbox;
 
 /// A host, relay or border router.
@@ -172,15 +172,14 @@ impl<'m> Node<'m> {
 
     /// When [`Self::poll_action`] has something to do though no event came; `None`: never.
     pub fn next_deadline(&self) -> Option<Instant> {
-        // What was due at the last poll and is still there waits for room, hence an event. Each
-        // source is asked by itself, so that one that waits hides none that comes later.
-        let later =
-            |at: Option<Instant>| at.filter(|at| self.polled_at.is_none_or(|polled| *at > polled));
-        let mut deadline = earliest(later(self.tcp.next_deadline()), self.news_at);
+        // What was due at the last poll and is still there waits for room, hence an event.
+        let mut deadlines = Deadlines::after(self.polled_at);
+        deadlines.add(self.tcp.next_deadline());
+        deadlines.add(self.news_at);
         for link in self.links.iter() {
-            deadline = earliest(deadline, link.next_deadline(self.polled_at));
+            link.add_deadlines(&mut deadlines);
         }
-        deadline
+        deadlines.first()
     }
 
     /// The next step towards `dst`, if the link that it leads over can have such a neighbour.

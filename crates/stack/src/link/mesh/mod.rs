@@ -41,7 +41,7 @@ use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::storage::whole::Whole;
 use crate::tcphc::Tcphc;
-use crate::time::{Instant, earliest};
+use crate::time::{Deadlines, Instant};
 use crate::wire::LinkAddr;
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::Header;
@@ -153,19 +153,13 @@ impl<'m> Mesh<'m> {
         self.discovery.start(id, &mut self.queue, ip, now, rng);
     }
 
-    pub(super) fn next_deadline(&self, polled_at: Option<Instant>) -> Option<Instant> {
+    pub(super) fn add_deadlines(&self, deadlines: &mut Deadlines) {
         if self.kept.is_some() {
-            return Some(Instant::ORIGIN);
+            return deadlines.add(Some(Instant::ORIGIN));
         }
-        [
-            self.mac.next_deadline(),
-            self.datagrams.next_deadline(),
-            self.discovery.next_deadline(),
-        ]
-        .into_iter()
-        .flatten()
-        .filter(|at| polled_at.is_none_or(|polled| *at > polled))
-        .fold(None, |first, at| earliest(first, Some(at)))
+        deadlines.add(self.mac.next_deadline());
+        deadlines.add(self.datagrams.next_deadline());
+        deadlines.add(self.discovery.next_deadline());
     }
 
     pub(super) fn poll_acknowledgment(

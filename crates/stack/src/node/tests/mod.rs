@@ -29,7 +29,7 @@ use crate::mac;
 use crate::mac::{FrameSlot, Neighbor, RadioCapabilities, RxMeta};
 use crate::tcp::{self, Buffers, HalfOpen, Listener, Memory, RecvError, SendError, Slot};
 use crate::tcphc::{self, Tcphc};
-use crate::time::Duration;
+use crate::time::{Duration, earliest};
 use crate::wire::LinkAddr;
 use crate::wire::icmpv6::{self, Echo, Message};
 use crate::wire::ipv6::{self, Header, TrafficClass};
