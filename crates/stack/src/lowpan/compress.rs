@@ -94,6 +94,19 @@ pub fn compress_form(
     }
 }
 
+/// Bytes of `header` alone once compressed, whatever follows it: without the compression of that.
+pub(crate) fn compressed_header_len(
+    header: &ipv6::Header,
+    link: LinkPair,
+    contexts: &Contexts,
+) -> usize {
+    let mut out = [0; ipv6::HEADER_LEN];
+    let mut w = Writer::new(&mut out);
+    let in_line = Some(header.next_header);
+    let emitted = emit_ipv6(&mut w, header, in_line, Encapsulation::link(link), contexts);
+    emitted.map_or(ipv6::HEADER_LEN, |()| w.written())
+}
+
 /// As [`compress_form`], with `headers` of the further headers counted as compressed already.
 fn compress_headers(
     packet: &[u8],

@@ -16,6 +16,7 @@ use core::net::Ipv6Addr;
 
 use crate::wire::LinkAddr;
 
+pub(crate) use compress::compressed_header_len;
 pub use compress::{CompressError, Compressed, compress, compress_form};
 pub use contexts::{Context, Contexts};
 pub use decompress::{DecompressError, Decompressed, complete_udp_checksum, decompress};

@@ -6,7 +6,7 @@
 //! cost a segment more.
 
 use crate::ip::{self, Neighbour};
-use crate::lowpan::{Contexts, LinkPair, compress, fragment};
+use crate::lowpan::{Contexts, LinkPair, compressed_header_len, fragment};
 use crate::mac::Mac;
 use crate::tcphc::Tcphc;
 use crate::time::Instant;
@@ -76,7 +76,7 @@ impl<'a, 'm> Budget<'a, 'm> {
             0 => usize::from(u8::MAX),
             frames => usize::from(frames),
         };
-        let len = compressed_len(header, link, self.contexts);
+        let len = compressed_header_len(header, link, self.contexts);
         fragment::payload_for_frames(
             frames,
             self.mac.payload_len_max(neighbour),
@@ -111,7 +111,7 @@ impl<'a, 'm> Budget<'a, 'm> {
 
 /// What a first fragment grows by, at most, on its way beyond the next hop: identifiers that
 /// derive from this hop's frame must then be written out, the hop limit counts down, and a
-/// relay may mark congestion. `len`: [`compressed_len`] for this hop.
+/// relay may mark congestion. `len`: [`compressed_header_len`] for this hop.
 pub(super) fn growth(header: &Header, link: LinkPair, contexts: &Contexts, len: usize) -> usize {
     let ends_there = link.dst.iid() == ip::iid_of(&header.dst);
     if ends_there || link.dst.is_broadcast() {
@@ -126,19 +126,5 @@ pub(super) fn growth(header: &Header, link: LinkPair, contexts: &Contexts, len: 
         traffic_class: header.traffic_class.with_ecn(Ecn::Ce),
         ..*header
     };
-    compressed_len(&later, nobody, contexts).saturating_sub(len)
-}
-
-/// Bytes of `header` alone once compressed.
-pub(super) fn compressed_len(header: &Header, link: LinkPair, contexts: &Contexts) -> usize {
-    let mut packet = [0; ipv6::HEADER_LEN];
-    let mut out = [0; ipv6::HEADER_LEN];
-    // Only the fixed header is asked about; nothing that follows matters.
-    let header = Header {
-        next_header: ipv6::next_header::NONE,
-        ..*header
-    };
-    let _ = header.emit(&mut packet);
-    let compressed = compress(&packet, link, contexts, &mut out);
-    compressed.map_or(ipv6::HEADER_LEN, |c| c.compressed_len)
+    compressed_header_len(&later, nobody, contexts).saturating_sub(len)
 }

@@ -1,13 +1,13 @@
 //! Outwards: the MAC pulls. A packet is made only when the MAC has room for its frames, and
 //! TCP is asked for a segment only then: what TCP counted as sent is on its way.
 
-use super::budget::{Budget, compressed_len, growth};
+use super::budget::{Budget, growth};
 use super::mark::Mark;
 use super::{Mesh, link_addr, tcp_headers};
 use crate::ip::{self, Ip, Neighbour};
 use crate::limits::PSDU_LEN_MAX;
 use crate::link::arrival::{Onward, Pulled, Report, Undelivered};
-use crate::lowpan::{LinkPair, TcpForm};
+use crate::lowpan::{LinkPair, TcpForm, compressed_header_len};
 use crate::mac::{self, Class, Frame, Outcome};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -204,7 +204,7 @@ impl<'m> Mesh<'m> {
             return ip.counters.count(ip::PacketDrop::TooOld);
         }
         let contexts = &self.discovery.contexts;
-        let header_len = compressed_len(&header, link, contexts);
+        let header_len = compressed_header_len(&header, link, contexts);
         let slack = growth(&header, link, contexts, header_len);
         let tag = self.datagrams.new_tag();
         let len_max = self.mac.payload_len_max(neighbour);
