@@ -119,6 +119,8 @@ mod remote;
 #[cfg(feature = "rpl")]
 pub mod rpl;
 mod storage;
+#[cfg(test)]
+mod tally;
 #[cfg(feature = "tcp")]
 pub mod tcp;
 pub mod tcphc;

@@ -12,9 +12,11 @@ const MODULES: &[(&str, &[&str])] = &[
     ("limits", &[]),
     ("time", &[]),
     ("offer", &[]),
+    // In builds of tests only: counts what packets make others do.
+    ("tally", &[]),
     ("remote", &[]),
     ("random", &["time"]),
-    ("wire", &["limits", "storage"]),
+    ("wire", &["limits", "storage", "tally"]),
     ("storage", &["limits", "wire"]),
     (
         "tcp",
@@ -26,7 +28,10 @@ const MODULES: &[(&str, &[&str])] = &[
         "udp",
         &["limits", "time", "random", "wire", "storage", "remote"],
     ),
-    ("ip", PROTOCOL),
+    (
+        "ip",
+        &["limits", "time", "random", "wire", "storage", "tally"],
+    ),
     ("lowpan", PROTOCOL),
     ("mac", PROTOCOL),
     ("tcphc", PROTOCOL),

@@ -344,6 +344,8 @@ impl<'m> Ip<'m> {
     /// back to the neighbour that it came from: its route here and the one there would turn one
     /// frame into as many as the hop limit allows.
     pub(crate) fn disposition(&self, header: &Header, ingress: &Ingress) -> Disposition {
+        #[cfg(test)]
+        crate::tally::count(|tally| tally.decisions += 1);
         if ingress.to_all && !header.dst.is_multicast() {
             return Disposition::Drop(PacketDrop::LinkBroadcast);
         }

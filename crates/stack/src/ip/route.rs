@@ -124,6 +124,8 @@ impl<'m> Routes<'m> {
 
     /// The longest configured prefix that holds `dst`, else the default route.
     pub(super) fn lookup(&self, dst: &Ipv6Addr) -> Option<NextHop> {
+        #[cfg(test)]
+        crate::tally::count(|tally| tally.lookups += 1);
         let mut best: Option<&Route> = None;
         for route in self.table.iter().flatten() {
             let longer = best.is_none_or(|b| route.prefix.len > b.prefix.len);

@@ -126,6 +126,8 @@ impl Header {
     /// # Errors
     /// [`ParseError::Truncated`], [`ParseError::Version`].
     pub fn parse_start(packet: &[u8]) -> Result<(Self, &[u8]), ParseError> {
+        #[cfg(test)]
+        crate::tally::count(|tally| tally.parses += 1);
         let (fixed, rest) = packet
             .split_first_chunk::<HEADER_LEN>()
             .ok_or(ParseError::Truncated)?;

@@ -8,12 +8,12 @@ use crate::wire::lowpan_dispatch::IPV6;
 use proptest::prelude::*;
 
 /// The hub's neighbours, in the order of its links.
-const HOST_NODE: usize = 1;
-const NEAR: usize = 2;
-const FAR: usize = 3;
+pub(super) const HOST_NODE: usize = 1;
+pub(super) const NEAR: usize = 2;
+pub(super) const FAR: usize = 3;
 
 /// The address of node `n` on link `mesh` of the hub.
-fn on_mesh(mesh: u8, n: usize) -> Ipv6Addr {
+pub(super) fn on_mesh(mesh: u8, n: usize) -> Ipv6Addr {
     let prefix = Ipv6Addr::new(0xfd00, 0, 0, u16::from(mesh), 0, 0, 0, 0);
     ip::with_iid(&prefix, link(n).iid())
 }
@@ -73,7 +73,7 @@ fn router(links: Vec<Link<'static>>) -> Node<'static> {
 
 /// The router, a host on its cable and a mote on each of its meshes. `compresses`: TCP headers, on
 /// each mesh.
-fn three(compresses: [bool; 2]) -> Links {
+pub(super) fn three(compresses: [bool; 2]) -> Links {
     let [near, far] = compresses;
     let hub = router(std::vec![wire(), a_mesh(1, near), a_mesh(1, far)]);
     let mut nodes = std::vec![hub, node(std::vec![wire()], &[(HOST, FIRST)])];

@@ -15,6 +15,7 @@ mod routers;
 mod secrets;
 mod strangers;
 mod streams;
+mod work;
 mod zones;
 
 use super::*;
@@ -27,6 +28,7 @@ use crate::link::{
 use crate::lowpan::{self, TcpForm, datagram, datagram::Record};
 use crate::mac;
 use crate::mac::{FrameSlot, Neighbor, RadioCapabilities, RxMeta};
+use crate::tally::Tally;
 use crate::tcp::{self, Buffers, HalfOpen, Listener, Memory, RecvError, SendError, Slot};
 use crate::tcphc::{self, Tcphc};
 use crate::time::{Duration, earliest};
@@ -137,6 +139,8 @@ struct World {
     nodes: Vec<Node<'static>>,
     hops: usize,
     now: Instant,
+    /// The work of each, in its driver's calls.
+    tallies: Vec<Tally>,
     events: BTreeMap<(Instant, u64), (usize, InterfaceId, Pending)>,
     sequence: u64,
     /// Preloaded frame of each node.
@@ -271,6 +275,7 @@ impl World {
         ));
         let loaded = std::vec![Vec::new(); nodes.len()];
         let mut world = Self {
+            tallies: std::vec![Tally::default(); nodes.len()],
             nodes,
             hops,
             now: Instant::ORIGIN,
@@ -309,7 +314,12 @@ impl World {
     fn poll(&mut self, node: usize) {
         let mut out = [0; ACTION_LEN_MAX];
         let mut rounds = 0;
-        while let Some((interface, action)) = self.nodes[node].poll_action(self.now, &mut out) {
+        loop {
+            let (polled, now) = (&mut self.nodes[node], self.now);
+            let action = self.tallies[node].add(|| polled.poll_action(now, &mut out));
+            let Some((interface, action)) = action else {
+                break;
+            };
             rounds += 1;
             assert!(rounds < 1_000, "node {node} never rests at {:?}", self.now);
             if let Action::Mesh(action) = action {
@@ -435,7 +445,8 @@ impl World {
             Pending::Radio(event) => Event::Mesh(*event),
             Pending::Packet(packet) => Event::Cable(packet),
         };
-        self.nodes[node].on_event(id, event, self.now);
+        let (to, now) = (&mut self.nodes[node], self.now);
+        self.tallies[node].add(|| to.on_event(id, event, now));
     }
 
     fn radio_of(&self, node: usize) -> &Mesh<'static> {

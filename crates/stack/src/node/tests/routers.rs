@@ -96,9 +96,8 @@ fn when_one_router_goes_the_other_one_serves_at_once() {
             _ => Advertised::LIFETIME,
         };
         let hub = node(std::vec![mesh(0, None), mesh(0, None)], &[]);
-        let routers = [FIRST_ROUTER, SECOND_ROUTER].map(|n| a_router(n, lifetime(n)));
-        let mut links = Links::of(std::vec![hub]);
-        links.nodes.extend(routers);
+        let [first, second] = [FIRST_ROUTER, SECOND_ROUTER].map(|n| a_router(n, lifetime(n)));
+        let mut links = Links::of(std::vec![hub, first, second]);
         links.run_for(Duration::from_secs(60));
         assert!(way(&links).is_some());
         // The router that goes was heard last.
@@ -139,8 +138,8 @@ fn advertise(links: &mut Links, router: usize) {
 fn a_default_route_taken_away_is_not_given_back() {
     let hub = node(std::vec![mesh(0, None), mesh(0, None)], &[]);
     let routers = [FIRST_ROUTER, SECOND_ROUTER].map(|n| a_router(n, Advertised::LIFETIME));
-    let mut links = Links::of(std::vec![hub]);
-    links.nodes.extend(routers);
+    let [first, second] = routers;
+    let mut links = Links::of(std::vec![hub, first, second]);
     links.run_for(Duration::from_secs(60));
     links.nodes[HUB].ip_mut().set_default_route(None);
     end(&mut links, SECOND_ROUTER, End::Stops);

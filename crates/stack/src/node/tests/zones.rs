@@ -15,6 +15,8 @@ pub(super) const PORT: u16 = 9;
 /// The hub and, on link `n` of it, peer `n + 1`, which has that link alone.
 pub(super) struct Links {
     pub(super) nodes: Vec<Node<'static>>,
+    /// The work of each, in its driver's calls.
+    pub(super) tallies: Vec<Tally>,
     pub(super) now: Instant,
     pub(super) events: BTreeMap<(Instant, u64), (usize, InterfaceId, Pending)>,
     sequence: u64,
@@ -66,6 +68,7 @@ impl Links {
 
     pub(super) fn of(nodes: Vec<Node<'static>>) -> Self {
         Self {
+            tallies: std::vec![Tally::default(); nodes.len()],
             nodes,
             now: Instant::ORIGIN,
             events: BTreeMap::new(),
@@ -85,7 +88,12 @@ impl Links {
 
     pub(super) fn poll(&mut self, node: usize) {
         let mut out = [0; 1500];
-        while let Some((id, action)) = self.nodes[node].poll_action(self.now, &mut out) {
+        loop {
+            let (polled, now) = (&mut self.nodes[node], self.now);
+            let action = self.tallies[node].add(|| polled.poll_action(now, &mut out));
+            let Some((id, action)) = action else {
+                break;
+            };
             let here = (node, id);
             let there = match node {
                 HUB => (usize::from(id.0) + 1, FIRST),
@@ -168,7 +176,8 @@ impl Links {
                 Pending::Radio(event) => Event::Mesh(*event),
                 Pending::Packet(packet) => Event::Cable(packet),
             };
-            self.nodes[node].on_event(id, event, self.now);
+            let (to, now) = (&mut self.nodes[node], self.now);
+            self.tallies[node].add(|| to.on_event(id, event, now));
         }
         self.now = end;
     }
