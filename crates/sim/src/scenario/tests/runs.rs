@@ -1,0 +1,124 @@
+//! What a run measures, and when it is complete.
+
+use super::*;
+
+#[test]
+fn a_run_measures_what_flows() {
+    let plan = plan(CHAIN).unwrap();
+    let [run] = &results(&plan)[..] else {
+        panic!("one point, one seed")
+    };
+    assert!(run.complete && run.failure.is_none(), "{:?}", run.failure);
+    assert!((7.9..=8.1).contains(&run.seconds), "{}", run.seconds);
+    let flow = &run.flows[0];
+    // Two hops carry 27 kb/s (CALIBRATION.md); eight seconds vary.
+    assert!(
+        (20.0..34.0).contains(&flow.goodput_kbps),
+        "{}",
+        flow.goodput_kbps
+    );
+    assert!(flow.intact && flow.rtt_ms.is_some() && flow.cwnd_segments.is_some());
+    assert_eq!(run.nodes.len(), 4);
+    assert!(run.nodes[2].counts.transmissions > 100 && run.nodes[3].counts.transmissions == 0);
+    assert!(
+        run.links
+            .iter()
+            .any(|link| (link.from, link.to) == (2, 1) && link.delivered() > 0.5)
+    );
+    assert!(run.samples.len() >= 19, "{}", run.samples.len());
+    let on_air: u64 = run.nodes[1].counts.states_us.iter().sum();
+    assert!(on_air.abs_diff(8_000_000) < 200_000, "{on_air} µs");
+    // 11.8 mA at 3 V and more for the processor; it never sleeps.
+    let [radio_mw, cpu_mw] = run.nodes[1].counts.power_mw();
+    assert!(
+        (20.0..40.0).contains(&radio_mw) && cpu_mw > 0.0,
+        "{radio_mw} {cpu_mw}"
+    );
+    assert!(run.nodes[1].counts.cpu_duty() > 0.01);
+}
+
+#[test]
+fn every_profile_carries_data() {
+    let text = format!(
+        "{CHAIN}[sweep]\nradio.profile = [\"hamilton\", \"telosb\", \"nrf52840\", \"ideal\"]\n"
+    );
+    for run in results(&plan(&text).unwrap()) {
+        assert!(
+            run.failure.is_none() && run.goodput_kbps() > 5.0,
+            "point {}",
+            run.point
+        );
+    }
+}
+
+#[test]
+fn interference_costs_goodput_where_it_is_heard() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = folder.path().join("s.toml");
+    // A burst of 3 ms every 40 ms.
+    let trace = format!("{}{}", "-50\n".repeat(3), "-98\n".repeat(37));
+    std::fs::write(folder.path().join("noise.txt"), trace).unwrap();
+    let goodput = |interference: &str| {
+        let text = format!("duration_s = 20\n[topology]\nchain = 1\n[[flow]]\n{interference}");
+        std::fs::write(&scenario, text).unwrap();
+        let plan = Plan::read(&scenario, Overrides::default()).unwrap();
+        results(&plan)[0].goodput_kbps()
+    };
+    let quiet = goodput("");
+    let loud = goodput("[interference]\ntrace = \"noise.txt\"");
+    let weak = goodput("[interference]\ntrace = \"noise.txt\"\noffset_db = -60");
+    assert!(loud < 0.9 * quiet && loud > 5.0, "{loud}, not {quiet} kb/s");
+    assert_eq!(weak, quiet, "below everyone's own noise");
+}
+
+/// Two waits for a next attempt may be longer than frames may live.
+#[test]
+fn frames_that_got_too_old_are_counted_as_such() {
+    let stack = "stack.retry_delay_ms = 100\nstack.frame_age_ms = 100\n";
+    let text = format!("{stack}radio.frame_loss = 0.3\n{CHAIN}");
+    let [run] = &results(&plan(&text).unwrap())[..] else {
+        panic!("one run");
+    };
+    let named = |name| DROPS.iter().position(|drop| *drop == name);
+    let at = named("link gave up: frame too old").unwrap();
+    let too_old = run.nodes.iter().map(|node| node.counts.drops[at]);
+    assert!(too_old.sum::<u64>() > 0);
+}
+
+#[test]
+fn compression_shortens_what_a_flow_of_known_length_needs() {
+    let text =
+        format!("{CHAIN}bytes = 20_000\n[sweep]\nstack.compression = [\"none\", \"tcphc\"]\n");
+    let plan = plan(&text).unwrap();
+    let [plain, compressed] = &results(&plan)[..] else {
+        panic!("two points, one seed")
+    };
+    assert!(plain.flows[0].intact && compressed.flows[0].intact);
+    let transmitted = |run: &RunResult| {
+        let nodes = run.nodes.iter();
+        nodes.map(|node| node.counts.transmissions).sum::<u64>()
+    };
+    let [plain, compressed] = [plain, compressed].map(transmitted);
+    assert!(compressed < plain, "{compressed} frames over {plain}");
+}
+
+#[test]
+fn a_mesh_that_does_not_join_in_time_is_no_complete_run() {
+    let plan = plan(&format!("join_s = 1\n{CHAIN}[radio]\nframe_loss = 1.0\n")).unwrap();
+    let [run] = &results(&plan)[..] else {
+        panic!("one point, one seed")
+    };
+    assert!(run.failure.is_some() && !run.complete);
+    assert!(run.energy_mj().is_sign_positive(), "{}", run.energy_mj());
+}
+
+#[test]
+fn a_stopped_run_is_incomplete() {
+    let plan = plan(CHAIN).unwrap();
+    let (stop, done_ms) = (AtomicBool::new(true), AtomicU64::new(0));
+    let watch = Watch {
+        stop: &stop,
+        done_ms: &done_ms,
+    };
+    assert!(plan.run(&watch, Captures::default()).is_empty());
+}

@@ -1,0 +1,97 @@
+//! What a scenario says reaches the nodes and the points of its sweep.
+
+use super::*;
+
+#[test]
+fn settings_of_queues_and_csma_reach_the_nodes() {
+    let text = format!(
+        "{CHAIN}[stack]\nqueue = \"red\"\nlink_attempts = 3\nbe_min = 2\nbe_max = 4\n\
+         csma_backoffs = 7\nack_wait_us = 7812\n[[node]]\nid = 1\nqueue = \"red-drop\"\ndeaf_backoff = true\n"
+    );
+    let nodes = &plan(&text).unwrap().points[0].scenario.network.nodes;
+    let red = motet::ip::queue::Red::MOTE;
+    let disciplines = [red, red.dropping(), red].map(motet::ip::queue::Discipline::Red);
+    for (node, discipline) in nodes.iter().zip(disciplines) {
+        let mac = &node.mac;
+        assert_eq!(node.discipline, discipline);
+        assert_eq!((mac.attempts_max, mac.be_min, mac.be_max), (3, 2, 4));
+        assert_eq!(
+            (mac.csma_backoffs_max, mac.ack_wait.as_micros()),
+            (7, 7_812)
+        );
+        assert_eq!(mac.deaf_backoff, node.name == "1");
+    }
+}
+
+/// Every algorithm that the stack has is a choice, and reaches the TCP of its node alone.
+#[test]
+fn congestion_control_reaches_the_nodes() {
+    use motet::tcp::{Config, CongestionAlgorithm};
+    for algorithm in CongestionAlgorithm::ALL {
+        let name = algorithm.name();
+        let text = format!("{CHAIN}[[node]]\nid = 2\ncongestion = \"{name}\"\n");
+        let stacks = &plan(&text).unwrap().points[0].scenario.stacks;
+        let chosen = |node: usize| {
+            let mut config = Config::DEFAULT;
+            stacks[node].apply(&mut config);
+            config.congestion_algorithm
+        };
+        let reno = CongestionAlgorithm::NewReno;
+        assert_eq!([chosen(1), chosen(2)], [reno, *algorithm]);
+    }
+}
+
+#[test]
+fn a_sweep_is_every_combination() {
+    let text = format!(
+        "seeds = 3\n{CHAIN}[sweep]\n\"topology.chain\" = [1, 2]\nstack.retry_delay_ms = [0, 5, 40]\n"
+    );
+    let plan = plan(&text).unwrap();
+    assert_eq!(
+        (plan.points.len(), plan.runs(), &plan.seeds[..]),
+        (6, 18, &[1, 2, 3][..])
+    );
+    let values: Vec<String> = plan
+        .points
+        .iter()
+        .map(|point| {
+            let of = |(key, value): &(String, toml::Value)| format!("{key}={value}");
+            point.values.iter().map(of).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    assert_eq!(values[0], "topology.chain=1 stack.retry_delay_ms=0");
+    assert_eq!(values[5], "topology.chain=2 stack.retry_delay_ms=40");
+    let last = &plan.points[5].scenario;
+    assert_eq!((last.stacks.len(), last.stacks[0].retry_delay_ms), (3, 40));
+}
+
+#[test]
+fn one_node_may_differ() {
+    let text = format!("{CHAIN}[[node]]\nid = 2\nmss_frames = 3\n[stack]\nlink_attempts = 3\n");
+    let stacks = &plan(&text).unwrap().points[0].scenario.stacks;
+    let frames: Vec<u8> = stacks.iter().map(|stack| stack.mss_frames).collect();
+    assert_eq!(frames, [5, 5, 3]);
+    assert!(stacks.iter().all(|stack| stack.link_attempts == 3));
+}
+
+#[test]
+fn nodes_may_have_different_radios() {
+    use crate::air::profile::Profile;
+    let text = format!("{CHAIN}[[node]]\nid = 1\nprofile = \"telosb\"\n");
+    let plan = plan(&text).unwrap();
+    let nodes = &plan.points[0].scenario.network.nodes;
+    let profiles: Vec<Profile> = nodes.iter().map(|node| node.profile).collect();
+    assert_eq!(
+        profiles,
+        [Profile::HAMILTON, Profile::TELOSB, Profile::HAMILTON]
+    );
+    let [run] = &results(&plan)[..] else {
+        panic!("one point, one seed")
+    };
+    assert!(run.failure.is_none(), "{:?}", run.failure);
+    assert!(run.flows[0].goodput_kbps > 10.0, "{:?}", run.flows[0]);
+    // Three volts; a CC2420 listens with 18.8 mA, an AT86RF233 with 11.8.
+    let radio_mw = |node: usize| run.nodes[node].counts.power_mw()[0];
+    assert!((50.0..60.0).contains(&radio_mw(1)), "{}", radio_mw(1));
+    assert!((30.0..40.0).contains(&radio_mw(2)), "{}", radio_mw(2));
+}
