@@ -55,6 +55,11 @@ impl<'m> Inbox<'m> {
         }
     }
 
+    /// Gives back the ports and the bytes it was lent.
+    pub fn into_memory(self) -> (&'m [u16], &'m mut [u8]) {
+        (self.ports, self.queue.into_memory())
+    }
+
     /// Takes the oldest whole datagram into `out`, cut to what that holds.
     pub fn recv(&mut self, out: &mut [u8]) -> Option<Received> {
         loop {

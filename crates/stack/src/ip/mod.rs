@@ -238,6 +238,11 @@ impl<'m> Ip<'m> {
         }
     }
 
+    /// Gives back the memory it was lent, with the routes as they were last.
+    pub fn into_memory(self) -> &'m mut [Option<Route>] {
+        self.routes.into_memory()
+    }
+
     /// Hop limit of packets originated here.
     pub(crate) const fn hop_limit(&self) -> u8 {
         self.config.hop_limit

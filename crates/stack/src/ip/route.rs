@@ -90,6 +90,11 @@ impl<'m> Routes<'m> {
         }
     }
 
+    /// The table it was lent.
+    pub(super) fn into_memory(self) -> &'m mut [Option<Route>] {
+        self.table
+    }
+
     /// Adds or replaces the route to `route.prefix`; false when the table is full.
     pub(super) fn add(&mut self, route: Route) -> bool {
         let same = |slot: &&mut Option<Route>| slot.is_some_and(|r| r.prefix == route.prefix);

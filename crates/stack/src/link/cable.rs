@@ -27,6 +27,11 @@ impl<'m> Cable<'m> {
         }
     }
 
+    /// Gives back the memory it was lent.
+    pub fn into_memory(self) -> &'m mut [u8] {
+        self.queue.into_memory()
+    }
+
     /// The longest packet it carries, bytes.
     pub const fn mtu(&self) -> u16 {
         self.mtu

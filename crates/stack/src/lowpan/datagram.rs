@@ -200,6 +200,11 @@ impl<'m> Datagrams<'m> {
         }
     }
 
+    /// The records and the bodies it was lent.
+    pub(crate) fn into_memory(self) -> (&'m mut [Record], &'m mut [u8]) {
+        (self.records, self.bodies)
+    }
+
     /// Begins the tags of this node's packets anew, at a random one.
     pub(crate) fn renew_tags(&mut self, rng: &mut Rng) {
         self.tags = Tags::new(rng);

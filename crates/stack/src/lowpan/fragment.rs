@@ -72,6 +72,11 @@ impl From<Full> for FragmentError {
 }
 
 impl<'m> Outgoing<'m> {
+    /// The buffer it was lent.
+    pub(crate) fn into_memory(self) -> &'m mut [u8] {
+        self.packet
+    }
+
     /// No packet yet. `buffer`: 1,280 bytes hold any packet of a 6LoWPAN.
     pub fn new(buffer: &'m mut [u8]) -> Self {
         let nobody = crate::wire::LinkAddr::BROADCAST;

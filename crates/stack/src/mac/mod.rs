@@ -150,6 +150,11 @@ impl<'m> Mac<'m> {
         }
     }
 
+    /// Gives back the queue slots and neighbour entries it was lent.
+    pub fn into_memory(self) -> (&'m mut [FrameSlot], &'m mut [Neighbor]) {
+        (self.queue.into_memory(), self.neighbors.into_memory())
+    }
+
     /// Takes what the radio reports; returns a frame that is for this node.
     pub fn on_event<'a>(
         &mut self,

@@ -103,6 +103,11 @@ impl<'m> Neighbors<'m> {
         }
     }
 
+    /// The entries it was lent.
+    pub(super) fn into_memory(self) -> &'m mut [Neighbor] {
+        self.table
+    }
+
     /// Whether `addr` acknowledges what it is sent, as far as is known. With an empty
     /// table every neighbour counts as trusted; a broadcast needs no trust.
     pub(super) fn is_trusted(&self, addr: LinkAddr) -> bool {

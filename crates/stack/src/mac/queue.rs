@@ -131,6 +131,11 @@ impl<'m> FrameQueue<'m> {
         }
     }
 
+    /// The slots it was lent.
+    pub(super) fn into_memory(self) -> &'m mut [FrameSlot] {
+        self.slots
+    }
+
     pub(super) fn len(&self) -> usize {
         usize::from(self.len)
     }

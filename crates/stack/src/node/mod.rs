@@ -51,6 +51,21 @@ pub struct Node<'m> {
     news_at: Option<Instant>,
 }
 
+/// What a node was made of, when it is taken apart: each layer gives the memory back that it was
+/// lent.
+#[derive(Debug)]
+pub struct Layers<'m> {
+    /// Its links.
+    pub links: &'m mut [Link<'m>],
+    /// Addresses and routes.
+    pub ip: Ip<'m>,
+    /// TCP with its connections.
+    #[cfg(feature = "tcp")]
+    pub tcp: Tcp<'m>,
+    /// UDP, where the application wanted it.
+    pub inbox: Option<Inbox<'m>>,
+}
+
 /// Bytes that [`Node::poll_action`] may write.
 pub const ACTION_LEN_MAX: usize = IPV6_MTU_MIN;
 
@@ -84,6 +99,18 @@ impl<'m> Node<'m> {
             link.start(InterfaceId(id), ip, now, rng);
         }
         node
+    }
+
+    /// Takes the node apart: whoever stops it may lend its memory to something else, or to
+    /// the node that starts after it.
+    pub fn into_layers(self) -> Layers<'m> {
+        Layers {
+            links: self.links,
+            ip: self.ip,
+            #[cfg(feature = "tcp")]
+            tcp: self.tcp,
+            inbox: self.inbox,
+        }
     }
 
     /// Takes what the driver of link `id` reports.

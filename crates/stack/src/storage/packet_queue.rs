@@ -32,6 +32,11 @@ impl<'m> PacketQueue<'m> {
         }
     }
 
+    /// The bytes it was lent.
+    pub(crate) fn into_memory(self) -> &'m mut [u8] {
+        self.ring.into_memory()
+    }
+
     /// Appends a packet, whole or not at all. `mark`: whatever the owner wants back with it.
     /// Returns whether it fitted.
     pub(crate) fn push(&mut self, packet: &[u8], mark: u32) -> bool {

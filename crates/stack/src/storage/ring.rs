@@ -28,6 +28,11 @@ impl<'m> Ring<'m> {
         }
     }
 
+    /// The bytes it was lent, as far as it used them.
+    pub(crate) fn into_memory(self) -> &'m mut [u8] {
+        self.bytes
+    }
+
     /// Bytes that fit in all.
     pub(crate) const fn capacity(&self) -> u16 {
         self.bytes.len() as u16

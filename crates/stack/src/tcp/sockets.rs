@@ -80,6 +80,12 @@ impl<'m> Tcp<'m> {
         Self::keyed(memory, rng.keyed_hash(), rng.next_u32() as u16)
     }
 
+    /// Gives back the memory it was lent, with the connections as they were last: take their
+    /// buffers back before, by [`Self::abort`] and [`Self::remove`].
+    pub fn into_memory(self) -> Memory<'m> {
+        self.memory
+    }
+
     /// Makes ISNs, ports and cookies this node's own, though `rng` gave another node the same
     /// secrets; [`Node::new`](crate::node::Node::new) does so with each radio's EUI-64. To be
     /// called before the first connection: what a cookie or TIME-WAIT rests on changes.

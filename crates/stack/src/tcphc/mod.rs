@@ -142,6 +142,11 @@ impl<'m> Tcphc<'m> {
         }
     }
 
+    /// Gives back the memory it was lent.
+    pub fn into_memory(self) -> &'m mut [Context] {
+        self.contexts
+    }
+
     /// What was sent, restored and dropped.
     pub const fn counters(&self) -> &TcphcCounters {
         &self.counters

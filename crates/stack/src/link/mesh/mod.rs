@@ -100,6 +100,21 @@ impl<'m> Mesh<'m> {
         }
     }
 
+    /// Gives back the memory it was lent, TCP header compression included.
+    pub fn into_memory(self) -> (MeshMemory<'m>, Option<&'m mut Tcphc<'m>>) {
+        let (frames, neighbors) = self.mac.into_memory();
+        let (records, bodies) = self.datagrams.into_memory();
+        let memory = MeshMemory {
+            frames,
+            neighbors,
+            records,
+            bodies,
+            outgoing: self.outgoing.into_memory(),
+            queue: self.queue.into_memory(),
+        };
+        (memory, self.tcphc)
+    }
+
     /// Begins the tags of this node's packets anew, at a random one.
     pub fn renew_tags(&mut self, rng: &mut Rng) {
         self.datagrams.renew_tags(rng);
