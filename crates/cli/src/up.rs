@@ -15,8 +15,8 @@ namespace; its exit status is ours. It finds the motes' addresses in the variabl
 the first mote first (of a chain: the nearest).
 
 A scenario gives the mesh: topology, radio, interference and stack settings, the first point \
-where it sweeps over several. Its flows and its duration are left out: the traffic is the \
-command's.
+where it sweeps over several; its faults count from the command's start. Its flows and its \
+duration are left out: the traffic is the command's.
 
 With --pcap - what the command prints goes to standard error. Ctrl-C is the command's business; \
 any other signal to motet up, a SIGINT of kill(1) too, ends it. A killed motet up takes along \
@@ -103,15 +103,18 @@ mod linux {
         time,
     };
 
-    use motet::{mac::Channels, time::Duration};
+    use motet::{
+        mac::Channels,
+        time::{Duration, Instant},
+    };
     use motet_lab::{
         Arena,
         apps::{App, Services},
         capture::Records,
         net::network::{Host, HostOptions, Network, NetworkOptions},
+        net::outages::{Outages, Switch},
         net::plan,
-        net::world::World,
-        scenario::{Overrides, Plan, StackSettings},
+        scenario::{Overrides, Plan, Scenario},
     };
     use motet_router::{
         guard::{self, Ending, Guard},
@@ -155,9 +158,10 @@ mod linux {
         network.world.set_capture(capture);
         let nodes = network.mesh_nodes();
         let congestion = args.chain.congestion.algorithm();
+        let stacks = mesh.scenario.as_ref().map(|scenario| &scenario.stacks[..]);
         for mote in 1..nodes {
             let ends = network.ends(mote, plan::HOST, &arena);
-            let ends = match mesh.stacks.get(mote) {
+            let ends = match stacks.and_then(|stacks| stacks.get(mote)) {
                 Some(stack) => ends.with(|config| stack.apply(config)),
                 None => ends.with(|config| config.congestion_algorithm = congestion),
             };
@@ -171,7 +175,14 @@ mod linux {
         let motes: Vec<Ipv6Addr> = (1..nodes).map(|mote| network.addr(mote)).collect();
         signals.a_command_will_run()?;
         let mut guard = start(&args.command, &motes, args.capture.takes_stdout())?;
-        let outcome = attend(&mut guard, &mut live, &mut network.world, &signals);
+        let faults = Faults::begin(mesh.scenario.as_ref(), &mut network);
+        let outcome = attend(
+            &mut guard,
+            &mut live,
+            (&mut network, &arena),
+            faults,
+            &signals,
+        );
         // The command must not outlive the mesh.
         drop(guard);
         let kept = args.capture.keep(&mut network.world);
@@ -229,8 +240,8 @@ mod linux {
     /// What is to be brought up.
     struct Mesh {
         options: NetworkOptions,
-        /// What a scenario says of each node's TCP; none of a chain's.
-        stacks: Vec<StackSettings>,
+        /// What a scenario says of each node's TCP, and what breaks; none of a chain's.
+        scenario: Option<Scenario>,
         records: Records,
         join_max: Duration,
         join_advice: &'static str,
@@ -242,7 +253,7 @@ mod linux {
                 Some(file) => Self::of_scenario(file, args.chain.seed)?,
                 None => Self {
                     options: args.chain.options(Host::Outside).network(),
-                    stacks: Vec::new(),
+                    scenario: None,
                     records: args.chain.records(),
                     join_max: JOIN_MAX,
                     join_advice: JOIN_ADVICE,
@@ -270,7 +281,7 @@ mod linux {
                 return Err(Error::input("the scenario has no point to bring up"));
             };
             say_what_is_left_out(&point.values);
-            let mut options = point.scenario.network;
+            let mut options = point.scenario.network.clone();
             options.seed = plan.seeds.first().copied().unwrap_or(options.seed);
             let delay = options.hosts.first().map(|host| host.delay);
             let host = HostOptions::new("host");
@@ -283,13 +294,13 @@ mod linux {
             let is_multi = options.nodes.iter().any(|node| is_multi(node.mac.channels));
             Ok(Self {
                 options,
-                stacks: point.scenario.stacks,
                 records: match is_multi {
                     true => Records::TappedFrames,
                     false => Records::Frames,
                 },
                 join_max: Duration::from_micros((point.scenario.timing.join_s * 1e6) as u64),
                 join_advice: "raise join_s, or set topology.joining to \"static\"",
+                scenario: Some(point.scenario),
             })
         }
     }
@@ -313,15 +324,53 @@ mod linux {
         }
     }
 
+    /// What a scenario breaks, from the command's start on.
+    struct Faults {
+        from: Instant,
+        outages: Outages,
+    }
+
+    impl Faults {
+        fn begin(scenario: Option<&Scenario>, network: &mut Network<'_>) -> Self {
+            let from = network.world.now();
+            let outages = scenario.map(|scenario| scenario.outages(from));
+            let changes = scenario.map(|scenario| scenario.link_faults(from));
+            network.world.change_later(changes.unwrap_or_default());
+            Self {
+                from,
+                outages: outages.unwrap_or_default(),
+            }
+        }
+
+        /// Switches nodes off and on whose time has come, and says so.
+        fn pass<'m>(&mut self, network: &mut Network<'m>, arena: &'m Arena) {
+            let from = self.from;
+            self.outages.pass(network, arena, |network, node, switch| {
+                let seconds = network.world.now().since(from).as_micros() as f64 / 1e6;
+                let name = match node {
+                    0 => "the border router".to_owned(),
+                    _ => format!("mote {}", network.name(node)),
+                };
+                let what = match switch {
+                    Switch::Off => "is switched off",
+                    Switch::On => "is switched on again",
+                };
+                let _ = writeln!(io::stderr(), "motet: {seconds:.1} s: {name} {what}");
+            });
+        }
+    }
+
     /// Runs the mesh until the command ends.
-    fn attend(
+    fn attend<'m>(
         guard: &mut Guard,
         live: &mut Live,
-        world: &mut World<'_>,
+        (network, arena): (&mut Network<'m>, &'m Arena),
+        mut faults: Faults,
         signals: &Signals,
     ) -> Result<ExitStatus, Error> {
         loop {
-            live.turn(world, NAP, |_, _| {})?;
+            live.turn(&mut network.world, NAP, |_, _| {})?;
+            faults.pass(network, arena);
             let ended = guard.try_wait().map_err(|error| {
                 Error::failed(format!("lost the command: {}", describe(&error)))
             })?;

@@ -254,6 +254,10 @@ fn ended(flow: usize, runs: &[&RunResult]) -> String {
 /// How a flow ended, unless it is as it should be.
 fn end_of(flow: &FlowResult) -> String {
     match flow.outcome {
+        Outcome::Complete | Outcome::Running if flow.connections_lost > Some(0) => {
+            let lost = flow.connections_lost.unwrap_or_default();
+            format!("anew {lost}×")
+        }
         Outcome::Complete => String::new(),
         Outcome::Running if flow.likeness.bytes > 0 => "unfinished".to_owned(),
         Outcome::Running => String::new(),

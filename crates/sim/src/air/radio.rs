@@ -40,6 +40,8 @@ pub struct Radio {
     jitter: Rng,
     cca: Power,
     asleep: bool,
+    /// Whether its node is switched off.
+    is_off: bool,
     activity: Activity,
     answer: Answer,
     loaded: Option<Frame>,
@@ -105,6 +107,7 @@ impl Radio {
             jitter,
             cca: Power::from_dbm(profile.cca_dbm),
             asleep: false,
+            is_off: false,
             activity: Activity::Idle,
             answer: Answer::None,
             loaded: None,
@@ -117,6 +120,35 @@ impl Radio {
             usage: Usage::new(),
             outputs: VecDeque::new(),
         }
+    }
+
+    /// Its node is switched off: it forgets everything, is silent and hears nothing.
+    pub fn switch_off(&mut self, air: &mut Air, now: Instant) {
+        self.is_off = true;
+        self.asleep = false;
+        self.activity = Activity::Idle;
+        self.answer = Answer::None;
+        self.loaded = None;
+        self.sent = None;
+        self.waiting.clear();
+        self.unloading.clear();
+        self.prepared = false;
+        self.heard_from = None;
+        self.cpu_free_at = now;
+        self.outputs.clear();
+        self.refresh(air, now);
+    }
+
+    /// Its node is switched on again, [`OFF_MIN`] later or more: it listens on `channel`.
+    pub fn switch_on(&mut self, channel: u8, air: &mut Air, now: Instant) {
+        self.is_off = false;
+        air.medium.set_channel(self.place, channel, now);
+        self.refresh(air, now);
+    }
+
+    /// Whether its node is switched off.
+    pub fn is_off(&self) -> bool {
+        self.is_off
     }
 
     /// The MAC asks for `action`; `bytes` is the caller's buffer that the action speaks of.
@@ -145,6 +177,9 @@ impl Radio {
 
     /// A moment this radio waited for has come.
     pub fn on_due(&mut self, due: Due, air: &mut Air, now: Instant) {
+        if self.is_off {
+            return;
+        }
         match (due, self.activity) {
             (Due::Copied, Activity::Copying) => {
                 self.activity = Activity::Idle;
@@ -204,6 +239,9 @@ impl Radio {
 
     /// What this radio transmitted, with this header, has left the antenna.
     pub fn on_sent(&mut self, header: Option<&Header>, air: &mut Air, now: Instant) {
+        if self.is_off {
+            return;
+        }
         if let Answer::Sending { by_software } = self.answer {
             self.answer = Answer::None;
             if by_software {
@@ -224,6 +262,9 @@ impl Radio {
 
     /// A frame the radio was locked on has ended; `None` when it had errors.
     pub fn on_reception(&mut self, heard: Option<Heard<'_>>, air: &mut Air, now: Instant) {
+        if self.is_off {
+            return;
+        }
         if let Some(heard) = heard {
             self.accept(&heard, air, now);
         }
@@ -474,6 +515,7 @@ impl Radio {
 
     fn state(&self) -> State {
         match (self.answer, self.activity) {
+            _ if self.is_off => State::Sleep,
             (Answer::Sending { .. }, _) | (_, Activity::Sending) => State::Transmit,
             (Answer::Turning { .. }, _) | (_, Activity::Turning | Activity::Tuning(_)) => {
                 State::Turnaround
@@ -526,6 +568,9 @@ enum Command {
     Fire,
     Tune(u8),
 }
+
+/// The shortest time that a radio is off: all that it waited for before is over by then.
+pub const OFF_MIN: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 #[path = "tests/radio.rs"]

@@ -3,8 +3,10 @@
 use std::net::Ipv6Addr;
 
 use motet::node::Node;
-use motet::tcp::{self, Buffers, Config, Handle, RecvError, State, recv_memory_len};
-use motet::time::Instant;
+use motet::tcp::{
+    self, Buffers, Config, Handle, ListenerHandle, RecvError, State, recv_memory_len,
+};
+use motet::time::{Duration, Instant};
 
 use crate::Arena;
 
@@ -119,44 +121,153 @@ pub struct Progress {
     pub error: Option<tcp::Error>,
     /// The connection is over at this end.
     pub closed: bool,
+    /// It was established, and has not ended well since.
+    pub is_open: bool,
+    /// Connections before this one that were established and lost.
+    pub lost: u32,
     /// What the transmission machinery was like when last looked at.
     pub telemetry: tcp::Telemetry,
 }
 
-/// Opens a connection; none while the node has no address, after which it calls again.
-pub(super) fn connect<'m>(
-    ends: &mut Ends<'m>,
-    to: (Ipv6Addr, u16),
-    progress: &mut Progress,
-    node: &mut Node<'m>,
-    now: Instant,
-) -> Option<Handle> {
-    let config = ends.config(node)?;
-    let buffers = ends.buffers(config);
-    let handle = node.connect(to, buffers, config, now).ok();
-    // Refused: the plan is at fault, nothing that waiting would change.
-    progress.closed = handle.is_none();
-    progress.began = handle.map(|_| now);
-    handle
+/// An application's connection, and the one after it where that begins anew.
+#[derive(Debug)]
+pub(super) struct Line<'m> {
+    ends: Ends<'m>,
+    pub(super) handle: Option<Handle>,
+    listener: Option<ListenerHandle>,
+    /// Buffers of the connection before.
+    spare: Option<Buffers<'m>>,
+    /// Whether another connection follows one that is lost.
+    begins_anew: bool,
+    /// When it tries again to connect.
+    retries_at: Option<Instant>,
 }
 
-/// Waits for a connection; none while the node has no address, after which it calls again.
-pub(super) fn accept<'m>(
-    ends: &mut Ends<'m>,
-    port: u16,
-    progress: &mut Progress,
-    node: &mut Node<'m>,
-    now: Instant,
-) -> Option<Handle> {
-    let config = ends.config(node)?;
-    let tcp = node.tcp_mut();
-    // In advance: the peer's first segment may end the handshake and carry data.
-    let handle = tcp
-        .listen(None, port, config)
-        .ok()
-        .and_then(|listener| tcp.accept(listener, ends.buffers(config), now).ok());
-    progress.closed = handle.is_none();
-    handle
+impl<'m> Line<'m> {
+    pub(super) fn new(ends: Ends<'m>) -> Self {
+        Self {
+            ends,
+            handle: None,
+            listener: None,
+            spare: None,
+            begins_anew: false,
+            retries_at: None,
+        }
+    }
+
+    /// Lets another connection follow one that is lost.
+    pub(super) fn begin_anew(&mut self) {
+        self.begins_anew = true;
+    }
+
+    /// When it tries again to connect, if it waits for that.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.retries_at.filter(|_| self.handle.is_none())
+    }
+
+    /// Opens a connection; none while the node has no address, after which it calls again.
+    pub(super) fn connect(
+        &mut self,
+        to: (Ipv6Addr, u16),
+        progress: &mut Progress,
+        node: &mut Node<'m>,
+        now: Instant,
+    ) -> Option<Handle> {
+        if self.retries_at.is_some_and(|at| now < at) {
+            return None;
+        }
+        node.global_address()?;
+        let config = self.ends.config(node)?;
+        let buffers = self.buffers(config);
+        match node.connect(to, buffers, config, now) {
+            Ok(handle) => {
+                self.handle = Some(handle);
+                progress.began.get_or_insert(now);
+            }
+            Err(rejected) if self.begins_anew => {
+                self.spare = Some(rejected.buffers);
+                self.retries_at = Some(now + RETRY_AFTER);
+            }
+            // The plan is at fault, nothing that waiting would change.
+            Err(_) => progress.closed = true,
+        }
+        self.handle
+    }
+
+    /// Waits for a connection; none while the node has no address, after which it calls again.
+    pub(super) fn accept(
+        &mut self,
+        port: u16,
+        progress: &mut Progress,
+        node: &mut Node<'m>,
+        now: Instant,
+    ) -> Option<Handle> {
+        let config = self.ends.config(node)?;
+        let tcp = node.tcp_mut();
+        if self.listener.is_none() {
+            self.listener = tcp.listen(None, port, config).ok();
+        }
+        let Some(listener) = self.listener else {
+            progress.closed = true;
+            return None;
+        };
+        // In advance: the peer's first segment may end the handshake and carry data.
+        match tcp.accept(listener, self.buffers(config), now) {
+            Ok(handle) => self.handle = Some(handle),
+            // The place of the connection before is free once its reset has gone out.
+            Err(rejected) if self.begins_anew => self.spare = Some(rejected.buffers),
+            Err(_) => progress.closed = true,
+        }
+        self.handle
+    }
+
+    fn buffers(&mut self, config: &Config) -> Buffers<'m> {
+        let spare = self.spare.take();
+        spare.unwrap_or_else(|| self.ends.buffers(config))
+    }
+
+    /// Whether the peer, which has lost its end, has come back for another connection.
+    pub(super) fn is_called_again(&self, tcp: &tcp::Tcp<'_>) -> bool {
+        let waits = || self.listener.is_some_and(|own| tcp.can_accept(own));
+        self.begins_anew && self.handle.is_some() && waits()
+    }
+
+    /// Lets go of a connection that was lost, where another one is to follow; says whether
+    /// that is so.
+    pub(super) fn let_go(
+        &mut self,
+        progress: &mut Progress,
+        tcp: &mut tcp::Tcp<'m>,
+        now: Instant,
+    ) -> bool {
+        if !self.begins_anew || progress.finished.is_some() {
+            return false;
+        }
+        self.forget(progress, tcp);
+        self.retries_at = Some(now + RETRY_AFTER);
+        true
+    }
+
+    /// The node is switched off: its connection is gone, and what listened too.
+    pub(super) fn switch_off(&mut self, progress: &mut Progress, node: &mut Node<'m>) {
+        if self.handle.is_some() {
+            self.forget(progress, node.tcp_mut());
+        }
+        self.listener = None;
+        self.retries_at = None;
+    }
+
+    /// Takes the buffers back, and begins to count anew.
+    pub(super) fn forget(&mut self, progress: &mut Progress, tcp: &mut tcp::Tcp<'m>) {
+        progress.lost += u32::from(progress.is_open);
+        progress.is_open = false;
+        progress.closed = false;
+        progress.error = None;
+        if let Some(handle) = self.handle.take() {
+            tcp.abort(handle);
+            self.spare = tcp.remove(handle).or(self.spare.take());
+        }
+    }
 }
 
 /// Notes how a connection does, and whether it is over.
@@ -168,10 +279,15 @@ pub(super) fn observe(progress: &mut Progress, tcp: &tcp::Tcp<'_>, handle: Handl
         None => progress.closed = true,
         Some(connection) => {
             progress.telemetry = connection.telemetry();
+            progress.is_open |= connection.is_established();
+            progress.is_open &= progress.finished.is_none();
             progress.closed = matches!(connection.state(), State::Closed | State::TimeWait);
         }
     }
 }
+
+/// How long an application waits before it connects again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Linux's least delayed-ACK timer, which it uses whatever the RTT (`TCP_DELACK_MIN`).
 const LINUX_ACK_DELAY_MS: u16 = 40;

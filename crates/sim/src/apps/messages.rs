@@ -10,9 +10,9 @@ use std::net::Ipv6Addr;
 use motet::node::Node;
 use motet::random::Rng;
 use motet::tcp::{Handle, Tcp};
-use motet::time::{Duration, Instant};
+use motet::time::{Duration, Instant, earliest};
 
-use crate::apps::ends::{Ends, Progress, accept, connect, observe};
+use crate::apps::ends::{Ends, Line, Progress, observe};
 use crate::apps::readings::Tally;
 
 /// How long messages are, and how often there is one.
@@ -30,8 +30,7 @@ pub struct Shape {
 #[derive(Debug)]
 pub struct Client<'m> {
     to: (Ipv6Addr, u16),
-    ends: Ends<'m>,
-    handle: Option<Handle>,
+    line: Line<'m>,
     shape: Shape,
     next: Instant,
     until: Instant,
@@ -53,10 +52,11 @@ pub struct Client<'m> {
 #[derive(Debug)]
 pub struct Server<'m> {
     port: u16,
-    ends: Ends<'m>,
-    handle: Option<Handle>,
+    line: Line<'m>,
     shape: Shape,
     outgoing: Outgoing,
+    /// Messages that came over connections before this one.
+    earlier: u64,
     /// The beginning of the message that is coming in.
     head: [u8; MESSAGE_LEN_MIN],
     read: usize,
@@ -113,8 +113,7 @@ impl<'m> Client<'m> {
         let shape = shape.valid();
         Self {
             to,
-            ends,
-            handle: None,
+            line: Line::new(ends),
             shape,
             next: from + rng.uniform(shape.interval),
             until: Instant::from_micros(u64::MAX),
@@ -135,18 +134,54 @@ impl<'m> Client<'m> {
         self
     }
 
-    /// When the next one is due.
+    /// Goes on over another connection where one is lost.
+    #[must_use]
+    pub fn beginning_anew(mut self) -> Self {
+        self.line.begin_anew();
+        self
+    }
+
+    /// When the next one is due, or it tries again to connect.
     pub fn next_deadline(&self) -> Option<Instant> {
+        earliest(self.due_at(), self.line.next_deadline())
+    }
+
+    fn due_at(&self) -> Option<Instant> {
         (self.next < self.until && !self.progress.closed).then_some(self.next)
+    }
+
+    /// Its node is switched off.
+    pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
+        self.line.switch_off(&mut self.progress, node);
+        self.begin();
+    }
+
+    /// Its node is switched on again: it made no message in between.
+    pub(super) fn switch_on(&mut self, now: Instant) {
+        self.next = self.shape.next_after(self.next, now);
+    }
+
+    /// Knows nothing of the connection before.
+    fn begin(&mut self) {
+        self.outgoing = Outgoing::default();
+        self.awaited = None;
+        self.sent = 0;
     }
 
     pub(crate) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
         if self.progress.closed {
-            return false;
+            let anew = self.line.let_go(&mut self.progress, node.tcp_mut(), now);
+            if anew {
+                self.begin();
+            }
+            return anew;
         }
-        let Some(handle) = self.handle else {
-            self.handle = connect(&mut self.ends, self.to, &mut self.progress, node, now);
-            return self.handle.is_some() || self.progress.closed;
+        let Some(handle) = self.line.handle else {
+            let handle = self.line.connect(self.to, &mut self.progress, node, now);
+            if handle.is_none() {
+                self.leave_out(now);
+            }
+            return handle.is_some() || self.progress.closed;
         };
         let made = self.make(now);
         let tcp = node.tcp_mut();
@@ -165,19 +200,25 @@ impl<'m> Client<'m> {
 
     /// Makes a message if one is due; says whether one was.
     fn make(&mut self, now: Instant) -> bool {
-        if self.next_deadline().is_none_or(|due| now < due) {
+        if !self.leave_out(now) {
             return false;
         }
-        self.due += 1;
         if self.outgoing.is_empty() && self.awaited.is_none() {
             self.outgoing.put(self.sent, now, self.shape.message_len);
             self.sent += 1;
             self.awaited = (self.shape.answer_len > 0).then_some((now, 0));
         }
-        while self.next <= now {
-            self.next += self.shape.interval;
-        }
         true
+    }
+
+    /// Counts a message that is due, and makes none; says whether one was due.
+    fn leave_out(&mut self, now: Instant) -> bool {
+        let is_due = self.due_at().is_some_and(|due| due <= now);
+        if is_due {
+            self.due += 1;
+            self.next = self.shape.next_after(self.next, now);
+        }
+        is_due
     }
 
     fn read_answer(&mut self, bytes: &[u8], now: Instant) {
@@ -206,10 +247,10 @@ impl<'m> Server<'m> {
     pub fn new(port: u16, ends: Ends<'m>, shape: Shape) -> Self {
         Self {
             port,
-            ends,
-            handle: None,
+            line: Line::new(ends),
             shape: shape.valid(),
             outgoing: Outgoing::default(),
+            earlier: 0,
             head: [0; MESSAGE_LEN_MIN],
             read: 0,
             tally: Tally::default(),
@@ -218,13 +259,41 @@ impl<'m> Server<'m> {
         }
     }
 
+    /// Takes another connection where one is lost.
+    #[must_use]
+    pub fn beginning_anew(mut self) -> Self {
+        self.line.begin_anew();
+        self
+    }
+
+    /// Its node is switched off.
+    pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
+        self.line.switch_off(&mut self.progress, node);
+        self.begin();
+    }
+
+    /// Knows nothing of the connection before.
+    fn begin(&mut self) {
+        self.outgoing = Outgoing::default();
+        self.read = 0;
+        self.earlier = self.tally.received;
+    }
+
     pub(crate) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
-        if self.progress.closed {
-            return false;
+        if self.line.is_called_again(node.tcp()) {
+            self.line.forget(&mut self.progress, node.tcp_mut());
+            self.begin();
         }
-        let Some(handle) = self.handle else {
-            self.handle = accept(&mut self.ends, self.port, &mut self.progress, node, now);
-            return self.handle.is_some() || self.progress.closed;
+        if self.progress.closed {
+            let anew = self.line.let_go(&mut self.progress, node.tcp_mut(), now);
+            if anew {
+                self.begin();
+            }
+            return anew;
+        }
+        let Some(handle) = self.line.handle else {
+            let handle = self.line.accept(self.port, &mut self.progress, node, now);
+            return handle.is_some() || self.progress.closed;
         };
         let before = self.tally.bytes;
         let mut bytes = [0; 512];
@@ -258,7 +327,7 @@ impl<'m> Server<'m> {
     fn finish(&mut self, now: Instant) {
         self.read = 0;
         let number = self.number();
-        self.is_broken |= u64::from(number) != self.tally.received;
+        self.is_broken |= u64::from(number) != self.tally.received - self.earlier;
         let made_at = self.head[4..].first_chunk().copied();
         let made_at = Instant::from_micros(made_at.map_or(0, u64::from_be_bytes));
         self.tally.count(made_at, now);
@@ -280,6 +349,14 @@ impl Shape {
             interval: self.interval.max(Duration::from_micros(1)),
             ..self
         }
+    }
+
+    /// The first moment after `now` of those that are an interval apart, `next` among them.
+    fn next_after(&self, mut next: Instant, now: Instant) -> Instant {
+        while next <= now {
+            next += self.interval;
+        }
+        next
     }
 }
 

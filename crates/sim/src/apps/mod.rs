@@ -63,9 +63,32 @@ impl<'m> App<'m> {
         }
     }
 
+    /// Its node is switched off: it takes back what it lent, and will begin anew.
+    pub(crate) fn switch_off(&mut self, node: &mut Node<'m>) {
+        match self {
+            Self::None | Self::Readings(_) => {}
+            Self::Sender(sender) => sender.switch_off(node),
+            Self::Receiver(receiver) => receiver.switch_off(node),
+            Self::Services(services) => services.switch_off(node),
+            Self::Sink(sink) => sink.switch_off(node),
+            Self::Client(client) => client.switch_off(node),
+            Self::Server(server) => server.switch_off(node),
+        }
+    }
+
+    /// Its node is switched on again.
+    pub(crate) fn switch_on(&mut self, now: Instant) {
+        match self {
+            Self::Readings(readings) => readings.switch_on(now),
+            Self::Client(client) => client.switch_on(now),
+            _ => {}
+        }
+    }
+
     /// When it wants to be called though its node has nothing new.
     pub fn next_deadline(&self) -> Option<Instant> {
         match self {
+            Self::Sender(sender) => sender.next_deadline(),
             Self::Readings(readings) => readings.next_deadline(),
             Self::Client(client) => client.next_deadline(),
             Self::Services(services) => services.next_deadline(),

@@ -96,6 +96,13 @@ impl Readings {
         (self.next < self.until).then_some(self.next)
     }
 
+    /// Its node is switched on again: it made no reading in between.
+    pub(super) fn switch_on(&mut self, now: Instant) {
+        while self.next <= now {
+            self.next += self.interval;
+        }
+    }
+
     pub(crate) fn step(&mut self, node: &mut Node<'_>, now: Instant) -> bool {
         if self.next_deadline().is_none_or(|due| now < due) {
             return false;
@@ -136,6 +143,11 @@ impl<'m> Sink<'m> {
         }
     }
 
+    /// Its node is switched off, and what waited in the inbox is gone.
+    pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
+        self.inbox = take_inbox(node).or(self.inbox.take());
+    }
+
     /// What came to `port`.
     pub fn tally(&self, port: u16) -> Option<&Tally> {
         let mut tallies = self.tallies.iter();
@@ -167,6 +179,13 @@ impl<'m> Sink<'m> {
         }
         acted
     }
+}
+
+/// An empty inbox over the memory of that of a node which is switched off.
+pub(super) fn take_inbox<'m>(node: &mut Node<'m>) -> Option<Inbox<'m>> {
+    let inbox = std::mem::replace(node.inbox_mut()?, Inbox::new(&[], &mut []));
+    let (ports, memory) = inbox.into_memory();
+    Some(Inbox::new(ports, memory))
 }
 
 /// A number and an instant.

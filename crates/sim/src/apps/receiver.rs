@@ -1,22 +1,23 @@
 //! A transfer's receiving end.
 
 use motet::node::Node;
-use motet::tcp::{self, Handle, RecvError};
+use motet::tcp::{self, RecvError};
 use motet::time::Instant;
 
 use super::content::Content;
-use super::ends::{Ends, Progress, accept, observe};
+use super::ends::{Ends, Line, Progress, observe};
 
 /// Reads one connection to its end.
 #[derive(Debug)]
 pub struct Receiver<'m> {
     port: u16,
-    ends: Ends<'m>,
-    handle: Option<Handle>,
+    line: Line<'m>,
     /// All that was read, unless it is only checked.
     pub content: Vec<u8>,
     /// How many bytes were read.
     pub received: u64,
+    /// How many of them over connections before this one.
+    earlier: u64,
     /// The first of them that is not what it should be.
     pub differs_at: Option<u64>,
     expected: Option<Content>,
@@ -29,10 +30,10 @@ impl<'m> Receiver<'m> {
     pub fn new(port: u16, ends: Ends<'m>) -> Self {
         Self {
             port,
-            ends,
-            handle: None,
+            line: Line::new(ends),
             content: Vec::new(),
             received: 0,
+            earlier: 0,
             differs_at: None,
             expected: None,
             progress: Progress::default(),
@@ -47,11 +48,36 @@ impl<'m> Receiver<'m> {
         }
     }
 
+    /// Takes another connection, which brings everything again, where one is lost.
+    #[must_use]
+    pub fn beginning_anew(mut self) -> Self {
+        self.line.begin_anew();
+        self
+    }
+
+    /// How many bytes were read of this connection.
+    pub fn received_now(&self) -> u64 {
+        self.received - self.earlier
+    }
+
+    /// Its node is switched off.
+    pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
+        self.line.switch_off(&mut self.progress, node);
+        self.begin();
+    }
+
+    /// Expects everything from the beginning.
+    fn begin(&mut self) {
+        self.progress.finished = None;
+        self.content.clear();
+        self.earlier = self.received;
+    }
+
     fn read(&mut self, bytes: &[u8]) {
         match &mut self.expected {
             None => self.content.extend_from_slice(bytes),
             Some(expected) => {
-                let difference = expected.difference(self.received, bytes);
+                let difference = expected.difference(self.received - self.earlier, bytes);
                 self.differs_at = self.differs_at.or(difference);
             }
         }
@@ -59,12 +85,20 @@ impl<'m> Receiver<'m> {
     }
 
     pub(super) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
-        if self.progress.closed {
-            return false;
+        if self.line.is_called_again(node.tcp()) {
+            self.line.forget(&mut self.progress, node.tcp_mut());
+            self.begin();
         }
-        let Some(handle) = self.handle else {
-            self.handle = accept(&mut self.ends, self.port, &mut self.progress, node, now);
-            return self.handle.is_some() || self.progress.closed;
+        if self.progress.closed {
+            let anew = self.line.let_go(&mut self.progress, node.tcp_mut(), now);
+            if anew {
+                self.begin();
+            }
+            return anew;
+        }
+        let Some(handle) = self.line.handle else {
+            let handle = self.line.accept(self.port, &mut self.progress, node, now);
+            return handle.is_some() || self.progress.closed;
         };
         let tcp = node.tcp_mut();
         let before = self.received;

@@ -7,7 +7,7 @@ use motet::tcp::{self, Handle, RecvError};
 use motet::time::Instant;
 
 use super::content::Content;
-use super::ends::{Ends, Progress, connect, observe};
+use super::ends::{Ends, Line, Progress, observe};
 
 /// Sends a content over one connection.
 #[derive(Debug)]
@@ -16,8 +16,7 @@ pub struct Sender<'m> {
     taken: u64,
     until: Instant,
     to: (Ipv6Addr, u16),
-    ends: Ends<'m>,
-    handle: Option<Handle>,
+    line: Line<'m>,
     /// How it goes.
     pub progress: Progress,
 }
@@ -30,8 +29,7 @@ impl<'m> Sender<'m> {
             taken: 0,
             until: Instant::from_micros(u64::MAX),
             to,
-            ends,
-            handle: None,
+            line: Line::new(ends),
             progress: Progress::default(),
         }
     }
@@ -43,6 +41,26 @@ impl<'m> Sender<'m> {
         self
     }
 
+    /// Sends everything again over another connection where one is lost.
+    #[must_use]
+    pub fn beginning_anew(mut self) -> Self {
+        self.line.begin_anew();
+        self
+    }
+
+    /// When it tries again to connect.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.line.next_deadline()
+    }
+
+    /// Its node is switched off.
+    pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
+        if self.progress.finished.is_none() {
+            self.line.switch_off(&mut self.progress, node);
+            self.taken = 0;
+        }
+    }
+
     /// Bytes that the stack has taken so far, acknowledged or not.
     pub fn taken(&self) -> u64 {
         self.taken
@@ -50,11 +68,13 @@ impl<'m> Sender<'m> {
 
     pub(super) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
         if self.progress.closed {
-            return false;
+            let anew = self.line.let_go(&mut self.progress, node.tcp_mut(), now);
+            self.taken = if anew { 0 } else { self.taken };
+            return anew;
         }
-        let Some(handle) = self.handle else {
-            self.handle = connect(&mut self.ends, self.to, &mut self.progress, node, now);
-            return self.handle.is_some() || self.progress.closed;
+        let Some(handle) = self.line.handle else {
+            let handle = self.line.connect(self.to, &mut self.progress, node, now);
+            return handle.is_some() || self.progress.closed;
         };
         let tcp = node.tcp_mut();
         let before = self.taken;

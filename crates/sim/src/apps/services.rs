@@ -14,6 +14,7 @@ use motet::udp::Inbox;
 
 use super::ends::Ends;
 use super::iperf3;
+use super::readings::take_inbox;
 
 /// Echo, discard, chargen and iperf3, for as many connections as there are buffers.
 #[derive(Debug)]
@@ -64,6 +65,18 @@ impl<'m> Services<'m> {
     /// When a client's time is over.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.iperf3.next_deadline()
+    }
+
+    /// Their node is switched off: all connections are gone.
+    pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
+        self.inbox = take_inbox(node).or(self.inbox.take());
+        let tcp = node.tcp_mut();
+        for served in self.served.drain(..) {
+            tcp.abort(served.handle);
+            self.free.extend(tcp.remove(served.handle));
+        }
+        self.listeners = [None; PORTS.len()];
+        self.iperf3 = iperf3::Server::default();
     }
 
     pub(super) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {

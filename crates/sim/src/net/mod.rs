@@ -8,6 +8,7 @@ pub mod bound;
 pub mod chain;
 pub mod faults;
 pub mod network;
+pub mod outages;
 pub mod pacing;
 pub mod plan;
 pub mod run;

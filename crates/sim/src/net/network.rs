@@ -9,9 +9,11 @@
 //! tree: each mote's parent is given, or found by [`crate::net::topology`]. Host routes downwards
 //! are static; addresses, contexts and default routes come by router advertisement, or are
 //! there from the start.
-//! Left out: several border routers, routing protocols, motes that come and go.
+//! Left out: several border routers, routing protocols. When nodes go off and come back,
+//! [`crate::net::outages`] says.
 
 mod build;
+mod lend;
 mod options;
 
 use std::net::Ipv6Addr;
@@ -19,9 +21,11 @@ use std::net::Ipv6Addr;
 use motet::ip::InterfaceId;
 use motet::link::Link;
 use motet::mac::Mac;
-use motet::time::Duration;
+use motet::tcphc;
+use motet::time::{Duration, Instant};
 
 use self::build::Builder;
+use self::lend::Returned;
 use crate::Arena;
 use crate::air::End;
 use crate::air::gains::Gains;
@@ -48,6 +52,10 @@ pub struct Network<'m> {
     /// What it was built from, but for the gains.
     options: NetworkOptions,
     hosts: Vec<Option<usize>>,
+    /// By mesh node: how often it has run and been switched off.
+    lives: Vec<u64>,
+    /// By mesh node: what its stack was lent, while it is off.
+    returned: Vec<Option<Returned<'m>>>,
 }
 
 /// The interface of every mesh node to the air.
@@ -86,9 +94,12 @@ impl<'m> Network<'m> {
             options: &options,
             tree: &tree,
             arena,
+            seed: options.seed,
+            now: Instant::ORIGIN,
+            quiet: Duration::ZERO,
         };
         let mut residents: Vec<Resident<'m>> = (0..options.nodes.len())
-            .map(|n| builder.mesh_node(n))
+            .map(|n| builder.mesh_node(n, Returned::default()))
             .collect();
         let (mut hosts, mut ends) = (Vec::new(), Vec::new());
         for (number, host) in options.hosts.iter().enumerate() {
@@ -125,11 +136,14 @@ impl<'m> Network<'m> {
             let noise = interference.and_then(|all| all.at(node, options.seed));
             world.set_noise(node, noise);
         }
+        let nodes = options.nodes.len();
         Ok(Self {
             world,
             tree,
             options,
             hosts,
+            lives: vec![0; nodes],
+            returned: std::iter::repeat_with(|| None).take(nodes).collect(),
         })
     }
 
@@ -145,13 +159,51 @@ impl<'m> Network<'m> {
             options: &self.options,
             tree: &self.tree,
             arena,
+            seed: self.options.seed,
+            now: Instant::ORIGIN,
+            quiet: Duration::ZERO,
         };
         let resident = match self.hosts.iter().position(|at| *at == Some(node)) {
             Some(number) => builder.host(number, node),
-            None => builder.mesh_node(node),
+            None => builder.mesh_node(node, Returned::default()),
         };
         self.world.reboot(node, resident.node);
         true
+    }
+
+    /// Switches a mesh node off, unless it is: its radio is silent and deaf, what its stack
+    /// knew is lost, and what runs on it waits.
+    pub fn switch_off(&mut self, node: usize) {
+        if self.world.is_on(node) {
+            self.lives[node] += u64::from(self.world.now() > Instant::ORIGIN);
+            let stack = self.world.switch_off(node);
+            self.returned[node] = Some(Returned::by(stack));
+        }
+    }
+
+    /// Switches a mesh node on, unless it is: a cold start with the same identity and settings,
+    /// other random numbers, and what runs on it begins anew. Where it was switched off at the
+    /// origin of time this is its first start. It must have been off for
+    /// [`OFF_MIN`](crate::air::radio::OFF_MIN).
+    pub fn switch_on(&mut self, node: usize, arena: &'m Arena) {
+        let Some(returned) = self.returned[node].take() else {
+            return;
+        };
+        let lives = self.lives[node];
+        let builder = Builder {
+            options: &self.options,
+            tree: &self.tree,
+            arena,
+            seed: seed_of_life(self.options.seed, lives),
+            now: self.world.now(),
+            quiet: match lives {
+                0 => Duration::ZERO,
+                _ => tcphc::Config::DEFAULT.quiet,
+            },
+        };
+        let resident = builder.mesh_node(node, returned);
+        let channel = self.options.nodes[node].channel;
+        self.world.switch_on(node, resident.node, channel);
     }
 
     /// How many nodes the mesh has, the border router included.
@@ -252,6 +304,11 @@ pub(crate) fn mac<'w, 'm>(world: &'w World<'m>, node: usize) -> Option<&'w Mac<'
         Some(Link::Mesh(radio)) => Some(radio.mac()),
         _ => None,
     }
+}
+
+/// What the randomness of a node follows from that has run so often before.
+fn seed_of_life(seed: u64, lives: u64) -> u64 {
+    seed.wrapping_add(lives.wrapping_mul(REBOOT_STEP))
 }
 
 /// Between the seeds of a network and of the same after a reboot; odd, so that none repeats.

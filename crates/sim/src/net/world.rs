@@ -10,6 +10,7 @@
 mod drive;
 mod port;
 
+use motet::ip::{self, Ip};
 use motet::node::{self, Node};
 use motet::time::{Instant, earliest};
 use motet::wire::ieee802154::Header;
@@ -72,6 +73,8 @@ struct Mote<'m> {
     planned: Option<Instant>,
     /// When it is called again because its processor was busy.
     resumes: Option<Instant>,
+    /// Whether it is switched off: then nothing reaches it, and it does nothing.
+    is_off: bool,
 }
 
 impl<'m> World<'m> {
@@ -270,6 +273,45 @@ impl<'m> World<'m> {
         self.set_app(mote, App::None);
     }
 
+    /// Switches a node off at once: a frame that it sends breaks off, and what runs on it waits
+    /// to begin anew. Gives back the stack, which has lost nothing but its connections: a node
+    /// that starts in its place may have its memory.
+    pub fn switch_off(&mut self, mote: usize) -> Node<'m> {
+        let now = self.now();
+        let Self { air, motes, .. } = self;
+        let mote = &mut motes[mote];
+        mote.is_off = true;
+        for app in &mut mote.apps {
+            app.switch_off(&mut mote.node);
+        }
+        for radio in mote.ports.iter_mut().filter_map(Attached::radio_mut) {
+            radio.switch_off(air, now);
+        }
+        std::mem::replace(&mut mote.node, absent(now))
+    }
+
+    /// Switches a node on again with a stack that has just started, its first radio on
+    /// `channel`. It must have been off for [`OFF_MIN`](crate::air::radio::OFF_MIN).
+    pub fn switch_on(&mut self, mote: usize, node: Node<'m>, channel: u8) {
+        let now = self.now();
+        let Self { air, motes, .. } = self;
+        let switched = &mut motes[mote];
+        switched.node = node;
+        switched.is_off = false;
+        for app in &mut switched.apps {
+            app.switch_on(now);
+        }
+        for radio in switched.ports.iter_mut().filter_map(Attached::radio_mut) {
+            radio.switch_on(channel, air, now);
+        }
+        self.drive(mote, now);
+    }
+
+    /// Whether a node is switched on, as all are at first.
+    pub fn is_on(&self, mote: usize) -> bool {
+        !self.motes[mote].is_off
+    }
+
     /// What runs on a node, before anything added.
     pub fn app(&self, mote: usize) -> &App<'m> {
         &self.motes[mote].apps[0]
@@ -350,11 +392,15 @@ impl<'m> World<'m> {
             if let Some(radio) = radio_at(&mut self.motes, &self.places, sender) {
                 radio.on_sent(header.as_ref(), &mut self.air, now);
             }
+            let is_cut = self.motes[self.places.node(sender)].is_off;
             let mut fate = finished.fate;
             let matters =
                 |reception: &Reception| matters(reception, finished.intended, header.as_ref());
             for reception in &receptions {
-                let judged = self.judge(reception);
+                let judged = match is_cut {
+                    true => Fate::Corrupted,
+                    false => self.judge(reception),
+                };
                 if reception.intended {
                     fate = judged;
                 }
@@ -395,7 +441,15 @@ impl<'m> World<'m> {
     }
 
     fn deliver(&mut self, mote: usize, packet: &[u8], now: Instant) {
-        let Mote { node, ports, .. } = &mut self.motes[mote];
+        let Mote {
+            node,
+            ports,
+            is_off: false,
+            ..
+        } = &mut self.motes[mote]
+        else {
+            return;
+        };
         let takes = |port: &&Attached| matches!(port.kind, Kind::Wire | Kind::Tap(_));
         if let Some(port) = ports.iter().find(takes) {
             node.on_event(port.interface, node::Event::Cable(packet), now);
@@ -441,8 +495,15 @@ impl<'m> Mote<'m> {
             frame_loss: stream(seed, id, Purpose::FrameLoss),
             planned: None,
             resumes: None,
+            is_off: false,
         }
     }
+}
+
+/// What is in the place of a node's stack while it is switched off.
+fn absent<'m>(now: Instant) -> Node<'m> {
+    let ip = Ip::new(ip::Config::default(), &mut []);
+    Node::without_tcp(&mut [], ip, motet::random::Rng::from_seed([0; 2]), now)
 }
 
 /// Whether a radio has to hear of a frame that it received; most were for others.

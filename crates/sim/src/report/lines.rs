@@ -158,6 +158,7 @@ fn flow_body(flow: &FlowResult) -> Value {
         "size_bytes": (likeness.bytes > 0).then_some(likeness.bytes),
         "outcome": flow.outcome,
         "error": failed.then(|| flow.outcome.sentence()),
+        "connections_lost": flow.connections_lost,
         "bytes": flow.bytes,
         "counted_bytes": flow.counted_bytes,
         "goodput_kbps": flow.goodput_kbps,

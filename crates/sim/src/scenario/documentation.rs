@@ -88,6 +88,29 @@ stack.retry_delay_ms = [0, 40]
 
 `flow.KEY` is set in all flows.
 
+## Faults
+
+```toml
+[[fault]]
+kind = \"off\"
+node = 1
+at_s = 20
+for_s = 15
+```
+
+A node that is off is silent and deaf, and a frame that it was sending breaks off. It comes back by
+a cold start: same EUI-64 and settings, an empty memory, other random numbers. It joins again; what
+ran on it begins anew.
+
+A flow whose end is switched off loses its connection (`connections_lost`; the table says `anew`)
+and begins anew when the node is back. The end that the fault has spared learns of the loss as its
+TCP does, and connects or accepts again; while nobody answers it tries once a second. A transfer
+with `bytes` is sent from its first byte, and its `finished_s` counts from its first start. Messages
+go on, but a mote that is off makes none. A flow whose path has a fault, but not its ends, has to
+live with it: its connection survives, or TCP gives it up and the run fails.
+
+Routes stay as they are, so that a mote behind a node that is off is cut off as well.
+
 ## What comes out
 
 The terminal shows a line for each point and flow, and one for each point with the totals of its
@@ -107,14 +130,15 @@ How a flow ended is its `outcome`:
 | `complete` | a transfer with `bytes` arrived whole |
 | `running` | it was under way when the time was over; a flow without `bytes` always is |
 | `refused`, `reset`, `timed_out`, `unreachable` | TCP gave its connection up |
+| `switched_off` | a `[[fault]]` has switched one of its ends off for good |
 
 A flow that TCP gave up fails its run: exit status 1, one sentence, and `complete` is false. A
 transfer that time cut short does not; the table counts those, and flows that delivered nothing.
 
 - `--json PATH` (`-` is standard output): one JSON object a line. `schema` is the version of
   its keys, which grows when one goes or changes its meaning; `record` is its kind: `run` (totals
-  of one run: goodput, losses by cause, how many flows ended how), `flow` (how it ended, when,
-  how old its messages were, what it cost), `node` (frames, retransmissions and drops by reason,
+  of one run: goodput, losses by cause, how many flows ended how), `flow` (how it ended, when, how
+  many connections it lost, how old its messages were, what it cost), `node` (frames, retransmissions and drops by reason,
   radio states, energy), `link` (what became of its frames), `sample` (goodput, RTT, window of a
   flow over time; of the first seed of each point only), `group` (a metric over flows that are
   alike: its mean, and from the best flow to the worst) and `summary` (a metric over the seeds of

@@ -31,6 +31,8 @@ pub(super) struct Flow<'a> {
     sink: Option<usize>,
     began_at: Instant,
     ends_at: Instant,
+    /// A fault switches one of its ends off: what it loses begins anew.
+    begins_anew: bool,
     seed: u64,
     sampled_bytes: u64,
     means: Means,
@@ -73,6 +75,7 @@ pub(super) fn all<'a, 'm>(
             sink: None,
             began_at: joined + seconds(settings.start_s),
             ends_at: joined + seconds(scenario.timing.duration_s),
+            begins_anew: settings.begins_anew(&scenario.faults),
             seed,
             sampled_bytes: 0,
             means: Means::default(),
@@ -128,17 +131,23 @@ impl Flow<'_> {
         self.apps = Some(match self.settings.kind {
             FlowKind::Bulk => {
                 let [sending, receiving] = ends;
-                let receiver = Receiver::checking(remote.1, receiving, self.content());
+                let mut receiver = Receiver::checking(remote.1, receiving, self.content());
+                let mut sender = Sender::new(self.content(), remote, sending);
+                if self.begins_anew {
+                    (receiver, sender) = (receiver.beginning_anew(), sender.beginning_anew());
+                }
                 let read = world.add_app(to, App::Receiver(receiver));
-                let sender = Sender::new(self.content(), remote, sending);
                 [world.add_app(from, App::Sender(sender)), read]
             }
             FlowKind::Periodic | FlowKind::Request => {
                 let [sending, receiving] = ends;
-                let server = Server::new(remote.1, receiving, self.shape());
-                let read = world.add_app(to, App::Server(server));
+                let mut server = Server::new(remote.1, receiving, self.shape());
                 let client = Client::new(remote, sending, self.shape(), now, &mut rng);
-                let client = client.until(self.ends_at);
+                let mut client = client.until(self.ends_at);
+                if self.begins_anew {
+                    (server, client) = (server.beginning_anew(), client.beginning_anew());
+                }
+                let read = world.add_app(to, App::Server(server));
                 [world.add_app(from, App::Client(client)), read]
             }
             FlowKind::Udp => {
@@ -154,13 +163,14 @@ impl Flow<'_> {
         });
     }
 
-    /// Whether it ends, and has.
-    pub(super) fn is_over(&self, world: &World<'_>) -> bool {
-        self.settings.kind == FlowKind::Bulk
-            && self.settings.bytes > 0
-            && self
-                .progress(world)
-                .is_some_and(|progress| progress.finished.is_some() || progress.closed)
+    /// Whether it ends, and has; `is_gone` says of a node that it is off for good.
+    pub(super) fn is_over(&self, world: &World<'_>, is_gone: impl Fn(usize) -> bool) -> bool {
+        let is_over = |progress: &Progress| {
+            progress.finished.is_some() || (progress.closed && !self.begins_anew)
+        };
+        let has_end = self.settings.kind == FlowKind::Bulk && self.settings.bytes > 0;
+        has_end
+            && (self.progress(world).is_some_and(is_over) || self.nodes.into_iter().any(is_gone))
     }
 
     /// Application bytes that have come out of it.
@@ -226,8 +236,22 @@ impl Flow<'_> {
         &self.path
     }
 
-    /// What it gave; `counted_bytes` came out of it in the `seconds` since the warm-up.
-    pub(super) fn result(&self, world: &World<'_>, counted_bytes: u64, seconds: f64) -> FlowResult {
+    /// What it gave; `counted_bytes` came out of it in the `seconds` since the warm-up, and
+    /// `is_gone` says of a node that it is off for good.
+    pub(super) fn result(
+        &self,
+        world: &World<'_>,
+        (counted_bytes, seconds): (u64, f64),
+        is_gone: impl Fn(usize) -> bool,
+    ) -> FlowResult {
+        let outcome = match self.outcome(world) {
+            Outcome::Complete => Outcome::Complete,
+            _ if self.nodes.into_iter().any(is_gone) => Outcome::SwitchedOff,
+            outcome => outcome,
+        };
+        // One that is lost, and nothing follows.
+        let is_lost = outcome == Outcome::SwitchedOff || outcome.is_failure();
+        let lost = |progress: &Progress| progress.lost + u32::from(is_lost && progress.is_open);
         let progress = self.progress(world).copied().unwrap_or_default();
         let took = progress.began.zip(progress.finished);
         let took_s = took.map(|(began, finished)| finished.since(began).as_micros() as f64 / 1e6);
@@ -248,11 +272,13 @@ impl Flow<'_> {
             from: self.settings.from,
             to: self.settings.to,
             likeness: Likeness::new(self.settings, self.path.len() - 1),
-            outcome: self.outcome(world),
+            outcome,
+            connections_lost: self.progress(world).map(lost),
             bytes,
             counted_bytes,
             goodput_kbps: match took_s {
-                Some(took_s) if took_s > 0.0 => kbps(bytes, took_s),
+                // What was sent over connections that were lost does not count twice.
+                Some(took_s) if took_s > 0.0 => kbps(bytes.min(self.settings.bytes), took_s),
                 _ => kbps(counted_bytes, seconds),
             },
             rtt_ms: mean(self.means.rtt_ms),
@@ -286,6 +312,7 @@ impl Flow<'_> {
             None => None,
         };
         let failed = sender.into_iter().chain(progresses).find_map(error);
+        let failed = failed.filter(|_| !self.begins_anew);
         failed.unwrap_or(Outcome::Running)
     }
 

@@ -7,11 +7,15 @@ use motet::limits::TCP_LISTENERS_MAX;
 use motet::time::Duration;
 
 use super::error::ScenarioError;
-use super::model::{FlowEnd, FlowKind, FlowSettings, WireSettings};
+use super::model::{FaultSettings, FlowEnd, FlowKind, FlowSettings, WireSettings};
 use crate::net::network::{HostOptions, Part};
 
 /// The host of a scenario, in as many stacks as its flows need.
-pub(super) fn hosts(wire: &WireSettings, flows: &[FlowSettings]) -> Vec<HostOptions> {
+pub(super) fn hosts(
+    wire: &WireSettings,
+    flows: &[FlowSettings],
+    faults: &[FaultSettings],
+) -> Vec<HostOptions> {
     let mut stacks: Vec<Vec<usize>> = vec![Vec::new()];
     for (flow, stack) in (0..).zip(stack_numbers(flows)) {
         stacks.resize(stacks.len().max(stack + 1), Vec::new());
@@ -26,11 +30,14 @@ pub(super) fn hosts(wire: &WireSettings, flows: &[FlowSettings]) -> Vec<HostOpti
             ports: [port(FlowKind::Bulk, *last), port(FlowKind::Bulk, *first)],
         });
         let sockets = own.len().max(1);
+        let received = own.iter().map(|flow| &flows[*flow]);
+        let received = received.filter(|flow| flow.to == FlowEnd::Host);
+        let spare: usize = received.map(|flow| flow.places_received(faults) - 1).sum();
         HostOptions {
             delay: Duration::from_micros((wire.delay_ms * 1e3) as u64),
-            connections: sockets,
+            connections: sockets + spare,
             listeners: sockets,
-            half_open: sockets,
+            half_open: sockets + spare,
             part,
             ..HostOptions::new("host")
         }

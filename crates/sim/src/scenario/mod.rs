@@ -11,6 +11,7 @@ mod defaults;
 mod document;
 mod documentation;
 mod error;
+mod fault;
 mod flow;
 mod hosts;
 mod keys;
@@ -29,7 +30,10 @@ mod tables;
 
 pub use documentation::documentation;
 pub use error::ScenarioError;
-pub use model::{FlowEnd, FlowKind, FlowSettings, Scenario, StackSettings, Timing, WireSettings};
+pub use model::{
+    FaultKind, FaultSettings, FlowEnd, FlowKind, FlowSettings, Scenario, StackSettings, Timing,
+    WireSettings,
+};
 pub use outcome::{Direction, Likeness, Outcome};
 pub use results::{
     DROPS, FlowResult, LinkResult, NodeCounts, NodeResult, RunResult, STATES, Sample,

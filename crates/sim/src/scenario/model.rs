@@ -25,6 +25,8 @@ pub struct Scenario {
     pub wire: WireSettings,
     /// The flows.
     pub flows: Vec<FlowSettings>,
+    /// What breaks.
+    pub faults: Vec<FaultSettings>,
 }
 
 /// The keys at the top of a file.
@@ -169,6 +171,35 @@ pub struct FlowSettings {
     pub answer_bytes: usize,
     /// When it begins, s.
     pub start_s: f64,
+}
+
+/// One `[[fault]]`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FaultSettings {
+    /// What happens.
+    pub kind: FaultKind,
+    /// To which node.
+    pub node: usize,
+    /// The other end of a link that changes; none of other faults.
+    pub to: Option<usize>,
+    /// The link's gain both ways, dB.
+    pub gain_db: f64,
+    /// When it begins, s.
+    pub at_s: f64,
+    /// How long it lasts, s; none: for ever.
+    pub for_s: Option<f64>,
+}
+
+/// What breaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FaultKind {
+    /// A node is switched off.
+    Off,
+    /// The same, for a moment.
+    Reboot,
+    /// A link changes.
+    Link,
 }
 
 /// What a flow sends.

@@ -23,6 +23,8 @@ pub enum Outcome {
     TimedOut,
     /// The network said that the peer cannot be reached.
     Unreachable,
+    /// A fault of the scenario has switched one of its ends off for good.
+    SwitchedOff,
 }
 
 impl Outcome {
@@ -38,9 +40,9 @@ impl Outcome {
         }
     }
 
-    /// Whether it is neither complete nor running.
+    /// Whether it ended otherwise than the scenario says.
     pub fn is_failure(self) -> bool {
-        !matches!(self, Self::Complete | Self::Running)
+        !matches!(self, Self::Complete | Self::Running | Self::SwitchedOff)
     }
 
     /// In a word or two, for tables.
@@ -52,6 +54,7 @@ impl Outcome {
             Self::Reset => "reset",
             Self::TimedOut => "timed out",
             Self::Unreachable => "unreachable",
+            Self::SwitchedOff => "switched off",
         }
     }
 
@@ -64,6 +67,7 @@ impl Outcome {
             Self::Reset => "was reset",
             Self::TimedOut => "timed out: its peer did not answer for too long",
             Self::Unreachable => "ended because its peer could not be reached",
+            Self::SwitchedOff => "ended because a fault has switched one of its ends off for good",
         }
     }
 }

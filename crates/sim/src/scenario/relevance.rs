@@ -16,7 +16,8 @@ use super::error::ScenarioError;
 /// The first that has none, with what it needs.
 pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
     layout(document)?;
-    flows(document)
+    flows(document)?;
+    faults(document)
 }
 
 /// Keys that belong to one of the ways to lay nodes out.
@@ -67,6 +68,28 @@ fn flows(document: &Document) -> Result<(), ScenarioError> {
     Ok(())
 }
 
+/// Keys that only links have.
+fn faults(document: &Document) -> Result<(), ScenarioError> {
+    if is_swept(document, "fault.kind") {
+        return Ok(());
+    }
+    let faults = document.table.get("fault").and_then(Value::as_array);
+    let faults = faults.into_iter().flatten().filter_map(Value::as_table);
+    for (number, fault) in (1..).zip(faults) {
+        let kind = fault.get("kind").and_then(Value::as_str);
+        let given = LINK_KEYS
+            .iter()
+            .find_map(|key| Some((key, fault.get(*key)?)));
+        if let (Some((key, value)), Some("off" | "reboot")) = (given, kind) {
+            let error = ScenarioError::new(format!(
+                "fault.{key} is {value}, but must be left out unless fault.kind is \"link\""
+            ));
+            return Err(error.of_table("fault", number));
+        }
+    }
+    Ok(())
+}
+
 /// The kinds that a flow has in the points of the sweep.
 fn kinds<'a>(document: &'a Document, flow: &'a Table) -> Vec<&'a str> {
     let swept = document.sweep.iter().find(|(path, _)| path == "flow.kind");
@@ -111,6 +134,9 @@ const LAYOUT_KEYS: [(&str, &str, &str); 3] = [
     ("topology", "k7_hour", "k7"),
     ("path_loss", "", "positions"),
 ];
+
+/// Keys of a fault that only links have.
+const LINK_KEYS: [&str; 2] = ["to", "gain_db"];
 
 /// Keys, and the kinds of flow that have them.
 const FLOW_KEYS: [(&str, &str); 4] = [

@@ -9,12 +9,13 @@ use toml::{Table, Value};
 use super::defaults::{fill, filled, into, repeated, section, set};
 use super::document::Document;
 use super::error::{ScenarioError, shown};
+use super::fault::faults;
 use super::hosts;
 use super::keys::{self, Section};
 use super::layout::Layout;
 use super::model::{
-    FlowEnd, FlowKind, FlowSettings, PathLoss, RadioSettings, Scenario, StackSettings, Timing,
-    WireSettings,
+    FaultSettings, FlowEnd, FlowKind, FlowSettings, PathLoss, RadioSettings, Scenario,
+    StackSettings, Timing, WireSettings,
 };
 use super::sources::{Source, read_bytes};
 use crate::air::gains::Gains;
@@ -56,17 +57,19 @@ impl Scenario {
         let flows = flows(&table, nodes)?;
         hosts::check(&flows, nodes)?;
         check_starts(&flows, &timing)?;
+        let faults = faults(&table, nodes, &timing)?;
         let parents = if parents.is_empty() {
             layout.parents
         } else {
             parents
         };
         let profiles = profiles(&table);
-        let network = network(layout.gains, &stacks, &flows, &parents, &radio, &profiles)?;
+        let traffic = (&flows[..], &faults[..]);
+        let network = network(layout.gains, &stacks, traffic, &parents, &radio, &profiles)?;
         let network = NetworkOptions {
             later: layout.later,
             interference: interference(&table, folder, nodes)?,
-            hosts: hosts::hosts(&wire, &flows),
+            hosts: hosts::hosts(&wire, &flows, &faults),
             packet_loss: wire.loss,
             joining: if joining == "static" {
                 Joining::Static
@@ -86,6 +89,7 @@ impl Scenario {
             stacks,
             wire,
             flows,
+            faults,
         })
     }
 }
@@ -203,7 +207,7 @@ fn interference(
 fn network(
     gains: Gains,
     stacks: &[StackSettings],
-    flows: &[FlowSettings],
+    (flows, faults): (&[FlowSettings], &[FaultSettings]),
     parents: &[usize],
     radio: &RadioSettings,
     profiles: &BTreeMap<usize, String>,
@@ -245,12 +249,14 @@ fn network(
         node.mss_frames = stack.mss_frames;
         node.window_segments = stack.window_segments;
         let ends = over_tcp().flat_map(|flow| [flow.from, flow.to]);
-        let connections = ends.filter(|end| *end == FlowEnd::Node(n)).count().max(1);
+        let sockets = ends.filter(|end| *end == FlowEnd::Node(n)).count().max(1);
+        let here = over_tcp().filter(|flow| flow.to == FlowEnd::Node(n));
+        let spare: usize = here.map(|flow| flow.places_received(faults) - 1).sum();
         node.tables = Tables {
             queue_frames: stack.queue_frames,
-            connections,
-            listeners: connections,
-            half_open: connections,
+            connections: sockets + spare,
+            listeners: sockets,
+            half_open: sockets + spare,
             // The border router compresses for the host.
             compressed: if n == 0 { over_tcp().count() } else { 0 },
             ..Tables::RELAY

@@ -51,6 +51,8 @@ pub struct FlowResult {
     pub likeness: Likeness,
     /// How it ended.
     pub outcome: Outcome,
+    /// Connections that were established and lost; none of datagrams.
+    pub connections_lost: Option<u32>,
     /// Application bytes read at the far end in the whole run.
     pub bytes: u64,
     /// Those of them that came after the warm-up.
@@ -183,6 +185,21 @@ pub const STATES: [&str; State::COUNT] = [
 ];
 
 impl NodeCounts {
+    /// Adds what the same node counted before it was switched off.
+    pub(super) fn add_stack(&mut self, before: &Self) {
+        fn add<const N: usize>(sums: &mut [u64; N], counts: [u64; N]) {
+            for (sum, count) in sums.iter_mut().zip(counts) {
+                *sum += count;
+            }
+        }
+        self.transmissions += before.transmissions;
+        self.retries += before.retries;
+        self.channel_busy += before.channel_busy;
+        self.segments += before.segments;
+        add(&mut self.retransmissions, before.retransmissions);
+        add(&mut self.drops, before.drops);
+    }
+
     /// What came after `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {

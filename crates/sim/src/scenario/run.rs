@@ -18,6 +18,7 @@ use crate::air::LinkTally;
 use crate::air::radio::{State, Usage};
 use crate::capture::Capture;
 use crate::net::network::{Network, NetworkOptions, RADIO};
+use crate::net::outages::Outages;
 use crate::net::run::{self, Next};
 use crate::net::world::World;
 use crate::scenario::{FlowResult, LinkResult, NodeCounts, NodeResult, RunResult, Sample};
@@ -81,6 +82,8 @@ pub(super) fn run(
         arena: &arena,
         flows: Vec::new(),
         samples: Vec::new(),
+        outages: Outages::default(),
+        lost_counts: vec![NodeCounts::default(); scenario.network.nodes.len()],
     };
     let Captures {
         air,
@@ -129,6 +132,9 @@ struct Run<'a, 'm> {
     arena: &'m Arena,
     flows: Vec<Flow<'a>>,
     samples: Vec<Sample>,
+    outages: Outages,
+    /// By mesh node: what its stack counted before it was switched off.
+    lost_counts: Vec<NodeCounts>,
 }
 
 impl<'m> AsMut<World<'m>> for Run<'_, 'm> {
@@ -157,6 +163,9 @@ impl<'m> Run<'_, 'm> {
         }
         let joined = self.network.world.now();
         self.flows = flow::all(self.scenario, &mut self.network, self.arena, seed);
+        self.outages = self.scenario.outages(joined);
+        let changes = self.scenario.link_faults(joined);
+        self.network.world.change_later(changes);
         let warm = joined + seconds(timing.warmup_s);
         let end = joined + seconds(timing.duration_s);
         let every = self.sample_interval();
@@ -164,6 +173,7 @@ impl<'m> Run<'_, 'm> {
         let mut sample_at = joined + every;
         let mut last = joined;
         let is_over = run::run(self, end, |run| {
+            run.switch();
             run.start_flows();
             let now = run.network.world.now();
             let passed = now.since(last).as_millis();
@@ -183,6 +193,7 @@ impl<'m> Run<'_, 'm> {
                 .into_iter()
                 .chain((before.is_none()).then_some(warm))
                 .chain(run.next_start())
+                .chain(run.outages.next_at())
                 .min();
             Next::At(pause.unwrap_or(end))
         });
@@ -222,6 +233,20 @@ impl<'m> Run<'_, 'm> {
         self.flows.iter().filter_map(Flow::starts_at).min()
     }
 
+    /// Switches nodes off and on whose time has come.
+    fn switch(&mut self) {
+        let lost = &mut self.lost_counts;
+        let note = |network: &Network<'_>, node: usize, _| {
+            lost[node].add_stack(&count_stack(&network.world, node));
+        };
+        self.outages.pass(&mut self.network, self.arena, note);
+    }
+
+    /// Whether a node of the world is off, and stays so.
+    fn is_gone(&self, node: usize) -> bool {
+        !self.network.world.is_on(node) && self.outages.is_last_of(node)
+    }
+
     /// Starts what is due.
     fn start_flows(&mut self) {
         for flow in &mut self.flows {
@@ -231,7 +256,7 @@ impl<'m> Run<'_, 'm> {
 
     fn is_over(&self) -> bool {
         let mut flows = self.flows.iter();
-        flows.all(|flow| flow.is_over(&self.network.world))
+        flows.all(|flow| flow.is_over(&self.network.world, |node| self.is_gone(node)))
     }
 
     fn sample(&mut self, at: Instant, joined: Instant, every: Duration, is_warm: bool) {
@@ -285,13 +310,10 @@ impl<'m> Run<'_, 'm> {
 
     fn count_node(&self, number: usize) -> NodeCounts {
         let world = &self.network.world;
-        let node = world.node(number);
-        let tcp = node.tcp().counters();
-        let mut counts = NodeCounts {
-            segments: tcp.sent.into(),
-            retransmissions: tcp.retransmissions.map(u64::from),
-            ..NodeCounts::default()
-        };
+        let mut counts = count_stack(world, number);
+        if let Some(lost) = self.lost_counts.get(number) {
+            counts.add_stack(lost);
+        }
         if let Some(usage) = world.usage(number) {
             counts.states_us = spans(&usage);
             counts.cpu_us = usage.cpu().as_micros();
@@ -299,28 +321,6 @@ impl<'m> Run<'_, 'm> {
         if let Some(energy) = world.energy(number) {
             counts.radio_mj = energy.radio_mj;
             counts.cpu_mj = energy.cpu_mj;
-        }
-        if let Some(Link::Mesh(radio)) = node.link(RADIO) {
-            let mac = radio.mac().counters();
-            counts.transmissions = mac.transmissions.into();
-            counts.retries = mac.retries.into();
-            counts.channel_busy = mac.channel_busy.into();
-            let fragments = radio.datagrams().counters();
-            let drops = [
-                mac.dropped(mac::FrameDrop::NoAck),
-                mac.dropped(mac::FrameDrop::ChannelBusy),
-                mac.dropped(mac::FrameDrop::TooOld),
-                mac.dropped(mac::FrameDrop::QueueFull),
-                radio.counters().dropped(link::LinkDrop::RelayQueueFull),
-                node.ip().counters.dropped(ip::PacketDrop::QueueFull),
-                node.ip().counters.dropped(ip::PacketDrop::TooOld),
-                fragments.dropped(datagram::FragmentDrop::NoRecord),
-                fragments.dropped(datagram::FragmentDrop::SiblingLost),
-                fragments.dropped(datagram::FragmentDrop::Timeout),
-                fragments.dropped(datagram::FragmentDrop::Evicted),
-                fragments.dropped(datagram::FragmentDrop::TableFull),
-            ];
-            counts.drops = drops.map(u64::from);
         }
         counts
     }
@@ -332,7 +332,8 @@ impl<'m> Run<'_, 'm> {
         let mut flows: Vec<FlowResult> = flows
             .map(|(number, flow)| {
                 let bytes = now.bytes[number] - before.bytes[number];
-                flow.result(&self.network.world, bytes, seconds)
+                let is_gone = |node| self.is_gone(node);
+                flow.result(&self.network.world, (bytes, seconds), is_gone)
             })
             .collect();
         let nodes = self.node_results(&now, before);
@@ -377,6 +378,40 @@ impl<'m> Run<'_, 'm> {
             })
             .collect()
     }
+}
+
+/// What the stack of a node has counted since it started.
+fn count_stack(world: &World<'_>, number: usize) -> NodeCounts {
+    let node = world.node(number);
+    let tcp = node.tcp().counters();
+    let mut counts = NodeCounts {
+        segments: tcp.sent.into(),
+        retransmissions: tcp.retransmissions.map(u64::from),
+        ..NodeCounts::default()
+    };
+    if let Some(Link::Mesh(radio)) = node.link(RADIO) {
+        let mac = radio.mac().counters();
+        counts.transmissions = mac.transmissions.into();
+        counts.retries = mac.retries.into();
+        counts.channel_busy = mac.channel_busy.into();
+        let fragments = radio.datagrams().counters();
+        let drops = [
+            mac.dropped(mac::FrameDrop::NoAck),
+            mac.dropped(mac::FrameDrop::ChannelBusy),
+            mac.dropped(mac::FrameDrop::TooOld),
+            mac.dropped(mac::FrameDrop::QueueFull),
+            radio.counters().dropped(link::LinkDrop::RelayQueueFull),
+            node.ip().counters.dropped(ip::PacketDrop::QueueFull),
+            node.ip().counters.dropped(ip::PacketDrop::TooOld),
+            fragments.dropped(datagram::FragmentDrop::NoRecord),
+            fragments.dropped(datagram::FragmentDrop::SiblingLost),
+            fragments.dropped(datagram::FragmentDrop::Timeout),
+            fragments.dropped(datagram::FragmentDrop::Evicted),
+            fragments.dropped(datagram::FragmentDrop::TableFull),
+        ];
+        counts.drops = drops.map(u64::from);
+    }
+    counts
 }
 
 fn link_results(now: &Counts, before: &Counts) -> Vec<LinkResult> {

@@ -316,7 +316,56 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
         ],
     },
+    Section {
+        name: "fault",
+        repeated: true,
+        doc: "Something that breaks while the scenario runs, and is mended again. A node, or a link, has one fault at a time.",
+        keys: &[
+            key(
+                "kind",
+                Choice(FAULT_KINDS),
+                None,
+                "`off`: a node is switched off; `reboot`: the same, by default for a second; `link`: the gain between two nodes changes. Always needed.",
+            ),
+            key(
+                "node",
+                Integer(0, NODE_LAST),
+                None,
+                "Which node has the fault, 0 is the border router; an end of the link. Always needed.",
+            ),
+            key(
+                "to",
+                Integer(0, NODE_LAST),
+                None,
+                "`link`: the node at the other end, always needed.",
+            ),
+            key(
+                "gain_db",
+                Number(-1e3, 0.0),
+                None,
+                "`link`: the gain both ways, dB, as in a `topology.matrix`; without it neither end hears the other.",
+            ),
+            key(
+                "at_s",
+                Number(0.0, 1e6),
+                None,
+                "When it begins, seconds after all motes have joined, as `flow.start_s`; with `motet up` after the command was started. Always needed; less than `duration_s`.",
+            ),
+            key(
+                "for_s",
+                Number(OFF_MIN_S, 1e6),
+                None,
+                "How long it lasts, seconds; without it a reboot takes one second, and other faults last for ever.",
+            ),
+        ],
+    },
 ];
+
+/// What can break.
+pub(super) const FAULT_KINDS: &[&str] = &["off", "reboot", "link"];
+
+/// The shortest time that a radio is off, s.
+const OFF_MIN_S: f64 = 0.1;
 
 /// How queues of packets are kept short.
 pub(super) const QUEUES: &[&str] = &["droptail", "red", "red-drop"];

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Route};
 use motet::limits::IPV6_MTU_MIN;
-use motet::link::{Advertised, Hold, Link, Mesh, MeshConfig, MeshMemory};
+use motet::link::{Advertised, Cable, Hold, Link, Mesh, MeshConfig, MeshMemory};
 use motet::lowpan::datagram::Record;
 use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, RadioCapabilities};
 use motet::node::Node;
@@ -13,7 +13,8 @@ use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
 use motet::tcphc::{self, Tcphc};
 use motet::time::{Duration, Instant};
 
-use super::{HOST_WIRED, Host, Joining, NetworkOptions, RADIO, Tables, WIRED};
+use super::lend::{Returned, lend, lend_each};
+use super::{HOST_WIRED, Host, Joining, NetworkOptions, RADIO, WIRED};
 use crate::Arena;
 use crate::air::filter::Filter;
 use crate::apps::App;
@@ -27,23 +28,29 @@ pub(super) struct Builder<'a, 'm> {
     pub(super) options: &'a NetworkOptions,
     pub(super) tree: &'a Tree,
     pub(super) arena: &'m Arena,
+    /// Every random choice of the node follows from it.
+    pub(super) seed: u64,
+    /// When the node starts.
+    pub(super) now: Instant,
+    /// How long its header compression stays quiet, for peers may know it from an earlier life.
+    pub(super) quiet: Duration,
 }
 
 impl<'m> Builder<'_, 'm> {
-    /// Mesh node `n`: the border router (0), a relay, or a leaf.
-    pub(super) fn mesh_node(self, n: usize) -> Resident<'m> {
+    /// Mesh node `n`: the border router (0), a relay, or a leaf, in memory that came back as far as it is there.
+    pub(super) fn mesh_node(self, n: usize, mut returned: Returned<'m>) -> Resident<'m> {
         let options = &self.options.nodes[n];
         // Lossless: `topology::tree` has refused more nodes.
         let number = n as u16;
-        let mut rng = stream(self.options.seed, u32::from(number), Purpose::Stack);
+        let mut rng = stream(self.seed, u32::from(number), Purpose::Stack);
         let is_router = n == 0;
         let is_tapped = options.transport == Host::Outside;
-        let radio = Link::Mesh(self.radio(n, &mut rng));
+        let radio = Link::Mesh(self.radio(n, &mut returned, &mut rng));
         let is_wired = is_router || is_tapped;
-        let wire = is_wired.then(|| Link::Cable(wire(self.arena)));
+        let wire = is_wired.then(|| Link::Cable(wire(&mut returned, self.arena)));
         let interfaces = std::iter::once(radio).chain(wire).collect::<Vec<_>>();
-        let interfaces = self.arena.alloc_slice_fill_iter(interfaces);
-        let mut ip = self.ip(n);
+        let interfaces = lend(&mut returned.links, self.arena, interfaces);
+        let mut ip = self.ip(n, &mut returned);
         if is_router {
             ip.add_address(Address {
                 addr: plan::ROUTER_WIRED,
@@ -56,7 +63,7 @@ impl<'m> Builder<'_, 'm> {
         }
         let tables = &options.tables;
         let sockets = [tables.connections, tables.listeners, tables.half_open];
-        let tcp = tcp(self.arena, sockets, &mut rng);
+        let tcp = tcp(&mut returned, self.arena, sockets, &mut rng);
         let filter = Filter {
             pan: plan::PAN,
             extended: plan::eui64(number),
@@ -74,14 +81,14 @@ impl<'m> Builder<'_, 'm> {
             is_router.then_some(Port::Wire(WIRED))
         };
         Resident {
-            node: Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN),
+            node: Node::new(interfaces, ip, tcp, rng, self.now),
             ports: std::iter::once(radio_port).chain(wire_port).collect(),
             app: App::None,
         }
     }
 
     /// Addresses and routes of mesh node `n`.
-    fn ip(self, n: usize) -> Ip<'m> {
+    fn ip(self, n: usize, returned: &mut Returned<'m>) -> Ip<'m> {
         let below = self.tree.below(n);
         let routes = below.iter().map(|(node, child)| {
             Some(Route {
@@ -106,7 +113,7 @@ impl<'m> Builder<'_, 'm> {
             forwards: n == 0 || is_tapped || !below.is_empty(),
             ..ip::Config::default()
         };
-        let mut ip = Ip::new(config, self.arena.alloc_slice_fill_iter(routes));
+        let mut ip = Ip::new(config, lend(&mut returned.routes, self.arena, routes));
         if let (Joining::Static, Some(parent)) = (self.options.joining, self.tree.parent(n)) {
             if !is_tapped {
                 ip.add_address(Address {
@@ -127,7 +134,7 @@ impl<'m> Builder<'_, 'm> {
         let host = &self.options.hosts[number];
         let sockets = [host.connections, host.listeners, host.half_open];
         // Lossless: there are few more hosts than nodes.
-        let rng = stream(self.options.seed, at as u32, Purpose::Stack);
+        let rng = stream(self.seed, at as u32, Purpose::Stack);
         Resident {
             node: wired_node(self.options.host_addr(number), sockets, rng, self.arena),
             ports: vec![Port::Wire(HOST_WIRED)],
@@ -135,7 +142,7 @@ impl<'m> Builder<'_, 'm> {
         }
     }
 
-    fn radio(self, n: usize, rng: &mut Rng) -> Mesh<'m> {
+    fn radio(self, n: usize, returned: &mut Returned<'m>, rng: &mut Rng) -> Mesh<'m> {
         let (arena, options) = (self.arena, &self.options.nodes[n]);
         let mac_config = mac::Config {
             pan: plan::PAN,
@@ -143,21 +150,24 @@ impl<'m> Builder<'_, 'm> {
             channel: options.channel,
             ..options.mac.clone()
         };
-        let Tables {
-            queue_frames,
-            packet_queue_len,
+        let neighbors = self.tree.children(n) + NEIGHBORS_SPARE;
+        let Returned {
+            frames,
+            neighbors: known,
             records,
             bodies,
+            outgoing,
+            queue,
             ..
-        } = options.tables;
-        let neighbors = self.tree.children(n) + NEIGHBORS_SPARE;
+        } = returned;
+        let tables = &options.tables;
         let memory = MeshMemory {
-            frames: arena.alloc_slice_fill_with(queue_frames, |_| FrameSlot::EMPTY),
-            neighbors: arena.alloc_slice_fill_with(neighbors, |_| Neighbor::EMPTY),
-            records: arena.alloc_slice_fill_with(records, |_| Record::EMPTY),
-            bodies: arena.alloc_slice_fill_copy(bodies * IPV6_MTU_MIN, 0),
-            outgoing: arena.alloc_slice_fill_copy(IPV6_MTU_MIN, 0),
-            queue: arena.alloc_slice_fill_copy(packet_queue_len, 0),
+            frames: lend_each(frames, arena, tables.queue_frames, || FrameSlot::EMPTY),
+            neighbors: lend_each(known, arena, neighbors, || Neighbor::EMPTY),
+            records: lend_each(records, arena, tables.records, || Record::EMPTY),
+            bodies: lend_each(bodies, arena, tables.bodies * IPV6_MTU_MIN, || 0),
+            outgoing: lend_each(outgoing, arena, IPV6_MTU_MIN, || 0),
+            queue: lend_each(queue, arena, tables.packet_queue_len, || 0),
         };
         let capabilities = options.profile.capabilities;
         let parent = self.tree.parent(n);
@@ -195,14 +205,20 @@ impl<'m> Builder<'_, 'm> {
             *radio.contexts_mut() = plan::contexts();
         }
         if let Some(mode) = options.compression {
-            radio.set_tcphc(self.tcphc(n, mode, rng));
+            radio.set_tcphc(self.tcphc(n, mode, returned.tcphc.take(), rng));
         }
         radio
     }
 
     /// The compressor of node `n`: the border router's has room for two connections of every
     /// mote.
-    fn tcphc(self, n: usize, mode: tcphc::Mode, rng: &mut Rng) -> &'m mut Tcphc<'m> {
+    fn tcphc(
+        self,
+        n: usize,
+        mode: tcphc::Mode,
+        memory: Option<&'m mut Tcphc<'m>>,
+        rng: &mut Rng,
+    ) -> &'m mut Tcphc<'m> {
         let tables = &self.options.nodes[n].tables;
         let own = tables.connections;
         let (end, contexts) = match n {
@@ -212,16 +228,21 @@ impl<'m> Builder<'_, 'm> {
         let config = tcphc::Config {
             mode,
             end,
-            // Every node starts with the world.
-            quiet: Duration::ZERO,
+            quiet: self.quiet,
             learned: self.options.nodes[n].learns_compression,
             ..tcphc::Config::default()
         };
-        let contexts = self
-            .arena
-            .alloc_slice_fill_with(contexts.max(tables.compressed), |_| tcphc::Context::EMPTY);
-        self.arena
-            .alloc(Tcphc::new(contexts, config, Instant::ORIGIN, rng))
+        let contexts = vec![tcphc::Context::EMPTY; contexts.max(tables.compressed)];
+        let Some(memory) = memory else {
+            let contexts = self.arena.alloc_slice_fill_iter(contexts);
+            return self
+                .arena
+                .alloc(Tcphc::new(contexts, config, self.now, rng));
+        };
+        let before = std::mem::replace(memory, Tcphc::new(&mut [], config, self.now, rng));
+        let contexts = lend(&mut Some(before.into_memory()), self.arena, contexts);
+        *memory = Tcphc::new(contexts, config, self.now, rng);
+        memory
     }
 }
 
@@ -232,7 +253,8 @@ pub(crate) fn wired_node<'m>(
     mut rng: Rng,
     arena: &'m Arena,
 ) -> Node<'m> {
-    let interfaces = arena.alloc_slice_fill_iter([Link::Cable(wire(arena))]);
+    let mut returned = Returned::default();
+    let interfaces = arena.alloc_slice_fill_iter([Link::Cable(wire(&mut returned, arena))]);
     let mut ip = Ip::new(ip::Config::default(), &mut []);
     ip.add_address(Address {
         addr,
@@ -242,7 +264,7 @@ pub(crate) fn wired_node<'m>(
         interface: HOST_WIRED,
         neighbour: Neighbour::Only,
     }));
-    let tcp = tcp(arena, sockets, &mut rng);
+    let tcp = tcp(&mut returned, arena, sockets, &mut rng);
     Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN)
 }
 
@@ -264,20 +286,26 @@ fn late_tags(mac: &mac::Config, radio: RadioCapabilities, rng: &Rng) -> Rng {
     tags
 }
 
-fn wire(arena: &Arena) -> motet::link::Cable<'_> {
-    let queue = arena.alloc_slice_fill_copy(WIRE_QUEUE_LEN, 0);
-    motet::link::Cable::new(queue, WIRED_MTU)
+fn wire<'m>(returned: &mut Returned<'m>, arena: &'m Arena) -> Cable<'m> {
+    let queue = lend_each(&mut returned.cable, arena, WIRE_QUEUE_LEN, || 0);
+    Cable::new(queue, WIRED_MTU)
 }
 
 fn tcp<'m>(
+    returned: &mut Returned<'m>,
     arena: &'m Arena,
     [connections, listeners, half_open]: [usize; 3],
     rng: &mut Rng,
 ) -> Tcp<'m> {
+    let free = || Slot::EMPTY;
     let memory = tcp::Memory {
-        connections: arena.alloc_slice_fill_with(connections, |_| Slot::EMPTY),
-        listeners: arena.alloc_slice_fill_with(listeners, |_| Listener::EMPTY),
-        half_open: arena.alloc_slice_fill_with(half_open, |_| HalfOpen::EMPTY),
+        connections: lend_each(&mut returned.connections, arena, connections, free),
+        listeners: lend_each(&mut returned.listeners, arena, listeners, || {
+            Listener::EMPTY
+        }),
+        half_open: lend_each(&mut returned.half_open, arena, half_open, || {
+            HalfOpen::EMPTY
+        }),
     };
     Tcp::new(memory, rng)
 }

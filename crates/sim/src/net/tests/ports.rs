@@ -34,7 +34,8 @@ fn options() -> NetworkOptions {
 /// The relay: the radios of nodes 1 and 2 in one node.
 fn relay<'m>(builder: Builder<'_, 'm>) -> Resident<'m> {
     let mut rng = stream(1, 1, Purpose::Stack);
-    let radios = [1, 2].map(|n| Link::Mesh(builder.radio(n, &mut rng)));
+    let mut fresh = Returned::default();
+    let radios = [1, 2].map(|n| Link::Mesh(builder.radio(n, &mut fresh, &mut rng)));
     let route = Route {
         prefix: Prefix::host(plan::mesh_addr(3)),
         next_hop: NextHop {
@@ -55,7 +56,7 @@ fn relay<'m>(builder: Builder<'_, 'm>) -> Resident<'m> {
         interface: RADIO,
         neighbour: Neighbour::One(plan::link_addr(0).iid()),
     }));
-    let tcp = tcp(builder.arena, [1, 1, 1], &mut rng);
+    let tcp = tcp(&mut fresh, builder.arena, [1, 1, 1], &mut rng);
     let interfaces = builder.arena.alloc_slice_fill_iter(radios);
     let port = |interface, n: u16| {
         let options = &builder.options.nodes[usize::from(n)];
@@ -90,8 +91,15 @@ fn a_node_with_two_radios_relays_from_one_to_the_other() {
         options: &options,
         tree: &tree,
         arena: &arena,
+        seed: options.seed,
+        now: Instant::ORIGIN,
+        quiet: Duration::ZERO,
     };
-    let residents = vec![builder.mesh_node(0), relay(builder), builder.mesh_node(3)];
+    let residents = vec![
+        builder.mesh_node(0, Returned::default()),
+        relay(builder),
+        builder.mesh_node(3, Returned::default()),
+    ];
     // Four radios hear each other alike: only channels keep them apart.
     let gains = Gains::from_fn(4, |_, _| ChainAir::CALIBRATED.one_hop_db);
     let conditions = Conditions {

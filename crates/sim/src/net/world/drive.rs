@@ -19,6 +19,9 @@ impl World<'_> {
     /// Tells a node what its radio has to tell, carries out what it wants, and plans its
     /// next call.
     pub(super) fn drive(&mut self, mote: usize, now: Instant) {
+        if self.motes[mote].is_off {
+            return;
+        }
         let mut buffer = std::mem::take(&mut self.buffer);
         if !self.wait_for_processor(mote, now) {
             // The node speaks last: only then does it know what waits for the clock.
@@ -106,6 +109,9 @@ impl World<'_> {
 
     /// Drives a node whose deadline has come, unless what it planned for was overtaken.
     pub(super) fn drive_if_due(&mut self, mote: usize, now: Instant) {
+        if self.motes[mote].is_off {
+            return;
+        }
         match self.motes[mote].next_deadline() {
             Some(at) if at <= now => self.drive(mote, now),
             at => self.plan(mote, at, now),

@@ -1,0 +1,111 @@
+//! The memory of a node: what the stack before it in its place gave back, or new.
+//!
+//! Purpose: a node may start a thousand times in a run, and the memory of a run is given back at
+//! its end only. Whatever a stack was lent serves the next one.
+
+use motet::ip::Route;
+use motet::link::{Cable, Link, MeshMemory};
+use motet::lowpan::datagram::Record;
+use motet::mac::{FrameSlot, Neighbor};
+use motet::node::Node;
+use motet::tcp::{self, HalfOpen, Listener, Slot};
+use motet::tcphc::Tcphc;
+
+use crate::Arena;
+
+/// Memory that came back; what is missing or has another size is made anew.
+#[derive(Debug, Default)]
+pub(super) struct Returned<'m> {
+    pub(super) links: Option<&'m mut [Link<'m>]>,
+    pub(super) frames: Option<&'m mut [FrameSlot]>,
+    pub(super) neighbors: Option<&'m mut [Neighbor]>,
+    pub(super) records: Option<&'m mut [Record]>,
+    pub(super) bodies: Option<&'m mut [u8]>,
+    pub(super) outgoing: Option<&'m mut [u8]>,
+    pub(super) queue: Option<&'m mut [u8]>,
+    pub(super) tcphc: Option<&'m mut Tcphc<'m>>,
+    pub(super) cable: Option<&'m mut [u8]>,
+    pub(super) routes: Option<&'m mut [Option<Route>]>,
+    pub(super) connections: Option<&'m mut [Slot<'m>]>,
+    pub(super) listeners: Option<&'m mut [Listener<'m>]>,
+    pub(super) half_open: Option<&'m mut [HalfOpen]>,
+}
+
+impl<'m> Returned<'m> {
+    /// What a node was lent that is switched off; an inbox is its application's, which has it.
+    pub(super) fn by(node: Node<'m>) -> Self {
+        let layers = node.into_layers();
+        let tcp::Memory {
+            connections,
+            listeners,
+            half_open,
+        } = layers.tcp.into_memory();
+        let mut returned = Self {
+            routes: Some(layers.ip.into_memory()),
+            connections: Some(connections),
+            listeners: Some(listeners),
+            half_open: Some(half_open),
+            ..Self::default()
+        };
+        for link in layers.links.iter_mut() {
+            match std::mem::replace(link, Link::Cable(Cable::new(&mut [], 0))) {
+                Link::Mesh(mesh) => {
+                    let (memory, tcphc) = mesh.into_memory();
+                    returned.take_mesh(memory);
+                    returned.tcphc = tcphc;
+                }
+                Link::Cable(cable) => returned.cable = Some(cable.into_memory()),
+                // No node of the lab has one.
+                Link::Serial(_) => {}
+            }
+        }
+        returned.links = Some(layers.links);
+        returned
+    }
+
+    fn take_mesh(&mut self, memory: MeshMemory<'m>) {
+        // Without `..`: what a link is lent some day must come back too.
+        let MeshMemory {
+            frames,
+            neighbors,
+            records,
+            bodies,
+            outgoing,
+            queue,
+        } = memory;
+        self.frames = Some(frames);
+        self.neighbors = Some(neighbors);
+        self.records = Some(records);
+        self.bodies = Some(bodies);
+        self.outgoing = Some(outgoing);
+        self.queue = Some(queue);
+    }
+}
+
+/// Memory for `entries`: what came back, if it has the right size, or memory of the arena.
+pub(super) fn lend<'m, T>(
+    returned: &mut Option<&'m mut [T]>,
+    arena: &'m Arena,
+    entries: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+) -> &'m mut [T] {
+    let entries = entries.into_iter();
+    match returned.take() {
+        Some(memory) if memory.len() == entries.len() => {
+            for (place, entry) in memory.iter_mut().zip(entries) {
+                *place = entry;
+            }
+            memory
+        }
+        _ => arena.alloc_slice_fill_iter(entries),
+    }
+}
+
+/// As [`lend`], with `len` entries of one kind.
+pub(super) fn lend_each<'m, T>(
+    returned: &mut Option<&'m mut [T]>,
+    arena: &'m Arena,
+    len: usize,
+    entry: impl Fn() -> T,
+) -> &'m mut [T] {
+    lend(returned, arena, (0..len).map(|_| entry()))
+}

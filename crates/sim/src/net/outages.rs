@@ -1,0 +1,70 @@
+//! Nodes that go off and come back while a run goes on.
+//!
+//! Purpose: the one list of what happens to nodes and when, for whoever lets a network run.
+//! Place: a caller asks [`Outages::next_at`], lets the network run until then, and calls
+//! [`Outages::pass`].
+//! Left out: links that change, which are the medium's; packets that a wire loses (`faults`).
+
+use std::collections::BTreeMap;
+
+use motet::time::Instant;
+
+use super::network::Network;
+use crate::Arena;
+
+/// What happens to one node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Switch {
+    /// It is switched off.
+    Off,
+    /// It is switched on.
+    On,
+}
+
+/// What is still to happen.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Outages {
+    /// By when, then in the order in which it was added.
+    planned: BTreeMap<(Instant, usize), (usize, Switch)>,
+    added: usize,
+}
+
+impl Outages {
+    /// Lets this happen to `node` at an instant.
+    pub fn add(&mut self, at: Instant, node: usize, switch: Switch) {
+        self.planned.insert((at, self.added), (node, switch));
+        self.added += 1;
+    }
+
+    /// When something happens next.
+    pub fn next_at(&self) -> Option<Instant> {
+        self.planned.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Whether `node` is never switched on again.
+    pub fn is_last_of(&self, node: usize) -> bool {
+        let mut planned = self.planned.values();
+        !planned.any(|planned| *planned == (node, Switch::On))
+    }
+
+    /// Lets everything happen that is due, and nothing before `note` has seen the network and
+    /// heard of it.
+    pub fn pass<'m>(
+        &mut self,
+        network: &mut Network<'m>,
+        arena: &'m Arena,
+        mut note: impl FnMut(&Network<'m>, usize, Switch),
+    ) {
+        let now = network.world.now();
+        while let Some(next) = self.planned.first_entry()
+            && next.key().0 <= now
+        {
+            let (node, switch) = next.remove();
+            note(network, node, switch);
+            match switch {
+                Switch::Off => network.switch_off(node),
+                Switch::On => network.switch_on(node, arena),
+            }
+        }
+    }
+}
