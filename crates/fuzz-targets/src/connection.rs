@@ -40,7 +40,7 @@ pub(crate) fn run(bytes: &[u8]) {
         SendBuffer::ring(&mut send)
     } else {
         slices = SliceQueue::new(&mut pieces, &mut send);
-        SendBuffer::Slices(&mut slices)
+        SendBuffer::slices(&mut slices)
     };
     let recv = RecvBuffer::new(&mut recv);
     let mut world = World::new(tcp, &config, now);

@@ -64,7 +64,7 @@ impl<'m> Lender<'m> {
         let copies = fill(self.send_len);
         let send = if self.by_reference {
             let pieces = arena.alloc_slice_fill_copy(PIECES, Piece::EMPTY);
-            SendBuffer::Slices(arena.alloc(SliceQueue::new(pieces, copies)))
+            SendBuffer::slices(arena.alloc(SliceQueue::new(pieces, copies)))
         } else {
             SendBuffer::ring(copies)
         };

@@ -6,11 +6,7 @@ use crate::wire::cursor::copy;
 
 /// Bytes in order, added at the end, taken from the front. Holds up to 65,535.
 #[derive(Debug)]
-#[cfg_attr(
-    not(feature = "tcp"),
-    expect(unreachable_pub, reason = "only a send buffer of TCP shows it")
-)]
-pub struct Ring<'m> {
+pub(crate) struct Ring<'m> {
     /// At most 65,535.
     bytes: &'m mut [u8],
     head: u16,

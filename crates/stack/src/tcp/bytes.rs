@@ -5,7 +5,6 @@
 //! ([`super::commands`]).
 
 use super::Tcp;
-use super::send_buffer::SendBuffer;
 use super::types::{Handle, RecvError, SendError};
 use crate::time::Instant;
 
@@ -58,7 +57,7 @@ impl<'m> Tcp<'m> {
     }
 
     /// Hands over `data` without copying it, all or nothing; needs a
-    /// [`SendBuffer::Slices`](super::SendBuffer::Slices).
+    /// [`SendBuffer::slices`](super::SendBuffer::slices).
     ///
     /// # Errors
     /// [`SendError`]; nothing was taken.
@@ -71,11 +70,7 @@ impl<'m> Tcp<'m> {
         let found = self.connection_at(handle, now);
         let connection = found.ok_or(SendError::NoConnection)?;
         connection.check_send()?;
-        let taken = match &mut connection.send {
-            SendBuffer::Slices(queue) => queue.push_slice(data),
-            SendBuffer::Ring(_) => false,
-        };
-        if !taken {
+        if !connection.send.push_slice(data) {
             return Err(SendError::BufferFull);
         }
         connection.on_taken();

@@ -13,7 +13,10 @@ use crate::wire::cursor::copy;
 
 /// What a connection has to send and may have to send again.
 #[derive(Debug)]
-pub enum SendBuffer<'m> {
+pub struct SendBuffer<'m>(Kind<'m>);
+
+#[derive(Debug)]
+enum Kind<'m> {
     /// Copies; one memory block.
     Ring(Ring<'m>),
     /// Refers to the application's own constant data, copies only short pieces.
@@ -23,14 +26,19 @@ pub enum SendBuffer<'m> {
 impl<'m> SendBuffer<'m> {
     /// A ring over `bytes`; up to 65,535 are used.
     pub fn ring(bytes: &'m mut [u8]) -> Self {
-        Self::Ring(Ring::new(bytes))
+        Self(Kind::Ring(Ring::new(bytes)))
+    }
+
+    /// Refers to the application's own constant data where it can, and copies short pieces.
+    pub fn slices(queue: &'m mut SliceQueue<'m>) -> Self {
+        Self(Kind::Slices(queue))
     }
 
     /// Bytes held.
     pub(crate) fn len(&self) -> u16 {
-        match self {
-            Self::Ring(ring) => ring.len(),
-            Self::Slices(queue) => queue.len(),
+        match &self.0 {
+            Kind::Ring(ring) => ring.len(),
+            Kind::Slices(queue) => queue.len(),
         }
     }
 
@@ -41,9 +49,9 @@ impl<'m> SendBuffer<'m> {
 
     /// Bytes that [`Self::push`] would take.
     pub(crate) fn room(&self) -> u16 {
-        match self {
-            Self::Ring(ring) => ring.room(),
-            Self::Slices(queue) => queue.copy_room(),
+        match &self.0 {
+            Kind::Ring(ring) => ring.room(),
+            Kind::Slices(queue) => queue.copy_room(),
         }
     }
 
@@ -70,26 +78,35 @@ impl<'m> SendBuffer<'m> {
         self.note_copied(count);
     }
 
+    /// Takes `data` by reference, if this buffer refers to data and has a place left; returns
+    /// whether it does.
+    pub(super) fn push_slice(&mut self, data: &'m [u8]) -> bool {
+        match &mut self.0 {
+            Kind::Slices(queue) => queue.push_slice(data),
+            Kind::Ring(_) => false,
+        }
+    }
+
     /// Where bytes are copied to.
     fn copies(&mut self) -> &mut Ring<'m> {
-        match self {
-            Self::Ring(ring) => ring,
-            Self::Slices(queue) => &mut queue.copies,
+        match &mut self.0 {
+            Kind::Ring(ring) => ring,
+            Kind::Slices(queue) => &mut queue.copies,
         }
     }
 
     /// `len` bytes were appended to the copies.
     fn note_copied(&mut self, len: u16) {
-        if let Self::Slices(queue) = self {
+        if let Kind::Slices(queue) = &mut self.0 {
             queue.note_copied(len);
         }
     }
 
     /// Whether there is room for whatever comes, a slice or a copy.
     pub(super) fn has_room(&self) -> bool {
-        match self {
-            Self::Ring(ring) => ring.room() > 0,
-            Self::Slices(queue) => {
+        match &self.0 {
+            Kind::Ring(ring) => ring.room() > 0,
+            Kind::Slices(queue) => {
                 queue.has_place() && (queue.copies.capacity() == 0 || queue.copy_room() > 0)
             }
         }
@@ -97,25 +114,25 @@ impl<'m> SendBuffer<'m> {
 
     /// Copies bytes into `out`, starting `offset` behind the first one held; returns how many.
     pub(super) fn peek(&self, offset: u16, out: &mut [u8]) -> usize {
-        match self {
-            Self::Ring(ring) => ring.peek(offset, out),
-            Self::Slices(queue) => queue.peek(offset, out),
+        match &self.0 {
+            Kind::Ring(ring) => ring.peek(offset, out),
+            Kind::Slices(queue) => queue.peek(offset, out),
         }
     }
 
     /// Drops everything, slices and copies.
     pub(super) fn clear(&mut self) {
-        match self {
-            Self::Ring(ring) => ring.clear(),
-            Self::Slices(queue) => queue.clear(),
+        match &mut self.0 {
+            Kind::Ring(ring) => ring.clear(),
+            Kind::Slices(queue) => queue.clear(),
         }
     }
 
     /// Drops `count` acknowledged bytes.
     pub(super) fn consume(&mut self, count: u16) {
-        match self {
-            Self::Ring(ring) => ring.consume(count),
-            Self::Slices(queue) => queue.consume(count),
+        match &mut self.0 {
+            Kind::Ring(ring) => ring.consume(count),
+            Kind::Slices(queue) => queue.consume(count),
         }
     }
 }
@@ -161,7 +178,7 @@ impl<'m> SliceQueue<'m> {
 
     /// Appends `data` without copying it: all of it, or none when the list is full or would
     /// hold more than 65,535 bytes.
-    pub(crate) fn push_slice(&mut self, data: &'m [u8]) -> bool {
+    pub(super) fn push_slice(&mut self, data: &'m [u8]) -> bool {
         let room = usize::from(u16::MAX - self.len);
         if data.len() > room {
             return false;

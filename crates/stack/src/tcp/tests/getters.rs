@@ -246,12 +246,12 @@ fn a_queue_of_slices_keeps_to_its_limits() {
     assert!(queue.push_slice(big.get(..3).unwrap()));
     assert!(queue.push_slice(big.get(..3).unwrap()));
     assert!(queue.push_slice(&[]), "nothing takes no place");
-    let queue = SendBuffer::Slices(Box::leak(Box::new(leaked(&[3, 3]))));
+    let queue = SendBuffer::slices(Box::leak(Box::new(leaked(&[3, 3]))));
     assert!(!queue.is_empty());
     assert_eq!(queue.room(), 0, "no place for a copied piece");
-    let queue = SendBuffer::Slices(Box::leak(Box::new(leaked(&[3]))));
+    let queue = SendBuffer::slices(Box::leak(Box::new(leaked(&[3]))));
     assert_eq!(queue.room(), 8);
-    let queue = SendBuffer::Slices(Box::leak(Box::new(leaked(&[]))));
+    let queue = SendBuffer::slices(Box::leak(Box::new(leaked(&[]))));
     assert_eq!((queue.is_empty(), queue.room()), (true, 8));
 }
 

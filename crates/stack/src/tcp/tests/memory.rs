@@ -78,7 +78,7 @@ fn bytes_can_be_looked_at_in_place() {
 pub(super) fn slices(pieces: usize, copies: usize) -> SendBuffer<'static> {
     let pieces = Box::leak(vec![Piece::EMPTY; pieces].into_boxed_slice());
     let copies = Box::leak(vec![0; copies].into_boxed_slice());
-    SendBuffer::Slices(Box::leak(Box::new(SliceQueue::new(pieces, copies))))
+    SendBuffer::slices(Box::leak(Box::new(SliceQueue::new(pieces, copies))))
 }
 
 /// A constant image and small writes around it, over a bad link: sent from where they lie.

@@ -127,7 +127,7 @@ fn a_queue_of_slices_is_writable_when_it_takes_slices_and_copies() {
     let copies = Box::leak(vec![0; 4].into_boxed_slice());
     let queue = Box::leak(Box::new(SliceQueue::new(pieces, copies)));
     let mut lent = buffers(0, 8000);
-    lent.send = SendBuffer::Slices(queue);
+    lent.send = SendBuffer::slices(queue);
     let (listener, now) = (s.listener.unwrap(), s.now());
     s.handle = Some(s.tcp.accept(listener, lent, now).unwrap());
     s.peer(say(SYN, 0, 0).mss(1000)).unwrap();
@@ -232,7 +232,7 @@ fn slices_and_bytes_written_in_place_keep_their_order() {
     let mut copies = [0; 10];
     let mut queue = SliceQueue::new(&mut pieces, &mut copies);
     assert!(queue.push_slice(b"head"));
-    let mut buffer = SendBuffer::Slices(&mut queue);
+    let mut buffer = SendBuffer::slices(&mut queue);
     let spare = buffer.spare();
     assert_eq!(spare.len(), 10);
     spare[..4].copy_from_slice(b"body");

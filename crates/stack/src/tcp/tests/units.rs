@@ -114,15 +114,14 @@ proptest! {
         steps in prop::collection::vec((0u8..4, 0usize..40), 1..60),
     ) {
         let source: &'static [u8] = Box::leak(pattern(0, 4000).into_boxed_slice());
-        let mut queue = SendBuffer::Slices(slice_queue());
+        let mut queue = SendBuffer::slices(slice_queue());
         let mut model: Vec<u8> = Vec::new();
         let mut next = 0;
         for (kind, count) in steps {
             let data = &source[next..next + count];
             match kind {
                 0 => {
-                    let SendBuffer::Slices(slices) = &mut queue else { unreachable!() };
-                    if slices.push_slice(data) {
+                    if queue.push_slice(data) {
                         model.extend(data);
                         next += count;
                     }
