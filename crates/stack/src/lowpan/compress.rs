@@ -74,7 +74,7 @@ pub fn compress(
 /// # Errors
 /// [`CompressError`]; besides, [`CompressError::Malformed`] when the packet holds no such header
 /// whole, and [`CompressError::Full`] when that does not fit: it cannot go in line.
-pub fn compress_form(
+pub(crate) fn compress_form(
     packet: &[u8],
     form: TcpForm,
     link: LinkPair,

@@ -12,7 +12,7 @@
 //! those of strangers, then those of which only one fragment has come, and of these the one
 //! heard of least recently. A stranger is a neighbour that has never acknowledged a frame of
 //! this node; nothing of a stranger pushes out what a known neighbour sends. A packet that
-//! grows is safe from its like for [`PAUSE_MAX`], from strangers for [`STALE_AFTER`]; but a known
+//! grows is safe from its like for 250 ms, from strangers for a second; but a known
 //! neighbour that was refused for long overtakes one that was not, now and then.
 //!
 //! Sources: RFC 4944 §5.3 (reassembly, overlaps, time limit); RFC 8930 §5 and §6
@@ -22,8 +22,8 @@ mod record;
 mod room;
 mod tags;
 
-pub use record::{LIFETIME, LINGER, REASSEMBLY_TIMEOUT, RELAY_TIMEOUT, Record};
-pub use room::{BURST_MAX, PAUSE_MAX, STALE_AFTER};
+pub use record::{LIFETIME, Record};
+pub use room::BURST_MAX;
 
 use super::TcpForm;
 use crate::limits::IPV6_MTU_MIN;

@@ -2,7 +2,7 @@
 //!
 //! Place: an outgoing packet waits in the one buffer of [`Outgoing`] while the node pulls
 //! frame after frame from it, each when the MAC has room. A relay that passes fragments on
-//! writes first ones with [`forward_first`]; later ones only change their tag.
+//! writes first ones with `forward_first`; later ones only change their tag.
 //! Left out: acknowledged fragments (RFC 8931).
 //!
 //! Sources: RFC 4944 §5.3 (format, units of eight bytes); RFC 8930 §5 (a first fragment may
@@ -285,7 +285,7 @@ impl<'m> Outgoing<'m> {
 ///
 /// # Errors
 /// [`FragmentError::NoRoom`] when the header grew beyond the slack: the packet is lost.
-pub fn forward_first(
+pub(crate) fn forward_first(
     start: (&[u8], TcpForm),
     header: Header,
     link: LinkPair,
@@ -312,7 +312,7 @@ pub fn forward_first(
 /// `frame_payload_len_max`: of one frame, as the MAC says. `compressed_len` and
 /// `uncompressed_len`: of all headers, TCP's included. `slack`: as for [`Outgoing::start`].
 /// 0 when not even the headers fit.
-pub fn payload_for_frames(
+pub(crate) fn payload_for_frames(
     frames: usize,
     frame_payload_len_max: usize,
     compressed_len: usize,

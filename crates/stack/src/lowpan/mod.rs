@@ -16,8 +16,8 @@ use core::net::Ipv6Addr;
 
 use crate::wire::LinkAddr;
 
-pub(crate) use compress::compressed_header_len;
-pub use compress::{CompressError, Compressed, compress, compress_form};
+pub use compress::{CompressError, Compressed, compress};
+pub(crate) use compress::{compress_form, compressed_header_len};
 pub use contexts::{Context, Contexts};
 pub use decompress::{DecompressError, Decompressed, complete_udp_checksum, decompress};
 pub use tcp_form::TcpForm;

@@ -105,17 +105,17 @@ impl Config {
 }
 
 /// One symbol of the 2.4 GHz PHY, µs: 4 bits at 250 kb/s (IEEE 802.15.4-2006 §6.5).
-pub const SYMBOL_US: u32 = 16;
+pub(crate) const SYMBOL_US: u32 = 16;
 
 /// `aUnitBackoffPeriod`, 20 symbols, µs (IEEE 802.15.4-2006 table 85).
-pub const UNIT_BACKOFF_US: u32 = 20 * SYMBOL_US;
+pub(crate) const UNIT_BACKOFF_US: u32 = 20 * SYMBOL_US;
 
 /// `aTurnaroundTime`, 12 symbols: between a frame and its ACK, and between a clear channel
 /// and the frame (IEEE 802.15.4-2006 table 22).
 pub const TURNAROUND: Duration = Duration::from_micros(192);
 
 /// Air time of an ACK: 6 bytes of preamble, delimiter and length, 5 of PSDU, 32 µs each.
-pub const ACK_AIR_TIME: Duration = Duration::from_micros(352);
+pub(crate) const ACK_AIR_TIME: Duration = Duration::from_micros(352);
 
 /// Channel used by TCPlp's testbed, the one least hit by WiFi.
 pub const CHANNEL: u8 = 26;
@@ -124,10 +124,10 @@ pub const CHANNEL: u8 = 26;
 pub const BE_MIN: u8 = 3;
 
 /// `macMaxBE` (IEEE 802.15.4-2006 table 86).
-pub const BE_MAX: u8 = 5;
+pub(crate) const BE_MAX: u8 = 5;
 
 /// `macMaxCSMABackoffs` (IEEE 802.15.4-2006 table 86).
-pub const CSMA_BACKOFFS_MAX: u8 = 4;
+pub(crate) const CSMA_BACKOFFS_MAX: u8 = 4;
 
 /// More than `macMaxFrameRetries` + 1 = 4: with four attempts hidden terminals lose a
 /// quarter of all segments over three hops whatever d is; eight meet TCPlp's measured loss.
@@ -142,12 +142,12 @@ pub const FRAME_AGE_MAX: Duration = Duration::from_secs(2);
 
 /// `macAckWaitDuration`, 54 symbols (IEEE 802.15.4-2006 table 86): a unit backoff, a
 /// turnaround and the ACK's air time.
-pub const ACK_WAIT: Duration = Duration::from_micros(864);
+pub(crate) const ACK_WAIT: Duration = Duration::from_micros(864);
 
 /// Four symbols: either end may be one off (IEEE 802.15.4-2006 §7.5.6.4.2 has no tolerance),
 /// the rest is for a driver that stamps frames in an interrupt. Frames that collide end further
 /// apart than that unless they are equally long and were begun together.
-pub const ACK_SLACK: Duration = Duration::from_micros(64);
+pub(crate) const ACK_SLACK: Duration = Duration::from_micros(64);
 
 /// `macSifsPeriod`, 12 symbols (IEEE 802.15.4-2015 §6.2.4 and table 8-94): the turnaround of any
 /// radio, so that it costs nothing.
@@ -164,15 +164,15 @@ pub const CCA: Duration = Duration::from_micros(8 * SYMBOL_US as u64);
 
 /// Well above what a radio ever needs (2.2 ms of copy and 4.3 ms of frame on the slowest
 /// profile), so that it expires only when an answer was lost.
-pub const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Longer than one frame's attempts may last (8 × (40 ms + backoffs of at most 37 ms + a
 /// frame) = 0.68 s), shorter than 256 frames take (2.1 s), after which a sequence number
 /// comes back.
-pub const DUPLICATE_LIFETIME: Duration = Duration::from_millis(1_000);
+pub(crate) const DUPLICATE_LIFETIME: Duration = Duration::from_millis(1_000);
 
 /// One slot: the router advertisement or error that must pass when data fills the queue.
-pub const RESERVE_CONTROL: u8 = 1;
+pub(crate) const RESERVE_CONTROL: u8 = 1;
 
 /// One five-frame segment of another node.
-pub const RESERVE_FORWARD: u8 = 5;
+pub(crate) const RESERVE_FORWARD: u8 = 5;

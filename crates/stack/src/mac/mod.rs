@@ -32,7 +32,7 @@ pub use channels::Channels;
 pub use config::Config;
 pub use counters::{FrameDrop, MacCounters};
 pub use immediate::{Condition, Protocol};
-pub use neighbor::{ETX_WINDOW, Neighbor};
+pub use neighbor::Neighbor;
 pub use queue::{Class, Frame, FrameSlot};
 pub use radio::{Action, Event, RadioCapabilities, RxMeta};
 

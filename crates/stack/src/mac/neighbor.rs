@@ -75,7 +75,7 @@ impl Neighbor {
     /// Expected transmissions per delivered frame in units of 1/128, as RPL's ETX metric
     /// has it (RFC 6551 §4.3.2); `None` before the first success.
     ///
-    /// Counted over the last [`ETX_WINDOW`] attempts or so: at that many both counts halve.
+    /// Counted over the last 128 attempts or so: at that many both counts halve.
     pub fn etx(&self) -> Option<u16> {
         let etx = (u32::from(self.attempts) * 128).checked_div(u32::from(self.successes))?;
         Some(u16::try_from(etx).unwrap_or(u16::MAX))
@@ -258,7 +258,7 @@ impl<'m> Neighbors<'m> {
 }
 
 /// Attempts after which old ones count half. Chosen arbitrarily: some tens of packets.
-pub const ETX_WINDOW: u16 = 128;
+pub(super) const ETX_WINDOW: u16 = 128;
 
 /// Frames in a row, with all their attempts, after which a neighbour is silent: 64 attempts over
 /// a second and a half. Where three of five frames are lost, ACKs too, one attempt in six is

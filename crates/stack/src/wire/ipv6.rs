@@ -296,7 +296,7 @@ impl<'a> Extensions<'a> {
 }
 
 /// Whether `next_header` is an extension header that can be walked over.
-pub const fn is_extension(next_header: u8) -> bool {
+pub(crate) const fn is_extension(next_header: u8) -> bool {
     matches!(
         next_header,
         next_header::HOP_BY_HOP

@@ -117,7 +117,7 @@ const EIDS: [(u8, u8); 6] = [
 ///
 /// # Errors
 /// [`ParseError::Unknown`].
-pub fn next_header_of(first: u8) -> Result<u8, ParseError> {
+pub(crate) fn next_header_of(first: u8) -> Result<u8, ParseError> {
     if first & 0b1111_1000 == UDP {
         return Ok(udp::NEXT_HEADER);
     }

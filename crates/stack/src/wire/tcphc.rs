@@ -483,7 +483,7 @@ impl Eq for RelativeBlocks {}
 /// Whether an option area is one of the four that compressed forms can stand for: none,
 /// `NOP NOP TS`, `NOP NOP SACK(n)`, or the first and then the second. Linux, FreeBSD and this
 /// stack emit no others once a connection stands.
-pub fn is_canonical(area: &[u8]) -> bool {
+pub(crate) fn is_canonical(area: &[u8]) -> bool {
     let rest = match area {
         [1, 1, 8, 10, _, _, _, _, _, _, _, _, rest @ ..] => rest,
         area => area,
@@ -498,7 +498,7 @@ pub fn is_canonical(area: &[u8]) -> bool {
 }
 
 /// Whether an MH or CH can carry `flags`: ACK, and of the others only those with a bit.
-pub fn are_compressible(flags: Flags) -> bool {
+pub(crate) fn are_compressible(flags: Flags) -> bool {
     flags.contains(Flags::ACK) && flags.without(Flags::ACK).without(CARRIED) == Flags::EMPTY
 }
 

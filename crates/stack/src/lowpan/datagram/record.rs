@@ -164,15 +164,15 @@ impl Coverage {
 /// How long a packet that is gathered here waits for its next fragment. A fragment's
 /// attempts at the hop before take at most 0.7 s, and others may be queued before it; twice
 /// what OpenThread gives a whole packet.
-pub const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(4);
+pub(crate) const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The same at a relay, which loses only a tag and a next hop by waiting; shorter, because
 /// it has no memory to spare for packets that their senders have given up.
-pub const RELAY_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const RELAY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// However slowly fragments come: RFC 4944 §5.3 allows 60 s at most.
 pub const LIFETIME: Duration = Duration::from_secs(60);
 
 /// How long after its last fragment a packet that is over is remembered: the link repeats
 /// frames for 0.7 s at most. Short, for a sender that restarts may soon reuse a tag.
-pub const LINGER: Duration = REASSEMBLY_TIMEOUT;
+pub(crate) const LINGER: Duration = REASSEMBLY_TIMEOUT;

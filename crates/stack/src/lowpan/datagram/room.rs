@@ -218,11 +218,11 @@ impl Record {
 /// After this long without a fragment any other packet may have a record's place, even a
 /// stranger's: longer than all attempts of one frame (0.7 s), so that a live packet is not
 /// robbed.
-pub const STALE_AFTER: Duration = Duration::from_secs(1);
+pub(crate) const STALE_AFTER: Duration = Duration::from_secs(1);
 
 /// After this long its like may have the place of a packet that had begun to grow: some five
 /// frames of a path on which only every third hop may send, or as many attempts of one.
-pub const PAUSE_MAX: Duration = Duration::from_millis(250);
+pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// And of one of which a first fragment is all that has come: the next follows it in 8 ms over
 /// a hop and in three times that along a path, or, where its first attempt fails, after a retry

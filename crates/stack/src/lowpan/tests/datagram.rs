@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
 
+use super::record::{LINGER, REASSEMBLY_TIMEOUT, RELAY_TIMEOUT};
 use super::*;
 use crate::random::Rng;
 use crate::time::Duration;
