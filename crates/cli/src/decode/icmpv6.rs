@@ -50,7 +50,7 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, upper: Upper<'_>
             kind: rpl::ICMPV6_TYPE,
             code,
             body,
-        } => rpl::explain(frame, code, body),
+        } => rpl::explain(decoder, frame, code, body, checksum_ok != Some(false)),
         Message::Other { body, .. } => link::payload(frame, body),
         Message::EchoRequest(echo) | Message::EchoReply(echo) => link::payload(frame, echo.data),
         _ => {}

@@ -2,14 +2,16 @@
 //!
 //! Place: after `link` or `lowpan`; calls `icmpv6`, `tcp` and `udp`.
 //! Left out: reassembly of IP fragments, which no node of this project accepts.
-//! Sources: RFC 8200; RFC 6553 for RPL's option; the crate `etherparse` for IPv4.
+//! Sources: RFC 8200; RFC 6553 and RFC 6554 for RPL's option and source route; the crate `etherparse` for IPv4.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use etherparse::Ipv4HeaderSlice;
 use motet::wire::ipv6::{
     self, Ecn, ExtensionHeader, Extensions, Header, TrafficClass, next_header,
 };
+use motet::wire::rpl_option::{self, Rpi};
+use motet::wire::source_route::{self, SourceRoute};
 use motet::wire::{icmpv6 as wire_icmpv6, tcp as wire_tcp, udp as wire_udp};
 
 use super::model::{Frame, Layer, Value, group, hex8};
@@ -20,7 +22,7 @@ use super::{Decoder, icmpv6, link, tcp, udp};
 pub(super) struct Upper<'a> {
     /// Source address.
     pub(super) src: IpAddr,
-    /// Destination address.
+    /// Destination address, the last one of a source route.
     pub(super) dst: IpAddr,
     /// The bytes of the upper layer, as far as they were captured.
     pub(super) bytes: &'a [u8],
@@ -65,11 +67,21 @@ fn explain_v6(decoder: &mut Decoder, frame: &mut Frame, packet: &[u8]) {
             .unwrap_or(packet),
     ));
     let mut extensions = Extensions::new(header.next_header, payload);
+    let mut dst = header.dst;
     loop {
         match extensions.next() {
             Ok(None) => break,
             Ok(Some(extension)) => {
-                frame.push(extension_layer(&extension));
+                match source_route_of(&extension) {
+                    Some(Ok(route)) => {
+                        frame.push(source_route_layer(&extension, &route, &header.dst));
+                        if route.segments_left > 0 {
+                            dst = route.addr(route.len(), &header.dst).unwrap_or(dst);
+                        }
+                    }
+                    Some(Err(error)) => return frame.malformed("extension", error.reason()),
+                    None => frame.push(extension_layer(&extension)),
+                }
                 if extension.kind == next_header::FRAGMENT && is_part(&extension) {
                     frame.say("IPv6 fragment");
                     return frame.undecoded("fragment", "IPv6 fragments are not reassembled");
@@ -81,7 +93,7 @@ fn explain_v6(decoder: &mut Decoder, frame: &mut Frame, packet: &[u8]) {
     let walked = payload.len() - extensions.rest().len();
     let upper = Upper {
         src: header.src.into(),
-        dst: header.dst.into(),
+        dst: dst.into(),
         bytes: extensions.rest(),
         len: usize::from(header.payload_len).saturating_sub(walked),
     };
@@ -180,6 +192,34 @@ fn explain_upper(decoder: &mut Decoder, frame: &mut Frame, protocol: u8, upper: 
     }
 }
 
+/// RPL's source routing header, where the extension header is one.
+fn source_route_of<'a>(
+    extension: &ExtensionHeader<'a>,
+) -> Option<Result<SourceRoute<'a>, source_route::ParseError>> {
+    let is_one = extension.kind == next_header::ROUTING
+        && extension.bytes.get(2) == Some(&source_route::TYPE);
+    is_one.then(|| SourceRoute::parse(extension.bytes))
+}
+
+fn source_route_layer(
+    extension: &ExtensionHeader<'_>,
+    route: &SourceRoute<'_>,
+    dst: &Ipv6Addr,
+) -> Layer {
+    let addrs: Vec<Value> = route.addrs(*dst).map(Value::from).collect();
+    extension_layer(extension).with("addresses", addrs)
+}
+
+/// RPL packet information, as an option (RFC 6553) or compressed (RFC 8138).
+pub(super) fn rpi_fields(layer: Layer, rpi: Rpi) -> Layer {
+    layer
+        .with("rpl_instance", rpi.instance)
+        .with("down", rpi.down)
+        .with("rank_error", rpi.rank_error)
+        .with("forwarding_error", rpi.forwarding_error)
+        .with("sender_rank", rpi.sender_rank)
+}
+
 fn extension_layer(extension: &ExtensionHeader<'_>) -> Layer {
     let layer = Layer::new("extension", protocol_name(extension.kind))
         .hidden("kind", extension.kind)
@@ -210,14 +250,10 @@ fn extension_layer(extension: &ExtensionHeader<'_>) -> Layer {
 
 /// An option of a hop-by-hop or destination options header; RPL's by name (RFC 6553 §3).
 fn header_option(kind: u8, data: &[u8]) -> Value {
-    match (kind, data) {
-        (0x63 | 0x23, [flags, instance, high, low, ..]) => group([
-            ("rpl_instance", (*instance).into()),
-            ("down", (flags & 0x80 != 0).into()),
-            ("rank_error", (flags & 0x40 != 0).into()),
-            ("forwarding_error", (flags & 0x20 != 0).into()),
-            ("sender_rank", u16::from_be_bytes([*high, *low]).into()),
-        ]),
+    match (kind, Rpi::parse_content(data)) {
+        (rpl_option::TYPE_6553 | rpl_option::TYPE_9008, Ok(rpi)) => {
+            Value::Group(rpi_fields(Layer::new("", ""), rpi).fields)
+        }
         _ => group([("option", hex8(kind)), ("data", data.into())]),
     }
 }

@@ -2,13 +2,16 @@
 //!
 //! Place: under `mac`, for data frames; hands whole IPv6 packets to `ip`. The stack's codecs
 //! parse and decompress; this file puts into words how a header was compressed.
-//! Sources: RFC 4944 §5, RFC 6282.
+//! Sources: RFC 4944 §5, RFC 6282, RFC 8138.
+
+use std::net::Ipv6Addr;
 
 use motet::lowpan::{
     Contexts, DecompressError, Decompressed, LinkPair, TcpForm, complete_udp_checksum, decompress,
 };
 use motet::wire::cursor::Reader;
 use motet::wire::ieee802154::Header as MacHeader;
+use motet::wire::lorh::{self, RoutingHeaders};
 use motet::wire::lowpan_dispatch::{Dispatch, classify};
 use motet::wire::lowpan_frag as frag;
 use motet::wire::lowpan_iphc::{
@@ -24,6 +27,9 @@ use super::{Decoder, ip, link, tcphc};
 /// Explains the payload of a data frame.
 pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, mac: &MacHeader, payload: &[u8]) {
     let pair = link_pair(mac);
+    let Some(payload) = routing_headers(decoder, frame, payload) else {
+        return;
+    };
     match classify(payload) {
         Err(unsupported) => {
             link::payload(frame, payload);
@@ -40,6 +46,66 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, mac: &MacHeader,
             }
         }
     }
+}
+
+/// Explains the 6LoWPAN routing headers in front of a compressed packet, if there are any;
+/// returns what follows them.
+fn routing_headers<'a>(
+    decoder: &Decoder,
+    frame: &mut Frame,
+    payload: &'a [u8],
+) -> Option<&'a [u8]> {
+    let [lorh::PAGE_1, headers @ ..] = payload else {
+        return Some(payload);
+    };
+    let (headers, rest) = match RoutingHeaders::parse(headers) {
+        Ok(found) => found,
+        Err(error) => {
+            match error {
+                lorh::ParseError::Critical => frame.undecoded("lorh", error.reason()),
+                _ => frame.malformed("lorh", error.reason()),
+            }
+            return None;
+        }
+    };
+    // Without the root's address only the bytes that are there can be told.
+    let root = decoder.dodag.unwrap_or(Ipv6Addr::UNSPECIFIED);
+    let root_known = decoder.dodag.is_some();
+    if !headers.segments.is_empty() {
+        let tunnel = headers.tunnel.as_ref();
+        let reference = tunnel.map_or(root, |tunnel| tunnel.encapsulator(&root));
+        let list: Vec<Value> = headers.segments.iter(reference).map(Value::from).collect();
+        frame.push(
+            Layer::new("lorh", format!("source route, {} to go", list.len())).with(
+                if root_known {
+                    "segments"
+                } else {
+                    "segment_ends"
+                },
+                list,
+            ),
+        );
+    }
+    if let Some(rpi) = headers.rpi {
+        let layer = Layer::new("lorh", "RPL packet information");
+        frame.push(ip::rpi_fields(layer, rpi));
+    }
+    if let Some(tunnel) = headers.tunnel {
+        let encapsulator = tunnel.encapsulator(&root);
+        frame.push(
+            Layer::new("lorh", "IPv6 in IPv6")
+                .with("hop_limit", tunnel.hop_limit)
+                .with(
+                    if root_known {
+                        "encapsulator"
+                    } else {
+                        "encapsulator_end"
+                    },
+                    Some(encapsulator).filter(|addr| !addr.is_unspecified()),
+                ),
+        );
+    }
+    Some(rest)
 }
 
 /// The addresses from which interface identifiers derive; an absent one is the PAN
@@ -215,6 +281,7 @@ fn first_fragment(
     rest: &[u8],
     datagram_size: u16,
 ) -> Option<Packet> {
+    let rest = routing_headers(decoder, frame, rest)?;
     let packet = match classify(rest) {
         Ok(Dispatch::Ipv6) => {
             frame.push(uncompressed());

@@ -229,6 +229,8 @@ impl Printer {
 /// What is remembered from frame to frame.
 struct Decoder {
     contexts: Contexts,
+    /// The root's address, as the last DIO gave it.
+    dodag: Option<Ipv6Addr>,
     reassembly: reassembly::Reassembly,
     compressions: tcphc::Compressions,
     conversations: conversation::Conversations,
@@ -268,6 +270,7 @@ impl Decoder {
         }
         Self {
             contexts,
+            dodag: None,
             reassembly: reassembly::Reassembly::default(),
             compressions: tcphc::Compressions::default(),
             conversations: conversation::Conversations::default(),

@@ -1,48 +1,71 @@
 //! RPL control messages: ICMPv6 type 155.
 //!
-//! Place: under `icmpv6`. Left out: the secured variants' contents, routing decisions.
-//! Sources: RFC 6550 §6; RFC 9009 for DCO.
+//! Place: under `icmpv6`. The stack's codec reads base and options; this file puts them into
+//! words, up to the first option that is malformed. A DIO teaches the decoder the root's address.
+//! Left out: the secured variants' contents, routing decisions.
+//! Sources: RFC 6550 §6; RFC 6551; RFC 9009 for DCO; RFC 9010 §7 for the status of a DAO-ACK.
 
-use std::net::Ipv6Addr;
+use motet::wire::rpl::{
+    Configuration, Dao, DaoAck, Dio, Message, Metric, Metrics, ParseError, RplOption, RplOptions,
+    configuration, mode,
+};
 
-use motet::wire::cursor::{Reader, Truncated};
+pub(super) use motet::wire::rpl::ICMPV6_TYPE;
 
-use super::model::{Frame, Layer, Value, group, hex8};
+use super::Decoder;
+use super::model::{Frame, Layer, Value, group, hex8, hex16};
 
-/// ICMPv6 type of every RPL control message.
-pub(super) const ICMPV6_TYPE: u8 = 155;
-
-/// Explains the body of a control message, behind the ICMPv6 checksum.
-pub(super) fn explain(frame: &mut Frame, code: u8, body: &[u8]) {
+/// Explains the body of a control message, behind the ICMPv6 checksum. `intact`: the checksum is
+/// not known to be wrong.
+pub(super) fn explain(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    code: u8,
+    body: &[u8],
+    intact: bool,
+) {
     let name = name_of(code);
     frame.say(format_args!("RPL {name}"));
-    if code & SECURE != 0 {
-        frame.push(Layer::new("rpl", name));
-        return frame.undecoded("rpl", "secured RPL message");
-    }
-    let mut r = Reader::new(body);
-    let base = match code {
-        DIS => dis(&mut r),
-        DIO => dio(&mut r),
-        DAO => dao(&mut r),
-        DAO_ACK => dao_ack(&mut r),
-        _ => {
-            frame.push(Layer::new("rpl", name));
-            return frame.undecoded("rpl", format!("RPL code 0x{code:02x}"));
+    let (base, list) = body.split_at(base_len(code, body).min(body.len()));
+    let layer = match Message::parse(code, base) {
+        Ok(Message::Dis(_)) => dis(base),
+        Ok(Message::Dio(message)) => {
+            if intact && decoder.now.countable() {
+                decoder.dodag = Some(message.dodag);
+            }
+            dio(&message)
+        }
+        Ok(Message::Dao(message)) => dao(&message),
+        Ok(Message::DaoAck(message)) => dao_ack(&message),
+        Err(error) => {
+            frame.push(Layer::new("rpl", name.clone()));
+            return match error {
+                ParseError::Secure => frame.undecoded("rpl", error.reason()),
+                ParseError::Code => frame.undecoded("rpl", format!("RPL code 0x{code:02x}")),
+                _ => frame.malformed("rpl", format!("{name} truncated")),
+            };
         }
     };
-    let Ok(layer) = base else {
-        let reason = format!("{name} truncated");
-        frame.push(Layer::new("rpl", name));
-        return frame.malformed("rpl", reason);
-    };
-    let (list, problem) = options(r);
+    let (list, problem) = options(list);
     frame.push(Layer {
         title: name,
         ..layer.with("options", list)
     });
     if let Err(reason) = problem {
         frame.malformed("rpl", reason);
+    }
+}
+
+/// Bytes of a message in front of its options.
+fn base_len(code: u8, body: &[u8]) -> usize {
+    let has_dodag = |flag| body.get(1).is_some_and(|flags| flags & flag != 0);
+    match code {
+        DIS => 2,
+        DIO => 24,
+        DAO if has_dodag(0x40) => 20,
+        DAO_ACK if has_dodag(0x80) => 20,
+        DAO | DAO_ACK => 4,
+        _ => body.len(),
     }
 }
 
@@ -67,169 +90,182 @@ fn name_of(code: u8) -> String {
 }
 
 /// DODAG information solicitation (RFC 6550 §6.2).
-fn dis(r: &mut Reader<'_>) -> Result<Layer, Truncated> {
-    let (flags, _reserved) = (r.u8()?, r.u8()?);
-    Ok(Layer::new("rpl", "").hidden("flags", hex8(flags)))
+fn dis(base: &[u8]) -> Layer {
+    Layer::new("rpl", "").hidden("flags", base.first().copied().map(hex8))
 }
 
 /// DODAG information object (§6.3).
-fn dio(r: &mut Reader<'_>) -> Result<Layer, Truncated> {
-    let (instance, version, rank) = (r.u8()?, r.u8()?, r.u16()?);
-    let mode = r.u8()?;
-    let dtsn = r.u8()?;
-    let _flags_and_reserved = r.u16()?;
-    let dodag = Ipv6Addr::from(r.array::<16>()?);
-    let mode_of_operation = match mode >> 3 & 7 {
-        0 => "no downward routes",
-        1 => "non-storing",
-        2 => "storing",
-        3 => "storing with multicast",
+fn dio(dio: &Dio<'_>) -> Layer {
+    let mode = match dio.mode {
+        mode::UPWARD_ONLY => "no downward routes",
+        mode::NON_STORING => "non-storing",
+        mode::STORING => "storing",
+        mode::STORING_WITH_MULTICAST => "storing with multicast",
         _ => "unassigned",
     };
-    Ok(Layer::new("rpl", "")
-        .with("instance", instance)
-        .with("version", version)
-        .with("rank", rank)
-        .with("grounded", mode & 0x80 != 0)
-        .with("mode", mode_of_operation)
-        .with("preference", mode & 7)
-        .with("dtsn", dtsn)
-        .with("dodag", dodag))
+    Layer::new("rpl", "")
+        .with("instance", dio.instance)
+        .with("version", dio.version)
+        .with("rank", dio.rank)
+        .with("grounded", dio.grounded)
+        .with("mode", mode)
+        .with("preference", dio.preference)
+        .with("dtsn", dio.dtsn)
+        .with("dodag", dio.dodag)
 }
 
 /// Destination advertisement object (§6.4).
-fn dao(r: &mut Reader<'_>) -> Result<Layer, Truncated> {
-    let (instance, flags, _reserved, sequence) = (r.u8()?, r.u8()?, r.u8()?, r.u8()?);
-    let dodag = if flags & 0x40 != 0 {
-        Some(Ipv6Addr::from(r.array::<16>()?))
-    } else {
-        None
-    };
-    Ok(Layer::new("rpl", "")
-        .with("instance", instance)
-        .with("sequence", sequence)
-        .with("ack_requested", flags & 0x80 != 0)
-        .with("dodag", dodag))
+fn dao(dao: &Dao<'_>) -> Layer {
+    Layer::new("rpl", "")
+        .with("instance", dao.instance)
+        .with("sequence", dao.sequence)
+        .with("ack_requested", dao.ack_requested)
+        .with("dodag", dao.dodag)
 }
 
 /// Acknowledgement of a DAO (§6.5).
-fn dao_ack(r: &mut Reader<'_>) -> Result<Layer, Truncated> {
-    let (instance, flags, sequence, status) = (r.u8()?, r.u8()?, r.u8()?, r.u8()?);
-    let dodag = if flags & 0x80 != 0 {
-        Some(Ipv6Addr::from(r.array::<16>()?))
-    } else {
-        None
-    };
-    let meaning = match status {
+fn dao_ack(ack: &DaoAck<'_>) -> Layer {
+    let meaning = match ack.status {
         0 => "accepted",
         1..=127 => "accepted, another parent suggested",
         _ => "rejected",
     };
-    Ok(Layer::new("rpl", "")
-        .with("instance", instance)
-        .with("sequence", sequence)
-        .with("status", status)
+    Layer::new("rpl", "")
+        .with("instance", ack.instance)
+        .with("sequence", ack.sequence)
+        .with("status", ack.status)
         .with("meaning", meaning)
-        .with("dodag", dodag))
+        .with("dodag", ack.dodag)
 }
 
-/// The options up to the first that runs beyond the message (§6.7).
-fn options(mut r: Reader<'_>) -> (Vec<Value>, Result<(), String>) {
+/// The options up to the first that is malformed (§6.7).
+fn options(mut bytes: &[u8]) -> (Vec<Value>, Result<(), String>) {
     let mut list = Vec::new();
-    while let Ok(kind) = r.u8() {
-        if kind == PAD1 {
-            continue;
-        }
-        let body = r.u8().and_then(|len| r.slice(usize::from(len)));
-        let Ok(body) = body else {
+    while let [kind, tail @ ..] = bytes {
+        let len = match (*kind, tail) {
+            (PAD1, _) => 1,
+            (_, [len, ..]) => 2 + usize::from(*len),
+            (_, []) => 2,
+        };
+        let Some((one, rest)) = bytes.split_at_checked(len) else {
             return (list, Err(format!("option {kind} runs beyond the message")));
         };
-        match option(kind, body) {
-            Ok(Some(value)) => list.push(value),
-            Ok(None) => {}
-            Err(Truncated) => {
-                return (
-                    list,
-                    Err(format!("option {kind} is too short for its type")),
-                );
+        match RplOptions::parse(one) {
+            Ok(one) => list.extend(one.iter().map(option)),
+            Err(_) => {
+                let reason = format!("option {kind} is too short or too long for its type");
+                return (list, Err(reason));
             }
         }
+        bytes = rest;
     }
     (list, Ok(()))
 }
 
-fn option(kind: u8, body: &[u8]) -> Result<Option<Value>, Truncated> {
-    let mut r = Reader::new(body);
-    Ok(Some(match kind {
-        PADN => return Ok(None),
-        3 => {
-            let (len, flags, lifetime) = (r.u8()?, r.u8()?, r.u32()?);
-            let prefix = prefix(r.rest(), len)?;
-            let preference = flags >> 3 & 3;
-            group([
-                ("route", prefix),
-                ("preference", preference.into()),
-                ("lifetime_s", lifetime.into()),
-            ])
+fn option(option: RplOption<'_>) -> Value {
+    match option {
+        RplOption::Metrics(metrics) => {
+            let list: Vec<Value> = metrics.iter().map(|metric| metric_value(&metric)).collect();
+            group([("metrics", list.into())])
         }
-        4 => {
-            let (_flags, doublings, min, redundancy) = (r.u8()?, r.u8()?, r.u8()?, r.u8()?);
-            let (max_rank_increase, min_hop_rank_increase, ocp) = (r.u16()?, r.u16()?, r.u16()?);
-            let (_reserved, default_lifetime, lifetime_unit) = (r.u8()?, r.u8()?, r.u16()?);
-            group([
-                ("dio_interval_min", min.into()),
-                ("dio_interval_doublings", doublings.into()),
-                ("redundancy", redundancy.into()),
-                ("max_rank_increase", max_rank_increase.into()),
-                ("min_hop_rank_increase", min_hop_rank_increase.into()),
-                ("objective", ocp.into()),
-                ("default_lifetime", default_lifetime.into()),
-                ("lifetime_unit_s", lifetime_unit.into()),
-            ])
+        RplOption::Route(route) => group([
+            (
+                "route",
+                format!("{}/{}", route.prefix, route.prefix_len).into(),
+            ),
+            ("preference", route.preference.into()),
+            ("lifetime_s", route.lifetime_s.into()),
+        ]),
+        RplOption::Configuration(configuration) => configuration_value(&configuration),
+        RplOption::Target(target) => group([(
+            "target",
+            format!("{}/{}", target.prefix, target.prefix_len).into(),
+        )]),
+        RplOption::Transit(transit) => group([
+            ("transit_sequence", transit.sequence.into()),
+            ("external", transit.external.into()),
+            ("path_control", hex8(transit.path_control)),
+            ("lifetime_units", transit.lifetime.into()),
+            ("parent", transit.parent.into()),
+        ]),
+        RplOption::Solicited(solicited) => group([
+            ("solicited", "information".into()),
+            ("instance", solicited.instance.into()),
+            ("dodag", solicited.dodag.into()),
+            ("version", solicited.version.into()),
+        ]),
+        RplOption::Prefix(prefix) => group([
+            (
+                "prefix",
+                format!("{}/{}", prefix.prefix, prefix.prefix_len).into(),
+            ),
+            ("on_link", prefix.on_link.into()),
+            ("autonomous", prefix.autonomous.into()),
+            ("router_address", prefix.router_address.into()),
+            ("valid_s", prefix.valid_lifetime_s.into()),
+            ("preferred_s", prefix.preferred_lifetime_s.into()),
+        ]),
+        RplOption::Descriptor(descriptor) => {
+            group([("descriptor", Value::Hex(descriptor.into(), 8))])
         }
-        5 => {
-            let (_flags, len) = (r.u8()?, r.u8()?);
-            group([("target", prefix(r.rest(), len)?)])
-        }
-        6 => {
-            let (flags, control, sequence, lifetime) = (r.u8()?, r.u8()?, r.u8()?, r.u8()?);
-            // Non-storing mode names the parent, storing mode does not.
-            let parent = r.array::<16>().ok().map(Ipv6Addr::from);
-            group([
-                ("transit_sequence", sequence.into()),
-                ("external", (flags & 0x80 != 0).into()),
-                ("path_control", hex8(control)),
-                ("lifetime_units", lifetime.into()),
-                ("parent", parent.into()),
-            ])
-        }
-        8 => {
-            let (len, flags, valid, preferred) = (r.u8()?, r.u8()?, r.u32()?, r.u32()?);
-            let _reserved = r.u32()?;
-            group([
-                ("prefix", prefix(r.rest(), len)?),
-                ("on_link", (flags & 0x80 != 0).into()),
-                ("autonomous", (flags & 0x40 != 0).into()),
-                ("router_address", (flags & 0x20 != 0).into()),
-                ("valid_s", valid.into()),
-                ("preferred_s", preferred.into()),
-            ])
-        }
-        _ => group([("option", kind.into()), ("data", body.into())]),
-    }))
+        RplOption::Other { kind, body } => group([("option", kind.into()), ("data", body.into())]),
+    }
 }
 
-/// A prefix of `len` bits of which only the significant bytes need be there.
-fn prefix(bytes: &[u8], len: u8) -> Result<Value, Truncated> {
-    if len > 128 {
-        return Err(Truncated);
-    }
-    let significant = bytes.get(..usize::from(len.div_ceil(8))).ok_or(Truncated)?;
-    let mut address = [0; 16];
-    for (to, from) in address.iter_mut().zip(significant) {
-        *to = *from;
-    }
-    Ok(Value::Text(format!("{}/{len}", Ipv6Addr::from(address))))
+/// What the root decides for its DODAG (§6.7.6).
+fn configuration_value(it: &Configuration) -> Value {
+    let objective = match it.objective {
+        0 => "OF0".to_owned(),
+        1 => "MRHOF".to_owned(),
+        other => format!("code point {other}"),
+    };
+    let is_set = |flag| Value::from(it.flags & flag != 0);
+    group([
+        ("dio_interval_min", it.interval_min.into()),
+        ("dio_interval_doublings", it.interval_doublings.into()),
+        ("redundancy", it.redundancy.into()),
+        ("max_rank_increase", it.max_rank_increase.into()),
+        ("min_hop_rank_increase", it.min_hop_rank_increase.into()),
+        ("objective", it.objective.into()),
+        ("objective_name", objective.into()),
+        ("default_lifetime", it.default_lifetime.into()),
+        ("lifetime_unit_s", it.lifetime_unit_s.into()),
+        ("compressed", is_set(configuration::COMPRESSED)),
+        ("rpl_option_0x23", is_set(configuration::RPI_0X23)),
+        ("authenticated", is_set(configuration::AUTHENTICATED)),
+        (
+            "path_control_size",
+            (it.flags & configuration::PATH_CONTROL_SIZE).into(),
+        ),
+    ])
+}
+
+/// An object of a metric container (RFC 6551).
+fn metric_value(metric: &Metric<'_>) -> Value {
+    let name = match metric.kind {
+        1 => "node state",
+        2 => "node energy",
+        3 => "hop count",
+        4 => "throughput",
+        5 => "latency",
+        6 => "link quality level",
+        Metrics::ETX => "ETX",
+        8 => "link color",
+        _ => "unknown",
+    };
+    let etx = match (metric.kind, metric.body) {
+        (Metrics::ETX, [high, low, ..]) => {
+            Some(f64::from(u16::from_be_bytes([*high, *low])) / 128.0)
+        }
+        _ => None,
+    };
+    group([
+        ("metric", name.into()),
+        ("etx", etx.into()),
+        ("kind", metric.kind.into()),
+        ("flags", hex16(metric.flags)),
+        ("data", metric.body.into()),
+    ])
 }
 
 const DIS: u8 = 0;
@@ -239,4 +275,3 @@ const DAO_ACK: u8 = 3;
 /// Set in the code of secured messages.
 const SECURE: u8 = 0x80;
 const PAD1: u8 = 0;
-const PADN: u8 = 1;
