@@ -6,9 +6,18 @@ use std::path::Path;
 use std::process::Command;
 
 use motet::lowpan::{Contexts, LinkPair, compress};
+use motet::wire::cursor::Writer;
+use motet::wire::icmpv6;
 use motet::wire::ieee802154::Header;
-use motet::wire::ipv6::{self, TrafficClass};
-use motet::wire::{LinkAddr, lowpan_frag, tcp, udp};
+use motet::wire::ipv6::{self, TrafficClass, next_header};
+use motet::wire::ndp::{AddressRegistration, NdpOption, NdpOptions, PrefixInformation};
+use motet::wire::rpl::{
+    Configuration, Dao, DaoAck, Dio, Dis, Message, Metrics, RouteInformation, RplOption,
+    RplOptions, Solicited, Target, Transit, configuration, mode,
+};
+use motet::wire::rpl_option::{Rpi, TYPE_6553, TYPE_9008};
+use motet::wire::source_route::{self, SourceRoute};
+use motet::wire::{LinkAddr, lorh, lowpan_frag, tcp, udp};
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 
@@ -246,6 +255,8 @@ fn tshark(path: &Path, fields: &[&str]) -> Option<Vec<String>> {
     for (id, prefix) in [MESH, HOST].into_iter().enumerate() {
         command.args(["-o", &format!("6lowpan.context{id}:{prefix}/64")]);
     }
+    // By itself tshark takes the dispatch of page 1 for another protocol's.
+    command.args(["-d", "wpan.panid==0x4d54,6lowpan"]);
     for checked in ["udp.check_checksum", "tcp.check_checksum"] {
         command.args(["-o", &format!("{checked}:TRUE")]);
     }
@@ -286,7 +297,7 @@ fn expected(packet: &[u8]) -> String {
         }
         let mut walk = ipv6::Extensions::new(ip.next_header, payload);
         while walk.next().unwrap().is_some() {}
-        if walk.next_header() != ipv6::next_header::IPV6 {
+        if walk.next_header() != next_header::IPV6 {
             break (walk.next_header(), walk.rest());
         }
         at = packet.len() - walk.rest().len();
@@ -350,4 +361,480 @@ fn tshark_reads_what_we_emit() {
     for ((line, expected), frame) in lines.iter().zip(&expectations).zip(&all) {
         assert_eq!(line, expected, "{frame:02x?}");
     }
+}
+
+const ROOT: &str = "fd6d:6f74:6574:1::1";
+
+/// A frame that routing emits, and what tshark should say of some of its fields.
+struct Routed {
+    name: &'static str,
+    frame: Vec<u8>,
+    fields: Vec<(&'static str, String)>,
+}
+
+fn routed<const N: usize>(
+    name: &'static str,
+    frame: Vec<u8>,
+    fields: [(&'static str, &str); N],
+) -> Routed {
+    let fields = fields.map(|(field, value)| (field, value.to_owned()));
+    Routed {
+        name,
+        frame,
+        fields: fields.to_vec(),
+    }
+}
+
+/// An IPv6 header between link-local addresses.
+fn between(src: LinkAddr, dst: Ipv6Addr, next_header: u8) -> ipv6::Header {
+    ipv6::Header {
+        traffic_class: TrafficClass(0),
+        flow_label: 0,
+        payload_len: 0,
+        next_header,
+        hop_limit: 64,
+        src: on("fe80::", src),
+        dst,
+    }
+}
+
+fn one_frame(packet: &[u8]) -> Vec<u8> {
+    let [frame] = frames(packet, LinkPair { src: A, dst: B }, 1)
+        .try_into()
+        .unwrap();
+    frame
+}
+
+/// A control message from A to all RPL nodes.
+fn control(message: Message<'_>, options: &[RplOption<'_>]) -> Vec<u8> {
+    let header = between(A, addr("ff02::1a"), icmpv6::NEXT_HEADER);
+    let mut out = [0; 300];
+    let mut w = Writer::new(&mut out);
+    message.emit(&mut w).unwrap();
+    for option in options {
+        option.emit(&mut w).unwrap();
+    }
+    let len = w.written();
+    icmpv6::fill_checksum(&header.src, &header.dst, &mut out[..len]);
+    one_frame(&packet(&header, &out[..len]))
+}
+
+fn dio() -> Message<'static> {
+    Message::Dio(Dio {
+        instance: 0x1e,
+        version: 241,
+        rank: 0x0280,
+        grounded: true,
+        mode: mode::NON_STORING,
+        preference: 5,
+        dtsn: 242,
+        dodag: addr(ROOT),
+        options: RplOptions::default(),
+    })
+}
+
+fn dios() -> Vec<Routed> {
+    let etx = Metrics::etx_object(0x0180);
+    let configuration = Configuration {
+        flags: configuration::COMPRESSED | configuration::RPI_0X23 | 3,
+        interval_doublings: 8,
+        interval_min: 12,
+        redundancy: 10,
+        max_rank_increase: 1024,
+        min_hop_rank_increase: 256,
+        objective: 1,
+        default_lifetime: 30,
+        lifetime_unit_s: 60,
+    };
+    let information = PrefixInformation {
+        prefix_len: 64,
+        on_link: false,
+        autonomous: true,
+        router_address: true,
+        valid_lifetime_s: 7200,
+        preferred_lifetime_s: 3600,
+        prefix: addr(ROOT),
+    };
+    let route = RouteInformation {
+        prefix_len: 32,
+        preference: 3,
+        lifetime_s: 600,
+        prefix: addr("2001:db8::"),
+    };
+    vec![
+        routed(
+            "DIO",
+            control(
+                dio(),
+                &[
+                    RplOption::Configuration(configuration),
+                    RplOption::Metrics(Metrics::parse(&etx).unwrap()),
+                ],
+            ),
+            [
+                ("icmpv6.rpl.dio.instance", "30"),
+                ("icmpv6.rpl.dio.version", "241"),
+                ("icmpv6.rpl.dio.rank", "640"),
+                ("icmpv6.rpl.dio.flag.g", "1"),
+                ("icmpv6.rpl.dio.flag.mop", "0x01"),
+                ("icmpv6.rpl.dio.flag.preference", "5"),
+                ("icmpv6.rpl.dio.dtsn", "242"),
+                ("icmpv6.rpl.dio.dagid", ROOT),
+                ("icmpv6.rpl.opt.config.pcs", "3"),
+                ("icmpv6.rpl.opt.config.interval_double", "8"),
+                ("icmpv6.rpl.opt.config.interval_min", "12"),
+                ("icmpv6.rpl.opt.config.redundancy", "10"),
+                ("icmpv6.rpl.opt.config.max_rank_inc", "1024"),
+                ("icmpv6.rpl.opt.config.min_hop_rank_inc", "256"),
+                ("icmpv6.rpl.opt.config.ocp", "1"),
+                ("icmpv6.rpl.opt.config.def_lifetime", "30"),
+                ("icmpv6.rpl.opt.config.lifetime_unit", "60"),
+                ("icmpv6.rpl.opt.metric.type", "7"),
+                ("icmpv6.rpl.opt.metric.flag.c", "0"),
+                ("icmpv6.rpl.opt.metric.flag.r", "0"),
+                ("icmpv6.rpl.opt.metric.flag.a", "0"),
+                ("icmpv6.rpl.opt.metric.etx.object.etx", "384"),
+            ],
+        ),
+        routed(
+            "prefixes",
+            control(
+                dio(),
+                &[RplOption::Prefix(information), RplOption::Route(route)],
+            ),
+            [
+                ("icmpv6.rpl.opt.prefix.length", "64"),
+                ("icmpv6.rpl.opt.prefix.flag.l", "0"),
+                ("icmpv6.rpl.opt.config.flag.a", "1"),
+                ("icmpv6.rpl.opt.config.flag.r", "1"),
+                ("icmpv6.rpl.opt.prefix.valid_lifetime", "7200"),
+                ("icmpv6.rpl.opt.prefix.preferred_lifetime", "3600"),
+                ("icmpv6.rpl.opt.prefix", ROOT),
+                ("icmpv6.rpl.opt.route.prefix_length", "32"),
+                ("icmpv6.rpl.opt.route.pref", "3"),
+                ("icmpv6.rpl.opt.route.lifetime", "600"),
+                ("icmpv6.rpl.opt.route.prefix", "2001:db8::"),
+            ],
+        ),
+    ]
+}
+
+fn other_messages() -> Vec<Routed> {
+    let target = Target {
+        prefix_len: 128,
+        prefix: addr("fd6d:6f74:6574:1::7"),
+    };
+    let transit = Transit {
+        external: true,
+        path_control: 0x80,
+        sequence: 243,
+        lifetime: 20,
+        parent: Some(addr("fd6d:6f74:6574:1::5")),
+    };
+    let dao = Dao {
+        instance: 0x1e,
+        ack_requested: true,
+        sequence: 9,
+        dodag: Some(addr(ROOT)),
+        options: RplOptions::default(),
+    };
+    let ack = DaoAck {
+        instance: 0x1e,
+        sequence: 9,
+        status: 130,
+        dodag: None,
+        options: RplOptions::default(),
+    };
+    let solicited = Solicited {
+        instance: Some(0x1e),
+        dodag: Some(addr(ROOT)),
+        version: None,
+    };
+    vec![
+        routed(
+            "DAO",
+            control(
+                Message::Dao(dao),
+                &[
+                    RplOption::Target(target),
+                    RplOption::Descriptor(0x0102_0304),
+                    RplOption::Transit(transit),
+                ],
+            ),
+            [
+                ("icmpv6.rpl.dao.instance", "30"),
+                ("icmpv6.rpl.dao.flag.k", "1"),
+                ("icmpv6.rpl.dao.flag.d", "1"),
+                ("icmpv6.rpl.dao.sequence", "9"),
+                ("icmpv6.rpl.dao.dodagid", ROOT),
+                ("icmpv6.rpl.opt.target.prefix_length", "128"),
+                ("icmpv6.rpl.opt.target.prefix", "fd6d:6f74:6574:1::7"),
+                ("icmpv6.rpl.opt.targetdesc.descriptor", "0x01020304"),
+                ("icmpv6.rpl.opt.transit.flag.e", "1"),
+                ("icmpv6.rpl.opt.transit.pathctl", "128"),
+                ("icmpv6.rpl.opt.transit.pathseq", "243"),
+                ("icmpv6.rpl.opt.transit.pathlifetime", "20"),
+                ("icmpv6.rpl.opt.transit.parent", "fd6d:6f74:6574:1::5"),
+            ],
+        ),
+        routed(
+            "DAO-ACK",
+            control(Message::DaoAck(ack), &[]),
+            [
+                ("icmpv6.rpl.daoack.instance", "30"),
+                ("icmpv6.rpl.daoack.flag.d", "0"),
+                ("icmpv6.rpl.daoack.sequence", "9"),
+                ("icmpv6.rpl.daoack.status", "130"),
+            ],
+        ),
+        routed(
+            "DIS",
+            control(
+                Message::Dis(Dis::default()),
+                &[RplOption::Solicited(solicited)],
+            ),
+            [
+                ("icmpv6.rpl.opt.solicited.instance", "30"),
+                ("icmpv6.rpl.opt.solicited.flag.v", "0"),
+                ("icmpv6.rpl.opt.solicited.flag.i", "1"),
+                ("icmpv6.rpl.opt.solicited.flag.d", "1"),
+                ("icmpv6.rpl.opt.solicited.dodagid", ROOT),
+            ],
+        ),
+    ]
+}
+
+fn registration() -> Routed {
+    let registration = NdpOption::AddressRegistration(AddressRegistration {
+        status: 2,
+        opaque: 0,
+        opaque_use: 0,
+        reachable: true,
+        transaction: Some(7),
+        lifetime_min: 300,
+        owner: &[0x02, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 1],
+    });
+    let header = between(A, on("fe80::", B), icmpv6::NEXT_HEADER);
+    let mut options = [0; 16];
+    registration.emit(&mut Writer::new(&mut options)).unwrap();
+    let message = icmpv6::Message::NeighborAdvertisement {
+        flags: 0x40,
+        target: on(MESH, A),
+        options: NdpOptions::parse(&options).unwrap(),
+    };
+    let mut out = [0; 100];
+    let len = message.emit(&mut out).unwrap();
+    icmpv6::fill_checksum(&header.src, &header.dst, &mut out[..len]);
+    routed(
+        "EARO",
+        one_frame(&packet(&header, &out[..len])),
+        [
+            ("icmpv6.opt.aro.status", "2"),
+            ("icmpv6.opt.aro.registration_lifetime", "300"),
+            ("icmpv6.opt.aro.eui64", "02:4d:6f:74:65:74:00:01"),
+        ],
+    )
+}
+
+const RPI: Rpi = Rpi {
+    down: true,
+    rank_error: false,
+    forwarding_error: true,
+    instance: 0x1e,
+    sender_rank: 0x0280,
+};
+
+/// The path of the packets that are routed: the first is their destination now.
+fn path() -> [Ipv6Addr; 4] {
+    let second = LinkAddr::Short(0x0203);
+    [
+        on(MESH, B),
+        on(MESH, SHORT),
+        on(MESH, second),
+        addr("2001:db8::9"),
+    ]
+}
+
+fn source_route(next_header: u8) -> Vec<u8> {
+    let [first, rest @ ..] = path();
+    let mut out = [0; 100];
+    let mut w = Writer::new(&mut out);
+    source_route::emit(&mut w, next_header, &first, &rest).unwrap();
+    let len = w.written();
+    out[..len].to_vec()
+}
+
+/// Extension headers as they are.
+fn headers() -> Vec<Routed> {
+    let datagram = udp(addr(ROOT), path()[3], (40000, 0xf0a0));
+    let header = ipv6::Header {
+        src: addr(ROOT),
+        ..between(A, path()[0], next_header::ROUTING)
+    };
+    let route = packet(&header, &[source_route(17), datagram].concat());
+    let options = |kind: u8| {
+        let header = ipv6::Header {
+            next_header: next_header::HOP_BY_HOP,
+            ..between(A, on("fe80::", B), 0)
+        };
+        let datagram = udp(header.src, header.dst, (40000, 0xf0a0));
+        one_frame(&packet(
+            &header,
+            &[RPI.header(17, kind).to_vec(), datagram].concat(),
+        ))
+    };
+    let option = [
+        ("ipv6.opt.rpl.flag.o", "1"),
+        ("ipv6.opt.rpl.flag.r", "0"),
+        ("ipv6.opt.rpl.flag.f", "1"),
+        ("ipv6.opt.rpl.instance_id", "0x1e"),
+        ("ipv6.opt.rpl.sender_rank", "0x0280"),
+        ("udp.checksum.status", "1"),
+    ];
+    let [_, second, third, last] = path();
+    vec![
+        routed("option 0x63", options(TYPE_6553), option),
+        // This type is not known to every tshark.
+        routed(
+            "option 0x23",
+            options(TYPE_9008),
+            [("udp.checksum.status", "1")],
+        ),
+        routed(
+            "source route",
+            one_frame(&route),
+            [
+                ("ipv6.routing.type", "3"),
+                ("ipv6.routing.segleft", "3"),
+                ("ipv6.routing.rpl.cmprI", "9"),
+                ("ipv6.routing.rpl.cmprE", "0"),
+                (
+                    "ipv6.routing.rpl.full_address",
+                    &format!("{second},{third},{last}"),
+                ),
+                ("udp.checksum.status", "1"),
+            ],
+        ),
+    ]
+}
+
+/// 6LoWPAN routing headers in front of a packet for the last of the path.
+fn compressed_headers() -> Vec<Routed> {
+    let inner = ipv6::Header {
+        src: addr("fd6d:6f74:6574::1"),
+        ..between(A, path()[3], udp::NEXT_HEADER)
+    };
+    let inner = packet(&inner, &udp(inner.src, inner.dst, (40000, 0xf0a0)));
+    let route = source_route(next_header::IPV6);
+    let route = SourceRoute::parse(&route).unwrap();
+    let mut headers = [0; 100];
+    let done = compress(
+        &inner,
+        LinkPair { src: A, dst: B },
+        &contexts(),
+        &mut headers,
+    )
+    .unwrap();
+    let rest = [
+        &headers[..done.compressed_len],
+        &inner[done.uncompressed_len..],
+    ]
+    .concat();
+    let frame = |emit: &dyn Fn(&mut Writer<'_>)| {
+        let mut out = [0; 100];
+        let mut w = Writer::new(&mut out);
+        emit(&mut w);
+        let len = w.written();
+        let payload = [&[lorh::PAGE_1], &out[..len], &rest].concat();
+        let mut psdu = [0; 127];
+        let mac = Header::data(0x4d54, B, A, 1);
+        let len = mac.emit_frame(&payload, &mut psdu).unwrap();
+        psdu[..len].to_vec()
+    };
+    let root = addr(ROOT);
+    let short = Rpi {
+        instance: 0,
+        sender_rank: 0x0300,
+        ..RPI
+    };
+    vec![
+        routed(
+            "down",
+            frame(&|w| {
+                lorh::emit_segments(w, &root, &path()[0], Some(&route)).unwrap();
+                lorh::emit_rpi(w, RPI).unwrap();
+                lorh::emit_tunnel(w, 63, &root, &root).unwrap();
+            }),
+            [
+                ("6lowpan.pagenb", "1"),
+                ("6lowpan.rhtype", "0x0003,0x0001,0x0004,0x0005,0x0006"),
+                ("6lowpan.6loRH.bitO", "1"),
+                ("6lowpan.6loRH.bitF", "1"),
+                ("6lowpan.6loRH.bitI", "0"),
+                ("6lowpan.6loRH.bitK", "0"),
+                ("6lowpan.rpl.instance", "0x1e"),
+                ("6lowpan.rhhop.limit", "63"),
+                ("udp.checksum.status", "1"),
+            ],
+        ),
+        routed(
+            "up",
+            frame(&|w| {
+                lorh::emit_rpi(w, short).unwrap();
+                lorh::emit_tunnel(w, 64, &on(MESH, A), &root).unwrap();
+            }),
+            [
+                ("6lowpan.rhtype", "0x0005,0x0006"),
+                ("6lowpan.6loRH.bitI", "1"),
+                ("6lowpan.6loRH.bitK", "1"),
+                ("6lowpan.rhElength", "9"),
+                ("ipv6.dst", "2001:db8::9"),
+                ("udp.checksum.status", "1"),
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn tshark_reads_what_routing_emits() {
+    let mut all = dios();
+    all.extend(other_messages());
+    all.push(registration());
+    all.extend(headers());
+    all.extend(compressed_headers());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("routing.pcap");
+    let frames: Vec<_> = all.iter().map(|routed| routed.frame.clone()).collect();
+    write(&path, &frames);
+    let mut fields = vec!["wpan.fcs_ok", "_ws.malformed"];
+    for (field, _) in all.iter().flat_map(|routed| &routed.fields) {
+        if !fields.contains(field) {
+            fields.push(field);
+        }
+    }
+    let Some(lines) = tshark(&path, &fields) else {
+        return;
+    };
+    assert_eq!(lines.len(), all.len());
+    let mut wrong = Vec::new();
+    for (line, routed) in lines.iter().zip(&all) {
+        let values: Vec<&str> = line.split('|').collect();
+        if values[..2] != ["1", ""] {
+            wrong.push(format!("{}: {line}", routed.name));
+        }
+        for (field, expected) in &routed.fields {
+            let at = fields.iter().position(|known| known == field).unwrap();
+            if number(values[at]) != number(expected) {
+                wrong.push(format!("{}: {field} is {}", routed.name, values[at]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A field's value, in decimal where tshark writes it in hexadecimal.
+fn number(text: &str) -> String {
+    let digits = text.strip_prefix("0x");
+    let value = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    value.map_or_else(|| text.to_owned(), |value| value.to_string())
 }

@@ -551,12 +551,15 @@ impl RouteInformation {
         })
     }
 
+    /// The prefix in whole units of eight bytes, as in a router advertisement (RFC 4191 §2.3):
+    /// some readers know no other.
     fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
-        let len = 6 + bytes_of(self.prefix_len) as u8;
+        let prefix_bytes = bytes_of(self.prefix_len).next_multiple_of(8);
         let flags = (self.preference & 3) << 3;
+        let len = 6 + prefix_bytes as u8;
         w.put(&[kind::ROUTE, len, self.prefix_len, flags])?;
         w.u32(self.lifetime_s)?;
-        emit_prefix(w, self.prefix, self.prefix_len)
+        w.put(self.prefix.octets().get(..prefix_bytes).ok_or(Full)?)
     }
 }
 
@@ -836,7 +839,7 @@ mod tests {
                     lifetime_s: 0x01020304,
                     prefix,
                 }),
-                &[&[3, 10, 32, 0x18, 1, 2, 3, 4, 0x20, 1, 0xd, 0xb8]],
+                &[&[3, 14, 32, 0x18, 1, 2, 3, 4, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0]],
             ),
             (
                 RplOption::Configuration(CONFIGURATION),

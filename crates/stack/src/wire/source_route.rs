@@ -205,8 +205,9 @@ pub fn emit(
     let len = before_last.len() * (ADDR_LEN - cmpr_i) + ADDR_LEN - cmpr_e;
     let pad = len.wrapping_neg() & 7;
     let units = u8::try_from((len + pad) / 8).map_err(|_| Full)?;
+    let segments_left = u8::try_from(addrs.len()).map_err(|_| Full)?;
 
-    w.put(&[next_header, units, TYPE, addrs.len() as u8])?;
+    w.put(&[next_header, units, TYPE, segments_left])?;
     w.put(&[(cmpr_i << 4 | cmpr_e) as u8, (pad << 4) as u8, 0, 0])?;
     for addr in before_last {
         w.put(addr.octets().get(cmpr_i..).unwrap_or_default())?;
@@ -229,6 +230,7 @@ mod tests {
     use super::*;
     use crate::wire::ipv6::next_header;
     use proptest::prelude::*;
+    use std::vec;
     use std::vec::Vec;
 
     fn mote(id: u16) -> Ipv6Addr {
@@ -358,13 +360,16 @@ mod tests {
     #[test]
     fn a_route_too_long_for_its_length_is_not_written() {
         let out = &mut [0; 5000];
-        for (count, result) in [(0, Err(Full)), (127, Ok(())), (128, Err(Full))] {
-            let addrs: Vec<_> = (0..count).map(|_| OUTSIDE).collect();
-            assert_eq!(
-                emit(&mut Writer::new(out), 41, &mote(1), &addrs),
-                result,
-                "{count}"
-            );
+        for (addr, count, result) in [
+            (OUTSIDE, 0, Err(Full)),
+            (OUTSIDE, 127, Ok(())),
+            (OUTSIDE, 128, Err(Full)),
+            (mote(2), 255, Ok(())),
+            (mote(2), 256, Err(Full)),
+        ] {
+            let addrs = vec![addr; count];
+            let emitted = emit(&mut Writer::new(out), 41, &mote(1), &addrs);
+            assert_eq!(emitted, result, "{count}");
         }
     }
 
