@@ -391,6 +391,53 @@ fn tshark_reads_the_same() {
     }
 }
 
+/// RPL messages of other implementations, the last two malformed: fields, and whether they are
+/// in order.
+#[test]
+fn tshark_reads_the_same_rpl() {
+    let fields = [
+        ("icmpv6.rpl.dao.instance", "instance", "DAO"),
+        ("icmpv6.rpl.dao.sequence", "sequence", "DAO"),
+        ("icmpv6.rpl.dao.dodagid", "dodag", "DAO"),
+        ("icmpv6.rpl.dao.flag.k", "ack_requested", "DAO"),
+        ("icmpv6.rpl.daoack.instance", "instance", "DAO-ACK"),
+        ("icmpv6.rpl.daoack.sequence", "sequence", "DAO-ACK"),
+        ("icmpv6.rpl.daoack.status", "status", "DAO-ACK"),
+        ("icmpv6.rpl.daoack.dodagid", "dodag", "DAO-ACK"),
+    ];
+    let mut names = vec!["icmpv6.checksum.status", "_ws.malformed"];
+    names.extend(fields.iter().map(|(name, ..)| *name));
+    let mut malformed = 0;
+    for name in ["14-dao", "26-senddaoack", "19-pickdag", "dao-oobr"] {
+        let Some(file) = capture(&format!("tcpdump/rpl-{name}.pcap")) else {
+            return;
+        };
+        let Some(theirs) = tshark(&file, &names) else {
+            return;
+        };
+        let ours = frames(&file);
+        assert_eq!((ours.len(), theirs.len()), (1, 1), "{name}");
+        let rpl = layer(&ours[0], "rpl").unwrap();
+        let in_order = theirs[0][0] == "1" && theirs[0][1].is_empty();
+        assert_eq!(
+            ours[0]["status"] == "decoded",
+            in_order,
+            "{name}: {theirs:?}"
+        );
+        malformed += usize::from(!in_order);
+        for ((field, key, title), theirs) in fields.iter().zip(&theirs[0][2..]) {
+            let ours = match &rpl[*key] {
+                Value::Bool(set) => u8::from(*set).to_string(),
+                other => shown(other),
+            };
+            if rpl["title"] == *title {
+                assert_eq!(&ours, theirs, "{field} of {name}");
+            }
+        }
+    }
+    assert_eq!(malformed, 2);
+}
+
 #[test]
 fn a_truncated_capture_shows_what_is_whole_and_then_says_where_it_ends() {
     let Some(file) = capture(RIOT) else { return };

@@ -153,6 +153,8 @@ fn options(mut bytes: &[u8]) -> (Vec<Value>, Result<(), String>) {
         match RplOptions::parse(one) {
             Ok(one) => list.extend(one.iter().map(option)),
             Err(_) => {
+                let data = one.get(2..).unwrap_or_default();
+                list.push(group([("option", (*kind).into()), ("data", data.into())]));
                 let reason = format!("option {kind} is too short or too long for its type");
                 return (list, Err(reason));
             }

@@ -2,6 +2,7 @@
 
 mod compressed;
 mod mesh;
+mod routing;
 
 use std::io::Cursor;
 

@@ -19,24 +19,24 @@ use super::super::{Context, Decoder};
 use super::{field, with_fcs};
 
 const PAN: u16 = 0x4d54;
-const A: LinkAddr = LinkAddr::Extended([2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 1]);
-const B: LinkAddr = LinkAddr::Extended([2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 2]);
-const C: LinkAddr = LinkAddr::Extended([2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 3]);
+pub(super) const A: LinkAddr = LinkAddr::Extended([2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 1]);
+pub(super) const B: LinkAddr = LinkAddr::Extended([2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 2]);
+pub(super) const C: LinkAddr = LinkAddr::Extended([2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 3]);
 
-fn prefix() -> Ipv6Addr {
+pub(super) fn prefix() -> Ipv6Addr {
     "fd6d:6f74:6574:1::".parse().expect("an address")
 }
 
 /// The address that a node makes of a prefix.
-fn address(prefix: Ipv6Addr, link: LinkAddr) -> Ipv6Addr {
+pub(super) fn address(prefix: Ipv6Addr, link: LinkAddr) -> Ipv6Addr {
     Ipv6Addr::from(u128::from(prefix) | u128::from(u64::from_be_bytes(link.iid())))
 }
 
-fn link_local(link: LinkAddr) -> Ipv6Addr {
+pub(super) fn link_local(link: LinkAddr) -> Ipv6Addr {
     address("fe80::".parse().expect("an address"), link)
 }
 
-fn packet(src: Ipv6Addr, dst: Ipv6Addr, next_header: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn packet(src: Ipv6Addr, dst: Ipv6Addr, next_header: u8, payload: &[u8]) -> Vec<u8> {
     let header = Ipv6Header {
         traffic_class: Default::default(),
         flow_label: 0,
@@ -59,7 +59,7 @@ fn segment(src: Ipv6Addr, dst: Ipv6Addr, header: tcp::Header, payload: &[u8]) ->
     packet(src, dst, tcp::NEXT_HEADER, &out)
 }
 
-fn datagram(src: Ipv6Addr, dst: Ipv6Addr, port: u16, payload: &[u8]) -> Vec<u8> {
+pub(super) fn datagram(src: Ipv6Addr, dst: Ipv6Addr, port: u16, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0; udp::HEADER_LEN];
     udp::Header {
         src_port: 0xf0b1,
@@ -72,7 +72,7 @@ fn datagram(src: Ipv6Addr, dst: Ipv6Addr, port: u16, payload: &[u8]) -> Vec<u8> 
     packet(src, dst, udp::NEXT_HEADER, &out)
 }
 
-fn message(src: Ipv6Addr, dst: Ipv6Addr, message: &Message<'_>) -> Vec<u8> {
+pub(super) fn message(src: Ipv6Addr, dst: Ipv6Addr, message: &Message<'_>) -> Vec<u8> {
     let mut out = vec![0; 512];
     let len = message.emit(&mut out).expect("room");
     out.truncate(len);
@@ -81,7 +81,7 @@ fn message(src: Ipv6Addr, dst: Ipv6Addr, message: &Message<'_>) -> Vec<u8> {
 }
 
 /// The bytes behind the MAC header: IPHC, and the length of what it compressed.
-fn compressed(packet: &[u8], link: LinkPair, contexts: &Contexts) -> (Vec<u8>, usize) {
+pub(super) fn compressed(packet: &[u8], link: LinkPair, contexts: &Contexts) -> (Vec<u8>, usize) {
     let mut out = vec![0; packet.len()];
     let done = compress(packet, link, contexts, &mut out).expect("room");
     out.truncate(done.compressed_len);
@@ -89,15 +89,15 @@ fn compressed(packet: &[u8], link: LinkPair, contexts: &Contexts) -> (Vec<u8>, u
 }
 
 /// A network on the air, and a decoder that listens.
-struct Air {
+pub(super) struct Air {
     decoder: Decoder,
-    contexts: Contexts,
+    pub(super) contexts: Contexts,
     sequence: u8,
     now_ns: u64,
 }
 
 impl Air {
-    fn new(given: &[Context]) -> Self {
+    pub(super) fn new(given: &[Context]) -> Self {
         let mut contexts = Contexts::new();
         contexts.set(0, prefix(), 64, true);
         Self {
@@ -108,7 +108,7 @@ impl Air {
         }
     }
 
-    fn hear(&mut self, psdu: Vec<u8>) -> Frame {
+    pub(super) fn hear(&mut self, psdu: Vec<u8>) -> Frame {
         self.now_ns += 4_000_000;
         self.decoder.decode(&Record {
             epoch_ns: self.now_ns,
@@ -119,7 +119,7 @@ impl Air {
     }
 
     /// A data frame with the next sequence number.
-    fn frame(&mut self, src: LinkAddr, dst: LinkAddr, payload: &[u8]) -> Vec<u8> {
+    pub(super) fn frame(&mut self, src: LinkAddr, dst: LinkAddr, payload: &[u8]) -> Vec<u8> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut out = vec![0; 127];
         let header = MacHeader::data(PAN, dst, src, self.sequence);
@@ -131,7 +131,7 @@ impl Air {
     }
 
     /// Sends a packet in one frame.
-    fn send(&mut self, src: LinkAddr, dst: LinkAddr, packet: &[u8]) -> Frame {
+    pub(super) fn send(&mut self, src: LinkAddr, dst: LinkAddr, packet: &[u8]) -> Frame {
         let (mut payload, taken) = compressed(packet, LinkPair { src, dst }, &self.contexts);
         payload.extend_from_slice(&packet[taken..]);
         let psdu = self.frame(src, dst, &payload);
