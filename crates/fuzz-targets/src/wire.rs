@@ -3,11 +3,13 @@
 use std::net::Ipv6Addr;
 
 use motet::lowpan::{self, Contexts, LinkPair, complete_udp_checksum};
-use motet::wire::cursor::Writer;
+use motet::wire::cursor::{Full, Writer};
 use motet::wire::ndp::NdpOptions;
+use motet::wire::rpl_option::Rpi;
+use motet::wire::source_route::{self, SourceRoute};
 use motet::wire::{
-    LinkAddr, icmpv6, ieee802154, ipv6, lowpan_dispatch, lowpan_frag, lowpan_iphc, lowpan_nhc, tcp,
-    tcphc, udp,
+    LinkAddr, icmpv6, ieee802154, ipv6, lorh, lowpan_dispatch, lowpan_frag, lowpan_iphc,
+    lowpan_nhc, rpl, tcp, tcphc, udp,
 };
 
 use crate::input::Input;
@@ -26,12 +28,16 @@ pub(crate) fn run(bytes: &[u8]) {
         5 => icmpv6(bytes),
         6 => udp(bytes),
         7 => tcp(bytes),
-        _ => tcphc(bytes),
+        8 => tcphc(bytes),
+        9 => rpl(bytes),
+        10 => rpl_option(bytes),
+        11 => source_route(bytes),
+        _ => lorh(bytes),
     }
 }
 
 /// How many parsers [`run`] chooses from.
-pub(crate) const PARSERS: u8 = 9;
+pub(crate) const PARSERS: u8 = 13;
 
 fn ieee802154(bytes: &[u8]) {
     let _checked = ieee802154::check_fcs(bytes);
@@ -108,7 +114,22 @@ fn icmpv6(bytes: &[u8]) {
     }
     if let Ok(options) = NdpOptions::parse(bytes) {
         assert!(options.iter().count() <= bytes.len() / 8);
+        for option in options.iter() {
+            let again = written(bytes.len() + 8, |w| option.emit(w));
+            let again = NdpOptions::parse(&again).expect("what was written is read");
+            assert!(again.iter().eq([option]));
+        }
     }
+}
+
+/// What `emit` writes, at most `len_max` bytes.
+fn written(len_max: usize, emit: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>) -> Vec<u8> {
+    let mut out = vec![0; len_max];
+    let mut w = Writer::new(&mut out);
+    emit(&mut w).expect("it fits");
+    let len = w.written();
+    out.truncate(len);
+    out
 }
 
 fn udp(bytes: &[u8]) {
@@ -140,6 +161,99 @@ fn tcphc(bytes: &[u8]) {
         let len = w.written();
         let again = tcphc::Header::parse(&out[..len]).expect("what was written is read");
         assert_eq!(again.0, header);
+    }
+}
+
+/// A control message behind its ICMPv6 code.
+fn rpl(bytes: &[u8]) {
+    let Some((code, body)) = bytes.split_first() else {
+        return;
+    };
+    let Ok(message) = rpl::Message::parse(*code, body) else {
+        return;
+    };
+    let again = written(body.len() + 8, |w| message.emit(w));
+    assert_eq!(rpl::Message::parse(again[1], &again[4..]), Ok(message));
+    let options = match message {
+        rpl::Message::Dis(dis) => dis.options,
+        rpl::Message::Dio(dio) => dio.options,
+        rpl::Message::Dao(dao) => dao.options,
+        rpl::Message::DaoAck(ack) => ack.options,
+    };
+    for option in options.iter() {
+        let again = written(300, |w| option.emit(w));
+        let again = rpl::RplOptions::parse(&again).expect("what was written is read");
+        assert!(again.iter().eq([option]));
+        if let rpl::RplOption::Metrics(metrics) = option {
+            assert!(metrics.etx().is_none() || metrics.iter().count() > 0);
+        }
+    }
+}
+
+fn rpl_option(bytes: &[u8]) {
+    let _content = Rpi::parse_content(bytes);
+    if let Some((kind, rpi)) = Rpi::parse(bytes) {
+        let again = rpi.header(bytes[0], kind);
+        assert_eq!(Rpi::parse(&again), Some((kind, rpi)));
+    }
+}
+
+/// A routing header: its packet is sent along it to its end, and its addresses are written anew.
+fn source_route(bytes: &[u8]) {
+    let Ok(route) = SourceRoute::parse(bytes) else {
+        return;
+    };
+    let addrs: Vec<Ipv6Addr> = route.addrs(MESH).collect();
+    assert_eq!(addrs.len(), route.len());
+    let mut packet = [&[0; 24][..], &MESH.octets(), bytes].concat();
+    let mut advanced = 0;
+    while source_route::advance(&mut packet, ipv6::HEADER_LEN).is_some() {
+        advanced += 1;
+    }
+    assert_eq!(advanced, route.segments_left);
+    let mut out = vec![0; 5000];
+    let mut w = Writer::new(&mut out);
+    if source_route::emit(&mut w, route.next_header, &MESH, &addrs).is_ok() {
+        let len = w.written();
+        let again = SourceRoute::parse(&out[..len]).expect("what was written is read");
+        assert!(again.addrs(MESH).eq(addrs));
+    }
+}
+
+/// 6LoWPAN routing headers: each is written anew and says the same.
+fn lorh(bytes: &[u8]) {
+    let Ok((headers, rest)) = lorh::RoutingHeaders::parse(bytes) else {
+        return;
+    };
+    assert!(rest.len() <= bytes.len());
+    let again = |emit: &dyn Fn(&mut Writer<'_>) -> Result<(), Full>| written(5000, emit);
+    if let Some(rpi) = headers.rpi {
+        let again = again(&|w| lorh::emit_rpi(w, rpi));
+        let (again, _) = lorh::RoutingHeaders::parse(&again).expect("what was written is read");
+        assert_eq!(again.rpi, Some(rpi));
+    }
+    if let Some(tunnel) = headers.tunnel {
+        let encapsulator = tunnel.encapsulator(&MESH);
+        let again = again(&|w| lorh::emit_tunnel(w, tunnel.hop_limit, &encapsulator, &MESH));
+        let (again, _) = lorh::RoutingHeaders::parse(&again).expect("what was written is read");
+        let again = again.tunnel.expect("a tunnel");
+        assert_eq!(again.hop_limit, tunnel.hop_limit);
+        assert_eq!(again.encapsulator(&MESH), encapsulator);
+    }
+    let path: Vec<Ipv6Addr> = headers.segments.iter(MESH).collect();
+    assert_eq!(path.is_empty(), headers.segments.is_empty());
+    let Some((dst, behind)) = path.split_first() else {
+        return;
+    };
+    let mut route = vec![0; 5000];
+    let mut w = Writer::new(&mut route);
+    let is_routed = source_route::emit(&mut w, 41, dst, behind).is_ok();
+    let len = w.written();
+    if is_routed || behind.is_empty() {
+        let route = SourceRoute::parse(&route[..len]).ok();
+        let again = again(&|w| lorh::emit_segments(w, &MESH, dst, route.as_ref()));
+        let (again, _) = lorh::RoutingHeaders::parse(&again).expect("what was written is read");
+        assert!(again.segments.iter(MESH).eq(path));
     }
 }
 
