@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use motet::lowpan::TcpForm;
 use motet::lowpan::datagram::{Datagrams, Key, Record, Role, Verdict};
+use motet::lowpan::{Beside, First};
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(bytes: &[u8]) {
                     0 => Role::Reassemble,
                     _ => Role::Forward { next_hop },
                 };
-                table.on_first(key, piece, TcpForm::Plain, role, op & 64 == 0, now)
+                table.on_first(key, first(piece), role, op & 64 == 0, now)
             }
             3..=5 => {
                 let offset = usize::from(input.u8()) * 8;
@@ -72,6 +72,15 @@ pub(crate) fn run(bytes: &[u8]) {
     }
     table.expire(now + Duration::from_secs(3600));
     assert!(table.is_empty(), "a packet is kept for ever");
+}
+
+/// A first fragment without anything beside it.
+fn first(bytes: &[u8]) -> First<'_> {
+    First {
+        bytes,
+        beside: Beside::default(),
+        unnumbered: 0,
+    }
 }
 
 fn note(model: &mut Model, key: Key, offset: usize, piece: &[u8]) {

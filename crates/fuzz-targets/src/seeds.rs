@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use motet::lowpan::fragment::Outgoing;
-use motet::lowpan::{Contexts, LinkPair, TcpForm, compress};
+use motet::lowpan::{Beside, Contexts, LinkPair, compress};
 use motet::random::Rng;
 use motet::wire::icmpv6::{self, Echo, Message};
 use motet::wire::ipv6::{self, TrafficClass};
@@ -564,7 +564,7 @@ fn frames() -> Vec<Vec<u8>> {
     let contexts = Contexts::new();
     outgoing.buffer()[..longest.len()].copy_from_slice(longest);
     outgoing
-        .start(longest.len(), TcpForm::Plain, LINK, 77, 90, 0)
+        .start(longest.len(), Beside::default(), LINK, 77, 90, 0)
         .expect("a packet");
     let mut out = [0; 90];
     while let Some(len) = outgoing.next(&contexts, &mut out).expect("it fits") {

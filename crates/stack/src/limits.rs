@@ -3,6 +3,22 @@
 /// IPv6's minimum link MTU, bytes (RFC 8200 §5): the largest packet a mesh carries.
 pub const IPV6_MTU_MIN: usize = 1280;
 
+/// Routers on a source route, the last one included: each DODAG of Motet's is shallower.
+#[cfg(feature = "rpl")]
+pub const ROUTE_HOPS_MAX: usize = 16;
+
+/// Bytes that routing puts on top of a packet within the mesh: an outer IPv6 header, and a source
+/// route whose addresses differ in their last eight bytes. 0 where the feature `rpl` is off.
+pub const ROUTING_LEN_MAX: usize = if cfg!(feature = "rpl") {
+    40 + 8 + 15 * 8
+} else {
+    0
+};
+
+/// The longest packet within a mesh, bytes: a body that holds this gathers whatever a mesh with
+/// RPL carries.
+pub const MESH_PACKET_LEN_MAX: usize = IPV6_MTU_MIN + ROUTING_LEN_MAX;
+
 /// IEEE 802.15.4 `aMaxPHYPacketSize`: PSDU bytes, FCS included.
 pub const PSDU_LEN_MAX: usize = 127;
 

@@ -13,7 +13,7 @@ use motet::wire::{
     cursor, icmpv6, ieee802154, ipv6, lowpan_dispatch, lowpan_frag, lowpan_iphc, lowpan_nhc, ndp,
     tcphc as wire_tcphc, udp,
 };
-use motet::{ip, link, mac, node, wire};
+use motet::{ip, link, mac, node, rpl, wire};
 
 /// One of each type, by the file that defines it and its name there.
 fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
@@ -30,12 +30,12 @@ fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
             Box::new(datagram::FragmentDrop::Timeout),
         ),
         (
-            "lowpan/decompress.rs DecompressError",
-            Box::new(lowpan::DecompressError::Context),
-        ),
-        (
             "lowpan/fragment.rs FragmentError",
             Box::new(fragment::FragmentError::NoRoom),
+        ),
+        (
+            "lowpan/restored.rs DecompressError",
+            Box::new(lowpan::DecompressError::Context),
         ),
         (
             "tcphc/counters.rs HeaderDrop",
@@ -63,6 +63,10 @@ fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
                 error: node::ConnectError::NoRoute,
                 buffers: lent(),
             }),
+        ),
+        (
+            "rpl/drops.rs MessageDrop",
+            Box::new(rpl::MessageDrop::BadSource),
         ),
         ("tcp/mod.rs SegmentDrop", Box::new(tcp::SegmentDrop::NoSlot)),
         ("tcp/types.rs Error", Box::new(failed)),
@@ -102,6 +106,10 @@ fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
             Box::new(ipv6::ParseError::Version),
         ),
         (
+            "wire/lorh.rs ParseError",
+            Box::new(wire::lorh::ParseError::Critical),
+        ),
+        (
             "wire/lowpan_dispatch.rs Unsupported",
             Box::new(lowpan_dispatch::Unsupported::Mesh),
         ),
@@ -118,6 +126,14 @@ fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
             Box::new(lowpan_nhc::ParseError::Unknown),
         ),
         ("wire/ndp.rs Malformed", Box::new(ndp::Malformed)),
+        (
+            "wire/rpl.rs ParseError",
+            Box::new(wire::rpl::ParseError::Secure),
+        ),
+        (
+            "wire/source_route.rs ParseError",
+            Box::new(wire::source_route::ParseError::Type),
+        ),
         (
             "wire/tcp.rs ParseError",
             Box::new(wire::tcp::ParseError::Truncated),

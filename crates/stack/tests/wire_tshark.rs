@@ -5,19 +5,21 @@ use std::net::Ipv6Addr;
 use std::path::Path;
 use std::process::Command;
 
-use motet::lowpan::{Contexts, LinkPair, compress};
+use motet::lowpan::fragment::{FIRST_SLACK, Outgoing};
+use motet::lowpan::{Beside, Contexts, LinkPair, Routing, compress};
 use motet::wire::cursor::Writer;
 use motet::wire::icmpv6;
 use motet::wire::ieee802154::Header;
 use motet::wire::ipv6::{self, TrafficClass, next_header};
+use motet::wire::lorh::{self, RoutingHeaders};
 use motet::wire::ndp::{AddressRegistration, NdpOption, NdpOptions, PrefixInformation};
 use motet::wire::rpl::{
     Configuration, Dao, DaoAck, Dio, Dis, Message, Metrics, RouteInformation, RplOption,
     RplOptions, Solicited, Target, Transit, configuration, mode,
 };
 use motet::wire::rpl_option::{Rpi, TYPE_6553, TYPE_9008};
-use motet::wire::source_route::{self, SourceRoute};
-use motet::wire::{LinkAddr, lorh, lowpan_frag, tcp, udp};
+use motet::wire::source_route;
+use motet::wire::{LinkAddr, lowpan_frag, tcp, udp};
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 
@@ -725,8 +727,6 @@ fn compressed_headers() -> Vec<Routed> {
         ..between(A, path()[3], udp::NEXT_HEADER)
     };
     let inner = packet(&inner, &udp(inner.src, inner.dst, (40000, 0xf0a0)));
-    let route = source_route(next_header::IPV6);
-    let route = SourceRoute::parse(&route).unwrap();
     let mut headers = [0; 100];
     let done = compress(
         &inner,
@@ -761,7 +761,7 @@ fn compressed_headers() -> Vec<Routed> {
         routed(
             "down",
             frame(&|w| {
-                lorh::emit_segments(w, &root, &path()[0], Some(&route)).unwrap();
+                lorh::emit_segments(w, &root, &path()).unwrap();
                 lorh::emit_rpi(w, RPI).unwrap();
                 lorh::emit_tunnel(w, 63, &root, &root).unwrap();
             }),
@@ -830,6 +830,162 @@ fn tshark_reads_what_routing_emits() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The payloads of a packet's frames, as a node in a DODAG cuts it.
+fn routed_payloads(packet: &[u8], rpi: Option<Rpi>, is_compressed: bool, tag: u16) -> Vec<Vec<u8>> {
+    let mut contexts = contexts();
+    contexts.set_routing(Some(Routing {
+        root: addr(ROOT),
+        is_compressed,
+        option_type: TYPE_6553,
+    }));
+    let mut buffer = [0; 1500];
+    buffer[..packet.len()].copy_from_slice(packet);
+    let mut outgoing = Outgoing::new(&mut buffer);
+    let beside = Beside {
+        rpi,
+        ..Beside::default()
+    };
+    let mac = Header::data(0x4d54, B, A, 1);
+    let (len, len_max) = (packet.len(), mac.payload_len_max());
+    let link = LinkPair { src: A, dst: B };
+    outgoing
+        .start(len, beside, link, tag, len_max, FIRST_SLACK)
+        .unwrap();
+    let mut payload = [0; 127];
+    let mut payloads = Vec::new();
+    while let Some(len) = outgoing.next(&contexts, &mut payload).unwrap() {
+        payloads.push(payload[..len].to_vec());
+    }
+    payloads
+}
+
+fn data_frame(payload: &[u8]) -> Vec<u8> {
+    let mut psdu = [0; 127];
+    let mac = Header::data(0x4d54, B, A, 1);
+    let len = mac.emit_frame(payload, &mut psdu).unwrap();
+    psdu[..len].to_vec()
+}
+
+/// A first fragment without the 6LoWPAN routing headers in it: this tshark knows them only in front
+/// of whole packets.
+fn without_routing_headers(payload: &[u8]) -> Vec<u8> {
+    let head = lowpan_frag::FIRST_LEN;
+    match lowpan_frag::Header::parse(payload) {
+        Ok((header, [lorh::PAGE_1, headers @ ..])) if header.is_first() => {
+            let (_, rest) = RoutingHeaders::parse(headers).unwrap();
+            [&payload[..head], rest].concat()
+        }
+        _ => payload.to_vec(),
+    }
+}
+
+/// Fragments of routed packets: what tshark puts together has its lengths and checksums right.
+#[test]
+fn tshark_reassembles_routed_fragments() {
+    let inner_to = |to: Ipv6Addr, len: usize| {
+        let header = ipv6::Header {
+            src: addr("2001:db8::1"),
+            next_header: tcp::NEXT_HEADER,
+            ..between(A, to, tcp::NEXT_HEADER)
+        };
+        packet(&header, &segment(header.src, to, len))
+    };
+    let [first, .., last] = path();
+    let mut all = Vec::new();
+    let mut expectations = Vec::new();
+    for (len, rpi) in [
+        (20, Some(RPI)),
+        (300, None),
+        (301, Some(RPI)),
+        (1180, Some(RPI)),
+    ] {
+        let inner = inner_to(last, len);
+        let outer = ipv6::Header {
+            src: addr(ROOT),
+            ..between(A, first, next_header::ROUTING)
+        };
+        let tunnel = packet(
+            &outer,
+            &[source_route(next_header::IPV6), inner.clone()].concat(),
+        );
+        let up = ipv6::Header {
+            src: on(MESH, A),
+            ..between(A, addr("fd6d:6f74:6574::1"), tcp::NEXT_HEADER)
+        };
+        let up = packet(&up, &segment(up.src, up.dst, len));
+        for (name, packet, is_compressed, payload_len, dst) in [
+            // tshark shows the inner packet alone where 6LoRH stands for the outer one.
+            (
+                "down, 6LoRH",
+                &tunnel,
+                true,
+                inner.len() - 40,
+                last.to_string(),
+            ),
+            (
+                "down, next headers",
+                &tunnel,
+                false,
+                tunnel.len() - 40 + rpi.map_or(0, |_| 8),
+                format!("{first},{last}"),
+            ),
+            (
+                "up, 6LoRH",
+                &up,
+                true,
+                up.len() - 40,
+                "fd6d:6f74:6574::1".to_owned(),
+            ),
+            (
+                "up, next headers",
+                &up,
+                false,
+                up.len() - 40 + rpi.map_or(0, |_| 8),
+                "fd6d:6f74:6574::1".to_owned(),
+            ),
+        ] {
+            let tag = expectations.len() as u16;
+            let payloads = routed_payloads(packet, rpi, is_compressed, tag);
+            for _ in 1..payloads.len() {
+                expectations.push((name, String::from("1||||")));
+            }
+            let payload_len = match is_compressed || packet == &up {
+                true => payload_len.to_string(),
+                false => format!("{payload_len},{}", inner.len() - 40),
+            };
+            expectations.push((name, format!("1|{dst}|{payload_len}|1|")));
+            all.extend(payloads);
+        }
+    }
+    assert!(all.len() > 80, "{} frames", all.len());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("as-sent.pcap");
+    let frames: Vec<_> = all.iter().map(|payload| data_frame(payload)).collect();
+    write(&path, &frames);
+    let Some(lines) = tshark(&path, &["wpan.fcs_ok", "_ws.malformed"]) else {
+        return;
+    };
+    assert!(lines.iter().all(|line| line == "1|"), "{lines:?}");
+    let path = folder.path().join("fragments.pcap");
+    let without = |payload: &Vec<u8>| data_frame(&without_routing_headers(payload));
+    let frames: Vec<_> = all.iter().map(without).collect();
+    write(&path, &frames);
+    let fields = [
+        "wpan.fcs_ok",
+        "ipv6.dst",
+        "ipv6.plen",
+        "tcp.checksum.status",
+        "_ws.malformed",
+    ];
+    let Some(lines) = tshark(&path, &fields) else {
+        return;
+    };
+    assert_eq!(lines.len(), all.len());
+    for (line, (name, expected)) in lines.iter().zip(&expectations) {
+        assert_eq!(line, expected, "{name}");
+    }
 }
 
 /// A field's value, in decimal where tshark writes it in hexadecimal.

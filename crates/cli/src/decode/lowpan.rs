@@ -18,6 +18,7 @@ use motet::wire::lowpan_iphc::{
     Destination, Header as Iphc, Iid, Multicast, Prefix, Source, Unicast,
 };
 use motet::wire::lowpan_nhc::{self, Nhc};
+use motet::wire::rpl_option::{self, Rpi};
 use motet::wire::{LinkAddr, ipv6};
 
 use super::model::{Field, Frame, Layer, Value, group, hex16};
@@ -45,6 +46,7 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, mac: &MacHeader,
                 packet.explain(decoder, frame);
             }
         }
+        Ok(Dispatch::Routed) => frame.undecoded("lowpan", PAGE_TWICE),
     }
 }
 
@@ -191,6 +193,8 @@ fn packet_of(
         uncompressed_len,
         udp_checksum_elided,
         tcp,
+        rpi,
+        ..
     } = restored;
     if let Some(layer) = frame
         .layers
@@ -198,6 +202,7 @@ fn packet_of(
         .rev()
         .find(|layer| layer.name == "iphc")
     {
+        let uncompressed_len = uncompressed_len + rpi.map_or(0, |_| rpl_option::HEADER_LEN);
         layer.title = format!("{compressed_len} B for {uncompressed_len} B of headers");
         layer
             .fields
@@ -208,11 +213,35 @@ fn packet_of(
     }
     out.truncate(uncompressed_len);
     out.extend_from_slice(bytes.get(compressed_len..).unwrap_or_default());
+    if let Some(rpi) = rpi {
+        put_back(&mut out, rpi, option_type(&header, rest));
+    }
     Some(Packet {
         bytes: out,
         udp_checksum_elided,
         tcp,
     })
+}
+
+/// The type of the RPL option right behind `header`, compressed or in line.
+fn option_type(header: &Iphc, rest: &[u8]) -> u8 {
+    let kind = match (header.next_header, Nhc::parse(rest)) {
+        (None, Ok((Nhc::Extension(extension), _))) => extension.body.first(),
+        _ => rest.get(2),
+    };
+    kind.copied().unwrap_or(rpl_option::TYPE_6553)
+}
+
+/// Puts the RPL option that decompression took out of `packet` back where it stood.
+fn put_back(packet: &mut Vec<u8>, rpi: Rpi, kind: u8) {
+    let Some([_, _, _, _, high, low, next_header, ..]) = packet.first_chunk_mut::<40>() else {
+        return;
+    };
+    let payload_len = u16::from_be_bytes([*high, *low]).wrapping_add(8);
+    [*high, *low] = payload_len.to_be_bytes();
+    let option = rpi.header(*next_header, kind);
+    *next_header = ipv6::next_header::HOP_BY_HOP;
+    packet.splice(ipv6::HEADER_LEN..ipv6::HEADER_LEN, option);
 }
 
 /// Marks the frame as undecoded where `decode` lacks a context or a feature, and as malformed
@@ -290,6 +319,10 @@ fn first_fragment(
         Ok(Dispatch::Iphc) => packet_of(decoder, frame, pair, rest, Some(datagram_size))?,
         Ok(Dispatch::Fragment) => {
             frame.malformed("fragment", "a fragment within a fragment");
+            return None;
+        }
+        Ok(Dispatch::Routed) => {
+            frame.undecoded("lowpan", PAGE_TWICE);
             return None;
         }
         Err(unsupported) => {
@@ -556,3 +589,5 @@ const fn context_of_destination(dst: Destination) -> Option<u8> {
 
 /// Room for restored headers: more than any frame's can grow to.
 const HEADERS_LEN_MAX: usize = 2_048;
+
+const PAGE_TWICE: &str = "6LoWPAN routing headers where none can stand";

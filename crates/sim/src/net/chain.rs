@@ -329,7 +329,7 @@ impl<'m> Chain<'m> {
         };
         let mut outgoing = Outgoing::new(&mut memory);
         let len = packet.len();
-        let started = outgoing.start(len, tcp, link, 0, frame_payload_len_max, FIRST_SLACK);
+        let started = outgoing.start(len, tcp.into(), link, 0, frame_payload_len_max, FIRST_SLACK);
         debug_assert!(started.is_ok(), "the MSS fits the packet's buffer");
         let mut out = [0; PSDU_LEN_MAX];
         let contexts = plan::contexts();

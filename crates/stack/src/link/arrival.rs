@@ -2,7 +2,7 @@
 
 use crate::ip::icmp::ErrorKind;
 use crate::ip::{self, Disposition, Iid, Ingress, Neighbour};
-use crate::limits::PSDU_LEN_MAX;
+use crate::limits::{PSDU_LEN_MAX, ROUTING_LEN_MAX};
 use crate::lowpan::TcpForm;
 use crate::storage::whole::Whole;
 use crate::tcphc;
@@ -134,12 +134,15 @@ impl From<Refusal> for Disposition {
 }
 
 /// Memory for a frame's payload with its headers restored: two bytes of IPHC may stand for 40
-/// of IPv6, a few for 60 of TCP, and extension headers and UDP grow a little besides.
+/// of IPv6, a few for 60 of TCP, one for each address of a source route, and extension headers and
+/// UDP grow a little besides.
 #[derive(Debug)]
-pub(crate) struct Scratch(pub(super) [u8; PSDU_LEN_MAX + 100]);
+pub(crate) struct Scratch(pub(super) [u8; SCRATCH_LEN]);
+
+const SCRATCH_LEN: usize = PSDU_LEN_MAX + 100 + ROUTING_LEN_MAX;
 
 impl Scratch {
     pub(crate) const fn new() -> Self {
-        Self([0; PSDU_LEN_MAX + 100])
+        Self([0; SCRATCH_LEN])
     }
 }

@@ -7,7 +7,7 @@
 use core::net::Ipv6Addr;
 
 use super::contexts::{Context, Contexts, high_64, low_64};
-use super::{Encapsulation, LinkPair, NEXT_HEADERS_MAX, TcpForm};
+use super::{Beside, Encapsulation, LinkPair, NEXT_HEADERS_MAX, TcpForm, routing};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::ipv6::{self, next_header};
 use crate::wire::lowpan_iphc::{self, Destination, Iid, Multicast, Prefix, Source, Unicast};
@@ -21,6 +21,8 @@ pub struct Compressed {
     pub compressed_len: usize,
     /// Bytes of the packet that they stand for; the rest follows as it is.
     pub uncompressed_len: usize,
+    /// As [`Decompressed::unnumbered`](super::Decompressed::unnumbered).
+    pub unnumbered: i16,
 }
 
 /// Why a packet cannot be compressed.
@@ -54,7 +56,8 @@ impl From<Full> for CompressError {
 ///
 /// `packet` may be the start of a packet only (a first fragment to be forwarded): headers
 /// that it does not hold whole stay as they are. The compressed headers are never longer
-/// than what they stand for, so an `out` as long as `packet` always suffices. Where not all
+/// than what they stand for, so an `out` as long as `packet` always suffices; RPL packet
+/// information takes nine bytes more. Where not all
 /// of them fit `out`, only the first is compressed, and the others go as payload does: an
 /// extension header longer than a frame must not keep its packet from being sent.
 ///
@@ -66,30 +69,30 @@ pub fn compress(
     contexts: &Contexts,
     out: &mut [u8],
 ) -> Result<Compressed, CompressError> {
-    compress_form(packet, TcpForm::Plain, link, contexts, out)
+    compress_form(packet, Beside::default(), link, contexts, out)
 }
 
-/// As [`compress`], of a packet that has its TCP header in this form.
+/// As [`compress`], of a packet that something goes beside: its TCP header has a form, and it has
+/// RPL packet information, which is written as the DODAG of `contexts` settles.
 ///
 /// # Errors
 /// [`CompressError`]; besides, [`CompressError::Malformed`] when the packet holds no such header
 /// whole, and [`CompressError::Full`] when that does not fit: it cannot go in line.
-pub(crate) fn compress_form(
+pub fn compress_form(
     packet: &[u8],
-    form: TcpForm,
+    beside: Beside,
     link: LinkPair,
     contexts: &Contexts,
     out: &mut [u8],
 ) -> Result<Compressed, CompressError> {
-    match compress_headers(packet, form, link, contexts, 0, out) {
-        Err(CompressError::Full) if form != TcpForm::Compressed => compress_headers(
-            packet,
-            TcpForm::Plain,
-            link,
-            contexts,
-            NEXT_HEADERS_MAX,
-            out,
-        ),
+    match compress_headers(packet, beside, link, contexts, 0, out) {
+        Err(CompressError::Full) if beside.tcp != TcpForm::Compressed => {
+            let plain = Beside {
+                tcp: TcpForm::Plain,
+                ..beside
+            };
+            compress_headers(packet, plain, link, contexts, NEXT_HEADERS_MAX, out)
+        }
         done => done,
     }
 }
@@ -110,7 +113,7 @@ pub(crate) fn compressed_header_len(
 /// As [`compress_form`], with `headers` of the further headers counted as compressed already.
 fn compress_headers(
     packet: &[u8],
-    mut form: TcpForm,
+    beside: Beside,
     link: LinkPair,
     contexts: &Contexts,
     headers: usize,
@@ -123,21 +126,33 @@ fn compress_headers(
         return Err(CompressError::Malformed);
     }
     let mut w = Writer::new(out);
+    let mut form = beside.tcp;
+    let begun = routing::begin(
+        (header, payload),
+        (beside.rpi, link),
+        headers < NEXT_HEADERS_MAX,
+        contexts,
+        &mut w,
+    )?;
+    let (header, encapsulation) = (begun.header, begun.encapsulation);
     let mut chain = Chain {
-        rest: payload,
-        left,
+        rest: begun.rest,
+        left: (left + begun.rest.len()).saturating_sub(payload.len()),
         headers,
         tcp: form,
     };
     let mut step = chain.take(header.next_header);
     let in_line = step.is_none().then_some(header.next_header);
-    emit_ipv6(
-        &mut w,
-        &header,
-        in_line,
-        Encapsulation::link(link),
-        contexts,
-    )?;
+    let behind_ipv6 = in_line.filter(|_| begun.option.is_none());
+    emit_ipv6(&mut w, &header, behind_ipv6, encapsulation, contexts)?;
+    if let Some(body) = &begun.option {
+        let option = Extension {
+            kind: next_header::HOP_BY_HOP,
+            next_header: in_line,
+            body,
+        };
+        Nhc::Extension(option).emit(&mut w)?;
+    }
     let mut encapsulation = Encapsulation::ipv6((header.src, header.dst));
     while let Some(this) = step {
         step = this
@@ -171,6 +186,7 @@ fn compress_headers(
     Ok(Compressed {
         compressed_len: w.written(),
         uncompressed_len: packet.len() - chain.rest.len(),
+        unnumbered: begun.unnumbered,
     })
 }
 

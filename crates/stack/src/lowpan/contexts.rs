@@ -17,10 +17,25 @@ pub struct Context {
     compress: bool,
 }
 
-/// The sixteen contexts of a 6LoWPAN.
+/// What a DODAG settles of how its packets look on the air.
+#[cfg(feature = "rpl")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Routing {
+    /// The root's address, which is the DODAG's identifier.
+    pub root: Ipv6Addr,
+    /// T: routing headers are written as 6LoRH (RFC 9035 §3), else as RFC 6282 has it.
+    pub is_compressed: bool,
+    /// The type of the RPL option in hop-by-hop options, one of those of
+    /// [`rpl_option`](crate::wire::rpl_option) (RFC 9008 §4.1.3).
+    pub option_type: u8,
+}
+
+/// The sixteen contexts of a 6LoWPAN, and what its DODAG settles.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Contexts {
     slots: [Option<Context>; CONTEXTS_MAX],
+    #[cfg(feature = "rpl")]
+    routing: Option<Routing>,
 }
 
 impl Contexts {
@@ -28,7 +43,22 @@ impl Contexts {
     pub const fn new() -> Self {
         Self {
             slots: [None; CONTEXTS_MAX],
+            #[cfg(feature = "rpl")]
+            routing: None,
         }
+    }
+
+    /// Takes over what the DODAG of this node settles; `None`: the node is in none, and no RPL
+    /// packet information leaves it. Both forms of routing headers are understood either way.
+    #[cfg(feature = "rpl")]
+    pub const fn set_routing(&mut self, routing: Option<Routing>) {
+        self.routing = routing;
+    }
+
+    /// What the DODAG of this node settles.
+    #[cfg(feature = "rpl")]
+    pub const fn routing(&self) -> Option<&Routing> {
+        self.routing.as_ref()
     }
 
     /// Defines context `id` as the first `prefix_len` bits of `prefix`; replaces what it was.

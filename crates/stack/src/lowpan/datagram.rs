@@ -25,8 +25,9 @@ mod tags;
 pub use record::{LIFETIME, Record};
 pub use room::BURST_MAX;
 
-use super::TcpForm;
-use crate::limits::IPV6_MTU_MIN;
+use super::routing::{self, Kept};
+use super::{Beside, First, numbered, unabridged};
+use crate::limits::MESH_PACKET_LEN_MAX;
 use crate::random::Rng;
 pub use crate::storage::whole::Whole;
 use crate::time::{Allowance, Instant, earliest};
@@ -56,7 +57,7 @@ pub struct Key {
     pub from: LinkAddr,
     /// `datagram_tag`, the sender's.
     pub tag: u16,
-    /// `datagram_size`, bytes before compression.
+    /// `datagram_size`, bytes before compression, as fragment headers number them.
     pub size: u16,
 }
 
@@ -106,7 +107,7 @@ pub enum FragmentDrop {
     NeighborQuota,
     /// No memory to gather the packet in.
     NoBody,
-    /// Larger than a body, or than IPv6's minimum MTU.
+    /// Larger than a body, or than [`MESH_PACKET_LEN_MAX`].
     TooLarge,
     /// Empty, not a multiple of eight bytes, or beyond the packet's end.
     BadLength,
@@ -225,66 +226,85 @@ impl<'m> Datagrams<'m> {
     /// The longest packet that can be passed on or gathered here, bytes.
     pub(crate) fn packet_len_max(&self, role: Role) -> usize {
         match role {
-            Role::Reassemble => self.body_len.min(IPV6_MTU_MIN),
-            Role::Forward { .. } => IPV6_MTU_MIN,
+            Role::Reassemble => self.body_len.min(MESH_PACKET_LEN_MAX),
+            Role::Forward { .. } => MESH_PACKET_LEN_MAX,
         }
     }
 
-    /// Takes a first fragment. `piece`: its bytes *decompressed*, header and all, TCP's in
-    /// the form `tcp`. `is_known`: whether its sender is known to be there.
+    /// Takes a first fragment. `is_known`: whether its sender is known to be there.
     pub fn on_first(
         &mut self,
         key: Key,
-        piece: &[u8],
-        tcp: TcpForm,
+        first: First<'_>,
         role: Role,
         is_known: bool,
         now: Instant,
     ) -> Verdict {
+        let len = unabridged(usize::from(key.size), first.unnumbered);
+        let piece = Piece {
+            offset: 0,
+            bytes: first.bytes,
+            unnumbered: first.unnumbered,
+        };
         let index = match self.find(key, now) {
             Some(index) => Ok(index),
-            None if usize::from(key.size) > self.packet_len_max(role) => {
-                Err(FragmentDrop::TooLarge)
-            }
-            None => match Span::new(key.size, 0, piece.len()) {
-                Some(_) => self.open(key, role, is_known, now),
+            None if len > self.packet_len_max(role) => Err(FragmentDrop::TooLarge),
+            None => match piece.span(key.size) {
+                Some(_) => self.open((key, len), role, is_known, now),
                 None => Err(FragmentDrop::BadLength),
             },
         };
-        let verdict = self.judge(index, 0, piece, now);
+        let verdict = self.judge(index, piece, now);
         if let (Verdict::Stored | Verdict::Complete(_), Ok(index)) = (verdict, index)
             && let Some(record) = self.records.get_mut(usize::from(index))
         {
-            record.tcp = tcp;
+            record.tcp = first.beside.tcp;
+            record.kept = Kept::of(first.beside.rpi, first.unnumbered);
         }
         verdict
     }
 
-    /// Takes a later fragment, which starts at byte `offset` of the uncompressed packet.
+    /// Takes a later fragment, which starts at byte `offset` of the uncompressed packet as
+    /// fragment headers number it.
     pub fn on_next(&mut self, key: Key, offset: usize, piece: &[u8], now: Instant) -> Verdict {
-        let verdict = match self.find(key, now) {
+        let index = match self.find(key, now) {
             Some(index) => Ok(index),
             None if !self.any_order => Err(FragmentDrop::NoRecord),
             None => match Span::new(key.size, offset, piece.len()) {
-                Some(_) => self.open(key, Role::Reassemble, false, now),
+                Some(_) => {
+                    let size = usize::from(key.size);
+                    self.open((key, size), Role::Reassemble, false, now)
+                }
                 None => Err(FragmentDrop::BadLength),
             },
         };
-        self.judge(verdict, offset, piece, now)
+        let record = index
+            .ok()
+            .and_then(|index| self.records.get(usize::from(index)));
+        let piece = Piece {
+            offset,
+            bytes: piece,
+            unnumbered: record.map_or(0, |record| record.kept.unnumbered()),
+        };
+        self.judge(index, piece, now)
     }
 
     /// Takes the whole packet behind [`Verdict::Complete`] out of the table, to be worked on
     /// while the table stays free; until [`Self::give_back`] no packet can be gathered.
-    /// With it comes the form of its TCP header. `None` once released or timed out.
-    pub fn lend(&mut self, id: RecordId) -> Option<(Whole<'m>, TcpForm)> {
+    /// With it comes what goes beside it. `None` once released or timed out.
+    pub fn lend(&mut self, id: RecordId) -> Option<(Whole<'m>, Beside)> {
         let record = self.records.get(usize::from(id.0))?;
         let State::Whole { body } = record.state else {
             return None;
         };
         let start = usize::from(body) * self.body_len;
         let bodies = core::mem::take(&mut self.bodies);
-        let whole = Whole::new(bodies, start, record.key.size, id.0);
-        Some((whole, record.tcp))
+        let whole = Whole::new(bodies, start, record.packet_len() as u16, id.0);
+        let beside = Beside {
+            tcp: record.tcp,
+            rpi: record.kept.rpi(),
+        };
+        Some((whole, beside))
     }
 
     /// Ends a loan: the packet has been dealt with.
@@ -300,7 +320,7 @@ impl<'m> Datagrams<'m> {
         let Some(record) = self.records.get(usize::from(id.0)) else {
             return &mut [];
         };
-        let size = usize::from(record.key.size);
+        let size = record.packet_len();
         match record.state {
             State::Whole { body } => self
                 .body_mut(body)
@@ -392,22 +412,15 @@ impl<'m> Datagrams<'m> {
     fn judge(
         &mut self,
         index: Result<u8, FragmentDrop>,
-        offset: usize,
-        piece: &[u8],
+        piece: Piece<'_>,
         now: Instant,
     ) -> Verdict {
-        let verdict = index.and_then(|index| self.add(index, offset, piece, now));
+        let verdict = index.and_then(|index| self.add(index, piece, now));
         self.note_deadline();
         verdict.unwrap_or_else(|reason| self.counters.drop(reason))
     }
 
-    fn add(
-        &mut self,
-        index: u8,
-        offset: usize,
-        piece: &[u8],
-        now: Instant,
-    ) -> Result<Verdict, FragmentDrop> {
+    fn add(&mut self, index: u8, piece: Piece<'_>, now: Instant) -> Result<Verdict, FragmentDrop> {
         let record = self
             .records
             .get_mut(usize::from(index))
@@ -420,13 +433,18 @@ impl<'m> Datagrams<'m> {
             }
             State::Gathering { .. } | State::Forwarding { .. } => {}
         }
-        let span =
-            Span::new(record.key.size, offset, piece.len()).ok_or(FragmentDrop::BadLength)?;
+        let span = piece.span(record.key.size).ok_or(FragmentDrop::BadLength)?;
+        let (at, bytes) = (piece.place(), piece.bytes);
         let had = record.coverage.count(span);
-        if had > 0 {
+        // Fragments that came before the first one have been put elsewhere, then.
+        let is_shifted = routing::IS_SUPPORTED
+            && record.body().is_some()
+            && record.coverage.count > 0
+            && piece.unnumbered != record.kept.unnumbered();
+        if had > 0 || is_shifted {
             let body = record.body();
             // Where bytes are kept they decide; on a relay the extent has to do.
-            let same = had == span.len && body.is_none_or(|body| self.holds(body, offset, piece));
+            let same = had == span.len && body.is_none_or(|body| self.holds(body, at, bytes));
             return Err(if same {
                 FragmentDrop::Duplicate
             } else {
@@ -453,9 +471,9 @@ impl<'m> Datagrams<'m> {
                 }
                 let room = self
                     .body_mut(body)
-                    .and_then(|body| body.get_mut(offset..))
+                    .and_then(|body| body.get_mut(at..))
                     .unwrap_or_default();
-                cursor::copy(room, piece);
+                cursor::copy(room, bytes);
                 Ok(if whole {
                     Verdict::Complete(RecordId(index))
                 } else {
@@ -490,6 +508,35 @@ impl<'m> Datagrams<'m> {
     fn body_mut(&mut self, body: u8) -> Option<&mut [u8]> {
         let start = usize::from(body) * self.body_len;
         self.bodies.get_mut(start..)?.get_mut(..self.body_len)
+    }
+}
+
+/// A fragment's bytes, and where they belong.
+#[derive(Clone, Copy, Debug)]
+struct Piece<'p> {
+    /// As its header numbers it.
+    offset: usize,
+    bytes: &'p [u8],
+    /// Of its packet; the bytes lie at the packet's beginning.
+    unnumbered: i16,
+}
+
+impl Piece<'_> {
+    /// The units it covers, of a packet of `size` bytes as fragment headers number them.
+    fn span(&self, size: u16) -> Option<Span> {
+        let len = match self.offset {
+            0 => numbered(self.bytes.len(), self.unnumbered),
+            _ => self.bytes.len(),
+        };
+        Span::new(size, self.offset, len)
+    }
+
+    /// Where in the packet it belongs.
+    const fn place(&self) -> usize {
+        match self.offset {
+            0 => 0,
+            offset => unabridged(offset, self.unnumbered),
+        }
     }
 }
 

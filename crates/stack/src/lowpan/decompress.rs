@@ -3,17 +3,15 @@
 //! Place: incoming frames: an unfragmented packet, or a first fragment.
 //! Left out: GHC. Source: RFC 6282.
 
-use core::net::Ipv6Addr;
-
-use super::contexts::{Context, Contexts};
-use super::{Encapsulation, LinkPair, NEXT_HEADERS_MAX, TcpForm};
-use crate::wire::checksum::Checksum;
-use crate::wire::cursor::{Full, Writer, copy};
+use super::contexts::Contexts;
+use super::restored::{DecompressError, Restored};
+use super::routing::Ahead;
+use super::{Beside, First, LinkPair, NEXT_HEADERS_MAX, TcpForm, unabridged};
 use crate::wire::ipv6::{self, next_header};
-use crate::wire::lowpan_dispatch::{Dispatch, Unsupported, classify};
-use crate::wire::lowpan_iphc::{self, Destination, Iid, Multicast, Prefix, Source, Unicast};
-use crate::wire::lowpan_nhc::{self, Extension, Nhc, Tcp, Udp, next_header_of};
-use crate::wire::{LinkAddr, tcphc, udp};
+use crate::wire::lowpan_dispatch::{Dispatch, classify};
+use crate::wire::lowpan_iphc;
+use crate::wire::rpl_option::Rpi;
+use crate::wire::udp;
 
 /// What [`decompress`] has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,78 +25,36 @@ pub struct Decompressed {
     pub udp_checksum_elided: bool,
     /// How the TCP header, if there is one, stands in `out`.
     pub tcp: TcpForm,
+    /// RPL packet information that came with the packet, as a 6LoRH or in hop-by-hop options of
+    /// its own; not in `out`.
+    pub rpi: Option<Rpi>,
+    /// Bytes of the packet that fragment headers do not number, less those that they number
+    /// beside: they count the packet as if what 6LoRH stands for were not there, and as if
+    /// hop-by-hop options taken out were. So a later fragment belongs this far behind its offset.
+    pub unnumbered: i16,
 }
 
-/// Why a frame cannot be decompressed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DecompressError {
-    /// A format that is recognised, but not read.
-    Unsupported(Unsupported),
-    /// A fragment header: reassembly comes first.
-    Fragment,
-    /// The compressed IPv6 header is malformed.
-    Iphc(lowpan_iphc::ParseError),
-    /// A compressed next header is malformed.
-    Nhc(lowpan_nhc::ParseError),
-    /// The uncompressed IPv6 header is malformed.
-    Ipv6(ipv6::ParseError),
-    /// A context that is not defined.
-    Context,
-    /// A multicast address from a context of more than 64 bits.
-    MulticastPrefix,
-    /// An extension header whose length is no multiple of eight, and may not be padded.
-    ExtensionLength,
-    /// More headers than one packet needs.
-    TooManyHeaders,
-    /// The packet is longer than its datagram size, or than a length field can tell.
-    DatagramSize,
-    /// A UDP checksum elided behind a routing header: the final destination is not known.
-    ChecksumBehindRouting,
-    /// The headers do not fit `out`.
-    Full,
-}
+impl Decompressed {
+    /// The first fragment whose headers these are: `bytes` are `out` and what follows the headers.
+    pub const fn first<'p>(&self, bytes: &'p [u8]) -> First<'p> {
+        First {
+            bytes,
+            beside: self.beside(),
+            unnumbered: self.unnumbered,
+        }
+    }
 
-impl DecompressError {
-    /// The reason in words, for counters and captures.
-    pub const fn reason(&self) -> &'static str {
-        match self {
-            Self::Unsupported(unsupported) => unsupported.reason(),
-            Self::Fragment => "6LoWPAN fragment within a packet",
-            Self::Iphc(error) => error.reason(),
-            Self::Nhc(error) => error.reason(),
-            Self::Ipv6(error) => error.reason(),
-            Self::Context => "6LoWPAN context unknown",
-            Self::MulticastPrefix => "6LoWPAN context too long for a multicast address",
-            Self::ExtensionLength => "compressed extension header of impossible length",
-            Self::TooManyHeaders => "too many compressed headers",
-            Self::DatagramSize => "packet longer than its datagram size",
-            Self::ChecksumBehindRouting => "UDP checksum elided behind a routing header",
-            Self::Full => "no room for the decompressed header",
+    /// What goes with the packet beside its bytes.
+    pub const fn beside(&self) -> Beside {
+        Beside {
+            tcp: self.tcp,
+            rpi: self.rpi,
         }
     }
 }
 
-speaks!(DecompressError);
-
-impl From<lowpan_iphc::ParseError> for DecompressError {
-    fn from(error: lowpan_iphc::ParseError) -> Self {
-        Self::Iphc(error)
-    }
-}
-
-impl From<lowpan_nhc::ParseError> for DecompressError {
-    fn from(error: lowpan_nhc::ParseError) -> Self {
-        Self::Nhc(error)
-    }
-}
-
-impl From<Full> for DecompressError {
-    fn from(_: Full) -> Self {
-        Self::Full
-    }
-}
-
-/// Restores the headers at the start of `bytes` (IPHC, or uncompressed IPv6) into `out`.
+/// Restores the headers at the start of `bytes` (IPHC, 6LoRH and IPHC, or uncompressed IPv6)
+/// into `out`.
 ///
 /// `bytes`: a frame's payload, or what follows a FRAG1 header. `datagram_size`: that
 /// header's; `None`: the whole packet is here, and its length follows from that.
@@ -114,7 +70,12 @@ pub fn decompress(
 ) -> Result<Decompressed, DecompressError> {
     match classify(bytes).map_err(DecompressError::Unsupported)? {
         Dispatch::Ipv6 => uncompressed(bytes.get(1..).unwrap_or_default(), datagram_size, out),
-        Dispatch::Iphc => compressed(bytes, link, contexts, datagram_size, out),
+        Dispatch::Iphc => compressed(Ahead::none(), bytes, link, contexts, datagram_size, out),
+        #[cfg(feature = "rpl")]
+        Dispatch::Routed => {
+            let (ahead, iphc) = Ahead::parse(bytes)?;
+            compressed(ahead, iphc, link, contexts, datagram_size, out)
+        }
         Dispatch::Fragment => Err(DecompressError::Fragment),
     }
 }
@@ -124,31 +85,41 @@ fn uncompressed(
     datagram_size: Option<u16>,
     out: &mut [u8],
 ) -> Result<Decompressed, DecompressError> {
-    let (header, rest) = ipv6::Header::parse_start(packet).map_err(DecompressError::Ipv6)?;
+    let (mut header, rest) = ipv6::Header::parse_start(packet).map_err(DecompressError::Ipv6)?;
     let size = ipv6::HEADER_LEN + usize::from(header.payload_len);
     let expected = datagram_size.map_or(packet.len(), usize::from);
     if size != expected || ipv6::HEADER_LEN + rest.len() > size {
         return Err(DecompressError::DatagramSize);
     }
+    let mut ahead = Ahead::none();
+    let (next, behind) = ahead.take_option(Some(header.next_header), rest);
+    let option_len = rest.len() - behind.len();
+    header.payload_len = header.payload_len.saturating_sub(option_len as u16);
+    header.next_header = next.unwrap_or(header.next_header);
     header.emit(out)?;
     Ok(Decompressed {
-        compressed_len: 1 + ipv6::HEADER_LEN,
+        compressed_len: 1 + ipv6::HEADER_LEN + option_len,
         uncompressed_len: ipv6::HEADER_LEN,
         udp_checksum_elided: false,
         tcp: TcpForm::Plain,
+        rpi: ahead.rpi(),
+        unnumbered: ahead.unnumbered(),
     })
 }
 
+/// `ahead`: the routing headers in front of `bytes`.
 fn compressed(
+    mut ahead: Ahead<'_>,
     bytes: &[u8],
     link: LinkPair,
     contexts: &Contexts,
     datagram_size: Option<u16>,
     out: &mut [u8],
 ) -> Result<Decompressed, DecompressError> {
-    let (iphc, mut rest) = lowpan_iphc::Header::parse(bytes)?;
+    let (mut iphc, mut rest) = lowpan_iphc::Header::parse(bytes)?;
+    (iphc.next_header, rest) = ahead.take_option(iphc.next_header, rest);
     let mut packet = Restored::new(out);
-    packet.ipv6(&iphc, rest, Encapsulation::link(link), contexts)?;
+    ahead.restore(&mut packet, (&iphc, rest), link, contexts)?;
     let mut more = iphc.next_header.is_none();
     for _ in 0..NEXT_HEADERS_MAX {
         if !more {
@@ -160,7 +131,8 @@ fn compressed(
         return Err(DecompressError::TooManyHeaders);
     }
     let here = packet.len + rest.len();
-    let total = datagram_size.map_or(here, usize::from);
+    let unnumbered = ahead.unnumbered();
+    let total = datagram_size.map_or(here, |size| unabridged(usize::from(size), unnumbered));
     if here > total {
         return Err(DecompressError::DatagramSize);
     }
@@ -175,274 +147,13 @@ fn compressed(
         }
     }
     Ok(Decompressed {
-        compressed_len: bytes.len() - rest.len(),
+        compressed_len: ahead.len() + bytes.len() - rest.len(),
         uncompressed_len: packet.len,
         udp_checksum_elided: packet.elided_at.is_some() && !is_whole,
         tcp: packet.tcp,
+        rpi: ahead.rpi(),
+        unnumbered,
     })
-}
-
-/// The outer IPv6 header, and one length field for each further header.
-const LENGTHS_MAX: usize = NEXT_HEADERS_MAX + 1;
-
-/// The headers restored so far.
-struct Restored<'a> {
-    out: &'a mut [u8],
-    len: usize,
-    /// Length fields that wait for the packet's length: where each stands, and from where on
-    /// it counts.
-    lengths: [(usize, usize); LENGTHS_MAX],
-    lengths_len: usize,
-    /// Source and destination in the innermost IPv6 header.
-    ends: (Ipv6Addr, Ipv6Addr),
-    /// A routing header stands behind that one: its destination is not the last.
-    is_routed: bool,
-    /// Where the UDP header stands whose checksum was elided.
-    elided_at: Option<usize>,
-    /// The form of the TCP header.
-    tcp: TcpForm,
-}
-
-impl<'a> Restored<'a> {
-    fn new(out: &'a mut [u8]) -> Self {
-        Self {
-            out,
-            len: 0,
-            lengths: [(0, 0); LENGTHS_MAX],
-            lengths_len: 0,
-            ends: (Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED),
-            is_routed: false,
-            elided_at: None,
-            tcp: TcpForm::Plain,
-        }
-    }
-
-    /// Restores the header that `bytes` begin with; returns what follows it, and whether that is
-    /// a compressed header too.
-    fn next<'b>(
-        &mut self,
-        bytes: &'b [u8],
-        contexts: &Contexts,
-    ) -> Result<(&'b [u8], bool), DecompressError> {
-        let (nhc, rest) = Nhc::parse(bytes)?;
-        let more = match nhc {
-            Nhc::Extension(extension) => {
-                self.is_routed |= extension.kind == next_header::ROUTING;
-                self.extension(&extension, rest)?;
-                extension.next_header.is_none()
-            }
-            Nhc::Ipv6 => {
-                let (iphc, rest) = lowpan_iphc::Header::parse(rest)?;
-                self.ipv6(&iphc, rest, Encapsulation::ipv6(self.ends), contexts)?;
-                self.is_routed = false;
-                return Ok((rest, iphc.next_header.is_none()));
-            }
-            Nhc::Udp(udp) => {
-                self.elided_at = udp.checksum.is_none().then_some(self.len);
-                self.udp(&udp)?;
-                false
-            }
-            Nhc::Tcp(tcp) if tcphc::IS_SUPPORTED => {
-                self.tcp = self.tcp(&tcp)?;
-                false
-            }
-            Nhc::Tcp(_) => return Err(DecompressError::Nhc(lowpan_nhc::ParseError::Unknown)),
-        };
-        Ok((rest, more))
-    }
-
-    /// A writer behind what is there.
-    fn writer(&mut self) -> Writer<'_> {
-        Writer::new(self.out.get_mut(self.len..).unwrap_or_default())
-    }
-
-    fn length_due(&mut self, at: usize, counts_from: usize) -> Result<(), DecompressError> {
-        let slot = self
-            .lengths
-            .get_mut(self.lengths_len)
-            .ok_or(DecompressError::TooManyHeaders)?;
-        *slot = (at, counts_from);
-        self.lengths_len += 1;
-        Ok(())
-    }
-
-    /// `rest`: what follows the compressed header; tells the next header if that is elided.
-    fn ipv6(
-        &mut self,
-        iphc: &lowpan_iphc::Header,
-        rest: &[u8],
-        encapsulation: Encapsulation,
-        contexts: &Contexts,
-    ) -> Result<(), DecompressError> {
-        let header = ipv6::Header {
-            traffic_class: iphc.traffic_class,
-            flow_label: iphc.flow_label,
-            payload_len: 0,
-            next_header: following(iphc.next_header, rest)?,
-            hop_limit: iphc.hop_limit,
-            src: match iphc.src {
-                Source::Unspecified => Ipv6Addr::UNSPECIFIED,
-                Source::Unicast(src) => unicast(src, encapsulation.src, contexts)?,
-            },
-            dst: match iphc.dst {
-                Destination::Unicast(dst) => unicast(dst, encapsulation.dst, contexts)?,
-                Destination::Multicast(dst) => multicast(dst, contexts)?,
-            },
-        };
-        self.length_due(self.len + 4, self.len + ipv6::HEADER_LEN)?;
-        let at = self.len;
-        self.len += header.emit(self.out.get_mut(at..).unwrap_or_default())?;
-        self.ends = (header.src, header.dst);
-        Ok(())
-    }
-
-    fn extension(&mut self, extension: &Extension<'_>, rest: &[u8]) -> Result<(), DecompressError> {
-        let next_header = following(extension.next_header, rest)?;
-        let mut w = self.writer();
-        w.u8(next_header)?;
-        if extension.kind == next_header::FRAGMENT {
-            w.put(extension.body)?;
-        } else {
-            let len = (extension.body.len() + 2).next_multiple_of(8);
-            let padding = len - 2 - extension.body.len();
-            let padded = matches!(
-                extension.kind,
-                next_header::HOP_BY_HOP | next_header::DESTINATION_OPTIONS
-            );
-            if padding != 0 && !padded {
-                return Err(DecompressError::ExtensionLength);
-            }
-            w.u8((len / 8 - 1) as u8)?;
-            w.put(extension.body)?;
-            w.put(PADDINGS.get(padding).copied().unwrap_or_default())?;
-        }
-        self.len += w.written();
-        Ok(())
-    }
-
-    fn udp(&mut self, udp: &Udp) -> Result<(), DecompressError> {
-        self.length_due(self.len + 4, self.len)?;
-        let mut w = self.writer();
-        w.u16(udp.ports.src_port)?;
-        w.u16(udp.ports.dst_port)?;
-        w.u16(0)?;
-        w.u16(udp.checksum.unwrap_or(0))?;
-        self.len += w.written();
-        Ok(())
-    }
-
-    fn tcp(&mut self, tcp: &Tcp<'_>) -> Result<TcpForm, DecompressError> {
-        let mut w = self.writer();
-        let form = TcpForm::lay_out(tcp, &mut w)?;
-        self.len += w.written();
-        Ok(form)
-    }
-
-    /// Fills in every length field of a packet of `total` bytes.
-    fn fill_lengths(&mut self, total: usize) -> Result<(), DecompressError> {
-        for (at, counts_from) in self.lengths.iter().take(self.lengths_len) {
-            let len = total
-                .checked_sub(*counts_from)
-                .and_then(|len| u16::try_from(len).ok())
-                .ok_or(DecompressError::DatagramSize)?;
-            copy(
-                self.out.get_mut(*at..).unwrap_or_default(),
-                &len.to_be_bytes(),
-            );
-        }
-        Ok(())
-    }
-
-    fn fill_udp_checksum(&mut self, at: usize, payload: &[u8]) {
-        let udp = self.out.get(at..self.len).unwrap_or_default();
-        let len = udp.len() + payload.len();
-        let (src, dst) = self.ends;
-        let mut sum = Checksum::pseudo_header(&src, &dst, udp::NEXT_HEADER, len);
-        sum.add(udp);
-        sum.add(payload);
-        // Zero would say that there is no checksum (RFC 8200 §8.1).
-        let checksum = if sum.finish() == 0 {
-            0xffff
-        } else {
-            sum.finish()
-        };
-        copy(
-            self.out.get_mut(at + 6..).unwrap_or_default(),
-            &checksum.to_be_bytes(),
-        );
-    }
-}
-
-/// Padding options by length, 0 to 7 bytes.
-const PADDINGS: [&[u8]; 8] = [
-    &[],
-    &[0],
-    &[1, 0],
-    &[1, 1, 0],
-    &[1, 2, 0, 0],
-    &[1, 3, 0, 0, 0],
-    &[1, 4, 0, 0, 0, 0],
-    &[1, 5, 0, 0, 0, 0, 0],
-];
-
-/// The next header value: in line, or that of the NHC in front of `rest`.
-fn following(in_line: Option<u8>, rest: &[u8]) -> Result<u8, lowpan_nhc::ParseError> {
-    match in_line {
-        Some(next_header) => Ok(next_header),
-        None => next_header_of(*rest.first().ok_or(lowpan_nhc::ParseError::Truncated)?),
-    }
-}
-
-fn unicast(
-    form: Unicast,
-    elided: [u8; 8],
-    contexts: &Contexts,
-) -> Result<Ipv6Addr, DecompressError> {
-    let (prefix, iid) = match form {
-        Unicast::Full(addr) => return Ok(addr),
-        Unicast::Known { prefix, iid } => (prefix, iid),
-    };
-    let iid = match iid {
-        Iid::Inline(iid) => iid,
-        Iid::Short(short) => LinkAddr::Short(short).iid(),
-        Iid::Elided => elided,
-    };
-    Ok(match prefix {
-        Prefix::Context(id) => contexts
-            .get(id)
-            .ok_or(DecompressError::Context)?
-            .expand(iid),
-        Prefix::LinkLocal => {
-            let [a, b, c, d, e, f, g, h] = iid;
-            Ipv6Addr::from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h])
-        }
-    })
-}
-
-fn multicast(form: Multicast, contexts: &Contexts) -> Result<Ipv6Addr, DecompressError> {
-    Ok(Ipv6Addr::from(match form {
-        Multicast::Full(addr) => return Ok(addr),
-        Multicast::Bits8(group) => [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, group],
-        Multicast::Bits32([flags, a, b, c]) => {
-            [0xff, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c]
-        }
-        Multicast::Bits48([flags, a, b, c, d, e]) => {
-            [0xff, flags, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d, e]
-        }
-        Multicast::Prefix {
-            context,
-            bits: [flags, riid, a, b, c, d],
-        } => {
-            let context: &Context = contexts.get(context).ok_or(DecompressError::Context)?;
-            let [p0, p1, p2, p3, p4, p5, p6, p7] = context
-                .multicast_prefix()
-                .ok_or(DecompressError::MulticastPrefix)?;
-            let len = context.prefix_len();
-            [
-                0xff, flags, riid, len, p0, p1, p2, p3, p4, p5, p6, p7, a, b, c, d,
-            ]
-        }
-    }))
 }
 
 /// Computes the UDP checksum of a whole `packet` from which it was elided.

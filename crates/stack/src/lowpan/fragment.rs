@@ -3,14 +3,17 @@
 //! Place: an outgoing packet waits in the one buffer of [`Outgoing`] while the node pulls
 //! frame after frame from it, each when the MAC has room. A relay that passes fragments on
 //! writes first ones with `forward_first`; later ones only change their tag.
+//! Fragment headers number a packet as IPHC and uncompressed headers give it: without what a 6LoRH
+//! stands for, and with the RPL option that [`Beside`] keeps apart from the packet.
 //! Left out: acknowledged fragments (RFC 8931).
 //!
-//! Sources: RFC 4944 §5.3 (format, units of eight bytes); RFC 8930 §5 (a first fragment may
+//! Sources: RFC 4944 §5.3 (format, units of eight bytes); RFC 8138 §4 leaves open what of it is
+//! numbered, and Wireshark reassembles so; RFC 8930 §5 (a first fragment may
 //! grow on its way, so its sender leaves some slack).
 
 use super::contexts::Contexts;
-use super::{CompressError, LinkPair, TcpForm, compress_form};
-use crate::limits::IPV6_MTU_MIN;
+use super::{Beside, CompressError, First, LinkPair, TcpForm, compress_form, numbered, unabridged};
+use crate::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use crate::wire::cursor::{Full, copy};
 use crate::wire::lowpan_frag::{FIRST_LEN, Header, NEXT_LEN};
 
@@ -22,8 +25,10 @@ pub struct Outgoing<'m> {
     len: u16,
     /// Bytes that have gone out.
     sent: u16,
-    /// How it has its TCP header.
-    tcp: TcpForm,
+    beside: Beside,
+    /// As [`Compressed::unnumbered`](super::Compressed::unnumbered), once the first fragment is
+    /// out.
+    unnumbered: i16,
     link: LinkPair,
     tag: u16,
     frame_payload_len_max: u8,
@@ -35,11 +40,12 @@ pub struct Outgoing<'m> {
 /// Why a packet, or a first fragment to be passed on, is not sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FragmentError {
-    /// Longer than the buffer or IPv6's minimum MTU; or empty.
+    /// Longer than the buffer or than [`MESH_PACKET_LEN_MAX`]; or empty.
     BadLength,
     /// Not an IPv6 packet.
     Malformed,
-    /// The compressed header leaves a frame no room, or `out` is too short.
+    /// The compressed header leaves a frame no room, or `out` is too short; or a first fragment
+    /// to be passed on would number its packet otherwise than the later ones do.
     NoRoom,
 }
 
@@ -77,14 +83,16 @@ impl<'m> Outgoing<'m> {
         self.packet
     }
 
-    /// No packet yet. `buffer`: 1,280 bytes hold any packet of a 6LoWPAN.
+    /// No packet yet. `buffer`: 1,280 bytes hold any packet of a 6LoWPAN, and
+    /// [`MESH_PACKET_LEN_MAX`] also those with routing headers on top.
     pub fn new(buffer: &'m mut [u8]) -> Self {
         let nobody = crate::wire::LinkAddr::BROADCAST;
         Self {
             packet: buffer,
             len: 0,
             sent: 0,
-            tcp: TcpForm::Plain,
+            beside: Beside::default(),
+            unnumbered: 0,
             link: LinkPair {
                 src: nobody,
                 dst: nobody,
@@ -109,7 +117,7 @@ impl<'m> Outgoing<'m> {
 
     /// Begins to send the `len` bytes written to the buffer.
     ///
-    /// `tcp`: how they hold their TCP header.
+    /// `beside`: what goes with them.
     /// `tag`: from [`super::datagram::Datagrams::new_tag`], used if the packet needs more
     /// than one frame. `frame_payload_len_max`: asked of the MAC for this neighbour.
     /// `slack`: bytes a first fragment leaves free, e.g. [`FIRST_SLACK`].
@@ -119,18 +127,18 @@ impl<'m> Outgoing<'m> {
     pub fn start(
         &mut self,
         len: usize,
-        tcp: TcpForm,
+        beside: Beside,
         link: LinkPair,
         tag: u16,
         frame_payload_len_max: usize,
         slack: u8,
     ) -> Result<(), FragmentError> {
-        if len == 0 || len > self.packet.len().min(IPV6_MTU_MIN) {
+        if len == 0 || len > self.packet.len().min(MESH_PACKET_LEN_MAX) {
             return Err(FragmentError::BadLength);
         }
         self.len = len as u16;
         self.sent = 0;
-        self.tcp = tcp;
+        self.beside = beside;
         self.link = link;
         self.tag = tag;
         self.frame_payload_len_max = u8::try_from(frame_payload_len_max).unwrap_or(u8::MAX);
@@ -146,7 +154,7 @@ impl<'m> Outgoing<'m> {
 
     /// How the packet last started has its TCP header.
     pub(crate) const fn tcp_form(&self) -> TcpForm {
-        self.tcp
+        self.beside.tcp
     }
 
     /// Whether the buffer still holds the packet with this tag.
@@ -186,8 +194,9 @@ impl<'m> Outgoing<'m> {
             _ => self.later(out),
         };
         match frame {
-            Ok((frame_len, sent)) => {
+            Ok((frame_len, sent, unnumbered)) => {
                 self.sent = sent;
+                self.unnumbered = unnumbered;
                 if sent >= self.len {
                     self.len = 0;
                 }
@@ -219,35 +228,23 @@ impl<'m> Outgoing<'m> {
         self.tag
     }
 
-    /// The packet in one frame, or its first fragment; returns the frame's length and how
-    /// many bytes of the packet are out then.
-    fn first(&self, contexts: &Contexts, out: &mut [u8]) -> Result<(usize, u16), FragmentError> {
+    /// The packet in one frame, or its first fragment.
+    fn first(&self, contexts: &Contexts, out: &mut [u8]) -> Result<Cut, FragmentError> {
         let packet = self.packet.get(..usize::from(self.len)).unwrap_or_default();
         let out = frame_payload(out, self.frame_payload_len_max)?;
-        let alone = compress_form(packet, self.tcp, self.link, contexts, out)?;
+        let alone = compress_form(packet, self.beside, self.link, contexts, out)?;
         let rest = packet.get(alone.uncompressed_len..).unwrap_or_default();
         let room = out.get_mut(alone.compressed_len..).unwrap_or_default();
         if rest.len() <= room.len() {
             copy(room, rest);
-            return Ok((alone.compressed_len + rest.len(), self.len));
+            return Ok((alone.compressed_len + rest.len(), self.len, 0));
         }
-        let header = Header {
-            datagram_size: self.len,
-            datagram_tag: self.tag,
-            datagram_offset: None,
-        };
-        let (frame_len, covered) = emit_first(
-            (packet, self.tcp),
-            header,
-            self.link,
-            contexts,
-            self.slack,
-            out,
-        )?;
-        Ok((frame_len, covered))
+        let whole = (packet, self.beside);
+        let (len, tag) = (usize::from(self.len), self.tag);
+        emit_first(whole, (len, tag), self.link, contexts, self.slack, out)
     }
 
-    fn later(&self, out: &mut [u8]) -> Result<(usize, u16), FragmentError> {
+    fn later(&self, out: &mut [u8]) -> Result<Cut, FragmentError> {
         let out = frame_payload(out, self.frame_payload_len_max)?;
         let room = units(out.len().saturating_sub(NEXT_LEN));
         if room == 0 {
@@ -260,12 +257,12 @@ impl<'m> Outgoing<'m> {
         } else {
             room
         };
-        let header = Header {
-            datagram_size: self.len,
-            datagram_tag: self.tag,
-            datagram_offset: Some((self.sent / 8) as u8),
-        };
         let start = usize::from(self.sent);
+        let header = Header {
+            datagram_size: numbered(usize::from(self.len), self.unnumbered) as u16,
+            datagram_tag: self.tag,
+            datagram_offset: Some((numbered(start, self.unnumbered) / 8) as u8),
+        };
         let piece = self
             .packet
             .get(start..)
@@ -273,20 +270,26 @@ impl<'m> Outgoing<'m> {
         let mut frame_len = header.emit(out)?;
         let room = out.get_mut(frame_len..).unwrap_or_default();
         frame_len += copy(room, piece.unwrap_or_default());
-        Ok((frame_len, self.sent.saturating_add(carried as u16)))
+        let sent = self.sent.saturating_add(carried as u16);
+        Ok((frame_len, sent, self.unnumbered))
     }
 }
 
+/// A frame's length, how many bytes of the packet are out with it, and as
+/// [`Compressed::unnumbered`](super::Compressed::unnumbered).
+type Cut = (usize, u16, i16);
+
 /// Writes a first fragment that a relay passes on; returns its length.
 ///
-/// `start`: the fragment decompressed, with its TCP header in this form, hop limit counted
-/// down; all of it must fit, for the later fragments begin where it ends. `header`: with the
-/// tag towards the next hop.
+/// `first`: the fragment decompressed, hop limit counted down; all of it must fit, for the later
+/// fragments begin where it ends. `header`: with the tag towards the next hop.
 ///
 /// # Errors
-/// [`FragmentError::NoRoom`] when the header grew beyond the slack: the packet is lost.
+/// [`FragmentError::NoRoom`] when the header grew beyond the slack, or when its routing headers
+/// would be written in another form than they came in, so that the later fragments' offsets were
+/// wrong: the packet has to be gathered.
 pub(crate) fn forward_first(
-    start: (&[u8], TcpForm),
+    first: First<'_>,
     header: Header,
     link: LinkPair,
     contexts: &Contexts,
@@ -295,12 +298,11 @@ pub(crate) fn forward_first(
 ) -> Result<usize, FragmentError> {
     let max = u8::try_from(frame_payload_len_max).unwrap_or(u8::MAX);
     let out = frame_payload(out, max)?;
-    let header = Header {
-        datagram_offset: None,
-        ..header
-    };
-    let (frame_len, covered) = emit_first(start, header, link, contexts, 0, out)?;
-    if usize::from(covered) == start.0.len() {
+    let len = unabridged(usize::from(header.datagram_size), first.unnumbered);
+    let (start, tag) = ((first.bytes, first.beside), header.datagram_tag);
+    let (frame_len, covered, unnumbered) = emit_first(start, (len, tag), link, contexts, 0, out)?;
+    let is_all = usize::from(covered) == first.bytes.len();
+    if is_all && unnumbered == first.unnumbered {
         Ok(frame_len)
     } else {
         Err(FragmentError::NoRoom)
@@ -346,18 +348,20 @@ pub(crate) fn payload_for_frames(
 pub const FIRST_SLACK: u8 = 8 + 1 + 1;
 
 /// Writes FRAG1: as much of `packet` as fits beside `slack` unused bytes, in whole units
-/// unless it is all. Returns the frame's length and how much of the packet it carries.
+/// unless it is all. `len` and `tag`: of the whole packet.
 fn emit_first(
-    (packet, tcp): (&[u8], TcpForm),
-    header: Header,
+    (packet, beside): (&[u8], Beside),
+    (len, tag): (usize, u16),
     link: LinkPair,
     contexts: &Contexts,
     slack: u8,
     out: &mut [u8],
-) -> Result<(usize, u16), FragmentError> {
+) -> Result<Cut, FragmentError> {
     let room = out.get_mut(FIRST_LEN..).ok_or(FragmentError::NoRoom)?;
     let room_len = room.len();
-    let headers = compress_form(packet, tcp, link, contexts, room)?;
+    let headers = compress_form(packet, beside, link, contexts, room)?;
+    let unnumbered = headers.unnumbered;
+    let units = |len| unabridged(units(numbered(len, unnumbered)), unnumbered);
     let most = (headers.uncompressed_len + room_len).saturating_sub(headers.compressed_len);
     let covered = if packet.len() <= most && slack == 0 {
         packet.len()
@@ -376,11 +380,13 @@ fn emit_first(
         room.get_mut(headers.compressed_len..).unwrap_or_default(),
         piece,
     );
-    let header_len = header.emit(out)?;
-    Ok((
-        header_len + headers.compressed_len + piece.len(),
-        covered as u16,
-    ))
+    let header = Header {
+        datagram_size: numbered(len, unnumbered) as u16,
+        datagram_tag: tag,
+        datagram_offset: None,
+    };
+    let frame_len = header.emit(out)? + headers.compressed_len + piece.len();
+    Ok((frame_len, covered as u16, unnumbered))
 }
 
 /// The part of `out` that one frame holds.

@@ -10,16 +10,26 @@ mod contexts;
 pub mod datagram;
 mod decompress;
 pub mod fragment;
+mod restored;
+#[cfg(feature = "rpl")]
+mod routing;
+#[cfg(not(feature = "rpl"))]
+#[path = "routing_absent.rs"]
+mod routing;
 mod tcp_form;
 
 use core::net::Ipv6Addr;
 
-use crate::wire::LinkAddr;
+use crate::wire::rpl_option::Rpi;
+use crate::wire::{LinkAddr, ipv6};
 
-pub use compress::{CompressError, Compressed, compress};
-pub(crate) use compress::{compress_form, compressed_header_len};
+pub(crate) use compress::compressed_header_len;
+pub use compress::{CompressError, Compressed, compress, compress_form};
+#[cfg(feature = "rpl")]
+pub use contexts::Routing;
 pub use contexts::{Context, Contexts};
-pub use decompress::{DecompressError, Decompressed, complete_udp_checksum, decompress};
+pub use decompress::{Decompressed, complete_udp_checksum, decompress};
+pub use restored::DecompressError;
 pub use tcp_form::TcpForm;
 
 /// The two ends of the hop that a frame takes: interface identifiers derive from them.
@@ -31,6 +41,49 @@ pub struct LinkPair {
     pub src: LinkAddr,
     /// The node that receives the frame.
     pub dst: LinkAddr,
+}
+
+/// What goes with a packet beside its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Beside {
+    /// How the packet has its TCP header.
+    pub tcp: TcpForm,
+    /// Its RPL packet information, which no packet in memory holds unless other hop-by-hop
+    /// options stand beside it.
+    pub rpi: Option<Rpi>,
+}
+
+impl From<TcpForm> for Beside {
+    fn from(tcp: TcpForm) -> Self {
+        Self { tcp, rpi: None }
+    }
+}
+
+/// A first fragment decompressed: the beginning of its packet.
+#[derive(Clone, Copy, Debug)]
+pub struct First<'p> {
+    /// The beginning of the packet, headers and all.
+    pub bytes: &'p [u8],
+    /// What goes with the packet.
+    pub beside: Beside,
+    /// As [`Decompressed::unnumbered`].
+    pub unnumbered: i16,
+}
+
+/// Of the first `len` bytes of a packet, those that fragment headers number.
+const fn numbered(len: usize, unnumbered: i16) -> usize {
+    match routing::IS_SUPPORTED {
+        true => len.saturating_add_signed(-(unnumbered as isize)),
+        false => len,
+    }
+}
+
+/// The reverse of [`numbered`].
+const fn unabridged(numbered: usize, unnumbered: i16) -> usize {
+    match routing::IS_SUPPORTED {
+        true => numbered.saturating_add_signed(unnumbered as isize),
+        false => numbered,
+    }
 }
 
 /// Interface identifiers of the encapsulating header: link layer, or outer IPv6
@@ -55,10 +108,28 @@ impl Encapsulation {
     }
 }
 
+/// A packet whose routing headers have been written, as far as these stand ahead of its compressed
+/// IPv6 header.
+struct Begun<'p> {
+    /// That IPv6 header.
+    header: ipv6::Header,
+    /// What follows it.
+    rest: &'p [u8],
+    /// What its addresses may be elided from.
+    encapsulation: Encapsulation,
+    /// The RPL option that comes next, all that its hop-by-hop header holds.
+    option: Option<[u8; 6]>,
+    /// As [`Decompressed::unnumbered`].
+    unnumbered: i16,
+}
+
 /// Headers compressed or restored in one packet, behind the first one. Bounds the work that
 /// one frame can ask for.
 const NEXT_HEADERS_MAX: usize = 8;
 
+#[cfg(all(test, feature = "rpl"))]
+#[path = "tests/routing.rs"]
+mod routing_tests;
 #[cfg(test)]
 #[path = "tests/compression.rs"]
 mod tests;

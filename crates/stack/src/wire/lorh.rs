@@ -24,7 +24,7 @@ use core::net::Ipv6Addr;
 
 use super::cursor::{Full, Reader, Truncated, Writer, copy};
 use super::rpl_option::Rpi;
-use super::source_route::{SourceRoute, common_bytes};
+use super::source_route::common_bytes;
 
 /// The dispatch of page 1 (RFC 8025 §3), in front of the routing headers.
 pub const PAGE_1: u8 = 0xf1;
@@ -220,27 +220,23 @@ impl<'a> RoutingHeaders<'a> {
     }
 }
 
-/// Appends the SRHs of a packet that goes to `dst` and from there along what is left of `route`.
-/// `reference`: as in [`Segments::iter`].
+/// Appends the SRHs of a packet that visits `path`, in order. `reference`: as in
+/// [`Segments::iter`].
 ///
 /// # Errors
 /// [`Full`] when they do not fit.
 pub fn emit_segments(
     w: &mut Writer<'_>,
     reference: &Ipv6Addr,
-    dst: &Ipv6Addr,
-    route: Option<&SourceRoute<'_>>,
+    path: &[Ipv6Addr],
 ) -> Result<(), Full> {
-    let left = route.map_or(0, |route| usize::from(route.segments_left));
-    let addr = |index: usize| match (index, route) {
-        (0, _) => Some(*reference),
-        (1, _) => Some(*dst),
-        (_, Some(route)) => route.addr(route.len() - left + index - 1, dst),
-        _ => None,
+    let addr = |index: usize| match index.checked_sub(1) {
+        None => Some(reference),
+        Some(index) => path.get(index),
     };
     // The type that an address needs, given the one before it.
     let kind = |index: usize| match (addr(index), addr(index + 1)) {
-        (Some(before), Some(addr)) if index <= left => Some(kind_of(&before, &addr)),
+        (Some(before), Some(addr)) => Some(kind_of(before, addr)),
         _ => None,
     };
     let mut start = 0;
@@ -324,7 +320,6 @@ pub fn emit_tunnel(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::source_route;
     use proptest::prelude::*;
     use std::vec::Vec;
 
@@ -345,18 +340,9 @@ mod tests {
         out[..len].to_vec()
     }
 
-    /// The SRHs of a packet that goes to the first of `path` and then along the rest.
+    /// The SRHs of a packet that visits `path`.
     fn segments(path: &[Ipv6Addr]) -> Vec<u8> {
-        let (dst, rest) = path.split_first().unwrap();
-        let mut out = [0; 1000];
-        let mut w = Writer::new(&mut out);
-        if rest.is_empty() {
-            return written(|w| emit_segments(w, &ROOT, dst, None));
-        }
-        source_route::emit(&mut w, 41, dst, rest).unwrap();
-        let len = w.written();
-        let route = SourceRoute::parse(&out[..len]).unwrap();
-        written(|w| emit_segments(w, &ROOT, dst, Some(&route)))
+        written(|w| emit_segments(w, &ROOT, path))
     }
 
     fn read(bytes: &[u8]) -> Vec<Ipv6Addr> {

@@ -13,6 +13,9 @@ pub enum Dispatch {
     Iphc,
     /// FRAG1 or FRAGN.
     Fragment,
+    /// 6LoWPAN routing headers (RFC 8138, page 1), then LOWPAN_IPHC.
+    #[cfg(feature = "rpl")]
+    Routed,
 }
 
 /// A format that this stack recognises and drops.
@@ -34,7 +37,7 @@ pub enum Unsupported {
     Escape,
     /// Recoverable fragment or its acknowledgment (RFC 8931).
     RecoverableFragment,
-    /// 6LoWPAN routing header (RFC 8138, page 1).
+    /// 6LoWPAN routing header (RFC 8138, page 1), where the feature `rpl` is off.
     RoutingHeader,
     /// Another page (RFC 8025).
     Page,
@@ -85,6 +88,9 @@ pub fn classify(payload: &[u8]) -> Result<Dispatch, Unsupported> {
         0b1110_1000..=0b1110_1011 => Err(Unsupported::RecoverableFragment),
         // In page 1, `10xxxxxx` is a routing header; in page 0, a mesh header.
         0xf1 if payload.get(1).is_some_and(|next| next >> 6 == 0b10) => {
+            #[cfg(feature = "rpl")]
+            return Ok(Dispatch::Routed);
+            #[cfg(not(feature = "rpl"))]
             Err(Unsupported::RoutingHeader)
         }
         0xf0..=0xff => Err(Unsupported::Page),
@@ -116,6 +122,9 @@ mod tests {
             (&[0xc8], Err(Unsupported::Reserved)),
             (&[0xe0], Ok(Dispatch::Fragment)),
             (&[0xea], Err(Unsupported::RecoverableFragment)),
+            #[cfg(feature = "rpl")]
+            (&[0xf1, 0xa0], Ok(Dispatch::Routed)),
+            #[cfg(not(feature = "rpl"))]
             (&[0xf1, 0xa0], Err(Unsupported::RoutingHeader)),
             (&[0xf1, 0x60], Err(Unsupported::Page)),
             (&[0xf2], Err(Unsupported::Page)),

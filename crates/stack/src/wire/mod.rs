@@ -22,6 +22,9 @@ pub mod ndp;
 pub mod rpl;
 #[cfg(feature = "rpl")]
 pub mod rpl_option;
+#[cfg(not(feature = "rpl"))]
+#[path = "rpl_option_absent.rs"]
+pub mod rpl_option;
 #[cfg(feature = "rpl")]
 pub mod source_route;
 pub mod tcp;

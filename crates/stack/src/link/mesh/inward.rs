@@ -4,7 +4,7 @@ use super::onward::Came;
 use super::{Kept, Mesh, tcp_headers};
 use crate::ip::icmp::ErrorKind;
 use crate::ip::{Disposition, Ingress, Ip, Neighbour};
-use crate::limits::PSDU_LEN_MAX;
+use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
 use crate::link::LinkDrop;
 use crate::link::arrival::{Arrival, Hop, Onward, Scratch, quotable};
 use crate::lowpan::datagram::{self, Key, RecordId, Role, Verdict};
@@ -89,7 +89,7 @@ impl<'m> Mesh<'m> {
     ) -> Arrival<'m, 's> {
         let outcome = match classify(frame.payload) {
             Ok(Dispatch::Fragment) => self.on_fragment(frame, ip, scratch, now, rng),
-            Ok(Dispatch::Ipv6 | Dispatch::Iphc) => self.on_whole(frame, scratch),
+            Ok(_) => self.on_whole(frame, scratch),
             Err(_) => Err(LinkDrop::Dispatch),
         };
         outcome.unwrap_or_else(|reason| {
@@ -224,7 +224,7 @@ impl<'m> Mesh<'m> {
                 ip.counters.count(crate::ip::PacketDrop::Congestion);
                 return Ok(Arrival::Nothing);
             }
-            let start = (&mut *piece, headers.tcp);
+            let start = (&mut *piece, &headers);
             match self.rewrite_first(next_hop, key.size, frame, start, &mut onward) {
                 Some(len) => onward_len = len,
                 None => role = Role::Reassemble,
@@ -233,7 +233,7 @@ impl<'m> Mesh<'m> {
         let len_max = self.datagrams.packet_len_max(role);
         let is_known = self.mac.is_trusted(frame.src);
         let datagrams = &mut self.datagrams;
-        match datagrams.on_first(key, piece, headers.tcp, role, is_known, now) {
+        match datagrams.on_first(key, headers.first(piece), role, is_known, now) {
             Verdict::Forward { next_hop, tag } => {
                 let onward = onward.get_mut(..onward_len).unwrap_or_default();
                 self.relay_first(next_hop, tag, onward, Came::new(frame, now))?;
@@ -243,7 +243,7 @@ impl<'m> Mesh<'m> {
             Verdict::Complete(record) => Ok(self.on_gathered(record, frame)),
             Verdict::Drop(datagram::FragmentDrop::TooLarge) => Ok(Arrival::Refuse {
                 kind: ErrorKind::PacketTooBig {
-                    mtu: len_max as u32,
+                    mtu: len_max.min(IPV6_MTU_MIN) as u32,
                 },
                 quote: quotable(piece, headers.tcp),
             }),
@@ -253,12 +253,12 @@ impl<'m> Mesh<'m> {
 
     /// A packet whose fragments have all come: worked on where it was gathered.
     fn on_gathered<'s>(&mut self, record: RecordId, frame: &Received<'_>) -> Arrival<'m, 's> {
-        let Some((mut whole, form)) = self.datagrams.lend(record) else {
+        let Some((mut whole, beside)) = self.datagrams.lend(record) else {
             return Arrival::Nothing;
         };
         // UDP over IPv6 has no zero checksum: one that is zero was elided by compression.
         complete_udp_checksum(whole.packet());
-        let hop = self.hop(frame, form);
+        let hop = self.hop(frame, beside.tcp);
         Arrival::Gathered(whole, hop)
     }
 }

@@ -8,7 +8,7 @@ use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
 use crate::link::LinkDrop;
 use crate::link::arrival::{Hop, Refusal};
 use crate::lowpan::datagram::Role;
-use crate::lowpan::{LinkPair, TcpForm, fragment};
+use crate::lowpan::{Decompressed, LinkPair, fragment};
 use crate::mac::{self, Class, Condition, Frame, Protocol, Received};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -62,13 +62,13 @@ impl Mesh<'_> {
     /// fragment would find no room in a frame to `next_hop`: the header has grown and its
     /// sender left no slack, or addresses are longer on that link.
     ///
-    /// `piece`: the fragment decompressed, with its TCP header in the form `tcp`; left as it is.
+    /// `piece`: the fragment decompressed, left as it is; `headers`: what its decompression said.
     pub(super) fn rewrite_first(
         &mut self,
         next_hop: LinkAddr,
         datagram_size: u16,
         frame: &Received<'_>,
-        (piece, tcp): (&mut [u8], TcpForm),
+        (piece, headers): (&mut [u8], &Decompressed),
         out: &mut [u8],
     ) -> Option<usize> {
         let link = LinkPair {
@@ -86,9 +86,9 @@ impl Mesh<'_> {
         };
         let hop_limit = *piece.get(ipv6::HOP_LIMIT_AT)?;
         ipv6::count_down(piece);
-        let start = (&*piece, tcp);
+        let first = headers.first(piece);
         let len =
-            fragment::forward_first(start, header, link, &self.discovery.contexts, len_max, out);
+            fragment::forward_first(first, header, link, &self.discovery.contexts, len_max, out);
         copy(
             piece.get_mut(ipv6::HOP_LIMIT_AT..).unwrap_or_default(),
             &[hop_limit],

@@ -220,7 +220,7 @@ impl<'m> Mesh<'m> {
             }
         };
         let outgoing = &mut self.outgoing;
-        let started = outgoing.start(len, tcp, link, tag, len_max, slack as u8);
+        let started = outgoing.start(len, tcp.into(), link, tag, len_max, slack as u8);
         debug_assert!(started.is_ok(), "queues hold no empty packets");
         self.outgoing_class = mark.class;
         self.outgoing_since = since;

@@ -2,8 +2,9 @@
 //! long it is waited for.
 
 use super::Key;
-use crate::limits::IPV6_MTU_MIN;
-use crate::lowpan::TcpForm;
+use crate::limits::MESH_PACKET_LEN_MAX;
+use crate::lowpan::routing::{self, Kept};
+use crate::lowpan::{TcpForm, unabridged};
 use crate::time::{Duration, Instant};
 use crate::wire::LinkAddr;
 
@@ -14,6 +15,8 @@ pub struct Record {
     pub(super) state: State,
     /// Said by the first fragment.
     pub(super) tcp: TcpForm,
+    /// Said by the first fragment, too.
+    pub(super) kept: Kept,
     /// Whether its sender is known to be there.
     pub(super) is_known: bool,
     /// Whether more than one fragment of it has come.
@@ -37,6 +40,7 @@ impl Record {
         },
         state: State::Free,
         tcp: TcpForm::Plain,
+        kept: Kept::NOTHING,
         is_known: false,
         grows: false,
         follows: false,
@@ -57,6 +61,11 @@ impl Record {
             State::Over { .. } => now.since(self.heard_at) < LINGER,
             _ => true,
         }
+    }
+
+    /// Bytes of the packet.
+    pub(super) fn packet_len(&self) -> usize {
+        unabridged(usize::from(self.key.size), self.kept.unnumbered())
     }
 
     pub(super) const fn body(&self) -> Option<u8> {
@@ -114,7 +123,7 @@ impl Span {
         let size = usize::from(size);
         let end = offset.checked_add(len)?;
         let aligned = offset.is_multiple_of(8) && (end.is_multiple_of(8) || end == size);
-        if len == 0 || end > size || size > IPV6_MTU_MIN || !aligned {
+        if len == 0 || end > size || size > SIZE_MAX || !aligned {
             return None;
         }
         Some(Self {
@@ -124,16 +133,20 @@ impl Span {
     }
 }
 
+/// The largest `datagram_size`: the longest packet, and hop-by-hop options that hold the RPL
+/// option, where fragment headers number them.
+const SIZE_MAX: usize = MESH_PACKET_LEN_MAX + routing::OPTION_LEN;
+
 /// Which eight-byte units of a packet have come: 1,280 bytes in 160 bits.
 #[derive(Clone, Debug)]
 pub(super) struct Coverage {
-    units: [u8; IPV6_MTU_MIN / 8 / 8],
+    units: [u8; SIZE_MAX.div_ceil(64)],
     pub(super) count: u8,
 }
 
 impl Coverage {
     pub(super) const NONE: Self = Self {
-        units: [0; IPV6_MTU_MIN / 8 / 8],
+        units: [0; SIZE_MAX.div_ceil(64)],
         count: 0,
     };
 

@@ -3,20 +3,20 @@
 use super::record::{Coverage, LIFETIME, Record, State};
 use super::{Datagrams, FragmentDrop, Key, Role};
 use crate::lowpan::TcpForm;
+use crate::lowpan::routing::Kept;
 use crate::time::{Allowance, Duration, Instant};
 use crate::wire::LinkAddr;
 
 impl Datagrams<'_> {
-    /// Makes a record, and a body if it needs one, for a packet not seen before.
+    /// Makes a record, and a body if it needs one, for a packet of `len` bytes not seen before.
     pub(super) fn open(
         &mut self,
-        key: Key,
+        (key, len): (Key, usize),
         role: Role,
         is_known: bool,
         now: Instant,
     ) -> Result<u8, FragmentDrop> {
-        let size = usize::from(key.size);
-        if size > self.packet_len_max(role) {
+        if len > self.packet_len_max(role) {
             return Err(FragmentDrop::TooLarge);
         }
         let sender = (key.from, is_known);
@@ -50,6 +50,7 @@ impl Datagrams<'_> {
             key,
             state,
             tcp: TcpForm::Plain,
+            kept: Kept::NOTHING,
             is_known,
             grows: false,
             follows,

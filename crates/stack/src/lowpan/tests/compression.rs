@@ -242,12 +242,12 @@ fn contexts_that_must_not_compress_still_decompress() {
     assert_eq!(compressed(&packet, LINK, &ours).0.len(), 3 + 32);
 }
 
-/// UDP behind hop-by-hop options, from Contiki-like traffic: everything elided.
+/// UDP behind hop-by-hop options: everything elided.
 #[test]
 fn extension_headers_lose_their_padding_and_get_it_back() {
-    let rpl = [0x63, 4, 0, 0x1e, 1, 0];
+    let option = [0x64, 4, 0, 0x1e, 1, 0];
     let udp = [0xf0, 0xb1, 0xf0, 0xb2, 0, 9, 0xab, 0xcd, 0x55];
-    let exact = [&[17, 0][..], &rpl, &udp].concat();
+    let exact = [&[17, 0][..], &option, &udp].concat();
     let bytes = round_trip(
         &packet(on("fe80::", A), on("fe80::", B), 0, &exact),
         LINK,
@@ -256,7 +256,7 @@ fn extension_headers_lose_their_padding_and_get_it_back() {
     assert_eq!(
         bytes,
         [
-            0x7e, 0x33, 0xe1, 6, 0x63, 4, 0, 0x1e, 1, 0, 0xf3, 0x12, 0xab, 0xcd
+            0x7e, 0x33, 0xe1, 6, 0x64, 4, 0, 0x1e, 1, 0, 0xf3, 0x12, 0xab, 0xcd
         ]
     );
 

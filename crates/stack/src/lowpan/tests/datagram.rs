@@ -23,6 +23,18 @@ fn table(records: usize, bodies: usize, any_order: bool) -> Datagrams<'static> {
     )
 }
 
+/// A first fragment without anything beside it.
+const fn first(bytes: &[u8]) -> First<'_> {
+    First {
+        bytes,
+        beside: Beside {
+            tcp: crate::lowpan::TcpForm::Plain,
+            rpi: None,
+        },
+        unnumbered: 0,
+    }
+}
+
 const fn key(from: LinkAddr, tag: u16, size: u16) -> Key {
     Key { from, tag, size }
 }
@@ -40,14 +52,7 @@ fn gathers_a_packet() {
     let mut table = table(2, 1, false);
     let (key, packet) = (key(A, 1, 100), packet(100));
     assert_eq!(
-        table.on_first(
-            key,
-            &packet[..48],
-            TcpForm::Plain,
-            Role::Reassemble,
-            true,
-            at(0)
-        ),
+        table.on_first(key, first(&packet[..48]), Role::Reassemble, true, at(0)),
         Verdict::Stored
     );
     assert_eq!(
@@ -76,28 +81,16 @@ fn gathers_a_packet() {
 #[test]
 fn a_lent_packet_comes_back_to_the_table() {
     let mut table = table(4, 2, false);
-    let Verdict::Complete(id) = table.on_first(
-        key(A, 1, 8),
-        &[1; 8],
-        TcpForm::Plain,
-        Role::Reassemble,
-        true,
-        at(0),
-    ) else {
+    let Verdict::Complete(id) =
+        table.on_first(key(A, 1, 8), first(&[1; 8]), Role::Reassemble, true, at(0))
+    else {
         panic!("the packet is whole")
     };
     let (mut whole, _) = table.lend(id).unwrap();
     whole.packet()[7] -= 1;
     assert_eq!(whole.packet(), [1, 1, 1, 1, 1, 1, 1, 0]);
     let second = |table: &mut Datagrams<'_>| {
-        table.on_first(
-            key(B, 1, 16),
-            &[2; 8],
-            TcpForm::Plain,
-            Role::Reassemble,
-            true,
-            at(0),
-        )
+        table.on_first(key(B, 1, 16), first(&[2; 8]), Role::Reassemble, true, at(0))
     };
     assert_eq!(
         second(&mut table),
@@ -113,14 +106,7 @@ fn a_lent_packet_comes_back_to_the_table() {
 fn a_first_fragment_may_be_all() {
     let mut table = table(2, 1, false);
     let packet = packet(45);
-    let verdict = table.on_first(
-        key(A, 1, 45),
-        &packet,
-        TcpForm::Plain,
-        Role::Reassemble,
-        true,
-        at(0),
-    );
+    let verdict = table.on_first(key(A, 1, 45), first(&packet), Role::Reassemble, true, at(0));
     assert!(matches!(verdict, Verdict::Complete(_)));
 }
 
@@ -132,14 +118,14 @@ fn passes_fragments_on_under_a_tag_of_its_own() {
     let Verdict::Forward {
         next_hop: C,
         tag: tag_one,
-    } = table.on_first(one, &[0; 48], TcpForm::Plain, role(C), true, at(0))
+    } = table.on_first(one, first(&[0; 48]), role(C), true, at(0))
     else {
         panic!("forwards")
     };
     let Verdict::Forward {
         next_hop: A,
         tag: tag_two,
-    } = table.on_first(two, &[0; 48], TcpForm::Plain, role(A), true, at(0))
+    } = table.on_first(two, first(&[0; 48]), role(A), true, at(0))
     else {
         panic!("forwards")
     };
@@ -168,7 +154,7 @@ fn passes_fragments_on_under_a_tag_of_its_own() {
         Verdict::Drop(FragmentDrop::Duplicate)
     );
     assert_eq!(
-        table.on_first(one, &[0; 48], TcpForm::Plain, role(C), true, at(3)),
+        table.on_first(one, first(&[0; 48]), role(C), true, at(3)),
         Verdict::Drop(FragmentDrop::Duplicate)
     );
 }
@@ -187,14 +173,9 @@ fn without_its_first_fragment_a_packet_is_dropped_or_gathered() {
     );
     // It turns out to be for somebody else: whole it is routed all the same.
     let role = Role::Forward { next_hop: C };
-    let Verdict::Complete(id) = lenient.on_first(
-        key(A, 1, 96),
-        &packet[..48],
-        TcpForm::Plain,
-        role,
-        true,
-        at(1),
-    ) else {
+    let Verdict::Complete(id) =
+        lenient.on_first(key(A, 1, 96), first(&packet[..48]), role, true, at(1))
+    else {
         panic!("the packet is whole")
     };
     assert_eq!(lenient.packet(id), packet);
@@ -205,8 +186,7 @@ fn after_a_loss_the_siblings_are_dropped() {
     let mut table = table(2, 0, false);
     let key = key(A, 1, 96);
     let role = Role::Forward { next_hop: C };
-    let Verdict::Forward { tag, .. } =
-        table.on_first(key, &[0; 48], TcpForm::Plain, role, true, at(0))
+    let Verdict::Forward { tag, .. } = table.on_first(key, first(&[0; 48]), role, true, at(0))
     else {
         panic!("forwards")
     };
@@ -221,7 +201,7 @@ fn after_a_loss_the_siblings_are_dropped() {
     // Long after, the same tag means another packet.
     let later = at(0) + LINGER;
     assert!(matches!(
-        table.on_first(key, &[0; 48], TcpForm::Plain, role, true, later),
+        table.on_first(key, first(&[0; 48]), role, true, later),
         Verdict::Forward { .. }
     ));
 }
@@ -243,21 +223,20 @@ fn malformed_fragments_open_no_record() {
             8,
             FragmentDrop::BadLength,
         ),
-        ("larger than the MTU", 1288, 8, 8, FragmentDrop::BadLength),
+        (
+            "larger than any packet",
+            1464,
+            8,
+            8,
+            FragmentDrop::BadLength,
+        ),
     ];
     for any_order in [false, true] {
         for (name, size, offset, len, reason) in cases {
             let mut table = table(2, 2, any_order);
             let key = key(A, 1, size);
             let verdict = match offset {
-                0 => table.on_first(
-                    key,
-                    &vec![0; len],
-                    TcpForm::Plain,
-                    Role::Reassemble,
-                    true,
-                    at(0),
-                ),
+                0 => table.on_first(key, first(&vec![0; len]), Role::Reassemble, true, at(0)),
                 _ => table.on_next(key, offset, &vec![0; len], at(0)),
             };
             let reason = if offset > 0 && !any_order {
@@ -278,8 +257,7 @@ fn malformed_fragments_open_no_record() {
     );
     let verdict = small.on_first(
         key(A, 1, 301),
-        &[0; 8],
-        TcpForm::Plain,
+        first(&[0; 8]),
         Role::Reassemble,
         true,
         at(0),
@@ -287,7 +265,7 @@ fn malformed_fragments_open_no_record() {
     assert_eq!(verdict, Verdict::Drop(FragmentDrop::TooLarge));
     let role = Role::Forward { next_hop: C };
     assert!(matches!(
-        small.on_first(key(A, 1, 301), &[0; 8], TcpForm::Plain, role, true, at(0)),
+        small.on_first(key(A, 1, 301), first(&[0; 8]), role, true, at(0)),
         Verdict::Forward { .. }
     ));
 }
@@ -316,14 +294,7 @@ fn what_contradicts_gives_the_packet_up() {
     for (name, offset, piece, reason) in steps {
         let mut table = table(2, 1, false);
         let key = key(A, 1, 96);
-        table.on_first(
-            key,
-            &packet[..48],
-            TcpForm::Plain,
-            Role::Reassemble,
-            true,
-            at(0),
-        );
+        table.on_first(key, first(&packet[..48]), Role::Reassemble, true, at(0));
         if offset == 48 {
             table.on_next(key, 48, &packet[48..72], at(0));
         }
@@ -339,18 +310,10 @@ fn what_contradicts_gives_the_packet_up() {
 #[test]
 fn time_limits() {
     let mut table = table(4, 2, false);
-    table.on_first(
-        key(A, 1, 96),
-        &[0; 8],
-        TcpForm::Plain,
-        Role::Reassemble,
-        true,
-        at(0),
-    );
+    table.on_first(key(A, 1, 96), first(&[0; 8]), Role::Reassemble, true, at(0));
     table.on_first(
         key(B, 1, 96),
-        &[0; 8],
-        TcpForm::Plain,
+        first(&[0; 8]),
         Role::Forward { next_hop: C },
         true,
         at(0),
@@ -366,14 +329,7 @@ fn time_limits() {
     assert_eq!(table.counters().dropped(FragmentDrop::Timeout), 2);
     // One byte group now and then does not keep a body for ever.
     let (slow, mut ms) = (key(C, 1, 1280), 10_000);
-    table.on_first(
-        slow,
-        &[0; 8],
-        TcpForm::Plain,
-        Role::Reassemble,
-        true,
-        at(ms),
-    );
+    table.on_first(slow, first(&[0; 8]), Role::Reassemble, true, at(ms));
     for unit in 1.. {
         ms += 3_000;
         table.expire(at(ms));
@@ -387,14 +343,9 @@ fn time_limits() {
 #[test]
 fn an_untaken_packet_does_not_stay() {
     let mut table = table(1, 1, false);
-    let Verdict::Complete(id) = table.on_first(
-        key(A, 1, 8),
-        &[1; 8],
-        TcpForm::Plain,
-        Role::Reassemble,
-        true,
-        at(0),
-    ) else {
+    let Verdict::Complete(id) =
+        table.on_first(key(A, 1, 8), first(&[1; 8]), Role::Reassemble, true, at(0))
+    else {
         panic!("the packet is whole")
     };
     table.expire(at(0) + REASSEMBLY_TIMEOUT);
@@ -410,7 +361,7 @@ fn open(
     ms: u64,
 ) -> Verdict {
     let key = key(from, tag, 96);
-    table.on_first(key, &[0; 8], TcpForm::Plain, role, is_known, at(ms))
+    table.on_first(key, first(&[0; 8]), role, is_known, at(ms))
 }
 
 #[test]
@@ -469,7 +420,7 @@ fn a_first_fragment_keeps_its_place_until_the_second_was_tried_twice() {
 fn serve(table: &mut Datagrams<'_>, from: LinkAddr, tag: u16, ms: u64) {
     let key = key(from, tag, 16);
     let gathers = Role::Reassemble;
-    let first = table.on_first(key, &[0; 8], TcpForm::Plain, gathers, true, at(ms));
+    let first = table.on_first(key, first(&[0; 8]), gathers, true, at(ms));
     assert_eq!(first, Verdict::Stored);
     let Verdict::Complete(id) = table.on_next(key, 8, &[0; 8], at(ms)) else {
         panic!("whole")
@@ -632,7 +583,7 @@ fn forged_first_fragments_do_not_cost_an_honest_packet_its_body() {
                 let piece = &packet[n * 96..][..96];
                 let now = at(ms);
                 let verdict = match n {
-                    0 => table.on_first(honest, piece, TcpForm::Plain, Role::Reassemble, true, now),
+                    0 => table.on_first(honest, first(piece), Role::Reassemble, true, now),
                     _ => table.on_next(honest, n * 96, piece, now),
                 };
                 match verdict {
@@ -721,7 +672,7 @@ proptest! {
                 *byte ^= 0x80;
             }
             let verdict = match unit {
-                0 => table.on_first(key, &piece, TcpForm::Plain, Role::Reassemble, true, at(0)),
+                0 => table.on_first(key, first(&piece), Role::Reassemble, true, at(0)),
                 _ => table.on_next(key, offset, &piece, at(0)),
             };
             match (models[which].take(size, offset, &piece), verdict) {
@@ -753,7 +704,7 @@ proptest! {
             let key = key(LinkAddr::Short(from), tag, 32);
             let role = if forward { Role::Forward { next_hop: C } } else { Role::Reassemble };
             let verdict = match unit {
-                0 => table.on_first(key, &[0; 8], TcpForm::Plain, role, true, at(ms)),
+                0 => table.on_first(key, first(&[0; 8]), role, true, at(ms)),
                 _ => table.on_next(key, unit * 8, &[0; 8], at(ms)),
             };
             match verdict {

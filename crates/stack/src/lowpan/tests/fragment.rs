@@ -43,7 +43,7 @@ fn frames(packet: &[u8], max: usize, slack: u8) -> Vec<Vec<u8>> {
     let mut outgoing = Outgoing::new(&mut buffer);
     outgoing.buffer()[..packet.len()].copy_from_slice(packet);
     outgoing
-        .start(packet.len(), TcpForm::Plain, LINK, 0x1234, max, slack)
+        .start(packet.len(), Beside::default(), LINK, 0x1234, max, slack)
         .unwrap();
     let mut frames = Vec::new();
     let mut out = [0; 127];
@@ -111,17 +111,20 @@ fn a_first_fragment_leaves_slack() {
 
 #[test]
 fn lengths_that_cannot_be_sent() {
-    let mut buffer = [0; 1400];
+    let mut buffer = [0; 1600];
     let mut outgoing = Outgoing::new(&mut buffer);
-    for len in [0, 1281, 1401] {
+    for len in [0, MESH_PACKET_LEN_MAX + 1, 1601] {
         assert_eq!(
-            outgoing.start(len, TcpForm::Plain, LINK, 1, 104, 0),
+            outgoing.start(len, Beside::default(), LINK, 1, 104, 0),
             Err(FragmentError::BadLength)
         );
     }
     let mut out = [0; 127];
     assert_eq!(outgoing.next(&contexts(), &mut out), Ok(None));
-    assert_eq!(outgoing.start(60, TcpForm::Plain, LINK, 1, 104, 0), Ok(()));
+    assert_eq!(
+        outgoing.start(60, Beside::default(), LINK, 1, 104, 0),
+        Ok(())
+    );
     assert_eq!(
         outgoing.next(&contexts(), &mut out),
         Err(FragmentError::Malformed),
@@ -132,7 +135,7 @@ fn lengths_that_cannot_be_sent() {
         let packet = packet(200, 64);
         outgoing.buffer()[..200].copy_from_slice(&packet);
         outgoing
-            .start(200, TcpForm::Plain, LINK, 1, max, 0)
+            .start(200, Beside::default(), LINK, 1, max, 0)
             .unwrap();
         assert_eq!(
             outgoing.next(&contexts(), &mut out),
@@ -149,7 +152,7 @@ fn a_lost_fragment_ends_the_packet() {
     let mut outgoing = Outgoing::new(&mut buffer);
     outgoing.buffer()[..500].copy_from_slice(&packet(500, 64));
     outgoing
-        .start(500, TcpForm::Plain, LINK, 7, 104, 0)
+        .start(500, Beside::default(), LINK, 7, 104, 0)
         .unwrap();
     let mut out = [0; 127];
     assert!(outgoing.next(&contexts(), &mut out).unwrap().is_some());
@@ -174,7 +177,7 @@ fn a_relay_passes_a_first_fragment_on_within_the_slack() {
         start[7] -= 1;
         let mut out = [0; 127];
         let onward = forward_first(
-            (&start[..len], TcpForm::Plain),
+            restored.first(&start[..len]),
             header,
             ONWARD,
             &contexts(),
@@ -234,7 +237,7 @@ proptest! {
         let mut buffer = [0; 1280];
         let mut outgoing = Outgoing::new(&mut buffer);
         outgoing.buffer()[..bytes.len()].copy_from_slice(&bytes);
-        outgoing.start(bytes.len(), TcpForm::Plain, LINK, 1, max, slack).unwrap();
+        outgoing.start(bytes.len(), Beside::default(), LINK, 1, max, slack).unwrap();
         let mut out = [0; 127];
         for _ in 0..400 {
             match outgoing.next(&contexts(), &mut out) {

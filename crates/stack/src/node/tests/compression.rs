@@ -90,7 +90,7 @@ fn errors_quote_nothing_of_a_compressed_header() {
         dst: link(0),
     };
     let contexts = world.radio_of(0).contexts().clone();
-    let form = TcpForm::Compressed;
+    let form = TcpForm::Compressed.into();
     let made = lowpan::compress_form(&packet, form, hop, &contexts, &mut payload).unwrap();
     let frames = world.frames.len();
     let psdu = frame_from(link(1), link(0), 90, &payload[..made.compressed_len]);

@@ -122,7 +122,7 @@ fn inject(world: &mut World, hop: lowpan::LinkPair, len_max: usize, packet: &[u8
     buffer[..packet.len()].copy_from_slice(packet);
     let mut outgoing = lowpan::fragment::Outgoing::new(&mut buffer);
     outgoing
-        .start(packet.len(), TcpForm::Plain, hop, 77, len_max, 0)
+        .start(packet.len(), TcpForm::Plain.into(), hop, 77, len_max, 0)
         .unwrap();
     let mut payload = [0; PSDU_LEN_MAX];
     for sequence in 0.. {

@@ -1,0 +1,461 @@
+//! Routing headers: between their form in memory and those on the air.
+//!
+//! In memory a packet holds source routes and tunnels as any IPv6 packet does, and its RPL packet
+//! information goes [beside](super::Beside) it. On the air they are
+//!
+//! - 6LoWPAN routing headers ahead of the IPv6 header, where the DODAG's T flag is set: the hops
+//!   yet to visit, the RPL packet information, and what is left of an outer header. The IPv6
+//!   header behind them is the inner one, or has the source route's last address as destination;
+//! - else next headers as any others, the RPL option first.
+//!
+//! Place: [`begin`] is the first step of compression; [`Ahead`] is what decompression finds first.
+//! What 6LoRH cannot express goes as other next headers do: a source route that is not the root's
+//! or too long, an outer header whose traffic class is not its packet's or that has a flow label.
+//! Left out: what routes mean; addresses of a route already visited, which 6LoRH forgets.
+//! Sources: RFC 8138; RFC 9035; RFC 6282 §4.2; RFC 6553; RFC 6554; RFC 6040 for marks of congestion
+//! on an outer header, which has no traffic class of its own here.
+
+use core::net::Ipv6Addr;
+
+use super::contexts::{Contexts, low_64};
+use super::restored::{DecompressError, Restored, header_of};
+use super::{Begun, Encapsulation, LinkPair};
+use crate::limits::ROUTE_HOPS_MAX;
+use crate::wire::cursor::{Full, Writer};
+use crate::wire::ipv6::{self, Ecn, next_header};
+use crate::wire::lorh::{self, RoutingHeaders};
+use crate::wire::lowpan_iphc;
+use crate::wire::lowpan_nhc::{Extension, Nhc};
+use crate::wire::rpl_option::{self, Rpi};
+use crate::wire::source_route::{self, SourceRoute};
+
+pub(super) const IS_SUPPORTED: bool = true;
+
+/// Lengths due of a packet beyond those of its next headers: that of an outer header.
+pub(super) const LENGTHS_MAX: usize = 1;
+
+/// Bytes of hop-by-hop options that hold the RPL option alone.
+pub(super) const OPTION_LEN: usize = rpl_option::HEADER_LEN;
+
+/// Addresses that a packet visits, in order.
+#[derive(Clone, Copy)]
+struct Hops {
+    addrs: [Ipv6Addr; ROUTE_HOPS_MAX],
+    len: usize,
+}
+
+impl Hops {
+    const NONE: Self = Self {
+        addrs: [Ipv6Addr::UNSPECIFIED; ROUTE_HOPS_MAX],
+        len: 0,
+    };
+
+    /// Appends one; `None` where there are too many.
+    fn push(&mut self, addr: Ipv6Addr) -> Option<()> {
+        *self.addrs.get_mut(self.len)? = addr;
+        self.len += 1;
+        Some(())
+    }
+
+    fn as_slice(&self) -> &[Ipv6Addr] {
+        self.addrs.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// Writes what of a packet's routing goes ahead of its IPv6 header.
+///
+/// `header`: the packet's first; `rest`: what follows it. `routes`: whether source routes and
+/// tunnels may be written so.
+pub(super) fn begin<'p>(
+    (header, rest): (ipv6::Header, &'p [u8]),
+    (rpi, link): (Option<Rpi>, LinkPair),
+    routes: bool,
+    contexts: &Contexts,
+    w: &mut Writer<'_>,
+) -> Result<Begun<'p>, Full> {
+    let mut begun = Begun {
+        header,
+        rest,
+        encapsulation: Encapsulation::link(link),
+        option: None,
+        unnumbered: 0,
+    };
+    let Some(routing) = contexts.routing() else {
+        return Ok(begun);
+    };
+    if !routing.is_compressed {
+        if let Some(rpi) = rpi {
+            let [_, _, option @ ..] = rpi.header(0, routing.option_type);
+            begun.option = Some(option);
+            begun.unnumbered = -(OPTION_LEN as i16);
+        }
+        return Ok(begun);
+    }
+    let path = match routes {
+        true => Path::of((&header, rest), rpi, routing.root),
+        false => None,
+    };
+    let is_written = |path: &Path<'_>| path.is_tunnel || path.hops.len > 0;
+    if rpi.is_some() || path.as_ref().is_some_and(is_written) {
+        w.u8(lorh::PAGE_1)?;
+    }
+    if let Some(path) = &path {
+        lorh::emit_segments(w, &routing.root, path.hops.as_slice())?;
+    }
+    if let Some(rpi) = rpi {
+        lorh::emit_rpi(w, rpi)?;
+    }
+    if let Some(path) = path {
+        if path.is_tunnel {
+            lorh::emit_tunnel(w, header.hop_limit, &header.src, &routing.root)?;
+            begun.encapsulation = path.encapsulation(&header.src, begun.encapsulation);
+        }
+        begun.header = path.header;
+        begun.unnumbered = path.len as i16;
+        begun.rest = path.rest;
+    }
+    Ok(begun)
+}
+
+/// The routing headers of a packet, as 6LoRH expresses them.
+struct Path<'p> {
+    /// The packet's destination, and where it goes from there; empty where that is implied.
+    hops: Hops,
+    /// The end of the tunnel, or of the source route.
+    end: Ipv6Addr,
+    is_tunnel: bool,
+    /// The IPv6 header to be compressed.
+    header: ipv6::Header,
+    /// Bytes of the packet that 6LoRH stands for.
+    len: usize,
+    /// What follows all these headers.
+    rest: &'p [u8],
+}
+
+impl<'p> Path<'p> {
+    /// `None` where there are no routing headers, or 6LoRH cannot express them.
+    fn of(
+        (outer, payload): (&ipv6::Header, &'p [u8]),
+        rpi: Option<Rpi>,
+        root: Ipv6Addr,
+    ) -> Option<Self> {
+        let mut walk = ipv6::Extensions::new(outer.next_header, payload);
+        let mut hops = Hops::NONE;
+        hops.push(outer.dst)?;
+        if outer.next_header == next_header::ROUTING {
+            let route = SourceRoute::parse(walk.next().ok()??.bytes).ok()?;
+            let visited = route.len().checked_sub(route.segments_left.into())?;
+            for addr in route.addrs(outer.dst).skip(visited) {
+                hops.push(addr)?;
+            }
+        }
+        let route_len = payload.len() - walk.rest().len();
+        let end = *hops.as_slice().last()?;
+        let is_tunnel = walk.next_header() == next_header::IPV6;
+        let path = if is_tunnel {
+            let (header, rest) = ipv6::Header::parse_start(walk.rest()).ok()?;
+            let len = usize::from(header.payload_len) + ipv6::HEADER_LEN + route_len;
+            if len != usize::from(outer.payload_len) || outer.flow_label != 0 {
+                return None;
+            }
+            if hops.len == 1 && end == implied(rpi, header.dst, root) {
+                hops.len = 0;
+            }
+            Self {
+                hops,
+                end,
+                is_tunnel,
+                header: marked(header, outer.traffic_class)?,
+                len: ipv6::HEADER_LEN + route_len,
+                rest,
+            }
+        } else {
+            if route_len == 0 {
+                return None;
+            }
+            // The IPv6 header names the last one.
+            hops.len -= 1;
+            let header = ipv6::Header {
+                next_header: walk.next_header(),
+                dst: end,
+                ..*outer
+            };
+            Self {
+                hops,
+                end,
+                is_tunnel,
+                header,
+                len: route_len,
+                rest: walk.rest(),
+            }
+        };
+        // Whose addresses the route counts on: only the root writes one.
+        (path.hops.len == 0 || outer.src == root).then_some(path)
+    }
+
+    /// What the inner addresses may be elided from: both the outer header, as RFC 8138 §5.2.3 has
+    /// it, and the link, for not every reader makes the difference.
+    fn encapsulation(&self, src: &Ipv6Addr, link: Encapsulation) -> Encapsulation {
+        let both = |link: [u8; 8], outer: Ipv6Addr, inner: Ipv6Addr| match low_64(outer) == link {
+            true => link,
+            // Elided by nobody.
+            false => low_64(inner).map(|byte| !byte),
+        };
+        Encapsulation {
+            src: both(link.src, *src, self.header.src),
+            dst: both(link.dst, self.end, self.header.dst),
+        }
+    }
+}
+
+/// The destination of an outer header that says none: up, it is the root (RFC 8138 §7).
+fn implied(rpi: Option<Rpi>, inner: Ipv6Addr, root: Ipv6Addr) -> Ipv6Addr {
+    match rpi {
+        Some(Rpi { down: true, .. }) => inner,
+        _ => root,
+    }
+}
+
+/// `inner` with a mark of congestion from the outer header; `None` where their traffic classes
+/// differ otherwise, or the inner packet may not be marked.
+fn marked(mut inner: ipv6::Header, outer: ipv6::TrafficClass) -> Option<ipv6::Header> {
+    let is_new_mark = outer.ecn() == Ecn::Ce
+        && inner.traffic_class.ecn() != Ecn::NotEct
+        && outer.dscp() == inner.traffic_class.dscp();
+    if is_new_mark {
+        inner.traffic_class = outer;
+    }
+    (inner.traffic_class == outer).then_some(inner)
+}
+
+/// Routing headers ahead of a compressed IPv6 header, or none.
+pub(super) struct Ahead<'a> {
+    headers: RoutingHeaders<'a>,
+    /// Bytes read, the page included.
+    len: usize,
+    unnumbered: i16,
+}
+
+impl<'a> Ahead<'a> {
+    /// None.
+    pub(super) fn none() -> Self {
+        Self {
+            headers: RoutingHeaders::default(),
+            len: 0,
+            unnumbered: 0,
+        }
+    }
+
+    /// Reads the routing headers at the start of `bytes`, the page first; returns them and what
+    /// follows.
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), DecompressError> {
+        let behind_page = bytes.get(1..).unwrap_or_default();
+        let (headers, rest) = RoutingHeaders::parse(behind_page).map_err(DecompressError::Lorh)?;
+        let ahead = Self {
+            headers,
+            len: bytes.len() - rest.len(),
+            unnumbered: 0,
+        };
+        Ok((ahead, rest))
+    }
+
+    /// Bytes read.
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) const fn rpi(&self) -> Option<Rpi> {
+        self.headers.rpi
+    }
+
+    pub(super) const fn unnumbered(&self) -> i16 {
+        self.unnumbered
+    }
+
+    /// Takes the RPL option out that comes right behind an IPv6 header in hop-by-hop options of
+    /// its own, compressed or in line. `next_header`: in line, if it is; `rest`: what follows.
+    /// Returns both as they are without the option.
+    pub(super) fn take_option<'b>(
+        &mut self,
+        next_header: Option<u8>,
+        rest: &'b [u8],
+    ) -> (Option<u8>, &'b [u8]) {
+        let found = match next_header {
+            Some(next_header::HOP_BY_HOP) => in_line(rest),
+            None => compressed(rest),
+            _ => None,
+        };
+        // Behind a 6LoRH that says the same, or in an inner packet, it is somebody else's.
+        match found {
+            Some((rpi, next_header, behind)) if self.len == 0 => {
+                self.headers.rpi = Some(rpi);
+                self.unnumbered = -(OPTION_LEN as i16);
+                (next_header, behind)
+            }
+            _ => (next_header, rest),
+        }
+    }
+
+    /// Restores the first IPv6 header, and what stands ahead of it. `iphc`: that header; `rest`:
+    /// what follows it.
+    pub(super) fn restore(
+        &mut self,
+        packet: &mut Restored<'_>,
+        (iphc, rest): (&lowpan_iphc::Header, &[u8]),
+        link: LinkPair,
+        contexts: &Contexts,
+    ) -> Result<(), DecompressError> {
+        let link = Encapsulation::link(link);
+        let Some(tunnel) = self.headers.tunnel else {
+            let header = header_of(iphc, rest, link, contexts)?;
+            if self.headers.segments.is_empty() {
+                return packet.ipv6(&header);
+            }
+            let hops = self.hops(header.src)?;
+            return self.restore_route(packet, header, hops);
+        };
+        let routing = contexts.routing().ok_or(DecompressError::NoRoot)?;
+        let src = tunnel.encapsulator(&routing.root);
+        let mut hops = self.hops(src)?;
+        let is_down = self.headers.rpi.is_some_and(|rpi| rpi.down);
+        let end = match hops.as_slice().last() {
+            Some(last) => Some(*last),
+            // The inner header names it.
+            None if is_down => None,
+            None => Some(routing.root),
+        };
+        let encapsulation = Encapsulation {
+            src: low_64(src),
+            dst: end.map_or(link.dst, low_64),
+        };
+        let inner = header_of(iphc, rest, encapsulation, contexts)?;
+        if hops.len == 0 {
+            let dst = end.unwrap_or(inner.dst);
+            hops.push(dst).ok_or(DecompressError::RouteLength)?;
+        }
+        let outer = ipv6::Header {
+            traffic_class: inner.traffic_class,
+            flow_label: 0,
+            payload_len: 0,
+            next_header: next_header::IPV6,
+            hop_limit: tunnel.hop_limit,
+            src,
+            dst: Ipv6Addr::UNSPECIFIED,
+        };
+        self.unnumbered = put_routed(packet, outer, &hops)? + ipv6::HEADER_LEN as i16;
+        packet.ipv6(&inner)
+    }
+
+    /// An IPv6 header with the source route that `hops` and its destination make.
+    fn restore_route(
+        &mut self,
+        packet: &mut Restored<'_>,
+        header: ipv6::Header,
+        mut hops: Hops,
+    ) -> Result<(), DecompressError> {
+        // It may also stand at the route's end.
+        if hops.as_slice().last() != Some(&header.dst) {
+            hops.push(header.dst).ok_or(DecompressError::RouteLength)?;
+        }
+        self.unnumbered = put_routed(packet, header, &hops)?;
+        packet.is_routed = self.unnumbered != 0;
+        packet.ends = (header.src, header.dst);
+        Ok(())
+    }
+
+    /// The hops of the source route. `reference`: the address that the first one counts on.
+    fn hops(&self, reference: Ipv6Addr) -> Result<Hops, DecompressError> {
+        let mut hops = Hops::NONE;
+        for hop in self.headers.segments.iter(reference) {
+            hops.push(hop).ok_or(DecompressError::RouteLength)?;
+        }
+        Ok(hops)
+    }
+}
+
+/// Appends `header` with the first of `hops` as destination, and a source route through the others
+/// if there are any; returns the bytes of that.
+fn put_routed(
+    packet: &mut Restored<'_>,
+    mut header: ipv6::Header,
+    hops: &Hops,
+) -> Result<i16, DecompressError> {
+    let behind = header.next_header;
+    let (dst, route) = hops
+        .as_slice()
+        .split_first()
+        .ok_or(DecompressError::RouteLength)?;
+    header.dst = *dst;
+    if route.is_empty() {
+        packet.ipv6(&header)?;
+        return Ok(0);
+    }
+    header.next_header = next_header::ROUTING;
+    packet.ipv6(&header)?;
+    let mut w = packet.writer();
+    source_route::emit(&mut w, behind, dst, route)?;
+    let len = w.written();
+    packet.len += len;
+    Ok(len as i16)
+}
+
+/// Hop-by-hop options as they are: what they say, the next header, and what follows.
+fn in_line(rest: &[u8]) -> Option<(Rpi, Option<u8>, &[u8])> {
+    let (header, behind) = rest.split_at_checked(OPTION_LEN)?;
+    let (_, rpi) = Rpi::parse(header)?;
+    Some((rpi, Some(*header.first()?), behind))
+}
+
+/// As [`in_line`], of compressed ones; the next header is `None` where it is compressed, too.
+fn compressed(rest: &[u8]) -> Option<(Rpi, Option<u8>, &[u8])> {
+    let (nhc, behind) = Nhc::parse(rest).ok()?;
+    let Nhc::Extension(Extension {
+        kind: next_header::HOP_BY_HOP,
+        next_header,
+        body: &[a, b, c, d, e, f],
+    }) = nhc
+    else {
+        return None;
+    };
+    let (_, rpi) = Rpi::parse(&[0, 0, a, b, c, d, e, f])?;
+    Some((rpi, next_header, behind))
+}
+
+/// What a record keeps of a first fragment's routing. Nothing: all zeros, so that a static record
+/// costs no flash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    rpi: Rpi,
+    has_rpi: bool,
+    unnumbered: i16,
+}
+
+impl Kept {
+    pub(super) const NOTHING: Self = Self {
+        rpi: Rpi {
+            down: false,
+            rank_error: false,
+            forwarding_error: false,
+            instance: 0,
+            sender_rank: 0,
+        },
+        has_rpi: false,
+        unnumbered: 0,
+    };
+
+    pub(super) fn of(rpi: Option<Rpi>, unnumbered: i16) -> Self {
+        Self {
+            rpi: rpi.unwrap_or_default(),
+            has_rpi: rpi.is_some(),
+            unnumbered,
+        }
+    }
+
+    pub(super) fn rpi(self) -> Option<Rpi> {
+        self.has_rpi.then_some(self.rpi)
+    }
+
+    pub(super) const fn unnumbered(self) -> i16 {
+        self.unnumbered
+    }
+}

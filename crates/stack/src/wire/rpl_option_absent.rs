@@ -1,0 +1,5 @@
+//! The RPL option where the feature `rpl` is off: there is none.
+
+/// RPL packet information, which no packet has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rpi {}
