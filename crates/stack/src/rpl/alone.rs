@@ -1,7 +1,7 @@
 //! What a node does while it has no place: a mote takes back what it said and asks for DIOs, ever
 //! more seldom; a root listens before it speaks.
 
-use super::{Destination, Kind, Outgoing, Rpl, Verdict, jittered, send};
+use super::{Destination, INFINITE_RANK, Kind, Outgoing, Rpl, Verdict, jittered, send};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 
@@ -47,6 +47,16 @@ impl State {
         self.at.is_some() && self.step < POISONINGS
     }
 
+    /// Whether the node has no place, and its neighbours know.
+    pub(super) const fn is_asking(&self) -> bool {
+        self.at.is_some() && self.step >= POISONINGS
+    }
+
+    /// Whether it has been so for long: nodes that counted on one another have ceased to.
+    pub(super) const fn is_settled(&self) -> bool {
+        self.at.is_some() && self.step >= POISONINGS + SETTLED_SOLICITATIONS
+    }
+
     /// Whether the DODAG of before has been silent for a minute or two.
     pub(super) const fn is_long(&self) -> bool {
         self.step >= POISONINGS + LONG_SOLICITATIONS
@@ -80,6 +90,9 @@ impl Rpl<'_> {
             false => SOLICITATION_INTERVAL_MS << doublings,
         };
         self.alone.at = Some(now + jittered(wait_ms, rng));
+        if self.alone.is_settled() {
+            self.lowest = INFINITE_RANK;
+        }
         // Neighbours that were heard while this node took itself back may be the parent from now.
         self.is_dirty = true;
         let message = match step < POISONINGS {
@@ -111,10 +124,13 @@ const POISON_INTERVAL_MS: u32 = 200;
 /// DIO before.
 const MOTE_DELAY_MAX: Duration = Duration::from_secs(1);
 
-/// Between the first two DIS, milliseconds, and as much again at random; it doubles up to 64 s and
+/// Between the first two DIS, milliseconds, and as much again at random; it doubles up to 16 s and
 /// as much again.
 const SOLICITATION_INTERVAL_MS: u32 = 1_000;
-const SOLICITATION_DOUBLINGS_MAX: u8 = 6;
+const SOLICITATION_DOUBLINGS_MAX: u8 = 4;
+
+/// After so many DIS (half a minute to one) any rank and version will do.
+const SETTLED_SOLICITATIONS: u8 = 5;
 
 /// After so many DIS (one to two minutes) another DODAG will do.
 const LONG_SOLICITATIONS: u8 = 7;

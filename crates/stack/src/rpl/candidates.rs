@@ -28,8 +28,11 @@ pub struct Candidate {
     successes: u8,
     /// Frames given up since it last acknowledged one.
     unanswered: u8,
+
     /// Whether it has ever acknowledged a frame.
     is_proven: bool,
+    /// Whether it has spoken of a newer version than this node's.
+    pub(super) is_ahead: bool,
     /// When its last message came, in [`ticks`].
     heard: u32,
     /// When the last frame to it was reported, in [`ticks`].
@@ -48,6 +51,7 @@ impl Candidate {
         successes: 0,
         unanswered: 0,
         is_proven: false,
+        is_ahead: false,
         heard: 0,
         tested: 0,
     };
@@ -70,19 +74,24 @@ impl Candidate {
     /// Expected transmissions per delivered frame, in units of 1/128 (RFC 6551 §4.3.2); `u16::MAX`
     /// where it takes none.
     ///
-    /// Attempts per success over the last 64 attempts or so, one success in two more added: a
+    /// Attempts per success over the last 16 to 32 successes, one success in two attempts added: a
     /// neighbour that nothing is known of counts as two transmissions, one that never acknowledged
-    /// ever worse. Frames that were given up since the last success count on top.
+    /// ever worse. Frames that were given up since the last success count on top, up to three
+    /// transmissions.
     pub fn etx(&self) -> u16 {
-        let penalty = match self.unanswered {
-            0 => 0,
-            1 => ETX_UNIT,
-            2 => 3 * ETX_UNIT,
-            _ => return u16::MAX,
-        };
+        match u16::from(self.unanswered) {
+            _ if self.is_gone() => u16::MAX,
+            unanswered => {
+                let penalty = (3 * ETX_UNIT * unanswered).checked_div(self.gone_after());
+                self.mean_etx() + penalty.unwrap_or(0)
+            }
+        }
+    }
+
+    fn mean_etx(&self) -> u16 {
         let attempts = (u16::from(self.attempts) + PRIOR_ATTEMPTS) * ETX_UNIT;
         let successes = u16::from(self.successes) + PRIOR_SUCCESSES;
-        attempts.checked_div(successes).unwrap_or(0) + penalty
+        attempts.checked_div(successes).unwrap_or(0)
     }
 
     /// Frames given up since it last acknowledged one.
@@ -90,22 +99,47 @@ impl Candidate {
         self.unanswered
     }
 
-    /// Whether too few frames have shown how good the link is.
-    pub(super) const fn is_untested(&self) -> bool {
-        self.attempts < TESTED_ATTEMPTS
+    /// Whether it took none of the last frames, so many that its link does not explain it: with an ETX
+    /// of 2 a frame of eight attempts fails once in 250 times, with 8 once in 3.
+    pub(super) fn is_gone(&self) -> bool {
+        u16::from(self.unanswered) >= self.gone_after()
     }
 
-    /// Whether a frame may show anything: it leads somewhere, or was not tried in vain.
-    pub(super) const fn is_worth_testing(&self) -> bool {
-        self.rank != INFINITE_RANK && (self.is_proven || self.attempts < VAIN_ATTEMPTS)
+    fn gone_after(&self) -> u16 {
+        (self.mean_etx() / ETX_UNIT).clamp(GONE_MIN, GONE_MAX)
+    }
+
+    /// Whether too few frames have shown how good the link is; of a neighbour that was gone: whether
+    /// it was heard since.
+    pub(super) fn is_untested(&self) -> bool {
+        match self.is_gone() {
+            true => self.heard > self.tested,
+            false => self.attempts < TESTED_ATTEMPTS,
+        }
+    }
+
+    /// Whether a frame may show anything, `idle` steps after the last: it leads somewhere, and was
+    /// not just tried in vain.
+    pub(super) fn is_worth_testing(&self, idle: u32) -> bool {
+        let was_heard = self.heard > self.tested;
+        (self.rank != INFINITE_RANK || self.is_ahead)
+            && match () {
+                () if self.is_vain() => was_heard && idle >= VAIN_TICKS,
+                () if self.is_gone() => was_heard || idle >= GONE_TICKS,
+                () => true,
+            }
+    }
+
+    /// Whether it may be made up: a stranger that has taken none of several frames.
+    const fn is_vain(&self) -> bool {
+        !self.is_proven && self.attempts >= VAIN_ATTEMPTS
     }
 
     /// How easily its slot is given to another: 0 for a proven neighbour, 1 for a stranger, 2 for
     /// one that is no way to the root; then by what its path costs.
     fn badness(&self) -> (u8, u16) {
-        let is_vain = !self.is_proven && self.attempts >= VAIN_ATTEMPTS;
         let class = match self.is_proven {
-            _ if self.rank == INFINITE_RANK || self.unanswered >= UNANSWERED_MAX || is_vain => 2,
+            _ if self.rank == INFINITE_RANK || self.is_gone() || self.is_vain() => 2,
             false => 1,
             true => 0,
         };
@@ -173,8 +207,6 @@ impl<'m> Candidates<'m> {
             };
         }
         slot.heard = ticks(now);
-        // It is there: worth a frame again, and a parent only once it acknowledges.
-        slot.unanswered = slot.unanswered.min(UNANSWERED_MAX - 1);
         Ok(slot)
     }
 
@@ -183,7 +215,12 @@ impl<'m> Candidates<'m> {
         let Some(slot) = self.find_mut(to).filter(|_| attempts > 0) else {
             return;
         };
-        while slot.attempts >= WINDOW_ATTEMPTS {
+        if acknowledged && slot.is_gone() {
+            // It is back from where it was, and what it was like before says little.
+            slot.attempts = 0;
+            slot.successes = 0;
+        }
+        while slot.attempts >= WINDOW_ATTEMPTS || slot.successes >= WINDOW_SUCCESSES {
             slot.attempts /= 2;
             slot.successes /= 2;
         }
@@ -221,25 +258,32 @@ pub(super) fn ticks(now: Instant) -> u32 {
 const PRIOR_ATTEMPTS: u16 = 2;
 const PRIOR_SUCCESSES: u16 = 1;
 
-/// Attempts at which both counts halve: ETX is that of the last 32 to 64 attempts. An hour of
-/// silence tests an idle link so often; a transfer in a second.
-const WINDOW_ATTEMPTS: u8 = 64;
+/// Where either is reached both counts halve: half an hour of an idle link, a second of a transfer.
+const WINDOW_ATTEMPTS: u8 = 160;
+const WINDOW_SUCCESSES: u8 = 32;
 
 /// What one frame counts as at most, so that counts stay below 256; no MAC tries more often.
 const ATTEMPTS_MAX: u8 = 64;
 
 /// Attempts after which a link's ETX is more than a guess.
-const TESTED_ATTEMPTS: u8 = 6;
+const TESTED_ATTEMPTS: u8 = 12;
 
 /// Attempts in vain after which a stranger is taken for made up: three frames, mostly.
 const VAIN_ATTEMPTS: u8 = 12;
 
-/// Frames given up in a row after which a neighbour counts as gone.
-pub(super) const UNANSWERED_MAX: u8 = 3;
+/// Silence after which a neighbour that was tried in vain is tried again, in steps of 1.05 s: a
+/// stranger that speaks, and one that was there before.
+const VAIN_TICKS: u32 = 8;
+const GONE_TICKS: u32 = 30;
+
+/// Frames given up in a row after which a neighbour counts as gone: at least, and at most.
+const GONE_MIN: u16 = 3;
+const GONE_MAX: u16 = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Duration;
     use std::vec;
     use std::vec::Vec;
 
@@ -269,21 +313,21 @@ mod tests {
             ("one at once", &[(1, true)][..], 192),
             ("four at once", &[(1, true); 4][..], 153),
             ("half are lost", &[(2, true); 20][..], 256),
-            ("never acknowledged", &[(8, false)][..], 1280 + 128),
-            ("twice never", &[(4, false); 2][..], 1280 + 384),
+            ("never acknowledged", &[(8, false)][..], 1280 + 48),
+            ("twice never", &[(4, false); 2][..], 1280 + 96),
             (
                 "gone",
-                &[(1, true), (8, false), (8, false), (8, false)][..],
+                &[[(1, true); 20].as_slice(), &[(8, false); 3]].concat(),
                 u16::MAX,
             ),
             (
-                "back",
-                &[(8, false), (8, false), (8, false), (1, true)][..],
-                1728,
+                "unlucky",
+                &[(4, true), (8, false), (8, false), (8, false)][..],
+                1920 + 144,
             ),
             ("no attempt at all", &[(0, false); 9][..], 256),
             // A MAC that tried more than any does must not make the counts wrap.
-            ("absurd", &[(255, false), (255, true)][..], 6272),
+            ("absurd", &[(255, false), (255, true)][..], 8320),
         ] {
             let mut slots = [Candidate::EMPTY];
             let mut candidates = Candidates::new(&mut slots);
@@ -350,15 +394,19 @@ mod tests {
     }
 
     #[test]
-    fn heard_again_is_tried_again() {
+    fn heard_again_is_tried_again_and_measured_anew() {
         let mut slots = [Candidate::EMPTY];
         let mut candidates = Candidates::new(&mut slots);
         says(&mut candidates, 1, 128, None);
+        let later = NOW + Duration::from_secs(60);
         for _ in 0..9 {
-            candidates.on_sent(iid(1), 8, false, NOW);
+            candidates.on_sent(iid(1), 8, false, later);
         }
-        assert_eq!(candidates.find(iid(1)).unwrap().etx(), u16::MAX);
-        says(&mut candidates, 1, 128, None);
-        assert!(candidates.find(iid(1)).unwrap().etx() < u16::MAX);
+        let it = candidates.find(iid(1)).unwrap();
+        assert_eq!((it.etx(), it.is_untested()), (u16::MAX, false));
+        let slot = candidates.heard(iid(1), 128, None, later + Duration::from_secs(5));
+        assert!(slot.unwrap().is_untested());
+        candidates.on_sent(iid(1), 1, true, later);
+        assert_eq!(candidates.find(iid(1)).unwrap().etx(), 192);
     }
 }

@@ -4,7 +4,7 @@
 //! RFC 6719 §3.2 and §3.3 (least cost, with hysteresis).
 
 use super::candidates::{Candidate, Iid};
-use super::objective::{INFINITE_RANK, Objective, SWITCH_THRESHOLD};
+use super::objective::{INFINITE_RANK, LINK_ETX_MAX, Objective, SWITCH_THRESHOLD};
 use super::{Dodag, Kind, Rpl};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -46,20 +46,23 @@ impl Rpl<'_> {
         let configuration = &dodag.configuration;
         let objective = Objective::of(configuration).unwrap_or(Objective::Mrhof);
         let unit = dodag.unit();
-        let cost = objective.path_cost(candidate.base, candidate.etx(), unit)?;
+        let etx = candidate.etx();
+        let is_parent = self.parent == Some(candidate.iid());
+        let cost = objective.path_cost(candidate.base, etx, unit)?;
         let rank = objective.rank(cost, candidate.rank, unit);
         let rank_max = match configuration.max_rank_increase {
             0 => INFINITE_RANK,
             increase => self.lowest.saturating_add(increase),
         };
         // Descendants count on the lowest rank that they may have heard, plus one hop.
-        let is_no_descendant = self.parent == Some(candidate.iid())
-            || candidate.rank < self.lowest.saturating_add(unit)
+        let is_no_descendant = is_parent
+            || candidate.rank < self.lowest_heard.saturating_add(unit)
             || candidate.rank < self.rank;
         let is_usable = candidate.is_proven()
             && candidate.rank != INFINITE_RANK
             && rank != INFINITE_RANK
             && rank <= rank_max
+            && (is_parent || etx <= LINK_ETX_MAX)
             && is_no_descendant;
         is_usable.then_some((cost, rank))
     }
@@ -107,6 +110,7 @@ impl Rpl<'_> {
         self.cost = cost;
         self.rank = rank;
         self.lowest = self.lowest.min(rank);
+        self.lowest_heard = self.lowest_heard.min(rank);
         if !self.is_router() {
             return;
         }
@@ -136,7 +140,8 @@ impl Rpl<'_> {
     /// This node has no place any more. Its descendants must not become its parent before they
     /// know, so none of them counts until it has spoken again.
     fn detach(&mut self, dodag: &Dodag, now: Instant, rng: &mut Rng) {
-        let safe = self.lowest.saturating_add(dodag.unit()).max(self.rank);
+        let safe = self.lowest_heard.saturating_add(dodag.unit());
+        let safe = safe.max(self.rank);
         for candidate in self.candidates.iter_mut() {
             if candidate.rank >= safe {
                 candidate.rank = INFINITE_RANK;
@@ -148,7 +153,7 @@ impl Rpl<'_> {
         self.parent_since = now;
         self.rank = INFINITE_RANK;
         self.cost = INFINITE_RANK;
-        self.lowest = INFINITE_RANK;
+        self.lowest_heard = INFINITE_RANK;
         self.advertised = INFINITE_RANK;
         self.trickle.stop();
         self.dao.stop();
@@ -173,4 +178,4 @@ const MARGIN: u16 = 24;
 /// How long a candidate must have been a little better: a quarter of the time since the parent was
 /// chosen, within these bounds.
 const PATIENCE_MIN: Duration = Duration::from_secs(5);
-const PATIENCE_MAX: Duration = Duration::from_secs(120);
+const PATIENCE_MAX: Duration = Duration::from_secs(30 * 60);

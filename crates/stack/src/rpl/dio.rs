@@ -4,9 +4,9 @@
 
 use core::cmp::Ordering;
 
-use super::candidates::{Iid, UNANSWERED_MAX};
+use super::candidates::{Candidate, Iid};
 use super::objective::{INFINITE_RANK, LINK_ETX_MAX};
-use super::{Dodag, Kind, MessageDrop, Rpl};
+use super::{Dodag, Kind, MessageDrop, Outgoing, Rpl};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::lollipop;
@@ -79,10 +79,10 @@ impl Rpl<'_> {
             self.is_inconsistent = true;
             return Ok(());
         }
-        if self.reply_to.is_some() || !self.resets.take(now) {
+        if self.reply.is_some() || !self.resets.take(now) {
             return Err(MessageDrop::TooMany);
         }
-        self.reply_to = Some(from);
+        self.reply = Some((from, Outgoing::Dio { full: true }));
         Ok(())
     }
 
@@ -129,10 +129,7 @@ impl Rpl<'_> {
         now: Instant,
     ) -> Result<(), MessageDrop> {
         if let Some(dodag) = &self.dodag {
-            let is_known = self
-                .candidates
-                .iter()
-                .any(|candidate| candidate.is_proven());
+            let is_known = self.candidates.iter().any(Candidate::is_proven);
             let is_bound = self.kind == Kind::Root
                 || self.parent.is_some()
                 || (is_known && !self.alone.is_long())
@@ -150,7 +147,7 @@ impl Rpl<'_> {
         let Some(configuration) = said.configuration else {
             // A DIS to one is answered with it (RFC 6550 §8.3).
             if self.resets.take(now) {
-                self.reply_to = Some(from);
+                self.reply = Some((from, Outgoing::Dis));
             }
             return Err(MessageDrop::NoConfiguration);
         };
@@ -200,10 +197,7 @@ impl Rpl<'_> {
                 .is_some_and(|dodag| dodag.unit() == rank)
         };
         let is_taken = self.candidates.iter().any(|other| {
-            other.iid() != from
-                && is_root(other.rank)
-                && other.is_proven()
-                && other.unanswered() < UNANSWERED_MAX
+            other.iid() != from && is_root(other.rank) && other.is_proven() && !other.is_gone()
         });
         match is_root(rank) && is_taken {
             true => Err(MessageDrop::SecondRoot),
@@ -211,8 +205,9 @@ impl Rpl<'_> {
         }
     }
 
-    /// Follows the sender into a newer version, if it is one that this node could have as a parent; a
-    /// node without a place follows into any.
+    /// Follows the sender into a newer version, if it is one that this node could have as a parent; else
+    /// it is tried. A node without a place follows anybody, and after a while into an older version:
+    /// the root may have forgotten.
     fn check_version(
         &mut self,
         from: Iid,
@@ -227,11 +222,21 @@ impl Rpl<'_> {
         let is_usable = sender.is_some_and(|from| from.is_proven() && from.etx() <= LINK_ETX_MAX);
         match lollipop::compare(dio.version, dodag.version) {
             Some(Ordering::Equal) => return Ok(()),
-            _ if self.parent.is_none() && !self.alone.is_poisoning() => {}
             Some(Ordering::Greater) if is_usable => {}
-            Some(Ordering::Greater) => return Err(MessageDrop::StrangeVersion),
+            Some(Ordering::Greater) if self.alone.is_asking() => {}
+            Some(Ordering::Greater) => {
+                let sender = self.candidates.heard(from, dio.rank, self.parent, now)?;
+                sender.rank = INFINITE_RANK;
+                sender.is_ahead = true;
+                self.is_dirty = true;
+                return Err(MessageDrop::StrangeVersion);
+            }
+            _ if self.alone.is_settled() => {}
             _ => {
-                self.is_inconsistent = true;
+                // It may be the root, which has forgotten: it learns of this version.
+                if self.resets.take(now) {
+                    self.reply = Some((from, Outgoing::Dio { full: false }));
+                }
                 return Err(MessageDrop::OldVersion);
             }
         }
@@ -245,8 +250,10 @@ impl Rpl<'_> {
         dodag.configuration = said.configuration.unwrap_or(dodag.configuration);
         for candidate in self.candidates.iter_mut() {
             candidate.rank = INFINITE_RANK;
+            candidate.is_ahead = false;
         }
         self.lowest = INFINITE_RANK;
+        self.lowest_heard = INFINITE_RANK;
         self.is_inconsistent = true;
         self.is_route_lost = true;
         Ok(())

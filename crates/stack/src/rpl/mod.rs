@@ -38,6 +38,7 @@ mod candidates;
 mod choose;
 mod dao;
 mod dio;
+mod dodag;
 mod drops;
 mod emit;
 mod objective;
@@ -50,6 +51,7 @@ use core::net::Ipv6Addr;
 
 pub use candidates::Candidate;
 pub use dao::{Route, routes};
+pub use dodag::{Config, Dodag, Role, Root};
 pub use drops::MessageDrop;
 pub use objective::{ETX_UNIT, INFINITE_RANK, dag_rank};
 
@@ -59,135 +61,8 @@ use trickle::Trickle;
 use crate::random::Rng;
 use crate::time::{Allowance, Duration, Instant, earliest};
 use crate::wire::lollipop;
-use crate::wire::ndp::PrefixInformation;
-use crate::wire::rpl::{Configuration, Dao, Message, configuration, mode};
-
-/// What a node is in the DODAG.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
-    /// The root of its own DODAG.
-    Root(Root),
-    /// A mote that others may have as their parent.
-    Router,
-    /// A mote that nobody has as a parent.
-    Leaf,
-}
-
-/// What a root decides for its DODAG.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Root {
-    /// The /64 of the mesh. The root's own address in it is the DODAG's identifier.
-    pub prefix: Ipv6Addr,
-    /// Seconds that addresses of the prefix are valid; all ones: for ever.
-    pub prefix_lifetime_s: u32,
-    /// `RPLInstanceID`, below 128: it is spared where headers are compressed when it is 0.
-    pub instance: u8,
-    /// Whether DIOs carry the ETX of the path in a metric container. Without one, which is 8 bytes
-    /// less, the rank says the same (RFC 6719 §3.2.2).
-    pub has_metrics: bool,
-    /// Timers, ranks, lifetimes, flags.
-    pub configuration: Configuration,
-}
-
-impl Root {
-    /// For meshes of 30 to 100 motes that shall be there within seconds. `prefix`: their /64.
-    ///
-    /// | parameter | here | RFC 6550 | Contiki-NG | RIOT | why |
-    /// |---|---|---|---|---|---|
-    /// | `interval_min` | 9: 512 ms | 3: 8 ms | 12: 4.1 s | 3 | ten DIOs of 3.5 ms fit ten times into its half, and a DODAG ten hops deep stands after 5 s |
-    /// | `interval_doublings` | 11: 17.5 min | 20: 2.3 h | 8: 17.5 min | 20 | a mote idles at 4 DIOs an hour |
-    /// | `redundancy` | 10 | 10 | 0: never suppress | 10 | the first DIOs of a dense floor |
-    /// | `min_hop_rank_increase` | 128 | 256 | 128 | 256 | the unit of ETX: the rank is the ETX of the path, and no part of a link's ETX is lost |
-    /// | `max_rank_increase` | 1,024 | 0 | 1,024 | 0 | a count to infinity ends after 8 transmissions |
-    /// | `default_lifetime` | 30 of 60 s | – | 30 of 60 s | 5 of 60 s | a DAO every 15 to 22 minutes |
-    pub const fn new(prefix: Ipv6Addr) -> Self {
-        Self {
-            prefix,
-            prefix_lifetime_s: u32::MAX,
-            instance: 0,
-            has_metrics: false,
-            configuration: Configuration {
-                flags: configuration::COMPRESSED | configuration::RPI_0X23,
-                interval_doublings: 11,
-                interval_min: 9,
-                redundancy: 10,
-                max_rank_increase: 8 * ETX_UNIT,
-                min_hop_rank_increase: ETX_UNIT,
-                objective: 1,
-                default_lifetime: 30,
-                lifetime_unit_s: 60,
-            },
-        }
-    }
-}
-
-/// What a node is, and who.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
-    /// The interface identifier of this node on the mesh.
-    pub iid: [u8; 8],
-    /// What it is in the DODAG.
-    pub role: Role,
-}
-
-/// The DODAG that a node is in, or was last.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Dodag {
-    /// `DODAGID`: the address of the root.
-    pub id: Ipv6Addr,
-    /// `RPLInstanceID`.
-    pub instance: u8,
-    /// `DODAGVersionNumber`.
-    pub version: u8,
-    /// Mode of operation: see [`mod@mode`].
-    pub mode: u8,
-    /// Preference of the root among roots, 0 to 7.
-    pub preference: u8,
-    /// The DODAG reaches what its application wants reached.
-    pub grounded: bool,
-    /// Whether DIOs carry a metric container.
-    pub has_metrics: bool,
-    /// What the root decided.
-    pub configuration: Configuration,
-    /// The prefix from which motes form addresses, where DIOs give one.
-    pub prefix: Option<PrefixInformation>,
-}
-
-impl Dodag {
-    /// The upper half of the addresses of its nodes: of the prefix that DIOs give, else of the
-    /// root's address.
-    pub fn prefix(&self) -> Ipv6Addr {
-        self.prefix.map_or(self.id, |prefix| prefix.prefix)
-    }
-
-    /// The address of the node with this interface identifier.
-    fn addr_of(&self, iid: Iid) -> Ipv6Addr {
-        with_iid(&self.prefix(), iid)
-    }
-
-    /// Whether routing headers are compressed as RFC 8138 says (T flag, RFC 9035).
-    pub const fn is_compressed(&self) -> bool {
-        self.configuration.flags & configuration::COMPRESSED != 0
-    }
-
-    /// The type of the RPL option: 0x23 where the configuration says so (RFC 9008 §4.1.3), else
-    /// 0x63 (RFC 6553).
-    pub const fn option_type(&self) -> u8 {
-        match self.configuration.flags & configuration::RPI_0X23 {
-            0 => 0x63,
-            _ => 0x23,
-        }
-    }
-
-    /// `MinHopRankIncrease`, which is the root's rank, too.
-    const fn unit(&self) -> u16 {
-        self.configuration.min_hop_rank_increase
-    }
-
-    const fn is_storing(&self) -> bool {
-        self.mode >= mode::STORING
-    }
-}
+use crate::wire::rpl::{Dao, Message, mode};
+use crate::wire::rpl_option::Rpi;
 
 /// What the node is to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -268,9 +143,11 @@ pub struct Rpl<'m> {
     /// This node's rank, and the cost of its path; [`INFINITE_RANK`] without a parent.
     rank: u16,
     cost: u16,
-    /// The lowest rank in this version, or since the last poisoning (`L` of RFC 6550 §8.2.2.4):
-    /// descendants may still count on it.
+    /// The lowest rank in this version: no rank is much above it (`L` of RFC 6550 §8.2.2.4), so
+    /// that nodes that count on one another count not for ever.
     lowest: u16,
+    /// The lowest since descendants were last told to forget it.
+    lowest_heard: u16,
     /// The rank of the last DIO to all.
     advertised: u16,
     dtsn: u8,
@@ -278,8 +155,8 @@ pub struct Rpl<'m> {
     trickle: Trickle,
     alone: alone::State,
     probe_at: Option<Instant>,
-    /// Neighbours that are owed a full DIO, and in storing mode a DAO that takes the route back.
-    reply_to: Option<Iid>,
+    /// A neighbour that is owed a message; and one that is owed a DAO that takes the route back.
+    reply: Option<(Iid, Outgoing)>,
     no_path_to: Option<Iid>,
     /// Trickle's resets, versions and losses of the parent that others caused.
     resets: Allowance,
@@ -323,13 +200,14 @@ impl<'m> Rpl<'m> {
             rank: INFINITE_RANK,
             cost: INFINITE_RANK,
             lowest: INFINITE_RANK,
+            lowest_heard: INFINITE_RANK,
             advertised: INFINITE_RANK,
             dtsn: lollipop::INITIAL,
             dao: dao::State::NEW,
             trickle: Trickle::STOPPED,
             alone: alone::State::NEW,
             probe_at: None,
-            reply_to: None,
+            reply: None,
             no_path_to: None,
             resets: Allowance::new(RESETS_MAX, RESETS_INTERVAL_MS),
             versions: Allowance::new(VERSIONS_MAX, VERSIONS_INTERVAL_MS),
@@ -392,8 +270,9 @@ impl<'m> Rpl<'m> {
         self.is_dirty = true;
     }
 
-    /// Checks the RPL option of a packet that `from` has sent to this node. `sender_rank` is in whole
-    /// ranks, 0 where the sender does not say. Returns whether the packet goes on with the R flag.
+    /// Checks the RPL option of a packet that `from` has sent to this node, and makes it what the next
+    /// hop is to see. A sender's rank may be in whole ranks or not, since implementations differ;
+    /// 0 where the sender does not say.
     ///
     /// A packet that goes up and comes from a lower rank, or even from this node's own parent, shows
     /// that one of the two is wrong about the other: the neighbour is sent a DIO at once. A parent that
@@ -402,31 +281,44 @@ impl<'m> Rpl<'m> {
     /// Source: RFC 6550 §11.2.2.2.
     ///
     /// # Errors
-    /// [`MessageDrop::Loop`]: the packet has met such a hop before. Counted; the parent is given up.
+    /// [`MessageDrop::Loop`]: the packet has met such a hop before, and the parent is given up;
+    /// [`MessageDrop::OtherInstance`]. Counted.
     pub fn on_packet(
         &mut self,
         from: [u8; 8],
-        is_down: bool,
-        (sender_rank, rank_error): (u16, bool),
+        option: &mut Rpi,
         now: Instant,
-    ) -> Result<bool, MessageDrop> {
+    ) -> Result<(), MessageDrop> {
+        let dodag = self.dodag.as_ref();
+        let Some(dodag) = dodag.filter(|dodag| dodag.instance == option.instance) else {
+            self.count(MessageDrop::OtherInstance);
+            return Err(MessageDrop::OtherInstance);
+        };
+        // No rank is less than the root's; whole ranks of so long a path do not occur.
+        let sender = match option.sender_rank < dodag.unit() {
+            true => option.sender_rank,
+            false => dag_rank(option.sender_rank, dodag.unit()),
+        };
+        let own = self.dag_rank();
+        option.sender_rank = own;
         let by_parent = self.parent == Some(from);
-        let is_lower = sender_rank != 0 && sender_rank < self.dag_rank();
-        if is_down || !(by_parent || is_lower) {
-            return Ok(rank_error);
+        if option.down || !(by_parent || (sender != 0 && sender < own)) {
+            return Ok(());
         }
         // Bounded: options can be made up.
         if self.resets.take(now) {
-            self.reply_to = Some(from);
+            self.reply = Some((from, Outgoing::Dio { full: false }));
             self.is_inconsistent = true;
-            if by_parent || rank_error {
+            if by_parent || option.rank_error {
                 self.bar_parent();
             }
         }
-        match rank_error {
-            true => Err(MessageDrop::Loop).inspect_err(|reason| self.count(*reason)),
-            false => Ok(true),
+        if option.rank_error {
+            self.count(MessageDrop::Loop);
+            return Err(MessageDrop::Loop);
         }
+        option.rank_error = true;
+        Ok(())
     }
 
     /// Other leaves than before are reached over this node: their routes are sent.
@@ -458,12 +350,7 @@ impl<'m> Rpl<'m> {
             let prefix = self.dodag.and_then(|dodag| dodag.prefix);
             return Some(Verdict::Prefix(prefix.map(|prefix| prefix.prefix)));
         }
-        if let Some(asker) = self.reply_to.take() {
-            // A node without a place asks in turn: for a configuration.
-            let message = match self.rank {
-                INFINITE_RANK => Outgoing::Dis,
-                _ => Outgoing::Dio { full: true },
-            };
+        if let Some((asker, message)) = self.reply.take() {
             return Some(send(Destination::Neighbour(asker), message));
         }
         let due = self.poll_alone(now, rng);
@@ -483,7 +370,7 @@ impl<'m> Rpl<'m> {
             || self.is_inconsistent
             || self.is_parent_news
             || self.has_prefix_news()
-            || self.reply_to.is_some()
+            || self.reply.is_some()
             || self.no_path_to.is_some();
         if has_news {
             return Some(Instant::ORIGIN);
@@ -583,31 +470,6 @@ impl<'m> Rpl<'m> {
     /// Messages dropped for `reason`, modulo 2^16; those that do not parse count as one reason.
     pub fn dropped(&self, reason: MessageDrop) -> u16 {
         self.drops.get(reason.index()).copied().unwrap_or_default()
-    }
-}
-
-impl Root {
-    fn dodag(&self, iid: Iid) -> Dodag {
-        let lifetime = self.prefix_lifetime_s;
-        Dodag {
-            id: with_iid(&self.prefix, iid),
-            instance: self.instance,
-            version: lollipop::INITIAL,
-            mode: mode::NON_STORING,
-            preference: 0,
-            grounded: true,
-            has_metrics: self.has_metrics,
-            configuration: self.configuration,
-            prefix: Some(PrefixInformation {
-                prefix_len: 64,
-                on_link: false,
-                autonomous: true,
-                router_address: false,
-                valid_lifetime_s: lifetime,
-                preferred_lifetime_s: lifetime,
-                prefix: with_iid(&self.prefix, [0; 8]),
-            }),
-        }
     }
 }
 

@@ -13,8 +13,9 @@ pub const INFINITE_RANK: u16 = 0xffff;
 /// One transmission in the unit of ETX.
 pub const ETX_UNIT: u16 = 128;
 
-/// Links of a higher ETX are not used (`MAX_LINK_METRIC`, RFC 6719 §5, where it is 512). Links that
-/// need up to eight attempts a frame are what a sparse mesh has: better than none.
+/// Over links of a higher ETX no parent is chosen (`MAX_LINK_METRIC`, RFC 6719 §5, where it is 512);
+/// one whose link became worse stays while there is none better. Links that need up to eight
+/// attempts a frame are what a sparse mesh has: better than none.
 pub(super) const LINK_ETX_MAX: u16 = 8 * ETX_UNIT;
 
 /// Paths of a higher cost are not used (`MAX_PATH_COST`, RFC 6719 §5).
@@ -44,14 +45,17 @@ impl Objective {
     }
 
     /// The cost of the path over a neighbour that says `base` of its own path, by a link with
-    /// this ETX. `None`: not to be used.
+    /// this ETX, where `u16::MAX` is no link. `None`: not to be used.
     pub(super) fn path_cost(self, base: u16, etx: u16, unit: u16) -> Option<u16> {
-        if etx > LINK_ETX_MAX {
+        if etx == u16::MAX {
             return None;
         }
         let step = match self {
             // RFC 6552 §4.1: 1 for a perfect link, 9 (`MAXIMUM_STEP_OF_RANK`) at the worst.
-            Self::Of0 => unit.saturating_mul((3 * etx / ETX_UNIT).saturating_sub(2).clamp(1, 9)),
+            Self::Of0 => {
+                let thirds = 3 * etx.min(LINK_ETX_MAX) / ETX_UNIT;
+                unit.saturating_mul(thirds.saturating_sub(2).clamp(1, 9))
+            }
             Self::Mrhof => etx,
         };
         base.checked_add(step).filter(|cost| *cost <= PATH_COST_MAX)
@@ -80,8 +84,9 @@ mod tests {
         for (name, objective, base, etx, unit, cost) in [
             ("a perfect link", Mrhof, 128, 128, 128, Some(256)),
             ("1.5 transmissions", Mrhof, 256, 192, 128, Some(448)),
-            ("the worst link", Mrhof, 128, LINK_ETX_MAX, 128, Some(1152)),
-            ("a worse one", Mrhof, 128, LINK_ETX_MAX + 1, 128, None),
+            ("a bad link", Mrhof, 128, LINK_ETX_MAX, 128, Some(1152)),
+            ("no link", Mrhof, 128, u16::MAX, 128, None),
+            ("no link", Of0, 128, u16::MAX, 128, None),
             ("the longest path", Mrhof, 32_640, 128, 128, Some(32_768)),
             ("a longer one", Mrhof, 32_641, 128, 128, None),
             ("no path", Mrhof, INFINITE_RANK, 128, 128, None),

@@ -35,6 +35,10 @@ impl Why {
 impl Rpl<'_> {
     /// Sets the next probe, or brings it forward.
     pub(super) fn plan_probe(&mut self, now: Instant, rng: &mut Rng) {
+        if self.has_left {
+            self.probe_at = None;
+            return;
+        }
         let Some((why, _)) = self.next_probe(now) else {
             // What is routine some time from now must not wait for an event to be seen.
             self.probe_at = self
@@ -57,7 +61,12 @@ impl Rpl<'_> {
         }
         self.plan_probe(now, rng);
         let (_, iid) = next?;
-        let message = Outgoing::Dio { full: false };
+        let is_ahead = self.candidates.find(iid).is_some_and(|it| it.is_ahead);
+        let message = match is_ahead {
+            // Its answer is worth more than its acknowledgement.
+            true => Outgoing::Dis,
+            false => Outgoing::Dio { full: false },
+        };
         Some(send(Destination::Neighbour(iid), message))
     }
 
@@ -71,22 +80,26 @@ impl Rpl<'_> {
 
     fn why_probe(&self, candidate: &Candidate, now: Instant) -> Option<Why> {
         let is_parent = self.parent == Some(candidate.iid());
-        let idle = ticks(now).saturating_sub(candidate.tested);
-        // The cost over it were its link perfect.
-        let best = candidate.base.saturating_add(ETX_UNIT);
         let is_silent = candidate.unanswered() > 0;
+        let idle = ticks(now).saturating_sub(candidate.tested);
+        // The cost over it as far as is known, and were its link perfect.
+        let cost = candidate.base.saturating_add(candidate.etx());
+        let best = candidate.base.saturating_add(ETX_UNIT);
+        let idle_min = match is_parent || cost < self.cost.saturating_add(2 * ETX_UNIT) {
+            true => IDLE_TICKS,
+            false => IDLE_LONG_TICKS,
+        };
         match () {
             () if is_parent && is_silent => Some(Why::Doubt),
-            () if !candidate.is_worth_testing() => None,
+            () if !candidate.is_worth_testing(idle) => None,
+            () if candidate.is_ahead => Some(Why::Wanted),
             () if self.parent.is_none() && (!candidate.is_proven() || is_silent) => {
                 Some(Why::Wanted)
             }
             () if candidate.is_untested() && best.saturating_add(PROMISE) < self.cost => {
                 Some(Why::Promise)
             }
-            () if idle >= IDLE_TICKS && (is_parent || best < self.cost.saturating_add(PROMISE)) => {
-                Some(Why::Routine)
-            }
+            () if idle >= idle_min && (is_parent || best < self.cost) => Some(Why::Routine),
             () => None,
         }
     }
@@ -97,3 +110,6 @@ const PROMISE: u16 = ETX_UNIT / 2;
 
 /// Silence after which a link's quality may have changed, in steps of 1.05 s.
 const IDLE_TICKS: u32 = 30;
+
+/// The same for one that is far worse than the parent.
+const IDLE_LONG_TICKS: u32 = 600;

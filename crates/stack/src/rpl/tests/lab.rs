@@ -16,6 +16,7 @@ use crate::rpl::{
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::Writer;
 use crate::wire::lollipop;
+use crate::wire::rpl_option::Rpi;
 
 pub(super) const PREFIX: Ipv6Addr = Ipv6Addr::new(0xfd6d, 0x6f74, 0x6574, 1, 0, 0, 0, 0);
 
@@ -76,7 +77,7 @@ enum Event {
 struct Packet {
     src: Ipv6Addr,
     /// `None`: a message of the link.
-    up: Option<(u16, bool)>,
+    up: Option<Rpi>,
     down: Vec<usize>,
     /// RPL's message; empty: data.
     bytes: Vec<u8>,
@@ -194,7 +195,7 @@ impl Lab {
     pub(super) fn send_up(&mut self, from: usize) {
         let packet = Packet {
             src: addr(from),
-            up: Some((0, false)),
+            up: Some(Rpi::default()),
             down: Vec::new(),
             bytes: Vec::new(),
             hops: 0,
@@ -202,20 +203,24 @@ impl Lab {
         self.forward_up(from, packet);
     }
 
-    /// How many of the motes the root could send to, by a path whose links work.
-    pub(super) fn reachable(&self) -> usize {
-        let is_reached = |node: &usize| {
-            self.nodes[*node].is_on
-                && self.path_to(addr(*node)).is_some_and(|path| {
-                    let mut from = 0;
-                    path.iter().all(|to| {
-                        let works = self.nodes[*to].is_on && self.links[from][*to] > 0.0;
-                        from = *to;
-                        works
-                    })
+    /// Motes that a path of good links joins to the root, but that the root cannot send to by one
+    /// whose links work.
+    pub(super) fn unreached(&self) -> Vec<usize> {
+        let best = self.best_etx();
+        let is_reached = |node: usize| {
+            self.path_to(addr(node)).is_some_and(|path| {
+                let mut from = 0;
+                path.iter().all(|to| {
+                    let works = self.nodes[*to].is_on && self.links[from][*to] > 0.0;
+                    from = *to;
+                    works
                 })
+            })
         };
-        (1..self.nodes.len()).filter(is_reached).count()
+        let motes = 1..self.nodes.len();
+        motes
+            .filter(|node| best[*node].is_finite() && !is_reached(*node))
+            .collect()
     }
 
     /// Over which nodes the root sends to `target`.
@@ -248,14 +253,17 @@ impl Lab {
         None
     }
 
-    /// ETX of each node's best path.
+    /// ETX of each node's best path by links of at most 4.
     pub(super) fn best_etx(&self) -> Vec<f64> {
         let mut best = vec![f64::INFINITY; self.nodes.len()];
         best[0] = 0.0;
         for _ in 0..self.nodes.len() {
             for a in 0..best.len() {
                 for b in 0..best.len() {
-                    if self.links[a][b] > 0.0 && self.nodes[a].is_on && self.nodes[b].is_on {
+                    if self.links[a][b] * self.links[b][a] > 0.25
+                        && self.nodes[a].is_on
+                        && self.nodes[b].is_on
+                    {
                         best[a] = best[a].min(best[b] + self.etx(a, b));
                     }
                 }
@@ -341,16 +349,13 @@ impl Lab {
             if let Some(next) = packet.down.first().copied() {
                 return self.transmit(at, next, packet);
             }
-        } else if let Some(option) = packet.up
+        } else if let Some(option) = &mut packet.up
             && at != 0
         {
             let node = &mut self.nodes[at];
-            match node.rpl.on_packet(iid(from), false, option, self.now) {
-                Ok(flag) => packet.up = Some((0, flag)),
-                Err(_) => {
-                    self.loops += 1;
-                    return;
-                }
+            if node.rpl.on_packet(iid(from), option, self.now).is_err() {
+                self.loops += 1;
+                return;
             }
             return self.forward_up(at, packet);
         }
@@ -415,8 +420,10 @@ impl Lab {
     fn forward_up(&mut self, at: usize, mut packet: Packet) {
         packet.hops += 1;
         if let (Some(parent), true) = (self.nodes[at].parent, packet.hops < 64) {
-            let flag = packet.up.is_some_and(|(_, flag)| flag);
-            packet.up = Some((self.nodes[at].rpl.dag_rank(), flag));
+            let rank = self.nodes[at].rpl.dag_rank();
+            if let Some(option) = &mut packet.up {
+                option.sender_rank = rank;
+            }
             self.transmit(at, parent, packet);
         }
     }
@@ -519,7 +526,7 @@ impl Lab {
             Destination::Node(to) => {
                 assert_eq!(to, addr(0));
                 packet.src = addr(node);
-                packet.up = Some((0, false));
+                packet.up = Some(Rpi::default());
                 self.forward_up(node, packet);
             }
         }
@@ -569,7 +576,7 @@ pub(super) fn floor(nodes: usize, width: f64, reach: f64, seed: u64) -> Vec<Vec<
         for node in &mut lab.nodes {
             node.is_on = true;
         }
-        if lab.best_etx().iter().all(|etx| *etx < 16.0) {
+        if lab.best_etx().iter().all(|etx| etx.is_finite()) {
             return lab.links;
         }
     }

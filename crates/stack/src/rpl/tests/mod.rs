@@ -1,2 +1,5 @@
+//! RPL alone: whole meshes in virtual time, single nodes and what strangers send them.
+
 mod forming;
 mod lab;
+mod messages;

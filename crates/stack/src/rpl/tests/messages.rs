@@ -1,0 +1,811 @@
+//! One node, and every message that may come.
+
+use std::boxed::Box;
+use std::vec;
+use std::vec::Vec;
+
+use core::net::Ipv6Addr;
+
+use proptest::prelude::*;
+
+use super::lab::{PREFIX, addr, iid, link_local};
+use crate::random::Rng;
+use crate::rpl::{
+    Candidate, Config, Destination, Dodag, Heard, INFINITE_RANK, MessageDrop, Outgoing, Role, Root,
+    Rpl, Verdict, routes,
+};
+use crate::time::{Duration, Instant};
+use crate::wire::cursor::Writer;
+use crate::wire::rpl::{
+    Configuration, Dao, DaoAck, Dio, Dis, Message, Metrics, RplOption, RplOptions, Solicited,
+    Target, Transit, mode,
+};
+use crate::wire::rpl_option::Rpi;
+
+/// A node with its clock.
+struct Bench {
+    rpl: Rpl<'static>,
+    rng: Rng,
+    now: Instant,
+    sent: Vec<(Destination, Outgoing)>,
+}
+
+/// What a neighbour says in a DIO, if nothing else is said.
+#[derive(Clone)]
+struct Says {
+    from: usize,
+    rank: u16,
+    version: u8,
+    mode: u8,
+    dtsn: u8,
+    dodag: Ipv6Addr,
+    instance: u8,
+    configuration: Option<Configuration>,
+    etx: Option<u16>,
+}
+
+const CONFIGURATION: Configuration = Root::new(PREFIX).configuration;
+
+fn says(from: usize, rank: u16) -> Says {
+    Says {
+        from,
+        rank,
+        version: 240,
+        mode: mode::NON_STORING,
+        dtsn: 240,
+        dodag: addr(0),
+        instance: 0,
+        configuration: Some(CONFIGURATION),
+        etx: None,
+    }
+}
+
+fn bytes_of(message: &Message<'_>) -> Vec<u8> {
+    let mut bytes = vec![0; 300];
+    let mut w = Writer::new(&mut bytes);
+    message.emit(&mut w).unwrap();
+    let len = w.written();
+    bytes.truncate(len);
+    bytes
+}
+
+fn options_of(options: &[RplOption<'_>]) -> Vec<u8> {
+    let mut bytes = vec![0; 300];
+    let mut w = Writer::new(&mut bytes);
+    for option in options {
+        option.emit(&mut w).unwrap();
+    }
+    let len = w.written();
+    bytes.truncate(len);
+    bytes
+}
+
+impl Says {
+    fn bytes(&self) -> Vec<u8> {
+        let etx = self.etx.map(Metrics::etx_object);
+        let etx = etx.as_ref().map(|etx| Metrics::parse(etx).unwrap());
+        let mut options: Vec<_> = etx.into_iter().map(RplOption::Metrics).collect();
+        options.extend(self.configuration.map(RplOption::Configuration));
+        let options = options_of(&options);
+        bytes_of(&Message::Dio(Dio {
+            instance: self.instance,
+            version: self.version,
+            rank: self.rank,
+            grounded: true,
+            mode: self.mode,
+            preference: 0,
+            dtsn: self.dtsn,
+            dodag: self.dodag,
+            options: RplOptions::parse(&options).unwrap(),
+        }))
+    }
+}
+
+impl Bench {
+    fn new(role: Role) -> Self {
+        let slots = Box::leak(vec![Candidate::EMPTY; 8].into_boxed_slice());
+        let config = Config { iid: iid(9), role };
+        let mut bench = Self {
+            rpl: Rpl::new(&config, slots),
+            rng: Rng::from_seed([3, 4]),
+            now: Instant::from_micros(1),
+            sent: Vec::new(),
+        };
+        bench.rpl.start(bench.now, &mut bench.rng);
+        bench
+    }
+
+    /// A router that has joined below the root (node 0), which acknowledges at once.
+    fn joined(role: Role) -> Self {
+        let mut bench = Self::new(role);
+        bench.dio(&says(0, 128)).unwrap();
+        bench.acknowledges(0, 20);
+        bench.run(Duration::from_secs(3));
+        assert_eq!(bench.rpl.parent(), Some(iid(0)));
+        bench
+    }
+
+    fn dio(&mut self, says: &Says) -> Result<(), MessageDrop> {
+        self.message(link_local(says.from), true, &says.bytes())
+    }
+
+    fn message(&mut self, from: Ipv6Addr, to_all: bool, bytes: &[u8]) -> Result<(), MessageDrop> {
+        let parts = (bytes[1], &bytes[4..]);
+        let heard = self
+            .rpl
+            .on_message(from, to_all, parts, self.now, &mut self.rng);
+        let heard = heard.map(|_| ());
+        self.poll();
+        heard
+    }
+
+    fn acknowledges(&mut self, node: usize, frames: usize) {
+        for _ in 0..frames {
+            self.rpl.on_sent(iid(node), 1, true, self.now);
+        }
+        self.poll();
+    }
+
+    fn poll(&mut self) {
+        for turn in 0.. {
+            assert!(turn < 50, "something to do for ever");
+            match self.rpl.poll(self.now, &mut self.rng) {
+                Some(Verdict::Send { to, message }) => self.sent.push((to, message)),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        assert!(self.rpl.next_deadline().is_none_or(|at| at > self.now));
+    }
+
+    fn run(&mut self, span: Duration) {
+        let until = self.now + span;
+        while let Some(at) = self.rpl.next_deadline().filter(|at| *at <= until) {
+            self.now = at;
+            self.poll();
+        }
+        self.now = until;
+    }
+}
+
+#[test]
+fn forged_and_malformed_dios_change_nothing() {
+    use MessageDrop::*;
+    let fine = says(7, 300);
+    let of = |change: fn(&mut Says)| {
+        let mut says = fine.clone();
+        change(&mut says);
+        says
+    };
+    let cases: &[(&str, Says, Result<(), MessageDrop>)] = &[
+        ("a DIO as it should be", fine.clone(), Ok(())),
+        ("rank 0", of(|it| it.rank = 0), Err(BadRank)),
+        ("below the root's", of(|it| it.rank = 127), Err(BadRank)),
+        (
+            "between root and children",
+            of(|it| it.rank = 255),
+            Err(BadRank),
+        ),
+        ("a second root", of(|it| it.rank = 128), Err(SecondRoot)),
+        (
+            "poison of a stranger",
+            of(|it| it.rank = INFINITE_RANK),
+            Ok(()),
+        ),
+        (
+            "a stranger's version",
+            of(|it| it.version = 241),
+            Err(StrangeVersion),
+        ),
+        ("an old version", of(|it| it.version = 239), Err(OldVersion)),
+        (
+            "a version out of order",
+            of(|it| it.version = 150),
+            Err(OldVersion),
+        ),
+        (
+            "another DODAG",
+            of(|it| it.dodag = addr(77)),
+            Err(OtherDodag),
+        ),
+        (
+            "another instance",
+            of(|it| it.instance = 3),
+            Err(OtherInstance),
+        ),
+        (
+            "another mode",
+            of(|it| it.mode = mode::STORING),
+            Err(BadMode),
+        ),
+    ];
+    for (name, says, outcome) in cases {
+        let mut bench = Bench::joined(Role::Router);
+        let before = (
+            bench.rpl.rank(),
+            bench.rpl.parent(),
+            *bench.rpl.dodag().unwrap(),
+        );
+        assert_eq!(bench.dio(says), *outcome, "{name}");
+        if let Err(reason) = outcome {
+            assert_eq!(bench.rpl.dropped(*reason), 1, "{name}");
+        }
+        let after = (
+            bench.rpl.rank(),
+            bench.rpl.parent(),
+            *bench.rpl.dodag().unwrap(),
+        );
+        assert_eq!(after, before, "{name}");
+    }
+}
+
+#[test]
+fn a_first_dio_must_be_one_that_can_be_followed() {
+    use MessageDrop::*;
+    let with = |change: fn(&mut Configuration)| {
+        let mut configuration = CONFIGURATION;
+        change(&mut configuration);
+        Some(configuration)
+    };
+    for (name, configuration, mode, outcome) in [
+        ("none", None, 1, Err(NoConfiguration)),
+        (
+            "no unit",
+            with(|it| it.min_hop_rank_increase = 0),
+            1,
+            Err(BadConfiguration),
+        ),
+        (
+            "no lifetime",
+            with(|it| it.default_lifetime = 0),
+            1,
+            Err(BadConfiguration),
+        ),
+        (
+            "no lifetime unit",
+            with(|it| it.lifetime_unit_s = 0),
+            1,
+            Err(BadConfiguration),
+        ),
+        ("mode 5", with(|_| {}), 5, Err(BadMode)),
+        (
+            "long intervals",
+            with(|it| it.interval_min = 255),
+            1,
+            Ok(()),
+        ),
+    ] {
+        let mut bench = Bench::new(Role::Router);
+        let mut says = says(0, 128);
+        (says.configuration, says.mode) = (configuration, mode);
+        assert_eq!(bench.dio(&says), outcome, "{name}");
+        assert_eq!(bench.rpl.dodag().is_some(), outcome.is_ok(), "{name}");
+        // A neighbour that left out the configuration is asked for it.
+        let dis = (Destination::Neighbour(iid(0)), Outgoing::Dis);
+        assert_eq!(
+            bench.sent.contains(&dis),
+            outcome == Err(NoConfiguration),
+            "{name}"
+        );
+    }
+    let mut bench = Bench::new(Role::Router);
+    let bytes = says(0, 128).bytes();
+    assert_eq!(bench.message(addr(0), true, &bytes), Err(BadSource));
+    assert!(bench.message(link_local(0), true, &bytes[..20]).is_err());
+}
+
+#[test]
+fn a_stranger_is_no_parent_before_it_acknowledges() {
+    let mut bench = Bench::new(Role::Router);
+    bench.dio(&says(0, 128)).unwrap();
+    bench.run(Duration::from_secs(30));
+    assert_eq!(
+        (bench.rpl.parent(), bench.rpl.rank()),
+        (None, INFINITE_RANK)
+    );
+    let probe = (
+        Destination::Neighbour(iid(0)),
+        Outgoing::Dio { full: false },
+    );
+    assert!(bench.sent.contains(&probe));
+    bench.acknowledges(0, 1);
+    assert_eq!(bench.rpl.parent(), Some(iid(0)));
+}
+
+#[test]
+fn poisoned_without_another_way_a_router_poisons_in_turn() {
+    let mut bench = Bench::joined(Role::Router);
+    bench.sent.clear();
+    bench.dio(&says(0, INFINITE_RANK)).unwrap();
+    assert_eq!(bench.rpl.parent(), None);
+    bench.run(Duration::from_secs(20));
+    let to_all = |message| (Destination::All, message);
+    let poison = to_all(Outgoing::Dio { full: false });
+    assert_eq!(bench.sent[..2], [poison, poison]);
+    assert!(
+        bench.sent[2..]
+            .iter()
+            .all(|sent| *sent == to_all(Outgoing::Dis))
+    );
+    assert!((3..7).contains(&bench.sent.len()), "{}", bench.sent.len());
+}
+
+#[test]
+fn a_possible_descendant_is_no_parent_until_it_knows() {
+    let mut bench = Bench::joined(Role::Router);
+    let rank = bench.rpl.rank();
+    bench.dio(&says(7, rank + 128)).unwrap();
+    bench.acknowledges(7, 20);
+    bench.dio(&says(0, INFINITE_RANK)).unwrap();
+    assert_eq!(bench.rpl.parent(), None);
+    bench.run(Duration::from_secs(3));
+    assert_eq!(bench.rpl.parent(), None);
+    // It has heard the poisoning and says a rank all the same.
+    bench.dio(&says(7, rank + 128)).unwrap();
+    assert_eq!(bench.rpl.parent(), Some(iid(7)));
+}
+
+#[test]
+fn floods_are_answered_within_bounds() {
+    let mut bench = Bench::joined(Role::Router);
+    bench.run(Duration::from_secs(100));
+    let dis = bytes_of(&Message::Dis(Dis::default()));
+    bench.sent.clear();
+    for turn in 0..6000 {
+        let from = link_local(turn % 500);
+        let _ = bench.message(from, turn % 2 == 0, &dis);
+        // Ranks that fall with every message, versions that grow, a root for everybody.
+        let mut says = says(20 + turn % 50, 60_000 - turn as u16);
+        says.version = if turn % 3 == 0 { (turn / 3) as u8 } else { 240 };
+        says.dtsn = turn as u8;
+        let _ = bench.dio(&says);
+        bench.run(Duration::from_millis(10));
+    }
+    assert_eq!(bench.rpl.parent(), Some(iid(0)));
+    assert!(bench.rpl.candidates().count() <= 8);
+    // In 60 s: probes of strangers, 3 DIOs in 4 s and the answers that the allowance gives.
+    let count =
+        |is: fn(&(Destination, Outgoing)) -> bool| bench.sent.iter().filter(|it| is(it)).count();
+    assert!(count(|(to, _)| *to == Destination::All) < 80);
+    assert!(count(|(_, it)| *it == Outgoing::Dio { full: true }) < 100);
+    assert!(count(|(_, it)| *it == Outgoing::Dao) <= 1);
+    assert!(bench.sent.len() < 250, "{}", bench.sent.len());
+    assert!(bench.rpl.dropped(MessageDrop::TooMany) > 1000);
+}
+
+#[test]
+fn versions_are_followed_a_few_times_a_minute() {
+    let mut bench = Bench::joined(Role::Router);
+    let mut followed = 0;
+    for version in 241..=255 {
+        let mut says = says(0, 128);
+        says.version = version;
+        followed += usize::from(bench.dio(&says).is_ok());
+    }
+    assert_eq!((followed, bench.rpl.dropped(MessageDrop::TooMany)), (4, 11));
+}
+
+#[test]
+fn a_root_takes_over_whatever_version_its_motes_know() {
+    // While it listens, the same version as its own means that it has been there before.
+    for (name, heard_at_ms, version, then) in [
+        ("the same, at first", 300, 240, 241),
+        ("the same, later", 2_000, 240, 240),
+        ("a newer one", 2_000, 250, 251),
+        ("round the corner", 300, 0, 1),
+        ("an older one", 2_000, 235, 240),
+        ("one in no order", 2_000, 130, 131),
+    ] {
+        let mut bench = Bench::new(Role::Root(Root::new(PREFIX)));
+        bench.run(Duration::from_millis(heard_at_ms));
+        let mut says = says(5, 400);
+        says.version = version;
+        says.dodag = bench.rpl.dodag().unwrap().id;
+        bench.dio(&says).unwrap();
+        bench.run(Duration::from_secs(2));
+        assert_eq!(bench.rpl.dodag().unwrap().version, then, "{name}");
+        assert_eq!(bench.rpl.rank(), 128);
+        assert_eq!(bench.sent[0], (Destination::All, Outgoing::Dis));
+        says.rank = 128;
+        assert_eq!(bench.dio(&says), Err(MessageDrop::SecondRoot));
+    }
+}
+
+fn transit(parent: Option<Ipv6Addr>, lifetime: u8) -> RplOption<'static> {
+    RplOption::Transit(Transit {
+        external: false,
+        path_control: 0,
+        sequence: 241,
+        lifetime,
+        parent,
+    })
+}
+
+fn target(prefix: Ipv6Addr, prefix_len: u8) -> RplOption<'static> {
+    RplOption::Target(Target { prefix_len, prefix })
+}
+
+#[test]
+fn daos_are_taken_by_a_root_for_its_own_motes() {
+    use MessageDrop::*;
+    let outside = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+    let (one, two) = (addr(1), addr(2));
+    let above = transit(Some(two), 30);
+    let cases: &[(&str, &[RplOption<'_>], Result<usize, MessageDrop>)] = &[
+        ("one target", &[target(one, 128), above], Ok(1)),
+        ("gone", &[target(one, 128), transit(Some(two), 0)], Ok(1)),
+        (
+            "two of one parent",
+            &[target(one, 128), target(addr(3), 128), above],
+            Ok(2),
+        ),
+        (
+            "two groups",
+            &[target(one, 128), above, target(addr(3), 128), above],
+            Ok(2),
+        ),
+        ("nothing", &[], Err(BadTarget)),
+        ("no transit", &[target(one, 128)], Err(BadTarget)),
+        (
+            "storing form",
+            &[target(one, 128), transit(None, 30)],
+            Err(BadTarget),
+        ),
+        ("a prefix", &[target(PREFIX, 64), above], Err(BadTarget)),
+        (
+            "a node elsewhere",
+            &[target(outside, 128), above],
+            Err(BadTarget),
+        ),
+        (
+            "a parent elsewhere",
+            &[target(one, 128), transit(Some(outside), 9)],
+            Err(BadTarget),
+        ),
+        ("its own parent", &[target(two, 128), above], Err(BadTarget)),
+        (
+            "one good, one bad",
+            &[target(one, 128), target(two, 128), above],
+            Err(BadTarget),
+        ),
+    ];
+    let mut root = Bench::new(Role::Root(Root::new(PREFIX)));
+    let own: Dodag = *root.rpl.dodag().unwrap();
+    let dao = |options: &[u8], instance, dodag| {
+        bytes_of(&Message::Dao(Dao {
+            instance,
+            ack_requested: true,
+            sequence: 7,
+            dodag,
+            options: RplOptions::parse(options).unwrap(),
+        }))
+    };
+    for (name, options, outcome) in cases {
+        let bytes = dao(&options_of(options), 0, None);
+        let parts = (bytes[1], &bytes[4..]);
+        let heard = root
+            .rpl
+            .on_message(one, false, parts, root.now, &mut root.rng);
+        let count = heard.map(|heard| match heard {
+            Heard::Dao(dao) => {
+                let ack = Outgoing::DaoAck {
+                    sequence: 7,
+                    status: 128,
+                };
+                assert_eq!(Rpl::acknowledge(&dao, false), Some(ack));
+                routes(&dao, &own).count()
+            }
+            Heard::Done => 0,
+        });
+        assert_eq!(count, *outcome, "{name}");
+    }
+    let options = options_of(&[target(one, 128), above]);
+    assert_eq!(
+        root.message(one, false, &dao(&options, 1, None)),
+        Err(OtherInstance)
+    );
+    assert_eq!(
+        root.message(one, false, &dao(&options, 0, Some(two))),
+        Err(OtherDodag)
+    );
+    assert_eq!(
+        root.message(one, false, &dao(&options, 0, Some(own.id))),
+        Ok(())
+    );
+    let mut mote = Bench::joined(Role::Router);
+    assert_eq!(
+        mote.message(one, false, &dao(&options, 0, None)),
+        Err(Unwanted)
+    );
+}
+
+#[test]
+fn a_dao_is_repeated_until_the_root_answers_it() {
+    let mut bench = Bench::joined(Role::Router);
+    bench.run(Duration::from_secs(60));
+    let dao = (Destination::Node(addr(0)), Outgoing::Dao);
+    let count = |bench: &Bench| bench.sent.iter().filter(|sent| **sent == dao).count();
+    assert!((4..8).contains(&count(&bench)), "{}", count(&bench));
+    let ack = |sequence, status| {
+        bytes_of(&Message::DaoAck(DaoAck {
+            instance: 0,
+            sequence,
+            status,
+            dodag: None,
+            options: RplOptions::default(),
+        }))
+    };
+    let sequence = 241;
+    assert_eq!(
+        bench.message(addr(5), false, &ack(sequence, 0)),
+        Err(MessageDrop::BadSource)
+    );
+    assert_eq!(
+        bench.message(addr(0), false, &ack(9, 0)),
+        Err(MessageDrop::Unwanted)
+    );
+    assert!(!bench.rpl.is_reachable());
+    assert_eq!(bench.message(addr(0), false, &ack(sequence, 0)), Ok(()));
+    assert!(bench.rpl.is_reachable());
+    // It holds 30 minutes, and is renewed after 15 to 22.
+    bench.sent.clear();
+    bench.run(Duration::from_secs(14 * 60));
+    bench.acknowledges(0, 1);
+    assert_eq!(count(&bench), 0);
+    bench.run(Duration::from_secs(9 * 60));
+    assert!(count(&bench) > 0);
+    // The parent asks for one.
+    let before = count(&bench);
+    assert_eq!(bench.message(addr(0), false, &ack(sequence + 1, 0)), Ok(()));
+    let mut says = says(0, 128);
+    says.dtsn += 1;
+    bench.dio(&says).unwrap();
+    bench.run(Duration::from_secs(1));
+    assert_eq!(count(&bench), before + 1);
+}
+
+#[test]
+fn leaving_takes_the_route_back_and_poisons() {
+    let mut bench = Bench::joined(Role::Router);
+    bench.sent.clear();
+    bench.rpl.leave();
+    bench.poll();
+    bench.run(Duration::from_secs(600));
+    let poison = (Destination::All, Outgoing::Dio { full: false });
+    let no_path = (Destination::Node(addr(0)), Outgoing::NoPath);
+    assert_eq!(bench.sent, [no_path, poison, poison]);
+    assert_eq!(bench.rpl.parent(), None);
+}
+
+#[test]
+fn what_is_not_understood_is_joined_as_a_leaf() {
+    let dao_to_parent = (Destination::Neighbour(iid(0)), Outgoing::Dao);
+    let dao_to_root = (Destination::Node(addr(0)), Outgoing::Dao);
+    for (name, mode, objective, is_router, dao) in [
+        ("non-storing", 1, 1, true, Some(dao_to_root)),
+        ("OF0", 1, 0, true, Some(dao_to_root)),
+        ("storing", 2, 1, false, Some(dao_to_parent)),
+        ("storing with multicast", 3, 0, false, Some(dao_to_parent)),
+        ("an unknown objective", 1, 7, false, Some(dao_to_root)),
+        ("upwards only", 0, 1, true, None),
+    ] {
+        let mut bench = Bench::new(Role::Router);
+        let mut says = says(0, 128);
+        says.mode = mode;
+        says.configuration = Some(Configuration {
+            objective,
+            ..CONFIGURATION
+        });
+        bench.dio(&says).unwrap();
+        bench.acknowledges(0, 5);
+        bench.run(Duration::from_secs(60));
+        assert_eq!(bench.rpl.parent(), Some(iid(0)), "{name}");
+        assert_eq!(bench.rpl.is_router(), is_router, "{name}");
+        let full = (Destination::All, Outgoing::Dio { full: true });
+        assert_eq!(bench.sent.contains(&full), is_router, "{name}");
+        for possible in [dao_to_parent, dao_to_root] {
+            assert_eq!(
+                bench.sent.contains(&possible),
+                dao == Some(possible),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn metric_containers_count_where_the_dodag_has_them() {
+    let mut bench = Bench::new(Role::Router);
+    let mut root = says(0, 128);
+    root.etx = Some(0);
+    bench.dio(&root).unwrap();
+    bench.acknowledges(0, 30);
+    // 31 of 32 attempts: the path costs what the link does, the rank is a whole one more.
+    assert_eq!(bench.rpl.rank(), 256);
+    let mut bytes = [0; 100];
+    let mut w = Writer::new(&mut bytes);
+    bench
+        .rpl
+        .emit(Outgoing::Dio { full: false }, &[], &mut w)
+        .unwrap();
+    let len = w.written();
+    let Ok(Message::Dio(dio)) = Message::parse(1, &bytes[4..len]) else {
+        panic!("a DIO");
+    };
+    let etx = dio.options.iter().find_map(|option| match option {
+        RplOption::Metrics(metrics) => metrics.etx(),
+        _ => None,
+    });
+    assert!((128..140).contains(&etx.unwrap()), "{etx:?}");
+}
+
+#[test]
+fn packets_that_go_the_wrong_way_are_marked_then_dropped() {
+    let mut bench = Bench::joined(Role::Router);
+    bench.dio(&says(7, 256)).unwrap();
+    bench.acknowledges(7, 1);
+    let own = bench.rpl.dag_rank();
+    let option = |sender_rank, rank_error, down| Rpi {
+        down,
+        rank_error,
+        forwarding_error: false,
+        instance: 0,
+        sender_rank,
+    };
+    for (name, from, sent, passes) in [
+        (
+            "from a child",
+            5,
+            option(own + 1, false, false),
+            Some(false),
+        ),
+        (
+            "from a child, marked",
+            5,
+            option(own + 1, true, false),
+            Some(true),
+        ),
+        (
+            "of the same rank",
+            5,
+            option(own, false, false),
+            Some(false),
+        ),
+        (
+            "of a child in full",
+            5,
+            option(own * 128 + 128, false, false),
+            Some(false),
+        ),
+        ("of its source", 5, option(0, false, false), Some(false)),
+        ("from above", 5, option(own - 1, false, false), Some(true)),
+        ("from above, marked", 5, option(own - 1, true, false), None),
+        (
+            "from above in full",
+            5,
+            option(130, false, false),
+            Some(true),
+        ),
+        ("on its way down", 5, option(1, false, true), Some(false)),
+    ] {
+        let mut bench = Bench::joined(Role::Router);
+        let mut it = sent;
+        let outcome = bench.rpl.on_packet(iid(from), &mut it, bench.now);
+        assert_eq!(outcome.is_ok().then_some(it.rank_error), passes, "{name}");
+        assert_eq!(it.sender_rank, own, "{name}");
+        bench.poll();
+        let told = bench.sent.contains(&(
+            Destination::Neighbour(iid(5)),
+            Outgoing::Dio { full: false },
+        ));
+        assert_eq!(told, passes != Some(sent.rank_error), "{name}");
+        // Marked for the second time, it is the parent that leads nowhere.
+        assert_eq!(bench.rpl.parent().is_none(), passes.is_none(), "{name}");
+    }
+    // From the parent itself: another one is taken at once.
+    let mut it = option(9, false, false);
+    assert_eq!(bench.rpl.on_packet(iid(0), &mut it, bench.now), Ok(()));
+    bench.poll();
+    assert_eq!(bench.rpl.parent(), Some(iid(7)));
+    it.instance = 4;
+    assert!(bench.rpl.on_packet(iid(5), &mut it, bench.now).is_err());
+}
+
+#[test]
+fn a_solicitation_may_name_whom_it_asks() {
+    let ask = |instance, version| {
+        let options = options_of(&[RplOption::Solicited(Solicited {
+            instance: Some(instance),
+            dodag: None,
+            version: Some(version),
+        })]);
+        let options = RplOptions::parse(&options).unwrap();
+        bytes_of(&Message::Dis(Dis { options }))
+    };
+    let mut bench = Bench::joined(Role::Router);
+    bench.sent.clear();
+    let reply = (Destination::Neighbour(iid(5)), Outgoing::Dio { full: true });
+    assert_eq!(
+        bench.message(link_local(5), false, &ask(1, 240)),
+        Err(MessageDrop::Unwanted)
+    );
+    assert_eq!(
+        bench.message(link_local(5), false, &ask(0, 241)),
+        Err(MessageDrop::Unwanted)
+    );
+    assert!(!bench.sent.contains(&reply));
+    assert_eq!(bench.message(link_local(5), false, &ask(0, 240)), Ok(()));
+    assert!(bench.sent.contains(&reply));
+}
+
+#[test]
+fn memory_is_bounded() {
+    let bytes = size_of::<Rpl<'_>>() + 8 * size_of::<Candidate>();
+    assert!(bytes <= 616, "{bytes} bytes, with pointers of 8");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn whatever_comes_a_node_stays_consistent(
+        kind in 0usize..3,
+        steps in prop::collection::vec((0u8..8, 0usize..12, any::<u16>(), any::<[u8; 4]>()), 1..120),
+    ) {
+        let role = [Role::Router, Role::Leaf, Role::Root(Root::new(PREFIX))][kind];
+        let mut bench = Bench::new(role);
+        for (what, who, number, bytes) in steps {
+            let [a, b, c, d] = bytes;
+            match what {
+                0..=2 => {
+                    let mut says = says(who, [number % 2048, 128, INFINITE_RANK, number][usize::from(a % 4)]);
+                    says.version = if b < 32 { b } else { 240 + b % 3 };
+                    says.dtsn = c;
+                    says.mode = if d < 16 { d % 8 } else { 1 };
+                    says.dodag = addr(if d > 240 { 50 } else if kind == 2 { 9 } else { 0 });
+                    says.etx = (d % 16 == 1).then_some(number);
+                    if d % 16 == 2 {
+                        says.configuration = Some(Configuration {
+                            interval_min: a,
+                            interval_doublings: b,
+                            redundancy: c,
+                            min_hop_rank_increase: number,
+                            max_rank_increase: number / 2,
+                            ..CONFIGURATION
+                        });
+                    }
+                    let _ = bench.dio(&says);
+                }
+                3 => {
+                    bench.rpl.on_sent(iid(who), a % 16, b % 3 > 0, bench.now);
+                    bench.poll();
+                }
+                4 => {
+                    let _ = bench.message(link_local(who), a % 2 == 0, &[155, b % 6, 0, 0, a, b, c, d]);
+                }
+                5 => {
+                    let mut option = Rpi { down: a % 4 == 0, rank_error: b % 2 == 0, sender_rank: number, ..Rpi::default() };
+                    let _ = bench.rpl.on_packet(iid(who), &mut option, bench.now);
+                    bench.poll();
+                }
+                _ => bench.run(Duration::from_millis(u64::from(number) / 4)),
+            }
+            let rpl = &bench.rpl;
+            match kind {
+                2 => prop_assert!(rpl.parent().is_none()),
+                _ => prop_assert_eq!(rpl.parent().is_some(), rpl.rank() != INFINITE_RANK),
+            }
+            if let Some(parent) = rpl.parent() {
+                let parent = rpl.candidates().find(|it| it.iid() == parent).expect("in its slot");
+                prop_assert!(parent.is_proven() && parent.rank() < rpl.rank());
+            }
+            let mut out = [0; 200];
+            for message in [Outgoing::Dis, Outgoing::Dio { full: true }, Outgoing::Dao, Outgoing::NoPath] {
+                let mut w = Writer::new(&mut out);
+                if rpl.emit(message, &[addr(1)], &mut w).is_ok() {
+                    let len = w.written();
+                    prop_assert!(Message::parse(out[1], &out[4..len]).is_ok());
+                }
+            }
+        }
+    }
+}
