@@ -65,6 +65,41 @@ pub(crate) fn wire() -> Vec<Vec<u8>> {
 
 /// Control messages with all options, from the ICMPv6 type on.
 fn rpl_messages() -> Vec<Vec<u8>> {
+    let solicited = Solicited {
+        instance: Some(30),
+        dodag: Some(HOST),
+        version: Some(240),
+    };
+    let ack = DaoAck {
+        instance: 30,
+        sequence: 241,
+        status: 0,
+        dodag: None,
+        options: RplOptions::default(),
+    };
+    vec![
+        control(
+            rpl::Message::Dis(Dis::default()),
+            &[RplOption::Solicited(solicited)],
+        ),
+        dio(),
+        dao(),
+        control(rpl::Message::DaoAck(ack), &[]),
+    ]
+}
+
+fn control(message: rpl::Message<'_>, options: &[RplOption<'_>]) -> Vec<u8> {
+    let mut out = [0; 200];
+    let mut w = Writer::new(&mut out);
+    message.emit(&mut w).expect("it fits");
+    for option in options {
+        option.emit(&mut w).expect("it fits");
+    }
+    let len = w.written();
+    out[..len].to_vec()
+}
+
+fn dio() -> Vec<u8> {
     let etx = Metrics::etx_object(300);
     let configuration = Configuration {
         flags: 0x30,
@@ -92,22 +127,6 @@ fn rpl_messages() -> Vec<Vec<u8>> {
         lifetime_s: 600,
         prefix: HOST,
     };
-    let target = Target {
-        prefix_len: 128,
-        prefix: HOST,
-    };
-    let transit = Transit {
-        external: false,
-        path_control: 0,
-        sequence: 240,
-        lifetime: 30,
-        parent: Some(HOST),
-    };
-    let solicited = Solicited {
-        instance: Some(30),
-        dodag: Some(HOST),
-        version: Some(240),
-    };
     let dio = Dio {
         instance: 30,
         version: 240,
@@ -119,6 +138,27 @@ fn rpl_messages() -> Vec<Vec<u8>> {
         dodag: HOST,
         options: RplOptions::default(),
     };
+    let options = [
+        RplOption::Metrics(Metrics::parse(&etx).expect("ours")),
+        RplOption::Configuration(configuration),
+        RplOption::Prefix(prefix),
+        RplOption::Route(route),
+    ];
+    control(rpl::Message::Dio(dio), &options)
+}
+
+fn dao() -> Vec<u8> {
+    let target = Target {
+        prefix_len: 128,
+        prefix: HOST,
+    };
+    let transit = Transit {
+        external: false,
+        path_control: 0,
+        sequence: 240,
+        lifetime: 30,
+        parent: Some(HOST),
+    };
     let dao = Dao {
         instance: 30,
         ack_requested: true,
@@ -126,43 +166,12 @@ fn rpl_messages() -> Vec<Vec<u8>> {
         dodag: Some(HOST),
         options: RplOptions::default(),
     };
-    let ack = DaoAck {
-        instance: 30,
-        sequence: 241,
-        status: 0,
-        dodag: None,
-        options: RplOptions::default(),
-    };
-    let of_dio = [
-        RplOption::Metrics(Metrics::parse(&etx).expect("ours")),
-        RplOption::Configuration(configuration),
-        RplOption::Prefix(prefix),
-        RplOption::Route(route),
-    ];
-    let of_dao = [
+    let options = [
         RplOption::Target(target),
         RplOption::Descriptor(7),
         RplOption::Transit(transit),
     ];
-    let emit = |message: rpl::Message<'_>, options: &[RplOption<'_>]| {
-        let mut out = [0; 200];
-        let mut w = Writer::new(&mut out);
-        message.emit(&mut w).expect("it fits");
-        for option in options {
-            option.emit(&mut w).expect("it fits");
-        }
-        let len = w.written();
-        out[..len].to_vec()
-    };
-    vec![
-        emit(
-            rpl::Message::Dis(Dis::default()),
-            &[RplOption::Solicited(solicited)],
-        ),
-        emit(rpl::Message::Dio(dio), &of_dio),
-        emit(rpl::Message::Dao(dao), &of_dao),
-        emit(rpl::Message::DaoAck(ack), &[]),
-    ]
+    control(rpl::Message::Dao(dao), &options)
 }
 
 /// The RPL option, a source route, and 6LoWPAN routing headers.

@@ -287,7 +287,7 @@ fn option_value(option: &NdpOption<'_>) -> Value {
             ("lifetime_min", registration.lifetime_min.into()),
             ("reachable", registration.reachable.into()),
             ("transaction", registration.transaction.into()),
-            ("opaque", hex8(registration.opaque).into()),
+            ("opaque", hex8(registration.opaque)),
         ]),
         NdpOption::Context(context) => group([
             ("context", context.id.into()),
