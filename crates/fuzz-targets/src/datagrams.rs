@@ -39,12 +39,18 @@ pub(crate) fn run(bytes: &[u8]) {
                     0 => Role::Reassemble,
                     _ => Role::Forward { next_hop },
                 };
-                table.on_first(key, first(piece), role, op & 64 == 0, now)
+                let first = First {
+                    bytes: piece,
+                    beside: Beside::default(),
+                    unnumbered: unnumbered(key),
+                };
+                table.on_first(key, first, role, op & 64 == 0, now)
             }
             3..=5 => {
                 let offset = usize::from(input.u8()) * 8;
                 let piece = input.block();
-                note(&mut model, key, offset, piece);
+                let place = offset.saturating_add_signed(unnumbered(key).into());
+                note(&mut model, key, if offset == 0 { 0 } else { place }, piece);
                 table.on_next(key, offset, piece, now)
             }
             6 => {
@@ -61,7 +67,8 @@ pub(crate) fn run(bytes: &[u8]) {
         if let Verdict::Complete(id) = verdict {
             let (mut whole, _) = table.lend(id).expect("it is whole");
             let packet = whole.packet();
-            assert_eq!(packet.len(), usize::from(key.size));
+            let len = usize::from(key.size).saturating_add_signed(unnumbered(key).into());
+            assert_eq!(packet.len(), len);
             let known = &model[&(key.tag, key.size, key.from == address(true, 0))];
             for (at, byte) in packet.iter().enumerate() {
                 assert!(known.contains_key(&at), "byte {at} never came: {byte}");
@@ -74,12 +81,13 @@ pub(crate) fn run(bytes: &[u8]) {
     assert!(table.is_empty(), "a packet is kept for ever");
 }
 
-/// A first fragment without anything beside it.
-fn first(bytes: &[u8]) -> First<'_> {
-    First {
-        bytes,
-        beside: Beside::default(),
-        unnumbered: 0,
+/// How much more of a packet there is than fragment headers number: some packets have routing
+/// headers, others an option that is taken out.
+const fn unnumbered(key: Key) -> i16 {
+    match (key.tag, key.size) {
+        (0, _) => 0,
+        (_, ..300) => 56,
+        _ => -8,
     }
 }
 

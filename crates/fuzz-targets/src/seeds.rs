@@ -13,7 +13,7 @@ use motet::wire::rpl::{
     Solicited, Target, Transit,
 };
 use motet::wire::rpl_option::{self, Rpi};
-use motet::wire::source_route::{self, SourceRoute};
+use motet::wire::source_route;
 use motet::wire::tcp::{Flags, Header, Options, SackBlock, fill_checksum};
 use motet::wire::{LinkAddr, cursor::Writer, ieee802154, lorh, tcphc, udp};
 
@@ -188,10 +188,10 @@ fn routing_headers() -> [Vec<u8>; 3] {
     source_route::emit(&mut w, 41, &near(1), &[near(2), near(0x303), HOST]).expect("it fits");
     let len = w.written();
     let route = &route[..len];
-    let parsed = SourceRoute::parse(route).expect("ours");
     let mut out = [0; 100];
     let mut w = Writer::new(&mut out);
-    lorh::emit_segments(&mut w, &MESH, &near(1), Some(&parsed)).expect("it fits");
+    let path = [near(1), near(2), near(0x303), HOST];
+    lorh::emit_segments(&mut w, &MESH, &path).expect("it fits");
     lorh::emit_rpi(&mut w, rpi).expect("it fits");
     lorh::emit_tunnel(&mut w, 64, &HOST, &MESH).expect("it fits");
     let len = w.written();
@@ -207,6 +207,13 @@ pub(crate) fn headers() -> Vec<Vec<u8>> {
             seeds.push([&[flags], &compressed(&packet)[..]].concat());
         }
         seeds.push([&[0, 0x41], &packet[..]].concat());
+        // A tunnel along a source route, and a packet in a DODAG of the other form.
+        let [_, _, routing] = routing_headers();
+        let headers = compressed(&packet);
+        for flags in [128 | 64 | 8, 64 | 8] {
+            let parts = [&[flags, lorh::PAGE_1], &routing[..], &headers[..]];
+            seeds.push(parts.concat());
+        }
     }
     seeds
 }

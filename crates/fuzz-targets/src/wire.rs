@@ -2,10 +2,10 @@
 
 use std::net::Ipv6Addr;
 
-use motet::lowpan::{self, Contexts, LinkPair, complete_udp_checksum};
+use motet::lowpan::{self, Beside, Contexts, LinkPair, Routing, complete_udp_checksum};
 use motet::wire::cursor::{Full, Writer};
 use motet::wire::ndp::NdpOptions;
-use motet::wire::rpl_option::Rpi;
+use motet::wire::rpl_option::{self, Rpi};
 use motet::wire::source_route::{self, SourceRoute};
 use motet::wire::{
     LinkAddr, icmpv6, ieee802154, ipv6, lorh, lowpan_dispatch, lowpan_frag, lowpan_iphc,
@@ -242,19 +242,9 @@ fn lorh(bytes: &[u8]) {
     }
     let path: Vec<Ipv6Addr> = headers.segments.iter(MESH).collect();
     assert_eq!(path.is_empty(), headers.segments.is_empty());
-    let Some((dst, behind)) = path.split_first() else {
-        return;
-    };
-    let mut route = vec![0; 5000];
-    let mut w = Writer::new(&mut route);
-    let is_routed = source_route::emit(&mut w, 41, dst, behind).is_ok();
-    let len = w.written();
-    if is_routed || behind.is_empty() {
-        let route = SourceRoute::parse(&route[..len]).ok();
-        let again = again(&|w| lorh::emit_segments(w, &MESH, dst, route.as_ref()));
-        let (again, _) = lorh::RoutingHeaders::parse(&again).expect("what was written is read");
-        assert!(again.segments.iter(MESH).eq(path));
-    }
+    let again = again(&|w| lorh::emit_segments(w, &MESH, &path));
+    let (again, _) = lorh::RoutingHeaders::parse(&again).expect("what was written is read");
+    assert!(again.segments.iter(MESH).eq(path));
 }
 
 /// Header decompression of a whole packet: what comes out is a packet, and survives being
@@ -274,9 +264,15 @@ pub(crate) fn headers(bytes: &[u8]) {
         contexts.set(0, MESH, 64, true);
         contexts.set(5, HOST, 128, kind & 16 != 0);
     }
+    let routing = Routing {
+        root: MESH,
+        is_compressed: kind & 128 != 0,
+        option_type: rpl_option::TYPE_9008,
+    };
+    contexts.set_routing((kind & 64 != 0).then_some(routing));
     let size = (kind & 32 != 0).then(|| input.u16());
     let bytes = input.rest();
-    let mut packet = vec![0; 2048 + bytes.len()];
+    let mut packet = vec![0; 4096 + bytes.len()];
     let Ok(done) = lowpan::decompress(bytes, link, &contexts, size, &mut packet) else {
         return;
     };
@@ -285,7 +281,7 @@ pub(crate) fn headers(bytes: &[u8]) {
     packet.extend(payload);
     let whole = match size {
         None => packet.len(),
-        Some(size) => usize::from(size),
+        Some(size) => usize::from(size).saturating_add_signed(done.unnumbered.into()),
     };
     let (header, _) = ipv6::Header::parse_start(&packet).expect("an IPv6 header");
     assert_eq!(ipv6::HEADER_LEN + usize::from(header.payload_len), whole);
@@ -295,17 +291,43 @@ pub(crate) fn headers(bytes: &[u8]) {
     if done.udp_checksum_elided {
         complete_udp_checksum(&mut packet);
     }
-    let mut small = vec![0; packet.len()];
-    let compressed = lowpan::compress(&packet, link, &contexts, &mut small).expect("it fits");
-    assert!(compressed.compressed_len <= compressed.uncompressed_len);
+    let (mut again, beside) = through(&packet, done.beside(), link, &contexts);
+    if again != packet {
+        // 6LoRH forgets the addresses that a packet has visited, and only those.
+        assert!(
+            contexts
+                .routing()
+                .is_some_and(|routing| routing.is_compressed)
+        );
+        packet = again;
+        (again, _) = through(&packet, beside, link, &contexts);
+    }
+    assert_eq!(again, packet);
+}
+
+/// A packet compressed and restored, and what goes with it then.
+fn through(
+    packet: &[u8],
+    beside: Beside,
+    link: LinkPair,
+    contexts: &Contexts,
+) -> (Vec<u8>, Beside) {
+    // The RPL option takes nine bytes at most.
+    let mut small = vec![0; packet.len() + 9];
+    let compressed = lowpan::compress_form(packet, beside, link, contexts, &mut small);
+    let compressed = compressed.expect("it fits");
+    assert!(compressed.compressed_len <= compressed.uncompressed_len + 9);
     small.truncate(compressed.compressed_len);
     small.extend(&packet[compressed.uncompressed_len..]);
     let mut again = vec![0; packet.len() + 64];
-    let restored = lowpan::decompress(&small, link, &contexts, None, &mut again)
+    let restored = lowpan::decompress(&small, link, contexts, None, &mut again)
         .expect("what was compressed is decompressed");
     again.truncate(restored.uncompressed_len);
     again.extend(&small[restored.compressed_len..]);
-    assert_eq!(again, packet);
+    if contexts.routing().is_some() {
+        assert_eq!(restored.rpi, beside.rpi);
+    }
+    (again, restored.beside())
 }
 
 pub(crate) fn address(extended: bool, n: u8) -> LinkAddr {

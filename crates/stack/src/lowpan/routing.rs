@@ -173,8 +173,11 @@ impl<'p> Path<'p> {
             if route_len == 0 {
                 return None;
             }
-            // The IPv6 header names the last one.
+            // The IPv6 header names the last one, which reads as the same where both do.
             hops.len -= 1;
+            if hops.as_slice().last() == Some(&end) {
+                return None;
+            }
             let header = ipv6::Header {
                 next_header: walk.next_header(),
                 dst: end,

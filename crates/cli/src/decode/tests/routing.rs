@@ -13,7 +13,7 @@ use motet::wire::rpl::{
     Solicited, Target, Transit, mode,
 };
 use motet::wire::rpl_option::{Rpi, TYPE_9008};
-use motet::wire::source_route::{self, SourceRoute};
+use motet::wire::source_route;
 use motet::wire::udp;
 
 use super::super::model::{Frame, Status, Value};
@@ -260,8 +260,6 @@ fn routing_headers_are_read_and_the_packet_behind_them() {
     let inner = datagram(root(), a, 7, b"hello");
     let (mut iphc, taken) = compressed(&inner, LinkPair { src: C, dst: B }, &air.contexts);
     iphc.extend_from_slice(&inner[taken..]);
-    let route = route(next_header::IPV6);
-    let route = SourceRoute::parse(&route).expect("ours");
     let rpi = Rpi {
         down: true,
         instance: 30,
@@ -271,7 +269,7 @@ fn routing_headers_are_read_and_the_packet_behind_them() {
     let mut out = [0; 100];
     let mut w = Writer::new(&mut out);
     w.u8(lorh::PAGE_1).expect("room");
-    lorh::emit_segments(&mut w, &root(), &b, Some(&route)).expect("room");
+    lorh::emit_segments(&mut w, &root(), &[b, c, a]).expect("room");
     lorh::emit_rpi(&mut w, rpi).expect("room");
     lorh::emit_tunnel(&mut w, 63, &root(), &root()).expect("room");
     let len = w.written();
