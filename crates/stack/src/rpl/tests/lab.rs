@@ -203,24 +203,23 @@ impl Lab {
         self.forward_up(from, packet);
     }
 
-    /// Motes that a path of good links joins to the root, but that the root cannot send to by one
-    /// whose links work.
-    pub(super) fn unreached(&self) -> Vec<usize> {
+    /// Motes that a path of good links joins to the root.
+    pub(super) fn joinable(&self) -> Vec<usize> {
         let best = self.best_etx();
-        let is_reached = |node: usize| {
-            self.path_to(addr(node)).is_some_and(|path| {
-                let mut from = 0;
-                path.iter().all(|to| {
-                    let works = self.nodes[*to].is_on && self.links[from][*to] > 0.0;
-                    from = *to;
-                    works
-                })
-            })
-        };
         let motes = 1..self.nodes.len();
-        motes
-            .filter(|node| best[*node].is_finite() && !is_reached(*node))
-            .collect()
+        motes.filter(|node| best[*node].is_finite()).collect()
+    }
+
+    /// Whether the root can send to a mote, by a path whose links work.
+    pub(super) fn reaches(&self, mote: usize) -> bool {
+        self.path_to(addr(mote)).is_some_and(|path| {
+            let mut from = 0;
+            path.iter().all(|to| {
+                let works = self.nodes[*to].is_on && self.links[from][*to] > 0.0;
+                from = *to;
+                works
+            })
+        })
     }
 
     /// Over which nodes the root sends to `target`.
