@@ -1,7 +1,7 @@
 //! What a node does while it has no place: a mote takes back what it said and asks for DIOs, ever
 //! more seldom; a root listens before it speaks.
 
-use super::{Destination, INFINITE_RANK, Kind, Outgoing, Rpl, Verdict, jittered, send};
+use super::{Destination, INFINITE_RANK, Kind, Outgoing, Rpl, Verdict, is_due, jittered, send};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 
@@ -65,7 +65,7 @@ impl State {
 
 impl Rpl<'_> {
     pub(super) fn poll_alone(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
-        if self.alone.at.is_none_or(|at| now < at) {
+        if !is_due(self.alone.at, now) {
             return None;
         }
         let step = self.alone.step;
@@ -89,7 +89,7 @@ impl Rpl<'_> {
             true => POISON_INTERVAL_MS,
             false => SOLICITATION_INTERVAL_MS << doublings,
         };
-        self.alone.at = Some(now + jittered(wait_ms, rng));
+        self.alone.at = Some(jittered(now, wait_ms, rng));
         if self.alone.is_settled() {
             self.lowest = INFINITE_RANK;
         }

@@ -8,16 +8,18 @@ use super::objective::{INFINITE_RANK, LINK_ETX_MAX, Objective, SWITCH_THRESHOLD}
 use super::{Dodag, Kind, Rpl};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
+use crate::wire::rpl::Configuration;
 
 impl Rpl<'_> {
     /// Takes the best candidate as the parent, if it is enough better than the parent of now, and
     /// computes this node's rank.
     pub(super) fn choose(&mut self, now: Instant, rng: &mut Rng) {
-        let Some(dodag) = self.dodag.filter(|_| self.kind != Kind::Root) else {
+        let dodag = self.dodag.as_ref().filter(|_| self.kind != Kind::Root);
+        let Some(configuration) = dodag.map(|dodag| dodag.configuration) else {
             return;
         };
         let usable = |candidate: &Candidate| {
-            let (cost, _) = self.path_over(candidate, &dodag)?;
+            let (cost, _) = self.path_over(candidate, &configuration)?;
             Some((cost, candidate.iid()))
         };
         let best = self.candidates.iter().filter_map(usable).min();
@@ -30,11 +32,11 @@ impl Rpl<'_> {
             (Some(current), Some(best)) => Some(self.better_of(current, best, now)),
         };
         match chosen {
-            None if self.parent.is_some() => self.detach(&dodag, now, rng),
+            None if self.parent.is_some() => self.detach(&configuration, now, rng),
             None => {}
             Some(parent) => {
                 self.take_parent(parent, now, rng);
-                self.take_rank(parent, &dodag, now, rng);
+                self.take_rank(parent, &configuration, now, rng);
             }
         }
         self.plan_probe(now, rng);
@@ -42,10 +44,15 @@ impl Rpl<'_> {
 
     /// What the path over a candidate costs, and the rank that this node would have; `None` where it
     /// is not to be used.
-    fn path_over(&self, candidate: &Candidate, dodag: &Dodag) -> Option<(u16, u16)> {
-        let configuration = &dodag.configuration;
+    // Not inlined: it has several callers, and one copy saves flash.
+    #[inline(never)]
+    fn path_over(
+        &self,
+        candidate: &Candidate,
+        configuration: &Configuration,
+    ) -> Option<(u16, u16)> {
         let objective = Objective::of(configuration).unwrap_or(Objective::Mrhof);
-        let unit = dodag.unit();
+        let unit = configuration.min_hop_rank_increase;
         let etx = candidate.etx();
         let is_parent = self.parent == Some(candidate.iid());
         let cost = objective.path_cost(candidate.base, etx, unit)?;
@@ -96,15 +103,22 @@ impl Rpl<'_> {
         self.alone.end();
         self.is_parent_news = true;
         self.parent_since = now;
-        if self.dodag.is_some_and(|dodag| dodag.is_storing()) {
+        if self.dodag.as_ref().is_some_and(Dodag::is_storing) {
             self.no_path_to = old;
         }
         self.schedule_dao(now, rng);
     }
 
-    fn take_rank(&mut self, parent: Iid, dodag: &Dodag, now: Instant, rng: &mut Rng) {
+    fn take_rank(
+        &mut self,
+        parent: Iid,
+        configuration: &Configuration,
+        now: Instant,
+        rng: &mut Rng,
+    ) {
         let parent = self.candidates.find(parent);
-        let Some((cost, rank)) = parent.and_then(|parent| self.path_over(parent, dodag)) else {
+        let Some((cost, rank)) = parent.and_then(|parent| self.path_over(parent, configuration))
+        else {
             return;
         };
         self.cost = cost;
@@ -119,7 +133,7 @@ impl Rpl<'_> {
         }
         // A child that counts on much less would seem to be above this node; on much more, it
         // might choose another parent.
-        let unit = dodag.unit();
+        let unit = configuration.min_hop_rank_increase;
         self.is_inconsistent |= rank >= self.advertised.saturating_add(unit)
             || self.advertised >= rank.saturating_add(unit.saturating_mul(2));
     }
@@ -139,8 +153,10 @@ impl Rpl<'_> {
 
     /// This node has no place any more. Its descendants must not become its parent before they
     /// know, so none of them counts until it has spoken again.
-    fn detach(&mut self, dodag: &Dodag, now: Instant, rng: &mut Rng) {
-        let safe = self.lowest_heard.saturating_add(dodag.unit());
+    fn detach(&mut self, configuration: &Configuration, now: Instant, rng: &mut Rng) {
+        let safe = self
+            .lowest_heard
+            .saturating_add(configuration.min_hop_rank_increase);
         let safe = safe.max(self.rank);
         for candidate in self.candidates.iter_mut() {
             if candidate.rank >= safe {

@@ -8,8 +8,8 @@ use core::net::Ipv6Addr;
 
 use super::candidates::Iid;
 use super::{
-    Destination, Dodag, Kind, MessageDrop, Outgoing, Rpl, Verdict, iid_of, is_link_local, jittered,
-    send, with_iid,
+    Destination, Dodag, Kind, MessageDrop, Outgoing, Rpl, Verdict, iid_of, is_due, is_link_local,
+    jittered, send, with_iid,
 };
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -123,13 +123,13 @@ impl Rpl<'_> {
             dao.sequence = lollipop::next(dao.sequence);
             dao.path_sequence = lollipop::next(dao.path_sequence);
             dao.tries = 0;
-            dao.at = Some(now + jittered(DELAY_MS, rng));
+            dao.at = Some(jittered(now, DELAY_MS, rng));
         }
         dao.is_acknowledged = false;
     }
 
     pub(super) fn poll_dao(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
-        if self.dao.at.is_none_or(|at| now < at) {
+        if !is_due(self.dao.at, now) {
             return None;
         }
         let (Some(parent), Some(dodag)) = (self.parent, &self.dodag) else {
@@ -147,7 +147,7 @@ impl Rpl<'_> {
         }
         let doublings = self.dao.tries.min(RETRY_DOUBLINGS_MAX);
         self.dao.tries = self.dao.tries.saturating_add(1);
-        self.dao.at = Some(now + jittered(RETRY_MS << doublings, rng));
+        self.dao.at = Some(jittered(now, RETRY_MS << doublings, rng));
         Some(send(to, Outgoing::Dao))
     }
 

@@ -79,7 +79,7 @@ impl Rpl<'_> {
             self.is_inconsistent = true;
             return Ok(());
         }
-        if self.reply.is_some() || !self.resets.take(now) {
+        if self.reply.is_some() || !self.may_react(now) {
             return Err(MessageDrop::TooMany);
         }
         self.reply = Some((from, Outgoing::Dio { full: true }));
@@ -146,7 +146,7 @@ impl Rpl<'_> {
         }
         let Some(configuration) = said.configuration else {
             // A DIS to one is answered with it (RFC 6550 §8.3).
-            if self.resets.take(now) {
+            if self.may_react(now) {
                 self.reply = Some((from, Outgoing::Dis));
             }
             return Err(MessageDrop::NoConfiguration);
@@ -234,7 +234,7 @@ impl Rpl<'_> {
             _ if self.alone.is_settled() => {}
             _ => {
                 // It may be the root, which has forgotten: it learns of this version.
-                if self.resets.take(now) {
+                if self.may_react(now) {
                     self.reply = Some((from, Outgoing::Dio { full: false }));
                 }
                 return Err(MessageDrop::OldVersion);

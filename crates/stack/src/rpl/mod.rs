@@ -306,7 +306,7 @@ impl<'m> Rpl<'m> {
             return Ok(());
         }
         // Bounded: options can be made up.
-        if self.resets.take(now) {
+        if self.may_react(now) {
             self.reply = Some((from, Outgoing::Dio { full: false }));
             self.is_inconsistent = true;
             if by_parent || option.rank_error {
@@ -337,7 +337,7 @@ impl<'m> Rpl<'m> {
         }
         if core::mem::take(&mut self.is_inconsistent)
             && self.trickle.is_slow()
-            && self.resets.take(now)
+            && self.may_react(now)
         {
             self.trickle.reset(now, rng);
             self.advertised = self.rank;
@@ -450,6 +450,13 @@ impl<'m> Rpl<'m> {
                 }))
     }
 
+    /// Whether what others say may make this node act once more.
+    // Not inlined: it has several callers, and one copy saves flash.
+    #[inline(never)]
+    fn may_react(&mut self, now: Instant) -> bool {
+        self.resets.take(now)
+    }
+
     /// The prefix of a DODAG is taken with the first parent in it.
     const fn has_prefix_news(&self) -> bool {
         self.is_prefix_news && (self.parent.is_some() || matches!(self.kind, Kind::Root))
@@ -477,9 +484,19 @@ const fn send(to: Destination, message: Outgoing) -> Verdict {
     Verdict::Send { to, message }
 }
 
-/// A span of `min` milliseconds and up to as much again.
-fn jittered(min_ms: u32, rng: &mut Rng) -> Duration {
-    Duration::from_millis(u64::from(min_ms + rng.below(min_ms)))
+/// `min_ms` milliseconds after `now`, and up to as much again at random.
+// Not inlined: it has several callers, and one copy saves flash.
+#[inline(never)]
+fn jittered(now: Instant, min_ms: u32, rng: &mut Rng) -> Instant {
+    let us = u64::from(min_ms + rng.below(min_ms)) * 1_000;
+    now + Duration::from_micros(us)
+}
+
+/// Whether a deadline has come.
+// Not inlined: it has several callers, and one copy saves flash.
+#[inline(never)]
+fn is_due(at: Option<Instant>, now: Instant) -> bool {
+    at.is_some_and(|at| now >= at)
 }
 
 fn with_iid(prefix: &Ipv6Addr, iid: Iid) -> Ipv6Addr {

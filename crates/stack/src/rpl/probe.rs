@@ -2,7 +2,7 @@
 
 use super::candidates::{Candidate, Iid, ticks};
 use super::objective::ETX_UNIT;
-use super::{Destination, Outgoing, Rpl, Verdict, jittered, send};
+use super::{Destination, Outgoing, Rpl, Verdict, is_due, jittered, send};
 use crate::random::Rng;
 use crate::time::Instant;
 
@@ -43,15 +43,15 @@ impl Rpl<'_> {
             // What is routine some time from now must not wait for an event to be seen.
             self.probe_at = self
                 .probe_at
-                .or(Some(now + jittered(Why::Routine.wait_ms(), rng)));
+                .or(Some(jittered(now, Why::Routine.wait_ms(), rng)));
             return;
         };
-        let at = now + jittered(why.wait_ms(), rng);
+        let at = jittered(now, why.wait_ms(), rng);
         self.probe_at = Some(self.probe_at.map_or(at, |planned| planned.min(at)));
     }
 
     pub(super) fn poll_probe(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
-        if self.probe_at.is_none_or(|at| now < at) {
+        if !is_due(self.probe_at, now) {
             return None;
         }
         self.probe_at = None;
