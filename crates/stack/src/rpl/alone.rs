@@ -1,7 +1,7 @@
 //! What a node does while it has no place: a mote takes back what it said and asks for DIOs, ever
 //! more seldom; a root listens before it speaks.
 
-use super::{Destination, INFINITE_RANK, Kind, Outgoing, Rpl, Verdict, is_due, jittered, send};
+use super::{Destination, INFINITE_RANK, Outgoing, Rpl, Verdict, is_due, jittered, send};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 
@@ -70,7 +70,7 @@ impl Rpl<'_> {
         }
         let step = self.alone.step;
         self.alone.step = step.saturating_add(1);
-        if self.kind == Kind::Root {
+        if self.is_root() {
             if step > 0 {
                 self.speak_as_root(now, rng);
                 return None;

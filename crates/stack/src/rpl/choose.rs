@@ -5,7 +5,7 @@
 
 use super::candidates::{Candidate, Iid};
 use super::objective::{INFINITE_RANK, LINK_ETX_MAX, Objective, SWITCH_THRESHOLD};
-use super::{Dodag, Kind, Rpl};
+use super::{Dodag, Rpl};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::rpl::Configuration;
@@ -14,7 +14,7 @@ impl Rpl<'_> {
     /// Takes the best candidate as the parent, if it is enough better than the parent of now, and
     /// computes this node's rank.
     pub(super) fn choose(&mut self, now: Instant, rng: &mut Rng) {
-        let dodag = self.dodag.as_ref().filter(|_| self.kind != Kind::Root);
+        let dodag = self.dodag.as_ref().filter(|_| !self.is_root());
         let Some(configuration) = dodag.map(|dodag| dodag.configuration) else {
             return;
         };

@@ -8,7 +8,7 @@ use core::net::Ipv6Addr;
 
 use super::candidates::Iid;
 use super::{
-    Destination, Dodag, Kind, MessageDrop, Outgoing, Rpl, Verdict, iid_of, is_due, is_link_local,
+    Destination, Dodag, MessageDrop, Outgoing, Rpl, Verdict, iid_of, is_due, is_link_local,
     jittered, send, with_iid,
 };
 use crate::random::Rng;
@@ -164,7 +164,7 @@ impl Rpl<'_> {
 
     /// Checks a DAO: a root takes it if each target in it is one of its DODAG.
     pub(super) fn on_dao(&self, dao: &Dao<'_>) -> Result<(), MessageDrop> {
-        let dodag = self.dodag.as_ref().filter(|_| self.kind == Kind::Root);
+        let dodag = self.dodag.as_ref().filter(|_| self.is_root());
         let dodag = dodag.ok_or(MessageDrop::Unwanted)?;
         if dao.instance != dodag.instance {
             return Err(MessageDrop::OtherInstance);

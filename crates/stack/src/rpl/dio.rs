@@ -6,7 +6,7 @@ use core::cmp::Ordering;
 
 use super::candidates::{Candidate, Iid};
 use super::objective::{INFINITE_RANK, LINK_ETX_MAX};
-use super::{Dodag, Kind, MessageDrop, Outgoing, Rpl};
+use super::{Dodag, MessageDrop, Outgoing, Rpl};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::lollipop;
@@ -104,7 +104,7 @@ impl Rpl<'_> {
             return Err(MessageDrop::BadMode);
         }
         check_rank(dio.rank, dodag.unit())?;
-        if self.kind == Kind::Root {
+        if self.is_root() {
             return self.on_dio_as_root(dio, now);
         }
         if dio.rank == INFINITE_RANK {
@@ -130,7 +130,7 @@ impl Rpl<'_> {
     ) -> Result<(), MessageDrop> {
         if let Some(dodag) = &self.dodag {
             let is_known = self.candidates.iter().any(Candidate::is_proven);
-            let is_bound = self.kind == Kind::Root
+            let is_bound = self.is_root()
                 || self.parent.is_some()
                 || (is_known && !self.alone.is_long())
                 || now.since(self.parent_since) < ADOPTION_MIN;

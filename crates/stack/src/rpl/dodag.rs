@@ -5,7 +5,6 @@ use core::net::Ipv6Addr;
 use super::candidates::Iid;
 use super::objective::ETX_UNIT;
 use super::with_iid;
-use crate::wire::lollipop;
 use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Configuration, configuration, mode};
 use crate::wire::rpl_option::{TYPE_6553, TYPE_9008};
@@ -13,7 +12,8 @@ use crate::wire::rpl_option::{TYPE_6553, TYPE_9008};
 /// What a node is in the DODAG.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// The root of its own DODAG.
+    /// The root of its own DODAG; only where the feature `router` is on.
+    #[cfg(feature = "router")]
     Root(Root),
     /// A mote that others may have as their parent.
     Router,
@@ -137,6 +137,7 @@ impl Dodag {
     }
 }
 
+#[cfg(feature = "router")]
 impl Root {
     /// The DODAG of a root that begins.
     pub(super) fn dodag(&self, iid: Iid) -> Dodag {
@@ -144,7 +145,7 @@ impl Root {
         Dodag {
             id: with_iid(&self.prefix, iid),
             instance: self.instance,
-            version: lollipop::INITIAL,
+            version: crate::wire::lollipop::INITIAL,
             mode: mode::NON_STORING,
             preference: 0,
             grounded: true,

@@ -43,7 +43,7 @@ mod drops;
 mod emit;
 mod objective;
 mod probe;
-#[cfg(test)]
+#[cfg(all(test, feature = "router"))]
 mod tests;
 mod trickle;
 
@@ -176,6 +176,10 @@ pub struct Rpl<'m> {
 /// A [`Role`] without what [`Dodag`] keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
+    #[cfg_attr(
+        not(feature = "router"),
+        expect(dead_code, reason = "a root is a router's part")
+    )]
     Root,
     Router,
     Leaf,
@@ -185,6 +189,7 @@ impl<'m> Rpl<'m> {
     /// A node that has said nothing yet. `candidates`: eight slots are plenty; a root needs none.
     pub fn new(config: &Config, candidates: &'m mut [Candidate]) -> Self {
         let (kind, dodag) = match &config.role {
+            #[cfg(feature = "router")]
             Role::Root(root) => (Kind::Root, Some(root.dodag(config.iid))),
             Role::Router => (Kind::Router, None),
             Role::Leaf => (Kind::Leaf, None),
@@ -214,7 +219,7 @@ impl<'m> Rpl<'m> {
             is_dirty: false,
             is_inconsistent: false,
             is_parent_news: false,
-            is_prefix_news: kind == Kind::Root,
+            is_prefix_news: dodag.is_some(),
             is_route_lost: false,
             has_left: false,
             drops: [0; MessageDrop::COUNT],
@@ -223,11 +228,11 @@ impl<'m> Rpl<'m> {
 
     /// Begins: a mote looks for a DODAG; a root listens for its motes of before, then speaks.
     pub fn start(&mut self, now: Instant, rng: &mut Rng) {
-        if self.kind == Kind::Root {
+        if self.is_root() {
             // Children whose root had the same version before see by this that it began anew.
             self.dtsn = 128 | rng.below(128) as u8;
         }
-        self.alone.start(self.kind == Kind::Root, now, rng);
+        self.alone.start(self.is_root(), now, rng);
     }
 
     /// Acts on the message with ICMPv6 code `code`, of which `body` is what follows the checksum.
@@ -382,7 +387,8 @@ impl<'m> Rpl<'m> {
     /// Global repair: a root begins a new version of its DODAG, in which every mote finds its place
     /// anew (RFC 6550 §3.2.2).
     pub fn repair(&mut self) {
-        if let Some(dodag) = self.dodag.as_mut().filter(|_| self.kind == Kind::Root) {
+        let is_root = self.is_root();
+        if let Some(dodag) = self.dodag.as_mut().filter(|_| is_root) {
             dodag.version = lollipop::next(dodag.version);
             self.is_inconsistent = true;
         }
@@ -442,7 +448,7 @@ impl<'m> Rpl<'m> {
 
     /// Whether others may have this node as a parent.
     pub fn is_router(&self) -> bool {
-        self.kind == Kind::Root
+        self.is_root()
             || (self.kind == Kind::Router
                 && self.dodag.as_ref().is_some_and(|dodag| {
                     let objective = objective::Objective::of(&dodag.configuration);
@@ -457,9 +463,14 @@ impl<'m> Rpl<'m> {
         self.resets.take(now)
     }
 
+    /// Whether this is the root: never without the feature `router`, which spares a mote its code.
+    const fn is_root(&self) -> bool {
+        cfg!(feature = "router") && matches!(self.kind, Kind::Root)
+    }
+
     /// The prefix of a DODAG is taken with the first parent in it.
     const fn has_prefix_news(&self) -> bool {
-        self.is_prefix_news && (self.parent.is_some() || matches!(self.kind, Kind::Root))
+        self.is_prefix_news && (self.parent.is_some() || self.is_root())
     }
 
     /// The neighbours that are candidates.
