@@ -24,10 +24,9 @@ use crate::limits::ROUTE_HOPS_MAX;
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::ipv6::{self, Ecn, next_header};
 use crate::wire::lorh::{self, RoutingHeaders};
-use crate::wire::lowpan_iphc;
-use crate::wire::lowpan_nhc::{Extension, Nhc};
 use crate::wire::rpl_option::{self, Rpi};
 use crate::wire::source_route::{self, SourceRoute};
+use crate::wire::{lowpan_iphc, lowpan_nhc};
 
 pub(super) const IS_SUPPORTED: bool = true;
 
@@ -139,6 +138,9 @@ impl<'p> Path<'p> {
         rpi: Option<Rpi>,
         root: Ipv6Addr,
     ) -> Option<Self> {
+        if !matches!(outer.next_header, next_header::ROUTING | next_header::IPV6) {
+            return None;
+        }
         let mut walk = ipv6::Extensions::new(outer.next_header, payload);
         let mut hops = Hops::NONE;
         hops.push(outer.dst)?;
@@ -170,9 +172,6 @@ impl<'p> Path<'p> {
                 rest,
             }
         } else {
-            if route_len == 0 {
-                return None;
-            }
             // The IPv6 header names the last one, which reads as the same where both do.
             hops.len -= 1;
             if hops.as_slice().last() == Some(&end) {
@@ -411,13 +410,12 @@ fn in_line(rest: &[u8]) -> Option<(Rpi, Option<u8>, &[u8])> {
 
 /// As [`in_line`], of compressed ones; the next header is `None` where it is compressed, too.
 fn compressed(rest: &[u8]) -> Option<(Rpi, Option<u8>, &[u8])> {
-    let (nhc, behind) = Nhc::parse(rest).ok()?;
-    let Nhc::Extension(Extension {
-        kind: next_header::HOP_BY_HOP,
-        next_header,
-        body: &[a, b, c, d, e, f],
-    }) = nhc
-    else {
+    let (next_header, rest) = match rest {
+        [lowpan_nhc::HOP_BY_HOP, next_header, rest @ ..] => (Some(*next_header), rest),
+        [lowpan_nhc::HOP_BY_HOP_AND_NHC, rest @ ..] => (None, rest),
+        _ => return None,
+    };
+    let &[6, a, b, c, d, e, f, ref behind @ ..] = rest else {
         return None;
     };
     let (_, rpi) = Rpi::parse(&[0, 0, a, b, c, d, e, f])?;

@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use super::datagram::{Datagrams, Key, Record, Role, Verdict};
+use super::datagram::{Datagrams, FragmentDrop, Key, Record, Role, Verdict};
 use super::fragment::{FIRST_SLACK, FragmentError, Outgoing, forward_first};
 use super::*;
 use crate::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
@@ -864,5 +864,87 @@ fn a_packet_of_the_minimum_mtu_travels_in_a_tunnel() {
         let frames = frames(&packet, Some(RPI), hop(0, 1), &contexts, 116).unwrap();
         let (again, rpi) = gathered(&frames, hop(0, 1), &contexts);
         assert_eq!((again, rpi), (packet.clone(), Some(RPI)));
+    }
+}
+
+/// Later fragments keep their offsets, so a relay that would number the first one otherwise gathers
+/// the packet.
+#[test]
+fn a_relay_keeps_to_the_numbering_of_the_sender() {
+    let path = [mote(1), mote(2), mote(3)];
+    let packet = tunnelled(&path, &from_outside(mote(3), 400));
+    for rpi in [None, Some(RPI)] {
+        for sender in [false, true] {
+            let (came, onward) = (hop(0, 1), hop(1, 2));
+            let sent = frames(&packet, rpi, came, &contexts(sender), 104).unwrap();
+            assert!(sent.len() > 3);
+            let onwards = |relay| passed_on(&sent, (came, onward), &contexts(relay), 104);
+            assert!(onwards(sender).is_some());
+            assert_eq!(onwards(!sender), None);
+        }
+    }
+}
+
+/// The option counts in `datagram_size`, and takes no room in a body.
+#[test]
+fn a_body_of_the_minimum_mtu_serves_a_mesh_without_tunnels() {
+    let packet = packet(&header(mote(3), ROOT, 58), &[7; IPV6_MTU_MIN - 40]);
+    let contexts = contexts(false);
+    let frames = frames(&packet, Some(RPI), hop(3, 2), &contexts, 104).unwrap();
+    let mut rng = Rng::from_seed([7, 7]);
+    let (mut records, mut bodies) = ([Record::EMPTY; 1], [0; IPV6_MTU_MIN]);
+    let mut table = Datagrams::new(&mut records, &mut bodies, IPV6_MTU_MIN, false, &mut rng);
+    let mut last = None;
+    for frame in &frames {
+        let (header, bytes) = lowpan_frag::Header::parse(frame).unwrap();
+        assert_eq!(header.datagram_size, 1288);
+        let key = Key {
+            from: link_of(3),
+            tag: header.datagram_tag,
+            size: header.datagram_size,
+        };
+        last = Some(match header.is_first() {
+            true => {
+                let (start, done) = restored(bytes, hop(3, 2), &contexts, Some(1288)).unwrap();
+                let first = done.first(&start);
+                table.on_first(key, first, Role::Reassemble, true, Instant::ORIGIN)
+            }
+            false => table.on_next(key, header.offset_bytes(), bytes, Instant::ORIGIN),
+        });
+    }
+    let Some(Verdict::Complete(id)) = last else {
+        panic!("{last:?}");
+    };
+    let (mut whole, beside) = table.lend(id).unwrap();
+    assert_eq!((&*whole.packet(), beside.rpi), (&packet[..], Some(RPI)));
+}
+
+/// A fragment that came first was put where it would lie without routing headers.
+#[test]
+fn a_first_fragment_that_shifts_others_gives_its_packet_up() {
+    for (unnumbered, verdict) in [
+        (0, Verdict::Stored),
+        (-8, Verdict::Drop(FragmentDrop::Overlap)),
+        (56, Verdict::Drop(FragmentDrop::Overlap)),
+    ] {
+        let mut rng = Rng::from_seed([7, 7]);
+        let (mut records, mut bodies) = ([Record::EMPTY; 1], [0; 400]);
+        let mut table = Datagrams::new(&mut records, &mut bodies, 400, true, &mut rng);
+        let key = Key {
+            from: link_of(3),
+            tag: 1,
+            size: 200,
+        };
+        let stored = table.on_next(key, 96, &[1; 48], Instant::ORIGIN);
+        assert_eq!(stored, Verdict::Stored);
+        let bytes = vec![2; unabridged(48, unnumbered)];
+        let first = First {
+            bytes: &bytes,
+            beside: Beside::default(),
+            unnumbered,
+        };
+        let got = table.on_first(key, first, Role::Reassemble, true, Instant::ORIGIN);
+        assert_eq!(got, verdict, "{unnumbered}");
+        assert_eq!(table.is_empty(), unnumbered != 0);
     }
 }
