@@ -168,6 +168,7 @@ mod linux {
             let services = Services::new(args.connections, ends);
             network.world.set_app(mote, App::Services(services));
         }
+        switch_on(mesh.scenario.as_ref(), &mut network, &arena);
         let world = &mut network.world;
         chain::join(world, nodes, mesh.join_max, mesh.join_advice, &interrupt)?;
         let mut live = Live::start(&namespace, network.world.now(), NO_OTHER_WAY)?;
@@ -321,6 +322,19 @@ mod linux {
                 "motet: of its sweep, the first point: {}",
                 point.join(", ")
             );
+        }
+    }
+
+    /// Switches all nodes on, where a scenario says that they are not from the start.
+    fn switch_on<'m>(scenario: Option<&Scenario>, network: &mut Network<'m>, arena: &'m Arena) {
+        let within = scenario.map(|scenario| scenario.switched_on_within);
+        let Some(within) = within.filter(|within| *within > Duration::ZERO) else {
+            return;
+        };
+        let (mut outages, _) = Outages::staggered(network, within);
+        while let Some(at) = outages.next_at() {
+            network.world.run_until(at);
+            outages.pass(network, arena, |_, _, _| {});
         }
     }
 

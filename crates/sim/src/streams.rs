@@ -25,6 +25,10 @@ pub enum Purpose {
     Application = 7,
     /// Which moment of a recording is heard first.
     Interference = 8,
+    /// Where motes of a generated floor are.
+    Floor = 9,
+    /// When a node is switched on.
+    SwitchOn = 10,
 }
 
 /// The generator of `node` for `purpose` in the run seeded with `seed`.

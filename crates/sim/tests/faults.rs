@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use motet::time::{Duration, Instant};
 use motet_lab::Arena;
-use motet_lab::air::gains::{ChainAir, Gains};
+use motet_lab::air::gains::{ChainAir, Gains, Later};
 use motet_lab::air::radio::State;
 use motet_lab::apps::content::Content;
 use motet_lab::apps::{App, Receiver, Sender, Services};
@@ -149,6 +149,47 @@ fn a_link_changes_both_ways_and_comes_back() {
         meanwhile > 0.0 && meanwhile < 0.9 * kbps(&weak, 5.0, 20.0),
         "{meanwhile}"
     );
+}
+
+/// What a trace says of a link while that has a fault holds from the fault's end on.
+#[test]
+fn a_link_comes_back_as_the_trace_has_it_by_then() {
+    let fault = "kind = \"link\"\nnode = 1\nto = 2\ngain_db = -110\nat_s = 10\nfor_s = 10";
+    let plan = plan(&chain("", "", fault)).unwrap();
+    let mut scenario = plan.points[0].scenario.clone();
+    let from = Instant::ORIGIN + Duration::from_secs(3);
+    let at = |seconds: u64| Instant::ORIGIN + Duration::from_secs(seconds);
+    let later = |seconds: u64, from: usize, to: usize, db: f64| Later {
+        at: at(seconds),
+        from,
+        to,
+        db,
+    };
+    scenario.network.later = vec![
+        later(5, 2, 1, -70.0),
+        later(17, 1, 2, -75.0),
+        later(18, 1, 2, -80.0),
+        later(18, 2, 3, -85.0),
+        later(40, 1, 2, -65.0),
+    ];
+    let changes = scenario.link_faults(from);
+    let expected = [
+        later(13, 1, 2, -110.0),
+        later(17, 1, 2, -110.0),
+        later(18, 1, 2, -110.0),
+        later(23, 1, 2, -80.0),
+        later(13, 2, 1, -110.0),
+        later(23, 2, 1, -70.0),
+    ];
+    assert_eq!(changes, expected);
+    scenario.network.later.clear();
+    let changes = scenario.link_faults(from);
+    let back: Vec<f64> = changes
+        .iter()
+        .filter(|c| c.at == at(23))
+        .map(|c| c.db)
+        .collect();
+    assert_eq!(back, [ChainAir::CALIBRATED.one_hop_db; 2]);
 }
 
 #[test]

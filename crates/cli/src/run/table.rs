@@ -215,14 +215,24 @@ fn nodes(run: &RunResult) -> Grid {
         .nodes
         .iter()
         .filter(|node| node.counts.states_us.iter().any(|us| *us > 0));
+    let took_time = run.joined_s >= JOINED_SHOWN_S;
     for node in on_air {
         let counts = &node.counts;
         let [radio_mw, cpu_mw] = counts.power_mw();
         let percent = |share: f64| format!("{:.1}", 100.0 * share);
+        let moves = (!run.moves.is_empty()).then(|| node.parent_changes.to_string());
+        let joined = node.joined_s.filter(|_| took_time);
         grid.push(vec![
             node.name.clone(),
+            node.parent
+                .map_or(String::new(), |parent| parent.to_string()),
+            node.rank.map_or(String::new(), |rank| rank.to_string()),
             node.hops.to_string(),
+            node.etx.map_or(String::new(), |etx| format!("{etx:.2}")),
+            joined.map_or(String::new(), |joined_s| format!("{joined_s:.1}")),
+            moves.unwrap_or_default(),
             counts.transmissions.to_string(),
+            counts.control_frames.to_string(),
             counts.retries.to_string(),
             counts.drops.iter().sum::<u64>().to_string(),
             percent(counts.radio_duty()),
@@ -294,10 +304,16 @@ fn short(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-const NODE_HEADS: [(&str, u8); 9] = [
+const NODE_HEADS: [(&str, u8); 15] = [
     ("node", 0),
+    ("parent", 0),
+    ("rank", 0),
     ("hops", 0),
+    ("ETX", 6),
+    ("joined\ns", 7),
+    ("moves", 0),
     ("frames", 0),
+    ("control\nframes", 8),
     ("retries", 3),
     ("drops", 1),
     ("radio\non %", 2),
@@ -305,6 +321,9 @@ const NODE_HEADS: [(&str, u8); 9] = [
     ("radio\nmW", 2),
     ("CPU\nmW", 4),
 ];
+
+/// Motes that join faster do so at once.
+const JOINED_SHOWN_S: f64 = 0.05;
 
 /// More nodes are for programs, and for the page.
 const NODES_MAX: usize = 33;

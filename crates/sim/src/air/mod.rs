@@ -4,6 +4,7 @@
 //! Place: radios schedule their moments and put frames here; [`crate::net::world`] takes events
 //! out. Nothing here knows a packet but as bytes under way.
 
+pub mod census;
 pub mod energy;
 mod event;
 pub mod filter;
@@ -22,6 +23,7 @@ use motet::time::Instant;
 use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{FrameType, Header};
 
+use crate::air::census::Census;
 use crate::air::medium::{Fate, Finished, Frame, Medium};
 use crate::air::power::Power;
 use crate::calendar::Calendar;
@@ -42,6 +44,8 @@ pub struct Air {
     pub broadcasts: u64,
     nodes: HashMap<LinkAddr, usize>,
     capture: Option<Capture>,
+    /// What frames carried, where somebody wants to know.
+    pub census: Option<Census>,
 }
 
 /// What was sent from one node to another, and what became of it there.
@@ -69,6 +73,7 @@ impl Air {
             broadcasts: 0,
             nodes: addresses.into_iter().collect(),
             capture: None,
+            census: None,
         }
     }
 
@@ -90,6 +95,9 @@ impl Air {
             let power = intended.and_then(|to| self.medium.power(from, to));
             let dbm = power.map(Power::dbm);
             capture.frame(now, frame.psdu(), self.medium.channel(from), dbm);
+        }
+        if let Some(census) = &mut self.census {
+            census.note(from, frame.psdu(), intended);
         }
         let id = self.medium.start(from, frame, intended, now);
         let end = now + phy::air_time(frame.psdu().len());

@@ -263,6 +263,7 @@ impl<'m> Line<'m> {
         progress.is_open = false;
         progress.closed = false;
         progress.error = None;
+        progress.telemetry = tcp::Telemetry::default();
         if let Some(handle) = self.handle.take() {
             tcp.abort(handle);
             self.spare = tcp.remove(handle).or(self.spare.take());

@@ -7,6 +7,8 @@
 pub mod bound;
 pub mod chain;
 pub mod faults;
+pub mod floor;
+pub mod moves;
 pub mod network;
 pub mod outages;
 pub mod pacing;

@@ -211,6 +211,11 @@ impl<'m> Network<'m> {
         self.options.nodes.len()
     }
 
+    /// What every random choice follows from.
+    pub fn seed(&self) -> u64 {
+        self.options.seed
+    }
+
     /// Who is whose parent.
     pub fn tree(&self) -> &Tree {
         &self.tree

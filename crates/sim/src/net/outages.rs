@@ -7,10 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use motet::time::Instant;
+use motet::time::{Duration, Instant};
 
 use super::network::Network;
 use crate::Arena;
+use crate::air::radio::OFF_MIN;
+use crate::streams::{Purpose, stream};
 
 /// What happens to one node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -30,6 +32,23 @@ pub struct Outages {
 }
 
 impl Outages {
+    /// Switches every mesh node of `network` off, which has not run yet, and on at a random
+    /// moment before `within`; also gives the last of these moments.
+    pub fn staggered(network: &mut Network<'_>, within: Duration) -> (Self, Instant) {
+        let seed = network.seed();
+        let mut outages = Self::default();
+        let mut last = Instant::ORIGIN;
+        for node in 0..network.mesh_nodes() {
+            // Lossless: nodes have 16-bit numbers.
+            let mut rng = stream(seed, node as u32, Purpose::SwitchOn);
+            let at = (Instant::ORIGIN + rng.uniform(within)).max(Instant::ORIGIN + OFF_MIN);
+            network.switch_off(node);
+            outages.add(at, node, Switch::On);
+            last = last.max(at);
+        }
+        (outages, last)
+    }
+
     /// Lets this happen to `node` at an instant.
     pub fn add(&mut self, at: Instant, node: usize, switch: Switch) {
         self.planned.insert((at, self.added), (node, switch));

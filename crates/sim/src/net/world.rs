@@ -15,6 +15,7 @@ use motet::node::{self, Node};
 use motet::time::{Instant, earliest};
 use motet::wire::ieee802154::Header;
 
+use crate::air::census::Sent;
 use crate::air::energy::Energy;
 use crate::air::filter;
 use crate::air::gains::{Gain, Gains, Later};
@@ -348,6 +349,17 @@ impl<'m> World<'m> {
     /// Frames for nobody in particular, and ACKs that nobody is known to have waited for.
     pub fn broadcasts(&self) -> u64 {
         self.air.broadcasts
+    }
+
+    /// Counts from now on what frames carry.
+    pub fn take_census(&mut self) {
+        self.air.census.get_or_insert_default();
+    }
+
+    /// What a node has sent by its first radio since [`Self::take_census`].
+    pub fn sent(&self, mote: usize) -> Sent {
+        let census = self.air.census.as_ref();
+        census.map_or(Sent::default(), |census| census.sent(mote))
     }
 
     /// How long a node's first radio was in each state.

@@ -27,7 +27,10 @@ pub(super) fn point_figures(point: &Point, run: &RunResult, prefix: &str) -> Vec
     album.add(
         "topology",
         "The network",
-        "Width of a link: its frames. Number and colour: how many arrived. Square: the border router.",
+        &match run.moves.is_empty() {
+            true => NETWORK_NOTE.to_owned(),
+            false => format!("{NETWORK_NOTE} {MOVES_NOTE}"),
+        },
         map::svg(&point.scenario, run),
     );
     album.add_flows(run);
@@ -437,6 +440,11 @@ pub(super) fn percent(metric: &Metric) -> f64 {
         1.0
     }
 }
+
+const NETWORK_NOTE: &str =
+    "Width of a link: its frames. Number and colour: how many arrived. Square: the border router.";
+const MOVES_NOTE: &str = "The tree is that of the end. Red ring: the node lost its parent, or got \
+                          another one. Dashed: no link of that tree.";
 
 const BARS_MAX: usize = 24;
 

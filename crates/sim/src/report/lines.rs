@@ -1,7 +1,7 @@
 //! Results for programs: one JSON object a line.
 //!
 //! `schema` is the version of the keys, `record` the kind of a line: `run`, `flow`, `node`,
-//! `link`, `sample`, `group` or `summary`. Each line has the point of the sweep, and all but
+//! `link`, `move`, `sample`, `group` or `summary`. Each line has the point of the sweep, and all but
 //! `group` and `summary` have the seed. Order: by point, by seed, and the summaries last.
 
 use serde_json::{Map, Value, json};
@@ -70,6 +70,15 @@ impl Lines {
                 "fates": counts(&Fate::NAMES, &link.fates),
             });
             self.push(&at("link", body));
+        }
+        for step in &result.moves {
+            let body = json!({
+                "node": step.node,
+                "at_s": step.at_s,
+                "from": step.from,
+                "to": step.to,
+            });
+            self.push(&at("move", body));
         }
         for sample in &result.samples {
             self.push(&at("sample", json!(sample)));
@@ -222,6 +231,12 @@ fn node_body(number: usize, node: &NodeResult) -> Value {
         "name": node.name,
         "parent": node.parent,
         "hops": node.hops,
+        "rank": node.rank,
+        "etx": node.etx,
+        "joined_s": node.joined_s,
+        "parent_changes": node.parent_changes,
+        "control_frames": counted.control_frames,
+        "control_s": counted.control_us as f64 / 1e6,
         "transmissions": counted.transmissions,
         "retries": counted.retries,
         "channel_busy": counted.channel_busy,

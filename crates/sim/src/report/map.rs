@@ -5,16 +5,15 @@ use std::fmt::Write as _;
 
 use super::figures::LINES_MAX;
 use super::theme::{escape, series_css};
-use crate::net::topology::Tree;
-use crate::scenario::{FlowEnd, Scenario};
+use crate::scenario::{FlowEnd, Move, Scenario};
 use crate::scenario::{LinkResult, RunResult};
 
 /// The network of `scenario` as it was in `run`, as inline SVG.
 pub(super) fn svg(scenario: &Scenario, run: &RunResult) -> String {
-    let nodes = scenario.network.nodes.len();
+    let parents = parents(scenario, run);
     let (places, metres) = match &scenario.positions {
         Some(positions) => (positions.clone(), true),
-        None => (tree_layout(&scenario.tree, nodes), false),
+        None => (tree_layout(&parents), false),
     };
     let map = Map::new(&places, metres);
     let mut text = format!(
@@ -23,7 +22,7 @@ pub(super) fn svg(scenario: &Scenario, run: &RunResult) -> String {
         height = map.height
     );
     let places: Vec<[f64; 2]> = places.iter().map(|place| map.at(*place)).collect();
-    let labels = draw_links(&mut text, scenario, run, &places);
+    let labels = draw_links(&mut text, &parents, run, &places);
     draw_nodes(&mut text, scenario, run, &places);
     // Above nodes that leave it no room.
     draw_host(&mut text, &places);
@@ -33,6 +32,30 @@ pub(super) fn svg(scenario: &Scenario, run: &RunResult) -> String {
     }
     text.push_str("</svg>");
     text
+}
+
+/// Who is whose parent at the end of the run; as it was planned where a run has not said so.
+fn parents(scenario: &Scenario, run: &RunResult) -> Vec<Option<usize>> {
+    let nodes = scenario.network.nodes.len();
+    let own = |node: usize| run.nodes.get(node).and_then(|node| node.parent);
+    let parents: Vec<Option<usize>> = (0..nodes).map(own).collect();
+    let leads_up = |node: usize| depth(&parents, node).is_some();
+    match (1..nodes).all(leads_up) {
+        true => parents,
+        false => (0..nodes).map(|node| scenario.tree.parent(node)).collect(),
+    }
+}
+
+/// Hops to the root; none where parents do not lead there.
+fn depth(parents: &[Option<usize>], node: usize) -> Option<usize> {
+    let mut at = node;
+    for hops in 0..parents.len() {
+        if at == 0 {
+            return Some(hops);
+        }
+        at = (*parents.get(at)?)?;
+    }
+    None
 }
 
 /// From the plane of the scenario to that of the picture.
@@ -100,11 +123,12 @@ impl Map {
 }
 
 /// Columns by hops; parents amid their children.
-fn tree_layout(tree: &Tree, nodes: usize) -> Vec<[f64; 2]> {
+fn tree_layout(parents: &[Option<usize>]) -> Vec<[f64; 2]> {
+    let nodes = parents.len();
     let mut children = vec![Vec::new(); nodes];
-    for node in 1..nodes {
-        if let Some(parent) = tree.parent(node) {
-            children[parent].push(node);
+    for (node, parent) in parents.iter().enumerate() {
+        if let Some(parent) = parent {
+            children[*parent].push(node);
         }
     }
     let mut order = vec![0];
@@ -131,14 +155,14 @@ fn tree_layout(tree: &Tree, nodes: usize) -> Vec<[f64; 2]> {
         }
     }
     (0..nodes)
-        .map(|node| [tree.depth(node) as f64, rows[node]])
+        .map(|node| [depth(parents, node).unwrap_or_default() as f64, rows[node]])
         .collect()
 }
 
 /// Draws them, and gives their labels, which belong on top of everything.
 fn draw_links(
     text: &mut String,
-    scenario: &Scenario,
+    parents: &[Option<usize>],
     run: &RunResult,
     places: &[[f64; 2]],
 ) -> String {
@@ -148,11 +172,11 @@ fn draw_links(
         let pair = (link.from.min(link.to), link.from.max(link.to));
         pairs.entry(pair).or_default().push(*link);
     }
-    for node in 1..places.len() {
-        if let Some(parent) = scenario.tree.parent(node) {
-            pairs
-                .entry((node.min(parent), node.max(parent)))
-                .or_default();
+    let of_tree = |(a, b): (usize, usize)| parents[a] == Some(b) || parents[b] == Some(a);
+    for (node, parent) in parents.iter().enumerate() {
+        if let Some(parent) = *parent {
+            let pair = (node.min(parent), node.max(parent));
+            pairs.entry(pair).or_default();
         }
     }
     let frames = |links: &[LinkResult]| links.iter().map(|link| link.frames).sum::<u64>();
@@ -173,10 +197,16 @@ fn draw_links(
             .sum();
         let delivered = arrived / used.max(1) as f64;
         let colour = match delivered {
-            _ if used == 0 => "grid",
+            _ if used == 0 => "quiet",
             good if good >= 0.9 => "good",
             fair if fair >= 0.7 => "fair",
             _ => "bad",
+        };
+        // What was a link of the tree once, or never: beside those that are.
+        let (opacity, dashes) = match of_tree((*a, *b)) {
+            true if used == 0 => (".45", ""),
+            true => (".75", ""),
+            false => (".35", " stroke-dasharray=\"2 6\""),
         };
         let tip: Vec<String> = links.iter().map(tip).collect();
         let tip = escape(&tip.join("\n"));
@@ -184,9 +214,9 @@ fn draw_links(
             text,
             "<g><title>{tip}</title><path d=\"M{ax:.1} {ay:.1}L{bx:.1} {by:.1}\" \
              stroke=\"var(--{colour})\" stroke-width=\"{width:.1}\" stroke-linecap=\"round\" \
-             opacity=\".75\"/></g>"
+             opacity=\"{opacity}\"{dashes}/></g>"
         );
-        if labelled && used > 0 {
+        if labelled && used > 0 && of_tree((*a, *b)) {
             let (x, y) = (f64::midpoint(ax, bx), f64::midpoint(ay, by));
             let _ = write!(
                 labels,
@@ -275,13 +305,13 @@ fn draw_nodes(text: &mut String, scenario: &Scenario, run: &RunResult, places: &
             }
             _ => ("var(--paper)".to_owned(), "var(--ink)"),
         };
-        let tip = run.nodes.get(node).map_or(String::new(), |result| {
-            let counts = &result.counts;
-            format!(
-                "node {node}, {} hops\n{} frames sent, {} of them again",
-                result.hops, counts.transmissions, counts.retries
-            )
-        });
+        let tip = tip_of_node(run, node);
+        let has_moved = run.moves.iter().any(|step| step.node == node);
+        let ring = if has_moved {
+            "stroke=\"var(--bad)\" stroke-width=\"3\""
+        } else {
+            "stroke=\"var(--ink)\" stroke-width=\"1.5\""
+        };
         let shape = if node == 0 {
             format!(
                 "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{side}\" height=\"{side}\" rx=\"5\"",
@@ -294,7 +324,7 @@ fn draw_nodes(text: &mut String, scenario: &Scenario, run: &RunResult, places: &
         };
         let _ = write!(
             text,
-            "<g><title>{}</title>{shape} fill=\"{fill}\" stroke=\"var(--ink)\" stroke-width=\"1.5\"/>",
+            "<g><title>{}</title>{shape} fill=\"{fill}\" {ring}/>",
             escape(&tip)
         );
         if radius > 10.0 {
@@ -309,7 +339,38 @@ fn draw_nodes(text: &mut String, scenario: &Scenario, run: &RunResult, places: &
     }
 }
 
+fn tip_of_node(run: &RunResult, node: usize) -> String {
+    let Some(result) = run.nodes.get(node) else {
+        return String::new();
+    };
+    let counts = &result.counts;
+    let mut tip = format!(
+        "node {node}, {} hops\n{} frames sent, {} of them again",
+        result.hops, counts.transmissions, counts.retries
+    );
+    if let Some(parent) = result.parent {
+        let _ = write!(tip, "\nparent {parent}");
+    }
+    let own = run.moves.iter().filter(|step| step.node == node);
+    for step in own.take(MOVES_TOLD) {
+        let _ = write!(tip, "\n{:.1} s: {}", step.at_s, moved(step));
+    }
+    tip
+}
+
+/// What became of a node's parent.
+pub(super) fn moved(step: &Move) -> String {
+    match (step.from, step.to) {
+        (Some(from), Some(to)) => format!("from parent {from} to {to}"),
+        (Some(from), None) => format!("without its parent {from}"),
+        (None, Some(to)) => format!("back, with parent {to}"),
+        (None, None) => "without a parent".to_owned(),
+    }
+}
+
 const WIDTH: f64 = 680.0;
+/// Lines about moves that show above a node.
+const MOVES_TOLD: usize = 12;
 const HEIGHT_MAX: f64 = 420.0;
 const MARGIN_X: f64 = 90.0;
 const MARGIN_Y: f64 = 42.0;

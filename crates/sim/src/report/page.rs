@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::figures::{percent, point_figures, short, shown};
 use super::html::{document, grid};
+use super::map::moved;
 use super::metrics::{METRICS, Metric, Summary, groups};
 use super::sweeps::sweep_figures;
 use super::theme::{escape, series_css, standalone};
@@ -25,9 +26,10 @@ pub fn page(plan: &Plan, results: &[RunResult]) -> String {
             continue;
         };
         let content = format!(
-            "{}{}",
+            "{}{}{}",
             tiles(point, run),
-            grid(&point_figures(point, run, ""))
+            grid(&point_figures(point, run, "")),
+            changes(point, run)
         );
         if plan.points.len() == 1 {
             body += &content;
@@ -128,6 +130,47 @@ fn header(plan: &Plan, results: &[RunResult]) -> String {
         escape(&plan.title),
         facts.join(" · ")
     )
+}
+
+/// What broke, and which node moved to which parent, in the order of time.
+fn changes(point: &Point, run: &RunResult) -> String {
+    let faults = point.scenario.faults.iter().map(|fault| {
+        let lasts = fault
+            .for_s
+            .map_or("for good".to_owned(), |for_s| format!("for {for_s} s"));
+        match fault.to {
+            None => (fault.at_s, fault.node, format!("switched off {lasts}")),
+            Some(to) => (
+                fault.at_s,
+                fault.node,
+                format!("link to {to} changed {lasts}"),
+            ),
+        }
+    });
+    let moves = run.moves.iter();
+    let moves = moves.map(|step| (step.at_s, step.node, moved(step)));
+    let mut all: Vec<(f64, usize, String)> = faults.chain(moves).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    all.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
+    let mut rows = String::from("<table><tr><th>s</th><th>node</th><th>what</th></tr>");
+    for (at_s, node, what) in all.iter().take(CHANGES_SHOWN) {
+        let _ = write!(
+            rows,
+            "<tr><td>{at_s:.1}</td><td>{node}</td><td>{}</td></tr>",
+            escape(what)
+        );
+    }
+    rows += "</table>";
+    let left_out = all.len().saturating_sub(CHANGES_SHOWN);
+    if left_out > 0 {
+        let _ = write!(
+            rows,
+            "<p class=\"quiet\">{left_out} more are in results.jsonl.</p>"
+        );
+    }
+    section("What broke, and who moved when", &rows)
 }
 
 /// The figures that matter most, large.
@@ -315,3 +358,6 @@ const TILED_GROUPS_MAX: usize = 3;
 /// Of more flows, those that are alike have one row.
 const FLOWS_SHOWN_MAX: usize = 40;
 const GROUPS_SHOWN_MAX: usize = 12;
+
+/// More changes of parents are for programs.
+const CHANGES_SHOWN: usize = 60;

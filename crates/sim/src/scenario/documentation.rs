@@ -138,9 +138,10 @@ transfer that time cut short does not; the table counts those, and flows that de
 - `--json PATH` (`-` is standard output): one JSON object a line. `schema` is the version of
   its keys, which grows when one goes or changes its meaning; `record` is its kind: `run` (totals
   of one run: goodput, losses by cause, how many flows ended how), `flow` (how it ended, when, how
-  many connections it lost, how old its messages were, what it cost), `node` (frames, retransmissions and drops by reason,
-  radio states, energy), `link` (what became of its frames), `sample` (goodput, RTT, window of a
-  flow over time; of the first seed of each point only), `group` (a metric over flows that are
+  many connections it lost, how old its messages were, what it cost), `node` (its parent, when it
+  joined; frames, retransmissions and drops by reason, radio states, energy), `link` (what became
+  of its frames), `move` (a node's parent became another one: when, `from`, `to`), `sample`
+  (goodput, RTT, window of a flow over time; of the first seed of each point only), `group` (a metric over flows that are
   alike: its mean, and from the best flow to the worst) and `summary` (a metric over the seeds of
   a point, of a flow or, where `flow` is null, of all together). `complete` says whether every
   seed ran to its end and no flow failed.
@@ -153,6 +154,12 @@ Counts leave out the warm-up, but messages and datagrams count from the start. `
 congestion window as far as the sender's buffer and the peer's window let it be used. Goodput of
 a flow with `bytes` is that of its whole transfer, of others what was read after the warm-up;
 that of all together is what was read after the warm-up.
+
+Of a node, `parent` is the last one that it had, `hops` the way to the border router by such
+parents, `etx` the expected transmissions of a frame to the parent as its link has counted them,
+`joined_s` the time from the last switching on until it had an address and a parent, and
+`parent_changes` how often another parent followed. `control_frames` are the frames and link ACKs
+without TCP, UDP or echo, each attempt counted, and `control_s` their time on the air.
 
 The age of a message (`latency`) runs from its making to its last byte being read or, of a request,
 to its answer. Percentiles are exact to half a percent. Over several seeds the greatest age is the

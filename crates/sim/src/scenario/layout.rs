@@ -7,6 +7,8 @@ use super::model::PathLoss;
 use super::sources::{Source, read_bytes, read_text};
 use crate::air::gains::{ChainAir, Gains, Later, LogDistance};
 use crate::air::k7;
+use crate::air::profile::Profile;
+use crate::net::floor::{Floor, FloorOptions};
 
 /// Gains between nodes, and where the nodes are if the scenario says so.
 #[derive(Clone, Debug)]
@@ -39,18 +41,40 @@ impl Layout {
 
     /// Nodes at `positions`; `seed` draws shadowing and offsets.
     pub(super) fn positions(positions: Vec<[f64; 2]>, loss: PathLoss, seed: u64) -> Self {
-        let model = LogDistance {
-            loss_1m_db: loss.loss_1m_db,
-            exponent: loss.exponent,
-            shadowing_sigma_db: loss.shadowing_db,
-            node_sigma_db: loss.node_db,
-        };
         Self {
-            gains: Gains::log_distance(&positions, model, seed),
+            gains: Gains::log_distance(&positions, loss.model(), seed),
             later: Vec::new(),
             positions: Some(positions),
             parents: Vec::new(),
         }
+    }
+
+    /// `motes` motes at random, one of them `hops` hops away or more.
+    pub(super) fn floor(
+        (motes, hops): (usize, usize),
+        loss: PathLoss,
+        profile: &Profile,
+        seed: u64,
+    ) -> Result<Self, ScenarioError> {
+        let options = FloorOptions {
+            motes,
+            hops,
+            loss: loss.model(),
+            transmit_dbm: profile.transmit_dbm,
+            noise_dbm: profile.noise_dbm(),
+        };
+        let Some(floor) = Floor::generate(&options, seed) else {
+            return Err(ScenarioError::new(format!(
+                "topology.floor is {motes}, but no floor was found on which so many motes are \
+                 connected and one is {hops} hops away: ask for more motes, or for less floor_hops"
+            )));
+        };
+        Ok(Self {
+            gains: floor.gains,
+            later: Vec::new(),
+            positions: Some(floor.positions),
+            parents: Vec::new(),
+        })
     }
 
     /// The gains in a file: a line per transmitter, a number per receiver.
@@ -85,6 +109,17 @@ impl Layout {
             positions: None,
             parents: Vec::new(),
         })
+    }
+}
+
+impl PathLoss {
+    fn model(self) -> LogDistance {
+        LogDistance {
+            loss_1m_db: self.loss_1m_db,
+            exponent: self.exponent,
+            shadowing_sigma_db: self.shadowing_db,
+            node_sigma_db: self.node_db,
+        }
     }
 }
 

@@ -28,6 +28,7 @@ mod sources;
 mod sweep;
 mod tables;
 
+pub use crate::net::moves::Move;
 pub use documentation::documentation;
 pub use error::ScenarioError;
 pub use model::{

@@ -19,6 +19,8 @@ pub struct Scenario {
     pub tree: Tree,
     /// Where the nodes are, metres, if the scenario says so.
     pub positions: Option<Vec<[f64; 2]>>,
+    /// Within which time all nodes are switched on.
+    pub switched_on_within: Duration,
     /// Stack settings, by node.
     pub stacks: Vec<StackSettings>,
     /// The link to the host.

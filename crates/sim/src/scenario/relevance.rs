@@ -24,9 +24,12 @@ pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
 fn layout(document: &Document) -> Result<(), ScenarioError> {
     for (section, key, needs) in LAYOUT_KEYS {
         let paths = given(document, section, key);
-        let path = format!("topology.{needs}");
-        let has = has(document, "topology", needs) || is_swept(document, &path);
+        let is_there = |needed: &str| {
+            has(document, "topology", needed) || is_swept(document, &format!("topology.{needed}"))
+        };
+        let has = needs.split(' ').any(is_there);
         if let (Some((path, value)), false) = (paths.first(), has) {
+            let needs = needs.replace(' ', " or topology.");
             return Err(ScenarioError::new(format!(
                 "{path} is {value}, but must be left out without topology.{needs}"
             )));
@@ -128,11 +131,12 @@ fn is_swept(document: &Document, path: &str) -> bool {
     document.sweep.iter().any(|(swept, _)| swept == path)
 }
 
-/// Section, key (empty: all of the section), and the key of `[topology]` that it needs.
-const LAYOUT_KEYS: [(&str, &str, &str); 3] = [
+/// Section, key (empty: all of the section), and the keys of `[topology]` of which it needs one.
+const LAYOUT_KEYS: [(&str, &str, &str); 4] = [
     ("topology", "hidden", "chain"),
     ("topology", "k7_hour", "k7"),
-    ("path_loss", "", "positions"),
+    ("topology", "floor_hops", "floor"),
+    ("path_loss", "", "positions floor"),
 ];
 
 /// Keys of a fault that only links have.

@@ -10,6 +10,7 @@ use super::defaults::{fill, filled, into, repeated, section, set};
 use super::document::Document;
 use super::error::{ScenarioError, shown};
 use super::fault::faults;
+use super::flow::seconds;
 use super::hosts;
 use super::keys::{self, Section};
 use super::layout::Layout;
@@ -45,6 +46,7 @@ impl Scenario {
         let wire: WireSettings = section(&table, "wire")?;
         let keys: TopologyKeys = section(&table, "topology")?;
         let (parents, joining) = (keys.parents.clone(), keys.joining.clone());
+        let switched_on_within = seconds(keys.switch_on_s);
         let folder = document.file.parent().unwrap_or(Path::new("."));
         let layout = layout(&table, keys, folder, &radio, timing.seed)?;
         let nodes = layout.gains.nodes();
@@ -86,6 +88,7 @@ impl Scenario {
             network,
             tree,
             positions: layout.positions,
+            switched_on_within,
             stacks,
             wire,
             flows,
@@ -131,34 +134,53 @@ fn layout(
     radio: &RadioSettings,
     seed: u64,
 ) -> Result<Layout, ScenarioError> {
-    match (keys.chain, keys.positions, keys.matrix, keys.k7) {
-        (Some(hops), None, None, None) => Ok(Layout::chain(hops, keys.hidden)),
-        (None, Some(positions), None, None) if positions.len() > NODES_MAX => {
-            Err(ScenarioError::new(format!(
+    let ways = [
+        keys.chain.is_some(),
+        keys.positions.is_some(),
+        keys.floor.is_some(),
+        keys.matrix.is_some(),
+        keys.k7.is_some(),
+    ];
+    match ways.into_iter().filter(|is_given| *is_given).count() {
+        0 => {
+            return Err(ScenarioError::new(format!(
+                "[topology] has no nodes, but must have one of {WAYS}"
+            )));
+        }
+        1 => {}
+        _ => {
+            return Err(ScenarioError::new(format!(
+                "[topology] has several of {WAYS}, but must have exactly one"
+            )));
+        }
+    }
+    if let Some(hops) = keys.chain {
+        return Ok(Layout::chain(hops, keys.hidden));
+    }
+    if let Some(positions) = keys.positions {
+        if positions.len() > NODES_MAX {
+            return Err(ScenarioError::new(format!(
                 "topology.positions has {} nodes, but must have at most {NODES_MAX}",
                 positions.len()
-            )))
+            )));
         }
-        (None, Some(positions), None, None) => {
-            let loss: PathLoss = section(table, "path_loss")?;
-            Ok(Layout::positions(positions, loss, seed))
-        }
-        (None, None, Some(file), None) => {
-            Layout::matrix(&existing(folder, "topology.matrix", &file)?)
-        }
-        (None, None, None, Some(file)) => {
-            let file = existing(folder, "topology.k7", &file)?;
-            let hour = Some(keys.k7_hour).filter(|hour| *hour >= 0.0);
-            let noise_dbm = radio.profile().noise_dbm();
-            Layout::k7(&file, radio.channel, hour, noise_dbm)
-        }
-        (None, None, None, None) => Err(ScenarioError::new(
-            "[topology] has no nodes, but must have one of chain, positions, matrix and k7",
-        )),
-        _ => Err(ScenarioError::new(
-            "[topology] has several of chain, positions, matrix and k7, but must have exactly one",
-        )),
+        return Ok(Layout::positions(
+            positions,
+            section(table, "path_loss")?,
+            seed,
+        ));
     }
+    if let Some(motes) = keys.floor {
+        let loss: PathLoss = section(table, "path_loss")?;
+        return Layout::floor((motes, keys.floor_hops), loss, &radio.profile(), seed);
+    }
+    if let Some(file) = keys.matrix {
+        return Layout::matrix(&existing(folder, "topology.matrix", &file)?);
+    }
+    // The last of the ways.
+    let file = existing(folder, "topology.k7", &keys.k7.unwrap_or_default())?;
+    let hour = Some(keys.k7_hour).filter(|hour| *hour >= 0.0);
+    Layout::k7(&file, radio.channel, hour, radio.profile().noise_dbm())
 }
 
 /// The file that `key` names.
@@ -301,6 +323,9 @@ struct TopologyKeys {
     k7_hour: f64,
     parents: Vec<usize>,
     joining: String,
+    floor: Option<usize>,
+    floor_hops: usize,
+    switch_on_s: f64,
 }
 
 fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioError> {
@@ -427,6 +452,9 @@ fn flow_of(keys: &FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError>
         start_s: keys.start_s,
     })
 }
+
+/// The ways to say where nodes are.
+const WAYS: &str = "chain, positions, floor, matrix and k7";
 
 /// More samples than a plot has pixels, ten times over, in a run of a minute.
 const SAMPLE_S_MIN: f64 = 0.01;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::outcome::{Likeness, Outcome};
 use crate::air::medium::Fate;
 use crate::air::radio::State;
-use crate::scenario::{FlowEnd, FlowKind};
+use crate::scenario::{FlowEnd, FlowKind, Move};
 use crate::stats::{jain, ratio};
 use motet::tcp::RetransmissionCause;
 
@@ -36,6 +36,8 @@ pub struct RunResult {
     pub packets_injected_lost: u64,
     /// Flows over time; of the first seed of each point only.
     pub samples: Vec<Sample>,
+    /// Nodes that got another parent, in order.
+    pub moves: Vec<Move>,
 }
 
 /// How one flow did.
@@ -89,10 +91,18 @@ pub struct FlowResult {
 pub struct NodeResult {
     /// Its name: a number, or "host".
     pub name: String,
-    /// Its next hop towards the border router.
+    /// Its next hop towards the border router, the last one if it has none any more.
     pub parent: Option<usize>,
     /// Radio hops to the border router.
     pub hops: usize,
+    /// Its rank, where a routing protocol gives it one.
+    pub rank: Option<u16>,
+    /// Expected transmissions of a frame to its parent, as its link has counted them.
+    pub etx: Option<f64>,
+    /// Until it first had an address and a parent, s after the last node was switched on.
+    pub joined_s: Option<f64>,
+    /// How often its parent became another one.
+    pub parent_changes: u64,
     /// How much of everything.
     pub counts: NodeCounts,
 }
@@ -106,6 +116,10 @@ pub struct NodeCounts {
     pub retries: u64,
     /// Assessments that found the channel busy.
     pub channel_busy: u64,
+    /// Of all frames and ACKs put on the air, those without TCP, UDP or echo.
+    pub control_frames: u64,
+    /// How long those were on the air, µs.
+    pub control_us: u64,
     /// TCP segments sent.
     pub segments: u64,
     /// Of them sent again, by [`RetransmissionCause`].
@@ -210,6 +224,8 @@ impl NodeCounts {
             transmissions: self.transmissions.saturating_sub(before.transmissions),
             retries: self.retries.saturating_sub(before.retries),
             channel_busy: self.channel_busy.saturating_sub(before.channel_busy),
+            control_frames: self.control_frames.saturating_sub(before.control_frames),
+            control_us: self.control_us.saturating_sub(before.control_us),
             segments: self.segments.saturating_sub(before.segments),
             retransmissions: each(self.retransmissions, before.retransmissions),
             drops: each(self.drops, before.drops),

@@ -17,6 +17,7 @@ use crate::Arena;
 use crate::air::LinkTally;
 use crate::air::radio::{State, Usage};
 use crate::capture::Capture;
+use crate::net::moves::{self, Moves};
 use crate::net::network::{Network, NetworkOptions, RADIO};
 use crate::net::outages::Outages;
 use crate::net::run::{self, Next};
@@ -83,6 +84,8 @@ pub(super) fn run(
         flows: Vec::new(),
         samples: Vec::new(),
         outages: Outages::default(),
+        switched_on: Instant::ORIGIN,
+        moves: Moves::of(scenario.network.nodes.len()),
         lost_counts: vec![NodeCounts::default(); scenario.network.nodes.len()],
     };
     let Captures {
@@ -91,6 +94,7 @@ pub(super) fn run(
         failed: tell,
     } = captures;
     run.network.world.set_capture(air);
+    run.network.world.take_census();
     if let (Some(wire), Some(capture)) = (run.network.world.wire_mut(), wire) {
         wire.set_capture(capture);
     }
@@ -123,6 +127,7 @@ fn failed(seed: u64, why: String) -> RunResult {
         links: Vec::new(),
         packets_injected_lost: 0,
         samples: Vec::new(),
+        moves: Vec::new(),
     }
 }
 
@@ -133,6 +138,9 @@ struct Run<'a, 'm> {
     flows: Vec<Flow<'a>>,
     samples: Vec<Sample>,
     outages: Outages,
+    /// When the last node was switched on first.
+    switched_on: Instant,
+    moves: Moves,
     /// By mesh node: what its stack counted before it was switched off.
     lost_counts: Vec<NodeCounts>,
 }
@@ -174,6 +182,7 @@ impl<'m> Run<'_, 'm> {
         let mut last = joined;
         let is_over = run::run(self, end, |run| {
             run.switch();
+            run.moves.look(&run.network);
             run.start_flows();
             let now = run.network.world.now();
             let passed = now.since(last).as_millis();
@@ -209,12 +218,26 @@ impl<'m> Run<'_, 'm> {
         result
     }
 
+    /// Switches all nodes on, and waits for them; says whether all have joined.
     fn join(&mut self, watch: &Watch<'_>) -> bool {
-        let until = self.network.world.now() + seconds(self.scenario.timing.join_s);
+        let within = self.scenario.switched_on_within;
+        if within > Duration::ZERO {
+            let (outages, last) = Outages::staggered(&mut self.network, within);
+            (self.outages, self.switched_on) = (outages, last);
+        }
+        let until = self.switched_on + seconds(self.scenario.timing.join_s);
         run::run(self, until, |run| {
-            match run.network.has_joined() || watch.stops() {
-                true => Next::Over,
-                false => Next::Event,
+            run.switch();
+            let has_joined = run.network.has_joined();
+            let now = run.network.world.now();
+            let looked_at = run.moves.looked_at();
+            if has_joined || looked_at.is_none_or(|at| now >= at + LOOK_EVERY) {
+                run.moves.look(&run.network);
+            }
+            match run.outages.next_at() {
+                _ if has_joined || watch.stops() => Next::Over,
+                Some(at) => Next::At(at),
+                None => Next::Event,
             }
         });
         self.network.has_joined()
@@ -314,6 +337,9 @@ impl<'m> Run<'_, 'm> {
         if let Some(lost) = self.lost_counts.get(number) {
             counts.add_stack(lost);
         }
+        let sent = world.sent(number);
+        counts.control_frames = sent.control_frames;
+        counts.control_us = sent.control_time.as_micros();
         if let Some(usage) = world.usage(number) {
             counts.states_us = spans(&usage);
             counts.cpu_us = usage.cpu().as_micros();
@@ -336,7 +362,7 @@ impl<'m> Run<'_, 'm> {
                 flow.result(&self.network.world, (bytes, seconds), is_gone)
             })
             .collect();
-        let nodes = self.node_results(&now, before);
+        let nodes = self.node_results(&now, before, from);
         let carried = self.flows.iter().zip(&flows);
         let carried: Vec<_> = carried
             .map(|(flow, result)| (flow.path(), result.counted_bytes))
@@ -352,31 +378,49 @@ impl<'m> Run<'_, 'm> {
             complete: false,
             failure: broken
                 .map(|flow| format!("{} delivered other bytes than were sent", flow.name())),
-            joined_s: joined.as_micros() as f64 / 1e6,
+            joined_s: joined.since(self.switched_on).as_micros() as f64 / 1e6,
             seconds,
             nodes,
             links: link_results(&now, before),
             packets_injected_lost: now.packets_lost - before.packets_lost,
             samples: self.samples.clone(),
+            moves: self.moves.log(joined),
             flows,
         }
     }
 
-    fn node_results(&self, now: &Counts, before: &Counts) -> Vec<NodeResult> {
+    fn node_results(&self, now: &Counts, before: &Counts, from: Instant) -> Vec<NodeResult> {
         let mesh_nodes = self.network.mesh_nodes();
         let nodes = now.nodes.iter().zip(&before.nodes).enumerate();
         nodes
-            .map(|(node, (now, before))| NodeResult {
-                name: if node < mesh_nodes {
-                    self.network.name(node).to_owned()
-                } else {
-                    "host".to_owned()
-                },
-                parent: self.network.tree().parent(node),
-                hops: self.network.tree().depth(node),
-                counts: now.since(before),
+            .map(|(node, (now, before))| {
+                let counts = now.since(before);
+                match node < mesh_nodes {
+                    true => self.node_result(node, counts, from),
+                    false => NodeResult {
+                        name: "host".to_owned(),
+                        counts,
+                        ..NodeResult::default()
+                    },
+                }
             })
             .collect()
+    }
+
+    fn node_result(&self, node: usize, counts: NodeCounts, from: Instant) -> NodeResult {
+        let parent = self.moves.parent(node);
+        let hops = self.moves.hops(node);
+        NodeResult {
+            name: self.network.name(node).to_owned(),
+            parent,
+            hops: hops.unwrap_or_else(|| self.network.tree().depth(node)),
+            // Where routes are given there are no ranks.
+            rank: None,
+            etx: parent.and_then(|parent| moves::etx(&self.network, node, parent)),
+            joined_s: self.moves.joined_s(node, self.switched_on),
+            parent_changes: self.moves.changes(node, from),
+            counts,
+        }
     }
 }
 
@@ -451,6 +495,9 @@ impl StackSettings {
 fn spans(usage: &Usage) -> [u64; State::COUNT] {
     State::ALL.map(|state| usage.span(state).as_micros())
 }
+
+/// How often it is looked who has joined, in virtual time.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// How often a run looks whether it shall stop, in virtual time.
 const PAUSE: Duration = Duration::from_secs(1);

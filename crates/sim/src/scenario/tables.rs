@@ -59,7 +59,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "topology",
         repeated: false,
-        doc: "Where the nodes are. Exactly one of `chain`, `positions`, `matrix` and `k7`. Node 0 is the border router.",
+        doc: "Where the nodes are. Exactly one of `chain`, `positions`, `floor`, `matrix` and `k7`. Node 0 is the border router.",
         keys: &[
             key(
                 "chain",
@@ -78,6 +78,18 @@ pub(super) const SECTIONS: &[Section] = &[
                 Positions,
                 None,
                 "A list of `[x, y]` in metres, the border router first; `[path_loss]` says what is heard.",
+            ),
+            key(
+                "floor",
+                Integer(1, 1_000),
+                None,
+                "So many motes at random on an oblong floor, the border router at one end; `[path_loss]` says what is heard. Another `seed` is another floor, the same in all runs of a scenario. `motet run --json` has it in `parent` and `hops`.",
+            ),
+            key(
+                "floor_hops",
+                Integer(1, 20),
+                Some("4"),
+                "`floor` only: how many hops the farthest mote has at least, by the path with the fewest expected transmissions.",
             ),
             key(
                 "matrix",
@@ -109,12 +121,18 @@ pub(super) const SECTIONS: &[Section] = &[
                 Some("\"advertised\""),
                 "How motes get addresses and routes: by router advertisement, or from the start (large meshes need minutes otherwise).",
             ),
+            key(
+                "switch_on_s",
+                Number(0.0, 3_600.0),
+                Some("0.0"),
+                "Every node, the border router too, is switched on at a random moment within so many seconds; `joined_s` counts from the last. 0: all at once.",
+            ),
         ],
     },
     Section {
         name: "path_loss",
         repeated: false,
-        doc: "What distance costs, with `topology.positions`: a loss at one metre, and then by the logarithm of the distance.",
+        doc: "What distance costs, with `topology.positions` or `topology.floor`: a loss at one metre, and then by the logarithm of the distance.",
         keys: &[
             key(
                 "exponent",

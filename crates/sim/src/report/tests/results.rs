@@ -47,6 +47,7 @@ fn run(flows: Vec<FlowResult>) -> RunResult {
         links: Vec::new(),
         packets_injected_lost: 0,
         samples: Vec::new(),
+        moves: Vec::new(),
     }
 }
 

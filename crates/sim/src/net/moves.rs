@@ -1,0 +1,163 @@
+//! Who is whose parent, and since when: what a run's nodes say of it themselves.
+
+use std::collections::HashMap;
+
+use motet::ip::Neighbour;
+use motet::link::Link;
+use motet::time::Instant;
+
+use super::network::{Network, RADIO};
+use super::plan;
+
+/// A node's parent became another one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Move {
+    /// When, s since all motes had joined; before that negative.
+    pub at_s: f64,
+    /// Which node.
+    pub node: usize,
+    /// Its parent before; none: it had none.
+    pub from: Option<usize>,
+    /// Its parent from then on; none: it has none any more, or is off.
+    pub to: Option<usize>,
+}
+
+/// Parents as they are, and how they became so.
+#[derive(Debug)]
+pub struct Moves {
+    /// By interface identifier.
+    nodes: HashMap<[u8; 8], usize>,
+    parents: Vec<Option<usize>>,
+    /// The last parent that each had.
+    last: Vec<Option<usize>>,
+    joined: Vec<Option<Instant>>,
+    log: Vec<Entry>,
+    looked_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: Instant,
+    /// Whether the parent is another one than the last that the node had.
+    is_change: bool,
+    /// The node, its parent before and from then on.
+    step: (usize, Option<usize>, Option<usize>),
+}
+
+impl Moves {
+    /// Of so many mesh nodes, nothing of which is known.
+    pub fn of(nodes: usize) -> Self {
+        // Lossless: nodes have 16-bit numbers.
+        let iid = |node: usize| (plan::link_addr(node as u16).iid(), node);
+        Self {
+            nodes: (0..nodes).map(iid).collect(),
+            parents: vec![None; nodes],
+            last: vec![None; nodes],
+            joined: vec![None; nodes],
+            log: Vec::new(),
+            looked_at: None,
+        }
+    }
+
+    /// Notes every node's parent, unless nothing can have happened since the last time.
+    pub fn look(&mut self, network: &Network<'_>) {
+        let now = network.world.now();
+        if self.looked_at.replace(now) == Some(now) {
+            return;
+        }
+        for mote in 1..self.parents.len() {
+            let node = network.world.node(mote);
+            let parent = up(network, mote).and_then(|iid| self.nodes.get(&iid).copied());
+            if parent.is_some() && node.global_address().is_some() {
+                self.joined[mote].get_or_insert(now);
+            }
+            let from = std::mem::replace(&mut self.parents[mote], parent);
+            let last = self.last[mote];
+            self.last[mote] = parent.or(last);
+            // The first parent is none that a node has moved to.
+            if from != parent && last.is_some() {
+                self.log.push(Entry {
+                    at: now,
+                    is_change: parent.is_some() && parent != last,
+                    step: (mote, from, parent),
+                });
+            }
+        }
+    }
+
+    /// When the last look was.
+    pub fn looked_at(&self) -> Option<Instant> {
+        self.looked_at
+    }
+
+    /// The parent of a node, or the last one that it had.
+    pub fn parent(&self, node: usize) -> Option<usize> {
+        self.last[node]
+    }
+
+    /// Hops to the border router, where parents lead there.
+    pub fn hops(&self, node: usize) -> Option<usize> {
+        let up = std::iter::successors(Some(node), |node| self.parent(*node));
+        let hops = up
+            .take(self.parents.len() + 1)
+            .take_while(|node| *node > 0)
+            .count();
+        (hops < self.parents.len()).then_some(hops)
+    }
+
+    /// When a node first had an address and a parent, s after `from`.
+    pub fn joined_s(&self, node: usize, from: Instant) -> Option<f64> {
+        let joined = self.joined[node]?;
+        Some(joined.since(from).as_micros() as f64 / 1e6)
+    }
+
+    /// How often a node's parent has become another one since `from`.
+    pub fn changes(&self, node: usize, from: Instant) -> u64 {
+        let is_own = |entry: &&Entry| entry.step.0 == node && entry.at >= from && entry.is_change;
+        self.log.iter().filter(is_own).count() as u64
+    }
+
+    /// Every change but first parents, where all motes had joined at `joined`.
+    pub fn log(&self, joined: Instant) -> Vec<Move> {
+        let seconds = |at: Instant| match at >= joined {
+            true => at.since(joined).as_micros() as f64 / 1e6,
+            false => -(joined.since(at).as_micros() as f64) / 1e6,
+        };
+        let dated = self.log.iter().map(|entry| {
+            let (node, from, to) = entry.step;
+            Move {
+                at_s: seconds(entry.at),
+                node,
+                from,
+                to,
+            }
+        });
+        dated.collect()
+    }
+}
+
+/// The parent of a mote at this moment, if it has one.
+pub fn parent(network: &Network<'_>, mote: usize) -> Option<usize> {
+    let iid = up(network, mote)?;
+    // Lossless: nodes have 16-bit numbers.
+    (0..network.mesh_nodes()).find(|node| plan::link_addr(*node as u16).iid() == iid)
+}
+
+/// The interface identifier of the neighbour that a node sends to by default.
+fn up(network: &Network<'_>, node: usize) -> Option<[u8; 8]> {
+    match network.world.node(node).ip().default_route()?.neighbour {
+        Neighbour::One(iid) => Some(iid),
+        Neighbour::Only | Neighbour::All => None,
+    }
+}
+
+/// Expected transmissions of a frame to `parent`, as the link of `node` has counted them; none
+/// where it has not heard an ACK from there.
+pub fn etx(network: &Network<'_>, node: usize, parent: usize) -> Option<f64> {
+    let Some(Link::Mesh(radio)) = network.world.node(node).link(RADIO) else {
+        return None;
+    };
+    // Lossless: nodes have 16-bit numbers.
+    let neighbor = radio.mac().neighbor(plan::link_addr(parent as u16))?;
+    Some(f64::from(neighbor.etx()?) / 128.0)
+}
