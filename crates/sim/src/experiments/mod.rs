@@ -20,6 +20,7 @@ pub mod flows;
 pub mod header_tally;
 pub mod headers;
 mod judging;
+pub mod mesh;
 pub mod metric;
 pub mod model;
 pub mod row;
