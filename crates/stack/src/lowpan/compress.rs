@@ -7,7 +7,7 @@
 use core::net::Ipv6Addr;
 
 use super::contexts::{Context, Contexts, high_64, low_64};
-use super::{Beside, Encapsulation, LinkPair, NEXT_HEADERS_MAX, TcpForm, routing};
+use super::{Beside, Encapsulation, LinkPair, NEXT_HEADERS_MAX, TcpForm, Unnumbered, routing};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::ipv6::{self, next_header};
 use crate::wire::lowpan_iphc::{self, Destination, Iid, Multicast, Prefix, Source, Unicast};
@@ -22,7 +22,7 @@ pub struct Compressed {
     /// Bytes of the packet that they stand for; the rest follows as it is.
     pub uncompressed_len: usize,
     /// As [`Decompressed::unnumbered`](super::Decompressed::unnumbered).
-    pub unnumbered: i16,
+    pub unnumbered: Unnumbered,
 }
 
 /// Why a packet cannot be compressed.

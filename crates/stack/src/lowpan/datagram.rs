@@ -25,8 +25,8 @@ mod tags;
 pub use record::{LIFETIME, Record};
 pub use room::BURST_MAX;
 
-use super::routing::{self, Kept};
-use super::{Beside, First, numbered, unabridged};
+use super::routing::Kept;
+use super::{Beside, First, Unnumbered, numbered, unabridged};
 use crate::limits::MESH_PACKET_LEN_MAX;
 use crate::random::Rng;
 pub use crate::storage::whole::Whole;
@@ -284,7 +284,7 @@ impl<'m> Datagrams<'m> {
         let piece = Piece {
             offset,
             bytes: piece,
-            unnumbered: record.map_or(0, |record| record.kept.unnumbered()),
+            unnumbered: record.map_or(Unnumbered::default(), |record| record.kept.unnumbered()),
         };
         self.judge(index, piece, now)
     }
@@ -437,8 +437,7 @@ impl<'m> Datagrams<'m> {
         let (at, bytes) = (piece.place(), piece.bytes);
         let had = record.coverage.count(span);
         // Fragments that came before the first one have been put elsewhere, then.
-        let is_shifted = routing::IS_SUPPORTED
-            && record.body().is_some()
+        let is_shifted = record.body().is_some()
             && record.coverage.count > 0
             && piece.unnumbered != record.kept.unnumbered();
         if had > 0 || is_shifted {
@@ -518,7 +517,7 @@ struct Piece<'p> {
     offset: usize,
     bytes: &'p [u8],
     /// Of its packet; the bytes lie at the packet's beginning.
-    unnumbered: i16,
+    unnumbered: Unnumbered,
 }
 
 impl Piece<'_> {

@@ -6,7 +6,7 @@
 use super::contexts::Contexts;
 use super::restored::{DecompressError, Restored};
 use super::routing::Ahead;
-use super::{Beside, First, LinkPair, NEXT_HEADERS_MAX, TcpForm, unabridged};
+use super::{Beside, First, LinkPair, NEXT_HEADERS_MAX, TcpForm, Unnumbered, unabridged};
 use crate::wire::ipv6::{self, next_header};
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
 use crate::wire::lowpan_iphc;
@@ -31,7 +31,7 @@ pub struct Decompressed {
     /// Bytes of the packet that fragment headers do not number, less those that they number
     /// beside: they count the packet as if what 6LoRH stands for were not there, and as if
     /// hop-by-hop options taken out were. So a later fragment belongs this far behind its offset.
-    pub unnumbered: i16,
+    pub unnumbered: Unnumbered,
 }
 
 impl Decompressed {

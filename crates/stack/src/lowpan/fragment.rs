@@ -12,7 +12,10 @@
 //! grow on its way, so its sender leaves some slack).
 
 use super::contexts::Contexts;
-use super::{Beside, CompressError, First, LinkPair, TcpForm, compress_form, numbered, unabridged};
+use super::{
+    Beside, CompressError, First, LinkPair, TcpForm, Unnumbered, compress_form, numbered,
+    unabridged,
+};
 use crate::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use crate::wire::cursor::{Full, copy};
 use crate::wire::lowpan_frag::{FIRST_LEN, Header, NEXT_LEN};
@@ -28,7 +31,7 @@ pub struct Outgoing<'m> {
     beside: Beside,
     /// As [`Compressed::unnumbered`](super::Compressed::unnumbered), once the first fragment is
     /// out.
-    unnumbered: i16,
+    unnumbered: Unnumbered,
     link: LinkPair,
     tag: u16,
     frame_payload_len_max: u8,
@@ -92,7 +95,7 @@ impl<'m> Outgoing<'m> {
             len: 0,
             sent: 0,
             beside: Beside::default(),
-            unnumbered: 0,
+            unnumbered: Unnumbered::default(),
             link: LinkPair {
                 src: nobody,
                 dst: nobody,
@@ -237,7 +240,7 @@ impl<'m> Outgoing<'m> {
         let room = out.get_mut(alone.compressed_len..).unwrap_or_default();
         if rest.len() <= room.len() {
             copy(room, rest);
-            return Ok((alone.compressed_len + rest.len(), self.len, 0));
+            return Ok((alone.compressed_len + rest.len(), self.len, self.unnumbered));
         }
         let whole = (packet, self.beside);
         let (len, tag) = (usize::from(self.len), self.tag);
@@ -277,7 +280,7 @@ impl<'m> Outgoing<'m> {
 
 /// A frame's length, how many bytes of the packet are out with it, and as
 /// [`Compressed::unnumbered`](super::Compressed::unnumbered).
-type Cut = (usize, u16, i16);
+type Cut = (usize, u16, Unnumbered);
 
 /// Writes a first fragment that a relay passes on; returns its length.
 ///

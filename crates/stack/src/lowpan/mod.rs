@@ -30,6 +30,8 @@ pub use contexts::Routing;
 pub use contexts::{Context, Contexts};
 pub use decompress::{Decompressed, complete_udp_checksum, decompress};
 pub use restored::DecompressError;
+pub use routing::Unnumbered;
+use routing::{numbered, unabridged};
 pub use tcp_form::TcpForm;
 
 /// The two ends of the hop that a frame takes: interface identifiers derive from them.
@@ -67,23 +69,7 @@ pub struct First<'p> {
     /// What goes with the packet.
     pub beside: Beside,
     /// As [`Decompressed::unnumbered`].
-    pub unnumbered: i16,
-}
-
-/// Of the first `len` bytes of a packet, those that fragment headers number.
-const fn numbered(len: usize, unnumbered: i16) -> usize {
-    match routing::IS_SUPPORTED {
-        true => len.saturating_add_signed(-(unnumbered as isize)),
-        false => len,
-    }
-}
-
-/// The reverse of [`numbered`].
-const fn unabridged(numbered: usize, unnumbered: i16) -> usize {
-    match routing::IS_SUPPORTED {
-        true => numbered.saturating_add_signed(unnumbered as isize),
-        false => numbered,
-    }
+    pub unnumbered: Unnumbered,
 }
 
 /// Interface identifiers of the encapsulating header: link layer, or outer IPv6
@@ -120,7 +106,7 @@ struct Begun<'p> {
     /// The RPL option that comes next, all that its hop-by-hop header holds.
     option: Option<[u8; 6]>,
     /// As [`Decompressed::unnumbered`].
-    unnumbered: i16,
+    unnumbered: Unnumbered,
 }
 
 /// Headers compressed or restored in one packet, behind the first one. Bounds the work that

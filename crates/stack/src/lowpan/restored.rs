@@ -153,7 +153,7 @@ impl<'a> Restored<'a> {
             Nhc::Ipv6 => {
                 let (iphc, rest) = lowpan_iphc::Header::parse(rest)?;
                 let encapsulation = Encapsulation::ipv6(self.ends);
-                self.ipv6(&header_of(&iphc, rest, encapsulation, contexts)?)?;
+                self.iphc((&iphc, rest), encapsulation, contexts)?;
                 return Ok((rest, iphc.next_header.is_none()));
             }
             Nhc::Udp(udp) => {
@@ -183,6 +183,16 @@ impl<'a> Restored<'a> {
         *slot = (at, counts_from);
         self.lengths_len += 1;
         Ok(())
+    }
+
+    /// Appends the IPv6 header that `iphc` stands for. `rest`: what follows that.
+    pub(super) fn iphc(
+        &mut self,
+        (iphc, rest): (&lowpan_iphc::Header, &[u8]),
+        encapsulation: Encapsulation,
+        contexts: &Contexts,
+    ) -> Result<(), DecompressError> {
+        self.ipv6(&header_of(iphc, rest, encapsulation, contexts)?)
     }
 
     /// Appends an IPv6 header, whose length is filled in later.

@@ -28,7 +28,19 @@ use crate::wire::rpl_option::{self, Rpi};
 use crate::wire::source_route::{self, SourceRoute};
 use crate::wire::{lowpan_iphc, lowpan_nhc};
 
-pub(super) const IS_SUPPORTED: bool = true;
+/// Bytes of a packet that fragment headers do not number, less those that they number beside; where
+/// the feature `rpl` is off, nothing.
+pub type Unnumbered = i16;
+
+/// Of the first `len` bytes of a packet, those that fragment headers number.
+pub(super) const fn numbered(len: usize, unnumbered: Unnumbered) -> usize {
+    len.saturating_add_signed(-(unnumbered as isize))
+}
+
+/// The reverse of [`numbered`].
+pub(super) const fn unabridged(numbered: usize, unnumbered: Unnumbered) -> usize {
+    numbered.saturating_add_signed(unnumbered as isize)
+}
 
 /// Lengths due of a packet beyond those of its next headers: that of an outer header.
 pub(super) const LENGTHS_MAX: usize = 1;
@@ -309,10 +321,10 @@ impl<'a> Ahead<'a> {
     ) -> Result<(), DecompressError> {
         let link = Encapsulation::link(link);
         let Some(tunnel) = self.headers.tunnel else {
-            let header = header_of(iphc, rest, link, contexts)?;
             if self.headers.segments.is_empty() {
-                return packet.ipv6(&header);
+                return packet.iphc((iphc, rest), link, contexts);
             }
+            let header = header_of(iphc, rest, link, contexts)?;
             let hops = self.hops(header.src)?;
             return self.restore_route(packet, header, hops);
         };

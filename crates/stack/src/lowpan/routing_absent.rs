@@ -1,13 +1,23 @@
 //! Routing headers where the feature `rpl` is off: none is read or written.
 
 use super::contexts::Contexts;
-use super::restored::{DecompressError, Restored, header_of};
+use super::restored::{DecompressError, Restored};
 use super::{Begun, Encapsulation, LinkPair};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::rpl_option::Rpi;
 use crate::wire::{ipv6, lowpan_iphc};
 
-pub(super) const IS_SUPPORTED: bool = false;
+/// How much more of a packet there is than fragment headers number: they number all of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Unnumbered;
+
+pub(super) const fn numbered(len: usize, _: Unnumbered) -> usize {
+    len
+}
+
+pub(super) const fn unabridged(numbered: usize, _: Unnumbered) -> usize {
+    numbered
+}
 
 pub(super) const LENGTHS_MAX: usize = 0;
 
@@ -26,7 +36,7 @@ pub(super) const fn begin<'p>(
         rest,
         encapsulation: Encapsulation::link(link),
         option: None,
-        unnumbered: 0,
+        unnumbered: Unnumbered,
     })
 }
 
@@ -46,8 +56,8 @@ impl Ahead<'_> {
         None
     }
 
-    pub(super) const fn unnumbered(&self) -> i16 {
-        0
+    pub(super) const fn unnumbered(&self) -> Unnumbered {
+        Unnumbered
     }
 
     pub(super) const fn take_option<'b>(
@@ -61,11 +71,11 @@ impl Ahead<'_> {
     pub(super) fn restore(
         &mut self,
         packet: &mut Restored<'_>,
-        (iphc, rest): (&lowpan_iphc::Header, &[u8]),
+        iphc: (&lowpan_iphc::Header, &[u8]),
         link: LinkPair,
         contexts: &Contexts,
     ) -> Result<(), DecompressError> {
-        packet.ipv6(&header_of(iphc, rest, Encapsulation::link(link), contexts)?)
+        packet.iphc(iphc, Encapsulation::link(link), contexts)
     }
 }
 
@@ -76,7 +86,7 @@ pub(super) struct Kept;
 impl Kept {
     pub(super) const NOTHING: Self = Self;
 
-    pub(super) const fn of(_: Option<Rpi>, _: i16) -> Self {
+    pub(super) const fn of(_: Option<Rpi>, _: Unnumbered) -> Self {
         Self
     }
 
@@ -84,7 +94,7 @@ impl Kept {
         None
     }
 
-    pub(super) const fn unnumbered(self) -> i16 {
-        0
+    pub(super) const fn unnumbered(self) -> Unnumbered {
+        Unnumbered
     }
 }

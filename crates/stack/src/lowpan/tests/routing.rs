@@ -190,7 +190,8 @@ fn every_form_byte_for_byte() {
     let outside: [u8; 16] = OUTSIDE.octets();
     let iid3 = [0, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 3];
     let udp = [&[0xf1, 0x9c, 0x40, 0xb1][..], &inner[46..48]].concat();
-    let cases: [(&str, Vec<u8>, Option<Rpi>, LinkPair, Vec<u8>); 6] = [
+    type Case = (&'static str, Vec<u8>, Option<Rpi>, LinkPair, Vec<u8>);
+    let cases: [Case; 6] = [
         (
             "upwards, first hop",
             up.clone(),
