@@ -45,7 +45,8 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "node",
         &[
-            "limits", "time", "random", "wire", "remote", "offer", "tcp", "udp", "ip", "link",
+            "limits", "time", "random", "wire", "remote", "offer", "tcp", "udp", "ip", "rpl",
+            "link",
         ],
     ),
     (

@@ -13,6 +13,8 @@ use crate::limits::ADDRESSES_MAX;
 pub const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 /// All routers on the link.
 pub const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
+/// All nodes on the link that speak RPL (RFC 6550 §6).
+pub const ALL_RPL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1a);
 
 /// One address of one interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,9 +68,10 @@ impl Addresses {
     }
 
     /// Whether this node listens to the multicast group `dst`: all nodes, all routers (when
-    /// it is one), and the solicited-node group of each of its addresses.
+    /// it is one), all nodes that speak RPL, and the solicited-node group of each of its addresses.
     pub(super) fn joined(&self, dst: &Ipv6Addr, is_router: bool) -> bool {
         *dst == ALL_NODES
+            || (cfg!(feature = "rpl") && *dst == ALL_RPL_NODES)
             || (is_router && *dst == ALL_ROUTERS)
             || self.iter().any(|a| solicited_node(&a.addr) == *dst)
     }

@@ -21,6 +21,9 @@ pub(crate) enum ErrorKind {
     SentBack,
     /// Destination unreachable, code 3: the last hop does not answer.
     AddressUnreachable,
+    /// Destination unreachable, code 7: the next step of a source route does not answer (RFC 6554
+    /// §3).
+    SourceRoute,
     /// Destination unreachable, code 4: no application listens on the port.
     PortUnreachable,
     /// Packet too big for the next link.
@@ -54,6 +57,7 @@ impl ErrorKind {
             Self::SentBack => None,
             Self::NoRoute
             | Self::AddressUnreachable
+            | Self::SourceRoute
             | Self::PacketTooBig { .. }
             | Self::HopLimitExceeded => Some(PacketDrop::NoRoute),
             Self::PortUnreachable | Self::ParameterProblem { code: 1, .. } => {
@@ -69,6 +73,7 @@ impl ErrorKind {
         match self {
             Self::NoRoute | Self::SentBack => unreachable(icmpv6::unreachable::NO_ROUTE),
             Self::AddressUnreachable => unreachable(icmpv6::unreachable::ADDRESS),
+            Self::SourceRoute => unreachable(icmpv6::unreachable::SOURCE_ROUTE),
             Self::PortUnreachable => unreachable(icmpv6::unreachable::PORT),
             Self::PacketTooBig { mtu } => Message::PacketTooBig { mtu, invoking },
             Self::HopLimitExceeded => Message::TimeExceeded { code: 0, invoking },

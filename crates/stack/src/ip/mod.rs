@@ -12,12 +12,26 @@ pub mod icmp;
 pub(crate) mod ndp;
 pub mod queue;
 mod route;
+#[cfg(feature = "rpl")]
+mod rpl_routes;
+#[cfg(not(feature = "rpl"))]
+#[path = "rpl_routes_absent.rs"]
+mod rpl_routes;
+#[cfg(feature = "rpl")]
+mod source_routes;
 
 use core::net::Ipv6Addr;
 
-pub use address::{ALL_NODES, ALL_ROUTERS, Address};
+pub use address::{ALL_NODES, ALL_ROUTERS, ALL_RPL_NODES, Address};
 pub(crate) use address::{iid_of, link_local, solicited_node, with_iid};
 pub use route::{Neighbour, NextHop, Prefix, Route};
+#[cfg(feature = "rpl")]
+pub(crate) use rpl_routes::Place;
+pub(crate) use rpl_routes::RplRoutes;
+#[cfg(feature = "rpl")]
+pub use source_routes::Step;
+#[cfg(feature = "rpl")]
+pub(crate) use source_routes::{Path, StepError};
 
 use address::Addresses;
 use icmp::ErrorKind;
@@ -25,6 +39,7 @@ use route::Routes;
 
 use crate::time::{Allowance, Instant};
 use crate::wire::ipv6::{self, ExtensionHeader, Extensions, Header, next_header};
+use crate::wire::rpl_option::Rpi;
 
 /// An interface identifier: the last 64 bits of a unicast address (RFC 4291 §2.5.1).
 pub type Iid = [u8; 8];
@@ -88,6 +103,8 @@ pub(crate) struct Ingress {
     pub from: Neighbour,
     /// Whether it was sent to every node in reach.
     pub to_all: bool,
+    /// Its RPL option, which the link took off.
+    pub option: Option<Rpi>,
 }
 
 /// What to do with a packet.
@@ -97,6 +114,13 @@ pub(crate) enum Disposition {
     Local,
     /// It goes on, with its hop limit one less.
     Forward(NextHop),
+    /// It goes on to the next step that its routing header names: first of all, it is to be
+    /// advanced there ([`source_route::advance`](crate::wire::source_route::advance)).
+    #[cfg_attr(
+        not(feature = "rpl"),
+        expect(dead_code, reason = "only RPL leads packets so")
+    )]
+    Route(NextHop),
     /// It ends here, and its source gets an ICMPv6 error.
     Refuse(ErrorKind),
     /// It ends here, silently.
@@ -146,6 +170,12 @@ pub enum PacketDrop {
     /// An ICMPv6 error that cannot be true: an MTU below IPv6's minimum, or a packet that this
     /// node does not send.
     UntrueError,
+    /// Its RPL option shows a loop for the second time.
+    Loop,
+    /// Its RPL option is of an instance that this node is not in.
+    Instance,
+    /// A packet within a packet that no root of this node's DODAG has put there.
+    Tunnel,
 }
 
 impl PacketDrop {
@@ -170,6 +200,9 @@ impl PacketDrop {
             Self::SentBack => "packet that would go back to where it came from",
             Self::TooMany => "too many answers to strangers",
             Self::UntrueError => "ICMPv6 error that cannot be true",
+            Self::Loop => "packet that goes round in a loop",
+            Self::Instance => "RPL option of another instance",
+            Self::Tunnel => "packet within a packet that this node does not open",
         }
     }
 }
@@ -195,7 +228,7 @@ pub struct IpCounters {
 
 impl PacketDrop {
     /// How many reasons there are.
-    pub const COUNT: usize = Self::UntrueError as usize + 1;
+    pub const COUNT: usize = Self::Tunnel as usize + 1;
 }
 
 impl IpCounters {
@@ -218,6 +251,7 @@ pub struct Ip<'m> {
     config: Config,
     addresses: Addresses,
     routes: Routes<'m>,
+    rpl: RplRoutes<'m>,
     errors: Allowance,
     echoes: Allowance,
     /// What happened so far.
@@ -232,6 +266,7 @@ impl<'m> Ip<'m> {
             config,
             addresses: Addresses::default(),
             routes: Routes::new(routes),
+            rpl: RplRoutes::default(),
             errors: icmp::ERRORS,
             echoes: icmp::ECHOES,
             counters: IpCounters::default(),
@@ -296,6 +331,14 @@ impl<'m> Ip<'m> {
         leaves_there
     }
 
+    /// The interface identifier of this node's addresses on `interface`; zeros before it has one.
+    #[cfg(feature = "rpl")]
+    pub(crate) fn iid_on(&self, interface: InterfaceId) -> Iid {
+        let mut addresses = self.addresses();
+        let found = addresses.find(|a| a.interface == interface && a.addr.is_unicast_link_local());
+        found.map_or([0; 8], |a| iid_of(&a.addr))
+    }
+
     /// The default route, if a router has been heard.
     pub fn default_route(&self) -> Option<NextHop> {
         self.routes.default()
@@ -338,17 +381,53 @@ impl<'m> Ip<'m> {
                 neighbour: Neighbour::One(iid_of(dst)),
             });
         }
-        self.routes.lookup(dst)
+        self.route(dst)
     }
 
-    /// What to do with a packet that came over the hop `ingress`, from its header alone: a first
-    /// fragment suffices.
+    /// The next step towards a `dst` of global scope: a root knows its own motes, and nothing else
+    /// leads to them.
+    fn route(&self, dst: &Ipv6Addr) -> Option<NextHop> {
+        match self.rpl.next_hop(dst) {
+            Some(known) => known,
+            None => self.routes.lookup(dst),
+        }
+    }
+
+    /// What RPL has told.
+    #[cfg(feature = "rpl")]
+    pub(crate) const fn rpl(&self) -> &RplRoutes<'m> {
+        &self.rpl
+    }
+
+    /// The RPL option that a packet goes on with which came with `option`.
+    pub(crate) fn onward_option(&self, option: Option<Rpi>) -> Option<Rpi> {
+        self.rpl.onward(option)
+    }
+
+    /// Whether a packet with this header goes up the DODAG by `hop`.
+    #[cfg(feature = "rpl")]
+    pub(crate) fn goes_up(&self, header: &Header, hop: NextHop) -> bool {
+        self.default_route() == Some(hop) && self.rpl.goes_up(header, hop.interface)
+    }
+
+    /// As [`Self::rpl`], to change.
+    #[cfg(feature = "rpl")]
+    pub(crate) const fn rpl_mut(&mut self) -> &mut RplRoutes<'m> {
+        &mut self.rpl
+    }
+
+    /// What to do with a packet that came over the hop `ingress`, from its headers alone: a first
+    /// fragment suffices. `rest`: what follows the IPv6 header.
     ///
     /// Two rules are of the link below. What is for one node is not taken from a frame for all,
     /// since every neighbour would pass on or answer a copy (RFC 1122 §3.3.6). And no packet goes
     /// back to the neighbour that it came from: its route here and the one there would turn one
     /// frame into as many as the hop limit allows.
-    pub(crate) fn disposition(&self, header: &Header, ingress: &Ingress) -> Disposition {
+    pub(crate) fn disposition(
+        &mut self,
+        (header, rest): (&Header, &[u8]),
+        ingress: &Ingress,
+    ) -> Disposition {
         #[cfg(test)]
         crate::tally::count(|tally| tally.decisions += 1);
         if ingress.to_all && !header.dst.is_multicast() {
@@ -359,14 +438,19 @@ impl<'m> Ip<'m> {
             interface,
             neighbour: ingress.from,
         };
-        match self.verdict(header, interface) {
-            Disposition::Forward(hop) if hop == came_by => Disposition::Refuse(ErrorKind::SentBack),
+        match self.verdict((header, rest), ingress) {
+            Disposition::Forward(hop) => match self.rpl.judge(ingress, self.default_route()) {
+                Err(reason) => Disposition::Drop(reason),
+                Ok(()) if hop == came_by => Disposition::Refuse(ErrorKind::SentBack),
+                Ok(()) => Disposition::Forward(hop),
+            },
             disposition => disposition,
         }
     }
 
     /// IP's own rules.
-    fn verdict(&self, header: &Header, interface: InterfaceId) -> Disposition {
+    fn verdict(&self, (header, rest): (&Header, &[u8]), ingress: &Ingress) -> Disposition {
+        let interface = ingress.interface;
         let loops = header.src.is_loopback() || header.dst.is_loopback();
         // No honest node sends a packet back to its source address.
         if header.src.is_multicast() || loops || self.addresses.owns(&header.src, interface) {
@@ -379,7 +463,12 @@ impl<'m> Ip<'m> {
             };
         }
         if self.addresses.owns(&header.dst, interface) {
-            return Disposition::Local;
+            let owns = |addr: &Ipv6Addr| self.addresses.owns(addr, interface);
+            let onward = match self.config.forwards {
+                true => self.rpl.source_route((header, rest), ingress, owns),
+                false => None,
+            };
+            return onward.unwrap_or(Disposition::Local);
         }
         self.forwarding(header, interface)
     }
@@ -397,7 +486,7 @@ impl<'m> Ip<'m> {
         if header.hop_limit <= 1 {
             return Disposition::Refuse(ErrorKind::HopLimitExceeded);
         }
-        match self.routes.lookup(&header.dst) {
+        match self.route(&header.dst) {
             // On a wire, sending back where it came from would only loop until the hop limit
             // ends it; on a radio it is how a leaf's packet turns at its parent.
             Some(hop) if hop.interface == interface && hop.neighbour == Neighbour::Only => {
@@ -489,6 +578,7 @@ fn accept_extension(
                     return Err(Disposition::Drop(PacketDrop::ExtensionHeader));
                 };
                 match option.kind >> 6 {
+                    _ if rpl_routes::knows_option(option.kind) => {}
                     0 => {}
                     1 => return Err(Disposition::Drop(PacketDrop::ExtensionHeader)),
                     3 if to_many => return Err(Disposition::Drop(PacketDrop::ExtensionHeader)),

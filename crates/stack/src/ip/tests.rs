@@ -66,13 +66,14 @@ fn came_by(interface: InterfaceId) -> Ingress {
         interface,
         from: Neighbour::One([9; 8]),
         to_all: false,
+        option: None,
     }
 }
 
 #[test]
 fn dispositions_of_a_border_router() {
     let mut table = [None; 4];
-    let node = border_router(&mut table);
+    let mut node = border_router(&mut table);
     let to_mote = NextHop {
         interface: RADIO,
         neighbour: Neighbour::One(LinkAddr::Short(7).iid()),
@@ -102,7 +103,7 @@ fn dispositions_of_a_border_router() {
         (
             "group not joined",
             "fe80::9",
-            "ff02::1a",
+            "ff02::fb",
             RADIO,
             drop(PacketDrop::NotMine),
         ),
@@ -200,7 +201,7 @@ fn dispositions_of_a_border_router() {
     ];
     for (name, src, dst, interface, want) in cases {
         assert_eq!(
-            node.disposition(&header(src, dst), &came_by(interface)),
+            node.disposition((&header(src, dst), &[]), &came_by(interface)),
             want,
             "{name}"
         );
@@ -210,7 +211,7 @@ fn dispositions_of_a_border_router() {
         ..header("fd00::1", "fd00:1::7")
     };
     assert_eq!(
-        node.disposition(&last_hop, &came_by(WIRE)),
+        node.disposition((&last_hop, &[]), &came_by(WIRE)),
         refuse(ErrorKind::HopLimitExceeded)
     );
 }
@@ -257,7 +258,7 @@ fn a_leaf_forwards_nothing() {
         interface: RADIO,
         neighbour: Neighbour::Only,
     }));
-    let verdict = node.disposition(&header("fd00::1", "fd00::2"), &came_by(RADIO));
+    let verdict = node.disposition((&header("fd00::1", "fd00::2"), &[]), &came_by(RADIO));
     assert_eq!(verdict, Disposition::Drop(PacketDrop::NotARouter));
 }
 

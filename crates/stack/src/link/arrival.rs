@@ -6,7 +6,7 @@ use crate::limits::{PSDU_LEN_MAX, ROUTING_LEN_MAX};
 use crate::lowpan::TcpForm;
 use crate::storage::whole::Whole;
 use crate::tcphc;
-use crate::wire::ipv6::{HEADER_LEN, Header};
+use crate::wire::ipv6::{HEADER_LEN, Header, next_header};
 
 /// What comes of an event.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Hop {
     pub(crate) ingress: Ingress,
     /// What becomes of its TCP header on the next link.
     pub(super) onward: Onward,
+    /// Whether the packet follows a source route.
+    pub(crate) is_routed: bool,
 }
 
 impl Hop {
@@ -87,6 +89,19 @@ pub(crate) enum Report<'m> {
     Undelivered(Undelivered<'m>),
     /// The router of this link has gone, and the default route with it.
     RouterGone,
+    /// A frame to one neighbour was acknowledged, or given up.
+    #[cfg(feature = "rpl")]
+    Sent(Sent),
+}
+
+/// What became of a frame to one neighbour.
+#[cfg(feature = "rpl")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sent {
+    pub(crate) to: Iid,
+    /// 0: the channel was never clear, or the frame grew too old.
+    pub(crate) attempts: u8,
+    pub(crate) acknowledged: bool,
 }
 
 /// A packet that was given up.
@@ -99,13 +114,19 @@ pub(crate) struct Undelivered<'m> {
 }
 
 impl Undelivered<'_> {
-    /// Its header, and what of it an ICMPv6 error may quote. `None` where the neighbour that did
-    /// not answer was a step on its way: then the packet's next one may take another.
-    pub(crate) fn refused(&self) -> Option<(Header, &[u8])> {
+    /// Its header, what of it an ICMPv6 error may quote, and which error. `None` where the
+    /// neighbour that did not answer was a step on its way: then the packet's next one may take
+    /// another. A source route leads over this step and no other.
+    pub(crate) fn refused(&self) -> Option<(Header, &[u8], ErrorKind)> {
         let (header, payload) = Header::parse(self.buffer).ok()?;
         let packet = self.buffer.get(..HEADER_LEN + payload.len())?;
         let is_last = ip::iid_of(&header.dst) == self.last_hop;
-        is_last.then(|| (header, quotable(packet, self.form)))
+        let is_routed = cfg!(feature = "rpl") && header.next_header == next_header::ROUTING;
+        let kind = match is_routed {
+            true => ErrorKind::SourceRoute,
+            false => ErrorKind::AddressUnreachable,
+        };
+        is_last.then(|| (header, quotable(packet, self.form), kind))
     }
 }
 

@@ -54,8 +54,10 @@ impl<'m> Cable<'m> {
                 interface: self.id,
                 from: Neighbour::Only,
                 to_all: false,
+                option: None,
             },
             onward: Onward::Begins(tcphc::Origin::Outside),
+            is_routed: false,
         }
     }
 

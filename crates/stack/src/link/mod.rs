@@ -29,7 +29,11 @@ mod offer;
 mod serial;
 
 pub use crate::ip::ndp::Advertised;
+#[cfg(feature = "rpl")]
+pub(crate) use crate::lowpan::Routing;
 pub(crate) use crate::mac::Class;
+#[cfg(feature = "rpl")]
+pub(crate) use arrival::Sent;
 pub(crate) use arrival::{Arrival, Hop, Pulled, Refusal, Report, Scratch};
 pub use cable::Cable;
 pub use counters::{LinkCounters, LinkDrop};
@@ -263,6 +267,23 @@ impl<'m> Link<'m> {
         match self {
             Self::Mesh(mesh) => mesh.router(),
             Self::Cable(_) | Self::Serial(_) => None,
+        }
+    }
+
+    /// Begins to report what becomes of frames ([`Report::Sent`]), for RPL.
+    #[cfg(feature = "rpl")]
+    pub(crate) fn report_frames(&mut self) {
+        if let Self::Mesh(mesh) = self {
+            mesh.report_frames();
+        }
+    }
+
+    /// Takes over how packets of this node's DODAG look, and how many hops the root is away;
+    /// `None`: it is in none.
+    #[cfg(feature = "rpl")]
+    pub(crate) fn settle(&mut self, routing: Option<Routing>, hops: u8) {
+        if let Self::Mesh(mesh) = self {
+            mesh.settle(routing, hops);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Each packet is parsed once, and IP is asked once what to do with it.
 
-use super::{Node, TICK};
+use super::{Node, TICK, Verdict, routing};
 use crate::ip::{self, Disposition, Ingress, InterfaceId, icmp, icmp::ErrorKind, ndp};
 use crate::limits::IPV6_MTU_MIN;
 use crate::link::{Arrival, Event, Hop, Link, Scratch};
@@ -70,15 +70,40 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// A whole packet, whose header may have to be restored where its path over the link ends.
-    fn on_packet(&mut self, id: InterfaceId, packet: &mut [u8], mut hop: Hop, now: Instant) {
+    /// A whole packet: it may lie within another one, which ends here.
+    fn on_packet(&mut self, id: InterfaceId, packet: &mut [u8], hop: Hop, now: Instant) {
         let Some(verdict) = self.judge(packet, &hop) else {
             return;
         };
+        match routing::inner_at(&verdict.header, verdict.disposition, packet) {
+            None => self.on_judged(id, verdict, packet, hop, now),
+            Some(at) => {
+                let opened = self.open_tunnel(&verdict, packet, at, hop);
+                if let Some((verdict, packet, hop)) = opened {
+                    self.on_judged(id, verdict, packet, hop, now);
+                }
+            }
+        }
+    }
+
+    /// A whole packet, whose header may have to be restored where its path over the link ends.
+    fn on_judged(
+        &mut self,
+        id: InterfaceId,
+        mut verdict: Verdict,
+        packet: &mut [u8],
+        mut hop: Hop,
+        now: Instant,
+    ) {
+        if let Disposition::Route(next) = verdict.disposition {
+            routing::advance(packet);
+            hop.is_routed = true;
+            verdict.disposition = Disposition::Forward(next);
+        }
         let ends_here = match verdict.disposition {
             Disposition::Local => true,
             Disposition::Forward(next) => next.interface != id,
-            Disposition::Refuse(_) | Disposition::Drop(_) => false,
+            Disposition::Route(_) | Disposition::Refuse(_) | Disposition::Drop(_) => false,
         };
         if ends_here
             && let Some(link) = self.link_mut(id)
@@ -92,7 +117,7 @@ impl<'m> Node<'m> {
     }
 
     /// What to do with a packet; `None`: it is none.
-    fn judge(&mut self, packet: &[u8], hop: &Hop) -> Option<Verdict> {
+    pub(super) fn judge(&mut self, packet: &[u8], hop: &Hop) -> Option<Verdict> {
         let Ok((header, payload)) = Header::parse(packet) else {
             self.ip.counters.count(ip::PacketDrop::Malformed);
             return None;
@@ -100,7 +125,7 @@ impl<'m> Node<'m> {
         Some(Verdict {
             header,
             len: ipv6::HEADER_LEN + payload.len(),
-            disposition: self.ip.disposition(&header, &hop.ingress),
+            disposition: self.ip.disposition((&header, payload), &hop.ingress),
         })
     }
 
@@ -203,6 +228,20 @@ impl<'m> Node<'m> {
                 })
                 .map_err(Disposition::Drop)
             }
+            #[cfg(feature = "rpl")]
+            Message::Other {
+                kind: crate::wire::rpl::ICMPV6_TYPE,
+                code,
+                body,
+            } => self.on_routing(header, (code, body), ingress, now),
+            #[cfg(feature = "rpl")]
+            Message::DestinationUnreachable {
+                code: icmpv6::unreachable::SOURCE_ROUTE,
+                invoking,
+            } => {
+                self.on_broken_route(header, invoking, ingress);
+                Ok(())
+            }
             _ => self.on_icmp_error(id, &message, now),
         }
     }
@@ -220,12 +259,4 @@ impl<'m> Node<'m> {
         let head = head.ok_or(Disposition::Drop(ip::PacketDrop::BadIcmp))?;
         self.enqueue_control(hop, [&head, request.data])
     }
-}
-
-/// What is to be done with a packet.
-struct Verdict {
-    header: Header,
-    /// Of the packet, bytes; padding may follow.
-    len: usize,
-    disposition: Disposition,
 }

@@ -102,14 +102,16 @@ impl<'m> Node<'m> {
     pub(super) fn on_report(&mut self, id: InterfaceId, report: Report<'m>, now: Instant) {
         match &report {
             Report::Undelivered(packet) => {
-                if let Some((header, quote)) = packet.refused()
+                if let Some((header, quote, kind)) = packet.refused()
                     && !self.ip.owns(&header.src, id)
                 {
-                    self.refuse(id, ErrorKind::AddressUnreachable, &header, quote, now);
+                    self.refuse(id, kind, &header, quote, now);
                     // The link that the answer leaves by may have been polled before this one.
                     self.must_poll_again = true;
                 }
             }
+            #[cfg(feature = "rpl")]
+            Report::Sent(sent) => self.on_frame_sent(id, *sent, now),
             Report::RouterGone => {
                 // Unless a route was set since.
                 if self.ip.default_route().is_none() {

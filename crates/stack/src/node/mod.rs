@@ -10,6 +10,11 @@
 mod datagram;
 mod deliver;
 mod forward;
+#[cfg(feature = "rpl")]
+mod routing;
+#[cfg(not(feature = "rpl"))]
+#[path = "routing_absent.rs"]
+mod routing;
 #[cfg(feature = "tcp")]
 mod segment;
 #[cfg(not(feature = "tcp"))]
@@ -24,13 +29,14 @@ pub use datagram::DatagramError;
 #[cfg(feature = "tcp")]
 pub use segment::{ConnectError, Rejected};
 
-use crate::ip::{InterfaceId, Ip, NextHop};
+use crate::ip::{Disposition, InterfaceId, Ip, NextHop};
 use crate::limits::IPV6_MTU_MIN;
 pub use crate::link::{Action, Event};
 use crate::link::{Budget, Link};
 use crate::random::Rng;
 use crate::time::{Deadlines, Duration, Instant};
 use crate::udp::Inbox;
+use crate::wire::ipv6::Header;
 
 /// A host, relay or border router.
 #[derive(Debug)]
@@ -39,6 +45,9 @@ pub struct Node<'m> {
     ip: Ip<'m>,
     tcp: Tcp<'m>,
     rng: Rng,
+    /// RPL, where a link has it.
+    #[cfg(feature = "rpl")]
+    routing: Option<routing::State<'m>>,
     /// UDP, where the application wants it.
     inbox: Option<Inbox<'m>>,
     /// When [`Self::poll_action`] last found nothing to do: whatever was due then waits for
@@ -59,6 +68,12 @@ pub struct Layers<'m> {
     pub links: &'m mut [Link<'m>],
     /// Addresses and routes.
     pub ip: Ip<'m>,
+    /// RPL, where the node has it.
+    #[cfg(feature = "rpl")]
+    pub rpl: Option<crate::rpl::Rpl<'m>>,
+    /// A root's memory for the motes below it.
+    #[cfg(feature = "rpl")]
+    pub steps: &'m mut [Option<crate::ip::Step>],
     /// TCP with its connections.
     #[cfg(feature = "tcp")]
     pub tcp: Tcp<'m>,
@@ -89,6 +104,8 @@ impl<'m> Node<'m> {
             ip,
             tcp,
             rng,
+            #[cfg(feature = "rpl")]
+            routing: None,
             inbox: None,
             polled_at: None,
             must_poll_again: false,
@@ -104,9 +121,17 @@ impl<'m> Node<'m> {
     /// Takes the node apart: whoever stops it may lend its memory to something else, or to
     /// the node that starts after it.
     pub fn into_layers(self) -> Layers<'m> {
+        #[cfg(feature = "rpl")]
+        let mut ip = self.ip;
+        #[cfg(not(feature = "rpl"))]
+        let ip = self.ip;
         Layers {
             links: self.links,
-            ip: self.ip,
+            #[cfg(feature = "rpl")]
+            rpl: self.routing.map(routing::State::into_rpl),
+            #[cfg(feature = "rpl")]
+            steps: ip.rpl_mut().take_steps(),
+            ip,
             #[cfg(feature = "tcp")]
             tcp: self.tcp,
             inbox: self.inbox,
@@ -146,6 +171,7 @@ impl<'m> Node<'m> {
         self.poll_arrivals(now);
         loop {
             self.must_poll_again = false;
+            self.poll_routing(now);
             for id in self.interface_ids() {
                 if let Some(action) = self.poll_link(id, now, out) {
                     return Some((id, action));
@@ -203,6 +229,7 @@ impl<'m> Node<'m> {
         let mut deadlines = Deadlines::after(self.polled_at);
         deadlines.add(self.tcp.next_deadline());
         deadlines.add(self.news_at);
+        deadlines.add(self.routing_deadline());
         for link in self.links.iter() {
             link.add_deadlines(&mut deadlines);
         }
@@ -245,6 +272,14 @@ impl<'m> Node<'m> {
     pub fn link_mut(&mut self, id: InterfaceId) -> Option<&mut Link<'m>> {
         self.links.get_mut(usize::from(id.0))
     }
+}
+
+/// What is to be done with a packet.
+struct Verdict {
+    header: Header,
+    /// Of the packet, bytes; padding may follow.
+    len: usize,
+    disposition: Disposition,
 }
 
 /// The clock's resolution.

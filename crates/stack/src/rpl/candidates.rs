@@ -160,6 +160,10 @@ impl<'m> Candidates<'m> {
         candidates
     }
 
+    pub(super) const fn into_memory(self) -> &'m mut [Candidate] {
+        self.slots
+    }
+
     pub(super) fn clear(&mut self) {
         for slot in self.slots.iter_mut() {
             *slot = Candidate::EMPTY;

@@ -226,6 +226,11 @@ impl<'m> Rpl<'m> {
         }
     }
 
+    /// Gives back the memory it was lent.
+    pub fn into_memory(self) -> &'m mut [Candidate] {
+        self.candidates.into_memory()
+    }
+
     /// Begins: a mote looks for a DODAG; a root listens for its motes of before, then speaks.
     pub fn start(&mut self, now: Instant, rng: &mut Rng) {
         if self.is_root() {
@@ -464,7 +469,7 @@ impl<'m> Rpl<'m> {
     }
 
     /// Whether this is the root: never without the feature `router`, which spares a mote its code.
-    const fn is_root(&self) -> bool {
+    pub(crate) const fn is_root(&self) -> bool {
         cfg!(feature = "router") && matches!(self.kind, Kind::Root)
     }
 

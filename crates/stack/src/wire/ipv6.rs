@@ -62,6 +62,9 @@ pub struct Header {
     pub dst: Ipv6Addr,
 }
 
+/// The traffic class lies across the first two bytes; its low bits, which are ECN's, have
+/// four bits of the flow label below them.
+pub(crate) const ECN_SHIFT: u32 = 4;
 /// Offset of the hop limit.
 pub(crate) const HOP_LIMIT_AT: usize = 7;
 
@@ -71,6 +74,23 @@ pub(crate) fn count_down(packet: &mut [u8]) {
     if let Some(hop_limit) = packet.get_mut(HOP_LIMIT_AT) {
         *hop_limit = hop_limit.saturating_sub(1);
     }
+}
+
+/// Marks on `packet` the congestion that the header around it has met (RFC 6040 §4.2). False
+/// where the packet's transport does not know the mark: the packet is to be dropped.
+#[cfg(feature = "rpl")]
+pub(crate) fn take_over_ecn(outer: Ecn, packet: &mut [u8]) -> bool {
+    if outer != Ecn::Ce {
+        return true;
+    }
+    let Some(class_low) = packet.get_mut(1) else {
+        return false;
+    };
+    let knows = TrafficClass(*class_low >> ECN_SHIFT).ecn() != Ecn::NotEct;
+    if knows {
+        *class_low |= (Ecn::Ce as u8) << ECN_SHIFT;
+    }
+    knows
 }
 
 /// Why bytes are not an IPv6 packet.

@@ -44,6 +44,11 @@ const RANK_ERROR: u8 = 0x40;
 const FORWARDING_ERROR: u8 = 0x20;
 
 impl Rpi {
+    /// Whether a router has seen the packet come from where none should: `rank_error`.
+    pub(crate) const fn is_looping(self) -> bool {
+        self.rank_error
+    }
+
     /// Reads hop-by-hop options that hold this option and nothing else. `header`: the whole
     /// extension header. Returns the option's type, and what it says; `None` of any other
     /// hop-by-hop options.

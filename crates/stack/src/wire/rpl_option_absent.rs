@@ -3,3 +3,9 @@
 /// RPL packet information, which no packet has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rpi {}
+
+impl Rpi {
+    pub(crate) const fn is_looping(self) -> bool {
+        match self {}
+    }
+}

@@ -169,11 +169,32 @@ impl<'a> SourceRoute<'a> {
 /// the routing header begins. The hop limit is left to the caller. Returns the new destination;
 /// `None`, and the packet is as before, where there is no source route with segments left.
 pub fn advance(packet: &mut [u8], at: usize) -> Option<Ipv6Addr> {
-    let header = ipv6::Extensions::new(ipv6::next_header::ROUTING, packet.get(at..)?).next();
-    let route = SourceRoute::parse(header.ok()??.bytes).ok()?;
-    let (place, size) = route.place(route.next_index()?)?;
-    let segments_left = route.segments_left - 1;
+    let route = route_in(packet, at)?;
+    let place = route.place(route.next_index()?)?;
+    exchange(packet, at, place, route.segments_left - 1)
+}
 
+/// Undoes one [`advance`]; returns the destination from before. `None`, and the packet is as it
+/// was, where no segment has been visited.
+pub fn retreat(packet: &mut [u8], at: usize) -> Option<Ipv6Addr> {
+    let route = route_in(packet, at)?;
+    let visited = route.len().checked_sub(route.segments_left.into())?;
+    exchange(packet, at, route.place(visited)?, route.segments_left + 1)
+}
+
+/// The source route that begins at offset `at`.
+fn route_in(packet: &[u8], at: usize) -> Option<SourceRoute<'_>> {
+    let header = ipv6::Extensions::new(ipv6::next_header::ROUTING, packet.get(at..)?).next();
+    SourceRoute::parse(header.ok()??.bytes).ok()
+}
+
+/// Exchanges the destination for an address of the route, of which so many segments are left then.
+fn exchange(
+    packet: &mut [u8],
+    at: usize,
+    (place, size): (usize, usize),
+    segments_left: u8,
+) -> Option<Ipv6Addr> {
     let (fixed, rest) = packet.split_at_mut_checked(ipv6::HEADER_LEN)?;
     let header = rest.get_mut(at.checked_sub(ipv6::HEADER_LEN)?..)?;
     // The bytes in front are the same in both addresses.
@@ -298,8 +319,13 @@ mod tests {
             let route = SourceRoute::parse(&packet[40..]).unwrap();
             assert_eq!(route.next(&dst), Some(*next));
             assert_eq!(route.addr(rest.len(), &dst), Some(OUTSIDE));
+            let before = packet.clone();
             assert_eq!(advance(&mut packet, 40), Some(*next));
             assert_eq!(packet[24..40], next.octets());
+            let after = packet.clone();
+            assert_eq!(retreat(&mut packet, 40), Some(dst));
+            assert_eq!(packet, before);
+            packet = after;
         }
         let at_the_end = packet.clone();
         assert_eq!(advance(&mut packet, 40), None);

@@ -25,6 +25,8 @@ pub(crate) struct Budget<'a, 'm> {
     /// `None` in a build without it too.
     pub(super) tcphc: Option<&'a Tcphc<'m>>,
     mss_frames: u8,
+    /// What routing adds to a first fragment: in its frame, and as fragments number it.
+    overhead: (u8, u8),
 }
 
 impl<'a, 'm> Budget<'a, 'm> {
@@ -33,7 +35,7 @@ impl<'a, 'm> Budget<'a, 'm> {
             &mesh.mac,
             &mesh.discovery.contexts,
             mesh.tcphc.as_deref(),
-            &mesh.manner,
+            (&mesh.manner, mesh.routing.overhead),
         )
     }
 
@@ -43,7 +45,7 @@ impl<'a, 'm> Budget<'a, 'm> {
             &mesh.mac,
             &mesh.discovery.contexts,
             mesh.tcphc.as_deref(),
-            &mesh.manner,
+            (&mesh.manner, mesh.routing.overhead),
         );
         (budget, mesh.outgoing.buffer())
     }
@@ -52,13 +54,14 @@ impl<'a, 'm> Budget<'a, 'm> {
         mac: &'a Mac<'m>,
         contexts: &'a Contexts,
         tcphc: Option<&'a Tcphc<'m>>,
-        manner: &Manner,
+        (manner, overhead): (&Manner, (u8, u8)),
     ) -> Self {
         Self {
             mac,
             contexts,
             tcphc: tcphc.filter(|_| tcphc::IS_SUPPORTED),
             mss_frames: manner.mss_frames,
+            overhead,
         }
     }
 
@@ -77,11 +80,12 @@ impl<'a, 'm> Budget<'a, 'm> {
             frames => usize::from(frames),
         };
         let len = compressed_header_len(header, link, self.contexts);
+        let (routing, numbered) = self.overhead;
         fragment::payload_for_frames(
             frames,
             self.mac.payload_len_max(neighbour),
-            len + tcp_len.0,
-            ipv6::HEADER_LEN + tcp_len.1,
+            len + usize::from(routing) + tcp_len.0,
+            ipv6::HEADER_LEN + usize::from(numbered) + tcp_len.1,
             growth(header, link, self.contexts, len),
         )
     }

@@ -8,7 +8,9 @@ use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
 use crate::link::LinkDrop;
 use crate::link::arrival::{Arrival, Hop, Onward, Scratch, quotable};
 use crate::lowpan::datagram::{self, Key, RecordId, Role, Verdict};
-use crate::lowpan::{Contexts, Decompressed, LinkPair, TcpForm, complete_udp_checksum, decompress};
+use crate::lowpan::{
+    Beside, Contexts, Decompressed, LinkPair, TcpForm, complete_udp_checksum, decompress,
+};
 use crate::mac::{self, Received};
 use crate::random::Rng;
 use crate::tcphc;
@@ -16,6 +18,7 @@ use crate::time::Instant;
 use crate::wire::cursor::copy;
 use crate::wire::ipv6::{self, Header};
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
+use crate::wire::rpl_option::Rpi;
 use crate::wire::{lowpan_frag, tcphc as wire};
 
 impl<'m> Mesh<'m> {
@@ -107,27 +110,29 @@ impl<'m> Mesh<'m> {
         let Scratch(bytes) = scratch;
         let (len, headers) = restore(&self.discovery.contexts, frame.payload, frame, None, bytes)?;
         let packet = bytes.get_mut(..len).unwrap_or_default();
-        Ok(Arrival::Packet(packet, self.hop(frame, headers.tcp)))
+        Ok(Arrival::Packet(packet, self.hop(frame, headers.beside())))
     }
 
-    /// The hop of a packet that came with its TCP header in the form `tcp`.
-    fn hop(&self, frame: &Received<'_>, tcp: TcpForm) -> Hop {
+    /// The hop of a packet that came with this beside its bytes.
+    fn hop(&self, frame: &Received<'_>, beside: Beside) -> Hop {
         let form = match wire::IS_SUPPORTED {
-            true => tcp,
+            true => beside.tcp,
             false => TcpForm::Plain,
         };
         Hop {
-            ingress: self.ingress(frame),
+            ingress: self.ingress(frame, beside.rpi),
             onward: Onward::As(form),
+            is_routed: false,
         }
     }
 
-    /// The hop that a frame came over, as IP sees it.
-    fn ingress(&self, frame: &Received<'_>) -> Ingress {
+    /// The hop that a frame came over, as IP sees it. `option`: its packet's.
+    fn ingress(&self, frame: &Received<'_>, option: Option<Rpi>) -> Ingress {
         Ingress {
             interface: self.discovery.id,
             from: Neighbour::One(frame.src.iid()),
             to_all: frame.dst.is_broadcast(),
+            option,
         }
     }
 
@@ -200,12 +205,13 @@ impl<'m> Mesh<'m> {
         let Scratch(bytes) = scratch;
         let (len, headers) = restore(&self.discovery.contexts, rest, frame, Some(key.size), bytes)?;
         let piece = bytes.get_mut(..len).unwrap_or_default();
-        let (header, _) = Header::parse_start(piece).map_err(|_| LinkDrop::MalformedPacket)?;
-        let mut role = match ip.disposition(&header, &self.ingress(frame)) {
-            Disposition::Local => Role::Reassemble,
-            // A relay of a datagram without a checksum has to compute the checksum.
-            Disposition::Forward(_) if headers.udp_checksum_elided => Role::Reassemble,
-            Disposition::Forward(hop) => self.role_for(hop),
+        let (header, rest) = Header::parse_start(piece).map_err(|_| LinkDrop::MalformedPacket)?;
+        let ingress = self.ingress(frame, headers.rpi);
+        let disposition = ip.disposition((&header, rest), &ingress);
+        let (mut role, option) = match disposition {
+            Disposition::Local => (Role::Reassemble, None),
+            Disposition::Forward(hop) => self.way_onward(ip, &header, hop, &headers),
+            Disposition::Route(hop) => (self.role_for(hop), ip.onward_option(headers.rpi)),
             Disposition::Refuse(kind) => {
                 self.count(LinkDrop::Refused);
                 let quote = quotable(piece, headers.tcp);
@@ -225,7 +231,8 @@ impl<'m> Mesh<'m> {
                 return Ok(Arrival::Nothing);
             }
             let start = (&mut *piece, &headers);
-            match self.rewrite_first(next_hop, key.size, frame, start, &mut onward) {
+            let routing = (option, matches!(disposition, Disposition::Route(_)));
+            match self.rewrite_first(next_hop, key.size, frame, start, routing, &mut onward) {
                 Some(len) => onward_len = len,
                 None => role = Role::Reassemble,
             }
@@ -258,7 +265,7 @@ impl<'m> Mesh<'m> {
         };
         // UDP over IPv6 has no zero checksum: one that is zero was elided by compression.
         complete_udp_checksum(whole.packet());
-        let hop = self.hop(frame, beside.tcp);
+        let hop = self.hop(frame, beside);
         Arrival::Gathered(whole, hop)
     }
 }

@@ -5,14 +5,42 @@ use crate::lowpan::TcpForm;
 use crate::mac::Class;
 use crate::tcphc;
 use crate::time::Instant;
+use crate::wire::rpl_option::Rpi;
 
 /// What a queue remembers of a packet beside its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::link) struct Mark {
     pub(in crate::link) class: Class,
     pub(in crate::link) onward: Onward,
+    pub(in crate::link) way: Way,
     /// When it was queued: low bits, in units of [`TICK_SHIFT`].
     at: u32,
+}
+
+/// How a packet goes through the DODAG.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::link) enum Way {
+    /// It begins its way here, if it has one.
+    Begins,
+    /// It came with an RPL option; `rank_error`: which says that the packet may go in a loop.
+    Up {
+        /// The R flag.
+        rank_error: bool,
+    },
+    /// It follows a source route: its destination is the next neighbour.
+    Routed,
+}
+
+impl Way {
+    /// Of a packet that goes on with this RPL option.
+    pub(in crate::link) const fn with(option: Option<Rpi>) -> Self {
+        match option {
+            Some(option) => Self::Up {
+                rank_error: option.is_looping(),
+            },
+            None => Self::Begins,
+        }
+    }
 }
 
 impl Mark {
@@ -24,7 +52,17 @@ impl Mark {
 
     pub(in crate::link) const fn new(class: Class, onward: Onward, now: Instant) -> Self {
         let at = ticks(now);
-        Self { class, onward, at }
+        Self {
+            class,
+            onward,
+            way: Way::Begins,
+            at,
+        }
+    }
+
+    /// The same, of a packet that is on this way.
+    pub(in crate::link) const fn on_way(self, way: Way) -> Self {
+        Self { way, ..self }
     }
 
     /// When it was queued, if that was less than [`TICKS_MASK`] ticks before `now`.
@@ -43,7 +81,14 @@ impl Mark {
             Onward::As(TcpForm::Compressed) => (4, 0),
         };
         let control = matches!(self.class, Class::Control) as u8;
-        self.at << TICKS_AT | u32::from_be_bytes([0, 0, control << 3 | kind, cid])
+        let way = match self.way {
+            Way::Begins => 0,
+            Way::Up { rank_error: false } => 1,
+            Way::Up { rank_error: true } => 2,
+            Way::Routed => 3,
+        };
+        let kind = way << 4 | control << 3 | kind;
+        self.at << TICKS_AT | u32::from_be_bytes([0, 0, kind, cid])
     }
 
     /// The reverse of [`Self::to_bits`].
@@ -63,6 +108,13 @@ impl Mark {
                 3 => Onward::As(TcpForm::Full { cid }),
                 _ => Onward::As(TcpForm::Compressed),
             },
+            way: match kind >> 4 & 3 {
+                0 => Way::Begins,
+                3 => Way::Routed,
+                flag => Way::Up {
+                    rank_error: flag == 2,
+                },
+            },
         }
     }
 }
@@ -71,11 +123,11 @@ const fn ticks(at: Instant) -> u32 {
     (at.as_micros() >> TICK_SHIFT) as u32 & TICKS_MASK
 }
 
-/// 2^14 µs: twenty bits come round after 4.8 hours.
+/// 2^14 µs: eighteen bits come round after 71 minutes.
 const TICK_SHIFT: u32 = 14;
-const TICKS_MASK: u32 = (1 << 20) - 1;
-/// Above class, kind and context.
-const TICKS_AT: u32 = 12;
+const TICKS_MASK: u32 = (1 << 18) - 1;
+/// Above way, class, kind and context.
+const TICKS_AT: u32 = 14;
 
 #[cfg(test)]
 mod tests {
@@ -95,7 +147,11 @@ mod tests {
             for class in [Class::Own, Class::Control] {
                 let queued = Instant::from_micros(5_000_000_000_000);
                 let mark = Mark::new(class, onward, queued);
-                assert_eq!(Mark::from_bits(mark.to_bits()), mark);
+                let up = [false, true].map(|rank_error| Way::Up { rank_error });
+                for way in [Way::Begins, Way::Routed].into_iter().chain(up) {
+                    let mark = mark.on_way(way);
+                    assert_eq!(Mark::from_bits(mark.to_bits()), mark);
+                }
                 let age = Duration::from_secs(3_600);
                 let found = (queued + age).since(mark.since(queued + age));
                 let tick = Duration::from_millis(17);

@@ -19,6 +19,11 @@ mod memory;
 mod offer;
 mod onward;
 mod outward;
+#[cfg(feature = "rpl")]
+mod routing;
+#[cfg(not(feature = "rpl"))]
+#[path = "routing_absent.rs"]
+mod routing;
 mod tcp_headers;
 
 pub(crate) use budget::Budget;
@@ -66,6 +71,8 @@ pub struct Mesh<'m> {
     /// Whole packets.
     queue: PacketQueue<'m>,
     discovery: Discovery,
+    /// What RPL has told, and is told.
+    routing: routing::State,
     /// The frame whose packet is dealt with when its ACK has left.
     kept: Option<Kept>,
     counters: LinkCounters,
@@ -95,6 +102,7 @@ impl<'m> Mesh<'m> {
             undelivered: None,
             datagrams: Datagrams::new(records, bodies, IPV6_MTU_MIN, any_order, &mut rng.derive()),
             queue: PacketQueue::new(memory.queue),
+            routing: routing::State::default(),
             kept: None,
             counters: LinkCounters::default(),
         }
@@ -214,6 +222,8 @@ impl<'m> Mesh<'m> {
     pub(super) fn end_report(&mut self, report: Report<'m>) {
         match report {
             Report::Undelivered(packet) => self.outgoing.give_back(packet.buffer),
+            #[cfg(feature = "rpl")]
+            Report::Sent(_) => {}
             Report::RouterGone => {}
         }
     }
@@ -221,6 +231,18 @@ impl<'m> Mesh<'m> {
     /// The way to the router of this link, while there is one.
     pub(super) fn router(&self) -> Option<NextHop> {
         self.discovery.router()
+    }
+
+    #[cfg(feature = "rpl")]
+    pub(super) fn report_frames(&mut self) {
+        self.routing.reports = true;
+    }
+
+    #[cfg(feature = "rpl")]
+    pub(super) fn settle(&mut self, routing: Option<crate::lowpan::Routing>, hops: u8) {
+        self.routing.settle(routing.as_ref(), hops);
+        self.discovery.contexts.set_routing(routing);
+        self.manner.hold.hops_up = hops;
     }
 
     /// Counts a frame that led to nothing.

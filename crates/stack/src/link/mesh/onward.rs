@@ -1,6 +1,7 @@
 //! Onwards: fragments of other nodes' packets, and their whole packets' way into the queue.
 
-use super::mark::Mark;
+use super::mark::{Mark, Way};
+use super::routing;
 use super::{Forwarding, Mesh, Relaying, link_addr};
 use crate::ip::queue::Verdict;
 use crate::ip::{Ip, NextHop};
@@ -13,12 +14,9 @@ use crate::mac::{self, Class, Condition, Frame, Protocol, Received};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::copy;
-use crate::wire::ipv6::{Ecn, TrafficClass};
+use crate::wire::ipv6::{ECN_SHIFT, Ecn, TrafficClass};
+use crate::wire::rpl_option::Rpi;
 use crate::wire::{LinkAddr, ieee802154, ipv6, lowpan_frag};
-
-/// The traffic class lies across the first two bytes; its low bits, which are ECN's, have
-/// four bits of the flow label below them.
-const ECN_SHIFT: u32 = 4;
 
 /// How long a fragment waits in the radio for the next one, which its sender has promised:
 /// some six frame times, and more than a chain of one channel leaves between two frames.
@@ -57,6 +55,24 @@ impl Mesh<'_> {
         }
     }
 
+    /// How a fragmented packet goes on over `hop`, and with which RPL option. It has to be whole
+    /// where it gets a new header here, or a UDP checksum.
+    pub(super) fn way_onward(
+        &self,
+        ip: &Ip<'_>,
+        header: &ipv6::Header,
+        hop: NextHop,
+        headers: &Decompressed,
+    ) -> (Role, Option<Rpi>) {
+        let way = Way::with(ip.onward_option(headers.rpi));
+        let mark = Mark::own(Class::Own).on_way(way);
+        let dress = routing::Dress::of(ip, header, hop, &mark);
+        match dress.is_long() || headers.udp_checksum_elided {
+            true => (Role::Reassemble, None),
+            false => (self.role_for(hop), dress.option()),
+        }
+    }
+
     /// Writes a first fragment as it goes on, all but its tag: its header changes at each hop.
     /// Returns its length, and `None` where its packet has to be reassembled here, because a
     /// fragment would find no room in a frame to `next_hop`: the header has grown and its
@@ -69,6 +85,7 @@ impl Mesh<'_> {
         datagram_size: u16,
         frame: &Received<'_>,
         (piece, headers): (&mut [u8], &Decompressed),
+        (option, is_routed): (Option<Rpi>, bool),
         out: &mut [u8],
     ) -> Option<usize> {
         let link = LinkPair {
@@ -86,13 +103,20 @@ impl Mesh<'_> {
         };
         let hop_limit = *piece.get(ipv6::HOP_LIMIT_AT)?;
         ipv6::count_down(piece);
-        let first = headers.first(piece);
+        if is_routed {
+            routing::advance(piece);
+        }
+        let mut first = headers.first(piece);
+        first.beside.rpi = option;
         let len =
             fragment::forward_first(first, header, link, &self.discovery.contexts, len_max, out);
         copy(
             piece.get_mut(ipv6::HOP_LIMIT_AT..).unwrap_or_default(),
             &[hop_limit],
         );
+        if is_routed {
+            routing::retreat(piece);
+        }
         len.ok()
     }
 
@@ -192,7 +216,13 @@ impl Mesh<'_> {
         rng: &mut Rng,
     ) -> Result<(), Refusal> {
         self.avoid_congestion(self.queue.len(), head, ip, rng)?;
-        self.push([head, rest], Mark::new(Class::Own, hop.onward, now))
+        let option = ip.onward_option(hop.ingress.option);
+        let way = match hop.is_routed {
+            true => Way::Routed,
+            false => Way::with(option),
+        };
+        let mark = Mark::new(Class::Own, hop.onward, now).on_way(way);
+        self.push([head, rest], mark)
     }
 
     fn push(&mut self, parts: [&[u8]; 2], mark: Mark) -> Result<(), Refusal> {

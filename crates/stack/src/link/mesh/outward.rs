@@ -2,12 +2,13 @@
 //! TCP is asked for a segment only then: what TCP counted as sent is on its way.
 
 use super::budget::{Budget, growth};
-use super::mark::Mark;
+use super::mark::{Mark, Way};
+use super::routing::{Dress, ROUTED_SLACK};
 use super::{Mesh, link_addr, tcp_headers};
-use crate::ip::{self, Ip, Neighbour};
+use crate::ip::{self, Ip, Neighbour, NextHop};
 use crate::limits::PSDU_LEN_MAX;
 use crate::link::arrival::{Onward, Pulled, Report, Undelivered};
-use crate::lowpan::{LinkPair, TcpForm, compressed_header_len};
+use crate::lowpan::{Beside, LinkPair, TcpForm, compressed_header_len};
 use crate::mac::{self, Class, Frame, Outcome};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
@@ -41,7 +42,7 @@ impl<'m> Mesh<'m> {
                 .default_route()
                 .filter(|hop| hop.interface == self.discovery.id);
             self.on_outcome(router.map(|hop| hop.neighbour), &outcome, now);
-            if self.undelivered.is_some() {
+            if self.undelivered.is_some() || self.routing.has_report() {
                 return None;
             }
         }
@@ -51,6 +52,10 @@ impl<'m> Mesh<'m> {
     pub(in crate::link) fn poll_report(&mut self) -> Option<Report<'m>> {
         if self.discovery.take_lost_route() {
             return Some(Report::RouterGone);
+        }
+        #[cfg(feature = "rpl")]
+        if let Some(sent) = self.routing.sent.take() {
+            return Some(Report::Sent(sent));
         }
         let tag = self.undelivered.take()?;
         let last_hop = self.outgoing.link().dst.iid();
@@ -67,6 +72,7 @@ impl<'m> Mesh<'m> {
     /// fragments of a lost packet are not worth theirs. `router`: the neighbour that the
     /// default route over this link leads to.
     fn on_outcome(&mut self, router: Option<Neighbour>, outcome: &Outcome, now: Instant) {
+        self.routing.note(outcome);
         let is_router = router == Some(Neighbour::One(outcome.to.iid()));
         let hold = self.manner.hold.after(is_router);
         if outcome.delivered && hold > Duration::ZERO {
@@ -157,7 +163,13 @@ impl<'m> Mesh<'m> {
             // The route may have gone, or turned, while the packet waited: then the packet goes
             // nowhere.
             let hop = header.and_then(|(header, _)| {
-                let hop = ip.next_hop(&header.dst, self.discovery.id);
+                let hop = match mark.way {
+                    Way::Routed => Some(NextHop {
+                        interface: self.discovery.id,
+                        neighbour: Neighbour::One(ip::iid_of(&header.dst)),
+                    }),
+                    Way::Begins | Way::Up { .. } => ip.next_hop(&header.dst, self.discovery.id),
+                };
                 let hop = hop.filter(|hop| hop.interface == self.discovery.id)?;
                 Some((header, hop.neighbour))
             });
@@ -185,8 +197,8 @@ impl<'m> Mesh<'m> {
         mark: Mark,
         now: Instant,
     ) {
-        let hop = hop.and_then(|(header, to)| Some((header, link_addr(to)?)));
-        let Some((header, neighbour)) = hop else {
+        let hop = hop.and_then(|(header, to)| Some((header, to, link_addr(to)?)));
+        let Some((header, to, neighbour)) = hop else {
             self.outgoing.discard();
             return ip.counters.count(ip::PacketDrop::NoRoute);
         };
@@ -205,14 +217,22 @@ impl<'m> Mesh<'m> {
         }
         let contexts = &self.discovery.contexts;
         let header_len = compressed_header_len(&header, link, contexts);
-        let slack = growth(&header, link, contexts, header_len);
+        let next = NextHop {
+            interface: self.discovery.id,
+            neighbour: to,
+        };
+        let dress = Dress::of(ip, &header, next, &mark);
+        let slack = match dress.is_long() {
+            true => ROUTED_SLACK,
+            false => growth(&header, link, contexts, header_len),
+        };
         let tag = self.datagrams.new_tag();
         let len_max = self.mac.payload_len_max(neighbour);
         let tcp = match mark.onward {
             Onward::As(form) => form,
             Onward::Begins(_) if !tcphc::IS_SUPPORTED => TcpForm::Plain,
             Onward::Begins(origin) => {
-                let others = FIRST_LEN + header_len + slack;
+                let others = FIRST_LEN + header_len + slack + dress.compressed_len(contexts);
                 let room = len_max.saturating_sub(others);
                 let packet = self.outgoing.buffer().get_mut(..len).unwrap_or_default();
                 let tcphc = self.tcphc.as_deref_mut();
@@ -220,7 +240,16 @@ impl<'m> Mesh<'m> {
             }
         };
         let outgoing = &mut self.outgoing;
-        let started = outgoing.start(len, tcp.into(), link, tag, len_max, slack as u8);
+        let len = match dress.put_on(ip, next.interface, &header, (outgoing.buffer(), len)) {
+            Ok(len) => len,
+            Err(reason) => {
+                outgoing.discard();
+                return ip.counters.count(reason);
+            }
+        };
+        let rpi = dress.option();
+        let beside = Beside { tcp, rpi };
+        let started = outgoing.start(len, beside, link, tag, len_max, slack as u8);
         debug_assert!(started.is_ok(), "queues hold no empty packets");
         self.outgoing_class = mark.class;
         self.outgoing_since = since;

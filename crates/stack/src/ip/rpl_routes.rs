@@ -1,0 +1,253 @@
+//! What RPL has told IP: how packets go up, and from a root down.
+//!
+//! Place: the node writes RPL's verdicts here, and IP's own decisions read them: the check of a
+//! packet's RPL option, the first step from a root, the routing header on its way. Left out: how
+//! the DODAG came about (`rpl`), and how all this looks on the air (`lowpan`).
+//! Sources: RFC 6550 §11.2 (loop detection), RFC 6554 §4 (source routes), RFC 9008 (which packets
+//! carry what).
+
+use core::net::Ipv6Addr;
+
+use super::icmp::ErrorKind;
+use super::source_routes::{Path, SourceRoutes, Step, StepError};
+use super::{Disposition, Iid, Ingress, InterfaceId, Neighbour, NextHop, PacketDrop, iid_of};
+use crate::time::Instant;
+use crate::wire::ipv6::{Extensions, HEADER_LEN, Header, next_header};
+use crate::wire::rpl_option::{self, Rpi};
+use crate::wire::source_route::{ParseError, SEGMENTS_LEFT_AT, SourceRoute};
+
+/// This node's place in a DODAG whose packets go up with an RPL option.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    /// The interface of the DODAG.
+    pub interface: InterfaceId,
+    /// Which instance of RPL it is (RFC 6550 §5.1).
+    pub instance: u8,
+    /// This node's rank in whole ranks: `DAGRank` of RFC 6550 §3.5.1.
+    pub rank: u16,
+    /// `MinHopRankIncrease`: what a whole rank counts.
+    pub unit: u16,
+    /// The root's address, the DODAGID.
+    pub root: Ipv6Addr,
+}
+
+/// What RPL has told IP.
+#[derive(Debug, Default)]
+pub(crate) struct RplRoutes<'m> {
+    place: Option<Place>,
+    routes: SourceRoutes<'m>,
+    /// The neighbour that sent the last packet whose option contradicts the ranks, and that option.
+    contradiction: Option<(Iid, Rpi)>,
+}
+
+impl<'m> RplRoutes<'m> {
+    /// Lends a root memory for the motes of its DODAG.
+    pub(crate) fn lend(&mut self, steps: &'m mut [Option<Step>]) {
+        self.routes.lend(steps);
+    }
+
+    /// Takes that memory back.
+    pub(crate) fn take_steps(&mut self) -> &'m mut [Option<Step>] {
+        core::mem::take(&mut self.routes).into_memory()
+    }
+
+    /// This node's place; `None`: it is in no DODAG, or in one without RPL options.
+    pub(crate) fn set_place(&mut self, place: Option<Place>, is_root: bool) {
+        self.place = place;
+        let root = place.filter(|_| is_root);
+        self.routes
+            .set_root(root.map(|place| (place.root, place.interface)));
+    }
+
+    pub(crate) const fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
+    }
+
+    /// Adds or replaces the step to a mote; one that ends at once is taken back.
+    ///
+    /// # Errors
+    /// [`StepError`].
+    pub(crate) fn set_step(&mut self, step: Step, now: Instant) -> Result<(), StepError> {
+        self.routes.set(step, now)
+    }
+
+    /// Forgets the step to a mote; where `parent` is named, only if the step leads over it.
+    pub(crate) fn remove_step(&mut self, child: Iid, parent: Option<Iid>) {
+        self.routes.remove(child, parent);
+    }
+
+    /// Forgets steps that are too old.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        self.routes.expire(now);
+    }
+
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.routes.iter()
+    }
+
+    /// The contradiction of ranks that a packet has shown since the last call.
+    pub(crate) const fn take_contradiction(&mut self) -> Option<(Iid, Rpi)> {
+        self.contradiction.take()
+    }
+
+    /// The first step towards a mote of this root. `None`: ask other routes;
+    /// `Some(None)`: no other route leads there.
+    pub(super) fn next_hop(&self, dst: &Ipv6Addr) -> Option<Option<NextHop>> {
+        self.routes.covers(dst).then(|| self.routes.next_hop(dst))
+    }
+
+    /// All steps towards a mote of this root.
+    pub(crate) fn path(&self, dst: &Ipv6Addr) -> Option<Path> {
+        self.routes.path(dst)
+    }
+
+    /// Whether a packet between these addresses goes up where it leaves by `interface`, towards the
+    /// default router.
+    pub(super) fn goes_up(&self, header: &Header, interface: InterfaceId) -> bool {
+        let is_local = header.src.is_unicast_link_local() || header.dst.is_unicast_link_local();
+        let is_here = self.place.is_some_and(|place| place.interface == interface);
+        is_here && !is_local && !header.dst.is_multicast()
+    }
+
+    /// Whether what lies within a packet with this header may be taken out: a root put it there, or
+    /// one of this root's own motes did (RFC 9008 §4).
+    pub(crate) fn opens(&self, header: &Header, interface: InterfaceId) -> bool {
+        self.place.is_some_and(|place| {
+            place.interface == interface
+                && (header.src == place.root || self.routes.covers(&header.src))
+        })
+    }
+
+    /// The option of a packet that begins its way up here.
+    pub(crate) fn option(&self) -> Option<Rpi> {
+        self.place.map(|place| Rpi {
+            down: false,
+            rank_error: false,
+            forwarding_error: false,
+            instance: place.instance,
+            sender_rank: place.sender_rank(),
+        })
+    }
+
+    /// The option that a packet goes on with which came with `option`.
+    pub(super) fn onward(&self, option: Option<Rpi>) -> Option<Rpi> {
+        let option = option?;
+        let place = self.place?;
+        Some(Rpi {
+            rank_error: option.rank_error || place.contradicts(&option),
+            sender_rank: place.sender_rank(),
+            ..option
+        })
+    }
+
+    /// Judges a packet's option before the packet goes on (RFC 6550 §11.2.2.2): one contradiction
+    /// may come of a rank that changed meanwhile, two are a loop. `router`: where the default route
+    /// leads; what it sends up would come back to it.
+    ///
+    /// # Errors
+    /// [`PacketDrop::Loop`], [`PacketDrop::Instance`].
+    pub(super) fn judge(
+        &mut self,
+        ingress: &Ingress,
+        router: Option<NextHop>,
+    ) -> Result<(), PacketDrop> {
+        let (Some(option), Neighbour::One(from)) = (&ingress.option, ingress.from) else {
+            return Ok(());
+        };
+        let place = self.place.ok_or(PacketDrop::Instance)?;
+        if place.instance != option.instance {
+            return Err(PacketDrop::Instance);
+        }
+        let is_router = router
+            == Some(NextHop {
+                interface: ingress.interface,
+                neighbour: ingress.from,
+            });
+        if !(place.contradicts(option) || is_router && !option.down) {
+            return Ok(());
+        }
+        self.contradiction = Some((from, *option));
+        match option.rank_error {
+            true => Err(PacketDrop::Loop),
+            false => Ok(()),
+        }
+    }
+
+    /// What to do with a packet that was sent to this node to be sent on from here: its routing
+    /// header names the next step. `None`: it ends here, or has no such header.
+    ///
+    /// Taken only from a mesh that has a DODAG: a host beyond it could lead packets anywhere
+    /// (RFC 6554 §5). `owns`: whether an address is this node's own.
+    pub(super) fn source_route(
+        &self,
+        (header, rest): (&Header, &[u8]),
+        ingress: &Ingress,
+        owns: impl Fn(&Ipv6Addr) -> bool,
+    ) -> Option<Disposition> {
+        self.place
+            .filter(|place| place.interface == ingress.interface)?;
+        if header.next_header != next_header::ROUTING {
+            return None;
+        }
+        let mut walk = Extensions::new(header.next_header, rest);
+        // A header that runs out of the packet is refused where the packet is taken apart.
+        let extension = walk.next().ok()??;
+        let problem = |at: usize| {
+            let pointer = (HEADER_LEN + at) as u32;
+            Disposition::Refuse(ErrorKind::ParameterProblem { code: 0, pointer })
+        };
+        let route = match SourceRoute::parse(extension.bytes) {
+            Ok(route) => route,
+            Err(ParseError::SegmentsLeft) => return Some(problem(SEGMENTS_LEFT_AT)),
+            Err(_) => return None,
+        };
+        let next = route.next(&header.dst)?;
+        // This node's own address once more means a loop, visited or yet to come.
+        if route.addrs(header.dst).any(|addr| owns(&addr)) {
+            return Some(problem(SEGMENTS_LEFT_AT));
+        }
+        let is_step = !next.is_multicast()
+            && !next.is_unspecified()
+            && !next.is_loopback()
+            && !next.is_unicast_link_local();
+        if !is_step {
+            return Some(Disposition::Drop(PacketDrop::ExtensionHeader));
+        }
+        if header.hop_limit <= 1 {
+            return Some(Disposition::Refuse(ErrorKind::HopLimitExceeded));
+        }
+        Some(Disposition::Route(NextHop {
+            interface: ingress.interface,
+            neighbour: Neighbour::One(iid_of(&next)),
+        }))
+    }
+}
+
+impl Place {
+    /// What this node says of itself in RPL options: its rank, without what is no whole one. RFC
+    /// 6550 §11.2 has `DAGRank` there, and most implementations the rank; where a whole rank counts
+    /// 256, this is what RFC 8138 §6.3 sends as one byte.
+    const fn sender_rank(&self) -> u16 {
+        self.rank.saturating_mul(self.unit)
+    }
+
+    /// Whether a packet that this node gets goes another way than its option says: up from a node
+    /// nearer to the root, or down from one that is farther away.
+    fn contradicts(&self, option: &Rpi) -> bool {
+        let sender = match option.sender_rank.checked_div(self.unit) {
+            // Less than the root's: in whole ranks already.
+            None | Some(0) => option.sender_rank,
+            Some(rank) => rank,
+        };
+        match option.down {
+            false => sender != 0 && sender < self.rank,
+            true => sender > self.rank,
+        }
+    }
+}
+
+/// Whether an option of this type is RPL's (RFC 6553, RFC 9008 §4.2.2): what came up to here with
+/// it has done its way.
+pub(super) const fn knows_option(kind: u8) -> bool {
+    matches!(kind, rpl_option::TYPE_6553 | rpl_option::TYPE_9008)
+}

@@ -1,0 +1,44 @@
+//! Stands in for the DODAG in a build without RPL: there is none.
+
+use core::marker::PhantomData;
+use core::net::Ipv6Addr;
+
+use super::{Disposition, Ingress, NextHop, PacketDrop};
+use crate::wire::ipv6::Header;
+use crate::wire::rpl_option::Rpi;
+
+/// No DODAG.
+#[derive(Debug, Default)]
+pub(crate) struct RplRoutes<'m>(PhantomData<&'m ()>);
+
+impl RplRoutes<'_> {
+    pub(super) const fn onward(&self, _: Option<Rpi>) -> Option<Rpi> {
+        None
+    }
+
+    pub(super) const fn next_hop(&self, _: &Ipv6Addr) -> Option<Option<NextHop>> {
+        None
+    }
+
+    pub(super) const fn judge(
+        &mut self,
+        _: &Ingress,
+        _: Option<NextHop>,
+    ) -> Result<(), PacketDrop> {
+        Ok(())
+    }
+
+    pub(super) const fn source_route(
+        &self,
+        _: (&Header, &[u8]),
+        _: &Ingress,
+        _: impl Fn(&Ipv6Addr) -> bool + Copy,
+    ) -> Option<Disposition> {
+        None
+    }
+}
+
+/// None is.
+pub(super) const fn knows_option(_: u8) -> bool {
+    false
+}

@@ -1,0 +1,312 @@
+//! A root's routes: which mote is whose child, and so the way to each (RFC 6550 §9.7).
+//!
+//! Place: RPL's verdicts fill the table by way of the node; [`Ip`](super::Ip) finds the first
+//! step of a packet in it, and the link all steps when the packet leaves. Motes are named by
+//! their interface identifiers: all of them share the DODAG's prefix. Left out: routes to other
+//! prefixes, which no mote here has; several parents of one child.
+
+use core::net::Ipv6Addr;
+
+use super::{Iid, InterfaceId, Neighbour, NextHop, iid_of};
+use crate::limits::ROUTE_HOPS_MAX;
+use crate::time::Instant;
+use crate::wire::lollipop;
+
+/// One mote in a root's table: [`SourceRoutes`] works in a slice of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The mote, by its interface identifier.
+    pub child: Iid,
+    /// The router that passes packets on to it; the root itself for the first hop.
+    pub parent: Iid,
+    /// Of the message that said so: `PathSequence`, a lollipop counter (RFC 6550 §7.2).
+    pub sequence: u8,
+    /// Whether the mote knows no RPL: its packets are to be taken out of their tunnel one hop before
+    /// (RFC 9010).
+    pub is_leaf: bool,
+    /// When the root forgets it (RFC 6550 §6.7.8, path lifetime).
+    pub until: Instant,
+}
+
+/// The table, and where it leads.
+#[derive(Debug, Default)]
+pub(super) struct SourceRoutes<'m> {
+    steps: &'m mut [Option<Step>],
+    /// The root's address in the DODAG, and the interface towards it.
+    root: Option<(Ipv6Addr, InterfaceId)>,
+}
+
+/// A way from the root: the motes in order, the destination last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    motes: [Iid; ROUTE_HOPS_MAX],
+    from: u8,
+    ends_at_leaf: bool,
+}
+
+impl Path {
+    /// The motes in order, the destination last; never empty.
+    pub(crate) fn motes(&self) -> &[Iid] {
+        self.motes.get(usize::from(self.from)..).unwrap_or_default()
+    }
+
+    /// Whether the destination knows no RPL.
+    pub(crate) const fn ends_at_leaf(&self) -> bool {
+        self.ends_at_leaf
+    }
+}
+
+/// Why a step was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum StepError {
+    /// What is known of the mote is newer.
+    Old,
+    /// No room.
+    Full,
+}
+
+impl<'m> SourceRoutes<'m> {
+    /// Lends memory for so many motes, of which none is known.
+    pub(super) fn lend(&mut self, steps: &'m mut [Option<Step>]) {
+        steps.fill(None);
+        self.steps = steps;
+    }
+
+    pub(super) const fn into_memory(self) -> &'m mut [Option<Step>] {
+        self.steps
+    }
+
+    /// Begins or ends being the root of a DODAG, by this address.
+    pub(super) fn set_root(&mut self, root: Option<(Ipv6Addr, InterfaceId)>) {
+        self.root = root;
+    }
+
+    /// Whether an address can only be a mote's of this root: no other route leads there.
+    pub(super) fn covers(&self, dst: &Ipv6Addr) -> bool {
+        let prefix = |addr: &Ipv6Addr| addr.to_bits() >> 64;
+        self.root
+            .is_some_and(|(root, _)| prefix(&root) == prefix(dst))
+    }
+
+    /// Adds or replaces the step to a mote; one that ends at once is taken back.
+    ///
+    /// # Errors
+    /// [`StepError`].
+    pub(super) fn set(&mut self, step: Step, now: Instant) -> Result<(), StepError> {
+        let same = |slot: &Option<Step>| slot.is_some_and(|known| known.child == step.child);
+        let at = self.steps.iter().position(same);
+        let known = at.and_then(|at| self.steps.get(at).copied().flatten());
+        if known.is_some_and(|known| lollipop::is_newer(known.sequence, step.sequence)) {
+            return Err(StepError::Old);
+        }
+        if step.until <= now {
+            self.remove(step.child, None);
+            return Ok(());
+        }
+        let at = at.or_else(|| self.steps.iter().position(Option::is_none));
+        let slot = at.and_then(|at| self.steps.get_mut(at));
+        *slot.ok_or(StepError::Full)? = Some(step);
+        Ok(())
+    }
+
+    /// Forgets the step to a mote; where `parent` is named, only if the step leads over it.
+    pub(super) fn remove(&mut self, child: Iid, parent: Option<Iid>) {
+        for slot in self.steps.iter_mut() {
+            let is_it = |step: Step| {
+                step.child == child && parent.is_none_or(|parent| step.parent == parent)
+            };
+            if slot.is_some_and(is_it) {
+                *slot = None;
+            }
+        }
+    }
+
+    /// Forgets what is too old.
+    pub(super) fn expire(&mut self, now: Instant) {
+        for slot in self.steps.iter_mut() {
+            if slot.is_some_and(|step| step.until <= now) {
+                *slot = None;
+            }
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().flatten()
+    }
+
+    /// The way to `dst`; `None` where a step of it is missing.
+    pub(super) fn path(&self, dst: &Ipv6Addr) -> Option<Path> {
+        let (root, _) = self.root.filter(|_| self.covers(dst))?;
+        let root = iid_of(&root);
+        let mut path = Path {
+            motes: [[0; 8]; ROUTE_HOPS_MAX],
+            from: ROUTE_HOPS_MAX as u8,
+            ends_at_leaf: false,
+        };
+        let mut mote = iid_of(dst);
+        // A loop among the steps ends with the room for them.
+        while mote != root {
+            path.from = path.from.checked_sub(1)?;
+            *path.motes.get_mut(usize::from(path.from))? = mote;
+            let step = self.iter().find(|step| step.child == mote)?;
+            path.ends_at_leaf |= step.is_leaf && mote == iid_of(dst);
+            mote = step.parent;
+        }
+        path.motes().first().map(|_| path)
+    }
+
+    /// The first hop of the way to `dst`.
+    pub(super) fn next_hop(&self, dst: &Ipv6Addr) -> Option<NextHop> {
+        let (_, interface) = self.root?;
+        let path = self.path(dst)?;
+        Some(NextHop {
+            interface,
+            neighbour: Neighbour::One(*path.motes().first()?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Duration;
+
+    const MESH: InterfaceId = InterfaceId(1);
+    const NOW: Instant = Instant::ORIGIN;
+
+    fn addr(n: u8) -> Ipv6Addr {
+        Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, n.into())
+    }
+
+    fn iid(n: u8) -> Iid {
+        iid_of(&addr(n))
+    }
+
+    fn step(child: u8, parent: u8) -> Step {
+        Step {
+            child: iid(child),
+            parent: iid(parent),
+            sequence: 240,
+            is_leaf: false,
+            until: Instant::from_micros(1_000),
+        }
+    }
+
+    fn routes(steps: &mut [Option<Step>]) -> SourceRoutes<'_> {
+        let mut routes = SourceRoutes::default();
+        routes.lend(steps);
+        routes.set_root(Some((addr(1), MESH)));
+        routes
+    }
+
+    #[test]
+    fn a_way_leads_from_parent_to_child() {
+        let mut steps = [None; 3];
+        let mut routes = routes(&mut steps);
+        for (child, parent) in [(4, 3), (3, 2), (2, 1)] {
+            assert_eq!(routes.next_hop(&addr(4)), None, "{child}");
+            routes.set(step(child, parent), NOW).unwrap();
+        }
+        assert_eq!(routes.set(step(5, 1), NOW), Err(StepError::Full));
+        let path = routes.path(&addr(4)).unwrap();
+        assert_eq!(path.motes(), [iid(2), iid(3), iid(4)]);
+        let first = routes.next_hop(&addr(4)).unwrap();
+        assert_eq!(first.neighbour, Neighbour::One(iid(2)));
+        assert_eq!(routes.path(&addr(2)).unwrap().motes(), [iid(2)]);
+        // The root itself is no hop away, and other prefixes have other routes.
+        assert!(routes.path(&addr(1)).is_none());
+        let elsewhere = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 4);
+        assert!(routes.covers(&addr(9)) && !routes.covers(&elsewhere));
+        assert!(routes.path(&elsewhere).is_none());
+        // A mote moves.
+        routes.set(step(4, 1), NOW).unwrap();
+        assert_eq!(routes.path(&addr(4)).unwrap().motes(), [iid(4)]);
+    }
+
+    #[test]
+    fn loops_and_gaps_lead_nowhere() {
+        let mut steps = [None; 8];
+        let mut routes = routes(&mut steps);
+        for (child, parent) in [(2, 3), (3, 4), (4, 2), (5, 5), (6, 9)] {
+            routes.set(step(child, parent), NOW).unwrap();
+        }
+        for n in 2..=6 {
+            assert!(routes.path(&addr(n)).is_none(), "{n}");
+        }
+    }
+
+    #[test]
+    fn steps_grow_old_and_are_taken_back() {
+        let mut steps = [None; 4];
+        let mut routes = routes(&mut steps);
+        routes.set(step(2, 1), NOW).unwrap();
+        routes.set(step(3, 2), NOW).unwrap();
+        routes.remove(iid(3), Some(iid(1)));
+        assert!(routes.path(&addr(3)).is_some(), "it was not that parent's");
+        routes.remove(iid(3), Some(iid(2)));
+        assert!(routes.path(&addr(3)).is_none());
+        routes.expire(Instant::from_micros(999));
+        assert!(routes.path(&addr(2)).is_some());
+        routes.expire(Instant::from_micros(1_000) + Duration::ZERO);
+        assert!(routes.path(&addr(2)).is_none());
+        routes.set_root(None);
+        assert!(!routes.covers(&addr(2)));
+    }
+
+    #[test]
+    fn old_news_of_a_mote_is_refused() {
+        let mut steps = [None; 4];
+        let mut routes = routes(&mut steps);
+        let newer = Step {
+            sequence: 242,
+            ..step(2, 1)
+        };
+        routes.set(newer, NOW).unwrap();
+        assert_eq!(routes.set(step(2, 3), NOW), Err(StepError::Old));
+        let ended = Step {
+            until: NOW,
+            ..step(2, 1)
+        };
+        assert_eq!(routes.set(ended, NOW), Err(StepError::Old));
+        assert!(routes.path(&addr(2)).is_some());
+        routes
+            .set(
+                Step {
+                    sequence: 243,
+                    ..ended
+                },
+                NOW,
+            )
+            .unwrap();
+        assert!(routes.path(&addr(2)).is_none());
+    }
+
+    #[test]
+    fn a_leaf_is_known_at_the_end_of_its_way() {
+        let mut steps = [None; 4];
+        let mut routes = routes(&mut steps);
+        routes.set(step(2, 1), NOW).unwrap();
+        let leaf = Step {
+            is_leaf: true,
+            ..step(3, 2)
+        };
+        routes.set(leaf, NOW).unwrap();
+        assert!(routes.path(&addr(3)).unwrap().ends_at_leaf());
+        assert!(!routes.path(&addr(2)).unwrap().ends_at_leaf());
+    }
+
+    #[test]
+    fn the_longest_way_has_an_end() {
+        let mut steps = [None; 40];
+        let mut routes = routes(&mut steps);
+        for n in 2..=40 {
+            routes.set(step(n, n - 1), NOW).unwrap();
+        }
+        let last = ROUTE_HOPS_MAX as u8 + 1;
+        assert_eq!(
+            routes.path(&addr(last)).unwrap().motes().len(),
+            ROUTE_HOPS_MAX
+        );
+        assert!(routes.path(&addr(last + 1)).is_none());
+    }
+}

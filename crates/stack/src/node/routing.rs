@@ -1,0 +1,402 @@
+//! Where RPL meets IP and the links.
+//!
+//! RPL says what it wants by verdicts: messages become packets here, a parent becomes the default
+//! route, the routes in DAOs become steps of the root's table. In turn RPL hears of control
+//! messages, of acknowledged frames and of packets that contradict its ranks.
+//! Left out: RPL itself (`rpl`), and how routing headers look on the air (`lowpan`).
+//! Sources: RFC 6550 §9 and §11, RFC 6554 §4, RFC 6040 §4.2, RFC 9008.
+
+use core::net::Ipv6Addr;
+
+use super::{Node, Verdict};
+use crate::ip::{
+    self, ALL_RPL_NODES, Disposition, Iid, Ingress, InterfaceId, Neighbour, NextHop, PacketDrop,
+    Place, Step, StepError,
+};
+use crate::link::{Class, Hop, Routing, Sent};
+use crate::rpl::{self, Destination, Heard, MessageDrop, Outgoing, Role, Rpl};
+use crate::time::{Duration, Instant};
+use crate::wire::cursor::Writer;
+use crate::wire::icmpv6;
+use crate::wire::ipv6::{Extensions, HEADER_LEN, Header, TrafficClass, next_header, take_over_ecn};
+use crate::wire::{rpl as wire, source_route};
+
+/// RPL on one of a node's links.
+#[derive(Debug)]
+pub(super) struct State<'m> {
+    rpl: Rpl<'m>,
+    interface: InterfaceId,
+    /// The prefix that addresses were formed from.
+    prefix: Option<Ipv6Addr>,
+    is_root: bool,
+    /// When the root forgets steps that are too old.
+    expire_at: Instant,
+}
+
+impl<'m> State<'m> {
+    pub(super) fn into_rpl(self) -> Rpl<'m> {
+        self.rpl
+    }
+}
+
+impl<'m> Node<'m> {
+    /// Makes this node part of a DODAG over link `id`: a mote looks for one, a root begins its own.
+    ///
+    /// `candidates`: memory for neighbours that may become parents; eight are plenty, and a root
+    /// needs none. `steps`: a root's memory for the motes below it, one each; a mote needs none.
+    /// The role decides whether the node forwards: [`ip::Config::forwards`] has to agree.
+    pub fn start_rpl(
+        &mut self,
+        id: InterfaceId,
+        role: Role,
+        candidates: &'m mut [rpl::Candidate],
+        steps: &'m mut [Option<Step>],
+        now: Instant,
+    ) {
+        self.polled_at = None;
+        let iid = self.ip.iid_on(id);
+        let mut rpl = Rpl::new(&rpl::Config { iid, role }, candidates);
+        rpl.start(now, &mut self.rng);
+        let is_root = rpl.is_root();
+        self.ip.rpl_mut().lend(steps);
+        if let Some(link) = self.links.get_mut(usize::from(id.0)) {
+            link.report_frames();
+        }
+        self.routing = Some(State {
+            rpl,
+            interface: id,
+            prefix: None,
+            is_root,
+            expire_at: now,
+        });
+        self.place();
+    }
+
+    /// This node's part in RPL, to look at; `None` before [`Self::start_rpl`].
+    pub fn rpl(&self) -> Option<&Rpl<'m>> {
+        self.routing.as_ref().map(|routing| &routing.rpl)
+    }
+
+    /// As [`Self::rpl`], to ask a repair of it. Poll the node after.
+    pub fn rpl_mut(&mut self) -> Option<&mut Rpl<'m>> {
+        self.polled_at = None;
+        self.routing.as_mut().map(|routing| &mut routing.rpl)
+    }
+
+    /// The motes below a root: who is whose child.
+    pub fn routes_down(&self) -> impl Iterator<Item = &Step> {
+        self.ip.rpl().steps()
+    }
+
+    /// When RPL has something to do.
+    pub(super) fn routing_deadline(&self) -> Option<Instant> {
+        self.routing.as_ref()?.rpl.next_deadline()
+    }
+
+    /// Carries out what RPL wants.
+    pub(super) fn poll_routing(&mut self, now: Instant) {
+        let contradiction = self.ip.rpl_mut().take_contradiction();
+        let Some(routing) = self.routing.as_mut() else {
+            return;
+        };
+        if let Some((from, mut option)) = contradiction {
+            // RPL counts it, and IP has settled what becomes of the packet.
+            let _ = routing.rpl.on_packet(from, &mut option, now);
+        }
+        if routing.is_root && routing.expire_at <= now {
+            routing.expire_at = now + EXPIRE_EVERY;
+            self.ip.rpl_mut().expire(now);
+        }
+        let mut is_news = false;
+        while let Some(routing) = self.routing.as_mut()
+            && routing.rpl.next_deadline().is_some_and(|at| at <= now)
+        {
+            let Some(verdict) = routing.rpl.poll(now, &mut self.rng) else {
+                break;
+            };
+            is_news = true;
+            match verdict {
+                rpl::Verdict::Send { to, message } => self.send_routing(to, message),
+                rpl::Verdict::Parent(parent) => self.follow(parent),
+                rpl::Verdict::Prefix(prefix) => self.number(prefix),
+            }
+        }
+        if is_news {
+            self.place();
+        }
+    }
+
+    /// The default route leads over `parent` from now on.
+    fn follow(&mut self, parent: Option<Iid>) {
+        let Some(interface) = self.routing.as_ref().map(|routing| routing.interface) else {
+            return;
+        };
+        match parent {
+            Some(parent) => self.ip.set_default_route(Some(NextHop {
+                interface,
+                neighbour: Neighbour::One(parent),
+            })),
+            None => {
+                self.ip.clear_default_route(interface);
+            }
+        }
+    }
+
+    /// The address in the DODAG's prefix is this node's from now on.
+    fn number(&mut self, prefix: Option<Ipv6Addr>) {
+        let Some(routing) = self.routing.as_mut() else {
+            return;
+        };
+        let interface = routing.interface;
+        let old = core::mem::replace(&mut routing.prefix, prefix);
+        if let Some(addr) = old.filter(|_| old != prefix) {
+            let len = 64;
+            self.ip
+                .remove_addresses(interface, ip::Prefix { addr, len });
+        }
+        if let Some(prefix) = prefix {
+            let addr = ip::with_iid(&prefix, self.ip.iid_on(interface));
+            self.ip.add_address(ip::Address { addr, interface });
+        }
+    }
+
+    /// Says to IP and to the link where this node is in the DODAG.
+    fn place(&mut self) {
+        let Some(routing) = self.routing.as_ref() else {
+            return;
+        };
+        let (rpl, is_root) = (&routing.rpl, routing.is_root);
+        let is_in = is_root || rpl.parent().is_some();
+        let dodag = rpl
+            .dodag()
+            .filter(|dodag| is_in && dodag.mode == wire::mode::NON_STORING);
+        let place = dodag.map(|dodag| Place {
+            interface: routing.interface,
+            instance: dodag.instance,
+            rank: rpl.dag_rank(),
+            unit: dodag.configuration.min_hop_rank_increase,
+            root: dodag.id,
+        });
+        let (interface, hops, dodag) = (routing.interface, rpl.hops(), dodag.copied());
+        self.ip.rpl_mut().set_place(place, is_root);
+        if let Some(link) = self.links.get_mut(usize::from(interface.0)) {
+            let routing = dodag.map(|dodag| Routing {
+                root: dodag.id,
+                is_compressed: dodag.is_compressed(),
+                option_type: dodag.option_type(),
+            });
+            link.settle(routing, hops);
+        }
+    }
+
+    /// Sends a message of RPL.
+    fn send_routing(&mut self, to: Destination, message: Outgoing) {
+        let Some(routing) = self.routing.as_ref() else {
+            return;
+        };
+        let interface = routing.interface;
+        let dst = match to {
+            Destination::All => ALL_RPL_NODES,
+            Destination::Neighbour(iid) => ip::link_local(iid),
+            Destination::Node(addr) => addr,
+        };
+        let src = match to {
+            Destination::Node(_) => routing.rpl.address(),
+            Destination::All | Destination::Neighbour(_) => self.ip.source_for(&dst, interface),
+        };
+        let Some((hop, src)) = self.ip.next_hop(&dst, interface).zip(src) else {
+            return self.ip.counters.count(PacketDrop::NoRoute);
+        };
+        let mut packet = [0; HEADER_LEN + MESSAGE_LEN_MAX];
+        let Some(len) = self.write_routing(message, (src, dst), &mut packet) else {
+            return;
+        };
+        // A full queue drops it; RPL's timers send the next one.
+        let packet = packet.get(..len).unwrap_or_default();
+        if let Ok(link) = self.link_towards(hop) {
+            let _ = link.queue([packet, &[]], Class::Control);
+        }
+    }
+
+    /// Writes a message as a packet; returns its length. `None` where it does not fit.
+    fn write_routing(
+        &self,
+        message: Outgoing,
+        (src, dst): (Ipv6Addr, Ipv6Addr),
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let routing = self.routing.as_ref()?;
+        let (head, body) = out.split_at_mut_checked(HEADER_LEN)?;
+        let mut w = Writer::new(body);
+        routing.rpl.emit(message, &[], &mut w).ok()?;
+        let len = w.written();
+        icmpv6::fill_checksum(&src, &dst, body.get_mut(..len)?);
+        let header = Header {
+            traffic_class: TrafficClass::default(),
+            flow_label: 0,
+            payload_len: len as u16,
+            next_header: icmpv6::NEXT_HEADER,
+            hop_limit: match dst.is_unicast_link_local() || dst.is_multicast() {
+                true => ip::ndp::HOP_LIMIT,
+                false => self.ip.hop_limit(),
+            },
+            src,
+            dst,
+        };
+        header.emit(head).ok()?;
+        Some(HEADER_LEN + len)
+    }
+
+    /// A control message of RPL for this node.
+    pub(super) fn on_routing(
+        &mut self,
+        header: &Header,
+        (code, body): (u8, &[u8]),
+        ingress: &Ingress,
+        now: Instant,
+    ) -> Result<(), Disposition> {
+        let ignored = Disposition::Drop(PacketDrop::IgnoredIcmp);
+        let routing = self.routing.as_mut().ok_or(ignored)?;
+        if routing.interface != ingress.interface {
+            return Err(ignored);
+        }
+        let heard = routing.rpl.on_message(
+            header.src,
+            header.dst.is_multicast(),
+            (code, body),
+            now,
+            &mut self.rng,
+        );
+        // RPL counts what it drops, by its own reasons.
+        if let Ok(Heard::Dao(dao)) = heard {
+            self.on_dao(&dao, header.src, now);
+        }
+        Ok(())
+    }
+
+    /// Enters the routes of a DAO into the root's table, and answers.
+    fn on_dao(&mut self, dao: &wire::Dao<'_>, from: Ipv6Addr, now: Instant) {
+        let Self { routing, ip, .. } = self;
+        let Some(rpl) = routing.as_mut().map(|routing| &mut routing.rpl) else {
+            return;
+        };
+        let Some(dodag) = rpl.dodag().copied() else {
+            return;
+        };
+        let mut is_entered = true;
+        for route in rpl::routes(dao, &dodag) {
+            let step = Step {
+                child: ip::iid_of(&route.target),
+                parent: ip::iid_of(&route.parent),
+                sequence: route.sequence,
+                is_leaf: route.is_external,
+                until: now + route.lifetime,
+            };
+            let reason = match ip.rpl_mut().set_step(step, now) {
+                Ok(()) => continue,
+                Err(StepError::Old) => MessageDrop::OldSequence,
+                Err(StepError::Full) => MessageDrop::GraphFull,
+            };
+            rpl.count(reason);
+            is_entered = false;
+        }
+        if let Some(answer) = Rpl::acknowledge(dao, is_entered) {
+            self.send_routing(Destination::Node(from), answer);
+        }
+    }
+
+    /// A router could not send a packet of this root on along its source route: the step is gone.
+    /// `invoking`: the packet as that router had it, its destination the neighbour that is lost.
+    pub(super) fn on_broken_route(&mut self, header: &Header, invoking: &[u8], ingress: &Ingress) {
+        let is_own = self
+            .routing
+            .as_ref()
+            .is_some_and(|routing| routing.is_root && routing.interface == ingress.interface);
+        if !is_own {
+            return;
+        }
+        let Ok((lost, _)) = Header::parse_start(invoking) else {
+            return;
+        };
+        if self.ip.owns(&lost.src, ingress.interface) {
+            let (child, parent) = (ip::iid_of(&lost.dst), ip::iid_of(&header.src));
+            self.ip.rpl_mut().remove_step(child, Some(parent));
+        }
+    }
+
+    /// What became of a frame to a neighbour.
+    pub(super) fn on_frame_sent(&mut self, id: InterfaceId, sent: Sent, now: Instant) {
+        if let Some(routing) = self
+            .routing
+            .as_mut()
+            .filter(|routing| routing.interface == id)
+        {
+            let Sent {
+                to,
+                attempts,
+                acknowledged,
+            } = sent;
+            routing.rpl.on_sent(to, attempts, acknowledged, now);
+            self.must_poll_again = true;
+        }
+    }
+
+    /// Takes a packet out of the one that it lies in, from `at` on, and judges it. `None`: it goes
+    /// no further, and is counted.
+    pub(super) fn open_tunnel<'p>(
+        &mut self,
+        outer: &Verdict,
+        packet: &'p mut [u8],
+        at: usize,
+        mut hop: Hop,
+    ) -> Option<(Verdict, &'p mut [u8], Hop)> {
+        let interface = hop.ingress.interface;
+        if !self.ip.rpl().opens(&outer.header, interface) {
+            self.ip.counters.count(PacketDrop::Tunnel);
+            return None;
+        }
+        let inner = packet.get_mut(at..)?;
+        if !take_over_ecn(outer.header.traffic_class.ecn(), inner) {
+            self.ip.counters.count(PacketDrop::Congestion);
+            return None;
+        }
+        hop.ingress.option = None;
+        let mut verdict = self.judge(inner, &hop)?;
+        // What came down through a tunnel never goes up again: the root would send it back.
+        if let Disposition::Forward(next) = verdict.disposition
+            && self.ip.goes_up(&verdict.header, next)
+        {
+            verdict.disposition = Disposition::Drop(PacketDrop::Tunnel);
+        }
+        Some((verdict, inner, hop))
+    }
+}
+
+/// Where in a packet for this node the packet within it begins; `None`: there is none.
+pub(super) fn inner_at(header: &Header, to: Disposition, packet: &[u8]) -> Option<usize> {
+    let may_hold_one = matches!(header.next_header, next_header::IPV6 | next_header::ROUTING);
+    if to != Disposition::Local || !may_hold_one {
+        return None;
+    }
+    let len = HEADER_LEN + usize::from(header.payload_len);
+    let mut walk = Extensions::new(header.next_header, packet.get(HEADER_LEN..len)?);
+    while let Some(extension) = walk.next().ok()? {
+        // A source route that has not come to its end leads elsewhere.
+        let is_over = extension.bytes.get(source_route::SEGMENTS_LEFT_AT) == Some(&0);
+        if extension.kind != next_header::ROUTING || !is_over {
+            return None;
+        }
+    }
+    (walk.next_header() == next_header::IPV6).then(|| len - walk.rest().len())
+}
+
+/// Sends a packet on to the next step of its source route, which IP's disposition has looked at.
+pub(super) fn advance(packet: &mut [u8]) {
+    source_route::advance(packet, HEADER_LEN);
+}
+
+/// A DIO with configuration, prefix and metrics has 84 bytes, a DAO with four leaves 150.
+const MESSAGE_LEN_MAX: usize = 160;
+
+/// How often a root looks for steps that are too old: lifetimes are minutes.
+const EXPIRE_EVERY: Duration = Duration::from_secs(10);

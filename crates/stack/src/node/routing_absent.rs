@@ -1,0 +1,32 @@
+//! Stands in for RPL in a build without it: no packet lies within another, none has a source
+//! route.
+
+use super::{Node, Verdict};
+use crate::ip::Disposition;
+use crate::link::Hop;
+use crate::time::Instant;
+use crate::wire::ipv6::Header;
+
+impl Node<'_> {
+    pub(super) const fn routing_deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    pub(super) const fn poll_routing(&mut self, _: Instant) {}
+
+    pub(super) fn open_tunnel<'p>(
+        &mut self,
+        _: &Verdict,
+        _: &'p mut [u8],
+        _: usize,
+        _: Hop,
+    ) -> Option<(Verdict, &'p mut [u8], Hop)> {
+        None
+    }
+}
+
+pub(super) const fn inner_at(_: &Header, _: Disposition, _: &[u8]) -> Option<usize> {
+    None
+}
+
+pub(super) const fn advance(_: &mut [u8]) {}
