@@ -21,6 +21,7 @@ use std::net::Ipv6Addr;
 use motet::ip::InterfaceId;
 use motet::link::Link;
 use motet::mac::Mac;
+use motet::rpl::Rpl;
 use motet::tcphc;
 use motet::time::{Duration, Instant};
 
@@ -299,7 +300,8 @@ pub(crate) fn has_joined(world: &World<'_>, nodes: usize) -> bool {
     // The farthest first: they are the last to join.
     (1..nodes).rev().all(|mote| {
         let node = world.node(mote);
-        node.global_address().is_some() && node.ip().default_route().is_some()
+        let is_reachable = node.rpl().is_none_or(Rpl::is_reachable);
+        is_reachable && node.global_address().is_some() && node.ip().default_route().is_some()
     })
 }
 

@@ -73,10 +73,10 @@ impl Scenario {
             interference: interference(&table, folder, nodes)?,
             hosts: hosts::hosts(&wire, &flows, &faults),
             packet_loss: wire.loss,
-            joining: if joining == "static" {
-                Joining::Static
-            } else {
-                Joining::Advertised
+            joining: match joining.as_str() {
+                "rpl" => Joining::Rpl,
+                "static" => Joining::Static,
+                _ => Joining::Advertised,
             },
             ..network
         };

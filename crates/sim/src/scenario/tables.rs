@@ -117,9 +117,9 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
             key(
                 "joining",
-                Choice(&["advertised", "static"]),
+                Choice(&["advertised", "static", "rpl"]),
                 Some("\"advertised\""),
-                "How motes get addresses and routes: by router advertisement, or from the start (large meshes need minutes otherwise).",
+                "How motes get addresses and routes: by router advertisement along the tree of `parents`; from the start (large meshes need minutes otherwise); or by RPL, where they find parents by themselves, and others when links change.",
             ),
             key(
                 "switch_on_s",

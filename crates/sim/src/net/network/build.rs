@@ -3,12 +3,13 @@
 use std::net::Ipv6Addr;
 
 use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Route};
-use motet::limits::IPV6_MTU_MIN;
+use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use motet::link::{Advertised, Cable, Hold, Link, Mesh, MeshConfig, MeshMemory};
 use motet::lowpan::datagram::Record;
 use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, RadioCapabilities};
 use motet::node::Node;
 use motet::random::Rng;
+use motet::rpl::{self, Candidate, Role};
 use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
 use motet::tcphc::{self, Tcphc};
 use motet::time::{Duration, Instant};
@@ -80,16 +81,40 @@ impl<'m> Builder<'_, 'm> {
         } else {
             is_router.then_some(Port::Wire(WIRED))
         };
+        let mut node = Node::new(interfaces, ip, tcp, rng, self.now);
+        if self.options.joining == Joining::Rpl {
+            self.start_rpl(n, &mut returned, &mut node);
+        }
         Resident {
-            node: Node::new(interfaces, ip, tcp, rng, self.now),
+            node,
             ports: std::iter::once(radio_port).chain(wire_port).collect(),
             app: App::None,
         }
     }
 
+    /// Makes mesh node `n` the root of a DODAG, or a mote that looks for one.
+    fn start_rpl(self, n: usize, returned: &mut Returned<'m>, node: &mut Node<'m>) {
+        let (role, candidates, steps) = match n {
+            0 => {
+                let root = rpl::Root::new(plan::MESH_PREFIX);
+                (Role::Root(root), 0, self.options.nodes.len())
+            }
+            _ => (Role::Router, CANDIDATES, 0),
+        };
+        let arena = self.arena;
+        let empty = || Candidate::EMPTY;
+        let candidates = lend_each(&mut returned.candidates, arena, candidates, empty);
+        let steps = lend_each(&mut returned.steps, arena, steps, || None);
+        node.start_rpl(RADIO, role, candidates, steps, self.now);
+    }
+
     /// Addresses and routes of mesh node `n`.
     fn ip(self, n: usize, returned: &mut Returned<'m>) -> Ip<'m> {
-        let below = self.tree.below(n);
+        let is_rpl = self.options.joining == Joining::Rpl;
+        let below = match is_rpl {
+            true => &[],
+            false => self.tree.below(n),
+        };
         let routes = below.iter().map(|(node, child)| {
             Some(Route {
                 prefix: Prefix::host(plan::mesh_addr(*node as u16)),
@@ -110,7 +135,7 @@ impl<'m> Builder<'_, 'm> {
         }));
         let routes: Vec<_> = routes.chain(tap).collect();
         let config = ip::Config {
-            forwards: n == 0 || is_tapped || !below.is_empty(),
+            forwards: n == 0 || is_tapped || is_rpl || !below.is_empty(),
             ..ip::Config::default()
         };
         let mut ip = Ip::new(config, lend(&mut returned.routes, self.arena, routes));
@@ -143,34 +168,17 @@ impl<'m> Builder<'_, 'm> {
     }
 
     fn radio(self, n: usize, returned: &mut Returned<'m>, rng: &mut Rng) -> Mesh<'m> {
-        let (arena, options) = (self.arena, &self.options.nodes[n]);
+        let options = &self.options.nodes[n];
         let mac_config = mac::Config {
             pan: plan::PAN,
             extended: plan::eui64(n as u16),
             channel: options.channel,
             ..options.mac.clone()
         };
-        let neighbors = self.tree.children(n) + NEIGHBORS_SPARE;
-        let Returned {
-            frames,
-            neighbors: known,
-            records,
-            bodies,
-            outgoing,
-            queue,
-            ..
-        } = returned;
-        let tables = &options.tables;
-        let memory = MeshMemory {
-            frames: lend_each(frames, arena, tables.queue_frames, || FrameSlot::EMPTY),
-            neighbors: lend_each(known, arena, neighbors, || Neighbor::EMPTY),
-            records: lend_each(records, arena, tables.records, || Record::EMPTY),
-            bodies: lend_each(bodies, arena, tables.bodies * IPV6_MTU_MIN, || 0),
-            outgoing: lend_each(outgoing, arena, IPV6_MTU_MIN, || 0),
-            queue: lend_each(queue, arena, tables.packet_queue_len, || 0),
-        };
+        let memory = self.mesh_memory(n, returned);
+        let is_rpl = self.options.joining == Joining::Rpl;
         let capabilities = options.profile.capabilities;
-        let parent = self.tree.parent(n);
+        let parent = self.tree.parent(n).filter(|_| !is_rpl);
         // On a channel of its own a frame disturbs only the hop before it: its relay is away.
         let reach = match options.mac.channels {
             Channels::SINGLE => usize::MAX,
@@ -189,7 +197,7 @@ impl<'m> Builder<'_, 'm> {
             discipline: options.discipline,
             parent: parent.map(|parent| plan::link_addr(parent as u16)),
             solicits: is_advertised && parent.is_some(),
-            advertised: parent.is_none().then_some(Advertised {
+            advertised: (n == 0).then_some(Advertised {
                 prefix: plan::MESH_PREFIX,
                 lifetime: Advertised::LIFETIME,
             }),
@@ -208,6 +216,37 @@ impl<'m> Builder<'_, 'm> {
             radio.set_tcphc(self.tcphc(n, mode, returned.tcphc.take(), rng));
         }
         radio
+    }
+
+    fn mesh_memory(self, n: usize, returned: &mut Returned<'m>) -> MeshMemory<'m> {
+        let is_rpl = self.options.joining == Joining::Rpl;
+        // Of a mesh that forms itself nobody knows how many children a mote will have.
+        let neighbors = match is_rpl {
+            true => NEIGHBORS_OF_ROUTER,
+            false => self.tree.children(n) + NEIGHBORS_SPARE,
+        };
+        let packet_len_max = match is_rpl {
+            true => MESH_PACKET_LEN_MAX,
+            false => IPV6_MTU_MIN,
+        };
+        let Returned {
+            frames,
+            neighbors: known,
+            records,
+            bodies,
+            outgoing,
+            queue,
+            ..
+        } = returned;
+        let (arena, tables) = (self.arena, &self.options.nodes[n].tables);
+        MeshMemory {
+            frames: lend_each(frames, arena, tables.queue_frames, || FrameSlot::EMPTY),
+            neighbors: lend_each(known, arena, neighbors, || Neighbor::EMPTY),
+            records: lend_each(records, arena, tables.records, || Record::EMPTY),
+            bodies: lend_each(bodies, arena, tables.bodies * packet_len_max, || 0),
+            outgoing: lend_each(outgoing, arena, packet_len_max, || 0),
+            queue: lend_each(queue, arena, tables.packet_queue_len, || 0),
+        }
     }
 
     /// The compressor of node `n`: the border router's has room for two connections of every
@@ -315,6 +354,12 @@ const TAGS_LAST: u16 = u16::MAX - 64;
 
 /// Neighbours that a node knows besides its children: its parent, and those it only hears.
 const NEIGHBORS_SPARE: usize = 3;
+
+/// Neighbours that a node of a mesh knows which forms itself.
+const NEIGHBORS_OF_ROUTER: usize = 16;
+
+/// Neighbours that a mote thinks of as its parent.
+const CANDIDATES: usize = 8;
 
 /// Bytes of packets that wait for the wire; they never do for long.
 const WIRE_QUEUE_LEN: usize = 8 * 1_500;

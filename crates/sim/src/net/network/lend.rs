@@ -3,11 +3,12 @@
 //! Purpose: a node may start a thousand times in a run, and the memory of a run is given back at
 //! its end only. Whatever a stack was lent serves the next one.
 
-use motet::ip::Route;
+use motet::ip::{Route, Step};
 use motet::link::{Cable, Link, MeshMemory};
 use motet::lowpan::datagram::Record;
 use motet::mac::{FrameSlot, Neighbor};
 use motet::node::Node;
+use motet::rpl::{Candidate, Rpl};
 use motet::tcp::{self, HalfOpen, Listener, Slot};
 use motet::tcphc::Tcphc;
 
@@ -26,6 +27,8 @@ pub(super) struct Returned<'m> {
     pub(super) tcphc: Option<&'m mut Tcphc<'m>>,
     pub(super) cable: Option<&'m mut [u8]>,
     pub(super) routes: Option<&'m mut [Option<Route>]>,
+    pub(super) candidates: Option<&'m mut [Candidate]>,
+    pub(super) steps: Option<&'m mut [Option<Step>]>,
     pub(super) connections: Option<&'m mut [Slot<'m>]>,
     pub(super) listeners: Option<&'m mut [Listener<'m>]>,
     pub(super) half_open: Option<&'m mut [HalfOpen]>,
@@ -42,6 +45,8 @@ impl<'m> Returned<'m> {
         } = layers.tcp.into_memory();
         let mut returned = Self {
             routes: Some(layers.ip.into_memory()),
+            candidates: layers.rpl.map(Rpl::into_memory),
+            steps: Some(layers.steps),
             connections: Some(connections),
             listeners: Some(listeners),
             half_open: Some(half_open),

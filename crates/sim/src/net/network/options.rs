@@ -180,6 +180,8 @@ pub enum Joining {
     Advertised,
     /// They have them from the start: large meshes need minutes otherwise.
     Static,
+    /// By RPL: motes find their parents themselves, and the border router is the root.
+    Rpl,
 }
 
 impl NodeOptions {
