@@ -176,3 +176,7 @@ const IPV6_HEADER_LEN: usize = 40;
 
 /// More than a node has under way to its neighbours.
 const PACKETS_KEPT: usize = 32;
+
+#[cfg(test)]
+#[path = "tests/census.rs"]
+mod tests;

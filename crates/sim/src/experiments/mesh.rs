@@ -224,9 +224,9 @@ pub struct Repair {
     pub connections_lost: u32,
 }
 
-/// Switches the parent of `mote`, whose first application is a [`Sender`](crate::apps::Sender), off at once and for
-/// good, and watches the [`Receiver`](crate::apps::Receiver) that is the first application of `receiver` until `limit`.
-/// None where the parent is the border router, or unknown.
+/// Switches the parent of `mote` off at once and for good, and watches the receiver until `limit`:
+/// the first application of `mote` is a [`Sender`](crate::apps::Sender), that of `receiver` the
+/// [`Receiver`](crate::apps::Receiver) of what it sends. None where the parent is the border router, or unknown.
 pub fn repair<'m>(
     network: &mut Network<'m>,
     [mote, receiver]: [usize; 2],
@@ -279,7 +279,7 @@ pub fn last(answered: &[Option<Instant>]) -> Option<Instant> {
 pub fn etx_ratio(options: &NetworkOptions, parents: &[Option<usize>]) -> Option<f64> {
     let (best, _) = best_tree(options);
     let mut sums = [0.0, 0.0];
-    for mote in 1..options.nodes.len() {
+    for (mote, best) in best.iter().enumerate().skip(1) {
         let mut at = mote;
         let mut path = 0.0;
         for _ in 0..options.nodes.len() {
@@ -293,7 +293,7 @@ pub fn etx_ratio(options: &NetworkOptions, parents: &[Option<usize>]) -> Option<
             return None;
         }
         sums[0] += path;
-        sums[1] += best[mote];
+        sums[1] += best;
     }
     Some(sums[0] / sums[1])
 }

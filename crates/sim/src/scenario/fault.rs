@@ -181,7 +181,8 @@ impl Scenario {
             .filter(|at| is_meanwhile(*at));
         changes.extend(meanwhile.map(|at| change(at, fault.gain_db)));
         if let Some(ends) = ends {
-            let last = traced().filter(|later| later.at <= ends).last();
+            let before = traced().filter(|later| later.at <= ends);
+            let last = before.max_by_key(|later| later.at);
             let gain = last.map(|later| later.db);
             let gain = gain.or_else(|| self.network.gains.get(from, to));
             changes.push(change(ends, gain.unwrap_or(f64::NEG_INFINITY)));
