@@ -47,10 +47,11 @@ pub(crate) fn run(bytes: &[u8]) {
                 table.on_first(key, first, role, op & 64 == 0, now)
             }
             3..=5 => {
-                let offset = usize::from(input.u8()) * 8;
+                // A header whose offset is zero does not parse.
+                let offset = usize::from(input.u8()).max(1) * 8;
                 let piece = input.block();
                 let place = offset.saturating_add_signed(unnumbered(key).into());
-                note(&mut model, key, if offset == 0 { 0 } else { place }, piece);
+                note(&mut model, key, place, piece);
                 table.on_next(key, offset, piece, now)
             }
             6 => {

@@ -278,13 +278,10 @@ impl<'m> Datagrams<'m> {
                 None => Err(FragmentDrop::BadLength),
             },
         };
-        let record = index
-            .ok()
-            .and_then(|index| self.records.get(usize::from(index)));
         let piece = Piece {
             offset,
             bytes: piece,
-            unnumbered: record.map_or(Unnumbered::default(), |record| record.kept.unnumbered()),
+            unnumbered: Unnumbered::default(),
         };
         self.judge(index, piece, now)
     }
@@ -434,12 +431,17 @@ impl<'m> Datagrams<'m> {
             State::Gathering { .. } | State::Forwarding { .. } => {}
         }
         let span = piece.span(record.key.size).ok_or(FragmentDrop::BadLength)?;
-        let (at, bytes) = (piece.place(), piece.bytes);
+        let bytes = piece.bytes;
         let had = record.coverage.count(span);
-        // Fragments that came before the first one have been put elsewhere, then.
-        let is_shifted = record.body().is_some()
-            && record.coverage.count > 0
-            && piece.unnumbered != record.kept.unnumbered();
+        let (at, is_shifted) = match piece.offset {
+            // Fragments that came before the first one have been put elsewhere, then.
+            0 => {
+                let is_other = piece.unnumbered != record.kept.unnumbered();
+                let is_late = record.coverage.count > 0 && record.body().is_some();
+                (0, is_other && is_late)
+            }
+            offset => (unabridged(offset, record.kept.unnumbered()), false),
+        };
         if had > 0 || is_shifted {
             let body = record.body();
             // Where bytes are kept they decide; on a relay the extent has to do.
@@ -516,7 +518,7 @@ struct Piece<'p> {
     /// As its header numbers it.
     offset: usize,
     bytes: &'p [u8],
-    /// Of its packet; the bytes lie at the packet's beginning.
+    /// Of its packet; said by the first fragment only.
     unnumbered: Unnumbered,
 }
 
@@ -528,14 +530,6 @@ impl Piece<'_> {
             _ => self.bytes.len(),
         };
         Span::new(size, self.offset, len)
-    }
-
-    /// Where in the packet it belongs.
-    const fn place(&self) -> usize {
-        match self.offset {
-            0 => 0,
-            offset => unabridged(offset, self.unnumbered),
-        }
     }
 }
 

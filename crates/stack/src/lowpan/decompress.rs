@@ -70,11 +70,18 @@ pub fn decompress(
 ) -> Result<Decompressed, DecompressError> {
     match classify(bytes).map_err(DecompressError::Unsupported)? {
         Dispatch::Ipv6 => uncompressed(bytes.get(1..).unwrap_or_default(), datagram_size, out),
-        Dispatch::Iphc => compressed(Ahead::none(), bytes, link, contexts, datagram_size, out),
+        Dispatch::Iphc => compressed(
+            &mut Ahead::none(),
+            bytes,
+            link,
+            contexts,
+            datagram_size,
+            out,
+        ),
         #[cfg(feature = "rpl")]
         Dispatch::Routed => {
-            let (ahead, iphc) = Ahead::parse(bytes)?;
-            compressed(ahead, iphc, link, contexts, datagram_size, out)
+            let (mut ahead, iphc) = Ahead::parse(bytes)?;
+            compressed(&mut ahead, iphc, link, contexts, datagram_size, out)
         }
         Dispatch::Fragment => Err(DecompressError::Fragment),
     }
@@ -109,7 +116,7 @@ fn uncompressed(
 
 /// `ahead`: the routing headers in front of `bytes`.
 fn compressed(
-    mut ahead: Ahead<'_>,
+    ahead: &mut Ahead<'_>,
     bytes: &[u8],
     link: LinkPair,
     contexts: &Contexts,

@@ -6,7 +6,7 @@
 use core::net::Ipv6Addr;
 
 use super::contexts::{Context, Contexts};
-use super::{Encapsulation, NEXT_HEADERS_MAX, TcpForm, routing};
+use super::{Encapsulation, NEXT_HEADERS_MAX, TcpForm};
 use crate::wire::checksum::Checksum;
 use crate::wire::cursor::{Full, Writer, copy};
 use crate::wire::ipv6::{self, next_header};
@@ -101,8 +101,8 @@ impl From<Full> for DecompressError {
     }
 }
 
-/// The outer IPv6 header, and one length field for each further header.
-const LENGTHS_MAX: usize = NEXT_HEADERS_MAX + 1 + routing::LENGTHS_MAX;
+/// The outer IPv6 header, one more within a tunnel, and a length field for each further header.
+const LENGTHS_MAX: usize = NEXT_HEADERS_MAX + 1 + cfg!(feature = "rpl") as usize;
 
 /// The headers restored so far.
 pub(super) struct Restored<'a> {

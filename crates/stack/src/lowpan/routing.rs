@@ -42,9 +42,6 @@ pub(super) const fn unabridged(numbered: usize, unnumbered: Unnumbered) -> usize
     numbered.saturating_add_signed(unnumbered as isize)
 }
 
-/// Lengths due of a packet beyond those of its next headers: that of an outer header.
-pub(super) const LENGTHS_MAX: usize = 1;
-
 /// Bytes of hop-by-hop options that hold the RPL option alone.
 pub(super) const OPTION_LEN: usize = rpl_option::HEADER_LEN;
 

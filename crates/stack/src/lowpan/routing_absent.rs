@@ -19,8 +19,6 @@ pub(super) const fn unabridged(numbered: usize, _: Unnumbered) -> usize {
     numbered
 }
 
-pub(super) const LENGTHS_MAX: usize = 0;
-
 pub(super) const OPTION_LEN: usize = 0;
 
 /// Nothing is written ahead of a packet's IPv6 header.
