@@ -7,7 +7,9 @@
 use core::net::Ipv6Addr;
 
 use super::contexts::{Context, Contexts, high_64, low_64};
-use super::{Beside, Encapsulation, LinkPair, NEXT_HEADERS_MAX, TcpForm, Unnumbered, routing};
+use super::{
+    Begun, Beside, Encapsulation, LinkPair, NEXT_HEADERS_MAX, TcpForm, Unnumbered, routing,
+};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::ipv6::{self, next_header};
 use crate::wire::lowpan_iphc::{self, Destination, Iid, Multicast, Prefix, Source, Unicast};
@@ -134,7 +136,7 @@ fn compress_headers(
         contexts,
         &mut w,
     )?;
-    let (header, encapsulation) = (begun.header, begun.encapsulation);
+    let header = begun.header;
     let mut chain = Chain {
         rest: begun.rest,
         left: (left + begun.rest.len()).saturating_sub(payload.len()),
@@ -143,16 +145,7 @@ fn compress_headers(
     };
     let mut step = chain.take(header.next_header);
     let in_line = step.is_none().then_some(header.next_header);
-    let behind_ipv6 = in_line.filter(|_| begun.option.is_none());
-    emit_ipv6(&mut w, &header, behind_ipv6, encapsulation, contexts)?;
-    if let Some(body) = &begun.option {
-        let option = Extension {
-            kind: next_header::HOP_BY_HOP,
-            next_header: in_line,
-            body,
-        };
-        Nhc::Extension(option).emit(&mut w)?;
-    }
+    emit_begun(&mut w, &begun, in_line, contexts)?;
     let mut encapsulation = Encapsulation::ipv6((header.src, header.dst));
     while let Some(this) = step {
         step = this
@@ -188,6 +181,27 @@ fn compress_headers(
         uncompressed_len: packet.len() - chain.rest.len(),
         unnumbered: begun.unnumbered,
     })
+}
+
+/// Writes the IPv6 header, and the RPL option where one comes right behind it. `next_header`: what
+/// follows both, in line.
+fn emit_begun(
+    w: &mut Writer<'_>,
+    begun: &Begun<'_>,
+    next_header: Option<u8>,
+    contexts: &Contexts,
+) -> Result<(), Full> {
+    let behind_ipv6 = next_header.filter(|_| begun.option.is_none());
+    emit_ipv6(w, &begun.header, behind_ipv6, begun.encapsulation, contexts)?;
+    let Some(body) = &begun.option else {
+        return Ok(());
+    };
+    let option = Extension {
+        kind: next_header::HOP_BY_HOP,
+        next_header,
+        body,
+    };
+    Nhc::Extension(option).emit(w)
 }
 
 /// The headers behind the first one, as far as they can be compressed.
