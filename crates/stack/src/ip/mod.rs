@@ -11,6 +11,8 @@ mod address;
 pub mod icmp;
 pub(crate) mod ndp;
 pub mod queue;
+pub(crate) mod registrant;
+pub(crate) mod registrar;
 mod route;
 #[cfg(feature = "rpl")]
 mod rpl_routes;
@@ -24,6 +26,7 @@ use core::net::Ipv6Addr;
 
 pub use address::{ALL_NODES, ALL_ROUTERS, ALL_RPL_NODES, Address};
 pub(crate) use address::{iid_of, link_local, solicited_node, with_iid};
+pub use registrar::{Registration, RegistrationCounters, RegistrationRefusal};
 pub use route::{Neighbour, NextHop, Prefix, Route};
 #[cfg(feature = "rpl")]
 pub(crate) use rpl_routes::Place;

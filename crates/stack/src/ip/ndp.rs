@@ -1,6 +1,8 @@
 //! Neighbour discovery for a route-over 6LoWPAN: how a mote finds its router.
 //!
-//! A [`Solicitor`] asks until a router answers and again before what it learnt expires. The
+//! A [`Solicitor`] asks until a router answers and again before what it learnt expires: all routers,
+//! or the only one to accept, which acknowledges and answers where a broadcast would make all
+//! neighbours answer. The
 //! node applies what [`Solicitor::on_advertisement`] accepted: prefix, contexts, default
 //! route; a relay then advertises the same (RFC 6775 §8.1), so configuration walks down the
 //! tree by itself.
@@ -22,7 +24,7 @@
 use core::net::Ipv6Addr;
 
 use super::Iid;
-use super::address::{ALL_ROUTERS, iid_of};
+use super::address::{ALL_ROUTERS, iid_of, link_local};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
 
@@ -52,10 +54,19 @@ const LEASE_SLACK: Duration = Duration::from_secs(10);
 /// once (`MAX_RTR_SOLICITATION_DELAY` of RFC 4861 §10 is 1 s; a frame lasts 4 ms here).
 const FIRST_DELAY_MAX: Duration = Duration::from_millis(250);
 
+/// How long to wait after the `sent`-th message in a row without an answer: a few are sent fast, then
+/// ever more slowly.
+pub(super) fn pace(sent: u8) -> Duration {
+    let doublings = sent.saturating_sub(SOLICITATIONS_FAST).min(4);
+    INTERVAL.saturating_mul(1 << doublings).min(INTERVAL_MAX)
+}
+
 /// The router of one interface: wanted or found.
 #[derive(Debug)]
 pub(crate) struct Solicitor {
     parent: Option<Iid>,
+    /// The router does not register this node: another one takes its place as soon as it is heard.
+    is_loose: bool,
     state: State,
 }
 
@@ -63,7 +74,7 @@ pub(crate) struct Solicitor {
 enum State {
     /// Nothing asked yet.
     Idle,
-    /// Asking all routers; `sent` so far.
+    /// Asking all routers, or the one to accept; `sent` so far.
     Asking { sent: u8, at: Instant },
     /// Configured by `router`; asked again, alone, from `refresh` on, lost at `expires`.
     Bound {
@@ -131,8 +142,38 @@ impl Solicitor {
     pub(crate) const fn new(parent: Option<Iid>) -> Self {
         Self {
             parent,
+            is_loose: false,
             state: State::Idle,
         }
+    }
+
+    /// Asks and hears `router` alone from now on, or nobody. What is known stays: all routers of a
+    /// mesh say the same, so another one is asked only where nothing is known yet.
+    pub(crate) fn follow(&mut self, router: Option<Iid>, now: Instant, rng: &mut Rng) {
+        if self.parent == router && self.state != State::Idle {
+            return;
+        }
+        self.parent = router;
+        match (&mut self.state, router) {
+            (State::Bound { router, claim, .. }, Some(iid)) => {
+                *router = link_local(iid);
+                *claim = None;
+            }
+            (State::Bound { .. }, None) => {}
+            (_, Some(_)) => self.start(now, rng),
+            (_, None) => self.state = State::Idle,
+        }
+    }
+
+    /// Lets another router take the place of this one, where any will do; says whether to ask all.
+    pub(crate) fn loosen(&mut self) -> bool {
+        self.is_loose = self.parent.is_none();
+        self.is_loose
+    }
+
+    /// Whether several solicitations have had no answer.
+    pub(crate) const fn is_unanswered(&self) -> bool {
+        matches!(self.state, State::Asking { sent, .. } if sent >= SOLICITATIONS_FAST)
     }
 
     /// Starts asking, after a random moment.
@@ -161,7 +202,8 @@ impl Solicitor {
 
     /// Whether to take an advertisement from `router` (its link-local address); if so, its
     /// lifetime starts. A bound interface stays with its router until that one expires or
-    /// says that it stops (a lease of zero), since no metric says which router is better.
+    /// says that it stops (a lease of zero), since no metric says which router is better; or until
+    /// it does not register this node ([`Self::loosen`]).
     pub(crate) fn on_advertisement(
         &mut self,
         router: Ipv6Addr,
@@ -171,11 +213,14 @@ impl Solicitor {
     ) -> bool {
         let is_parent = self.parent.is_none_or(|parent| parent == iid_of(&router));
         let is_bound_elsewhere = self.router().is_some_and(|bound| bound != router);
-        if !is_parent || is_bound_elsewhere || self.state == State::Idle {
+        let may_change = self.is_loose && said.lease > Duration::ZERO;
+        if !is_parent || (is_bound_elsewhere && !may_change) || self.state == State::Idle {
             return false;
         }
         let mut since = None;
-        if let State::Bound { expires, .. } = self.state {
+        if let State::Bound { expires, .. } = self.state
+            && !is_bound_elsewhere
+        {
             let is_shorter = now + said.lease + LEASE_SLACK < expires;
             match said.change {
                 None if !is_shorter => since = Some(expires),
@@ -204,6 +249,7 @@ impl Solicitor {
             State::Bound { may_ask, .. } => may_ask,
             State::Idle | State::Asking { .. } => now,
         };
+        self.is_loose &= !is_bound_elsewhere;
         self.state = State::Bound {
             router,
             refresh,
@@ -277,13 +323,11 @@ impl Solicitor {
             State::Idle => None,
             State::Asking { sent, .. } => {
                 let sent = sent.saturating_add(1);
-                let doublings = sent.saturating_sub(SOLICITATIONS_FAST).min(4);
-                let wait = INTERVAL.saturating_mul(1 << doublings).min(INTERVAL_MAX);
                 self.state = State::Asking {
                     sent,
-                    at: now + wait,
+                    at: now + pace(sent),
                 };
-                Some(Due::Solicit(ALL_ROUTERS))
+                Some(Due::Solicit(self.parent.map_or(ALL_ROUTERS, link_local)))
             }
             State::Bound { expires, .. } if now >= expires => {
                 self.start(now, rng);

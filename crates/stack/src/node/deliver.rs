@@ -220,7 +220,8 @@ impl<'m> Node<'m> {
             },
             Message::RouterSolicitation { .. }
             | Message::RouterAdvertisement(_)
-            | Message::NeighborSolicitation { .. } => {
+            | Message::NeighborSolicitation { .. }
+            | Message::NeighborAdvertisement { .. } => {
                 let Self { links, ip, rng, .. } = self;
                 let link = links.get_mut(usize::from(id.0));
                 link.map_or(Err(ip::PacketDrop::IgnoredIcmp), |link| {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Route};
+use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Registration, Route};
 use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use motet::link::{Advertised, Cable, Hold, Link, Mesh, MeshConfig, MeshMemory};
 use motet::lowpan::datagram::Record;
@@ -197,6 +197,7 @@ impl<'m> Builder<'_, 'm> {
             discipline: options.discipline,
             parent: parent.map(|parent| plan::link_addr(parent as u16)),
             solicits: is_advertised && parent.is_some(),
+            registers: is_advertised,
             advertised: (n == 0).then_some(Advertised {
                 prefix: plan::MESH_PREFIX,
                 lifetime: Advertised::LIFETIME,
@@ -236,6 +237,7 @@ impl<'m> Builder<'_, 'm> {
             bodies,
             outgoing,
             queue,
+            registrations,
             ..
         } = returned;
         let (arena, tables) = (self.arena, &self.options.nodes[n].tables);
@@ -246,6 +248,7 @@ impl<'m> Builder<'_, 'm> {
             bodies: lend_each(bodies, arena, tables.bodies * packet_len_max, || 0),
             outgoing: lend_each(outgoing, arena, packet_len_max, || 0),
             queue: lend_each(queue, arena, tables.packet_queue_len, || 0),
+            registrations: lend_each(registrations, arena, neighbors, || Registration::EMPTY),
         }
     }
 

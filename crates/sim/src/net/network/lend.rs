@@ -3,7 +3,7 @@
 //! Purpose: a node may start a thousand times in a run, and the memory of a run is given back at
 //! its end only. Whatever a stack was lent serves the next one.
 
-use motet::ip::{Route, Step};
+use motet::ip::{Registration, Route, Step};
 use motet::link::{Cable, Link, MeshMemory};
 use motet::lowpan::datagram::Record;
 use motet::mac::{FrameSlot, Neighbor};
@@ -24,6 +24,7 @@ pub(super) struct Returned<'m> {
     pub(super) bodies: Option<&'m mut [u8]>,
     pub(super) outgoing: Option<&'m mut [u8]>,
     pub(super) queue: Option<&'m mut [u8]>,
+    pub(super) registrations: Option<&'m mut [Registration]>,
     pub(super) tcphc: Option<&'m mut Tcphc<'m>>,
     pub(super) cable: Option<&'m mut [u8]>,
     pub(super) routes: Option<&'m mut [Option<Route>]>,
@@ -77,6 +78,7 @@ impl<'m> Returned<'m> {
             bodies,
             outgoing,
             queue,
+            registrations,
         } = memory;
         self.frames = Some(frames);
         self.neighbors = Some(neighbors);
@@ -84,6 +86,7 @@ impl<'m> Returned<'m> {
         self.bodies = Some(bodies);
         self.outgoing = Some(outgoing);
         self.queue = Some(queue);
+        self.registrations = Some(registrations);
     }
 }
 

@@ -42,6 +42,10 @@ pub struct MeshConfig {
     pub parent: Option<LinkAddr>,
     /// Whether to look for a router. A border router is its mesh's router and does not.
     pub solicits: bool,
+    /// Whether addresses are registered on this link (RFC 6775 as amended by RFC 8505): this
+    /// node's with its router, and its neighbours' with this node where it forwards and has memory
+    /// for them. Without, its messages are those of RFC 4861 with contexts.
+    pub registers: bool,
     /// What to advertise from the start; a relay advertises what it learns.
     pub advertised: Option<Advertised>,
     /// How long a neighbour is left alone after it took a frame; off by default.
@@ -115,6 +119,7 @@ impl Default for MeshConfig {
             mss_frames: 5,
             parent: None,
             solicits: true,
+            registers: true,
             advertised: None,
             hold: Hold::default(),
             discipline: Discipline::DropTail,

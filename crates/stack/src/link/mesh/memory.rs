@@ -1,5 +1,6 @@
 //! What a mesh link works in: slices, and a static that lends them.
 
+use crate::ip::Registration;
 use crate::limits::IPV6_MTU_MIN;
 use crate::lowpan::datagram::Record;
 use crate::mac::{FrameSlot, Neighbor};
@@ -19,12 +20,16 @@ pub struct MeshMemory<'m> {
     pub outgoing: &'m mut [u8],
     /// Whole packets that wait, with six bytes each.
     pub queue: &'m mut [u8],
+    /// Neighbours that register their addresses with this node, where it is a router: with none, it
+    /// takes no registrations.
+    pub registrations: &'m mut [Registration],
 }
 
 /// Room for all of [`MeshMemory`] in one static. It takes no flash: all of it starts as zeros.
 ///
 /// `FRAMES`, `NEIGHBORS`, `RECORDS`: of each list. `BODIES`: packets gathered at one time, 1,280
-/// bytes each. `QUEUE`: bytes of packets that wait. The defaults suit a leaf.
+/// bytes each. `QUEUE`: bytes of packets that wait. `REGISTRATIONS`: neighbours that register their
+/// addresses. The defaults suit a leaf.
 #[derive(Debug)]
 pub struct MeshStorage<
     const FRAMES: usize = 8,
@@ -32,6 +37,7 @@ pub struct MeshStorage<
     const RECORDS: usize = 2,
     const BODIES: usize = 1,
     const QUEUE: usize = 256,
+    const REGISTRATIONS: usize = 0,
 > {
     frames: [FrameSlot; FRAMES],
     neighbors: [Neighbor; NEIGHBORS],
@@ -39,6 +45,7 @@ pub struct MeshStorage<
     bodies: [[u8; IPV6_MTU_MIN]; BODIES],
     outgoing: [u8; IPV6_MTU_MIN],
     queue: [u8; QUEUE],
+    registrations: [Registration; REGISTRATIONS],
 }
 
 impl<
@@ -47,7 +54,8 @@ impl<
     const RECORDS: usize,
     const BODIES: usize,
     const QUEUE: usize,
-> MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE>
+    const REGISTRATIONS: usize,
+> MeshStorage<FRAMES, NEIGHBORS, RECORDS, BODIES, QUEUE, REGISTRATIONS>
 {
     /// Not lent yet.
     pub const EMPTY: Self = Self {
@@ -57,6 +65,7 @@ impl<
         bodies: [[0; IPV6_MTU_MIN]; BODIES],
         outgoing: [0; IPV6_MTU_MIN],
         queue: [0; QUEUE],
+        registrations: [const { Registration::EMPTY }; REGISTRATIONS],
     };
 
     /// Lends the memory to one link; what an earlier one left in it is gone.
@@ -68,6 +77,7 @@ impl<
             bodies: self.bodies.as_flattened_mut(),
             outgoing: &mut self.outgoing,
             queue: &mut self.queue,
+            registrations: &mut self.registrations,
         }
     }
 }

@@ -15,6 +15,7 @@ mod inward;
 mod kept;
 mod mark;
 mod memory;
+mod neighbours;
 #[cfg(feature = "tcp")]
 mod offer;
 mod onward;
@@ -70,7 +71,7 @@ pub struct Mesh<'m> {
     datagrams: Datagrams<'m>,
     /// Whole packets.
     queue: PacketQueue<'m>,
-    discovery: Discovery,
+    discovery: Discovery<'m>,
     /// What RPL has told, and is told.
     routing: routing::State,
     /// The frame whose packet is dealt with when its ACK has left.
@@ -92,7 +93,10 @@ impl<'m> Mesh<'m> {
         // 802.15.4 keeps the order of one neighbour's frames.
         let any_order = false;
         Self {
-            discovery: Discovery::new(&config, mac.source()),
+            discovery: {
+                let eui64 = mac.config().extended;
+                Discovery::new(&config, mac.source(), eui64, memory.registrations)
+            },
             manner: Manner::of(&config),
             mac,
             tcphc: None,
@@ -119,6 +123,7 @@ impl<'m> Mesh<'m> {
             bodies,
             outgoing: self.outgoing.into_memory(),
             queue: self.queue.into_memory(),
+            registrations: self.discovery.into_memory(),
         };
         (memory, self.tcphc)
     }

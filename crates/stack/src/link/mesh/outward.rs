@@ -79,7 +79,7 @@ impl<'m> Mesh<'m> {
             self.mac.hold(outcome.to, now + hold, now);
         }
         if outcome.delivered && self.mac.config().acknowledged {
-            self.discovery.on_acknowledged(outcome.to.iid());
+            self.discovery.on_acknowledged(outcome.to.iid(), now);
         }
         if outcome.delivered {
             return;

@@ -11,6 +11,7 @@ mod errors;
 mod hostile;
 mod links;
 mod marking;
+mod registration;
 mod routers;
 mod secrets;
 mod strangers;
@@ -20,7 +21,7 @@ mod zones;
 
 use super::*;
 use crate::ip;
-use crate::ip::{Address, Config as IpConfig, Neighbour, NextHop, Prefix, Route};
+use crate::ip::{Address, Config as IpConfig, Neighbour, NextHop, Prefix, Registration, Route};
 use crate::limits::PSDU_LEN_MAX;
 use crate::link::{
     Advertised, Cable, Forwarding, Hold, LinkDrop, Mesh, MeshConfig, MeshMemory, Relaying,
@@ -107,6 +108,7 @@ fn mesh_memory(frames: usize, bodies: usize) -> MeshMemory<'static> {
         bodies: memory(0, bodies * IPV6_MTU_MIN),
         outgoing: memory(0, IPV6_MTU_MIN),
         queue: memory(0, 8192),
+        registrations: memory(Registration::EMPTY, 4),
     }
 }
 
@@ -289,7 +291,8 @@ impl World {
             deaf: None,
         };
         world.poll_all();
-        world.run_for(Duration::from_secs(5));
+        // Time to join, and to register.
+        world.run_for(Duration::from_secs(10));
         world
     }
 

@@ -1,0 +1,347 @@
+//! A node's registration of its address with its router.
+//!
+//! Place: the link starts it when it has a router and an address, sends what is due, and hands in
+//! the answers. It asks until it is accepted, ever more slowly, and again before the registration
+//! ends. Who is refused or not answered several times in a row looks for another router as well, and
+//! goes on with the one it has until then: a router forwards for those that it has not registered.
+//!
+//! An answer counts only if it names the transaction that is open. One that does not means that
+//! the router knows a registration in this node's name that this node did not ask for: it is
+//! renewed, no more often than any is repeated.
+//! Sources: RFC 6775 §5.5, RFC 8505 §5.2 and §5.7.
+
+use super::ndp::pace;
+use crate::random::Rng;
+use crate::time::{Duration, Instant};
+use crate::wire::lollipop;
+use crate::wire::ndp::{AddressRegistration, registration};
+
+/// For how long a node registers, minutes: a router forgets a mote that was taken away within the
+/// hour, and each renewal costs two frames.
+pub(crate) const LIFETIME_MIN: u16 = 60;
+
+/// Random wait before the first request, since one advertisement sets off all its hearers: some 30
+/// of them find room for their four frames.
+const FIRST_DELAY_MAX: Duration = Duration::from_secs(1);
+
+/// Requests in a row without success until other routers are looked for, or an address that
+/// another node has is given up (`MAX_UNICAST_SOLICIT`, RFC 4861 §10).
+const FAILURES_MAX: u8 = 3;
+
+/// The registration of one address.
+#[derive(Debug)]
+pub(crate) struct Registrant {
+    /// The transaction of the last request.
+    tid: u8,
+    /// Its answer has not come.
+    is_open: bool,
+    /// Requests since the last success.
+    failures: u8,
+    /// Of these, the answers that another node has the address.
+    duplicates: u8,
+    /// The next request.
+    at: Option<Instant>,
+}
+
+/// What follows from an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// The address is registered, and may be used.
+    Accepted,
+    /// Another node has it, as the router says again and again.
+    Duplicate,
+    /// Nothing yet.
+    Pending,
+}
+
+impl Registrant {
+    pub(crate) const fn new() -> Self {
+        Self {
+            tid: lollipop::INITIAL - 1,
+            is_open: false,
+            failures: 0,
+            duplicates: 0,
+            at: None,
+        }
+    }
+
+    /// Registers anew, after a random moment: router or address are new.
+    pub(crate) fn start(&mut self, now: Instant, rng: &mut Rng) {
+        (self.is_open, self.failures, self.duplicates) = (false, 0, 0);
+        self.at = Some(now + rng.uniform(FIRST_DELAY_MAX));
+    }
+
+    /// Registers no more: there is no router, or no address.
+    pub(crate) fn stop(&mut self) {
+        (self.is_open, self.at) = (false, None);
+    }
+
+    /// Whether it registers.
+    pub(crate) const fn is_active(&self) -> bool {
+        self.at.is_some()
+    }
+
+    /// When [`Self::poll`] has something to do.
+    pub(crate) const fn next_deadline(&self) -> Option<Instant> {
+        self.at
+    }
+
+    /// The transaction of the request that is due now, if one is.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<u8> {
+        self.at.filter(|at| now >= *at)?;
+        // One that had no answer is repeated as it was.
+        if !self.is_open {
+            self.next_tid();
+        }
+        self.is_open = true;
+        self.failures = self.failures.saturating_add(1);
+        self.at = Some(now + pace(self.failures));
+        Some(self.tid)
+    }
+
+    /// The next transaction: that of a request which needs no answer, too.
+    pub(crate) fn next_tid(&mut self) -> u8 {
+        self.tid = lollipop::next(self.tid);
+        self.tid
+    }
+
+    /// Whether to look for another router: this one has refused, or said nothing, several times.
+    pub(crate) const fn is_in_trouble(&self) -> bool {
+        self.failures > FAILURES_MAX
+    }
+
+    /// Whether another node has the address.
+    pub(crate) const fn is_duplicate(&self) -> bool {
+        self.duplicates >= FAILURES_MAX
+    }
+
+    /// The router's answer to a solicitation: `None` where it has no word about registrations.
+    pub(crate) fn on_answer(
+        &mut self,
+        answer: Option<&AddressRegistration<'_>>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Outcome {
+        let Some(at) = self.at else {
+            return Outcome::Pending;
+        };
+        let is_ours = match answer {
+            // An RFC 6775 router may return the transaction or not.
+            Some(answer) => answer.transaction.is_none_or(|tid| tid == self.tid),
+            None => true,
+        };
+        if !self.is_open || !is_ours {
+            if answer.is_some() && self.failures == 0 {
+                self.at = Some(at.min(now + pace(1)));
+            }
+            return Outcome::Pending;
+        }
+        self.is_open = false;
+        let granted_min = match answer.map(|answer| (answer.status, answer.lifetime_min)) {
+            // A router that keeps none may keep some later.
+            None => LIFETIME_MIN,
+            Some((registration::SUCCESS, lifetime_min)) => lifetime_min.clamp(1, LIFETIME_MIN),
+            Some((registration::DUPLICATE, _)) => {
+                self.duplicates = self.duplicates.saturating_add(1);
+                return match self.is_duplicate() {
+                    true => Outcome::Duplicate,
+                    false => Outcome::Pending,
+                };
+            }
+            Some((registration::MOVED, _)) => {
+                // The router has seen a later one: before this node restarted, or another's in its
+                // name. From either part of the lollipop the other part's start is later.
+                self.tid = match self.tid < lollipop::INITIAL {
+                    true => lollipop::INITIAL - 1,
+                    false => u8::MAX,
+                };
+                self.at = Some(at.min(now + pace(1)));
+                return Outcome::Pending;
+            }
+            Some(_) => return Outcome::Pending,
+        };
+        (self.failures, self.duplicates) = (0, 0);
+        // Between five and six eighths through: time for several more attempts, and those who
+        // registered together do not renew together.
+        let eighth = Duration::from_micros(u64::from(granted_min) * (60_000_000 / 8));
+        self.at = Some(now + eighth.saturating_mul(5) + rng.uniform(eighth));
+        Outcome::Accepted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::registrar::is_later;
+    use super::*;
+    use std::vec::Vec;
+
+    const START: Instant = Instant::from_micros(1_000_000);
+
+    fn rng() -> Rng {
+        Rng::from_seed([3, 4])
+    }
+
+    fn started(rng: &mut Rng) -> Registrant {
+        let mut registrant = Registrant::new();
+        registrant.start(START, rng);
+        registrant
+    }
+
+    /// Runs to the next request.
+    fn asked(registrant: &mut Registrant) -> (Instant, u8) {
+        let at = registrant.next_deadline().expect("a request to come");
+        (at, registrant.poll(at).expect("due"))
+    }
+
+    fn answer(status: u8, tid: u8) -> AddressRegistration<'static> {
+        AddressRegistration {
+            status,
+            opaque: 0,
+            opaque_use: 0,
+            reachable: true,
+            transaction: Some(tid),
+            lifetime_min: 60,
+            owner: &[1; 8],
+        }
+    }
+
+    #[test]
+    fn an_unanswered_request_is_repeated_ever_more_slowly() {
+        let mut registrant = started(&mut rng());
+        let requests: Vec<_> = (0..9).map(|_| asked(&mut registrant)).collect();
+        assert!(requests[0].0 <= START + FIRST_DELAY_MAX);
+        let gaps: Vec<u64> = requests
+            .windows(2)
+            .map(|pair| pair[1].0.since(pair[0].0).as_millis() / 1_000)
+            .collect();
+        assert_eq!(gaps, [4, 4, 4, 8, 16, 32, 60, 60]);
+        assert!(requests.iter().all(|(_, tid)| *tid == lollipop::INITIAL));
+        assert!(registrant.is_in_trouble());
+    }
+
+    #[test]
+    fn it_is_renewed_before_it_ends_at_a_moment_of_its_own() {
+        let mut rng = rng();
+        let mut moments = Vec::new();
+        for _ in 0..20 {
+            let mut registrant = started(&mut rng);
+            let (at, tid) = asked(&mut registrant);
+            let answer = answer(registration::SUCCESS, tid);
+            let outcome = registrant.on_answer(Some(&answer), at, &mut rng);
+            assert_eq!(outcome, Outcome::Accepted);
+            let (again, next) = asked(&mut registrant);
+            assert_eq!(next, lollipop::next(tid));
+            let minutes = again.since(at).as_millis() / 60_000;
+            assert!((37..=45).contains(&minutes), "{minutes}");
+            moments.push(again.since(at));
+        }
+        moments.sort_unstable();
+        moments.dedup();
+        assert_eq!(moments.len(), 20);
+    }
+
+    #[test]
+    fn refused_it_asks_on_and_looks_elsewhere() {
+        let mut rng = rng();
+        let mut registrant = started(&mut rng);
+        let mut tids = Vec::new();
+        for n in 0..6 {
+            assert_eq!(registrant.is_in_trouble(), n > FAILURES_MAX, "after {n}");
+            let (at, tid) = asked(&mut registrant);
+            tids.push(tid);
+            let refused = answer(registration::FULL, tid);
+            let outcome = registrant.on_answer(Some(&refused), at, &mut rng);
+            assert_eq!(outcome, Outcome::Pending);
+        }
+        assert_eq!(tids, [240, 241, 242, 243, 244, 245], "each a new request");
+        let (at, tid) = asked(&mut registrant);
+        let taken = answer(registration::SUCCESS, tid);
+        let outcome = registrant.on_answer(Some(&taken), at, &mut rng);
+        assert_eq!(outcome, Outcome::Accepted);
+        assert!(!registrant.is_in_trouble());
+    }
+
+    #[test]
+    fn an_address_that_another_node_has_is_given_up_when_three_answers_say_so() {
+        let mut rng = rng();
+        let mut registrant = started(&mut rng);
+        let outcomes = [(); 3].map(|()| {
+            let (at, tid) = asked(&mut registrant);
+            let refused = answer(registration::DUPLICATE, tid);
+            registrant.on_answer(Some(&refused), at, &mut rng)
+        });
+        use Outcome::{Duplicate, Pending};
+        assert_eq!(outcomes, [Pending, Pending, Duplicate]);
+        let (at, tid) = asked(&mut registrant);
+        let taken = answer(registration::SUCCESS, tid);
+        registrant.on_answer(Some(&taken), at, &mut rng);
+        assert!(!registrant.is_duplicate());
+    }
+
+    /// The router keeps what an earlier life of this node, or a forger, has registered last.
+    #[test]
+    fn behind_what_the_router_knows_it_catches_up_with_two_requests() {
+        let mut rng = rng();
+        for known in 0..=u8::MAX {
+            // A router in whose table this is the last one; a repetition is answered.
+            let answers = |tid: u8| match tid == known || is_later(tid, known) {
+                true => registration::SUCCESS,
+                false => registration::MOVED,
+            };
+            let mut registrant = started(&mut rng);
+            let mut requests = 0;
+            loop {
+                let (at, tid) = asked(&mut registrant);
+                requests += 1;
+                let answer = answer(answers(tid), tid);
+                let outcome = registrant.on_answer(Some(&answer), at, &mut rng);
+                if outcome == Outcome::Accepted {
+                    break;
+                }
+                assert!(requests < 3, "router knows {known}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_to_what_was_not_asked_only_brings_the_renewal_forward() {
+        let mut rng = rng();
+        let mut registrant = started(&mut rng);
+        let stray = answer(registration::FULL, 7);
+        let outcome = registrant.on_answer(Some(&stray), START, &mut rng);
+        assert_eq!(outcome, Outcome::Pending);
+        let (at, tid) = asked(&mut registrant);
+        // In the middle of a transaction it changes nothing.
+        let next = registrant.next_deadline();
+        registrant.on_answer(Some(&stray), at, &mut rng);
+        assert_eq!(registrant.next_deadline(), next);
+        let taken = answer(registration::SUCCESS, tid);
+        registrant.on_answer(Some(&taken), at, &mut rng);
+        // Somebody has ended it in this node's name.
+        registrant.on_answer(Some(&stray), at, &mut rng);
+        let (again, _) = asked(&mut registrant);
+        assert_eq!(again, at + pace(1));
+    }
+
+    #[test]
+    fn a_router_without_registrations_is_asked_again_when_one_would_be_renewed() {
+        let mut rng = rng();
+        let mut registrant = started(&mut rng);
+        let (at, _) = asked(&mut registrant);
+        let outcome = registrant.on_answer(None, at, &mut rng);
+        assert_eq!(outcome, Outcome::Accepted);
+        let (again, _) = asked(&mut registrant);
+        assert!(again.since(at) > Duration::from_secs(37 * 60));
+    }
+
+    #[test]
+    fn stopped_it_says_nothing() {
+        let mut rng = rng();
+        let mut registrant = started(&mut rng);
+        registrant.stop();
+        assert_eq!(registrant.next_deadline(), None);
+        let late = answer(registration::SUCCESS, lollipop::INITIAL);
+        let outcome = registrant.on_answer(Some(&late), START, &mut rng);
+        assert_eq!(outcome, Outcome::Pending);
+    }
+}

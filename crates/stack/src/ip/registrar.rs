@@ -1,0 +1,658 @@
+//! A router's table of the addresses that its neighbours have registered with it.
+//!
+//! Place: the link checks a request and writes the answer; this table decides, and tells the node
+//! above what has changed, which speaks for leaves in the routing protocol (RFC 9010). The memory is
+//! the caller's: a router without any takes no registrations.
+//!
+//! An identifier derives from a link address, and a request is heard only from there, so one
+//! identifier is one address of one neighbour. Nobody's request ever ends another neighbour's
+//! registration. That a sender made its address up shows when nothing acknowledges the answer: until
+//! then an entry is *tentative*, short-lived, and nobody is told of it.
+//!
+//! Left out: link-local addresses, which are unique already (RFC 6775 §5.2); duplicates beyond this
+//! router (RFC 6775 §8.2); what a lifetime above zero costs, since it costs nothing but the entry.
+//! Sources: RFC 6775 §4.1 and §6.5; RFC 8505 §5.1 to §5.3 and §5.7.
+
+use super::Iid;
+use crate::time::{Duration, Instant, earliest};
+use crate::wire::lollipop;
+use crate::wire::ndp::registration;
+
+/// Whether this build keeps registrations: a router that RPL does not lead speaks for nobody.
+pub(crate) const IS_SUPPORTED: bool = cfg!(feature = "rpl");
+
+/// How long an entry waits for its neighbour to acknowledge the answer: all attempts of the MAC,
+/// behind a few frames for others.
+const TENTATIVE: Duration = Duration::from_secs(2);
+
+/// Why a registration was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RegistrationRefusal {
+    /// Another node has registered the address.
+    Duplicate,
+    /// No room in the table.
+    Full,
+    /// A later request is known: this one was repeated, or its sender has lost count.
+    Stale,
+    /// The address is of another prefix, or does not derive from the link address of its sender.
+    NotOnLink,
+}
+
+impl RegistrationRefusal {
+    /// How many reasons there are.
+    pub const COUNT: usize = Self::NotOnLink as usize + 1;
+
+    /// The reason in words.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Duplicate => "address registered by another node",
+            Self::Full => "table of registrations full",
+            Self::Stale => "registration older than the one known",
+            Self::NotOnLink => "address not usable on this link",
+        }
+    }
+
+    /// What the answer says.
+    pub(crate) const fn status(self) -> u8 {
+        match self {
+            Self::Duplicate => registration::DUPLICATE,
+            Self::Full => registration::FULL,
+            Self::Stale => registration::MOVED,
+            Self::NotOnLink => registration::TOPOLOGY,
+        }
+    }
+}
+
+speaks!(RegistrationRefusal);
+
+/// How registrations went; all counts wrap at 2^32.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct RegistrationCounters {
+    /// Accepted: new ones, renewals and removals.
+    pub accepted: u32,
+    /// Ended without a request: their time was over, or nothing acknowledged the answer.
+    pub expired: u32,
+    refused: [u32; RegistrationRefusal::COUNT],
+}
+
+impl RegistrationCounters {
+    /// Refusals for `reason`.
+    pub fn refused(&self, reason: RegistrationRefusal) -> u32 {
+        self.refused
+            .get(reason as usize)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    fn count(&mut self, reason: RegistrationRefusal) {
+        if let Some(count) = self.refused.get_mut(reason as usize) {
+            *count = count.wrapping_add(1);
+        }
+    }
+}
+
+/// What a neighbour asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Request {
+    /// The identifier of its address.
+    pub(crate) iid: Iid,
+    /// Which node registers it (ROVR, EUI-64).
+    pub(crate) owner: [u8; 8],
+    /// Whether the address derives from `owner`, so that no other node can have it by right.
+    pub(crate) is_by_right: bool,
+    /// For how long, minutes; 0: remove it.
+    pub(crate) lifetime_min: u16,
+    /// Its transaction, a lollipop counter; `None` in an ARO without one.
+    pub(crate) tid: Option<u8>,
+    /// The router is to make it reachable (R flag).
+    pub(crate) is_routed: bool,
+    /// Opaque to discovery: RPL's instance (RFC 9010 §9.2.1).
+    pub(crate) opaque: u8,
+}
+
+/// A registration that has begun, was renewed or is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Change {
+    /// The identifier of the address, which lies in the mesh's prefix.
+    pub(crate) iid: Iid,
+    /// How long it holds from its last renewal, minutes; 0: it is over.
+    pub(crate) lifetime_min: u16,
+    /// The neighbour's transaction, a lollipop counter: RPL's path sequence (RFC 9010 §9.2.1).
+    pub(crate) tid: Option<u8>,
+    /// The router is to make it reachable.
+    pub(crate) is_routed: bool,
+    /// RPL's instance, where the neighbour names one.
+    pub(crate) opaque: u8,
+}
+
+/// Memory for one registration.
+#[derive(Clone, Debug)]
+pub struct Registration {
+    iid: Iid,
+    owner: [u8; 8],
+    expires: Instant,
+    lifetime_min: u16,
+    tid: Option<u8>,
+    opaque: u8,
+    is_routed: bool,
+    /// Not reported yet.
+    is_news: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// No registration; one that is news has just ended.
+    Free,
+    /// Its neighbour has acknowledged nothing yet.
+    Tentative,
+    Held,
+}
+
+impl Registration {
+    /// No registration.
+    pub const EMPTY: Self = Self {
+        iid: [0; 8],
+        owner: [0; 8],
+        expires: Instant::ORIGIN,
+        lifetime_min: 0,
+        tid: None,
+        opaque: 0,
+        is_routed: false,
+        is_news: false,
+        state: State::Free,
+    };
+
+    /// The identifier of the address.
+    pub const fn iid(&self) -> Iid {
+        self.iid
+    }
+
+    /// Until when it holds.
+    pub const fn expires(&self) -> Instant {
+        self.expires
+    }
+
+    /// Whether this node makes the address reachable: its neighbour does not route.
+    pub const fn is_routed(&self) -> bool {
+        self.is_routed
+    }
+
+    fn is_of(&self, iid: Iid) -> bool {
+        self.state != State::Free && self.iid == iid
+    }
+
+    /// Ends it. What was reported is reported as over.
+    fn end(&mut self) {
+        self.is_news |= self.state == State::Held;
+        self.state = State::Free;
+        self.lifetime_min = 0;
+    }
+
+    /// It holds from now on.
+    fn hold(&mut self, now: Instant) {
+        self.state = State::Held;
+        self.is_news = true;
+        self.expires = now + Duration::from_secs(60 * u64::from(self.lifetime_min));
+    }
+}
+
+/// The registrations of one link.
+#[derive(Debug)]
+pub(crate) struct Registrar<'m> {
+    table: &'m mut [Registration],
+    counters: RegistrationCounters,
+}
+
+impl<'m> Registrar<'m> {
+    pub(crate) fn new(table: &'m mut [Registration]) -> Self {
+        table.fill(Registration::EMPTY);
+        Self {
+            table,
+            counters: RegistrationCounters::default(),
+        }
+    }
+
+    /// Gives back the memory it was lent.
+    pub(crate) fn into_memory(self) -> &'m mut [Registration] {
+        self.table
+    }
+
+    /// Whether it takes registrations at all: a table without room for one would only ever say
+    /// that it is full, and neighbours would ask on and on.
+    pub(crate) const fn is_open(&self) -> bool {
+        IS_SUPPORTED && !self.table.is_empty()
+    }
+
+    pub(crate) const fn counters(&self) -> &RegistrationCounters {
+        &self.counters
+    }
+
+    /// The registrations that hold.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Registration> {
+        let held = |entry: &&Registration| entry.state == State::Held;
+        self.table.iter().filter(held)
+    }
+
+    /// Whether a neighbour's address with this identifier is registered.
+    pub(crate) fn holds(&self, iid: Iid) -> bool {
+        self.iter().any(|entry| entry.iid == iid)
+    }
+
+    /// Decides on a request; `is_known`: its sender acknowledges frames.
+    ///
+    /// # Errors
+    /// Why it is refused, which is counted.
+    pub(crate) fn register(
+        &mut self,
+        request: &Request,
+        is_known: bool,
+        now: Instant,
+    ) -> Result<(), RegistrationRefusal> {
+        let decided = self.decide(request, is_known, now);
+        match decided {
+            Ok(()) => self.counters.accepted = self.counters.accepted.wrapping_add(1),
+            Err(reason) => self.counters.count(reason),
+        }
+        decided
+    }
+
+    /// Counts a request that was refused before it came here.
+    pub(crate) fn refuse(&mut self, reason: RegistrationRefusal) {
+        self.counters.count(reason);
+    }
+
+    fn decide(
+        &mut self,
+        request: &Request,
+        is_known: bool,
+        now: Instant,
+    ) -> Result<(), RegistrationRefusal> {
+        let place = match self.table.iter().position(|entry| entry.is_of(request.iid)) {
+            Some(place) => place,
+            None if request.lifetime_min == 0 => return Ok(()),
+            None => self.room(is_known).ok_or(RegistrationRefusal::Full)?,
+        };
+        let entry = self.table.get_mut(place);
+        let entry = entry.ok_or(RegistrationRefusal::Full)?;
+        if entry.is_of(request.iid) {
+            if entry.owner != request.owner {
+                // Whoever came first keeps the address, unless it is another's by right.
+                if !request.is_by_right {
+                    return Err(RegistrationRefusal::Duplicate);
+                }
+            } else if let (Some(known), Some(tid)) = (entry.tid, request.tid) {
+                // A request that is repeated is answered as it was, and changes nothing.
+                if known == tid {
+                    return Ok(());
+                }
+                if !is_later(tid, known) {
+                    return Err(RegistrationRefusal::Stale);
+                }
+            }
+        }
+        let is_held = entry.is_of(request.iid) && entry.state == State::Held;
+        if request.lifetime_min == 0 {
+            entry.tid = request.tid;
+            entry.end();
+            return Ok(());
+        }
+        *entry = Registration {
+            iid: request.iid,
+            owner: request.owner,
+            expires: now + TENTATIVE,
+            lifetime_min: request.lifetime_min,
+            tid: request.tid,
+            opaque: request.opaque,
+            is_routed: request.is_routed,
+            is_news: false,
+            state: State::Tentative,
+        };
+        if is_held || is_known {
+            entry.hold(now);
+        }
+        Ok(())
+    }
+
+    /// A place for one more registration: a free one, best one whose end is reported. A neighbour
+    /// that acknowledges may have the place of one that has acknowledged nothing yet.
+    fn room(&self, is_known: bool) -> Option<usize> {
+        let rank = |entry: &Registration| match entry.state {
+            State::Free => Some(u8::from(entry.is_news)),
+            State::Tentative if is_known => Some(2),
+            State::Tentative | State::Held => None,
+        };
+        let places = self.table.iter().map(rank).zip(0..);
+        let places = places.filter_map(|(rank, place)| Some((rank?, place)));
+        places.min().map(|(_, place)| place)
+    }
+
+    /// The neighbour has acknowledged a frame: it is there.
+    pub(crate) fn on_acknowledged(&mut self, by: Iid, now: Instant) {
+        for entry in self.table.iter_mut() {
+            if entry.state == State::Tentative && entry.iid == by {
+                entry.hold(now);
+            }
+        }
+    }
+
+    /// When [`Self::expire`] has something to do.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let entries = self.table.iter();
+        let taken = entries.filter(|entry| entry.state != State::Free);
+        taken.fold(None, |first, entry| earliest(first, Some(entry.expires)))
+    }
+
+    /// Ends what was not renewed.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        for entry in self.table.iter_mut() {
+            if entry.state != State::Free && now >= entry.expires {
+                entry.end();
+                self.counters.expired = self.counters.expired.wrapping_add(1);
+            }
+        }
+    }
+
+    /// Ends all: the addresses are those of a prefix that is no more.
+    pub(crate) fn clear(&mut self) {
+        self.table.iter_mut().for_each(Registration::end);
+    }
+
+    /// What has changed and was not returned before, each registration by itself.
+    pub(crate) fn poll_change(&mut self) -> Option<Change> {
+        let entry = self.table.iter_mut().find(|entry| entry.is_news)?;
+        entry.is_news = false;
+        Some(Change {
+            iid: entry.iid,
+            lifetime_min: entry.lifetime_min,
+            tid: entry.tid,
+            is_routed: entry.is_routed,
+            opaque: entry.opaque,
+        })
+    }
+}
+
+/// Whether transaction `tid` follows `known`. In the straight part of the lollipop it does so from
+/// any distance: no honest counter begins there but at the end, and a forged one must not stay for
+/// as long as its registration.
+pub(super) fn is_later(tid: u8, known: u8) -> bool {
+    const STRAIGHT: u8 = 128;
+    match lollipop::compare(tid, known) {
+        Some(order) => order.is_gt(),
+        None => known >= STRAIGHT && tid > known,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    const START: Instant = Instant::from_micros(1_000_000);
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn iid(n: u8) -> Iid {
+        [2, 0, 0, 0, 0, 0, 0, n]
+    }
+
+    /// A request of node `n` in its own name, for an hour.
+    fn request(n: u8, tid: u8) -> Request {
+        Request {
+            iid: iid(n),
+            owner: [n; 8],
+            is_by_right: false,
+            lifetime_min: 60,
+            tid: Some(tid),
+            is_routed: true,
+            opaque: 0,
+        }
+    }
+
+    fn with_room<R>(count: usize, run: impl FnOnce(Registrar<'_>) -> R) -> R {
+        let mut table = std::vec![Registration::EMPTY; count];
+        run(Registrar::new(&mut table))
+    }
+
+    fn changes(registrar: &mut Registrar<'_>) -> Vec<(u8, u16)> {
+        let changes = core::iter::from_fn(|| registrar.poll_change());
+        changes.map(|c| (c.iid[7], c.lifetime_min)).collect()
+    }
+
+    #[test]
+    fn a_registration_begins_is_renewed_and_ends_each_time_reported_once() {
+        with_room(2, |mut registrar| {
+            assert_eq!(registrar.register(&request(1, 240), true, START), Ok(()));
+            assert_eq!(changes(&mut registrar), [(1, 60)]);
+            let later = START + MINUTE.saturating_mul(50);
+            assert_eq!(registrar.register(&request(1, 241), true, later), Ok(()));
+            assert_eq!(changes(&mut registrar), [(1, 60)]);
+            let end = later + MINUTE.saturating_mul(60);
+            assert_eq!(registrar.next_deadline(), Some(end));
+            registrar.expire(Instant::from_micros(end.as_micros() - 1));
+            assert!(registrar.holds(iid(1)));
+            registrar.expire(end);
+            assert!(!registrar.holds(iid(1)));
+            assert_eq!(changes(&mut registrar), [(1, 0)]);
+            assert_eq!(registrar.counters().expired, 1);
+            let removal = Request {
+                lifetime_min: 0,
+                ..request(2, 241)
+            };
+            assert_eq!(registrar.register(&request(2, 240), true, end), Ok(()));
+            assert_eq!(registrar.register(&removal, true, end), Ok(()));
+            assert_eq!(changes(&mut registrar), [(2, 0)], "only what is left of it");
+            assert_eq!(registrar.register(&removal, true, end), Ok(()), "again");
+            assert_eq!(registrar.next_deadline(), None);
+        });
+    }
+
+    #[test]
+    fn another_owner_is_a_duplicate_unless_the_address_is_its_own_by_right() {
+        with_room(2, |mut registrar| {
+            let first = request(1, 240);
+            let other = Request {
+                owner: [9; 8],
+                tid: Some(5),
+                ..first
+            };
+            assert_eq!(registrar.register(&first, true, START), Ok(()));
+            let refused = Err(RegistrationRefusal::Duplicate);
+            assert_eq!(registrar.register(&other, true, START), refused);
+            let removal = Request {
+                lifetime_min: 0,
+                ..other
+            };
+            assert_eq!(registrar.register(&removal, true, START), refused);
+            assert!(registrar.holds(iid(1)));
+            let owner = Request {
+                is_by_right: true,
+                ..other
+            };
+            assert_eq!(registrar.register(&owner, false, START), Ok(()));
+            assert_eq!(registrar.register(&first, true, START), refused);
+            let count = registrar.counters().refused(RegistrationRefusal::Duplicate);
+            assert_eq!(count, 3);
+        });
+    }
+
+    #[test]
+    fn only_a_later_transaction_changes_anything() {
+        let removal = |tid| Request {
+            lifetime_min: 0,
+            ..request(1, tid)
+        };
+        // (known, then, whether it is taken; `None`: answered, and nothing changes)
+        for (known, then, taken) in [
+            (240, 241, Some(true)),
+            (240, 240, None),
+            (241, 240, Some(false)),
+            (255, 0, Some(true)),
+            (0, 255, Some(false)),
+            (5, 240, Some(true)),
+            (127, 0, Some(true)),
+            (0, 127, Some(false)),
+            (0, 50, Some(false)),
+            (200, 240, Some(true)),
+            (255, 130, Some(false)),
+        ] {
+            with_room(1, |mut registrar| {
+                registrar
+                    .register(&request(1, known), true, START)
+                    .expect("room");
+                let outcome = registrar.register(&removal(then), true, START);
+                let refused = Err(RegistrationRefusal::Stale);
+                let expected = match taken {
+                    Some(false) => refused,
+                    Some(true) | None => Ok(()),
+                };
+                assert_eq!(outcome, expected, "{then} after {known}");
+                let is_gone = taken == Some(true);
+                assert_eq!(registrar.holds(iid(1)), !is_gone, "{then} after {known}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_repetition_prolongs_nothing() {
+        with_room(1, |mut registrar| {
+            let asked = request(1, 240);
+            assert_eq!(registrar.register(&asked, true, START), Ok(()));
+            let end = registrar.next_deadline();
+            let later = START + MINUTE.saturating_mul(59);
+            assert_eq!(registrar.register(&asked, true, later), Ok(()));
+            assert_eq!(registrar.next_deadline(), end);
+        });
+    }
+
+    #[test]
+    fn an_option_without_transactions_is_taken_as_it_comes() {
+        with_room(1, |mut registrar| {
+            let plain = Request {
+                tid: None,
+                ..request(1, 0)
+            };
+            let later = START + MINUTE;
+            assert_eq!(registrar.register(&plain, true, START), Ok(()));
+            assert_eq!(registrar.register(&plain, true, later), Ok(()));
+            let end = later + MINUTE.saturating_mul(60);
+            assert_eq!(registrar.next_deadline(), Some(end));
+        });
+    }
+
+    #[test]
+    fn a_full_table_refuses_and_ends_nobodys_registration() {
+        with_room(2, |mut registrar| {
+            for n in 1..=2 {
+                assert_eq!(registrar.register(&request(n, 240), true, START), Ok(()));
+            }
+            let refused = Err(RegistrationRefusal::Full);
+            assert_eq!(registrar.register(&request(3, 240), true, START), refused);
+            assert!(registrar.holds(iid(1)) && registrar.holds(iid(2)));
+            assert_eq!(registrar.register(&request(1, 241), false, START), Ok(()));
+            let over = START + MINUTE.saturating_mul(60);
+            registrar.expire(over);
+            assert_eq!(changes(&mut registrar), [(1, 0), (2, 0)]);
+            assert_eq!(registrar.register(&request(3, 240), true, over), Ok(()));
+        });
+    }
+
+    #[test]
+    fn a_made_up_sender_is_soon_forgotten_and_never_reported() {
+        with_room(2, |mut registrar| {
+            for n in 1..=2 {
+                assert_eq!(registrar.register(&request(n, 240), false, START), Ok(()));
+            }
+            assert!(!registrar.holds(iid(1)), "nothing has acknowledged");
+            let refused = Err(RegistrationRefusal::Full);
+            assert_eq!(registrar.register(&request(3, 240), false, START), refused);
+            registrar.on_acknowledged(iid(2), START);
+            assert_eq!(registrar.register(&request(3, 240), true, START), Ok(()));
+            let soon = START + TENTATIVE;
+            registrar.expire(soon);
+            assert_eq!(changes(&mut registrar), [(3, 60), (2, 60)]);
+            assert!(registrar.holds(iid(2)) && registrar.holds(iid(3)));
+        });
+        with_room(1, |mut registrar| {
+            assert_eq!(registrar.register(&request(1, 240), false, START), Ok(()));
+            registrar.expire(START + TENTATIVE);
+            assert_eq!(changes(&mut registrar), []);
+            assert_eq!(registrar.counters().expired, 1);
+        });
+    }
+
+    #[test]
+    fn with_the_prefix_all_registrations_end() {
+        with_room(3, |mut registrar| {
+            registrar
+                .register(&request(1, 240), true, START)
+                .expect("room");
+            registrar
+                .register(&request(2, 240), false, START)
+                .expect("room");
+            assert_eq!(changes(&mut registrar), [(1, 60)]);
+            registrar.clear();
+            assert_eq!(changes(&mut registrar), [(1, 0)]);
+            assert_eq!(registrar.next_deadline(), None);
+        });
+    }
+
+    #[test]
+    fn a_table_without_room_is_closed() {
+        assert!(!with_room(0, |registrar| registrar.is_open()));
+        assert_eq!(with_room(1, |registrar| registrar.is_open()), IS_SUPPORTED);
+    }
+
+    /// Takes what the table reports into the set of those that hold.
+    fn note(reported: &mut BTreeSet<Iid>, registrar: &mut Registrar<'_>) {
+        while let Some(change) = registrar.poll_change() {
+            match change.lifetime_min {
+                0 => reported.remove(&change.iid),
+                _ => reported.insert(change.iid),
+            };
+        }
+    }
+
+    proptest! {
+        /// Whatever strangers ask: who acknowledges and renews in time stays registered, no
+        /// identifier is there twice, and what is reported adds up to what is held.
+        #[test]
+        fn strangers_change_nothing_for_those_who_acknowledge(
+            requests in prop::collection::vec(
+                (2u8..12, any::<u8>(), 0u16..3, any::<Option<u8>>(), any::<[bool; 2]>(), 0u64..40), 0..200,
+            ),
+        ) {
+            with_room(4, |mut registrar| {
+                let own = Request { is_by_right: true, ..request(1, 240) };
+                let mut tid = 240;
+                registrar.register(&own, true, START).expect("room");
+                let (mut now, mut renewed) = (START, START);
+                let mut reported = BTreeSet::new();
+                for (n, owner, lifetime_min, tid_asked, [known, by_right], wait_s) in requests {
+                    now += Duration::from_secs(wait_s);
+                    if now.since(renewed) > MINUTE.saturating_mul(30) {
+                        tid = lollipop::next(tid);
+                        renewed = now;
+                        let renewal = Request { tid: Some(tid), ..own };
+                        prop_assert_eq!(registrar.register(&renewal, true, now), Ok(()));
+                    }
+                    let asked = Request {
+                        owner: [owner; 8], is_by_right: by_right, lifetime_min, tid: tid_asked, ..request(n, 0)
+                    };
+                    registrar.expire(now);
+                    note(&mut reported, &mut registrar);
+                    let _ = registrar.register(&asked, known, now);
+                    prop_assert!(registrar.holds(iid(1)));
+                    note(&mut reported, &mut registrar);
+                    let held: Vec<_> = registrar.iter().map(Registration::iid).collect();
+                    let set = held.iter().copied().collect::<BTreeSet<_>>();
+                    prop_assert_eq!(set.len(), held.len());
+                    prop_assert!(held.iter().all(|iid| reported.contains(iid)));
+                    prop_assert!(reported == set);
+                }
+                Ok(())
+            })?;
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! What this node tells of prefix, contexts and border router, and when.
+//!
+//! A solicitation of this node alone is answered at once, and to its sender alone. One of all
+//! routers is answered to all nodes, after a random time, and only by a router that has heard too
+//! few others answer until then: of eight that hear one another one or two answer, and all that wait
+//! for an answer have it. Answers to the asker alone, as RFC 6775 §6.3 has them, are heard by no
+//! other router, so each would send one, two frames and their repetitions. What a broadcast loses
+//! its repetition brings: when the same node asks again, twice as many answers are needed before the
+//! next router stays silent, in the end all; so an asker that hears one router only gets its answer.
+
+use core::net::Ipv6Addr;
+
+use super::learn::{Digest, border_of, is_before, prefix_of};
+use super::{
+    Discovery, OVERRIDE, ROUTER, ROUTER_CAPABILITIES, Received, SOLICITED, capabilities, list,
+};
+use crate::ip::ndp::Advertised;
+use crate::ip::registrar::IS_SUPPORTED;
+use crate::ip::{self, ALL_NODES, Iid, Ip, PacketDrop};
+use crate::limits::{CONTEXTS_MAX, IPV6_MTU_MIN};
+use crate::random::Rng;
+use crate::storage::packet_queue::PacketQueue;
+use crate::time::{Duration, Instant};
+use crate::wire::cursor::Writer;
+use crate::wire::icmpv6::{Message, RouterAdvertisement};
+use crate::wire::ndp::{BorderRouter, LowpanContext, NdpOption, NdpOptions, PrefixInformation};
+
+/// Longest advertisement: header, prefix, MTU, link address and every context in long form; where
+/// registrations are kept, border router and capabilities.
+pub(super) const OPTIONS_LEN_MAX: usize =
+    32 + 8 + 16 + 24 * CONTEXTS_MAX + if IS_SUPPORTED { 24 + 8 } else { 0 };
+
+/// The longest wait before an answer to all (`MAX_RA_DELAY_TIME`, RFC 4861 §10): some 30 times what
+/// an answer takes, so few routers begin before they have heard another's.
+const ANSWER_DELAY_MAX: Duration = Duration::from_millis(500);
+
+/// Answers of others that are waited for at most.
+const NEEDED_MAX: u8 = 64;
+
+/// The answer to a solicitation of all routers that waits.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// When it is sent, unless others answer first.
+    pub(super) at: Option<Instant>,
+    /// The one that asked.
+    asker: Iid,
+    /// How many others have answered.
+    heard: u8,
+    /// How many of them make this one needless.
+    needed: u8,
+    /// Somebody asked when there was nothing to tell.
+    is_owed: bool,
+}
+
+impl Answer {
+    pub(super) const NONE: Self = Self {
+        at: None,
+        asker: [0; 8],
+        heard: 0,
+        needed: 1,
+        is_owed: false,
+    };
+
+    /// `asker` solicits all routers.
+    fn ask(&mut self, asker: Iid, now: Instant, rng: &mut Rng) {
+        if self.at.is_some() {
+            return;
+        }
+        self.needed = match self.asker == asker {
+            true => self.needed.saturating_mul(2).min(NEEDED_MAX),
+            false => 1,
+        };
+        self.asker = asker;
+        self.heard = 0;
+        self.at = Some(now + rng.uniform(ANSWER_DELAY_MAX));
+    }
+
+    /// Another router has told all nodes the same.
+    fn hear(&mut self) {
+        self.heard = self.heard.saturating_add(1);
+        if self.heard >= self.needed {
+            self.at = None;
+        }
+    }
+
+    /// Whether somebody asked in vain; true once.
+    pub(super) fn take_owed(&mut self) -> bool {
+        core::mem::take(&mut self.is_owed)
+    }
+}
+
+impl Discovery<'_> {
+    /// Answers a router solicitation, unless its sender is this node's own router.
+    pub(super) fn on_solicitation(
+        &mut self,
+        received: Received<'_>,
+        queue: &mut PacketQueue<'_>,
+        ip: &Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<(), PacketDrop> {
+        let header = received.header;
+        if self.solicitor.router() == Some(header.src) {
+            return Ok(());
+        }
+        self.may_answer(received.is_trusted, now)?;
+        // A router that RPL leads has a prefix before it knows the contexts.
+        let knows_all = self.solicitor.router().is_some() || self.solicitor.is_unanswered();
+        if self.advertised.is_none() || (self.is_led && !knows_all) {
+            self.answer.is_owed = true;
+        } else if header.dst.is_multicast() {
+            self.answer.ask(ip::iid_of(&header.src), now, rng);
+        } else {
+            self.advertise(queue, ip, header.src, now);
+        }
+        Ok(())
+    }
+
+    /// Another router tells all nodes what this one would tell them.
+    pub(super) fn hear_answer(&mut self, advertisement: &RouterAdvertisement<'_>) {
+        let had = self.advertised.map(|advertised| advertised.prefix);
+        let is_older = match (border_of(advertisement), self.border) {
+            (Some(heard), Some(known)) => is_before(heard.version, known.version),
+            _ => false,
+        };
+        if prefix_of(had, advertisement) == had && !is_older {
+            self.answer.hear();
+        }
+    }
+
+    /// Whether the prefix is this node's own to hand out.
+    pub(super) fn is_border(&self) -> bool {
+        !self.solicits && !self.is_led
+    }
+
+    /// How long what this node advertises still holds: a border router says, a relay counts down.
+    fn lifetime_left(&self, advertised: &Advertised, now: Instant) -> Duration {
+        if self.is_border() {
+            return advertised.lifetime;
+        }
+        let expires = self.solicitor.expires().max(self.prefix_until);
+        expires.map_or(Duration::ZERO, |at| at.since(now))
+    }
+
+    /// A border router's version of what it advertises: the next one when that has changed.
+    fn renew_version(&mut self, advertised: &Advertised) {
+        let mut digest = Digest(0);
+        digest.note(0, Some(advertised.prefix));
+        for (id, context) in self.contexts.iter() {
+            let word = [u8::from(context.compress()), 0, id, context.prefix_len()];
+            digest.note(u32::from_be_bytes(word), Some(context.prefix()));
+        }
+        let had = self.border.map_or(0, |border| border.version);
+        let has_changed = core::mem::replace(&mut self.advertised_digest, digest.0) != digest.0;
+        self.border = Some(BorderRouter {
+            version: had.wrapping_add(u32::from(has_changed)),
+            lifetime_min: minutes(advertised.lifetime.as_secs()),
+            addr: ip::with_iid(&advertised.prefix, self.source.iid()),
+        });
+    }
+
+    /// Queues an advertisement of what this node knows to `to`; nothing where it never knew a prefix. A
+    /// solicitation is answered, too, where this node is no router any more: its silence would not
+    /// prove that while it acknowledges frames.
+    fn advertise(&mut self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, to: Ipv6Addr, now: Instant) {
+        let Some(advertised) = self.advertised else {
+            return;
+        };
+        if IS_SUPPORTED && self.registers && self.is_border() {
+            self.renew_version(&advertised);
+        }
+        let seconds = self.lifetime_left(&advertised, now).as_secs();
+        let mut bytes = [0; OPTIONS_LEN_MAX];
+        let mut w = Writer::new(&mut bytes);
+        let prefix = PrefixInformation {
+            prefix_len: 64,
+            on_link: false,
+            autonomous: true,
+            router_address: false,
+            valid_lifetime_s: seconds,
+            preferred_lifetime_s: seconds,
+            prefix: advertised.prefix,
+        };
+        // The options fit by construction, so none is left out.
+        let _ = NdpOption::SourceLinkAddr(self.source).emit(&mut w);
+        // Without lifetime they would be withdrawn, and what they name with them.
+        if seconds > 0 {
+            let _ = NdpOption::Prefix(prefix).emit(&mut w);
+            for (id, context) in self.contexts.iter() {
+                let option = NdpOption::Context(LowpanContext {
+                    id,
+                    compress: context.compress(),
+                    prefix_len: context.prefix_len(),
+                    lifetime_min: minutes(seconds),
+                    prefix: context.prefix(),
+                });
+                let _ = option.emit(&mut w);
+            }
+            if let Some(border) = self.border.filter(|_| IS_SUPPORTED) {
+                let _ = NdpOption::BorderRouter(border).emit(&mut w);
+            }
+        }
+        let _ = NdpOption::Mtu(IPV6_MTU_MIN as u32).emit(&mut w);
+        if self.takes_registrations() {
+            let _ = capabilities(ROUTER_CAPABILITIES).emit(&mut w);
+        }
+        let len = w.written();
+        let options = bytes
+            .get(..len)
+            .and_then(|bytes| NdpOptions::parse(bytes).ok());
+        let message = Message::RouterAdvertisement(RouterAdvertisement {
+            hop_limit: ip.hop_limit(),
+            flags: 0,
+            router_lifetime_s: seconds.min(u32::from(u16::MAX)) as u16,
+            reachable_ms: 0,
+            retransmit_ms: 0,
+            options: options.unwrap_or_default(),
+        });
+        self.send(queue, ip, to, &message);
+    }
+
+    /// Answers a solicitation for this node's own address `target`: to its source, or to all nodes
+    /// where its source is the unspecified address.
+    pub(super) fn own_up(
+        &self,
+        queue: &mut PacketQueue<'_>,
+        ip: &Ip<'_>,
+        asker: Ipv6Addr,
+        target: Ipv6Addr,
+    ) {
+        let (to, solicited) = match asker.is_unspecified() {
+            true => (ALL_NODES, 0),
+            false => (asker, SOLICITED),
+        };
+        let router = if ip.forwards() { ROUTER } else { 0 };
+        let mut bytes = [0; super::LIST_LEN_MAX];
+        let advertisement = Message::NeighborAdvertisement {
+            flags: router | solicited | OVERRIDE,
+            target,
+            options: list(&[Some(NdpOption::TargetLinkAddr(self.source))], &mut bytes),
+        };
+        self.send(queue, ip, to, &advertisement);
+    }
+
+    /// Tells all neighbours at once that this node can route for them, or can no longer.
+    pub(in crate::link) fn announce(
+        &mut self,
+        queue: &mut PacketQueue<'_>,
+        ip: &Ip<'_>,
+        now: Instant,
+    ) {
+        self.answer.at = None;
+        self.advertise(queue, ip, ALL_NODES, now);
+    }
+}
+
+/// Whole minutes, rounded up, as options count them.
+fn minutes(seconds: u32) -> u16 {
+    seconds.div_ceil(60).min(u32::from(u16::MAX)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    const ASKER: Iid = [7; 8];
+
+    /// How many of `routers` answer a solicitation, where all hear one another and an answer takes
+    /// ten milliseconds.
+    fn answers(routers: &mut [Answer], now: Instant, rng: &mut Rng) -> usize {
+        routers.iter_mut().for_each(|r| r.ask(ASKER, now, rng));
+        let mut moments: Vec<_> = routers.iter().map(|r| r.at.unwrap()).collect();
+        moments.sort_unstable();
+        let mut on_air: Vec<Instant> = Vec::new();
+        for at in moments {
+            let heard = on_air.iter().filter(|began| at.since(**began) >= AIR);
+            let router = routers.iter_mut().find(|r| r.at == Some(at)).unwrap();
+            heard.for_each(|_| router.hear());
+            if router.at.take().is_some() {
+                on_air.push(at);
+            }
+        }
+        on_air.len()
+    }
+
+    const AIR: Duration = Duration::from_millis(10);
+
+    #[test]
+    fn of_eight_routers_in_earshot_one_or_two_answer_and_more_when_asked_again() {
+        let mut rng = Rng::from_seed([8, 8]);
+        let mut sums = [0; 4];
+        for _ in 0..100 {
+            let mut routers: Vec<_> = (0..8).map(|_| Answer::NONE).collect();
+            for (n, sum) in sums.iter_mut().enumerate() {
+                let now = Instant::from_micros(4_000_000 * n as u64);
+                *sum += answers(&mut routers, now, &mut rng);
+            }
+        }
+        let [first, second, third, last] = sums;
+        assert!((100..=140).contains(&first), "{sums:?}");
+        assert!((200..=270).contains(&second), "{sums:?}");
+        assert!((400..=500).contains(&third), "{sums:?}");
+        assert_eq!(last, 800, "an asker that hears only one of them");
+    }
+
+    #[test]
+    fn solicitations_that_come_together_have_one_answer() {
+        let mut rng = Rng::from_seed([8, 9]);
+        let mut answer = Answer::NONE;
+        answer.ask(ASKER, Instant::ORIGIN, &mut rng);
+        let at = answer.at;
+        answer.ask([8; 8], Instant::from_micros(1_000), &mut rng);
+        assert_eq!(answer.at, at);
+    }
+}

@@ -1,0 +1,276 @@
+//! What an advertisement, or RPL, changes here.
+
+use core::net::Ipv6Addr;
+
+use super::{CAPABILITIES, Discovery, KNOWS_EARO};
+use crate::ip::ndp::{Advertised, Said};
+use crate::ip::registrar::IS_SUPPORTED;
+use crate::ip::{self, Address, Iid, Ip, Neighbour, NextHop, PacketDrop, Prefix};
+use crate::random::Rng;
+use crate::storage::packet_queue::PacketQueue;
+use crate::time::{Duration, Instant};
+use crate::wire::icmpv6::RouterAdvertisement;
+use crate::wire::ndp::{BorderRouter, NdpOption, PrefixInformation};
+
+impl Discovery<'_> {
+    /// Takes an advertisement from `router` (its address, and its identifier) if it comes from the
+    /// router of this link or there is none yet: default route, prefix, contexts. What it changes
+    /// holds only once the router has confirmed it (see [`ip::ndp`]). `to_one`: whether it was
+    /// sent to this node alone.
+    ///
+    /// # Errors
+    /// [`PacketDrop::BadNdp`]: it is older than what this node knows of the same border router, and
+    /// the router has not confirmed it.
+    pub(super) fn on_advertisement(
+        &mut self,
+        (addr, neighbour): (Ipv6Addr, Iid),
+        (advertisement, to_one): (RouterAdvertisement<'_>, bool),
+        queue: &mut PacketQueue<'_>,
+        ip: &mut Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<(), PacketDrop> {
+        let lease = lease(&advertisement);
+        if !to_one && lease > Duration::ZERO {
+            self.hear_answer(&advertisement);
+        }
+        let had_router = self.solicitor.router();
+        let had_prefix = self.prefix();
+        let said = Said {
+            lease,
+            change: self.change(&advertisement),
+            to_one,
+        };
+        if !self.solicitor.on_advertisement(addr, said, now, rng) {
+            let is_older = self.is_older(&advertisement);
+            return match is_older {
+                true => Err(PacketDrop::BadNdp),
+                false => Ok(()),
+            };
+        }
+        let has_router = lease > Duration::ZERO;
+        if !has_router {
+            self.forget_router(ip);
+        } else if !self.is_led {
+            ip.set_default_route(Some(NextHop {
+                interface: self.id,
+                neighbour: Neighbour::One(neighbour),
+            }));
+        }
+        let mut changed = had_router.is_some() != has_router;
+        if self.prefix_until.is_none() {
+            let prefix = prefix_of(had_prefix, &advertisement);
+            changed |= self.set_prefix(ip, prefix);
+        }
+        for option in advertisement.options.iter() {
+            match option {
+                NdpOption::Context(context) => changed |= self.contexts.learn(&context),
+                NdpOption::BorderRouter(border) if IS_SUPPORTED => self.border = Some(border),
+                _ => {}
+            }
+        }
+        self.is_router_extended = knows_earo(&advertisement);
+        if has_router {
+            let moved = (had_router, had_prefix) != (Some(addr), self.prefix());
+            let left = had_router.filter(|had| *had != addr);
+            self.register_from_now(left, moved, queue, now, rng);
+        }
+        // A router that RPL leads is asked by its own children, unless they asked in vain.
+        let is_worth_telling = !self.is_led || had_router.is_some() || self.answer.take_owed();
+        if changed && is_worth_telling && ip.forwards() {
+            self.announce(queue, ip, now);
+        }
+        Ok(())
+    }
+
+    /// RPL leads: it hears and asks `router` alone for contexts, or nobody.
+    pub(in crate::link) fn follow(&mut self, router: Option<Iid>, now: Instant, rng: &mut Rng) {
+        self.is_led = true;
+        self.registrant.stop();
+        self.solicitor.follow(router, now, rng);
+    }
+
+    /// Takes the prefix that RPL has brought, or its end: an address is formed from it, and it is
+    /// advertised to neighbours that RPL does not lead.
+    pub(in crate::link) fn learn_prefix(
+        &mut self,
+        information: &PrefixInformation,
+        ip: &mut Ip<'_>,
+        now: Instant,
+    ) {
+        if !is_usable(information) {
+            return;
+        }
+        let prefix = ip::with_iid(&information.prefix, [0; 8]);
+        let lifetime = Duration::from_secs(u64::from(information.valid_lifetime_s));
+        if lifetime > Duration::ZERO {
+            self.prefix_until = Some(now + lifetime);
+            self.set_prefix(ip, Some(prefix));
+        } else if self.prefix() == Some(prefix) {
+            self.prefix_until = None;
+            self.set_prefix(ip, None);
+        }
+    }
+
+    /// The prefix of the mesh.
+    pub(super) fn prefix(&self) -> Option<Ipv6Addr> {
+        self.advertised.map(|advertised| advertised.prefix)
+    }
+
+    /// Forms the address of the prefix. One prefix at a time: a new one ends the old, so that
+    /// addresses never pile up. Returns whether the prefix changed.
+    fn set_prefix(&mut self, ip: &mut Ip<'_>, prefix: Option<Ipv6Addr>) -> bool {
+        let had = self.prefix();
+        if let Some(old) = had.filter(|_| prefix != had) {
+            ip.remove_addresses(self.id, Prefix { addr: old, len: 64 });
+            if self.takes_registrations() {
+                self.registrar.clear();
+            }
+        }
+        self.advertised = prefix.map(|prefix| Advertised {
+            prefix,
+            lifetime: Duration::ZERO,
+        });
+        if !self.registrant.is_duplicate() || prefix != had {
+            self.add_address(ip);
+        }
+        prefix != had
+    }
+
+    /// Forms the address of the prefix, where there is one.
+    pub(super) fn add_address(&self, ip: &mut Ip<'_>) {
+        if let Some(prefix) = self.prefix() {
+            ip.add_address(Address {
+                addr: ip::with_iid(&prefix, self.source.iid()),
+                interface: self.id,
+            });
+        }
+    }
+
+    /// Whether an advertisement is older than what is known of the same border router (RFC 6775
+    /// §5.4.1 and §8.1.3).
+    fn is_older(&self, advertisement: &RouterAdvertisement<'_>) -> bool {
+        let border = border_of(advertisement);
+        matches!((border, self.border), (Some(heard), Some(known))
+            if heard.addr == known.addr && is_before(heard.version, known.version))
+    }
+
+    /// What an advertisement would change here, boiled down to a number; `None`: nothing.
+    fn change(&self, advertisement: &RouterAdvertisement<'_>) -> Option<u32> {
+        let had = self.prefix();
+        let prefix = match self.prefix_until {
+            None => prefix_of(had, advertisement),
+            Some(_) => had,
+        };
+        let mut digest = Digest(0);
+        if prefix != had {
+            digest.note(0, prefix);
+        }
+        for option in advertisement.options.iter() {
+            match option {
+                NdpOption::Context(context) if self.contexts.would_change(&context) => {
+                    let [compress, ends] =
+                        [context.compress, context.lifetime_min == 0].map(u8::from);
+                    let word = [compress, ends, context.id, context.prefix_len];
+                    digest.note(u32::from_be_bytes(word), Some(context.prefix));
+                }
+                NdpOption::BorderRouter(border) if self.is_news(&border) => {
+                    digest.note(border.version, Some(border.addr));
+                }
+                _ => {}
+            }
+        }
+        (digest.0 != 0).then_some(digest.0)
+    }
+
+    /// Whether what an advertisement says is of another version, or another border router's.
+    fn is_news(&self, border: &BorderRouter) -> bool {
+        let key = |border: &BorderRouter| (border.version, border.addr);
+        IS_SUPPORTED && self.border.is_some_and(|known| key(&known) != key(border))
+    }
+}
+
+/// A number that stands for several prefixes, each with a word of its own; zero: for none.
+#[derive(Clone, Copy)]
+pub(super) struct Digest(pub(super) u32);
+
+impl Digest {
+    pub(super) fn note(&mut self, word: u32, prefix: Option<Ipv6Addr>) {
+        let octets = prefix.map(|prefix| prefix.octets()).unwrap_or_default();
+        for byte in word.to_be_bytes().into_iter().chain(octets) {
+            // FNV-1a.
+            self.0 = (self.0 ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        }
+        self.0 |= 1;
+    }
+}
+
+/// Whether version `a` came before `b`: a number that grows, modulo 2^32.
+pub(super) fn is_before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+pub(super) fn border_of(advertisement: &RouterAdvertisement<'_>) -> Option<BorderRouter> {
+    advertisement
+        .options
+        .iter()
+        .find_map(|option| match option {
+            NdpOption::BorderRouter(border) if IS_SUPPORTED => Some(border),
+            _ => None,
+        })
+}
+
+/// Whether the router says that it knows EARO (RFC 8505 §6.1).
+fn knows_earo(advertisement: &RouterAdvertisement<'_>) -> bool {
+    let has_flag = |option| matches!(option, NdpOption::Other { kind: CAPABILITIES, body: [_, flags, ..] } if flags & KNOWS_EARO != 0);
+    advertisement.options.iter().any(has_flag)
+}
+
+/// How long all that an advertisement says holds: its shortest lifetime above zero, so that
+/// it is asked for again before any of it ends. Zero where the sender is no default router.
+pub(super) fn lease(advertisement: &RouterAdvertisement<'_>) -> Duration {
+    let router_s = u32::from(advertisement.router_lifetime_s);
+    let lifetimes = advertisement.options.iter().map(|option| match option {
+        NdpOption::Prefix(information) if is_usable(&information) => information.valid_lifetime_s,
+        NdpOption::Context(context) => u32::from(context.lifetime_min) * 60,
+        NdpOption::BorderRouter(border) if IS_SUPPORTED => u32::from(border.lifetime_min) * 60,
+        _ => 0,
+    });
+    let shortest_s = lifetimes.filter(|s| *s > 0).fold(router_s, u32::min);
+    Duration::from_secs(u64::from(shortest_s))
+}
+
+/// Whether addresses may be formed from a prefix (RFC 4862 §5.5.3).
+fn is_usable(information: &PrefixInformation) -> bool {
+    information.autonomous
+        && information.prefix_len == 64
+        && !information.prefix.is_unicast_link_local()
+        && !information.prefix.is_multicast()
+}
+
+/// The prefix to have after an advertisement: that which the link has if it is among
+/// several.
+pub(super) fn prefix_of(
+    had: Option<Ipv6Addr>,
+    advertisement: &RouterAdvertisement<'_>,
+) -> Option<Ipv6Addr> {
+    let mut prefix = had;
+    let mut confirmed = false;
+    for option in advertisement.options.iter() {
+        let NdpOption::Prefix(information) = option else {
+            continue;
+        };
+        let listed = Some(ip::with_iid(&information.prefix, [0; 8]));
+        if !is_usable(&information) {
+            continue;
+        }
+        match information.valid_lifetime_s {
+            0 if listed == prefix => prefix = None,
+            0 => {}
+            _ if listed == had => (prefix, confirmed) = (had, true),
+            _ if !confirmed => (prefix, confirmed) = (listed, true),
+            _ => {}
+        }
+    }
+    prefix
+}

@@ -1,0 +1,411 @@
+//! 6LoWPAN neighbour discovery on one link: what an advertisement changes, what this node advertises
+//! itself, and which addresses are registered with whom.
+//!
+//! Place: between [`ip::ndp`], [`ip::registrant`] and [`ip::registrar`], which decide, and the
+//! link's queue. Shared by the links that compress headers by contexts.
+//!
+//! What the node above may ask, by way of the link ([`Mesh`](super::Mesh)):
+//! - `is_registered(iid)`: a neighbour has registered the address with this identifier, which lies
+//!   in the mesh's prefix. Packets for it go to it directly, as `Neighbour::One(iid)`.
+//! - `poll_registration()`: what has changed since the last call, each registration by itself:
+//!   begun or renewed (`lifetime_min` above zero), or over. Pull until `None` after each event
+//!   and each poll: an end that was not pulled is forgotten when its memory is needed. `is_routed`
+//!   says that the neighbour wants this router to speak for it (RFC 9010 §9.2); `tid` is then the
+//!   path sequence. A sender that acknowledges nothing is never reported.
+//! - `follow(router)`: RPL leads. Prefix and default route are RPL's business from then on;
+//!   contexts are asked of `router` alone, by unicast, when none are known or when they end. A
+//!   node that RPL leads registers nothing: its DAO says where it is. Set
+//!   [`solicits`](super::MeshConfig::solicits) to false for such a node, so that it asks nobody
+//!   before.
+//! - `learn_prefix(information)`: the prefix of a DIO.
+//!
+//! Left out: neighbour unreachability detection of registered neighbours. A registration holds
+//! until it ends (RFC 6775 §5.5 in place of §8.2's probes), and the MAC notices silence.
+//! Sources: RFC 4861 §6, RFC 6775 §5.4, §5.5, §6.3, §6.5 and §8.1 (a relay passes on what it learnt),
+//! RFC 8505 §5 and §6.
+
+mod advertise;
+mod learn;
+mod register;
+
+use super::mesh::{Mark, MeshConfig};
+use crate::ip::ndp::{Advertised, Due, Solicitor};
+use crate::ip::registrant::Registrant;
+use crate::ip::registrar::Registrar;
+use crate::ip::{
+    self, Address, Iid, Ingress, InterfaceId, Ip, Neighbour, NextHop, PacketDrop, Registration,
+};
+use crate::lowpan::Contexts;
+use crate::mac::Class;
+use crate::random::Rng;
+use crate::storage::packet_queue::PacketQueue;
+use crate::time::{Allowance, Instant, earliest};
+use crate::wire::LinkAddr;
+use crate::wire::cursor::Writer;
+use crate::wire::icmpv6::Message;
+use crate::wire::ipv6;
+use crate::wire::ndp::{BorderRouter, NdpOption, NdpOptions};
+use advertise::{Answer, OPTIONS_LEN_MAX};
+use core::net::Ipv6Addr;
+
+/// Solicitations answered at once, as when the neighbours of a router all start together, and
+/// milliseconds for each more: what asks more often than that is no neighbour that joins.
+const ANSWERS_MAX: u8 = 32;
+const ANSWERS_INTERVAL_MS: u16 = 250;
+
+/// Capabilities of a 6LoWPAN node (6CIO, RFC 7400 §3.4), as an option of which only the flags differ.
+const CAPABILITIES: u8 = 36;
+
+/// Of these: it knows EARO (RFC 8505 §4.3).
+const KNOWS_EARO: u8 = 0x02;
+
+/// What a link has learnt of its router, and tells its other neighbours.
+#[derive(Debug)]
+pub(super) struct Discovery<'m> {
+    pub(super) id: InterfaceId,
+    /// This node's address on the link.
+    source: LinkAddr,
+    /// This node's EUI-64, which says whose registration one is.
+    eui64: [u8; 8],
+    /// Whether to look for a router.
+    solicits: bool,
+    /// Whether addresses are registered on this link.
+    registers: bool,
+    solicitor: Solicitor,
+    /// Whether RPL chooses the router, the prefix and the default route.
+    is_led: bool,
+    /// Until when the prefix holds that RPL has brought.
+    prefix_until: Option<Instant>,
+    /// The default route led to the router of this link, which has gone; no other one was looked
+    /// for yet.
+    has_lost_route: bool,
+    /// Solicitations that are answered: of strangers, and of neighbours that acknowledge. So
+    /// made-up sources leave the router's answers to its own neighbours alone.
+    answers: [Allowance; 2],
+    /// The answer to a solicitation of all routers.
+    answer: Answer,
+    pub(super) advertised: Option<Advertised>,
+    /// Whose prefix and contexts these are; of the border router itself, as it was last advertised.
+    border: Option<BorderRouter>,
+    /// What of them a border router has advertised last.
+    advertised_digest: u32,
+    /// For header compression.
+    pub(super) contexts: Contexts,
+    registrant: Registrant,
+    /// Whether the router knows EARO.
+    is_router_extended: bool,
+    registrar: Registrar<'m>,
+}
+
+/// A message of neighbour discovery, and the hop that it came over.
+#[derive(Clone, Copy)]
+pub(super) struct Received<'a> {
+    pub(super) header: &'a ipv6::Header,
+    pub(super) message: &'a Message<'a>,
+    pub(super) ingress: &'a Ingress,
+    /// Whether the neighbour that sent it acknowledges frames.
+    pub(super) is_trusted: bool,
+}
+
+impl<'m> Discovery<'m> {
+    /// `source`: this node's address on the link; `eui64`: its EUI-64; `registrations`: memory for
+    /// its neighbours' registrations.
+    pub(super) fn new(
+        config: &MeshConfig,
+        source: LinkAddr,
+        eui64: [u8; 8],
+        registrations: &'m mut [Registration],
+    ) -> Self {
+        Self {
+            id: InterfaceId(0),
+            source,
+            eui64,
+            solicits: config.solicits,
+            registers: config.registers,
+            solicitor: Solicitor::new(config.parent.map(LinkAddr::iid)),
+            is_led: false,
+            prefix_until: None,
+            has_lost_route: false,
+            answers: [const { Allowance::new(ANSWERS_MAX, ANSWERS_INTERVAL_MS) }; 2],
+            answer: Answer::NONE,
+            advertised: config.advertised,
+            border: None,
+            advertised_digest: 0,
+            contexts: Contexts::default(),
+            registrant: Registrant::new(),
+            is_router_extended: false,
+            registrar: Registrar::new(registrations),
+        }
+    }
+
+    /// Gives back the memory it was lent.
+    pub(super) fn into_memory(self) -> &'m mut [Registration] {
+        self.registrar.into_memory()
+    }
+
+    /// The registrations of neighbours.
+    pub(super) const fn registrar(&self) -> &Registrar<'m> {
+        &self.registrar
+    }
+
+    /// As [`Self::registrar`], to pull what has changed.
+    pub(super) const fn registrar_mut(&mut self) -> &mut Registrar<'m> {
+        &mut self.registrar
+    }
+
+    /// Forms the link-local address, and the global one where this node hands out the prefix.
+    pub(super) fn start(
+        &mut self,
+        id: InterfaceId,
+        queue: &mut PacketQueue<'_>,
+        ip: &mut Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) {
+        self.id = id;
+        let iid = self.source.iid();
+        ip.add_address(Address {
+            addr: ip::link_local(iid),
+            interface: id,
+        });
+        if let Some(advertised) = self.advertised {
+            ip.add_address(Address {
+                addr: ip::with_iid(&advertised.prefix, iid),
+                interface: id,
+            });
+            self.announce(queue, ip, now);
+        }
+        if self.solicits {
+            self.solicitor.start(now, rng);
+        }
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let own = earliest(
+            self.solicitor.next_deadline(),
+            self.registrant.next_deadline(),
+        );
+        let first = earliest(own, self.answer.at);
+        match self.takes_registrations() {
+            true => earliest(first, self.registrar.next_deadline()),
+            false => first,
+        }
+    }
+
+    /// A neighbour has acknowledged a frame.
+    pub(super) fn on_acknowledged(&mut self, by: Iid, now: Instant) {
+        self.solicitor.on_acknowledged(by);
+        if self.takes_registrations() {
+            self.registrar.on_acknowledged(by, now);
+        }
+    }
+
+    /// Acts on a message.
+    ///
+    /// # Errors
+    /// Why it changed nothing.
+    pub(super) fn on_message(
+        &mut self,
+        received: Received<'_>,
+        queue: &mut PacketQueue<'_>,
+        ip: &mut Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<(), PacketDrop> {
+        let Received {
+            header, message, ..
+        } = received;
+        let owned = self.registration(&received)?;
+        let from = self.sender(ip, &received, owned.is_some());
+        let from = from.ok_or(PacketDrop::BadNdp)?;
+        let is_from_nobody = header.src.is_unspecified();
+        match message {
+            // Answers go to one node (RFC 6775 §6.3), and not to where they were learnt.
+            Message::RouterSolicitation { .. } if is_from_nobody => Err(PacketDrop::BadNdp),
+            // RFC 4861 §6.2.6: hosts discard them.
+            Message::RouterSolicitation { .. } if !ip.forwards() && !self.is_border() => {
+                Err(PacketDrop::IgnoredIcmp)
+            }
+            Message::RouterSolicitation { .. } => {
+                self.on_solicitation(received, queue, ip, now, rng)
+            }
+            Message::RouterAdvertisement(advertisement) => {
+                if !header.src.is_unicast_link_local() {
+                    return Err(PacketDrop::BadNdp);
+                }
+                let said = (*advertisement, !header.dst.is_multicast());
+                self.on_advertisement((header.src, from), said, queue, ip, now, rng)
+            }
+            // Detection of duplicates asks the group of the address alone (RFC 4861 §7.1.1).
+            Message::NeighborSolicitation { target, .. }
+                if is_from_nobody && header.dst != ip::solicited_node(target) =>
+            {
+                Err(PacketDrop::BadNdp)
+            }
+            Message::NeighborSolicitation { target, .. } => match owned {
+                Some(owned) => {
+                    self.on_registration(&received, (from, *target), &owned, queue, ip, now)
+                }
+                None if ip.owns(target, self.id) => {
+                    self.may_answer(received.is_trusted, now)?;
+                    self.own_up(queue, ip, header.src, *target);
+                    Ok(())
+                }
+                None => Err(PacketDrop::IgnoredIcmp),
+            },
+            Message::NeighborAdvertisement { options, .. } => {
+                self.on_answer((header.src, *options), ip, now, rng)
+            }
+            _ => Err(PacketDrop::IgnoredIcmp),
+        }
+    }
+
+    /// The neighbour that a message came from. `None` where it did not come from the link itself,
+    /// as its hop limit proves, or not from the neighbour whose address it bears: identifiers
+    /// derive from link addresses (RFC 4861 §6.1 and §7.1, RFC 6775 §5.2). An address that is only
+    /// being registered has no route yet.
+    fn sender(&self, ip: &Ip<'_>, received: &Received<'_>, registers: bool) -> Option<Iid> {
+        let header = received.header;
+        let Neighbour::One(from) = received.ingress.from else {
+            return None;
+        };
+        let back = NextHop {
+            interface: self.id,
+            neighbour: received.ingress.from,
+        };
+        let leads_back = || registers || ip.next_hop(&header.src, self.id) == Some(back);
+        let is_its_own =
+            header.src.is_unspecified() || (ip::iid_of(&header.src) == from && leads_back());
+        (header.hop_limit == ip::ndp::HOP_LIMIT && is_its_own).then_some(from)
+    }
+
+    /// Takes one of the answers that a neighbour may have now.
+    fn may_answer(&mut self, is_trusted: bool, now: Instant) -> Result<(), PacketDrop> {
+        let [strangers, neighbours] = &mut self.answers;
+        let allowed = match is_trusted {
+            true => neighbours.take(now),
+            false => strangers.take(now),
+        };
+        allowed.then_some(()).ok_or(PacketDrop::TooMany)
+    }
+
+    /// Does what is due.
+    pub(super) fn poll(
+        &mut self,
+        queue: &mut PacketQueue<'_>,
+        ip: &mut Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) {
+        match self.solicitor.poll(now, rng) {
+            None => {}
+            Some(Due::Expired) => {
+                self.forget_router(ip);
+                if ip.forwards() {
+                    self.announce(queue, ip, now);
+                }
+            }
+            Some(Due::Solicit(to)) => self.solicit(queue, ip, to),
+        }
+        if self.answer.at.is_some_and(|at| now >= at) {
+            self.announce(queue, ip, now);
+        }
+        self.poll_registrant(queue, ip, now);
+        if self.takes_registrations() {
+            self.registrar.expire(now);
+        }
+    }
+
+    /// Asks for an advertisement.
+    fn solicit(&self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, to: Ipv6Addr) {
+        let mut bytes = [0; LIST_LEN_MAX];
+        let capabilities = self.registers.then_some(capabilities(KNOWS_EARO));
+        let options = [Some(NdpOption::SourceLinkAddr(self.source)), capabilities];
+        let options = list(&options, &mut bytes);
+        self.send(queue, ip, to, &Message::RouterSolicitation { options });
+    }
+
+    /// The router has gone.
+    fn forget_router(&mut self, ip: &mut Ip<'_>) {
+        if !self.is_led {
+            self.has_lost_route |= ip.clear_default_route(self.id);
+        }
+        self.contexts.stop_compressing();
+        self.registrant.stop();
+    }
+
+    /// The way to the router of this link, while there is one.
+    pub(super) fn router(&self) -> Option<NextHop> {
+        let router = self.solicitor.router()?;
+        Some(NextHop {
+            interface: self.id,
+            neighbour: Neighbour::One(ip::iid_of(&router)),
+        })
+    }
+
+    /// Whether the default route went with the router of this link; true once for each time.
+    pub(super) fn take_lost_route(&mut self) -> bool {
+        core::mem::take(&mut self.has_lost_route)
+    }
+
+    /// Queues a message for a neighbour or for all of them.
+    fn send(&self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, to: Ipv6Addr, message: &Message<'_>) {
+        if let Some(src) = ip.source_for(&to, self.id) {
+            self.send_from(queue, src, to, message);
+        }
+    }
+
+    /// As [`Self::send`], from this node's address `src`.
+    fn send_from(
+        &self,
+        queue: &mut PacketQueue<'_>,
+        src: Ipv6Addr,
+        to: Ipv6Addr,
+        message: &Message<'_>,
+    ) {
+        let mut packet = [0; ipv6::HEADER_LEN + 16 + OPTIONS_LEN_MAX];
+        if let Ok(len) = ip::icmp::write(message, src, to, ip::ndp::HOP_LIMIT, &mut packet) {
+            let packet = packet.get(..len).unwrap_or_default();
+            // A full queue drops it; the solicitor and the registrant ask again.
+            queue.push(packet, Mark::own(Class::Control).to_bits());
+        }
+    }
+}
+
+/// Longest list of a few options: of a link address and a registration.
+const LIST_LEN_MAX: usize = 16 + 40;
+
+/// A list of options, which `bytes` must hold.
+fn list<'a>(
+    options: &[Option<NdpOption<'_>>],
+    bytes: &'a mut [u8; LIST_LEN_MAX],
+) -> NdpOptions<'a> {
+    let mut w = Writer::new(bytes);
+    for option in options.iter().flatten() {
+        let emitted = option.emit(&mut w);
+        debug_assert!(emitted.is_ok(), "the options are too long");
+    }
+    let len = w.written();
+    let list = bytes.get(..len).map(NdpOptions::parse);
+    list.and_then(Result::ok).unwrap_or_default()
+}
+
+/// The option that says what a node can, by its flags.
+const fn capabilities(flags: u8) -> NdpOption<'static> {
+    NdpOption::Other {
+        kind: CAPABILITIES,
+        body: match flags {
+            KNOWS_EARO => &[0, KNOWS_EARO, 0, 0, 0, 0],
+            _ => &[0, ROUTER_CAPABILITIES, 0, 0, 0, 0],
+        },
+    }
+}
+
+/// A router that takes registrations and makes their addresses reachable (L, P and E of RFC 8505
+/// §4.3).
+const ROUTER_CAPABILITIES: u8 = 0x10 | 0x04 | KNOWS_EARO;
+
+/// Flags of a neighbour advertisement (RFC 4861 §4.4).
+const ROUTER: u8 = 0x80;
+const SOLICITED: u8 = 0x40;
+const OVERRIDE: u8 = 0x20;

@@ -1,0 +1,255 @@
+//! Registration of addresses: this node's with its router, and its neighbours' with this node.
+//!
+//! A request names its address in one of two ways. Where the router knows EARO the target is the
+//! address, and the source is link-local (RFC 8505 §5.5 and §5.6). Otherwise the source is the
+//! address, and the target is the router's own (RFC 6775 §5.5). A link-local address derives from
+//! the link address of its sender and is unique with it, so its registration is answered and not
+//! kept, nor made by this node. Answers go to the sender's link-local address, which needs no route.
+
+use core::net::Ipv6Addr;
+
+use super::{Discovery, OVERRIDE, ROUTER, Received, SOLICITED, list};
+use crate::ip::registrant::{LIFETIME_MIN, Outcome};
+use crate::ip::registrar::Request;
+use crate::ip::{self, ALL_ROUTERS, Iid, Ip, Neighbour, PacketDrop, Prefix, RegistrationRefusal};
+use crate::random::Rng;
+use crate::storage::packet_queue::PacketQueue;
+use crate::time::Instant;
+use crate::wire::LinkAddr;
+use crate::wire::icmpv6::Message;
+use crate::wire::ndp::{AddressRegistration, NdpOption, NdpOptions, registration};
+
+impl Discovery<'_> {
+    /// Whether this node keeps its neighbours' registrations.
+    pub(super) const fn takes_registrations(&self) -> bool {
+        self.registers && self.registrar.is_open()
+    }
+
+    /// The registration that a solicitation asks for: one with a link address, its sender's (RFC
+    /// 8505 §5.5).
+    ///
+    /// # Errors
+    /// There are two, or nobody asks: which of them to answer cannot be told.
+    pub(super) fn registration<'a>(
+        &self,
+        received: &Received<'a>,
+    ) -> Result<Option<AddressRegistration<'a>>, PacketDrop> {
+        let Message::NeighborSolicitation { options, .. } = *received.message else {
+            return Ok(None);
+        };
+        let registration = only_registration(options)?;
+        if !self.registers || registration.is_none() {
+            return Ok(None);
+        }
+        let is_senders = |option: NdpOption<'_>| matches!(option, NdpOption::SourceLinkAddr(addr) if received.ingress.from == Neighbour::One(addr.iid()));
+        match received.header.src.is_unspecified() {
+            true => Err(PacketDrop::BadNdp),
+            false => Ok(registration.filter(|_| options.iter().any(is_senders))),
+        }
+    }
+
+    /// Decides on the registration that the neighbour `from` asks for by a solicitation of
+    /// `target`, and answers.
+    pub(super) fn on_registration(
+        &mut self,
+        received: &Received<'_>,
+        (from, target): (Iid, Ipv6Addr),
+        asked: &AddressRegistration<'_>,
+        queue: &mut PacketQueue<'_>,
+        ip: &Ip<'_>,
+        now: Instant,
+    ) -> Result<(), PacketDrop> {
+        if target.is_multicast() || target.is_unspecified() {
+            return Err(PacketDrop::BadNdp);
+        }
+        let is_of_router = ip.owns(&target, self.id);
+        let mut to = ip::link_local(from);
+        let is_router = ip.forwards() || self.is_border();
+        if !self.takes_registrations() || !is_router {
+            // As one that never heard of registrations.
+            if !is_of_router {
+                return Err(PacketDrop::IgnoredIcmp);
+            }
+            self.may_answer(received.is_trusted, now)?;
+            self.own_up(queue, ip, to, target);
+            return Ok(());
+        }
+        self.may_answer(received.is_trusted, now)?;
+        let address = match is_of_router {
+            true => received.header.src,
+            false => target,
+        };
+        let eui64 = <[u8; 8]>::try_from(asked.owner).ok();
+        let derived = eui64.map(|eui64| LinkAddr::Extended(eui64).iid());
+        let in_mesh = |prefix: Ipv6Addr| {
+            Prefix {
+                addr: prefix,
+                len: 64,
+            }
+            .contains(&address)
+        };
+        let outcome = if address == to {
+            Ok(())
+        } else if ip::iid_of(&address) != from || !self.prefix().is_some_and(in_mesh) {
+            let reason = RegistrationRefusal::NotOnLink;
+            self.registrar.refuse(reason);
+            Err(reason)
+        } else {
+            let request = Request {
+                iid: from,
+                owner: folded(asked.owner),
+                is_by_right: derived == Some(from),
+                lifetime_min: asked.lifetime_min,
+                tid: asked.transaction,
+                is_routed: asked.reachable,
+                opaque: asked.opaque,
+            };
+            self.registrar.register(&request, received.is_trusted, now)
+        };
+        let status = outcome.map_or_else(RegistrationRefusal::status, |()| registration::SUCCESS);
+        // The address is another node's: the sender is named by what is its own (RFC 6775 §6.5.2).
+        if let (registration::DUPLICATE, true, Some(iid)) = (status, is_of_router, derived) {
+            to = ip::link_local(iid);
+        }
+        let mut bytes = [0; super::LIST_LEN_MAX];
+        let answer = NdpOption::AddressRegistration(AddressRegistration { status, ..*asked });
+        let message = Message::NeighborAdvertisement {
+            flags: ROUTER | SOLICITED | OVERRIDE,
+            target,
+            options: list(&[Some(answer)], &mut bytes),
+        };
+        self.send(queue, ip, to, &message);
+        Ok(())
+    }
+
+    /// Registers with the router from now on, where this node has an address of another's making.
+    /// `moved`: router or address are new; `left`: the router before, which may forget this node.
+    pub(super) fn register_from_now(
+        &mut self,
+        left: Option<Ipv6Addr>,
+        moved: bool,
+        queue: &mut PacketQueue<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) {
+        if !self.registers || self.is_led || self.prefix().is_none() {
+            return self.registrant.stop();
+        }
+        if let Some(router) = left.filter(|_| self.registrant.is_active()) {
+            let tid = self.registrant.next_tid();
+            self.ask(queue, router, (tid, 0), false);
+        }
+        if moved || !self.registrant.is_active() {
+            self.registrant.start(now, rng);
+        }
+    }
+
+    /// Sends the request that is due.
+    pub(super) fn poll_registrant(
+        &mut self,
+        queue: &mut PacketQueue<'_>,
+        ip: &Ip<'_>,
+        now: Instant,
+    ) {
+        let Some(tid) = self.registrant.poll(now) else {
+            return;
+        };
+        if let Some(router) = self.solicitor.router() {
+            self.ask(queue, router, (tid, LIFETIME_MIN), !ip.forwards());
+        }
+        if self.registrant.is_in_trouble() && self.solicitor.loosen() {
+            self.solicit(queue, ip, ALL_ROUTERS);
+        }
+    }
+
+    /// Asks `router` to register this node's address, or with lifetime 0 to forget it.
+    fn ask(
+        &self,
+        queue: &mut PacketQueue<'_>,
+        router: Ipv6Addr,
+        (tid, lifetime_min): (u8, u16),
+        reachable: bool,
+    ) {
+        let Some(prefix) = self.prefix() else {
+            return;
+        };
+        let iid = self.source.iid();
+        let address = ip::with_iid(&prefix, iid);
+        let (src, target) = match self.is_router_extended {
+            true => (ip::link_local(iid), address),
+            false => (address, router),
+        };
+        let request = NdpOption::AddressRegistration(AddressRegistration {
+            status: registration::SUCCESS,
+            opaque: 0,
+            opaque_use: 0,
+            reachable,
+            transaction: Some(tid),
+            lifetime_min,
+            owner: &self.eui64,
+        });
+        let mut bytes = [0; super::LIST_LEN_MAX];
+        let options = [Some(NdpOption::SourceLinkAddr(self.source)), Some(request)];
+        let message = Message::NeighborSolicitation {
+            target,
+            options: list(&options, &mut bytes),
+        };
+        self.send_from(queue, src, router, &message);
+    }
+
+    /// The answer of this node's router to its request.
+    pub(super) fn on_answer(
+        &mut self,
+        (src, options): (Ipv6Addr, NdpOptions<'_>),
+        ip: &mut Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<(), PacketDrop> {
+        let answer = only_registration(options)?;
+        let is_ours = answer.is_none_or(|answer| answer.owner == self.eui64);
+        if self.solicitor.router() != Some(src) || !is_ours {
+            return Err(PacketDrop::IgnoredIcmp);
+        }
+        match self.registrant.on_answer(answer.as_ref(), now, rng) {
+            Outcome::Accepted => self.add_address(ip),
+            Outcome::Duplicate => {
+                if let Some(addr) = self.prefix() {
+                    ip.remove_addresses(self.id, Prefix { addr, len: 64 });
+                }
+            }
+            Outcome::Pending => {}
+        }
+        Ok(())
+    }
+}
+
+/// The one registration among `options`.
+///
+/// # Errors
+/// There are two.
+fn only_registration(
+    options: NdpOptions<'_>,
+) -> Result<Option<AddressRegistration<'_>>, PacketDrop> {
+    let mut registrations = options.iter().filter_map(|option| match option {
+        NdpOption::AddressRegistration(registration) => Some(registration),
+        _ => None,
+    });
+    let first = registrations.next();
+    match registrations.next() {
+        None => Ok(first),
+        Some(_) => Err(PacketDrop::BadNdp),
+    }
+}
+
+/// An owner's name in eight bytes, to compare it: an EUI-64 as it is. Longer ones are told apart
+/// by no proof, so a short digest will do.
+fn folded(owner: &[u8]) -> [u8; 8] {
+    let mut out = [0; 8];
+    for part in owner.chunks_exact(8) {
+        out.rotate_left(1);
+        for (out, byte) in out.iter_mut().zip(part) {
+            *out ^= byte;
+        }
+    }
+    out
+}
