@@ -9,7 +9,7 @@ use crate::wire::{ipv6, lowpan_iphc};
 
 /// How much more of a packet there is than fragment headers number: they number all of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Unnumbered;
+pub struct Unnumbered(());
 
 pub(super) const fn numbered(len: usize, _: Unnumbered) -> usize {
     len
@@ -34,7 +34,7 @@ pub(super) const fn begin<'p>(
         rest,
         encapsulation: Encapsulation::link(link),
         option: None,
-        unnumbered: Unnumbered,
+        unnumbered: Unnumbered(()),
     })
 }
 
@@ -55,7 +55,7 @@ impl Ahead<'_> {
     }
 
     pub(super) const fn unnumbered(&self) -> Unnumbered {
-        Unnumbered
+        Unnumbered(())
     }
 
     pub(super) const fn take_option<'b>(
@@ -93,6 +93,6 @@ impl Kept {
     }
 
     pub(super) const fn unnumbered(self) -> Unnumbered {
-        Unnumbered
+        Unnumbered(())
     }
 }

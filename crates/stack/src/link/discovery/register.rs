@@ -111,15 +111,31 @@ impl Discovery<'_> {
         if let (registration::DUPLICATE, true, Some(iid)) = (status, is_of_router, derived) {
             to = ip::link_local(iid);
         }
+        self.answer_registration(
+            queue,
+            ip,
+            (to, target),
+            &AddressRegistration { status, ..*asked },
+        );
+        Ok(())
+    }
+
+    /// Sends `answer` about the registration of `target`.
+    fn answer_registration(
+        &self,
+        queue: &mut PacketQueue<'_>,
+        ip: &Ip<'_>,
+        (to, target): (Ipv6Addr, Ipv6Addr),
+        answer: &AddressRegistration<'_>,
+    ) {
         let mut bytes = [0; super::LIST_LEN_MAX];
-        let answer = NdpOption::AddressRegistration(AddressRegistration { status, ..*asked });
+        let option = NdpOption::AddressRegistration(*answer);
         let message = Message::NeighborAdvertisement {
             flags: ROUTER | SOLICITED | OVERRIDE,
             target,
-            options: list(&[Some(answer)], &mut bytes),
+            options: list(&[Some(option)], &mut bytes),
         };
         self.send(queue, ip, to, &message);
-        Ok(())
     }
 
     /// Registers with the router from now on, where this node has an address of another's making.
