@@ -331,7 +331,7 @@ const HOLD_USUAL_MAX_MS: f64 = 50.0;
 pub(crate) const JOIN_MAX: Duration = Duration::from_secs(120);
 
 /// Advice for a chain whose motes do not find the border router in time.
-pub(crate) const JOIN_ADVICE: &str = "lower --frame-loss or --hops";
+pub(crate) const JOIN_ADVICE: &str = "lower --frame-loss, --hold or --hops";
 
 /// Virtual time between two looks for a signal.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

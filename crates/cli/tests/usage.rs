@@ -234,7 +234,9 @@ fn the_option_that_stops_everything_is_named() {
     let path = file(folder.path(), 1_000);
     let path = path.to_str().unwrap();
     let cases = [
-        (["--hold", "1000"], "lower --hold"),
+        (["--hold", "500"], "lower --hold"),
+        // The motes do not even join.
+        (["--hold", "1000"], "--hold or --hops"),
         (["--packet-loss", "1"], "lower the losses"),
     ];
     for (option, advice) in cases {

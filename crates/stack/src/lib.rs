@@ -46,18 +46,6 @@
 //! of its ACK, and an ACK that starts late because a neighbour with the same driver timed it by
 //! such a stamp. A node with hardware stamps that has such neighbours adds their delay to its
 //! `ack_slack`. What both cost is said at the field.
-//!
-//! ```
-//! use motet::mac::config::{ACK_AIR_TIME, ACK_SLACK, ACK_WAIT, ANSWER_TIMEOUT, CCA, TURNAROUND};
-//! use motet::time::Duration;
-//!
-//! let us = Duration::from_micros;
-//! assert_eq!((TURNAROUND, CCA), (us(192), us(128)));
-//! assert_eq!(TURNAROUND + ACK_SLACK, us(256));
-//! assert_eq!((ACK_WAIT, ACK_WAIT - ACK_AIR_TIME), (us(864), us(512)));
-//! assert_eq!(ACK_WAIT - ACK_AIR_TIME - TURNAROUND, us(320));
-//! assert_eq!(ANSWER_TIMEOUT, Duration::from_millis(100));
-//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 // Bytes from the network must never reach a panic: the linked minimal node is checked to

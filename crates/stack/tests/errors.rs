@@ -127,7 +127,7 @@ fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
         ),
         ("wire/ndp.rs Malformed", Box::new(ndp::Malformed)),
         (
-            "wire/rpl.rs ParseError",
+            "wire/rpl/options.rs ParseError",
             Box::new(wire::rpl::ParseError::Secure),
         ),
         (

@@ -17,8 +17,10 @@ pub(super) struct Frames {
     pub(super) sent: u64,
     /// Attempts on the air.
     pub(super) attempts: u64,
-    /// Fragments that repeat or contradict others.
+    /// Fragments that repeat others.
     pub(super) repeated: u64,
+    /// Fragments that contradict others.
+    pub(super) contradicting: u64,
 }
 
 impl Frames {
@@ -35,18 +37,13 @@ impl Frames {
             FrameDrop::Silent,
         ];
         let given_up: u32 = given_up.iter().map(|why| counters.dropped(*why)).sum();
-        let repeated = [
-            datagram::FragmentDrop::Duplicate,
-            datagram::FragmentDrop::Overlap,
-        ];
-        let repeated = repeated
-            .iter()
-            .map(|why| radio.datagrams().counters().dropped(*why));
+        let dropped = |why| u64::from(radio.datagrams().counters().dropped(why));
         Self {
             received: u64::from(counters.received),
             sent: u64::from(counters.delivered + given_up) + radio.mac().queue_len() as u64,
             attempts: u64::from(counters.transmissions),
-            repeated: u64::from(repeated.sum::<u32>()),
+            repeated: dropped(datagram::FragmentDrop::Duplicate),
+            contradicting: dropped(datagram::FragmentDrop::Overlap),
         }
     }
 
@@ -55,6 +52,7 @@ impl Frames {
         self.sent += other.sent;
         self.attempts += other.attempts;
         self.repeated += other.repeated;
+        self.contradicting += other.contradicting;
     }
 }
 

@@ -12,7 +12,7 @@ use crate::limits::ROUTE_HOPS_MAX;
 use crate::time::Instant;
 use crate::wire::lollipop;
 
-/// One mote in a root's table: [`SourceRoutes`] works in a slice of them.
+/// One mote in a root's table, which is a slice of them lent to the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
     /// The mote, by its interface identifier.

@@ -176,3 +176,19 @@ pub(crate) const RESERVE_CONTROL: u8 = 1;
 
 /// One five-frame segment of another node.
 pub(crate) const RESERVE_FORWARD: u8 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the crate's documentation says of the timing that a driver has to keep.
+    #[test]
+    fn timing_is_as_documented() {
+        let us = Duration::from_micros;
+        assert_eq!((TURNAROUND, CCA), (us(192), us(128)));
+        assert_eq!(TURNAROUND + ACK_SLACK, us(256));
+        assert_eq!((ACK_WAIT, ACK_WAIT - ACK_AIR_TIME), (us(864), us(512)));
+        assert_eq!(ACK_WAIT - ACK_AIR_TIME - TURNAROUND, us(320));
+        assert_eq!(ANSWER_TIMEOUT, Duration::from_millis(100));
+    }
+}
