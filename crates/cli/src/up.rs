@@ -356,7 +356,7 @@ mod linux {
             }
         }
 
-        /// Switches nodes off and on whose time has come, and says so.
+        /// Switches each node off or on when its time has come, and prints a line for it.
         fn pass<'m>(&mut self, network: &mut Network<'m>, arena: &'m Arena) {
             let from = self.from;
             self.outages.pass(network, arena, |network, node, switch| {

@@ -155,7 +155,7 @@ fn an_unknown_name_is_answered_with_the_nearest() {
 fn rows_are_well_formed_and_the_same_on_one_core_or_two() {
     let (one, two) = (rows_on("1", "7"), rows_on("2", "7"));
     assert_eq!(one, two, "the same seed, another number of cores");
-    // None of whose seeds is one of the first: neighbouring ones share five of six.
+    // This run shares no seed with the first one; a start at 8 would share five of six.
     let other = rows_on("2", "1007");
     for (line, other) in one.lines().zip(other.lines()) {
         let [row, other] = [line, other].map(|line| objects(line.as_bytes()).remove(0));

@@ -70,7 +70,7 @@ fn routing_headers<'a>(
             return None;
         }
     };
-    // Without the root's address only the bytes that are there can be told.
+    // Without the root's address an elided address is known by the bytes that the frame holds.
     let root = decoder.dodag.unwrap_or(Ipv6Addr::UNSPECIFIED);
     let root_known = decoder.dodag.is_some();
     if !headers.segments.is_empty() {
