@@ -14,6 +14,9 @@ use crate::workspace::{Workspace, in_ci};
 /// The image that is built with TCP and without.
 pub(crate) const TCP_COST: &str = "tcp-cost";
 
+/// The image that is built with RPL and without.
+pub(crate) const RPL_COST: &str = "rpl-cost";
+
 /// A Cortex-M0+.
 pub(crate) const TARGET: &str = "thumbv6m-none-eabi";
 
@@ -54,16 +57,53 @@ pub(crate) fn build_minimal_node(workspace: &Workspace) -> Result<MinimalNode> {
 
 /// Builds [`TCP_COST`] without TCP, in place of the one with it.
 pub(crate) fn build_without_tcp(workspace: &Workspace) -> Result<()> {
-    let arguments = [
-        "--package",
-        "minimal-node",
-        "--no-default-features",
-        "--bin",
-        TCP_COST,
-    ];
-    let (good, output) = build(workspace, &arguments)?;
+    let (good, output) = build(workspace, &bare(TCP_COST))?;
     ensure!(good, "{output}\nthe node without TCP does not build");
     Ok(())
+}
+
+/// Builds [`RPL_COST`] without RPL, as [`build_minimal_node`] leaves it too.
+pub(crate) fn build_without_rpl(workspace: &Workspace) -> Result<()> {
+    let (good, output) = build(workspace, &bare(RPL_COST))?;
+    ensure!(good, "{output}\nthe router without RPL does not build");
+    Ok(())
+}
+
+/// Builds [`RPL_COST`] with RPL, in place of the one without; gives the lines that can panic.
+pub(crate) fn build_with_rpl(workspace: &Workspace) -> Result<Vec<String>> {
+    let arguments = |features: &'static str| {
+        let rpl = ["--features", features];
+        bare(RPL_COST).into_iter().chain(rpl).collect::<Vec<_>>()
+    };
+    let (good, output) = build(workspace, &arguments("rpl"))?;
+    if good {
+        return Ok(Vec::new());
+    }
+    if !build(workspace, &arguments("rpl,trap-panics"))?.0 {
+        bail!("{output}\nthe router with RPL does not build");
+    }
+    panics_in(workspace, RPL_COST, &output)
+}
+
+/// What cargo is told to build one image of no protocol beyond those that every node has.
+fn bare(image: &'static str) -> [&'static str; 5] {
+    let package = "minimal-node";
+    [
+        "--package",
+        package,
+        "--no-default-features",
+        "--bin",
+        image,
+    ]
+}
+
+/// The lines of an image that can panic, or what the linker said where none is found.
+fn panics_in(workspace: &Workspace, image: &str, output: &str) -> Result<Vec<String>> {
+    let mut panics = reachable_panics(&image_path(workspace, image), &workspace.root)?;
+    if panics.is_empty() {
+        panics.push(format!("the linker names what it misses:\n{output}"));
+    }
+    Ok(panics)
 }
 
 /// Where the linker put an image.

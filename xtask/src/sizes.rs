@@ -13,7 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::Format;
 use crate::composition::{code_by, file_of, module_of};
-use crate::firmware::{TCP_COST, build_minimal_node, build_without_tcp, image_path, run_pair};
+use crate::firmware::{
+    RPL_COST, TCP_COST, build_minimal_node, build_with_rpl, build_without_rpl, build_without_tcp,
+    image_path, run_pair,
+};
 use crate::image::Image;
 use crate::provenance::heading;
 use crate::step::Verdict;
@@ -27,12 +30,23 @@ const NODE_RAM_MAX: u32 = 24 * 1024;
 /// What TCP should add to a node, at most.
 const TCP_TEXT_MAX: u32 = 20 * 1024;
 
+/// What RPL, registration and routing headers should add to a mote that passes packets on: flash,
+/// and RAM with eight neighbours that may become its parent.
+const RPL_TEXT_MAX: u32 = 12 * 1024;
+const RPL_RAM_MAX: u32 = 600;
+
+/// What Contiki-NG's RPL-lite alone takes on the same processor, with `-Os`.
+const RPL_LITE_TEXT: u32 = 10_414;
+
 /// By how much the same sources differ from one checkout to the next, in bytes of code.
 ///
 /// Cargo mixes the path of the stack into its symbols, and the symbols order the functions,
 /// so one literal pool more or less needs padding. Six checkouts of one revision, each below
 /// another path, gave two sizes, 4 bytes apart.
 const CODE_SPREAD: u32 = 4;
+
+/// How many figures there are.
+const FIGURES: usize = 9;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -45,6 +59,11 @@ struct Sizes {
     half_open_bytes: u32,
     /// Code and constants that TCP adds to a node, every call and feature of it included.
     tcp_text_bytes: u32,
+    /// Code and constants that RPL adds to a router without TCP: registration by its neighbours and
+    /// routing headers, compressed and not, belong to it.
+    rpl_text_bytes: u32,
+    /// Static RAM that RPL adds to it, with eight neighbours that may become its parent.
+    rpl_ram_bytes: u32,
     /// Flash of the minimal node.
     minimal_node_text_bytes: u32,
     /// Its static RAM, buffers and queues included.
@@ -54,12 +73,14 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn rows(&self) -> [(&'static str, Option<u32>); 7] {
+    fn rows(&self) -> [(&'static str, Option<u32>); FIGURES] {
         [
             ("connection_bytes", Some(self.connection_bytes)),
             ("listener_bytes", Some(self.listener_bytes)),
             ("half_open_bytes", Some(self.half_open_bytes)),
             ("tcp_text_bytes", Some(self.tcp_text_bytes)),
+            ("rpl_text_bytes", Some(self.rpl_text_bytes)),
+            ("rpl_ram_bytes", Some(self.rpl_ram_bytes)),
             (
                 "minimal_node_text_bytes",
                 Some(self.minimal_node_text_bytes),
@@ -76,6 +97,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
         sizes,
         code,
         tcp_code,
+        rpl_code,
         panics,
     } = measure(workspace)?;
     match format {
@@ -83,12 +105,13 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
         Format::Markdown => {
             let command = "cargo xtask sizes --markdown";
             println!("{}", heading(workspace, "Sizes", command));
-            print!("{}", page(&sizes, &code, &tcp_code));
+            print!("{}", page(&sizes, &code, &[tcp_code, rpl_code]));
         }
         Format::Table => {
             print!("{}", table(&sizes, read_snapshot(workspace).ok().as_ref()));
             print!("\nminimal node's code by module\n{}", rows(&code));
             print!("\n{}{}", tcp_verdict(&sizes), rows(&tcp_code));
+            print!("\n{}{}", rpl_verdict(&sizes), rows(&rpl_code));
         }
     }
     for line in &panics {
@@ -137,6 +160,8 @@ struct Measured {
     code: BTreeMap<String, i64>,
     /// What TCP adds to that, each of its own files by itself.
     tcp_code: BTreeMap<String, i64>,
+    /// What RPL adds to a router, by file.
+    rpl_code: BTreeMap<String, i64>,
     /// Lines that can panic.
     panics: Vec<String>,
 }
@@ -162,11 +187,14 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     };
     let code = code_by(module_of, &image_path(workspace, "echo-node"))?;
     let (tcp_text_bytes, tcp_code) = tcp_cost(workspace)?;
+    let rpl = rpl_cost(workspace)?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
         half_open_bytes,
         tcp_text_bytes,
+        rpl_text_bytes: rpl.text_bytes,
+        rpl_ram_bytes: rpl.ram_bytes,
         minimal_node_text_bytes,
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
@@ -175,7 +203,8 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         sizes,
         code,
         tcp_code,
-        panics: node.panics,
+        rpl_code: rpl.code,
+        panics: [node.panics, rpl.panics].concat(),
     })
 }
 
@@ -200,24 +229,73 @@ fn type_sizes(workspace: &Workspace) -> Result<[u32; 3]> {
 fn tcp_cost(workspace: &Workspace) -> Result<(u32, BTreeMap<String, i64>)> {
     let path = image_path(workspace, TCP_COST);
     let read = || anyhow::Ok((Image::open(&path)?.code_bytes()?, code_by(file_of, &path)?));
-    let (with, mut code) = read()?;
+    let (with, code) = read()?;
     build_without_tcp(workspace)?;
     let (without, code_without) = read()?;
-    for (file, bytes) in code_without {
+    Ok((with.saturating_sub(without), difference(code, code_without)))
+}
+
+/// What the router with RPL has more than the one without.
+struct RplCost {
+    text_bytes: u32,
+    ram_bytes: u32,
+    /// By file.
+    code: BTreeMap<String, i64>,
+    /// Lines of it that can panic.
+    panics: Vec<String>,
+}
+
+fn rpl_cost(workspace: &Workspace) -> Result<RplCost> {
+    let path = image_path(workspace, RPL_COST);
+    let read = || {
+        let image = Image::open(&path)?;
+        anyhow::Ok((
+            [image.code_bytes()?, image.ram_bytes()?],
+            code_by(file_of, &path)?,
+        ))
+    };
+    build_without_rpl(workspace)?;
+    let (without, code_without) = read()?;
+    let panics = build_with_rpl(workspace)?;
+    let (with, code) = read()?;
+    Ok(RplCost {
+        text_bytes: with[0].saturating_sub(without[0]),
+        ram_bytes: with[1].saturating_sub(without[1]),
+        code: difference(code, code_without),
+        panics,
+    })
+}
+
+/// What is in `code` more than in `without`, by file; less is negative.
+fn difference(
+    mut code: BTreeMap<String, i64>,
+    without: BTreeMap<String, i64>,
+) -> BTreeMap<String, i64> {
+    for (file, bytes) in without {
         *code.entry(file).or_insert(0) -= bytes;
     }
     code.retain(|_, bytes| *bytes != 0);
-    Ok((with.saturating_sub(without), code))
+    code
 }
 
 /// Whether TCP keeps to its limit, in a line.
 fn tcp_verdict(sizes: &Sizes) -> String {
-    let bytes = sizes.tcp_text_bytes;
-    match bytes.checked_sub(TCP_TEXT_MAX) {
-        None | Some(0) => format!("TCP adds {bytes} B, of {TCP_TEXT_MAX}; of its code:\n"),
-        Some(above) => {
-            format!("TCP adds {bytes} B, {above} more than {TCP_TEXT_MAX}; of its code:\n")
-        }
+    let adds = against("TCP adds", sizes.tcp_text_bytes, TCP_TEXT_MAX);
+    format!("{adds}; of its code:\n")
+}
+
+/// Whether RPL keeps to its limits, in a line.
+fn rpl_verdict(sizes: &Sizes) -> String {
+    let adds = against("RPL adds", sizes.rpl_text_bytes, RPL_TEXT_MAX);
+    let ram = against("its RAM is", sizes.rpl_ram_bytes, RPL_RAM_MAX);
+    format!("{adds} (RPL-lite alone: {RPL_LITE_TEXT}), and {ram}; of its code:\n")
+}
+
+/// A figure and its limit.
+fn against(what: &str, bytes: u32, limit: u32) -> String {
+    match bytes.checked_sub(limit) {
+        None | Some(0) => format!("{what} {bytes} B, of {limit}"),
+        Some(above) => format!("{what} {bytes} B, {above} more than {limit}"),
     }
 }
 
@@ -227,7 +305,11 @@ fn rows(code: &BTreeMap<String, i64>) -> String {
 }
 
 /// The figures as tables of Markdown, files with most code first.
-fn page(sizes: &Sizes, code: &BTreeMap<String, i64>, tcp_code: &BTreeMap<String, i64>) -> String {
+fn page(
+    sizes: &Sizes,
+    code: &BTreeMap<String, i64>,
+    [tcp_code, rpl_code]: &[BTreeMap<String, i64>; 2],
+) -> String {
     let figures = sizes.rows().map(|(name, value)| {
         let value = value.map_or_else(|| "not measured".to_owned(), |value| value.to_string());
         format!("| `{name}` | {value} |\n")
@@ -241,11 +323,14 @@ fn page(sizes: &Sizes, code: &BTreeMap<String, i64>, tcp_code: &BTreeMap<String,
     format!(
         "| figure | bytes |\n|---|---:|\n{}\n\
          ## The minimal node's code by module\n\n| module | bytes |\n|---|---:|\n{}\n\
-         ## TCP's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}",
+         ## TCP's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
+         ## RPL's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}",
         figures.concat(),
         by_size(code),
         tcp_verdict(sizes),
-        by_size(tcp_code)
+        by_size(tcp_code),
+        rpl_verdict(sizes),
+        by_size(rpl_code)
     )
 }
 
@@ -289,7 +374,7 @@ fn growth(now: &Sizes, snapshot: &Sizes) -> Vec<String> {
 
 fn table(now: &Sizes, snapshot: Option<&Sizes>) -> String {
     let cell = |value: Option<u32>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());
-    let before = snapshot.map_or([None; 7], |snapshot| {
+    let before = snapshot.map_or([None; FIGURES], |snapshot| {
         snapshot.rows().map(|(_, value)| value)
     });
     let mut text = format!("{:<26}{:>9}{:>11}\n", "", "now", "snapshot");
@@ -309,6 +394,8 @@ mod tests {
         listener_bytes: 24,
         half_open_bytes: 40,
         tcp_text_bytes: 20_000,
+        rpl_text_bytes: 12_000,
+        rpl_ram_bytes: 500,
         minimal_node_text_bytes: 40_000,
         minimal_node_ram_bytes: 9_000,
         stack_high_water_bytes: Some(2_000),
@@ -346,17 +433,17 @@ mod tests {
     #[test]
     fn a_page_has_every_figure_and_the_largest_file_first() {
         let code = [("mac".to_owned(), 7), ("tcp".to_owned(), 90)].into();
-        let text = page(&SNAPSHOT, &code, &code);
+        let text = page(&SNAPSHOT, &code, &[code.clone(), code.clone()]);
         assert!(text.contains("| `connection_bytes` | 300 |\n"), "{text}");
         assert_eq!(
             text.matches("| `tcp` | 90 |\n| `mac` | 7 |").count(),
-            2,
+            3,
             "{text}"
         );
         let without = Sizes {
             stack_high_water_bytes: None,
             ..SNAPSHOT
         };
-        assert!(page(&without, &code, &code).contains("| not measured |"));
+        assert!(page(&without, &code, &[code.clone(), code.clone()]).contains("| not measured |"));
     }
 }

@@ -3,8 +3,14 @@
 
 pub mod radio;
 
+use core::mem::MaybeUninit;
+
+use motet::ip::{self, Ip, Route};
+use motet::link::{Link, Mesh, MeshConfig, MeshStorage};
+use motet::mac;
 use motet::mote::{MoteConfig, MoteStorage};
 use motet::node::Node;
+use motet::random::Rng;
 #[cfg(feature = "tcp")]
 use motet::tcp::{Buffers, Config};
 use motet::time::Instant;
@@ -17,6 +23,24 @@ pub const BUFFER_LEN: usize = 2048;
 
 /// All memory of a leaf with one connection.
 pub type Storage = MoteStorage<'static, 1, BUFFER_LEN>;
+
+/// All memory of a router with eight neighbours that speaks no TCP.
+pub struct RouterStorage {
+    mesh: MeshStorage<8, 8, 4, 1, 256, 8>,
+    routes: [Option<Route>; 8],
+    links: MaybeUninit<[Link<'static>; 1]>,
+    node: MaybeUninit<Node<'static>>,
+}
+
+impl RouterStorage {
+    /// Not lent yet.
+    pub const EMPTY: Self = Self {
+        mesh: MeshStorage::EMPTY,
+        routes: [None; 8],
+        links: MaybeUninit::uninit(),
+        node: MaybeUninit::uninit(),
+    };
+}
 
 /// The settings of every connection here.
 #[cfg(feature = "tcp")]
@@ -48,6 +72,28 @@ pub fn start_without_tcp(
     now: Instant,
 ) -> &'static mut Node<'static> {
     storage.lend_without_tcp(&leaf(eui64, seed), now)
+}
+
+/// A node that passes packets on for others and speaks no TCP.
+#[inline(never)]
+pub fn start_router(
+    storage: &'static mut RouterStorage,
+    eui64: [u8; 8],
+    seed: [u64; 2],
+    now: Instant,
+) -> &'static mut Node<'static> {
+    let mut rng = Rng::from_seed(seed);
+    let config = mac::Config::new(PAN, eui64);
+    let radio = (config, Radio::CAPABILITIES);
+    let memory = storage.mesh.lend();
+    let mesh = Mesh::new(MeshConfig::default(), radio, memory, &mut rng);
+    let links = storage.links.write([Link::Mesh(mesh)]);
+    let config = ip::Config {
+        forwards: true,
+        ..ip::Config::default()
+    };
+    let ip = Ip::new(config, &mut storage.routes);
+    storage.node.write(Node::without_tcp(links, ip, rng, now))
 }
 
 fn leaf(eui64: [u8; 8], seed: [u64; 2]) -> MoteConfig {
