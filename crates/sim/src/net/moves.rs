@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use motet::ip::Neighbour;
 use motet::link::Link;
+use motet::rpl::INFINITE_RANK;
 use motet::time::Instant;
 
 use super::network::{Network, RADIO};
@@ -149,6 +150,12 @@ fn up(network: &Network<'_>, node: usize) -> Option<[u8; 8]> {
         Neighbour::One(iid) => Some(iid),
         Neighbour::Only | Neighbour::All => None,
     }
+}
+
+/// The rank of a node at this moment; none where it does not route by RPL, or is in no DODAG.
+pub fn rank(network: &Network<'_>, node: usize) -> Option<u16> {
+    let rank = network.world.node(node).rpl()?.rank();
+    (rank != INFINITE_RANK).then_some(rank)
 }
 
 /// Expected transmissions of a frame to `parent`, as the link of `node` has counted them; none

@@ -414,8 +414,7 @@ impl<'m> Run<'_, 'm> {
             name: self.network.name(node).to_owned(),
             parent,
             hops: hops.unwrap_or_else(|| self.network.tree().depth(node)),
-            // Where routes are given there are no ranks.
-            rank: None,
+            rank: moves::rank(&self.network, node),
             etx: parent.and_then(|parent| moves::etx(&self.network, node, parent)),
             joined_s: self.moves.joined_s(node, self.switched_on),
             parent_changes: self.moves.changes(node, from),
