@@ -206,6 +206,11 @@ impl<'m> Datagrams<'m> {
         (self.records, self.bodies)
     }
 
+    /// Bytes of each body.
+    pub(crate) const fn body_len(&self) -> usize {
+        self.body_len
+    }
+
     /// Begins the tags of this node's packets anew, at a random one.
     pub(crate) fn renew_tags(&mut self, rng: &mut Rng) {
         self.tags = Tags::new(rng);

@@ -246,6 +246,7 @@ impl<'m> Builder<'_, 'm> {
             neighbors: lend_each(known, arena, neighbors, || Neighbor::EMPTY),
             records: lend_each(records, arena, tables.records, || Record::EMPTY),
             bodies: lend_each(bodies, arena, tables.bodies * packet_len_max, || 0),
+            body_len: packet_len_max,
             outgoing: lend_each(outgoing, arena, packet_len_max, || 0),
             queue: lend_each(queue, arena, tables.packet_queue_len, || 0),
             registrations: lend_each(registrations, arena, neighbors, || Registration::EMPTY),

@@ -76,6 +76,7 @@ impl<'m> Returned<'m> {
             neighbors,
             records,
             bodies,
+            body_len: _,
             outgoing,
             queue,
             registrations,

@@ -1,7 +1,7 @@
 //! What a mesh link works in: slices, and a static that lends them.
 
 use crate::ip::Registration;
-use crate::limits::IPV6_MTU_MIN;
+use crate::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
 use crate::lowpan::datagram::Record;
 use crate::mac::{FrameSlot, Neighbor};
 
@@ -14,9 +14,13 @@ pub struct MeshMemory<'m> {
     pub neighbors: &'m mut [Neighbor],
     /// Packets that arrive in fragments, or are passed on so (255 at most).
     pub records: &'m mut [Record],
-    /// Packets being gathered: [`IPV6_MTU_MIN`] bytes each.
+    /// Packets being gathered, [`Self::body_len`] bytes each.
     pub bodies: &'m mut [u8],
-    /// The packet being cut into fragments: [`IPV6_MTU_MIN`] bytes.
+    /// The longest packet that is gathered, bytes: [`IPV6_MTU_MIN`], or where RPL puts a tunnel and
+    /// a source route on top of it, [`MESH_PACKET_LEN_MAX`].
+    pub body_len: usize,
+    /// The packet being cut into fragments: [`IPV6_MTU_MIN`] bytes, at the root of a DODAG
+    /// [`MESH_PACKET_LEN_MAX`].
     pub outgoing: &'m mut [u8],
     /// Whole packets that wait, with six bytes each.
     pub queue: &'m mut [u8],
@@ -27,8 +31,8 @@ pub struct MeshMemory<'m> {
 
 /// Room for all of [`MeshMemory`] in one static. It takes no flash: all of it starts as zeros.
 ///
-/// `FRAMES`, `NEIGHBORS`, `RECORDS`: of each list. `BODIES`: packets gathered at one time, 1,280
-/// bytes each. `QUEUE`: bytes of packets that wait. `REGISTRATIONS`: neighbours that register their
+/// `FRAMES`, `NEIGHBORS`, `RECORDS`: of each list. `BODIES`: packets gathered at one time,
+/// [`MESH_PACKET_LEN_MAX`] bytes each. `QUEUE`: bytes of packets that wait. `REGISTRATIONS`: neighbours that register their
 /// addresses. The defaults suit a leaf.
 #[derive(Debug)]
 pub struct MeshStorage<
@@ -42,7 +46,7 @@ pub struct MeshStorage<
     frames: [FrameSlot; FRAMES],
     neighbors: [Neighbor; NEIGHBORS],
     records: [Record; RECORDS],
-    bodies: [[u8; IPV6_MTU_MIN]; BODIES],
+    bodies: [[u8; MESH_PACKET_LEN_MAX]; BODIES],
     outgoing: [u8; IPV6_MTU_MIN],
     queue: [u8; QUEUE],
     registrations: [Registration; REGISTRATIONS],
@@ -62,7 +66,7 @@ impl<
         frames: [const { FrameSlot::EMPTY }; FRAMES],
         neighbors: [const { Neighbor::EMPTY }; NEIGHBORS],
         records: [const { Record::EMPTY }; RECORDS],
-        bodies: [[0; IPV6_MTU_MIN]; BODIES],
+        bodies: [[0; MESH_PACKET_LEN_MAX]; BODIES],
         outgoing: [0; IPV6_MTU_MIN],
         queue: [0; QUEUE],
         registrations: [const { Registration::EMPTY }; REGISTRATIONS],
@@ -75,6 +79,7 @@ impl<
             neighbors: &mut self.neighbors,
             records: &mut self.records,
             bodies: self.bodies.as_flattened_mut(),
+            body_len: MESH_PACKET_LEN_MAX,
             outgoing: &mut self.outgoing,
             queue: &mut self.queue,
             registrations: &mut self.registrations,

@@ -38,7 +38,6 @@ use super::discovery::{Discovery, Received};
 #[cfg(test)]
 use crate::ip::ndp::Advertised;
 use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour, NextHop};
-use crate::limits::IPV6_MTU_MIN;
 use crate::lowpan::Contexts;
 use crate::lowpan::datagram::Datagrams;
 use crate::lowpan::fragment::Outgoing;
@@ -90,6 +89,7 @@ impl<'m> Mesh<'m> {
     ) -> Self {
         let mac = Mac::new(mac, radio, memory.frames, memory.neighbors, rng);
         let (records, bodies) = (memory.records, memory.bodies);
+        let body_len = memory.body_len;
         // 802.15.4 keeps the order of one neighbour's frames.
         let any_order = false;
         Self {
@@ -104,7 +104,7 @@ impl<'m> Mesh<'m> {
             outgoing_class: Class::Control,
             outgoing_since: Instant::ORIGIN,
             undelivered: None,
-            datagrams: Datagrams::new(records, bodies, IPV6_MTU_MIN, any_order, &mut rng.derive()),
+            datagrams: Datagrams::new(records, bodies, body_len, any_order, &mut rng.derive()),
             queue: PacketQueue::new(memory.queue),
             routing: routing::State::default(),
             kept: None,
@@ -115,12 +115,14 @@ impl<'m> Mesh<'m> {
     /// Gives back the memory it was lent, TCP header compression included.
     pub fn into_memory(self) -> (MeshMemory<'m>, Option<&'m mut Tcphc<'m>>) {
         let (frames, neighbors) = self.mac.into_memory();
+        let body_len = self.datagrams.body_len();
         let (records, bodies) = self.datagrams.into_memory();
         let memory = MeshMemory {
             frames,
             neighbors,
             records,
             bodies,
+            body_len,
             outgoing: self.outgoing.into_memory(),
             queue: self.queue.into_memory(),
             registrations: self.discovery.into_memory(),

@@ -106,6 +106,7 @@ fn mesh_memory(frames: usize, bodies: usize) -> MeshMemory<'static> {
         neighbors: memory(Neighbor::EMPTY, 4),
         records: memory(Record::EMPTY, 8),
         bodies: memory(0, bodies * IPV6_MTU_MIN),
+        body_len: IPV6_MTU_MIN,
         outgoing: memory(0, IPV6_MTU_MIN),
         queue: memory(0, 8192),
         registrations: memory(Registration::EMPTY, 4),
