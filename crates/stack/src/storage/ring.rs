@@ -52,14 +52,17 @@ impl<'m> Ring<'m> {
 
     /// Appends what fits of `data`; returns how many bytes that is.
     pub(crate) fn push(&mut self, data: &[u8]) -> usize {
-        let mut done = 0;
+        let mut rest = data;
         // Up to the end of the memory, then from its beginning.
         for _ in 0..2 {
-            let count = copy(self.spare(), data.get(done..).unwrap_or_default());
-            self.commit(count as u16);
-            done += count;
+            let count = copy(self.spare(), rest);
+            self.len += count as u16;
+            rest = rest.get(count..).unwrap_or_default();
+            if rest.is_empty() {
+                break;
+            }
         }
-        done
+        data.len() - rest.len()
     }
 
     /// The room behind the last byte that lies in one piece: all of an empty ring, else up to the

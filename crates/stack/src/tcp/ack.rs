@@ -72,7 +72,9 @@ impl Connection<'_> {
         if !self.loss.is_newest(self.snd_una) {
             return self.move_on(&delivery, false);
         }
-        self.loss.open_window(&delivery, &self.sender());
+        let flight = self.flight() + delivery.acked;
+        let scale = (self.payload_max(), self.rtt.srtt_ms().unwrap_or(0));
+        self.loss.open_window(&delivery, flight, self.config, scale);
         self.rearm();
     }
 

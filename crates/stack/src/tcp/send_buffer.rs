@@ -57,10 +57,10 @@ impl<'m> SendBuffer<'m> {
 
     /// Copies what fits of `data` to the end; returns how many bytes that is.
     pub(crate) fn push(&mut self, data: &[u8]) -> usize {
-        let data = data.get(..usize::from(self.room())).unwrap_or(data);
-        let len = self.copies().push(data);
-        self.note_copied(len as u16);
-        len
+        match &mut self.0 {
+            Kind::Ring(ring) => ring.push(data),
+            Kind::Slices(queue) => queue.push(data),
+        }
     }
 
     /// The room in one piece for bytes that are copied, to be filled from its front; then
@@ -210,6 +210,14 @@ impl<'m> SliceQueue<'m> {
             true => self.copies.room().min(u16::MAX - self.len),
             false => 0,
         }
+    }
+
+    /// Copies what fits of `data` to the end; returns how many bytes that is.
+    fn push(&mut self, data: &[u8]) -> usize {
+        let data = data.get(..usize::from(self.copy_room())).unwrap_or(data);
+        let len = self.copies.push(data);
+        self.note_copied(len as u16);
+        len
     }
 
     /// `len` bytes were appended to the copies.

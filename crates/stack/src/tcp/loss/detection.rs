@@ -51,7 +51,11 @@ impl Loss {
             Phase::Recovery => {
                 self.reduce_in_proportion(is_new && !news, delivery.bytes, sender);
             }
-            _ if is_new => self.open_window(delivery, sender),
+            _ if is_new => {
+                let flight = sender.flight() + delivery.acked;
+                let scale = (sender.smss, sender.srtt_ms);
+                self.open_window(delivery, flight, sender.config, scale);
+            }
             _ => {}
         }
         (Verdict { reduced, resends }, wait)

@@ -10,6 +10,7 @@
 use super::notes::Notes;
 use super::scoreboard::Delivery;
 use super::{Growth, Loss, Phase, Sender, Verdict, saturated};
+use crate::tcp::config::Config;
 use crate::tcp::seq::SeqNum;
 
 impl Loss {
@@ -218,23 +219,29 @@ impl Loss {
         self.undo_left = self.undo_left.saturating_add(len);
     }
 
-    /// Slow start or congestion avoidance, for what `delivery` acknowledged.
-    pub(in crate::tcp) fn open_window(&mut self, delivery: &Delivery, sender: &Sender<'_>) {
-        if !sender.config.congestion_control {
+    /// Slow start or congestion avoidance.
+    /// `flight`: octets in flight just before; `smss` and `srtt_ms` as [`Sender`] has them.
+    pub(in crate::tcp) fn open_window(
+        &mut self,
+        delivery: &Delivery,
+        flight: u32,
+        config: &Config,
+        (smss, srtt_ms): (u32, u32),
+    ) {
+        if !config.congestion_control {
             return;
         }
-        let growth = Growth {
-            acked: delivery.acked,
-            smss: sender.smss,
-            elapsed_ms: delivery.elapsed,
-            srtt_ms: sender.srtt_ms,
-            flight: sender.flight() + delivery.acked,
-        };
-        self.congestion.note_flight(growth.flight);
-        let most = sender.config.slow_start_segments_max;
-        if self.congestion.on_acked(growth.acked, growth.smss, most) {
-            let algorithm = sender.config.congestion_algorithm;
-            algorithm.avoid(self, &growth);
+        self.congestion.note_flight(flight);
+        let most = config.slow_start_segments_max;
+        if self.congestion.on_acked(delivery.acked, smss, most) {
+            let growth = Growth {
+                acked: delivery.acked,
+                smss,
+                elapsed_ms: delivery.elapsed,
+                srtt_ms,
+                flight,
+            };
+            config.congestion_algorithm.avoid(self, &growth);
         }
     }
 
