@@ -207,7 +207,7 @@ fn source_route(bytes: &[u8]) {
     assert_eq!(addrs.len(), route.len());
     let mut packet = [&[0; 24][..], &MESH.octets(), bytes].concat();
     let mut advanced = 0;
-    while source_route::advance(&mut packet, ipv6::HEADER_LEN).is_some() {
+    while source_route::advance(&mut packet).is_some() {
         advanced += 1;
     }
     assert_eq!(advanced, route.segments_left);

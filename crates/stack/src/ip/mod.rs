@@ -130,6 +130,18 @@ pub(crate) enum Disposition {
     Drop(PacketDrop),
 }
 
+/// Whether a packet may go back to the neighbour that it came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Turn {
+    No,
+    /// A source route leads it on from there.
+    #[cfg_attr(
+        not(feature = "rpl"),
+        expect(dead_code, reason = "only a root has source routes")
+    )]
+    Routed,
+}
+
 /// Why IP dropped a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketDrop {
@@ -425,7 +437,8 @@ impl<'m> Ip<'m> {
     /// Two rules are of the link below. What is for one node is not taken from a frame for all,
     /// since every neighbour would pass on or answer a copy (RFC 1122 §3.3.6). And no packet goes
     /// back to the neighbour that it came from: its route here and the one there would turn one
-    /// frame into as many as the hop limit allows.
+    /// frame into as many as the hop limit allows. Unless it goes back by a source route, which
+    /// leaves that neighbour no choice.
     pub(crate) fn disposition(
         &mut self,
         (header, rest): (&Header, &[u8]),
@@ -442,11 +455,14 @@ impl<'m> Ip<'m> {
             neighbour: ingress.from,
         };
         match self.verdict((header, rest), ingress) {
-            Disposition::Forward(hop) => match self.rpl.judge(ingress, self.default_route()) {
-                Err(reason) => Disposition::Drop(reason),
-                Ok(()) if hop == came_by => Disposition::Refuse(ErrorKind::SentBack),
-                Ok(()) => Disposition::Forward(hop),
-            },
+            Disposition::Forward(hop) => {
+                let router = self.default_route();
+                match self.rpl.judge((header, rest), ingress, (hop, router)) {
+                    Err(reason) => Disposition::Drop(reason),
+                    Ok(Turn::No) if hop == came_by => Disposition::Refuse(ErrorKind::SentBack),
+                    Ok(_) => Disposition::Forward(hop),
+                }
+            }
             disposition => disposition,
         }
     }

@@ -10,11 +10,11 @@ use core::net::Ipv6Addr;
 
 use super::icmp::ErrorKind;
 use super::source_routes::{Path, SourceRoutes, Step, StepError};
-use super::{Disposition, Iid, Ingress, InterfaceId, Neighbour, NextHop, PacketDrop, iid_of};
+use super::{Disposition, Iid, Ingress, InterfaceId, Neighbour, NextHop, PacketDrop, Turn, iid_of};
 use crate::time::Instant;
-use crate::wire::ipv6::{Extensions, HEADER_LEN, Header, next_header};
+use crate::wire::ipv6::{HEADER_LEN, Header};
 use crate::wire::rpl_option::{self, Rpi};
-use crate::wire::source_route::{ParseError, SEGMENTS_LEFT_AT, SourceRoute};
+use crate::wire::source_route::{self, ParseError, SourceRoute};
 
 /// This node's place in a DODAG whose packets go up with an RPL option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,8 +72,9 @@ impl<'m> RplRoutes<'m> {
     }
 
     /// Forgets the step to a mote; where `parent` is named, only if the step leads over it.
-    pub(crate) fn remove_step(&mut self, child: Iid, parent: Option<Iid>) {
-        self.routes.remove(child, parent);
+    /// Returns whether one was there.
+    pub(crate) fn remove_step(&mut self, child: Iid, parent: Option<Iid>) -> bool {
+        self.routes.remove(child, parent)
     }
 
     /// Forgets steps that are too old.
@@ -140,13 +141,41 @@ impl<'m> RplRoutes<'m> {
         })
     }
 
-    /// Judges a packet's option before the packet goes on (RFC 6550 §11.2.2.2): one contradiction
-    /// may come of a rank that changed meanwhile, two are a loop. `router`: where the default route
-    /// leads; what it sends up would come back to it.
+    /// Judges a packet before it goes on by `hop`.
+    ///
+    /// No source route crosses the border of the mesh: hosts beyond it could lead packets anywhere
+    /// in here (RFC 6554 §5).
+    ///
+    /// Of contradictions between a packet's option and the ranks (RFC 6550 §11.2.2.2) one may come
+    /// of a rank that changed meanwhile, two are a loop. `router`: where the default route leads;
+    /// what it sends up would come back to it.
     ///
     /// # Errors
-    /// [`PacketDrop::Loop`], [`PacketDrop::Instance`].
+    /// [`PacketDrop::ExtensionHeader`], [`PacketDrop::Loop`], [`PacketDrop::Instance`].
     pub(super) fn judge(
+        &mut self,
+        (header, rest): (&Header, &[u8]),
+        ingress: &Ingress,
+        (hop, router): (NextHop, Option<NextHop>),
+    ) -> Result<Turn, PacketDrop> {
+        let is_inside = |interface| self.place.is_some_and(|place| place.interface == interface);
+        if is_inside(ingress.interface) != is_inside(hop.interface)
+            && let Some((_, [_, _, source_route::TYPE, ..])) =
+                source_route::header_in(header.next_header, rest)
+        {
+            return Err(PacketDrop::ExtensionHeader);
+        }
+        let is_routed =
+            self.routes.covers(&header.dst) && hop.neighbour != Neighbour::One(iid_of(&header.dst));
+        self.check_option(ingress, router)?;
+        Ok(match is_routed {
+            true => Turn::Routed,
+            false => Turn::No,
+        })
+    }
+
+    /// As [`Self::judge`] says of options.
+    fn check_option(
         &mut self,
         ingress: &Ingress,
         router: Option<NextHop>,
@@ -186,25 +215,21 @@ impl<'m> RplRoutes<'m> {
     ) -> Option<Disposition> {
         self.place
             .filter(|place| place.interface == ingress.interface)?;
-        if header.next_header != next_header::ROUTING {
-            return None;
-        }
-        let mut walk = Extensions::new(header.next_header, rest);
         // A header that runs out of the packet is refused where the packet is taken apart.
-        let extension = walk.next().ok()??;
-        let problem = |at: usize| {
-            let pointer = (HEADER_LEN + at) as u32;
+        let (at, bytes) = source_route::header_in(header.next_header, rest)?;
+        let problem = {
+            let pointer = (HEADER_LEN + at + source_route::SEGMENTS_LEFT_AT) as u32;
             Disposition::Refuse(ErrorKind::ParameterProblem { code: 0, pointer })
         };
-        let route = match SourceRoute::parse(extension.bytes) {
+        let route = match SourceRoute::parse(bytes) {
             Ok(route) => route,
-            Err(ParseError::SegmentsLeft) => return Some(problem(SEGMENTS_LEFT_AT)),
+            Err(ParseError::SegmentsLeft) => return Some(problem),
             Err(_) => return None,
         };
         let next = route.next(&header.dst)?;
         // This node's own address once more means a loop, visited or yet to come.
         if route.addrs(header.dst).any(|addr| owns(&addr)) {
-            return Some(problem(SEGMENTS_LEFT_AT));
+            return Some(problem);
         }
         let is_step = !next.is_multicast()
             && !next.is_unspecified()
@@ -212,6 +237,10 @@ impl<'m> RplRoutes<'m> {
             && !next.is_unicast_link_local();
         if !is_step {
             return Some(Disposition::Drop(PacketDrop::ExtensionHeader));
+        }
+        // Nothing but a mote is reached by radio: no other route leads on from here.
+        if (next.to_bits() ^ header.dst.to_bits()) >> 64 != 0 {
+            return Some(Disposition::Refuse(ErrorKind::SourceRoute));
         }
         if header.hop_limit <= 1 {
             return Some(Disposition::Refuse(ErrorKind::HopLimitExceeded));
@@ -232,7 +261,8 @@ impl Place {
     }
 
     /// Whether a packet that this node gets goes another way than its option says: up from a node
-    /// nearer to the root, or down from one that is farther away.
+    /// that is no farther from the root, since whole ranks grow with every hop, or down from one that
+    /// is farther away.
     fn contradicts(&self, option: &Rpi) -> bool {
         let sender = match option.sender_rank.checked_div(self.unit) {
             // Less than the root's: in whole ranks already.
@@ -240,7 +270,7 @@ impl Place {
             Some(rank) => rank,
         };
         match option.down {
-            false => sender != 0 && sender < self.rank,
+            false => sender != 0 && sender <= self.rank,
             true => sender > self.rank,
         }
     }

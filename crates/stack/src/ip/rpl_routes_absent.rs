@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 use core::net::Ipv6Addr;
 
-use super::{Disposition, Ingress, NextHop, PacketDrop};
+use super::{Disposition, Ingress, NextHop, PacketDrop, Turn};
 use crate::wire::ipv6::Header;
 use crate::wire::rpl_option::Rpi;
 
@@ -22,10 +22,11 @@ impl RplRoutes<'_> {
 
     pub(super) const fn judge(
         &mut self,
+        _: (&Header, &[u8]),
         _: &Ingress,
-        _: Option<NextHop>,
-    ) -> Result<(), PacketDrop> {
-        Ok(())
+        _: (NextHop, Option<NextHop>),
+    ) -> Result<Turn, PacketDrop> {
+        Ok(Turn::No)
     }
 
     pub(super) const fn source_route(

@@ -109,16 +109,20 @@ impl<'m> SourceRoutes<'m> {
         Ok(())
     }
 
-    /// Forgets the step to a mote; where `parent` is named, only if the step leads over it.
-    pub(super) fn remove(&mut self, child: Iid, parent: Option<Iid>) {
+    /// Forgets the step to a mote; where `parent` is named, only if the step leads over it. Returns
+    /// whether one was there.
+    pub(super) fn remove(&mut self, child: Iid, parent: Option<Iid>) -> bool {
+        let mut was_there = false;
         for slot in self.steps.iter_mut() {
             let is_it = |step: Step| {
                 step.child == child && parent.is_none_or(|parent| step.parent == parent)
             };
             if slot.is_some_and(is_it) {
                 *slot = None;
+                was_there = true;
             }
         }
+        was_there
     }
 
     /// Forgets what is too old.

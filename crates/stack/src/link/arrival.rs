@@ -102,6 +102,9 @@ pub(crate) struct Sent {
     /// 0: the channel was never clear, or the frame grew too old.
     pub(crate) attempts: u8,
     pub(crate) acknowledged: bool,
+    /// It was given up, and with it a packet of which this node has only passed fragments on: there
+    /// is nothing of it to quote.
+    pub(crate) is_step_lost: bool,
 }
 
 /// A packet that was given up.

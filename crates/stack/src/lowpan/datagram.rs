@@ -343,11 +343,14 @@ impl<'m> Datagrams<'m> {
     }
 
     /// A fragment that was forwarded under `tag` did not get through, or found no room:
-    /// the packet's later fragments will be dropped. Returns whether there was such a packet.
+    /// the packet's later fragments will be dropped. Returns whether there was such a packet, as far
+    /// as it is remembered.
     pub fn fragment_lost(&mut self, tag: u16) -> bool {
-        let forwarded = self.records.iter_mut().find(
-            |record| matches!(record.state, State::Forwarding { tag: out, .. } if out == tag),
-        );
+        let is_its = |record: &&mut Record| match record.state {
+            State::Forwarding { tag: out, .. } | State::Passed { tag: out } => out == tag,
+            _ => false,
+        };
+        let forwarded = self.records.iter_mut().find(is_its);
         match forwarded {
             Some(record) => {
                 record.state = State::Over { lost: true };
@@ -430,7 +433,7 @@ impl<'m> Datagrams<'m> {
         match record.state {
             State::Free => return Err(FragmentDrop::NoRecord),
             State::Over { lost: true } => return Err(FragmentDrop::SiblingLost),
-            State::Over { lost: false } | State::Whole { .. } => {
+            State::Over { lost: false } | State::Passed { .. } | State::Whole { .. } => {
                 return Err(FragmentDrop::Duplicate);
             }
             State::Gathering { .. } | State::Forwarding { .. } => {}
@@ -465,7 +468,7 @@ impl<'m> Datagrams<'m> {
         match record.state {
             State::Forwarding { next_hop, tag } => {
                 if whole {
-                    record.state = State::Over { lost: false };
+                    record.state = State::Passed { tag };
                     self.counters.forwarded = self.counters.forwarded.wrapping_add(1);
                 }
                 Ok(Verdict::Forward { next_hop, tag })

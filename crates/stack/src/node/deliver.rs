@@ -9,7 +9,7 @@ use crate::link::{Arrival, Event, Hop, Link, Scratch};
 use crate::time::Instant;
 use crate::wire::icmpv6::{self, Message};
 use crate::wire::ipv6::{self, Header, next_header};
-use crate::wire::{tcp, udp};
+use crate::wire::{source_route, tcp, udp};
 
 impl<'m> Node<'m> {
     /// Deals with what waited for its acknowledgement to leave.
@@ -75,7 +75,7 @@ impl<'m> Node<'m> {
         let Some(verdict) = self.judge(packet, &hop) else {
             return;
         };
-        match routing::inner_at(&verdict.header, verdict.disposition, packet) {
+        match routing::inner_at(&self.ip, &verdict.header, verdict.disposition, packet) {
             None => self.on_judged(id, verdict, packet, hop, now),
             Some(at) => {
                 let opened = self.open_tunnel(&verdict, packet, at, hop);
@@ -96,7 +96,7 @@ impl<'m> Node<'m> {
         now: Instant,
     ) {
         if let Disposition::Route(next) = verdict.disposition {
-            routing::advance(packet);
+            source_route::advance(packet);
             hop.is_routed = true;
             verdict.disposition = Disposition::Forward(next);
         }
@@ -240,7 +240,7 @@ impl<'m> Node<'m> {
                 code: icmpv6::unreachable::SOURCE_ROUTE,
                 invoking,
             } => {
-                self.on_broken_route(header, invoking, ingress);
+                self.on_broken_route(header, invoking, ingress, now);
                 Ok(())
             }
             _ => self.on_icmp_error(id, &message, now),

@@ -10,16 +10,16 @@ use core::net::Ipv6Addr;
 
 use super::{Node, Verdict};
 use crate::ip::{
-    self, ALL_RPL_NODES, Disposition, Iid, Ingress, InterfaceId, Neighbour, NextHop, PacketDrop,
-    Place, Step, StepError,
+    self, ALL_RPL_NODES, Disposition, Iid, Ingress, InterfaceId, Ip, Neighbour, NextHop,
+    PacketDrop, Place, Step, StepError, icmp::ErrorKind,
 };
 use crate::link::{Class, Hop, Routing, Sent};
 use crate::rpl::{self, Destination, Heard, MessageDrop, Outgoing, Role, Rpl};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earliest};
 use crate::wire::cursor::Writer;
 use crate::wire::icmpv6;
-use crate::wire::ipv6::{Extensions, HEADER_LEN, Header, TrafficClass, next_header, take_over_ecn};
-use crate::wire::{rpl as wire, source_route};
+use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header, take_over_ecn};
+use crate::wire::rpl as wire;
 
 /// RPL on one of a node's links.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(super) struct State<'m> {
     is_root: bool,
     /// When the root forgets steps that are too old.
     expire_at: Instant,
+    /// A mote of this root whose step was lost, and when to ask for routes unless it is back.
+    lost: Option<(Iid, Instant)>,
 }
 
 impl<'m> State<'m> {
@@ -68,6 +70,7 @@ impl<'m> Node<'m> {
             prefix: None,
             is_root,
             expire_at: now,
+            lost: None,
         });
         self.place();
     }
@@ -90,7 +93,9 @@ impl<'m> Node<'m> {
 
     /// When RPL has something to do.
     pub(super) fn routing_deadline(&self) -> Option<Instant> {
-        self.routing.as_ref()?.rpl.next_deadline()
+        let routing = self.routing.as_ref()?;
+        let lost = routing.lost.map(|(_, at)| at);
+        earliest(routing.rpl.next_deadline(), lost)
     }
 
     /// Carries out what RPL wants.
@@ -107,6 +112,7 @@ impl<'m> Node<'m> {
             routing.expire_at = now + EXPIRE_EVERY;
             self.ip.rpl_mut().expire(now);
         }
+        self.recover_routes(now);
         let mut is_news = false;
         while let Some(routing) = self.routing.as_mut()
             && routing.rpl.next_deadline().is_some_and(|at| at <= now)
@@ -307,7 +313,13 @@ impl<'m> Node<'m> {
 
     /// A router could not send a packet of this root on along its source route: the step is gone.
     /// `invoking`: the packet as that router had it, its destination the neighbour that is lost.
-    pub(super) fn on_broken_route(&mut self, header: &Header, invoking: &[u8], ingress: &Ingress) {
+    pub(super) fn on_broken_route(
+        &mut self,
+        header: &Header,
+        invoking: &[u8],
+        ingress: &Ingress,
+        now: Instant,
+    ) {
         let is_own = self
             .routing
             .as_ref()
@@ -318,9 +330,52 @@ impl<'m> Node<'m> {
         let Ok((lost, _)) = Header::parse_start(invoking) else {
             return;
         };
-        if self.ip.owns(&lost.src, ingress.interface) {
-            let (child, parent) = (ip::iid_of(&lost.dst), ip::iid_of(&header.src));
-            self.ip.rpl_mut().remove_step(child, Some(parent));
+        let (child, parent) = (ip::iid_of(&lost.dst), ip::iid_of(&header.src));
+        let is_lost = self.ip.owns(&lost.src, ingress.interface)
+            && self.ip.rpl_mut().remove_step(child, Some(parent));
+        if let Some(routing) = self.routing.as_mut().filter(|_| is_lost) {
+            routing.lost.get_or_insert((child, now + ASK_AFTER));
+        }
+    }
+
+    /// Asks for routes anew where one that was lost has not come back: the mote may be there, and
+    /// would say so with its next DAO only, minutes later.
+    fn recover_routes(&mut self, now: Instant) {
+        let Self { routing, ip, .. } = self;
+        if let Some(routing) = routing
+            && let Some((child, _)) = routing.lost.take_if(|(_, at)| *at <= now)
+            && !ip.rpl().steps().any(|step| step.child == child)
+        {
+            routing.rpl.refresh_routes();
+        }
+    }
+
+    /// Says to the root that neighbour `lost` does not take what this node leads to it. Of the packet,
+    /// whose fragments were passed on, no more is known than a header's addresses.
+    fn report_lost_step(&mut self, id: InterfaceId, lost: Iid, now: Instant) {
+        let Some(root) = self.ip.rpl().place().map(|place| place.root) else {
+            return;
+        };
+        let step = NextHop {
+            interface: id,
+            neighbour: Neighbour::One(lost),
+        };
+        if self.ip.owns(&root, id) || self.ip.default_route() == Some(step) {
+            return;
+        }
+        let prefix = self.routing.as_ref().and_then(|routing| routing.prefix);
+        let header = Header {
+            traffic_class: TrafficClass::default(),
+            flow_label: 0,
+            payload_len: 0,
+            next_header: next_header::NONE,
+            hop_limit: self.ip.hop_limit(),
+            src: root,
+            dst: ip::with_iid(&prefix.unwrap_or(root), lost),
+        };
+        let mut quote = [0; HEADER_LEN];
+        if header.emit(&mut quote).is_ok() {
+            self.refuse(id, ErrorKind::SourceRoute, &header, &quote, now);
         }
     }
 
@@ -335,9 +390,13 @@ impl<'m> Node<'m> {
                 to,
                 attempts,
                 acknowledged,
+                is_step_lost,
             } = sent;
             routing.rpl.on_sent(to, attempts, acknowledged, now);
             self.must_poll_again = true;
+            if is_step_lost {
+                self.report_lost_step(id, to, now);
+            }
         }
     }
 
@@ -362,10 +421,14 @@ impl<'m> Node<'m> {
         }
         hop.ingress.option = None;
         let mut verdict = self.judge(inner, &hop)?;
-        // What came down through a tunnel never goes up again: the root would send it back.
-        if let Disposition::Forward(next) = verdict.disposition
-            && self.ip.goes_up(&verdict.header, next)
-        {
+        let is_amiss = match verdict.disposition {
+            // What came down through a tunnel never goes up again: the root would send it back.
+            Disposition::Forward(next) => self.ip.goes_up(&verdict.header, next),
+            // The root leads packets by the header around them, and nobody else leads any.
+            Disposition::Route(_) => true,
+            _ => false,
+        };
+        if is_amiss {
             verdict.disposition = Disposition::Drop(PacketDrop::Tunnel);
         }
         Some((verdict, inner, hop))
@@ -373,26 +436,22 @@ impl<'m> Node<'m> {
 }
 
 /// Where in a packet for this node the packet within it begins; `None`: there is none.
-pub(super) fn inner_at(header: &Header, to: Disposition, packet: &[u8]) -> Option<usize> {
-    let may_hold_one = matches!(header.next_header, next_header::IPV6 | next_header::ROUTING);
+pub(super) fn inner_at(
+    ip: &Ip<'_>,
+    header: &Header,
+    to: Disposition,
+    packet: &[u8],
+) -> Option<usize> {
+    let may_hold_one = matches!(
+        header.next_header,
+        next_header::IPV6 | next_header::ROUTING | next_header::HOP_BY_HOP
+    );
     if to != Disposition::Local || !may_hold_one {
         return None;
     }
     let len = HEADER_LEN + usize::from(header.payload_len);
-    let mut walk = Extensions::new(header.next_header, packet.get(HEADER_LEN..len)?);
-    while let Some(extension) = walk.next().ok()? {
-        // A source route that has not come to its end leads elsewhere.
-        let is_over = extension.bytes.get(source_route::SEGMENTS_LEFT_AT) == Some(&0);
-        if extension.kind != next_header::ROUTING || !is_over {
-            return None;
-        }
-    }
-    (walk.next_header() == next_header::IPV6).then(|| len - walk.rest().len())
-}
-
-/// Sends a packet on to the next step of its source route, which IP's disposition has looked at.
-pub(super) fn advance(packet: &mut [u8]) {
-    source_route::advance(packet, HEADER_LEN);
+    let (protocol, inner) = ip.upper_layer(header, packet.get(HEADER_LEN..len)?).ok()?;
+    (protocol == next_header::IPV6).then(|| len - inner.len())
 }
 
 /// A DIO with configuration, prefix and metrics has 84 bytes, a DAO with four leaves 150.
@@ -400,3 +459,7 @@ const MESSAGE_LEN_MAX: usize = 160;
 
 /// How often a root looks for steps that are too old: lifetimes are minutes.
 const EXPIRE_EVERY: Duration = Duration::from_secs(10);
+
+/// How long a mote whose step was lost has to send its new route by itself, as it does when its
+/// parent is gone.
+const ASK_AFTER: Duration = Duration::from_secs(10);

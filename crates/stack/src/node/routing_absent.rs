@@ -2,7 +2,7 @@
 //! route.
 
 use super::{Node, Verdict};
-use crate::ip::Disposition;
+use crate::ip::{Disposition, Ip};
 use crate::link::Hop;
 use crate::time::Instant;
 use crate::wire::ipv6::Header;
@@ -25,8 +25,6 @@ impl Node<'_> {
     }
 }
 
-pub(super) const fn inner_at(_: &Header, _: Disposition, _: &[u8]) -> Option<usize> {
+pub(super) const fn inner_at(_: &Ip<'_>, _: &Header, _: Disposition, _: &[u8]) -> Option<usize> {
     None
 }
-
-pub(super) const fn advance(_: &mut [u8]) {}

@@ -27,6 +27,9 @@ pub mod rpl_option;
 pub mod rpl_option;
 #[cfg(feature = "rpl")]
 pub mod source_route;
+#[cfg(not(feature = "rpl"))]
+#[path = "source_route_absent.rs"]
+pub(crate) mod source_route;
 pub mod tcp;
 pub mod tcphc;
 pub mod udp;

@@ -164,29 +164,49 @@ impl<'a> SourceRoute<'a> {
     }
 }
 
+/// The routing header, of whatever type, that leads a packet to its next segment: it comes first, or
+/// behind hop-by-hop options. `next_header`: as the fixed IPv6 header has it; `rest`: what follows
+/// that. Returns where in `rest` it begins, and its bytes.
+pub fn header_in(next_header: u8, rest: &[u8]) -> Option<(usize, &[u8])> {
+    let mut walk = ipv6::Extensions::new(next_header, rest);
+    loop {
+        let at = rest.len() - walk.rest().len();
+        let extension = walk.next().ok()??;
+        match extension.kind {
+            ipv6::next_header::ROUTING => return Some((at, extension.bytes)),
+            ipv6::next_header::HOP_BY_HOP => {}
+            _ => return None,
+        }
+    }
+}
+
 /// Sends a packet on to its next segment, in place: exchanges its destination for the next
-/// address and counts that segment. `packet`: from its fixed IPv6 header on; `at`: where in it
-/// the routing header begins. The hop limit is left to the caller. Returns the new destination;
-/// `None`, and the packet is as before, where there is no source route with segments left.
-pub fn advance(packet: &mut [u8], at: usize) -> Option<Ipv6Addr> {
-    let route = route_in(packet, at)?;
+/// address and counts that segment. `packet`: from its fixed IPv6 header on. The hop limit is left
+/// to the caller. Returns the new destination; `None`, and the packet is as before, where there is
+/// no source route with segments left.
+pub fn advance(packet: &mut [u8]) -> Option<Ipv6Addr> {
+    let (at, route) = route_in(packet)?;
     let place = route.place(route.next_index()?)?;
     exchange(packet, at, place, route.segments_left - 1)
 }
 
 /// Undoes one [`advance`]; returns the destination from before. `None`, and the packet is as it
 /// was, where no segment has been visited.
-pub fn retreat(packet: &mut [u8], at: usize) -> Option<Ipv6Addr> {
-    let route = route_in(packet, at)?;
+pub fn retreat(packet: &mut [u8]) -> Option<Ipv6Addr> {
+    let (at, route) = route_in(packet)?;
     let visited = route.len().checked_sub(route.segments_left.into())?;
     exchange(packet, at, route.place(visited)?, route.segments_left + 1)
 }
 
-/// The source route that begins at offset `at`.
-fn route_in(packet: &[u8], at: usize) -> Option<SourceRoute<'_>> {
-    let header = ipv6::Extensions::new(ipv6::next_header::ROUTING, packet.get(at..)?).next();
-    SourceRoute::parse(header.ok()??.bytes).ok()
+/// The source route of a packet, and where behind the fixed header it begins.
+fn route_in(packet: &[u8]) -> Option<(usize, SourceRoute<'_>)> {
+    let (fixed, rest) = packet.split_first_chunk::<{ ipv6::HEADER_LEN }>()?;
+    let (at, header) = header_in(*fixed.get(NEXT_HEADER_AT)?, rest)?;
+    Some((at, SourceRoute::parse(header).ok()?))
 }
+
+/// Where the fixed header names what follows it.
+const NEXT_HEADER_AT: usize = 6;
 
 /// Exchanges the destination for an address of the route, of which so many segments are left then.
 fn exchange(
@@ -196,7 +216,7 @@ fn exchange(
     segments_left: u8,
 ) -> Option<Ipv6Addr> {
     let (fixed, rest) = packet.split_at_mut_checked(ipv6::HEADER_LEN)?;
-    let header = rest.get_mut(at.checked_sub(ipv6::HEADER_LEN)?..)?;
+    let header = rest.get_mut(at..)?;
     // The bytes in front are the same in both addresses.
     let dst = fixed.get_mut(ipv6::HEADER_LEN - size..)?;
     let next = header.get_mut(FIXED_LEN + place..)?;
@@ -320,15 +340,15 @@ mod tests {
             assert_eq!(route.next(&dst), Some(*next));
             assert_eq!(route.addr(rest.len(), &dst), Some(OUTSIDE));
             let before = packet.clone();
-            assert_eq!(advance(&mut packet, 40), Some(*next));
+            assert_eq!(advance(&mut packet), Some(*next));
             assert_eq!(packet[24..40], next.octets());
             let after = packet.clone();
-            assert_eq!(retreat(&mut packet, 40), Some(dst));
+            assert_eq!(retreat(&mut packet), Some(dst));
             assert_eq!(packet, before);
             packet = after;
         }
         let at_the_end = packet.clone();
-        assert_eq!(advance(&mut packet, 40), None);
+        assert_eq!(advance(&mut packet), None);
         assert_eq!(packet, at_the_end);
     }
 
@@ -409,7 +429,7 @@ mod tests {
             }
             let mut packet = bytes;
             let mut advanced = 0;
-            while let Some(dst) = advance(&mut packet, 40) {
+            while let Some(dst) = advance(&mut packet) {
                 prop_assert_eq!(packet[24..40].to_vec(), dst.octets().to_vec());
                 advanced += 1;
             }

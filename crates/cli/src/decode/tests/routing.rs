@@ -240,7 +240,7 @@ fn a_source_route_leads_to_the_address_that_the_checksum_covers() {
             let list = Value::List(vec![c.into(), a.into()]);
             assert_eq!(field(&frame, "extension", "addresses"), &list);
         }
-        let _at_the_end = source_route::advance(&mut packet, 40);
+        let _at_the_end = source_route::advance(&mut packet);
     }
     // More segments left than there are addresses.
     packet[40 + source_route::SEGMENTS_LEFT_AT] = 3;

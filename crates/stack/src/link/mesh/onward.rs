@@ -16,7 +16,7 @@ use crate::time::{Duration, Instant};
 use crate::wire::cursor::copy;
 use crate::wire::ipv6::{ECN_SHIFT, Ecn, TrafficClass};
 use crate::wire::rpl_option::Rpi;
-use crate::wire::{LinkAddr, ieee802154, ipv6, lowpan_frag};
+use crate::wire::{LinkAddr, ieee802154, ipv6, lowpan_frag, source_route};
 
 /// How long a fragment waits in the radio for the next one, which its sender has promised:
 /// some six frame times, and more than a chain of one channel leaves between two frames.
@@ -104,7 +104,7 @@ impl Mesh<'_> {
         let hop_limit = *piece.get(ipv6::HOP_LIMIT_AT)?;
         ipv6::count_down(piece);
         if is_routed {
-            routing::advance(piece);
+            source_route::advance(piece);
         }
         let mut first = headers.first(piece);
         first.beside.rpi = option;
@@ -115,7 +115,7 @@ impl Mesh<'_> {
             &[hop_limit],
         );
         if is_routed {
-            routing::retreat(piece);
+            source_route::retreat(piece);
         }
         len.ok()
     }
@@ -227,7 +227,12 @@ impl Mesh<'_> {
 
     fn push(&mut self, parts: [&[u8]; 2], mark: Mark) -> Result<(), Refusal> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
-        if len > IPV6_MTU_MIN {
+        let len_max = match mark.way {
+            Way::Begins => IPV6_MTU_MIN,
+            // On its way it may have a header more.
+            Way::Up { .. } | Way::Routed => self.datagrams.packet_len_max(Role::Reassemble),
+        };
+        if len > len_max {
             let mtu = IPV6_MTU_MIN as u32;
             return Err(Refusal::TooBig { mtu });
         }

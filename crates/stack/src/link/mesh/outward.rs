@@ -72,7 +72,8 @@ impl<'m> Mesh<'m> {
     /// fragments of a lost packet are not worth theirs. `router`: the neighbour that the
     /// default route over this link leads to.
     fn on_outcome(&mut self, router: Option<Neighbour>, outcome: &Outcome, now: Instant) {
-        self.routing.note(outcome);
+        let was_passed_on = !outcome.delivered && self.datagrams.fragment_lost(outcome.token);
+        self.routing.note(outcome, was_passed_on);
         let is_router = router == Some(Neighbour::One(outcome.to.iid()));
         let hold = self.manner.hold.after(is_router);
         if outcome.delivered && hold > Duration::ZERO {
@@ -84,13 +85,12 @@ impl<'m> Mesh<'m> {
         if outcome.delivered {
             return;
         }
-        self.datagrams.fragment_lost(outcome.token);
         if self.outgoing.abort(outcome.token) {
             self.outgoing_class = Class::Control;
         }
         self.mac.cancel(outcome.token);
         // Of a frame that grew old there is nothing to report, and of a packet that another node
-        // fragmented nothing to quote.
+        // fragmented nothing to quote: of that only a lost step is known.
         let is_silent = outcome.reason != Some(mac::FrameDrop::TooOld);
         if is_silent && self.outgoing.holds(outcome.token) {
             self.undelivered = Some(outcome.token);
@@ -157,11 +157,12 @@ impl<'m> Mesh<'m> {
                 return false;
             }
             let len = self.queue.peek(self.outgoing.buffer());
+            let is_whole = len == front.len;
             self.queue.pop();
             let packet = self.outgoing.buffer().get(..len).unwrap_or_default();
             let header = Header::parse_start(packet).ok();
-            // The route may have gone, or turned, while the packet waited: then the packet goes
-            // nowhere.
+            // The route may have gone, or turned, while the packet waited, or the packet is too long
+            // for the buffer: then it goes nowhere.
             let hop = header.and_then(|(header, _)| {
                 let hop = match mark.way {
                     Way::Routed => Some(NextHop {
@@ -170,7 +171,7 @@ impl<'m> Mesh<'m> {
                     }),
                     Way::Begins | Way::Up { .. } => ip.next_hop(&header.dst, self.discovery.id),
                 };
-                let hop = hop.filter(|hop| hop.interface == self.discovery.id)?;
+                let hop = hop.filter(|hop| hop.interface == self.discovery.id && is_whole)?;
                 Some((header, hop.neighbour))
             });
             self.begin(ip, len, hop, mark, now);

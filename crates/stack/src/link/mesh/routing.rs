@@ -29,13 +29,15 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Notes what became of a frame to one neighbour.
-    pub(super) fn note(&mut self, outcome: &Outcome) {
+    /// Notes what became of a frame to one neighbour. `was_passed_on`: a fragment of a packet that
+    /// this node has not gathered.
+    pub(super) fn note(&mut self, outcome: &Outcome, was_passed_on: bool) {
         if self.reports && !outcome.to.is_broadcast() {
             self.sent = Some(Sent {
                 to: outcome.to.iid(),
                 attempts: outcome.attempts,
                 acknowledged: outcome.delivered,
+                is_step_lost: was_passed_on && !outcome.delivered && outcome.attempts > 0,
             });
         }
     }
@@ -250,13 +252,3 @@ fn put(
 
 /// An outer header compressed by contexts, and how it is announced.
 const TUNNEL_LEN: usize = 16;
-
-/// Sends a packet on to the next step of its source route, which IP's disposition has looked at.
-pub(super) fn advance(packet: &mut [u8]) {
-    source_route::advance(packet, HEADER_LEN);
-}
-
-/// Undoes [`advance`].
-pub(super) fn retreat(packet: &mut [u8]) {
-    source_route::retreat(packet, HEADER_LEN);
-}

@@ -13,7 +13,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) const fn note(&self, _: &Outcome) {}
+    pub(super) const fn note(&self, _: &Outcome, _: bool) {}
 
     pub(super) const fn has_report(&self) -> bool {
         false
@@ -52,7 +52,3 @@ impl Dress {
         Ok(len)
     }
 }
-
-pub(super) const fn advance(_: &mut [u8]) {}
-
-pub(super) const fn retreat(_: &mut [u8]) {}

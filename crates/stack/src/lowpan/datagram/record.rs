@@ -51,14 +51,17 @@ impl Record {
 
     /// Whether fragments are still expected or the packet not yet released.
     pub(super) const fn is_active(&self) -> bool {
-        !matches!(self.state, State::Free | State::Over { .. })
+        !matches!(
+            self.state,
+            State::Free | State::Over { .. } | State::Passed { .. }
+        )
     }
 
     /// Whether fragments of this key belong to this packet: active, or over not long ago.
     pub(super) fn is_known(&self, now: Instant) -> bool {
         match self.state {
             State::Free => false,
-            State::Over { .. } => now.since(self.heard_at) < LINGER,
+            State::Over { .. } | State::Passed { .. } => now.since(self.heard_at) < LINGER,
             _ => true,
         }
     }
@@ -77,7 +80,7 @@ impl Record {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let idle = match self.state {
-            State::Free | State::Over { .. } => return None,
+            State::Free | State::Over { .. } | State::Passed { .. } => return None,
             State::Forwarding { .. } => RELAY_TIMEOUT,
             State::Gathering { .. } | State::Whole { .. } => REASSEMBLY_TIMEOUT,
         };
@@ -106,6 +109,10 @@ pub(super) enum State {
     /// that repeated or orphaned fragments do not open another.
     Over {
         lost: bool,
+    },
+    /// As well done with: every fragment was passed on under this tag. One may yet be lost.
+    Passed {
+        tag: u16,
     },
 }
 

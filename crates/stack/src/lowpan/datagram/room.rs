@@ -141,7 +141,10 @@ impl Datagrams<'_> {
     fn was_served(&self, from: LinkAddr, now: Instant) -> bool {
         self.records.iter().any(|record| {
             record.key.from == from
-                && record.state == State::Over { lost: false }
+                && matches!(
+                    record.state,
+                    State::Over { lost: false } | State::Passed { .. }
+                )
                 && now.since(record.heard_at) < SERVED_FOR
         })
     }

@@ -452,8 +452,8 @@ fn visited_addresses_are_forgotten() {
         let expected = routed(&header(ROOT, mote(4), 58), &path[at..], &[1; 8]);
         assert_eq!(again, expected);
         let next = path.get(at + 1).copied();
-        assert_eq!(source_route::advance(&mut tunnel, 40), next);
-        assert_eq!(source_route::advance(&mut own, 40), next);
+        assert_eq!(source_route::advance(&mut tunnel), next);
+        assert_eq!(source_route::advance(&mut own), next);
     }
 }
 
@@ -690,7 +690,7 @@ fn relay(packet: &mut [u8], rpi: &mut Option<Rpi>) -> Option<Ipv6Addr> {
     if let Some(rpi) = rpi {
         rpi.sender_rank = rpi.sender_rank.wrapping_add(0x0100);
     }
-    source_route::advance(packet, ipv6::HEADER_LEN)
+    source_route::advance(packet)
 }
 
 /// Passes the frames of one packet on; `None`: it has to be gathered first.

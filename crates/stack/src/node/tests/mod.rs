@@ -13,6 +13,8 @@ mod links;
 mod marking;
 mod registration;
 mod routers;
+#[cfg(feature = "rpl")]
+mod routing;
 mod secrets;
 mod strangers;
 mod streams;
@@ -101,13 +103,18 @@ fn radio(
 
 /// Room for so many frames that wait, and packets that are gathered.
 fn mesh_memory(frames: usize, bodies: usize) -> MeshMemory<'static> {
+    memory_for(frames, (bodies, IPV6_MTU_MIN))
+}
+
+/// As [`mesh_memory`], for packets of so many bytes each.
+fn memory_for(frames: usize, (bodies, packet_len_max): (usize, usize)) -> MeshMemory<'static> {
     MeshMemory {
         frames: memory(FrameSlot::EMPTY, frames),
         neighbors: memory(Neighbor::EMPTY, 4),
         records: memory(Record::EMPTY, 8),
-        bodies: memory(0, bodies * IPV6_MTU_MIN),
-        body_len: IPV6_MTU_MIN,
-        outgoing: memory(0, IPV6_MTU_MIN),
+        bodies: memory(0, bodies * packet_len_max),
+        body_len: packet_len_max,
+        outgoing: memory(0, packet_len_max),
         queue: memory(0, 8192),
         registrations: memory(Registration::EMPTY, 4),
     }
@@ -258,6 +265,15 @@ impl World {
                 Instant::ORIGIN,
             ));
         }
+        let mut world = Self::of(nodes, hops);
+        world.poll_all();
+        // Time to join, and to register.
+        world.run_for(Duration::from_secs(10));
+        world
+    }
+
+    /// Border router and motes, and a host of its own for them.
+    fn of(mut nodes: Vec<Node<'static>>, hops: usize) -> Self {
         let mut rng = Rng::from_seed([7, 99]);
         let mut ip = Ip::new(IpConfig::default(), memory(None, 2));
         ip.add_address(Address {
@@ -277,7 +293,7 @@ impl World {
             Instant::ORIGIN,
         ));
         let loaded = std::vec![Vec::new(); nodes.len()];
-        let mut world = Self {
+        Self {
             tallies: std::vec![Tally::default(); nodes.len()],
             nodes,
             hops,
@@ -290,11 +306,7 @@ impl World {
             busy_until: Instant::ORIGIN,
             lose: None,
             deaf: None,
-        };
-        world.poll_all();
-        // Time to join, and to register.
-        world.run_for(Duration::from_secs(10));
-        world
+        }
     }
 
     fn host(&self) -> usize {
