@@ -27,6 +27,10 @@ pub const TYPE: u8 = 3;
 pub const SEGMENTS_LEFT_AT: usize = 3;
 
 const FIXED_LEN: usize = 8;
+/// Padding fills up a unit of eight bytes.
+const PAD_MAX: usize = 7;
+/// Offset of the destination in an IPv6 header.
+const DST_AT: usize = 24;
 const ADDR_LEN: usize = 16;
 
 /// A source routing header, checked: its lengths agree.
@@ -102,7 +106,7 @@ impl<'a> SourceRoute<'a> {
         };
         let before_last = route.addrs.len().checked_sub(route.sizes().1);
         let is_filled = before_last.is_some_and(|len| len.is_multiple_of(route.sizes().0));
-        if pad > 7 || r.len() != pad || !is_filled {
+        if pad > PAD_MAX || r.len() != pad || !is_filled {
             return Err(ParseError::Addresses);
         }
         if usize::from(segments_left) > route.len() {
@@ -187,11 +191,54 @@ pub fn header_in(next_header: u8, rest: &[u8]) -> Option<(usize, &[u8])> {
 pub fn advance(packet: &mut [u8]) -> Option<Ipv6Addr> {
     let (at, route) = route_in(packet)?;
     let place = route.place(route.next_index()?)?;
-    exchange(packet, at, place, route.segments_left - 1)
+    let segments_left = route.segments_left - 1;
+    let dst = Ipv6Addr::from(*packet.get(DST_AT..)?.first_chunk()?);
+    let last = route.addr(route.len(), &dst)?;
+    let elided = usize::from(route.cmpr_e);
+    let next = exchange(packet, at, place, segments_left)?;
+    let shared = common_bytes(&next, &last);
+    if segments_left > 0 && shared < elided {
+        respell(packet, &last, shared);
+    }
+    Some(next)
+}
+
+/// Gives the `last` address of a route back the bytes that the destination, which has `shared` of
+/// them, does not stand for any more, in the place of the first address, which has been visited.
+///
+/// Linux compresses a route anew at each hop, and elides of the last address as many bytes as the
+/// destination of that hop allows. `None`, and the packet is as before: there is no room, which takes
+/// addresses of several prefixes.
+fn respell(packet: &mut [u8], last: &Ipv6Addr, shared: usize) -> Option<()> {
+    let (at, route) = route_in(packet)?;
+    let (each, _) = route.sizes();
+    let (last_at, cmpr_i) = (route.place(route.len())?.0, route.cmpr_i);
+    let header = packet.get_mut(ipv6::HEADER_LEN + at..)?;
+    let [_, units, _, _, cmpr, pad, _, _, rest @ ..] = header else {
+        return None;
+    };
+    let addrs = rest.get_mut(..usize::from(*units) * 8)?;
+    let before_last = last_at.checked_sub(each)?;
+    let room = addrs.len().checked_sub(before_last)?;
+    // What the last address does not need is padding, seven bytes at most.
+    let size = room.saturating_sub(PAD_MAX).max(ADDR_LEN - shared);
+    let spared = room.checked_sub(size)?;
+    let octets = last.octets();
+    let tail = octets.get(ADDR_LEN.checked_sub(size)?..)?;
+
+    *cmpr = cmpr_i << 4 | (ADDR_LEN - size) as u8;
+    *pad = (spared << 4) as u8;
+    for at in 0..before_last {
+        *addrs.get_mut(at)? = *addrs.get(at + each)?;
+    }
+    let end = addrs.get_mut(before_last..)?;
+    end.fill(0);
+    copy(end, tail);
+    Some(())
 }
 
 /// Undoes one [`advance`]; returns the destination from before. `None`, and the packet is as it
-/// was, where no segment has been visited.
+/// was, where the header names no segment that has been visited.
 pub fn retreat(packet: &mut [u8]) -> Option<Ipv6Addr> {
     let (at, route) = route_in(packet)?;
     let visited = route.len().checked_sub(route.segments_left.into())?;
@@ -352,6 +399,42 @@ mod tests {
         assert_eq!(packet, at_the_end);
     }
 
+    /// As Linux writes it: the last address lacks all that it shares with the destination.
+    fn by_linux(path: &[Ipv6Addr]) -> Vec<u8> {
+        let (dst, rest) = path.split_first().unwrap();
+        let (last, between) = rest.split_last().unwrap();
+        let shared = between.iter().map(|addr| common_bytes(dst, addr));
+        let cmpr_i = shared.min().unwrap_or(CMPR_MAX).min(CMPR_MAX);
+        let cmpr_e = common_bytes(dst, last).min(CMPR_MAX);
+        let mut addrs: Vec<u8> = Vec::new();
+        for addr in between {
+            addrs.extend(&addr.octets()[cmpr_i..]);
+        }
+        addrs.extend(&last.octets()[cmpr_e..]);
+        let pad = addrs.len().wrapping_neg() % 8;
+        addrs.resize(addrs.len() + pad, 0);
+        let mut packet = packet(*dst, rest);
+        packet.truncate(ipv6::HEADER_LEN);
+        let units = (addrs.len() / 8) as u8;
+        let cmpr = (cmpr_i << 4 | cmpr_e) as u8;
+        let left = rest.len() as u8;
+        packet.extend([59, units, TYPE, left, cmpr, (pad << 4) as u8, 0, 0]);
+        packet.extend(addrs);
+        packet
+    }
+
+    #[test]
+    fn the_last_address_keeps_bytes_that_a_destination_on_the_way_lacks() {
+        let path = [mote(0x101), mote(0x202), mote(0x103)];
+        let mut packet = by_linux(&path);
+        assert_eq!(packet[44..51], [0xef, 0x50, 0, 0, 2, 2, 3]);
+        assert_eq!(advance(&mut packet), Some(path[1]));
+        // One byte of the last address in two, with what was the next one's room as padding.
+        assert_eq!(packet[43..51], [1, 0xee, 0x60, 0, 0, 1, 3, 0]);
+        assert_eq!(advance(&mut packet), Some(path[2]));
+        assert_eq!(advance(&mut packet), None);
+    }
+
     #[test]
     fn refused() {
         let cases: [(&str, &[u8], ParseError); 10] = [
@@ -434,6 +517,33 @@ mod tests {
                 advanced += 1;
             }
             prop_assert!(advanced == 0 || advanced == left);
+        }
+
+        #[test]
+        fn routes_of_linux_are_followed(
+            ids in prop::collection::vec(any::<u16>(), 2..12), far in 8usize..16,
+        ) {
+            let addr = |id: &u16| {
+                let mut octets = mote(*id).octets();
+                // Some differ earlier.
+                octets[far] ^= (*id >> 8) as u8 & 1;
+                Ipv6Addr::from(octets)
+            };
+            let path: Vec<Ipv6Addr> = ids.iter().map(addr).collect();
+            let mut packet = by_linux(&path);
+            let len = packet.len();
+            for (dst, next) in path.iter().zip(&path[1..]) {
+                prop_assert_eq!(advance(&mut packet), Some(*next));
+                prop_assert_eq!(&packet[24..40], &next.octets());
+                let (mut back, after) = (packet.clone(), packet.clone());
+                if retreat(&mut back).is_some() {
+                    prop_assert_eq!(&back[24..40], &dst.octets());
+                    prop_assert_eq!(advance(&mut back), Some(*next));
+                    prop_assert_eq!(back, after);
+                }
+            }
+            prop_assert_eq!(advance(&mut packet), None);
+            prop_assert_eq!(packet.len(), len);
         }
 
         #[test]
