@@ -213,9 +213,24 @@ pub fn write(
     hop_limit: u8,
     out: &mut [u8],
 ) -> Result<usize, Full> {
-    let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN).ok_or(Full)?;
+    let body = out.get_mut(ipv6::HEADER_LEN..).ok_or(Full)?;
     let len = message.emit(body)?;
-    icmpv6::fill_checksum(&src, &dst, body.get_mut(..len).unwrap_or_default());
+    finish(len, (src, dst), hop_limit, out)
+}
+
+/// Makes a message of `len` bytes, which stand in `out` behind room for an IPv6 header, a whole packet;
+/// returns its length.
+///
+/// # Errors
+/// [`Full`] when `out` does not hold it.
+pub(crate) fn finish(
+    len: usize,
+    (src, dst): (Ipv6Addr, Ipv6Addr),
+    hop_limit: u8,
+    out: &mut [u8],
+) -> Result<usize, Full> {
+    let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN).ok_or(Full)?;
+    icmpv6::fill_checksum(&src, &dst, body.get_mut(..len).ok_or(Full)?);
     let header = Header {
         traffic_class: TrafficClass::default(),
         flow_label: 0,

@@ -28,9 +28,9 @@ pub use address::{ALL_NODES, ALL_ROUTERS, ALL_RPL_NODES, Address};
 pub(crate) use address::{iid_of, link_local, solicited_node, with_iid};
 pub use registrar::{Registration, RegistrationCounters, RegistrationRefusal};
 pub use route::{Neighbour, NextHop, Prefix, Route};
-#[cfg(feature = "rpl")]
-pub(crate) use rpl_routes::Place;
 pub(crate) use rpl_routes::RplRoutes;
+#[cfg(feature = "rpl")]
+pub(crate) use rpl_routes::{Contradiction, Place};
 #[cfg(feature = "rpl")]
 pub use source_routes::Step;
 #[cfg(feature = "rpl")]

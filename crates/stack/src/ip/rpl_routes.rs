@@ -36,8 +36,16 @@ pub(crate) struct Place {
 pub(crate) struct RplRoutes<'m> {
     place: Option<Place>,
     routes: SourceRoutes<'m>,
-    /// The neighbour that sent the last packet whose option contradicts the ranks, and that option.
-    contradiction: Option<(Iid, Rpi)>,
+    contradiction: Option<Contradiction>,
+}
+
+/// A packet that went up, and whose option contradicts the ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Contradiction {
+    /// The neighbour that sent it.
+    pub from: Iid,
+    /// Whether it had met another such hop before.
+    pub is_second: bool,
 }
 
 impl<'m> RplRoutes<'m> {
@@ -86,8 +94,8 @@ impl<'m> RplRoutes<'m> {
         self.routes.iter()
     }
 
-    /// The contradiction of ranks that a packet has shown since the last call.
-    pub(crate) const fn take_contradiction(&mut self) -> Option<(Iid, Rpi)> {
+    /// The last contradiction of ranks that a packet has shown since the last call.
+    pub(crate) const fn take_contradiction(&mut self) -> Option<Contradiction> {
         self.contradiction.take()
     }
 
@@ -195,7 +203,12 @@ impl<'m> RplRoutes<'m> {
         if !(place.contradicts(option) || is_router && !option.down) {
             return Ok(());
         }
-        self.contradiction = Some((from, *option));
+        if !option.down {
+            self.contradiction = Some(Contradiction {
+                from,
+                is_second: option.rank_error,
+            });
+        }
         match option.rank_error {
             true => Err(PacketDrop::Loop),
             false => Ok(()),
@@ -260,19 +273,9 @@ impl Place {
         self.rank.saturating_mul(self.unit)
     }
 
-    /// Whether a packet that this node gets goes another way than its option says: up from a node
-    /// that is no farther from the root, since whole ranks grow with every hop, or down from one that
-    /// is farther away.
+    /// Whether a packet that this node gets goes another way than its option says.
     fn contradicts(&self, option: &Rpi) -> bool {
-        let sender = match option.sender_rank.checked_div(self.unit) {
-            // Less than the root's: in whole ranks already.
-            None | Some(0) => option.sender_rank,
-            Some(rank) => rank,
-        };
-        match option.down {
-            false => sender != 0 && sender <= self.rank,
-            true => sender > self.rank,
-        }
+        option.contradicts(self.rank, self.unit)
     }
 }
 

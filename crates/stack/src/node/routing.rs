@@ -10,14 +10,14 @@ use core::net::Ipv6Addr;
 
 use super::{Node, Verdict};
 use crate::ip::{
-    self, ALL_RPL_NODES, Disposition, Iid, Ingress, InterfaceId, Ip, Neighbour, NextHop,
-    PacketDrop, Place, Step, StepError, icmp::ErrorKind,
+    self, ALL_RPL_NODES, Contradiction, Disposition, Iid, Ingress, InterfaceId, Ip, Neighbour,
+    NextHop, PacketDrop, Place, Step, StepError,
+    icmp::{self, ErrorKind},
 };
 use crate::link::{Class, Hop, Routing, Sent};
 use crate::rpl::{self, Destination, Heard, MessageDrop, Outgoing, Role, Rpl};
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::cursor::Writer;
-use crate::wire::icmpv6;
 use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header, take_over_ecn};
 use crate::wire::rpl as wire;
 
@@ -104,30 +104,30 @@ impl<'m> Node<'m> {
         let Some(routing) = self.routing.as_mut() else {
             return;
         };
-        if let Some((from, mut option)) = contradiction {
-            // RPL counts it, and IP has settled what becomes of the packet.
-            let _ = routing.rpl.on_packet(from, &mut option, now);
+        if let Some(Contradiction { from, is_second }) = contradiction {
+            routing.rpl.on_contradiction(from, is_second, now);
         }
         if routing.is_root && routing.expire_at <= now {
             routing.expire_at = now + EXPIRE_EVERY;
             self.ip.rpl_mut().expire(now);
         }
         self.recover_routes(now);
-        let mut is_news = false;
+        let mut has_worked = false;
         while let Some(routing) = self.routing.as_mut()
             && routing.rpl.next_deadline().is_some_and(|at| at <= now)
         {
+            has_worked = true;
             let Some(verdict) = routing.rpl.poll(now, &mut self.rng) else {
                 break;
             };
-            is_news = true;
             match verdict {
                 rpl::Verdict::Send { to, message } => self.send_routing(to, message),
                 rpl::Verdict::Parent(parent) => self.follow(parent),
                 rpl::Verdict::Prefix(prefix) => self.number(prefix),
             }
         }
-        if is_news {
+        // Ranks change without a verdict, too.
+        if has_worked {
             self.place();
         }
     }
@@ -232,25 +232,13 @@ impl<'m> Node<'m> {
         out: &mut [u8],
     ) -> Option<usize> {
         let routing = self.routing.as_ref()?;
-        let (head, body) = out.split_at_mut_checked(HEADER_LEN)?;
-        let mut w = Writer::new(body);
+        let mut w = Writer::new(out.get_mut(HEADER_LEN..)?);
         routing.rpl.emit(message, &[], &mut w).ok()?;
-        let len = w.written();
-        icmpv6::fill_checksum(&src, &dst, body.get_mut(..len)?);
-        let header = Header {
-            traffic_class: TrafficClass::default(),
-            flow_label: 0,
-            payload_len: len as u16,
-            next_header: icmpv6::NEXT_HEADER,
-            hop_limit: match dst.is_unicast_link_local() || dst.is_multicast() {
-                true => ip::ndp::HOP_LIMIT,
-                false => self.ip.hop_limit(),
-            },
-            src,
-            dst,
+        let hop_limit = match dst.is_unicast_link_local() || dst.is_multicast() {
+            true => ip::ndp::HOP_LIMIT,
+            false => self.ip.hop_limit(),
         };
-        header.emit(head).ok()?;
-        Some(HEADER_LEN + len)
+        icmp::finish(w.written(), (src, dst), hop_limit, out).ok()
     }
 
     /// A control message of RPL for this node.

@@ -2,7 +2,7 @@
 
 use crate::wire::rpl::ParseError;
 
-/// Why a control message, or a packet's RPL option, was dropped.
+/// Why a control message was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageDrop {
     /// No message that is read here.
@@ -40,13 +40,11 @@ pub enum MessageDrop {
     OldSequence,
     /// The root's graph has no room.
     GraphFull,
-    /// A packet that went up from a node further up, for the second time: a loop.
-    Loop,
 }
 
 impl MessageDrop {
     /// How many reasons counters tell apart.
-    pub const COUNT: usize = 18;
+    pub const COUNT: usize = 17;
 
     /// The reason in words, for counters and captures.
     pub const fn reason(&self) -> &'static str {
@@ -76,7 +74,6 @@ impl MessageDrop {
             Self::BadTarget => (14, "DAO without a legal target"),
             Self::OldSequence => (15, "DAO older than what is known"),
             Self::GraphFull => (16, "no room in the root's graph"),
-            Self::Loop => (17, "packet in a routing loop"),
         }
     }
 }

@@ -13,7 +13,7 @@
 //! | once | [`Rpl::new`], then [`Rpl::start`] |
 //! | ICMPv6 type 155 came | [`Rpl::on_message`]; what it returns at a root: see [`Heard`] |
 //! | a unicast frame was acknowledged or given up | [`Rpl::on_sent`] |
-//! | a packet with an RPL option is passed on | [`Rpl::on_packet`] |
+//! | a packet shows by its RPL option that ranks contradict | [`Rpl::on_contradiction`] |
 //! | the leaves that this router speaks for changed | [`Rpl::on_leaves`] |
 //! | after each of these, and at [`Rpl::next_deadline`] | [`Rpl::poll`] until it gives nothing |
 //! | a verdict sends | [`Rpl::emit`] writes the message |
@@ -62,7 +62,6 @@ use crate::random::Rng;
 use crate::time::{Allowance, Duration, Instant, earliest};
 use crate::wire::lollipop;
 use crate::wire::rpl::{Dao, Message, mode};
-use crate::wire::rpl_option::Rpi;
 
 /// What the node is to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -280,55 +279,21 @@ impl<'m> Rpl<'m> {
         self.is_dirty = true;
     }
 
-    /// Checks the RPL option of a packet that `from` has sent to this node, and makes it what the next
-    /// hop is to see. A sender's rank may be in whole ranks or not, since implementations differ;
-    /// 0 where the sender does not say.
-    ///
-    /// A packet that goes up and comes from a lower rank, or even from this node's own parent, shows
-    /// that one of the two is wrong about the other: the neighbour is sent a DIO at once. A parent that
-    /// does so is no parent any more.
+    /// A packet that `from` has sent up to this node comes from a rank that is none further down, or
+    /// even from this node's own parent: one of the two is wrong about the other. The neighbour is sent
+    /// a DIO at once. A parent that does so is no parent any more. `is_second`: the packet has met such
+    /// a hop before, and goes no further; then the parent is given up.
     ///
     /// Source: RFC 6550 §11.2.2.2.
-    ///
-    /// # Errors
-    /// [`MessageDrop::Loop`]: the packet has met such a hop before, and the parent is given up;
-    /// [`MessageDrop::OtherInstance`]. Counted.
-    pub fn on_packet(
-        &mut self,
-        from: [u8; 8],
-        option: &mut Rpi,
-        now: Instant,
-    ) -> Result<(), MessageDrop> {
-        let dodag = self.dodag.as_ref();
-        let Some(dodag) = dodag.filter(|dodag| dodag.instance == option.instance) else {
-            self.count(MessageDrop::OtherInstance);
-            return Err(MessageDrop::OtherInstance);
-        };
-        // No rank is less than the root's; whole ranks of so long a path do not occur.
-        let sender = match option.sender_rank < dodag.unit() {
-            true => option.sender_rank,
-            false => dag_rank(option.sender_rank, dodag.unit()),
-        };
-        let own = self.dag_rank();
-        option.sender_rank = own;
-        let by_parent = self.parent == Some(from);
-        if option.down || !(by_parent || (sender != 0 && sender < own)) {
-            return Ok(());
-        }
+    pub fn on_contradiction(&mut self, from: [u8; 8], is_second: bool, now: Instant) {
         // Bounded: options can be made up.
         if self.may_react(now) {
             self.reply = Some((from, Outgoing::Dio { full: false }));
             self.is_inconsistent = true;
-            if by_parent || option.rank_error {
+            if self.parent == Some(from) || is_second {
                 self.bar_parent();
             }
         }
-        if option.rank_error {
-            self.count(MessageDrop::Loop);
-            return Err(MessageDrop::Loop);
-        }
-        option.rank_error = true;
-        Ok(())
     }
 
     /// Other leaves than before are reached over this node: their routes are sent.

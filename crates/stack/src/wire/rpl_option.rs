@@ -49,6 +49,23 @@ impl Rpi {
         self.rank_error
     }
 
+    /// Whether a packet goes another way than its option says (RFC 6550 §11.2.2.2): up from a node
+    /// that is no farther from the root, since whole ranks grow with every hop, or down from one
+    /// that is farther away. `rank`: of the node that gets it, in whole ranks; `unit`: what a whole
+    /// rank counts. A sender's rank may be in whole ranks or not, since implementations differ; 0
+    /// says nothing of a packet that goes up.
+    pub(crate) fn contradicts(&self, rank: u16, unit: u16) -> bool {
+        let sender = match self.sender_rank.checked_div(unit) {
+            // Less than the root's: in whole ranks already.
+            None | Some(0) => self.sender_rank,
+            Some(rank) => rank,
+        };
+        match self.down {
+            false => sender != 0 && sender <= rank,
+            true => sender > rank,
+        }
+    }
+
     /// Reads hop-by-hop options that hold this option and nothing else. `header`: the whole
     /// extension header. Returns the option's type, and what it says; `None` of any other
     /// hop-by-hop options.
@@ -142,6 +159,30 @@ mod tests {
             assert_eq!(Rpi::parse(header), None, "{name}");
         }
         assert_eq!(Rpi::parse_content(&[0; 3]), Err(Truncated));
+    }
+
+    #[test]
+    fn what_goes_another_way_than_it_says_contradicts() {
+        let cases = [
+            ("from a child", 5, false, false),
+            ("of the same rank", 4, false, true),
+            ("from above", 3, false, true),
+            ("of its source", 0, false, false),
+            ("from a child in full", 5 * 128 + 127, false, false),
+            ("of the same rank in full", 4 * 128 + 127, false, true),
+            ("from above in full", 130, false, true),
+            ("down from above", 3, true, false),
+            ("down from a child", 5, true, true),
+            ("down from a child in full", 5 * 128, true, true),
+        ];
+        for (name, sender_rank, down, expected) in cases {
+            let rpi = Rpi {
+                down,
+                sender_rank,
+                ..Rpi::default()
+            };
+            assert_eq!(rpi.contradicts(4, 128), expected, "{name}");
+        }
     }
 
     proptest! {

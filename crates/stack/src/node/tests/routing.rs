@@ -435,6 +435,24 @@ fn a_packet_against_the_ranks_is_flagged_first_and_then_dropped() {
     }
 }
 
+/// Its option is what the rank is then, whatever RPL has told besides.
+#[test]
+fn a_rank_that_changes_is_in_the_next_option() {
+    let mut world = usual(2);
+    let before = rank(&world, 2);
+    for _ in 0..8 {
+        let now = world.now;
+        let rpl = world.nodes[2].rpl_mut().unwrap();
+        rpl.on_sent(link(1).iid(), 7, true, now);
+        world.run_for(Duration::from_millis(20));
+    }
+    assert!(rank(&world, 2) > before);
+    for n in 0..=2 {
+        let place = world.nodes[n].ip().rpl().place().unwrap();
+        assert_eq!(place.rank, rank(&world, n), "node {n}");
+    }
+}
+
 /// Mote 1 takes its own child for its router: the child's next packet shows it.
 #[test]
 fn a_loop_of_two_ends_with_the_packet_that_shows_it() {

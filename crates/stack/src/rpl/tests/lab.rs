@@ -351,8 +351,8 @@ impl Lab {
         } else if let Some(option) = &mut packet.up
             && at != 0
         {
-            let node = &mut self.nodes[at];
-            if node.rpl.on_packet(iid(from), option, self.now).is_err() {
+            let now = self.now;
+            if is_loop(&mut self.nodes[at].rpl, from, option, now) {
                 self.loops += 1;
                 return;
             }
@@ -580,4 +580,19 @@ pub(super) fn floor(nodes: usize, width: f64, reach: f64, seed: u64) -> Vec<Vec<
         }
     }
     panic!("no connected floor of {nodes} nodes with reach {reach}");
+}
+
+/// What IP makes of a packet's option on its way up: RPL is told of a contradiction, and the second
+/// one ends the packet.
+fn is_loop(rpl: &mut Rpl<'_>, from: usize, option: &mut Rpi, now: Instant) -> bool {
+    let unit = rpl.dodag().map_or(0, |dodag| dodag.unit());
+    let is_second = option.rank_error;
+    if option.contradicts(rpl.dag_rank(), unit) || rpl.parent() == Some(iid(from)) {
+        rpl.on_contradiction(iid(from), is_second, now);
+        option.rank_error = true;
+        option.sender_rank = rpl.dag_rank();
+        return is_second;
+    }
+    option.sender_rank = rpl.dag_rank();
+    false
 }

@@ -20,7 +20,6 @@ use crate::wire::rpl::{
     Configuration, Dao, DaoAck, Dio, Dis, Message, Metrics, RplOption, RplOptions, Solicited,
     Target, Transit, mode,
 };
-use crate::wire::rpl_option::Rpi;
 
 /// A node with its clock.
 struct Bench {
@@ -640,75 +639,31 @@ fn metric_containers_count_where_the_dodag_has_them() {
 }
 
 #[test]
-fn packets_that_go_the_wrong_way_are_marked_then_dropped() {
+fn packets_that_go_the_wrong_way_cost_the_parent_its_place_for_the_second_time() {
+    for (name, from, is_second, keeps_parent) in [
+        ("from above", 5, false, true),
+        ("from above, once more", 5, true, false),
+        ("from the parent", 0, false, false),
+    ] {
+        let mut bench = Bench::joined(Role::Router);
+        bench.rpl.on_contradiction(iid(from), is_second, bench.now);
+        bench.poll();
+        let dio = Outgoing::Dio { full: false };
+        assert!(
+            bench
+                .sent
+                .contains(&(Destination::Neighbour(iid(from)), dio)),
+            "{name}"
+        );
+        assert_eq!(bench.rpl.parent().is_some(), keeps_parent, "{name}");
+    }
+    // Another parent is taken at once.
     let mut bench = Bench::joined(Role::Router);
     bench.dio(&says(7, 256)).unwrap();
     bench.acknowledges(7, 1);
-    let own = bench.rpl.dag_rank();
-    let option = |sender_rank, rank_error, down| Rpi {
-        down,
-        rank_error,
-        forwarding_error: false,
-        instance: 0,
-        sender_rank,
-    };
-    for (name, from, sent, passes) in [
-        (
-            "from a child",
-            5,
-            option(own + 1, false, false),
-            Some(false),
-        ),
-        (
-            "from a child, marked",
-            5,
-            option(own + 1, true, false),
-            Some(true),
-        ),
-        (
-            "of the same rank",
-            5,
-            option(own, false, false),
-            Some(false),
-        ),
-        (
-            "of a child in full",
-            5,
-            option(own * 128 + 128, false, false),
-            Some(false),
-        ),
-        ("of its source", 5, option(0, false, false), Some(false)),
-        ("from above", 5, option(own - 1, false, false), Some(true)),
-        ("from above, marked", 5, option(own - 1, true, false), None),
-        (
-            "from above in full",
-            5,
-            option(130, false, false),
-            Some(true),
-        ),
-        ("on its way down", 5, option(1, false, true), Some(false)),
-    ] {
-        let mut bench = Bench::joined(Role::Router);
-        let mut it = sent;
-        let outcome = bench.rpl.on_packet(iid(from), &mut it, bench.now);
-        assert_eq!(outcome.is_ok().then_some(it.rank_error), passes, "{name}");
-        assert_eq!(it.sender_rank, own, "{name}");
-        bench.poll();
-        let told = bench.sent.contains(&(
-            Destination::Neighbour(iid(5)),
-            Outgoing::Dio { full: false },
-        ));
-        assert_eq!(told, passes != Some(sent.rank_error), "{name}");
-        // Marked for the second time, it is the parent that leads nowhere.
-        assert_eq!(bench.rpl.parent().is_none(), passes.is_none(), "{name}");
-    }
-    // From the parent itself: another one is taken at once.
-    let mut it = option(9, false, false);
-    assert_eq!(bench.rpl.on_packet(iid(0), &mut it, bench.now), Ok(()));
+    bench.rpl.on_contradiction(iid(0), false, bench.now);
     bench.poll();
     assert_eq!(bench.rpl.parent(), Some(iid(7)));
-    it.instance = 4;
-    assert!(bench.rpl.on_packet(iid(5), &mut it, bench.now).is_err());
 }
 
 #[test]
@@ -783,8 +738,7 @@ proptest! {
                     let _ = bench.message(link_local(who), a % 2 == 0, &[155, b % 6, 0, 0, a, b, c, d]);
                 }
                 5 => {
-                    let mut option = Rpi { down: a % 4 == 0, rank_error: b % 2 == 0, sender_rank: number, ..Rpi::default() };
-                    let _ = bench.rpl.on_packet(iid(who), &mut option, bench.now);
+                    bench.rpl.on_contradiction(iid(who), b % 2 == 0, bench.now);
                     bench.poll();
                 }
                 _ => bench.run(Duration::from_millis(u64::from(number) / 4)),
