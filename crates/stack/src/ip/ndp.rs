@@ -54,6 +54,10 @@ const LEASE_SLACK: Duration = Duration::from_secs(10);
 /// once (`MAX_RTR_SOLICITATION_DELAY` of RFC 4861 §10 is 1 s; a frame lasts 4 ms here).
 const FIRST_DELAY_MAX: Duration = Duration::from_millis(250);
 
+/// Wait before all routers are asked because the router of before does not serve: what was lost with
+/// the same burst of noise is not yet known then.
+const SEARCH_DELAY: Duration = Duration::from_millis(100);
+
 /// How long to wait after the `sent`-th message in a row without an answer: a few are sent fast, then
 /// ever more slowly.
 pub(super) fn pace(sent: u8) -> Duration {
@@ -65,8 +69,11 @@ pub(super) fn pace(sent: u8) -> Duration {
 #[derive(Debug)]
 pub(crate) struct Solicitor {
     parent: Option<Iid>,
-    /// The router does not register this node: another one takes its place as soon as it is heard.
-    is_loose: bool,
+    /// Whether RPL names the parent, and no other router will do.
+    is_led: bool,
+    /// The router does not register this node, or takes no frames: all routers are asked, and another
+    /// one takes its place as soon as it is heard. How often they were asked, and when next.
+    search: Option<(u8, Instant)>,
     state: State,
 }
 
@@ -142,14 +149,18 @@ impl Solicitor {
     pub(crate) const fn new(parent: Option<Iid>) -> Self {
         Self {
             parent,
-            is_loose: false,
+            is_led: false,
+            search: None,
             state: State::Idle,
         }
     }
 
     /// Asks and hears `router` alone from now on, or nobody. What is known stays: all routers of a
     /// mesh say the same, so another one is asked only where nothing is known yet.
+    #[cfg(feature = "rpl")]
     pub(crate) fn follow(&mut self, router: Option<Iid>, now: Instant, rng: &mut Rng) {
+        self.is_led = true;
+        self.search = None;
         if self.parent == router && self.state != State::Idle {
             return;
         }
@@ -165,10 +176,37 @@ impl Solicitor {
         }
     }
 
-    /// Lets another router take the place of this one, where any will do; says whether to ask all.
-    pub(crate) fn loosen(&mut self) -> bool {
-        self.is_loose = self.parent.is_none();
-        self.is_loose
+    /// Whether only one router will do, which is known.
+    pub(crate) const fn has_parent(&self) -> bool {
+        self.parent.is_some()
+    }
+
+    /// Whether RPL chooses the router, the prefix and the default route.
+    pub(crate) const fn is_led(&self) -> bool {
+        cfg!(feature = "rpl") && self.is_led
+    }
+
+    /// Whether any router will do.
+    const fn is_free(&self) -> bool {
+        self.parent.is_none() && !self.is_led()
+    }
+
+    /// Asks all routers, ever more slowly, where any will do: the next one that answers takes the
+    /// place of this one.
+    pub(crate) fn loosen(&mut self, now: Instant) {
+        if self.search.is_none() && self.router().is_some() && self.is_free() {
+            self.search = Some((0, now + SEARCH_DELAY));
+        }
+    }
+
+    /// The router serves again: no other one is looked for.
+    pub(crate) const fn firm(&mut self) {
+        self.search = None;
+    }
+
+    /// The router that frames for the world go to: it is known, or only it will do.
+    pub(crate) fn way_up(&self) -> Option<Iid> {
+        self.parent.or(self.router().map(|router| iid_of(&router)))
     }
 
     /// Whether several solicitations have had no answer.
@@ -178,6 +216,7 @@ impl Solicitor {
 
     /// Starts asking, after a random moment.
     pub(crate) fn start(&mut self, now: Instant, rng: &mut Rng) {
+        self.search = None;
         self.state = State::Asking {
             sent: 0,
             at: now + rng.uniform(FIRST_DELAY_MAX),
@@ -203,7 +242,7 @@ impl Solicitor {
     /// Whether to take an advertisement from `router` (its link-local address); if so, its
     /// lifetime starts. A bound interface stays with its router until that one expires or
     /// says that it stops (a lease of zero), since no metric says which router is better; or until
-    /// it does not register this node ([`Self::loosen`]).
+    /// it does not serve this node ([`Self::loosen`]).
     pub(crate) fn on_advertisement(
         &mut self,
         router: Ipv6Addr,
@@ -211,9 +250,9 @@ impl Solicitor {
         now: Instant,
         rng: &mut Rng,
     ) -> bool {
-        let is_parent = self.parent.is_none_or(|parent| parent == iid_of(&router));
+        let is_parent = self.is_free() || self.parent == Some(iid_of(&router));
         let is_bound_elsewhere = self.router().is_some_and(|bound| bound != router);
-        let may_change = self.is_loose && said.lease > Duration::ZERO;
+        let may_change = self.search.is_some() && said.lease > Duration::ZERO;
         if !is_parent || (is_bound_elsewhere && !may_change) || self.state == State::Idle {
             return false;
         }
@@ -249,7 +288,9 @@ impl Solicitor {
             State::Bound { may_ask, .. } => may_ask,
             State::Idle | State::Asking { .. } => now,
         };
-        self.is_loose &= !is_bound_elsewhere;
+        if is_bound_elsewhere {
+            self.search = None;
+        }
         self.state = State::Bound {
             router,
             refresh,
@@ -299,7 +340,10 @@ impl Solicitor {
                 claim,
                 may_ask,
                 ..
-            } => Some(claim.map_or(refresh, |_| refresh.min(may_ask))),
+            } => {
+                let first = claim.map_or(refresh, |_| refresh.min(may_ask));
+                Some(self.search.map_or(first, |(_, at)| first.min(at)))
+            }
         }
     }
 
@@ -331,6 +375,10 @@ impl Solicitor {
             }
             State::Bound { expires, .. } if now >= expires => {
                 self.start(now, rng);
+                // Without a parent a node that RPL leads asks nobody.
+                if self.parent.is_none() && !self.is_free() {
+                    self.state = State::Idle;
+                }
                 Some(Due::Expired)
             }
             State::Bound {
@@ -340,6 +388,13 @@ impl Solicitor {
                 mut claim,
                 mut may_ask,
             } => {
+                if let Some((sent, at)) = &mut self.search
+                    && now >= *at
+                {
+                    *sent = sent.saturating_add(1);
+                    *at = now + pace(*sent);
+                    return Some(Due::Solicit(ALL_ROUTERS));
+                }
                 let mut asks = now >= refresh;
                 if asks {
                     refresh = (now + INTERVAL_MAX).min(expires);

@@ -130,7 +130,8 @@ impl Registrant {
             Some(answer) => answer.transaction.is_none_or(|tid| tid == self.tid),
             None => true,
         };
-        if !self.is_open || !is_ours {
+        let is_moved = answer.is_some_and(|answer| answer.status == registration::MOVED);
+        if !is_ours || !(self.is_open || is_moved) {
             if answer.is_some() && self.failures == 0 {
                 self.at = Some(at.min(now + pace(1)));
             }

@@ -1,8 +1,9 @@
 //! A router's table of the addresses that its neighbours have registered with it.
 //!
-//! Place: the link checks a request and writes the answer; this table decides, and tells the node
-//! above what has changed, which speaks for leaves in the routing protocol (RFC 9010). The memory is
-//! the caller's: a router without any takes no registrations.
+//! Place: the link checks a request and writes the answer; this table decides, and reports to the
+//! node above what has changed, which speaks for leaves in the routing protocol (RFC 9010): an entry
+//! notes whether the root is still to hear of it. The memory is the caller's: a router without any
+//! takes no registrations.
 //!
 //! An identifier derives from a link address, and a request is heard only from there, so one
 //! identifier is one address of one neighbour. Nobody's request ever ends another neighbour's
@@ -106,11 +107,12 @@ pub(crate) struct Request {
     pub(crate) tid: Option<u8>,
     /// The router is to make it reachable (R flag).
     pub(crate) is_routed: bool,
-    /// Opaque to discovery: RPL's instance (RFC 9010 §9.2.1).
-    pub(crate) opaque: u8,
+    /// RPL's instance, where the neighbour names one (I field of 1, RFC 9010 §9.2.1).
+    pub(crate) instance: Option<u8>,
 }
 
 /// A registration that has begun, was renewed or is over.
+#[cfg(feature = "rpl")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Change {
     /// The identifier of the address, which lies in the mesh's prefix.
@@ -122,21 +124,27 @@ pub(crate) struct Change {
     /// The router is to make it reachable.
     pub(crate) is_routed: bool,
     /// RPL's instance, where the neighbour names one.
-    pub(crate) opaque: u8,
+    pub(crate) instance: Option<u8>,
 }
 
 /// Memory for one registration.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "rpl"),
+    expect(dead_code, reason = "only RPL asks what its leaves want of it")
+)]
 pub struct Registration {
     iid: Iid,
     owner: [u8; 8],
     expires: Instant,
     lifetime_min: u16,
     tid: Option<u8>,
-    opaque: u8,
+    instance: Option<u8>,
     is_routed: bool,
     /// Not reported yet.
     is_news: bool,
+    /// The root has not confirmed yet what was reported of it.
+    is_due: bool,
     state: State,
 }
 
@@ -157,9 +165,10 @@ impl Registration {
         expires: Instant::ORIGIN,
         lifetime_min: 0,
         tid: None,
-        opaque: 0,
+        instance: None,
         is_routed: false,
         is_news: false,
+        is_due: false,
         state: State::Free,
     };
 
@@ -182,6 +191,17 @@ impl Registration {
         self.state != State::Free && self.iid == iid
     }
 
+    #[cfg(feature = "rpl")]
+    const fn change(&self) -> Change {
+        Change {
+            iid: self.iid,
+            lifetime_min: self.lifetime_min,
+            tid: self.tid,
+            is_routed: self.is_routed,
+            instance: self.instance,
+        }
+    }
+
     /// Ends it. What was reported is reported as over.
     fn end(&mut self) {
         self.is_news |= self.state == State::Held;
@@ -201,6 +221,9 @@ impl Registration {
 #[derive(Debug)]
 pub(crate) struct Registrar<'m> {
     table: &'m mut [Registration],
+    /// The entry that [`Self::next_due`] looks at first.
+    #[cfg(feature = "rpl")]
+    due_from: u8,
     counters: RegistrationCounters,
 }
 
@@ -209,6 +232,8 @@ impl<'m> Registrar<'m> {
         table.fill(Registration::EMPTY);
         Self {
             table,
+            #[cfg(feature = "rpl")]
+            due_from: 0,
             counters: RegistrationCounters::default(),
         }
     }
@@ -303,9 +328,10 @@ impl<'m> Registrar<'m> {
             expires: now + TENTATIVE,
             lifetime_min: request.lifetime_min,
             tid: request.tid,
-            opaque: request.opaque,
+            instance: request.instance,
             is_routed: request.is_routed,
             is_news: false,
+            is_due: false,
             state: State::Tentative,
         };
         if is_held || is_known {
@@ -318,7 +344,7 @@ impl<'m> Registrar<'m> {
     /// that acknowledges may have the place of one that has acknowledged nothing yet.
     fn room(&self, is_known: bool) -> Option<usize> {
         let rank = |entry: &Registration| match entry.state {
-            State::Free => Some(u8::from(entry.is_news)),
+            State::Free => Some(u8::from(entry.is_news || entry.is_due)),
             State::Tentative if is_known => Some(2),
             State::Tentative | State::Held => None,
         };
@@ -357,18 +383,55 @@ impl<'m> Registrar<'m> {
     pub(crate) fn clear(&mut self) {
         self.table.iter_mut().for_each(Registration::end);
     }
+}
 
+/// What the root is to hear of leaves, for which this router speaks (RFC 9010).
+#[cfg(feature = "rpl")]
+impl Registrar<'_> {
     /// What has changed and was not returned before, each registration by itself.
     pub(crate) fn poll_change(&mut self) -> Option<Change> {
         let entry = self.table.iter_mut().find(|entry| entry.is_news)?;
         entry.is_news = false;
-        Some(Change {
-            iid: entry.iid,
-            lifetime_min: entry.lifetime_min,
-            tid: entry.tid,
-            is_routed: entry.is_routed,
-            opaque: entry.opaque,
-        })
+        entry.is_due = entry.is_routed;
+        Some(entry.change())
+    }
+
+    /// The next registration that the root is to hear of, in turn; it stays so until [`Self::settle`].
+    pub(crate) fn next_due(&mut self) -> Option<Change> {
+        let len = self.table.len();
+        let from = usize::from(self.due_from);
+        let mut places = (from..len).chain(0..from.min(len));
+        let is_due = |place: &usize| self.table.get(*place).is_some_and(|entry| entry.is_due);
+        let place = places.find(is_due)?;
+        self.due_from = u8::try_from(place + 1).unwrap_or(0);
+        self.table.get(place).map(Registration::change)
+    }
+
+    /// The root has heard that the neighbour `iid` is registered by transaction `tid` for so many
+    /// minutes: there is no more to say, unless that has changed since.
+    pub(crate) fn settle(&mut self, iid: Iid, (tid, lifetime_min): (u8, u16)) {
+        for entry in self.table.iter_mut() {
+            let is_it =
+                (entry.iid, entry.tid, entry.lifetime_min) == (iid, Some(tid), lifetime_min);
+            entry.is_due &= !is_it;
+        }
+    }
+
+    /// The root is to hear of all again.
+    pub(crate) fn tell_all(&mut self) {
+        for entry in self.table.iter_mut() {
+            entry.is_due |= entry.is_routed && entry.state == State::Held;
+        }
+    }
+
+    /// Ends a registration without a word to the root, which knows a later one. Returns its owner
+    /// and its transaction.
+    pub(crate) fn forget(&mut self, iid: Iid) -> Option<([u8; 8], Option<u8>)> {
+        let mut entries = self.table.iter_mut();
+        let entry = entries.find(|entry| entry.is_of(iid))?;
+        entry.end();
+        (entry.is_news, entry.is_due) = (false, false);
+        Some((entry.owner, entry.tid))
     }
 }
 
@@ -406,7 +469,7 @@ mod tests {
             lifetime_min: 60,
             tid: Some(tid),
             is_routed: true,
-            opaque: 0,
+            instance: None,
         }
     }
 

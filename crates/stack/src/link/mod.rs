@@ -41,12 +41,16 @@ pub use event::{Action, Event};
 pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, MeshStorage, Relaying};
 pub use serial::{Serial, SerialCounters, SerialMemory};
 
+#[cfg(feature = "rpl")]
+use crate::ip::{Iid, registrar::Registrar};
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop};
 use crate::random::Rng;
 use crate::storage::whole::Whole;
 use crate::time::{Deadlines, Instant};
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::Header;
+#[cfg(feature = "rpl")]
+use crate::wire::ndp::PrefixInformation;
 pub(crate) use mesh::Budget;
 #[cfg(feature = "tcp")]
 pub(crate) use offer::{SHRINKS_HEADERS, Segments, Shrinks};
@@ -284,6 +288,44 @@ impl<'m> Link<'m> {
     pub(crate) fn settle(&mut self, routing: Option<Routing>, hops: u8) {
         if let Self::Mesh(mesh) = self {
             mesh.settle(routing, hops);
+        }
+    }
+
+    /// RPL leads from now on: contexts are asked of `router` alone, its preferred parent.
+    #[cfg(feature = "rpl")]
+    pub(crate) fn follow(&mut self, router: Option<Iid>, ip: &Ip<'_>, now: Instant, rng: &mut Rng) {
+        if let Self::Mesh(mesh) = self {
+            mesh.follow(router, ip, now, rng);
+        }
+    }
+
+    /// Takes the prefix that RPL has brought, or its end: this node's address is formed from it.
+    #[cfg(feature = "rpl")]
+    pub(crate) fn learn_prefix(
+        &mut self,
+        information: Option<&PrefixInformation>,
+        ip: &mut Ip<'_>,
+    ) {
+        if let Self::Mesh(mesh) = self {
+            mesh.learn_prefix(information, ip);
+        }
+    }
+
+    /// What neighbours have registered with this node; `None`: such a link has no registrations.
+    #[cfg(feature = "rpl")]
+    pub(crate) const fn registrar_mut(&mut self) -> Option<&mut Registrar<'m>> {
+        match self {
+            Self::Mesh(mesh) => Some(mesh.registrar_mut()),
+            Self::Cable(_) | Self::Serial(_) => None,
+        }
+    }
+
+    /// Ends the registration of the neighbour with identifier `iid`, which is at another router
+    /// now, and says so to it.
+    #[cfg(feature = "rpl")]
+    pub(crate) fn end_registration(&mut self, iid: Iid, ip: &Ip<'_>) {
+        if let Self::Mesh(mesh) = self {
+            mesh.end_registration(iid, ip);
         }
     }
 

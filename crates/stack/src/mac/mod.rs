@@ -337,6 +337,11 @@ impl<'m> Mac<'m> {
         self.queue.len()
     }
 
+    /// Keeps what is known of the neighbour `addr`, however many others are heard.
+    pub fn keep(&mut self, addr: Option<LinkAddr>) {
+        self.neighbors.keep(addr);
+    }
+
     /// Settings in force.
     pub const fn config(&self) -> &Config {
         &self.config

@@ -1,7 +1,8 @@
 //! What the MAC remembers of each neighbour: sequence numbers heard, links used.
 //!
 //! Entries are borrowed slots. When all are taken the least recently used makes place, first
-//! one of those that never acknowledged a frame: forged source addresses push each other out.
+//! one of those that never acknowledged a frame: forged source addresses push each other out. The
+//! neighbour that the way up leads over keeps its slot.
 //!
 //! A neighbour that acknowledges can be trusted to take what is for it. One that never did may
 //! not exist, since source addresses can be made up, and one that took none of the last
@@ -87,6 +88,8 @@ pub(super) struct Neighbors<'m> {
     table: &'m mut [Neighbor],
     /// Whether one that does not acknowledge is doubted; none does where no ACKs are asked for.
     doubts: bool,
+    /// The neighbour that keeps its entry whoever else is heard.
+    kept: Option<LinkAddr>,
     /// Attempts in vain at neighbours that are in doubt.
     in_vain: Allowance,
 }
@@ -99,8 +102,15 @@ impl<'m> Neighbors<'m> {
         Self {
             doubts: doubts && !table.is_empty(),
             table,
+            kept: None,
             in_vain: Allowance::new(IN_VAIN_MAX, IN_VAIN_INTERVAL_MS),
         }
+    }
+
+    /// Keeps the entry of `addr`, which nobody else takes from now on: the way up leads over it.
+    /// Without, one that acknowledges by many addresses pushes it out while nothing is sent to it.
+    pub(super) const fn keep(&mut self, addr: Option<LinkAddr>) {
+        self.kept = addr;
     }
 
     /// The entries it was lent.
@@ -234,6 +244,7 @@ impl<'m> Neighbors<'m> {
         let entry = if known {
             self.table.iter_mut().find(|entry| entry.is(addr))?
         } else {
+            let kept = self.kept;
             let rank = |entry: &Neighbor| {
                 let Neighbor {
                     known,
@@ -244,7 +255,9 @@ impl<'m> Neighbors<'m> {
                 } = entry;
                 (*known, *acknowledges, *attempts > 0, *used_at)
             };
-            let entry = self.table.iter_mut().min_by_key(|entry| rank(entry))?;
+            let others = self.table.iter_mut();
+            let others = others.filter(|entry| kept.is_none_or(|kept| !entry.is(kept)));
+            let entry = others.min_by_key(|entry| rank(entry))?;
             *entry = Neighbor {
                 known: true,
                 addr,

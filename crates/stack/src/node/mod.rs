@@ -11,6 +11,8 @@ mod datagram;
 mod deliver;
 mod forward;
 #[cfg(feature = "rpl")]
+mod leaves;
+#[cfg(feature = "rpl")]
 mod routing;
 #[cfg(not(feature = "rpl"))]
 #[path = "routing_absent.rs"]

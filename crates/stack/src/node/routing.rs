@@ -19,16 +19,17 @@ use crate::rpl::{self, Destination, Heard, MessageDrop, Outgoing, Role, Rpl};
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::cursor::Writer;
 use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header, take_over_ecn};
+use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl as wire;
 
 /// RPL on one of a node's links.
 #[derive(Debug)]
 pub(super) struct State<'m> {
-    rpl: Rpl<'m>,
-    interface: InterfaceId,
-    /// The prefix that addresses were formed from.
-    prefix: Option<Ipv6Addr>,
-    is_root: bool,
+    pub(super) rpl: Rpl<'m>,
+    pub(super) interface: InterfaceId,
+    pub(super) is_root: bool,
+    /// When to look for a leaf that the root is to hear of.
+    pub(super) leaves_at: Option<Instant>,
     /// When the root forgets steps that are too old.
     expire_at: Instant,
     /// A mote of this root whose step was lost, and when to ask for routes unless it is back.
@@ -46,7 +47,8 @@ impl<'m> Node<'m> {
     ///
     /// `candidates`: memory for neighbours that may become parents; eight are plenty, and a root
     /// needs none. `steps`: a root's memory for the motes below it, one each; a mote needs none.
-    /// The role decides whether the node forwards: [`ip::Config::forwards`] has to agree.
+    /// The role decides whether the node forwards: [`ip::Config::forwards`] has to agree. A router
+    /// that takes registrations needs a route for each ([`Ip::new`](ip::Ip::new)).
     pub fn start_rpl(
         &mut self,
         id: InterfaceId,
@@ -60,15 +62,19 @@ impl<'m> Node<'m> {
         let mut rpl = Rpl::new(&rpl::Config { iid, role }, candidates);
         rpl.start(now, &mut self.rng);
         let is_root = rpl.is_root();
-        self.ip.rpl_mut().lend(steps);
-        if let Some(link) = self.links.get_mut(usize::from(id.0)) {
+        let Self { links, ip, rng, .. } = self;
+        ip.rpl_mut().lend(steps);
+        if let Some(link) = links.get_mut(usize::from(id.0)) {
             link.report_frames();
+            if !is_root {
+                link.follow(None, ip, now, rng);
+            }
         }
         self.routing = Some(State {
             rpl,
             interface: id,
-            prefix: None,
             is_root,
+            leaves_at: None,
             expire_at: now,
             lost: None,
         });
@@ -94,8 +100,10 @@ impl<'m> Node<'m> {
     /// When RPL has something to do.
     pub(super) fn routing_deadline(&self) -> Option<Instant> {
         let routing = self.routing.as_ref()?;
+        let State { rpl, leaves_at, .. } = routing;
         let lost = routing.lost.map(|(_, at)| at);
-        earliest(routing.rpl.next_deadline(), lost)
+        let leaves_at = leaves_at.filter(|_| rpl.is_free_to_speak());
+        earliest(earliest(rpl.next_deadline(), lost), leaves_at)
     }
 
     /// Carries out what RPL wants.
@@ -112,6 +120,7 @@ impl<'m> Node<'m> {
             self.ip.rpl_mut().expire(now);
         }
         self.recover_routes(now);
+        self.poll_leaves(now);
         let mut has_worked = false;
         while let Some(routing) = self.routing.as_mut()
             && routing.rpl.next_deadline().is_some_and(|at| at <= now)
@@ -122,8 +131,10 @@ impl<'m> Node<'m> {
             };
             match verdict {
                 rpl::Verdict::Send { to, message } => self.send_routing(to, message),
-                rpl::Verdict::Parent(parent) => self.follow(parent),
-                rpl::Verdict::Prefix(prefix) => self.number(prefix),
+                rpl::Verdict::Parent(parent) => self.follow(parent, now),
+                rpl::Verdict::Prefix(prefix) => self.number(prefix.as_ref()),
+                rpl::Verdict::Leaf(leaf, outcome) => self.on_leaf_told(&leaf, outcome, now),
+                rpl::Verdict::LeavesLost => self.tell_all_leaves(now),
             }
         }
         // Ranks change without a verdict, too.
@@ -132,11 +143,15 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// The default route leads over `parent` from now on.
-    fn follow(&mut self, parent: Option<Iid>) {
+    /// The default route leads over `parent` from now on, and contexts are asked of it.
+    fn follow(&mut self, parent: Option<Iid>, now: Instant) {
         let Some(interface) = self.routing.as_ref().map(|routing| routing.interface) else {
             return;
         };
+        let Self { links, ip, rng, .. } = self;
+        if let Some(link) = links.get_mut(usize::from(interface.0)) {
+            link.follow(parent, ip, now, rng);
+        }
         match parent {
             Some(parent) => self.ip.set_default_route(Some(NextHop {
                 interface,
@@ -149,20 +164,14 @@ impl<'m> Node<'m> {
     }
 
     /// The address in the DODAG's prefix is this node's from now on.
-    fn number(&mut self, prefix: Option<Ipv6Addr>) {
-        let Some(routing) = self.routing.as_mut() else {
-            return;
-        };
-        let interface = routing.interface;
-        let old = core::mem::replace(&mut routing.prefix, prefix);
-        if let Some(addr) = old.filter(|_| old != prefix) {
-            let len = 64;
-            self.ip
-                .remove_addresses(interface, ip::Prefix { addr, len });
-        }
-        if let Some(prefix) = prefix {
-            let addr = ip::with_iid(&prefix, self.ip.iid_on(interface));
-            self.ip.add_address(ip::Address { addr, interface });
+    fn number(&mut self, prefix: Option<&PrefixInformation>) {
+        let Self {
+            links, ip, routing, ..
+        } = self;
+        let interface = routing.as_ref().map(|routing| routing.interface);
+        let link = interface.and_then(|id| links.get_mut(usize::from(id.0)));
+        if let Some(link) = link {
+            link.learn_prefix(prefix, ip);
         }
     }
 
@@ -233,7 +242,7 @@ impl<'m> Node<'m> {
     ) -> Option<usize> {
         let routing = self.routing.as_ref()?;
         let mut w = Writer::new(out.get_mut(HEADER_LEN..)?);
-        routing.rpl.emit(message, &[], &mut w).ok()?;
+        routing.rpl.emit(message, &mut w).ok()?;
         let hop_limit = match dst.is_unicast_link_local() || dst.is_multicast() {
             true => ip::ndp::HOP_LIMIT,
             false => self.ip.hop_limit(),
@@ -277,7 +286,7 @@ impl<'m> Node<'m> {
         let Some(dodag) = rpl.dodag().copied() else {
             return;
         };
-        let mut is_entered = true;
+        let mut status = rpl::status::ENTERED;
         for route in rpl::routes(dao, &dodag) {
             let step = Step {
                 child: ip::iid_of(&route.target),
@@ -286,15 +295,18 @@ impl<'m> Node<'m> {
                 is_leaf: route.is_external,
                 until: now + route.lifetime,
             };
-            let reason = match ip.rpl_mut().set_step(step, now) {
+            let (reason, of_leaf) = match ip.rpl_mut().set_step(step, now) {
                 Ok(()) => continue,
-                Err(StepError::Old) => MessageDrop::OldSequence,
-                Err(StepError::Full) => MessageDrop::GraphFull,
+                Err(StepError::Old) => (MessageDrop::OldSequence, rpl::status::LEAF_MOVED),
+                Err(StepError::Full) => (MessageDrop::GraphFull, rpl::status::LEAF_FULL),
             };
             rpl.count(reason);
-            is_entered = false;
+            status = match route.is_external {
+                true => of_leaf,
+                false => rpl::status::REJECTED,
+            };
         }
-        if let Some(answer) = Rpl::acknowledge(dao, is_entered) {
+        if let Some(answer) = Rpl::acknowledge(dao, status) {
             self.send_routing(Destination::Node(from), answer);
         }
     }
@@ -351,7 +363,8 @@ impl<'m> Node<'m> {
         if self.ip.owns(&root, id) || self.ip.default_route() == Some(step) {
             return;
         }
-        let prefix = self.routing.as_ref().and_then(|routing| routing.prefix);
+        let routing = self.routing.as_ref();
+        let prefix = routing.and_then(|routing| routing.rpl.address());
         let header = Header {
             traffic_class: TrafficClass::default(),
             flow_label: 0,
@@ -442,8 +455,8 @@ pub(super) fn inner_at(
     (protocol == next_header::IPV6).then(|| len - inner.len())
 }
 
-/// A DIO with configuration, prefix and metrics has 84 bytes, a DAO with four leaves 150.
-const MESSAGE_LEN_MAX: usize = 160;
+/// A DIO with configuration, prefix and metrics has 84 bytes, a DAO of a local instance 70.
+const MESSAGE_LEN_MAX: usize = 96;
 
 /// How often a root looks for steps that are too old: lifetimes are minutes.
 const EXPIRE_EVERY: Duration = Duration::from_secs(10);

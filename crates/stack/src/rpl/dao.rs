@@ -21,6 +21,8 @@ use crate::wire::rpl::{Dao, DaoAck, RplOption, Transit, mode};
 pub(super) struct State {
     /// The next DAO.
     at: Option<Instant>,
+    /// The last sequence of all that this node has given its DAOs.
+    pub(super) counter: u8,
     pub(super) sequence: u8,
     pub(super) path_sequence: u8,
     /// DAOs of this sequence.
@@ -31,6 +33,7 @@ pub(super) struct State {
 impl State {
     pub(super) const NEW: Self = Self {
         at: None,
+        counter: lollipop::INITIAL,
         sequence: lollipop::INITIAL,
         path_sequence: lollipop::INITIAL,
         tries: 0,
@@ -120,7 +123,8 @@ impl Rpl<'_> {
         }
         let dao = &mut self.dao;
         if dao.at.is_none() || dao.tries > 0 {
-            dao.sequence = lollipop::next(dao.sequence);
+            dao.counter = lollipop::next(dao.counter);
+            dao.sequence = dao.counter;
             dao.path_sequence = lollipop::next(dao.path_sequence);
             dao.tries = 0;
             dao.at = Some(jittered(now, DELAY_MS, rng));
@@ -180,12 +184,12 @@ impl Rpl<'_> {
         }
     }
 
-    /// The answer to a DAO that a root has entered into its graph, or could not: to be sent to the
-    /// DAO's source. `None` where the sender does not want one.
-    pub fn acknowledge(dao: &Dao<'_>, is_entered: bool) -> Option<Outgoing> {
+    /// The answer to a DAO: to be sent to the DAO's source. `None` where the sender does not want
+    /// one. `status`: see [`mod@status`].
+    pub fn acknowledge(dao: &Dao<'_>, status: u8) -> Option<Outgoing> {
         dao.ack_requested.then_some(Outgoing::DaoAck {
             sequence: dao.sequence,
-            status: if is_entered { 0 } else { REJECTED },
+            status,
         })
     }
 
@@ -201,12 +205,15 @@ impl Rpl<'_> {
         if !by_parent && *from != dodag.id {
             return Err(MessageDrop::BadSource);
         }
+        if ack.instance == dodag.instance && self.leaves.on_ack(ack) {
+            return Ok(());
+        }
         let dao = &mut self.dao;
         let is_awaited = dao.tries > 0 && !dao.is_acknowledged && dao.at.is_some();
         if !is_awaited || ack.instance != dodag.instance || ack.sequence != dao.sequence {
             return Err(MessageDrop::Unwanted);
         }
-        dao.is_acknowledged = ack.status < REJECTED;
+        dao.is_acknowledged = ack.status < status::REJECTED;
         let wait_s = match dao.is_acknowledged {
             true => refresh_s(dodag),
             false => REJECTED_WAIT_S,
@@ -232,8 +239,22 @@ fn refresh_s(dodag: &Dodag) -> u32 {
 
 const FOR_EVER: Duration = Duration::from_micros(u64::MAX);
 
-/// Statuses from here on reject (RFC 6550 §6.5.1).
-const REJECTED: u8 = 128;
+/// What an answer to a DAO says (RFC 6550 §6.5.1; RFC 9010 §6.3 for those that are statuses of
+/// registrations).
+pub mod status {
+    use crate::wire::ndp::registration;
+
+    /// The routes are in the root's graph.
+    pub const ENTERED: u8 = 0;
+    /// They are not: this status and all above.
+    pub const REJECTED: u8 = 128;
+    /// A later router of this leaf is known.
+    pub const LEAF_MOVED: u8 = BY_REGISTRATION | registration::MOVED;
+    /// There is no room for this leaf.
+    pub const LEAF_FULL: u8 = BY_REGISTRATION | registration::FULL;
+
+    const BY_REGISTRATION: u8 = REJECTED | 0x40;
+}
 
 /// Milliseconds from the cause of a DAO to the DAO, and as much again at random: a parent that
 /// was chosen in haste may change at once. RFC 6550's `DEFAULT_DAO_DELAY` is 1 s.

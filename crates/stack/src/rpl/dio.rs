@@ -155,6 +155,7 @@ impl Rpl<'_> {
         self.candidates.clear();
         self.parent_since = now;
         self.is_prefix_news = true;
+        self.leaves.lose();
         self.dodag = Some(Dodag {
             id: dio.dodag,
             instance: dio.instance,
@@ -304,6 +305,7 @@ impl Rpl<'_> {
             is_route_lost = true;
         }
         if is_route_lost {
+            self.leaves.lose();
             self.schedule_dao(now, rng);
         }
         Ok(())

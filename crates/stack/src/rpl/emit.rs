@@ -2,29 +2,24 @@
 
 use core::net::Ipv6Addr;
 
-use super::{Outgoing, Rpl};
+use super::{Dodag, Outgoing, Rpl};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::rpl::{
     Dao, DaoAck, Dio, Dis, Message, Metrics, RplOption, RplOptions, Target, Transit,
 };
 
 impl Rpl<'_> {
-    /// Writes a message from its ICMPv6 type on, with a zero checksum. `leaves`: nodes without RPL
-    /// that this router speaks for, at addresses of the DODAG's prefix (RFC 9010).
+    /// Writes a message from its ICMPv6 type on, with a zero checksum.
     ///
     /// # Errors
     /// [`Full`] where it does not fit, or this node has no DODAG to speak of.
-    pub fn emit(
-        &self,
-        message: Outgoing,
-        leaves: &[Ipv6Addr],
-        w: &mut Writer<'_>,
-    ) -> Result<(), Full> {
+    pub fn emit(&self, message: Outgoing, w: &mut Writer<'_>) -> Result<(), Full> {
         match message {
             Outgoing::Dis => Message::Dis(Dis::default()).emit(w),
             Outgoing::Dio { full } => self.emit_dio(full, w),
-            Outgoing::Dao => self.emit_dao(self.lifetime_units(), leaves, w),
-            Outgoing::NoPath => self.emit_dao(0, &[], w),
+            Outgoing::Dao => self.emit_own_dao(self.lifetime_units(), w),
+            Outgoing::NoPath => self.emit_own_dao(0, w),
+            Outgoing::Leaf => self.emit_leaf_dao(w),
             Outgoing::DaoAck { sequence, status } => {
                 let dodag = self.dodag.as_ref().ok_or(Full)?;
                 let ack = DaoAck {
@@ -73,51 +68,66 @@ impl Rpl<'_> {
         Ok(())
     }
 
-    fn emit_dao(&self, lifetime: u8, leaves: &[Ipv6Addr], w: &mut Writer<'_>) -> Result<(), Full> {
+    fn emit_own_dao(&self, lifetime: u8, w: &mut Writer<'_>) -> Result<(), Full> {
         let dodag = self.dodag.as_ref().ok_or(Full)?;
-        let own = dodag.addr_of(self.iid);
-        // A local instance is named by its DODAG, too (RFC 6550 §6.4.1).
-        let is_local = dodag.instance >= 128;
-        let dao = Dao {
-            instance: dodag.instance,
-            ack_requested: lifetime > 0,
-            sequence: self.dao.sequence,
-            dodag: is_local.then_some(dodag.id),
-            options: RplOptions::default(),
-        };
-        Message::Dao(dao).emit(w)?;
         let parent = self.parent.and_then(|parent| self.candidates.find(parent));
         let parent = parent.map(|parent| match parent.rank() <= dodag.unit() {
             true => dodag.id,
             false => dodag.addr_of(parent.iid()),
         });
-        let transit = |external: bool, parent: Option<Ipv6Addr>| {
-            RplOption::Transit(Transit {
-                external,
-                path_control: PATH_CONTROL,
-                sequence: self.dao.path_sequence,
-                lifetime,
-                parent: parent.filter(|_| !dodag.is_storing()),
-            })
+        let transit = Transit {
+            external: false,
+            path_control: PATH_CONTROL,
+            sequence: self.dao.path_sequence,
+            lifetime,
+            parent: parent.filter(|_| !dodag.is_storing()),
         };
-        target(own, w)?;
-        transit(false, parent).emit(w)?;
-        for leaf in leaves {
-            target(*leaf, w)?;
-        }
-        match leaves {
-            [] => Ok(()),
-            _ => transit(true, Some(own)).emit(w),
-        }
+        let to_acknowledge = (self.dao.sequence, lifetime > 0);
+        emit_dao(dodag, to_acknowledge, (dodag.addr_of(self.iid), transit), w)
+    }
+
+    /// The DAO about the leaf that is on its way.
+    fn emit_leaf_dao(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+        let dodag = self.dodag.as_ref().ok_or(Full)?;
+        let leaf = self.leaves.leaf.as_ref().ok_or(Full)?;
+        // No shorter than the registration (RFC 9010 §9.2.1); all ones would be for ever.
+        let unit_s = u32::from(dodag.configuration.lifetime_unit_s).max(1);
+        let units = (u32::from(leaf.lifetime_min) * 60).div_ceil(unit_s);
+        let transit = Transit {
+            external: true,
+            path_control: PATH_CONTROL,
+            sequence: leaf.sequence,
+            lifetime: units.min(u32::from(u8::MAX - 1)) as u8,
+            parent: Some(dodag.addr_of(self.iid)),
+        };
+        let route = (dodag.addr_of(leaf.iid), transit);
+        emit_dao(dodag, (self.leaves.sequence(), true), route, w)
     }
 }
 
-fn target(addr: Ipv6Addr, w: &mut Writer<'_>) -> Result<(), Full> {
-    RplOption::Target(Target {
+/// Writes a DAO of one route. `to_acknowledge`: its sequence, and whether the root is to answer.
+fn emit_dao(
+    dodag: &Dodag,
+    (sequence, ack_requested): (u8, bool),
+    (addr, transit): (Ipv6Addr, Transit),
+    w: &mut Writer<'_>,
+) -> Result<(), Full> {
+    // A local instance is named by its DODAG, too (RFC 6550 §6.4.1).
+    let is_local = dodag.instance >= 128;
+    let dao = Dao {
+        instance: dodag.instance,
+        ack_requested,
+        sequence,
+        dodag: is_local.then_some(dodag.id),
+        options: RplOptions::default(),
+    };
+    Message::Dao(dao).emit(w)?;
+    let target = Target {
         prefix_len: 128,
         prefix: addr,
-    })
-    .emit(w)
+    };
+    RplOption::Target(target).emit(w)?;
+    RplOption::Transit(transit).emit(w)
 }
 
 /// The one parent is the most preferred (RFC 6550 §9.9).

@@ -14,7 +14,7 @@
 //! | ICMPv6 type 155 came | [`Rpl::on_message`]; what it returns at a root: see [`Heard`] |
 //! | a unicast frame was acknowledged or given up | [`Rpl::on_sent`] |
 //! | a packet shows by its RPL option that ranks contradict | [`Rpl::on_contradiction`] |
-//! | the leaves that this router speaks for changed | [`Rpl::on_leaves`] |
+//! | a leaf registers with this router, or leaves | [`Rpl::speak_for`] |
 //! | after each of these, and at [`Rpl::next_deadline`] | [`Rpl::poll`] until it gives nothing |
 //! | a verdict sends | [`Rpl::emit`] writes the message |
 //!
@@ -41,6 +41,7 @@ mod dio;
 mod dodag;
 mod drops;
 mod emit;
+mod leaves;
 mod objective;
 mod probe;
 #[cfg(all(test, feature = "router"))]
@@ -50,9 +51,10 @@ mod trickle;
 use core::net::Ipv6Addr;
 
 pub use candidates::Candidate;
-pub use dao::{Route, routes};
+pub use dao::{Route, routes, status};
 pub use dodag::{Config, Dodag, Role, Root};
 pub use drops::MessageDrop;
+pub use leaves::{Leaf, LeafOutcome};
 pub use objective::{ETX_UNIT, INFINITE_RANK, dag_rank};
 
 use candidates::{Candidates, Iid};
@@ -61,6 +63,7 @@ use trickle::Trickle;
 use crate::random::Rng;
 use crate::time::{Allowance, Duration, Instant, earliest};
 use crate::wire::lollipop;
+use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Dao, Message, mode};
 
 /// What the node is to do.
@@ -76,7 +79,11 @@ pub enum Verdict {
     /// The default route leads over this neighbour now, or over none.
     Parent(Option<[u8; 8]>),
     /// Addresses of this /64 hold, and of no other that a verdict named before.
-    Prefix(Option<Ipv6Addr>),
+    Prefix(Option<PrefixInformation>),
+    /// What came of a leaf that this router has spoken for.
+    Leaf(Leaf, LeafOutcome),
+    /// The root is to hear of all leaves again.
+    LeavesLost,
 }
 
 /// Where a message goes.
@@ -104,8 +111,10 @@ pub enum Outgoing {
         /// With all options.
         full: bool,
     },
-    /// How this node and its leaves are reached.
+    /// How this node is reached.
     Dao,
+    /// How the leaf is reached that [`Rpl::speak_for`] named last.
+    Leaf,
     /// This node is not reached over that parent any more.
     NoPath,
     /// Answer to a DAO.
@@ -151,6 +160,7 @@ pub struct Rpl<'m> {
     advertised: u16,
     dtsn: u8,
     dao: dao::State,
+    leaves: leaves::State,
     trickle: Trickle,
     alone: alone::State,
     probe_at: Option<Instant>,
@@ -208,6 +218,7 @@ impl<'m> Rpl<'m> {
             advertised: INFINITE_RANK,
             dtsn: lollipop::INITIAL,
             dao: dao::State::NEW,
+            leaves: leaves::State::NEW,
             trickle: Trickle::STOPPED,
             alone: alone::State::NEW,
             probe_at: None,
@@ -296,11 +307,6 @@ impl<'m> Rpl<'m> {
         }
     }
 
-    /// Other leaves than before are reached over this node: their routes are sent.
-    pub fn on_leaves(&mut self, now: Instant, rng: &mut Rng) {
-        self.schedule_dao(now, rng);
-    }
-
     /// What to do now, if anything.
     pub fn poll(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
         // First, while the route that it takes back still leads somewhere.
@@ -323,13 +329,14 @@ impl<'m> Rpl<'m> {
         if self.has_prefix_news() {
             self.is_prefix_news = false;
             let prefix = self.dodag.and_then(|dodag| dodag.prefix);
-            return Some(Verdict::Prefix(prefix.map(|prefix| prefix.prefix)));
+            return Some(Verdict::Prefix(prefix));
         }
         if let Some((asker, message)) = self.reply.take() {
             return Some(send(Destination::Neighbour(asker), message));
         }
         let due = self.poll_alone(now, rng);
         let due = due.or_else(|| self.poll_dao(now, rng));
+        let due = due.or_else(|| self.poll_leaves(now, rng));
         let due = due.or_else(|| self.poll_probe(now, rng));
         due.or_else(|| {
             self.trickle.poll(now, rng).then(|| {
@@ -346,11 +353,13 @@ impl<'m> Rpl<'m> {
             || self.is_parent_news
             || self.has_prefix_news()
             || self.reply.is_some()
+            || self.leaves.has_news()
             || self.no_path_to.is_some();
         if has_news {
             return Some(Instant::ORIGIN);
         }
-        let timers = earliest(self.trickle.next_deadline(), self.dao.at());
+        let routes = earliest(self.dao.at(), self.leaves.at());
+        let timers = earliest(self.trickle.next_deadline(), routes);
         earliest(earliest(timers, self.alone.at()), self.probe_at)
     }
 

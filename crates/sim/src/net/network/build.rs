@@ -82,7 +82,7 @@ impl<'m> Builder<'_, 'm> {
             is_router.then_some(Port::Wire(WIRED))
         };
         let mut node = Node::new(interfaces, ip, tcp, rng, self.now);
-        if self.options.joining == Joining::Rpl {
+        if self.speaks_rpl(n) {
             self.start_rpl(n, &mut returned, &mut node);
         }
         Resident {
@@ -90,6 +90,11 @@ impl<'m> Builder<'_, 'm> {
             ports: std::iter::once(radio_port).chain(wire_port).collect(),
             app: App::None,
         }
+    }
+
+    /// Whether mesh node `n` takes part in RPL.
+    fn speaks_rpl(self, n: usize) -> bool {
+        self.options.joining == Joining::Rpl && !self.options.nodes[n].is_leaf
     }
 
     /// Makes mesh node `n` the root of a DODAG, or a mote that looks for one.
@@ -133,9 +138,15 @@ impl<'m> Builder<'_, 'm> {
                 neighbour: Neighbour::Only,
             },
         }));
-        let routes: Vec<_> = routes.chain(tap).collect();
+        // A router has one to each leaf that may register with it.
+        let leaves = match self.speaks_rpl(n) && n > 0 {
+            true => NEIGHBORS_OF_ROUTER,
+            false => 0,
+        };
+        let leaves = std::iter::repeat_n(None, leaves);
+        let routes: Vec<_> = routes.chain(tap).chain(leaves).collect();
         let config = ip::Config {
-            forwards: n == 0 || is_tapped || is_rpl || !below.is_empty(),
+            forwards: n == 0 || is_tapped || self.speaks_rpl(n) || !below.is_empty(),
             ..ip::Config::default()
         };
         let mut ip = Ip::new(config, lend(&mut returned.routes, self.arena, routes));
@@ -184,7 +195,7 @@ impl<'m> Builder<'_, 'm> {
             Channels::SINGLE => usize::MAX,
             _ => 2,
         };
-        let is_advertised = self.options.joining == Joining::Advertised;
+        let (joining, is_rpl_node) = (self.options.joining, self.speaks_rpl(n));
         let config = MeshConfig {
             relaying: options.relaying,
             forwarding: options.forwarding,
@@ -196,8 +207,9 @@ impl<'m> Builder<'_, 'm> {
             },
             discipline: options.discipline,
             parent: parent.map(|parent| plan::link_addr(parent as u16)),
-            solicits: is_advertised && parent.is_some(),
-            registers: is_advertised,
+            // RPL leads the others to whom to ask.
+            solicits: joining != Joining::Static && n > 0 && !is_rpl_node,
+            registers: joining != Joining::Static,
             advertised: (n == 0).then_some(Advertised {
                 prefix: plan::MESH_PREFIX,
                 lifetime: Advertised::LIFETIME,
@@ -210,7 +222,7 @@ impl<'m> Builder<'_, 'm> {
         if let Some(late) = &mut late {
             radio.renew_tags(late);
         }
-        if parent.is_none() || !is_advertised {
+        if n == 0 || joining == Joining::Static {
             *radio.contexts_mut() = plan::contexts();
         }
         if let Some(mode) = options.compression {

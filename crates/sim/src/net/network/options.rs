@@ -92,6 +92,9 @@ pub struct NodeOptions {
     pub discipline: Discipline,
     /// Buffers of a TCP end on this node, in full segments.
     pub window_segments: usize,
+    /// Where [`Joining::Rpl`] holds: whether it knows no RPL, and registers with a router that speaks
+    /// for it.
+    pub is_leaf: bool,
     /// Its datagram tags begin where they soon wrap; otherwise anywhere.
     pub tags_wrap: bool,
     /// Who speaks at its address: this stack, or the caller, by
@@ -201,6 +204,7 @@ impl NodeOptions {
             hold_step: Duration::ZERO,
             discipline: Discipline::DropTail,
             window_segments: 4,
+            is_leaf: false,
             tags_wrap: false,
             transport: Host::Virtual,
             tables: Tables::RELAY,

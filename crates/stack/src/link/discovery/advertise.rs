@@ -104,11 +104,19 @@ impl Discovery<'_> {
             return Ok(());
         }
         self.may_answer(received.is_trusted, now)?;
-        // A router that RPL leads has a prefix before it knows the contexts.
-        let knows_all = self.solicitor.router().is_some() || self.solicitor.is_unanswered();
-        if self.advertised.is_none() || (self.is_led && !knows_all) {
+        let (solicitor, to_all) = (&self.solicitor, header.dst.is_multicast());
+        let may_tell = match solicitor.is_led() {
+            false => true,
+            // It has a prefix before it knows the contexts.
+            true if solicitor.has_parent() => {
+                solicitor.router().is_some() || solicitor.is_unanswered()
+            }
+            // Without a way up it serves nobody, as one that asks it alone hears.
+            true => !to_all,
+        };
+        if self.advertised.is_none() || !may_tell {
             self.answer.is_owed = true;
-        } else if header.dst.is_multicast() {
+        } else if to_all {
             self.answer.ask(ip::iid_of(&header.src), now, rng);
         } else {
             self.advertise(queue, ip, header.src, now);
@@ -130,7 +138,7 @@ impl Discovery<'_> {
 
     /// Whether the prefix is this node's own to hand out.
     pub(super) fn is_border(&self) -> bool {
-        !self.solicits && !self.is_led
+        !self.solicits && !self.solicitor.is_led()
     }
 
     /// How long what this node advertises still holds: a border router says, a relay counts down.
@@ -138,8 +146,13 @@ impl Discovery<'_> {
         if self.is_border() {
             return advertised.lifetime;
         }
-        let expires = self.solicitor.expires().max(self.prefix_until);
-        expires.map_or(Duration::ZERO, |at| at.since(now))
+        let learnt = self.solicitor.expires().map(|at| at.since(now));
+        match self.solicitor.is_led() {
+            false => learnt.unwrap_or(Duration::ZERO),
+            // Without a way up it is no router for those that have a choice.
+            true if !self.solicitor.has_parent() => Duration::ZERO,
+            true => learnt.map_or(advertised.lifetime, |left| left.min(advertised.lifetime)),
+        }
     }
 
     /// A border router's version of what it advertises: the next one when that has changed.

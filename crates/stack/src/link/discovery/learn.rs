@@ -3,6 +3,8 @@
 use core::net::Ipv6Addr;
 
 use super::{CAPABILITIES, Discovery, KNOWS_EARO};
+#[cfg(feature = "rpl")]
+use crate::ip::Registration;
 use crate::ip::ndp::{Advertised, Said};
 use crate::ip::registrar::IS_SUPPORTED;
 use crate::ip::{self, Address, Iid, Ip, Neighbour, NextHop, PacketDrop, Prefix};
@@ -31,6 +33,10 @@ impl Discovery<'_> {
         rng: &mut Rng,
     ) -> Result<(), PacketDrop> {
         let lease = lease(&advertisement);
+        if self.solicitor.is_led() && lease == Duration::ZERO {
+            // RPL says itself when its parent is none any more.
+            return Ok(());
+        }
         if !to_one && lease > Duration::ZERO {
             self.hear_answer(&advertisement);
         }
@@ -51,16 +57,16 @@ impl Discovery<'_> {
         let has_router = lease > Duration::ZERO;
         if !has_router {
             self.forget_router(ip);
-        } else if !self.is_led {
+        } else if !self.solicitor.is_led() {
             ip.set_default_route(Some(NextHop {
                 interface: self.id,
                 neighbour: Neighbour::One(neighbour),
             }));
         }
         let mut changed = had_router.is_some() != has_router;
-        if self.prefix_until.is_none() {
+        if !self.has_led_prefix {
             let prefix = prefix_of(had_prefix, &advertisement);
-            changed |= self.set_prefix(ip, prefix);
+            changed |= self.set_prefix(ip, prefix, Duration::ZERO);
         }
         for option in advertisement.options.iter() {
             match option {
@@ -76,40 +82,49 @@ impl Discovery<'_> {
             self.register_from_now(left, moved, queue, now, rng);
         }
         // A router that RPL leads is asked by its own children, unless they asked in vain.
-        let is_worth_telling = !self.is_led || had_router.is_some() || self.answer.take_owed();
+        let is_worth_telling =
+            !self.solicitor.is_led() || had_router.is_some() || self.answer.take_owed();
         if changed && is_worth_telling && ip.forwards() {
             self.announce(queue, ip, now);
         }
         Ok(())
     }
 
-    /// RPL leads: it hears and asks `router` alone for contexts, or nobody.
-    pub(in crate::link) fn follow(&mut self, router: Option<Iid>, now: Instant, rng: &mut Rng) {
-        self.is_led = true;
+    /// RPL leads: it hears and asks `router` alone for contexts, or nobody. Neighbours without RPL
+    /// hear of it where the way up has gone: they may find another one.
+    #[cfg(feature = "rpl")]
+    pub(in crate::link) fn follow(
+        &mut self,
+        router: Option<Iid>,
+        queue: &mut PacketQueue<'_>,
+        ip: &Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) {
         self.registrant.stop();
         self.solicitor.follow(router, now, rng);
+        if router.is_none() && self.registrar.iter().any(Registration::is_routed) {
+            self.announce(queue, ip, now);
+        }
     }
 
     /// Takes the prefix that RPL has brought, or its end: an address is formed from it, and it is
-    /// advertised to neighbours that RPL does not lead.
+    /// advertised to neighbours that RPL does not lead. In an option with the R flag the router's
+    /// own address stands for the prefix (RFC 6550 §6.7.10).
+    #[cfg(feature = "rpl")]
     pub(in crate::link) fn learn_prefix(
         &mut self,
-        information: &PrefixInformation,
+        information: Option<&PrefixInformation>,
         ip: &mut Ip<'_>,
-        now: Instant,
     ) {
-        if !is_usable(information) {
-            return;
-        }
-        let prefix = ip::with_iid(&information.prefix, [0; 8]);
-        let lifetime = Duration::from_secs(u64::from(information.valid_lifetime_s));
-        if lifetime > Duration::ZERO {
-            self.prefix_until = Some(now + lifetime);
-            self.set_prefix(ip, Some(prefix));
-        } else if self.prefix() == Some(prefix) {
-            self.prefix_until = None;
-            self.set_prefix(ip, None);
-        }
+        let usable = information.filter(|information| is_usable(information));
+        let seconds = usable.map_or(0, |information| information.valid_lifetime_s);
+        // RPL says when the prefix ends, hence neighbours are to ask now and then.
+        let lifetime = Duration::from_secs(u64::from(seconds)).min(Advertised::LIFETIME);
+        let prefix = usable.filter(|_| seconds > 0);
+        self.has_led_prefix = self.solicitor.is_led() && prefix.is_some();
+        let prefix = prefix.map(|information| ip::with_iid(&information.prefix, [0; 8]));
+        self.set_prefix(ip, prefix, lifetime);
     }
 
     /// The prefix of the mesh.
@@ -118,8 +133,14 @@ impl Discovery<'_> {
     }
 
     /// Forms the address of the prefix. One prefix at a time: a new one ends the old, so that
-    /// addresses never pile up. Returns whether the prefix changed.
-    fn set_prefix(&mut self, ip: &mut Ip<'_>, prefix: Option<Ipv6Addr>) -> bool {
+    /// addresses never pile up. `lifetime`: how long it holds where no router says. Returns
+    /// whether the prefix changed.
+    fn set_prefix(
+        &mut self,
+        ip: &mut Ip<'_>,
+        prefix: Option<Ipv6Addr>,
+        lifetime: Duration,
+    ) -> bool {
         let had = self.prefix();
         if let Some(old) = had.filter(|_| prefix != had) {
             ip.remove_addresses(self.id, Prefix { addr: old, len: 64 });
@@ -127,10 +148,7 @@ impl Discovery<'_> {
                 self.registrar.clear();
             }
         }
-        self.advertised = prefix.map(|prefix| Advertised {
-            prefix,
-            lifetime: Duration::ZERO,
-        });
+        self.advertised = prefix.map(|prefix| Advertised { prefix, lifetime });
         if !self.registrant.is_duplicate() || prefix != had {
             self.add_address(ip);
         }
@@ -158,9 +176,9 @@ impl Discovery<'_> {
     /// What an advertisement would change here, boiled down to a number; `None`: nothing.
     fn change(&self, advertisement: &RouterAdvertisement<'_>) -> Option<u32> {
         let had = self.prefix();
-        let prefix = match self.prefix_until {
-            None => prefix_of(had, advertisement),
-            Some(_) => had,
+        let prefix = match self.has_led_prefix {
+            false => prefix_of(had, advertisement),
+            true => had,
         };
         let mut digest = Digest(0);
         if prefix != had {

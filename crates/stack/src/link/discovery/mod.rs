@@ -14,10 +14,8 @@
 //!   path sequence. A sender that acknowledges nothing is never reported.
 //! - `follow(router)`: RPL leads. Prefix and default route are RPL's business from then on;
 //!   contexts are asked of `router` alone, by unicast, when none are known or when they end. A
-//!   node that RPL leads registers nothing: its DAO says where it is. Set
-//!   [`solicits`](super::MeshConfig::solicits) to false for such a node, so that it asks nobody
-//!   before.
-//! - `learn_prefix(information)`: the prefix of a DIO.
+//!   node that RPL leads registers nothing: its DAO says where it is.
+//! - `learn_prefix(information)`: the prefix of a DIO, from which the address is formed.
 //!
 //! Left out: neighbour unreachability detection of registered neighbours. A registration holds
 //! until it ends (RFC 6775 §5.5 in place of §8.2's probes), and the MAC notices silence.
@@ -53,6 +51,10 @@ use core::net::Ipv6Addr;
 const ANSWERS_MAX: u8 = 32;
 const ANSWERS_INTERVAL_MS: u16 = 250;
 
+/// Frames in a row, each with all its attempts, that a router may leave unacknowledged before another
+/// one is looked for: some second of a bulk transfer.
+const UNTAKEN_MAX: u8 = 3;
+
 /// Capabilities of a 6LoWPAN node (6CIO, RFC 7400 §3.4), as an option of which only the flags differ.
 const CAPABILITIES: u8 = 36;
 
@@ -72,10 +74,10 @@ pub(super) struct Discovery<'m> {
     /// Whether addresses are registered on this link.
     registers: bool,
     solicitor: Solicitor,
-    /// Whether RPL chooses the router, the prefix and the default route.
-    is_led: bool,
-    /// Until when the prefix holds that RPL has brought.
-    prefix_until: Option<Instant>,
+    /// Frames in a row that the router did not take.
+    untaken: u8,
+    /// Whether RPL has brought the prefix, so that no advertisement changes it.
+    has_led_prefix: bool,
     /// The default route led to the router of this link, which has gone; no other one was looked
     /// for yet.
     has_lost_route: bool,
@@ -123,8 +125,8 @@ impl<'m> Discovery<'m> {
             solicits: config.solicits,
             registers: config.registers,
             solicitor: Solicitor::new(config.parent.map(LinkAddr::iid)),
-            is_led: false,
-            prefix_until: None,
+            untaken: 0,
+            has_led_prefix: false,
             has_lost_route: false,
             answers: [const { Allowance::new(ANSWERS_MAX, ANSWERS_INTERVAL_MS) }; 2],
             answer: Answer::NONE,
@@ -195,9 +197,31 @@ impl<'m> Discovery<'m> {
     /// A neighbour has acknowledged a frame.
     pub(super) fn on_acknowledged(&mut self, by: Iid, now: Instant) {
         self.solicitor.on_acknowledged(by);
+        if self.solicitor.way_up() == Some(by) {
+            self.untaken = 0;
+            if !self.registrant.is_in_trouble() {
+                self.solicitor.firm();
+            }
+        }
         if self.takes_registrations() {
             self.registrar.on_acknowledged(by, now);
         }
+    }
+
+    /// A frame to a neighbour was given up. Where several in a row were for the router, another one
+    /// is looked for: nothing else may show for hours that the router has gone.
+    pub(super) fn on_given_up(&mut self, to: Iid, now: Instant) {
+        if self.solicitor.way_up() == Some(to) {
+            self.untaken = self.untaken.saturating_add(1);
+            if self.untaken >= UNTAKEN_MAX {
+                self.solicitor.loosen(now);
+            }
+        }
+    }
+
+    /// The neighbour that the way up leads over: its entry in the tables below is no stranger's.
+    pub(super) fn way_up(&self) -> Option<Iid> {
+        self.solicitor.way_up()
     }
 
     /// Acts on a message.
@@ -327,7 +351,7 @@ impl<'m> Discovery<'m> {
 
     /// The router has gone.
     fn forget_router(&mut self, ip: &mut Ip<'_>) {
-        if !self.is_led {
+        if !self.solicitor.is_led() {
             self.has_lost_route |= ip.clear_default_route(self.id);
         }
         self.contexts.stop_compressing();

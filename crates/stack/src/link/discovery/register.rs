@@ -11,7 +11,7 @@ use core::net::Ipv6Addr;
 use super::{Discovery, OVERRIDE, ROUTER, Received, SOLICITED, list};
 use crate::ip::registrant::{LIFETIME_MIN, Outcome};
 use crate::ip::registrar::Request;
-use crate::ip::{self, ALL_ROUTERS, Iid, Ip, Neighbour, PacketDrop, Prefix, RegistrationRefusal};
+use crate::ip::{self, Iid, Ip, Neighbour, PacketDrop, Prefix, RegistrationRefusal};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::Instant;
@@ -101,8 +101,9 @@ impl Discovery<'_> {
                 is_by_right: derived == Some(from),
                 lifetime_min: asked.lifetime_min,
                 tid: asked.transaction,
-                is_routed: asked.reachable,
-                opaque: asked.opaque,
+                // Without a transaction nobody could tell which of two routers is the later one.
+                is_routed: asked.reachable && asked.transaction.is_some(),
+                instance: (asked.opaque_use == OPAQUE_IS_INSTANCE).then_some(asked.opaque),
             };
             self.registrar.register(&request, received.is_trusted, now)
         };
@@ -118,6 +119,32 @@ impl Discovery<'_> {
             &AddressRegistration { status, ..*asked },
         );
         Ok(())
+    }
+
+    /// Ends the registration of the neighbour with identifier `iid`: a later one of it is known
+    /// elsewhere. An answer that it did not ask for says so (RFC 8505 §5.7).
+    #[cfg(feature = "rpl")]
+    pub(in crate::link) fn end_registration(
+        &mut self,
+        iid: Iid,
+        queue: &mut PacketQueue<'_>,
+        ip: &Ip<'_>,
+    ) {
+        let Some(((owner, transaction), prefix)) = self.registrar.forget(iid).zip(self.prefix())
+        else {
+            return;
+        };
+        let answer = AddressRegistration {
+            status: registration::MOVED,
+            opaque: 0,
+            opaque_use: 0,
+            reachable: true,
+            transaction,
+            lifetime_min: 0,
+            owner: &owner,
+        };
+        let (to, target) = (ip::link_local(iid), ip::with_iid(&prefix, iid));
+        self.answer_registration(queue, ip, (to, target), &answer);
     }
 
     /// Sends `answer` about the registration of `target`.
@@ -148,7 +175,7 @@ impl Discovery<'_> {
         now: Instant,
         rng: &mut Rng,
     ) {
-        if !self.registers || self.is_led || self.prefix().is_none() {
+        if !self.registers || self.solicitor.is_led() || self.prefix().is_none() {
             return self.registrant.stop();
         }
         if let Some(router) = left.filter(|_| self.registrant.is_active()) {
@@ -173,8 +200,8 @@ impl Discovery<'_> {
         if let Some(router) = self.solicitor.router() {
             self.ask(queue, router, (tid, LIFETIME_MIN), !ip.forwards());
         }
-        if self.registrant.is_in_trouble() && self.solicitor.loosen() {
-            self.solicit(queue, ip, ALL_ROUTERS);
+        if self.registrant.is_in_trouble() {
+            self.solicitor.loosen(now);
         }
     }
 
@@ -227,7 +254,10 @@ impl Discovery<'_> {
             return Err(PacketDrop::IgnoredIcmp);
         }
         match self.registrant.on_answer(answer.as_ref(), now, rng) {
-            Outcome::Accepted => self.add_address(ip),
+            Outcome::Accepted => {
+                self.solicitor.firm();
+                self.add_address(ip);
+            }
             Outcome::Duplicate => {
                 if let Some(addr) = self.prefix() {
                     ip.remove_addresses(self.id, Prefix { addr, len: 64 });
@@ -238,6 +268,9 @@ impl Discovery<'_> {
         Ok(())
     }
 }
+
+/// What the opaque field of a registration is: an instance of RPL (I field, RFC 9010 §9.2.1).
+const OPAQUE_IS_INSTANCE: u8 = 1;
 
 /// The one registration among `options`.
 ///

@@ -219,7 +219,15 @@ impl<'m> Mesh<'m> {
             is_trusted,
         };
         let queue = &mut self.queue;
-        self.discovery.on_message(received, queue, ip, now, rng)
+        let outcome = self.discovery.on_message(received, queue, ip, now, rng);
+        self.keep_way_up();
+        outcome
+    }
+
+    /// Strangers do not push the way up out of the table of neighbours.
+    fn keep_way_up(&mut self) {
+        let way_up = self.discovery.way_up();
+        self.mac.keep(way_up.map(LinkAddr::from_iid));
     }
 
     pub(super) fn give_back(&mut self, whole: Whole<'m>) {

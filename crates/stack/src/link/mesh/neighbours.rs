@@ -2,10 +2,15 @@
 //! in [`discovery`](crate::link::discovery).
 
 use super::Mesh;
-use crate::ip::registrar::Change;
-use crate::ip::{Iid, Ip, Registration, RegistrationCounters};
+use crate::ip::{Iid, Registration, RegistrationCounters};
+
+#[cfg(feature = "rpl")]
+use crate::ip::{Ip, registrar::Registrar};
+#[cfg(feature = "rpl")]
 use crate::random::Rng;
+#[cfg(feature = "rpl")]
 use crate::time::Instant;
+#[cfg(feature = "rpl")]
 use crate::wire::ndp::PrefixInformation;
 
 impl Mesh<'_> {
@@ -27,25 +32,38 @@ impl Mesh<'_> {
 }
 
 /// What RPL asks of discovery.
-#[expect(dead_code, reason = "RPL is joined to the link by the node")]
-impl Mesh<'_> {
-    /// A registration that has begun, was renewed or is over; each once.
-    pub(crate) fn poll_registration(&mut self) -> Option<Change> {
-        self.discovery.registrar_mut().poll_change()
+#[cfg(feature = "rpl")]
+impl<'m> Mesh<'m> {
+    /// The registrations of neighbours, to be told to RPL.
+    pub(crate) const fn registrar_mut(&mut self) -> &mut Registrar<'m> {
+        self.discovery.registrar_mut()
     }
 
     /// RPL leads, and contexts are asked of `router` alone, its preferred parent.
-    pub(crate) fn follow(&mut self, router: Option<Iid>, now: Instant, rng: &mut Rng) {
-        self.discovery.follow(router, now, rng);
+    pub(in crate::link) fn follow(
+        &mut self,
+        router: Option<Iid>,
+        ip: &Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) {
+        let queue = &mut self.queue;
+        self.discovery.follow(router, queue, ip, now, rng);
+        self.keep_way_up();
     }
 
-    /// Takes the prefix of a DIO.
-    pub(crate) fn learn_prefix(
+    /// Takes the prefix of a DIO, or its end.
+    pub(in crate::link) fn learn_prefix(
         &mut self,
-        information: &PrefixInformation,
+        information: Option<&PrefixInformation>,
         ip: &mut Ip<'_>,
-        now: Instant,
     ) {
-        self.discovery.learn_prefix(information, ip, now);
+        self.discovery.learn_prefix(information, ip);
+    }
+
+    /// Ends the registration of the neighbour with identifier `iid`, which is at another router
+    /// now, and says so to it.
+    pub(in crate::link) fn end_registration(&mut self, iid: Iid, ip: &Ip<'_>) {
+        self.discovery.end_registration(iid, &mut self.queue, ip);
     }
 }

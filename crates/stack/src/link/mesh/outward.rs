@@ -85,6 +85,9 @@ impl<'m> Mesh<'m> {
         if outcome.delivered {
             return;
         }
+        if outcome.reason != Some(mac::FrameDrop::TooOld) {
+            self.discovery.on_given_up(outcome.to.iid(), now);
+        }
         if self.outgoing.abort(outcome.token) {
             self.outgoing_class = Class::Control;
         }

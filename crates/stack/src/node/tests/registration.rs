@@ -45,7 +45,7 @@ fn border_router() -> World {
         let Some(Link::Mesh(mesh)) = world.nodes[node].links.first_mut() else {
             panic!("a mesh");
         };
-        while mesh.poll_registration().is_some() {}
+        while mesh.registrar_mut().poll_change().is_some() {}
     }
     world
 }
@@ -148,7 +148,7 @@ fn mesh_mut(world: &mut World, node: usize) -> &mut Mesh<'static> {
 
 fn changes(world: &mut World) -> Vec<(Iid, u16, bool)> {
     let mesh = mesh_mut(world, 0);
-    let changes = core::iter::from_fn(|| mesh.poll_registration());
+    let changes = core::iter::from_fn(|| mesh.registrar_mut().poll_change());
     changes
         .map(|c| (c.iid, c.lifetime_min, c.is_routed))
         .collect()

@@ -387,7 +387,7 @@ impl Lab {
                 false => _ = self.graph.insert(route.target, route),
             }
         }
-        if let Some(ack) = Rpl::acknowledge(&dao, true) {
+        if let Some(ack) = Rpl::acknowledge(&dao, crate::rpl::status::ENTERED) {
             let bytes = self.emitted(0, ack);
             self.send_down(packet.src, bytes);
         }
@@ -396,7 +396,7 @@ impl Lab {
     fn emitted(&self, node: usize, message: Outgoing) -> Vec<u8> {
         let mut bytes = [0; 200];
         let mut w = Writer::new(&mut bytes);
-        self.nodes[node].rpl.emit(message, &[], &mut w).unwrap();
+        self.nodes[node].rpl.emit(message, &mut w).unwrap();
         let len = w.written();
         bytes[..len].to_vec()
     }
@@ -493,7 +493,8 @@ impl Lab {
                     assert_eq!(it.rpl.parent(), parent);
                     assert_eq!(parent.is_some(), it.rpl.rank() != INFINITE_RANK);
                 }
-                Verdict::Prefix(prefix) => it.prefix = prefix,
+                Verdict::Prefix(prefix) => it.prefix = prefix.map(|prefix| prefix.prefix),
+                Verdict::Leaf(..) | Verdict::LeavesLost => {}
                 Verdict::Send { to, message } => self.send(node, to, message),
             }
         }

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use super::lab::{PREFIX, addr, iid, link_local};
 use crate::random::Rng;
 use crate::rpl::{
-    Candidate, Config, Destination, Dodag, Heard, INFINITE_RANK, MessageDrop, Outgoing, Role, Root,
-    Rpl, Verdict, routes,
+    Candidate, Config, Destination, Dodag, Heard, INFINITE_RANK, Leaf, LeafOutcome, MessageDrop,
+    Outgoing, Role, Root, Rpl, Verdict, routes,
 };
 use crate::time::{Duration, Instant};
 use crate::wire::cursor::Writer;
@@ -22,21 +22,24 @@ use crate::wire::rpl::{
 };
 
 /// A node with its clock.
-struct Bench {
-    rpl: Rpl<'static>,
+pub(super) struct Bench {
+    pub(super) rpl: Rpl<'static>,
     rng: Rng,
-    now: Instant,
-    sent: Vec<(Destination, Outgoing)>,
+    pub(super) now: Instant,
+    pub(super) sent: Vec<(Destination, Outgoing)>,
+    /// What came of leaves, and how often all of them were to be told again.
+    pub(super) outcomes: Vec<(Leaf, LeafOutcome)>,
+    pub(super) lost: usize,
 }
 
 /// What a neighbour says in a DIO, if nothing else is said.
 #[derive(Clone)]
-struct Says {
+pub(super) struct Says {
     from: usize,
     rank: u16,
     version: u8,
     mode: u8,
-    dtsn: u8,
+    pub(super) dtsn: u8,
     dodag: Ipv6Addr,
     instance: u8,
     configuration: Option<Configuration>,
@@ -45,7 +48,7 @@ struct Says {
 
 const CONFIGURATION: Configuration = Root::new(PREFIX).configuration;
 
-fn says(from: usize, rank: u16) -> Says {
+pub(super) fn says(from: usize, rank: u16) -> Says {
     Says {
         from,
         rank,
@@ -59,7 +62,7 @@ fn says(from: usize, rank: u16) -> Says {
     }
 }
 
-fn bytes_of(message: &Message<'_>) -> Vec<u8> {
+pub(super) fn bytes_of(message: &Message<'_>) -> Vec<u8> {
     let mut bytes = vec![0; 300];
     let mut w = Writer::new(&mut bytes);
     message.emit(&mut w).unwrap();
@@ -101,7 +104,7 @@ impl Says {
 }
 
 impl Bench {
-    fn new(role: Role) -> Self {
+    pub(super) fn new(role: Role) -> Self {
         let slots = Box::leak(vec![Candidate::EMPTY; 8].into_boxed_slice());
         let config = Config { iid: iid(9), role };
         let mut bench = Self {
@@ -109,13 +112,15 @@ impl Bench {
             rng: Rng::from_seed([3, 4]),
             now: Instant::from_micros(1),
             sent: Vec::new(),
+            outcomes: Vec::new(),
+            lost: 0,
         };
         bench.rpl.start(bench.now, &mut bench.rng);
         bench
     }
 
     /// A router that has joined below the root (node 0), which acknowledges at once.
-    fn joined(role: Role) -> Self {
+    pub(super) fn joined(role: Role) -> Self {
         let mut bench = Self::new(role);
         bench.dio(&says(0, 128)).unwrap();
         bench.acknowledges(0, 20);
@@ -124,11 +129,16 @@ impl Bench {
         bench
     }
 
-    fn dio(&mut self, says: &Says) -> Result<(), MessageDrop> {
+    pub(super) fn dio(&mut self, says: &Says) -> Result<(), MessageDrop> {
         self.message(link_local(says.from), true, &says.bytes())
     }
 
-    fn message(&mut self, from: Ipv6Addr, to_all: bool, bytes: &[u8]) -> Result<(), MessageDrop> {
+    pub(super) fn message(
+        &mut self,
+        from: Ipv6Addr,
+        to_all: bool,
+        bytes: &[u8],
+    ) -> Result<(), MessageDrop> {
         let parts = (bytes[1], &bytes[4..]);
         let heard = self
             .rpl
@@ -145,11 +155,13 @@ impl Bench {
         self.poll();
     }
 
-    fn poll(&mut self) {
+    pub(super) fn poll(&mut self) {
         for turn in 0.. {
             assert!(turn < 50, "something to do for ever");
             match self.rpl.poll(self.now, &mut self.rng) {
                 Some(Verdict::Send { to, message }) => self.sent.push((to, message)),
+                Some(Verdict::Leaf(leaf, outcome)) => self.outcomes.push((leaf, outcome)),
+                Some(Verdict::LeavesLost) => self.lost += 1,
                 Some(_) => {}
                 None => break,
             }
@@ -157,7 +169,7 @@ impl Bench {
         assert!(self.rpl.next_deadline().is_none_or(|at| at > self.now));
     }
 
-    fn run(&mut self, span: Duration) {
+    pub(super) fn run(&mut self, span: Duration) {
         let until = self.now + span;
         while let Some(at) = self.rpl.next_deadline().filter(|at| *at <= until) {
             self.now = at;
@@ -491,7 +503,10 @@ fn daos_are_taken_by_a_root_for_its_own_motes() {
                     sequence: 7,
                     status: 128,
                 };
-                assert_eq!(Rpl::acknowledge(&dao, false), Some(ack));
+                assert_eq!(
+                    Rpl::acknowledge(&dao, crate::rpl::status::REJECTED),
+                    Some(ack)
+                );
                 routes(&dao, &own).count()
             }
             Heard::Done => 0,
@@ -625,7 +640,7 @@ fn metric_containers_count_where_the_dodag_has_them() {
     let mut w = Writer::new(&mut bytes);
     bench
         .rpl
-        .emit(Outgoing::Dio { full: false }, &[], &mut w)
+        .emit(Outgoing::Dio { full: false }, &mut w)
         .unwrap();
     let len = w.written();
     let Ok(Message::Dio(dio)) = Message::parse(1, &bytes[4..len]) else {
@@ -753,9 +768,9 @@ proptest! {
                 prop_assert!(parent.is_proven() && parent.rank() < rpl.rank());
             }
             let mut out = [0; 200];
-            for message in [Outgoing::Dis, Outgoing::Dio { full: true }, Outgoing::Dao, Outgoing::NoPath] {
+            for message in [Outgoing::Dis, Outgoing::Dio { full: true }, Outgoing::Dao, Outgoing::NoPath, Outgoing::Leaf] {
                 let mut w = Writer::new(&mut out);
-                if rpl.emit(message, &[addr(1)], &mut w).is_ok() {
+                if rpl.emit(message, &mut w).is_ok() {
                     let len = w.written();
                     prop_assert!(Message::parse(out[1], &out[4..len]).is_ok());
                 }

@@ -2,4 +2,5 @@
 
 mod forming;
 mod lab;
+mod leaves;
 mod messages;

@@ -1,0 +1,157 @@
+//! Leaves below this node: neighbours without RPL that have registered, and for which it speaks.
+//!
+//! Place: between the link's table of registrations and RPL (RFC 9010). A router has a route to each
+//! of its leaves and tells the root of it; a root enters the step itself. Left out: duplicates beyond
+//! this router, since identifiers derive from link addresses.
+//! Sources: RFC 9010 §9.2, RFC 9008 §7.
+
+use core::net::Ipv6Addr;
+
+use super::Node;
+use super::routing::State;
+use crate::ip::registrar::{Change, Registrar};
+use crate::ip::{self, Neighbour, NextHop, PacketDrop, Prefix, Route, Step, StepError};
+use crate::rpl::{Leaf, LeafOutcome};
+use crate::time::{Duration, Instant};
+
+impl<'m> Node<'m> {
+    /// Takes what has changed among the leaves, and tells the root of the next one.
+    pub(super) fn poll_leaves(&mut self, now: Instant) {
+        while let Some(change) = self.registrar_mut().and_then(Registrar::poll_change) {
+            if change.is_routed {
+                self.on_leaf(&change, now);
+            }
+        }
+        let Some(routing) = self.routing.as_ref() else {
+            return;
+        };
+        let is_due = routing.leaves_at.is_some_and(|at| now >= at);
+        if !is_due || routing.is_root || !routing.rpl.is_free_to_speak() {
+            return;
+        }
+        let due = self.registrar_mut().and_then(Registrar::next_due);
+        let Some(routing) = self.routing.as_mut() else {
+            return;
+        };
+        routing.leaves_at = None;
+        // Only a request with a transaction asks to be spoken for.
+        if let Some((change, sequence)) = due.and_then(|change| Some((change, change.tid?))) {
+            let leaf = Leaf {
+                iid: change.iid,
+                sequence,
+                lifetime_min: change.lifetime_min,
+            };
+            routing.rpl.speak_for(leaf, now);
+        }
+    }
+
+    /// A leaf has come, was renewed or has gone.
+    fn on_leaf(&mut self, change: &Change, now: Instant) {
+        let Self {
+            routing, ip, links, ..
+        } = self;
+        let Some(routing) = routing.as_mut() else {
+            return;
+        };
+        let dodag = routing.rpl.dodag().map(|dodag| dodag.instance);
+        if change.instance.is_some() && change.instance != dodag {
+            return;
+        }
+        if routing.is_root {
+            let minutes = u64::from(change.lifetime_min);
+            let step = Step {
+                child: change.iid,
+                parent: ip.iid_on(routing.interface),
+                sequence: change.tid.unwrap_or_default(),
+                is_leaf: true,
+                until: now + Duration::from_secs(60 * minutes),
+            };
+            let link = links.get_mut(usize::from(routing.interface.0));
+            match (ip.rpl_mut().set_step(step, now), link) {
+                (Err(StepError::Full), _) => ip.counters.count(PacketDrop::NoRoute),
+                (Err(StepError::Old), Some(link)) => link.end_registration(change.iid, ip),
+                _ => {}
+            }
+            return;
+        }
+        let Some(addr) = routing.leaf_address(change.iid) else {
+            return;
+        };
+        let prefix = Prefix::host(addr);
+        let next_hop = NextHop {
+            interface: routing.interface,
+            neighbour: Neighbour::One(change.iid),
+        };
+        match change.lifetime_min {
+            0 => ip.remove_route(prefix),
+            _ if ip.add_route(Route { prefix, next_hop }) => {}
+            // What comes for the leaf goes back up, and is dropped where that shows.
+            _ => ip.counters.count(PacketDrop::NoRoute),
+        }
+        routing.leaves_at.get_or_insert(now);
+    }
+
+    /// The root has answered about a leaf, or has not.
+    pub(super) fn on_leaf_told(&mut self, leaf: &Leaf, outcome: LeafOutcome, now: Instant) {
+        if let Some(registrar) = self.registrar_mut() {
+            match outcome {
+                LeafOutcome::Failed => {}
+                LeafOutcome::Entered | LeafOutcome::Moved => {
+                    registrar.settle(leaf.iid, (leaf.sequence, leaf.lifetime_min));
+                }
+            }
+        }
+        let Self {
+            routing, ip, links, ..
+        } = self;
+        let Some(routing) = routing.as_mut() else {
+            return;
+        };
+        let pause = match outcome {
+            LeafOutcome::Entered | LeafOutcome::Moved => PAUSE,
+            LeafOutcome::Failed => PAUSE_FAILED,
+        };
+        routing.leaves_at = Some(now + pause);
+        if outcome != LeafOutcome::Moved || leaf.lifetime_min == 0 {
+            return;
+        }
+        if let Some(addr) = routing.leaf_address(leaf.iid) {
+            ip.remove_route(Prefix::host(addr));
+        }
+        if let Some(link) = links.get_mut(usize::from(routing.interface.0)) {
+            link.end_registration(leaf.iid, ip);
+        }
+    }
+
+    /// The root is to hear of all leaves again.
+    pub(super) fn tell_all_leaves(&mut self, now: Instant) {
+        if let Some(registrar) = self.registrar_mut() {
+            registrar.tell_all();
+        }
+        if let Some(routing) = self.routing.as_mut() {
+            routing.leaves_at = Some(now);
+        }
+    }
+
+    /// The registrations on the link that RPL has.
+    fn registrar_mut(&mut self) -> Option<&mut Registrar<'m>> {
+        let interface = self.routing.as_ref()?.interface;
+        let link = self.links.get_mut(usize::from(interface.0))?;
+        link.registrar_mut()
+    }
+}
+
+impl State<'_> {
+    /// The address of a leaf, in the prefix of the DODAG.
+    fn leaf_address(&self, iid: ip::Iid) -> Option<Ipv6Addr> {
+        let own = self.rpl.address()?;
+        Some(ip::with_iid(&own, iid))
+    }
+}
+
+/// Between two leaves that the root hears of. A leaf may register several times a second, and each
+/// time costs a message and its answer on every hop of the way.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// After one that it did not hear of, or has no room for.
+const PAUSE_FAILED: Duration = Duration::from_secs(30);

@@ -1,0 +1,147 @@
+//! A router that speaks for nodes without RPL (RFC 9010).
+
+use super::lab::addr;
+use super::messages::{Bench, bytes_of};
+use crate::rpl::{Destination, Leaf, LeafOutcome, MessageDrop, Outgoing, Role, status};
+use crate::time::Duration;
+use crate::wire::cursor::Writer;
+use crate::wire::rpl::{DaoAck, Message, RplOption, RplOptions};
+
+const LEAF: Leaf = Leaf {
+    iid: [0, 0, 0, 0xff, 0xfe, 0, 0, 5],
+    sequence: 241,
+    lifetime_min: 60,
+};
+
+/// The options of the DAO about the leaf that is on its way, and its sequence.
+fn dao(bench: &Bench) -> (u8, std::vec::Vec<std::string::String>) {
+    let mut bytes = [0; 100];
+    let mut w = Writer::new(&mut bytes);
+    bench.rpl.emit(Outgoing::Leaf, &mut w).unwrap();
+    let len = w.written();
+    let Ok(Message::Dao(dao)) = Message::parse(bytes[1], &bytes[4..len]) else {
+        panic!("a DAO");
+    };
+    assert!(dao.ack_requested);
+    let options = dao.options.iter();
+    let options = options.map(|option| match option {
+        RplOption::Target(target) => std::format!("{}/{}", target.prefix, target.prefix_len),
+        RplOption::Transit(transit) => std::format!(
+            "{} {} {} {:?}",
+            if transit.external { "external" } else { "own" },
+            transit.sequence,
+            transit.lifetime,
+            transit.parent
+        ),
+        other => std::format!("{other:?}"),
+    });
+    (dao.sequence, options.collect())
+}
+
+fn answer(bench: &mut Bench, sequence: u8, status: u8) -> Result<(), MessageDrop> {
+    let ack = bytes_of(&Message::DaoAck(DaoAck {
+        instance: 0,
+        sequence,
+        status,
+        dodag: None,
+        options: RplOptions::default(),
+    }));
+    bench.message(addr(0), false, &ack)
+}
+
+fn outcomes(bench: &Bench) -> &[(Leaf, LeafOutcome)] {
+    &bench.outcomes
+}
+
+fn speak(bench: &mut Bench, leaf: Leaf) {
+    assert!(bench.rpl.is_free_to_speak());
+    bench.rpl.speak_for(leaf, bench.now);
+    bench.poll();
+    assert!(!bench.rpl.is_free_to_speak(), "one at a time");
+}
+
+#[test]
+fn a_leaf_has_a_dao_of_its_own_with_its_transaction_as_path_sequence() {
+    let mut bench = Bench::joined(Role::Router);
+    let router = std::format!("{:?}", Some(addr(9)));
+    for (lifetime_min, units) in [(60, 60), (0, 0), (u16::MAX, 254)] {
+        let leaf = Leaf {
+            lifetime_min,
+            ..LEAF
+        };
+        speak(&mut bench, leaf);
+        let sent = (Destination::Node(addr(0)), Outgoing::Leaf);
+        assert_eq!(bench.sent.last(), Some(&sent));
+        let (sequence, options) = dao(&bench);
+        let target = std::format!("{}/128", addr(5));
+        let transit = std::format!("external 241 {units} {router}");
+        assert_eq!(options, [target, transit]);
+        answer(&mut bench, sequence, status::ENTERED).unwrap();
+        assert_eq!(outcomes(&bench).last(), Some(&(leaf, LeafOutcome::Entered)));
+    }
+}
+
+#[test]
+fn the_roots_status_says_what_became_of_it_and_touches_no_other_route() {
+    for (status, outcome) in [
+        (0, LeafOutcome::Entered),
+        (1, LeafOutcome::Entered),
+        (status::REJECTED, LeafOutcome::Failed),
+        (status::LEAF_FULL, LeafOutcome::Failed),
+        (status::LEAF_MOVED, LeafOutcome::Moved),
+    ] {
+        let mut bench = Bench::joined(Role::Router);
+        speak(&mut bench, LEAF);
+        let (sequence, _) = dao(&bench);
+        let other = answer(&mut bench, sequence.wrapping_add(9), status);
+        assert_eq!(other, Err(MessageDrop::Unwanted));
+        assert_eq!(outcomes(&bench), []);
+        answer(&mut bench, sequence, status).unwrap();
+        assert_eq!(outcomes(&bench), [(LEAF, outcome)]);
+        let again = answer(&mut bench, sequence, status);
+        assert_eq!(again, Err(MessageDrop::Unwanted), "answered already");
+        assert!(bench.rpl.is_free_to_speak());
+    }
+}
+
+#[test]
+fn without_an_answer_it_is_repeated_a_few_times_and_then_the_next_has_its_turn() {
+    let mut bench = Bench::joined(Role::Router);
+    speak(&mut bench, LEAF);
+    bench.run(Duration::from_secs(60));
+    let daos = bench.sent.iter().filter(|(_, m)| *m == Outgoing::Leaf);
+    assert_eq!(daos.count(), 4);
+    assert_eq!(outcomes(&bench), [(LEAF, LeafOutcome::Failed)]);
+    assert!(bench.rpl.is_free_to_speak());
+}
+
+/// Its own route and that of a leaf may be on their way together: each has its own answer.
+#[test]
+fn no_answer_is_taken_for_another_routes() {
+    let mut bench = Bench::joined(Role::Router);
+    bench.run(Duration::from_secs(1));
+    let own = bench.sent.iter().filter(|(_, m)| *m == Outgoing::Dao);
+    assert!(own.count() > 0 && !bench.rpl.is_reachable());
+    speak(&mut bench, LEAF);
+    let (sequence, _) = dao(&bench);
+    answer(&mut bench, sequence, status::ENTERED).unwrap();
+    assert_eq!(outcomes(&bench).len(), 1);
+    assert!(!bench.rpl.is_reachable());
+    // Its own had the sequence before.
+    answer(&mut bench, sequence - 1, status::ENTERED).unwrap();
+    assert!(bench.rpl.is_reachable());
+}
+
+#[test]
+fn a_root_that_asks_for_routes_hears_of_leaves_again() {
+    let mut bench = Bench::joined(Role::Router);
+    bench.lost = 0;
+    let mut asks = super::messages::says(0, 128);
+    bench.dio(&asks).unwrap();
+    assert_eq!(bench.lost, 0, "nothing new");
+    asks.dtsn += 1;
+    bench.dio(&asks).unwrap();
+    assert_eq!(bench.lost, 1);
+    let alone = Bench::new(Role::Router);
+    assert!(!alone.rpl.is_free_to_speak(), "nobody to speak to");
+}
