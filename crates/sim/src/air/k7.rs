@@ -88,6 +88,9 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
+/// PSDU bytes of the frames that testbeds were measured with, by the traces' own heads.
+pub const FRAME_LEN: usize = 100;
+
 /// Reads what was measured on `channel`; `trace` may be gzipped.
 ///
 /// # Errors

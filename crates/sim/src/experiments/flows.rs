@@ -243,6 +243,7 @@ impl Watch {
                 .map(|[sender, _]| retransmissions(network, *sender))
                 .sum(),
             headers: HeaderTally::default(),
+            figures: Vec::new(),
         }
     }
 }

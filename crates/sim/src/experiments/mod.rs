@@ -176,6 +176,7 @@ pub fn all() -> Vec<Experiment> {
     all.extend(cit_multihop::EXPERIMENTS);
     all.extend(features::EXPERIMENTS);
     all.push(tcphc::COMBINED);
+    all.extend(mesh::EXPERIMENTS);
     all
 }
 

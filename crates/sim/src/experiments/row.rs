@@ -335,6 +335,15 @@ impl Row {
         self
     }
 
+    /// With what would be better than anyone expects, behind the criterion.
+    #[must_use]
+    pub fn moonshot(mut self, value: f64) -> Self {
+        if let Some(criterion) = &mut self.criterion {
+            criterion.text = format!("{} (moonshot {value})", criterion.text);
+        }
+        self
+    }
+
     /// Whether the whole interval meets the criterion on both sets of seeds; `None` where
     /// nothing is judged. A set without an interval shows nothing.
     pub fn pass(&self) -> Option<bool> {

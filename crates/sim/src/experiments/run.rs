@@ -38,6 +38,8 @@ pub struct Run {
     pub retransmissions: u64,
     /// Headers, where these were looked at.
     pub headers: HeaderTally,
+    /// Figures of one experiment alone, by name.
+    pub figures: Vec<(&'static str, f64)>,
 }
 
 /// What a run gave one flow.
@@ -66,6 +68,10 @@ pub enum Failure {
     Topology(String),
     /// Not every mote had an address in time.
     NotJoined,
+    /// Not every mote of a mesh that forms itself was reached in time.
+    NotFormed,
+    /// A file of measurements is missing, or is none.
+    NoTrace(String),
     /// Packets are lost at the lowest rate.
     PacketsLost,
     /// The bytes that arrived are not those that were sent.
@@ -87,6 +93,12 @@ impl fmt::Display for Failure {
         match self {
             Self::Topology(reason) => f.write_str(reason),
             Self::NotJoined => write!(f, "no address after {} s", JOIN_LIMIT.as_millis() / 1_000),
+            Self::NotFormed => write!(
+                f,
+                "the mesh has not formed after {} s",
+                FORM_LIMIT.as_millis() / 1_000
+            ),
+            Self::NoTrace(reason) => f.write_str(reason),
             Self::PacketsLost => f.write_str("packets are lost at every rate"),
             Self::BytesDiffer { at } => write!(f, "byte {at} is not the one that was sent"),
             Self::Unfinished { sent, arrived } => {
@@ -97,6 +109,12 @@ impl fmt::Display for Failure {
 }
 
 impl Run {
+    /// A figure of one experiment alone; no number where the run has none of that name.
+    pub fn figure(&self, name: &str) -> f64 {
+        let found = self.figures.iter().find(|(own, _)| *own == name);
+        found.map_or(f64::NAN, |(_, value)| *value)
+    }
+
     /// Goodput of all flows, kb/s.
     pub fn goodput_kbps(&self) -> f64 {
         self.flows.iter().map(|flow| flow.goodput_kbps).sum()
@@ -224,6 +242,9 @@ pub(super) const WARM_UP: Duration = Duration::from_secs(5);
 
 /// Long enough for the farthest mote to ask thrice.
 pub(super) const JOIN_LIMIT: Duration = Duration::from_secs(60);
+
+/// Five times what the largest mesh may take.
+pub(super) const FORM_LIMIT: Duration = Duration::from_secs(600);
 
 /// Long enough for many timeouts in a row: of 60 s each, in the end.
 pub(super) const DRAIN_LIMIT: Duration = Duration::from_secs(600);

@@ -22,10 +22,9 @@ const SLEEP: &str = "sleeping motes";
 const STUDY: &str = "sleeping motes and CoAP";
 const TAIM: &str = "TAiM at the border router";
 const BLE: &str = "the Bluetooth LE adaptation";
-const MESH: &str = "a mesh that forms itself (RPL)";
 
 /// In the order of the papers.
-pub const UNBUILT: [Unbuilt; 25] = [
+pub const UNBUILT: [Unbuilt; 19] = [
     unbuilt(
         "tcplp-batching",
         "Batches of readings by TCP and CoAP (TCPlp Fig 8)",
@@ -64,7 +63,7 @@ pub const UNBUILT: [Unbuilt; 25] = [
     unbuilt(
         "taim-udp",
         "UDP by rate in the first testbed (TAiM Fig 6)",
-        MESH,
+        TAIM,
     ),
     unbuilt(
         "tcple-table4",
@@ -101,10 +100,4 @@ pub const UNBUILT: [Unbuilt; 25] = [
         "What link security costs",
         "link security",
     ),
-    unbuilt("mesh-join", "How long motes take to join", MESH),
-    unbuilt("mesh-repair", "How long a path takes to mend", MESH),
-    unbuilt("mesh-path", "How good the chosen paths are", MESH),
-    unbuilt("mesh-idle", "What an idle mesh sends", MESH),
-    unbuilt("mesh-cost", "What routing costs a transfer", MESH),
-    unbuilt("mesh-stable", "How often paths change", MESH),
 ];

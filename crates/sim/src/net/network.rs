@@ -16,6 +16,7 @@ mod build;
 mod lend;
 mod options;
 
+use std::collections::HashSet;
 use std::net::Ipv6Addr;
 
 use motet::ip::InterfaceId;
@@ -298,11 +299,34 @@ pub fn join(world: &mut World<'_>, nodes: usize, limit: Duration) -> bool {
 /// As [`Network::has_joined`], for the first `nodes` nodes of `world`.
 pub(crate) fn has_joined(world: &World<'_>, nodes: usize) -> bool {
     // The farthest first: they are the last to join.
-    (1..nodes).rev().all(|mote| {
-        let node = world.node(mote);
-        let is_reachable = node.rpl().is_none_or(Rpl::is_reachable);
-        is_reachable && node.global_address().is_some() && node.ip().default_route().is_some()
-    })
+    (1..nodes).rev().all(|mote| is_in(world, mote))
+}
+
+/// Whether a mote has an address and a route, and where it routes by RPL, a way to it.
+fn is_in(world: &World<'_>, mote: usize) -> bool {
+    let node = world.node(mote);
+    let is_reachable = node.rpl().is_none_or(Rpl::is_reachable);
+    is_reachable && node.global_address().is_some() && node.ip().default_route().is_some()
+}
+
+/// Which motes have joined at some time: in a large mesh that mends itself there is hardly a
+/// moment without a mote that changes its parent.
+#[derive(Debug, Default)]
+pub struct Arrivals(HashSet<usize>);
+
+impl Arrivals {
+    /// Notes who has joined; says whether all motes have, at one time or another.
+    pub fn look(&mut self, network: &Network<'_>) -> bool {
+        let all = network.mesh_nodes().saturating_sub(1);
+        if self.0.len() < all {
+            let missing = (1..=all).filter(|mote| !self.0.contains(mote));
+            let new: Vec<usize> = missing
+                .filter(|mote| is_in(&network.world, *mote))
+                .collect();
+            self.0.extend(new);
+        }
+        self.0.len() == all
+    }
 }
 
 /// The MAC of a node of `world`, if it has a radio.

@@ -100,8 +100,8 @@ impl Layout {
         let trace = k7::read(&read_bytes(file, Source::Data)?, channel)
             .map_err(|error| ScenarioError::new(error.to_string()).within(file))?;
         let (gains, later) = match hour {
-            None => (trace.mean(noise_dbm, K7_FRAME_LEN), Vec::new()),
-            Some(hour) => trace.replay((hour * 3_600.0) as u64, noise_dbm, K7_FRAME_LEN),
+            None => (trace.mean(noise_dbm, k7::FRAME_LEN), Vec::new()),
+            Some(hour) => trace.replay((hour * 3_600.0) as u64, noise_dbm, k7::FRAME_LEN),
         };
         Ok(Self {
             gains,
@@ -122,9 +122,6 @@ impl PathLoss {
         }
     }
 }
-
-/// PSDU bytes of the frames that testbeds were measured with, by the traces' own heads.
-const K7_FRAME_LEN: usize = 100;
 
 fn parse_matrix(text: &str) -> Result<Vec<Vec<f64>>, ScenarioError> {
     let mut rows = Vec::new();

@@ -18,7 +18,7 @@ use crate::air::LinkTally;
 use crate::air::radio::{State, Usage};
 use crate::capture::Capture;
 use crate::net::moves::{self, Moves};
-use crate::net::network::{Network, NetworkOptions, RADIO};
+use crate::net::network::{Arrivals, Network, NetworkOptions, RADIO};
 use crate::net::outages::Outages;
 use crate::net::run::{self, Next};
 use crate::net::world::World;
@@ -226,9 +226,10 @@ impl<'m> Run<'_, 'm> {
             (self.outages, self.switched_on) = (outages, last);
         }
         let until = self.switched_on + seconds(self.scenario.timing.join_s);
+        let mut arrivals = Arrivals::default();
         run::run(self, until, |run| {
             run.switch();
-            let has_joined = run.network.has_joined();
+            let has_joined = arrivals.look(&run.network) && run.outages.next_at().is_none();
             let now = run.network.world.now();
             let looked_at = run.moves.looked_at();
             if has_joined || looked_at.is_none_or(|at| now >= at + LOOK_EVERY) {
@@ -240,7 +241,7 @@ impl<'m> Run<'_, 'm> {
                 None => Next::Event,
             }
         });
-        self.network.has_joined()
+        arrivals.look(&self.network)
     }
 
     fn sample_interval(&self) -> Duration {

@@ -2,7 +2,6 @@
 //!
 //! Purpose: what the experiments `mesh-*` measure, as functions of a network that runs. They ask
 //! nodes, the air and the application, and no routing protocol.
-//! Place: those experiments wait in `unbuilt` until motes choose their parents themselves.
 
 use std::collections::BinaryHeap;
 use std::net::Ipv6Addr;
@@ -23,85 +22,6 @@ use crate::net::outages::{Outages, Switch};
 use crate::net::plan;
 use crate::net::run::{self, Next};
 use crate::net::topology::{Station, expected_transmissions};
-
-/// What a figure of a mesh is to be.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Goal {
-    /// Of which experiment.
-    pub experiment: &'static str,
-    /// What is measured.
-    pub metric: &'static str,
-    /// In which unit.
-    pub unit: &'static str,
-    /// Key and value of the point, where there are several.
-    pub point: Option<(&'static str, &'static str)>,
-    /// Whether more is better.
-    pub at_least: bool,
-    /// The criterion.
-    pub must: f64,
-    /// What would be better than anyone expects.
-    pub moonshot: f64,
-}
-
-const fn at_most(
-    [experiment, metric, unit]: [&'static str; 3],
-    point: Option<(&'static str, &'static str)>,
-    [must, moonshot]: [f64; 2],
-) -> Goal {
-    Goal {
-        experiment,
-        metric,
-        unit,
-        point,
-        at_least: false,
-        must,
-        moonshot,
-    }
-}
-
-const fn at_least(names: [&'static str; 3], values: [f64; 2]) -> Goal {
-    Goal {
-        at_least: true,
-        ..at_most(names, None, values)
-    }
-}
-
-/// Every criterion of the experiments `mesh-*`.
-pub const GOALS: [Goal; 13] = [
-    at_most(
-        ["mesh-join", "joined_s", "s"],
-        Some(("nodes", "30")),
-        [30.0, 15.0],
-    ),
-    at_most(
-        ["mesh-join", "joined_s", "s"],
-        Some(("nodes", "100")),
-        [120.0, 45.0],
-    ),
-    at_most(["mesh-repair", "repair_s", "s"], None, [30.0, 5.0]),
-    at_most(["mesh-repair", "repair_worst_s", "s"], None, [60.0, 15.0]),
-    at_most(["mesh-repair", "connections_lost", "1"], None, [0.0, 0.0]),
-    at_most(["mesh-repair", "reboot_s", "s"], None, [120.0, 45.0]),
-    at_most(["mesh-path", "etx_ratio", "1"], None, [1.15, 1.05]),
-    at_most(["mesh-idle", "control_airtime", "1"], None, [0.01, 0.002]),
-    at_least(["mesh-cost", "goodput_ratio", "1"], [0.97, 0.985]),
-    at_most(
-        ["mesh-cost", "routing_bytes", "B"],
-        Some(("direction", "up")),
-        [4.0, 4.0],
-    ),
-    at_most(
-        ["mesh-cost", "routing_bytes", "B"],
-        Some(("direction", "down")),
-        [12.0, 9.0],
-    ),
-    at_least(["mesh-stable", "delivery", "1"], [0.995, 0.999]),
-    at_most(
-        ["mesh-stable", "parent_changes_per_h", "1/h"],
-        None,
-        [1.0, 0.3],
-    ),
-];
 
 /// A generated floor as a network, whose host is the caller: what joining and repair run on.
 /// None where there is no such floor.
@@ -298,6 +218,36 @@ pub fn etx_ratio(options: &NetworkOptions, parents: &[Option<usize>]) -> Option<
     Some(sums[0] / sums[1])
 }
 
+/// Motes that good links lead to from the border router whichever one other mote is off.
+pub fn doubly_reached(options: &NetworkOptions) -> Vec<usize> {
+    let nodes = options.nodes.len();
+    let neighbours: Vec<Vec<usize>> = (0..nodes)
+        .map(|node| {
+            let heard = options.gains.listeners(node).iter().map(|gain| gain.to);
+            let is_good =
+                |to: &usize| link_etx(options, node, *to).is_some_and(|etx| etx < GOOD_ETX);
+            heard.filter(is_good).collect()
+        })
+        .collect();
+    let mut safe = vec![true; nodes];
+    for off in 1..nodes {
+        let mut reached = vec![false; nodes];
+        (reached[0], reached[off]) = (true, true);
+        let mut frontier = vec![0];
+        while let Some(node) = frontier.pop() {
+            for to in &neighbours[node] {
+                if !std::mem::replace(&mut reached[*to], true) {
+                    frontier.push(*to);
+                }
+            }
+        }
+        for (safe, reached) in safe.iter_mut().zip(reached) {
+            *safe &= reached;
+        }
+    }
+    (1..nodes).filter(|node| safe[*node]).collect()
+}
+
 /// Expected transmissions from a node to its neighbour; none where neither hears the other.
 fn link_etx(options: &NetworkOptions, from: usize, to: usize) -> Option<f64> {
     let (there, back) = (options.gains.get(from, to)?, options.gains.get(to, from)?);
@@ -409,6 +359,9 @@ const FEW: usize = 100;
 const HOPS_FEW: usize = 4;
 const HOPS_MANY: usize = 6;
 
+/// Of a link that a path may count on, expected transmissions.
+const GOOD_ETX: f64 = 2.0;
+
 /// Between two echo requests, and between two to one mote.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -417,5 +370,5 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
-#[path = "tests/mesh.rs"]
+#[path = "tests.rs"]
 mod tests;

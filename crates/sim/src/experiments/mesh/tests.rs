@@ -2,7 +2,6 @@ use super::*;
 use crate::air::gains::{ChainAir, Gains};
 use crate::apps::content::Content;
 use crate::apps::{Receiver, Sender};
-use crate::experiments::unbuilt::UNBUILT;
 use crate::net::moves;
 use crate::net::network::Joining;
 
@@ -21,23 +20,6 @@ fn chain(hops: usize, kind: Host) -> NetworkOptions {
 
 fn after(seconds: u64) -> Instant {
     Instant::ORIGIN + Duration::from_secs(seconds)
-}
-
-#[test]
-fn every_goal_is_of_an_experiment_and_no_worse_than_its_moonshot() {
-    for goal in GOALS {
-        let [must, moonshot] = [goal.must, goal.moonshot];
-        let ambitious = if goal.at_least {
-            must <= moonshot
-        } else {
-            must >= moonshot
-        };
-        assert!(ambitious, "{goal:?}");
-        assert!(
-            UNBUILT.iter().any(|unbuilt| unbuilt.id == goal.experiment),
-            "{goal:?}"
-        );
-    }
 }
 
 #[test]

@@ -1,0 +1,374 @@
+//! Runs on generated floors: one floor for each seed.
+
+use motet::time::{Duration, Instant};
+
+use super::measure::{self, answers, floor, last};
+use crate::Arena;
+use crate::apps::content::Content;
+use crate::apps::readings::{Readings, Sink};
+use crate::apps::{App, Receiver, Sender};
+use crate::experiments::run::{FORM_LIMIT, Failure, PORT, Run, received};
+use crate::experiments::setup::{Segment, Setup};
+use crate::experiments::traffic::Traffic;
+use crate::net::moves;
+use crate::net::network::{Arrivals, Host, Joining, Network, NetworkOptions, Parent};
+use crate::net::outages::Outages;
+use crate::net::run::{self, Next};
+use crate::streams::{Purpose, stream};
+
+/// What is measured on a floor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Until the last of so many motes answers.
+    Join(u64),
+    /// After a parent has gone in the middle of a transfer, and after the border router has.
+    Repair,
+    /// The paths of so many motes.
+    Path(u64),
+    /// What so many motes send that nobody uses.
+    Idle(u64),
+    /// What routing adds to packets over three hops, and takes from a transfer.
+    Cost(Way),
+}
+
+/// Which way packets go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    /// From a mote to the host.
+    Up,
+    /// From the host to a mote.
+    Down,
+}
+
+impl Way {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+
+    /// Who sends, and who receives.
+    const fn ends(self, mote: usize, host: usize) -> [usize; 2] {
+        match self {
+            Self::Up => [mote, host],
+            Self::Down => [host, mote],
+        }
+    }
+}
+
+impl Traffic for Kind {
+    fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
+        let figures = match *self {
+            Self::Join(motes) => join(motes, seed),
+            Self::Repair => repair(setup, seed),
+            Self::Path(motes) => path(motes, seed, seconds),
+            Self::Idle(motes) => idle(motes, seed, seconds),
+            Self::Cost(way) => cost(setup, seed, seconds, way),
+        }?;
+        Ok(Run {
+            figures,
+            ..Run::default()
+        })
+    }
+
+    fn segment(&self, _: &Setup) -> Segment {
+        Segment::NONE
+    }
+}
+
+type Figures = Vec<(&'static str, f64)>;
+
+fn join(motes: u64, seed: u64) -> Result<Figures, Failure> {
+    let arena = Arena::new();
+    let options = mesh(motes, seed, Host::Outside)?;
+    let deepest = options.tree().map_or(0, |tree| tree.height(0));
+    let mut network = network(options, &arena)?;
+    let (mut outages, on) = Outages::staggered(&mut network, SWITCHED_ON_WITHIN);
+    let answered = answers(&mut network, &arena, &mut outages, on + FORM_LIMIT);
+    let joined = last(&answered).ok_or(Failure::NotFormed)?;
+    Ok(vec![
+        ("joined_s", seconds_of(joined.since(on))),
+        ("deepest_hops", deepest as f64),
+    ])
+}
+
+/// Of a transfer from a mote far away that can be reached without any one other mote.
+fn repair(setup: &Setup, seed: u64) -> Result<Figures, Failure> {
+    let arena = Arena::new();
+    let (mut formed, mote, hops) = (0..FLOORS_MAX)
+        .find_map(|n| {
+            let options = mesh(REPAIRED, floor_seed(seed, n), Host::Virtual).ok()?;
+            let safe = measure::doubly_reached(&options);
+            let formed = Formed::of(options, &arena).ok()?;
+            let far = safe.into_iter().map(|mote| (formed.hops(mote), mote));
+            let (hops, mote) = far.filter_map(|(hops, mote)| Some((hops?, mote))).max()?;
+            (hops >= 2).then_some((formed, mote, hops))
+        })
+        .ok_or(Failure::NotFormed)?;
+    let host = formed.host;
+    formed.send(setup, [mote, host], seed, &arena);
+    let network = &mut formed.network;
+    let until = network.world.now() + REPAIR_LIMIT;
+    network.world.run_until(network.world.now() + BEFORE_REPAIR);
+    // Nothing is to be mended where the mote has found a way without a relay meanwhile.
+    run::run(network, until, |network| {
+        match moves::parent(network, mote).is_some_and(|parent| parent > 0) {
+            true => Next::Over,
+            false => Next::Event,
+        }
+    });
+    let until = network.world.now() + REPAIR_LIMIT;
+    let mended = measure::repair(network, [mote, host], until).ok_or(Failure::NotFormed)?;
+    let limit_s = seconds_of(REPAIR_LIMIT);
+    Ok(vec![
+        ("hops", hops as f64),
+        ("repair_s", mended.seconds.unwrap_or(limit_s)),
+        ("connections_lost", f64::from(mended.connections_lost)),
+        ("reboot_s", reboot(seed)?),
+    ])
+}
+
+/// Until all motes answer again whose border router has rebooted.
+fn reboot(seed: u64) -> Result<f64, Failure> {
+    let arena = Arena::new();
+    let mut network = network(mesh(REPAIRED, seed, Host::Outside)?, &arena)?;
+    let (mut outages, on) = Outages::staggered(&mut network, SWITCHED_ON_WITHIN);
+    let answered = answers(&mut network, &arena, &mut outages, on + FORM_LIMIT);
+    last(&answered).ok_or(Failure::NotFormed)?;
+    network.world.run_until(network.world.now() + BEFORE_REPAIR);
+    let until = network.world.now() + FORM_LIMIT;
+    let back = measure::reboot(&mut network, &arena, until);
+    Ok(back.unwrap_or(seconds_of(FORM_LIMIT)))
+}
+
+fn path(motes: u64, seed: u64, seconds: u64) -> Result<Figures, Failure> {
+    let arena = Arena::new();
+    let options = mesh(motes, seed, Host::Virtual)?;
+    let mut formed = Formed::of(options, &arena)?;
+    formed.run_until(formed.on + Duration::from_secs(seconds));
+    // At the first moment at which all have a parent.
+    let until = formed.network.world.now() + FORM_LIMIT;
+    let mut ratio = None;
+    let options = &formed.options;
+    run::run(&mut formed.network, until, |network| {
+        ratio = measure::etx_ratio(options, &parents(network));
+        match ratio {
+            Some(_) => Next::Over,
+            None => Next::At(network.world.now() + Duration::from_secs(1)),
+        }
+    });
+    let ratio = ratio.ok_or(Failure::NotFormed)?;
+    Ok(vec![("etx_ratio", ratio)])
+}
+
+fn idle(motes: u64, seed: u64, seconds: u64) -> Result<Figures, Failure> {
+    let arena = Arena::new();
+    let mut formed = Formed::of(mesh(motes, seed, Host::Virtual)?, &arena)?;
+    formed.run_until(formed.on + IDLE_FROM);
+    let before = measure::sent(&formed.network);
+    let span = Duration::from_secs(seconds);
+    formed.run_until(formed.network.world.now() + span);
+    let airtime = measure::control_airtime(&formed.network, &before, span);
+    Ok(vec![("control_airtime", airtime)])
+}
+
+/// Of a mote three hops away: first datagrams one way alone, then a transfer; then the same
+/// transfer on the same floor along the same path, where it is given.
+fn cost(setup: &Setup, seed: u64, seconds: u64, way: Way) -> Result<Figures, Failure> {
+    let arena = Arena::new();
+    let (mut formed, mote, given) = (0..FLOORS_MAX)
+        .find_map(|n| {
+            let options = mesh(COSTED, floor_seed(seed, n), Host::Virtual).ok()?;
+            let mut formed = Formed::of(options, &arena).ok()?;
+            formed.run_until(formed.on + SETTLED);
+            let motes = 1..formed.network.mesh_nodes();
+            let mote = motes.rev().find(|mote| formed.hops(*mote) == Some(3))?;
+            let given = formed.given_path(mote);
+            // A path over a link that fades at times is none that anybody would give.
+            given.tree().ok().map(|_| (formed, mote, given))
+        })
+        .ok_or(Failure::NotFormed)?;
+    let ends = way.ends(mote, formed.host);
+    let before = measure::sent(&formed.network);
+    formed.read(ends, seed, &arena);
+    let bytes = measure::routing_bytes(&formed.network, &before).ok_or(Failure::PacketsLost)?;
+    let with = formed.goodput(setup, (ends, seed, seconds), &arena)?;
+    let mut given = Formed::of(given, &arena)?;
+    let without = given.goodput(setup, (ends, seed, seconds), &arena)?;
+    Ok(vec![
+        ("goodput", with),
+        ("goodput_static", without),
+        ("routing_bytes", bytes),
+    ])
+}
+
+/// A mesh all of whose motes the border router reaches.
+pub(super) struct Formed<'m> {
+    pub(super) network: Network<'m>,
+    options: NetworkOptions,
+    /// The host's place.
+    pub(super) host: usize,
+    /// When the last node was switched on.
+    on: Instant,
+}
+
+impl<'m> Formed<'m> {
+    pub(super) fn of(options: NetworkOptions, arena: &'m Arena) -> Result<Self, Failure> {
+        let mut network = network(options.clone(), arena)?;
+        network.world.take_census();
+        let (mut outages, on) = Outages::staggered(&mut network, SWITCHED_ON_WITHIN);
+        let mut arrivals = Arrivals::default();
+        let has_formed = run::run(&mut network, on + FORM_LIMIT, |network| {
+            outages.pass(network, arena, |_, _, _| {});
+            match outages.next_at() {
+                Some(at) => Next::At(at),
+                None if arrivals.look(network) => Next::Over,
+                None => Next::Event,
+            }
+        });
+        let host = network.host(0).unwrap_or_default();
+        has_formed.then_some(()).ok_or(Failure::NotFormed)?;
+        Ok(Self {
+            network,
+            options,
+            host,
+            on,
+        })
+    }
+
+    /// Since the last node was switched on, s.
+    pub(super) fn age_s(&self) -> f64 {
+        seconds_of(self.network.world.now().since(self.on))
+    }
+
+    fn run_until(&mut self, at: Instant) {
+        self.network.world.run_until(at);
+    }
+
+    /// A mote's hops to the border router, by the parents of now.
+    fn hops(&self, mote: usize) -> Option<usize> {
+        let parents = parents(&self.network);
+        let up = std::iter::successors(Some(mote), |node| parents[*node]);
+        let path: Vec<usize> = up.take(parents.len()).collect();
+        (path.last() == Some(&0)).then(|| path.len() - 1)
+    }
+
+    /// The same floor where routes are given: for a mote the path that it has now.
+    fn given_path(&self, mote: usize) -> NetworkOptions {
+        let mut options = self.options.clone();
+        options.joining = Joining::Static;
+        let parents = parents(&self.network);
+        let mut at = mote;
+        while let Some(parent) = parents[at] {
+            options.nodes[at].parent = Parent::Node(parent);
+            at = parent;
+        }
+        options
+    }
+
+    /// Lets `sender` send to `receiver` without an end.
+    fn send(&mut self, setup: &Setup, [sender, receiver]: [usize; 2], seed: u64, arena: &'m Arena) {
+        let network = &mut self.network;
+        let ends = |node, peer: usize| network.ends(node, network.addr(peer), arena);
+        let content = || Content::endless([seed, 0]);
+        let receiving = ends(receiver, sender).with(setup.receiver);
+        let sending = ends(sender, receiver).with(setup.sender);
+        let peer = (network.addr(receiver), PORT);
+        let receiving = App::Receiver(Receiver::checking(PORT, receiving, content()));
+        network.world.set_app(receiver, receiving);
+        let sending = App::Sender(Sender::new(content(), peer, sending));
+        network.world.set_app(sender, sending);
+    }
+
+    /// Bytes of a transfer that are read in `seconds` after its beginning, kb/s.
+    fn goodput(
+        &mut self,
+        setup: &Setup,
+        (ends, seed, seconds): ([usize; 2], u64, u64),
+        arena: &'m Arena,
+    ) -> Result<f64, Failure> {
+        self.send(setup, ends, seed, arena);
+        self.run_until(self.network.world.now() + SLOW_START);
+        let before = received(&self.network, &ends);
+        self.run_until(self.network.world.now() + Duration::from_secs(seconds));
+        if let App::Receiver(receiver) = self.network.world.app(ends[1])
+            && let Some(at) = receiver.differs_at
+        {
+            return Err(Failure::BytesDiffer { at });
+        }
+        let bytes = received(&self.network, &ends) - before;
+        Ok(bytes as f64 * 8.0 / 1_000.0 / seconds as f64)
+    }
+
+    /// Lets datagrams go from one end to the other for a while.
+    fn read(&mut self, [sender, receiver]: [usize; 2], seed: u64, arena: &'m Arena) {
+        let now = self.network.world.now();
+        let to = (self.network.addr(receiver), PORT);
+        let mut rng = stream(seed, 0, Purpose::Application);
+        let every = Duration::from_secs(1);
+        let readings = Readings::new(to, READING_LEN, every, now, &mut rng).until(now + READ_FOR);
+        let sink = App::Sink(Sink::new(&[PORT], arena));
+        self.network.world.set_app(receiver, sink);
+        self.network.world.set_app(sender, App::Readings(readings));
+        self.run_until(now + READ_FOR + every);
+    }
+}
+
+/// A floor of so many motes that find their parents themselves.
+fn mesh(motes: u64, seed: u64, host: Host) -> Result<NetworkOptions, Failure> {
+    let missing = || Failure::Topology(format!("no floor of {motes} motes was found"));
+    // Lossless: experiments have a hundred motes at most.
+    let mut options = floor(motes as usize, seed).ok_or_else(missing)?;
+    options.hosts[0].kind = host;
+    options.joining = Joining::Rpl;
+    Ok(options)
+}
+
+fn network(options: NetworkOptions, arena: &Arena) -> Result<Network<'_>, Failure> {
+    Network::new(options, arena).map_err(|error| Failure::Topology(error.to_string()))
+}
+
+fn parents(network: &Network<'_>) -> Vec<Option<usize>> {
+    let nodes = 0..network.mesh_nodes();
+    nodes
+        .map(|node| moves::parent(network, node).filter(|_| node > 0))
+        .collect()
+}
+
+/// Of the n-th floor that is tried for a seed; far from the seeds of other runs.
+fn floor_seed(seed: u64, n: u64) -> u64 {
+    seed.wrapping_add(n * 1_000_000)
+}
+
+fn seconds_of(span: Duration) -> f64 {
+    span.as_micros() as f64 / 1e6
+}
+
+/// Motes of the floors on which this is measured at one size only.
+const REPAIRED: u64 = 30;
+const COSTED: u64 = 30;
+
+/// Within that all nodes are switched on.
+const SWITCHED_ON_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a transfer has been doing when its parent goes, and a mesh when its border router does.
+const BEFORE_REPAIR: Duration = Duration::from_secs(20);
+
+/// What has not been mended by then counts as mended then.
+const REPAIR_LIMIT: Duration = Duration::from_secs(300);
+
+/// A mesh has found its paths by then.
+const SETTLED: Duration = Duration::from_secs(120);
+
+/// From when a mesh is idle, by its criterion.
+const IDLE_FROM: Duration = Duration::from_secs(30 * 60);
+
+const SLOW_START: Duration = Duration::from_secs(10);
+
+/// Datagrams whose headers are looked at: for how long, one a second, and their bytes.
+const READ_FOR: Duration = Duration::from_secs(30);
+const READING_LEN: usize = 20;
+
+/// Floors that are tried for a mote which is far enough away.
+const FLOORS_MAX: u64 = 20;
