@@ -91,7 +91,7 @@ fn case(point: Point, kind: Kind) -> Case {
     Case {
         point,
         // A floor is no chain: of this, runs take the settings of TCP.
-        setup: Setup::hops(3),
+        setup: Setup::hops(1),
         traffic: Arc::new(kind),
     }
 }

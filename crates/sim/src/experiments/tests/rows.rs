@@ -156,9 +156,25 @@ fn run_of(case: &Case, seed: u64, direction: u64, shift: f64) -> Run {
             wrong: figure(1e9) as u64,
             refused: figure(1e9) as u64,
         },
+        figures: MESH_FIGURES.map(|name| (name, figure(10.0))).to_vec(),
         ..Run::default()
     }
 }
+
+/// What runs of the experiments `mesh-*` measure.
+const MESH_FIGURES: [&str; 11] = [
+    "joined_s",
+    "repair_s",
+    "connections_lost",
+    "reboot_s",
+    "etx_ratio",
+    "control_airtime",
+    "goodput",
+    "goodput_static",
+    "routing_bytes",
+    "delivery",
+    "parent_changes_per_h",
+];
 
 fn all_rows() -> Vec<Row> {
     let rows = synthetic(0, 0.0).into_iter().flat_map(|(_, rows)| rows);
