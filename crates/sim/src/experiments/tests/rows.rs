@@ -371,7 +371,7 @@ fn every_budget_gives_either_set_an_interval() {
 #[test]
 fn every_row_has_a_unit_and_is_judged_in_it() {
     let units = [
-        "1", "kb/s", "ms", "s", "B", "mJ", "mJ/kB", "segments", "1/kB", "1/100 s",
+        "1", "kb/s", "ms", "s", "B", "mJ", "mJ/kB", "segments", "1/kB", "1/100 s", "1/h",
     ];
     let mut unit_of = BTreeMap::new();
     let rows = all_rows();
