@@ -16,13 +16,16 @@ use super::frames::{self, Frames};
 use super::lender::Lender;
 use super::mesh;
 use super::rest;
+use super::routing::{self, Breakage};
 use super::session::{Clock, Sessions};
 use super::settings::{self, Behaviour};
 use super::{RunTally, Seen};
 use crate::Arena;
 use crate::air::LinkTally;
+use crate::air::gains::Gains;
 use crate::net::faults::Faults;
-use crate::net::network::{HostOptions, Network, RADIO, Tables};
+use crate::net::network::{HostOptions, Joining, Network, RADIO, Tables};
+use crate::net::outages::{Outages, Switch};
 use crate::net::run::{self, Next};
 use crate::net::world::World;
 
@@ -38,6 +41,10 @@ struct Lab<'m> {
     sessions: Sessions<'m>,
     span: Duration,
     is_quiet: bool,
+    /// Where motes find their parents by RPL: who hears whom when nothing is broken.
+    gains: Option<Gains>,
+    /// Nodes that are off, and when they come back.
+    outages: Outages,
     /// What nodes had counted when they rebooted.
     lost_counts: Frames,
     tally: RunTally,
@@ -61,6 +68,8 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
     let mut dice = Dice::new(seed, PURPOSE);
     let options = mesh::network(&mut dice, seed);
     let mut seen = Seen::default();
+    let is_rpl = options.joining == Joining::Rpl;
+    let gains = is_rpl.then(|| options.gains.clone());
     let network = match Network::new(options, &arena) {
         Ok(network) => network,
         Err(error) => {
@@ -76,6 +85,8 @@ pub(super) fn run(seed: u64, span: Duration) -> Seen {
         sessions: Sessions::new(seed, &arena),
         span,
         is_quiet: false,
+        gains,
+        outages: Outages::default(),
         lost_counts: Frames::default(),
         tally: RunTally::default(),
         dice,
@@ -114,8 +125,10 @@ impl<'m> Lab<'m> {
         let end = self.now() + self.span;
         while self.now() < end {
             self.pass()?;
-            self.trouble()?;
+            self.come_back()?;
+            self.trouble(end)?;
         }
+        self.come_back()?;
         self.calm()?;
         let limit = self.now() + self.patience();
         while self.sessions.live().next().is_some() && self.now() < limit {
@@ -132,7 +145,11 @@ impl<'m> Lab<'m> {
         while !self.is_at_rest() && self.now() < limit {
             self.pass()?;
         }
-        self.check_rest()
+        self.check_rest()?;
+        match self.gains {
+            Some(_) => routing::check(&mut self.network),
+            None => Ok(()),
+        }
     }
 
     fn now(&self) -> Instant {
@@ -165,6 +182,9 @@ impl<'m> Lab<'m> {
         noted?;
         let clock = self.clock();
         for node in 0..self.ends.len() {
+            if !self.network.world.is_on(node) {
+                continue;
+            }
             self.accept(node)?;
             let sessions = &mut self.sessions;
             self.network
@@ -217,7 +237,7 @@ impl<'m> Lab<'m> {
 
     // ---- trouble ----
 
-    fn trouble(&mut self) -> Result<(), String> {
+    fn trouble(&mut self, end: Instant) -> Result<(), String> {
         let draw = self.dice.range(0, 9_999);
         match draw {
             0..=19 => self.connect(),
@@ -229,8 +249,12 @@ impl<'m> Lab<'m> {
             22 => {
                 let last = self.ends.len() as u32 - 1;
                 let node = self.dice.range(0, last) as usize;
-                self.reboot(node)
+                match self.network.world.is_on(node) {
+                    true => self.reboot(node),
+                    false => Ok(()),
+                }
             }
+            23..=26 => self.break_something(end),
             _ => Ok(()),
         }
     }
@@ -239,6 +263,40 @@ impl<'m> Lab<'m> {
         if let Some(wire) = self.network.world.wire_mut() {
             wire.set_faults(faults);
         }
+    }
+
+    /// A node goes off, or a link is worse for a while, where motes may find other ways.
+    fn break_something(&mut self, end: Instant) -> Result<(), String> {
+        let (now, nodes) = (self.now(), self.network.mesh_nodes());
+        let Some(gains) = &self.gains else {
+            return Ok(());
+        };
+        match routing::draw(&mut self.dice, nodes, [now, end]) {
+            Some(Breakage::Off(node, len)) if self.network.world.is_on(node) => {
+                let before = Frames::of(self.network.world.node(node));
+                self.lost_counts.add(&before);
+                self.tally.reboots += 1;
+                self.network.switch_off(node);
+                self.sessions.forget(node);
+                (self.ends[node].listener, self.ends[node].tag) = (None, 0);
+                self.outages.add(now + len, node, Switch::On);
+            }
+            Some(Breakage::Link(ends, len)) => {
+                let span = [now, now + len];
+                let changes = routing::link_changes(gains, ends, &mut self.dice, span);
+                self.network.world.change_later(changes);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Nodes come back whose time has come.
+    fn come_back(&mut self) -> Result<(), String> {
+        let mut back = Vec::new();
+        let note = |_: &Network<'_>, node, _| back.push(node);
+        self.outages.pass(&mut self.network, self.arena, note);
+        back.into_iter().try_for_each(|node| self.listen(node))
     }
 
     /// A node forgets everything; the border router too.
@@ -360,7 +418,8 @@ impl<'m> Lab<'m> {
     fn connect(&mut self) -> Result<(), String> {
         let last = self.ends.len() as u32 - 1;
         let (from, to) = (self.dice.range(0, last), self.dice.range(0, last));
-        if from == to {
+        let is_on = |node: u32| self.network.world.is_on(node as usize);
+        if from == to || !is_on(from) || !is_on(to) {
             return Ok(());
         }
         let (from, to) = (from as usize, to as usize);

@@ -19,7 +19,12 @@ pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
     });
     let hosts = hosts.collect();
     let frame_loss = f64::from(dice.range(0, 20)) / 100.0;
-    let joining = dice.pick(&[Joining::Advertised, Joining::Static]);
+    // Drawn in every case, so that the other half of the runs is what it would be without RPL.
+    let given = dice.pick(&[Joining::Advertised, Joining::Static]);
+    let joining = match Dice::new(seed, RPL).chance(0.5) {
+        true => Joining::Rpl,
+        false => given,
+    };
     let geometry = (0..TRIES).find_map(|_| {
         let mut place = || f64::from(dice.range(0, 150));
         let positions: Vec<[f64; 2]> = nodes.iter().map(|_| [place(), place()]).collect();
@@ -96,6 +101,9 @@ fn chain(mut nodes: Vec<NodeOptions>) -> NetworkOptions {
     let gains = Gains::chain(nodes.len(), ChainAir::CALIBRATED);
     NetworkOptions::new(nodes, gains)
 }
+
+/// Keeps the dice that say whether motes find their parents by RPL apart from others.
+const RPL: u64 = 4;
 
 /// Geometries that are tried until one holds together.
 const TRIES: usize = 20;

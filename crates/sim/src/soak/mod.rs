@@ -18,6 +18,7 @@ mod mesh;
 mod monitor;
 mod pipe;
 mod rest;
+mod routing;
 mod session;
 mod settings;
 mod trouble;
