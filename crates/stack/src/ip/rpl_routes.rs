@@ -10,9 +10,12 @@ use core::net::Ipv6Addr;
 
 use super::icmp::ErrorKind;
 use super::source_routes::{Path, SourceRoutes, Step, StepError};
-use super::{Disposition, Iid, Ingress, InterfaceId, Neighbour, NextHop, PacketDrop, Turn, iid_of};
+use super::{
+    Disposition, Iid, Ingress, InterfaceId, NEXT_HEADER_AT, Neighbour, NextHop, PacketDrop, Turn,
+    accept_extension, iid_of,
+};
 use crate::time::Instant;
-use crate::wire::ipv6::{HEADER_LEN, Header};
+use crate::wire::ipv6::{Extensions, HEADER_LEN, Header};
 use crate::wire::rpl_option::{self, Rpi};
 use crate::wire::source_route::{self, ParseError, SourceRoute};
 
@@ -240,6 +243,14 @@ impl<'m> RplRoutes<'m> {
             Err(_) => return None,
         };
         let next = route.next(&header.dst)?;
+        // Options in front come first (RFC 8200 §4.1): they may forbid what follows.
+        let mut walk = Extensions::new(header.next_header, rest);
+        if let Ok(Some(options)) = walk.next()
+            && at > 0
+            && let Err(verdict) = accept_extension(&options, HEADER_LEN, NEXT_HEADER_AT, false)
+        {
+            return Some(verdict);
+        }
         // This node's own address once more means a loop, visited or yet to come.
         if route.addrs(header.dst).any(|addr| owns(&addr)) {
             return Some(problem);

@@ -799,3 +799,23 @@ fn hop_by_hop_options_with_more_than_rpls_stay_in_their_packet() {
         assert_eq!(reply.bytes[40], 129, "an echo reply");
     }
 }
+
+/// RFC 8200 §4.2: each router on a source route is the packet's destination, and reads its options.
+#[test]
+fn options_before_a_source_route_are_obeyed() {
+    for (kind, error) in [(0x5e, None), (0x9e, Some((4, 2))), (0xde, Some((4, 2)))] {
+        let mut world = usual(2);
+        let option = [next_header::ROUTING, 0, kind, 4, 0, 0, 0, 0];
+        let route = routed(59, global(1), &[global(2)], &bytes(20));
+        let payload = [&option[..], &route].concat();
+        let ends = (global(0), global(1));
+        let packet = with_headers(ends, next_header::HOP_BY_HOP, &payload);
+        hear(&mut world, (0, 1), &packet, None);
+        let expected = error.map(|(kind, code)| (kind, code, global(0)));
+        assert_eq!(errors_of(&world, 1), Vec::from_iter(expected), "{kind:#x}");
+        let others = said_by(&world, 1).len() - errors_of(&world, 1).len();
+        assert_eq!(others, 0, "{kind:#x}");
+        let drops = dropped(&world, 1, PacketDrop::ExtensionHeader);
+        assert_eq!(drops, u32::from(error.is_none()), "{kind:#x}");
+    }
+}
