@@ -114,12 +114,16 @@ pub(crate) struct Undelivered<'m> {
     pub(super) buffer: &'m mut [u8],
     pub(super) last_hop: Iid,
     pub(super) form: TcpForm,
+    /// Whether the neighbour took none of the frames before either.
+    #[cfg(feature = "rpl")]
+    pub(super) is_step_lost: bool,
 }
 
 impl Undelivered<'_> {
     /// Its header, what of it an ICMPv6 error may quote, and which error. `None` where the
     /// neighbour that did not answer was a step on its way: then the packet's next one may take
-    /// another. A source route leads over this step and no other.
+    /// another. A source route leads over this step and no other: there a step is lost once several
+    /// frames in a row were not taken, and until then a packet.
     pub(crate) fn refused(&self) -> Option<(Header, &[u8], ErrorKind)> {
         let (header, payload) = Header::parse(self.buffer).ok()?;
         let packet = self.buffer.get(..HEADER_LEN + payload.len())?;
@@ -129,6 +133,8 @@ impl Undelivered<'_> {
             true => ErrorKind::SourceRoute,
             false => ErrorKind::AddressUnreachable,
         };
+        #[cfg(feature = "rpl")]
+        let is_last = is_last && (!is_routed || self.is_step_lost);
         is_last.then(|| (header, quotable(packet, self.form), kind))
     }
 }

@@ -312,6 +312,12 @@ impl<'m> Mac<'m> {
         self.neighbors.is_trusted(addr)
     }
 
+    /// Whether a neighbour has not acknowledged any of the last few frames, or ever one.
+    #[cfg(feature = "rpl")]
+    pub(crate) fn has_lost(&self, to: LinkAddr) -> bool {
+        self.neighbors.is_doubtful(to)
+    }
+
     /// Whether a frame to a neighbour that may not be there is under way or waits: another
     /// one is then better kept back.
     pub(crate) fn is_doubtful(&self, to: LinkAddr) -> bool {

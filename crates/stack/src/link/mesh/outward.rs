@@ -60,11 +60,15 @@ impl<'m> Mesh<'m> {
         let tag = self.undelivered.take()?;
         let last_hop = self.outgoing.link().dst.iid();
         let form = self.outgoing.tcp_form();
+        #[cfg(feature = "rpl")]
+        let is_step_lost = self.mac.has_lost(self.outgoing.link().dst);
         let buffer = self.outgoing.lend(tag)?;
         Some(Report::Undelivered(Undelivered {
             buffer,
             last_hop,
             form,
+            #[cfg(feature = "rpl")]
+            is_step_lost,
         }))
     }
 
@@ -73,6 +77,10 @@ impl<'m> Mesh<'m> {
     /// default route over this link leads to.
     fn on_outcome(&mut self, router: Option<Neighbour>, outcome: &Outcome, now: Instant) {
         let was_passed_on = !outcome.delivered && self.datagrams.fragment_lost(outcome.token);
+        #[cfg(feature = "rpl")]
+        // Where a link is busy both ways a frame is given up now and then: that loses a packet, and
+        // no step.
+        let was_passed_on = was_passed_on && self.mac.has_lost(outcome.to);
         self.routing.note(outcome, was_passed_on);
         let is_router = router == Some(Neighbour::One(outcome.to.iid()));
         let hold = self.manner.hold.after(is_router);
