@@ -97,7 +97,12 @@ impl Rpl<'_> {
         let said = Said::of(&dio.options);
         let is_here = |dodag: &Dodag| (dodag.id, dodag.instance) == (dio.dodag, dio.instance);
         if !self.dodag.as_ref().is_some_and(is_here) {
-            self.adopt(from, dio, &said, now)?;
+            // Who has gone over to another DODAG is no parent in this one.
+            let adopted = self.adopt(from, dio, &said, now);
+            if adopted == Err(MessageDrop::OtherDodag) {
+                self.lose_rank_of(from);
+            }
+            adopted?;
         }
         let dodag = self.dodag.as_mut().ok_or(MessageDrop::OtherDodag)?;
         if dio.mode != dodag.mode {
@@ -108,15 +113,20 @@ impl Rpl<'_> {
             return self.on_dio_as_root(dio, now);
         }
         if dio.rank == INFINITE_RANK {
-            if let Some(candidate) = self.candidates.find_mut(from) {
-                candidate.rank = INFINITE_RANK;
-                self.is_dirty = true;
-            }
+            self.lose_rank_of(from);
             return Ok(());
         }
         self.check_root(from, dio.rank)?;
         self.check_version(from, dio, &said, now)?;
         self.hear(from, to_all, dio, &said, now, rng)
+    }
+
+    /// A candidate has no rank in this node's DODAG any more.
+    fn lose_rank_of(&mut self, candidate: Iid) {
+        if let Some(candidate) = self.candidates.find_mut(candidate) {
+            candidate.rank = INFINITE_RANK;
+            self.is_dirty = true;
+        }
     }
 
     /// Enters the DODAG of a DIO, where this node has none or has lost its own for long; not as a node of

@@ -682,6 +682,19 @@ fn packets_that_go_the_wrong_way_cost_the_parent_its_place_for_the_second_time()
 }
 
 #[test]
+fn a_parent_that_goes_over_to_another_dodag_is_none_any_more() {
+    let mut bench = Bench::joined(Role::Router);
+    bench.dio(&says(7, 256)).unwrap();
+    bench.acknowledges(7, 1);
+    assert_eq!(bench.rpl.parent(), Some(iid(0)));
+    let mut elsewhere = says(0, 256);
+    elsewhere.dodag = addr(50);
+    assert_eq!(bench.dio(&elsewhere), Err(MessageDrop::OtherDodag));
+    bench.poll();
+    assert_eq!(bench.rpl.parent(), Some(iid(7)));
+}
+
+#[test]
 fn a_solicitation_may_name_whom_it_asks() {
     let ask = |instance, version| {
         let options = options_of(&[RplOption::Solicited(Solicited {
