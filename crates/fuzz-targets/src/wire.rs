@@ -206,6 +206,7 @@ fn source_route(bytes: &[u8]) {
     let addrs: Vec<Ipv6Addr> = route.addrs(MESH).collect();
     assert_eq!(addrs.len(), route.len());
     let mut packet = [&[0; 24][..], &MESH.octets(), bytes].concat();
+    packet[6] = ipv6::next_header::ROUTING;
     let mut advanced = 0;
     while source_route::advance(&mut packet).is_some() {
         advanced += 1;
