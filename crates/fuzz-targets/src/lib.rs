@@ -14,6 +14,7 @@ mod connection;
 mod datagrams;
 mod driven;
 mod input;
+mod mesh;
 mod mote;
 mod node;
 mod seeds;
@@ -34,7 +35,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -69,6 +70,11 @@ pub const TARGETS: [Target; 12] = [
         name: "mote",
         run: mote::run,
         seeds: seeds::mote,
+    },
+    Target {
+        name: "mesh",
+        run: mesh::run,
+        seeds: mesh::seeds,
     },
     Target {
         name: "connection",

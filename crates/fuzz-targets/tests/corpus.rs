@@ -125,7 +125,15 @@ fn chance_finds_nothing() {
 }
 
 /// Targets whose input is a program.
-const PROGRAMS: [&str; 6] = ["connection", "datagrams", "tcphc", "node", "mote", "serial"];
+const PROGRAMS: [&str; 7] = [
+    "connection",
+    "datagrams",
+    "tcphc",
+    "node",
+    "mote",
+    "mesh",
+    "serial",
+];
 
 /// Inputs by chance for each.
 const ROUNDS: u32 = 2_000;

@@ -54,7 +54,7 @@ impl Rpi {
     /// that is farther away. `rank`: of the node that gets it, in whole ranks; `unit`: what a whole
     /// rank counts. A sender's rank may be in whole ranks or not, since implementations differ; 0
     /// says nothing of a packet that goes up.
-    pub(crate) fn contradicts(&self, rank: u16, unit: u16) -> bool {
+    pub fn contradicts(&self, rank: u16, unit: u16) -> bool {
         let sender = match self.sender_rank.checked_div(unit) {
             // Less than the root's: in whole ranks already.
             None | Some(0) => self.sender_rank,
