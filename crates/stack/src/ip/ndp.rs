@@ -214,6 +214,17 @@ impl Solicitor {
         matches!(self.state, State::Asking { sent, .. } if sent >= SOLICITATIONS_FAST)
     }
 
+    /// Whether an answer of the router may come to what it was asked.
+    pub(crate) fn has_asked(&self, now: Instant) -> bool {
+        match self.state {
+            State::Idle => false,
+            State::Asking { .. } => true,
+            State::Bound { refresh, claim, .. } => {
+                claim.is_some() || refresh.since(now) <= INTERVAL_MAX
+            }
+        }
+    }
+
     /// Starts asking, after a random moment.
     pub(crate) fn start(&mut self, now: Instant, rng: &mut Rng) {
         self.search = None;

@@ -24,6 +24,9 @@ pub(crate) const LIFETIME_MIN: u16 = 60;
 /// of them find room for their four frames.
 const FIRST_DELAY_MAX: Duration = Duration::from_secs(1);
 
+/// Between a registration and one that is made early.
+const HASTENED_MIN: Duration = Duration::from_secs(60);
+
 /// Requests in a row without success until other routers are looked for, or an address that
 /// another node has is given up (`MAX_UNICAST_SOLICIT`, RFC 4861 §10).
 const FAILURES_MAX: u8 = 3;
@@ -39,6 +42,8 @@ pub(crate) struct Registrant {
     failures: u8,
     /// Of these, the answers that another node has the address.
     duplicates: u8,
+    /// When the last success was.
+    accepted: Instant,
     /// The next request.
     at: Option<Instant>,
 }
@@ -61,6 +66,7 @@ impl Registrant {
             is_open: false,
             failures: 0,
             duplicates: 0,
+            accepted: Instant::ORIGIN,
             at: None,
         }
     }
@@ -74,6 +80,15 @@ impl Registrant {
     /// Registers no more: there is no router, or no address.
     pub(crate) fn stop(&mut self) {
         (self.is_open, self.at) = (false, None);
+    }
+
+    /// Renews soon: the router may not know the registration any more. Anybody can say so, hence once
+    /// a minute is enough.
+    pub(crate) fn hasten(&mut self, now: Instant) {
+        if self.failures == 0 {
+            let soon = (now + pace(1)).max(self.accepted + HASTENED_MIN);
+            self.at = self.at.map(|at| at.min(soon));
+        }
     }
 
     /// Whether it registers.
@@ -162,6 +177,7 @@ impl Registrant {
             Some(_) => return Outcome::Pending,
         };
         (self.failures, self.duplicates) = (0, 0);
+        self.accepted = now;
         // Between five and six eighths through: time for several more attempts, and those who
         // registered together do not renew together.
         let eighth = Duration::from_micros(u64::from(granted_min) * (60_000_000 / 8));

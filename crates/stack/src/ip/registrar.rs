@@ -22,6 +22,10 @@ use crate::wire::ndp::registration;
 /// Whether this build keeps registrations: a router that RPL does not lead speaks for nobody.
 pub(crate) const IS_SUPPORTED: bool = cfg!(feature = "rpl");
 
+/// Whether this build routes for neighbours that look for a router. A mote that only sends and
+/// receives has neither feature, and does without what a router says.
+pub(crate) const IS_ROUTER: bool = cfg!(any(feature = "rpl", feature = "router"));
+
 /// How long an entry waits for its neighbour to acknowledge the answer: all attempts of the MAC,
 /// behind a few frames for others.
 const TENTATIVE: Duration = Duration::from_secs(2);

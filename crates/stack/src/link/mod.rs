@@ -320,6 +320,15 @@ impl<'m> Link<'m> {
         }
     }
 
+    /// A packet of the neighbour `from`'s own was passed on, which takes no part in RPL: it hears of
+    /// this router, unless it has registered.
+    #[cfg(feature = "rpl")]
+    pub(crate) fn remind(&mut self, from: Iid, ip: &Ip<'_>, now: Instant) {
+        if let Self::Mesh(mesh) = self {
+            mesh.remind(from, ip, now);
+        }
+    }
+
     /// Ends the registration of the neighbour with identifier `iid`, which is at another router
     /// now, and says so to it.
     #[cfg(feature = "rpl")]

@@ -27,6 +27,8 @@ pub struct Neighbor {
     /// When `dsn` was first heard.
     dsn_at: Instant,
     used_at: Instant,
+    /// The sequence number of the last frame for all, and when it was first heard, in [`ticks`].
+    for_all: Option<(u8, u8)>,
     attempts: u16,
     successes: u16,
     /// Whether it has ever acknowledged a frame.
@@ -45,6 +47,7 @@ impl Neighbor {
         dsn: None,
         dsn_at: Instant::ORIGIN,
         used_at: Instant::ORIGIN,
+        for_all: None,
         attempts: 0,
         successes: 0,
         acknowledges: false,
@@ -197,6 +200,21 @@ impl<'m> Neighbors<'m> {
         false
     }
 
+    /// Whether a frame for all was heard from `src` before, on another channel: such a frame goes out on
+    /// each in turn, and a node that has just sent on one of them is home again for the next.
+    pub(super) fn is_swept(&mut self, src: LinkAddr, dsn: u8, now: Instant) -> bool {
+        let Some(entry) = self.entry(src, now) else {
+            return false;
+        };
+        let tick = ticks(now);
+        let is_recent = |then: u8| tick.wrapping_sub(then) <= 1;
+        if matches!(entry.for_all, Some((known, then)) if known == dsn && is_recent(then)) {
+            return true;
+        }
+        entry.for_all = Some((dsn, tick));
+        false
+    }
+
     /// Whether a frame with `dsn` from `src` would be a repetition.
     pub(super) fn repeats(&self, src: LinkAddr, dsn: u8, now: Instant, lifetime: Duration) -> bool {
         self.find(src)
@@ -270,6 +288,11 @@ impl<'m> Neighbors<'m> {
     }
 }
 
+/// Time in steps of 2^20 µs, a little over a second: more than sixteen channels take for one frame.
+const fn ticks(now: Instant) -> u8 {
+    (now.as_micros() >> 20) as u8
+}
+
 /// Attempts after which old ones count half. Chosen arbitrarily: some tens of packets.
 pub(super) const ETX_WINDOW: u16 = 128;
 
@@ -294,3 +317,62 @@ const ALONE_DOUBLINGS_MAX: u8 = 4;
 /// then so many milliseconds for each: 3 % of the time, at 8 ms for an attempt.
 const IN_VAIN_MAX: u8 = 16;
 const IN_VAIN_INTERVAL_MS: u16 = 250;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: LinkAddr = LinkAddr::Short(1);
+
+    /// Whether the parent is still known when so many strangers were heard and have acknowledged.
+    fn outlives(strangers: u16, is_kept: bool) -> bool {
+        let mut table = [const { Neighbor::EMPTY }; 4];
+        let mut neighbors = Neighbors::new(&mut table, true);
+        neighbors.keep(is_kept.then_some(PARENT));
+        neighbors.record(PARENT, true, Instant::ORIGIN);
+        for n in 0..strangers {
+            let (addr, now) = (
+                LinkAddr::Short(100 + n),
+                Instant::from_micros(1 + u64::from(n)),
+            );
+            neighbors.is_duplicate(addr, 7, now, Duration::from_secs(1));
+            neighbors.record(addr, true, now);
+        }
+        neighbors.is_trusted(PARENT)
+    }
+
+    #[test]
+    fn a_frame_for_all_is_heard_once_however_many_channels_it_goes_out_on() {
+        let mut table = [const { Neighbor::EMPTY }; 2];
+        let mut neighbors = Neighbors::new(&mut table, true);
+        let at = |ms: u64| Instant::from_micros(4_000_000 + 1_000 * ms);
+        for (dsn, ms, swept) in [
+            (7, 0, false),
+            (7, 8, true),
+            (7, 120, true),
+            (8, 130, false),
+            (7, 140, false),
+            // The numbers have come round.
+            (7, 3_000, false),
+        ] {
+            assert_eq!(
+                neighbors.is_swept(PARENT, dsn, at(ms)),
+                swept,
+                "{dsn} at {ms}"
+            );
+        }
+        assert!(
+            !neighbors.is_swept(LinkAddr::Short(2), 7, at(3_000)),
+            "another's"
+        );
+        // Frames for one node count for themselves.
+        assert!(!neighbors.is_duplicate(PARENT, 7, at(3_001), Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn strangers_that_acknowledge_do_not_push_out_the_way_up() {
+        assert!(outlives(3, false), "there is room for them");
+        assert!(!outlives(4, false), "the least recently used goes");
+        assert!(outlives(300, true));
+    }
+}

@@ -61,6 +61,13 @@ impl Mac<'_> {
                         return Err(FrameDrop::Duplicate);
                     }
                 }
+                let sweeps = !self.config.channels.is_single();
+                if dst.is_broadcast()
+                    && sweeps
+                    && self.neighbors.is_swept(src, header.sequence, now)
+                {
+                    return Err(FrameDrop::Duplicate);
+                }
                 self.on_new_frame(src, payload, is_answered, now);
                 self.counters.received = self.counters.received.wrapping_add(1);
                 let pending = header.frame_pending;

@@ -139,7 +139,10 @@ impl<'m> Node<'m> {
         let packet = packet.get(..*len).unwrap_or_default();
         let outcome = match *disposition {
             Disposition::Local => self.on_local(header, packet, &hop.ingress, now),
-            Disposition::Forward(next) => self.forward(next, packet, hop, now),
+            Disposition::Forward(next) => {
+                self.remind_leaf(header, &hop.ingress, now);
+                self.forward(next, packet, hop, now)
+            }
             verdict => Err(verdict),
         };
         let id = hop.ingress.interface;

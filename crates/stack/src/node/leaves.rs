@@ -10,9 +10,10 @@ use core::net::Ipv6Addr;
 use super::Node;
 use super::routing::State;
 use crate::ip::registrar::{Change, Registrar};
-use crate::ip::{self, Neighbour, NextHop, PacketDrop, Prefix, Route, Step, StepError};
+use crate::ip::{self, Ingress, Neighbour, NextHop, PacketDrop, Prefix, Route, Step, StepError};
 use crate::rpl::{Leaf, LeafOutcome};
 use crate::time::{Duration, Instant};
+use crate::wire::ipv6::Header;
 
 impl<'m> Node<'m> {
     /// Takes what has changed among the leaves, and tells the root of the next one.
@@ -89,6 +90,27 @@ impl<'m> Node<'m> {
             _ => ip.counters.count(PacketDrop::NoRoute),
         }
         routing.leaves_at.get_or_insert(now);
+    }
+
+    /// A packet was passed on. Where its sender takes no part in RPL and has not registered, it hears
+    /// of this router: its answers find no way back otherwise.
+    pub(super) fn remind_leaf(&mut self, header: &Header, ingress: &Ingress, now: Instant) {
+        let Self {
+            routing, ip, links, ..
+        } = self;
+        let Some(routing) = routing.as_ref() else {
+            return;
+        };
+        let from = ip::iid_of(&header.src);
+        let is_leafs = routing.interface == ingress.interface
+            && ingress.option.is_none()
+            && ingress.from == Neighbour::One(from)
+            && routing.rpl.parent() != Some(from);
+        if let Some(link) = links.get_mut(usize::from(ingress.interface.0))
+            && is_leafs
+        {
+            link.remind(from, ip, now);
+        }
     }
 
     /// The root has answered about a leaf, or has not.

@@ -2,7 +2,7 @@
 //! route.
 
 use super::{Node, Verdict};
-use crate::ip::{Disposition, Ip};
+use crate::ip::{Disposition, Ingress, Ip};
 use crate::link::Hop;
 use crate::time::Instant;
 use crate::wire::ipv6::Header;
@@ -13,6 +13,8 @@ impl Node<'_> {
     }
 
     pub(super) const fn poll_routing(&mut self, _: Instant) {}
+
+    pub(super) const fn remind_leaf(&mut self, _: &Header, _: &Ingress, _: Instant) {}
 
     pub(super) fn open_tunnel<'p>(
         &mut self,

@@ -202,8 +202,17 @@ impl<'m> Builder<'_, 'm> {
             mss_frames: options.mss_frames,
             hold: Hold {
                 step: options.hold_step,
-                hops_up: saturated(self.tree.depth(n).min(reach)),
-                hops_down: saturated(self.tree.height(n).min(reach)),
+                // RPL finds out both.
+                hops_up: if is_rpl {
+                    0
+                } else {
+                    saturated(self.tree.depth(n).min(reach))
+                },
+                hops_down: if is_rpl {
+                    0
+                } else {
+                    saturated(self.tree.height(n).min(reach))
+                },
             },
             discipline: options.discipline,
             parent: parent.map(|parent| plan::link_addr(parent as u16)),

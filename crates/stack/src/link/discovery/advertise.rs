@@ -15,7 +15,7 @@ use super::{
     Discovery, OVERRIDE, ROUTER, ROUTER_CAPABILITIES, Received, SOLICITED, capabilities, list,
 };
 use crate::ip::ndp::Advertised;
-use crate::ip::registrar::IS_SUPPORTED;
+use crate::ip::registrar::{IS_ROUTER, IS_SUPPORTED};
 use crate::ip::{self, ALL_NODES, Iid, Ip, PacketDrop};
 use crate::limits::{CONTEXTS_MAX, IPV6_MTU_MIN};
 use crate::random::Rng;
@@ -27,8 +27,10 @@ use crate::wire::ndp::{BorderRouter, LowpanContext, NdpOption, NdpOptions, Prefi
 
 /// Longest advertisement: header, prefix, MTU, link address and every context in long form; where
 /// registrations are kept, border router and capabilities.
-pub(super) const OPTIONS_LEN_MAX: usize =
-    32 + 8 + 16 + 24 * CONTEXTS_MAX + if IS_SUPPORTED { 24 + 8 } else { 0 };
+pub(super) const OPTIONS_LEN_MAX: usize = match IS_ROUTER {
+    true => 32 + 8 + 16 + 24 * CONTEXTS_MAX + if IS_SUPPORTED { 24 + 8 } else { 0 },
+    false => super::LIST_LEN_MAX,
+};
 
 /// The longest wait before an answer to all (`MAX_RA_DELAY_TIME`, RFC 4861 §10): some 30 times what
 /// an answer takes, so few routers begin before they have heard another's.
@@ -175,7 +177,13 @@ impl Discovery<'_> {
     /// Queues an advertisement of what this node knows to `to`; nothing where it never knew a prefix. A
     /// solicitation is answered, too, where this node is no router any more: its silence would not
     /// prove that while it acknowledges frames.
-    fn advertise(&mut self, queue: &mut PacketQueue<'_>, ip: &Ip<'_>, to: Ipv6Addr, now: Instant) {
+    pub(super) fn advertise(
+        &mut self,
+        queue: &mut PacketQueue<'_>,
+        ip: &Ip<'_>,
+        to: Ipv6Addr,
+        now: Instant,
+    ) {
         let Some(advertised) = self.advertised else {
             return;
         };
@@ -262,8 +270,10 @@ impl Discovery<'_> {
         ip: &Ip<'_>,
         now: Instant,
     ) {
-        self.answer.at = None;
-        self.advertise(queue, ip, ALL_NODES, now);
+        if IS_ROUTER {
+            self.answer.at = None;
+            self.advertise(queue, ip, ALL_NODES, now);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::{CAPABILITIES, Discovery, KNOWS_EARO};
 #[cfg(feature = "rpl")]
 use crate::ip::Registration;
 use crate::ip::ndp::{Advertised, Said};
-use crate::ip::registrar::IS_SUPPORTED;
+use crate::ip::registrar::{IS_ROUTER, IS_SUPPORTED};
 use crate::ip::{self, Address, Iid, Ip, Neighbour, NextHop, PacketDrop, Prefix};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
@@ -37,11 +37,12 @@ impl Discovery<'_> {
             // RPL says itself when its parent is none any more.
             return Ok(());
         }
-        if !to_one && lease > Duration::ZERO {
+        if IS_ROUTER && !to_one && lease > Duration::ZERO {
             self.hear_answer(&advertisement);
         }
         let had_router = self.solicitor.router();
         let had_prefix = self.prefix();
+        let was_asked = self.solicitor.has_asked(now);
         let said = Said {
             lease,
             change: self.change(&advertisement),
@@ -80,6 +81,10 @@ impl Discovery<'_> {
             let moved = (had_router, had_prefix) != (Some(addr), self.prefix());
             let left = had_router.filter(|had| *had != addr);
             self.register_from_now(left, moved, queue, now, rng);
+            // A router that has lost its table says so to one that it still routes for.
+            if to_one && !moved && !was_asked {
+                self.registrant.hasten(now);
+            }
         }
         // A router that RPL leads is asked by its own children, unless they asked in vain.
         let is_worth_telling =

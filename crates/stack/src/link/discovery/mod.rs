@@ -29,7 +29,7 @@ mod register;
 use super::mesh::{Mark, MeshConfig};
 use crate::ip::ndp::{Advertised, Due, Solicitor};
 use crate::ip::registrant::Registrant;
-use crate::ip::registrar::Registrar;
+use crate::ip::registrar::{IS_ROUTER, Registrar};
 use crate::ip::{
     self, Address, Iid, Ingress, InterfaceId, Ip, Neighbour, NextHop, PacketDrop, Registration,
 };
@@ -170,7 +170,7 @@ impl<'m> Discovery<'m> {
             addr: ip::link_local(iid),
             interface: id,
         });
-        if let Some(advertised) = self.advertised {
+        if let Some(advertised) = self.advertised.filter(|_| IS_ROUTER) {
             ip.add_address(Address {
                 addr: ip::with_iid(&advertised.prefix, iid),
                 interface: id,
@@ -187,7 +187,10 @@ impl<'m> Discovery<'m> {
             self.solicitor.next_deadline(),
             self.registrant.next_deadline(),
         );
-        let first = earliest(own, self.answer.at);
+        let first = match IS_ROUTER {
+            true => earliest(own, self.answer.at),
+            false => own,
+        };
         match self.takes_registrations() {
             true => earliest(first, self.registrar.next_deadline()),
             false => first,
@@ -247,7 +250,9 @@ impl<'m> Discovery<'m> {
             // Answers go to one node (RFC 6775 §6.3), and not to where they were learnt.
             Message::RouterSolicitation { .. } if is_from_nobody => Err(PacketDrop::BadNdp),
             // RFC 4861 §6.2.6: hosts discard them.
-            Message::RouterSolicitation { .. } if !ip.forwards() && !self.is_border() => {
+            Message::RouterSolicitation { .. }
+                if !IS_ROUTER || (!ip.forwards() && !self.is_border()) =>
+            {
                 Err(PacketDrop::IgnoredIcmp)
             }
             Message::RouterSolicitation { .. } => {
@@ -331,7 +336,7 @@ impl<'m> Discovery<'m> {
             }
             Some(Due::Solicit(to)) => self.solicit(queue, ip, to),
         }
-        if self.answer.at.is_some_and(|at| now >= at) {
+        if IS_ROUTER && self.answer.at.is_some_and(|at| now >= at) {
             self.announce(queue, ip, now);
         }
         self.poll_registrant(queue, ip, now);

@@ -10,7 +10,7 @@ use core::net::Ipv6Addr;
 
 use super::{Discovery, OVERRIDE, ROUTER, Received, SOLICITED, list};
 use crate::ip::registrant::{LIFETIME_MIN, Outcome};
-use crate::ip::registrar::Request;
+use crate::ip::registrar::{IS_ROUTER, Request};
 use crate::ip::{self, Iid, Ip, Neighbour, PacketDrop, Prefix, RegistrationRefusal};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
@@ -37,6 +37,9 @@ impl Discovery<'_> {
         let Message::NeighborSolicitation { options, .. } = *received.message else {
             return Ok(None);
         };
+        if !IS_ROUTER {
+            return Ok(None);
+        }
         let registration = only_registration(options)?;
         if !self.registers || registration.is_none() {
             return Ok(None);
@@ -145,6 +148,22 @@ impl Discovery<'_> {
         };
         let (to, target) = (ip::link_local(iid), ip::with_iid(&prefix, iid));
         self.answer_registration(queue, ip, (to, target), &answer);
+    }
+
+    /// Tells the neighbour `from`, whose packet was passed on, that it has a router here, unless it
+    /// has registered: this node has begun anew since then, and the neighbour does not know.
+    #[cfg(feature = "rpl")]
+    pub(in crate::link) fn remind(
+        &mut self,
+        (from, is_trusted): (Iid, bool),
+        queue: &mut PacketQueue<'_>,
+        ip: &Ip<'_>,
+        now: Instant,
+    ) {
+        let is_stranger = self.takes_registrations() && !self.registrar.holds(from);
+        if is_stranger && self.may_answer(is_trusted, now).is_ok() {
+            self.advertise(queue, ip, ip::link_local(from), now);
+        }
     }
 
     /// Sends `answer` about the registration of `target`.

@@ -69,11 +69,20 @@ pub struct Hold {
     /// Hops from here to the border router: frames to the router that the default
     /// route over this link leads to.
     pub hops_up: u8,
-    /// Hops from here to the farthest node below: frames to every other neighbour.
+    /// Hops from here to the farthest node below: frames to every other neighbour. With RPL the
+    /// source route of the last packet down says it.
     pub hops_down: u8,
 }
 
 impl Hold {
+    /// Takes over how many hops a packet that leaves downwards has before it: where RPL leads
+    /// packets by source routes, these say what no router below the root knows otherwise.
+    pub(super) const fn note_down(&mut self, hops: Option<u8>) {
+        if let Some(hops) = hops {
+            self.hops_down = hops;
+        }
+    }
+
     /// How long to hold frames to a neighbour that has just taken one.
     pub(super) fn after(&self, is_router: bool) -> Duration {
         let hops = if is_router {

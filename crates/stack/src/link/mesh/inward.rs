@@ -1,7 +1,7 @@
 //! Inwards: frames into packets.
 
 use super::onward::Came;
-use super::{Kept, Mesh, tcp_headers};
+use super::{Kept, Mesh, routing, tcp_headers};
 use crate::ip::icmp::ErrorKind;
 use crate::ip::{Disposition, Ingress, Ip, Neighbour};
 use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
@@ -211,7 +211,10 @@ impl<'m> Mesh<'m> {
         let (mut role, option) = match disposition {
             Disposition::Local => (Role::Reassemble, None),
             Disposition::Forward(hop) => self.way_onward(ip, &header, hop, &headers),
-            Disposition::Route(hop) => (self.role_for(hop), ip.onward_option(headers.rpi)),
+            Disposition::Route(hop) => {
+                self.manner.hold.note_down(Some(routing::hops_left(piece)));
+                (self.role_for(hop), ip.onward_option(headers.rpi))
+            }
             Disposition::Refuse(kind) => {
                 self.count(LinkDrop::Refused);
                 let quote = quotable(piece, headers.tcp);

@@ -11,6 +11,8 @@ use crate::random::Rng;
 #[cfg(feature = "rpl")]
 use crate::time::Instant;
 #[cfg(feature = "rpl")]
+use crate::wire::LinkAddr;
+#[cfg(feature = "rpl")]
 use crate::wire::ndp::PrefixInformation;
 
 impl Mesh<'_> {
@@ -59,6 +61,13 @@ impl<'m> Mesh<'m> {
         ip: &mut Ip<'_>,
     ) {
         self.discovery.learn_prefix(information, ip);
+    }
+
+    /// A packet of the neighbour `from`'s own was passed on, which takes no part in RPL.
+    pub(in crate::link) fn remind(&mut self, from: Iid, ip: &Ip<'_>, now: Instant) {
+        let is_trusted = self.mac.is_trusted(LinkAddr::from_iid(from));
+        let queue = &mut self.queue;
+        self.discovery.remind((from, is_trusted), queue, ip, now);
     }
 
     /// Ends the registration of the neighbour with identifier `iid`, which is at another router

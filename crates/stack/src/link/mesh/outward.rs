@@ -3,7 +3,7 @@
 
 use super::budget::{Budget, growth};
 use super::mark::{Mark, Way};
-use super::routing::{Dress, ROUTED_SLACK};
+use super::routing::{Dress, ROUTED_SLACK, hops_left};
 use super::{Mesh, link_addr, tcp_headers};
 use crate::ip::{self, Ip, Neighbour, NextHop};
 use crate::limits::PSDU_LEN_MAX;
@@ -234,6 +234,11 @@ impl<'m> Mesh<'m> {
             neighbour: to,
         };
         let dress = Dress::of(ip, &header, next, &mark);
+        self.manner.hold.note_down(match mark.way {
+            // It stands at its next step already.
+            Way::Routed => Some(hops_left(self.outgoing.buffer()).saturating_add(1)),
+            Way::Begins | Way::Up { .. } => dress.hops(),
+        });
         let slack = match dress.is_long() {
             true => ROUTED_SLACK,
             false => growth(&header, link, contexts, header_len),

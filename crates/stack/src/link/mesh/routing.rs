@@ -61,6 +61,12 @@ impl State {
 /// page, the source route, the tunnel.
 const LORH_LEN: u8 = 1 + 2 + 3;
 
+/// How many hops a packet has before it that is to be led on from here by its source route.
+pub(super) fn hops_left(packet: &[u8]) -> u8 {
+    let left = packet.get(HEADER_LEN + source_route::SEGMENTS_LEFT_AT);
+    left.copied().unwrap_or_default()
+}
+
 /// A hop-by-hop header with the RPL option.
 const OPTION_LEN: u8 = 8;
 
@@ -90,6 +96,7 @@ pub(super) struct Route {
     hops: [Ipv6Addr; ROUTE_HOPS_MAX],
     len: u8,
     is_tunnel: bool,
+    ends_at_leaf: bool,
 }
 
 impl Route {
@@ -133,6 +140,7 @@ impl Dress {
             hops: [Ipv6Addr::UNSPECIFIED; ROUTE_HOPS_MAX],
             len: motes.len() as u8,
             is_tunnel: !is_own || leaf > 0,
+            ends_at_leaf: leaf > 0,
         };
         for (hop, mote) in route.hops.iter_mut().zip(motes) {
             *hop = ip::with_iid(&root, *mote);
@@ -143,6 +151,14 @@ impl Dress {
     /// Whether the packet gets a header of its own in front of the one that it has.
     pub(super) const fn is_long(&self) -> bool {
         matches!(self, Self::Tunnel(..) | Self::Route(_))
+    }
+
+    /// How many hops it has before it, where it goes down.
+    pub(super) fn hops(&self) -> Option<u8> {
+        match self {
+            Self::Route(route) => Some(route.len + u8::from(route.ends_at_leaf)),
+            Self::Nothing | Self::Option(_) | Self::Tunnel(..) => None,
+        }
     }
 
     /// What goes beside the packet.

@@ -34,6 +34,10 @@ impl Dress {
         false
     }
 
+    pub(super) const fn hops(self) -> Option<u8> {
+        None
+    }
+
     pub(super) const fn option(self) -> Option<Rpi> {
         None
     }
@@ -51,4 +55,8 @@ impl Dress {
     ) -> Result<usize, PacketDrop> {
         Ok(len)
     }
+}
+
+pub(super) const fn hops_left(_: &[u8]) -> u8 {
+    0
 }

@@ -9,6 +9,8 @@ mod discovery;
 mod driver;
 mod errors;
 mod hostile;
+#[cfg(feature = "rpl")]
+mod leaves;
 mod links;
 mod marking;
 mod registration;

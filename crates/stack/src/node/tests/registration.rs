@@ -1,6 +1,7 @@
 //! Registration of addresses: what a host asks of its router, and what a router answers.
 
 use super::*;
+use crate::ip::registrar::Request;
 use crate::ip::{Iid, RegistrationRefusal as Refusal};
 use crate::wire::ndp::{AddressRegistration, NdpOption, NdpOptions, registration};
 
@@ -51,8 +52,26 @@ fn border_router() -> World {
 }
 
 /// Sends a solicitation to the border router, and returns the neighbour advertisements that it
-/// queues within a second: where to, of what, and with which registration.
+/// queues within a second: where to, of what, and with which status.
 fn answers(world: &mut World, asked: Asked<'_>) -> Vec<(Ipv6Addr, Ipv6Addr, Option<u8>)> {
+    let answered = answered(world, asked).into_iter();
+    let status = |registration: Option<Said>| registration.map(|said| said.status);
+    answered
+        .map(|(dst, target, said)| (dst, target, status(said)))
+        .collect()
+}
+
+/// What of a registration an answer repeats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Said {
+    status: u8,
+    reachable: bool,
+    transaction: Option<u8>,
+    lifetime_min: u16,
+}
+
+/// As [`answers`], with the registration itself.
+fn answered(world: &mut World, asked: Asked<'_>) -> Vec<(Ipv6Addr, Ipv6Addr, Option<Said>)> {
     let mut options = [0; 200];
     let len = emitted(asked.options, &mut options);
     let message = Message::NeighborSolicitation {
@@ -77,19 +96,19 @@ fn answers(world: &mut World, asked: Asked<'_>) -> Vec<(Ipv6Addr, Ipv6Addr, Opti
     world.run_for(Duration::from_secs(1));
     let mut out = Vec::new();
     for (_, frame) in world.frames[before..].iter().filter(|(node, _)| *node == 0) {
-        let Some((dst, target, status)) = advertisement(world, frame) else {
+        let Some(answer) = advertisement(world, frame) else {
             continue;
         };
         // A frame that nothing acknowledges is repeated.
-        if !out.contains(&(dst, target, status)) {
-            out.push((dst, target, status));
+        if !out.contains(&answer) {
+            out.push(answer);
         }
     }
     out
 }
 
-/// A neighbour advertisement in a frame: destination, target, and the status of its registration.
-fn advertisement(world: &World, frame: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, Option<u8>)> {
+/// A neighbour advertisement in a frame: destination, target, and what it says of a registration.
+fn advertisement(world: &World, frame: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, Option<Said>)> {
     let (header, payload) =
         crate::wire::ieee802154::Header::parse(&frame[..frame.len() - 2]).ok()?;
     let hop = lowpan::LinkPair {
@@ -107,11 +126,16 @@ fn advertisement(world: &World, frame: &[u8]) -> Option<(Ipv6Addr, Ipv6Addr, Opt
         Ok(Message::NeighborAdvertisement {
             target, options, ..
         }) => {
-            let status = options.iter().find_map(|option| match option {
-                NdpOption::AddressRegistration(registration) => Some(registration.status),
+            let said = options.iter().find_map(|option| match option {
+                NdpOption::AddressRegistration(registration) => Some(Said {
+                    status: registration.status,
+                    reachable: registration.reachable,
+                    transaction: registration.transaction,
+                    lifetime_min: registration.lifetime_min,
+                }),
                 _ => None,
             });
-            Some((header.dst, target, status))
+            Some((header.dst, target, said))
         }
         _ => None,
     }
@@ -207,8 +231,16 @@ fn both_forms_of_a_request_are_answered_in_their_own() {
             target,
             options: &options,
         };
-        let expected = [(local(n), target, Some(registration::SUCCESS))];
-        assert_eq!(answers(&mut world, asked), expected);
+        let said = Said {
+            status: registration::SUCCESS,
+            reachable: registration.reachable,
+            transaction: registration.transaction,
+            lifetime_min: 10,
+        };
+        assert_eq!(
+            answered(&mut world, asked),
+            [(local(n), target, Some(said))]
+        );
     }
     assert_eq!(world.radio_of(0).registration_counters().accepted, 3);
 }
@@ -371,5 +403,199 @@ fn what_is_no_registration_is_dropped_or_answered_as_such() {
         let dropped = counters.dropped(ip::PacketDrop::BadNdp)
             + counters.dropped(ip::PacketDrop::IgnoredIcmp);
         assert_eq!(dropped, u32::from(expected.is_empty()), "{name}");
+    }
+}
+
+/// A request of node 1 that another node's name is under.
+#[test]
+fn a_request_in_another_nodes_name_is_answered_as_a_duplicate() {
+    let mut world = border_router();
+    let other = eui(9);
+    let options = [
+        NdpOption::SourceLinkAddr(link(1)),
+        NdpOption::AddressRegistration(request(&other, 5, 60)),
+    ];
+    let asked = Asked {
+        from: link(1),
+        src: local(1),
+        target: global(1),
+        options: &options,
+    };
+    let expected = [(local(1), global(1), Some(registration::DUPLICATE))];
+    assert_eq!(answers(&mut world, asked), expected);
+    let router = world.radio_of(0);
+    let refused = router.registration_counters().refused(Refusal::Duplicate);
+    assert_eq!((refused, router.registrations().count()), (1, 1));
+}
+
+#[test]
+fn a_full_table_says_so() {
+    let mut world = border_router();
+    // Three places are left, and these soon wait for their owners' acknowledgements.
+    for n in 5..8 {
+        let owner = eui(n);
+        let request = Request {
+            iid: link(n).iid(),
+            owner,
+            is_by_right: true,
+            lifetime_min: 60,
+            tid: Some(240),
+            is_routed: true,
+            instance: None,
+        };
+        let now = world.now;
+        let registrar = mesh_mut(&mut world, 0).registrar_mut();
+        assert_eq!(registrar.register(&request, true, now), Ok(()));
+    }
+    assert_eq!(ask(&mut world, 9, 240, 60), Some(registration::FULL));
+    // A removal makes room.
+    assert_eq!(ask(&mut world, 5, 241, 0), Some(registration::SUCCESS));
+    assert_eq!(ask(&mut world, 9, 240, 60), Some(registration::SUCCESS));
+}
+
+/// Which version of the border router's information node 1 goes by, and its context 0.
+fn known(world: &World) -> (Option<Ipv6Addr>, Ipv6Addr) {
+    let context = world.radio_of(1).contexts().get(0).unwrap();
+    (world.nodes[1].global_address(), context.prefix())
+}
+
+/// An advertisement of the border router with this version, whose context 0 is `context`, reaches
+/// node 1: sent to all, or to it alone.
+fn advertise(world: &mut World, version: u32, context: Ipv6Addr, to_all: bool) {
+    use crate::wire::icmpv6::RouterAdvertisement;
+    use crate::wire::ndp::{BorderRouter, LowpanContext, PrefixInformation};
+    let prefix = PrefixInformation {
+        prefix_len: 64,
+        on_link: false,
+        autonomous: true,
+        router_address: false,
+        valid_lifetime_s: 7_200,
+        preferred_lifetime_s: 7_200,
+        prefix: MESH,
+    };
+    let context = LowpanContext {
+        id: 0,
+        compress: true,
+        prefix_len: 64,
+        lifetime_min: 120,
+        prefix: context,
+    };
+    let border = BorderRouter {
+        version,
+        lifetime_min: 120,
+        addr: global(0),
+    };
+    let options = [
+        NdpOption::Prefix(prefix),
+        NdpOption::Context(context),
+        NdpOption::BorderRouter(border),
+    ];
+    let mut bytes = [0; 200];
+    let len = emitted(&options, &mut bytes);
+    let message = Message::RouterAdvertisement(RouterAdvertisement {
+        hop_limit: 64,
+        flags: 0,
+        router_lifetime_s: 7_200,
+        reachable_ms: 0,
+        retransmit_ms: 0,
+        options: NdpOptions::parse(&bytes[..len]).unwrap(),
+    });
+    let (dst, to) = match to_all {
+        true => (ip::ALL_NODES, LinkAddr::BROADCAST),
+        false => (local(1), link(1)),
+    };
+    let mut bytes = [0; 200];
+    let len = ip::icmp::write(&message, local(0), dst, 255, &mut bytes).unwrap();
+    let hop = lowpan::LinkPair {
+        src: link(0),
+        dst: to,
+    };
+    let mut payload = [0; 200];
+    let none = lowpan::Contexts::new();
+    let headers = lowpan::compress(&bytes[..len], hop, &none, &mut payload).unwrap();
+    let rest = &bytes[headers.uncompressed_len..len];
+    let payload = [&payload[..headers.compressed_len], rest].concat();
+    world.sequence += 1;
+    let frame = frame_from(hop.src, hop.dst, world.sequence as u8, &payload);
+    world.at(Duration::ZERO, 1, RADIO, Pending::Frame(frame));
+    world.run_for(Duration::from_millis(20));
+}
+
+/// RFC 6775 §8.1.3: what is older than what is known is dropped and counted, however often it comes
+/// to all; what is newer holds as soon as the router has confirmed it.
+#[test]
+fn an_older_version_is_dropped_and_a_newer_one_holds_when_it_is_confirmed() {
+    let other = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 0);
+    // (version, whether it is older than the 1 that is known)
+    for (version, is_older) in [
+        (0, true),
+        (0xffff_ffff, true),
+        (0x8000_0002, true),
+        (2, false),
+        (0x8000_0000, false),
+    ] {
+        let mut world = World::chain(1, Relaying::Fragments);
+        let before = known(&world);
+        assert_eq!(before, (Some(global(1)), MESH));
+        let start = world.now;
+        world.deaf = Some((0, start..start + Duration::from_secs(60)));
+        for n in 1..=5 {
+            advertise(&mut world, version, other, true);
+            let counters = &world.nodes[1].ip().counters;
+            let dropped = counters.dropped(ip::PacketDrop::BadNdp);
+            assert_eq!(dropped, if is_older { n } else { 0 }, "{version:x}");
+            assert_eq!(known(&world), before, "{version:x}");
+        }
+        if is_older {
+            continue;
+        }
+        for _ in 0..10 {
+            advertise(&mut world, version, other, false);
+            world.run_for(Duration::from_secs(1));
+        }
+        assert_eq!(known(&world), (Some(global(1)), other), "{version:x}");
+    }
+}
+
+/// A thousand solicitations of strangers, to the router alone and to all: the answers are few, the
+/// rest is counted, and a neighbour that acknowledges is answered meanwhile.
+#[test]
+fn a_flood_of_solicitations_is_answered_within_bounds() {
+    for to_all in [true, false] {
+        let mut world = border_router();
+        let frames = world.frames.len();
+        let options = NdpOptions::default();
+        let message = Message::RouterSolicitation { options };
+        let (dst, to) = match to_all {
+            true => (ip::ALL_ROUTERS, LinkAddr::BROADCAST),
+            false => (local(0), link(0)),
+        };
+        for n in 0..1_000usize {
+            let from = LinkAddr::Extended([2, 0, 0, 0, 9, 9, (n / 256) as u8, n as u8]);
+            let mut bytes = [0; 100];
+            let src = ip::link_local(from.iid());
+            let len = ip::icmp::write(&message, src, dst, 255, &mut bytes).unwrap();
+            let hop = lowpan::LinkPair { src: from, dst: to };
+            let mut payload = [0; PSDU_LEN_MAX];
+            let none = lowpan::Contexts::new();
+            let headers = lowpan::compress(&bytes[..len], hop, &none, &mut payload).unwrap();
+            let rest = &bytes[headers.uncompressed_len..len];
+            let payload = [&payload[..headers.compressed_len], rest].concat();
+            let frame = frame_from(from, to, n as u8, &payload);
+            world.at(Duration::ZERO, 0, RADIO, Pending::Frame(frame));
+            world.run_for(Duration::from_millis(10));
+        }
+        let dropped = world.nodes[0]
+            .ip()
+            .counters
+            .dropped(ip::PacketDrop::TooMany);
+        // 32 at once and four a second for ten seconds.
+        assert!((900..=968).contains(&dropped), "{to_all}: {dropped}");
+        let sent = world.frames[frames..].iter();
+        let sent = sent
+            .filter(|(node, frame)| *node == 0 && frame.len() > 5)
+            .count();
+        assert!((1..=700).contains(&sent), "{to_all}: {sent} frames");
+        assert!(world.radio_of(0).is_registered(link(1).iid()));
     }
 }
