@@ -1,4 +1,4 @@
-//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `fuzz` and `peers`.
+//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `fuzz`, `peers` and `interop`.
 //!
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
@@ -11,6 +11,7 @@ mod firmware;
 mod footprint;
 mod fuzz;
 mod image;
+mod interop;
 mod panics;
 mod peers;
 mod planted;
@@ -98,6 +99,20 @@ enum Command {
         #[arg(long)]
         quick: bool,
     },
+    /// Let foreign parts judge Motet's packets, and speak with its motes
+    ///
+    /// Needs a Linux where this user may make private networks; ends within two minutes.
+    #[command(after_help = "Example: cargo xtask interop linux --json")]
+    Interop {
+        /// Which part
+        peer: interop::Peer,
+        /// Print one JSON object a line, one for each check
+        #[arg(long)]
+        json: bool,
+        /// Print Markdown with revision, date and command
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
+    },
 }
 
 /// How figures are printed.
@@ -144,6 +159,11 @@ fn run(command: &Command) -> Result<bool> {
             markdown,
             quick,
         } => peers::run(&workspace, Format::of(*json, *markdown), *quick),
+        Command::Interop {
+            peer,
+            json,
+            markdown,
+        } => interop::run(&workspace, *peer, Format::of(*json, *markdown)),
         Command::Surface => surface::update(&workspace),
         Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),
         Command::Fuzz {

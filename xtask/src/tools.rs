@@ -39,29 +39,38 @@ pub(crate) const ARM_GCC: Tool = Tool {
     package: "gcc-arm-none-eabi libnewlib-arm-none-eabi",
 };
 
+/// What speaks with motes, or judges their frames.
+pub(crate) const CLIENTS: &[Tool] = &[TSHARK, IPERF, NC, PING];
+
+// Judges the frames that Motet emits.
+const TSHARK: Tool = Tool {
+    program: "tshark",
+    package: "tshark",
+};
+
+// Clients of the motes that `motet up` brings up.
+const IPERF: Tool = Tool {
+    program: "iperf3",
+    package: "iperf3",
+};
+const NC: Tool = Tool {
+    program: "nc",
+    package: "netcat-openbsd",
+};
+const PING: Tool = Tool {
+    program: "ping",
+    package: "iputils-ping",
+};
+
 const TOOLS: &[Tool] = &[
     Tool {
         program: QEMU,
         package: "qemu-system-arm",
     },
-    // Judges the frames that Motet emits.
-    Tool {
-        program: "tshark",
-        package: "tshark",
-    },
-    // Clients of the motes that `motet up` brings up.
-    Tool {
-        program: "iperf3",
-        package: "iperf3",
-    },
-    Tool {
-        program: "nc",
-        package: "netcat-openbsd",
-    },
-    Tool {
-        program: "ping",
-        package: "iputils-ping",
-    },
+    TSHARK,
+    IPERF,
+    NC,
+    PING,
 ];
 
 /// All tools are there, after installing the missing ones where that is possible.
