@@ -116,7 +116,7 @@ fn print(peer: &str, row: &Row, is_json: bool) {
         println!("{object}");
     } else {
         let word = if *pass { "ok" } else { "FAILED" };
-        println!("{word:<7}{check:<48}{value:>8} {unit:<9}{note}");
+        println!("{word:<7}{check:<52}{value:>8} {unit:<9}{note}");
     }
 }
 

@@ -107,7 +107,7 @@ fn round_trip(check: &str, said: &str) -> Row {
     let average = times.split('/').nth(1).and_then(|time| time.parse().ok());
     Row {
         check: check.to_owned(),
-        value: average.unwrap_or(0.0),
+        value: f64::round(average.unwrap_or(0.0)),
         unit: "ms",
         pass: received >= 4.0,
         note: format!("{received} of 5 answered"),
