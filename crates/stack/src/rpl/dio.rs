@@ -106,6 +106,8 @@ impl Rpl<'_> {
         }
         let dodag = self.dodag.as_mut().ok_or(MessageDrop::OtherDodag)?;
         if dio.mode != dodag.mode {
+            // Nor is it one where packets go another way.
+            self.lose_rank_of(from);
             return Err(MessageDrop::BadMode);
         }
         check_rank(dio.rank, dodag.unit())?;

@@ -692,6 +692,12 @@ fn a_parent_that_goes_over_to_another_dodag_is_none_any_more() {
     assert_eq!(bench.dio(&elsewhere), Err(MessageDrop::OtherDodag));
     bench.poll();
     assert_eq!(bench.rpl.parent(), Some(iid(7)));
+    // Or to another mode of operation in the same one.
+    let mut otherwise = says(7, 256);
+    otherwise.mode = 2;
+    assert_eq!(bench.dio(&otherwise), Err(MessageDrop::BadMode));
+    bench.poll();
+    assert_eq!(bench.rpl.parent(), None);
 }
 
 #[test]
