@@ -151,6 +151,7 @@ impl<'m> Discovery<'m> {
     }
 
     /// As [`Self::registrar`], to pull what has changed.
+    #[cfg(feature = "rpl")]
     pub(super) const fn registrar_mut(&mut self) -> &mut Registrar<'m> {
         &mut self.registrar
     }
