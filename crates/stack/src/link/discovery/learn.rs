@@ -69,13 +69,7 @@ impl Discovery<'_> {
             let prefix = prefix_of(had_prefix, &advertisement);
             changed |= self.set_prefix(ip, prefix, Duration::ZERO);
         }
-        for option in advertisement.options.iter() {
-            match option {
-                NdpOption::Context(context) => changed |= self.contexts.learn(&context),
-                NdpOption::BorderRouter(border) if IS_SUPPORTED => self.border = Some(border),
-                _ => {}
-            }
-        }
+        changed |= self.learn_contexts(&advertisement);
         self.is_router_extended = knows_earo(&advertisement);
         if has_router {
             let moved = (had_router, had_prefix) != (Some(addr), self.prefix());
@@ -93,6 +87,19 @@ impl Discovery<'_> {
             self.announce(queue, ip, now);
         }
         Ok(())
+    }
+
+    /// Takes contexts, and whose they are; says whether any is new.
+    fn learn_contexts(&mut self, advertisement: &RouterAdvertisement<'_>) -> bool {
+        let mut changed = false;
+        for option in advertisement.options.iter() {
+            match option {
+                NdpOption::Context(context) => changed |= self.contexts.learn(&context),
+                NdpOption::BorderRouter(border) if IS_SUPPORTED => self.border = Some(border),
+                _ => {}
+            }
+        }
+        changed
     }
 
     /// RPL leads: it hears and asks `router` alone for contexts, or nobody. Neighbours without RPL
