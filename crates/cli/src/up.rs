@@ -111,6 +111,7 @@ mod linux {
         Arena,
         apps::{App, Services},
         capture::Records,
+        net::moves,
         net::network::{Host, HostOptions, Network, NetworkOptions},
         net::outages::{Outages, Switch},
         net::plan,
@@ -398,15 +399,17 @@ mod linux {
     /// Prints each mote's name and address to stderr: stdout belongs to the command.
     fn introduce(network: &Network<'_>, args: &Args) {
         let mut stderr = io::stderr().lock();
-        let tree = network.tree();
         for mote in 1..network.mesh_nodes() {
-            let (name, addr, hops) = (network.name(mote), network.addr(mote), tree.depth(mote));
-            let plural = if hops == 1 { "" } else { "s" };
-            let via = match tree.parent(mote) {
-                Some(parent) if parent > 0 => format!(", by way of mote {}", network.name(parent)),
-                _ => String::new(),
+            let (name, addr) = (network.name(mote), network.addr(mote));
+            let way = match moves::way_up(network, mote).as_deref() {
+                None => "without a way up now".to_owned(),
+                Some([_]) => "1 hop".to_owned(),
+                Some(way) => {
+                    let parent = way.first().map_or("", |parent| network.name(*parent));
+                    format!("{} hops, by way of mote {parent}", way.len())
+                }
             };
-            let _ = writeln!(stderr, "mote {name}: {addr} ({hops} hop{plural}{via})");
+            let _ = writeln!(stderr, "mote {name}: {addr} ({way})");
         }
         let connections = args.connections;
         let plural = if connections == 1 { "" } else { "s" };

@@ -55,6 +55,16 @@ pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), 
     {
         output::line_to(out, "")?;
         left_out.extend(nodes(run).print(out)?);
+    } else if let ([_], Some(run)) = (&plan.points[..], results.first())
+        && run.nodes.len() > NODES_MAX
+    {
+        let nodes = run.nodes.len() - 1;
+        output::line_to(
+            out,
+            format_args!(
+                "{DIM}what each of the {nodes} nodes did: --json, or the page of --out{DIM:#}"
+            ),
+        )?;
     }
     if !left_out.is_empty() {
         let what = left_out.join(", ");
@@ -309,17 +319,17 @@ const NODE_HEADS: [(&str, u8); 15] = [
     ("parent", 0),
     ("rank", 0),
     ("hops", 0),
-    ("ETX", 6),
-    ("joined\ns", 7),
+    ("ETX", 1),
+    ("joined\ns", 2),
     ("moves", 0),
     ("frames", 0),
-    ("control\nframes", 8),
+    ("control\nframes", 2),
     ("retries", 3),
     ("drops", 1),
-    ("radio\non %", 2),
-    ("CPU\n%", 5),
-    ("radio\nmW", 2),
-    ("CPU\nmW", 4),
+    ("radio\non %", 5),
+    ("CPU\n%", 7),
+    ("radio\nmW", 5),
+    ("CPU\nmW", 6),
 ];
 
 /// Motes that join faster do so at once.

@@ -144,6 +144,18 @@ pub fn parent(network: &Network<'_>, mote: usize) -> Option<usize> {
     (0..network.mesh_nodes()).find(|node| plan::link_addr(*node as u16).iid() == iid)
 }
 
+/// A mote's way to the border router at this moment, by everyone's parent: the motes that it is passed
+/// on by, then 0. None where it does not lead there.
+pub fn way_up(network: &Network<'_>, mote: usize) -> Option<Vec<usize>> {
+    let mut way = Vec::new();
+    let mut at = mote;
+    while at > 0 && way.len() < network.mesh_nodes() {
+        at = parent(network, at)?;
+        way.push(at);
+    }
+    (at == 0).then_some(way)
+}
+
 /// The interface identifier of the neighbour that a node sends to by default.
 fn up(network: &Network<'_>, node: usize) -> Option<[u8; 8]> {
     match network.world.node(node).ip().default_route()?.neighbour {

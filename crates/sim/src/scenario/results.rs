@@ -171,7 +171,7 @@ pub struct Sample {
 }
 
 /// Names of the drops that [`NodeCounts::drops`] counts.
-pub const DROPS: [&str; 12] = [
+pub const DROPS: [&str; 17] = [
     "link gave up: no ACK",
     "link gave up: channel busy",
     "link gave up: frame too old",
@@ -179,6 +179,11 @@ pub const DROPS: [&str; 12] = [
     "relay queue full",
     "IP queue full",
     "IP: packet too old",
+    "IP: no route leads there",
+    "IP: back to where it came from",
+    "RPL: a loop",
+    "RPL: another instance",
+    "RPL: a tunnel that must not be",
     "fragments: no first one",
     "fragments: sibling lost",
     "fragments: not whole in time",

@@ -84,21 +84,16 @@ pub(super) fn check(network: &mut Network<'_>) -> Result<(), String> {
 
 /// What is wrong with the tree, if anything.
 fn fault_of(network: &Network<'_>) -> Option<String> {
-    let nodes = network.mesh_nodes();
-    let parents: Vec<Option<usize>> = (0..nodes)
-        .map(|node| moves::parent(network, node).filter(|_| node > 0))
-        .collect();
-    for mote in 1..nodes {
-        let up = std::iter::successors(Some(mote), |node| parents[*node]);
-        let path: Vec<usize> = up.take(nodes + 1).collect();
-        if path.last() != Some(&0) {
-            return Some(format!("mote {mote} has no way up, only {path:?}"));
-        }
+    for mote in 1..network.mesh_nodes() {
+        let Some(way) = moves::way_up(network, mote) else {
+            return Some(format!("mote {mote} has no way up"));
+        };
+        let parent = way.first().copied();
         // Lossless: nodes have 16-bit numbers.
         let iid = |node: usize| plan::link_addr(node as u16).iid();
         let mut steps = network.world.node(0).routes_down();
         let step = steps.find(|step| step.child == iid(mote));
-        match (step, parents[mote]) {
+        match (step, parent) {
             (Some(step), Some(parent)) if step.parent == iid(parent) => {}
             (None, _) => return Some(format!("the border router knows no way to mote {mote}")),
             (Some(_), parent) => {
