@@ -20,7 +20,7 @@ fn samples() -> Vec<(&'static str, Box<dyn Error>)> {
     let lent = || Buffers::new(&mut [], &mut []);
     let failed = tcp::Error::Reset;
     vec![
-        ("ip/mod.rs PacketDrop", Box::new(ip::PacketDrop::NoRoute)),
+        ("ip/drops.rs PacketDrop", Box::new(ip::PacketDrop::NoRoute)),
         (
             "lowpan/compress.rs CompressError",
             Box::new(lowpan::CompressError::Full),

@@ -49,8 +49,7 @@ impl Discovery<'_> {
             to_one,
         };
         if !self.solicitor.on_advertisement(addr, said, now, rng) {
-            let is_older = self.is_older(&advertisement);
-            return match is_older {
+            return match self.is_older(&advertisement) {
                 true => Err(PacketDrop::BadNdp),
                 false => Ok(()),
             };
