@@ -119,7 +119,12 @@ impl Rpl<'_> {
             return Ok(());
         }
         self.check_root(from, dio.rank)?;
-        self.check_version(from, dio, &said, now)?;
+        let checked = self.check_version(from, dio, &said, now);
+        if checked == Err(MessageDrop::OldVersion) {
+            // Its rank of before is none in this version.
+            self.lose_rank_of(from);
+        }
+        checked?;
         self.hear(from, to_all, dio, &said, now, rng)
     }
 
