@@ -581,8 +581,8 @@ fn hostile_source_routes_are_refused() {
     let outside = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 3);
     let (problem, unreachable) = (Some((4, 0)), Some((1, unreachable::SOURCE_ROUTE)));
     // Names, the addresses behind the first, a change of the header, and the error due.
-    type Change = fn(&mut [u8]);
-    let cases: [(&str, &[Ipv6Addr], Change, Option<(u8, u8)>); 12] = [
+    type Case<'c> = (&'c str, &'c [Ipv6Addr], fn(&mut [u8]), Option<(u8, u8)>);
+    let cases: [Case<'_>; 12] = [
         ("own address", &[global(1), global(2)], |_| (), problem),
         (
             "own address again",

@@ -586,7 +586,7 @@ pub(super) fn floor(nodes: usize, width: f64, reach: f64, seed: u64) -> Vec<Vec<
 /// What IP makes of a packet's option on its way up: RPL is told of a contradiction, and the second
 /// one ends the packet.
 fn is_loop(rpl: &mut Rpl<'_>, from: usize, option: &mut Rpi, now: Instant) -> bool {
-    let unit = rpl.dodag().map_or(0, |dodag| dodag.unit());
+    let unit = rpl.dodag().map_or(0, crate::rpl::Dodag::unit);
     let is_second = option.rank_error;
     if option.contradicts(rpl.dag_rank(), unit) || rpl.parent() == Some(iid(from)) {
         rpl.on_contradiction(iid(from), is_second, now);
