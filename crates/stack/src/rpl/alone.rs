@@ -12,10 +12,16 @@ pub(super) struct State {
     at: Option<Instant>,
     /// Steps done, or left out: first poisonings, then solicitations.
     step: u8,
+    /// Places lost in a row that no root has acknowledged: there may be none.
+    in_vain: u8,
 }
 
 impl State {
-    pub(super) const NEW: Self = Self { at: None, step: 0 };
+    pub(super) const NEW: Self = Self {
+        at: None,
+        step: 0,
+        in_vain: 0,
+    };
 
     /// The node is switched on.
     pub(super) fn start(&mut self, is_root: bool, now: Instant, rng: &mut Rng) {
@@ -27,14 +33,33 @@ impl State {
         self.at = Some(now + rng.uniform(wait_max));
     }
 
-    /// The node has lost its place; `poisons`: others know it as a way to the root.
-    pub(super) fn begin(&mut self, poisons: bool, now: Instant, rng: &mut Rng) {
+    /// The node has lost its place; `poisons`: others know it as a way to the root. `was_reachable`:
+    /// the root knew of it there.
+    pub(super) fn begin(
+        &mut self,
+        (poisons, was_reachable): (bool, bool),
+        now: Instant,
+        rng: &mut Rng,
+    ) {
+        self.in_vain = match was_reachable {
+            true => 0,
+            false => self.in_vain.saturating_add(1),
+        };
         self.step = if poisons { 0 } else { POISONINGS };
         self.at = Some(now + rng.uniform(POISON_DELAY_MAX));
     }
 
     pub(super) const fn end(&mut self) {
         self.at = None;
+    }
+
+    /// How often a wait is doubled, since places did not last: motes whose root is gone, and which
+    /// count on one another for a while, fall silent.
+    pub(super) const fn doublings(&self) -> u8 {
+        match self.in_vain.saturating_sub(IN_VAIN_FREE) {
+            ..SOLICITATION_DOUBLINGS_MAX => self.in_vain.saturating_sub(IN_VAIN_FREE),
+            _ => SOLICITATION_DOUBLINGS_MAX,
+        }
     }
 
     pub(super) const fn at(&self) -> Option<Instant> {
@@ -84,6 +109,7 @@ impl Rpl<'_> {
         }
         let doublings = step
             .saturating_sub(POISONINGS)
+            .saturating_add(self.alone.doublings())
             .min(SOLICITATION_DOUBLINGS_MAX);
         let wait_ms = match step < POISONINGS {
             true => POISON_INTERVAL_MS,
@@ -128,6 +154,9 @@ const MOTE_DELAY_MAX: Duration = Duration::from_secs(1);
 /// as much again.
 const SOLICITATION_INTERVAL_MS: u32 = 1_000;
 const SOLICITATION_DOUBLINGS_MAX: u8 = 4;
+
+/// Places so many in a row that come to nothing are what it takes to join a crowd.
+const IN_VAIN_FREE: u8 = 2;
 
 /// After so many DIS (half a minute to one) any rank and version will do.
 const SETTLED_SOLICITATIONS: u8 = 5;

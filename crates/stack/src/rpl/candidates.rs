@@ -94,6 +94,14 @@ impl Candidate {
         attempts.checked_div(successes).unwrap_or(0)
     }
 
+    /// What its ETX may be as far as is known: one transmission of a stranger, else what frames have
+    /// shown with one success more.
+    pub(super) fn etx_at_best(&self) -> u16 {
+        let attempts = (u16::from(self.attempts) + 1) * ETX_UNIT;
+        let successes = u16::from(self.successes) + 2;
+        attempts.checked_div(successes).unwrap_or(0).max(ETX_UNIT)
+    }
+
     /// Frames given up since it last acknowledged one.
     pub(super) const fn unanswered(&self) -> u8 {
         self.unanswered
@@ -125,7 +133,7 @@ impl Candidate {
         (self.rank != INFINITE_RANK || self.is_ahead)
             && match () {
                 () if self.is_vain() => was_heard && idle >= VAIN_TICKS,
-                () if self.is_gone() => was_heard || idle >= GONE_TICKS,
+                () if self.is_gone() => (was_heard && idle >= VAIN_TICKS) || idle >= GONE_TICKS,
                 () => true,
             }
     }
@@ -270,7 +278,7 @@ const WINDOW_SUCCESSES: u8 = 32;
 const ATTEMPTS_MAX: u8 = 64;
 
 /// Attempts after which a link's ETX is more than a guess.
-const TESTED_ATTEMPTS: u8 = 12;
+const TESTED_ATTEMPTS: u8 = 24;
 
 /// Attempts in vain after which a stranger is taken for made up: three frames, mostly.
 const VAIN_ATTEMPTS: u8 = 12;
@@ -278,7 +286,7 @@ const VAIN_ATTEMPTS: u8 = 12;
 /// Silence after which a neighbour that was tried in vain is tried again, in steps of 1.05 s: a
 /// stranger that speaks, and one that was there before.
 const VAIN_TICKS: u32 = 8;
-const GONE_TICKS: u32 = 30;
+const GONE_TICKS: u32 = 60;
 
 /// Frames given up in a row after which a neighbour counts as gone: at least, and at most.
 const GONE_MIN: u16 = 3;

@@ -53,14 +53,11 @@ impl Rpl<'_> {
     ) -> Option<(u16, u16)> {
         let objective = Objective::of(configuration).unwrap_or(Objective::Mrhof);
         let unit = configuration.min_hop_rank_increase;
+        let has_metrics = self.dodag.as_ref().is_some_and(|dodag| dodag.has_metrics);
         let etx = candidate.etx();
         let is_parent = self.parent == Some(candidate.iid());
         let cost = objective.path_cost(candidate.base, etx, unit)?;
-        let rank = objective.rank(cost, candidate.rank, unit);
-        let rank_max = match configuration.max_rank_increase {
-            0 => INFINITE_RANK,
-            increase => self.lowest.saturating_add(increase),
-        };
+        let rank = objective.rank(cost, candidate.rank, unit, has_metrics);
         // Descendants count on the lowest rank that they may have heard, plus one hop.
         let is_no_descendant = is_parent
             || candidate.rank < self.lowest_heard.saturating_add(unit)
@@ -68,10 +65,18 @@ impl Rpl<'_> {
         let is_usable = candidate.is_proven()
             && candidate.rank != INFINITE_RANK
             && rank != INFINITE_RANK
-            && rank <= rank_max
+            && rank <= self.rank_max(configuration)
             && (is_parent || etx <= LINK_ETX_MAX)
             && is_no_descendant;
         is_usable.then_some((cost, rank))
+    }
+
+    /// The highest rank that this node may take in this version.
+    pub(super) const fn rank_max(&self, configuration: &Configuration) -> u16 {
+        match configuration.max_rank_increase {
+            0 => INFINITE_RANK,
+            increase => self.lowest.saturating_add(increase),
+        }
     }
 
     /// The parent of now, or a candidate that is much cheaper, or a little for long enough.
@@ -132,10 +137,13 @@ impl Rpl<'_> {
             self.start_trickle(now, rng);
         }
         // A child that counts on much less would seem to be above this node; on much more, it
-        // might choose another parent.
+        // might choose another parent. Ranks fall all the time where
+        // motes join: Trickle's next interval says so early enough.
         let unit = configuration.min_hop_rank_increase;
-        self.is_inconsistent |= rank >= self.advertised.saturating_add(unit)
-            || self.advertised >= rank.saturating_add(unit.saturating_mul(2));
+        let far =
+            |from: u16, to: u16, units: u16| to >= from.saturating_add(unit.saturating_mul(units));
+        self.is_inconsistent |=
+            far(self.advertised, rank, RISE) || far(rank, self.advertised, FALL);
     }
 
     pub(super) fn start_trickle(&mut self, now: Instant, rng: &mut Rng) {
@@ -164,6 +172,7 @@ impl Rpl<'_> {
             }
         }
         let poisons = self.trickle.is_running();
+        let was_reachable = self.dao.is_acknowledged();
         self.parent = None;
         self.is_parent_news = true;
         self.parent_since = now;
@@ -173,7 +182,7 @@ impl Rpl<'_> {
         self.advertised = INFINITE_RANK;
         self.trickle.stop();
         self.dao.stop();
-        self.alone.begin(poisons, now, rng);
+        self.alone.begin((poisons, was_reachable), now, rng);
     }
 
     /// The parent leads in a loop: it counts again when it has said a rank again.
@@ -187,6 +196,10 @@ impl Rpl<'_> {
         }
     }
 }
+
+/// By how many whole ranks this node's rank rises or falls before all neighbours are told at once.
+const RISE: u16 = 1;
+const FALL: u16 = 4;
 
 /// Less than a fifth of a transmission is noise of the estimates.
 const MARGIN: u16 = 24;

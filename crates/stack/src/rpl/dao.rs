@@ -1,7 +1,8 @@
 //! Downward routes: a mote tells the root which parent it has; the root's graph takes it.
 //!
 //! A DAO goes out a moment after its cause, is repeated ever more seldom until it is acknowledged,
-//! and again half-way through its lifetime. In a storing DODAG it goes to the parent instead.
+//! and again half-way through its lifetime. A new cause does not hurry one that waits for its
+//! acknowledgement: where many motes join at once, DAOs are most of what is on the air. In a storing DODAG it goes to the parent instead.
 //! Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
 
 use core::net::Ipv6Addr;
@@ -25,8 +26,10 @@ pub(super) struct State {
     pub(super) counter: u8,
     pub(super) sequence: u8,
     pub(super) path_sequence: u8,
-    /// DAOs of this sequence.
+    /// DAOs since the last acknowledgement.
     tries: u8,
+    /// The next DAO is the first of its sequence.
+    is_new: bool,
     is_acknowledged: bool,
 }
 
@@ -37,12 +40,25 @@ impl State {
         sequence: lollipop::INITIAL,
         path_sequence: lollipop::INITIAL,
         tries: 0,
+        is_new: false,
         is_acknowledged: false,
     };
 
     pub(super) const fn stop(&mut self) {
         self.at = None;
+        self.is_new = false;
         self.is_acknowledged = false;
+    }
+
+    /// Takes a path sequence that may be newer than one which the root has and this node has
+    /// forgotten: half-way through what follows the first of all, then at its end; one that goes
+    /// round begins again.
+    const fn leap(&mut self) {
+        self.path_sequence = match self.path_sequence {
+            ..lollipop::STRAIGHT => lollipop::INITIAL,
+            ..LEAP_HALF => LEAP_HALF,
+            _ => LEAP_WHOLE,
+        };
     }
 
     pub(super) const fn at(&self) -> Option<Instant> {
@@ -122,14 +138,18 @@ impl Rpl<'_> {
             return;
         }
         let dao = &mut self.dao;
-        if dao.at.is_none() || dao.tries > 0 {
+        if core::mem::take(&mut dao.is_acknowledged) {
+            dao.tries = 0;
+        }
+        if !core::mem::replace(&mut dao.is_new, true) {
             dao.counter = lollipop::next(dao.counter);
             dao.sequence = dao.counter;
             dao.path_sequence = lollipop::next(dao.path_sequence);
-            dao.tries = 0;
-            dao.at = Some(jittered(now, DELAY_MS, rng));
+            // A repetition that is due before says the same.
+            let delay_ms = DELAY_MS << dao.tries.min(DELAY_DOUBLINGS_MAX);
+            let at = jittered(now, delay_ms, rng);
+            dao.at = Some(dao.at.map_or(at, |planned| planned.min(at)));
         }
-        dao.is_acknowledged = false;
     }
 
     pub(super) fn poll_dao(&mut self, now: Instant, rng: &mut Rng) -> Option<Verdict> {
@@ -149,9 +169,18 @@ impl Rpl<'_> {
             self.dao.at = None;
             self.schedule_dao(now, rng);
         }
-        let doublings = self.dao.tries.min(RETRY_DOUBLINGS_MAX);
-        self.dao.tries = self.dao.tries.saturating_add(1);
-        self.dao.at = Some(jittered(now, RETRY_MS << doublings, rng));
+        let dao = &mut self.dao;
+        dao.is_new = false;
+        dao.at = Some(jittered(
+            now,
+            RETRY_MS << dao.tries.min(RETRY_DOUBLINGS_MAX),
+            rng,
+        ));
+        dao.tries = dao.tries.saturating_add(1);
+        if dao.tries > 1 && dao.path_sequence >= lollipop::STRAIGHT {
+            // The root may reject it, and have no way to say so but the one that is to be replaced.
+            dao.leap();
+        }
         Some(send(to, Outgoing::Dao))
     }
 
@@ -209,11 +238,19 @@ impl Rpl<'_> {
             return Ok(());
         }
         let dao = &mut self.dao;
-        let is_awaited = dao.tries > 0 && !dao.is_acknowledged && dao.at.is_some();
+        let is_awaited = dao.tries > 0 && !dao.is_new && !dao.is_acknowledged && dao.at.is_some();
         if !is_awaited || ack.instance != dodag.instance || ack.sequence != dao.sequence {
             return Err(MessageDrop::Unwanted);
         }
         dao.is_acknowledged = ack.status < status::REJECTED;
+        if !dao.is_acknowledged {
+            // The root may know a newer path, of before this node began anew.
+            dao.leap();
+            if dao.tries <= HURRIED_TRIES {
+                dao.at = Some(jittered(now, DELAY_MS, rng));
+                return Ok(());
+            }
+        }
         let wait_s = match dao.is_acknowledged {
             true => refresh_s(dodag),
             false => REJECTED_WAIT_S,
@@ -257,13 +294,26 @@ pub mod status {
 }
 
 /// Milliseconds from the cause of a DAO to the DAO, and as much again at random: a parent that
-/// was chosen in haste may change at once. RFC 6550's `DEFAULT_DAO_DELAY` is 1 s.
+/// was chosen in haste may change at once, and motes that join together do not speak together.
+/// RFC 6550's `DEFAULT_DAO_DELAY` is 1 s.
 const DELAY_MS: u32 = 350;
 
-/// Milliseconds to the first repetition, and as much again at random: ten hops there and back.
-/// It doubles up to 48 s and as much again.
+/// How often that doubles while no DAO is acknowledged.
+const DELAY_DOUBLINGS_MAX: u8 = 2;
+
+/// Milliseconds to the first repetition, and as much again at random: ten hops there and back. It
+/// doubles up to 48 s and as much again.
 const RETRY_MS: u32 = 1_500;
+
+/// How often that doubles.
 const RETRY_DOUBLINGS_MAX: u8 = 5;
+
+/// Path sequences for a node that may have forgotten a newer one.
+const LEAP_HALF: u8 = lollipop::INITIAL + lollipop::WINDOW / 2 + 1;
+const LEAP_WHOLE: u8 = lollipop::INITIAL.wrapping_add(lollipop::WINDOW + 1);
+
+/// So many DAOs after the last acknowledgement a rejected one is repeated at once.
+const HURRIED_TRIES: u8 = 4;
 
 /// Seconds after which a root that had no room is asked again, and half as long again at random.
 const REJECTED_WAIT_S: u32 = 60;

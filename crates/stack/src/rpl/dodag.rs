@@ -3,7 +3,6 @@
 use core::net::Ipv6Addr;
 
 use super::candidates::Iid;
-use super::objective::ETX_UNIT;
 use super::with_iid;
 use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Configuration, configuration, mode};
@@ -31,7 +30,8 @@ pub struct Root {
     /// `RPLInstanceID`, below 128: it is spared where headers are compressed when it is 0.
     pub instance: u8,
     /// Whether DIOs carry the ETX of the path in a metric container. Without one, which is 8 bytes
-    /// less, the rank says the same (RFC 6719 §3.2.2).
+    /// less, the rank stands for it (RFC 6719 §3.2.2): then `min_hop_rank_increase` should be 128,
+    /// the unit of ETX.
     pub has_metrics: bool,
     /// Timers, ranks, lifetimes, flags.
     pub configuration: Configuration,
@@ -45,22 +45,22 @@ impl Root {
     /// | `interval_min` | 9: 512 ms | 3: 8 ms | 12: 4.1 s | 3 | ten DIOs of 3.5 ms fit ten times into its half, and a DODAG ten hops deep stands after 5 s |
     /// | `interval_doublings` | 11: 17.5 min | 20: 2.3 h | 8: 17.5 min | 20 | a mote idles at 4 DIOs an hour |
     /// | `redundancy` | 10 | 10 | 0: never suppress | 10 | the first DIOs of a dense floor |
-    /// | `min_hop_rank_increase` | 128 | 256 | 128 | 256 | the unit of ETX: the rank is the ETX of the path, and no part of a link's ETX is lost |
-    /// | `max_rank_increase` | 1,024 | 0 | 1,024 | 0 | a count to infinity ends after 8 transmissions |
+    /// | `min_hop_rank_increase` | 256 | 256 | 128 | 256 | a whole rank has a low byte of 0, which RFC 8138 spares in every packet on its way up |
+    /// | `max_rank_increase` | 2,048 | 0 | 1,024 | 0 | a count to infinity ends after 8 transmissions |
     /// | `default_lifetime` | 30 of 60 s | – | 30 of 60 s | 5 of 60 s | a DAO every 15 to 22 minutes |
     pub const fn new(prefix: Ipv6Addr) -> Self {
         Self {
             prefix,
             prefix_lifetime_s: u32::MAX,
             instance: 0,
-            has_metrics: false,
+            has_metrics: true,
             configuration: Configuration {
                 flags: configuration::COMPRESSED | configuration::RPI_0X23,
                 interval_doublings: 11,
                 interval_min: 9,
                 redundancy: 10,
-                max_rank_increase: 8 * ETX_UNIT,
-                min_hop_rank_increase: ETX_UNIT,
+                max_rank_increase: 8 * RANK_UNIT,
+                min_hop_rank_increase: RANK_UNIT,
                 objective: 1,
                 default_lifetime: 30,
                 lifetime_unit_s: 60,
@@ -163,3 +163,6 @@ impl Root {
         }
     }
 }
+
+/// A whole rank, of one transmission at least.
+const RANK_UNIT: u16 = 256;

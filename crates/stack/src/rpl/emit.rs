@@ -54,7 +54,7 @@ impl Rpl<'_> {
         };
         Message::Dio(dio).emit(w)?;
         // Metrics go wherever a rank goes: without them a path would seem to cost its rank.
-        if dodag.has_metrics {
+        if dodag.has_metrics && dio.rank != super::INFINITE_RANK {
             let etx = Metrics::etx_object(self.cost);
             let metrics = Metrics::parse(&etx).map_err(|_| Full)?;
             RplOption::Metrics(metrics).emit(w)?;

@@ -19,8 +19,8 @@
 //! | a verdict sends | [`Rpl::emit`] writes the message |
 //!
 //! How a mote finds its place: it asks (DIS, ever more seldom) and listens. A neighbour that it
-//! hears of is tried with a short DIO that says "no rank": once that is acknowledged, it may be
-//! the parent. Links are measured by [`Rpl::on_sent`]; candidates that might be better, and those
+//! hears of is tried with a short DIO that says "no rank", the most promising one first and one at a
+//! time: once that is acknowledged, it may be the parent. Links are measured by [`Rpl::on_sent`]; candidates that might be better, and those
 //! that were silent for long, are probed likewise. A parent that is gone is replaced by any
 //! candidate that cannot be a descendant; where there is none, the mote says so to its own
 //! children (poisoning), waits until they know, and asks again.
@@ -163,7 +163,10 @@ pub struct Rpl<'m> {
     leaves: leaves::State,
     trickle: Trickle,
     alone: alone::State,
+    /// The next probe; while one is under way, when it is taken for lost.
     probe_at: Option<Instant>,
+    /// The neighbour that a probe is under way to.
+    probed: Option<Iid>,
     /// A neighbour that is owed a message; and one that is owed a DAO that takes the route back.
     reply: Option<(Iid, Outgoing)>,
     no_path_to: Option<Iid>,
@@ -222,6 +225,7 @@ impl<'m> Rpl<'m> {
             trickle: Trickle::STOPPED,
             alone: alone::State::NEW,
             probe_at: None,
+            probed: None,
             reply: None,
             no_path_to: None,
             resets: Allowance::new(RESETS_MAX, RESETS_INTERVAL_MS),
@@ -287,6 +291,11 @@ impl<'m> Rpl<'m> {
     /// given up after as many. 0 attempts, as where the channel was never clear, show nothing.
     pub fn on_sent(&mut self, to: [u8; 8], attempts: u8, acknowledged: bool, now: Instant) {
         self.candidates.on_sent(to, attempts, acknowledged, now);
+        if self.probed == Some(to) {
+            // What comes next follows from what it has shown.
+            self.probed = None;
+            self.probe_at = None;
+        }
         self.is_dirty = true;
     }
 

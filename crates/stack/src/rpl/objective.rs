@@ -1,8 +1,9 @@
 //! Objective functions: what a path over a neighbour costs, and which rank follows from it.
 //!
-//! Costs are in the unit of the DODAG's ranks. With MRHOF that is 1/128 of an expected
-//! transmission, as RFC 6551 §4.3.2 counts ETX: where no metric container says what the
-//! neighbour's path costs, its rank does (RFC 6719 §3.2.2).
+//! With MRHOF costs count 1/128 of an expected transmission, as RFC 6551 §4.3.2 counts ETX: where
+//! no metric container says what the neighbour's path costs, its rank does (RFC 6719 §3.2.2). Where
+//! one does, ranks count transmissions in whole ranks, so that they are in the order of costs: a
+//! way of many good hops leads past one of few bad ones. With OF0 costs are ranks.
 //! Sources: RFC 6719 (MRHOF) and RFC 6552 (OF0).
 
 use crate::wire::rpl::Configuration;
@@ -63,9 +64,15 @@ impl Objective {
 
     /// The rank of a node whose path costs `cost` and whose parent has `parent_rank`: never less
     /// than the next whole rank above the parent's (RFC 6719 §3.3, RFC 6550 §3.5.2).
-    pub(super) fn rank(self, cost: u16, parent_rank: u16, unit: u16) -> u16 {
+    /// `has_metrics`: costs are those of metric containers, in which the root's is 0.
+    pub(super) fn rank(self, cost: u16, parent_rank: u16, unit: u16, has_metrics: bool) -> u16 {
+        let rank = match has_metrics {
+            true => u32::from(cost) * u32::from(unit) / u32::from(ETX_UNIT) + u32::from(unit),
+            false => u32::from(cost),
+        };
+        let rank = u16::try_from(rank).unwrap_or(INFINITE_RANK);
         let whole = dag_rank(parent_rank, unit).saturating_add(1);
-        cost.max(whole.saturating_mul(unit))
+        rank.max(whole.saturating_mul(unit))
     }
 }
 
@@ -105,8 +112,17 @@ mod tests {
             (500, 256, 256, 512),
             (600, 0xff80, 128, 0xff80 + 0x7f),
         ] {
-            assert_eq!(Mrhof.rank(cost, parent, unit), rank, "{cost} {parent}");
+            assert_eq!(
+                Mrhof.rank(cost, parent, unit, false),
+                rank,
+                "{cost} {parent}"
+            );
         }
+        // With metrics 1.5 transmissions are one and a half ranks more than the root has.
+        for (cost, parent, rank) in [(192, 256, 640), (128, 256, 512), (1024, 640, 2304)] {
+            assert_eq!(Mrhof.rank(cost, parent, 256, true), rank, "{cost}");
+        }
+        assert_eq!(Mrhof.rank(PATH_COST_MAX, 256, 256, true), INFINITE_RANK);
         assert_eq!(dag_rank(383, 128), 2);
         assert_eq!(dag_rank(383, 0), INFINITE_RANK);
     }

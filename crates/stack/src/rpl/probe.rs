@@ -1,4 +1,7 @@
 //! Which neighbour is tried next with a short DIO: its acknowledgement shows how good the link is.
+//!
+//! One probe is under way at a time. Where many motes join at once, more would fill queues and the
+//! air with frames that tell nothing but that the air is full.
 
 use super::candidates::{Candidate, Iid, ticks};
 use super::objective::ETX_UNIT;
@@ -23,30 +26,34 @@ impl Why {
     /// Milliseconds to wait, and as much again at random.
     const fn wait_ms(self) -> u32 {
         match self {
-            // Longer than a frame's attempts take: more would only fill the queue.
+            // The frames of others are to pass, too.
             Self::Doubt => 150,
-            Self::Wanted => 40,
-            Self::Promise => 700,
-            Self::Routine => 20_000,
+            // Other neighbours may answer the same question.
+            Self::Wanted => 100,
+            Self::Promise => 2_000,
+            Self::Routine => 15_000,
         }
     }
 }
 
 impl Rpl<'_> {
-    /// Sets the next probe, or brings it forward.
+    /// Sets the next probe, or brings it forward; unless one is under way.
     pub(super) fn plan_probe(&mut self, now: Instant, rng: &mut Rng) {
         if self.has_left {
             self.probe_at = None;
             return;
         }
-        let Some((why, _)) = self.next_probe(now) else {
-            // What is routine some time from now must not wait for an event to be seen.
-            self.probe_at = self
-                .probe_at
-                .or(Some(jittered(now, Why::Routine.wait_ms(), rng)));
+        if self.probed.is_some() {
             return;
+        }
+        let wait_ms = match self.next_probe(now) {
+            Some((Why::Wanted, _)) => Why::Wanted.wait_ms() << self.alone.doublings(),
+            Some((why, _)) => why.wait_ms(),
+            // Neighbours that are left alone for now come of age without an event.
+            None if self.parent.is_none() => LOOK_MS,
+            None => Why::Routine.wait_ms(),
         };
-        let at = jittered(now, why.wait_ms(), rng);
+        let at = jittered(now, wait_ms, rng);
         self.probe_at = Some(self.probe_at.map_or(at, |planned| planned.min(at)));
     }
 
@@ -55,14 +62,17 @@ impl Rpl<'_> {
             return None;
         }
         self.probe_at = None;
-        let next = self.next_probe(now);
-        if let Some(candidate) = next.and_then(|(_, iid)| self.candidates.find_mut(iid)) {
-            candidate.tested = ticks(now);
-        }
-        self.plan_probe(now, rng);
-        let (_, iid) = next?;
-        let is_ahead = self.candidates.find(iid).is_some_and(|it| it.is_ahead);
-        let message = match is_ahead {
+        self.probed = None;
+        let Some((_, iid)) = self.next_probe(now) else {
+            self.plan_probe(now, rng);
+            return None;
+        };
+        // A queue may have had no room for it.
+        self.probed = Some(iid);
+        self.probe_at = Some(jittered(now, LOST_MS, rng));
+        let candidate = self.candidates.find_mut(iid)?;
+        candidate.tested = ticks(now);
+        let message = match candidate.is_ahead {
             // Its answer is worth more than its acknowledgement.
             true => Outgoing::Dis,
             false => Outgoing::Dio { full: false },
@@ -73,18 +83,25 @@ impl Rpl<'_> {
     fn next_probe(&self, now: Instant) -> Option<(Why, Iid)> {
         let reasons = self.candidates.iter().filter_map(|candidate| {
             let why = self.why_probe(candidate, now)?;
-            Some((why, candidate.tested, candidate.base, candidate.iid()))
+            let order = match why {
+                Why::Routine => candidate.tested,
+                _ => u32::from(candidate.base.saturating_add(candidate.etx())),
+            };
+            Some((why, order, candidate.iid()))
         });
-        reasons.min().map(|(why, _, _, iid)| (why, iid))
+        reasons.min().map(|(why, _, iid)| (why, iid))
     }
 
     fn why_probe(&self, candidate: &Candidate, now: Instant) -> Option<Why> {
         let is_parent = self.parent == Some(candidate.iid());
         let is_silent = candidate.unanswered() > 0;
         let idle = ticks(now).saturating_sub(candidate.tested);
-        // The cost over it as far as is known, and were its link perfect.
-        let cost = candidate.base.saturating_add(candidate.etx());
-        let best = candidate.base.saturating_add(ETX_UNIT);
+        // The cost over it; what it may be as far as is known; and were its link perfect by now.
+        let over = |etx: u16| candidate.base.saturating_add(etx);
+        let cost = over(candidate.etx());
+        let best = over(candidate.etx_at_best());
+        let perfect = over(ETX_UNIT);
+        let rank_max = self.rank_max(&self.dodag.as_ref()?.configuration);
         let idle_min = match is_parent || cost < self.cost.saturating_add(2 * ETX_UNIT) {
             true => IDLE_TICKS,
             false => IDLE_LONG_TICKS,
@@ -93,20 +110,27 @@ impl Rpl<'_> {
             () if is_parent && is_silent => Some(Why::Doubt),
             () if !candidate.is_worth_testing(idle) => None,
             () if candidate.is_ahead => Some(Why::Wanted),
+            // It counts on no root any more, and this node would not follow it.
+            () if candidate.rank >= rank_max => None,
             () if self.parent.is_none() && (!candidate.is_proven() || is_silent) => {
                 Some(Why::Wanted)
             }
             () if candidate.is_untested() && best.saturating_add(PROMISE) < self.cost => {
                 Some(Why::Promise)
             }
-            () if idle >= idle_min && (is_parent || best < self.cost) => Some(Why::Routine),
+            () if idle >= idle_min && (is_parent || perfect < self.cost) => Some(Why::Routine),
             () => None,
         }
     }
 }
 
+/// Milliseconds, and as much again at random: until a node without a parent looks again for a
+/// neighbour to try, and until a probe of which nothing is heard is taken for lost.
+const LOOK_MS: u32 = 2_000;
+const LOST_MS: u32 = 1_500;
+
 /// By how much a candidate must be able to beat the parent, to be tried again and again.
-const PROMISE: u16 = ETX_UNIT / 2;
+const PROMISE: u16 = ETX_UNIT / 4;
 
 /// Silence after which a link's quality may have changed, in steps of 1.05 s.
 const IDLE_TICKS: u32 = 30;

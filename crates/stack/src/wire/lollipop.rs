@@ -11,10 +11,10 @@ use core::cmp::Ordering;
 pub const INITIAL: u8 = 240;
 
 /// The first value of the straight part, and how many values the circular part has.
-const STRAIGHT: u8 = 128;
+pub const STRAIGHT: u8 = 128;
 
 /// Counters further apart than this do not follow one another (`SEQUENCE_WINDOW`).
-const WINDOW: u8 = 16;
+pub const WINDOW: u8 = 16;
 
 /// The counter after `counter`.
 pub const fn next(counter: u8) -> u8 {

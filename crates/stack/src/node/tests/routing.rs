@@ -132,7 +132,7 @@ fn usual(hops: usize) -> World {
 /// The RPL option of a packet from rank `rank` up.
 fn up(rank: u16) -> Rpi {
     Rpi {
-        sender_rank: rank * 128,
+        sender_rank: rank * 256,
         ..Rpi::default()
     }
 }
@@ -662,7 +662,7 @@ fn the_root_hears_of_a_step_that_does_not_answer_and_forgets_it() {
         for len in [80, 600] {
             let mut world = dodag(3, manner);
             let now = world.now;
-            world.deaf = Some((3, now..now + Duration::from_secs(22)));
+            world.deaf = Some((3, now..now + Duration::from_secs(40)));
             let child = link(3).iid();
             let knows = |world: &World| {
                 let mut steps = world.nodes[0].routes_down();
@@ -672,8 +672,15 @@ fn the_root_hears_of_a_step_that_does_not_answer_and_forgets_it() {
             world.exchange(&packet(global(3), 64, len));
             assert_eq!(errors_of(&world, 2), [], "{manner:?}, {len}");
             assert!(knows(&world), "{manner:?}, {len}");
-            world.exchange(&packet(global(3), 64, len));
-            let errors = errors_of(&world, 2);
+            // The router's own probes of routes may come between the frames.
+            let mut errors = Vec::new();
+            for _ in 0..3 {
+                world.exchange(&packet(global(3), 64, len));
+                errors.extend(errors_of(&world, 2));
+                if !errors.is_empty() {
+                    break;
+                }
+            }
             let expected = (1, unreachable::SOURCE_ROUTE, global(0));
             assert!(errors.contains(&expected), "{manner:?}, {len}: {errors:?}");
             assert!(!knows(&world), "{manner:?}, {len}");

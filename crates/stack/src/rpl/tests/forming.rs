@@ -189,3 +189,29 @@ fn a_loop_ends_with_the_packet_that_shows_it() {
     lab.switch_on(1);
     joined_s(&mut lab, 60);
 }
+
+#[test]
+fn a_mote_that_forgot_its_path_sequence_is_found_at_its_new_place() {
+    // 2 hears 1, then 3, then 1 again; the root may count the second path for the newest.
+    for seed in 0..4 {
+        let mut links = chain(4, 0.0);
+        let mut join = |a: usize, b: usize| (links[a][b], links[b][a]) = (0.99, 0.99);
+        (join(0, 1), join(0, 3), join(1, 2));
+        let mut lab = Lab::new(links, seed);
+        let move_to = |lab: &mut Lab, from: usize, to: usize| {
+            (lab.links[from][2], lab.links[2][from]) = (0.0, 0.0);
+            (lab.links[to][2], lab.links[2][to]) = (0.99, 0.99);
+        };
+        lab.switch_all_on();
+        joined_s(&mut lab, 15);
+        lab.run(s(60));
+        move_to(&mut lab, 1, 3);
+        joined_s(&mut lab, 180);
+        lab.run(s(60));
+        lab.switch_off(2);
+        lab.run(s(1));
+        move_to(&mut lab, 3, 1);
+        lab.switch_on(2);
+        joined_s(&mut lab, 30);
+    }
+}

@@ -376,18 +376,26 @@ impl Lab {
             return;
         };
         let dodag = *node.rpl.dodag().unwrap();
+        let mut is_entered = true;
         for route in routes(&dao, &dodag) {
             let is_old = self
                 .graph
                 .get(&route.target)
                 .is_some_and(|old| lollipop::is_newer(old.sequence, route.sequence));
             match is_old {
-                true => node.rpl.count(MessageDrop::OldSequence),
+                true => {
+                    node.rpl.count(MessageDrop::OldSequence);
+                    is_entered = false;
+                }
                 false if route.lifetime == Duration::ZERO => _ = self.graph.remove(&route.target),
                 false => _ = self.graph.insert(route.target, route),
             }
         }
-        if let Some(ack) = Rpl::acknowledge(&dao, crate::rpl::status::ENTERED) {
+        let status = match is_entered {
+            true => crate::rpl::status::ENTERED,
+            false => crate::rpl::status::REJECTED,
+        };
+        if let Some(ack) = Rpl::acknowledge(&dao, status) {
             let bytes = self.emitted(0, ack);
             self.send_down(packet.src, bytes);
         }

@@ -46,7 +46,18 @@ pub(super) struct Says {
     etx: Option<u16>,
 }
 
-const CONFIGURATION: Configuration = Root::new(PREFIX).configuration;
+/// A whole rank is a transmission, as where DIOs carry no metrics.
+const CONFIGURATION: Configuration = Configuration {
+    min_hop_rank_increase: 128,
+    max_rank_increase: 1024,
+    ..Root::new(PREFIX).configuration
+};
+
+const ROOT: Role = Role::Root(Root {
+    has_metrics: false,
+    configuration: CONFIGURATION,
+    ..Root::new(PREFIX)
+});
 
 pub(super) fn says(from: usize, rank: u16) -> Says {
     Says {
@@ -324,6 +335,74 @@ fn a_stranger_is_no_parent_before_it_acknowledges() {
 }
 
 #[test]
+fn one_neighbour_is_tried_at_a_time_the_most_promising_first() {
+    let mut bench = Bench::new(Role::Router);
+    for from in 1..=8 {
+        bench.dio(&says(from, 256 + 128 * from as u16)).unwrap();
+    }
+    let probes = |bench: &Bench| -> Vec<Destination> {
+        let is_probe = |message: &Outgoing| *message == Outgoing::Dio { full: false };
+        let probes = bench.sent.iter().filter(|(_, message)| is_probe(message));
+        probes.map(|(to, _)| *to).collect()
+    };
+    // Of the first nothing is heard yet: its frame may wait for its eighth attempt.
+    bench.run(Duration::from_secs(1));
+    assert_eq!(probes(&bench), [Destination::Neighbour(iid(1))]);
+    bench.rpl.on_sent(iid(1), 8, false, bench.now);
+    bench.run(Duration::from_millis(250));
+    let next = Destination::Neighbour(iid(2));
+    assert_eq!(probes(&bench)[1..], [next]);
+    // A report that never comes holds up nobody for long.
+    bench.run(Duration::from_secs(4));
+    assert!(probes(&bench).len() >= 3);
+}
+
+#[test]
+fn a_mote_that_changes_its_parent_in_a_crowd_sends_few_daos() {
+    let mut bench = Bench::joined(Role::Router);
+    for from in [0, 7] {
+        bench.acknowledges(from, 20);
+    }
+    bench.sent.clear();
+    for turn in 0..60 {
+        // The better way is once over 7, once over 8.
+        for from in [7, 8] {
+            let is_better = (from == 7) == (turn % 2 == 0);
+            bench
+                .dio(&says(from, if is_better { 256 } else { 900 }))
+                .unwrap();
+            bench.acknowledges(from, 3);
+        }
+        bench.dio(&says(0, INFINITE_RANK)).unwrap();
+        bench.run(Duration::from_millis(500));
+    }
+    let daos = bench.sent.iter().filter(|sent| sent.1 == Outgoing::Dao);
+    let count = daos.count();
+    assert!((2..=12).contains(&count), "{count} DAOs in half a minute");
+}
+
+#[test]
+fn a_rank_that_falls_a_little_disturbs_nobody() {
+    for (from, to, resets) in [(900, 600, false), (900, 300, true), (600, 850, true)] {
+        let mut bench = Bench::new(Role::Router);
+        bench.dio(&says(7, from)).unwrap();
+        bench.acknowledges(7, 30);
+        for _ in 0..30 {
+            bench.run(Duration::from_secs(10));
+            bench.acknowledges(7, 1);
+        }
+        let rank = bench.rpl.rank();
+        bench.sent.clear();
+        bench.dio(&says(7, to)).unwrap();
+        bench.run(Duration::from_secs(10));
+        assert_eq!(bench.rpl.rank() + from, rank + to);
+        let to_all = (Destination::All, Outgoing::Dio { full: true });
+        let count = bench.sent.iter().filter(|sent| **sent == to_all).count();
+        assert!(if resets { count > 2 } else { count <= 1 }, "{to}: {count}");
+    }
+}
+
+#[test]
 fn poisoned_without_another_way_a_router_poisons_in_turn() {
     let mut bench = Bench::joined(Role::Router);
     bench.sent.clear();
@@ -407,7 +486,7 @@ fn a_root_takes_over_whatever_version_its_motes_know() {
         ("an older one", 2_000, 235, 240),
         ("one in no order", 2_000, 130, 131),
     ] {
-        let mut bench = Bench::new(Role::Root(Root::new(PREFIX)));
+        let mut bench = Bench::new(ROOT);
         bench.run(Duration::from_millis(heard_at_ms));
         let mut says = says(5, 400);
         says.version = version;
@@ -480,7 +559,7 @@ fn daos_are_taken_by_a_root_for_its_own_motes() {
             Err(BadTarget),
         ),
     ];
-    let mut root = Bench::new(Role::Root(Root::new(PREFIX)));
+    let mut root = Bench::new(ROOT);
     let own: Dodag = *root.rpl.dodag().unwrap();
     let dao = |options: &[u8], instance, dodag| {
         bytes_of(&Message::Dao(Dao {
@@ -634,8 +713,8 @@ fn metric_containers_count_where_the_dodag_has_them() {
     root.etx = Some(0);
     bench.dio(&root).unwrap();
     bench.acknowledges(0, 30);
-    // 31 of 32 attempts: the path costs what the link does, the rank is a whole one more.
-    assert_eq!(bench.rpl.rank(), 256);
+    // 32 attempts for 31 frames: the path costs what the link does, the rank is a whole one more.
+    assert_eq!(bench.rpl.rank(), 132 + 128);
     let mut bytes = [0; 100];
     let mut w = Writer::new(&mut bytes);
     bench
@@ -740,7 +819,7 @@ proptest! {
         kind in 0usize..3,
         steps in prop::collection::vec((0u8..8, 0usize..12, any::<u16>(), any::<[u8; 4]>()), 1..120),
     ) {
-        let role = [Role::Router, Role::Leaf, Role::Root(Root::new(PREFIX))][kind];
+        let role = [Role::Router, Role::Leaf, ROOT][kind];
         let mut bench = Bench::new(role);
         for (what, who, number, bytes) in steps {
             let [a, b, c, d] = bytes;
