@@ -56,7 +56,7 @@ impl State {
     const fn leap(&mut self) {
         self.path_sequence = match self.path_sequence {
             ..lollipop::STRAIGHT => lollipop::INITIAL,
-            ..LEAP_HALF => LEAP_HALF,
+            lollipop::STRAIGHT..LEAP_HALF => LEAP_HALF,
             _ => LEAP_WHOLE,
         };
     }

@@ -13,7 +13,7 @@ use crate::limits::{ROUTE_HOPS_MAX, ROUTING_LEN_MAX};
 use crate::link::arrival::Sent;
 use crate::lowpan::{Contexts, Routing};
 use crate::mac::Outcome;
-use crate::wire::cursor::Writer;
+use crate::wire::cursor::{Writer, copy};
 use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header};
 use crate::wire::rpl_option::Rpi;
 use crate::wire::source_route;
@@ -240,7 +240,12 @@ fn put(
         false => (HEADER_LEN, route_len),
     };
     let longer = len.checked_add(added).filter(|len| *len <= buffer.len())?;
-    buffer.copy_within(at..len, at + added);
+    // From the end, since the old place and the new one overlap. `copy_within` would leave a panic
+    // in the image that the optimiser does not rule out.
+    for from in (at..len).rev() {
+        let byte = *buffer.get(from)?;
+        *buffer.get_mut(from + added)? = byte;
+    }
     let outer = Header {
         // As the packet's own, and taken back from it at the tunnel's end (RFC 6040 §4.1).
         traffic_class: TrafficClass(header.traffic_class.0),
@@ -262,7 +267,7 @@ fn put(
     };
     outer.emit(buffer).ok()?;
     let room = buffer.get_mut(HEADER_LEN..HEADER_LEN + route_len)?;
-    room.copy_from_slice(route.get(..route_len)?);
+    copy(room, &route);
     Some(longer)
 }
 

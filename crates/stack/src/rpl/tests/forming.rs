@@ -196,7 +196,9 @@ fn a_mote_that_forgot_its_path_sequence_is_found_at_its_new_place() {
     for seed in 0..4 {
         let mut links = chain(4, 0.0);
         let mut join = |a: usize, b: usize| (links[a][b], links[b][a]) = (0.99, 0.99);
-        (join(0, 1), join(0, 3), join(1, 2));
+        join(0, 1);
+        join(0, 3);
+        join(1, 2);
         let mut lab = Lab::new(links, seed);
         let move_to = |lab: &mut Lab, from: usize, to: usize| {
             (lab.links[from][2], lab.links[2][from]) = (0.0, 0.0);
