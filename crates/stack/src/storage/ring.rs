@@ -82,6 +82,7 @@ impl<'m> Ring<'m> {
     }
 
     /// Appends `count` bytes that were written to [`Self::spare`], as far as there is room.
+    #[cfg(feature = "tcp")]
     pub(crate) fn commit(&mut self, count: u16) {
         self.len += count.min(self.room());
     }
