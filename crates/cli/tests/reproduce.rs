@@ -68,6 +68,12 @@ fn the_list_names_every_experiment_once() {
         "combined-multihop",
         "combined-features",
         "combined-tcphc",
+        "mesh-join",
+        "mesh-repair",
+        "mesh-path",
+        "mesh-idle",
+        "mesh-cost",
+        "mesh-stable",
     ] {
         let lines = list
             .lines()
@@ -100,12 +106,6 @@ fn what_is_not_built_is_listed_and_refused_as_such() {
         "combined-ble",
         "combined-sleepy",
         "combined-security",
-        "mesh-join",
-        "mesh-repair",
-        "mesh-path",
-        "mesh-idle",
-        "mesh-cost",
-        "mesh-stable",
     ] {
         let lines: Vec<&str> = list
             .lines()
@@ -120,9 +120,9 @@ fn what_is_not_built_is_listed_and_refused_as_such() {
         assert_eq!(text(&named.stdout).lines().count(), 1, "{id}");
     }
     assert_refused(
-        &run(["reproduce", "tcplp-deaf", "mesh-join"]),
+        &run(["reproduce", "tcplp-deaf", "taim-udp"]),
         2,
-        &["mesh-join"],
+        &["taim-udp"],
     );
     assert_refused(&run(["reproduce", "--list", "mesh-joy"]), 2, &["mesh-join"]);
 }
@@ -144,9 +144,9 @@ fn an_unknown_name_is_answered_with_the_nearest() {
     let refused = run(["reproduce", "TCPLP-MSX"]);
     assert_refused(&refused, 2, &["nearest name is tcplp-mss"]);
     assert_refused(
-        &run(["reproduce", "MESH-JOIN"]),
+        &run(["reproduce", "TAIM-UDP"]),
         2,
-        &["mesh-join is not yet built"],
+        &["taim-udp is not yet built"],
     );
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
