@@ -100,24 +100,28 @@ fn repair(setup: &Setup, seed: u64) -> Result<Figures, Failure> {
         .find_map(|n| {
             let options = mesh(REPAIRED, floor_seed(seed, n), Host::Virtual).ok()?;
             let safe = measure::doubly_reached(&options);
-            let formed = Formed::of(options, &arena).ok()?;
+            let mut formed = Formed::of(options, &arena).ok()?;
             let far = safe.into_iter().map(|mote| (formed.hops(mote), mote));
             let (hops, mote) = far.filter_map(|(hops, mote)| Some((hops?, mote))).max()?;
-            (hops >= 2).then_some((formed, mote, hops))
+            if hops < 2 {
+                return None;
+            }
+            formed.send(setup, [mote, formed.host], seed, &arena);
+            let network = &mut formed.network;
+            network.world.run_until(network.world.now() + BEFORE_REPAIR);
+            // Nothing is to be mended where the mote has found a way without a relay meanwhile.
+            let until = network.world.now() + REPAIR_LIMIT;
+            let has_relay = run::run(network, until, |network| {
+                match moves::parent(network, mote).is_some_and(|parent| parent > 0) {
+                    true => Next::Over,
+                    false => Next::Event,
+                }
+            });
+            has_relay.then_some((formed, mote, hops))
         })
         .ok_or(Failure::NotFormed)?;
     let host = formed.host;
-    formed.send(setup, [mote, host], seed, &arena);
     let network = &mut formed.network;
-    let until = network.world.now() + REPAIR_LIMIT;
-    network.world.run_until(network.world.now() + BEFORE_REPAIR);
-    // Nothing is to be mended where the mote has found a way without a relay meanwhile.
-    run::run(network, until, |network| {
-        match moves::parent(network, mote).is_some_and(|parent| parent > 0) {
-            true => Next::Over,
-            false => Next::Event,
-        }
-    });
     let until = network.world.now() + REPAIR_LIMIT;
     let mended = measure::repair(network, [mote, host], until).ok_or(Failure::NotFormed)?;
     let limit_s = seconds_of(REPAIR_LIMIT);
