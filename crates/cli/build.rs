@@ -1,4 +1,5 @@
-//! Says which revision the program is built from: `MOTET_REVISION`, for pages of measurements.
+//! Says which revision the program is built from: `MOTET_REVISION`, for pages of measurements, and
+//! `MOTET_VERSION`, the version with it.
 //!
 //! Without git, or outside the project's own repository, nothing is set; the program then gives
 //! its version.
@@ -36,6 +37,8 @@ fn main() {
     let changed = git(&status).is_none_or(|files| !files.is_empty());
     let mark = if changed { " with changes" } else { "" };
     println!("cargo::rustc-env=MOTET_REVISION={head}{mark}");
+    let version = env!("CARGO_PKG_VERSION");
+    println!("cargo::rustc-env=MOTET_VERSION={version} ({head}{mark})");
 }
 
 /// What git prints, without its line end; `None` where it is missing or fails.

@@ -8,7 +8,10 @@ use anyhow::Result;
 
 use crate::step::{Verdict, run_logged};
 use crate::workspace::{Workspace, in_ci};
-use crate::{deny, determinism, firmware, peers, planted, sizes, surface, tidy, tools};
+use crate::{
+    ble_peers, deny, determinism, devices, firmware, peers, planted, sizes, surface, thread, tidy,
+    tools,
+};
 
 type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
 
@@ -20,15 +23,19 @@ const STEPS: &[Step] = &[
     ("clippy", clippy),
     ("test", test),
     ("peers", peers::check),
+    ("ble-peers", ble_peers::check),
+    ("thread", thread::check),
     ("determinism", determinism::check),
     ("soak", soak),
     ("planted", planted::check),
     ("doc", doc),
     ("surface", surface::check),
     ("thumb", thumb),
+    ("wasm", wasm),
     ("firmware-clippy", firmware_clippy),
     ("sizes", sizes::check),
     ("qemu", firmware::check_pair),
+    ("qemu-embassy", devices::check_embassy_pair),
     ("licences", deny::check_licences),
     ("advisories", deny::check_advisories),
 ];
@@ -75,14 +82,24 @@ fn fmt(workspace: &Workspace) -> Result<Verdict> {
     let here = &mut workspace.cargo("fmt");
     let firmware = &mut workspace.firmware_cargo("fmt");
     let peers = &mut workspace.peers_cargo("fmt");
-    let mut commands = [here, firmware, peers].map(|command| command.args(ARGUMENTS));
+    let apps = &mut workspace.apps_cargo("fmt");
+    let mut commands = [here, firmware, peers, apps].map(|command| command.args(ARGUMENTS));
     all(workspace, "fmt", &mut commands)
 }
 
 /// The workspace with all its targets, then the stack with each set of features left out that
 /// devices leave out.
 fn clippy(workspace: &Workspace) -> Result<Verdict> {
-    const FEATURES: [&str; 6] = ["", "rpl", "tcp", "tcp,tcphc", "tcp,cit", "tcp,router"];
+    const FEATURES: [&str; 8] = [
+        "",
+        "rpl",
+        "tcp",
+        "tcp,tcphc",
+        "tcp,cit",
+        "tcp,router",
+        "sleepy",
+        "tcp,sleepy",
+    ];
     let mut workspace_wide = workspace.cargo("clippy");
     workspace_wide.args(["--workspace", "--all-targets"]);
     let stack = |features| {
@@ -121,20 +138,66 @@ fn doc(workspace: &Workspace) -> Result<Verdict> {
     all(workspace, "doc", &mut [&mut command])
 }
 
-/// The stack builds for both kinds of device, without `std`.
+/// The stack and its C interface build for both kinds of device, without `std`, and the sockets of
+/// async firmware for the larger one.
 fn thumb(workspace: &Workspace) -> Result<Verdict> {
+    let mut sockets = workspace.cargo("check");
+    sockets
+        .args(["--package", "motet-embassy"])
+        .args(["--target", "thumbv7em-none-eabihf"])
+        .args(locked());
     let mut command = workspace.cargo("build");
     command
         .args([
             "--package",
             "motet",
+            "--package",
+            "motet-c",
             "--release",
             "--target",
             "thumbv6m-none-eabi",
         ])
         .args(["--target", "thumbv7em-none-eabihf"])
         .args(locked());
-    all(workspace, "thumb", &mut [&mut command])
+    all(workspace, "thumb", &mut [&mut command, &mut sockets])
+}
+
+/// The lab without its features builds for a browser's virtual machine, and asks nothing else of one.
+fn wasm(workspace: &Workspace) -> Result<Verdict> {
+    const BARE_LAB: [&str; 5] = [
+        "--package",
+        "motet-lab",
+        "--no-default-features",
+        "--target",
+        "wasm32-unknown-unknown",
+    ];
+    let mut verdict = all(
+        workspace,
+        "wasm",
+        &mut [workspace
+            .cargo("clippy")
+            .args(BARE_LAB)
+            .args(locked())
+            .args(["--", "--deny", "warnings"])],
+    )?;
+    let mut tree = workspace.cargo("tree");
+    tree.args(BARE_LAB)
+        .args(["--edges", "normal", "--prefix", "none"])
+        .args(locked());
+    let (good, packages) = run_logged(&mut tree, &workspace.scratch()?.join("wasm-tree.log"))?;
+    let foreign = packages.lines().find(|line| {
+        ["js-sys ", "web-sys ", "wasm-bindgen "]
+            .iter()
+            .any(|name| line.starts_with(name))
+    });
+    if !good || foreign.is_some() {
+        verdict.failed += 1;
+        verdict.output.push_str(&match foreign {
+            Some(package) => format!("motet-lab without features needs {package}\n"),
+            None => packages,
+        });
+    }
+    Ok(verdict)
 }
 
 /// A minute of random faults.

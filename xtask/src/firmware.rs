@@ -1,6 +1,6 @@
 //! Builds the firmware's images and runs the pair of nodes under QEMU.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ pub(crate) const TCP_COST: &str = "tcp-cost";
 
 /// The image that is built with RPL and without.
 pub(crate) const RPL_COST: &str = "rpl-cost";
+
+/// The image that is built with Bluetooth LE and without.
+pub(crate) const BLE_COST: &str = "ble-cost";
 
 /// A Cortex-M0+.
 pub(crate) const TARGET: &str = "thumbv6m-none-eabi";
@@ -85,6 +88,36 @@ pub(crate) fn build_with_rpl(workspace: &Workspace) -> Result<Vec<String>> {
     panics_in(workspace, RPL_COST, &output)
 }
 
+/// Builds [`BLE_COST`] without Bluetooth LE, as [`build_minimal_node`] leaves it too.
+pub(crate) fn build_without_ble(workspace: &Workspace) -> Result<()> {
+    let (good, output) = build(workspace, &["--package", "minimal-node", "--bin", BLE_COST])?;
+    ensure!(
+        good,
+        "{output}\nthe node without Bluetooth LE does not build"
+    );
+    Ok(())
+}
+
+/// Builds [`BLE_COST`] with Bluetooth LE, in place of the one without; gives the lines that can panic.
+pub(crate) fn build_with_ble(workspace: &Workspace) -> Result<Vec<String>> {
+    let arguments = |features: &'static str| {
+        let package = "minimal-node";
+        let ble = ["--bin", BLE_COST, "--features", features];
+        ["--package", package]
+            .into_iter()
+            .chain(ble)
+            .collect::<Vec<_>>()
+    };
+    let (good, output) = build(workspace, &arguments("ble"))?;
+    if good {
+        return Ok(Vec::new());
+    }
+    if !build(workspace, &arguments("ble,trap-panics"))?.0 {
+        bail!("{output}\nthe node with Bluetooth LE does not build");
+    }
+    panics_in(workspace, BLE_COST, &output)
+}
+
 /// What cargo is told to build one image of no protocol beyond those that every node has.
 fn bare(image: &'static str) -> [&'static str; 5] {
     let package = "minimal-node";
@@ -113,6 +146,14 @@ pub(crate) fn image_path(workspace: &Workspace, name: &str) -> PathBuf {
 
 /// The pair's run under QEMU is sound.
 pub(crate) fn check_pair(workspace: &Workspace) -> Result<Verdict> {
+    check_run(workspace, run_pair)
+}
+
+/// A run under QEMU is sound; where there is no QEMU, and need not be, nothing is run.
+pub(crate) fn check_run(
+    workspace: &Workspace,
+    run: fn(&Workspace) -> Result<PairRun>,
+) -> Result<Verdict> {
     if tools::find(QEMU).is_none() && !in_ci() {
         return Ok(Verdict {
             passed: 0,
@@ -121,7 +162,7 @@ pub(crate) fn check_pair(workspace: &Workspace) -> Result<Verdict> {
             output: String::new(),
         });
     }
-    let run = run_pair(workspace)?;
+    let run = run(workspace)?;
     let note = run.output.lines().last().unwrap_or_default().to_owned();
     Ok(Verdict::single(run.good, note, run.output))
 }
@@ -148,16 +189,13 @@ pub(crate) fn run_pair(workspace: &Workspace) -> Result<PairRun> {
     if !good {
         bail!("{output}\nthe pair of nodes does not build");
     }
+    run_image("mps2-an385", &image_path(workspace, "qemu-pair"))
+}
+
+/// Runs an image on one of QEMU's machines.
+pub(crate) fn run_image(machine: &str, image: &Path) -> Result<PairRun> {
     let mut child = Command::new(QEMU)
-        .args([
-            "-M",
-            "mps2-an385",
-            "-cpu",
-            "cortex-m3",
-            "-nographic",
-            "-monitor",
-            "none",
-        ])
+        .args(["-M", machine, "-nographic", "-monitor", "none"])
         .args([
             "-serial",
             "none",
@@ -165,7 +203,7 @@ pub(crate) fn run_pair(workspace: &Workspace) -> Result<PairRun> {
             "enable=on,target=native",
             "-kernel",
         ])
-        .arg(image_path(workspace, "qemu-pair"))
+        .arg(image)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

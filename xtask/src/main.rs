@@ -1,12 +1,16 @@
-//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `fuzz`, `peers` and `interop`.
+//! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `fuzz`, `peers`, `apps`, `interop`,
+//! `ble-peers` and `thread`.
 //!
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
 
+mod apps;
+mod ble_peers;
 mod check;
 mod composition;
 mod deny;
 mod determinism;
+mod devices;
 mod firmware;
 mod footprint;
 mod fuzz;
@@ -19,6 +23,7 @@ mod provenance;
 mod sizes;
 mod step;
 mod surface;
+mod thread;
 mod tidy;
 mod tools;
 mod workspace;
@@ -99,6 +104,16 @@ enum Command {
         #[arg(long)]
         quick: bool,
     },
+    /// Run crates that others wrote for async firmware, unchanged, on motes in the lab
+    ///
+    /// The first time it builds them, which takes minutes. The sizes of images for devices are among the
+    /// checks.
+    #[command(after_help = "Example: cargo xtask apps --json")]
+    Apps {
+        /// Print one JSON object a line, one for each check
+        #[arg(long)]
+        json: bool,
+    },
     /// Let foreign parts judge Motet's packets, and speak with its motes
     ///
     /// Needs a Linux where this user may make private networks; ends within two minutes.
@@ -106,6 +121,30 @@ enum Command {
     Interop {
         /// Which part
         peer: interop::Peer,
+        /// Print one JSON object a line, one for each check
+        #[arg(long)]
+        json: bool,
+        /// Print Markdown with revision, date and command
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
+    },
+    /// Let bumble's host of Bluetooth LE judge Motet's
+    ///
+    /// In each role 100 kB of TCP go each way over bumble's virtual controllers, its own L2CAP and this
+    /// machine's kernel. Needs Python, and a Linux where this user may make private networks; bumble is
+    /// installed once into target/venv.
+    #[command(after_help = "Example: cargo xtask ble-peers --json")]
+    BlePeers {
+        /// Print one JSON object a line, one for each role and direction
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put `motet router` beside OpenThread's border router, with three motes behind it
+    ///
+    /// Needs a C++ compiler, CMake and Ninja, and a Linux where this user may make private networks.
+    /// OpenThread is built once, in three to five minutes; the checks take one.
+    #[command(after_help = "Example: cargo xtask thread --json")]
+    Thread {
         /// Print one JSON object a line, one for each check
         #[arg(long)]
         json: bool,
@@ -159,11 +198,14 @@ fn run(command: &Command) -> Result<bool> {
             markdown,
             quick,
         } => peers::run(&workspace, Format::of(*json, *markdown), *quick),
+        Command::Apps { json } => apps::run(&workspace, *json),
         Command::Interop {
             peer,
             json,
             markdown,
         } => interop::run(&workspace, *peer, Format::of(*json, *markdown)),
+        Command::Thread { json, markdown } => thread::run(&workspace, Format::of(*json, *markdown)),
+        Command::BlePeers { json } => ble_peers::run(&workspace, *json),
         Command::Surface => surface::update(&workspace),
         Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),
         Command::Fuzz {

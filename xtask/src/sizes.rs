@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::Format;
 use crate::composition::{code_by, file_of, module_of};
 use crate::firmware::{
-    RPL_COST, TCP_COST, build_minimal_node, build_with_rpl, build_without_rpl, build_without_tcp,
-    image_path, run_pair,
+    BLE_COST, RPL_COST, TCP_COST, build_minimal_node, build_with_ble, build_with_rpl,
+    build_without_ble, build_without_rpl, build_without_tcp, image_path, run_pair,
 };
 use crate::image::Image;
 use crate::provenance::heading;
@@ -35,6 +35,11 @@ const TCP_TEXT_MAX: u32 = 20 * 1024;
 const RPL_TEXT_MAX: u32 = 12 * 1024;
 const RPL_RAM_MAX: u32 = 600;
 
+/// What a link over Bluetooth LE should add to a mote with TCP: flash, and RAM with all its buffers, as TCPlE's layer
+/// takes them above another host (Performant TCP over BLE, Table VI; the RAM is less).
+const BLE_TEXT_MAX: u32 = 15_700;
+const BLE_RAM_MAX: u32 = 8_192;
+
 /// What Contiki-NG's RPL-lite alone takes on the same processor, with `-Os`.
 const RPL_LITE_TEXT: u32 = 10_414;
 
@@ -46,7 +51,7 @@ const RPL_LITE_TEXT: u32 = 10_414;
 const CODE_SPREAD: u32 = 4;
 
 /// How many figures there are.
-const FIGURES: usize = 9;
+const FIGURES: usize = 11;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -64,6 +69,13 @@ struct Sizes {
     rpl_text_bytes: u32,
     /// Static RAM that RPL adds to it, with eight neighbours that may become its parent.
     rpl_ram_bytes: u32,
+    /// Code and constants that a link over Bluetooth LE adds to a mote with TCP and another link: the host above
+    /// the controller with its L2CAP, and RFC 7668. None in a snapshot of before.
+    #[serde(default)]
+    ble_text_bytes: Option<u32>,
+    /// Static RAM that it adds, the buffers of one connection included.
+    #[serde(default)]
+    ble_ram_bytes: Option<u32>,
     /// Flash of the minimal node.
     minimal_node_text_bytes: u32,
     /// Its static RAM, buffers and queues included.
@@ -81,6 +93,8 @@ impl Sizes {
             ("tcp_text_bytes", Some(self.tcp_text_bytes)),
             ("rpl_text_bytes", Some(self.rpl_text_bytes)),
             ("rpl_ram_bytes", Some(self.rpl_ram_bytes)),
+            ("ble_text_bytes", self.ble_text_bytes),
+            ("ble_ram_bytes", self.ble_ram_bytes),
             (
                 "minimal_node_text_bytes",
                 Some(self.minimal_node_text_bytes),
@@ -98,6 +112,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
         code,
         tcp_code,
         rpl_code,
+        ble_code,
         panics,
     } = measure(workspace)?;
     match format {
@@ -105,13 +120,14 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
         Format::Markdown => {
             let command = "cargo xtask sizes --markdown";
             println!("{}", heading(workspace, "Sizes", command));
-            print!("{}", page(&sizes, &code, &[tcp_code, rpl_code]));
+            print!("{}", page(&sizes, &code, &[tcp_code, rpl_code, ble_code]));
         }
         Format::Table => {
             print!("{}", table(&sizes, read_snapshot(workspace).ok().as_ref()));
             print!("\nminimal node's code by module\n{}", rows(&code));
             print!("\n{}{}", tcp_verdict(&sizes), rows(&tcp_code));
             print!("\n{}{}", rpl_verdict(&sizes), rows(&rpl_code));
+            print!("\n{}{}", ble_verdict(&sizes), rows(&ble_code));
         }
     }
     for line in &panics {
@@ -162,6 +178,8 @@ struct Measured {
     tcp_code: BTreeMap<String, i64>,
     /// What RPL adds to a router, by file.
     rpl_code: BTreeMap<String, i64>,
+    /// What Bluetooth LE adds to a mote, by file.
+    ble_code: BTreeMap<String, i64>,
     /// Lines that can panic.
     panics: Vec<String>,
 }
@@ -188,6 +206,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let code = code_by(module_of, &image_path(workspace, "echo-node"))?;
     let (tcp_text_bytes, tcp_code) = tcp_cost(workspace)?;
     let rpl = rpl_cost(workspace)?;
+    let ble = ble_cost(workspace)?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
@@ -195,6 +214,8 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         tcp_text_bytes,
         rpl_text_bytes: rpl.text_bytes,
         rpl_ram_bytes: rpl.ram_bytes,
+        ble_text_bytes: Some(ble.text_bytes),
+        ble_ram_bytes: Some(ble.ram_bytes),
         minimal_node_text_bytes,
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
@@ -204,7 +225,8 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         code,
         tcp_code,
         rpl_code: rpl.code,
-        panics: [node.panics, rpl.panics].concat(),
+        ble_code: ble.code,
+        panics: [node.panics, rpl.panics, ble.panics].concat(),
     })
 }
 
@@ -235,8 +257,8 @@ fn tcp_cost(workspace: &Workspace) -> Result<(u32, BTreeMap<String, i64>)> {
     Ok((with.saturating_sub(without), difference(code, code_without)))
 }
 
-/// What the router with RPL has more than the one without.
-struct RplCost {
+/// What an image with a feature has more than the one without.
+struct Cost {
     text_bytes: u32,
     ram_bytes: u32,
     /// By file.
@@ -245,25 +267,41 @@ struct RplCost {
     panics: Vec<String>,
 }
 
-fn rpl_cost(workspace: &Workspace) -> Result<RplCost> {
-    let path = image_path(workspace, RPL_COST);
-    let read = || {
-        let image = Image::open(&path)?;
-        anyhow::Ok((
-            [image.code_bytes()?, image.ram_bytes()?],
-            code_by(file_of, &path)?,
-        ))
-    };
-    build_without_rpl(workspace)?;
-    let (without, code_without) = read()?;
-    let panics = build_with_rpl(workspace)?;
-    let (with, code) = read()?;
-    Ok(RplCost {
-        text_bytes: with[0].saturating_sub(without[0]),
-        ram_bytes: with[1].saturating_sub(without[1]),
-        code: difference(code, code_without),
-        panics,
-    })
+impl Cost {
+    /// Of an image that is built by `without`, and then by `with`, which gives the lines that can panic.
+    fn of(
+        workspace: &Workspace,
+        image: &str,
+        without: fn(&Workspace) -> Result<()>,
+        with: fn(&Workspace) -> Result<Vec<String>>,
+    ) -> Result<Self> {
+        let path = image_path(workspace, image);
+        let read = || {
+            let image = Image::open(&path)?;
+            anyhow::Ok((
+                [image.code_bytes()?, image.ram_bytes()?],
+                code_by(file_of, &path)?,
+            ))
+        };
+        without(workspace)?;
+        let (less, code_without) = read()?;
+        let panics = with(workspace)?;
+        let (more, code) = read()?;
+        Ok(Self {
+            text_bytes: more[0].saturating_sub(less[0]),
+            ram_bytes: more[1].saturating_sub(less[1]),
+            code: difference(code, code_without),
+            panics,
+        })
+    }
+}
+
+fn rpl_cost(workspace: &Workspace) -> Result<Cost> {
+    Cost::of(workspace, RPL_COST, build_without_rpl, build_with_rpl)
+}
+
+fn ble_cost(workspace: &Workspace) -> Result<Cost> {
+    Cost::of(workspace, BLE_COST, build_without_ble, build_with_ble)
 }
 
 /// What is in `code` more than in `without`, by file; less is negative.
@@ -291,6 +329,14 @@ fn rpl_verdict(sizes: &Sizes) -> String {
     format!("{adds} (RPL-lite alone: {RPL_LITE_TEXT}), and {ram}; of its code:\n")
 }
 
+/// Whether Bluetooth LE keeps to its limits, in a line.
+fn ble_verdict(sizes: &Sizes) -> String {
+    let [text, ram] = [sizes.ble_text_bytes, sizes.ble_ram_bytes].map(Option::unwrap_or_default);
+    let adds = against("Bluetooth LE adds", text, BLE_TEXT_MAX);
+    let ram = against("its RAM is", ram, BLE_RAM_MAX);
+    format!("{adds}, and {ram}; of its code:\n")
+}
+
 /// A figure and its limit.
 fn against(what: &str, bytes: u32, limit: u32) -> String {
     match bytes.checked_sub(limit) {
@@ -308,7 +354,7 @@ fn rows(code: &BTreeMap<String, i64>) -> String {
 fn page(
     sizes: &Sizes,
     code: &BTreeMap<String, i64>,
-    [tcp_code, rpl_code]: &[BTreeMap<String, i64>; 2],
+    [tcp_code, rpl_code, ble_code]: &[BTreeMap<String, i64>; 3],
 ) -> String {
     let figures = sizes.rows().map(|(name, value)| {
         let value = value.map_or_else(|| "not measured".to_owned(), |value| value.to_string());
@@ -324,13 +370,16 @@ fn page(
         "| figure | bytes |\n|---|---:|\n{}\n\
          ## The minimal node's code by module\n\n| module | bytes |\n|---|---:|\n{}\n\
          ## TCP's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
-         ## RPL's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}",
+         ## RPL's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
+         ## Bluetooth LE's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}",
         figures.concat(),
         by_size(code),
         tcp_verdict(sizes),
         by_size(tcp_code),
         rpl_verdict(sizes),
-        by_size(rpl_code)
+        by_size(rpl_code),
+        ble_verdict(sizes),
+        by_size(ble_code)
     )
 }
 
@@ -396,6 +445,8 @@ mod tests {
         tcp_text_bytes: 20_000,
         rpl_text_bytes: 12_000,
         rpl_ram_bytes: 500,
+        ble_text_bytes: None,
+        ble_ram_bytes: None,
         minimal_node_text_bytes: 40_000,
         minimal_node_ram_bytes: 9_000,
         stack_high_water_bytes: Some(2_000),
@@ -433,17 +484,24 @@ mod tests {
     #[test]
     fn a_page_has_every_figure_and_the_largest_file_first() {
         let code = [("mac".to_owned(), 7), ("tcp".to_owned(), 90)].into();
-        let text = page(&SNAPSHOT, &code, &[code.clone(), code.clone()]);
+        let text = page(
+            &SNAPSHOT,
+            &code,
+            &[code.clone(), code.clone(), code.clone()],
+        );
         assert!(text.contains("| `connection_bytes` | 300 |\n"), "{text}");
         assert_eq!(
             text.matches("| `tcp` | 90 |\n| `mac` | 7 |").count(),
-            3,
+            4,
             "{text}"
         );
         let without = Sizes {
             stack_high_water_bytes: None,
             ..SNAPSHOT
         };
-        assert!(page(&without, &code, &[code.clone(), code.clone()]).contains("| not measured |"));
+        assert!(
+            page(&without, &code, &[code.clone(), code.clone(), code.clone()])
+                .contains("| not measured |")
+        );
     }
 }

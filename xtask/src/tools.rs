@@ -39,6 +39,42 @@ pub(crate) const ARM_GCC: Tool = Tool {
     package: "gcc-arm-none-eabi libnewlib-arm-none-eabi",
 };
 
+/// Builds OpenThread.
+pub(crate) const CMAKE: Tool = Tool {
+    program: "cmake",
+    package: "cmake",
+};
+pub(crate) const NINJA: Tool = Tool {
+    program: "ninja",
+    package: "ninja-build",
+};
+pub(crate) const CXX: Tool = Tool {
+    program: "c++",
+    package: "g++",
+};
+
+/// Makes networks, and rules of the packet filter.
+pub(crate) const IP: Tool = Tool {
+    program: "ip",
+    package: "iproute2",
+};
+pub(crate) const IP6TABLES: Tool = Tool {
+    program: "ip6tables",
+    package: "iptables",
+};
+
+/// Runs bumble.
+pub(crate) const PYTHON: Tool = Tool {
+    program: "python3",
+    package: "python3 python3-venv",
+};
+
+/// Gives a program a network of its own.
+pub(crate) const UNSHARE: Tool = Tool {
+    program: "unshare",
+    package: "util-linux",
+};
+
 /// What speaks with motes, or judges their frames.
 pub(crate) const CLIENTS: &[Tool] = &[TSHARK, IPERF, NC, PING];
 
@@ -71,6 +107,10 @@ const TOOLS: &[Tool] = &[
     IPERF,
     NC,
     PING,
+    IP,
+    IP6TABLES,
+    // Runs the reference of the bound.
+    PYTHON,
 ];
 
 /// All tools are there, after installing the missing ones where that is possible.
@@ -94,6 +134,12 @@ pub(crate) fn provide(workspace: &Workspace, tools: &[Tool]) -> Result<String> {
         return Ok(String::new());
     }
     install(workspace, &missing)
+}
+
+/// What to do about those of `tools` that are missing; none where all are there.
+pub(crate) fn absent(tools: &[Tool]) -> Option<String> {
+    let missing = missing(tools);
+    (!missing.is_empty()).then(|| advice(&missing))
 }
 
 /// Where `program` is on the search path.

@@ -68,6 +68,13 @@ impl Workspace {
         command
     }
 
+    /// `cargo SUBCOMMAND` in the workspace of the applications.
+    pub(crate) fn apps_cargo(&self, subcommand: &str) -> Command {
+        let mut command = self.cargo(subcommand);
+        command.current_dir(self.root.join("apps"));
+        command
+    }
+
     /// `cargo SUBCOMMAND` in the peers' workspace.
     pub(crate) fn peers_cargo(&self, subcommand: &str) -> Command {
         let mut command = self.cargo(subcommand);

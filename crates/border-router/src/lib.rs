@@ -42,10 +42,14 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub mod fair;
 pub mod guard;
 pub mod interrupt;
 mod link;
 pub mod namespace;
 mod netlink;
+pub mod nfqueue;
 pub mod port;
+pub mod rules;
 pub mod stream;
+pub mod wake;

@@ -10,6 +10,8 @@
 //! Sources: packet(7), tuntap.rst, RFC 8200 section 3 (header), RFC 4861 and
 //! RFC 3810 (what is filtered).
 
+mod shared;
+
 use std::{
     fmt, fs, io,
     net::{Ipv6Addr, UdpSocket},
@@ -19,6 +21,7 @@ use std::{
 
 use nix::{
     errno::Errno,
+    libc,
     poll::{PollFd, PollFlags, ppoll},
     sys::{prctl, time::TimeSpec},
 };
@@ -28,6 +31,8 @@ use crate::{
     namespace::Namespace,
     netlink::Netlink,
 };
+
+pub use shared::SharedNetwork;
 
 /// What carries the packets between the kernel and the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +86,13 @@ impl Default for PortConfig<'_> {
 impl PortConfig<'_> {
     fn is_possible(&self) -> bool {
         (1..=NAME_LEN_MAX).contains(&self.name.len())
-            && !self.name.contains(['/', ':', '%', '\0', ' '])
+            && self.has_plain_name()
             && (1..=127).contains(&self.host_prefix_len)
             && self.mtu >= MTU_MIN
+    }
+
+    fn has_plain_name(&self) -> bool {
+        !self.name.is_empty() && !self.name.contains(['/', ':', '%', '\0', ' '])
     }
 }
 
@@ -121,13 +130,70 @@ impl PacketPort {
         if !config.is_possible() {
             return Err(PortError::BadConfig);
         }
+        let device = open_device(config)?;
+        configure(config).map_err(PortError::Configure)?;
+        let neighbor = Ipv6Addr::from_bits(config.host.to_bits() ^ 1);
+        Self::settled(device, config, neighbor)
+    }
+
+    /// As [`Self::open`], in the network that this process was started in: a TUN interface, to
+    /// which `config.routes` lead.
+    ///
+    /// An interface that is there already must be a TUN interface made for this user, up, with the
+    /// MTU and the routes of `config`: nothing is changed about it, and no capability is needed.
+    /// One that is not there is made, which takes `CAP_NET_ADMIN`, and vanishes with the port.
+    /// Nothing else of the network is changed.
+    ///
+    /// # Errors
+    /// See [`PortError`].
+    pub fn open_shared(_: SharedNetwork, config: &PortConfig<'_>) -> Result<Self, PortError> {
+        // No room for the name of a second end is needed.
+        let is_name = config.name.len() < libc::IFNAMSIZ && config.has_plain_name();
+        if !is_name || !(1..=128).contains(&config.host_prefix_len) || config.mtu < MTU_MIN {
+            return Err(PortError::BadConfig);
+        }
+        let was_there = index_of(config.name).is_ok();
+        let refused = |error| PortError::NotOurs {
+            error,
+            name: config.name.to_owned(),
+            preparation: shared::preparation(config),
+        };
+        let device = Tun::open(config.name).map(Device::Tun).map_err(refused)?;
+        if was_there {
+            let missing = shared::missing(config).map_err(PortError::Configure)?;
+            if !missing.is_empty() {
+                return Err(PortError::NotPrepared {
+                    missing: missing.join(" and "),
+                    preparation: shared::preparation(config),
+                });
+            }
+            return Ok(Self {
+                device,
+                mtu: config.mtu,
+                drops: PortDrops::default(),
+            });
+        }
+        configure(config).map_err(|error| match error.raw_os_error() {
+            Some(libc::EEXIST) => PortError::RouteTaken,
+            _ => PortError::Configure(error),
+        })?;
+        let route = config.routes.first().map(|(prefix, _)| *prefix);
+        let neighbor = Ipv6Addr::from_bits(route.unwrap_or(config.host).to_bits() ^ 1);
+        Self::settled(device, config, neighbor)
+    }
+
+    /// The port of `device`, once packets pass from the host to `neighbor` and back.
+    fn settled(
+        device: Device,
+        config: &PortConfig<'_>,
+        neighbor: Ipv6Addr,
+    ) -> Result<Self, PortError> {
         let mut port = Self {
-            device: open_device(config)?,
+            device,
             mtu: config.mtu,
             drops: PortDrops::default(),
         };
-        configure(config).map_err(PortError::Configure)?;
-        match port.settle(config.host) {
+        match port.settle(config.host, neighbor) {
             Ok(true) => Ok(port),
             Ok(false) => Err(PortError::Silent),
             Err(error) => Err(PortError::Configure(error)),
@@ -232,8 +298,7 @@ impl PacketPort {
     /// the end of a veth pair that came up first, the queue that sends. Packets
     /// until then are lost without a trace, and a SYN lost costs a second. So one
     /// of the kernel's datagrams is reflected until it comes back.
-    fn settle(&mut self, host: Ipv6Addr) -> io::Result<bool> {
-        let neighbor = Ipv6Addr::from_bits(host.to_bits() ^ 1);
+    fn settle(&mut self, host: Ipv6Addr, neighbor: Ipv6Addr) -> io::Result<bool> {
         let socket = UdpSocket::bind((host, 0))?;
         socket.connect((neighbor, DISCARD_PORT))?;
         socket.set_read_timeout(Some(SETTLE_ROUND))?;
@@ -355,6 +420,24 @@ pub enum PortError {
     Configure(io::Error),
     /// All is set up, yet no packet passes.
     Silent,
+    /// The TUN interface of a shared network belongs to others, or may not be made.
+    NotOurs {
+        /// What the kernel answered.
+        error: io::Error,
+        /// The interface.
+        name: String,
+        /// The commands that make it for this user.
+        preparation: String,
+    },
+    /// The TUN interface that is there is not ready, and is not changed.
+    NotPrepared {
+        /// What it lacks, as a clause.
+        missing: String,
+        /// The commands that make it for this user.
+        preparation: String,
+    },
+    /// The prefix of a shared network has a route already.
+    RouteTaken,
 }
 
 impl fmt::Display for PortError {
@@ -380,6 +463,38 @@ impl fmt::Display for PortError {
                 f,
                 "cannot set up the link to the kernel ({error}): check that IPv6 is enabled (ipv6.disable=0)"
             ),
+            Self::NotOurs {
+                error,
+                name,
+                preparation,
+            } => match error.raw_os_error() {
+                Some(libc::EBUSY) => write!(
+                    f,
+                    "another program uses the interface {name}: end it, or choose another name"
+                ),
+                Some(libc::EINVAL) => write!(
+                    f,
+                    "there is an interface {name} that is no TUN interface: choose another name"
+                ),
+                Some(libc::EPERM | libc::EACCES) => write!(
+                    f,
+                    "this user may not use a TUN interface {name}: as root, `{preparation}`"
+                ),
+                _ => write!(
+                    f,
+                    "cannot open the TUN interface {name} ({error}): load the module tun and allow access to /dev/net/tun"
+                ),
+            },
+            Self::NotPrepared {
+                missing,
+                preparation,
+            } => write!(
+                f,
+                "the interface {missing}, and is not changed because it was there: as root, `{preparation}`"
+            ),
+            Self::RouteTaken => f.write_str(
+                "the mesh's prefix or the host's address has a route already: choose another prefix",
+            ),
             Self::Silent => f.write_str(
                 "the link to the kernel is set up but carries no packets: check for packet filters in new namespaces"
             ),
@@ -390,8 +505,11 @@ impl fmt::Display for PortError {
 impl std::error::Error for PortError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::BadConfig | Self::Silent => None,
-            Self::Tun(error) | Self::Veth(error) | Self::Configure(error) => Some(error),
+            Self::BadConfig | Self::Silent | Self::NotPrepared { .. } | Self::RouteTaken => None,
+            Self::Tun(error)
+            | Self::Veth(error)
+            | Self::Configure(error)
+            | Self::NotOurs { error, .. } => Some(error),
             Self::NoLink { veth, .. } => Some(veth),
         }
     }

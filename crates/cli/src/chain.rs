@@ -3,8 +3,12 @@
 
 use clap::{Args as ClapArgs, ValueEnum};
 use motet::{
+    ble::Phy,
     link::Forwarding,
-    mac::{Channels, config::FRAME_AGE_MAX},
+    mac::{
+        Channels, Pending, Policy, Sleep,
+        config::{FRAME_AGE_MAX, RETRY_DELAY_MAX},
+    },
     tcp::{Config, CongestionAlgorithm},
     tcphc,
     time::Duration,
@@ -13,7 +17,7 @@ use motet_lab::{
     air::profile::Profile,
     capture::Records,
     net::chain::{ChainOptions, HOPS_MAX, Host},
-    net::network,
+    net::network::{self, BleOptions},
     net::pacing::{self, Pacing},
     net::world::World,
 };
@@ -28,9 +32,9 @@ use crate::{
 #[derive(Clone, Debug, ClapArgs)]
 #[command(next_help_heading = "Mesh and air")]
 pub(crate) struct ChainArgs {
-    /// Radio hops between the mote and the border router
-    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true, value_parser = whole::<u16>(1..=HOPS_MAX.into()))]
-    pub(crate) hops: u16,
+    /// Radio hops between the mote and the border router [default: 3; 1 with ble]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u16>(1..=HOPS_MAX.into()))]
+    hops: Option<u16>,
 
     /// Lose each frame with this probability, 0 to 1, on top of what the air does
     #[arg(long, value_name = "P", default_value_t = 0.0, allow_negative_numbers = true, value_parser = probability)]
@@ -48,13 +52,17 @@ pub(crate) struct ChainArgs {
     #[arg(long)]
     pub(crate) no_deaf: bool,
 
+    /// Let each node find its pace between frames, or take it from --hold and --retry-delay
+    #[arg(long, value_name = "auto|off", value_enum, default_value_t = Pace::Off, hide_possible_values = true)]
+    pub(crate) pacing: Pace,
+
     /// Wait a random time up to this before a link retry, at most 2000: a frame may not get
     /// older [default: 40; 10 with cit]
     #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = whole::<u32>(0..=FRAME_AGE_MAX.as_millis()))]
     pub(crate) retry_delay: Option<u32>,
 
     /// Size of a full TCP segment, in frames
-    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, value_parser = whole::<u8>(1..=12))]
+    #[arg(long, value_name = "N", default_value_t = MSS_FRAMES, allow_negative_numbers = true, value_parser = whole::<u8>(1..=12))]
     pub(crate) mss_frames: u8,
 
     /// Compress TCP headers in the mesh: tcphc or none
@@ -62,14 +70,23 @@ pub(crate) struct ChainArgs {
     pub(crate) compression: Compression,
 
     /// Radio and driver of every mote; telosb where relays are to forward without copies, else
-    /// hamilton
+    /// hamilton; ble: Bluetooth LE, one hop
     #[arg(
         long,
-        value_name = "hamilton|telosb|nrf52840",
+        value_name = "hamilton|telosb|nrf52840|ble",
         value_enum,
         hide_possible_values = true
     )]
     pub(crate) radio: Option<RadioKind>,
+
+    /// Over Bluetooth LE: how fast symbols are, 1 or 2 Mb/s [default: 1M]
+    #[arg(long, value_name = "1M|2M", value_enum, hide_possible_values = true)]
+    phy: Option<PhyKind>,
+
+    /// Over Bluetooth LE: time from one connection event to the next, 7.5 to 4000, in steps of
+    /// 1.25 [default: 50, and less where frames are lost]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = interval)]
+    interval: Option<u16>,
 
     /// How relays get a fragment from frame to frame: by copies, or without them (CIT)
     #[arg(long, value_name = "copy|cit", value_enum, default_value_t = RelayKind::Copy, hide_possible_values = true)]
@@ -84,9 +101,15 @@ pub(crate) struct ChainArgs {
     #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = hold_ms)]
     pub(crate) hold: Option<f64>,
 
-    /// Buffers of each TCP end, in full segments [default: 4; 8 with cit]
+    /// Buffers of each TCP end, in full segments [default: 4; 8 with cit, 16 with ble]
     #[arg(long, value_name = "SEGMENTS", allow_negative_numbers = true, value_parser = whole::<u8>(1..=32))]
     pub(crate) window: Option<u8>,
+
+    /// Let the mote sleep, and ask its parent for what waits there: at an interval (fixed:SECONDS); as
+    /// TCPlp's study did (paper); at 20 ms to 5 s, by what comes (adaptive); or when TCP expects an answer
+    /// (hinted)
+    #[arg(long, value_name = "POLICY", value_parser = sleep_policy)]
+    pub(crate) sleep: Option<Policy>,
 
     /// Congestion control of simulated TCP ends: New Reno or CUBIC
     #[arg(long, value_name = "reno|cubic", value_enum, default_value_t = Congestion::Reno, hide_possible_values = true)]
@@ -102,6 +125,13 @@ pub(crate) struct ChainArgs {
     pub(crate) seed: Option<u64>,
 }
 
+/// How the pace of frames is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Pace {
+    Auto,
+    Off,
+}
+
 /// Which radio the motes have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum RadioKind {
@@ -109,6 +139,16 @@ pub(crate) enum RadioKind {
     #[value(name = "telosb")]
     TelosB,
     Nrf52840,
+    Ble,
+}
+
+/// How fast symbols of Bluetooth LE are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum PhyKind {
+    #[value(name = "1M")]
+    Le1M,
+    #[value(name = "2M")]
+    Le2M,
 }
 
 /// How relays forward.
@@ -188,15 +228,52 @@ impl ChainArgs {
     pub(crate) fn records(&self) -> Records {
         // A frame does not carry the number of its channel.
         match self.channels {
+            _ if self.is_ble() => Records::Bluetooth,
             ChannelPlan::Single => Records::Frames,
             ChannelPlan::Multi => Records::TappedFrames,
         }
     }
 
+    /// Radio hops.
+    pub(crate) fn hops(&self) -> u16 {
+        match self.is_ble() {
+            true => 1,
+            false => self.hops.unwrap_or(HOPS),
+        }
+    }
+
+    fn is_ble(&self) -> bool {
+        self.radio == Some(RadioKind::Ble)
+    }
+
+    /// Bluetooth LE, where that is the radio.
+    fn ble(&self) -> Option<BleOptions> {
+        let defaults = BleOptions::DEFAULT;
+        self.is_ble().then(|| BleOptions {
+            phy: self.phy(),
+            interval: self.interval(),
+            is_adaptive: self.interval.is_none(),
+            ..defaults
+        })
+    }
+
+    /// How fast symbols of Bluetooth LE are.
+    pub(crate) fn phy(&self) -> Phy {
+        match self.phy {
+            Some(PhyKind::Le2M) => Phy::Le2M,
+            Some(PhyKind::Le1M) | None => Phy::Le1M,
+        }
+    }
+
+    /// From one connection event to the next, in units of 1.25 ms.
+    pub(crate) fn interval(&self) -> u16 {
+        self.interval.unwrap_or(BleOptions::DEFAULT.interval)
+    }
+
     /// The chain that the options describe, with `host` at the wire's end.
     pub(crate) fn options(&self, host: Host) -> ChainOptions {
         let mut options = ChainOptions {
-            hops: self.hops,
+            hops: self.hops(),
             seed: self.seed(),
             frame_loss: self.frame_loss,
             packet_loss: self.packet_loss,
@@ -214,11 +291,21 @@ impl ChainArgs {
                 ChannelPlan::Multi => Channels::ALL,
             },
             host,
+            ble: self.ble(),
+            sleep: self.sleep.map(Sleep::new),
             ..ChainOptions::default()
         };
         if self.is_immediate() {
             let pacing = Pacing::best(options.hops, options.forwarding, options.channels);
             options = pacing.on(options);
+        }
+        if self.is_paced() {
+            options.pace_percent = 100;
+            options.hold_step = Duration::ZERO;
+            options.retry_delay = RETRY_DELAY_MAX;
+        }
+        if self.is_ble() {
+            options.window_segments = BLE_WINDOW_SEGMENTS;
         }
         if let Some(ms) = self.retry_delay {
             options.retry_delay = Duration::from_millis(ms.into());
@@ -235,6 +322,11 @@ impl ChainArgs {
     /// Whether relays forward without copies.
     fn is_immediate(&self) -> bool {
         self.forwarding == RelayKind::Cit && !self.profile().capabilities.shared_buffer
+    }
+
+    /// Whether nodes find their pace.
+    fn is_paced(&self) -> bool {
+        self.pacing == Pace::Auto
     }
 
     /// What the TCP of a simulated receiver does differently.
@@ -259,22 +351,69 @@ impl ChainArgs {
 impl ChainArgs {
     fn profile(&self) -> Profile {
         match (self.radio, self.forwarding) {
-            (Some(RadioKind::Hamilton), _) | (None, RelayKind::Copy) => Profile::HAMILTON,
+            (Some(RadioKind::Hamilton | RadioKind::Ble), _) | (None, RelayKind::Copy) => {
+                Profile::HAMILTON
+            }
             (Some(RadioKind::TelosB), _) | (None, RelayKind::Cit) => Profile::TELOSB,
             (Some(RadioKind::Nrf52840), _) => Profile::NRF52840,
         }
     }
 
     /// # Errors
-    /// [`Error::Input`] for relays that must not copy, with a radio that cannot do without.
+    /// [`Error::Input`] for relays that must not copy, with a radio that cannot do without; for options
+    /// that the radio has no use for; for a pace that is set both ways.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.is_ble() {
+            return match self.foreign_to_ble() {
+                Some(option) => Err(Error::input(format!(
+                    "{option} is an option of IEEE 802.15.4: leave it out with --radio ble"
+                ))),
+                None => Ok(()),
+            };
+        }
+        if self.phy.is_some() || self.interval.is_some() {
+            return Err(Error::input(
+                "--phy and --interval are options of Bluetooth LE: name --radio ble, or leave them out",
+            ));
+        }
         if self.forwarding == RelayKind::Cit && !self.is_immediate() {
             return Err(Error::input(
                 "this radio has one buffer for both directions, so its relays have to copy: name \
                  --radio telosb, which has two, or leave out --forwarding cit",
             ));
         }
+        if self.is_paced() && (self.hold.is_some() || self.retry_delay.is_some()) {
+            return Err(Error::input(
+                "with --pacing auto no time is set by hand: leave out --hold and --retry-delay",
+            ));
+        }
+        let radio = self.profile().capabilities;
+        if self.sleep.is_some() && radio.auto_ack && radio.pending == Pending::None {
+            return Err(Error::input(
+                "with this radio no parent can say that something waits, so no mote can sleep: name \
+                 --radio hamilton or nrf52840, or leave out --sleep",
+            ));
+        }
         Ok(())
+    }
+
+    /// The first option that is there and has no meaning for Bluetooth LE.
+    fn foreign_to_ble(&self) -> Option<&'static str> {
+        let options = [
+            (self.hops.is_some_and(|hops| hops > 1), "--hops above 1"),
+            (self.no_hidden, "--no-hidden"),
+            (self.no_deaf, "--no-deaf"),
+            (self.retry_delay.is_some(), "--retry-delay"),
+            (self.mss_frames != MSS_FRAMES, "--mss-frames"),
+            (self.compression != Compression::None, "--compression"),
+            (self.forwarding != RelayKind::Copy, "--forwarding"),
+            (self.channels != ChannelPlan::Single, "--channels"),
+            (self.pacing != Pace::Off, "--pacing"),
+            (self.hold.is_some(), "--hold"),
+            (self.sleep.is_some(), "--sleep"),
+        ];
+        let mut given = options.into_iter().filter(|(is_given, _)| *is_given);
+        given.next().map(|(_, option)| option)
     }
 
     /// Advice for a chain in which nothing arrives any more.
@@ -288,6 +427,38 @@ impl ChainArgs {
         }
     }
 }
+
+/// A connection interval in ms, in units of 1.25 ms.
+fn interval(text: &str) -> Result<u16, String> {
+    let units = text.parse::<f64>().map(|ms| ms / 1.25);
+    match units {
+        Ok(units) if (6.0..=3_200.0).contains(&units) && units.fract() == 0.0 => Ok(units as u16),
+        _ => Err("a connection interval is 7.5 to 4000 ms, in steps of 1.25 ms".to_owned()),
+    }
+}
+
+/// A policy of a mote that sleeps, as the command line names it.
+fn sleep_policy(text: &str) -> Result<Policy, String> {
+    let seconds = |text: &str| {
+        let seconds = text.parse::<f64>().ok()?;
+        let is_allowed = (SLEEP_MIN_S..=SLEEP_MAX_S).contains(&seconds);
+        is_allowed.then(|| Duration::from_micros((seconds * 1e6) as u64))
+    };
+    match text.split_once(':') {
+        None if text == "paper" => Ok(Policy::Paper),
+        None if text == "adaptive" => Ok(Policy::Adaptive),
+        None if text == "hinted" => Ok(Policy::Hinted),
+        Some(("fixed", text)) => seconds(text)
+            .map(Policy::Fixed)
+            .ok_or_else(|| format!("the interval must be {SLEEP_MIN_S} to {SLEEP_MAX_S} seconds")),
+        _ => Err("must be fixed:SECONDS, paper, adaptive or hinted".to_owned()),
+    }
+}
+
+/// The shortest and the longest interval of a mote that sleeps, s: one frame's exchange, and half the
+/// time that its parent keeps it.
+const SLEEP_MIN_S: f64 = 0.01;
+const SLEEP_MAX_S: f64 = 300.0;
 
 fn hold_ms(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -322,6 +493,16 @@ pub(crate) fn join(
     }
     interrupt.check()
 }
+
+/// Buffers of a TCP end over Bluetooth LE, where nobody says how large: the host is 20 ms away, and at 2 Mb/s
+/// the air carries five segments meanwhile, there and back.
+const BLE_WINDOW_SEGMENTS: usize = 16;
+
+/// Hops of a chain, where nobody says how many.
+const HOPS: u16 = 3;
+
+/// Frames of a full segment, where nobody says how many.
+const MSS_FRAMES: u8 = 5;
 
 /// The longest hold that is of any use: a full frame goes one hop in 7 ms.
 const HOLD_USUAL_MAX_MS: f64 = 50.0;

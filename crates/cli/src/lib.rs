@@ -10,12 +10,16 @@
 
 mod capture;
 mod chain;
+mod completions;
 mod decode;
 mod error;
 mod files;
+#[cfg(target_os = "linux")]
+mod hci;
 mod interrupt;
 #[cfg(target_os = "linux")]
 mod live;
+mod manual;
 mod model;
 mod number;
 mod output;
@@ -23,6 +27,7 @@ mod pacer;
 mod progress;
 mod provenance;
 mod reproduce;
+mod router;
 mod run;
 mod send;
 mod soak;
@@ -44,7 +49,7 @@ pub use decode::explain;
 #[derive(Debug, Parser)]
 #[command(
     name = "motet",
-    version,
+    version = provenance::VERSION,
     propagate_version = true,
     arg_required_else_help = true
 )]
@@ -63,6 +68,9 @@ enum Command {
     Model(model::Args),
     Decode(decode::Args),
     Soak(soak::Args),
+    Router(router::Args),
+    Completions(completions::Args),
+    Manual(manual::Args),
     #[command(hide = true)]
     Guard(up::GuardArgs),
 }
@@ -87,6 +95,9 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Model(args) => model::run(args),
         Command::Decode(args) => decode::run(args),
         Command::Soak(args) => soak::run(args),
+        Command::Router(args) => router::run(args),
+        Command::Completions(args) => completions::run(args, &Arguments::command()),
+        Command::Manual(args) => manual::run(args, Arguments::command()),
         Command::Guard(args) => up::guard(args),
     }
 }

@@ -50,14 +50,19 @@ impl Live {
             .map_err(|error| Error::failed(format!("{error}{way_out}")))?;
         // Not fatal where a container mounts /proc/sys read-only.
         let _ = fs::write("/proc/sys/net/ipv4/ip_local_port_range", LOCAL_PORTS);
+        Ok(Self::over(port, now))
+    }
+
+    /// As [`Self::start`], over a port that is open, wherever it leads. Nothing else is touched.
+    pub(crate) fn over(port: PacketPort, now: Instant) -> Self {
         // Without it wake-ups are up to 50 µs later, which the summary then shows.
         let _ = port::precise_timers();
         let buffer = vec![0; usize::from(port.mtu())];
-        Ok(Self {
+        Self {
             port,
             pacer: Pacer::start(now),
             buffer,
-        })
+        }
     }
 
     /// Lets the air live on: sleeps until its next event, a packet from the kernel or for

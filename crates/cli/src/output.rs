@@ -52,6 +52,13 @@ pub(crate) fn line_to(out: Out, text: impl std::fmt::Display) -> Result<(), Erro
     written.map_err(|error| stdout_error(&error))
 }
 
+/// One sentence on stderr, of something that is no end of the work. A closed stderr is no reason to
+/// stop.
+#[cfg(target_os = "linux")]
+pub(crate) fn say(sentence: &str) {
+    let _ = writeln!(io::stderr(), "motet: {sentence}");
+}
+
 /// An object for programs, headed by the version of its keys.
 #[derive(Debug, Serialize)]
 pub(crate) struct Versioned<T> {

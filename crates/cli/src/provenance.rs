@@ -2,6 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// The version of this program, with the revision that it is built from where that is known.
+pub(crate) const VERSION: &str = match option_env!("MOTET_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// The first lines of such a page, in Markdown; `command` repeats the measurement.
 pub(crate) fn heading(title: &str, command: &str) -> String {
     let source = option_env!("MOTET_REVISION").map_or_else(

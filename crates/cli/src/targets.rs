@@ -138,7 +138,7 @@ impl Folder {
 /// # Errors
 /// When it cannot be written; nothing stays behind then.
 pub(crate) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Error> {
-    report::write_file(path, bytes, force).map_err(|error| write_error(path, &error))
+    motet_lab::files::write_file(path, bytes, force).map_err(|error| write_error(path, &error))
 }
 
 #[cfg(test)]

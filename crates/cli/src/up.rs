@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::{capture::CaptureArgs, chain::ChainArgs, error::Error, number::whole};
 
@@ -18,6 +18,11 @@ A scenario gives the mesh: topology, radio, interference and stack settings, the
 where it sweeps over several; its faults count from the command's start. Its flows and its \
 duration are left out: the traffic is the command's.
 
+With --hci there is one mote, and a controller of Bluetooth LE that speaks H4: over TCP, as virtual \
+ones do, or over a serial line (serial:/dev/ttyACM0,1000000). The mote speaks with whatever device \
+its controller finds, runs until Ctrl-C, and is reached from there: at its link-local address, or, as \
+a central, as its peers' router.
+
 With --pcap - what the command prints goes to standard error. Ctrl-C is the command's business; \
 any other signal to motet up, a SIGINT of kill(1) too, ends it. A killed motet up takes along \
 whatever the command has started.
@@ -26,19 +31,35 @@ Examples:
   motet up                                a shell; leave it to end the mesh
   motet up --hops 2 -- ping -c 3 fd6d:6f74:6574:1:4d:6f74:6574:2
   motet up -- iperf3 -c fd6d:6f74:6574:1:4d:6f74:6574:3 -t 10
+  motet up --app http -- sh -c 'curl -g http://[${MOTET_MOTES%% *}]/status'
   motet up --scenario scenarios/office.toml
+  motet up --hci tcp:127.0.0.1:7002 --role peripheral
   motet up --pcap >(wireshark -k -i -)    watch the air live (bash, zsh)")]
 pub(crate) struct Args {
     /// Bring up the mesh of this scenario instead of a chain
     #[arg(long, value_name = "SCENARIO.toml", conflicts_with_all = [
         "hops", "frame_loss", "packet_loss", "no_hidden", "no_deaf", "retry_delay", "mss_frames",
-        "compression", "radio", "forwarding", "channels", "hold", "window", "congestion",
+        "compression", "radio", "phy", "interval", "forwarding", "channels", "pacing", "hold",
+        "window", "congestion",
     ])]
     scenario: Option<PathBuf>,
+
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    hci: crate::hci::HciArgs,
 
     /// TCP connections that each mote serves at a time; it leaves further ones unanswered
     #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = whole::<usize>(1..=64))]
     connections: usize,
+
+    /// An application that each mote has besides: a web server (port 80), or a shell (port 23)
+    #[arg(
+        long,
+        value_name = "http|shell",
+        value_enum,
+        hide_possible_values = true
+    )]
+    app: Option<AppName>,
 
     #[command(flatten)]
     capture: CaptureArgs,
@@ -49,6 +70,13 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     chain: ChainArgs,
+}
+
+/// What [`Args::app`] names.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AppName {
+    Http,
+    Shell,
 }
 
 /// The process that stands between `up` and its command, so that a killed `up` takes the
@@ -91,7 +119,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
 }
 
 #[cfg(target_os = "linux")]
-mod linux {
+pub(crate) mod linux {
     use std::{
         ffi::OsString,
         io::{self, Write as _},
@@ -105,11 +133,12 @@ mod linux {
 
     use motet::{
         mac::Channels,
+        tcp::CongestionAlgorithm,
         time::{Duration, Instant},
     };
     use motet_lab::{
         Arena,
-        apps::{App, Services},
+        apps::{App, Application, Services},
         capture::Records,
         net::moves,
         net::network::{Host, HostOptions, Network, NetworkOptions},
@@ -122,10 +151,11 @@ mod linux {
         interrupt::{Interrupts, Origin},
     };
 
-    use super::{Args, GuardArgs};
+    use super::{AppName, Args, GuardArgs};
     use crate::{
         chain::{self, JOIN_ADVICE, JOIN_MAX},
         error::Error,
+        hci,
         interrupt::Interrupt,
         live::{self, Live},
         output::describe,
@@ -139,6 +169,21 @@ mod linux {
     const NAP: time::Duration = time::Duration::from_millis(20);
 
     pub(super) fn run(args: &Args) -> Result<(), Error> {
+        let Some((place, role)) = args.hci.place()? else {
+            return run_mesh(args);
+        };
+        let mote = hci::Mote {
+            role,
+            phy: args.chain.phy(),
+            interval: args.chain.interval(),
+            seed: args.chain.seed(),
+            sockets: [args.connections, LISTENERS, HALF_OPEN],
+            application: args.app.map(application),
+        };
+        hci::run(place, &mote)
+    }
+
+    fn run_mesh(args: &Args) -> Result<(), Error> {
         let files: Vec<&Path> = args.capture.file().into_iter().collect();
         let read: Vec<&Path> = args.scenario.as_deref().into_iter().collect();
         targets::check(&files, &read, args.capture.force)?;
@@ -159,16 +204,17 @@ mod linux {
         network.world.set_capture(capture);
         let nodes = network.mesh_nodes();
         let congestion = args.chain.congestion.algorithm();
-        let stacks = mesh.scenario.as_ref().map(|scenario| &scenario.stacks[..]);
-        for mote in 1..nodes {
-            let ends = network.ends(mote, plan::HOST, &arena);
-            let ends = match stacks.and_then(|stacks| stacks.get(mote)) {
-                Some(stack) => ends.with(|config| stack.apply(config)),
-                None => ends.with(|config| config.congestion_algorithm = congestion),
-            };
-            let services = Services::new(args.connections, ends);
-            network.world.set_app(mote, App::Services(services));
-        }
+        let scenario = mesh.scenario.as_ref();
+        let application = args.app.map(application);
+        let connections = args.connections;
+        serve(
+            scenario,
+            &mut network,
+            &arena,
+            connections,
+            congestion,
+            application,
+        );
         switch_on(mesh.scenario.as_ref(), &mut network, &arena);
         let world = &mut network.world;
         chain::join(world, nodes, mesh.join_max, mesh.join_advice, &interrupt)?;
@@ -239,14 +285,36 @@ mod linux {
         }
     }
 
+    /// Gives each mote its small services; a node's TCP is as the scenario says, or has this
+    /// congestion control.
+    pub(crate) fn serve<'m>(
+        scenario: Option<&Scenario>,
+        network: &mut Network<'m>,
+        arena: &'m Arena,
+        connections: usize,
+        congestion: CongestionAlgorithm,
+        application: Option<Application>,
+    ) {
+        let stacks = scenario.map(|scenario| &scenario.stacks[..]);
+        for mote in 1..network.mesh_nodes() {
+            let ends = network.ends(mote, plan::HOST, arena);
+            let ends = match stacks.and_then(|stacks| stacks.get(mote)) {
+                Some(stack) => ends.with(|config| stack.apply(config)),
+                None => ends.with(|config| config.congestion_algorithm = congestion),
+            };
+            let services = Services::new(connections, ends).with(application);
+            network.world.set_app(mote, App::Services(services));
+        }
+    }
+
     /// What is to be brought up.
-    struct Mesh {
-        options: NetworkOptions,
+    pub(crate) struct Mesh {
+        pub(crate) options: NetworkOptions,
         /// What a scenario says of each node's TCP, and what breaks; none of a chain's.
-        scenario: Option<Scenario>,
+        pub(crate) scenario: Option<Scenario>,
         records: Records,
-        join_max: Duration,
-        join_advice: &'static str,
+        pub(crate) join_max: Duration,
+        pub(crate) join_advice: &'static str,
     }
 
     impl Mesh {
@@ -261,18 +329,22 @@ mod linux {
                     join_advice: JOIN_ADVICE,
                 },
             };
-            for node in &mut mesh.options.nodes {
-                // A place for each connection that there are buffers for, and no more: what
-                // cannot be served is not taken on.
-                node.tables.connections = args.connections;
-                node.tables.listeners = LISTENERS;
-                node.tables.half_open = HALF_OPEN;
-            }
+            mesh.make_room(args.connections);
             Ok(mesh)
         }
 
+        /// A place for each connection that there are buffers for, and no more: what cannot be
+        /// served is not taken on.
+        pub(crate) fn make_room(&mut self, connections: usize) {
+            for node in &mut self.options.nodes {
+                node.tables.connections = connections;
+                node.tables.listeners = LISTENERS;
+                node.tables.half_open = HALF_OPEN;
+            }
+        }
+
         /// The first point of a scenario, with the kernel in the place of its host.
-        fn of_scenario(file: &Path, seed: Option<u64>) -> Result<Self, Error> {
+        pub(crate) fn of_scenario(file: &Path, seed: Option<u64>) -> Result<Self, Error> {
             let overrides = Overrides {
                 seed,
                 ..Overrides::default()
@@ -297,6 +369,7 @@ mod linux {
             Ok(Self {
                 options,
                 records: match is_multi {
+                    _ if point.scenario.network.ble.is_some() => Records::Bluetooth,
                     true => Records::TappedFrames,
                     false => Records::Frames,
                 },
@@ -311,7 +384,7 @@ mod linux {
         let mut stderr = io::stderr().lock();
         let _ = writeln!(
             stderr,
-            "motet: the scenario's flows and duration are left out, the traffic is the command's"
+            "motet: the scenario's flows and duration are left out, the traffic comes from outside"
         );
         if !values.is_empty() {
             let point: Vec<String> = values
@@ -327,7 +400,11 @@ mod linux {
     }
 
     /// Switches all nodes on, where a scenario says that they are not from the start.
-    fn switch_on<'m>(scenario: Option<&Scenario>, network: &mut Network<'m>, arena: &'m Arena) {
+    pub(crate) fn switch_on<'m>(
+        scenario: Option<&Scenario>,
+        network: &mut Network<'m>,
+        arena: &'m Arena,
+    ) {
         let within = scenario.map(|scenario| scenario.switched_on_within);
         let Some(within) = within.filter(|within| *within > Duration::ZERO) else {
             return;
@@ -340,13 +417,13 @@ mod linux {
     }
 
     /// What a scenario breaks, from the command's start on.
-    struct Faults {
+    pub(crate) struct Faults {
         from: Instant,
         outages: Outages,
     }
 
     impl Faults {
-        fn begin(scenario: Option<&Scenario>, network: &mut Network<'_>) -> Self {
+        pub(crate) fn begin(scenario: Option<&Scenario>, network: &mut Network<'_>) -> Self {
             let from = network.world.now();
             let outages = scenario.map(|scenario| scenario.outages(from));
             let changes = scenario.map(|scenario| scenario.link_faults(from));
@@ -358,7 +435,7 @@ mod linux {
         }
 
         /// Switches each node off or on when its time has come, and prints a line for it.
-        fn pass<'m>(&mut self, network: &mut Network<'m>, arena: &'m Arena) {
+        pub(crate) fn pass<'m>(&mut self, network: &mut Network<'m>, arena: &'m Arena) {
             let from = self.from;
             self.outages.pass(network, arena, |network, node, switch| {
                 let seconds = network.world.now().since(from).as_micros() as f64 / 1e6;
@@ -413,11 +490,16 @@ mod linux {
         }
         let connections = args.connections;
         let plural = if connections == 1 { "" } else { "s" };
+        let besides = match args.app {
+            Some(AppName::Http) => ", http (80)",
+            Some(AppName::Shell) => ", a shell (23)",
+            None => "",
+        };
         let _ = writeln!(
             stderr,
             "this host: {}\n\
              each mote answers ping, echo (TCP and UDP 7), discard (TCP and UDP 9), chargen (TCP 19) \
-             and iperf3 (5201),\n\
+             and iperf3 (5201){besides},\n\
              and serves {connections} TCP connection{plural} at a time (--connections)",
             plan::HOST
         );
@@ -481,9 +563,16 @@ mod linux {
         }
     }
 
-    /// Echo, discard, chargen and iperf3 each have one.
-    const LISTENERS: usize = 4;
+    const fn application(name: AppName) -> Application {
+        match name {
+            AppName::Http => Application::Http,
+            AppName::Shell => Application::Shell,
+        }
+    }
+
+    /// Echo, discard, chargen, iperf3 and an application each have one.
+    const LISTENERS: usize = 5;
 
     /// Handshakes under way at a time; more are answered by cookies.
-    const HALF_OPEN: usize = 2 * LISTENERS;
+    const HALF_OPEN: usize = 8;
 }

@@ -391,6 +391,51 @@ fn tshark_reads_the_same() {
     }
 }
 
+/// Data requests, and what ACKs and data frames say of more that waits.
+#[test]
+fn tshark_reads_the_same_of_a_mote_that_sleeps() {
+    let folder = folder();
+    let (file, air) = (folder.path().join("file"), folder.path().join("air.pcap"));
+    fs::write(&file, [7; 6_000]).unwrap();
+    let sent = motet()
+        .args([
+            "send",
+            "--virtual",
+            "--json",
+            "--hops=1",
+            "--direction=down",
+        ])
+        .args(["--sleep=adaptive", "--pcap"])
+        .args([&air, &file])
+        .output()
+        .unwrap();
+    assert!(sent.status.success(), "{}", said(&sent));
+    let report: Value = serde_json::from_slice(&sent.stdout).unwrap();
+    let duty = report["radio_duty"].as_f64().unwrap();
+    assert!(duty > 0.0 && duty < 1.0, "{report}");
+    assert!(report["energy_mj"].as_f64().unwrap() > 0.0, "{report}");
+    let ours = frames(&air);
+    let is_request = |frame: &&Value| {
+        layer(frame, "command").is_some_and(|command| command["title"] == "data request")
+    };
+    let pending = |frame: &Value| layer(frame, "mac").unwrap()["frame_pending"] == true;
+    assert!(ours.iter().filter(is_request).count() > 5);
+    assert!(ours.iter().filter(|frame| pending(frame)).count() > 5);
+    let Some(theirs) = tshark(&air, &["wpan.cmd", "wpan.pending", "wpan.frame_type"]) else {
+        return;
+    };
+    assert_eq!(ours.len(), theirs.len());
+    for (frame, theirs) in ours.iter().zip(&theirs) {
+        let is_theirs = |text: &str| ["1", "True"].contains(&text);
+        assert_eq!(
+            is_request(&frame),
+            theirs[0].ends_with('4'),
+            "{frame} {theirs:?}"
+        );
+        assert_eq!(pending(frame), is_theirs(&theirs[1]), "{frame} {theirs:?}");
+    }
+}
+
 /// RPL messages of other implementations, the last two malformed: fields, and whether they are
 /// in order.
 #[test]

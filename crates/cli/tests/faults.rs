@@ -44,7 +44,7 @@ fn an_impossible_fault_is_bad_input() {
 }
 
 /// The scenario that users are shown: whatever dies in it, the transfer arrives whole, and every mote
-/// says whose child it is.
+/// names its parent.
 #[test]
 fn the_mesh_of_the_scenarios_mends_itself() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/mesh.toml");
@@ -151,8 +151,8 @@ fn a_mesh_that_forms_itself_comes_up_beside_the_kernel() {
     let expected = motes.chain(["20000\n".to_owned()]).collect::<String>();
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert_eq!(stdout, expected, "{}", said(&output));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("hops, by way of mote "), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("hops, by way of mote "), "{stderr}");
 }
 
 /// The mote answers, is silent while it is off, and answers again.
@@ -176,8 +176,8 @@ fn a_live_mesh_has_its_faults() {
         .unwrap();
     let answers = String::from_utf8_lossy(&output.stdout);
     assert_eq!(answers, "yes\nno\nyes\n", "{}", said(&output));
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     for what in ["mote 2 is switched off", "mote 2 is switched on again"] {
-        assert!(told.contains(what), "{told}");
+        assert!(stderr.contains(what), "{stderr}");
     }
 }

@@ -74,6 +74,16 @@ fn the_list_names_every_experiment_once() {
         "mesh-idle",
         "mesh-cost",
         "mesh-stable",
+        "taim-testbed1",
+        "taim-testbed2",
+        "taim-udp",
+        "combined-fairness",
+        "tcplp-batching",
+        "tcplp-loss",
+        "tcplp-day",
+        "tcplp-sleep",
+        "tcplp-adaptive",
+        "combined-sleepy",
     ] {
         let lines = list
             .lines()
@@ -87,14 +97,6 @@ fn the_list_names_every_experiment_once() {
 fn what_is_not_built_is_listed_and_refused_as_such() {
     let list = text(&run(["reproduce", "--list"]).stdout);
     for id in [
-        "tcplp-batching",
-        "tcplp-loss",
-        "tcplp-day",
-        "tcplp-sleep",
-        "tcplp-adaptive",
-        "taim-testbed1",
-        "taim-testbed2",
-        "taim-udp",
         "tcple-table4",
         "tcple-goodput",
         "tcple-loss",
@@ -102,9 +104,6 @@ fn what_is_not_built_is_listed_and_refused_as_such() {
         "tcple-energy",
         "tcple-rtt",
         "tcple-ota",
-        "combined-fairness",
-        "combined-ble",
-        "combined-sleepy",
         "combined-security",
     ] {
         let lines: Vec<&str> = list
@@ -120,9 +119,9 @@ fn what_is_not_built_is_listed_and_refused_as_such() {
         assert_eq!(text(&named.stdout).lines().count(), 1, "{id}");
     }
     assert_refused(
-        &run(["reproduce", "tcplp-deaf", "taim-udp"]),
+        &run(["reproduce", "tcplp-deaf", "combined-security"]),
         2,
-        &["taim-udp"],
+        &["combined-security"],
     );
     assert_refused(&run(["reproduce", "--list", "mesh-joy"]), 2, &["mesh-join"]);
 }
@@ -144,9 +143,9 @@ fn an_unknown_name_is_answered_with_the_nearest() {
     let refused = run(["reproduce", "TCPLP-MSX"]);
     assert_refused(&refused, 2, &["nearest name is tcplp-mss"]);
     assert_refused(
-        &run(["reproduce", "TAIM-UDP"]),
+        &run(["reproduce", "COMBINED-SECURITY"]),
         2,
-        &["taim-udp is not yet built"],
+        &["combined-security is not yet built"],
     );
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }

@@ -67,6 +67,30 @@ fn bad_arguments_are_refused() {
             &["up", "--forwarding", "cit", "--radio", "hamilton"],
             &["one buffer"],
         ),
+        (
+            &["send", "f", "--sleep", "nap"],
+            &["--sleep", "fixed:SECONDS, paper, adaptive or hinted"],
+        ),
+        (
+            &["send", "f", "--sleep", "fixed:0"],
+            &["--sleep", "0.01 to 300 seconds"],
+        ),
+        (&["send", "f", "--sleep", "fixed:soon"], &["0.01 to 300"]),
+        (
+            &["send", "Cargo.toml", "--sleep", "hinted", "--radio", "ble"],
+            &["--sleep is an option of IEEE 802.15.4"],
+        ),
+        (
+            &[
+                "send",
+                "Cargo.toml",
+                "--sleep",
+                "hinted",
+                "--radio",
+                "telosb",
+            ],
+            &["something waits", "--radio hamilton", "leave out"],
+        ),
         (&["send", "f", "--force"], &["--pcap", "--trace"]),
         (&["up", "--hops", "0"], &["--hops"]),
         (
@@ -248,5 +272,35 @@ fn the_option_that_stops_everything_is_named() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{stderr}");
         assert!(stderr.contains(advice), "{option:?}: {stderr}");
+    }
+}
+
+/// A shell itself completes: what it offers behind `motet de`, and behind `motet run --se`.
+#[test]
+fn bash_completes_commands_and_options() {
+    let script = motet().args(["completions", "bash"]).output().unwrap();
+    assert!(script.status.success());
+    let folder = folder();
+    let path = folder.path().join("motet.bash");
+    fs::write(&path, script.stdout).unwrap();
+    for (words, offered) in [
+        ("motet de", "decode"),
+        ("motet run --se", "--seed --seeds"),
+        ("motet router st", "status"),
+        // The command that only Motet itself starts.
+        ("motet gua", ""),
+    ] {
+        let line = format!(
+            "source {path}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _motet motet \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"; \
+             echo \"${{COMPREPLY[*]}}\"",
+            path = path.display()
+        );
+        let output = std::process::Command::new("bash")
+            .args(["--norc", "-c", &line])
+            .output()
+            .unwrap();
+        let got = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(got.trim(), offered, "{words}: {output:?}");
     }
 }

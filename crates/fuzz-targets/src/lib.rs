@@ -10,9 +10,11 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod ble;
 mod connection;
 mod datagrams;
 mod driven;
+mod fairness;
 mod input;
 mod mesh;
 mod mote;
@@ -35,7 +37,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 15] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -62,6 +64,11 @@ pub const TARGETS: [Target; 13] = [
         seeds: seeds::node,
     },
     Target {
+        name: "ble",
+        run: ble::run,
+        seeds: seeds::ble,
+    },
+    Target {
         name: "serial",
         run: serial::run,
         seeds: seeds::serial,
@@ -80,6 +87,11 @@ pub const TARGETS: [Target; 13] = [
         name: "connection",
         run: connection::run,
         seeds: seeds::connections,
+    },
+    Target {
+        name: "fairness",
+        run: fairness::run,
+        seeds: fairness::seeds,
     },
     Target {
         name: "scenario",

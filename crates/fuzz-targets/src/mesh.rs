@@ -251,6 +251,8 @@ impl Mesh<'_> {
                         parent: low(&route.parent),
                         sequence: route.sequence,
                         is_leaf: route.is_external,
+                        is_lost: false,
+                        losses: 0,
                         until: now + route.lifetime,
                     });
                 }

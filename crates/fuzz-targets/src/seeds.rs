@@ -114,6 +114,42 @@ pub(crate) fn serial() -> Vec<Vec<u8>> {
     seeds
 }
 
+/// For [`crate::ble::run`]: a channel that opens, each packet as an SDU on it, credits, what closes it, and
+/// signals that cannot be.
+pub(crate) fn ble() -> Vec<Vec<u8>> {
+    let opened = |role: u8, mps: u8| match role {
+        0 => vec![0, 224, 0, 1, 1, 1, mps, 200],
+        _ => vec![1, 224, 1, 1, mps, 200, 0],
+    };
+    let sdu = |packet: &[u8]| {
+        // IPv6 as it is: dispatch 0x41.
+        let len = packet.len().min(250);
+        [&[6, len as u8 + 1, 0x41], &packet[..len], &[0, 10, 9]].concat()
+    };
+    let mut seeds = Vec::new();
+    for packet in packets() {
+        seeds.push([opened(0, 45), sdu(&packet)].concat());
+        seeds.push([opened(1, 255), sdu(&packet)].concat());
+    }
+    let mut all = opened(0, 45);
+    for packet in packets() {
+        all.extend(sdu(&packet));
+        all.extend([2, 0, 9, 11, 4, 0, 10, 15]);
+    }
+    for tail in [
+        &[3, 11, 9, 9][..],
+        &[6, 3, 1, 2, 3, 200, 4],
+        &[2, 255, 255, 2, 255, 255, 4],
+        &[8, 0, 4, 3, 1, 2, 3, 9, 0, 2, 1, 2],
+        &[5, 6, 0x17, 3, 2, 0, 0x23, 0, 12, 13, 0, 251],
+    ] {
+        let mut seed = all.clone();
+        seed.extend_from_slice(tail);
+        seeds.push(seed);
+    }
+    seeds
+}
+
 /// The input of the target `node` that hears `frames`, FCS and all, one after the other.
 pub fn node_input<'a>(frames: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut input = vec![0];

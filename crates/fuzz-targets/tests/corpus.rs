@@ -125,7 +125,7 @@ fn chance_finds_nothing() {
 }
 
 /// Targets whose input is a program.
-const PROGRAMS: [&str; 7] = [
+const PROGRAMS: [&str; 8] = [
     "connection",
     "datagrams",
     "tcphc",
@@ -133,6 +133,7 @@ const PROGRAMS: [&str; 7] = [
     "mote",
     "mesh",
     "serial",
+    "ble",
 ];
 
 /// Inputs by chance for each.

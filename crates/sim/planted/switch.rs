@@ -38,11 +38,17 @@ pub enum Bug {
     HastyEnd,
     /// Data that come after all was read are not reported.
     EdgeLost,
+    /// A route that the root has acknowledged is not repeated before it ends.
+    DaoForgotten,
+    /// A mote stays in its version of the DODAG, whatever the root begins.
+    VersionIgnored,
+    /// A router leaves out a step of a source route that has several.
+    SegmentSkipped,
 }
 
 impl Bug {
     /// Every bug, by number.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::SequenceWrap,
         Self::TimestampWrap,
         Self::LostTimer,
@@ -58,6 +64,9 @@ impl Bug {
         Self::BuffersKept,
         Self::HastyEnd,
         Self::EdgeLost,
+        Self::DaoForgotten,
+        Self::VersionIgnored,
+        Self::SegmentSkipped,
     ];
 }
 

@@ -12,10 +12,12 @@
 
 use std::fmt;
 use std::io::{self, Write};
+#[cfg(feature = "files")]
 use std::path::Path;
 
 use motet::time::Instant;
 
+#[cfg(feature = "files")]
 use crate::files::RecordFile;
 
 /// What a capture's records are.
@@ -27,6 +29,8 @@ pub enum Records {
     TappedFrames,
     /// IPv6 packets (229).
     Packets,
+    /// Packets of Bluetooth LE's link layer behind a header that says how each was received (256).
+    Bluetooth,
 }
 
 /// A capture being written.
@@ -42,6 +46,7 @@ pub struct Capture {
 /// Where a capture goes.
 enum Target {
     /// A file that grows under its name.
+    #[cfg(feature = "files")]
     File(RecordFile),
     /// A pipe or the like, written to record by record.
     Stream(Box<dyn Write + Send>),
@@ -50,6 +55,7 @@ enum Target {
 impl Target {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
+            #[cfg(feature = "files")]
             Self::File(file) => file.append(bytes),
             Self::Stream(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
         }
@@ -59,6 +65,7 @@ impl Target {
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            #[cfg(feature = "files")]
             Self::File(file) => f.debug_tuple("File").field(file).finish(),
             Self::Stream(_) => f.write_str("Stream"),
         }
@@ -70,6 +77,7 @@ impl Capture {
     ///
     /// # Errors
     /// As [`RecordFile::create`].
+    #[cfg(feature = "files")]
     pub fn create(path: &Path, records: Records, replace: bool) -> io::Result<Self> {
         let file = RecordFile::create(path, replace, &header(records))?;
         Ok(Self::begin(Target::File(file), records))
@@ -107,7 +115,7 @@ impl Capture {
         });
     }
 
-    /// Writes one IPv6 packet.
+    /// Writes one IPv6 packet, or one of Bluetooth LE's with its header.
     pub fn packet(&mut self, at: Instant, packet: &[u8]) {
         self.write(at, |record, _| record.extend_from_slice(packet));
     }
@@ -121,6 +129,7 @@ impl Capture {
             return Err(error);
         }
         match self.target {
+            #[cfg(feature = "files")]
             Target::File(file) => file.finish(),
             Target::Stream(mut stream) => stream.flush(),
         }
@@ -156,6 +165,7 @@ fn header(records: Records) -> Vec<u8> {
         Records::Frames => LINKTYPE_IEEE802_15_4_WITHFCS,
         Records::TappedFrames => LINKTYPE_IEEE802_15_4_TAP,
         Records::Packets => LINKTYPE_IPV6,
+        Records::Bluetooth => LINKTYPE_BLUETOOTH_LE_LL_WITH_PHDR,
     };
     let header = [MAGIC, 4 << 16 | 2, 0, 0, SNAP_LEN, link_type];
     header.map(u32::to_le_bytes).concat()
@@ -185,6 +195,7 @@ fn tap_header(record: &mut Vec<u8>, channel: u8, dbm: Option<f64>) {
 const MAGIC: u32 = 0xa1b2_c3d4;
 const LINKTYPE_IEEE802_15_4_WITHFCS: u32 = 195;
 const LINKTYPE_IPV6: u32 = 229;
+const LINKTYPE_BLUETOOTH_LE_LL_WITH_PHDR: u32 = 256;
 const LINKTYPE_IEEE802_15_4_TAP: u32 = 283;
 
 /// Seconds, microseconds, length captured and length on the air.

@@ -1,4 +1,4 @@
-//! The lab: a deterministic simulated 802.15.4 air in which Motet nodes live.
+//! The lab: a deterministic simulated air, 802.15.4 or Bluetooth LE, in which Motet nodes live.
 //!
 //! Purpose: what a testbed is to a paper. The stack inside is the very crate a device
 //! runs; the lab replaces only the radio, the wire and the clock.
@@ -6,9 +6,20 @@
 //! node; the node's actions go back to the radio and, as frames, onto the medium.
 //! Left out: wall-clock time and sockets. A caller paces the world and carries packets
 //! between it and a kernel.
-//! Layout: [`air`] and [`apps`] know nobody but the files beside this one; [`net`] puts both
-//! together; [`experiments`], [`scenario`] and [`soak`] run networks; [`report`] shows what came
+//! Layout: [`air`], [`ble`] and [`apps`] know nobody but the files beside this one; [`net`] puts air and
+//! applications together; [`experiments`], [`scenario`] and [`soak`] run networks; [`report`] shows what came
 //! of it. `tests/architecture.rs` holds that order.
+//!
+//! # Features
+//!
+//! All are on by default. Without them the lab needs no file system, no threads, and nothing from
+//! JavaScript where it runs in a browser.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `files` | captures and other files that appear under their name only when whole |
+//! | `parallel` | runs on all cores instead of one after the other; the results are the same |
+//! | `plots` | plots and pages of results |
 
 /// The example of the README, compiled with the documentation's own.
 #[cfg(doctest)]
@@ -17,11 +28,14 @@ struct Readme;
 
 pub mod air;
 pub mod apps;
+pub mod ble;
 pub mod calendar;
 pub mod capture;
+pub mod coap;
 pub mod experiments;
 pub mod files;
 pub mod net;
+mod parallel;
 pub mod report;
 pub mod scenario;
 pub mod soak;

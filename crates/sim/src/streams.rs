@@ -29,6 +29,8 @@ pub enum Purpose {
     Floor = 9,
     /// When a node is switched on.
     SwitchOn = 10,
+    /// Losses and chance on the air of Bluetooth LE.
+    Bluetooth = 11,
 }
 
 /// The generator of `node` for `purpose` in the run seeded with `seed`.

@@ -8,22 +8,35 @@ use std::path::{Path, PathBuf};
 const MODULES: &[(&str, &[&str])] = &[
     ("lib", &[]),
     ("stats", &[]),
+    ("parallel", &[]),
     ("streams", &[]),
     ("calendar", &[]),
     ("files", &[]),
     ("air", &["calendar", "capture", "files", "streams"]),
+    ("ble", &["calendar", "capture", "streams"]),
     ("capture", &["files"]),
-    ("apps", &["streams"]),
-    ("net", &["air", "apps", "capture", "streams"]),
-    ("experiments", &["air", "apps", "net", "stats", "streams"]),
+    ("coap", &[]),
+    ("apps", &["coap", "streams"]),
+    ("net", &["air", "apps", "ble", "capture", "streams"]),
+    (
+        "experiments",
+        &[
+            "air", "apps", "ble", "coap", "net", "parallel", "stats", "streams",
+        ],
+    ),
     (
         "scenario",
-        &["air", "apps", "capture", "net", "stats", "streams"],
+        &[
+            "air", "apps", "ble", "capture", "net", "parallel", "stats", "streams",
+        ],
     ),
-    ("soak", &["air", "calendar", "net", "scenario", "streams"]),
+    (
+        "soak",
+        &["air", "calendar", "net", "parallel", "scenario", "streams"],
+    ),
     (
         "report",
-        &["air", "experiments", "files", "net", "scenario", "stats"],
+        &["air", "experiments", "net", "scenario", "stats"],
     ),
 ];
 

@@ -14,7 +14,7 @@
 //!
 //! | reader | modules |
 //! |---|---|
-//! | a driver: events, actions, deadlines, memory | [`node`], [`link`], [`mac`], [`mote`], [`time`], [`random`], [`limits`] |
+//! | a driver: events, actions, deadlines, memory | [`node`], [`link`], [`mac`], with the feature `ble` `ble`, [`mote`], [`time`], [`random`], [`limits`] |
 //! | an application: connections, datagrams, addresses, settings and counters | [`tcp`], [`udp`], [`ip`], [`tcphc`], [`rpl`], [`Remote`] |
 //! | a decoder: bytes to headers and back | [`wire`], [`lowpan`], [`tcphc`] |
 //! | a lab or a fuzzer, which runs parts alone; expect these to change | [`lowpan::datagram`], [`lowpan::fragment`], [`ip::icmp`], [`mac::Mac`], [`tcphc::Tcphc`] and [`rpl::Rpl`] without a node, [`tcp::Tcp::on_segment`] |
@@ -93,6 +93,10 @@ macro_rules! speaks {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[cfg(feature = "ble")]
+pub mod ble;
+#[cfg(feature = "sleepy")]
+mod hint;
 pub mod ip;
 pub mod limits;
 pub mod link;
@@ -116,4 +120,6 @@ pub mod time;
 pub mod udp;
 pub mod wire;
 
+#[cfg(feature = "sleepy")]
+pub use hint::Expectation;
 pub use remote::Remote;

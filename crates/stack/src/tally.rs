@@ -11,10 +11,12 @@ pub(crate) struct Tally {
     pub(crate) decisions: u32,
     /// Destinations looked up in the table of routes.
     pub(crate) lookups: u32,
+    /// Walks through a table of registrations.
+    pub(crate) walks: u32,
 }
 
 std::thread_local! {
-    static SO_FAR: Cell<Tally> = const { Cell::new(Tally { parses: 0, decisions: 0, lookups: 0 }) };
+    static SO_FAR: Cell<Tally> = const { Cell::new(Tally { parses: 0, decisions: 0, lookups: 0, walks: 0 }) };
 }
 
 /// Counts something, for the thread's test.

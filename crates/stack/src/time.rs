@@ -17,6 +17,10 @@ impl Instant {
     /// The driver's origin.
     pub const ORIGIN: Self = Self(0);
 
+    /// None comes later: a deadline that is none.
+    #[cfg(feature = "rpl")]
+    pub(crate) const NEVER: Self = Self(u64::MAX);
+
     /// The instant `us` microseconds after the origin.
     pub const fn from_micros(us: u64) -> Self {
         Self(us)
@@ -33,6 +37,7 @@ impl Instant {
     }
 
     /// Time since `earlier`; zero when `earlier` lies in the future.
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
@@ -132,6 +137,7 @@ impl Allowance {
 
 impl Add<Duration> for Instant {
     type Output = Self;
+    #[cfg_attr(target_pointer_width = "32", inline(never))]
     fn add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(span.0))
     }
@@ -158,6 +164,7 @@ impl Sub for Duration {
 }
 
 /// The earlier of two optional deadlines; `None` never comes.
+#[cfg_attr(target_pointer_width = "32", inline(never))]
 pub fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

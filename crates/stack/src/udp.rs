@@ -19,6 +19,8 @@ use crate::wire::udp::{HEADER_LEN, Header, NEXT_HEADER, is_checksum_valid};
 #[derive(Debug)]
 pub struct Inbox<'m> {
     ports: &'m [u16],
+    /// Ports that come and go; 0: a free place.
+    bound: &'m mut [u16],
     queue: PacketQueue<'m>,
     counters: UdpCounters,
 }
@@ -48,8 +50,20 @@ pub struct Received {
 impl<'m> Inbox<'m> {
     /// An inbox for `ports`; `bytes` hold each waiting datagram with 46 bytes besides.
     pub fn new(ports: &'m [u16], bytes: &'m mut [u8]) -> Self {
+        Self::over(ports, &mut [], bytes)
+    }
+
+    /// An inbox whose ports come and go by [`Self::bind`] and [`Self::unbind`], as many at one time
+    /// as `places` holds; `bytes` as in [`Self::new`].
+    pub fn with_places(places: &'m mut [u16], bytes: &'m mut [u8]) -> Self {
+        places.fill(NO_PORT);
+        Self::over(&[], places, bytes)
+    }
+
+    fn over(ports: &'m [u16], bound: &'m mut [u16], bytes: &'m mut [u8]) -> Self {
         Self {
             ports,
+            bound,
             queue: PacketQueue::new(bytes),
             counters: UdpCounters::default(),
         }
@@ -58,6 +72,36 @@ impl<'m> Inbox<'m> {
     /// Gives back the ports and the bytes it was lent.
     pub fn into_memory(self) -> (&'m [u16], &'m mut [u8]) {
         (self.ports, self.queue.into_memory())
+    }
+
+    /// Opens `port`; false where it is open already, is 0, or every place is taken.
+    pub fn bind(&mut self, port: u16) -> bool {
+        if self.is_open(port) {
+            return false;
+        }
+        let free = self.bound.iter_mut().find(|bound| **bound == NO_PORT);
+        free.is_some_and(|place| {
+            *place = port;
+            port != NO_PORT
+        })
+    }
+
+    /// Whether [`Self::bind`] has a place for another port.
+    pub fn has_place(&self) -> bool {
+        self.bound.contains(&NO_PORT)
+    }
+
+    /// Closes a `port` that [`Self::bind`] opened; what waits for it is lost.
+    pub fn unbind(&mut self, port: u16) {
+        for place in self.bound.iter_mut().filter(|bound| **bound == port) {
+            *place = NO_PORT;
+        }
+        self.recv_at(port, &mut []);
+    }
+
+    /// How many datagrams wait, for all ports.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
     }
 
     /// Takes the oldest whole datagram into `out`, cut to what that holds.
@@ -79,6 +123,36 @@ impl<'m> Inbox<'m> {
         }
     }
 
+    /// As [`Self::recv`], the oldest one for `port`; those of other ports keep their order.
+    pub fn recv_at(&mut self, port: u16, out: &mut [u8]) -> Option<Received> {
+        let mut found = None;
+        // Each waiting datagram is taken off the front once, and put back behind the others.
+        for _ in 0..self.queue.len() {
+            let front = self.queue.front()?;
+            let mut record = [0; RECORD_LEN_MAX];
+            let len = self.queue.peek(&mut record);
+            self.queue.pop();
+            let record = record.get(..len).filter(|_| len == front.len);
+            let record = record.unwrap_or_default();
+            let to = record.get(ADDRESSES_LEN..).and_then(destination_port);
+            if to == Some(port) && found.is_none() && self.is_open(port) {
+                found = unwrap(record, front.mark as u8, out);
+                let counter = match found {
+                    Some(_) => &mut self.counters.received,
+                    None => &mut self.counters.bad,
+                };
+                *counter = counter.wrapping_add(1);
+            } else if to.is_some_and(|to| self.is_open(to)) {
+                self.queue.push(record, front.mark);
+            }
+        }
+        found
+    }
+
+    fn is_open(&self, port: u16) -> bool {
+        port != NO_PORT && (self.ports.contains(&port) || self.bound.contains(&port))
+    }
+
     /// What became of datagrams so far.
     pub const fn counters(&self) -> &UdpCounters {
         &self.counters
@@ -93,11 +167,11 @@ impl<'m> Inbox<'m> {
         zone: u8,
         datagram: &[u8],
     ) -> bool {
-        let Some([high, low]) = datagram.get(DST_PORT_AT..).and_then(<[u8]>::first_chunk) else {
+        let Some(port) = destination_port(datagram) else {
             self.counters.bad = self.counters.bad.wrapping_add(1);
             return true;
         };
-        if !self.ports.contains(&u16::from_be_bytes([*high, *low])) {
+        if !self.is_open(port) {
             return false;
         }
         let mut addresses = [0; ADDRESSES_LEN];
@@ -140,6 +214,11 @@ pub(crate) fn header(
     Some(header)
 }
 
+fn destination_port(datagram: &[u8]) -> Option<u16> {
+    let port = datagram.get(DST_PORT_AT..)?.first_chunk()?;
+    Some(u16::from_be_bytes(*port))
+}
+
 /// A record of the inbox: both addresses, then the datagram.
 fn unwrap(record: &[u8], zone: u8, out: &mut [u8]) -> Option<Received> {
     let mut reader = Reader::new(record);
@@ -163,6 +242,8 @@ fn unwrap(record: &[u8], zone: u8, out: &mut [u8]) -> Option<Received> {
     })
 }
 
+/// Reserved (RFC 768, RFC 6335 §6): no datagram is for it.
+const NO_PORT: u16 = 0;
 const ADDRESSES_LEN: usize = 32;
 const DST_PORT_AT: usize = 2;
 
@@ -200,6 +281,33 @@ mod tests {
         assert_eq!(out[..first.len], *b"one");
         assert_eq!(inbox.recv(&mut out).map(|second| second.port), Some(81));
         assert_eq!(inbox.recv(&mut out), None);
+    }
+
+    #[test]
+    fn ports_come_and_go_and_each_keeps_its_order() {
+        let (mut places, mut memory) = ([9; 2], [0; 400]);
+        let mut inbox = Inbox::with_places(&mut places, &mut memory);
+        assert!(!inbox.put(&SRC, &DST, 0, &datagram(9, b"of another use")));
+        assert!(!inbox.put(&SRC, &DST, 0, &datagram(0, b"no port")));
+        assert!(!inbox.bind(0));
+        assert!(inbox.bind(80) && inbox.bind(81));
+        assert!(!inbox.bind(80), "open already");
+        assert!(!inbox.bind(82) && !inbox.has_place());
+        for (port, payload) in [(80, b"a"), (81, b"b"), (80, b"c"), (81, b"d")] {
+            assert!(inbox.put(&SRC, &DST, 0, &datagram(port, payload)));
+        }
+        let take = |inbox: &mut Inbox<'_>, port| {
+            let mut out = [0; 1];
+            inbox.recv_at(port, &mut out).map(|_| out[0])
+        };
+        assert_eq!(take(&mut inbox, 81), Some(b'b'));
+        assert_eq!(take(&mut inbox, 80), Some(b'a'));
+        inbox.unbind(81);
+        assert_eq!(inbox.waiting(), 1, "what waited for a closed port is lost");
+        assert!(inbox.bind(82));
+        assert_eq!(take(&mut inbox, 81), None);
+        assert_eq!(take(&mut inbox, 80), Some(b'c'));
+        assert_eq!(take(&mut inbox, 80), None);
     }
 
     #[test]

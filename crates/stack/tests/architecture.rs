@@ -12,6 +12,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("limits", &[]),
     ("time", &[]),
     ("offer", &[]),
+    ("hint", &["time"]),
     // In builds of tests only: counts what packets make others do.
     ("tally", &[]),
     ("remote", &[]),
@@ -21,7 +22,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "tcp",
         &[
-            "limits", "time", "random", "wire", "storage", "remote", "offer",
+            "limits", "time", "random", "wire", "storage", "remote", "offer", "hint",
         ],
     ),
     (
@@ -33,20 +34,25 @@ const MODULES: &[(&str, &[&str])] = &[
         &["limits", "time", "random", "wire", "storage", "tally"],
     ),
     ("lowpan", PROTOCOL),
-    ("mac", PROTOCOL),
+    (
+        "mac",
+        &["limits", "time", "random", "wire", "storage", "hint"],
+    ),
+    ("ble", PROTOCOL),
     ("tcphc", PROTOCOL),
     ("rpl", PROTOCOL),
     (
         "link",
         &[
-            "limits", "time", "random", "wire", "storage", "ip", "lowpan", "mac", "tcphc",
+            "limits", "time", "random", "wire", "storage", "hint", "ip", "lowpan", "mac", "ble",
+            "tcphc",
         ],
     ),
     (
         "node",
         &[
-            "limits", "time", "random", "wire", "remote", "offer", "tcp", "udp", "ip", "rpl",
-            "link",
+            "limits", "time", "random", "wire", "remote", "offer", "hint", "tcp", "udp", "ip",
+            "rpl", "link",
         ],
     ),
     (
@@ -81,14 +87,34 @@ const PROTOCOL: &[&str] = &["limits", "time", "random", "wire", "storage"];
 /// The workspace's packages and which of one another they may depend on, tests aside.
 const PACKAGES: &[(&str, &[&str])] = &[
     ("motet", &[]),
-    ("motet-lab", &["motet"]),
-    ("motet-router", &["motet"]),
-    ("motet-cli", &["motet", "motet-lab", "motet-router"]),
+    ("motet-embassy", &["motet"]),
+    ("motet-c", &["motet"]),
+    ("motet-nrf", &["motet", "motet-embassy"]),
+    ("motet-hci", &["motet"]),
+    ("motet-lab", &["motet", "motet-taim"]),
+    ("motet-taim", &["motet"]),
+    ("motet-router", &["motet", "motet-taim"]),
+    (
+        "motet-cli",
+        &[
+            "motet",
+            "motet-hci",
+            "motet-lab",
+            "motet-router",
+            "motet-taim",
+        ],
+    ),
     ("motet-conformance", &["motet"]),
     ("motet-packetdrill", &["motet", "motet-conformance"]),
     (
         "motet-fuzz-targets",
-        &["motet", "motet-cli", "motet-lab", "motet-conformance"],
+        &[
+            "motet",
+            "motet-cli",
+            "motet-lab",
+            "motet-conformance",
+            "motet-taim",
+        ],
     ),
     ("xtask", &[]),
 ];

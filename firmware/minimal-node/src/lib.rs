@@ -5,14 +5,20 @@ pub mod radio;
 
 use core::mem::MaybeUninit;
 
+#[cfg(feature = "ble")]
+use motet::ble::{Config as HostConfig, DeviceAddr, INWARD_LEN, Peer, PeerMemory, Role};
 use motet::ip::{self, Ip, Route};
+#[cfg(feature = "ble")]
+use motet::limits::IPV6_MTU_MIN;
+#[cfg(feature = "ble")]
+use motet::link::{Ble, BleConfig, BleMemory};
 use motet::link::{Link, Mesh, MeshConfig, MeshStorage};
 use motet::mac;
 use motet::mote::{MoteConfig, MoteStorage};
 use motet::node::Node;
 use motet::random::Rng;
 #[cfg(feature = "tcp")]
-use motet::tcp::{Buffers, Config};
+use motet::tcp::{Buffers, Config, Memory, Slot, Tcp};
 use motet::time::Instant;
 
 use radio::Radio;
@@ -37,6 +43,50 @@ impl RouterStorage {
     pub const EMPTY: Self = Self {
         mesh: MeshStorage::EMPTY,
         routes: [None; 8],
+        links: MaybeUninit::uninit(),
+        node: MaybeUninit::uninit(),
+    };
+}
+
+/// All memory of a leaf with a connection of TCP, without its buffers, that has a link of IEEE 802.15.4 and, with
+/// the feature `ble`, one over Bluetooth LE to one router.
+#[cfg(feature = "tcp")]
+pub struct TwoLinks {
+    mesh: MeshStorage<8, 8, 4, 1, 256, 8>,
+    #[cfg(feature = "ble")]
+    ble: BleStorage,
+    connections: [Slot<'static>; 1],
+    links: MaybeUninit<[Link<'static>; LINKS]>,
+    node: MaybeUninit<Node<'static>>,
+}
+
+/// The memory of a link over Bluetooth LE to one device.
+#[cfg(feature = "ble")]
+struct BleStorage {
+    inward: [u8; INWARD_LEN],
+    outward: [u8; IPV6_MTU_MIN],
+    waiting: [u8; IPV6_MTU_MIN],
+    queue: [u8; IPV6_MTU_MIN],
+    peers: MaybeUninit<[Peer<'static>; 1]>,
+}
+
+#[cfg(feature = "tcp")]
+const LINKS: usize = 1 + cfg!(feature = "ble") as usize;
+
+#[cfg(feature = "tcp")]
+impl TwoLinks {
+    /// Not lent yet.
+    pub const EMPTY: Self = Self {
+        mesh: MeshStorage::EMPTY,
+        #[cfg(feature = "ble")]
+        ble: BleStorage {
+            inward: [0; INWARD_LEN],
+            outward: [0; IPV6_MTU_MIN],
+            waiting: [0; IPV6_MTU_MIN],
+            queue: [0; IPV6_MTU_MIN],
+            peers: MaybeUninit::uninit(),
+        },
+        connections: [Slot::EMPTY],
         links: MaybeUninit::uninit(),
         node: MaybeUninit::uninit(),
     };
@@ -94,6 +144,61 @@ pub fn start_router(
     };
     let ip = Ip::new(config, &mut storage.routes);
     storage.node.write(Node::without_tcp(links, ip, rng, now))
+}
+
+/// A leaf with every link that the build has.
+#[cfg(feature = "tcp")]
+#[inline(never)]
+pub fn start_two_links(
+    storage: &'static mut TwoLinks,
+    eui64: [u8; 8],
+    seed: [u64; 2],
+    now: Instant,
+) -> &'static mut Node<'static> {
+    let mut rng = Rng::from_seed(seed);
+    let radio = (mac::Config::new(PAN, eui64), Radio::CAPABILITIES);
+    let mesh = Mesh::new(MeshConfig::default(), radio, storage.mesh.lend(), &mut rng);
+    let links = storage.links.write([
+        Link::Mesh(mesh),
+        #[cfg(feature = "ble")]
+        Link::Ble(storage.ble.lend(eui64)),
+    ]);
+    let ip = Ip::new(ip::Config::default(), &mut []);
+    let memory = Memory {
+        connections: &mut storage.connections,
+        listeners: &mut [],
+        half_open: &mut [],
+    };
+    let tcp = Tcp::new(memory, &mut rng);
+    storage.node.write(Node::new(links, ip, tcp, rng, now))
+}
+
+#[cfg(feature = "ble")]
+impl BleStorage {
+    fn lend(&'static mut self, eui64: [u8; 8]) -> Ble<'static> {
+        let [.., a, b, c, d, e, f] = eui64;
+        let address = DeviceAddr {
+            bytes: [a, b, c, d, e, f],
+            is_random: true,
+        };
+        let peers = self.peers.write([Peer::new(PeerMemory {
+            inward: &mut self.inward,
+            outward: &mut self.outward,
+            queue: &mut self.waiting,
+        })]);
+        let config = BleConfig {
+            host: HostConfig::new(address, Role::Peripheral),
+            solicits: true,
+            registers: true,
+            advertised: None,
+        };
+        let memory = BleMemory {
+            peers,
+            queue: &mut self.queue,
+            registrations: &mut [],
+        };
+        Ble::new(config, memory)
+    }
 }
 
 fn leaf(eui64: [u8; 8], seed: [u64; 2]) -> MoteConfig {

@@ -122,6 +122,8 @@ impl Radio {
                 write(ARGUMENT, u32::from(channel));
                 write(COMMAND, TUNE);
             }
+            // No packets wait here for nodes that sleep.
+            Action::SetPending { .. } => {}
         }
     }
 }

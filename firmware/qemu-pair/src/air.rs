@@ -179,8 +179,11 @@ impl Radio {
                 }
                 self.transmit(at, len, Report::Acknowledged);
             }
-            // The radio always listens, on the one channel there is.
-            mac::Action::Listen | mac::Action::Sleep | mac::Action::ChangeChannel { .. } => {}
+            // The radio always listens, on the one channel there is, and nobody sleeps.
+            mac::Action::Listen
+            | mac::Action::Sleep
+            | mac::Action::ChangeChannel { .. }
+            | mac::Action::SetPending { .. } => {}
         }
     }
 

@@ -179,7 +179,7 @@ fn contents(
     }
     match (envelope.kind, header) {
         (Kind::Data, Some(header)) if !payload.is_empty() => {
-            super::lowpan::explain(decoder, frame, header, payload);
+            super::lowpan::explain(decoder, frame, super::lowpan::link_pair(header), payload);
         }
         (Kind::Command, _) => mac::command(frame, payload),
         (Kind::Beacon, Some(header)) if envelope.version < VERSION_2015 => {

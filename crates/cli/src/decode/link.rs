@@ -22,6 +22,8 @@ impl LinkType {
     pub(super) const IEEE802154_NOFCS: Self = Self(230);
     /// IEEE 802.15.4 frames behind a list of what the receiver knows about them.
     pub(super) const IEEE802154_TAP: Self = Self(283);
+    /// Bluetooth LE's link layer behind a header that says how each packet was received.
+    pub(super) const BLUETOOTH_LE: Self = Self(256);
     const ETHERNET: Self = Self(1);
     const LINUX_SLL: Self = Self(113);
     const LINUX_SLL2: Self = Self(276);
@@ -32,8 +34,9 @@ impl LinkType {
     const RAW: [Self; 3] = [Self(101), Self(12), Self(14)];
 
     /// What can be decoded, for people.
-    pub(super) const SUPPORTED: &str = "IEEE 802.15.4 (195, 215, 230, 283), raw IP (12, 14, 101, \
-                                        228, 229), Ethernet (1) and Linux cooked (113, 276)";
+    pub(super) const SUPPORTED: &str = "IEEE 802.15.4 (195, 215, 230, 283), Bluetooth LE (256), raw IP \
+                                        (12, 14, 101, 228, 229), Ethernet (1) and Linux cooked \
+                                        (113, 276)";
 
     /// Whether [`explain`] knows the type.
     pub(super) fn is_supported(self) -> bool {
@@ -42,6 +45,7 @@ impl LinkType {
             Self::IEEE802154_NONASK_PHY,
             Self::IEEE802154_NOFCS,
             Self::IEEE802154_TAP,
+            Self::BLUETOOTH_LE,
             Self::ETHERNET,
             Self::LINUX_SLL,
             Self::LINUX_SLL2,
@@ -61,6 +65,7 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, record: &Record)
         LinkType::IEEE802154_NOFCS => super::mac::explain(decoder, frame, bytes, Fcs::Absent),
         LinkType::IEEE802154_NONASK_PHY => phy_header(decoder, frame, bytes),
         LinkType::IEEE802154_TAP => super::tap::explain(decoder, frame, bytes),
+        LinkType::BLUETOOTH_LE => super::bluetooth::explain(decoder, frame, bytes),
         LinkType::ETHERNET => ethernet(decoder, frame, bytes),
         LinkType::LINUX_SLL => linux_sll(decoder, frame, bytes),
         LinkType::LINUX_SLL2 => linux_sll2(decoder, frame, bytes),

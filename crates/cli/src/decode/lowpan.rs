@@ -26,8 +26,7 @@ use super::reassembly::{Key, Outcome, Piece};
 use super::{Decoder, ip, link, tcphc};
 
 /// Explains the payload of a data frame.
-pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, mac: &MacHeader, payload: &[u8]) {
-    let pair = link_pair(mac);
+pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, pair: LinkPair, payload: &[u8]) {
     let Some(payload) = routing_headers(decoder, frame, payload) else {
         return;
     };
@@ -112,7 +111,7 @@ fn routing_headers<'a>(
 
 /// The addresses from which interface identifiers derive; an absent one is the PAN
 /// coordinator's, which a capture does not know.
-fn link_pair(mac: &MacHeader) -> LinkPair {
+pub(super) fn link_pair(mac: &MacHeader) -> LinkPair {
     let addr = |address: Option<motet::wire::ieee802154::Address>| {
         address.map_or(LinkAddr::Short(0), |address| address.addr)
     };

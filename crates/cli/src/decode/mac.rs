@@ -89,7 +89,7 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8], fc
         FrameType::Data => {
             frame.push(layer);
             frame.say(format_args!("802.15.4 data, {} B", payload.len()));
-            super::lowpan::explain(decoder, frame, &header, payload);
+            super::lowpan::explain(decoder, frame, super::lowpan::link_pair(&header), payload);
         }
     }
 }
@@ -271,6 +271,7 @@ pub(super) fn link_addr(addr: LinkAddr) -> String {
         LinkAddr::BROADCAST => "broadcast".into(),
         LinkAddr::Short(short) => format!("0x{short:04x}"),
         LinkAddr::Extended(bytes) => hex(&bytes, ":"),
+        LinkAddr::Device(bytes) => hex(&bytes, ":"),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! capture -> link -> (tap, zep) -> mac -> lowpan -> ip -> icmpv6 -> rpl
+//!                 -> bluetooth  -------> lowpan
 //!  records            envelope   reassembly, tcphc    -> tcp     -> conversation
 //!                                                     -> udp     -> coap, zep
 //! ```
@@ -11,6 +12,7 @@
 //! `motet::lowpan`), so that what this command calls malformed is what a node drops.
 //! Left out: decryption, and what is above TCP.
 
+mod bluetooth;
 mod capture;
 mod coap;
 mod conversation;
@@ -50,10 +52,10 @@ use self::text::Look;
 use crate::error::Error;
 use crate::output::{self, Versioned};
 
-/// Explain a capture frame by frame: 802.15.4, 6LoWPAN, IPv6, TCP, RPL, CoAP.
+/// Explain a capture frame by frame: 802.15.4, Bluetooth LE, 6LoWPAN, IPv6, TCP, RPL, CoAP.
 ///
-/// Reads pcap and pcapng files of IEEE 802.15.4 (with or without FCS, PHY or TAP header), raw
-/// IP, Ethernet and Linux cooked captures, and ZEP datagrams in them. Fragments are
+/// Reads pcap and pcapng files of IEEE 802.15.4 (with or without FCS, PHY or TAP header), Bluetooth LE (link
+/// type 256), raw IP, Ethernet and Linux cooked captures, and ZEP datagrams in them. Fragments are
 /// reassembled and explained with the last of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  motet decode air.pcap\n  \
@@ -235,6 +237,7 @@ struct Decoder {
     compressions: tcphc::Compressions,
     conversations: conversation::Conversations,
     heard: mac::Heard,
+    ble: bluetooth::Connections,
     tally: Tally,
     /// About the frame in hand.
     now: Now,
@@ -275,6 +278,7 @@ impl Decoder {
             compressions: tcphc::Compressions::default(),
             conversations: conversation::Conversations::default(),
             heard: mac::Heard::default(),
+            ble: bluetooth::Connections::default(),
             tally: Tally::default(),
             now: Now::default(),
         }

@@ -20,7 +20,7 @@ use clap::Args as ClapArgs;
 use motet_lab::{
     capture::Records,
     report,
-    scenario::{self, Captured, Captures, Overrides, Plan, RunResult, Watch},
+    scenario::{self, Captured, Captures, Overrides, Plan, Point, RunResult, Watch},
 };
 
 use crate::{
@@ -112,8 +112,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         let begun = capture::create(path, records, args.force, stops);
         begun.map_err(|error| interrupt.check().err().unwrap_or(error))
     };
+    // The radio is no key to sweep over.
+    let is_ble = |point: &Point| point.scenario.network.ble.is_some();
+    let on_air = match plan.points.first().is_some_and(is_ble) {
+        true => Records::Bluetooth,
+        false => Records::TappedFrames,
+    };
     let captures = Captures {
-        air: begin(&args.pcap, Records::TappedFrames)?,
+        air: begin(&args.pcap, on_air)?,
         wire: begin(&args.wire_pcap, Records::Packets)?,
         failed: Some(told),
     };

@@ -55,6 +55,10 @@ pub(super) fn print(plan: &Plan, results: &[RunResult], out: Out) -> Result<(), 
     {
         output::line_to(out, "")?;
         left_out.extend(nodes(run).print(out)?);
+        if !run.hours.is_empty() {
+            output::line_to(out, "")?;
+            left_out.extend(hours(run).print(out)?);
+        }
     } else if let ([_], Some(run)) = (&plan.points[..], results.first())
         && run.nodes.len() > NODES_MAX
     {
@@ -249,7 +253,34 @@ fn nodes(run: &RunResult) -> Grid {
             percent(counts.cpu_duty()),
             format!("{radio_mw:.1}"),
             format!("{cpu_mw:.2}"),
+            node.battery_days
+                .map_or(String::new(), |days| format!("{days:.0}")),
         ]);
+    }
+    grid
+}
+
+/// For how much of each hour the radios of motes that sleep were on.
+fn hours(run: &RunResult) -> Grid {
+    let mut nodes: Vec<usize> = run.hours.iter().map(|hour| hour.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes.truncate(SLEEPERS_SHOWN_MAX);
+    let mut heads = vec![Head::new("hour", 0)];
+    let of_node = |node: &usize| Head::new(&format!("node {node}\nradio on %"), 1);
+    heads.extend(nodes.iter().map(of_node));
+    let mut grid = Grid::new(heads);
+    let last = run.hours.iter().map(|hour| hour.hour).max().unwrap_or(0);
+    for number in 0..=last {
+        let of = |node: &usize| {
+            let mut hours = run.hours.iter();
+            let hour = hours.find(|hour| hour.hour == number && hour.node == *node);
+            hour.map_or(String::new(), |hour| {
+                format!("{:.2}", 100.0 * hour.radio_duty)
+            })
+        };
+        let cells = nodes.iter().map(of);
+        grid.push([number.to_string()].into_iter().chain(cells).collect());
     }
     grid
 }
@@ -314,7 +345,7 @@ fn short(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-const NODE_HEADS: [(&str, u8); 15] = [
+const NODE_HEADS: [(&str, u8); 16] = [
     ("node", 0),
     ("parent", 0),
     ("rank", 0),
@@ -330,7 +361,11 @@ const NODE_HEADS: [(&str, u8); 15] = [
     ("CPU\n%", 7),
     ("radio\nmW", 5),
     ("CPU\nmW", 6),
+    ("battery\ndays", 4),
 ];
+
+/// More columns of motes than a terminal has room for.
+const SLEEPERS_SHOWN_MAX: usize = 8;
 
 /// Motes that join faster do so at once.
 const JOINED_SHOWN_S: f64 = 0.05;

@@ -17,6 +17,7 @@ use std::{
 use clap::{Args as ClapArgs, ValueEnum};
 use motet_lab::{
     Arena,
+    net::bound::Stretch,
     net::chain::{Chain, Host},
 };
 
@@ -49,6 +50,7 @@ Examples:
   motet send README.md --hops 1 --pcap air.pcap
   motet send README.md --virtual --json   no privileges, no waiting
   motet send README.md --trace tcp.jsonl  what TCP does, line by line
+  motet send README.md --virtual --sleep hinted   a mote that sleeps
   motet send README.md --pcap - | wireshark -k -i -
 
 With --pcap - the summary goes to standard error. Ctrl-C keeps what capture and trace hold by \
@@ -121,6 +123,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     transfer.advice = args.chain.advice();
     transfer.tunes = [args.chain.sender(), args.chain.receiver()];
     let carried = far.carry(&mut transfer, &arena);
+    let spent = transfer.spent().filter(|_| args.chain.sleep.is_some());
     let Transfer {
         mut chain,
         bar,
@@ -141,7 +144,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         Ok(carried) => carried,
         Err(error) => return stopped(error, kept),
     };
-    let report = report(args, &content, &chain, &outcome, lateness);
+    let report = Report {
+        radio_duty: spent.map(|(duty, _)| rounded(duty)),
+        energy_mj: spent.map(|(_, energy_mj)| rounded(energy_mj)),
+        ..report(args, &content, &chain, &outcome, lateness)
+    };
     let out = match args.capture.takes_stdout() {
         true => Out::Stderr,
         false => Out::Stdout,
@@ -239,6 +246,18 @@ impl Far {
     }
 }
 
+/// What no run over these hops exceeds.
+fn bound_kbps(chain: &Chain<'_>, seconds: f64, bytes: u64) -> Option<f64> {
+    let path = chain.path().map(|path| {
+        path.of_stretch_kbps(&Stretch {
+            seconds,
+            bytes,
+            in_flight: 0,
+        })
+    });
+    path.or(chain.ble_bound_kbps()).map(rounded)
+}
+
 fn report(
     args: &Args,
     content: &[u8],
@@ -249,14 +268,15 @@ fn report(
     let bytes = content.len() as u64;
     let frames_by_hop = chain.frames_by_hop();
     let sender = &outcome.sender;
+    let seconds = outcome.duration.as_micros() as f64 / 1e6;
     Report {
         bytes,
         sha256_sent: hex(&transfer::sha256(content)),
         sha256_received: hex(&outcome.sha256_received),
-        hops: args.chain.hops,
-        seconds: rounded(outcome.duration.as_micros() as f64 / 1e6),
+        hops: args.chain.hops(),
+        seconds: rounded(seconds),
         goodput_kbps: rounded(transfer::kbps(bytes, outcome.duration)),
-        bound_kbps: rounded(chain.bound_kbps()),
+        bound_kbps: bound_kbps(chain, seconds, bytes),
         rtt_ms: sender.rtt_ms.map(rounded),
         segments: outcome.segments_sent,
         segments_lost: outcome
@@ -294,5 +314,7 @@ fn report(
             .map(|path| path.display().to_string()),
         trace: args.trace.as_ref().map(|path| path.display().to_string()),
         seed: args.chain.seed(),
+        radio_duty: None,
+        energy_mj: None,
     }
 }

@@ -28,8 +28,8 @@ pub(super) struct Report {
     pub(super) seconds: f64,
     /// Bytes of the file over `seconds`.
     pub(super) goodput_kbps: f64,
-    /// What no run can exceed on this radio over so many hops.
-    pub(super) bound_kbps: f64,
+    /// What no run can exceed on this radio over so many hops; `None` where that is not known.
+    pub(super) bound_kbps: Option<f64>,
     /// Mean round-trip time that the sender measured; `None` when it could not.
     pub(super) rtt_ms: Option<f64>,
     /// Segments that the sender sent, from its SYN on, retransmissions included.
@@ -74,6 +74,12 @@ pub(super) struct Report {
     pub(super) trace: Option<String>,
     /// Seed of every random choice.
     pub(super) seed: u64,
+    /// Of a mote that sleeps: the share of the transfer's time in which its radio was not asleep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) radio_duty: Option<f64>,
+    /// And what radio and processor used meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) energy_mj: Option<f64>,
 }
 
 /// How late the host ran the air's events, milliseconds.
@@ -144,6 +150,10 @@ impl Report {
             ("link retries", plain, thousands(self.link_retries)),
             ("frames", plain, self.frames_text()),
         ];
+        if let Some((duty, energy_mj)) = self.radio_duty.zip(self.energy_mj) {
+            let text = format!("on {:.2} % of the time, {energy_mj:.1} mJ", 100.0 * duty);
+            rows.push(("mote's radio", plain, text));
+        }
         if let Some(late) = self.lateness {
             rows.push((
                 "host lateness",
@@ -302,7 +312,7 @@ mod tests {
             hops: 1,
             seconds: 1.0,
             goodput_kbps: 0.024,
-            bound_kbps: 80.0,
+            bound_kbps: Some(80.0),
             rtt_ms: None,
             segments: 4,
             segments_lost: 0,
@@ -323,6 +333,8 @@ mod tests {
             pcap: None,
             trace: None,
             seed: 1,
+            radio_duty: None,
+            energy_mj: None,
         };
         let text = serde_json::to_string(&report).unwrap();
         let promised = "bytes sha256_sent sha256_received hops seconds goodput_kbps bound_kbps \

@@ -8,6 +8,7 @@ use motet::{
 };
 use motet_lab::{
     Arena,
+    air::radio::State,
     apps::{App, Progress as AppProgress, Receiver, Sender},
     net::chain::Chain,
     net::plan,
@@ -50,8 +51,33 @@ pub(super) struct Transfer<'m> {
     pub(super) advice: &'static str,
     /// Where to write what the sender does, if anywhere.
     pub(super) trace: Option<Trace>,
+    /// What the mote's radio had used when the transfer began.
+    at_first: Option<Spent>,
     /// Bytes at the far end, and when the last of them came.
     delivered: (u64, Instant),
+}
+
+/// What a mote's radio has used since the start.
+#[derive(Clone, Copy, Debug)]
+struct Spent {
+    total_us: u64,
+    awake_us: u64,
+    energy_mj: f64,
+}
+
+impl Spent {
+    fn by(chain: &Chain<'_>) -> Option<Self> {
+        let (usage, energy) = (
+            chain.world.usage(chain.mote())?,
+            chain.world.energy(chain.mote())?,
+        );
+        let total_us = usage.total().as_micros();
+        Some(Self {
+            total_us,
+            awake_us: total_us - usage.span(State::Sleep).as_micros(),
+            energy_mj: energy.radio_mj + energy.cpu_mj,
+        })
+    }
 }
 
 /// The figures of a finished transfer, with any kind of ends.
@@ -97,6 +123,7 @@ impl<'m> Transfer<'m> {
             interrupt,
             bar,
             trace: None,
+            at_first: None,
             delivered,
         }
     }
@@ -129,6 +156,17 @@ impl<'m> Transfer<'m> {
             }
         };
         self.chain.world.set_app(self.chain.mote(), app);
+        self.at_first = Spent::by(&self.chain);
+    }
+
+    /// What the mote's radio has used since the transfer began: the share of the time in which it was
+    /// not asleep, and energy, mJ.
+    pub(super) fn spent(&self) -> Option<(f64, f64)> {
+        let (before, now) = (self.at_first?, Spent::by(&self.chain)?);
+        let total_us = now.total_us.saturating_sub(before.total_us);
+        let awake_us = now.awake_us.saturating_sub(before.awake_us);
+        let duty = awake_us as f64 / total_us.max(1) as f64;
+        Some((duty, now.energy_mj - before.energy_mj))
     }
 
     /// Notes that `delivered` bytes have arrived.

@@ -297,7 +297,7 @@ fn number(addr: LinkAddr) -> Option<u16> {
             let number = u16::from_be_bytes([high, low]);
             (plan::eui64(number) == eui64).then_some(number)
         }
-        LinkAddr::Short(_) => None,
+        LinkAddr::Short(_) | LinkAddr::Device(_) => None,
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Currents {
     pub ready_ma: f64,
     /// Radio receiving, or ready to.
     pub listen_ma: f64,
+    /// Radio waking up, on average.
+    pub wake_ma: f64,
     /// Radio transmitting, by power in dBm, ascending; between two of them on a straight line.
     pub transmit_ma: &'static [(f64, f64)],
     /// Processor at work.
@@ -38,6 +40,8 @@ impl Currents {
         sleep_ma: 0.000_02,
         ready_ma: 5.2,
         listen_ma: 11.8,
+        // Estimate: the oscillator starts, then TRX_OFF (0.3 mA) and the PLL (5.2 mA).
+        wake_ma: 1.2,
         transmit_ma: &[(-17.0, 7.2), (0.0, 11.8), (4.0, 13.8)],
         cpu_ma: 5.5,
         cpu_idle_ma: 0.004,
@@ -50,6 +54,8 @@ impl Currents {
         sleep_ma: 0.02,
         ready_ma: 18.8,
         listen_ma: 18.8,
+        // Idle with the oscillator on, by the data sheet.
+        wake_ma: 0.426,
         transmit_ma: &[
             (-25.0, 8.5),
             (-15.0, 9.9),
@@ -77,6 +83,8 @@ impl Currents {
         sleep_ma: 0.002,
         ready_ma: 6.53,
         listen_ma: 6.53,
+        // Estimate: the crystal starts (0.25 mA above idle), then the radio ramps up.
+        wake_ma: 1.0,
         transmit_ma: &[(0.0, 6.40), (8.0, 16.4)],
         cpu_ma: 3.3,
         cpu_idle_ma: 0.002,
@@ -127,13 +135,15 @@ impl Energy {
     pub fn of(usage: &Usage, currents: &Currents, dbm: f64, deaf: bool) -> Self {
         let total = seconds(usage.total());
         let spent = |ma: f64, span: f64| ma * currents.volts * span;
-        let radio_mj = State::ALL
+        let radio_mj: f64 = State::ALL
             .into_iter()
             .map(|state| {
                 let ma = currents.radio_ma(state, dbm, deaf);
                 spent(ma, seconds(usage.span(state)))
             })
-            .sum();
+            .sum::<f64>()
+            // Waking counts among turning around.
+            - spent(currents.listen_ma - currents.wake_ma, seconds(usage.waking()));
         let working = seconds(usage.cpu()).min(total);
         let share = |span: f64| if total > 0.0 { span / total } else { 0.0 };
         Self {

@@ -37,6 +37,8 @@ pub enum Event {
     Gain(Box<Later>),
     /// A packet arrives at the end of a wire.
     Packet(Box<Parcel>),
+    /// The border router may let a packet go that it held.
+    Release,
 }
 
 /// A packet on a wire.

@@ -25,6 +25,7 @@ impl Filter {
         let mine = match dst.addr {
             LinkAddr::Short(short) => Some(short) == self.short && !dst.addr.is_broadcast(),
             LinkAddr::Extended(extended) => extended == self.extended,
+            LinkAddr::Device(_) => false,
         };
         mine && self.is_my_pan(dst.pan_id)
     }
@@ -50,10 +51,10 @@ pub fn header(psdu: &[u8]) -> Option<Header> {
     Header::parse(mpdu).ok().map(|(header, _)| header)
 }
 
-/// The ACK of a frame with this sequence number: PSDU with FCS.
-pub fn ack(sequence: u8) -> [u8; ACK_LEN] {
+/// The ACK of a frame with this sequence number, which says whether something waits: PSDU with FCS.
+pub fn ack(sequence: u8, pending: bool) -> [u8; ACK_LEN] {
     let mut psdu = [0; ACK_LEN];
-    let emitted = Header::ack(sequence, false).emit_frame(&[], &mut psdu);
+    let emitted = Header::ack(sequence, pending).emit_frame(&[], &mut psdu);
     debug_assert_eq!(emitted, Ok(ACK_LEN), "an ACK has three bytes and its FCS");
     psdu
 }
@@ -109,7 +110,7 @@ mod tests {
     #[test]
     fn an_ack_is_the_one_seen_on_air() {
         // From a capture of two RIOT nodes.
-        assert_eq!(ack(0x19), [0x02, 0x00, 0x19, 0xf8, 0x38]);
-        assert!(header(&ack(0x19)).is_some() && header(&[2]).is_none());
+        assert_eq!(ack(0x19, false), [0x02, 0x00, 0x19, 0xf8, 0x38]);
+        assert!(header(&ack(0x19, true)).is_some() && header(&[2]).is_none());
     }
 }

@@ -22,6 +22,19 @@ pub struct Noise {
     samples: Arc<[Power]>,
     /// How far into the recording the origin of time is, µs.
     shift_us: u64,
+    /// What is heard outside some hours of the day.
+    night: Option<(Box<Noise>, Hours)>,
+}
+
+/// When a recording holds, in hours of the day, 0 to 24.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Hours {
+    /// From then on.
+    pub from: f64,
+    /// Until then.
+    pub to: f64,
+    /// The time of the day at the origin of time.
+    pub now: f64,
 }
 
 /// What is wrong with a recording.
@@ -76,16 +89,28 @@ impl Noise {
         Ok(Self {
             samples: samples.into(),
             shift_us: 0,
+            night: None,
         })
     }
 
-    /// The same from another moment on: `shift` is cut to its length.
+    /// The same in these hours of the day, and `night` in the others.
+    #[must_use]
+    pub fn by_day(self, night: Self, hours: Hours) -> Self {
+        Self {
+            night: Some((Box::new(night), hours)),
+            ..self
+        }
+    }
+
+    /// The same from another moment on: `shift` is cut to its length. Hours of the day stay.
     #[must_use]
     pub fn shifted(&self, shift: Duration) -> Self {
         let shift_us = shift.as_micros() % self.len().as_micros();
+        let night = self.night.as_ref();
         Self {
             samples: Arc::clone(&self.samples),
             shift_us,
+            night: night.map(|(night, hours)| (Box::new(night.shifted(shift)), *hours)),
         }
     }
 
@@ -101,6 +126,11 @@ impl Noise {
 
     /// The power at `now`, and when the next sample begins.
     pub fn at(&self, now: Instant) -> (Power, Instant) {
+        if let Some((night, hours)) = &self.night
+            && !hours.hold(now)
+        {
+            return night.at(now);
+        }
         let place_us = now.as_micros().wrapping_add(self.shift_us);
         let sample = (place_us / SAMPLE_US) as usize % self.samples.len();
         let power = self.samples.get(sample).copied().unwrap_or_default();
@@ -108,6 +138,15 @@ impl Noise {
         (power, now + Duration::from_micros(rest))
     }
 }
+
+impl Hours {
+    fn hold(&self, now: Instant) -> bool {
+        let passed_h = now.as_micros() as f64 / HOUR_US;
+        (self.from..self.to).contains(&((self.now + passed_h) % 24.0))
+    }
+}
+
+const HOUR_US: f64 = 3.6e9;
 
 /// A thousand samples a second.
 const SAMPLE_US: u64 = 1_000;
@@ -133,6 +172,25 @@ mod tests {
         let later = noise.shifted(Duration::from_micros(3_000 + 1_500));
         assert_eq!(at(&later, 0), (-40, 500));
         assert_eq!(at(&later, 500), (-79, 1_500));
+    }
+
+    #[test]
+    fn night_is_heard_when_nobody_works() {
+        let [day, night] =
+            ["-40\n", "-90\n"].map(|line| Noise::read(line.as_bytes(), 0.0).unwrap());
+        let hours = Hours {
+            from: 8.0,
+            to: 18.0,
+            now: 6.5,
+        };
+        let noise = day.by_day(night, hours).shifted(Duration::from_secs(7));
+        let at = |hours: f64| {
+            let (power, next) = noise.at(Instant::from_micros((hours * HOUR_US) as u64));
+            assert!(next.as_micros() as f64 <= hours * HOUR_US + 1_000.0);
+            power.dbm().round() as i32
+        };
+        let heard = [0.0, 1.49, 1.51, 11.49, 11.51, 25.0, 25.51].map(at);
+        assert_eq!(heard, [-90, -90, -40, -40, -90, -90, -40]);
     }
 
     #[test]

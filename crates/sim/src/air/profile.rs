@@ -35,6 +35,8 @@ pub struct Profile {
     /// Zero where hardware takes the time. [`RadioCapabilities::stamp_delay_max`] is what the
     /// MAC is told of it.
     pub stamp_delay_max: Duration,
+    /// From the wish to listen until it does, of a radio that sleeps.
+    pub wake: Duration,
     /// Whether the radio hears nothing while a frame is copied, in either direction.
     pub deaf: bool,
     /// Whether the driver reads a frame's first bytes, and reports them, before the others:
@@ -70,6 +72,8 @@ impl Profile {
         // Chosen: 12 %, as interrupts and cache misses of such a driver vary.
         jitter: Duration::from_micros(100),
         stamp_delay_max: Duration::ZERO,
+        // AT86RF233 data sheet §12.4: SLEEP to TRX_OFF 380 µs, TRX_OFF to RX_ON 80 µs.
+        wake: Duration::from_micros(460),
         // The driver enters the transmit state before it copies.
         deaf: true,
         head_first: false,
@@ -102,6 +106,8 @@ impl Profile {
         jitter: Duration::from_micros(20),
         // SFD pin into a timer's capture input.
         stamp_delay_max: Duration::ZERO,
+        // CC2420 data sheet §5.4 and §14: crystal 860 µs, receiver 192 µs.
+        wake: Duration::from_micros(1_052),
         // The receive FIFO fills while the processor writes the other.
         deaf: false,
         head_first: true,
@@ -122,6 +128,8 @@ impl Profile {
             auto_ack: true,
             // Product specification §6.20: fast ramp-up.
             channel_switch: Duration::from_micros(40),
+            // Nordic's driver matches the sources of frames.
+            pending: mac::Pending::PerNeighbour,
             ..RadioCapabilities::CC2420
         },
         transmit_copy_ns: 0,
@@ -134,6 +142,8 @@ impl Profile {
         jitter: Duration::from_micros(30),
         // Event into a timer's capture register, by PPI.
         stamp_delay_max: Duration::ZERO,
+        // Product specification §5.4.4 and §6.20: crystal 360 µs, fast ramp-up 40 µs.
+        wake: Duration::from_micros(400),
         deaf: false,
         head_first: true,
         transmit_dbm: 0.0,
@@ -160,6 +170,7 @@ impl Profile {
         prepare: Duration::ZERO,
         jitter: Duration::ZERO,
         stamp_delay_max: Duration::ZERO,
+        wake: Duration::ZERO,
         deaf: false,
         head_first: false,
         transmit_dbm: 0.0,

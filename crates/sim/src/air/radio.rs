@@ -26,7 +26,7 @@ use crate::air::power::Power;
 use crate::air::profile::Profile;
 use crate::air::{Air, Event};
 
-use receive::head_of;
+use receive::{Waits, head_of};
 
 pub use output::Output;
 pub use usage::{State, Usage};
@@ -55,6 +55,8 @@ pub struct Radio {
     /// Who is to get the ACK that software sends.
     heard_from: Option<usize>,
     cpu_free_at: Instant,
+    /// For whom something waits, as its ACKs say.
+    waits: Waits,
     usage: Usage,
     outputs: VecDeque<Output>,
 }
@@ -93,6 +95,8 @@ pub enum Due {
     Unloaded,
     /// The radio is on its new channel.
     Tuned,
+    /// The radio is awake.
+    Awake,
     /// The processor is free again.
     CpuFree,
 }
@@ -117,6 +121,7 @@ impl Radio {
             prepared: false,
             heard_from: None,
             cpu_free_at: Instant::ORIGIN,
+            waits: Waits::default(),
             usage: Usage::new(),
             outputs: VecDeque::new(),
         }
@@ -135,6 +140,7 @@ impl Radio {
         self.prepared = false;
         self.heard_from = None;
         self.cpu_free_at = now;
+        self.waits = Waits::default();
         self.outputs.clear();
         self.refresh(air, now);
     }
@@ -169,8 +175,14 @@ impl Radio {
                 self.waiting.push_back(Command::Tune(channel));
             }
             Action::Transmit { len, at } => self.answer_by_software(frame(len), at, air, now),
-            Action::Listen => self.asleep = false,
+            Action::Listen => {
+                if self.asleep && self.profile.wake > Duration::ZERO {
+                    self.waiting.push_back(Command::Wake);
+                }
+                self.asleep = false;
+            }
             Action::Sleep => self.asleep = true,
+            Action::SetPending { of, pending } => self.waits.set(of, pending),
         }
         self.proceed(air, now);
     }
@@ -208,6 +220,7 @@ impl Radio {
                     air.transmit(self.place, frame, None, now);
                 }
             }
+            (Due::Awake, Activity::Waking) => self.activity = Activity::Idle,
             (Due::Tuned, Activity::Tuning(channel)) => {
                 self.activity = Activity::Idle;
                 air.medium.set_channel(self.place, channel, now);
@@ -378,6 +391,10 @@ impl Radio {
                 return;
             }
             Command::Fire => (Activity::Readying, self.prepare(), Due::Readied),
+            Command::Wake => {
+                self.usage.waking = self.usage.waking + self.profile.wake;
+                (Activity::Waking, self.profile.wake, Due::Awake)
+            }
             Command::Tune(channel) => (
                 Activity::Tuning(channel),
                 self.profile.capabilities.channel_switch,
@@ -517,9 +534,8 @@ impl Radio {
         match (self.answer, self.activity) {
             _ if self.is_off => State::Sleep,
             (Answer::Sending { .. }, _) | (_, Activity::Sending) => State::Transmit,
-            (Answer::Turning { .. }, _) | (_, Activity::Turning | Activity::Tuning(_)) => {
-                State::Turnaround
-            }
+            (Answer::Turning { .. }, _)
+            | (_, Activity::Turning | Activity::Tuning(_) | Activity::Waking) => State::Turnaround,
             _ if self.profile.deaf && !self.unloading.is_empty() => State::Unload,
             (_, Activity::Copying) => State::Copy,
             (_, Activity::Preparing | Activity::Readying) => State::Prepare,
@@ -545,6 +561,7 @@ enum Activity {
     Turning,
     Sending,
     Tuning(u8),
+    Waking,
 }
 
 /// An immediate ACK on its way out, independent of the frame that may wait behind it.
@@ -567,6 +584,7 @@ enum Command {
     Assess,
     Fire,
     Tune(u8),
+    Wake,
 }
 
 /// The shortest time that a radio is off: all that it waited for before is over by then.

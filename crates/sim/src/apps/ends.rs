@@ -16,6 +16,8 @@ pub struct Ends<'m> {
     pub(super) arena: &'m Arena,
     base: Config,
     window: Window,
+    /// The receive buffer, where it is not as long as the window.
+    receiving: Option<u16>,
     made: Option<&'m Config>,
 }
 
@@ -39,6 +41,7 @@ impl<'m> Ends<'m> {
             arena,
             base: Config::DEFAULT,
             window,
+            receiving: None,
             made: None,
         }
     }
@@ -53,6 +56,7 @@ impl<'m> Ends<'m> {
             arena,
             base,
             window: Window::Bytes(HOST_WINDOW),
+            receiving: None,
             made: None,
         }
     }
@@ -65,12 +69,26 @@ impl<'m> Ends<'m> {
         self
     }
 
+    /// With a receive buffer of so many bytes: of an end that sends.
+    #[must_use]
+    pub fn receiving(mut self, bytes: u16) -> Self {
+        self.receiving = Some(bytes);
+        self
+    }
+
+    /// Bytes of both buffers, once the node has an address and a route.
+    pub fn memory_len(mut self, node: &Node<'_>) -> Option<usize> {
+        let config = self.config(node)?;
+        let sent = self.window_bytes(config.smss, config.timestamps);
+        Some(usize::from(sent) + recv_memory_len(self.received_bytes(config)))
+    }
+
     /// The settings, once the node has an address and a route to learn the MSS from.
     pub(super) fn config(&mut self, node: &Node<'_>) -> Option<&'m Config> {
         if self.made.is_none() {
-            node.global_address()?;
             let mut config = self.base;
             if let Window::Segments { peer, .. } = self.window {
+                node.global_address()?;
                 let mss = node.mss((peer, 0), config.timestamps);
                 if mss == 0 {
                     return None;
@@ -78,7 +96,7 @@ impl<'m> Ends<'m> {
                 config.rmss = node.rmss((peer, 0), config.timestamps).min(self.base.rmss);
                 config.smss = mss.min(self.base.smss);
             }
-            config.accept_window = self.window_bytes(config.rmss, config.timestamps);
+            config.accept_window = self.received_bytes(&config);
             self.made = Some(self.arena.alloc(config));
         }
         self.made
@@ -98,9 +116,14 @@ impl<'m> Ends<'m> {
         }
     }
 
+    fn received_bytes(&self, config: &Config) -> u16 {
+        let window = self.window_bytes(config.rmss, config.timestamps);
+        self.receiving.unwrap_or(window)
+    }
+
     pub(super) fn buffers(&self, config: &Config) -> Buffers<'m> {
         let sent = self.window_bytes(config.smss, config.timestamps);
-        let received = self.window_bytes(config.rmss, config.timestamps);
+        let received = self.received_bytes(config);
         Buffers::new(
             self.arena.alloc_slice_fill_copy(usize::from(sent), 0),
             self.arena

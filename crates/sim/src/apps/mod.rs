@@ -6,21 +6,28 @@
 //! The small services are [`Services`].
 
 pub mod ages;
+pub mod backlog;
+pub mod coap;
 pub mod content;
+mod dialogue;
 mod ends;
 mod iperf3;
 pub mod messages;
 pub mod readings;
 mod receiver;
+pub mod reporter;
 mod sender;
 mod services;
 
 use motet::node::Node;
 use motet::time::Instant;
 
+use self::coap::{Putter, Taker};
 use self::messages::{Client, Server};
 use self::readings::{Readings, Sink};
+use self::reporter::Reporter;
 
+pub use self::dialogue::Application;
 pub use self::ends::{Ends, Progress};
 pub use self::receiver::Receiver;
 pub use self::sender::Sender;
@@ -46,6 +53,12 @@ pub enum App<'m> {
     Client(Client<'m>),
     /// Counts such messages, and may answer them.
     Server(Server<'m>),
+    /// Sends a sensor's readings over TCP, in batches.
+    Reporter(Reporter<'m>),
+    /// Puts a sensor's readings to a CoAP server.
+    Putter(Putter<'m>),
+    /// Takes such readings.
+    Taker(Taker<'m>),
 }
 
 impl<'m> App<'m> {
@@ -60,6 +73,9 @@ impl<'m> App<'m> {
             Self::Sink(sink) => sink.step(node, now),
             Self::Client(client) => client.step(node, now),
             Self::Server(server) => server.step(node, now),
+            Self::Reporter(reporter) => reporter.step(node, now),
+            Self::Putter(putter) => putter.step(node, now),
+            Self::Taker(taker) => taker.step(node, now),
         }
     }
 
@@ -73,6 +89,9 @@ impl<'m> App<'m> {
             Self::Sink(sink) => sink.switch_off(node),
             Self::Client(client) => client.switch_off(node),
             Self::Server(server) => server.switch_off(node),
+            Self::Reporter(reporter) => reporter.switch_off(node),
+            Self::Putter(putter) => putter.switch_off(node),
+            Self::Taker(taker) => taker.switch_off(node),
         }
     }
 
@@ -81,6 +100,8 @@ impl<'m> App<'m> {
         match self {
             Self::Readings(readings) => readings.switch_on(now),
             Self::Client(client) => client.switch_on(now),
+            Self::Reporter(reporter) => reporter.switch_on(now),
+            Self::Putter(putter) => putter.backlog.switch_on(now),
             _ => {}
         }
     }
@@ -91,6 +112,8 @@ impl<'m> App<'m> {
             Self::Sender(sender) => sender.next_deadline(),
             Self::Readings(readings) => readings.next_deadline(),
             Self::Client(client) => client.next_deadline(),
+            Self::Reporter(reporter) => reporter.next_deadline(),
+            Self::Putter(putter) => putter.next_deadline(),
             Self::Services(services) => services.next_deadline(),
             _ => None,
         }
@@ -103,6 +126,7 @@ impl<'m> App<'m> {
             Self::Receiver(receiver) => Some(&receiver.progress),
             Self::Client(client) => Some(&client.progress),
             Self::Server(server) => Some(&server.progress),
+            Self::Reporter(reporter) => Some(&reporter.progress),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use motet::node::Node;
 use motet::tcp::{self, Handle, RecvError};
-use motet::time::Instant;
+use motet::time::{Instant, earliest};
 
 use super::content::Content;
 use super::ends::{Ends, Line, Progress, observe};
@@ -14,6 +14,8 @@ use super::ends::{Ends, Line, Progress, observe};
 pub struct Sender<'m> {
     content: Content,
     taken: u64,
+    /// When it begins to send, as long as that is to come.
+    from: Option<Instant>,
     until: Instant,
     to: (Ipv6Addr, u16),
     line: Line<'m>,
@@ -27,11 +29,19 @@ impl<'m> Sender<'m> {
         Self {
             content: content.into(),
             taken: 0,
+            from: None,
             until: Instant::from_micros(u64::MAX),
             to,
             line: Line::new(ends),
             progress: Progress::default(),
         }
+    }
+
+    /// Connects at once, and sends nothing before `from`.
+    #[must_use]
+    pub fn from(mut self, from: Instant) -> Self {
+        self.from = Some(from);
+        self
     }
 
     /// Sends no more from `until` on, and closes when what it has sent has arrived.
@@ -48,9 +58,9 @@ impl<'m> Sender<'m> {
         self
     }
 
-    /// When it tries again to connect.
+    /// When it begins to send, or tries again to connect.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.line.next_deadline()
+        earliest(self.from, self.line.next_deadline())
     }
 
     /// Its node is switched off.
@@ -67,6 +77,7 @@ impl<'m> Sender<'m> {
     }
 
     pub(super) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
+        self.from = self.from.filter(|from| now < *from);
         if self.progress.closed {
             let anew = self.line.let_go(&mut self.progress, node.tcp_mut(), now);
             self.taken = if anew { 0 } else { self.taken };
@@ -79,7 +90,9 @@ impl<'m> Sender<'m> {
         let tcp = node.tcp_mut();
         let before = self.taken;
         let is_over = now >= self.until;
-        while !is_over
+        let has_begun = self.from.is_none();
+        while has_begun
+            && !is_over
             && let rest @ [_, ..] = self.content.piece(self.taken)
             && let Ok(taken) = tcp.send(handle, rest, now)
         {

@@ -1,4 +1,5 @@
-//! The small services of old: echo, discard, character generator; and a server for iperf3.
+//! The small services of old: echo, discard, character generator; a server for iperf3; and an
+//! application, where a mote has one.
 //!
 //! Place: what `motet up` runs on each mote. Echo and discard answer datagrams too.
 //! All connections share one pool of buffers: their number is the service's limit. A client that
@@ -12,6 +13,7 @@ use motet::tcp::{self, Buffers, Config, Handle, ListenerHandle, RecvError, State
 use motet::time::Instant;
 use motet::udp::Inbox;
 
+use super::dialogue::{Application, Dialogue, Facts};
 use super::ends::Ends;
 use super::iperf3;
 use super::readings::take_inbox;
@@ -20,7 +22,8 @@ use super::readings::take_inbox;
 #[derive(Debug)]
 pub struct Services<'m> {
     ends: Ends<'m>,
-    listeners: [Option<ListenerHandle>; PORTS.len()],
+    listeners: [Option<ListenerHandle>; LISTENERS],
+    application: Option<Application>,
     /// Buffers of connections that are over.
     free: Vec<Buffers<'m>>,
     /// How many more connections may get buffers.
@@ -36,6 +39,8 @@ pub struct Services<'m> {
 struct Served {
     handle: Handle,
     service: usize,
+    /// With a client of the application.
+    dialogue: Option<Dialogue>,
     /// Place in chargen's endless text.
     place: usize,
     shut: bool,
@@ -47,13 +52,23 @@ impl<'m> Services<'m> {
         let memory = ends.arena.alloc_slice_fill_copy(INBOX_LEN, 0);
         Self {
             ends: ends.with(bound_patience),
-            listeners: [None; PORTS.len()],
+            listeners: [None; LISTENERS],
+            application: None,
             free: Vec::new(),
             spare: connections,
             served: Vec::new(),
             iperf3: iperf3::Server::default(),
             inbox: Some(Inbox::new(&DATAGRAM_PORTS, memory)),
             datagram: vec![0; INBOX_LEN],
+        }
+    }
+
+    /// The same, and an application.
+    #[must_use]
+    pub fn with(self, application: Option<Application>) -> Self {
+        Self {
+            application,
+            ..self
         }
     }
 
@@ -75,7 +90,7 @@ impl<'m> Services<'m> {
             tcp.abort(served.handle);
             self.free.extend(tcp.remove(served.handle));
         }
-        self.listeners = [None; PORTS.len()];
+        self.listeners = [None; LISTENERS];
         self.iperf3 = iperf3::Server::default();
     }
 
@@ -84,8 +99,12 @@ impl<'m> Services<'m> {
             return false;
         };
         let mut acted = self.answer_datagrams(node);
+        let facts = self
+            .application
+            .map(|_| facts(node, self.served.len(), now));
         let tcp = node.tcp_mut();
-        for (service, port) in PORTS.into_iter().enumerate() {
+        let application = self.application.map(Application::port);
+        for (service, port) in PORTS.into_iter().chain(application).enumerate() {
             if self.listeners[service].is_none() {
                 self.listeners[service] = tcp.listen(None, port, config).ok();
             }
@@ -95,7 +114,9 @@ impl<'m> Services<'m> {
         acted |= self.iperf3.step(tcp, room, now);
         let free = &mut self.free;
         self.served.retain_mut(|served| {
-            if PORTS[served.service] != iperf3::PORT {
+            if let (Some(dialogue), Some(facts)) = (&mut served.dialogue, &facts) {
+                acted |= dialogue.step(served.handle, tcp, facts, now);
+            } else if PORTS[served.service] != iperf3::PORT {
                 acted |= served.step(tcp, now);
             }
             match served.release(tcp) {
@@ -133,12 +154,15 @@ impl<'m> Services<'m> {
         };
         match tcp.accept(listener, buffers, now) {
             Ok(handle) => {
-                if PORTS[service] == iperf3::PORT {
+                let port = PORTS.get(service);
+                if port == Some(&iperf3::PORT) {
                     self.iperf3.greet(handle, now);
                 }
+                let application = self.application.filter(|_| port.is_none());
                 self.served.push(Served {
                     handle,
                     service,
+                    dialogue: application.map(Application::begin),
                     place: 0,
                     shut: false,
                 });
@@ -234,6 +258,17 @@ impl Served {
     }
 }
 
+/// What an application may tell of its mote.
+fn facts(node: &Node<'_>, connections: usize, now: Instant) -> Facts {
+    let addresses = node.ip().addresses();
+    Facts {
+        uptime_s: now.as_micros() / 1_000_000,
+        addresses: addresses.map(|own| format!("{}\n", own.addr)).collect(),
+        connections,
+        segments: node.tcp().counters().sent,
+    }
+}
+
 /// Gives up clients that are gone, so that others get their places.
 fn bound_patience(config: &mut Config) {
     config.keepalive_idle_s = KEEPALIVE_IDLE_S;
@@ -256,6 +291,8 @@ const ECHO: u16 = 7;
 const DISCARD: u16 = 9;
 const CHARGEN: u16 = 19;
 const PORTS: [u16; 4] = [ECHO, DISCARD, CHARGEN, iperf3::PORT];
+/// Those of the services, and an application's.
+const LISTENERS: usize = PORTS.len() + 1;
 const DATAGRAM_PORTS: [u16; 2] = [ECHO, DISCARD];
 
 /// Silence before a client is asked whether it is still there, s. RFC 9293 §3.8.4 wants two hours

@@ -197,7 +197,7 @@ impl Traffic for Bulk {
     }
 
     /// Its payload is the frame.
-    fn segment(&self, setup: &Setup) -> Segment {
+    fn segment(&self, setup: &Setup, _: u64) -> Segment {
         let is_multi = setup.chain.channels != Channels::SINGLE;
         let bound = raw_kbps(self.psdu_len, setup.chain.hops.into(), is_multi);
         Segment {
@@ -326,7 +326,7 @@ impl<'m> Links<'m> {
                     self.drive(mote, now);
                 }
                 Event::FrameEnd { id } => self.end_frame(id, now),
-                Event::Packet(_) | Event::Gain(_) => {}
+                Event::Packet(_) | Event::Gain(_) | Event::Release => {}
             }
         }
         self.air.calendar.advance_to(until);
@@ -453,6 +453,8 @@ impl<'m> Link<'m> {
             // 0.36 ms between a source's frames, and LIFS takes 0.64.
             sifs: Duration::ZERO,
             lifs: Duration::ZERO,
+            // As published.
+            retry_doubles: false,
             ..Config::new(plan::PAN, plan::eui64(number))
         };
         let mut rng = stream(seed, u32::from(number), Purpose::Stack);

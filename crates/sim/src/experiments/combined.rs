@@ -5,28 +5,30 @@
 //! other: the hold rule with retries after up to 20 ms; a receiver that acknowledges every
 //! second segment and waits up to 500 ms for it, as RFC 9293 allows; segments of eight
 //! frames. The values were chosen on three hops with one flow and with two; the air is the
-//! calibrated one, untouched.
+//! calibrated one, untouched. And against times set by hand stands the pace that nodes find for
+//! themselves (`pacing`).
 
 use motet::tcp::Config;
 use motet::time::Duration;
 
 use super::flows::Flows;
 use super::metric::{GOODPUT, JAIN, LOSS, RTT};
-use super::row::{Point, Row};
+use super::pacing;
+use super::row::{Point, Row, Value};
 use super::setup::{Setup, as_it_is};
 use super::{Budget, Case, Experiment, Results};
 
 /// In the order of the command's list.
 pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
     id: "combined-pacing",
-    title: "Hold rule, ACK rule and segment size against TCPlp's settings",
+    title: "Hold rule, ACK rule, segment size and a measured pace against settings by hand",
     cases: pacing_cases,
     rows: pacing_rows,
     axis: Some("hops"),
     budget: [
         Budget {
-            runs: 20,
-            seconds: 120,
+            runs: 12,
+            seconds: 60,
         },
         Budget {
             runs: 40,
@@ -86,7 +88,7 @@ fn pacing_cases() -> Vec<Case> {
     let case = |(hops, flows, design, traffic)| {
         Case::new(point(hops, flows, design), setup(hops, design)).traffic(traffic)
     };
-    one.chain(two).map(case).collect()
+    one.chain(two).map(case).chain(pacing::cases()).collect()
 }
 
 fn pacing_rows(results: &Results<'_>) -> Vec<Row> {
@@ -118,15 +120,24 @@ fn pacing_rows(results: &Results<'_>) -> Vec<Row> {
             _ => row.at_least(1.0),
         });
     }
-    for case in results.cases() {
+    // Those of a measured pace have rows of their own.
+    let of_designs = || results.cases().filter(|case| is_of_design(&case.point));
+    for case in of_designs() {
         if case.point != point(3, "one", PACED) {
             rows.push(results.goodput(&case.point));
         }
     }
-    rows.extend(results.cases().map(|case| results.row(&case.point, LOSS)));
-    rows.extend(results.cases().map(|case| results.row(&case.point, RTT)));
+    rows.extend(of_designs().map(|case| results.row(&case.point, LOSS)));
+    rows.extend(of_designs().map(|case| results.row(&case.point, RTT)));
     for design in DESIGNS.iter().filter(|design| **design != PACED) {
         rows.push(results.row(&point(3, "two", design), JAIN));
     }
+    rows.extend(pacing::rows(results));
     rows
+}
+
+/// Whether it is a setting of one of [`DESIGNS`].
+fn is_of_design(point: &Point) -> bool {
+    let is_design = |design| matches!(design, &Value::Name(name) if DESIGNS.contains(&name));
+    point.get("design").is_some_and(is_design)
 }

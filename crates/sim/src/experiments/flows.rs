@@ -13,6 +13,7 @@ use crate::apps::content::Content;
 use crate::apps::{App, Receiver, Sender};
 use crate::net::chain::ChainOptions;
 use crate::net::network::{HostOptions, Network, NetworkOptions};
+use crate::net::plan;
 use crate::net::run::{Next, run};
 use crate::stats::{mean, median};
 
@@ -82,9 +83,16 @@ impl Traffic for Flows {
         Ok(watched.run(&network, &pairs, flows, setup))
     }
 
-    /// Two senders' frames overlap: over one hop too the arithmetic of one is no bound.
-    fn segment(&self, setup: &Setup) -> Segment {
-        setup.segment(setup.chain.hops == 1 && *self != Self::TwoUp)
+    /// Two senders' frames overlap: the arithmetic of one is no bound of both.
+    fn segment(&self, setup: &Setup, seconds: u64) -> Segment {
+        match self {
+            Self::Up | Self::Down => setup.segment(seconds),
+            Self::Motes => setup.segment_to(plan::mesh_addr(0), seconds),
+            Self::TwoUp => Segment {
+                bound: None,
+                ..setup.segment(seconds)
+            },
+        }
     }
 }
 

@@ -9,11 +9,13 @@
 //! Sources: `TCPlp` (NSDI 2020) for settings and figures; the criteria are the project's.
 
 pub mod ask;
+pub mod ble;
 pub mod bulk;
 pub mod chart;
 pub mod cit;
 pub mod cit_multihop;
 pub mod combined;
+pub mod fair;
 pub mod fairness;
 pub mod features;
 pub mod flows;
@@ -23,9 +25,11 @@ mod judging;
 pub mod mesh;
 pub mod metric;
 pub mod model;
+mod pacing;
 pub mod row;
 pub mod run;
 pub mod setup;
+pub mod sleepy;
 pub mod spent;
 pub mod tcphc;
 pub mod tcplp;
@@ -36,8 +40,6 @@ pub mod unbuilt;
 use std::fmt;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use self::chart::Chart;
 use self::flows::Flows;
 use self::metric::Metric;
@@ -45,6 +47,7 @@ use self::row::{Point, Row};
 use self::run::{Failure, Run};
 use self::setup::{Segment, Setup};
 use self::traffic::Traffic;
+use crate::parallel;
 
 /// A published experiment, or one of Motet's own.
 #[derive(Clone, Copy, Debug)]
@@ -170,13 +173,16 @@ impl fmt::Display for VoidRun {
 pub fn all() -> Vec<Experiment> {
     let mut all = tcplp::EXPERIMENTS.to_vec();
     all.extend(fairness::EXPERIMENTS);
+    all.extend(fair::EXPERIMENTS);
     all.extend(tcphc::EXPERIMENTS);
     all.extend(cit::EXPERIMENTS);
     all.extend(combined::EXPERIMENTS);
     all.extend(cit_multihop::EXPERIMENTS);
     all.extend(features::EXPERIMENTS);
     all.push(tcphc::COMBINED);
+    all.extend(ble::EXPERIMENTS);
     all.extend(mesh::EXPERIMENTS);
+    all.extend(sleepy::EXPERIMENTS);
     all
 }
 
@@ -198,9 +204,10 @@ impl Case {
         }
     }
 
-    /// What a full segment is there, and what the radio allows.
-    fn segment(&self) -> Segment {
-        self.traffic.segment(&self.setup)
+    /// What a full segment is there, and what the radio allows in a run that measures for
+    /// `seconds`.
+    fn segment(&self, seconds: u64) -> Segment {
+        self.traffic.segment(&self.setup, seconds)
     }
 }
 
@@ -228,33 +235,30 @@ impl Experiment {
         let jobs: Vec<(usize, u64)> = (0..cases.len())
             .flat_map(|case| (0..per_case).map(move |n| (case, seed.wrapping_add(n))))
             .collect();
-        let done: Vec<Result<Run, Unfinished>> = jobs
-            .into_par_iter()
-            .map(|(case, seed)| {
-                if watch.stops() {
-                    return Err(Unfinished::Stopped);
-                }
-                let Case {
-                    point,
-                    setup,
-                    traffic,
-                } = &cases[case];
-                let done = traffic
-                    .run(setup, seed, budget.seconds)
-                    .map_err(|failure| VoidRun {
-                        experiment: self.id,
-                        point: point.clone(),
-                        seed,
-                        failure,
-                    });
-                watch.on_run();
-                done.map_err(|void| Unfinished::Void(Box::new(void)))
-            })
-            .collect();
+        let done: Vec<Result<Run, Unfinished>> = parallel::map(jobs, |(case, seed)| {
+            if watch.stops() {
+                return Err(Unfinished::Stopped);
+            }
+            let Case {
+                point,
+                setup,
+                traffic,
+            } = &cases[case];
+            let done = traffic
+                .run(setup, seed, budget.seconds)
+                .map_err(|failure| VoidRun {
+                    experiment: self.id,
+                    point: point.clone(),
+                    seed,
+                    failure,
+                });
+            watch.on_run();
+            done.map_err(|void| Unfinished::Void(Box::new(void)))
+        });
         let mut done = all_or_first_void(done)?.into_iter();
         let of_case = |_: &Case| done.by_ref().take(per_case as usize).collect();
         let runs = cases.iter().map(of_case).collect();
-        let measured = Measured::new(self.id, cases, runs);
+        let measured = Measured::new(self.id, cases, runs, budget.seconds);
         let rows = judging::judge(budget.runs as usize, |seeds| {
             let measured = &measured;
             (self.rows)(&Results { measured, seeds })
@@ -279,8 +283,8 @@ fn all_or_first_void<T>(done: Vec<Result<T, Unfinished>>) -> Result<Vec<T>, Unfi
 }
 
 impl Measured {
-    fn new(experiment: &'static str, cases: Vec<Case>, runs: Vec<Vec<Run>>) -> Self {
-        let segments = cases.iter().map(Case::segment).collect();
+    fn new(experiment: &'static str, cases: Vec<Case>, runs: Vec<Vec<Run>>, seconds: u64) -> Self {
+        let segments = cases.iter().map(|case| case.segment(seconds)).collect();
         Self {
             experiment,
             cases,

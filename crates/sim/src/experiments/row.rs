@@ -14,11 +14,12 @@ use crate::stats::Stat;
 pub struct Point(Vec<(&'static str, Value)>);
 
 /// What settings differ by, in every experiment.
-pub const KEYS: [&str; 27] = [
+pub const KEYS: [&str; 28] = [
     "hops",
     "direction",
     "retry_delay_ms",
     "mss_frames",
+    "ack_every",
     "window_segments",
     "loss",
     "forwarding",

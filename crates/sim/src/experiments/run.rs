@@ -74,6 +74,8 @@ pub enum Failure {
     NoTrace(String),
     /// Packets are lost at the lowest rate.
     PacketsLost,
+    /// The packets that left the border router's fairness are not those that entered it.
+    PacketsDiffer,
     /// The bytes that arrived are not those that were sent.
     BytesDiffer {
         /// The first place where they differ.
@@ -99,6 +101,9 @@ impl fmt::Display for Failure {
                 FORM_LIMIT.as_millis() / 1_000
             ),
             Self::NoTrace(reason) => f.write_str(reason),
+            Self::PacketsDiffer => {
+                f.write_str("the packets out of the border router are not those that went in")
+            }
             Self::PacketsLost => f.write_str("packets are lost at every rate"),
             Self::BytesDiffer { at } => write!(f, "byte {at} is not the one that was sent"),
             Self::Unfinished { sent, arrived } => {
@@ -113,6 +118,12 @@ impl Run {
     pub fn figure(&self, name: &str) -> f64 {
         let found = self.figures.iter().find(|(own, _)| *own == name);
         found.map_or(f64::NAN, |(_, value)| *value)
+    }
+
+    /// All values of a figure that a run has several times, in their order.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = f64> {
+        let own = self.figures.iter().filter(move |(own, _)| *own == name);
+        own.map(|(_, value)| *value)
     }
 
     /// Goodput of all flows, kb/s.

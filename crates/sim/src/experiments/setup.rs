@@ -4,6 +4,8 @@
 //! and says what a full segment is there and what the radio allows.
 //! Left out: constants of the air, which every setting shares, and who sends to whom; see `traffic`.
 
+use std::net::Ipv6Addr;
+
 use motet::ip::queue::Discipline;
 use motet::tcp::Config;
 use motet::time::Duration;
@@ -12,6 +14,7 @@ use crate::Arena;
 use crate::air::gains::{ChainAir, Gains};
 use crate::net::chain::{Chain, ChainOptions};
 use crate::net::network::{NetworkOptions, NodeOptions, Parent};
+use crate::net::plan;
 
 use super::run::JOIN_LIMIT;
 
@@ -85,20 +88,36 @@ impl Setup {
         self
     }
 
-    /// A full segment, and what the radio allows, from the lab's own frame times.
+    /// A full segment of the flow between mote and host, and what the radio allows of it in a run
+    /// that measures for `seconds`, from the lab's own frame times.
+    pub fn segment(&self, seconds: u64) -> Segment {
+        self.segment_to(plan::HOST, seconds)
+    }
+
+    /// The same of the flow between mote and `peer`: host, or the chain's other end.
     ///
-    /// One sender's frames follow one another: that bounds one flow over one hop. The papers'
-    /// arithmetic takes mean backoffs, and over more hops adds up the times of three, although
-    /// backoffs and copies of one overlap with frames of another: an estimate, which good
-    /// settings exceed. Two senders overlap likewise over one hop.
-    /// `is_bounded`: it is one flow over one hop.
-    pub fn segment(&self, is_bounded: bool) -> Segment {
+    /// The papers' arithmetic takes mean backoffs, and over more hops adds up the times of three,
+    /// although backoffs and copies of one overlap with frames of another: an estimate, which good
+    /// settings exceed.
+    pub(super) fn segment_to(&self, peer: Ipv6Addr, seconds: u64) -> Segment {
         let arena = Arena::new();
         let mut chain = Chain::new(self.chain, &arena);
         chain.join(JOIN_LIMIT);
+        let [sender, receiver] = [self.sender, self.receiver].map(|tune| {
+            let mut config = Config::default();
+            tune(&mut config);
+            config
+        });
+        let timestamps = sender.timestamps && receiver.timestamps;
+        let every = receiver.ack_every.max(self.chain.ack_every);
+        let path = chain.path_to(peer, timestamps, Some(every));
+        let bound = path.map(|path| {
+            let segments = self.chain.window_segments as u64;
+            path.of_seconds_kbps(seconds, segments * path.segment.payload_len as u64)
+        });
         Segment {
             payload_len: chain.segment_payload_len(),
-            bound: is_bounded.then(|| chain.bound_kbps()),
+            bound,
             estimate: Some(chain.estimate_kbps()),
         }
     }

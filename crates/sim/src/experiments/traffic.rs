@@ -18,9 +18,9 @@ pub trait Traffic: fmt::Debug + Send + Sync {
     /// [`Failure`], which makes the run void.
     fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure>;
 
-    /// What a full segment is, and what the radio allows.
-    fn segment(&self, setup: &Setup) -> Segment {
-        setup.segment(setup.chain.hops == 1)
+    /// What a full segment is, and what the radio allows in a run that measures for `seconds`.
+    fn segment(&self, setup: &Setup, seconds: u64) -> Segment {
+        setup.segment(seconds)
     }
 }
 

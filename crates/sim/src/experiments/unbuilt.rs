@@ -18,53 +18,10 @@ const fn unbuilt(id: &'static str, title: &'static str, needs: &'static str) -> 
     Unbuilt { id, title, needs }
 }
 
-const SLEEP: &str = "sleeping motes";
-const STUDY: &str = "sleeping motes and CoAP";
-const TAIM: &str = "TAiM at the border router";
 const BLE: &str = "the Bluetooth LE adaptation";
 
 /// In the order of the papers.
-pub const UNBUILT: [Unbuilt; 19] = [
-    unbuilt(
-        "tcplp-batching",
-        "Batches of readings by TCP and CoAP (TCPlp Fig 8)",
-        STUDY,
-    ),
-    unbuilt(
-        "tcplp-loss",
-        "TCP and CoAP by packet loss (TCPlp Fig 9)",
-        STUDY,
-    ),
-    unbuilt(
-        "tcplp-day",
-        "A day of interference (TCPlp Fig 10, Table 8)",
-        STUDY,
-    ),
-    unbuilt(
-        "tcplp-sleep",
-        "Fixed sleep intervals (TCPlp Figs 12, 13)",
-        SLEEP,
-    ),
-    unbuilt(
-        "tcplp-adaptive",
-        "Adaptive sleep intervals (TCPlp Fig 14)",
-        SLEEP,
-    ),
-    unbuilt(
-        "taim-testbed1",
-        "Fairness in the first testbed (TAiM Figs 4, 10, 11)",
-        TAIM,
-    ),
-    unbuilt(
-        "taim-testbed2",
-        "Fairness in the second testbed (TAiM Figs 14, 15)",
-        TAIM,
-    ),
-    unbuilt(
-        "taim-udp",
-        "UDP by rate in the first testbed (TAiM Fig 6)",
-        TAIM,
-    ),
+pub const UNBUILT: [Unbuilt; 8] = [
     unbuilt(
         "tcple-table4",
         "Goodput beside other radios (TCPlE Table IV)",
@@ -88,13 +45,6 @@ pub const UNBUILT: [Unbuilt; 19] = [
         BLE,
     ),
     unbuilt("tcple-ota", "A firmware update (TCPlE Fig 13)", BLE),
-    unbuilt("combined-fairness", "Fairness with everything on", TAIM),
-    unbuilt("combined-ble", "Both radios in one network", BLE),
-    unbuilt(
-        "combined-sleepy",
-        "Sleeping motes with everything on",
-        SLEEP,
-    ),
     unbuilt(
         "combined-security",
         "What link security costs",

@@ -1,176 +1,321 @@
-//! What a radio allows: goodput bounds and estimates from frame times.
+//! What no run can exceed: the least time that a segment takes of the air, of its source and of
+//! the processors on its way.
 //!
-//! Purpose: the figures that every measured goodput stands beside. A bound ([`Link::bound_kbps`],
-//! [`raw_kbps`]) is what nothing can exceed, whatever the luck of a run: it counts the shortest
-//! backoff, the least variation of a driver, and the fewest headers. An estimate
-//! ([`SegmentFrames`]) is the papers' arithmetic: mean backoffs, and times added up that overlap
-//! over several hops. Good settings and lucky runs exceed it.
-//! Sources: `TCPlp` §6.4 (one hop) and §7.2 (B, B/2, B/3 by hops: a frame, its forwarding
-//! and the forwarding after that exclude each other).
+//! Purpose: the figure that every measured goodput of one flow stands beside. Estimates, which
+//! good settings exceed, are in [`estimate`](crate::net::estimate).
+//!
+//! **Air.** Take a segment's exchanges over three links in a row, two where each link has a
+//! channel of its own: its frames over each link, and its share of ACKs back. From the start of
+//! one exchange to that of the next passes a least time: no node sends, receives or is deaf twice
+//! at once; no neighbour of a receiver sends during its frame; an assessment sees no frame.
+//! Each exchange has one successor and one predecessor, so that all of them take at least as long
+//! as the cheapest assignment of successors. An order of the exchanges that runs on is one such
+//! assignment; the cheapest may be none, hence a bound.
+//!
+//! **Source.** Its frames follow one another, each with its backoff, its copy, its assessment and
+//! its link ACK. **Processors** copy one frame at a time. The largest of these times counts.
+//!
+//! Chance may spare a short run its backoffs: see [`Luck`]. And a stretch of a run begins with bytes in flight
+//! that were sent before it: see [`Path::of_stretch_kbps`].
+//!
+//! Sources: `TCPlp` §7.2 (three hops exclude each other); Conditional immediate transmission, §2,
+//! for [`raw_kbps`].
 
-use motet::limits::PSDU_LEN_MAX;
-use motet::mac;
 use motet::time::Duration;
 use motet::wire::ieee802154::FCS_LEN;
 
 use crate::air::phy;
 use crate::air::profile::Profile;
+use crate::net::circulation::cheapest;
+use crate::net::estimate::SegmentFrames;
 
-/// A chain's links, as far as they bound the goodput of one flow.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Link {
+/// A chain of equal nodes, as far as it bounds the goodput of one flow from one end to the other.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Path {
     /// Radio and driver of every node.
     pub profile: Profile,
-    /// Whether radios hear nothing while frames are copied; if not, copies cost no time.
-    pub deaf: bool,
-    /// Payload bytes of a frame, fragment headers and all above it included.
-    pub frame_payload_len: usize,
-    /// Frames of a segment, at most.
-    pub segment_frames: usize,
-    /// Whether TCP headers are compressed.
-    pub is_compressed: bool,
-    /// Radio hops.
-    pub hops: usize,
-}
-
-impl Link {
-    /// The highest goodput of one flow, kb/s: no run exceeds it, short or long.
-    ///
-    /// The source's frames follow one another, each with its copy or the spacing of frames,
-    /// its assessment, preparation and link ACK. Over several hops each relay besides receives
-    /// what it sends, and never does both at once. Left out, since luck can spare them: backoffs,
-    /// retries, the receiver's ACKs, and every header field that some compression elides.
-    ///
-    /// It holds from a connection's opening on. A stretch within a run may begin with a window
-    /// of bytes that came before it.
-    pub fn bound_kbps(&self) -> f64 {
-        let source = self.shortest_cycle();
-        let relay = exchange(PSDU_LEN_MAX) - phy::TURNAROUND;
-        let frame = match self.hops {
-            0 | 1 => source,
-            _ => source.max(relay.saturating_mul(2)),
-        };
-        let time_us = frame.as_micros() as f64 * self.segment_frames.max(1) as f64;
-        self.segment_payload_len() as f64 * 8_000.0 / time_us
-    }
-
-    /// The shortest time from one full frame of a sender to its next.
-    fn shortest_cycle(&self) -> Duration {
-        let copy = match self.deaf || !self.profile.capabilities.shared_buffer {
-            true => self.profile.transmit_copy(PSDU_LEN_MAX),
-            false => Duration::ZERO,
-        };
-        let spacing = mac::config::LIFS - phy::TURNAROUND - phy::CCA;
-        let prepare = self.profile.prepare - self.profile.jitter.min(self.profile.prepare);
-        copy.max(spacing) + phy::CCA + prepare + exchange(PSDU_LEN_MAX)
-    }
-
-    /// More application bytes than any segment carries.
-    fn segment_payload_len(&self) -> usize {
-        let frames = self.segment_frames.max(1);
-        let fragments = match frames {
-            1 => 0,
-            _ => FRAG_1_LEN + FRAG_N_LEN * (frames - 1),
-        };
-        let tcp = match self.is_compressed {
-            true => TCPHC_LEN_MIN,
-            false => NEXT_HEADER_LEN + TCP_HEADER_LEN,
-        };
-        let headers = fragments + IPHC_LEN_MIN + tcp;
-        (self.frame_payload_len * frames).saturating_sub(headers)
-    }
-}
-
-/// What one full segment and its acknowledgment are on the air, with its headers as they mostly
-/// are.
-#[derive(Clone, PartialEq, Debug)]
-pub struct SegmentFrames {
-    /// Application bytes in the segment.
-    pub payload_len: usize,
-    /// PSDU bytes of each of its frames.
-    pub frames: Vec<usize>,
-    /// PSDU bytes of each frame of a pure ACK.
-    pub ack_frames: Vec<usize>,
-    /// ACKs per segment: one half where every second segment is acknowledged.
-    pub acks_per_segment: f64,
-}
-
-impl SegmentFrames {
-    /// Time on the link of a segment and its share of an ACK, with mean backoffs.
-    pub fn time(&self, profile: &Profile, be_min: u8) -> Duration {
-        let sum = |frames: &[usize]| -> u64 {
-            frames
-                .iter()
-                .map(|len| profile.cycle(*len, be_min).as_micros())
-                .sum()
-        };
-        let acks = self.acks_per_segment * sum(&self.ack_frames) as f64;
-        Duration::from_micros(sum(&self.frames) + acks as u64)
-    }
-
-    /// The paper's estimate of the goodput over `hops` hops of one channel, kb/s.
-    ///
-    /// It adds up times that overlap: the sender's backoff and copy, and the frames and ACKs of
-    /// others. Good settings come close to it or exceed it.
-    pub fn estimate_kbps(&self, profile: &Profile, be_min: u8, hops: usize) -> f64 {
-        let time_us = self.time(profile, be_min).as_micros().max(1) as f64;
-        let one_hop = self.payload_len as f64 * 8_000.0 / time_us;
-        one_hop / hops.clamp(1, 3) as f64
-    }
-}
-
-/// How frames get over a chain, as far as it decides what they wait for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Route {
     /// Radio hops.
     pub hops: usize,
     /// Whether relays fire frames without backoff and assessment.
     pub is_immediate: bool,
     /// Whether every link has a channel of its own.
     pub is_multi_channel: bool,
+    /// Whether an assessment hears a sender two hops away.
+    pub senses_two_hops: bool,
+    /// The backoff exponent of a first attempt.
+    pub be_min: u8,
+    /// Payload and frames of a full segment, and of an ACK.
+    pub segment: SegmentFrames,
+    /// Segments that the receiver acknowledges with one ACK. `None`: ACKs may be left out on their
+    /// way, and none counts.
+    pub ack_every: Option<u8>,
 }
 
-impl SegmentFrames {
-    /// The goodput over `route` with radios whose buffers are separate and mean backoffs, kb/s:
-    /// copies then overlap with the frames of others, but for those of a source that the backoff
-    /// leaves no time for. An estimate: backoffs of one frame overlap with others.
-    pub fn routed_estimate_kbps(&self, profile: &Profile, be_min: u8, route: Route) -> f64 {
-        let slots = (1 << be_min.min(8)) - 1;
-        let backoff = Duration::from_micros(phy::UNIT_BACKOFF.as_micros() * slots / 2);
-        let air = exchange;
-        let careful = |len| backoff + phy::CCA + profile.prepare + air(len);
-        let source = |len| {
-            let copy = profile.transmit_copy(len);
-            careful(len) + copy.max(backoff) - backoff
-        };
-        let hop = |len| match (route.is_immediate, route.is_multi_channel) {
-            (false, _) => careful(len),
-            (true, false) => air(len),
-            (true, true) => {
-                let switch = profile.capabilities.channel_switch;
-                air(len) + switch + switch
-            }
-        };
-        // Frames of three hops in a row exclude each other; on channels of their own only
-        // those that a relay receives and sends.
-        let sharing = route
-            .hops
-            .clamp(1, if route.is_multi_channel { 2 } else { 3 });
-        let time = |len: usize| match sharing {
-            1 => source(len),
-            _ => source(len).max(hop(len).saturating_mul(sharing as u64)),
-        };
-        let sum =
-            |frames: &[usize]| -> u64 { frames.iter().map(|len| time(*len).as_micros()).sum() };
-        let acks = self.acks_per_segment * sum(&self.ack_frames) as f64;
-        let total = sum(&self.frames) as f64 + acks;
-        self.payload_len as f64 * 8_000.0 / total.max(1.0)
+/// What chance may spare a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Luck {
+    /// Nothing: backoffs and the variation of drivers take their mean.
+    Mean,
+    /// All of it: every backoff is zero, and drivers are as fast as they ever are.
+    Best,
+}
+
+impl Luck {
+    /// Of a source that sends so many frames: from [`LUCK_FRAMES`] on chance evens out.
+    pub const fn of(frames: u64) -> Self {
+        if frames >= LUCK_FRAMES {
+            Self::Mean
+        } else {
+            Self::Best
+        }
     }
 }
 
-/// A frame and its link ACK on the air, with the turnaround before each.
-fn exchange(psdu_len: usize) -> Duration {
-    phy::TURNAROUND + phy::air_time(psdu_len) + phy::TURNAROUND + phy::air_time(phy::ACK_LEN)
+/// Frames of a source from which on their backoffs take what backoffs take on average.
+pub const LUCK_FRAMES: u64 = 1_000;
+
+/// Part of a run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Stretch {
+    /// How long it is, s.
+    pub seconds: f64,
+    /// Bytes that came out of the flow meanwhile.
+    pub bytes: u64,
+    /// Bytes that may have been under way when it began: the sender's window, or none where the
+    /// connection was opened within it.
+    pub in_flight: u64,
+}
+
+impl Path {
+    /// The highest goodput of one flow that goes on for ever, kb/s.
+    pub fn kbps(&self, luck: Luck) -> f64 {
+        let time_ns = [self.source(luck), self.processors(luck), self.air(luck)]
+            .into_iter()
+            .fold(1.0, f64::max);
+        self.segment.payload_len as f64 * 8e6 / time_ns
+    }
+
+    /// The highest goodput that such a stretch of a run can show, kb/s: what was in flight when it
+    /// began comes on top of what the path carries.
+    pub fn of_stretch_kbps(&self, stretch: &Stretch) -> f64 {
+        let payload = self.segment.payload_len.max(1) as u64;
+        let frames = stretch.bytes / payload * self.segment.frames.len() as u64;
+        let before = match stretch.seconds > 0.0 {
+            true => stretch.in_flight as f64 / 125.0 / stretch.seconds,
+            false => 0.0,
+        };
+        self.kbps(Luck::of(frames)) + before
+    }
+
+    /// The same for a run of which nothing is known but how long it is measured.
+    pub fn of_seconds_kbps(&self, seconds: u64, in_flight: u64) -> f64 {
+        let seconds = seconds as f64;
+        self.of_stretch_kbps(&Stretch {
+            seconds,
+            bytes: (self.kbps(Luck::Mean) * 125.0 * seconds) as u64,
+            in_flight,
+        })
+    }
+
+    /// From one full segment of the source to its next, ns.
+    fn source(&self, luck: Luck) -> f64 {
+        let backoff = match luck {
+            Luck::Mean => {
+                let slots = (1_i64 << self.be_min.min(8)) - 1;
+                ns(phy::UNIT_BACKOFF) * slots / 2
+            }
+            Luck::Best => 0,
+        };
+        let is_shared = self.profile.capabilities.shared_buffer;
+        let frame = |len: &usize| {
+            let copy = self.transmit_copy(*len);
+            // A copy into the one buffer follows the backoff; another one overlaps it.
+            let before = match is_shared {
+                true => backoff + copy,
+                false => backoff.max(copy),
+            };
+            before + ns(phy::CCA) + self.prepare(luck) + exchange(*len)
+        };
+        self.segment.frames.iter().map(frame).sum::<i64>() as f64
+    }
+
+    /// What the processor of an end, or of a relay, works for one segment, ns. One that
+    /// is deaf while it copies does nothing else meanwhile: that is counted in the air.
+    fn processors(&self, luck: Luck) -> f64 {
+        if self.profile.deaf {
+            return 0.0;
+        }
+        let sent = |len: &usize| self.transmit_copy(*len) + self.prepare(luck);
+        let received = |len: &usize| self.receive_copy(*len) + ns(self.profile.handle);
+        let link_ack = self.receive_copy(phy::ACK_LEN);
+        let sum = |lens: &[usize], of: &dyn Fn(&usize) -> i64| lens.iter().map(of).sum::<i64>();
+        let (frames, acks) = (&self.segment.frames, &self.segment.ack_frames);
+        let every = self.ack_every.map_or(f64::INFINITY, f64::from);
+        let per_segment = |ns: i64| ns as f64 / every;
+        let end =
+            sum(frames, &|len| sent(len) + link_ack) as f64 + per_segment(sum(acks, &received));
+        if self.hops < 2 {
+            return end;
+        }
+        let fires = match self.is_immediate {
+            true => self.prepare(luck),
+            false => 0,
+        };
+        let relay = sum(frames, &|len| sent(len) - fires + received(len) + link_ack) as f64
+            + per_segment(sum(acks, &|len| sent(len) + received(len) + link_ack));
+        end.max(relay)
+    }
+
+    /// What the exchanges of one segment take of the air that they share, ns.
+    fn air(&self, luck: Luck) -> f64 {
+        let links = self.hops.min(match self.is_multi_channel {
+            true => 2,
+            false => 3,
+        });
+        // The links behind the source, and those behind a relay.
+        let places = match self.hops > links {
+            true => 0..2,
+            false => 1..2,
+        };
+        places
+            .map(|begins| self.air_of(links, begins == 1, luck))
+            .fold(0.0, f64::max)
+    }
+
+    /// The same over so many links in a row. `from_source`: the first sender makes the frames.
+    fn air_of(&self, links: usize, from_source: bool, luck: Luck) -> f64 {
+        let mut exchanges: Vec<Exchange> = Vec::new();
+        let mut counts: Vec<u64> = Vec::new();
+        let mut add = |exchange: Exchange, count: u64| match exchanges
+            .iter()
+            .position(|known| *known == exchange)
+        {
+            Some(place) => counts[place] += count,
+            None => {
+                exchanges.push(exchange);
+                counts.push(count);
+            }
+        };
+        let every = self.ack_every.map_or(1, |every| u64::from(every.max(1)));
+        for link in 1..=links {
+            let is_fired = self.is_immediate && !(from_source && link == links);
+            for len in &self.segment.frames {
+                add(self.exchange([link, link - 1], *len, is_fired, luck), every);
+            }
+            if self.ack_every.is_some() {
+                for len in &self.segment.ack_frames {
+                    add(self.exchange([link - 1, link], *len, false, luck), 1);
+                }
+            }
+        }
+        let least = cheapest(&counts, |a, b| self.gap(&exchanges[a], &exchanges[b]));
+        least as f64 / every as f64
+    }
+
+    fn exchange(&self, [from, to]: [usize; 2], len: usize, is_fired: bool, luck: Luck) -> Exchange {
+        let assessed = ns(phy::CCA) + self.prepare(luck) + ns(phy::TURNAROUND);
+        let switch = match self.is_multi_channel {
+            true => ns(self.profile.capabilities.channel_switch),
+            false => 0,
+        };
+        let deaf = |copy: i64| if self.profile.deaf { copy } else { 0 };
+        let frame = ns(phy::air_time(len));
+        let before = match is_fired {
+            true => ns(phy::TURNAROUND),
+            false => assessed,
+        };
+        Exchange {
+            from,
+            to,
+            frame,
+            before: before + deaf(self.transmit_copy(len)) + switch,
+            assessed: (!is_fired).then_some(assessed),
+            sender_busy: frame + ANSWER + deaf(self.receive_copy(phy::ACK_LEN)) + switch,
+            receiver_busy: frame + ANSWER.max(deaf(self.receive_copy(len))),
+        }
+    }
+
+    /// The least time from the start of `a`'s frame to that of `b`'s, if `b` starts no earlier.
+    fn gap(&self, a: &Exchange, b: &Exchange) -> i64 {
+        let mut least = 0;
+        for (node, busy) in [(a.from, a.sender_busy), (a.to, a.receiver_busy)] {
+            if node == b.from {
+                least = least.max(busy + b.before);
+            } else if node == b.to {
+                least = least.max(busy);
+            }
+        }
+        if self.is_multi_channel {
+            return least;
+        }
+        let is_next = |x: usize, y: usize| x.abs_diff(y) == 1;
+        let senses =
+            |x: usize, y: usize| is_next(x, y) || (self.senses_two_hops && x.abs_diff(y) == 2);
+        let mut after = |rule: bool, time: i64| {
+            if rule {
+                least = least.max(time);
+            }
+        };
+        // A frame where the other one is to be heard.
+        after(is_next(a.from, b.to) || is_next(b.from, a.to), a.frame);
+        // `b`'s frame over `a`'s link ACK.
+        after(is_next(b.from, a.from), a.frame + ANSWER);
+        // `a`'s link ACK over `b`'s frame, which is over before it or begins after it.
+        let before_ack = a.frame + ns(phy::TURNAROUND) - b.frame;
+        after(is_next(a.to, b.to), before_ack.clamp(0, a.frame + ANSWER));
+        if let Some(assessed) = b.assessed {
+            after(senses(a.from, b.from), a.frame + assessed);
+            let hears_ack = senses(a.to, b.from) && a.to != b.from;
+            after(hears_ack, a.frame + ANSWER + assessed);
+        }
+        least
+    }
+
+    /// Between a clear channel and the turnaround.
+    fn prepare(&self, luck: Luck) -> i64 {
+        let varies = match luck {
+            Luck::Mean => 0,
+            Luck::Best => ns(self.profile.jitter),
+        };
+        (ns(self.profile.prepare) - varies).max(0)
+    }
+
+    const fn transmit_copy(&self, len: usize) -> i64 {
+        self.profile.transmit_copy_ns as i64 * len as i64
+    }
+
+    const fn receive_copy(&self, len: usize) -> i64 {
+        self.profile.receive_copy_ns as i64 * len as i64
+    }
+}
+
+/// A frame and its link ACK, seen from the start of the frame; ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Exchange {
+    from: usize,
+    to: usize,
+    /// On the air.
+    frame: i64,
+    /// How long before it the sender does nothing else.
+    before: i64,
+    /// How long before it the channel is assessed; none where it is fired.
+    assessed: Option<i64>,
+    /// Until the sender may do something else.
+    sender_busy: i64,
+    /// Until the receiver may.
+    receiver_busy: i64,
+}
+
+/// The turnaround after a frame, and its link ACK, ns.
+const ANSWER: i64 = ns(phy::TURNAROUND) + ns(phy::air_time(phy::ACK_LEN));
+
+const fn ns(time: Duration) -> i64 {
+    time.as_micros() as i64 * 1_000
+}
+
+/// A frame and its link ACK on the air, with the turnaround before each, ns.
+const fn exchange(psdu_len: usize) -> i64 {
+    ns(phy::TURNAROUND) + ns(phy::air_time(psdu_len)) + ANSWER
 }
 
 /// Bits of an MPDU, FCS left out, that frames one turnaround apart carry over `hops` hops,
@@ -185,114 +330,6 @@ pub fn raw_kbps(psdu_len: usize, hops: usize, is_multi_channel: bool) -> f64 {
     one_hop / sharing.max(1) as f64
 }
 
-/// FRAG1 and FRAGN (RFC 4944 §5.3).
-const FRAG_1_LEN: usize = 4;
-const FRAG_N_LEN: usize = 5;
-
-/// IPHC with everything elided but a next header that no compression takes (RFC 6282 §3.1).
-const IPHC_LEN_MIN: usize = 2;
-const NEXT_HEADER_LEN: usize = 1;
-
-/// Without options.
-const TCP_HEADER_LEN: usize = 20;
-
-/// A compressed TCP header's format and context, no field following.
-const TCPHC_LEN_MIN: usize = 2;
-
 #[cfg(test)]
-mod tests {
-    #[test]
-    fn relayed_estimates_are_those_of_the_arithmetic() {
-        // Of `spec/bounds.py`, with nothing for the driver: TCPHC's segments and ACKs.
-        let segment = SegmentFrames {
-            payload_len: 483,
-            frames: vec![127; 5],
-            ack_frames: vec![36],
-            acks_per_segment: 0.5,
-        };
-        let ideal = Profile::IDEAL;
-        for (hops, is_immediate, is_multi_channel, expected) in [
-            (3, false, false, 39.2),
-            (6, false, true, 58.8),
-            (3, true, false, 49.5),
-            (6, true, true, 74.3),
-            (4, true, false, 49.5),
-        ] {
-            let route = Route {
-                hops,
-                is_immediate,
-                is_multi_channel,
-            };
-            let bound = segment.routed_estimate_kbps(&ideal, 3, route);
-            assert!((bound / expected - 1.0).abs() < 0.005, "{route:?}: {bound}");
-        }
-    }
-
-    #[test]
-    fn raw_bounds_are_the_papers() {
-        for (hops, is_multi, expected) in [
-            (1, false, 225.0),
-            (1, true, 225.0),
-            (2, true, 112.5),
-            (6, true, 112.5),
-            (6, false, 37.5),
-        ] {
-            let bound = raw_kbps(127, hops, is_multi);
-            assert!((bound / expected - 1.0).abs() < 0.002, "{hops}: {bound}");
-        }
-    }
-
-    use super::*;
-
-    /// A mean backoff is no bound: over a short run a sender may well draw nothing but zeros.
-    #[test]
-    fn a_sender_whose_backoffs_are_all_zero_stays_below_the_bound() {
-        for profile in [
-            Profile::HAMILTON,
-            Profile::TELOSB,
-            Profile::NRF52840,
-            Profile::IDEAL,
-        ] {
-            let link = Link {
-                profile,
-                deaf: true,
-                frame_payload_len: 104,
-                segment_frames: 5,
-                is_compressed: false,
-                hops: 1,
-            };
-            let frame_us = profile.cycle(PSDU_LEN_MAX, 0).as_micros() as f64;
-            let lucky = 462.0 * 8_000.0 / (5.0 * frame_us);
-            let bound = link.bound_kbps();
-            assert!(
-                lucky < bound && bound < 1.08 * lucky,
-                "{lucky} and {bound} kb/s"
-            );
-        }
-    }
-
-    #[test]
-    fn five_full_frames_give_the_published_estimate() {
-        let segment = SegmentFrames {
-            payload_len: 462,
-            frames: vec![127; 5],
-            ack_frames: vec![127],
-            acks_per_segment: 0.5,
-        };
-        let bound = segment.estimate_kbps(&Profile::HAMILTON, 3, 1);
-        assert!((bound - 82.0).abs() < 0.5, "{bound}, TCPlp §6.4 has 82");
-        for (hops, divisor) in [(1, 1.0), (2, 2.0), (3, 3.0), (4, 3.0), (10, 3.0)] {
-            let expected = bound / divisor;
-            assert!((segment.estimate_kbps(&Profile::HAMILTON, 3, hops) - expected).abs() < 1e-9);
-        }
-        let short = SegmentFrames {
-            ack_frames: vec![57],
-            ..segment
-        };
-        let bound = short.estimate_kbps(&Profile::HAMILTON, 3, 1);
-        assert!(
-            (84.0..86.5).contains(&bound),
-            "{bound}: 86.3 where time is proportional to length"
-        );
-    }
-}
+#[path = "tests/path.rs"]
+mod tests;

@@ -11,26 +11,28 @@
 
 use std::net::Ipv6Addr;
 
-use motet::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
 use motet::link::{Forwarding, Relaying};
-use motet::lowpan::fragment::{FIRST_SLACK, Outgoing};
-use motet::lowpan::{LinkPair, TcpForm};
-use motet::mac::Channels;
 use motet::mac::Mac;
 use motet::mac::config::BE_MIN;
+use motet::mac::{Channels, Sleep};
 use motet::tcphc;
 use motet::time::Duration;
-use motet::wire::{self, cursor::Writer, tcphc::Field};
 
 use crate::Arena;
 use crate::air::gains::{ChainAir, Gains};
 use crate::air::profile::Profile;
 use crate::apps::Ends;
-use crate::net::bound::{Link, Route, SegmentFrames};
+use crate::ble;
+use crate::ble::estimate::SduTimes;
+use crate::net::bound::Path;
+use crate::net::bounded::BoundedFlow;
+use crate::net::estimate::{Route, SegmentFrames};
 use crate::net::network::{
-    self, HOST_DELAY, HostOptions, Joining, Network, NetworkOptions, NodeOptions, Parent, Tables,
+    self, BleOptions, HOST_DELAY, HostOptions, Joining, Network, NetworkOptions, NodeOptions,
+    Parent, Tables,
 };
 use crate::net::plan;
+use crate::net::segments::Segments;
 use crate::net::world::World;
 
 pub use crate::net::network::{HOST_WIRED, Host, RADIO, WIRED};
@@ -52,6 +54,8 @@ pub struct ChainOptions {
     pub deaf: bool,
     /// d: the longest random wait before a link retry.
     pub retry_delay: Duration,
+    /// Part of the pace that the stack measures, %; 0: it measures none.
+    pub pace_percent: u8,
     /// The hold rule's time per hop; zero: off.
     pub hold_step: Duration,
     /// Frames of a full segment.
@@ -76,8 +80,12 @@ pub struct ChainOptions {
     pub forwarding: Forwarding,
     /// The channels that the mesh spreads over.
     pub channels: Channels,
+    /// How the mote sleeps, if it does.
+    pub sleep: Option<Sleep>,
     /// Segments for each ACK of a receiver that does as it is told; the estimate counts on it.
     pub ack_every: u8,
+    /// Bluetooth LE in the place of IEEE 802.15.4: then there is one hop.
+    pub ble: Option<BleOptions>,
 }
 
 /// A chain ready to run.
@@ -101,6 +109,7 @@ impl Default for ChainOptions {
             hidden: true,
             deaf: true,
             retry_delay: Duration::from_millis(40),
+            pace_percent: 0,
             hold_step: Duration::ZERO,
             mss_frames: 5,
             compression: None,
@@ -113,7 +122,9 @@ impl Default for ChainOptions {
             profile: Profile::HAMILTON,
             forwarding: Forwarding::Copy,
             channels: Channels::SINGLE,
+            sleep: None,
             ack_every: 2,
+            ble: None,
         }
     }
 }
@@ -136,6 +147,7 @@ impl ChainOptions {
             node.mac.channels = self.channels;
             node.forwarding = self.forwarding;
             node.relaying = self.relaying;
+            node.pace_percent = self.pace_percent;
             node.hold_step = self.hold_step;
             node.mss_frames = self.mss_frames;
             node.compression = self.compression;
@@ -143,13 +155,13 @@ impl ChainOptions {
             node.tables.queue_frames = self.queue_frames;
             if n == self.hops {
                 node.transport = self.mote;
+                node.sleep = self.sleep;
             }
             node
         });
-        let air = if self.hidden {
-            ChainAir::CALIBRATED
-        } else {
-            ChainAir::NO_HIDDEN
+        let air = match self.hidden {
+            true => ChainAir::CALIBRATED,
+            false => ChainAir::NO_HIDDEN,
         };
         let gains = Gains::chain(usize::from(self.hops) + 1, air);
         let host = HostOptions {
@@ -166,6 +178,7 @@ impl ChainOptions {
             hosts: vec![host],
             frame_loss: self.frame_loss,
             packet_loss: self.packet_loss,
+            ble: self.ble,
             ..NetworkOptions::new(nodes.collect(), gains)
         }
     }
@@ -175,7 +188,10 @@ impl<'m> Chain<'m> {
     /// Builds a chain; all its nodes' memory comes from `arena`.
     pub fn new(options: ChainOptions, arena: &'m Arena) -> Self {
         let options = ChainOptions {
-            hops: options.hops.clamp(1, HOPS_MAX),
+            hops: match options.ble {
+                Some(_) => 1,
+                None => options.hops.clamp(1, HOPS_MAX),
+            },
             ..options
         };
         let network = Network::new(options.network(), arena)
@@ -201,7 +217,8 @@ impl<'m> Chain<'m> {
 
     /// The mote's address.
     pub fn mote_addr(&self) -> Ipv6Addr {
-        plan::mesh_addr(self.options.hops)
+        let options = self.options.network();
+        plan::addr_of(plan::MESH_PREFIX, options.link_addr(self.mote()))
     }
 
     /// Settings and memory for the TCP ends of a mote towards the host.
@@ -233,9 +250,9 @@ impl<'m> Chain<'m> {
 
     /// Retries of links: frames sent less frames that were new.
     pub fn link_retries(&self) -> u64 {
-        self.macs()
-            .map(|mac| u64::from(mac.counters().retries))
-            .sum()
+        let macs = self.macs().map(|mac| u64::from(mac.counters().retries));
+        let ble = self.world.ble().into_iter().flat_map(ble::Air::tallies);
+        macs.sum::<u64>() + ble.map(|(_, tally)| tally.repeated).sum::<u64>()
     }
 
     /// Frames on the air but ACKs, by hop, the mote's hop first.
@@ -254,37 +271,37 @@ impl<'m> Chain<'m> {
     /// From the stack's own MSS, headers and fragmenter; `acks_per_segment` is the one
     /// assumption: every second segment, as RFC 9293 §3.8.6.3 has it, or what the options say.
     pub fn segment_frames(&self) -> SegmentFrames {
-        let payload_len = self.segment_payload_len();
-        SegmentFrames {
-            payload_len,
-            frames: self.frame_lens(payload_len),
-            ack_frames: self.frame_lens(0),
-            acks_per_segment: 1.0 / f64::from(self.options.ack_every.max(1)),
-        }
+        let every = f64::from(self.options.ack_every.max(1));
+        self.to_host().frames(&self.world, 1.0 / every)
     }
 
-    /// The goodput that no run of one flow can exceed, kb/s: [`Link::bound_kbps`].
-    pub fn bound_kbps(&self) -> f64 {
-        let [router, mote] = [0, self.mote()].map(|node| network::mac(&self.world, node));
-        let ends = [(router, 1), (mote, self.options.hops - 1)];
-        let lens = ends.into_iter().filter_map(|(mac, peer)| {
-            let peer = plan::link_addr(peer);
-            mac.map(|mac| mac.payload_len_max(peer))
-        });
-        let link = Link {
-            profile: self.options.profile,
-            deaf: self.options.deaf,
-            frame_payload_len: lens.max().unwrap_or_default(),
-            segment_frames: self.options.mss_frames.into(),
-            is_compressed: self.options.compression.is_some(),
-            hops: self.mote(),
+    /// What bounds the goodput of one flow between mote and host; `None` over Bluetooth LE.
+    pub fn path(&self) -> Option<Path> {
+        if self.options.ble.is_some() {
+            return None;
+        }
+        self.path_to(plan::HOST, true, Some(self.options.ack_every))
+    }
+
+    /// What bounds the goodput of one flow between mote and `peer`, which is the host or the chain's
+    /// other end. `ack_every`: as [`BoundedFlow`] has it.
+    pub fn path_to(&self, peer: Ipv6Addr, timestamps: bool, ack_every: Option<u8>) -> Option<Path> {
+        let nodes: Vec<usize> = (0..=self.mote()).rev().collect();
+        let flow = BoundedFlow {
+            nodes: &nodes,
+            addrs: [self.mote_addr(), peer],
+            timestamps,
+            ack_every,
         };
-        link.bound_kbps()
+        flow.path(&self.world, &self.options.network())
     }
 
     /// The goodput that this chain's frame times allow by the papers' arithmetic, kb/s: nothing
     /// lost, nobody waiting. An estimate: times that overlap are added up.
     pub fn estimate_kbps(&self) -> f64 {
+        if let Some(options) = &self.options.ble {
+            return self.ble_estimate_kbps(options);
+        }
         let mut profile = self.options.profile;
         let frames = self.segment_frames();
         if profile.capabilities.shared_buffer {
@@ -302,82 +319,53 @@ impl<'m> Chain<'m> {
         frames.routed_estimate_kbps(&profile, BE_MIN, route)
     }
 
+    /// What no run exceeds over Bluetooth LE: full segments in events without an end, and ACKs that take no
+    /// time.
+    pub fn ble_bound_kbps(&self) -> Option<f64> {
+        let options = self.options.ble?;
+        let sdu = SduTimes {
+            phy: options.phy,
+            has_mic: options.has_mic,
+            ack_every: u8::MAX,
+        };
+        let payload = self.segment_payload_len();
+        Some(sdu.goodput_kbps(payload, payload + BLE_HEADERS_LEN_MIN, 0))
+    }
+
+    /// The same over Bluetooth LE: full segments and their ACKs in events without an end.
+    fn ble_estimate_kbps(&self, options: &BleOptions) -> f64 {
+        let sdu = SduTimes {
+            phy: options.phy,
+            has_mic: options.has_mic,
+            ack_every: self.options.ack_every,
+        };
+        let payload = self.segment_payload_len();
+        sdu.goodput_kbps(payload, payload + BLE_HEADERS_LEN, BLE_HEADERS_LEN)
+    }
+
     /// Application bytes of a full segment from the mote; 0 before it has joined.
     pub fn segment_payload_len(&self) -> usize {
-        let mss = self.world.node(self.mote()).mss((plan::HOST, 0), true);
-        usize::from(mss).saturating_sub(TIMESTAMPS_LEN)
+        self.to_host().payload_len(&self.world)
     }
 
-    /// PSDU bytes of the frames of a segment with so many bytes of data.
-    fn frame_lens(&self, payload_len: usize) -> Vec<usize> {
-        let [from, to] = [self.options.hops, self.options.hops - 1];
-        let link = LinkPair {
-            src: plan::link_addr(from),
-            dst: plan::link_addr(to),
-        };
-        let Some(mac) = self.macs().last() else {
-            return Vec::new();
-        };
-        let frame_payload_len_max = mac.payload_len_max(link.dst);
-        let overhead = PSDU_LEN_MAX - frame_payload_len_max;
-        let packet = sample_packet(self.mote_addr(), plan::HOST, TIMESTAMPS_LEN + payload_len);
-        let mut memory = [0; IPV6_MTU_MIN];
-        memory[..packet.len()].copy_from_slice(&packet);
-        let tcp = match self.options.compression {
-            Some(_) => compress_sample(&mut memory[IPV6_HEADER_LEN..packet.len()]),
-            None => TcpForm::Plain,
-        };
-        let mut outgoing = Outgoing::new(&mut memory);
-        let len = packet.len();
-        let started = outgoing.start(len, tcp.into(), link, 0, frame_payload_len_max, FIRST_SLACK);
-        debug_assert!(started.is_ok(), "the MSS fits the packet's buffer");
-        let mut out = [0; PSDU_LEN_MAX];
-        let contexts = plan::contexts();
-        std::iter::from_fn(|| outgoing.next(&contexts, &mut out).ok().flatten())
-            .map(|len| len + overhead)
-            .collect()
+    /// The connection from the mote to the host.
+    fn to_host(&self) -> Segments {
+        Segments {
+            from: self.mote(),
+            next: self.mote() - 1,
+            peer: plan::HOST,
+            timestamps: true,
+            is_compressed: self.options.compression.is_some(),
+        }
     }
 }
 
-/// Gives `segment` the header that most segments with timestamps have where every form may
-/// be elided that the default mode lets: sequence number and timestamps in 16 bits each.
-fn compress_sample(segment: &mut [u8]) -> TcpForm {
-    let half = Field::Low16(0);
-    let header = wire::tcphc::Header::Compressed(wire::tcphc::Compressed {
-        seq: half,
-        timestamps: Some((half, half)),
-        ..wire::tcphc::Compressed::default()
-    });
-    let mut bytes = [0; wire::tcphc::HEADER_LEN_MAX];
-    let mut w = Writer::new(&mut bytes);
-    let emitted = header.emit(&mut w);
-    debug_assert!(emitted.is_ok(), "the longest header fits");
-    let len = w.written();
-    TcpForm::put(&bytes[..len], header.uncompressed_len(), segment)
-}
+/// Headers of a segment in its SDU: those of IPv6, whose other end is beyond the border router, in 18 bytes
+/// with a context for each address (RFC 6282 §3.1), and TCP's with timestamps.
+const BLE_HEADERS_LEN: usize = 18 + 32;
 
-/// A TCP segment's packet as far as its length and compression go: ECN-capable, no flow
-/// label, hop limit 64.
-fn sample_packet(src: Ipv6Addr, dst: Ipv6Addr, tcp_payload_len: usize) -> Vec<u8> {
-    const TCP: u8 = 6;
-    const HOP_LIMIT: u8 = 64;
-    const ECT_0: u8 = 2;
-    let payload_len = (TCP_HEADER_LEN + tcp_payload_len) as u16;
-    let [high, low] = payload_len.to_be_bytes();
-    let mut packet = vec![0x60, ECT_0 << 4, 0, 0, high, low, TCP, HOP_LIMIT];
-    packet.extend(src.octets());
-    packet.extend(dst.octets());
-    packet.resize(packet.len() + usize::from(payload_len), 0);
-    packet
-}
-
-const IPV6_HEADER_LEN: usize = 40;
-
-/// Without options.
-const TCP_HEADER_LEN: usize = 20;
-
-/// Bytes of each segment that the timestamps option takes (RFC 7323 appendix A).
-const TIMESTAMPS_LEN: usize = 12;
+/// The shortest such headers: without timestamps, and with both addresses elided.
+const BLE_HEADERS_LEN_MIN: usize = 3 + 20;
 
 /// A relay's share of the testbed's 32 buffers of 128 bytes, which served everything.
 const QUEUE_FRAMES: usize = Tables::RELAY.queue_frames;

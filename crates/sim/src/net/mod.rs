@@ -5,7 +5,12 @@
 //! passes.
 
 pub mod bound;
+pub mod bounded;
 pub mod chain;
+mod circulation;
+pub mod device;
+pub mod estimate;
+pub mod fairness;
 pub mod faults;
 pub mod floor;
 pub mod moves;
@@ -14,6 +19,7 @@ pub mod outages;
 pub mod pacing;
 pub mod plan;
 pub mod run;
+pub mod segments;
 pub mod topology;
 pub mod wire;
 pub mod world;

@@ -1,7 +1,5 @@
 //! Who is whose parent, and since when: what a run's nodes say of it themselves.
 
-use std::collections::HashMap;
-
 use motet::ip::Neighbour;
 use motet::link::Link;
 use motet::rpl::INFINITE_RANK;
@@ -26,8 +24,6 @@ pub struct Move {
 /// Parents as they are, and how they became so.
 #[derive(Debug)]
 pub struct Moves {
-    /// By interface identifier.
-    nodes: HashMap<[u8; 8], usize>,
     parents: Vec<Option<usize>>,
     /// The last parent that each had.
     last: Vec<Option<usize>>,
@@ -48,10 +44,7 @@ struct Entry {
 impl Moves {
     /// Of so many mesh nodes, nothing of which is known.
     pub fn of(nodes: usize) -> Self {
-        // Lossless: nodes have 16-bit numbers.
-        let iid = |node: usize| (plan::link_addr(node as u16).iid(), node);
         Self {
-            nodes: (0..nodes).map(iid).collect(),
             parents: vec![None; nodes],
             last: vec![None; nodes],
             joined: vec![None; nodes],
@@ -68,7 +61,7 @@ impl Moves {
         }
         for mote in 1..self.parents.len() {
             let node = network.world.node(mote);
-            let parent = up(network, mote).and_then(|iid| self.nodes.get(&iid).copied());
+            let parent = parent(network, mote);
             if parent.is_some() && node.global_address().is_some() {
                 self.joined[mote].get_or_insert(now);
             }
@@ -139,9 +132,8 @@ impl Moves {
 
 /// The parent of a mote at this moment, if it has one.
 pub fn parent(network: &Network<'_>, mote: usize) -> Option<usize> {
-    let iid = up(network, mote)?;
-    // Lossless: nodes have 16-bit numbers.
-    (0..network.mesh_nodes()).find(|node| plan::link_addr(*node as u16).iid() == iid)
+    let parent = plan::node_of_iid(up(network, mote)?)?;
+    (parent < network.mesh_nodes()).then_some(parent)
 }
 
 /// A mote's way to the border router at this moment, by everyone's parent: the motes that it is passed

@@ -12,6 +12,7 @@
 //! Left out: several border routers, routing protocols. When nodes go off and come back,
 //! [`crate::net::outages`] says.
 
+mod bluetooth;
 mod build;
 mod lend;
 mod options;
@@ -32,6 +33,7 @@ use crate::Arena;
 use crate::air::End;
 use crate::air::gains::Gains;
 use crate::apps::Ends;
+use crate::net::fairness::Fairness;
 use crate::net::plan;
 use crate::net::run::{Next, run};
 use crate::net::topology::{TopologyError, Tree};
@@ -39,10 +41,10 @@ use crate::net::wire::{Wire, WireHost};
 use crate::net::world::{Conditions, Resident, World};
 use crate::streams::{Purpose, stream};
 
-pub(crate) use self::build::wired_node;
+pub(crate) use self::build::{new_tcp, wired_node};
 pub use self::options::{
-    HOST_DELAY, Host, HostOptions, Interference, Joining, NetworkOptions, NodeOptions, Parent,
-    Part, Tables,
+    BleOptions, HOST_DELAY, Host, HostOptions, Interference, Joining, NetworkOptions, NodeOptions,
+    Parent, Part, Tables, star,
 };
 
 /// A network ready to run.
@@ -51,6 +53,7 @@ pub struct Network<'m> {
     /// The world it is in: the mesh's nodes, then its virtual hosts, in their order.
     pub world: World<'m>,
     tree: Tree,
+    prefix: Ipv6Addr,
     /// What it was built from, but for the gains.
     options: NetworkOptions,
     hosts: Vec<Option<usize>>,
@@ -91,10 +94,25 @@ impl<'m> Network<'m> {
         arena: &'m Arena,
         stops: impl Fn() -> bool,
     ) -> Result<Self, TopologyError> {
+        Self::under(plan::MESH_PREFIX, options, arena, stops)
+    }
+
+    /// As [`Self::new_unless`], under another prefix of 64 bits than the plan's: of a mesh that
+    /// outsiders are to reach beside others.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn under(
+        prefix: Ipv6Addr,
+        options: NetworkOptions,
+        arena: &'m Arena,
+        stops: impl Fn() -> bool,
+    ) -> Result<Self, TopologyError> {
         let tree = options.tree()?;
         let builder = Builder {
             options: &options,
             tree: &tree,
+            prefix,
             arena,
             seed: options.seed,
             now: Instant::ORIGIN,
@@ -132,6 +150,10 @@ impl<'m> Network<'m> {
         let mut world = World::new(residents, &Gains::default(), wire, conditions);
         let nodes = (0..gains.nodes()).take_while(|_| !stops());
         nodes.for_each(|node| world.connect(node, gains.listeners(node)));
+        if let (Some(air), Some(ble)) = (world.ble_mut(), &options.ble) {
+            air.set_mic(ble.has_mic);
+        }
+        world.set_fairness(options.fairness.map(Fairness::new));
         world.change_later(std::mem::take(&mut options.later));
         for node in 0..options.nodes.len() {
             let interference = options.interference.as_ref();
@@ -142,6 +164,7 @@ impl<'m> Network<'m> {
         Ok(Self {
             world,
             tree,
+            prefix,
             options,
             hosts,
             lives: vec![0; nodes],
@@ -160,6 +183,7 @@ impl<'m> Network<'m> {
         let builder = Builder {
             options: &self.options,
             tree: &self.tree,
+            prefix: self.prefix,
             arena,
             seed: self.options.seed,
             now: Instant::ORIGIN,
@@ -195,6 +219,7 @@ impl<'m> Network<'m> {
         let builder = Builder {
             options: &self.options,
             tree: &self.tree,
+            prefix: self.prefix,
             arena,
             seed: seed_of_life(self.options.seed, lives),
             now: self.world.now(),
@@ -244,8 +269,7 @@ impl<'m> Network<'m> {
     pub fn addr(&self, node: usize) -> Ipv6Addr {
         match self.hosts.iter().position(|at| *at == Some(node)) {
             Some(number) => self.options.host_addr(number),
-            // Lossless: there are at most 2^16 nodes.
-            None => plan::mesh_addr(node as u16),
+            None => plan::addr_of(self.prefix, self.options.link_addr(node)),
         }
     }
 
@@ -348,6 +372,10 @@ const REBOOT_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 #[cfg(test)]
 #[path = "tests/network.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "tests/bluetooth.rs"]
+mod ble_tests;
 
 #[cfg(test)]
 #[path = "tests/transfer.rs"]

@@ -91,6 +91,11 @@ impl Wire {
         }
     }
 
+    /// The end at the border router.
+    pub fn router(&self) -> End {
+        self.router
+    }
+
     /// Other faults than the loss it was made with.
     pub fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;

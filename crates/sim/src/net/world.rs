@@ -7,11 +7,13 @@
 //! nodes as their application in between.
 //! Left out: threads. A world is one run; runs are independent of each other.
 
+mod bluetooth;
 mod drive;
+mod passage;
 mod port;
 
 use motet::ip::{self, Ip};
-use motet::node::{self, Node};
+use motet::node::Node;
 use motet::time::{Instant, earliest};
 use motet::wire::ieee802154::Header;
 
@@ -22,14 +24,16 @@ use crate::air::gains::{Gain, Gains, Later};
 use crate::air::medium::{Fate, Frame, FrameId, Interest, Medium, Reception};
 use crate::air::noise::Noise;
 use crate::air::radio::{Heard, Radio, Usage};
-use crate::air::{Air, End, Event, LinkTally, Parcel};
+use crate::air::{Air, End, Event, LinkTally};
 use crate::apps::App;
 use crate::capture::Capture;
+use crate::net::fairness::Fairness;
 use crate::net::wire::Wire;
 use crate::streams::{Purpose, happens, stream};
 
+use self::bluetooth::Bluetooth;
 use self::port::{Attached, Kind, Places};
-pub use self::port::{Port, RadioPort};
+pub use self::port::{BlePort, Port, RadioPort};
 
 /// A node as it enters a world.
 #[derive(Debug)]
@@ -55,9 +59,13 @@ pub struct Conditions {
 #[derive(Debug)]
 pub struct World<'m> {
     air: Air,
+    /// The air of Bluetooth LE, where a node has a controller.
+    ble: Option<Bluetooth>,
     places: Places,
     motes: Vec<Mote<'m>>,
     wire: Option<Wire>,
+    /// What makes the border router fair, if anything does.
+    fairness: Option<Fairness>,
     frame_loss: f64,
     receptions: Vec<Reception>,
     buffer: Vec<u8>,
@@ -90,16 +98,23 @@ impl<'m> World<'m> {
         let places = Places::of(&residents);
         let medium = Medium::new(gains, &places.placements(&residents));
         let air = Air::new(medium, places.addresses(&residents));
+        let mut ble = Bluetooth::of(&residents, conditions);
+        let devices = &mut Vec::new();
         let motes = residents
             .into_iter()
             .enumerate()
-            .map(|(at, resident)| Mote::new(at, resident, &places, conditions.seed))
+            .map(|(at, resident)| Mote::new(at, resident, (&places, devices), conditions.seed))
             .collect();
+        if let Some(ble) = &mut ble {
+            ble.nodes = std::mem::take(devices);
+        }
         let mut world = Self {
             air,
+            ble,
             places,
             motes,
             wire,
+            fairness: None,
             frame_loss: conditions.frame_loss,
             receptions: Vec::new(),
             buffer: vec![0; BUFFER_LEN],
@@ -120,17 +135,24 @@ impl<'m> World<'m> {
 
     /// When something happens next, unless a caller does something first.
     pub fn next_event_at(&self) -> Option<Instant> {
-        self.air.calendar.next_at()
+        let ble = self.ble.as_ref().and_then(|ble| ble.air.next_at());
+        earliest(self.air.calendar.next_at(), ble)
     }
 
     /// Lets everything happen that is due up to `until`, and moves time there.
     pub fn run_until(&mut self, until: Instant) {
         while self.step(until) {}
         self.air.calendar.advance_to(until);
+        if let Some(ble) = &mut self.ble {
+            ble.air.advance_to(until);
+        }
     }
 
     /// Lets the next event happen if it is due by `until`; says whether there was one.
     pub fn step(&mut self, until: Instant) -> bool {
+        if self.ble.is_some() && self.step_ble(until) {
+            return true;
+        }
         let Some((now, event)) = self.air.calendar.pop_until(until) else {
             return false;
         };
@@ -160,14 +182,13 @@ impl<'m> World<'m> {
                 let Later { from, to, db, .. } = *change;
                 self.air.medium.set_gain(from, to, db);
             }
-            Event::Packet(parcel) => match parcel.to {
-                End::Mote(mote) => self.deliver(mote, &parcel.packet, now),
-                End::Outside => {
-                    if let Some(wire) = &mut self.wire {
-                        wire.deliver_outside(parcel.packet);
-                    }
+            Event::Packet(parcel) => self.arrive(*parcel, now),
+            Event::Release => {
+                if let Some(fairness) = &mut self.fairness {
+                    fairness.on_due(now);
                 }
-            },
+                self.release(now);
+            }
         }
         true
     }
@@ -212,7 +233,7 @@ impl<'m> World<'m> {
         let mut ports = self.motes[mote].ports.iter_mut();
         ports.find_map(|port| match &mut port.kind {
             Kind::Tap(sent) => sent.pop_front(),
-            Kind::Air(_) | Kind::Wire => None,
+            Kind::Air(_) | Kind::Ble(_) | Kind::Wire | Kind::Controller(_) => None,
         })
     }
 
@@ -255,6 +276,9 @@ impl<'m> World<'m> {
     /// The chance from now on that a frame received without error is lost nevertheless.
     pub fn set_frame_loss(&mut self, frame_loss: f64) {
         self.frame_loss = frame_loss;
+        if let Some(ble) = &mut self.ble {
+            ble.air.set_error(frame_loss);
+        }
     }
 
     /// Whether a node may reboot now: nothing is under way between it and its radio.
@@ -271,16 +295,18 @@ impl<'m> World<'m> {
             "nothing of before reaches the new node"
         );
         self.motes[mote].node = node;
+        self.power_ble(mote, false);
+        self.power_ble(mote, true);
         self.set_app(mote, App::None);
     }
 
     /// Switches a node off at once: a frame that it sends breaks off, and what runs on it waits
     /// to begin anew. Gives back the stack, which has lost nothing but its connections: a node
     /// that starts in its place may have its memory.
-    pub fn switch_off(&mut self, mote: usize) -> Node<'m> {
+    pub fn switch_off(&mut self, at: usize) -> Node<'m> {
         let now = self.now();
         let Self { air, motes, .. } = self;
-        let mote = &mut motes[mote];
+        let mote = &mut motes[at];
         mote.is_off = true;
         for app in &mut mote.apps {
             app.switch_off(&mut mote.node);
@@ -288,7 +314,9 @@ impl<'m> World<'m> {
         for radio in mote.ports.iter_mut().filter_map(Attached::radio_mut) {
             radio.switch_off(air, now);
         }
-        std::mem::replace(&mut mote.node, absent(now))
+        let node = std::mem::replace(&mut mote.node, absent(now));
+        self.power_ble(at, false);
+        node
     }
 
     /// Switches a node on again with a stack that has just started, its first radio on
@@ -305,6 +333,7 @@ impl<'m> World<'m> {
         for radio in switched.ports.iter_mut().filter_map(Attached::radio_mut) {
             radio.switch_on(channel, air, now);
         }
+        self.power_ble(mote, true);
         self.drive(mote, now);
     }
 
@@ -342,8 +371,12 @@ impl<'m> World<'m> {
     }
 
     /// What was sent over each link, by sender and receiver, in order.
-    pub fn links(&self) -> impl Iterator<Item = ((usize, usize), &LinkTally)> {
-        self.air.links()
+    pub fn links(&self) -> impl Iterator<Item = ((usize, usize), LinkTally)> {
+        let ble = self.ble.iter().flat_map(Bluetooth::links);
+        self.air
+            .links()
+            .map(|(link, tally)| (link, *tally))
+            .chain(ble)
     }
 
     /// Frames for nobody in particular, and ACKs that nobody is known to have waited for.
@@ -384,14 +417,21 @@ impl<'m> World<'m> {
         self.wire.as_mut()
     }
 
-    /// Writes every frame to `capture` from now on; `None` gives it back to nobody.
+    /// Writes every frame to `capture` from now on; `None` gives it back to nobody. Where a node has a
+    /// controller of Bluetooth LE, its air's packets instead.
     pub fn set_capture(&mut self, capture: Option<Capture>) {
-        self.air.set_capture(capture);
+        match &mut self.ble {
+            Some(ble) => ble.air.set_capture(capture),
+            None => self.air.set_capture(capture),
+        }
     }
 
     /// Takes the capture of the air back, to finish it.
     pub fn take_capture(&mut self) -> Option<Capture> {
-        self.air.take_capture()
+        match &mut self.ble {
+            Some(ble) => ble.air.take_capture(),
+            None => self.air.take_capture(),
+        }
     }
 
     /// A frame's last symbol has passed.
@@ -451,31 +491,6 @@ impl<'m> World<'m> {
         }
         Fate::Received
     }
-
-    fn deliver(&mut self, mote: usize, packet: &[u8], now: Instant) {
-        let Mote {
-            node,
-            ports,
-            is_off: false,
-            ..
-        } = &mut self.motes[mote]
-        else {
-            return;
-        };
-        let takes = |port: &&Attached| matches!(port.kind, Kind::Wire | Kind::Tap(_));
-        if let Some(port) = ports.iter().find(takes) {
-            node.on_event(port.interface, node::Event::Cable(packet), now);
-            self.drive(mote, now);
-        }
-    }
-
-    fn carry(&mut self, from: End, packet: &[u8], now: Instant) {
-        let Some(wire) = &mut self.wire else { return };
-        for (to, arrival, packet) in wire.carry(from, packet, now) {
-            let arrives = Event::Packet(Box::new(Parcel { to, packet }));
-            self.air.calendar.schedule(arrival, arrives);
-        }
-    }
 }
 
 impl<'m> Mote<'m> {
@@ -495,13 +510,19 @@ impl<'m> Mote<'m> {
         self.ports.iter().filter_map(Attached::radio)
     }
 
-    fn new(at: usize, resident: Resident<'m>, places: &Places, seed: u64) -> Self {
+    /// `places`: the radios' on the air, and the nodes of the controllers so far.
+    fn new(
+        at: usize,
+        resident: Resident<'m>,
+        (places, devices): (&Places, &mut Vec<usize>),
+        seed: u64,
+    ) -> Self {
         // Lossless: no world has four thousand million nodes.
         let id = at as u32;
         let Resident { node, ports, app } = resident;
         Self {
             node,
-            ports: places.attach(at, &ports, seed),
+            ports: places.attach(at, &ports, devices, seed),
             apps: vec![app],
             reception: stream(seed, id, Purpose::Reception),
             frame_loss: stream(seed, id, Purpose::FrameLoss),

@@ -1,7 +1,7 @@
 //! Results for programs: one JSON object a line.
 //!
 //! `schema` is the version of the keys, `record` the kind of a line: `run`, `flow`, `node`,
-//! `link`, `move`, `sample`, `group` or `summary`. Each line has the point of the sweep, and all but
+//! `link`, `move`, `hour`, `sample`, `group` or `summary`. Each line has the point of the sweep, and all but
 //! `group` and `summary` have the seed. Order: by point, by seed, and the summaries last.
 
 use serde_json::{Map, Value, json};
@@ -80,6 +80,9 @@ impl Lines {
             });
             self.push(&at("move", body));
         }
+        for hour in &result.hours {
+            self.push(&at("hour", json!(hour)));
+        }
         for sample in &result.samples {
             self.push(&at("sample", json!(sample)));
         }
@@ -130,6 +133,7 @@ fn run_body(plan: &Plan, result: &RunResult) -> Value {
         "joined_s": result.joined_s,
         "seconds": result.seconds,
         "goodput_kbps": result.goodput_kbps(),
+        "bound_kbps": result.bound_kbps,
         "fairness": result.fairness(),
         "retransmitted": result.retransmitted(),
         "timeouts": result.timeouts(),
@@ -247,6 +251,7 @@ fn node_body(number: usize, node: &NodeResult) -> Value {
         "cpu_duty": (total > 0).then(|| counted.cpu_duty()),
         "radio_mj": (total > 0).then_some(counted.radio_mj),
         "cpu_mj": (total > 0).then_some(counted.cpu_mj),
+        "battery_days": node.battery_days,
         "radio": if total > 0 { Value::Object(radio) } else { Value::Null },
     })
 }

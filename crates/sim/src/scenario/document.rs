@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
+use super::bluetooth;
 use super::error::{ScenarioError, shown};
 use super::keys::{self, Section};
 use super::relevance;
@@ -39,6 +40,7 @@ impl Document {
             sweep,
         };
         relevance::check(&document)?;
+        bluetooth::check(&document)?;
         Ok(document)
     }
 }
@@ -168,6 +170,13 @@ fn check_values(path: &str, values: &[Value]) -> Result<Vec<Value>, ScenarioErro
     let found = keys::find(path).filter(|(section, _)| section.name != "node");
     let Some((section, key)) = found else {
         let known: Vec<String> = keys::sweepable().collect();
+        if keys::nearest(path, known.iter().map(String::as_str)).is_none() {
+            return Err(ScenarioError::new(format!(
+                "there is no key to sweep called `{}`, only {}",
+                shown(path),
+                keys::sweepable_by_table()
+            )));
+        }
         return Err(keys::unknown(
             "key to sweep called",
             path,
@@ -176,7 +185,8 @@ fn check_values(path: &str, values: &[Value]) -> Result<Vec<Value>, ScenarioErro
     };
     if keys::UNSWEPT.contains(&path) {
         return Err(ScenarioError::new(format!(
-            "{path} cannot be swept: seed and seeds run every point, name is the title of all"
+            "{path} cannot be swept: seed and seeds run every point, name is the title of all, and each \
+             radio.kind needs keys of its own"
         )));
     }
     if values.is_empty() {

@@ -8,7 +8,7 @@ use super::defaults::{fill, into, repeated};
 use super::error::ScenarioError;
 use super::flow::seconds;
 use super::keys::Section;
-use super::model::{FaultKind, FaultSettings, FlowEnd, FlowSettings, Scenario, Timing};
+use super::model::{FaultKind, FaultSettings, FlowEnd, FlowKind, FlowSettings, Scenario, Timing};
 use crate::air::gains::Later;
 use crate::net::outages::{Outages, Switch};
 
@@ -191,8 +191,12 @@ impl Scenario {
 }
 
 impl FlowSettings {
-    /// Whether what it loses begins anew: a fault switches one of its ends off.
+    /// Whether what it loses begins anew: a fault switches one of its ends off, or it goes on for
+    /// ever.
     pub(super) fn begins_anew(&self, faults: &[FaultSettings]) -> bool {
+        if self.kind == FlowKind::Readings {
+            return true;
+        }
         let mut outages = faults.iter().filter(|fault| fault.to.is_none());
         outages.any(|fault| [self.from, self.to].contains(&FlowEnd::Node(fault.node)))
     }

@@ -1,16 +1,20 @@
 //! A flow in the world of one run: its applications at both ends, and how it does.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 
 use motet::time::{Duration, Instant};
 
 use super::hosts;
 use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
+use super::readings;
 use crate::Arena;
 use crate::apps::ages::Ages;
+use crate::apps::backlog::Backlog;
 use crate::apps::content::Content;
 use crate::apps::messages::{Client, Server, Shape};
 use crate::apps::readings::{Readings, Sink, Tally};
+use crate::apps::reporter::Reporter;
 use crate::apps::{App, Ends, Progress, Receiver, Sender};
 use crate::net::network::Network;
 use crate::net::world::World;
@@ -122,6 +126,7 @@ impl Flow<'_> {
                 Some(stack) => ends.with(|config| stack.apply(config)),
                 None => ends.with(|config| {
                     config.ack_delay_ms = scenario.wire.host_ack_delay_ms;
+                    config.ack_every = scenario.wire.host_ack_every;
                 }),
             }
         };
@@ -149,6 +154,14 @@ impl Flow<'_> {
                 }
                 let read = world.add_app(to, App::Server(server));
                 [world.add_app(from, App::Client(client)), read]
+            }
+            FlowKind::Readings => {
+                let [sending, receiving] = ends;
+                let backlog = Backlog::new(readings::sensor(self.settings), now, &mut rng);
+                let reporter = Reporter::new(remote, sending, backlog.until(self.ends_at));
+                let server = Server::new(remote.1, receiving, self.shape()).beginning_anew();
+                let read = world.add_app(to, App::Server(server.skipping()));
+                [world.add_app(from, App::Reporter(reporter)), read]
             }
             FlowKind::Udp => {
                 let Shape {
@@ -234,6 +247,16 @@ impl Flow<'_> {
     /// The mesh nodes that its packets pass.
     pub(super) fn path(&self) -> &[usize] {
         &self.path
+    }
+
+    /// The addresses of its sender and its receiver.
+    pub(super) fn addrs(&self, network: &Network<'_>) -> [Ipv6Addr; 2] {
+        self.nodes.map(|node| network.addr(node))
+    }
+
+    /// Whether it began before `at`.
+    pub(super) fn began_before(&self, at: Instant) -> bool {
+        self.began_at < at
     }
 
     /// What it gave; `counted_bytes` came out of it in the `seconds` since the warm-up, and
@@ -326,6 +349,7 @@ impl Flow<'_> {
             Some([App::Client(client), App::Server(server)]) => {
                 !client.is_broken && !server.is_broken
             }
+            Some([_, App::Server(server)]) => !server.is_broken,
             _ => true,
         }
     }
@@ -335,6 +359,12 @@ impl Flow<'_> {
         match self.ends(world)? {
             [App::Readings(readings), _] => Some(readings.made.into()),
             [App::Client(client), _] => Some(client.due),
+            [App::Reporter(reporter), App::Server(server)] => {
+                // What waits, or is under way, may arrive yet.
+                let waiting = reporter.backlog.waiting() as u64;
+                let under_way = reporter.handed.saturating_sub(server.current);
+                Some(u64::from(reporter.backlog.made).saturating_sub(waiting + under_way))
+            }
             _ => None,
         }
     }

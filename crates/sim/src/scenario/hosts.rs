@@ -65,7 +65,9 @@ pub(super) fn port(kind: FlowKind, number: usize) -> u16 {
         FlowKind::Udp => UDP_PORT
             .checked_add(number)
             .unwrap_or_else(|| LOW_PORT + (number - (u16::MAX - UDP_PORT) - 1)),
-        FlowKind::Bulk | FlowKind::Periodic | FlowKind::Request => TCP_PORT - number,
+        FlowKind::Bulk | FlowKind::Periodic | FlowKind::Request | FlowKind::Readings => {
+            TCP_PORT - number
+        }
     }
 }
 

@@ -4,8 +4,9 @@
 //! `docs/reference/scenarios.md`.
 
 use super::error::{ScenarioError, shown};
+use super::stack_keys::STACK_KEYS;
+use super::tables::NODE_LAST;
 pub(super) use super::tables::SECTIONS;
-use super::tables::{NODE_LAST, STACK_KEYS};
 use toml::Value;
 
 /// A key.
@@ -64,7 +65,7 @@ pub(super) const fn key(
 use Kind::{Choice, End, File, Flag, Integer, Nodes, Number, Positions, Text};
 
 /// Keys that belong to all points of a sweep.
-pub(super) const UNSWEPT: [&str; 3] = ["name", "seed", "seeds"];
+pub(super) const UNSWEPT: [&str; 4] = ["name", "seed", "seeds", "radio.kind"];
 
 impl Section {
     /// The table of this name.
@@ -206,6 +207,21 @@ pub(super) fn sweepable() -> impl Iterator<Item = String> {
         .filter(|path| !UNSWEPT.contains(&path.as_str()))
 }
 
+/// The same, each table's name once.
+pub(super) fn sweepable_by_table() -> String {
+    let tables = SECTIONS.iter().filter(|section| section.name != "node");
+    let lists = tables.map(|section| {
+        let names = section.keys.iter().map(|key| key.name);
+        let names = names.filter(|name| !UNSWEPT.contains(&section.path(name).as_str()));
+        let names: Vec<&str> = names.collect();
+        match section.name {
+            "" => names.join(", "),
+            table => format!("{table}.{{{}}}", names.join(", ")),
+        }
+    });
+    lists.collect::<Vec<_>>().join(", ")
+}
+
 /// An unknown name, with the nearest known one.
 pub(super) fn unknown<'a>(
     what: &str,
@@ -220,13 +236,19 @@ pub(super) fn unknown<'a>(
         )),
         None => {
             let all: Vec<&str> = known.collect();
-            ScenarioError::new(format!(
-                "there is no {what} `{name}`, only {}",
-                all.join(", ")
-            ))
+            let (listed, rest) = all.split_at(all.len().min(LISTED_MAX));
+            let more = match rest.len() {
+                0 => String::new(),
+                more => format!(" and {more} more, which `motet run --keys` lists"),
+            };
+            let listed = listed.join(", ");
+            ScenarioError::new(format!("there is no {what} `{name}`, only {listed}{more}"))
         }
     }
 }
+
+/// Names that an error lists at most.
+const LISTED_MAX: usize = 60;
 
 /// Jaro and Winkler's likeness below which a guess would only confuse.
 const LIKENESS_MIN: f64 = 0.75;

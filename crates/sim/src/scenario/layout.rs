@@ -9,6 +9,7 @@ use crate::air::gains::{ChainAir, Gains, Later, LogDistance};
 use crate::air::k7;
 use crate::air::profile::Profile;
 use crate::net::floor::{Floor, FloorOptions};
+use crate::net::network;
 
 /// Gains between nodes, and where the nodes are if the scenario says so.
 #[derive(Clone, Debug)]
@@ -36,6 +37,16 @@ impl Layout {
             later: Vec::new(),
             positions: None,
             parents: (0..usize::from(hops)).collect(),
+        }
+    }
+
+    /// `motes` motes around the border router, over Bluetooth LE.
+    pub(super) fn star(motes: usize) -> Self {
+        Self {
+            gains: network::star(motes),
+            later: Vec::new(),
+            positions: None,
+            parents: vec![0; motes],
         }
     }
 

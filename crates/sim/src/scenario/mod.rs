@@ -7,6 +7,9 @@
 //! each point with each seed on all cores; `report` shows the results.
 //! Left out: what the lab cannot do yet is no key.
 
+mod battery;
+mod bluetooth;
+mod bound;
 mod defaults;
 mod document;
 mod documentation;
@@ -14,21 +17,30 @@ mod error;
 mod fault;
 mod flow;
 mod hosts;
+mod hours;
+mod interference;
 mod keys;
 mod layout;
 mod model;
 mod outcome;
+mod pace;
 mod parts;
+mod radio;
+mod readings;
 mod relevance;
 mod resolve;
 mod results;
+mod router;
 mod run;
 mod shares;
+mod sleep;
 mod sources;
+mod stack_keys;
 mod sweep;
 mod tables;
 
 pub use crate::net::moves::Move;
+pub use battery::Battery;
 pub use documentation::documentation;
 pub use error::ScenarioError;
 pub use model::{
@@ -37,7 +49,7 @@ pub use model::{
 };
 pub use outcome::{Direction, Likeness, Outcome};
 pub use results::{
-    DROPS, FlowResult, LinkResult, NodeCounts, NodeResult, RunResult, STATES, Sample,
+    DROPS, FlowResult, HourResult, LinkResult, NodeCounts, NodeResult, RunResult, STATES, Sample,
 };
 pub use run::{Captured, Captures, Watch};
 pub use sweep::{Overrides, Plan, Point};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::battery::Battery;
 use crate::air::profile::Profile;
 use crate::net::network::NetworkOptions;
 use crate::net::topology::Tree;
@@ -29,6 +30,8 @@ pub struct Scenario {
     pub flows: Vec<FlowSettings>,
     /// What breaks.
     pub faults: Vec<FaultSettings>,
+    /// What motes are supplied from, where that is asked for.
+    pub battery: Option<Battery>,
 }
 
 /// The keys at the top of a file.
@@ -66,6 +69,18 @@ pub(super) struct PathLoss {
 /// `[radio]`.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct RadioSettings {
+    /// "802.15.4" or "ble".
+    pub(super) kind: String,
+    /// "1M" or "2M".
+    pub(super) phy: String,
+    /// Between connection events, ms.
+    pub(super) interval_ms: f64,
+    /// Whether losses shorten that.
+    pub(super) adaptive: bool,
+    /// Connection events that a mote may leave out.
+    pub(super) latency: u16,
+    /// Whether data packets have a MIC.
+    pub(super) mic: bool,
     /// Which radio and driver.
     pub(super) profile: String,
     /// Whether it is deaf while it copies, if the profile is.
@@ -91,6 +106,8 @@ pub struct StackSettings {
     pub retry_delay_ms: u64,
     /// The longest stay of a frame in the MAC, ms.
     pub frame_age_ms: u64,
+    /// Part of the pace that the stack measures, %; 0: it measures none.
+    pub pace_percent: u8,
     /// The hold rule's time per hop, ms.
     pub hold_ms: f64,
     /// "droptail", "red" or "red-drop".
@@ -109,6 +126,8 @@ pub struct StackSettings {
     pub deaf_backoff: bool,
     /// Frames in the MAC's queue.
     pub queue_frames: usize,
+    /// Bytes of whole packets that wait for the MAC's queue.
+    pub packet_queue_bytes: usize,
     /// "fragments" or "reassembly".
     pub relaying: String,
     /// "copy" or "cit".
@@ -141,6 +160,26 @@ pub struct StackSettings {
     pub congestion: String,
     /// Any at all.
     pub congestion_control: bool,
+    /// "off", or a policy of nodes that sleep.
+    pub sleep: String,
+    /// Between requests where the policy is "fixed", s.
+    pub sleep_interval_s: f64,
+    /// How long to listen for what was promised, ms.
+    pub poll_timeout_ms: u64,
+    /// Whether a request brings all that waits.
+    pub drain: bool,
+    /// Whether data is a request.
+    pub data_asks: bool,
+    /// Whether frames for children go first.
+    pub indirect_priority: bool,
+    /// Whether they are tried again soon.
+    pub indirect_retries: bool,
+    /// Bytes of packets that wait for children.
+    pub indirect_bytes: usize,
+    /// Of these, for each.
+    pub child_bytes: usize,
+    /// How long a child may be silent, s.
+    pub child_timeout_s: f64,
 }
 
 /// `[wire]`.
@@ -152,6 +191,8 @@ pub struct WireSettings {
     pub loss: f64,
     /// The host's longest wait before an ACK, ms.
     pub host_ack_delay_ms: u16,
+    /// Every n-th segment is acknowledged at once by the host.
+    pub host_ack_every: u8,
 }
 
 /// One `[[flow]]`.
@@ -171,6 +212,10 @@ pub struct FlowSettings {
     pub message_bytes: usize,
     /// Bytes of an answer.
     pub answer_bytes: usize,
+    /// Readings that may wait.
+    pub queue: usize,
+    /// Readings that wait before they are sent.
+    pub batch: usize,
     /// When it begins, s.
     pub start_s: f64,
 }
@@ -216,6 +261,8 @@ pub enum FlowKind {
     Request,
     /// Datagrams.
     Udp,
+    /// A sensor's readings, in batches.
+    Readings,
 }
 
 impl FlowKind {
@@ -226,6 +273,7 @@ impl FlowKind {
             Self::Periodic => "periodic",
             Self::Request => "request",
             Self::Udp => "udp",
+            Self::Readings => "readings",
         }
     }
 }

@@ -116,7 +116,7 @@ impl Part {
             "relaying" => Self::Relays,
             "forwarding" if values.iter().any(|value| value.as_str() == Some("cit")) => Self::Keeps,
             "forwarding" => Self::Relays,
-            "hold_ms" => Self::Paces,
+            "hold_ms" | "pace_percent" => Self::Paces,
             _ => return None,
         })
     }

@@ -20,18 +20,22 @@ pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
     faults(document)
 }
 
-/// Keys that belong to one of the ways to lay nodes out.
+/// Keys that belong to one of the ways to lay nodes out, or to a night.
 fn layout(document: &Document) -> Result<(), ScenarioError> {
     for (section, key, needs) in LAYOUT_KEYS {
         let paths = given(document, section, key);
+        let table = match section {
+            "interference" => "interference",
+            _ => "topology",
+        };
         let is_there = |needed: &str| {
-            has(document, "topology", needed) || is_swept(document, &format!("topology.{needed}"))
+            has(document, table, needed) || is_swept(document, &format!("{table}.{needed}"))
         };
         let has = needs.split(' ').any(is_there);
         if let (Some((path, value)), false) = (paths.first(), has) {
-            let needs = needs.replace(' ', " or topology.");
+            let needs = needs.replace(' ', &format!(" or {table}."));
             return Err(ScenarioError::new(format!(
-                "{path} is {value}, but must be left out without topology.{needs}"
+                "{path} is {value}, but must be left out without {table}.{needs}"
             )));
         }
     }
@@ -103,7 +107,11 @@ fn kinds<'a>(document: &'a Document, flow: &'a Table) -> Vec<&'a str> {
 }
 
 /// Full names and values of what the file says in `section`, of one key or (empty) of all.
-fn given<'a>(document: &'a Document, section: &str, key: &str) -> Vec<(String, &'a Value)> {
+pub(super) fn given<'a>(
+    document: &'a Document,
+    section: &str,
+    key: &str,
+) -> Vec<(String, &'a Value)> {
     let is_asked = |name: &str| key.is_empty() || name == key;
     let table = document.table.get(section).and_then(Value::as_table);
     let keys = table.into_iter().flatten();
@@ -131,21 +139,27 @@ fn is_swept(document: &Document, path: &str) -> bool {
     document.sweep.iter().any(|(swept, _)| swept == path)
 }
 
-/// Section, key (empty: all of the section), and the keys of `[topology]` of which it needs one.
-const LAYOUT_KEYS: [(&str, &str, &str); 4] = [
+/// Section, key (empty: all of the section), and the keys of which it needs one: of `[topology]`, or of
+/// `[interference]` itself.
+const LAYOUT_KEYS: [(&str, &str, &str); 7] = [
     ("topology", "hidden", "chain"),
     ("topology", "k7_hour", "k7"),
     ("topology", "floor_hops", "floor"),
     ("path_loss", "", "positions floor"),
+    ("interference", "day_from_h", "night"),
+    ("interference", "day_to_h", "night"),
+    ("interference", "hour", "night"),
 ];
 
 /// Keys of a fault that only links have.
 const LINK_KEYS: [&str; 2] = ["to", "gain_db"];
 
 /// Keys, and the kinds of flow that have them.
-const FLOW_KEYS: [(&str, &str); 4] = [
+const FLOW_KEYS: [(&str, &str); 6] = [
     ("bytes", "bulk"),
-    ("interval_s", "periodic request udp"),
-    ("message_bytes", "periodic request udp"),
+    ("interval_s", "periodic request udp readings"),
+    ("message_bytes", "periodic request udp readings"),
     ("answer_bytes", "request"),
+    ("queue", "readings"),
+    ("batch", "readings"),
 ];

@@ -6,24 +6,27 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::battery::battery;
+use super::bluetooth;
 use super::defaults::{fill, filled, into, repeated, section, set};
 use super::document::Document;
 use super::error::{ScenarioError, shown};
 use super::fault::faults;
 use super::flow::seconds;
 use super::hosts;
+use super::interference::interference;
 use super::keys::{self, Section};
 use super::layout::Layout;
 use super::model::{
     FaultSettings, FlowEnd, FlowKind, FlowSettings, PathLoss, RadioSettings, Scenario,
     StackSettings, Timing, WireSettings,
 };
-use super::sources::{Source, read_bytes};
+use super::pace;
+use super::readings;
+use super::router;
+use super::sleep;
 use crate::air::gains::Gains;
-use crate::air::noise::Noise;
-use crate::net::network::{
-    Interference, Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables,
-};
+use crate::net::network::{Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables};
 use motet::ip::queue::{Discipline, Red};
 use motet::link::{Forwarding, Relaying};
 use motet::mac;
@@ -68,11 +71,13 @@ impl Scenario {
         let profiles = profiles(&table);
         let traffic = (&flows[..], &faults[..]);
         let network = network(layout.gains, &stacks, traffic, &parents, &radio, &profiles)?;
-        let network = NetworkOptions {
+        let mut network = NetworkOptions {
             later: layout.later,
             interference: interference(&table, folder, nodes)?,
             hosts: hosts::hosts(&wire, &flows, &faults),
             packet_loss: wire.loss,
+            fairness: router::fairness(&section(&table, "router")?, router::is_named(&table))?,
+            ble: bluetooth::options(&radio)?,
             joining: match joining.as_str() {
                 "rpl" => Joining::Rpl,
                 "static" => Joining::Static,
@@ -83,6 +88,7 @@ impl Scenario {
         let tree = network
             .tree()
             .map_err(|error| ScenarioError::new(format!("[topology] cannot work: {error}")))?;
+        sleep::apply(&mut network, &tree, &stacks, &table)?;
         Ok(Self {
             timing,
             network,
@@ -93,6 +99,7 @@ impl Scenario {
             wire,
             flows,
             faults,
+            battery: battery(&table)?,
         })
     }
 }
@@ -140,6 +147,7 @@ fn layout(
         keys.floor.is_some(),
         keys.matrix.is_some(),
         keys.k7.is_some(),
+        keys.peripherals.is_some(),
     ];
     match ways.into_iter().filter(|is_given| *is_given).count() {
         0 => {
@@ -156,6 +164,9 @@ fn layout(
     }
     if let Some(hops) = keys.chain {
         return Ok(Layout::chain(hops, keys.hidden));
+    }
+    if let Some(motes) = keys.peripherals {
+        return Ok(Layout::star(motes));
     }
     if let Some(positions) = keys.positions {
         if positions.len() > NODES_MAX {
@@ -184,7 +195,7 @@ fn layout(
 }
 
 /// The file that `key` names.
-fn existing(folder: &Path, key: &str, name: &str) -> Result<PathBuf, ScenarioError> {
+pub(super) fn existing(folder: &Path, key: &str, name: &str) -> Result<PathBuf, ScenarioError> {
     let file = folder.join(name);
     if file.exists() {
         return Ok(file);
@@ -193,37 +204,6 @@ fn existing(folder: &Path, key: &str, name: &str) -> Result<PathBuf, ScenarioErr
     Err(ScenarioError::new(format!(
         "{key} is \"{name}\", but there is no such file: {place}"
     )))
-}
-
-/// The noise that each node hears, if any; empty without interference.
-fn interference(
-    table: &Table,
-    folder: &Path,
-    nodes: usize,
-) -> Result<Option<Interference>, ScenarioError> {
-    if !table.contains_key("interference") {
-        return Ok(None);
-    }
-    let keys: InterferenceKeys = section(table, "interference")?;
-    let Some(trace) = keys.trace else {
-        return Err(ScenarioError::new(
-            "[interference] has no trace, but must name a file",
-        ));
-    };
-    if let Some(unknown) = keys.nodes.iter().find(|node| **node >= nodes) {
-        return Err(ScenarioError::new(format!(
-            "interference.nodes has {unknown}, but must have numbers of nodes, 0 to {}",
-            nodes - 1
-        )));
-    }
-    let file = existing(folder, "interference.trace", &trace)?;
-    let noise = Noise::read(&read_bytes(&file, Source::Data)?, keys.offset_db)
-        .map_err(|error| ScenarioError::new(error.to_string()).within(&file))?;
-    Ok(Some(Interference {
-        noise,
-        nodes: keys.nodes,
-        together: keys.together,
-    }))
 }
 
 fn network(
@@ -249,6 +229,7 @@ fn network(
         node.parent = parent.map_or(Parent::Shortest, |parent| Parent::Node(*parent));
         node.profile = radio.profile_of(profile);
         node.channel = radio.channel;
+        node.pace_percent = stack.pace_percent;
         node.hold_step = Duration::from_micros((stack.hold_ms * 1e3) as u64);
         stack.apply_to_mac(&mut node.mac);
         node.discipline = match stack.queue.as_str() {
@@ -276,6 +257,7 @@ fn network(
         let spare: usize = here.map(|flow| flow.places_received(faults) - 1).sum();
         node.tables = Tables {
             queue_frames: stack.queue_frames,
+            packet_queue_len: stack.packet_queue_bytes,
             connections: sockets + spare,
             listeners: sockets,
             half_open: sockets + spare,
@@ -292,15 +274,6 @@ fn network(
     })
 }
 
-/// `[interference]`.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct InterferenceKeys {
-    trace: Option<String>,
-    nodes: Vec<usize>,
-    offset_db: f64,
-    together: bool,
-}
-
 #[derive(Deserialize)]
 struct FlowKeys {
     kind: FlowKind,
@@ -310,12 +283,15 @@ struct FlowKeys {
     interval_s: f64,
     message_bytes: usize,
     answer_bytes: usize,
+    queue: usize,
+    batch: usize,
     start_s: f64,
 }
 
 #[derive(Deserialize)]
 struct TopologyKeys {
     chain: Option<u16>,
+    peripherals: Option<usize>,
     hidden: bool,
     positions: Option<Vec<[f64; 2]>>,
     matrix: Option<String>,
@@ -330,6 +306,11 @@ struct TopologyKeys {
 
 fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioError> {
     let base = filled(table, "stack")?;
+    let empty = Table::new();
+    let given = table
+        .get("stack")
+        .and_then(Value::as_table)
+        .unwrap_or(&empty);
     let mut changes: BTreeMap<usize, (usize, Table)> = BTreeMap::new();
     for (mut change, number) in repeated(table, "node").into_iter().zip(1..) {
         let wrong = |sentence: String| Err(ScenarioError::new(sentence).of_table("node", number));
@@ -351,11 +332,12 @@ fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioErr
     }
     let stack_of = |id| {
         let Some((number, change)) = changes.remove(&id) else {
-            return checked_ages(base.clone(), "stack");
+            return checked(base.clone(), given, "stack");
         };
-        let mut stack = base.clone();
-        stack.extend(change);
-        checked_ages(stack, "node").map_err(|error| error.of_table("node", number))
+        let (mut stack, mut given) = (base.clone(), given.clone());
+        stack.extend(change.clone());
+        given.extend(change);
+        checked(stack, &given, "node").map_err(|error| error.of_table("node", number))
     };
     let stacks = (0..nodes).map(stack_of).collect::<Result<Vec<_>, _>>()?;
     let is_compressed = stacks.iter().any(|stack| stack.compression == "tcphc");
@@ -370,9 +352,12 @@ fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioErr
 }
 
 /// The settings in a table of `[stack]`'s keys, which the file has under `[name]`: no frame
-/// may wait for a retry for longer than it may live.
-fn checked_ages(stack: Table, name: &str) -> Result<StackSettings, ScenarioError> {
-    let settings: StackSettings = into("stack", stack)?;
+/// may wait for a retry for longer than it may live. `stack`: with defaults; `given`: without.
+fn checked(stack: Table, given: &Table, name: &str) -> Result<StackSettings, ScenarioError> {
+    let mut settings: StackSettings = into("stack", stack)?;
+    if !pace::is_measured(given, name)? {
+        settings.pace_percent = 0;
+    }
     let (delay, age) = (settings.retry_delay_ms, settings.frame_age_ms);
     if delay > age {
         return Err(ScenarioError::new(format!(
@@ -400,7 +385,8 @@ fn flows(table: &Table, nodes: usize) -> Result<Vec<FlowSettings>, ScenarioError
     let flows: Result<Vec<FlowSettings>, ScenarioError> = repeated(table, "flow")
         .into_iter()
         .zip(1..)
-        .map(|(flow, number)| {
+        .map(|(mut flow, number)| {
+            readings::fill(&mut flow);
             let keys = into("flow", fill(section, flow))?;
             flow_of(&keys, nodes).map_err(|error| error.of_table("flow", number))
         })
@@ -441,7 +427,7 @@ fn flow_of(keys: &FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError>
             keys.message_bytes
         )));
     }
-    Ok(FlowSettings {
+    let flow = FlowSettings {
         kind: keys.kind,
         from,
         to,
@@ -449,12 +435,16 @@ fn flow_of(keys: &FlowKeys, nodes: usize) -> Result<FlowSettings, ScenarioError>
         interval_s: keys.interval_s,
         message_bytes: keys.message_bytes,
         answer_bytes: keys.answer_bytes,
+        queue: keys.queue,
+        batch: keys.batch,
         start_s: keys.start_s,
-    })
+    };
+    readings::check(&flow)?;
+    Ok(flow)
 }
 
 /// The ways to say where nodes are.
-const WAYS: &str = "chain, positions, floor, matrix and k7";
+const WAYS: &str = "chain, positions, floor, matrix, k7 and peripherals";
 
 /// More samples than a plot has pixels, ten times over, in a run of a minute.
 const SAMPLE_S_MIN: f64 = 0.01;

@@ -26,6 +26,8 @@ pub struct RunResult {
     pub joined_s: f64,
     /// Measured time, s.
     pub seconds: f64,
+    /// What its goodput cannot exceed, kb/s, where such a bound is known.
+    pub bound_kbps: Option<f64>,
     /// By flow, in the scenario's order.
     pub flows: Vec<FlowResult>,
     /// By mesh node, then the host.
@@ -38,6 +40,21 @@ pub struct RunResult {
     pub samples: Vec<Sample>,
     /// Nodes that got another parent, in order.
     pub moves: Vec<Move>,
+    /// Motes that sleep, hour by hour, where the run is that long.
+    pub hours: Vec<HourResult>,
+}
+
+/// How much a mote was awake in an hour of the run.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct HourResult {
+    /// Which mote.
+    pub node: usize,
+    /// Counted from 0, from the moment when all motes had joined.
+    pub hour: usize,
+    /// Share of it in which the radio was not asleep, 0 to 1.
+    pub radio_duty: f64,
+    /// Share of it in which the processor worked for the radio, 0 to 1.
+    pub cpu_duty: f64,
 }
 
 /// How one flow did.
@@ -103,6 +120,8 @@ pub struct NodeResult {
     pub joined_s: Option<f64>,
     /// How often its parent became another one.
     pub parent_changes: u64,
+    /// For how long its battery would last, days, where the scenario has one.
+    pub battery_days: Option<f64>,
     /// How much of everything.
     pub counts: NodeCounts,
 }

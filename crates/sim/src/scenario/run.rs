@@ -10,12 +10,15 @@ use motet::mac;
 use motet::tcp::CongestionAlgorithm;
 use motet::time::{Duration, Instant};
 
+use super::bound::RunBound;
 use super::flow::{self, Flow, seconds};
+use super::hours::Hours;
 use super::model::{Scenario, StackSettings};
 use super::shares;
 use crate::Arena;
 use crate::air::LinkTally;
 use crate::air::radio::{State, Usage};
+use crate::ble;
 use crate::capture::Capture;
 use crate::net::moves::{self, Moves};
 use crate::net::network::{Arrivals, Network, NetworkOptions, RADIO};
@@ -82,10 +85,12 @@ pub(super) fn run(
         network,
         arena: &arena,
         flows: Vec::new(),
+        bound: None,
         samples: Vec::new(),
         outages: Outages::default(),
         switched_on: Instant::ORIGIN,
         moves: Moves::of(scenario.network.nodes.len()),
+        hours: Hours::default(),
         lost_counts: vec![NodeCounts::default(); scenario.network.nodes.len()],
     };
     let Captures {
@@ -122,12 +127,14 @@ fn failed(seed: u64, why: String) -> RunResult {
         failure: Some(why),
         joined_s: 0.0,
         seconds: 0.0,
+        bound_kbps: None,
         flows: Vec::new(),
         nodes: Vec::new(),
         links: Vec::new(),
         packets_injected_lost: 0,
         samples: Vec::new(),
         moves: Vec::new(),
+        hours: Vec::new(),
     }
 }
 
@@ -136,11 +143,13 @@ struct Run<'a, 'm> {
     network: Network<'m>,
     arena: &'m Arena,
     flows: Vec<Flow<'a>>,
+    bound: Option<RunBound>,
     samples: Vec<Sample>,
     outages: Outages,
     /// When the last node was switched on first.
     switched_on: Instant,
     moves: Moves,
+    hours: Hours,
     /// By mesh node: what its stack counted before it was switched off.
     lost_counts: Vec<NodeCounts>,
 }
@@ -171,6 +180,7 @@ impl<'m> Run<'_, 'm> {
         }
         let joined = self.network.world.now();
         self.flows = flow::all(self.scenario, &mut self.network, self.arena, seed);
+        self.bound = RunBound::new(self.scenario, &self.network, &self.flows);
         self.outages = self.scenario.outages(joined);
         let changes = self.scenario.link_faults(joined);
         self.network.world.change_later(changes);
@@ -195,10 +205,11 @@ impl<'m> Run<'_, 'm> {
                 run.sample(sample_at, joined, every, before.is_some());
                 sample_at += every;
             }
+            run.look_at_hour(joined);
             if now >= end || run.is_over() || watch.stops() {
                 return Next::Over;
             }
-            let pause = [sample_at, now + PAUSE]
+            let pause = [sample_at, now + PAUSE, run.hours.next_at(joined)]
                 .into_iter()
                 .chain((before.is_none()).then_some(warm))
                 .chain(run.next_start())
@@ -208,6 +219,11 @@ impl<'m> Run<'_, 'm> {
         });
         let is_whole = self.network.world.now() >= end || self.is_over();
         let complete = is_over && is_whole;
+        let fairness = self.network.world.fairness();
+        if fairness.is_some_and(|fairness| !fairness.is_balanced()) {
+            let why = "the packets out of the border router are not those that went in";
+            return failed(seed, why.to_owned());
+        }
         let from = if before.is_some() { warm } else { joined };
         let before = before.unwrap_or_else(|| self.nothing());
         let mut result = self.result(seed, joined, from, &before);
@@ -296,6 +312,18 @@ impl<'m> Run<'_, 'm> {
         }
     }
 
+    /// Notes what motes that sleep have used, once an hour is over.
+    fn look_at_hour(&mut self, joined: Instant) {
+        let now = self.network.world.now();
+        if self.hours.has_begun() && now < self.hours.next_at(joined) {
+            return;
+        }
+        let nodes = self.scenario.network.nodes.iter().enumerate();
+        let sleepers = nodes.filter(|(_, node)| node.sleep.is_some());
+        let counts = sleepers.map(|(node, _)| (node, self.count_node(node)));
+        self.hours.note(counts.collect());
+    }
+
     fn nothing(&self) -> Counts {
         Counts {
             bytes: vec![0; self.flows.len()],
@@ -314,7 +342,7 @@ impl<'m> Run<'_, 'm> {
                 .map(|node| self.count_node(node))
                 .chain([self.count_host()])
                 .collect(),
-            links: world.links().map(|(link, tally)| (link, *tally)).collect(),
+            links: world.links().collect(),
             packets_lost: world.wire().map_or(0, |wire| wire.tally.lost),
         }
     }
@@ -337,6 +365,10 @@ impl<'m> Run<'_, 'm> {
         let mut counts = count_stack(world, number);
         if let Some(lost) = self.lost_counts.get(number) {
             counts.add_stack(lost);
+        }
+        if let Some((device, ble)) = world.device(number).zip(world.ble()) {
+            count_device(&mut counts, device, ble, world.now());
+            return counts;
         }
         let sent = world.sent(number);
         counts.control_frames = sent.control_frames;
@@ -373,6 +405,14 @@ impl<'m> Run<'_, 'm> {
             flow.energy_mj = energy_mj;
         }
         let broken = flows.iter().find(|flow| !flow.intact);
+        let bound_kbps = self
+            .flows
+            .first()
+            .zip(flows.first())
+            .zip(self.bound.as_ref());
+        let bound_kbps = bound_kbps.map(|((flow, result), bound)| {
+            bound.kbps(seconds, result.counted_bytes, flow.began_before(from))
+        });
         RunResult {
             point: 0,
             seed,
@@ -381,11 +421,13 @@ impl<'m> Run<'_, 'm> {
                 .map(|flow| format!("{} delivered other bytes than were sent", flow.name())),
             joined_s: joined.since(self.switched_on).as_micros() as f64 / 1e6,
             seconds,
+            bound_kbps,
             nodes,
             links: link_results(&now, before),
             packets_injected_lost: now.packets_lost - before.packets_lost,
             samples: self.samples.clone(),
             moves: self.moves.log(joined),
+            hours: self.hours.results(),
             flows,
         }
     }
@@ -419,8 +461,23 @@ impl<'m> Run<'_, 'm> {
             etx: parent.and_then(|parent| moves::etx(&self.network, node, parent)),
             joined_s: self.moves.joined_s(node, self.switched_on),
             parent_changes: self.moves.changes(node, from),
+            battery_days: self.battery_days(node, &counts),
             counts,
         }
+    }
+
+    /// For how long the battery of a mote would last, if the scenario has one.
+    fn battery_days(&self, node: usize, counts: &NodeCounts) -> Option<f64> {
+        let battery = self.scenario.battery.filter(|_| node > 0)?;
+        let volts = self
+            .scenario
+            .network
+            .nodes
+            .get(node)?
+            .profile
+            .currents
+            .volts;
+        battery.days(counts.power_mw().iter().sum(), volts)
     }
 }
 
@@ -433,6 +490,17 @@ fn count_stack(world: &World<'_>, number: usize) -> NodeCounts {
         retransmissions: tcp.retransmissions.map(u64::from),
         ..NodeCounts::default()
     };
+    if let Some(Link::Ble(_)) = node.link(RADIO) {
+        let drops = [
+            ip::PacketDrop::QueueFull,
+            ip::PacketDrop::TooOld,
+            ip::PacketDrop::NoRoute,
+            ip::PacketDrop::SentBack,
+        ];
+        for (place, reason) in (IP_DROPS..).zip(drops) {
+            counts.drops[place] = node.ip().counters.dropped(reason).into();
+        }
+    }
     if let Some(Link::Mesh(radio)) = node.link(RADIO) {
         let mac = radio.mac().counters();
         counts.transmissions = mac.transmissions.into();
@@ -461,6 +529,27 @@ fn count_stack(world: &World<'_>, number: usize) -> NodeCounts {
         counts.drops = drops.map(u64::from);
     }
     counts
+}
+
+/// What a controller of Bluetooth LE has done.
+fn count_device(counts: &mut NodeCounts, device: usize, ble: &ble::Air, now: Instant) {
+    for ((from, _), tally) in ble.tallies() {
+        if from == device {
+            counts.transmissions += tally.packets;
+            counts.retries += tally.repeated;
+            counts.control_frames += tally.controls;
+            counts.control_us += tally.controls_us;
+        }
+    }
+    let usage = ble.usage(device);
+    let on_us = usage.sending_us + usage.receiving_us() + usage.preparing_us();
+    counts.states_us[State::Transmit as usize] = usage.sending_us;
+    counts.states_us[State::Listen as usize] = usage.receiving_us();
+    counts.states_us[State::Prepare as usize] = usage.preparing_us();
+    counts.states_us[State::Sleep as usize] = now.as_micros().saturating_sub(on_us);
+    counts.cpu_us = usage.processor_us();
+    counts.radio_mj = usage.radio_uj() / 1e3;
+    counts.cpu_mj = (usage.energy_uj() - usage.radio_uj()) / 1e3;
 }
 
 fn link_results(now: &Counts, before: &Counts) -> Vec<LinkResult> {
@@ -500,6 +589,9 @@ impl StackSettings {
 fn spans(usage: &Usage) -> [u64; State::COUNT] {
     State::ALL.map(|state| usage.span(state).as_micros())
 }
+
+/// Where in [`NodeCounts::drops`] those of IP begin.
+const IP_DROPS: usize = 5;
 
 /// How often it is looked who has joined, in virtual time.
 const LOOK_EVERY: Duration = Duration::from_millis(10);

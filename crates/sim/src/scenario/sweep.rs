@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
 use toml::Value;
 
 use super::document::Document;
@@ -10,6 +9,7 @@ use super::error::ScenarioError;
 use super::model::Scenario;
 use super::parts;
 use super::run::{self, Captures, Watch};
+use crate::parallel;
 use crate::scenario::RunResult;
 
 /// A scenario file, with every point of its sweep checked.
@@ -92,14 +92,13 @@ impl Plan {
                 })
                 .collect();
         }
-        let points: Result<Vec<Point>, ScenarioError> = points
-            .into_par_iter()
-            .map(|values| {
-                let scenario = Scenario::resolve(&document, &values)?;
-                Ok(Point { values, scenario })
-            })
-            .collect();
-        let points = points?;
+        let points = parallel::map(points, |values| {
+            let scenario = Scenario::resolve(&document, &values)?;
+            Ok(Point { values, scenario })
+        });
+        let points = points
+            .into_iter()
+            .collect::<Result<Vec<Point>, ScenarioError>>()?;
         parts::check(&document, &points)?;
         let timing = &points[0].scenario.timing;
         let title = if timing.name.is_empty() {
@@ -139,21 +138,16 @@ impl Plan {
             .flat_map(|point| self.seeds.iter().map(move |seed| (point, *seed)))
             .map(|(point, seed)| (point, seed, captures.take().unwrap_or_default()))
             .collect();
-        let results: Vec<Option<RunResult>> = jobs
-            .into_par_iter()
-            // One at a time: runs differ in length, and the first ones should come first.
-            .with_max_len(1)
-            .map(|(point, seed, captures)| {
-                if watch.stops() {
-                    return None;
-                }
-                let first = seed == self.seeds[0];
-                let scenario = &self.points[point].scenario;
-                let mut result = run::run(scenario, seed, first, watch, captures);
-                result.point = point;
-                Some(result)
-            })
-            .collect();
+        let results: Vec<Option<RunResult>> = parallel::map(jobs, |(point, seed, captures)| {
+            if watch.stops() {
+                return None;
+            }
+            let first = seed == self.seeds[0];
+            let scenario = &self.points[point].scenario;
+            let mut result = run::run(scenario, seed, first, watch, captures);
+            result.point = point;
+            Some(result)
+        });
         results.into_iter().flatten().collect()
     }
 }

@@ -1,7 +1,8 @@
 //! The tables of a scenario file with all their keys: what `docs/reference/scenarios.md` shows.
 
 use super::keys::Kind::{Choice, End, File, Flag, Integer, Nodes, Number, Positions, Text};
-use super::keys::{Key, Section, key};
+use super::keys::{Section, key};
+use super::stack_keys::STACK_KEYS;
 
 pub(super) const PROFILES: &[&str] = &["hamilton", "telosb", "nrf52840", "ideal"];
 
@@ -59,7 +60,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         name: "topology",
         repeated: false,
-        doc: "Where the nodes are. Exactly one of `chain`, `positions`, `floor`, `matrix` and `k7`. Node 0 is the border router.",
+        doc: "Where the nodes are. Exactly one of `chain`, `positions`, `floor`, `matrix`, `k7` and, over Bluetooth LE, `peripherals`. Node 0 is the border router.",
         keys: &[
             key(
                 "chain",
@@ -108,6 +109,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 Number(-1.0, 1e6),
                 Some("-1.0"),
                 "`k7` only: how far into the trace the run begins, hours; from there links change when they did. -1: each link keeps its mean over the trace.",
+            ),
+            key(
+                "peripherals",
+                Integer(1, 20),
+                None,
+                "`radio.kind` \"ble\" only, which needs it: so many motes, each connected to the border router.",
             ),
             key(
                 "parents",
@@ -160,75 +167,8 @@ pub(super) const SECTIONS: &[Section] = &[
             ),
         ],
     },
-    Section {
-        name: "interference",
-        repeated: false,
-        doc: "What other systems do on the channel, as it was recorded.",
-        keys: &[
-            key(
-                "trace",
-                File,
-                None,
-                "A recording of noise, gzipped or not: a power in dBm a line, a thousand a second (TOSSIM's noise traces). Where it is louder than a receiver's own noise it takes its place; it repeats.",
-            ),
-            key("nodes", Nodes, Some("[]"), "Who hears it; empty: everyone."),
-            key(
-                "offset_db",
-                Number(-100.0, 100.0),
-                Some("0.0"),
-                "Added to every sample, dB.",
-            ),
-            key(
-                "together",
-                Flag,
-                Some("true"),
-                "Whether all hear the same moment of it, as of one near source; false: each another one. Which, the seed says.",
-            ),
-        ],
-    },
-    Section {
-        name: "radio",
-        repeated: false,
-        doc: "The radio and its driver, the same at every mesh node that has no `node.profile`.",
-        keys: &[
-            key(
-                "profile",
-                Choice(PROFILES),
-                Some("\"hamilton\""),
-                "`hamilton`: SAM R21 (Cortex-M0+, AT86RF233) as in TCPlp's testbed; `telosb`: MSP430 and CC2420; `nrf52840`: DMA from RAM; `ideal`: what the standard alone allows.",
-            ),
-            key(
-                "deaf",
-                Flag,
-                Some("true"),
-                "Whether a radio of that profile hears nothing while frames are copied; false: a driver that listens meanwhile.",
-            ),
-            key(
-                "channel",
-                Integer(11, 26),
-                Some("26"),
-                "Channel, 11 to 26, where all share one.",
-            ),
-            key(
-                "channels",
-                Choice(&["single", "multi"]),
-                Some("\"single\""),
-                "One channel for all, or a home channel for each node, by its number.",
-            ),
-            key(
-                "transmit_dbm",
-                Number(-40.0, 30.0),
-                Some("0.0"),
-                "Transmit power, dBm.",
-            ),
-            key(
-                "frame_loss",
-                Number(0.0, 1.0),
-                Some("0.0"),
-                "Chance that a frame received without error is lost nevertheless, ACKs included.",
-            ),
-        ],
-    },
+    super::interference::SECTION,
+    super::radio::SECTION,
     Section {
         name: "stack",
         repeated: false,
@@ -277,8 +217,16 @@ pub(super) const SECTIONS: &[Section] = &[
                 Some("40"),
                 "Longest wait of the host's ACK for company, milliseconds; 40 is Linux's.",
             ),
+            key(
+                "host_ack_every",
+                Integer(1, 255),
+                Some("2"),
+                "The host acknowledges every n-th full segment at once.",
+            ),
         ],
     },
+    super::router::SECTION,
+    super::battery::SECTION,
     Section {
         name: "flow",
         repeated: true,
@@ -288,7 +236,7 @@ pub(super) const SECTIONS: &[Section] = &[
                 "kind",
                 Choice(FLOW_KINDS),
                 Some("\"bulk\""),
-                "`bulk`: as much as TCP takes; `periodic`: a message over one TCP connection each `interval_s`; `request`: the same, and each message is answered; `udp`: a datagram each `interval_s`.",
+                "`bulk`: as much as TCP takes; `periodic`: a message over one TCP connection each `interval_s`; `request`: the same, and each message is answered; `udp`: a datagram each `interval_s`; `readings`: a sensor's readings, one each `interval_s`, which wait in a queue and go in batches over one TCP connection. One that finds the queue full is lost; at the end of a run those that wait, or are under way, count neither way.",
             ),
             key(
                 "from",
@@ -312,13 +260,25 @@ pub(super) const SECTIONS: &[Section] = &[
                 "interval_s",
                 Number(0.001, 1e6),
                 Some("1.0"),
-                "All but `bulk`: time between two messages, seconds; the first comes within one interval. What is due while the last message is not written yet, or not answered, is left out and counts as not delivered.",
+                "All but `bulk`: time between two messages, seconds; the first comes within one interval. But for `readings`, what is due while the last message is not written yet, or not answered, is left out and counts as not delivered.",
             ),
             key(
                 "message_bytes",
                 Integer(12, 60_000),
                 Some("64"),
-                "All but `bulk`: bytes of each message; `udp`: at most 1024.",
+                "All but `bulk`: bytes of each message; `udp`: at most 1024; `readings`: 82 by default.",
+            ),
+            key(
+                "queue",
+                Integer(1, 100_000),
+                Some("64"),
+                "`readings`: how many may wait (TCPlp's study: 64).",
+            ),
+            key(
+                "batch",
+                Integer(1, 100_000),
+                Some("64"),
+                "`readings`: how many wait before they are sent, at most `queue`; 1: each at once.",
             ),
             key(
                 "answer_bytes",
@@ -385,196 +345,8 @@ pub(super) const FAULT_KINDS: &[&str] = &["off", "reboot", "link"];
 /// The shortest time that a radio is off, s.
 const OFF_MIN_S: f64 = 0.1;
 
-/// How queues of packets are kept short.
-pub(super) const QUEUES: &[&str] = &["droptail", "red", "red-drop"];
-
 /// What kinds of flow there are.
-pub(super) const FLOW_KINDS: &[&str] = &["bulk", "periodic", "request", "udp"];
-
-/// Keys of `[stack]`, and of `[[node]]`.
-pub(super) const STACK_KEYS: &[Key] = &[
-    key(
-        "mss_frames",
-        Integer(1, 12),
-        Some("5"),
-        "Frames that a full TCP segment fills.",
-    ),
-    key(
-        "window_segments",
-        Integer(1, 32),
-        Some("4"),
-        "TCP's send and receive buffers, in full segments.",
-    ),
-    key(
-        "retry_delay_ms",
-        Integer(0, 10_000),
-        Some("40"),
-        "d: the longest random wait before a link retry, milliseconds; at most `frame_age_ms`.",
-    ),
-    key(
-        "frame_age_ms",
-        Integer(10, 30_000),
-        Some("2000"),
-        "How long a frame may be at a node, queue and retries included, before an attempt at it, \
-         milliseconds; older ones are dropped. At most 2000 with `compression`.",
-    ),
-    key(
-        "hold_ms",
-        Number(0.0, 1000.0),
-        Some("0.0"),
-        "The hold rule's time per hop, milliseconds: keep the next frame to a neighbour until \
-         the hops ahead have had their time; 0: off. 7 suits `hamilton`, with a shorter \
-         `retry_delay_ms` (10).",
-    ),
-    key(
-        "queue",
-        Choice(QUEUES),
-        Some("\"droptail\""),
-        "What a queue of whole packets for the air does before it is full: nothing; random early \
-         detection that marks (ECN) what may be marked and drops the rest; or one that drops. \
-         A relay that passes on fragments asks when the first one comes.",
-    ),
-    key(
-        "link_attempts",
-        Integer(1, 100),
-        Some("8"),
-        "Attempts in all before the MAC gives a frame up.",
-    ),
-    key(
-        "be_min",
-        Integer(0, 8),
-        Some("3"),
-        "`macMinBE`: an attempt's first backoff is up to 2^BE - 1 units of 320 µs.",
-    ),
-    key(
-        "be_max",
-        Integer(0, 8),
-        Some("5"),
-        "`macMaxBE`: BE grows by one with each busy channel, up to this.",
-    ),
-    key(
-        "csma_backoffs",
-        Integer(0, 255),
-        Some("4"),
-        "`macMaxCSMABackoffs`: the attempt fails when the channel was busy more often. TinyOS on \
-         a CC2420 is near `be_min` 5, `be_max` 3, `csma_backoffs` 255, `link_attempts` 6, \
-         `ack_wait_us` 7812, `retry_delay_ms` 206.",
-    ),
-    key(
-        "ack_wait_us",
-        Integer(544, 100_000),
-        Some("864"),
-        "`macAckWaitDuration`: from a frame's end to its ACK's, microseconds.",
-    ),
-    key(
-        "deaf_backoff",
-        Flag,
-        Some("false"),
-        "Whether the radio sleeps in the CSMA backoff.",
-    ),
-    key(
-        "queue_frames",
-        Integer(4, 200),
-        Some("16"),
-        "Frames that the MAC queues.",
-    ),
-    key(
-        "relaying",
-        Choice(&["fragments", "reassembly"]),
-        Some("\"fragments\""),
-        "How a relay passes on packets of several fragments: each as it comes, or only whole packets.",
-    ),
-    key(
-        "forwarding",
-        Choice(&["copy", "cit"]),
-        Some("\"copy\""),
-        "How a relay gets a fragment from frame to frame: by two copies, or waiting in the radio \
-         until the next one fires it (`telosb`, `nrf52840`; other radios copy). `hold_ms` 3 suits \
-         it up to two hops, 4 at three, 7 beyond; on several channels 3 up to three hops, 4 beyond.",
-    ),
-    key(
-        "compression",
-        Choice(&["none", "tcphc"]),
-        Some("\"none\""),
-        "Whether this node compresses TCP headers where it is an end of their path in the mesh: \
-         LOWPAN_TCPHC in its default mode. All ends need it; relays never do.",
-    ),
-    key(
-        "ack_every",
-        Integer(1, 255),
-        Some("2"),
-        "Acknowledge every n-th full segment at once.",
-    ),
-    key(
-        "ack_delay_ms",
-        Integer(0, 500),
-        Some("100"),
-        "Longest wait of an ACK for company, milliseconds.",
-    ),
-    key(
-        "initial_window",
-        Integer(0, 10),
-        Some("0"),
-        "Initial congestion window, segments; 0: RFC 5681's 2 to 4 by segment size.",
-    ),
-    key(
-        "rto_min_ms",
-        Integer(1, 60_000),
-        Some("200"),
-        "Least retransmission timeout, milliseconds.",
-    ),
-    key("nagle", Flag, Some("true"), "Nagle's algorithm."),
-    key(
-        "timestamps",
-        Flag,
-        Some("true"),
-        "Offer and use timestamps (RFC 7323).",
-    ),
-    key(
-        "sack",
-        Flag,
-        Some("true"),
-        "Offer and use selective acknowledgments (RFC 2018).",
-    ),
-    key(
-        "rack",
-        Flag,
-        Some("true"),
-        "Find losses by times of transmission (RFC 8985), where the peer sends SACK.",
-    ),
-    key(
-        "tail_loss_probe",
-        Flag,
-        Some("true"),
-        "Probe for tail losses before the timeout (RFC 8985 §7).",
-    ),
-    key(
-        "limited_transmit",
-        Flag,
-        Some("true"),
-        "Send new data on the first duplicate ACKs (RFC 3042).",
-    ),
-    key(
-        "ecn",
-        Flag,
-        Some("true"),
-        "Negotiate and use explicit congestion notification (RFC 3168).",
-    ),
-    key(
-        "congestion",
-        Choice(&["reno", "cubic"]),
-        Some("\"reno\""),
-        "How the congestion window answers a loss, and how it grows: New Reno's half and a segment \
-         per round trip (RFC 5681), or CUBIC's seven tenths and cubic function of time (RFC 9438). \
-         With windows of a few segments they differ by little.",
-    ),
-    key(
-        "congestion_control",
-        Flag,
-        Some("true"),
-        "Congestion control at all; off only to measure what it does.",
-    ),
-];
+pub(super) const FLOW_KINDS: &[&str] = &["bulk", "periodic", "request", "udp", "readings"];
 
 /// The highest number that a node may have.
 pub(super) const NODE_LAST: i64 = crate::net::network::NODES_MAX as i64 - 1;

@@ -1,7 +1,7 @@
 //! What network a run is about.
 
-use motet::link::{Forwarding, Relaying};
-use motet::mac::Channels;
+use motet::link::{Forwarding, IndirectConfig, Relaying};
+use motet::mac::{Channels, Pending, Policy, Sleep};
 use motet::tcphc;
 use motet::time::Duration;
 
@@ -39,6 +39,10 @@ pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
     options.hosts = hosts;
     options.frame_loss = frame_loss;
     options.joining = joining;
+    let mut dice = Dice::new(seed, SLEEP);
+    if dice.chance(0.3) {
+        put_to_sleep(&mut options, &mut dice);
+    }
     options
 }
 
@@ -93,6 +97,41 @@ fn nodes(dice: &mut Dice) -> Vec<NodeOptions> {
     (0..count).map(&mut node).collect()
 }
 
+/// Lets motes sleep through which nobody's packets pass, where parents can say that something waits.
+/// Packets for a mote at rest would wait for minutes with the other policies, and connections of the
+/// other end would not be patient enough.
+fn put_to_sleep(options: &mut NetworkOptions, dice: &mut Dice) {
+    let Ok(tree) = options.tree() else {
+        return;
+    };
+    let (drain, data_asks) = (dice.chance(0.8), dice.chance(0.7));
+    let (priority, retries) = (dice.chance(0.8), dice.chance(0.8));
+    for (n, node) in options.nodes.iter_mut().enumerate() {
+        let radio = node.profile.capabilities;
+        if radio.auto_ack && radio.pending == Pending::None {
+            return;
+        }
+        node.indirect = IndirectConfig {
+            drain,
+            priority,
+            retries,
+            data_asks,
+            ..IndirectConfig::DEFAULT
+        };
+        let policy = match dice.chance(0.5) {
+            true => Policy::Adaptive,
+            false => Policy::Fixed(dice.scale_ms(20, 2_000)),
+        };
+        if n > 0 && tree.children(n) == 0 && dice.chance(0.7) {
+            node.sleep = Some(Sleep {
+                drained: drain,
+                rides: data_asks,
+                ..Sleep::new(policy)
+            });
+        }
+    }
+}
+
 /// One behind the other.
 fn chain(mut nodes: Vec<NodeOptions>) -> NetworkOptions {
     for (n, node) in nodes.iter_mut().enumerate() {
@@ -104,6 +143,9 @@ fn chain(mut nodes: Vec<NodeOptions>) -> NetworkOptions {
 
 /// Keeps the dice that say whether motes find their parents by RPL apart from others.
 const RPL: u64 = 4;
+
+/// Keeps the dice that say which motes sleep apart, too.
+const SLEEP: u64 = 5;
 
 /// Geometries that are tried until one holds together.
 const TRIES: usize = 20;

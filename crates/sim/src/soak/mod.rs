@@ -27,9 +27,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use motet::time::Duration;
-use rayon::prelude::*;
 
 use crate::net::faults::FaultTally;
+use crate::parallel;
 use crate::scenario::Watch;
 use dice::Dice;
 
@@ -135,16 +135,13 @@ pub fn plan(seed: u64, seconds: f64) -> Vec<Run> {
 /// Runs all on all cores; the result depends on neither their number nor the machine. Runs
 /// that `watch` keeps from their end, or from their begin, are not in it.
 pub fn run(runs: &[Run], watch: &Watch<'_>) -> Report {
-    let seen: Vec<Option<Seen>> = runs
-        .par_iter()
-        .map(|run| {
-            let seen = (!watch.stops()).then(|| run.go());
-            watch
-                .done_ms
-                .fetch_add(run.span.as_millis(), Ordering::Relaxed);
-            seen
-        })
-        .collect();
+    let seen: Vec<Option<Seen>> = parallel::map(runs.iter().collect(), |run| {
+        let seen = (!watch.stops()).then(|| run.go());
+        watch
+            .done_ms
+            .fetch_add(run.span.as_millis(), Ordering::Relaxed);
+        seen
+    });
     let mut report = Report::default();
     for (run, seen) in runs.iter().zip(&seen) {
         if let Some(seen) = seen {

@@ -33,10 +33,12 @@ pub use route::{Neighbour, NextHop, Prefix, Route};
 pub(crate) use rpl_routes::RplRoutes;
 #[cfg(feature = "rpl")]
 pub(crate) use rpl_routes::{Contradiction, Place};
+#[cfg(all(feature = "rpl", feature = "router"))]
+pub(crate) use source_routes::Path;
 #[cfg(feature = "rpl")]
 pub use source_routes::Step;
 #[cfg(feature = "rpl")]
-pub(crate) use source_routes::{Path, StepError};
+pub(crate) use source_routes::StepError;
 
 use address::Addresses;
 use icmp::ErrorKind;

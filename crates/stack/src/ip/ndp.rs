@@ -27,6 +27,7 @@ use super::Iid;
 use super::address::{ALL_ROUTERS, iid_of, link_local};
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
+use crate::wire::same;
 
 /// Neighbour discovery messages start with 255 hops: one that arrives with fewer came from
 /// beyond the link (RFC 4861 §6.1).
@@ -209,6 +210,17 @@ impl Solicitor {
         self.parent.or(self.router().map(|router| iid_of(&router)))
     }
 
+    /// Whether [`Self::way_up`] is `iid`.
+    pub(crate) fn is_way_up(&self, iid: &Iid) -> bool {
+        self.way_up().is_some_and(|router| same(&router, iid))
+    }
+
+    /// Whether all routers are asked, or will be: there is none, or it does not serve.
+    #[cfg(feature = "sleepy")]
+    pub(crate) const fn is_searching(&self) -> bool {
+        self.search.is_some() || matches!(self.state, State::Asking { .. })
+    }
+
     /// Whether several solicitations have had no answer.
     pub(crate) const fn is_unanswered(&self) -> bool {
         matches!(self.state, State::Asking { sent, .. } if sent >= SOLICITATIONS_FAST)
@@ -261,7 +273,10 @@ impl Solicitor {
         now: Instant,
         rng: &mut Rng,
     ) -> bool {
-        let is_parent = self.is_free() || self.parent == Some(iid_of(&router));
+        let is_parent = self.is_free()
+            || self
+                .parent
+                .is_some_and(|parent| same(&parent, &iid_of(&router)));
         let is_bound_elsewhere = self.router().is_some_and(|bound| bound != router);
         let may_change = self.search.is_some() && said.lease > Duration::ZERO;
         if !is_parent || (is_bound_elsewhere && !may_change) || self.state == State::Idle {
@@ -363,7 +378,7 @@ impl Solicitor {
     pub(crate) fn on_acknowledged(&mut self, by: Iid) {
         if let State::Bound { router, claim, .. } = &mut self.state
             && let Some(claim) = claim
-            && iid_of(router) == by
+            && same(&iid_of(router), &by)
         {
             claim.is_acknowledged |= claim.questions > 0;
         }

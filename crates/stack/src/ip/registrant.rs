@@ -165,11 +165,15 @@ impl Registrant {
                 };
             }
             Some((registration::MOVED, _)) => {
-                // The router has seen a later one: before this node restarted, or another's in its
-                // name. From either part of the lollipop the other part's start is later.
-                self.tid = match self.tid < lollipop::INITIAL {
-                    true => lollipop::INITIAL - 1,
-                    false => u8::MAX,
+                // The root has seen this one elsewhere or a later one: before this node restarted, or
+                // another's in its name. The next one may be later than both. If not, one of three
+                // leaps is: into the circular part, from there to the straight part's beginning, and
+                // from there to where a counter begins.
+                self.tid = match self.tid {
+                    ..lollipop::STRAIGHT => lollipop::STRAIGHT,
+                    lollipop::STRAIGHT..lollipop::INITIAL => lollipop::INITIAL - 1,
+                    lollipop::INITIAL => lollipop::INITIAL,
+                    _ => u8::MAX,
                 };
                 self.at = Some(at.min(now + pace(1)));
                 return Outcome::Pending;
@@ -297,7 +301,7 @@ mod tests {
 
     /// The router keeps what an earlier life of this node, or a forger, has registered last.
     #[test]
-    fn behind_what_the_router_knows_it_catches_up_with_two_requests() {
+    fn behind_what_the_router_knows_it_catches_up_with_three_requests() {
         let mut rng = rng();
         for known in 0..=u8::MAX {
             // A router in whose table this is the last one; a repetition is answered.
@@ -315,9 +319,51 @@ mod tests {
                 if outcome == Outcome::Accepted {
                     break;
                 }
-                assert!(requests < 3, "router knows {known}");
+                assert!(requests < 4, "router knows {known}");
             }
         }
+    }
+
+    /// The root knows a transaction of an earlier life over another router; each request is taken by the
+    /// router and then refused by the root, unless what it knows is older.
+    #[test]
+    fn whatever_the_root_knows_of_another_router_four_requests_pass_it() {
+        let mut rng = rng();
+        for (known, first) in (0..=u8::MAX)
+            .flat_map(|known| [0, 1, 127, 128, 200, 239, 240, 255].map(|first| (known, first)))
+        {
+            let mut registrant = started(&mut rng);
+            registrant.tid = first;
+            let passed = (0..4).any(|_| {
+                let (at, tid) = asked(&mut registrant);
+                let taken = answer(registration::SUCCESS, tid);
+                registrant.on_answer(Some(&taken), at, &mut rng);
+                if tid != known && !lollipop::is_newer(known, tid) {
+                    return true;
+                }
+                let moved = answer(registration::MOVED, tid);
+                registrant.on_answer(Some(&moved), at, &mut rng);
+                false
+            });
+            assert!(passed, "root knows {known}, begun behind {first}");
+        }
+    }
+
+    /// A number that another router has, too, is left by the shortest step: a long one would soon make
+    /// that router's old number seem new.
+    #[test]
+    fn a_first_number_that_is_known_elsewhere_is_followed_by_the_next() {
+        let mut rng = rng();
+        let mut registrant = started(&mut rng);
+        let (at, tid) = asked(&mut registrant);
+        let taken = answer(registration::SUCCESS, tid);
+        assert_eq!(
+            registrant.on_answer(Some(&taken), at, &mut rng),
+            Outcome::Accepted
+        );
+        let moved = answer(registration::MOVED, tid);
+        registrant.on_answer(Some(&moved), at, &mut rng);
+        assert_eq!(asked(&mut registrant), (at + pace(1), lollipop::next(tid)));
     }
 
     #[test]

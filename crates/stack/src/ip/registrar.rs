@@ -15,9 +15,9 @@
 //! Sources: RFC 6775 §4.1 and §6.5; RFC 8505 §5.1 to §5.3 and §5.7.
 
 use super::Iid;
-use crate::time::{Duration, Instant, earliest};
-use crate::wire::lollipop;
+use crate::time::{Duration, Instant};
 use crate::wire::ndp::registration;
+use crate::wire::{lollipop, same};
 
 /// Whether this build keeps registrations: a router that RPL does not lead speaks for nobody.
 pub(crate) const IS_SUPPORTED: bool = cfg!(feature = "rpl");
@@ -192,7 +192,7 @@ impl Registration {
     }
 
     fn is_of(&self, iid: Iid) -> bool {
-        self.state != State::Free && self.iid == iid
+        self.state != State::Free && same(&self.iid, &iid)
     }
 
     #[cfg(feature = "rpl")]
@@ -228,6 +228,15 @@ pub(crate) struct Registrar<'m> {
     /// The entry that [`Self::next_due`] looks at first.
     #[cfg(feature = "rpl")]
     due_from: u8,
+    /// When the first registration ends, unless it is renewed; none: [`Instant::NEVER`].
+    #[cfg(feature = "rpl")]
+    ends_first: Instant,
+    /// Whether one waits for its neighbour to acknowledge something.
+    #[cfg(feature = "rpl")]
+    has_tentative: bool,
+    /// Whether `poll_change` may find something.
+    #[cfg(feature = "rpl")]
+    has_changed: bool,
     counters: RegistrationCounters,
 }
 
@@ -238,6 +247,12 @@ impl<'m> Registrar<'m> {
             table,
             #[cfg(feature = "rpl")]
             due_from: 0,
+            #[cfg(feature = "rpl")]
+            ends_first: Instant::NEVER,
+            #[cfg(feature = "rpl")]
+            has_tentative: false,
+            #[cfg(feature = "rpl")]
+            has_changed: false,
             counters: RegistrationCounters::default(),
         }
     }
@@ -265,7 +280,7 @@ impl<'m> Registrar<'m> {
 
     /// Whether a neighbour's address with this identifier is registered.
     pub(crate) fn holds(&self, iid: Iid) -> bool {
-        self.iter().any(|entry| entry.iid == iid)
+        self.iter().any(|entry| same(&entry.iid, &iid))
     }
 
     /// Decides on a request; `is_known`: its sender acknowledges frames.
@@ -280,7 +295,10 @@ impl<'m> Registrar<'m> {
     ) -> Result<(), RegistrationRefusal> {
         let decided = self.decide(request, is_known, now);
         match decided {
-            Ok(()) => self.counters.accepted = self.counters.accepted.wrapping_add(1),
+            Ok(()) => {
+                self.counters.accepted = self.counters.accepted.wrapping_add(1);
+                self.change();
+            }
             Err(reason) => self.counters.count(reason),
         }
         decided
@@ -305,7 +323,7 @@ impl<'m> Registrar<'m> {
         let entry = self.table.get_mut(place);
         let entry = entry.ok_or(RegistrationRefusal::Full)?;
         if entry.is_of(request.iid) {
-            if entry.owner != request.owner {
+            if !same(&entry.owner, &request.owner) {
                 // Whoever came first keeps the address, unless it is another's by right.
                 if !request.is_by_right {
                     return Err(RegistrationRefusal::Duplicate);
@@ -356,37 +374,82 @@ impl<'m> Registrar<'m> {
         let places = places.filter_map(|(rank, place)| Some((rank?, place)));
         places.min().map(|(_, place)| place)
     }
+}
 
+/// What becomes of registrations without a request.
+#[cfg(feature = "rpl")]
+impl Registrar<'_> {
     /// The neighbour has acknowledged a frame: it is there.
     pub(crate) fn on_acknowledged(&mut self, by: Iid, now: Instant) {
+        if !self.has_tentative {
+            return;
+        }
         for entry in self.table.iter_mut() {
-            if entry.state == State::Tentative && entry.iid == by {
+            if entry.state == State::Tentative && same(&entry.iid, &by) {
                 entry.hold(now);
             }
         }
+        self.change();
     }
 
     /// When [`Self::expire`] has something to do.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let entries = self.table.iter();
-        let taken = entries.filter(|entry| entry.state != State::Free);
-        taken.fold(None, |first, entry| earliest(first, Some(entry.expires)))
+        (self.ends_first != Instant::NEVER).then_some(self.ends_first)
     }
 
     /// Ends what was not renewed.
     pub(crate) fn expire(&mut self, now: Instant) {
+        if now < self.ends_first {
+            return;
+        }
         for entry in self.table.iter_mut() {
             if entry.state != State::Free && now >= entry.expires {
                 entry.end();
                 self.counters.expired = self.counters.expired.wrapping_add(1);
             }
         }
+        self.change();
     }
 
     /// Ends all: the addresses are those of a prefix that is no more.
     pub(crate) fn clear(&mut self) {
         self.table.iter_mut().for_each(Registration::end);
+        self.change();
     }
+
+    /// Notes what polls ask for, so that they need not walk through a table in which nothing has
+    /// changed.
+    // Not inlined: it has several callers, and one copy saves flash.
+    #[inline(never)]
+    fn change(&mut self) {
+        #[cfg(test)]
+        crate::tally::count(|tally| tally.walks += 1);
+        self.has_changed = true;
+        self.has_tentative = false;
+        self.ends_first = Instant::NEVER;
+        for entry in self.table.iter() {
+            if entry.state != State::Free {
+                self.ends_first = self.ends_first.min(entry.expires);
+                self.has_tentative |= entry.state == State::Tentative;
+            }
+        }
+    }
+}
+
+/// A build without RPL keeps none.
+#[cfg(not(feature = "rpl"))]
+impl Registrar<'_> {
+    pub(crate) const fn on_acknowledged(&mut self, _: Iid, _: Instant) {}
+
+    pub(crate) const fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    pub(crate) const fn expire(&mut self, _: Instant) {}
+
+    pub(crate) const fn clear(&mut self) {}
+
+    const fn change(&mut self) {}
 }
 
 /// What the root is to hear of leaves, for which this router speaks (RFC 9010).
@@ -394,7 +457,14 @@ impl<'m> Registrar<'m> {
 impl Registrar<'_> {
     /// What has changed and was not returned before, each registration by itself.
     pub(crate) fn poll_change(&mut self) -> Option<Change> {
-        let entry = self.table.iter_mut().find(|entry| entry.is_news)?;
+        if !self.has_changed {
+            return None;
+        }
+        #[cfg(test)]
+        crate::tally::count(|tally| tally.walks += 1);
+        let entry = self.table.iter_mut().find(|entry| entry.is_news);
+        self.has_changed = entry.is_some();
+        let entry = entry?;
         entry.is_news = false;
         entry.is_due = entry.is_routed;
         Some(entry.change())
@@ -435,7 +505,9 @@ impl Registrar<'_> {
         let entry = entries.find(|entry| entry.is_of(iid))?;
         entry.end();
         (entry.is_news, entry.is_due) = (false, false);
-        Some((entry.owner, entry.tid))
+        let forgotten = (entry.owner, entry.tid);
+        self.change();
+        Some(forgotten)
     }
 }
 
@@ -453,6 +525,7 @@ pub(super) fn is_later(tid: u8, known: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tally::Tally;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
     use std::vec::Vec;
@@ -666,6 +739,33 @@ mod tests {
     }
 
     #[test]
+    fn polls_walk_through_no_table_in_which_nothing_has_changed() {
+        with_room(4, |mut registrar| {
+            for n in 1..=3 {
+                let renewed = START + MINUTE.saturating_mul(n);
+                let request = request(n as u8, 240);
+                assert_eq!(registrar.register(&request, true, renewed), Ok(()));
+            }
+            assert_eq!(changes(&mut registrar), [(1, 60), (2, 60), (3, 60)]);
+            let end = START + MINUTE.saturating_mul(61);
+            let mut tally = Tally::default();
+            for s in 0..100 {
+                tally.add(|| {
+                    registrar.expire(START + Duration::from_secs(s));
+                    registrar.on_acknowledged(iid(2), START);
+                    assert_eq!(registrar.poll_change(), None);
+                    assert_eq!(registrar.next_deadline(), Some(end));
+                });
+            }
+            assert_eq!(tally.walks, 0);
+            tally.add(|| registrar.expire(end));
+            assert!(tally.walks > 0);
+            assert_eq!(changes(&mut registrar), [(1, 0)]);
+            assert_eq!(registrar.next_deadline(), Some(end + MINUTE));
+        });
+    }
+
+    #[test]
     fn a_table_without_room_is_closed() {
         assert!(!with_room(0, |registrar| registrar.is_open()));
         assert_eq!(with_room(1, |registrar| registrar.is_open()), IS_SUPPORTED);
@@ -717,6 +817,9 @@ mod tests {
                     prop_assert_eq!(set.len(), held.len());
                     prop_assert!(held.iter().all(|iid| reported.contains(iid)));
                     prop_assert!(reported == set);
+                    let taken = registrar.table.iter().filter(|entry| entry.state != State::Free);
+                    let first = taken.map(|entry| entry.expires).min();
+                    prop_assert_eq!(registrar.next_deadline(), first);
                 }
                 Ok(())
             })?;

@@ -9,7 +9,9 @@
 use core::net::Ipv6Addr;
 
 use super::icmp::ErrorKind;
-use super::source_routes::{Path, SourceRoutes, Step, StepError};
+#[cfg(feature = "router")]
+use super::source_routes::Path;
+use super::source_routes::{SourceRoutes, Step, StepError};
 use super::{
     Disposition, Iid, Ingress, InterfaceId, NEXT_HEADER_AT, Neighbour, NextHop, PacketDrop, Turn,
     accept_extension, iid_of,
@@ -65,30 +67,49 @@ impl<'m> RplRoutes<'m> {
     /// This node's place; `None`: it is in no DODAG, or in one without RPL options.
     pub(crate) fn set_place(&mut self, place: Option<Place>, is_root: bool) {
         self.place = place;
-        let root = place.filter(|_| is_root);
-        self.routes
-            .set_root(root.map(|place| (place.root, place.interface)));
+        #[cfg(feature = "router")]
+        {
+            let root = place.filter(|_| is_root);
+            let root = root.map(|place| (place.root, place.interface));
+            self.routes.set_root(root);
+        }
+        #[cfg(not(feature = "router"))]
+        let _ = is_root;
     }
 
     pub(crate) const fn place(&self) -> Option<&Place> {
         self.place.as_ref()
     }
 
-    /// Adds or replaces the step to a mote; one that ends at once is taken back.
+    /// Adds or replaces the step to a mote; one that ends at once is taken back. Returns whether
+    /// another parent would be better.
     ///
     /// # Errors
     /// [`StepError`].
-    pub(crate) fn set_step(&mut self, step: Step, now: Instant) -> Result<(), StepError> {
+    pub(crate) fn set_step(&mut self, step: Step, now: Instant) -> Result<bool, StepError> {
         self.routes.set(step, now)
     }
 
-    /// Forgets the step to a mote; where `parent` is named, only if the step leads over it.
-    /// Returns whether one was there.
-    pub(crate) fn remove_step(&mut self, child: Iid, parent: Option<Iid>) -> bool {
-        self.routes.remove(child, parent)
+    /// The parent could not pass a packet on to a mote. Returns whether that was a step.
+    #[cfg(feature = "router")]
+    pub(crate) fn lose_step(&mut self, child: Iid, parent: Iid) -> bool {
+        self.routes.lose(child, parent)
+    }
+
+    /// Whether any step is lost.
+    #[cfg(feature = "router")]
+    pub(crate) fn has_lost(&self) -> bool {
+        self.routes.has_lost()
+    }
+
+    /// Forgets what is lost.
+    #[cfg(feature = "router")]
+    pub(crate) fn forget_lost(&mut self) {
+        self.routes.forget_lost();
     }
 
     /// Forgets steps that are too old.
+    #[cfg(feature = "router")]
     pub(crate) fn expire(&mut self, now: Instant) {
         self.routes.expire(now);
     }
@@ -109,6 +130,7 @@ impl<'m> RplRoutes<'m> {
     }
 
     /// All steps towards a mote of this root.
+    #[cfg(feature = "router")]
     pub(crate) fn path(&self, dst: &Ipv6Addr) -> Option<Path> {
         self.routes.path(dst)
     }

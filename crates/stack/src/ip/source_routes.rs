@@ -24,6 +24,10 @@ pub struct Step {
     /// Whether the mote knows no RPL: its packets are to be taken out of their tunnel one hop before
     /// (RFC 9010).
     pub is_leaf: bool,
+    /// Whether the parent could not pass a packet on to it since: no way leads over it.
+    pub is_lost: bool,
+    /// How often that happened lately.
+    pub losses: u8,
     /// When the root forgets it (RFC 6550 §6.7.8, path lifetime).
     pub until: Instant,
 }
@@ -33,6 +37,7 @@ pub struct Step {
 pub(super) struct SourceRoutes<'m> {
     steps: &'m mut [Option<Step>],
     /// The root's address in the DODAG, and the interface towards it.
+    #[cfg(feature = "router")]
     root: Option<(Ipv6Addr, InterfaceId)>,
 }
 
@@ -51,6 +56,7 @@ impl Path {
     }
 
     /// Whether the destination knows no RPL.
+    #[cfg(feature = "router")]
     pub(crate) const fn ends_at_leaf(&self) -> bool {
         self.ends_at_leaf
     }
@@ -77,70 +83,116 @@ impl<'m> SourceRoutes<'m> {
     }
 
     /// Begins or ends being the root of a DODAG, by this address.
+    #[cfg(feature = "router")]
     pub(super) fn set_root(&mut self, root: Option<(Ipv6Addr, InterfaceId)>) {
         self.root = root;
+    }
+
+    /// The root's address, and the interface towards it: none without the feature `router`, which
+    /// spares a mote the code of a root.
+    const fn root(&self) -> Option<(Ipv6Addr, InterfaceId)> {
+        #[cfg(feature = "router")]
+        return self.root;
+        #[cfg(not(feature = "router"))]
+        None
     }
 
     /// Whether an address can only be a mote's of this root: no other route leads there.
     pub(super) fn covers(&self, dst: &Ipv6Addr) -> bool {
         let prefix = |addr: &Ipv6Addr| addr.to_bits() >> 64;
-        self.root
+        self.root()
             .is_some_and(|(root, _)| prefix(&root) == prefix(dst))
     }
 
-    /// Adds or replaces the step to a mote; one that ends at once is taken back.
+    /// Adds or replaces the step to a mote; one that ends at once is taken back. Returns whether it
+    /// is one that was lost again and again: another parent would be better.
     ///
     /// # Errors
     /// [`StepError`].
-    pub(super) fn set(&mut self, step: Step, now: Instant) -> Result<(), StepError> {
+    pub(super) fn set(&mut self, mut step: Step, now: Instant) -> Result<bool, StepError> {
         let same = |slot: &Option<Step>| slot.is_some_and(|known| known.child == step.child);
         let at = self.steps.iter().position(same);
         let known = at.and_then(|at| self.steps.get(at).copied().flatten());
-        if known.is_some_and(|known| lollipop::is_newer(known.sequence, step.sequence)) {
+        // What was lost holds no more, however new.
+        let holds = known.filter(|known| !known.is_lost);
+        // One transaction of a leaf at two routers: the leaf has begun anew, and either may be the old
+        // one. It is asked for a later transaction. What another router ends is no news either: its
+        // transaction may be old enough to seem new.
+        let is_torn = |known: &Step| {
+            known.is_leaf
+                && step.is_leaf
+                && known.parent != step.parent
+                && (known.sequence == step.sequence || step.until <= now)
+        };
+        let is_old = |known: &Step| lollipop::is_newer(known.sequence, step.sequence);
+        if holds.is_some_and(|known| is_old(&known) || is_torn(&known)) {
             return Err(StepError::Old);
         }
         if step.until <= now {
-            self.remove(step.child, None);
-            return Ok(());
+            self.remove(step.child);
+            return Ok(false);
         }
+        let as_before = known.filter(|known| known.parent == step.parent);
+        step.losses = as_before.map_or(0, |known| known.losses >> u8::from(!known.is_lost));
+        let is_bad = as_before.is_some_and(|known| known.is_lost) && step.losses >= LOSSES_BAD;
         let at = at.or_else(|| self.steps.iter().position(Option::is_none));
+        let is_lost = |slot: &Option<Step>| slot.is_some_and(|known| known.is_lost);
+        let at = at.or_else(|| self.steps.iter().position(is_lost));
         let slot = at.and_then(|at| self.steps.get_mut(at));
         *slot.ok_or(StepError::Full)? = Some(step);
-        Ok(())
+        Ok(is_bad)
     }
 
-    /// Forgets the step to a mote; where `parent` is named, only if the step leads over it. Returns
-    /// whether one was there.
-    pub(super) fn remove(&mut self, child: Iid, parent: Option<Iid>) -> bool {
-        let mut was_there = false;
+    /// Forgets the step to a mote.
+    fn remove(&mut self, child: Iid) {
         for slot in self.steps.iter_mut() {
-            let is_it = |step: Step| {
-                step.child == child && parent.is_none_or(|parent| step.parent == parent)
-            };
-            if slot.is_some_and(is_it) {
-                *slot = None;
-                was_there = true;
-            }
+            *slot = slot.filter(|step| step.child != child);
         }
-        was_there
+    }
+
+    /// The parent could not pass a packet on to a mote. Returns whether that was a step.
+    #[cfg(feature = "router")]
+    pub(super) fn lose(&mut self, child: Iid, parent: Iid) -> bool {
+        let steps = self.steps.iter_mut().flatten();
+        let mut steps = steps.filter(|step| (step.child, step.parent) == (child, parent));
+        let step = steps.find(|step| !step.is_lost);
+        step.map(|step| {
+            step.is_lost = true;
+            step.losses = step.losses.saturating_add(1);
+        })
+        .is_some()
+    }
+
+    /// Whether any step is lost.
+    #[cfg(feature = "router")]
+    pub(super) fn has_lost(&self) -> bool {
+        self.steps.iter().flatten().any(|step| step.is_lost)
+    }
+
+    /// Forgets what is lost.
+    #[cfg(feature = "router")]
+    pub(super) fn forget_lost(&mut self) {
+        for slot in self.steps.iter_mut() {
+            *slot = slot.filter(|step| !step.is_lost);
+        }
     }
 
     /// Forgets what is too old.
+    #[cfg(feature = "router")]
     pub(super) fn expire(&mut self, now: Instant) {
         for slot in self.steps.iter_mut() {
-            if slot.is_some_and(|step| step.until <= now) {
-                *slot = None;
-            }
+            *slot = slot.filter(|step| now < step.until);
         }
     }
 
+    /// The steps that ways lead over.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Step> {
-        self.steps.iter().flatten()
+        self.steps.iter().flatten().filter(|step| !step.is_lost)
     }
 
     /// The way to `dst`; `None` where a step of it is missing.
     pub(super) fn path(&self, dst: &Ipv6Addr) -> Option<Path> {
-        let (root, _) = self.root.filter(|_| self.covers(dst))?;
+        let (root, _) = self.root().filter(|_| self.covers(dst))?;
         let root = iid_of(&root);
         let mut path = Path {
             motes: [[0; 8]; ROUTE_HOPS_MAX],
@@ -161,7 +213,7 @@ impl<'m> SourceRoutes<'m> {
 
     /// The first hop of the way to `dst`.
     pub(super) fn next_hop(&self, dst: &Ipv6Addr) -> Option<NextHop> {
-        let (_, interface) = self.root?;
+        let (_, interface) = self.root()?;
         let path = self.path(dst)?;
         Some(NextHop {
             interface,
@@ -169,6 +221,10 @@ impl<'m> SourceRoutes<'m> {
         })
     }
 }
+
+/// Losses of one step after which its mote should look for another parent: the first may be of a
+/// mote that was switched off for a while.
+const LOSSES_BAD: u8 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -192,6 +248,8 @@ mod tests {
             parent: iid(parent),
             sequence: 240,
             is_leaf: false,
+            is_lost: false,
+            losses: 0,
             until: Instant::from_micros(1_000),
         }
     }
@@ -245,9 +303,9 @@ mod tests {
         let mut routes = routes(&mut steps);
         routes.set(step(2, 1), NOW).unwrap();
         routes.set(step(3, 2), NOW).unwrap();
-        routes.remove(iid(3), Some(iid(1)));
-        assert!(routes.path(&addr(3)).is_some(), "it was not that parent's");
-        routes.remove(iid(3), Some(iid(2)));
+        assert!(!routes.lose(iid(3), iid(1)), "it was not that parent's");
+        assert!(routes.path(&addr(3)).is_some());
+        assert!(routes.lose(iid(3), iid(2)) && !routes.lose(iid(3), iid(2)));
         assert!(routes.path(&addr(3)).is_none());
         routes.expire(Instant::from_micros(999));
         assert!(routes.path(&addr(2)).is_some());
@@ -286,6 +344,35 @@ mod tests {
     }
 
     #[test]
+    fn a_step_that_is_lost_again_is_a_bad_one_until_it_holds_for_long() {
+        let mut steps = [None; 2];
+        let mut routes = routes(&mut steps);
+        assert_eq!(routes.set(step(2, 1), NOW), Ok(false));
+        assert!(routes.lose(iid(2), iid(1)) && routes.has_lost());
+        assert_eq!(routes.iter().count(), 0);
+        // Its mote may have begun anew, with an older sequence.
+        let older = Step {
+            sequence: 239,
+            ..step(2, 1)
+        };
+        assert_eq!(routes.set(older, NOW), Ok(false));
+        assert!(!routes.has_lost() && routes.path(&addr(2)).is_some());
+        assert!(routes.lose(iid(2), iid(1)));
+        assert_eq!(routes.set(step(2, 1), NOW), Ok(true));
+        assert_eq!(routes.set(step(2, 1), NOW), Ok(false), "it holds");
+        assert!(routes.lose(iid(2), iid(1)));
+        assert_eq!(routes.set(step(2, 3), NOW), Ok(false), "another parent");
+        assert!(routes.lose(iid(2), iid(3)));
+        // Others need the room more than what is lost.
+        routes.set(step(4, 1), NOW).unwrap();
+        assert_eq!(routes.set(step(5, 1), NOW), Ok(false));
+        assert_eq!(routes.set(step(6, 1), NOW), Err(StepError::Full));
+        assert!(routes.lose(iid(5), iid(1)));
+        routes.forget_lost();
+        assert!(!routes.has_lost() && routes.set(step(6, 1), NOW).is_ok());
+    }
+
+    #[test]
     fn a_leaf_is_known_at_the_end_of_its_way() {
         let mut steps = [None; 4];
         let mut routes = routes(&mut steps);
@@ -297,6 +384,42 @@ mod tests {
         routes.set(leaf, NOW).unwrap();
         assert!(routes.path(&addr(3)).unwrap().ends_at_leaf());
         assert!(!routes.path(&addr(2)).unwrap().ends_at_leaf());
+    }
+
+    /// A leaf that had begun anew registered with the root by the number that an earlier router still
+    /// had of it; each word of that router moved the way back there, until the leaf renewed.
+    #[test]
+    fn one_transaction_of_a_leaf_leads_over_one_router() {
+        let leaf = |parent, sequence| Step {
+            is_leaf: true,
+            sequence,
+            ..step(3, parent)
+        };
+        let mut steps = [None; 4];
+        let mut routes = routes(&mut steps);
+        routes.set(leaf(1, 240), NOW).unwrap();
+        assert_eq!(routes.set(leaf(2, 240), NOW), Err(StepError::Old));
+        let ended = Step {
+            until: NOW,
+            ..leaf(2, 240)
+        };
+        assert_eq!(routes.set(ended, NOW), Err(StepError::Old));
+        assert_eq!(
+            routes.set(
+                Step {
+                    sequence: 242,
+                    ..ended
+                },
+                NOW
+            ),
+            Err(StepError::Old)
+        );
+        assert_eq!(routes.path(&addr(3)).unwrap().motes(), [iid(3)]);
+        assert_eq!(routes.set(leaf(1, 240), NOW), Ok(false), "renewed");
+        assert_eq!(routes.set(leaf(2, 241), NOW), Ok(false), "a later one");
+        // Nothing is known of a step that was lost.
+        assert!(routes.lose(iid(3), iid(2)));
+        assert_eq!(routes.set(leaf(1, 241), NOW), Ok(false));
     }
 
     #[test]

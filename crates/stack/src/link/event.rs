@@ -1,5 +1,7 @@
 //! What drivers report, and what they shall do.
 
+#[cfg(feature = "ble")]
+use crate::ble;
 use crate::mac;
 
 /// What a link's driver reports.
@@ -12,6 +14,9 @@ pub enum Event<'a> {
     /// Bytes from the line of a [`Serial`](super::Serial), cut anywhere: a part of a packet, or
     /// several packets.
     Serial(&'a [u8]),
+    /// From the controller of a [`Ble`](super::Ble).
+    #[cfg(feature = "ble")]
+    Ble(ble::Event<'a>),
 }
 
 impl Event<'_> {
@@ -20,6 +25,8 @@ impl Event<'_> {
         match self {
             Self::Mesh(event) => matches!(event, mac::Event::FrameReceived { .. }),
             Self::Cable(_) | Self::Serial(_) => true,
+            #[cfg(feature = "ble")]
+            Self::Ble(event) => matches!(event, ble::Event::Data { .. }),
         }
     }
 }
@@ -40,4 +47,7 @@ pub enum Action {
         /// Bytes of `out`.
         len: usize,
     },
+    /// For the controller of a [`Ble`](super::Ble).
+    #[cfg(feature = "ble")]
+    Ble(ble::Action),
 }

@@ -15,6 +15,11 @@
 //! code that is worth one, and an enum costs no table of functions.
 
 mod arrival;
+#[cfg(feature = "ble")]
+mod ble;
+#[cfg(not(feature = "ble"))]
+#[path = "ble_absent.rs"]
+mod ble;
 #[cfg(feature = "router")]
 mod cable;
 #[cfg(not(feature = "router"))]
@@ -35,9 +40,14 @@ pub(crate) use crate::mac::Class;
 #[cfg(feature = "rpl")]
 pub(crate) use arrival::Sent;
 pub(crate) use arrival::{Arrival, Hop, Pulled, Refusal, Report, Scratch};
+pub use ble::Ble;
+#[cfg(feature = "ble")]
+pub use ble::{BleConfig, BleMemory};
 pub use cable::Cable;
 pub use counters::{LinkCounters, LinkDrop};
 pub use event::{Action, Event};
+#[cfg(feature = "sleepy")]
+pub use mesh::{Child, Indirect, IndirectConfig, IndirectCounters};
 pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, MeshStorage, Relaying};
 pub use serial::{Serial, SerialCounters, SerialMemory};
 
@@ -53,7 +63,7 @@ use crate::wire::ipv6::Header;
 use crate::wire::ndp::PrefixInformation;
 pub(crate) use mesh::Budget;
 #[cfg(feature = "tcp")]
-pub(crate) use offer::{SHRINKS_HEADERS, Segments, Shrinks};
+pub(crate) use offer::{SHRINKS_HEADERS, Segments};
 
 /// What carries packets to a node's neighbours: IP calls it an interface.
 #[derive(Debug)]
@@ -68,6 +78,8 @@ pub enum Link<'m> {
     Cable(Cable<'m>),
     /// A point-to-point link that carries bytes, in which packets are framed (SLIP).
     Serial(Serial<'m>),
+    /// Bluetooth LE.
+    Ble(Ble<'m>),
 }
 
 impl<'m> Link<'m> {
@@ -75,7 +87,7 @@ impl<'m> Link<'m> {
     pub const fn mesh(&self) -> Option<&Mesh<'m>> {
         match self {
             Self::Mesh(mesh) => Some(mesh),
-            Self::Cable(_) | Self::Serial(_) => None,
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => None,
         }
     }
 
@@ -83,7 +95,7 @@ impl<'m> Link<'m> {
     pub const fn mesh_mut(&mut self) -> Option<&mut Mesh<'m>> {
         match self {
             Self::Mesh(mesh) => Some(mesh),
-            Self::Cable(_) | Self::Serial(_) => None,
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => None,
         }
     }
 
@@ -92,6 +104,25 @@ impl<'m> Link<'m> {
         match self {
             Self::Mesh(mesh) => mesh.start(id, ip, now, rng),
             Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => cable.start(id),
+            Self::Ble(ble) => ble.start(id, ip, now, rng),
+        }
+    }
+
+    /// Whether this node sleeps on the link, and the link is to know what is expected.
+    #[cfg(feature = "sleepy")]
+    pub(crate) const fn takes_hints(&self) -> bool {
+        match self {
+            Self::Mesh(mesh) => mesh.takes_hints(),
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => false,
+        }
+    }
+
+    /// Takes over when an answer may come; returns whether there is something to do about it.
+    #[cfg(feature = "sleepy")]
+    pub(crate) fn expect(&mut self, answer: Option<crate::hint::Expectation>) -> bool {
+        match self {
+            Self::Mesh(mesh) => mesh.expect(answer),
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => false,
         }
     }
 
@@ -100,6 +131,7 @@ impl<'m> Link<'m> {
         match self {
             Self::Mesh(_) => mesh::link_addr(neighbour).is_some(),
             Self::Cable(_) | Self::Serial(_) => true,
+            Self::Ble(ble) => ble.reaches(neighbour),
         }
     }
 
@@ -107,6 +139,7 @@ impl<'m> Link<'m> {
     pub(crate) fn add_deadlines(&self, deadlines: &mut Deadlines) {
         match self {
             Self::Mesh(mesh) => mesh.add_deadlines(deadlines),
+            Self::Ble(ble) => ble.add_deadlines(deadlines),
             Self::Cable(_) | Self::Serial(_) => {}
         }
     }
@@ -128,6 +161,8 @@ impl<'m> Link<'m> {
             (Self::Mesh(mesh), Event::Mesh(event)) => mesh.on_event(event, ip, scratch, now, rng),
             (Self::Cable(cable), Event::Cable(packet)) => cable.on_packet(packet),
             (Self::Serial(serial), Event::Serial(bytes)) => return serial.on_bytes(bytes),
+            #[cfg(feature = "ble")]
+            (Self::Ble(ble), Event::Ble(event)) => ble.on_event(event, scratch, now, rng),
             _ => Arrival::Nothing,
         };
         (arrival, None)
@@ -135,8 +170,11 @@ impl<'m> Link<'m> {
 
     /// As [`Self::on_event`], of an event that brings no bytes.
     pub(crate) fn note(&mut self, event: Event<'_>, now: Instant, rng: &mut Rng) {
-        if let (Self::Mesh(mesh), Event::Mesh(event)) = (self, event) {
-            mesh.note(event, now, rng);
+        match (self, event) {
+            (Self::Mesh(mesh), Event::Mesh(event)) => mesh.note(event, now, rng),
+            #[cfg(feature = "ble")]
+            (Self::Ble(ble), Event::Ble(event)) => ble.note(event, now, rng),
+            _ => {}
         }
     }
 
@@ -144,7 +182,7 @@ impl<'m> Link<'m> {
     pub(crate) const fn has_arrival(&self) -> bool {
         match self {
             Self::Mesh(mesh) => mesh.has_arrival(),
-            Self::Cable(_) | Self::Serial(_) => false,
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => false,
         }
     }
 
@@ -158,7 +196,7 @@ impl<'m> Link<'m> {
     ) -> Arrival<'m, 's> {
         match self {
             Self::Mesh(mesh) => mesh.poll_arrival(ip, scratch, now, rng),
-            Self::Cable(_) | Self::Serial(_) => Arrival::Nothing,
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => Arrival::Nothing,
         }
     }
 
@@ -168,6 +206,7 @@ impl<'m> Link<'m> {
             Self::Mesh(mesh) => mesh.give_back(whole),
             Self::Cable(_) => {}
             Self::Serial(serial) => serial.give_back(whole),
+            Self::Ble(ble) => ble.give_back(whole),
         }
     }
 
@@ -185,7 +224,7 @@ impl<'m> Link<'m> {
     ) -> Result<(), LinkDrop> {
         match self {
             Self::Mesh(mesh) => mesh.end_path(header, packet, hop, now),
-            Self::Cable(_) | Self::Serial(_) => Ok(()),
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => Ok(()),
         }
     }
 
@@ -204,6 +243,7 @@ impl<'m> Link<'m> {
         match self {
             Self::Mesh(mesh) => mesh.on_discovery((header, message), ingress, ip, now, rng),
             Self::Cable(_) | Self::Serial(_) => Err(crate::ip::PacketDrop::IgnoredIcmp),
+            Self::Ble(ble) => ble.on_discovery((header, message), ingress, ip, now, rng),
         }
     }
 
@@ -212,6 +252,7 @@ impl<'m> Link<'m> {
         match self {
             Self::Mesh(mesh) => mesh.queue(parts, class),
             Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => cable.queue(parts),
+            Self::Ble(ble) => ble.queue(parts),
         }
     }
 
@@ -228,6 +269,7 @@ impl<'m> Link<'m> {
         match self {
             Self::Mesh(mesh) => mesh.forward((head, rest), hop, ip, now, rng),
             Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => cable.queue([head, rest]),
+            Self::Ble(ble) => ble.queue([head, rest]),
         }
     }
 
@@ -236,7 +278,7 @@ impl<'m> Link<'m> {
     pub(crate) fn poll_acknowledgment(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
         match self {
             Self::Mesh(mesh) => mesh.poll_acknowledgment(now, out).map(Action::Mesh),
-            Self::Cable(_) | Self::Serial(_) => None,
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => None,
         }
     }
 
@@ -263,6 +305,10 @@ impl<'m> Link<'m> {
                 let len = serial.poll_bytes(ip, pull, out)?;
                 Some(Action::Serial { len })
             }
+            #[cfg(feature = "ble")]
+            Self::Ble(ble) => ble.poll_action(ip, pull, now, rng, out).map(Action::Ble),
+            #[cfg(not(feature = "ble"))]
+            Self::Ble(_) => None,
         }
     }
 
@@ -270,6 +316,7 @@ impl<'m> Link<'m> {
     pub(crate) fn router(&self) -> Option<NextHop> {
         match self {
             Self::Mesh(mesh) => mesh.router(),
+            Self::Ble(ble) => ble.router(),
             Self::Cable(_) | Self::Serial(_) => None,
         }
     }
@@ -316,7 +363,7 @@ impl<'m> Link<'m> {
     pub(crate) const fn registrar_mut(&mut self) -> Option<&mut Registrar<'m>> {
         match self {
             Self::Mesh(mesh) => Some(mesh.registrar_mut()),
-            Self::Cable(_) | Self::Serial(_) => None,
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => None,
         }
     }
 
@@ -342,6 +389,7 @@ impl<'m> Link<'m> {
     pub(crate) fn poll_report(&mut self) -> Option<Report<'m>> {
         match self {
             Self::Mesh(mesh) => mesh.poll_report(),
+            Self::Ble(ble) => ble.poll_report(),
             Self::Cable(_) | Self::Serial(_) => None,
         }
     }

@@ -20,28 +20,22 @@ pub(crate) struct Segments {
     pub(crate) timestamps: bool,
 }
 
-/// What an MSS counts on of header compression.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Shrinks {
-    /// On nothing: the connection is plain.
-    Never,
-    /// On what headers are sure to shrink by: the peer may be a host that knows nothing of it.
-    ForPeer,
-    /// On what headers of bulk data shrink by: [`Budget`](super::mesh::Budget) cuts the others.
-    Usually,
-}
-
 impl Link<'_> {
-    /// How long segments may be: payload and TCP options, bytes; 0: none has room. `shrinks`: what
-    /// to count on of header compression.
-    pub(crate) fn mss(&self, segments: &Segments, shrinks: Shrinks) -> u16 {
+    /// How long segments may be that this node sends, and those that the peer should send: payload
+    /// and TCP options, bytes; 0: none has room.
+    ///
+    /// `is_carried`: whether headers are compressed. Own segments then count on what headers of bulk
+    /// data shrink by, for [`Budget`](super::mesh::Budget) cuts the others; the peer's on what is
+    /// sure, for it may be a host that knows nothing of it.
+    pub(crate) fn mss(&self, segments: &Segments, is_carried: bool) -> [u16; 2] {
         let bytes = match self {
-            Self::Mesh(mesh) => mesh.mss(segments, shrinks),
+            Self::Mesh(mesh) => mesh.mss(segments, is_carried),
             Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => {
-                usize::from(cable.mtu()) - HEADERS_LEN
+                [usize::from(cable.mtu()) - HEADERS_LEN; 2]
             }
+            Self::Ble(ble) => [ble.mss(segments); 2],
         };
-        bytes.min(usize::from(u16::MAX)) as u16
+        bytes.map(|bytes| bytes.min(usize::from(u16::MAX)) as u16)
     }
 
     /// Whether the headers of a connection are compressed here. `ports`: its local and its remote
@@ -54,7 +48,7 @@ impl Link<'_> {
     ) -> bool {
         match self {
             Self::Mesh(mesh) => mesh.is_carried(segments, ports, now),
-            Self::Cable(_) | Self::Serial(_) => false,
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => false,
         }
     }
 
@@ -62,7 +56,7 @@ impl Link<'_> {
     pub(crate) fn flight_max(&self) -> u16 {
         match self {
             Self::Mesh(mesh) => mesh.flight_max(),
-            Self::Cable(_) | Self::Serial(_) => u16::MAX,
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => u16::MAX,
         }
     }
 
@@ -70,6 +64,7 @@ impl Link<'_> {
     pub(crate) const fn unique(&self) -> Option<u64> {
         match self {
             Self::Mesh(mesh) => Some(u64::from_be_bytes(mesh.mac().config().extended)),
+            Self::Ble(ble) => Some(ble.unique()),
             Self::Cable(_) | Self::Serial(_) => None,
         }
     }

@@ -34,12 +34,20 @@ pub type Unnumbered = i16;
 
 /// Of the first `len` bytes of a packet, those that fragment headers number.
 pub(super) const fn numbered(len: usize, unnumbered: Unnumbered) -> usize {
-    len.saturating_add_signed(-(unnumbered as isize))
+    shifted(len, -(unnumbered as isize))
 }
 
 /// The reverse of [`numbered`].
 pub(super) const fn unabridged(numbered: usize, unnumbered: Unnumbered) -> usize {
-    numbered.saturating_add_signed(unnumbered as isize)
+    shifted(numbered, unnumbered as isize)
+}
+
+/// `len` and `by` together, of which both are lengths of a packet's parts; none are below zero.
+const fn shifted(len: usize, by: isize) -> usize {
+    match len.wrapping_add_signed(by) {
+        len if len > isize::MAX as usize => 0,
+        len => len,
+    }
 }
 
 /// Bytes of hop-by-hop options that hold the RPL option alone.
@@ -74,6 +82,7 @@ impl Hops {
 ///
 /// `header`: the packet's first; `rest`: what follows it. `routes`: whether source routes and
 /// tunnels may be written so.
+#[inline(never)]
 pub(super) fn begin<'p>(
     (header, rest): (ipv6::Header, &'p [u8]),
     (rpi, link): (Option<Rpi>, LinkPair),
@@ -142,6 +151,7 @@ struct Path<'p> {
 
 impl<'p> Path<'p> {
     /// `None` where there are no routing headers, or 6LoRH cannot express them.
+    #[inline(never)]
     fn of(
         (outer, payload): (&ipv6::Header, &'p [u8]),
         rpi: Option<Rpi>,
@@ -156,8 +166,8 @@ impl<'p> Path<'p> {
         if outer.next_header == next_header::ROUTING {
             let route = SourceRoute::parse(walk.next().ok()??.bytes).ok()?;
             let visited = route.len().checked_sub(route.segments_left.into())?;
-            for addr in route.addrs(outer.dst).skip(visited) {
-                hops.push(addr)?;
+            for index in visited..route.len() {
+                hops.push(route.addr(index + 1, &outer.dst)?)?;
             }
         }
         let route_len = payload.len() - walk.rest().len();
@@ -201,7 +211,10 @@ impl<'p> Path<'p> {
             }
         };
         // Whose addresses the route counts on: only the root writes one.
-        (path.hops.len == 0 || outer.src == root).then_some(path)
+        if path.hops.len > 0 && outer.src != root {
+            return None;
+        }
+        Some(path)
     }
 
     /// What the inner addresses may be elided from: both the outer header, as RFC 8138 §5.2.3 has
@@ -236,7 +249,10 @@ fn marked(mut inner: ipv6::Header, outer: ipv6::TrafficClass) -> Option<ipv6::He
     if is_new_mark {
         inner.traffic_class = outer;
     }
-    (inner.traffic_class == outer).then_some(inner)
+    if inner.traffic_class != outer {
+        return None;
+    }
+    Some(inner)
 }
 
 /// Routing headers ahead of a compressed IPv6 header, or none.
@@ -309,6 +325,7 @@ impl<'a> Ahead<'a> {
 
     /// Restores the first IPv6 header, and what stands ahead of it. `iphc`: that header; `rest`:
     /// what follows it.
+    #[inline(never)]
     pub(super) fn restore(
         &mut self,
         packet: &mut Restored<'_>,
@@ -435,34 +452,40 @@ fn compressed(rest: &[u8]) -> Option<(Rpi, Option<u8>, &[u8])> {
 /// costs no flash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
-    rpi: Rpi,
-    has_rpi: bool,
+    /// The RPL option's flags, and [`HAS_RPI`] where there is one.
+    flags: u8,
+    instance: u8,
+    sender_rank: u16,
     unnumbered: i16,
 }
 
+/// A bit that no flag of an RPL option takes.
+const HAS_RPI: u8 = 1;
+
 impl Kept {
     pub(super) const NOTHING: Self = Self {
-        rpi: Rpi {
-            down: false,
-            rank_error: false,
-            forwarding_error: false,
-            instance: 0,
-            sender_rank: 0,
-        },
-        has_rpi: false,
+        flags: 0,
+        instance: 0,
+        sender_rank: 0,
         unnumbered: 0,
     };
 
     pub(super) fn of(rpi: Option<Rpi>, unnumbered: i16) -> Self {
-        Self {
-            rpi: rpi.unwrap_or_default(),
-            has_rpi: rpi.is_some(),
+        let mut kept = Self {
             unnumbered,
+            ..Self::NOTHING
+        };
+        if let Some(rpi) = rpi {
+            kept.flags = rpi.flags() | HAS_RPI;
+            kept.instance = rpi.instance;
+            kept.sender_rank = rpi.sender_rank;
         }
+        kept
     }
 
     pub(super) fn rpi(self) -> Option<Rpi> {
-        self.has_rpi.then_some(self.rpi)
+        let has_rpi = self.flags & HAS_RPI != 0;
+        has_rpi.then(|| Rpi::of(self.flags, self.instance, self.sender_rank))
     }
 
     pub(super) const fn unnumbered(self) -> i16 {

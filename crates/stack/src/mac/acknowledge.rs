@@ -81,7 +81,9 @@ impl Mac<'_> {
             return Some(action);
         }
         self.acknowledgment = Acknowledgment::None;
-        let len = Header::ack(dsn, false).emit_frame(&[], out).ok()?;
+        let len = Header::ack(dsn, self.serving.take_pending())
+            .emit_frame(&[], out)
+            .ok()?;
         let len = self.handed_len(len);
         if late > self.config.ack_slack {
             self.counters.acks_late = self.counters.acks_late.wrapping_add(1);
@@ -123,7 +125,7 @@ impl Mac<'_> {
     /// once equal stay so, and when their frames collide the ACK of one answers the other too.
     pub(super) fn on_acknowledgment(
         &mut self,
-        dsn: u8,
+        (dsn, pending): (u8, bool),
         at: Instant,
         now: Instant,
     ) -> Result<(), FrameDrop> {
@@ -143,8 +145,10 @@ impl Mac<'_> {
             self.counters.mistimed_by_us = us(late).wrapping_sub(us(early));
             return Err(FrameDrop::MistimedAck);
         }
-        self.neighbors.record(slot.to, true, now);
+        let exchange = now.since(self.started);
+        self.neighbors.record(slot.to, Some(exchange), now);
         self.space_after(at);
+        self.on_poll_answer(pending, now);
         self.finish(None);
         Ok(())
     }

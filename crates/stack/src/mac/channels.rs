@@ -56,6 +56,8 @@ impl Channels {
         let number = match addr {
             LinkAddr::Short(short) => short.into(),
             LinkAddr::Extended([.., a, b, c, d]) => u32::from_be_bytes([a, b, c, d]),
+            #[cfg(feature = "ble")]
+            LinkAddr::Device(_) => return None,
         };
         let place = number.checked_rem(self.0.count_ones())?;
         self.iter().nth(place as usize)

@@ -34,6 +34,10 @@ pub struct Config {
     pub frame_age_max: Duration,
     /// d: before each retry a uniformly random wait in [0, d] precedes the CSMA backoff.
     pub retry_delay_max: Duration,
+    /// Whether d is only as long as the neighbour's last frame took, from the assessment to its
+    /// ACK, and twice as long with each attempt, up to [`Self::retry_delay_max`]: what disturbed the
+    /// frame takes as long as it. Before a neighbour has taken one, d is the longest.
+    pub retry_doubles: bool,
     /// `macAckWaitDuration`: from the end of our frame to the end of its ACK.
     pub ack_wait: Duration,
     /// By how much an ACK may end before or after the instant that the standard gives it, a
@@ -87,6 +91,7 @@ impl Config {
             attempts_max: ATTEMPTS_MAX,
             frame_age_max: FRAME_AGE_MAX,
             retry_delay_max: RETRY_DELAY_MAX,
+            retry_doubles: false,
             ack_wait: ACK_WAIT,
             ack_slack: ACK_SLACK,
             sifs: SIFS,

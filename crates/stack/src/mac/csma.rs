@@ -11,7 +11,7 @@ use super::{Action, FrameDrop, Mac};
 use crate::limits::PSDU_LEN_MAX;
 use crate::random::Rng;
 use crate::time::{Duration, Instant};
-use crate::wire::ieee802154::{FCS_LEN, Header};
+use crate::wire::ieee802154::FCS_LEN;
 
 /// The variables of the algorithm; NB is `busy`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,7 +71,7 @@ impl Mac<'_> {
     pub(super) fn arm(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
         self.take_up(self.waiting.slot)?;
         let until = now + self.config.answer_timeout;
-        self.copy(State::Arming { until }, out)
+        self.copy(State::Arming { until }, now, out)
     }
 
     /// The next step of the attempt, where it is ours to make.
@@ -87,6 +87,7 @@ impl Mac<'_> {
             State::Triggered => {
                 self.counters.immediate = self.counters.immediate.wrapping_add(1);
                 self.is_immediate = true;
+                self.started = now;
                 Some(self.fire(now))
             }
             _ => None,
@@ -104,7 +105,8 @@ impl Mac<'_> {
         self.loaded == self.current && (!self.promises || self.is_followed(self.current))
     }
 
-    pub(super) fn on_preloaded(&mut self) {
+    pub(super) fn on_preloaded(&mut self, now: Instant) {
+        self.copied = now.since(self.copy_began);
         // A late answer to a copy that an ACK overtook is of no use.
         match self.state {
             State::Preloading { backoff_until, .. } => {
@@ -240,6 +242,16 @@ impl Mac<'_> {
         }
     }
 
+    /// The mean first backoff where the radio takes the frame meanwhile; zero where it takes it after
+    /// that.
+    pub(crate) fn backoff_beside_copy(&self) -> Duration {
+        let periods = match self.radio.shared_buffer {
+            true => 1,
+            false => 1u32 << self.config.be_min.min(BE_LIMIT),
+        };
+        Duration::from_micros(u64::from((periods - 1) * UNIT_BACKOFF_US / 2))
+    }
+
     /// Each channel of a sweep is contended for afresh.
     const fn restart_csma(&mut self) {
         self.csma = Csma {
@@ -266,11 +278,12 @@ impl Mac<'_> {
             until,
             backoff_until,
         };
-        self.copy(state, out)
+        self.copy(state, now, out)
     }
 
     /// Has the frame under way copied into the radio, instead of what was there.
-    fn copy(&mut self, state: State, out: &mut [u8]) -> Option<Action> {
+    fn copy(&mut self, state: State, now: Instant, out: &mut [u8]) -> Option<Action> {
+        self.copy_began = now;
         let Some((len, promises)) = self.emit_current(out) else {
             debug_assert!(
                 false,
@@ -297,7 +310,7 @@ impl Mac<'_> {
     /// Writes the frame under way; returns its length, and whether it says that more follow.
     fn emit_current(&self, out: &mut [u8]) -> Option<(usize, bool)> {
         let slot = self.queue.get(self.current)?;
-        let mut header = Header::data(self.config.pan, slot.to, self.source(), slot.dsn?);
+        let mut header = self.header_of(slot)?;
         header.ack_request &= self.config.acknowledged;
         header.frame_pending = header.ack_request && self.is_followed(self.current);
         let len = header.emit_frame(slot.payload(), out).ok()?;
@@ -310,11 +323,12 @@ impl Mac<'_> {
         let Some(slot) = self.queue.get(index) else {
             return false;
         };
-        let is_alike = |other: &FrameSlot| other.to == slot.to && other.wait != Wait::Notice;
-        slot.wait == Wait::Next || self.queue.count(is_alike) > 1
+        let is_alike = |other: &FrameSlot| other.to.is(&slot.to) && other.wait != Wait::Notice;
+        slot.wait == Wait::Next || self.queue.count(is_alike) > 1 || self.serving.has_more(&slot.to)
     }
 
     fn assess_or_fire(&mut self, now: Instant) -> Action {
+        self.started = now;
         if !self.config.assessed {
             return self.fire(now);
         }

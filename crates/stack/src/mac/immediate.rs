@@ -278,7 +278,7 @@ impl Mac<'_> {
 
     /// Ends the waits for the next frame, if they are of frames to `to`: no other overtakes them.
     pub(super) fn release_to(&mut self, to: LinkAddr) {
-        let waits = |slot: &FrameSlot| slot.wait == Wait::Next && slot.to == to;
+        let waits = |slot: &FrameSlot| slot.wait == Wait::Next && slot.to.is(&to);
         if self.queue.count(waits) > 0 {
             self.release_all();
         }

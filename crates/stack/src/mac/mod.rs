@@ -10,7 +10,9 @@
 //! uniformly random delay lets a hidden neighbour finish (TCPlp §7.1); meanwhile frames are
 //! received and acknowledged as ever. Every wait ends by an event or a deadline.
 //!
-//! Left out: slotted mode, association, indirect transmission, security.
+//! With the feature `sleepy` a node may sleep between the frames that wait for it at its parent
+//! (`poll`), and be the parent of such nodes (`pending`).
+//! Left out: slotted mode, association, security.
 //!
 //! Sources: IEEE 802.15.4-2006 §7.5.1.4 (CSMA-CA), §7.5.6 (transmission, reception, ACKs);
 //! TCPlp §4 and §7.1 for software CSMA and the retry delay.
@@ -22,6 +24,16 @@ mod counters;
 mod csma;
 mod immediate;
 mod neighbor;
+#[cfg(feature = "sleepy")]
+mod pending;
+#[cfg(not(feature = "sleepy"))]
+#[path = "pending_absent.rs"]
+mod pending;
+#[cfg(feature = "sleepy")]
+pub mod poll;
+#[cfg(not(feature = "sleepy"))]
+#[path = "poll_absent.rs"]
+mod poll;
 mod queue;
 mod radio;
 mod receive;
@@ -33,16 +45,22 @@ pub use config::Config;
 pub use counters::{FrameDrop, MacCounters};
 pub use immediate::{Condition, Protocol};
 pub use neighbor::Neighbor;
+#[cfg(feature = "sleepy")]
+pub(crate) use pending::Asked;
+#[cfg(feature = "sleepy")]
+pub use poll::{Policy, PollCounters, Sleep};
 pub use queue::{Class, Frame, FrameSlot};
-pub use radio::{Action, Event, RadioCapabilities, RxMeta};
+pub use radio::{Action, Event, Pending, RadioCapabilities, RxMeta};
 
 use crate::random::Rng;
-use crate::time::{Instant, earliest};
+use crate::time::{Duration, Instant, earliest};
 use crate::wire::{LinkAddr, ieee802154::Header};
 use acknowledge::Acknowledgment;
 use csma::Csma;
 use immediate::Waiting;
 use neighbor::Neighbors;
+use pending::Serving;
+use poll::Poll;
 use queue::{FrameQueue, NIL};
 use state::State;
 
@@ -64,6 +82,11 @@ pub struct Mac<'m> {
     loaded: u8,
     /// Whether it says there that another one follows.
     promises: bool,
+    /// When the attempt under way assessed the channel, or was fired without.
+    started: Instant,
+    /// When the radio was last asked to take a frame, and then how long that took.
+    copy_began: Instant,
+    copied: Duration,
     /// Whether the frame under way was fired by its condition.
     is_immediate: bool,
     /// The next frame's sequence number.
@@ -71,6 +94,10 @@ pub struct Mac<'m> {
     /// The ACK owed to a neighbour.
     acknowledgment: Acknowledgment,
     outcome: Option<Outcome>,
+    /// What it is to the nodes that sleep.
+    serving: Serving,
+    /// How it sleeps itself.
+    poll: Poll,
     /// Where the radio was last tuned to. `None`: nothing yet.
     tuned: Option<u8>,
     /// Where a frame for all goes next.
@@ -110,6 +137,10 @@ pub struct Outcome {
     /// Attempts made; 0 for a frame that grew too old before its first, or whose neighbour is
     /// left alone.
     pub attempts: u8,
+    /// When its last attempt assessed the channel, or was fired without.
+    pub started: Instant,
+    /// How long the radio took to take the frame.
+    pub copied: Duration,
 }
 
 impl<'m> Mac<'m> {
@@ -138,11 +169,16 @@ impl<'m> Mac<'m> {
             waiting: Waiting::NONE,
             loaded: NIL,
             promises: false,
+            started: Instant::ORIGIN,
+            copy_began: Instant::ORIGIN,
+            copied: Duration::ZERO,
             is_immediate: false,
             // Random, so that a reboot does not look like a repetition (§7.5.6.1).
             dsn: rng.next_u32() as u8,
             acknowledgment: Acknowledgment::None,
             outcome: None,
+            serving: Serving::OFF,
+            poll: Poll::OFF,
             tuned: None,
             sweep: None,
             listening: None,
@@ -165,7 +201,7 @@ impl<'m> Mac<'m> {
         match event {
             Event::FrameReceived { psdu, meta } => return self.on_frame(psdu, meta, now),
             Event::FrameHead { head } => self.on_head(head, now),
-            Event::Preloaded => self.on_preloaded(),
+            Event::Preloaded => self.on_preloaded(now),
             Event::ChannelAssessed { clear } => self.on_channel_assessed(clear, now, rng),
             Event::TransmitDone { at } => self.on_transmit_done(at, now, rng),
         }
@@ -183,6 +219,7 @@ impl<'m> Mac<'m> {
         if self.acknowledgment.is_on_air() {
             return None;
         }
+        self.poll_parent(now);
         self.start_attempt(now, rng);
         self.poll_receiver(now)
             .or_else(|| self.poll_attempt(now, out))
@@ -199,6 +236,11 @@ impl<'m> Mac<'m> {
             _ if self.tuned.is_none() || self.listening.is_none() => return Some(Instant::ORIGIN),
             _ => {}
         }
+        earliest(self.attempt_deadline(answer), self.poll_deadline())
+    }
+
+    /// When the attempt under way, or the next one, goes on. `answer`: when the radio's is overdue.
+    fn attempt_deadline(&self, answer: Option<Instant>) -> Option<Instant> {
         match self.state {
             State::Idle if self.outcome.is_some() => None,
             State::Idle => earliest(
@@ -223,9 +265,12 @@ impl<'m> Mac<'m> {
 
     /// Frames of `class` that [`Self::enqueue`] would take now.
     pub fn room(&self, class: Class) -> usize {
-        let control = usize::from(self.config.reserve_control);
+        let children = self.serving.reserved();
+        let control = children.saturating_add(usize::from(self.config.reserve_control));
         let kept = match class {
-            Class::Control => 0,
+            #[cfg(feature = "sleepy")]
+            Class::Indirect => 0,
+            Class::Control => children,
             Class::Forward => control,
             Class::Own => control.saturating_add(usize::from(self.config.reserve_forward)),
         };
@@ -301,6 +346,11 @@ impl<'m> Mac<'m> {
         self.neighbors.hold(to, until, now);
     }
 
+    /// How long the last frame took that `to` acknowledged, from the assessment to the ACK.
+    pub(crate) fn exchange(&self, to: LinkAddr) -> Option<Duration> {
+        self.neighbors.exchange(to)
+    }
+
     /// Payload bytes of one frame to `to`, with the addresses this interface would use.
     pub fn payload_len_max(&self, to: LinkAddr) -> usize {
         Header::data(self.config.pan, to, self.source(), 0).payload_len_max()
@@ -321,12 +371,12 @@ impl<'m> Mac<'m> {
     /// Whether a frame to a neighbour that may not be there is under way or waits: another
     /// one is then better kept back.
     pub(crate) fn is_doubtful(&self, to: LinkAddr) -> bool {
-        self.neighbors.is_doubtful(to) && self.queue.count(|slot| slot.to == to) > 0
+        self.neighbors.is_doubtful(to) && self.queue.count(|slot| slot.to.is(&to)) > 0
     }
 
     /// Whether a frame to a neighbour that has taken none of late has failed again.
     pub(crate) fn is_failing(&self, to: LinkAddr) -> bool {
-        let failed = |slot: &FrameSlot| slot.to == to && slot.attempts > 0;
+        let failed = |slot: &FrameSlot| slot.to.is(&to) && slot.attempts > 0;
         self.neighbors.is_silent(to) && self.queue.count(failed) > 0
     }
 
@@ -346,6 +396,13 @@ impl<'m> Mac<'m> {
     /// Keeps what is known of the neighbour `addr`, however many others are heard.
     pub fn keep(&mut self, addr: Option<LinkAddr>) {
         self.neighbors.keep(addr);
+        self.poll.follow(addr);
+    }
+
+    /// What the radio can do.
+    #[cfg(feature = "sleepy")]
+    pub(crate) const fn radio(&self) -> &RadioCapabilities {
+        &self.radio
     }
 
     /// Settings in force.
@@ -370,7 +427,8 @@ impl<'m> Mac<'m> {
             return Some(action);
         }
         let backoff = matches!(self.state, State::Backoff { until } if now < until);
-        let listen = !(backoff && self.config.deaf_backoff);
+        let is_deaf = backoff && self.config.deaf_backoff;
+        let listen = !is_deaf && (self.poll.is_awake(now) || self.needs_receiver(now));
         if self.listening == Some(listen) {
             return None;
         }
@@ -380,6 +438,16 @@ impl<'m> Mac<'m> {
         } else {
             Action::Sleep
         })
+    }
+
+    /// Whether the attempt under way has the channel assessed, or a frame on the air or its ACK to
+    /// come; one that backs off has not.
+    fn needs_receiver(&self, now: Instant) -> bool {
+        match self.state {
+            State::Idle | State::Preloading { .. } | State::Arming { .. } => false,
+            State::Backoff { until } => self.is_ready() && now >= self.may_assess_at(until),
+            _ => true,
+        }
     }
 
     /// Removes a frame from the queue, and from the radio as far as we remember.

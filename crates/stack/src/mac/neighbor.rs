@@ -35,6 +35,9 @@ pub struct Neighbor {
     acknowledges: bool,
     /// Frames given up since it last did, because it did not.
     unanswered: u8,
+    /// How long the last frame took that it acknowledged, from the assessment to the ACK, µs; none
+    /// takes as long as the type counts. 0: not known.
+    exchange_us: u16,
     /// No new frame to this neighbour before then; while it is in doubt, none is taken.
     held_until: Instant,
 }
@@ -52,6 +55,7 @@ impl Neighbor {
         successes: 0,
         acknowledges: false,
         unanswered: 0,
+        exchange_us: 0,
         held_until: Instant::ORIGIN,
     };
 
@@ -61,7 +65,7 @@ impl Neighbor {
     }
 
     fn is(&self, addr: LinkAddr) -> bool {
-        self.known && self.addr == addr
+        self.known && self.addr.is(&addr)
     }
 
     const fn is_silent(&self) -> bool {
@@ -221,10 +225,11 @@ impl<'m> Neighbors<'m> {
             .is_some_and(|entry| entry.dsn == Some(dsn) && now.since(entry.dsn_at) < lifetime)
     }
 
-    /// Counts one attempt over the link to `addr`.
-    pub(super) fn record(&mut self, addr: LinkAddr, acknowledged: bool, now: Instant) {
+    /// Counts one attempt over the link to `addr`, and how long it took, from the assessment to the ACK,
+    /// if that came.
+    pub(super) fn record(&mut self, addr: LinkAddr, exchange: Option<Duration>, now: Instant) {
         if !self.is_trusted(addr) {
-            match acknowledged {
+            match exchange.is_some() {
                 true => self.in_vain.give_back(),
                 false => _ = self.in_vain.take(now),
             }
@@ -237,16 +242,23 @@ impl<'m> Neighbors<'m> {
             entry.successes /= 2;
         }
         entry.attempts += 1;
-        entry.successes += u16::from(acknowledged);
-        if acknowledged {
+        entry.successes += u16::from(exchange.is_some());
+        if let Some(exchange) = exchange {
             entry.acknowledges = true;
             entry.unanswered = 0;
+            entry.exchange_us = u16::try_from(exchange.as_micros()).unwrap_or(u16::MAX);
         }
+    }
+
+    /// How long the last frame took that `addr` acknowledged, if any is known.
+    pub(super) fn exchange(&self, addr: LinkAddr) -> Option<Duration> {
+        let us = self.find(addr)?.exchange_us;
+        (us > 0).then_some(Duration::from_micros(us.into()))
     }
 
     pub(super) fn hold(&mut self, addr: LinkAddr, until: Instant, now: Instant) {
         if let Some(entry) = self.entry(addr, now) {
-            entry.held_until = until;
+            entry.held_until = entry.held_until.max(until);
         }
     }
 
@@ -329,14 +341,14 @@ mod tests {
         let mut table = [const { Neighbor::EMPTY }; 4];
         let mut neighbors = Neighbors::new(&mut table, true);
         neighbors.keep(is_kept.then_some(PARENT));
-        neighbors.record(PARENT, true, Instant::ORIGIN);
+        neighbors.record(PARENT, Some(Duration::ZERO), Instant::ORIGIN);
         for n in 0..strangers {
             let (addr, now) = (
                 LinkAddr::Short(100 + n),
                 Instant::from_micros(1 + u64::from(n)),
             );
             neighbors.is_duplicate(addr, 7, now, Duration::from_secs(1));
-            neighbors.record(addr, true, now);
+            neighbors.record(addr, Some(Duration::ZERO), now);
         }
         neighbors.is_trusted(PARENT)
     }

@@ -16,6 +16,9 @@ pub enum Class {
     Forward,
     /// This node's own data, which can wait for room.
     Own,
+    /// A frame for a child that listens: takes the last slot, and stands before all others.
+    #[cfg(feature = "sleepy")]
+    Indirect,
 }
 
 /// What a queued frame waits for before an attempt at it begins.
@@ -63,6 +66,12 @@ pub struct FrameSlot {
     /// for longer than frames may.
     since: Option<u16>,
     pub(super) to: LinkAddr,
+    /// It is a data request.
+    #[cfg(feature = "sleepy")]
+    pub(super) is_request: bool,
+    /// It is for a child that listens.
+    #[cfg(feature = "sleepy")]
+    pub(super) is_indirect: bool,
     /// Whether the condition in [`super::immediate`] is this frame's.
     pub(super) is_conditional: bool,
     /// What it waits for.
@@ -83,6 +92,10 @@ impl FrameSlot {
         token: 0,
         since: None,
         to: LinkAddr::Short(0),
+        #[cfg(feature = "sleepy")]
+        is_request: false,
+        #[cfg(feature = "sleepy")]
+        is_indirect: false,
         is_conditional: false,
         wait: Wait::No,
         not_before: Instant::ORIGIN,
@@ -167,10 +180,42 @@ impl<'m> FrameQueue<'m> {
         slot.is_conditional = false;
         slot.wait = Wait::No;
         slot.not_before = Instant::ORIGIN;
-        self.link(self.tail, index);
-        self.tail = index;
+        self.insert(index, frame.class);
         self.len = self.len.wrapping_add(1);
         Some(index)
+    }
+
+    /// Puts a new frame, in slot `index`, behind all others; one for a child that listens behind
+    /// others of that kind.
+    #[cfg(feature = "sleepy")]
+    fn insert(&mut self, index: u8, class: Class) {
+        let is_indirect = class == Class::Indirect;
+        let previous = match is_indirect {
+            true => {
+                let before = self.iter().take_while(|(_, slot)| slot.is_indirect);
+                before.last().map_or(NIL, |(index, _)| index)
+            }
+            false => self.tail,
+        };
+        let next = match previous {
+            NIL => self.head,
+            _ => self.get(previous).map_or(NIL, |slot| slot.next),
+        };
+        self.link(previous, index);
+        if let Some(slot) = self.get_mut(index) {
+            (slot.is_request, slot.is_indirect) = (false, is_indirect);
+            slot.next = next;
+        }
+        if next == NIL {
+            self.tail = index;
+        }
+    }
+
+    /// Puts a new frame, in slot `index`, behind all others.
+    #[cfg(not(feature = "sleepy"))]
+    fn insert(&mut self, index: u8, _: Class) {
+        self.link(self.tail, index);
+        self.tail = index;
     }
 
     /// Takes the frame out, wherever it stands; false when the slot is empty.

@@ -12,6 +12,7 @@
 //! two halves of its PD-DATA.request, apart so that a frame can be fired with no copy.
 
 use crate::time::{Duration, Instant};
+use crate::wire::LinkAddr;
 
 /// What a radio reports.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +97,28 @@ pub enum Action {
         /// 11 to 26.
         channel: u8,
     },
+    /// From now on the ACKs that the radio sends by itself say that something waits for their
+    /// receiver, or nothing: the frame pending bit. Only a parent of sleeping nodes asks for it, and
+    /// only where [`RadioCapabilities::pending`] says that the radio can.
+    SetPending {
+        /// Whose frames are so acknowledged; `None`: all data requests, where the radio has one flag.
+        of: Option<LinkAddr>,
+        /// The bit.
+        pending: bool,
+    },
+}
+
+/// How a radio that acknowledges by itself knows whether something waits for a sleeping neighbour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pending {
+    /// It cannot say so: it is no parent of sleeping nodes.
+    None,
+    /// One flag for the ACKs of all data requests (AT86RF233: `AACK_SET_PD`). A child for which
+    /// nothing waits then listens in vain while something waits for another one.
+    OneForAll,
+    /// A table of neighbours, whose frames of any kind are acknowledged so (nRF52840: the source
+    /// match table of Nordic's driver).
+    PerNeighbour,
 }
 
 /// What a radio can do; part of its profile.
@@ -123,6 +146,8 @@ pub struct RadioCapabilities {
     /// [`Action::Preload`] and [`Action::Transmit`] nor [`Event::FrameReceived`] have its two
     /// bytes, and a frame that fails the check is not reported.
     pub fcs_by_radio: bool,
+    /// How ACKs that the radio sends by itself say that something waits.
+    pub pending: Pending,
 }
 
 impl RadioCapabilities {
@@ -134,6 +159,7 @@ impl RadioCapabilities {
         channel_switch: Duration::from_micros(11),
         stamp_delay_max: Duration::ZERO,
         fcs_by_radio: false,
+        pending: Pending::OneForAll,
     };
 
     /// CC2420: two FIFOs of 128 B; 48 µs to switch channels (the CIT paper's measurement).
@@ -143,5 +169,6 @@ impl RadioCapabilities {
         channel_switch: Duration::from_micros(48),
         stamp_delay_max: Duration::ZERO,
         fcs_by_radio: false,
+        pending: Pending::None,
     };
 }

@@ -41,17 +41,20 @@ impl Mac<'_> {
         let (header, payload) = Header::parse(mpdu)?;
         match header.frame_type {
             FrameType::Ack => {
-                let acknowledged = self.on_acknowledgment(header.sequence, meta.at, now);
+                let said = (header.sequence, header.frame_pending);
+                let acknowledged = self.on_acknowledgment(said, meta.at, now);
                 acknowledged.map(|()| None)
             }
             FrameType::Beacon => Err(FrameDrop::Beacon),
-            FrameType::Command => Err(FrameDrop::Command),
+            FrameType::Command => self.on_command(&header, payload, meta.at).map(|()| None),
             FrameType::Data => {
                 let (src, dst) = self.filter(&header)?;
                 self.neighbors.heard(src);
                 let mut is_answered = true;
                 if header.ack_request && !dst.is_broadcast() {
                     is_answered = self.owe_acknowledgment(header.sequence, meta.at);
+                    self.serving.on_data(src);
+                    self.on_poll_data(src, header.frame_pending, now);
                     let lifetime = self.config.duplicate_lifetime;
                     if self
                         .neighbors
@@ -110,6 +113,8 @@ impl Mac<'_> {
         match addr {
             LinkAddr::Short(short) => self.config.short == Some(short),
             LinkAddr::Extended(extended) => self.config.extended == extended,
+            #[cfg(feature = "ble")]
+            LinkAddr::Device(_) => false,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::queue::{FrameSlot, NIL, Wait};
 use super::state::State;
 use super::{FrameDrop, Mac, Outcome};
 use crate::random::Rng;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 impl Mac<'_> {
     /// The frame to send next and the earliest time for it, `now` at the earliest.
@@ -43,7 +43,7 @@ impl Mac<'_> {
         self.queue
             .iter()
             .take_while(|&(other, _)| other != index)
-            .any(|(_, slot)| slot.to == to && slot.wait != Wait::Notice)
+            .any(|(_, slot)| slot.to.is(&to) && slot.wait != Wait::Notice)
     }
 
     /// Ends the waits whose time is over.
@@ -58,7 +58,7 @@ impl Mac<'_> {
         if matches!(self.state, State::AwaitingAck { .. }) {
             self.counters.ack_timeouts = self.counters.ack_timeouts.wrapping_add(1);
             if let Some(slot) = self.queue.get(self.current) {
-                self.neighbors.record(slot.to, false, now);
+                self.neighbors.record(slot.to, None, now);
             }
             self.attempt_failed(FrameDrop::NoAck, now, rng);
         } else {
@@ -69,7 +69,7 @@ impl Mac<'_> {
 
     /// Counts the attempt; the frame waits for its next one, or is given up.
     pub(super) fn attempt_failed(&mut self, reason: FrameDrop, now: Instant, rng: &mut Rng) {
-        let not_before = now + rng.uniform(self.config.retry_delay_max);
+        let not_before = now + rng.uniform(self.retry_delay());
         self.end_immediate(false);
         let is_alarm = |slot: &FrameSlot| slot.wait == Wait::Notice;
         if self.queue.get(self.current).is_some_and(is_alarm) {
@@ -79,12 +79,13 @@ impl Mac<'_> {
             return;
         }
         self.release(self.current);
+        let attempts_max = self.attempts_max(self.current);
         let Some(slot) = self.queue.get_mut(self.current) else {
             self.state = State::Idle;
             return;
         };
         let to = slot.to;
-        let is_last = slot.attempts.saturating_add(1) >= self.config.attempts_max;
+        let is_last = slot.attempts.saturating_add(1) >= attempts_max;
         if is_last || to.is_broadcast() || !self.neighbors.is_worth_trying(to, now) {
             // One that had not all of its attempts says little of its neighbour.
             if is_last && reason == FrameDrop::NoAck {
@@ -99,15 +100,31 @@ impl Mac<'_> {
         self.state = State::Idle;
     }
 
+    /// The longest wait before the frame under way is tried again.
+    fn retry_delay(&self) -> Duration {
+        let longest = self.retry_delay_max(self.current);
+        let Some(slot) = self
+            .queue
+            .get(self.current)
+            .filter(|_| self.config.retry_doubles)
+        else {
+            return longest;
+        };
+        let exchange = self.neighbors.exchange(slot.to);
+        let doubled = |first: Duration| first.saturating_mul(1 << slot.attempts.min(DOUBLINGS_MAX));
+        exchange.map_or(longest, doubled).min(longest)
+    }
+
     /// Ends the frame under way, delivered when there is no `reason` against it.
     pub(super) fn finish(&mut self, reason: Option<FrameDrop>) {
         self.end_immediate(reason.is_none());
         self.state = State::Idle;
         let index = core::mem::replace(&mut self.current, NIL);
+        let is_request = self.end_request(index, reason.is_none());
         let Some(slot) = self.queue.get(index) else {
             return;
         };
-        self.outcome = Some(Outcome {
+        let outcome = Outcome {
             token: slot.token,
             to: slot.to,
             delivered: reason.is_none(),
@@ -117,7 +134,13 @@ impl Mac<'_> {
                 reason,
                 Some(FrameDrop::TooOld | FrameDrop::Silent)
             ))),
-        });
+            started: self.started,
+            copied: self.copied,
+        };
+        // The link above knows nothing of requests.
+        if !is_request {
+            self.outcome = Some(outcome);
+        }
         self.forget(index);
         match reason {
             Some(reason) => self.counters.drop(reason),
@@ -137,3 +160,6 @@ impl Mac<'_> {
         self.listening = None;
     }
 }
+
+/// The shortest frame takes 1 ms: six doublings exceed any longest wait that suits a frame's age.
+const DOUBLINGS_MAX: u8 = 6;

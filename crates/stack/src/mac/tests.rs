@@ -5,5 +5,7 @@ mod immediate;
 mod queue_model;
 mod reception;
 mod silence;
+#[cfg(feature = "sleepy")]
+mod sleep;
 mod timing;
 mod transmission;

@@ -27,7 +27,7 @@ impl<'m> Node<'m> {
             return;
         };
         let is_due = routing.leaves_at.is_some_and(|at| now >= at);
-        if !is_due || routing.is_root || !routing.rpl.is_free_to_speak() {
+        if !is_due || routing.is_root() || !routing.rpl.is_free_to_speak() {
             return;
         }
         let due = self.registrar_mut().and_then(Registrar::next_due);
@@ -58,13 +58,15 @@ impl<'m> Node<'m> {
         if change.instance.is_some() && change.instance != dodag {
             return;
         }
-        if routing.is_root {
+        if routing.is_root() {
             let minutes = u64::from(change.lifetime_min);
             let step = Step {
                 child: change.iid,
                 parent: ip.iid_on(routing.interface),
                 sequence: change.tid.unwrap_or_default(),
                 is_leaf: true,
+                is_lost: false,
+                losses: 0,
                 until: now + Duration::from_secs(60 * minutes),
             };
             let link = links.get_mut(usize::from(routing.interface.0));

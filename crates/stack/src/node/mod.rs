@@ -9,9 +9,19 @@
 
 mod datagram;
 mod deliver;
+#[cfg(feature = "sleepy")]
+mod expect;
+#[cfg(not(feature = "sleepy"))]
+#[path = "expect_absent.rs"]
+mod expect;
 mod forward;
 #[cfg(feature = "rpl")]
 mod leaves;
+#[cfg(all(feature = "rpl", feature = "router"))]
+mod root;
+#[cfg(all(feature = "rpl", not(feature = "router")))]
+#[path = "root_absent.rs"]
+mod root;
 #[cfg(feature = "rpl")]
 mod routing;
 #[cfg(not(feature = "rpl"))]
@@ -52,6 +62,9 @@ pub struct Node<'m> {
     routing: Option<routing::State<'m>>,
     /// UDP, where the application wants it.
     inbox: Option<Inbox<'m>>,
+    /// Until when the answer to a datagram may come.
+    #[cfg(feature = "sleepy")]
+    answer_until: Option<Instant>,
     /// When [`Self::poll_action`] last found nothing to do: whatever was due then waits for
     /// an event, not for the clock.
     polled_at: Option<Instant>,
@@ -109,6 +122,8 @@ impl<'m> Node<'m> {
             #[cfg(feature = "rpl")]
             routing: None,
             inbox: None,
+            #[cfg(feature = "sleepy")]
+            answer_until: None,
             polled_at: None,
             must_poll_again: false,
             news_at: None,
@@ -161,8 +176,9 @@ impl<'m> Node<'m> {
 
     /// What a link's driver shall do next; call until `None`.
     ///
-    /// `out`: at least [`ACTION_LEN_MAX`] bytes, or the MTU of a cable that carries more; holds
-    /// the bytes that the action speaks of.
+    /// `out`: at least [`ACTION_LEN_MAX`] bytes, or the MTU of a cable that carries more; a frame's
+    /// ([`PSDU_LEN_MAX`](crate::limits::PSDU_LEN_MAX)) where all links are meshes. Holds the bytes
+    /// that the action speaks of.
     pub fn poll_action(&mut self, now: Instant, out: &mut [u8]) -> Option<(InterfaceId, Action)> {
         if self.news_at.is_some_and(|at| now >= at) {
             self.news_at = None;
@@ -179,7 +195,8 @@ impl<'m> Node<'m> {
                     return Some((id, action));
                 }
             }
-            if !self.must_poll_again {
+            let has_news = self.hint(now);
+            if !self.must_poll_again && !has_news {
                 self.polled_at = Some(now);
                 return None;
             }

@@ -8,15 +8,16 @@
 
 use core::net::Ipv6Addr;
 
+use super::root::Root;
 use super::{Node, Verdict};
 use crate::ip::{
     self, ALL_RPL_NODES, Contradiction, Disposition, Iid, Ingress, InterfaceId, Ip, Neighbour,
-    NextHop, PacketDrop, Place, Step, StepError,
+    NextHop, PacketDrop, Place, Step,
     icmp::{self, ErrorKind},
 };
 use crate::link::{Class, Hop, Routing, Sent};
-use crate::rpl::{self, Destination, Heard, MessageDrop, Outgoing, Role, Rpl};
-use crate::time::{Duration, Instant, earliest};
+use crate::rpl::{self, Destination, Heard, Outgoing, Role, Rpl};
+use crate::time::{Instant, earliest};
 use crate::wire::cursor::Writer;
 use crate::wire::ipv6::{HEADER_LEN, Header, TrafficClass, next_header, take_over_ecn};
 use crate::wire::ndp::PrefixInformation;
@@ -27,16 +28,17 @@ use crate::wire::rpl as wire;
 pub(super) struct State<'m> {
     pub(super) rpl: Rpl<'m>,
     pub(super) interface: InterfaceId,
-    pub(super) is_root: bool,
     /// When to look for a leaf that the root is to hear of.
     pub(super) leaves_at: Option<Instant>,
-    /// When the root forgets steps that are too old.
-    expire_at: Instant,
-    /// A mote of this root whose step was lost, and when to ask for routes unless it is back.
-    lost: Option<(Iid, Instant)>,
+    pub(super) root: Root,
 }
 
 impl<'m> State<'m> {
+    /// Whether this node is the root: never without the feature `router`.
+    pub(super) const fn is_root(&self) -> bool {
+        self.rpl.is_root()
+    }
+
     pub(super) fn into_rpl(self) -> Rpl<'m> {
         self.rpl
     }
@@ -73,10 +75,8 @@ impl<'m> Node<'m> {
         self.routing = Some(State {
             rpl,
             interface: id,
-            is_root,
             leaves_at: None,
-            expire_at: now,
-            lost: None,
+            root: Root::new(now),
         });
         self.place();
     }
@@ -101,7 +101,7 @@ impl<'m> Node<'m> {
     pub(super) fn routing_deadline(&self) -> Option<Instant> {
         let routing = self.routing.as_ref()?;
         let State { rpl, leaves_at, .. } = routing;
-        let lost = routing.lost.map(|(_, at)| at);
+        let lost = routing.root.deadline();
         let leaves_at = leaves_at.filter(|_| rpl.is_free_to_speak());
         earliest(earliest(rpl.next_deadline(), lost), leaves_at)
     }
@@ -115,11 +115,7 @@ impl<'m> Node<'m> {
         if let Some(Contradiction { from, is_second }) = contradiction {
             routing.rpl.on_contradiction(from, is_second, now);
         }
-        if routing.is_root && routing.expire_at <= now {
-            routing.expire_at = now + EXPIRE_EVERY;
-            self.ip.rpl_mut().expire(now);
-        }
-        self.recover_routes(now);
+        self.poll_root(now);
         self.poll_leaves(now);
         let mut has_worked = false;
         while let Some(routing) = self.routing.as_mut()
@@ -180,7 +176,7 @@ impl<'m> Node<'m> {
         let Some(routing) = self.routing.as_ref() else {
             return;
         };
-        let (rpl, is_root) = (&routing.rpl, routing.is_root);
+        let (rpl, is_root) = (&routing.rpl, routing.is_root());
         let is_in = is_root || rpl.parent().is_some();
         let dodag = rpl
             .dodag()
@@ -205,7 +201,7 @@ impl<'m> Node<'m> {
     }
 
     /// Sends a message of RPL.
-    fn send_routing(&mut self, to: Destination, message: Outgoing) {
+    pub(super) fn send_routing(&mut self, to: Destination, message: Outgoing) {
         let Some(routing) = self.routing.as_ref() else {
             return;
         };
@@ -275,79 +271,6 @@ impl<'m> Node<'m> {
             self.on_dao(&dao, header.src, now);
         }
         Ok(())
-    }
-
-    /// Enters the routes of a DAO into the root's table, and answers.
-    fn on_dao(&mut self, dao: &wire::Dao<'_>, from: Ipv6Addr, now: Instant) {
-        let Self { routing, ip, .. } = self;
-        let Some(rpl) = routing.as_mut().map(|routing| &mut routing.rpl) else {
-            return;
-        };
-        let Some(dodag) = rpl.dodag().copied() else {
-            return;
-        };
-        let mut status = rpl::status::ENTERED;
-        for route in rpl::routes(dao, &dodag) {
-            let step = Step {
-                child: ip::iid_of(&route.target),
-                parent: ip::iid_of(&route.parent),
-                sequence: route.sequence,
-                is_leaf: route.is_external,
-                until: now + route.lifetime,
-            };
-            let (reason, of_leaf) = match ip.rpl_mut().set_step(step, now) {
-                Ok(()) => continue,
-                Err(StepError::Old) => (MessageDrop::OldSequence, rpl::status::LEAF_MOVED),
-                Err(StepError::Full) => (MessageDrop::GraphFull, rpl::status::LEAF_FULL),
-            };
-            rpl.count(reason);
-            status = match route.is_external {
-                true => of_leaf,
-                false => rpl::status::REJECTED,
-            };
-        }
-        if let Some(answer) = Rpl::acknowledge(dao, status) {
-            self.send_routing(Destination::Node(from), answer);
-        }
-    }
-
-    /// A router could not send a packet of this root on along its source route: the step is gone.
-    /// `invoking`: the packet as that router had it, its destination the neighbour that is lost.
-    pub(super) fn on_broken_route(
-        &mut self,
-        header: &Header,
-        invoking: &[u8],
-        ingress: &Ingress,
-        now: Instant,
-    ) {
-        let is_own = self
-            .routing
-            .as_ref()
-            .is_some_and(|routing| routing.is_root && routing.interface == ingress.interface);
-        if !is_own {
-            return;
-        }
-        let Ok((lost, _)) = Header::parse_start(invoking) else {
-            return;
-        };
-        let (child, parent) = (ip::iid_of(&lost.dst), ip::iid_of(&header.src));
-        let is_lost = self.ip.owns(&lost.src, ingress.interface)
-            && self.ip.rpl_mut().remove_step(child, Some(parent));
-        if let Some(routing) = self.routing.as_mut().filter(|_| is_lost) {
-            routing.lost.get_or_insert((child, now + ASK_AFTER));
-        }
-    }
-
-    /// Asks for routes anew where one that was lost has not come back: the mote may be there, and
-    /// would say so with its next DAO only, minutes later.
-    fn recover_routes(&mut self, now: Instant) {
-        let Self { routing, ip, .. } = self;
-        if let Some(routing) = routing
-            && let Some((child, _)) = routing.lost.take_if(|(_, at)| *at <= now)
-            && !ip.rpl().steps().any(|step| step.child == child)
-        {
-            routing.rpl.refresh_routes();
-        }
     }
 
     /// Says to the root that neighbour `lost` does not take what this node leads to it. Of the packet,
@@ -457,10 +380,3 @@ pub(super) fn inner_at(
 
 /// A DIO with configuration, prefix and metrics has 84 bytes, a DAO of a local instance 70.
 const MESSAGE_LEN_MAX: usize = 96;
-
-/// How often a root looks for steps that are too old: lifetimes are minutes.
-const EXPIRE_EVERY: Duration = Duration::from_secs(10);
-
-/// How long a mote whose step was lost has to send its new route by itself, as it does when its
-/// parent is gone.
-const ASK_AFTER: Duration = Duration::from_secs(10);

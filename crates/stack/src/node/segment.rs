@@ -11,7 +11,7 @@ pub(super) use crate::tcp::Tcp;
 use super::Node;
 use crate::ip::{self, Disposition, InterfaceId, Ip, NextHop, UNKNOWN_PROTOCOL};
 use crate::limits::IPV6_MTU_MIN;
-use crate::link::{Budget, Link, Pulled, SHRINKS_HEADERS, Segments, Shrinks};
+use crate::link::{Budget, Link, Pulled, SHRINKS_HEADERS, Segments};
 use crate::offer::Offer;
 use crate::random::Rng;
 use crate::remote::Remote;
@@ -108,19 +108,21 @@ impl<'m> Node<'m> {
     /// segments that it leaves less out of are shorter, and so is what a peer sends that
     /// cannot know, and what belongs to connections that turn out to be plain.
     pub fn mss(&self, remote: impl Into<Remote>, timestamps: bool) -> u16 {
-        self.mss_to(&remote.into(), timestamps, Shrinks::Usually)
+        let [own, _] = self.mss_to(&remote.into(), timestamps);
+        own
     }
 
     /// The MSS to announce to `remote`: [`Self::mss`], but where `remote` is outside the mesh and
     /// cannot know how long a header becomes. What a receive buffer is measured in.
     pub fn rmss(&self, remote: impl Into<Remote>, timestamps: bool) -> u16 {
-        self.mss_to(&remote.into(), timestamps, Shrinks::ForPeer)
+        let [_, peers] = self.mss_to(&remote.into(), timestamps);
+        peers
     }
 
-    fn mss_to(&self, remote: &Remote, timestamps: bool, shrinks: Shrinks) -> u16 {
-        self.way_to(remote).map_or(0, |(hop, local)| {
+    fn mss_to(&self, remote: &Remote, timestamps: bool) -> [u16; 2] {
+        self.way_to(remote).map_or([0; 2], |(hop, local)| {
             let segments = self.segments(hop, (local, remote.addr), timestamps);
-            self.mss_over(hop, &segments, shrinks)
+            self.mss_over(hop, &segments, true)
         })
     }
 
@@ -140,9 +142,9 @@ impl<'m> Node<'m> {
 
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
-    fn mss_over(&self, hop: NextHop, segments: &Segments, shrinks: Shrinks) -> u16 {
+    fn mss_over(&self, hop: NextHop, segments: &Segments, is_carried: bool) -> [u16; 2] {
         let link = self.link(hop.interface);
-        link.map_or(0, |link| link.mss(segments, shrinks))
+        link.map_or([0; 2], |link| link.mss(segments, is_carried))
     }
 
     /// What the path over `hop` offers to a connection. `ports`: its local and its remote one,
@@ -159,15 +161,7 @@ impl<'m> Node<'m> {
         let link = self.link(hop.interface);
         let is_carried = link.is_some_and(|link| link.is_carried(segments, ports, now));
         let is_carried = is_carried && SHRINKS_HEADERS;
-        let mss = |shrinks| self.mss_over(hop, segments, shrinks);
-        let smss = mss(match is_carried {
-            true => Shrinks::Usually,
-            false => Shrinks::Never,
-        });
-        let rmss = match is_carried {
-            true => mss(Shrinks::ForPeer),
-            false => smss,
-        };
+        let [smss, rmss] = self.mss_over(hop, segments, is_carried);
         // A connection of any link may move to another one.
         let flights = self.links.iter().map(Link::flight_max);
         Offer {

@@ -22,6 +22,11 @@ impl Tcp<'_> {
     pub(super) const fn next_deadline(&self) -> Option<Instant> {
         None
     }
+
+    #[cfg(feature = "sleepy")]
+    pub(super) const fn expected(&self, _: Instant) -> Option<crate::hint::Expectation> {
+        None
+    }
 }
 
 impl Node<'_> {

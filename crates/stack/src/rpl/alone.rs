@@ -55,11 +55,9 @@ impl State {
 
     /// How often a wait is doubled, since places did not last: motes whose root is gone, and which
     /// count on one another for a while, fall silent.
-    pub(super) const fn doublings(&self) -> u8 {
-        match self.in_vain.saturating_sub(IN_VAIN_FREE) {
-            ..SOLICITATION_DOUBLINGS_MAX => self.in_vain.saturating_sub(IN_VAIN_FREE),
-            _ => SOLICITATION_DOUBLINGS_MAX,
-        }
+    pub(super) fn doublings(&self) -> u8 {
+        let counted = self.in_vain.saturating_sub(IN_VAIN_FREE);
+        counted.min(SOLICITATION_DOUBLINGS_MAX)
     }
 
     pub(super) const fn at(&self) -> Option<Instant> {

@@ -8,6 +8,7 @@
 use super::MessageDrop;
 use super::objective::{ETX_UNIT, INFINITE_RANK};
 use crate::time::Instant;
+use crate::wire::same;
 
 /// An interface identifier.
 pub(super) type Iid = [u8; 8];
@@ -28,7 +29,8 @@ pub struct Candidate {
     successes: u8,
     /// Frames given up since it last acknowledged one.
     unanswered: u8,
-
+    /// Frames to it in the last eight seconds, about: every four of them halve it.
+    load: u8,
     /// Whether it has ever acknowledged a frame.
     is_proven: bool,
     /// Whether it has spoken of a newer version than this node's.
@@ -50,6 +52,7 @@ impl Candidate {
         attempts: 0,
         successes: 0,
         unanswered: 0,
+        load: 0,
         is_proven: false,
         is_ahead: false,
         heard: 0,
@@ -117,6 +120,21 @@ impl Candidate {
         (self.mean_etx() / ETX_UNIT).clamp(GONE_MIN, GONE_MAX)
     }
 
+    /// How long it has said nothing, in [`ticks`].
+    pub(super) fn silence(&self, now: Instant) -> u32 {
+        ticks(now).saturating_sub(self.heard)
+    }
+
+    /// Whether so many frames go to it that they disturb one another on their way.
+    pub(super) fn is_loaded(&self, now: Instant) -> bool {
+        self.load_at(now) >= LOADED
+    }
+
+    fn load_at(&self, now: Instant) -> u8 {
+        let halvings = (ticks(now) / 4).saturating_sub(self.tested / 4);
+        self.load.checked_shr(halvings).unwrap_or(0)
+    }
+
     /// Whether too few frames have shown how good the link is; of a neighbour that was gone: whether
     /// it was heard since.
     pub(super) fn is_untested(&self) -> bool {
@@ -144,14 +162,14 @@ impl Candidate {
     }
 
     /// How easily its slot is given to another: 0 for a proven neighbour, 1 for a stranger, 2 for
-    /// one that is no way to the root; then by what its path costs.
-    fn badness(&self) -> (u8, u16) {
+    /// one that is no way to the root; then by what its path costs, the lower half.
+    fn badness(&self) -> u32 {
         let class = match self.is_proven {
             _ if self.rank == INFINITE_RANK || self.is_gone() || self.is_vain() => 2,
             false => 1,
             true => 0,
         };
-        (class, self.base.saturating_add(self.etx()))
+        class << 16 | u32::from(self.base.saturating_add(self.etx()))
     }
 }
 
@@ -187,11 +205,11 @@ impl<'m> Candidates<'m> {
     }
 
     pub(super) fn find(&self, iid: Iid) -> Option<&Candidate> {
-        self.iter().find(|slot| slot.iid == iid)
+        self.iter().find(|slot| same(&slot.iid, &iid))
     }
 
     pub(super) fn find_mut(&mut self, iid: Iid) -> Option<&mut Candidate> {
-        self.iter_mut().find(|slot| slot.iid == iid)
+        self.iter_mut().find(|slot| same(&slot.iid, &iid))
     }
 
     /// The entry of `iid`, which has sent a message with a path of cost `base`; made where there is
@@ -207,7 +225,9 @@ impl<'m> Candidates<'m> {
         now: Instant,
     ) -> Result<&mut Candidate, MessageDrop> {
         let slots = &mut *self.slots;
-        let known = slots.iter().position(|slot| slot.known && slot.iid == iid);
+        let known = slots
+            .iter()
+            .position(|slot| slot.known && same(&slot.iid, &iid));
         let index = known.or_else(|| victim(slots, base, parent));
         let slot = index.and_then(|index| slots.get_mut(index));
         let slot = slot.ok_or(MessageDrop::NoRoom)?;
@@ -222,8 +242,27 @@ impl<'m> Candidates<'m> {
         Ok(slot)
     }
 
+    /// The link to `to` counts as one of three transmissions from now on.
+    pub(super) fn doubt(&mut self, to: Iid) {
+        if let Some(slot) = self.find_mut(to) {
+            slot.attempts = 3 * WINDOW_SUCCESSES;
+            slot.successes = WINDOW_SUCCESSES;
+            slot.load = 0;
+        }
+    }
+
     /// A frame for `to` was acknowledged after `attempts` attempts, or given up after as many.
-    pub(super) fn on_sent(&mut self, to: Iid, attempts: u8, acknowledged: bool, now: Instant) {
+    ///
+    /// Under load half of the repetitions count: they are due to the frames before and behind on this
+    /// very path, and would be needed on any other one, too. `is_settled`: the link had time to
+    /// show how good it is without; where motes join, the load is everybody's.
+    pub(super) fn on_sent(
+        &mut self,
+        to: Iid,
+        (attempts, acknowledged): (u8, bool),
+        is_settled: bool,
+        now: Instant,
+    ) {
         let Some(slot) = self.find_mut(to).filter(|_| attempts > 0) else {
             return;
         };
@@ -236,7 +275,12 @@ impl<'m> Candidates<'m> {
             slot.attempts /= 2;
             slot.successes /= 2;
         }
-        slot.attempts += attempts.min(ATTEMPTS_MAX);
+        slot.load = slot.load_at(now).saturating_add(1);
+        let counted = match acknowledged && is_settled && slot.load >= LOADED {
+            true => attempts.div_ceil(2),
+            false => attempts,
+        };
+        slot.attempts += counted.min(ATTEMPTS_MAX);
         slot.tested = ticks(now);
         slot.is_proven |= acknowledged;
         match acknowledged {
@@ -257,8 +301,9 @@ fn victim(slots: &[Candidate], base: u16, parent: Option<Iid>) -> Option<usize> 
     let others = slots.iter().enumerate();
     let others = others.filter(|(_, slot)| parent != Some(slot.iid));
     let (index, worst) = others.max_by_key(|(_, slot)| slot.badness())?;
-    let (class, cost) = worst.badness();
-    (class == 2 || base.saturating_add(2 * ETX_UNIT) < cost).then_some(index)
+    let badness = worst.badness();
+    let is_no_way = badness >> 16 == 2;
+    (is_no_way || base.saturating_add(2 * ETX_UNIT) < badness as u16).then_some(index)
 }
 
 /// Time in steps of 2^20 µs, a little over a second: 136 years in four bytes.
@@ -273,6 +318,9 @@ const PRIOR_SUCCESSES: u16 = 1;
 /// Where either is reached both counts halve: half an hour of an idle link, a second of a transfer.
 const WINDOW_ATTEMPTS: u8 = 160;
 const WINDOW_SUCCESSES: u8 = 32;
+
+/// About two frames a second: no probes and readings, but a transfer or its acknowledgments.
+const LOADED: u8 = 12;
 
 /// What one frame counts as at most, so that counts stay below 256; no MAC tries more often.
 const ATTEMPTS_MAX: u8 = 64;
@@ -345,7 +393,7 @@ mod tests {
             let mut candidates = Candidates::new(&mut slots);
             assert!(says(&mut candidates, 1, 128, None));
             for (attempts, acknowledged) in frames {
-                candidates.on_sent(iid(1), *attempts, *acknowledged, NOW);
+                candidates.on_sent(iid(1), (*attempts, *acknowledged), false, NOW);
             }
             assert_eq!(candidates.find(iid(1)).unwrap().etx(), etx, "{name}");
         }
@@ -357,11 +405,11 @@ mod tests {
         let mut candidates = Candidates::new(&mut slots);
         says(&mut candidates, 1, 128, None);
         for _ in 0..20 {
-            candidates.on_sent(iid(1), 4, true, NOW);
+            candidates.on_sent(iid(1), (4, true), false, NOW);
         }
         assert!(candidates.find(iid(1)).unwrap().etx() > 480);
         for _ in 0..200 {
-            candidates.on_sent(iid(1), 1, true, NOW);
+            candidates.on_sent(iid(1), (1, true), false, NOW);
         }
         assert!(candidates.find(iid(1)).unwrap().etx() < 140);
     }
@@ -372,7 +420,7 @@ mod tests {
         let mut candidates = Candidates::new(&mut slots);
         for n in 1..=4 {
             assert!(says(&mut candidates, n, 1000 * u16::from(n), Some(4)));
-            candidates.on_sent(iid(n), 1, true, NOW);
+            candidates.on_sent(iid(n), (1, true), false, NOW);
         }
         // 4 is the parent though its path is the longest, so 3 gives way; and 2 never does.
         for n in 10..100 {
@@ -384,7 +432,7 @@ mod tests {
         assert!(!says(&mut candidates, 101, 500, Some(4)));
         // A stranger that was tried in vain gives way to any.
         for _ in 0..3 {
-            candidates.on_sent(iid(99), 8, false, NOW);
+            candidates.on_sent(iid(99), (8, false), false, NOW);
         }
         assert!(says(&mut candidates, 102, 9000, Some(4)));
         assert_eq!(listed(&candidates), [1, 2, 4, 102]);
@@ -396,7 +444,7 @@ mod tests {
         let mut candidates = Candidates::new(&mut slots);
         for n in 1..=3 {
             says(&mut candidates, n, 128 * u16::from(n), Some(1));
-            candidates.on_sent(iid(n), 1, true, NOW);
+            candidates.on_sent(iid(n), (1, true), false, NOW);
         }
         says(&mut candidates, 2, INFINITE_RANK, Some(1));
         assert!(says(&mut candidates, 4, 2000, Some(1)));
@@ -412,13 +460,13 @@ mod tests {
         says(&mut candidates, 1, 128, None);
         let later = NOW + Duration::from_secs(60);
         for _ in 0..9 {
-            candidates.on_sent(iid(1), 8, false, later);
+            candidates.on_sent(iid(1), (8, false), false, later);
         }
         let it = candidates.find(iid(1)).unwrap();
         assert_eq!((it.etx(), it.is_untested()), (u16::MAX, false));
         let slot = candidates.heard(iid(1), 128, None, later + Duration::from_secs(5));
         assert!(slot.unwrap().is_untested());
-        candidates.on_sent(iid(1), 1, true, later);
+        candidates.on_sent(iid(1), (1, true), false, later);
         assert_eq!(candidates.find(iid(1)).unwrap().etx(), 192);
     }
 }

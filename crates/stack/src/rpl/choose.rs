@@ -55,7 +55,7 @@ impl Rpl<'_> {
         let unit = configuration.min_hop_rank_increase;
         let has_metrics = self.dodag.as_ref().is_some_and(|dodag| dodag.has_metrics);
         let etx = candidate.etx();
-        let is_parent = self.parent == Some(candidate.iid());
+        let is_parent = self.is_parent(&candidate.iid());
         let cost = objective.path_cost(candidate.base, etx, unit)?;
         let rank = objective.rank(cost, candidate.rank, unit, has_metrics);
         // Descendants count on the lowest rank that they may have heard, plus one hop.
@@ -82,6 +82,16 @@ impl Rpl<'_> {
     /// The parent of now, or a candidate that is much cheaper, or a little for long enough.
     fn better_of(&mut self, current: (u16, Iid), best: (u16, Iid), now: Instant) -> Iid {
         let saves = current.0.saturating_sub(best.0);
+        // Under load a path's own frames collide, and would on any other one: only what is far cheaper
+        // is worth a move.
+        let parent = self.candidates.find(current.1);
+        if self.is_settled(now) && parent.is_some_and(|parent| parent.is_loaded(now)) {
+            self.better = (current.1, now);
+            return match saves > 2 * SWITCH_THRESHOLD {
+                true => best.1,
+                false => current.1,
+            };
+        }
         if saves > SWITCH_THRESHOLD {
             return best.1;
         }
@@ -111,6 +121,10 @@ impl Rpl<'_> {
         if self.dodag.as_ref().is_some_and(Dodag::is_storing) {
             self.no_path_to = old;
         }
+        if old.is_none() {
+            // While there was no way up, the root may have begun anew.
+            self.leaves.lose();
+        }
         self.schedule_dao(now, rng);
     }
 
@@ -137,8 +151,8 @@ impl Rpl<'_> {
             self.start_trickle(now, rng);
         }
         // A child that counts on much less would seem to be above this node; on much more, it
-        // might choose another parent. Ranks fall all the time where
-        // motes join: Trickle's next interval says so early enough.
+        // might choose another parent. Ranks fall all the time where motes join: Trickle's next
+        // interval says so early enough.
         let unit = configuration.min_hop_rank_increase;
         let far =
             |from: u16, to: u16, units: u16| to >= from.saturating_add(unit.saturating_mul(units));
@@ -183,6 +197,16 @@ impl Rpl<'_> {
         self.trickle.stop();
         self.dao.stop();
         self.alone.begin((poisons, was_reachable), now, rng);
+    }
+
+    /// What comes down over the parent does not arrive here, though it takes what goes up: its link
+    /// counts as a bad one until frames have shown anew how good it is. Where there is none better it
+    /// stays the parent.
+    pub(super) fn doubt_parent(&mut self) {
+        if let Some(parent) = self.parent {
+            self.candidates.doubt(parent);
+            self.is_dirty = true;
+        }
     }
 
     /// The parent leads in a loop: it counts again when it has said a rank again.

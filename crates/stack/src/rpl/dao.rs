@@ -31,6 +31,8 @@ pub(super) struct State {
     /// The next DAO is the first of its sequence.
     is_new: bool,
     is_acknowledged: bool,
+    /// The root has answered since this node found its place in this version.
+    is_answered: bool,
 }
 
 impl State {
@@ -42,12 +44,19 @@ impl State {
         tries: 0,
         is_new: false,
         is_acknowledged: false,
+        is_answered: false,
     };
 
     pub(super) const fn stop(&mut self) {
         self.at = None;
         self.is_new = false;
         self.is_acknowledged = false;
+        self.is_answered = false;
+    }
+
+    /// Many motes speak at once: what is not answered says nothing of the parent.
+    pub(super) const fn crowd(&mut self) {
+        self.is_answered = false;
     }
 
     /// Takes a path sequence that may be newer than one which the root has and this node has
@@ -169,6 +178,11 @@ impl Rpl<'_> {
             self.dao.at = None;
             self.schedule_dao(now, rng);
         }
+        let tries = self.dao.tries;
+        if self.dao.is_answered && tries > 0 && tries.is_multiple_of(TRIES_IN_VAIN) {
+            // Frames go up over this parent, and nothing comes down.
+            self.doubt_parent();
+        }
         let dao = &mut self.dao;
         dao.is_new = false;
         dao.at = Some(jittered(
@@ -230,7 +244,7 @@ impl Rpl<'_> {
         rng: &mut Rng,
     ) -> Result<(), MessageDrop> {
         let dodag = self.dodag.as_ref().ok_or(MessageDrop::Unwanted)?;
-        let by_parent = self.parent == Some(iid_of(from)) && is_link_local(from);
+        let by_parent = self.is_parent(&iid_of(from)) && is_link_local(from);
         if !by_parent && *from != dodag.id {
             return Err(MessageDrop::BadSource);
         }
@@ -242,6 +256,7 @@ impl Rpl<'_> {
         if !is_awaited || ack.instance != dodag.instance || ack.sequence != dao.sequence {
             return Err(MessageDrop::Unwanted);
         }
+        dao.is_answered = true;
         dao.is_acknowledged = ack.status < status::REJECTED;
         if !dao.is_acknowledged {
             // The root may know a newer path, of before this node began anew.
@@ -257,6 +272,9 @@ impl Rpl<'_> {
         };
         let jitter = rng.below(wait_s / 2);
         dao.at = Some(now + Duration::from_secs(u64::from(wait_s + jitter)));
+        if ack.status == status::OTHER_PARENT {
+            self.doubt_parent();
+        }
         Ok(())
     }
 
@@ -283,6 +301,8 @@ pub mod status {
 
     /// The routes are in the root's graph.
     pub const ENTERED: u8 = 0;
+    /// They are, but frames to the mote were lost on this way: another parent would be better.
+    pub const OTHER_PARENT: u8 = 1;
     /// They are not: this status and all above.
     pub const REJECTED: u8 = 128;
     /// A later router of this leaf is known.
@@ -307,6 +327,9 @@ const RETRY_MS: u32 = 1_500;
 
 /// How often that doubles.
 const RETRY_DOUBLINGS_MAX: u8 = 5;
+
+/// DAOs without an answer after which the parent is doubted: ten to twenty seconds.
+const TRIES_IN_VAIN: u8 = 3;
 
 /// Path sequences for a node that may have forgotten a newer one.
 const LEAP_HALF: u8 = lollipop::INITIAL + lollipop::WINDOW / 2 + 1;

@@ -12,6 +12,7 @@ use crate::time::{Duration, Instant};
 use crate::wire::lollipop;
 use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Configuration, Dio, Dis, RplOption, RplOptions, mode};
+use crate::wire::same;
 
 /// What the options of a DIO say.
 struct Said {
@@ -172,7 +173,6 @@ impl Rpl<'_> {
         self.candidates.clear();
         self.parent_since = now;
         self.is_prefix_news = true;
-        self.leaves.lose();
         self.dodag = Some(Dodag {
             id: dio.dodag,
             instance: dio.instance,
@@ -274,6 +274,7 @@ impl Rpl<'_> {
         self.lowest_heard = INFINITE_RANK;
         self.is_inconsistent = true;
         self.is_route_lost = true;
+        self.dao.crowd();
         Ok(())
     }
 
@@ -293,6 +294,7 @@ impl Rpl<'_> {
         let etx = said.etx.filter(|_| dodag.has_metrics);
         let base = etx.unwrap_or(dio.rank);
         let candidate = self.candidates.heard(from, base, self.parent, now)?;
+        let is_known = candidate.rank != 0;
         let is_as_before = candidate.rank == dio.rank && candidate.base == base;
         let asks_for_dao = !matches!(
             lollipop::compare(dio.dtsn, candidate.dtsn),
@@ -305,7 +307,10 @@ impl Rpl<'_> {
         if to_all && is_as_before && dio.rank < self.rank {
             self.trickle.on_consistent();
         }
-        if self.parent != Some(from) {
+        if self.parent.is_none_or(|parent| !same(&parent, &from)) {
+            if asks_for_dao && is_known {
+                self.on_ask_of_others(now, rng);
+            }
             return Ok(());
         }
         let mut is_route_lost = core::mem::take(&mut self.is_route_lost);
@@ -329,6 +334,18 @@ impl Rpl<'_> {
     }
 }
 
+impl Rpl<'_> {
+    /// The root has asked for routes anew, as another neighbour's counter says, and the parent has not
+    /// passed the question on lately. It may be gone, or not be heard here any more: a DAO finds out.
+    fn on_ask_of_others(&mut self, now: Instant, rng: &mut Rng) {
+        let parent = self.parent.and_then(|parent| self.candidates.find(parent));
+        let is_silent = parent.is_some_and(|parent| parent.silence(now) >= SILENT_TICKS);
+        if is_silent && self.dao.is_acknowledged() && self.may_react(now) {
+            self.schedule_dao(now, rng);
+        }
+    }
+}
+
 /// A configuration that the timers and ranks here can follow.
 fn check(configuration: &Configuration, dio: &Dio<'_>) -> Result<(), MessageDrop> {
     if dio.mode > mode::STORING_WITH_MULTICAST {
@@ -348,6 +365,9 @@ fn check_rank(rank: u16, unit: u16) -> Result<(), MessageDrop> {
     let is_legal = rank == unit || rank >= unit.saturating_mul(2);
     is_legal.then_some(()).ok_or(MessageDrop::BadRank)
 }
+
+/// A parent that was heard within so many steps of 1.05 s passes on itself what the root asks.
+const SILENT_TICKS: u32 = 8;
 
 /// A DODAG that nobody proved is kept so long before another may take its place.
 const ADOPTION_MIN: Duration = Duration::from_secs(2);

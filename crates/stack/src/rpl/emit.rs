@@ -5,7 +5,7 @@ use core::net::Ipv6Addr;
 use super::{Dodag, Outgoing, Rpl};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::rpl::{
-    Dao, DaoAck, Dio, Dis, Message, Metrics, RplOption, RplOptions, Target, Transit,
+    Dao, DaoAck, Dio, Dis, Message, Metrics, PREFIX_HEAD, RplOptions, Target, Transit,
 };
 
 impl Rpl<'_> {
@@ -55,14 +55,12 @@ impl Rpl<'_> {
         Message::Dio(dio).emit(w)?;
         // Metrics go wherever a rank goes: without them a path would seem to cost its rank.
         if dodag.has_metrics && dio.rank != super::INFINITE_RANK {
-            let etx = Metrics::etx_object(self.cost);
-            let metrics = Metrics::parse(&etx).map_err(|_| Full)?;
-            RplOption::Metrics(metrics).emit(w)?;
+            Metrics::emit_etx(self.cost, w)?;
         }
         if full {
-            RplOption::Configuration(dodag.configuration).emit(w)?;
+            dodag.configuration.emit(w)?;
             if let Some(prefix) = dodag.prefix {
-                RplOption::Prefix(prefix).emit(w)?;
+                prefix.emit(w, PREFIX_HEAD)?;
             }
         }
         Ok(())
@@ -126,8 +124,8 @@ fn emit_dao(
         prefix_len: 128,
         prefix: addr,
     };
-    RplOption::Target(target).emit(w)?;
-    RplOption::Transit(transit).emit(w)
+    target.emit(w)?;
+    transit.emit(w)
 }
 
 /// The one parent is the most preferred (RFC 6550 §9.9).

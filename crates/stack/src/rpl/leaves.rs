@@ -111,9 +111,9 @@ impl Rpl<'_> {
             leaf: Some(leaf),
             sequence: self.dao.counter,
             at: Some(now),
+            are_lost: self.leaves.are_lost,
             ..State::NEW
         };
-        self.leaves.are_lost = false;
     }
 
     /// What is new of leaves, and the DAO that is due.

@@ -65,6 +65,7 @@ use crate::time::{Allowance, Duration, Instant, earliest};
 use crate::wire::lollipop;
 use crate::wire::ndp::PrefixInformation;
 use crate::wire::rpl::{Dao, Message, mode};
+use crate::wire::same;
 
 /// What the node is to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -290,8 +291,11 @@ impl<'m> Rpl<'m> {
     /// The link has sent a frame to the neighbour `to`: acknowledged after `attempts` attempts, or
     /// given up after as many. 0 attempts, as where the channel was never clear, show nothing.
     pub fn on_sent(&mut self, to: [u8; 8], attempts: u8, acknowledged: bool, now: Instant) {
-        self.candidates.on_sent(to, attempts, acknowledged, now);
-        if self.probed == Some(to) {
+        let is_parent = self.parent.is_some_and(|parent| same(&parent, &to));
+        let is_settled = is_parent && self.is_settled(now);
+        self.candidates
+            .on_sent(to, (attempts, acknowledged), is_settled, now);
+        if self.probed.is_some_and(|probed| same(&probed, &to)) {
             // What comes next follows from what it has shown.
             self.probed = None;
             self.probe_at = None;
@@ -310,7 +314,7 @@ impl<'m> Rpl<'m> {
         if self.may_react(now) {
             self.reply = Some((from, Outgoing::Dio { full: false }));
             self.is_inconsistent = true;
-            if self.parent == Some(from) || is_second {
+            if self.is_parent(&from) || is_second {
                 self.bar_parent();
             }
         }
@@ -444,6 +448,11 @@ impl<'m> Rpl<'m> {
                 }))
     }
 
+    /// Whether the link to the parent is known from quiet times.
+    fn is_settled(&self, now: Instant) -> bool {
+        now.since(self.parent_since) >= SETTLED
+    }
+
     /// Whether what others say may make this node act once more.
     // Not inlined: it has several callers, and one copy saves flash.
     #[inline(never)]
@@ -459,6 +468,13 @@ impl<'m> Rpl<'m> {
     /// The prefix of a DODAG is taken with the first parent in it.
     const fn has_prefix_news(&self) -> bool {
         self.is_prefix_news && (self.parent.is_some() || self.is_root())
+    }
+
+    /// Whether the default route leads over this neighbour.
+    // Not inlined: it has several callers, and one copy saves flash.
+    #[inline(never)]
+    fn is_parent(&self, iid: &Iid) -> bool {
+        self.parent.is_some_and(|parent| same(&parent, iid))
     }
 
     /// The neighbours that are candidates.
@@ -510,6 +526,9 @@ fn iid_of(addr: &Ipv6Addr) -> Iid {
 fn is_link_local(addr: &Ipv6Addr) -> bool {
     addr.to_bits() >> 64 == 0xfe80 << 48
 }
+
+/// Motes that join together have ceased to disturb one another by then.
+const SETTLED: Duration = Duration::from_secs(60);
 
 /// Resets of Trickle, and repairs, that others cause: eight at once, then one in 4 s. A flood of
 /// DIS then makes a mote send a DIO a second, as it does when it has just joined.

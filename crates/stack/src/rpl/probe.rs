@@ -89,11 +89,15 @@ impl Rpl<'_> {
             };
             Some((why, order, candidate.iid()))
         });
-        reasons.min().map(|(why, _, iid)| (why, iid))
+        let least = reasons.reduce(|least, other| match least <= other {
+            true => least,
+            false => other,
+        });
+        least.map(|(why, _, iid)| (why, iid))
     }
 
     fn why_probe(&self, candidate: &Candidate, now: Instant) -> Option<Why> {
-        let is_parent = self.parent == Some(candidate.iid());
+        let is_parent = self.is_parent(&candidate.iid());
         let is_silent = candidate.unanswered() > 0;
         let idle = ticks(now).saturating_sub(candidate.tested);
         // The cost over it; what it may be as far as is known; and were its link perfect by now.

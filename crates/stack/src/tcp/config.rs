@@ -122,6 +122,9 @@ pub struct Config {
     pub congestion_control: bool,
     /// Take the short way for the segments that a bulk transfer is made of.
     pub header_prediction: bool,
+    /// How soon a node that sleeps asks for an answer.
+    #[cfg(feature = "sleepy")]
+    pub economy: Economy,
 }
 
 impl Config {
@@ -166,7 +169,23 @@ impl Config {
         congestion_algorithm: CongestionAlgorithm::NewReno,
         congestion_control: true,
         header_prediction: true,
+        #[cfg(feature = "sleepy")]
+        economy: Economy::Balanced,
     };
+}
+
+/// What a connection of a sleeping node gives for how soon it hears its peer; a node that is always
+/// on hears it at once.
+#[cfg(feature = "sleepy")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Economy {
+    /// Asks when the answer must have come, and then rarely: an answer waits for half a round trip.
+    LowestEnergy,
+    /// Asks when the answer may have come, and four times in a round trip from then on.
+    #[default]
+    Balanced,
+    /// Asks at the shortest interval from the moment that something was sent.
+    LowestLatency,
 }
 
 impl Default for Config {

@@ -19,6 +19,8 @@ use super::state::State;
 use super::timers::Timer;
 use super::types::Error;
 use crate::wire::tcp::Flags;
+#[cfg(feature = "sleepy")]
+use crate::wire::tcp::TIMESTAMPS_LEN;
 
 impl Connection<'_> {
     /// A segment for this connection. An error is the reason why it (or the rest of it) was
@@ -272,6 +274,8 @@ impl Connection<'_> {
         if seg.payload.is_empty() {
             return Ok(());
         }
+        #[cfg(feature = "sleepy")]
+        self.note_stream(seg);
         let mut data = seg.payload;
         if self.facts.has(Facts::FIN_SEEN) {
             // Nothing may follow the FIN.
@@ -287,6 +291,18 @@ impl Connection<'_> {
         }
         self.store(gap, data);
         Ok(())
+    }
+
+    /// Notes whether the peer has more to send, as far as a segment with text says.
+    #[cfg(feature = "sleepy")]
+    fn note_stream(&mut self, seg: &Segment<'_>) {
+        let is_full = seg.payload.len() + TIMESTAMPS_LEN >= usize::from(self.rmss);
+        self.facts
+            .put(Facts::STREAMS, is_full || !seg.has(Flags::PSH));
+        // Without timestamps it says when the peer was heard, and nothing else.
+        if !self.facts.has(Facts::TIMESTAMPS) {
+            self.ts_recent_at = self.now_ms;
+        }
     }
 
     /// Stores text `gap` octets behind RCV.NXT and decides when to acknowledge it.
@@ -479,6 +495,8 @@ impl Connection<'_> {
             self.take_predicted_ack(seg);
         } else {
             self.retries_answered();
+            #[cfg(feature = "sleepy")]
+            self.note_stream(seg);
             self.store(0, seg.payload);
         }
     }

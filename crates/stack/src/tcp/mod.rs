@@ -63,6 +63,8 @@ mod commands;
 mod config;
 mod connection;
 mod departure;
+#[cfg(feature = "sleepy")]
+mod expect;
 mod facts;
 mod input;
 mod listener;
@@ -89,6 +91,8 @@ mod tests;
 
 pub use crate::offer::Offer;
 pub use config::Config;
+#[cfg(feature = "sleepy")]
+pub use config::Economy;
 pub use connection::Connection;
 pub use listener::{Agreed, HalfOpen, Listener};
 pub use loss::CongestionAlgorithm;

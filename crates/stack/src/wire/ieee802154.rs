@@ -183,6 +183,14 @@ impl Header {
         }
     }
 
+    /// A MAC command to one node of the same PAN; the rest as [`Self::data`].
+    pub const fn command(pan_id: u16, dst: LinkAddr, src: LinkAddr, sequence: u8) -> Self {
+        Self {
+            frame_type: FrameType::Command,
+            ..Self::data(pan_id, dst, src, sequence)
+        }
+    }
+
     /// The acknowledgment of frame `sequence`.
     pub const fn ack(sequence: u8, frame_pending: bool) -> Self {
         Self {
@@ -251,6 +259,11 @@ impl Header {
                 addr: LinkAddr::Extended(_),
                 ..
             }) => 10,
+            #[cfg(feature = "ble")]
+            Some(Address {
+                addr: LinkAddr::Device(_),
+                ..
+            }) => 0,
         };
         let saved = if self.compresses_pan_id() { 2 } else { 0 };
         3 + address(self.dst) + address(self.src) - saved
@@ -371,6 +384,11 @@ impl Mode {
                 addr: LinkAddr::Extended(_),
                 ..
             }) => Self::Extended,
+            #[cfg(feature = "ble")]
+            Some(Address {
+                addr: LinkAddr::Device(_),
+                ..
+            }) => Self::None,
         }
     }
 }
@@ -412,12 +430,19 @@ fn emit_address(w: &mut Writer<'_>, address: Option<Address>, pan_id: bool) -> R
     let Some(address) = address else {
         return Ok(());
     };
+    // No frame of 802.15.4 holds a Bluetooth address: `Mode::of` says that there is none.
+    #[cfg(feature = "ble")]
+    if let LinkAddr::Device(_) = address.addr {
+        return Ok(());
+    }
     if pan_id {
         w.u16_le(address.pan_id)?;
     }
     match address.addr {
         LinkAddr::Short(short) => w.u16_le(short),
         LinkAddr::Extended(extended) => w.put(&reversed(extended)),
+        #[cfg(feature = "ble")]
+        LinkAddr::Device(_) => Ok(()),
     }
 }
 

@@ -9,6 +9,8 @@ pub mod cursor;
 pub mod icmpv6;
 pub mod ieee802154;
 pub mod ipv6;
+#[cfg(feature = "ble")]
+pub mod l2cap;
 mod link_addr;
 pub mod lollipop;
 #[cfg(feature = "rpl")]
@@ -35,3 +37,4 @@ pub mod tcphc;
 pub mod udp;
 
 pub use link_addr::LinkAddr;
+pub(crate) use link_addr::same;

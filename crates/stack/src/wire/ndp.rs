@@ -238,9 +238,15 @@ fn emit_other(w: &mut Writer<'_>, kind: u8, body: &[u8]) -> Result<(), Full> {
 }
 
 /// RFC 4944 §8: a short address padded to one unit, an EUI-64 padded to two. Other padding
-/// than zeros means another kind of link.
+/// than zeros means another kind of link, as 48 bits that fill their unit do (RFC 4861 §4.6.1).
 fn link_addr(body: &[u8]) -> Option<LinkAddr> {
     let mut r = Reader::new(body);
+    #[cfg(feature = "ble")]
+    if let Ok(device @ [_, _, padding @ ..]) = <&[u8; 6]>::try_from(body)
+        && *padding != [0; 4]
+    {
+        return Some(LinkAddr::Device(*device));
+    }
     let addr = match body.len() {
         6 => LinkAddr::Short(r.u16().ok()?),
         14 => LinkAddr::Extended(r.array().ok()?),
@@ -260,6 +266,11 @@ fn emit_link_addr(w: &mut Writer<'_>, kind: u8, addr: LinkAddr) -> Result<(), Fu
             w.put(&[kind, 2])?;
             w.put(&extended)?;
             w.put(&[0; 6])
+        }
+        #[cfg(feature = "ble")]
+        LinkAddr::Device(device) => {
+            w.put(&[kind, 1])?;
+            w.put(&device)
         }
     }
 }
@@ -283,7 +294,7 @@ impl PrefixInformation {
     }
 
     /// Appends the option; `head`: its type and length.
-    pub(super) fn emit(&self, w: &mut Writer<'_>, head: [u8; 2]) -> Result<(), Full> {
+    pub(crate) fn emit(&self, w: &mut Writer<'_>, head: [u8; 2]) -> Result<(), Full> {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(self.on_link, ON_LINK)
             | flag(self.autonomous, AUTONOMOUS)
@@ -529,13 +540,18 @@ mod tests {
 
     #[test]
     fn known_options_of_strange_shape_are_not_interpreted() {
-        let cases: [&[u8]; 6] = [
-            &[33, 1, 0, 0, 0, 0, 0, 9],   // a registration without an owner
-            &[1, 1, 2, 0x42, 0, 0, 0, 1], // an Ethernet address
+        let cases: &[&[u8]] = &[
+            &[33, 1, 0, 0, 0, 0, 0, 9], // a registration without an owner
+            // An address of 48 bits, where no link has such.
+            #[cfg(not(feature = "ble"))]
+            &[1, 1, 2, 0x42, 0, 0, 0, 1],
+            &[
+                1, 3, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+            ], // a long address
             &[5, 2, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0], // a long MTU
-            &[3, 1, 64, 0xc0, 0, 0, 0, 0], // a short prefix
+            &[3, 1, 64, 0xc0, 0, 0, 0, 0],                     // a short prefix
             &[34, 2, 65, 0x10, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0], // 65 bits in 8 bytes
-            &[34, 1, 0, 0x10, 0, 0, 0, 9], // no prefix at all
+            &[34, 1, 0, 0x10, 0, 0, 0, 9],                     // no prefix at all
         ];
         for bytes in cases {
             let options = NdpOptions::parse(bytes).unwrap();

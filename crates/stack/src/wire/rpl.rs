@@ -19,6 +19,7 @@ use core::net::Ipv6Addr;
 
 use super::cursor::{Full, Reader, Writer};
 
+pub(crate) use options::PREFIX_HEAD;
 pub use options::{
     Configuration, Metric, Metrics, ParseError, RouteInformation, RplOption, RplOptions, Solicited,
     Target, Transit, configuration,
@@ -141,7 +142,7 @@ impl<'a> Message<'a> {
                 })
             }
             code::DIO => Self::Dio(Dio::parse(r)?),
-            code::DAO => Self::Dao(Dao::parse(r)?),
+            code::DAO if cfg!(feature = "router") => Self::Dao(Dao::parse(r)?),
             code::DAO_ACK => Self::DaoAck(DaoAck::parse(r)?),
             code if code & code::SECURE != 0 => return Err(ParseError::Secure),
             _ => return Err(ParseError::Code),

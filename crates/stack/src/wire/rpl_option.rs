@@ -107,7 +107,7 @@ impl Rpi {
     }
 
     /// O, R and F in the three highest bits of `flags`.
-    pub(super) const fn of(flags: u8, instance: u8, sender_rank: u16) -> Self {
+    pub(crate) const fn of(flags: u8, instance: u8, sender_rank: u16) -> Self {
         Self {
             down: flags & DOWN != 0,
             rank_error: flags & RANK_ERROR != 0,
@@ -118,7 +118,7 @@ impl Rpi {
     }
 
     /// The reverse of [`Self::of`].
-    pub(super) const fn flags(self) -> u8 {
+    pub(crate) const fn flags(self) -> u8 {
         (self.down as u8) << 7 | (self.rank_error as u8) << 6 | (self.forwarding_error as u8) << 5
     }
 }

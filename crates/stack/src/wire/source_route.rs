@@ -46,6 +46,8 @@ pub struct SourceRoute<'a> {
     cmpr_e: u8,
     /// The addresses, without padding.
     addrs: &'a [u8],
+    /// How many of them stand before the last.
+    before_last: usize,
 }
 
 /// Why bytes are not a source routing header.
@@ -97,16 +99,19 @@ impl<'a> SourceRoute<'a> {
         let (cmpr_i, cmpr_e) = (cmpr >> 4, cmpr & 15);
         let pad = usize::from(pad >> 4);
         let len = (usize::from(units) * 8).checked_sub(pad);
-        let route = Self {
+        let mut route = Self {
             next_header,
             segments_left,
             cmpr_i,
             cmpr_e,
             addrs: r.slice(len.ok_or(ParseError::Addresses)?)?,
+            before_last: 0,
         };
-        let before_last = route.addrs.len().checked_sub(route.sizes().1);
-        let is_filled = before_last.is_some_and(|len| len.is_multiple_of(route.sizes().0));
-        if r.len() != pad || !is_filled {
+        let (each, last) = route.sizes();
+        let before_last = route.addrs.len().checked_sub(last);
+        let before_last = before_last.ok_or(ParseError::Addresses)?;
+        route.before_last = before_last.checked_div(each).unwrap_or(0);
+        if r.len() != pad || route.before_last * each != before_last {
             return Err(ParseError::Addresses);
         }
         if usize::from(segments_left) > route.len() {
@@ -124,9 +129,7 @@ impl<'a> SourceRoute<'a> {
     /// How many addresses the header holds.
     #[expect(clippy::len_without_is_empty, reason = "there is at least one address")]
     pub fn len(&self) -> usize {
-        let (each, last) = self.sizes();
-        let before_last = self.addrs.len().saturating_sub(last);
-        before_last.checked_div(each).unwrap_or(0) + 1
+        self.before_last + 1
     }
 
     /// The address with this index, from 1 on as RFC 6554 counts. `dst`: the destination of the

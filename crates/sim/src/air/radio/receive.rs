@@ -1,7 +1,8 @@
 //! What comes in: filter, ACK, copy to the processor.
 
-use motet::mac::RxMeta;
+use motet::mac::{Pending, RxMeta};
 use motet::time::Instant;
+use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{FCS_LEN, FrameType, Header};
 
 use super::{Activity, Answer, Due, Heard, Radio};
@@ -10,6 +11,38 @@ use crate::air::medium::Frame;
 use crate::air::phy;
 use crate::air::power::Power;
 use crate::air::{Air, Event};
+
+/// For whom something waits at this node, as far as its radio was told.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    for_anyone: bool,
+    neighbours: Vec<LinkAddr>,
+}
+
+impl Waits {
+    pub(super) fn set(&mut self, of: Option<LinkAddr>, pending: bool) {
+        let Some(neighbour) = of else {
+            self.for_anyone = pending;
+            return;
+        };
+        self.neighbours.retain(|known| *known != neighbour);
+        if pending {
+            self.neighbours.push(neighbour);
+        }
+    }
+
+    /// What the ACK of a frame with this header says.
+    fn says(&self, pending: Pending, header: &Header) -> bool {
+        match pending {
+            Pending::None => false,
+            // AT86RF233 data sheet §7.2.3: data requests alone; no node sends other commands.
+            Pending::OneForAll => self.for_anyone && header.frame_type == FrameType::Command,
+            Pending::PerNeighbour => header
+                .src
+                .is_some_and(|src| self.neighbours.contains(&src.addr)),
+        }
+    }
+}
 
 impl Radio {
     /// Takes a frame without errors: filter, ACK, copy to the processor.
@@ -25,7 +58,8 @@ impl Radio {
         }
         self.heard_from = Some(from);
         if self.profile.capabilities.auto_ack && header.ack_request && self.filter.is_mine(header) {
-            let ack = Frame::new(&filter::ack(header.sequence));
+            let pending = self.waits.says(self.profile.capabilities.pending, header);
+            let ack = Frame::new(&filter::ack(header.sequence, pending));
             self.answer = Answer::Turning {
                 ack,
                 to: Some(from),

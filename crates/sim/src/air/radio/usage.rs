@@ -17,7 +17,7 @@ pub enum State {
     Assess,
     /// Listening while the driver prepares a transmission.
     Prepare,
-    /// Turning around to transmit, or tuning.
+    /// Turning around to transmit, tuning, or waking up.
     Turnaround,
     /// Transmitting.
     Transmit,
@@ -28,6 +28,8 @@ pub enum State {
 pub struct Usage {
     spans: [Duration; State::COUNT],
     pub(super) cpu: Duration,
+    /// Of the time that it turned around, that in which it woke up.
+    pub(super) waking: Duration,
     pub(super) state: State,
     since: Instant,
 }
@@ -37,6 +39,7 @@ impl Usage {
         Self {
             spans: [Duration::ZERO; State::COUNT],
             cpu: Duration::ZERO,
+            waking: Duration::ZERO,
             state: State::Listen,
             since: Instant::ORIGIN,
         }
@@ -57,6 +60,11 @@ impl Usage {
     /// Time its processor worked for it.
     pub fn cpu(&self) -> Duration {
         self.cpu
+    }
+
+    /// Time in which the radio woke up; part of [`State::Turnaround`].
+    pub fn waking(&self) -> Duration {
+        self.waking
     }
 
     /// A radio that did nothing but listen.

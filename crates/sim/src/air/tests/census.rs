@@ -67,7 +67,7 @@ fn packets_are_told_by_what_they_carry_behind_whatever_routing_added() {
         let psdu = psdu(&payload);
         census.note(0, &psdu, Some(1));
         // The ACK is of the frame's kind.
-        census.note(1, &filter::ack(7), Some(0));
+        census.note(1, &filter::ack(7, false), Some(0));
         let [sent, ack] = [0, 1].map(|node| census.sent(node));
         let time = [phy::air_time(psdu.len()), phy::air_time(phy::ACK_LEN)];
         let is_users = extras.is_some();

@@ -32,18 +32,22 @@ fn connect(bench: &mut Bench<'_>, port: u16, window: usize) -> Handle {
 
 impl<'m> Bench<'m> {
     fn new(arena: &'m Arena) -> Self {
+        Self::with(arena, None)
+    }
+
+    fn with(arena: &'m Arena, application: Option<Application>) -> Self {
         let chain = ChainOptions {
             hops: 1,
             ..ChainOptions::default()
         };
         let mut options: NetworkOptions = chain.network();
         options.nodes[MOTE].tables.connections = PLACES;
-        options.nodes[MOTE].tables.listeners = PORTS.len();
+        options.nodes[MOTE].tables.listeners = LISTENERS;
         options.hosts[0].connections = 4 * PLACES;
         let mut network = Network::new(options, arena).unwrap();
         assert!(network.join(Duration::from_secs(60)));
         let ends = network.ends(MOTE, plan::HOST, arena);
-        let services = Services::new(PLACES, ends);
+        let services = Services::new(PLACES, ends).with(application);
         network.world.set_app(MOTE, App::Services(services));
         Self { network }
     }
@@ -248,3 +252,46 @@ fn the_generated_text_is_that_of_the_rfc() {
 
 const MOTE: usize = 1;
 const PLACES: usize = 4;
+
+#[test]
+fn a_web_server_answers_client_after_client() {
+    let arena = Arena::new();
+    let mut bench = Bench::with(&arena, Some(Application::Http));
+    for _ in 0..3 * PLACES {
+        let client = connect(&mut bench, 80, 2_048);
+        bench.send(client, b"GET / HTTP/1.1\r\nHost: mote\r\n\r\n");
+        bench.run(10);
+        let answer = String::from_utf8(bench.read(client)).expect("text");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.ends_with("\r\n\r\nhello from a mote\n"), "{answer}");
+        close(&mut bench, client);
+        bench.run(10);
+    }
+    assert_eq!(bench.held(), 0);
+}
+
+#[test]
+fn a_line_without_an_end_takes_no_more_than_a_line() {
+    let arena = Arena::new();
+    let mut bench = Bench::with(&arena, Some(Application::Shell));
+    let client = connect(&mut bench, 23, 2_048);
+    for _ in 0..8 {
+        bench.send(client, &[b'x'; 1_000]);
+        bench.run(10);
+    }
+    bench.read(client);
+    bench.send(client, b"\r\necho on it goes\r\n");
+    bench.run(10);
+    let answer = String::from_utf8(bench.read(client)).expect("text");
+    assert!(answer.starts_with("no command xxx"), "{answer}");
+    assert!(answer.len() < 1_200, "{}", answer.len());
+    assert!(answer.ends_with("> on it goes\r\n> "), "{answer}");
+}
+
+fn close(bench: &mut Bench<'_>, handle: Handle) {
+    let host = bench.network.host(0).unwrap();
+    bench
+        .network
+        .world
+        .with_node(host, |node, now| node.tcp_mut().close(handle, now));
+}

@@ -15,13 +15,11 @@ use crate::air::census::Sent;
 use crate::air::gains::LogDistance;
 use crate::apps::App;
 use crate::net::floor::{Floor, FloorOptions};
-use crate::net::network::{
-    Host, HostOptions, Network, NetworkOptions, NodeOptions, Parent, Tables,
-};
+use crate::net::network::{Host, HostOptions, Network, NetworkOptions, NodeOptions, Tables};
 use crate::net::outages::{Outages, Switch};
 use crate::net::plan;
 use crate::net::run::{self, Next};
-use crate::net::topology::{Station, expected_transmissions};
+use crate::net::topology::expected_transmissions;
 
 /// A generated floor as a network, whose host is the caller: what joining and repair run on.
 /// None where there is no such floor.
@@ -251,21 +249,13 @@ pub fn doubly_reached(options: &NetworkOptions) -> Vec<usize> {
 /// Expected transmissions from a node to its neighbour; none where neither hears the other.
 fn link_etx(options: &NetworkOptions, from: usize, to: usize) -> Option<f64> {
     let (there, back) = (options.gains.get(from, to)?, options.gains.get(to, from)?);
-    let station = |node: usize| -> Option<Station<'_>> {
-        let node = options.nodes.get(node)?;
-        Some(Station {
-            name: &node.name,
-            parent: match node.parent {
-                Parent::Shortest => None,
-                Parent::Node(parent) => Some(parent),
-            },
-            transmit_dbm: node.profile.transmit_dbm,
-            noise_dbm: node.profile.noise_dbm(),
-            channel: node.channel,
-        })
-    };
-    let ends = [&station(from)?, &station(to)?];
-    Some(expected_transmissions(ends, there, back, 0.0))
+    let end = |node: usize| options.nodes.get(node).map(NodeOptions::station);
+    Some(expected_transmissions(
+        [&end(from)?, &end(to)?],
+        there,
+        back,
+        0.0,
+    ))
 }
 
 /// The least sum of expected transmissions from each node to the border router, and the parent

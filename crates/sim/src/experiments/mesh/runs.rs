@@ -72,7 +72,7 @@ impl Traffic for Kind {
         })
     }
 
-    fn segment(&self, _: &Setup) -> Segment {
+    fn segment(&self, _: &Setup, _: u64) -> Segment {
         Segment::NONE
     }
 }

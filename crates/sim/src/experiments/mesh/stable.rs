@@ -77,7 +77,7 @@ impl Traffic for Stable {
         })
     }
 
-    fn segment(&self, _: &Setup) -> Segment {
+    fn segment(&self, _: &Setup, _: u64) -> Segment {
         Segment::NONE
     }
 }

@@ -3,7 +3,7 @@ use crate::air::gains::{ChainAir, Gains};
 use crate::apps::content::Content;
 use crate::apps::{Receiver, Sender};
 use crate::net::moves;
-use crate::net::network::Joining;
+use crate::net::network::{Joining, Parent};
 
 fn chain(hops: usize, kind: Host) -> NetworkOptions {
     let nodes = (0..=hops).map(|n| NodeOptions {

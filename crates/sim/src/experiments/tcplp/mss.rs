@@ -21,7 +21,7 @@ pub(super) fn cases() -> Vec<Case> {
             let mut setup = Setup::hops(1).retry_delay_ms(0);
             setup.chain.mss_frames = frames as u8;
             // The paper's buffer of 1,848 bytes, but never fewer than its four segments.
-            let payload_len = setup.segment(true).payload_len.max(1);
+            let payload_len = setup.segment(0).payload_len.max(1);
             let segments = BUFFER_LEN.div_ceil(payload_len).max(4);
             Case::new(
                 mss_point(direction, frames),

@@ -4,9 +4,9 @@ use std::net::Ipv6Addr;
 
 use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Registration, Route};
 use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
-use motet::link::{Advertised, Cable, Hold, Link, Mesh, MeshConfig, MeshMemory};
+use motet::link::{Advertised, Cable, Child, Hold, Indirect, Link, Mesh, MeshConfig, MeshMemory};
 use motet::lowpan::datagram::Record;
-use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, RadioCapabilities};
+use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, Pending, RadioCapabilities, Sleep};
 use motet::node::Node;
 use motet::random::Rng;
 use motet::rpl::{self, Candidate, Role};
@@ -28,6 +28,8 @@ use crate::streams::{Purpose, stream};
 pub(super) struct Builder<'a, 'm> {
     pub(super) options: &'a NetworkOptions,
     pub(super) tree: &'a Tree,
+    /// The mesh's, of 64 bits.
+    pub(super) prefix: Ipv6Addr,
     pub(super) arena: &'m Arena,
     /// Every random choice of the node follows from it.
     pub(super) seed: u64,
@@ -42,11 +44,13 @@ impl<'m> Builder<'_, 'm> {
     pub(super) fn mesh_node(self, n: usize, mut returned: Returned<'m>) -> Resident<'m> {
         let options = &self.options.nodes[n];
         // Lossless: `topology::tree` has refused more nodes.
-        let number = n as u16;
-        let mut rng = stream(self.seed, u32::from(number), Purpose::Stack);
+        let mut rng = stream(self.seed, n as u32, Purpose::Stack);
         let is_router = n == 0;
         let is_tapped = options.transport == Host::Outside;
-        let radio = Link::Mesh(self.radio(n, &mut returned, &mut rng));
+        let radio = match &self.options.ble {
+            Some(ble) => Link::Ble(self.ble(n, ble, &mut returned)),
+            None => Link::Mesh(self.radio(n, &mut returned, &mut rng)),
+        };
         let is_wired = is_router || is_tapped;
         let wire = is_wired.then(|| Link::Cable(wire(&mut returned, self.arena)));
         let interfaces = std::iter::once(radio).chain(wire).collect::<Vec<_>>();
@@ -65,17 +69,10 @@ impl<'m> Builder<'_, 'm> {
         let tables = &options.tables;
         let sockets = [tables.connections, tables.listeners, tables.half_open];
         let tcp = tcp(&mut returned, self.arena, sockets, &mut rng);
-        let filter = Filter {
-            pan: plan::PAN,
-            extended: plan::eui64(number),
-            short: options.mac.short,
+        let radio_port = match &self.options.ble {
+            Some(ble) => Port::Ble(self.ble_port(n, ble)),
+            None => Port::Air(self.radio_port(n)),
         };
-        let radio_port = Port::Air(RadioPort {
-            interface: RADIO,
-            profile: options.profile,
-            filter,
-            channel: options.channel,
-        });
         let wire_port = if is_tapped {
             Some(Port::Tap(WIRED))
         } else {
@@ -92,16 +89,33 @@ impl<'m> Builder<'_, 'm> {
         }
     }
 
+    /// How mesh node `n` is attached to the air.
+    fn radio_port(self, n: usize) -> RadioPort {
+        let options = &self.options.nodes[n];
+        RadioPort {
+            interface: RADIO,
+            profile: options.profile,
+            filter: Filter {
+                pan: plan::PAN,
+                // Lossless: nodes have 16-bit numbers.
+                extended: plan::eui64(n as u16),
+                short: options.mac.short,
+            },
+            channel: options.channel,
+        }
+    }
+
     /// Whether mesh node `n` takes part in RPL.
     fn speaks_rpl(self, n: usize) -> bool {
-        self.options.joining == Joining::Rpl && !self.options.nodes[n].is_leaf
+        let node = &self.options.nodes[n];
+        self.options.joining == Joining::Rpl && !node.is_leaf && node.sleep.is_none()
     }
 
     /// Makes mesh node `n` the root of a DODAG, or a mote that looks for one.
     fn start_rpl(self, n: usize, returned: &mut Returned<'m>, node: &mut Node<'m>) {
         let (role, candidates, steps) = match n {
             0 => {
-                let root = rpl::Root::new(plan::MESH_PREFIX);
+                let root = rpl::Root::new(self.prefix);
                 (Role::Root(root), 0, self.options.nodes.len())
             }
             _ => (Role::Router, CANDIDATES, 0),
@@ -113,6 +127,11 @@ impl<'m> Builder<'_, 'm> {
         node.start_rpl(RADIO, role, candidates, steps, self.now);
     }
 
+    /// The address of mesh node `n`.
+    fn addr(self, n: usize) -> Ipv6Addr {
+        plan::addr_of(self.prefix, self.options.link_addr(n))
+    }
+
     /// Addresses and routes of mesh node `n`.
     fn ip(self, n: usize, returned: &mut Returned<'m>) -> Ip<'m> {
         let is_rpl = self.options.joining == Joining::Rpl;
@@ -122,14 +141,14 @@ impl<'m> Builder<'_, 'm> {
         };
         let routes = below.iter().map(|(node, child)| {
             Some(Route {
-                prefix: Prefix::host(plan::mesh_addr(*node as u16)),
+                prefix: Prefix::host(self.addr(*node)),
                 next_hop: NextHop {
                     interface: RADIO,
-                    neighbour: Neighbour::One(plan::link_addr(*child as u16).iid()),
+                    neighbour: Neighbour::One(self.options.link_addr(*child).iid()),
                 },
             })
         });
-        let addr = plan::mesh_addr(n as u16);
+        let addr = self.addr(n);
         let is_tapped = self.options.nodes[n].transport == Host::Outside;
         let tap = is_tapped.then_some(Some(Route {
             prefix: Prefix::host(addr),
@@ -159,7 +178,7 @@ impl<'m> Builder<'_, 'm> {
             }
             ip.set_default_route(Some(NextHop {
                 interface: RADIO,
-                neighbour: Neighbour::One(plan::link_addr(parent as u16).iid()),
+                neighbour: Neighbour::One(self.options.link_addr(parent).iid()),
             }));
         }
         ip
@@ -184,6 +203,7 @@ impl<'m> Builder<'_, 'm> {
             pan: plan::PAN,
             extended: plan::eui64(n as u16),
             channel: options.channel,
+            retry_doubles: options.pace_percent > 0,
             ..options.mac.clone()
         };
         let memory = self.mesh_memory(n, returned);
@@ -201,6 +221,7 @@ impl<'m> Builder<'_, 'm> {
             forwarding: options.forwarding,
             mss_frames: options.mss_frames,
             hold: Hold {
+                pace_percent: options.pace_percent,
                 step: options.hold_step,
                 // RPL finds out both.
                 hops_up: if is_rpl {
@@ -220,7 +241,7 @@ impl<'m> Builder<'_, 'm> {
             solicits: joining != Joining::Static && n > 0 && !is_rpl_node,
             registers: joining != Joining::Static,
             advertised: (n == 0).then_some(Advertised {
-                prefix: plan::MESH_PREFIX,
+                prefix: self.prefix,
                 lifetime: Advertised::LIFETIME,
             }),
         };
@@ -232,12 +253,48 @@ impl<'m> Builder<'_, 'm> {
             radio.renew_tags(late);
         }
         if n == 0 || joining == Joining::Static {
-            *radio.contexts_mut() = plan::contexts();
+            *radio.contexts_mut() = plan::contexts_under(self.prefix);
+        }
+        radio.set_sleep(options.sleep.map(|sleep| Sleep {
+            rides: sleep.rides && self.parents_answer_data(),
+            ..sleep
+        }));
+        if options.sleep.is_none() && self.options.has_sleepers() {
+            radio.serve_sleepers(self.indirect(n, returned.indirect.take()));
         }
         if let Some(mode) = options.compression {
             radio.set_tcphc(self.tcphc(n, mode, returned.tcphc.take(), rng));
         }
         radio
+    }
+
+    /// Whether every node that may be a parent says in the ACK of any frame that something waits: one
+    /// flag for all is in the ACKs of data requests alone.
+    fn parents_answer_data(self) -> bool {
+        let awake = self
+            .options
+            .nodes
+            .iter()
+            .filter(|node| node.sleep.is_none());
+        awake
+            .map(|node| node.profile.capabilities)
+            .all(|radio| !radio.auto_ack || radio.pending == Pending::PerNeighbour)
+    }
+
+    /// Where packets wait for nodes that sleep, in memory that came back if there is some.
+    fn indirect(self, n: usize, memory: Option<&'m mut Indirect<'m>>) -> &'m mut Indirect<'m> {
+        let options = &self.options.nodes[n];
+        let arena = self.arena;
+        let none = || Indirect::new(options.indirect, &mut [], &mut [], &mut []);
+        let Some(place) = memory else {
+            let children = arena.alloc_slice_fill_iter((0..CHILDREN).map(|_| Child::EMPTY));
+            let packets = arena.alloc_slice_fill_copy(options.indirect_len, 0);
+            let outgoing = arena.alloc_slice_fill_copy(MESH_PACKET_LEN_MAX, 0);
+            return arena.alloc(Indirect::new(options.indirect, children, packets, outgoing));
+        };
+        let (children, packets, outgoing) = std::mem::replace(place, none()).into_memory();
+        *place = Indirect::new(options.indirect, children, packets, outgoing);
+        place
     }
 
     fn mesh_memory(self, n: usize, returned: &mut Returned<'m>) -> MeshMemory<'m> {
@@ -294,6 +351,8 @@ impl<'m> Builder<'_, 'm> {
             end,
             quiet: self.quiet,
             learned: self.options.nodes[n].learns_compression,
+            // What waits for a node that sleeps is no frame, and no frame's age bounds its wait.
+            frames_expire: !self.options.has_sleepers(),
             ..tcphc::Config::default()
         };
         let contexts = vec![tcphc::Context::EMPTY; contexts.max(tables.compressed)];
@@ -330,6 +389,11 @@ pub(crate) fn wired_node<'m>(
     }));
     let tcp = tcp(&mut returned, arena, sockets, &mut rng);
     Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN)
+}
+
+/// The TCP of a node with so many connections, listeners and handshakes.
+pub(crate) fn new_tcp<'m>(sockets: [usize; 3], rng: &mut Rng, arena: &'m Arena) -> Tcp<'m> {
+    tcp(&mut Returned::default(), arena, sockets, rng)
 }
 
 /// Hops as the stack counts them: beyond three they make no difference.
@@ -382,6 +446,9 @@ const NEIGHBORS_SPARE: usize = 3;
 
 /// Neighbours that a node of a mesh knows which forms itself.
 const NEIGHBORS_OF_ROUTER: usize = 16;
+
+/// Neighbours that sleep, of one node.
+const CHILDREN: usize = 16;
 
 /// Neighbours that a mote thinks of as its parent.
 const CANDIDATES: usize = 8;

@@ -3,8 +3,9 @@
 //! Purpose: a node may start a thousand times in a run, and the memory of a run is given back at
 //! its end only. Whatever a stack was lent serves the next one.
 
+use motet::ble::Peer;
 use motet::ip::{Registration, Route, Step};
-use motet::link::{Cable, Link, MeshMemory};
+use motet::link::{BleMemory, Cable, Indirect, Link, MeshMemory};
 use motet::lowpan::datagram::Record;
 use motet::mac::{FrameSlot, Neighbor};
 use motet::node::Node;
@@ -26,7 +27,9 @@ pub(super) struct Returned<'m> {
     pub(super) queue: Option<&'m mut [u8]>,
     pub(super) registrations: Option<&'m mut [Registration]>,
     pub(super) tcphc: Option<&'m mut Tcphc<'m>>,
+    pub(super) indirect: Option<&'m mut Indirect<'m>>,
     pub(super) cable: Option<&'m mut [u8]>,
+    pub(super) peers: Option<&'m mut [Peer<'m>]>,
     pub(super) routes: Option<&'m mut [Option<Route>]>,
     pub(super) candidates: Option<&'m mut [Candidate]>,
     pub(super) steps: Option<&'m mut [Option<Step>]>,
@@ -55,12 +58,23 @@ impl<'m> Returned<'m> {
         };
         for link in layers.links.iter_mut() {
             match std::mem::replace(link, Link::Cable(Cable::new(&mut [], 0))) {
-                Link::Mesh(mesh) => {
+                Link::Mesh(mut mesh) => {
+                    returned.indirect = mesh.take_indirect();
                     let (memory, tcphc) = mesh.into_memory();
                     returned.take_mesh(memory);
                     returned.tcphc = tcphc;
                 }
                 Link::Cable(cable) => returned.cable = Some(cable.into_memory()),
+                Link::Ble(ble) => {
+                    let BleMemory {
+                        peers,
+                        queue,
+                        registrations,
+                    } = ble.into_memory();
+                    returned.peers = Some(peers);
+                    returned.queue = Some(queue);
+                    returned.registrations = Some(registrations);
+                }
                 // No node of the lab has one.
                 Link::Serial(_) => {}
             }

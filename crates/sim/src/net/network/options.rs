@@ -2,16 +2,19 @@
 
 use std::net::Ipv6Addr;
 
+use motet::ble::Phy;
 use motet::ip::queue::Discipline;
 use motet::limits::IPV6_MTU_MIN;
-use motet::link::{Forwarding, Relaying};
-use motet::mac;
+use motet::link::{Forwarding, IndirectConfig, Relaying};
+use motet::mac::{self, Sleep};
 use motet::tcphc;
 use motet::time::Duration;
+use motet::wire::LinkAddr;
 
 use crate::air::gains::{Gains, Later};
 use crate::air::noise::Noise;
 use crate::air::profile::Profile;
+use crate::ble;
 use crate::net::plan;
 use crate::net::topology::{self, Station, TopologyError, Tree};
 use crate::streams::{Purpose, stream};
@@ -37,6 +40,42 @@ pub struct NetworkOptions {
     pub packet_loss: f64,
     /// How motes get their addresses.
     pub joining: Joining,
+    /// What makes the border router fair; none: packets pass as they come, and nothing observes
+    /// them.
+    pub fairness: Option<motet_taim::Config>,
+    /// Bluetooth LE in the place of IEEE 802.15.4.
+    pub ble: Option<BleOptions>,
+}
+
+/// A network over Bluetooth LE: the border router is a central, and every mote a peripheral of it.
+///
+/// Of [`NodeOptions`] hold a node's name, its window and its tables' places for TCP.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct BleOptions {
+    /// How fast symbols are.
+    pub phy: Phy,
+    /// From one connection event to the next, in units of 1.25 ms.
+    pub interval: u16,
+    /// Whether the border router shortens that where packets are lost.
+    pub is_adaptive: bool,
+    /// Connection events that a mote may leave out while it has nothing to say.
+    pub latency: u16,
+    /// Whether data packets have a MIC, as encrypted ones do: four bytes more.
+    pub has_mic: bool,
+    /// The controller of every mote; the border router's has as many buffers for each mote.
+    pub profile: ble::Profile,
+}
+
+impl BleOptions {
+    /// 1 Mb/s, 50 ms, and the controller of an nRF52840.
+    pub const DEFAULT: Self = Self {
+        phy: Phy::Le1M,
+        interval: 40,
+        is_adaptive: true,
+        latency: 0,
+        has_mic: false,
+        profile: ble::Profile::NRF52840,
+    };
 }
 
 /// Noise that was recorded, and who hears it.
@@ -85,7 +124,10 @@ pub struct NodeOptions {
     pub compression: Option<tcphc::Mode>,
     /// Whether it has to learn which peers understand compression.
     pub learns_compression: bool,
-    /// How long the next frame to a neighbour waits, per hop that the last one still has to
+    /// How much of the wait between two frames to a neighbour that the stack measures, %; 0: it
+    /// measures none, and link retries wait for as long as the MAC's settings say.
+    pub pace_percent: u8,
+    /// Where none is measured: how long the next frame to a neighbour waits, per hop that the last one still has to
     /// go; zero: not at all. How far it has to go, the tree says.
     pub hold_step: Duration,
     /// How its queue of whole packets is kept short.
@@ -95,6 +137,13 @@ pub struct NodeOptions {
     /// Where [`Joining::Rpl`] holds: whether it knows no RPL, and registers with a router that speaks
     /// for it.
     pub is_leaf: bool,
+    /// How it sleeps, if it does: only where nobody's packets pass it. The others are then parents of
+    /// such nodes.
+    pub sleep: Option<Sleep>,
+    /// How it keeps packets for nodes that sleep, where there are any.
+    pub indirect: IndirectConfig,
+    /// Bytes of these packets.
+    pub indirect_len: usize,
     /// Its datagram tags begin where they soon wrap; otherwise anywhere.
     pub tags_wrap: bool,
     /// Who speaks at its address: this stack, or the caller, by
@@ -201,13 +250,31 @@ impl NodeOptions {
             mss_frames: 5,
             compression: None,
             learns_compression: false,
+            pace_percent: 0,
             hold_step: Duration::ZERO,
             discipline: Discipline::DropTail,
             window_segments: 4,
             is_leaf: false,
+            sleep: None,
+            indirect: IndirectConfig::DEFAULT,
+            indirect_len: INDIRECT_LEN,
             tags_wrap: false,
             transport: Host::Virtual,
             tables: Tables::RELAY,
+        }
+    }
+
+    /// The node as the arithmetic of links and trees sees it.
+    pub(crate) fn station(&self) -> Station<'_> {
+        Station {
+            name: &self.name,
+            parent: match self.parent {
+                Parent::Shortest => None,
+                Parent::Node(parent) => Some(parent),
+            },
+            transmit_dbm: self.profile.transmit_dbm,
+            noise_dbm: self.profile.noise_dbm(),
+            channel: self.channel,
         }
     }
 }
@@ -266,7 +333,40 @@ impl NetworkOptions {
             frame_loss: 0.0,
             packet_loss: 0.0,
             joining: Joining::Advertised,
+            fairness: None,
+            ble: None,
         }
+    }
+
+    /// A network over Bluetooth LE of a border router and so many motes, with one simulated host.
+    pub fn over_ble(motes: usize, ble: BleOptions) -> Self {
+        let nodes = (0..=motes).map(|n| {
+            let mut node = NodeOptions::new(n.to_string());
+            node.parent = match n {
+                0 => Parent::Shortest,
+                _ => Parent::Node(0),
+            };
+            node
+        });
+        Self {
+            ble: Some(ble),
+            ..Self::new(nodes.collect(), star(motes))
+        }
+    }
+
+    /// The link address of mesh node `n`.
+    pub(crate) fn link_addr(&self, n: usize) -> LinkAddr {
+        // Lossless: nodes have 16-bit numbers.
+        let n = n as u16;
+        match self.ble {
+            Some(_) => LinkAddr::Device(plan::device_addr(n).bytes),
+            None => plan::link_addr(n),
+        }
+    }
+
+    /// Whether any node sleeps.
+    pub fn has_sleepers(&self) -> bool {
+        self.nodes.iter().any(|node| node.sleep.is_some())
     }
 
     /// The address of host `number`: of the host that it is part of.
@@ -280,23 +380,23 @@ impl NetworkOptions {
     /// # Errors
     /// [`TopologyError`], naming the node.
     pub fn tree(&self) -> Result<Tree, TopologyError> {
-        let stations: Vec<Station<'_>> = self.nodes.iter().map(station).collect();
+        let stations: Vec<Station<'_>> = self.nodes.iter().map(NodeOptions::station).collect();
         topology::tree(&stations, &self.gains)
     }
 }
 
-fn station(node: &NodeOptions) -> Station<'_> {
-    Station {
-        name: &node.name,
-        parent: match node.parent {
-            Parent::Shortest => None,
-            Parent::Node(parent) => Some(parent),
-        },
-        transmit_dbm: node.profile.transmit_dbm,
-        noise_dbm: node.profile.noise_dbm(),
-        channel: node.channel,
-    }
+/// Every mote hears the border router and is heard by it: gains of a network over Bluetooth LE, whose air is
+/// another one.
+pub fn star(motes: usize) -> Gains {
+    Gains::from_fn(motes + 1, |from, to| match from == 0 || to == 0 {
+        true => 0.0,
+        false => f64::NEG_INFINITY,
+    })
 }
+
+/// Two windows of four segments and as much again; with the packet being cut up and the children
+/// below 8 KiB.
+const INDIRECT_LEN: usize = 6 * 1_024;
 
 /// One way: decides at how many segments a larger window stops to help (`TCPlp` Fig 5).
 pub const HOST_DELAY: Duration = Duration::from_millis(20);

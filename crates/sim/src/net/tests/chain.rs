@@ -7,6 +7,7 @@ use motet::wire::icmpv6::{Echo, Message};
 use super::*;
 use crate::apps::{App, Receiver, Sender, Services};
 use crate::capture::{Capture, Records};
+use crate::net::bound;
 use motet::link::Link;
 use motet::{ip, tcp};
 
@@ -81,7 +82,7 @@ fn transfer(options: ChainOptions, up: bool, len: usize) -> Outcome {
     Outcome {
         received: end.content.clone(),
         seconds: finished.since(began).as_micros() as f64 / 1e6,
-        bound_kbps: chain.bound_kbps(),
+        bound_kbps: chain.path().unwrap().kbps(bound::Luck::Best),
         frames: chain.frames_by_hop(),
         retries: chain.link_retries(),
         digest: chain

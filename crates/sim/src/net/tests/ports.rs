@@ -90,6 +90,7 @@ fn a_node_with_two_radios_relays_from_one_to_the_other() {
     let builder = Builder {
         options: &options,
         tree: &tree,
+        prefix: plan::MESH_PREFIX,
         arena: &arena,
         seed: options.seed,
         now: Instant::ORIGIN,

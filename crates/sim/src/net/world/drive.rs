@@ -5,8 +5,8 @@ use motet::time::{Duration, Instant};
 
 use super::port::{Attached, Kind};
 use super::{Mote, World};
+use crate::air::Event;
 use crate::air::radio::Radio;
-use crate::air::{End, Event};
 
 impl World<'_> {
     /// Drives a node whose radio has something to tell; for the others nothing is new.
@@ -74,7 +74,20 @@ impl World<'_> {
         let Mote { node, ports, .. } = &mut self.motes[mote];
         let mut told = false;
         for Attached { interface, kind } in ports {
-            let Kind::Air(radio) = kind else { continue };
+            let radio = match kind {
+                Kind::Air(radio) => radio,
+                Kind::Ble(device) => {
+                    let ble = &mut self.ble;
+                    while let Some(report) = ble.as_mut().and_then(|b| b.air.poll_report(*device)) {
+                        report.tell(|event| {
+                            node.on_event(*interface, node::Event::Ble(event), now);
+                        });
+                        told = true;
+                    }
+                    continue;
+                }
+                Kind::Wire | Kind::Tap(_) | Kind::Controller(_) => continue,
+            };
             while let Some(output) = radio.poll_output(&mut self.air, now) {
                 output.tell(|event| node.on_event(*interface, node::Event::Mesh(event), now));
                 told = true;
@@ -94,12 +107,24 @@ impl World<'_> {
                 (node::Action::Mesh(action), Some(Kind::Air(radio))) => {
                     radio.command(action, buffer, &mut self.air, now);
                 }
+                (node::Action::Ble(action), Some(Kind::Ble(device))) => {
+                    if let Some(ble) = &mut self.ble {
+                        let len = action.bytes_len();
+                        let bytes = buffer.get(..len).unwrap_or(&[]);
+                        ble.air.advance_to(now);
+                        ble.air.command(*device, action, bytes);
+                    }
+                }
+                (node::Action::Ble(action), Some(Kind::Controller(commands))) => {
+                    let bytes = buffer.get(..action.bytes_len()).unwrap_or(&[]);
+                    commands.push_back((action, bytes.into()));
+                }
                 (node::Action::Cable { len }, Some(Kind::Tap(sent))) => {
                     sent.push_back(buffer.get(..len).unwrap_or(&[]).into());
                 }
                 (node::Action::Cable { len }, Some(Kind::Wire)) => {
                     let packet = buffer.get(..len).unwrap_or(&[]);
-                    self.carry(End::Mote(mote), packet, now);
+                    self.send(mote, packet, now);
                 }
                 (action, port) => debug_assert!(false, "{action:?} at {port:?}"),
             }

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use motet::ble::{Action, DeviceAddr};
 use motet::ip::InterfaceId;
 use motet::wire::LinkAddr;
 
@@ -13,6 +14,7 @@ use crate::air::filter::Filter;
 use crate::air::medium::Placement;
 use crate::air::profile::Profile;
 use crate::air::radio::Radio;
+use crate::ble;
 use crate::streams::{Purpose, stream};
 
 /// How an interface of a node is attached.
@@ -20,10 +22,14 @@ use crate::streams::{Purpose, stream};
 pub enum Port {
     /// By a radio to the air.
     Air(RadioPort),
+    /// By a controller to the air of Bluetooth LE; a node has at most one.
+    Ble(BlePort),
     /// To the wire of the world.
     Wire(InterfaceId),
     /// To the caller: see [`super::World::inject_at`].
     Tap(InterfaceId),
+    /// To a controller of Bluetooth LE that the caller has: see [`super::World::take_command`].
+    Controller(InterfaceId),
 }
 
 /// A radio on the air.
@@ -37,6 +43,17 @@ pub struct RadioPort {
     pub filter: Filter,
     /// The channel it is tuned to at first.
     pub channel: u8,
+}
+
+/// A controller on the air of Bluetooth LE.
+#[derive(Clone, Copy, Debug)]
+pub struct BlePort {
+    /// The node's interface.
+    pub interface: InterfaceId,
+    /// The address of the device.
+    pub address: DeviceAddr,
+    /// What the controller is like.
+    pub profile: ble::Profile,
 }
 
 /// An interface of a node of a world that runs, and what it leads to.
@@ -53,9 +70,13 @@ pub(super) struct Attached {
 )]
 pub(super) enum Kind {
     Air(Radio),
+    /// The number of the device.
+    Ble(usize),
     Wire,
     /// What left by it, until the caller takes it.
     Tap(VecDeque<Box<[u8]>>),
+    /// What that controller is to do, with the bytes that it speaks of, until the caller takes it.
+    Controller(VecDeque<(Action, Box<[u8]>)>),
 }
 
 /// The places of a world's radios on the air.
@@ -116,7 +137,7 @@ impl Places {
             let (node, port) = (*radio)?;
             match &residents[node].ports[port] {
                 Port::Air(radio) => Some(radio),
-                Port::Wire(_) | Port::Tap(_) => None,
+                Port::Ble(_) | Port::Wire(_) | Port::Tap(_) | Port::Controller(_) => None,
             }
         })
     }
@@ -141,7 +162,15 @@ impl Places {
     }
 
     /// Attaches the ports of a node.
-    pub(super) fn attach(&self, node: usize, ports: &[Port], seed: u64) -> Vec<Attached> {
+    ///
+    /// `devices`: the node of each controller so far; those of this node are added.
+    pub(super) fn attach(
+        &self,
+        node: usize,
+        ports: &[Port],
+        devices: &mut Vec<usize>,
+        seed: u64,
+    ) -> Vec<Attached> {
         let attach = |(number, port): (usize, &Port)| match *port {
             Port::Air(radio) => {
                 let place = self.place(node, number).unwrap_or(node);
@@ -152,6 +181,13 @@ impl Places {
                     kind: Kind::Air(Radio::new(place, radio.profile, radio.filter, jitter)),
                 }
             }
+            Port::Ble(port) => {
+                devices.push(node);
+                Attached {
+                    interface: port.interface,
+                    kind: Kind::Ble(devices.len() - 1),
+                }
+            }
             Port::Wire(interface) => Attached {
                 interface,
                 kind: Kind::Wire,
@@ -159,6 +195,10 @@ impl Places {
             Port::Tap(interface) => Attached {
                 interface,
                 kind: Kind::Tap(VecDeque::new()),
+            },
+            Port::Controller(interface) => Attached {
+                interface,
+                kind: Kind::Controller(VecDeque::new()),
             },
         };
         ports.iter().enumerate().map(attach).collect()
@@ -169,14 +209,22 @@ impl Attached {
     pub(super) fn radio(&self) -> Option<&Radio> {
         match &self.kind {
             Kind::Air(radio) => Some(radio),
-            Kind::Wire | Kind::Tap(_) => None,
+            Kind::Ble(_) | Kind::Wire | Kind::Tap(_) | Kind::Controller(_) => None,
+        }
+    }
+
+    /// The number of its controller of Bluetooth LE, if it is one.
+    pub(super) fn device(&self) -> Option<usize> {
+        match &self.kind {
+            Kind::Ble(device) => Some(*device),
+            Kind::Air(_) | Kind::Wire | Kind::Tap(_) | Kind::Controller(_) => None,
         }
     }
 
     pub(super) fn radio_mut(&mut self) -> Option<&mut Radio> {
         match &mut self.kind {
             Kind::Air(radio) => Some(radio),
-            Kind::Wire | Kind::Tap(_) => None,
+            Kind::Ble(_) | Kind::Wire | Kind::Tap(_) | Kind::Controller(_) => None,
         }
     }
 }

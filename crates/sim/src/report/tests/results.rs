@@ -42,12 +42,14 @@ fn run(flows: Vec<FlowResult>) -> RunResult {
         failure: None,
         joined_s: 0.0,
         seconds: 1.0,
+        bound_kbps: None,
         flows,
         nodes: vec![NodeResult::default(); 3],
         links: Vec::new(),
         packets_injected_lost: 0,
         samples: Vec::new(),
         moves: Vec::new(),
+        hours: Vec::new(),
     }
 }
 

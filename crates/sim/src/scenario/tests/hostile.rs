@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// What is said about a scenario of this text, whose folder has `matrix.csv` in it.
+/// What is said about a scenario of this text, whose folder has `matrix.csv` and `noise` in it.
 fn refusal(text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("s.toml");
     std::fs::write(&file, text).unwrap();
     std::fs::write(folder.path().join("matrix.csv"), "- -60\n-60 -\n").unwrap();
+    std::fs::write(folder.path().join("noise"), "-90\n").unwrap();
     let began = Instant::now();
     let error = Plan::read(&file, Overrides::default()).expect_err(text);
     assert!(began.elapsed() < Duration::from_secs(20), "{text}");
@@ -17,12 +18,15 @@ fn refusal(text: &str) -> String {
 }
 
 /// Every key that names a file, in a scenario that is good but for that file.
-fn naming(file: &str) -> [String; 3] {
+fn naming(file: &str) -> [String; 4] {
     let file = toml::Value::from(file);
     [
         format!("[topology]\nmatrix = {file}\n[[flow]]\n"),
         format!("[topology]\nk7 = {file}\n[[flow]]\n"),
         format!("[topology]\nchain = 1\n[[flow]]\n[interference]\ntrace = {file}\n"),
+        format!(
+            "[topology]\nchain = 1\n[[flow]]\n[interference]\ntrace = \"noise\"\nnight = {file}\n"
+        ),
     ]
 }
 

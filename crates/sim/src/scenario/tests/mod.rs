@@ -6,11 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use super::document::Document;
 use super::*;
 
+mod bluetooth;
 mod flows;
 mod hostile;
+mod readings;
 mod refusals;
 mod runs;
 mod settings;
+mod sleep;
 
 fn plan(text: &str) -> Result<Plan, ScenarioError> {
     let file = Path::new("test.toml");

@@ -37,6 +37,46 @@ fn a_run_measures_what_flows() {
     assert!(run.nodes[1].counts.cpu_duty() > 0.01);
 }
 
+/// The bound is that of one flow over a chain: with an ACK for every second segment 49.4 kb/s over
+/// two hops, and what the window of four segments held when the warm-up ended.
+#[test]
+fn a_run_has_a_bound_where_one_is_known() {
+    let cases = [
+        ("", Some((49.4, 8.0))),
+        ("from = \"host\"\nto = 2\n", Some((49.4, 8.0))),
+        ("start_s = 4\n", Some((49.4, 8.0))),
+        ("kind = \"request\"\n", None),
+        ("from = 2\n[[flow]]\nfrom = 1\n", None),
+        (
+            "[[fault]]\nkind = \"link\"\nnode = 1\nto = 2\ngain_db = -70\nat_s = 3\n",
+            None,
+        ),
+        (
+            "[[fault]]\nkind = \"reboot\"\nnode = 1\nat_s = 3\nfor_s = 1\n",
+            Some((49.4, 8.0)),
+        ),
+        ("[[node]]\nid = 1\nbe_min = 2\n", None),
+    ];
+    for (more, expected) in cases {
+        let plan = plan(&format!("{CHAIN}{more}")).unwrap_or_else(|why| panic!("{more}: {why}"));
+        let [run] = &results(&plan)[..] else {
+            panic!("one point, one seed")
+        };
+        assert!(run.failure.is_none(), "{more}: {:?}", run.failure);
+        assert_eq!(run.bound_kbps.is_some(), expected.is_some(), "{more}");
+        if let Some((bound, (rate, seconds))) = run.bound_kbps.zip(expected) {
+            let in_flight = 4.0 * 429.0 / 125.0 / seconds;
+            let begins_before = if more.starts_with("start") { 0.0 } else { 1.0 };
+            // Few frames: luck may spare their drivers some time.
+            assert!(
+                (rate + begins_before * in_flight - 0.1..rate + in_flight + 1.0).contains(&bound),
+                "{more}: {bound}"
+            );
+            assert!(run.goodput_kbps() < bound, "{more}");
+        }
+    }
+}
+
 #[test]
 fn every_profile_carries_data() {
     let text = format!(

@@ -2,6 +2,65 @@
 
 use super::*;
 
+/// The pace is measured or set by hand, and what belongs to the one does not stand beside the other.
+#[test]
+fn a_pace_is_measured_or_set_by_hand() {
+    let paces = |more: &str| {
+        let text = format!("duration_s = 10\n[topology]\nchain = 2\n[[flow]]\n{more}");
+        let plan = plan(&text).map_err(|error| error.to_string())?;
+        let scenario = &plan.points[0].scenario;
+        let nodes = scenario.network.nodes.iter();
+        Ok::<_, String>(nodes.map(|node| node.pace_percent).collect::<Vec<_>>())
+    };
+    assert_eq!(paces(""), Ok(vec![0; 3]));
+    assert_eq!(
+        paces("[stack]\npacing = \"off\"\nhold_ms = 7\n"),
+        Ok(vec![0; 3])
+    );
+    assert_eq!(paces("[stack]\npacing = \"auto\"\n"), Ok(vec![100; 3]));
+    assert_eq!(
+        paces(
+            "[stack]\npacing = \"auto\"\npace_percent = 95\n[[node]]\nid = 1\npacing = \"off\"\n"
+        )
+        .unwrap_err(),
+        "test.toml: [[node]] 1: node.pace_percent is 95, but must be left out unless pacing is \"auto\""
+    );
+    for (more, wrong) in [
+        (
+            "[stack]\npacing = \"auto\"\nhold_ms = 7\n",
+            "stack.hold_ms is 7",
+        ),
+        (
+            "[stack]\npacing = \"auto\"\nretry_delay_ms = 0\n",
+            "stack.retry_delay_ms is 0",
+        ),
+        (
+            "[stack]\npacing = \"auto\"\n[[node]]\nid = 2\nretry_delay_ms = 5\n",
+            "node.retry_delay_ms is 5",
+        ),
+        ("[stack]\npace_percent = 90\n", "stack.pace_percent is 90"),
+    ] {
+        let error = paces(more).unwrap_err();
+        assert!(
+            error.contains(wrong) && error.contains("left out"),
+            "{error}"
+        );
+    }
+}
+
+/// An ACK of the host for every eighth segment leaves the air to the segments.
+#[test]
+fn the_hosts_ack_rule_is_that_of_its_key() {
+    let text = "duration_s = 20\nwarmup_s = 2\n[topology]\nchain = 2\n[wire]\n\
+                host_ack_delay_ms = 500\n[stack]\nwindow_segments = 12\ninitial_window = 8\n[[flow]]\n[sweep]\n\
+                wire.host_ack_every = [2, 8]\n";
+    let runs = results(&plan(text).unwrap());
+    let segments = |run: &RunResult| run.nodes.last().unwrap().counts.segments;
+    let counts = [segments(&runs[0]), segments(&runs[1])];
+    assert!(counts[0] > 2 * counts[1], "{counts:?}");
+    assert!(runs[0].bound_kbps < runs[1].bound_kbps);
+}
+
 #[test]
 fn settings_of_queues_and_csma_reach_the_nodes() {
     let text = format!(

@@ -138,9 +138,9 @@ impl Discovery<'_> {
         }
     }
 
-    /// Whether the prefix is this node's own to hand out.
+    /// Whether the prefix is this node's own to hand out: never without the feature `router`.
     pub(super) fn is_border(&self) -> bool {
-        !self.solicits && !self.solicitor.is_led()
+        cfg!(feature = "router") && !self.solicits && !self.solicitor.is_led()
     }
 
     /// How long what this node advertises still holds: a border router says, a relay counts down.

@@ -26,7 +26,7 @@ mod advertise;
 mod learn;
 mod register;
 
-use super::mesh::{Mark, MeshConfig};
+use super::mesh::Mark;
 use crate::ip::ndp::{Advertised, Due, Solicitor};
 use crate::ip::registrant::Registrant;
 use crate::ip::registrar::{IS_ROUTER, Registrar};
@@ -99,6 +99,22 @@ pub(super) struct Discovery<'m> {
     registrar: Registrar<'m>,
 }
 
+/// Settings of discovery on one link.
+#[derive(Clone, Copy)]
+pub(super) struct Settings {
+    /// This node's address on the link, and its EUI-64.
+    pub(super) source: LinkAddr,
+    pub(super) eui64: [u8; 8],
+    /// Whether to look for a router.
+    pub(super) solicits: bool,
+    /// Whether addresses are registered on this link.
+    pub(super) registers: bool,
+    /// The only router to accept.
+    pub(super) router: Option<Iid>,
+    /// What to advertise from the start.
+    pub(super) advertised: Option<Advertised>,
+}
+
 /// A message of neighbour discovery, and the hop that it came over.
 #[derive(Clone, Copy)]
 pub(super) struct Received<'a> {
@@ -110,27 +126,21 @@ pub(super) struct Received<'a> {
 }
 
 impl<'m> Discovery<'m> {
-    /// `source`: this node's address on the link; `eui64`: its EUI-64; `registrations`: memory for
-    /// its neighbours' registrations.
-    pub(super) fn new(
-        config: &MeshConfig,
-        source: LinkAddr,
-        eui64: [u8; 8],
-        registrations: &'m mut [Registration],
-    ) -> Self {
+    /// `registrations`: memory for neighbours' registrations.
+    pub(super) fn new(settings: Settings, registrations: &'m mut [Registration]) -> Self {
         Self {
             id: InterfaceId(0),
-            source,
-            eui64,
-            solicits: config.solicits,
-            registers: config.registers,
-            solicitor: Solicitor::new(config.parent.map(LinkAddr::iid)),
+            source: settings.source,
+            eui64: settings.eui64,
+            solicits: settings.solicits,
+            registers: settings.registers,
+            solicitor: Solicitor::new(settings.router),
             untaken: 0,
             has_led_prefix: false,
             has_lost_route: false,
             answers: [const { Allowance::new(ANSWERS_MAX, ANSWERS_INTERVAL_MS) }; 2],
             answer: Answer::NONE,
-            advertised: config.advertised,
+            advertised: settings.advertised,
             border: None,
             advertised_digest: 0,
             contexts: Contexts::default(),
@@ -183,6 +193,14 @@ impl<'m> Discovery<'m> {
         }
     }
 
+    /// A neighbour can be reached that could not be before: a question that found nobody is asked again.
+    #[cfg(feature = "ble")]
+    pub(super) fn ask_again(&mut self, now: Instant, rng: &mut Rng) {
+        if self.solicits && self.solicitor.router().is_none() {
+            self.solicitor.start(now, rng);
+        }
+    }
+
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         let own = earliest(
             self.solicitor.next_deadline(),
@@ -201,7 +219,7 @@ impl<'m> Discovery<'m> {
     /// A neighbour has acknowledged a frame.
     pub(super) fn on_acknowledged(&mut self, by: Iid, now: Instant) {
         self.solicitor.on_acknowledged(by);
-        if self.solicitor.way_up() == Some(by) {
+        if self.solicitor.is_way_up(&by) {
             self.untaken = 0;
             if !self.registrant.is_in_trouble() {
                 self.solicitor.firm();
@@ -215,12 +233,18 @@ impl<'m> Discovery<'m> {
     /// A frame to a neighbour was given up. Where several in a row were for the router, another one
     /// is looked for: nothing else may show for hours that the router has gone.
     pub(super) fn on_given_up(&mut self, to: Iid, now: Instant) {
-        if self.solicitor.way_up() == Some(to) {
+        if self.solicitor.is_way_up(&to) {
             self.untaken = self.untaken.saturating_add(1);
             if self.untaken >= UNTAKEN_MAX {
                 self.solicitor.loosen(now);
             }
         }
+    }
+
+    /// Whether it asks all routers: any may answer, to all nodes.
+    #[cfg(feature = "sleepy")]
+    pub(super) const fn is_searching(&self) -> bool {
+        self.solicitor.is_searching()
     }
 
     /// The neighbour that the way up leads over: its entry in the tables below is no stranger's.

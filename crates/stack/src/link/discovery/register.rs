@@ -51,6 +51,16 @@ impl Discovery<'_> {
         }
     }
 
+    /// The identifier of the addresses of a neighbour with this EUI-64, which on some links has a bit
+    /// inverted.
+    const fn iid_of(&self, eui64: [u8; 8]) -> Iid {
+        match self.source {
+            #[cfg(feature = "ble")]
+            LinkAddr::Device(_) => eui64,
+            _ => LinkAddr::Extended(eui64).iid(),
+        }
+    }
+
     /// Decides on the registration that the neighbour `from` asks for by a solicitation of
     /// `target`, and answers.
     pub(super) fn on_registration(
@@ -83,7 +93,7 @@ impl Discovery<'_> {
             false => target,
         };
         let eui64 = <[u8; 8]>::try_from(asked.owner).ok();
-        let derived = eui64.map(|eui64| LinkAddr::Extended(eui64).iid());
+        let derived = eui64.map(|eui64| self.iid_of(eui64));
         let in_mesh = |prefix: Ipv6Addr| {
             Prefix {
                 addr: prefix,
@@ -312,12 +322,7 @@ fn only_registration(
 /// An owner's name in eight bytes, to compare it: an EUI-64 as it is. Longer ones are told apart
 /// by no proof, so a short digest will do.
 fn folded(owner: &[u8]) -> [u8; 8] {
-    let mut out = [0; 8];
-    for part in owner.chunks_exact(8) {
-        out.rotate_left(1);
-        for (out, byte) in out.iter_mut().zip(part) {
-            *out ^= byte;
-        }
-    }
-    out
+    let (parts, _) = owner.as_chunks::<8>();
+    let fold = |folded: u64, part: &[u8; 8]| folded.rotate_left(8) ^ u64::from_be_bytes(*part);
+    parts.iter().fold(0, fold).to_be_bytes()
 }

@@ -25,9 +25,20 @@ pub(crate) struct Budget<'a, 'm> {
     /// `None` in a build without it too.
     pub(super) tcphc: Option<&'a Tcphc<'m>>,
     mss_frames: u8,
-    /// What routing adds to a first fragment: in its frame, and as fragments number it.
-    overhead: (u8, u8),
+    pub(super) overhead: Overhead,
 }
+
+/// What routing adds to the first fragment of a segment.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Overhead {
+    /// To what this node sends.
+    pub(super) up: Added,
+    /// To what comes to it.
+    pub(super) down: Added,
+}
+
+/// Bytes in a first fragment's frame, and of these those that fragments number.
+pub(super) type Added = (u8, u8);
 
 impl<'a, 'm> Budget<'a, 'm> {
     pub(super) fn of(mesh: &'a Mesh<'m>) -> Self {
@@ -54,7 +65,7 @@ impl<'a, 'm> Budget<'a, 'm> {
         mac: &'a Mac<'m>,
         contexts: &'a Contexts,
         tcphc: Option<&'a Tcphc<'m>>,
-        (manner, overhead): (&Manner, (u8, u8)),
+        (manner, overhead): (&Manner, Overhead),
     ) -> Self {
         Self {
             mac,
@@ -66,8 +77,14 @@ impl<'a, 'm> Budget<'a, 'm> {
     }
 
     /// The most TCP payload in a packet with this IPv6 header. `tcp_len`: of the TCP header,
-    /// compressed and uncompressed.
-    pub(super) fn payload(&self, header: &Header, to: Neighbour, tcp_len: (usize, usize)) -> usize {
+    /// compressed and uncompressed. `routing`, `numbered`: what routing adds.
+    pub(super) fn payload(
+        &self,
+        header: &Header,
+        to: Neighbour,
+        tcp_len: (usize, usize),
+        (routing, numbered): Added,
+    ) -> usize {
         let Some(neighbour) = link_addr(to) else {
             return 0;
         };
@@ -80,7 +97,6 @@ impl<'a, 'm> Budget<'a, 'm> {
             frames => usize::from(frames),
         };
         let len = compressed_header_len(header, link, self.contexts);
-        let (routing, numbered) = self.overhead;
         fragment::payload_for_frames(
             frames,
             self.mac.payload_len_max(neighbour),
@@ -104,11 +120,11 @@ impl<'a, 'm> Budget<'a, 'm> {
             return u16::MAX;
         };
         let longest = tcp.len() + tcphc::FULL_OVERHEAD;
-        if self.payload(header, to, (longest, tcp.len())) >= usize::from(len) {
+        if self.payload(header, to, (longest, tcp.len()), self.overhead.up) >= usize::from(len) {
             return u16::MAX;
         }
         let compressed = tcphc.header_len(&flow(header.src, header.dst), tcp, now);
-        let payload = self.payload(header, to, (compressed, tcp.len()));
+        let payload = self.payload(header, to, (compressed, tcp.len()), self.overhead.up);
         payload.clamp(1, usize::from(u16::MAX)) as u16
     }
 }

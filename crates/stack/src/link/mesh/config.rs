@@ -57,14 +57,20 @@ pub struct MeshConfig {
 /// After a neighbour took a frame, the next one for it waits until that frame must have left
 /// the hops ahead: frames of one path no longer run into each other.
 ///
-/// The wait is (min(hops left, 3) − 1) times [`Self::step`], counted from this node: beyond
-/// three hops a frame is out of earshot. Hops left are what routing knows: upwards the rank in
-/// hops, downwards the depth of what hangs below this node. Hop limits do not tell: each
-/// origin chooses its own.
+/// The wait is measured where [`Self::pace_percent`] asks for it: the module `pace` says how. Or
+/// it is set by hand: (min(hops left, 3) − 1) times [`Self::step`].
+///
+/// Hops left are what routing knows: upwards the rank in hops, downwards the depth of what hangs
+/// below this node. Hop limits do not tell: each origin chooses its own. Where nobody knows,
+/// nothing waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hold {
-    /// Time for one frame to go one hop on; zero: hold nothing back. A full frame takes 7 ms
-    /// with copies and mean backoff less what overlaps with this node's own work.
+    /// Part of the measured wait, %; 0: the wait is not measured. It suits retries that double
+    /// ([`retry_doubles`](crate::mac::Config::retry_doubles)).
+    pub pace_percent: u8,
+    /// Where the wait is not measured: time for one frame to go one hop on; zero: hold nothing
+    /// back. A full frame takes 7 ms with copies and mean backoff less what overlaps with this
+    /// node's own work.
     pub step: Duration,
     /// Hops from here to the border router: frames to the router that the default
     /// route over this link leads to.
@@ -83,14 +89,17 @@ impl Hold {
         }
     }
 
-    /// How long to hold frames to a neighbour that has just taken one.
-    pub(super) fn after(&self, is_router: bool) -> Duration {
-        let hops = if is_router {
+    pub(super) const fn hops(&self, is_router: bool) -> u8 {
+        if is_router {
             self.hops_up
         } else {
             self.hops_down
-        };
-        let ahead = hops.min(HOPS_IN_EARSHOT).saturating_sub(1);
+        }
+    }
+
+    /// How long to hold frames to a neighbour that has just taken one.
+    pub(super) fn after(&self, is_router: bool) -> Duration {
+        let ahead = self.hops(is_router).min(HOPS_IN_EARSHOT).saturating_sub(1);
         self.step.saturating_mul(u64::from(ahead))
     }
 }
@@ -146,6 +155,7 @@ mod tests {
             step: Duration::from_millis(7),
             hops_up,
             hops_down,
+            ..Hold::default()
         };
         for (hops, ms) in [(0, 0), (1, 0), (2, 7), (3, 14), (4, 14), (255, 14)] {
             let expected = Duration::from_millis(ms);

@@ -36,7 +36,9 @@ impl<'m> Mesh<'m> {
         now: Instant,
         rng: &mut Rng,
     ) -> Arrival<'m, 's> {
-        let Some(frame) = self.mac.on_event(event, now, rng) else {
+        let received = self.mac.on_event(event, now, rng);
+        self.note_asked(now);
+        let Some(frame) = received else {
             return Arrival::Nothing;
         };
         // Frames are dealt with in the order in which they came.

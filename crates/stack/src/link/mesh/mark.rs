@@ -65,6 +65,15 @@ impl Mark {
         Self { way, ..self }
     }
 
+    /// The same, of a packet that is queued now.
+    #[cfg(feature = "sleepy")]
+    pub(in crate::link) const fn since_now(self, now: Instant) -> Self {
+        Self {
+            at: ticks(now),
+            ..self
+        }
+    }
+
     /// When it was queued, if that was less than [`TICKS_MASK`] ticks before `now`.
     pub(in crate::link) const fn since(self, now: Instant) -> Instant {
         let age = ticks(now).wrapping_sub(self.at) & TICKS_MASK;

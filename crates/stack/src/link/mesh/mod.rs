@@ -11,6 +11,11 @@
 )]
 mod budget;
 mod config;
+#[cfg(feature = "sleepy")]
+mod indirect;
+#[cfg(not(feature = "sleepy"))]
+#[path = "indirect_absent.rs"]
+mod indirect;
 mod inward;
 mod kept;
 mod mark;
@@ -20,21 +25,32 @@ mod neighbours;
 mod offer;
 mod onward;
 mod outward;
+mod pace;
+#[cfg(feature = "sleepy")]
+mod parent;
 #[cfg(feature = "rpl")]
 mod routing;
 #[cfg(not(feature = "rpl"))]
 #[path = "routing_absent.rs"]
 mod routing;
+#[cfg(feature = "sleepy")]
+mod sleep;
+#[cfg(all(feature = "rpl", feature = "router"))]
+mod source_route;
 mod tcp_headers;
 
 pub(crate) use budget::Budget;
 pub use config::{Forwarding, Hold, MeshConfig, Relaying};
+#[cfg(feature = "sleepy")]
+pub use indirect::{Child, Indirect, IndirectCounters};
 pub(super) use mark::Mark;
 pub use memory::{MeshMemory, MeshStorage};
+#[cfg(feature = "sleepy")]
+pub use parent::IndirectConfig;
 
 use super::arrival::Report;
 use super::counters::{LinkCounters, LinkDrop};
-use super::discovery::{Discovery, Received};
+use super::discovery::{Discovery, Received, Settings};
 #[cfg(test)]
 use crate::ip::ndp::Advertised;
 use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour, NextHop};
@@ -73,6 +89,9 @@ pub struct Mesh<'m> {
     discovery: Discovery<'m>,
     /// What RPL has told, and is told.
     routing: routing::State,
+    /// Packets for nodes that sleep, where this one is their parent.
+    #[cfg(feature = "sleepy")]
+    indirect: Option<&'m mut Indirect<'m>>,
     /// The frame whose packet is dealt with when its ACK has left.
     kept: Option<Kept>,
     counters: LinkCounters,
@@ -94,8 +113,15 @@ impl<'m> Mesh<'m> {
         let any_order = false;
         Self {
             discovery: {
-                let eui64 = mac.config().extended;
-                Discovery::new(&config, mac.source(), eui64, memory.registrations)
+                let settings = Settings {
+                    source: mac.source(),
+                    eui64: mac.config().extended,
+                    solicits: config.solicits,
+                    registers: config.registers,
+                    router: config.parent.map(LinkAddr::iid),
+                    advertised: config.advertised,
+                };
+                Discovery::new(settings, memory.registrations)
             },
             manner: Manner::of(&config),
             mac,
@@ -107,6 +133,8 @@ impl<'m> Mesh<'m> {
             datagrams: Datagrams::new(records, bodies, body_len, any_order, &mut rng.derive()),
             queue: PacketQueue::new(memory.queue),
             routing: routing::State::default(),
+            #[cfg(feature = "sleepy")]
+            indirect: None,
             kept: None,
             counters: LinkCounters::default(),
         }
@@ -181,6 +209,11 @@ impl<'m> Mesh<'m> {
     pub(super) fn start(&mut self, id: InterfaceId, ip: &mut Ip<'_>, now: Instant, rng: &mut Rng) {
         rng.personalize(u64::from_be_bytes(self.mac.config().extended));
         self.discovery.start(id, &mut self.queue, ip, now, rng);
+        // One that sleeps asks a parent that is known from the start.
+        #[cfg(feature = "sleepy")]
+        if self.takes_hints() {
+            self.keep_way_up();
+        }
     }
 
     pub(super) fn add_deadlines(&self, deadlines: &mut Deadlines) {
@@ -190,6 +223,7 @@ impl<'m> Mesh<'m> {
         deadlines.add(self.mac.next_deadline());
         deadlines.add(self.datagrams.next_deadline());
         deadlines.add(self.discovery.next_deadline());
+        deadlines.add(self.indirect_deadline());
     }
 
     pub(super) fn poll_acknowledgment(
@@ -218,6 +252,11 @@ impl<'m> Mesh<'m> {
             ingress,
             is_trusted,
         };
+        if let (Message::RouterSolicitation { .. }, Neighbour::One(iid)) = (message, ingress.from)
+            && header.dst.is_multicast()
+        {
+            self.end_sleep(LinkAddr::from_iid(iid));
+        }
         let queue = &mut self.queue;
         let outcome = self.discovery.on_message(received, queue, ip, now, rng);
         self.keep_way_up();

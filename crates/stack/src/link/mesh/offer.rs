@@ -5,38 +5,43 @@
 
 use super::tcp_headers::flow;
 use super::{Budget, Mesh};
-use crate::link::{Segments, Shrinks};
+use crate::link::Segments;
 use crate::time::Instant;
 use crate::wire::tcp::{HEADER_LEN, TIMESTAMPS_LEN};
 use crate::wire::tcphc;
 
 impl Mesh<'_> {
     /// Payload and TCP options in a segment that fills the frames of
-    /// [`MeshConfig::mss_frames`](super::MeshConfig::mss_frames), bytes; 0: none has room.
+    /// [`MeshConfig::mss_frames`](super::MeshConfig::mss_frames), bytes; 0: none has room. First of
+    /// what is sent, then of what comes.
     ///
     /// Payload per frame is asked of the MAC, and room is left for what the first fragment
     /// grows by on later hops, so that relays never find it too long.
-    pub(in crate::link) fn mss(&self, segments: &Segments, shrinks: Shrinks) -> usize {
+    pub(in crate::link) fn mss(&self, segments: &Segments, is_carried: bool) -> [usize; 2] {
         let budget = Budget::of(self);
         let timestamps = segments.timestamps;
         let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
         let uncompressed = HEADER_LEN + options;
-        let compressed = match (budget.tcphc, shrinks) {
-            (None, _) | (_, Shrinks::Never) => uncompressed,
-            // A peer in the mesh cuts what it sends as this node does.
-            (Some(tcphc), Shrinks::ForPeer)
-                if !flow(segments.header.src, segments.header.dst).within_mesh =>
-            {
-                tcphc.header_len_max(timestamps)
+        let (own, peers) = match budget.tcphc.filter(|_| is_carried) {
+            None => (uncompressed, uncompressed),
+            Some(tcphc) => {
+                let usual = tcphc.header_len_usual(timestamps);
+                // A peer in the mesh cuts what it sends as this node does.
+                match flow(segments.header.src, segments.header.dst).within_mesh {
+                    true => (usual, usual),
+                    false => (usual, tcphc.header_len_max(timestamps)),
+                }
             }
-            (Some(tcphc), _) => tcphc.header_len_usual(timestamps),
         };
-        let lens = (compressed, uncompressed);
-        match budget.payload(&segments.header, segments.to, lens) {
-            0 => 0,
-            // Each segment counts its options out.
-            payload => payload + options,
-        }
+        let ways = [(own, budget.overhead.up), (peers, budget.overhead.down)];
+        ways.map(|(compressed, overhead)| {
+            let lens = (compressed, uncompressed);
+            match budget.payload(&segments.header, segments.to, lens, overhead) {
+                0 => 0,
+                // Each segment counts its options out.
+                payload => payload + options,
+            }
+        })
     }
 
     /// Whether the headers of a connection are compressed here. `ports`: its local and its remote

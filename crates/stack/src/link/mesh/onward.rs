@@ -42,12 +42,14 @@ impl Came {
 
 impl Mesh<'_> {
     /// How a fragmented packet for `hop` gets there: by fragments where it leaves by the
-    /// link it came by and nothing needs the whole packet.
+    /// link it came by and nothing needs the whole packet. For a neighbour that sleeps it is gathered,
+    /// and waits whole.
     pub(super) fn role_for(&self, hop: NextHop) -> Role {
         match link_addr(hop.neighbour) {
             Some(next_hop)
                 if hop.interface == self.discovery.id
-                    && self.manner.relaying == Relaying::Fragments =>
+                    && self.manner.relaying == Relaying::Fragments
+                    && !self.sleeps(next_hop) =>
             {
                 Role::Forward { next_hop }
             }
@@ -158,7 +160,8 @@ impl Mesh<'_> {
     /// packet's other fragments would only cost air.
     ///
     /// It may wait for the next one only where its sender has said that more follow (the frame
-    /// pending bit): the end of a window, a FIN or a pure ACK goes on at once.
+    /// pending bit): the end of a window, a FIN or a pure ACK goes on at once. Where the pace is
+    /// measured a relay that copies lags behind likewise.
     fn relay(
         &mut self,
         next_hop: LinkAddr,
@@ -175,6 +178,12 @@ impl Mesh<'_> {
             class: Class::Forward,
             since: came.at,
         };
+        if self.manner.hold.pace_percent > 0
+            && let Some(exchange) = mac.exchange(next_hop)
+        {
+            let lag = self.manner.lag(exchange, mac);
+            mac.hold(next_hop, came.at + lag, came.at);
+        }
         let queued = if may_wait && came.more_follow {
             let condition = Condition {
                 from: came.from,

@@ -3,6 +3,7 @@
 
 use super::budget::{Budget, growth};
 use super::mark::{Mark, Way};
+use super::pace::Took;
 use super::routing::{Dress, ROUTED_SLACK, hops_left};
 use super::{Mesh, link_addr, tcp_headers};
 use crate::ip::{self, Ip, Neighbour, NextHop};
@@ -11,7 +12,7 @@ use crate::link::arrival::{Onward, Pulled, Report, Undelivered};
 use crate::lowpan::{Beside, LinkPair, TcpForm, compressed_header_len};
 use crate::mac::{self, Class, Frame, Outcome};
 use crate::random::Rng;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::wire::ipv6::Header;
 use crate::wire::lowpan_frag::FIRST_LEN;
 use crate::wire::tcphc;
@@ -30,12 +31,17 @@ impl<'m> Mesh<'m> {
         out: &mut [u8],
     ) -> Option<mac::Action> {
         self.datagrams.expire(now);
-        self.discovery.poll(&mut self.queue, ip, now, rng);
+        self.poll_discovery(ip, now, rng);
         loop {
             self.fill_mac(ip, &mut pull, now);
+            self.fill_indirect(ip, now);
+            if let Some(action) = self.poll_shown() {
+                return Some(action);
+            }
             if let Some(action) = self.mac.poll_action(now, rng, out) {
                 return Some(action);
             }
+            self.note_polled(now);
             // A frame's end makes room for the next one: another round, unless there was none.
             let outcome = self.mac.poll_outcome()?;
             let router = ip
@@ -76,6 +82,7 @@ impl<'m> Mesh<'m> {
     /// fragments of a lost packet are not worth theirs. `router`: the neighbour that the
     /// default route over this link leads to.
     fn on_outcome(&mut self, router: Option<Neighbour>, outcome: &Outcome, now: Instant) {
+        self.on_indirect_outcome(outcome, now);
         let was_passed_on = !outcome.delivered && self.datagrams.fragment_lost(outcome.token);
         #[cfg(feature = "rpl")]
         // Where a link is busy both ways a frame is given up now and then: that loses a packet, and
@@ -83,9 +90,8 @@ impl<'m> Mesh<'m> {
         let was_passed_on = was_passed_on && self.mac.has_lost(outcome.to);
         self.routing.note(outcome, was_passed_on);
         let is_router = router == Some(Neighbour::One(outcome.to.iid()));
-        let hold = self.manner.hold.after(is_router);
-        if outcome.delivered && hold > Duration::ZERO {
-            self.mac.hold(outcome.to, now + hold, now);
+        if outcome.delivered {
+            self.pace(is_router, outcome, now);
         }
         if outcome.delivered && self.mac.config().acknowledged {
             self.discovery.on_acknowledged(outcome.to.iid(), now);
@@ -105,6 +111,27 @@ impl<'m> Mesh<'m> {
         let is_silent = outcome.reason != Some(mac::FrameDrop::TooOld);
         if is_silent && self.outgoing.holds(outcome.token) {
             self.undelivered = Some(outcome.token);
+        }
+    }
+
+    /// Leaves the neighbour alone that has taken a frame. `is_router`: whether it goes up from there.
+    fn pace(&mut self, is_router: bool, outcome: &Outcome, now: Instant) {
+        let hold = &self.manner.hold;
+        let until = match hold.pace_percent {
+            0 => now + hold.after(is_router),
+            // Nobody passes them on: those for all, and those that a sleeping child has asked for.
+            _ if outcome.to.is_broadcast() || self.sleeps(outcome.to) => return,
+            _ => {
+                let took = Took {
+                    exchange: now.since(outcome.started),
+                    copy: outcome.copied,
+                };
+                // The next attempt begins with its copy.
+                outcome.started + (self.manner.pace(is_router, took, &self.mac) - outcome.copied)
+            }
+        };
+        if until > now {
+            self.mac.hold(outcome.to, until, now);
         }
     }
 
@@ -170,22 +197,8 @@ impl<'m> Mesh<'m> {
             let len = self.queue.peek(self.outgoing.buffer());
             let is_whole = len == front.len;
             self.queue.pop();
-            let packet = self.outgoing.buffer().get(..len).unwrap_or_default();
-            let header = Header::parse_start(packet).ok();
-            // The route may have gone, or turned, while the packet waited, or the packet is too long
-            // for the buffer: then it goes nowhere.
-            let hop = header.and_then(|(header, _)| {
-                let hop = match mark.way {
-                    Way::Routed => Some(NextHop {
-                        interface: self.discovery.id,
-                        neighbour: Neighbour::One(ip::iid_of(&header.dst)),
-                    }),
-                    Way::Begins | Way::Up { .. } => ip.next_hop(&header.dst, self.discovery.id),
-                };
-                let hop = hop.filter(|hop| hop.interface == self.discovery.id && is_whole)?;
-                Some((header, hop.neighbour))
-            });
-            self.begin(ip, len, hop, mark, now);
+            let hop = self.hop_of_packet(ip, len, mark).filter(|_| is_whole);
+            self.set_off(ip, len, hop, mark, now);
             return true;
         }
         if self.mac.room(Class::Own) == 0 {
@@ -194,14 +207,49 @@ impl<'m> Mesh<'m> {
         let (budget, buffer) = Budget::lend(self);
         let pulled = pull(ip, Some(&budget), buffer);
         if let Some(Pulled { len, header, to }) = pulled {
-            self.begin(ip, len, Some((header, to)), Mark::own(Class::Own), now);
+            self.set_off(ip, len, Some((header, to)), Mark::own(Class::Own), now);
         }
         pulled.is_some()
     }
 
+    /// Where the packet of `len` bytes in the fragmenter's buffer goes: the route may have gone, or
+    /// turned, while it waited. `None` where it goes nowhere over this link.
+    pub(super) fn hop_of_packet(
+        &mut self,
+        ip: &Ip<'_>,
+        len: usize,
+        mark: Mark,
+    ) -> Option<(Header, Neighbour)> {
+        let packet = self.outgoing.buffer().get(..len).unwrap_or_default();
+        let (header, _) = Header::parse_start(packet).ok()?;
+        let hop = match mark.way {
+            Way::Routed => Some(NextHop {
+                interface: self.discovery.id,
+                neighbour: Neighbour::One(ip::iid_of(&header.dst)),
+            }),
+            Way::Begins | Way::Up { .. } => ip.next_hop(&header.dst, self.discovery.id),
+        };
+        let hop = hop.filter(|hop| hop.interface == self.discovery.id)?;
+        Some((header, hop.neighbour))
+    }
+
+    /// As [`Self::begin`], unless the packet waits for a neighbour that sleeps.
+    fn set_off(
+        &mut self,
+        ip: &mut Ip<'_>,
+        len: usize,
+        hop: Option<(Header, Neighbour)>,
+        mark: Mark,
+        now: Instant,
+    ) {
+        if !hop.is_some_and(|(_, to)| self.divert(to, len, mark)) {
+            self.begin(ip, len, hop, mark, now);
+        }
+    }
+
     /// Sets the packet of `len` bytes in the fragmenter's buffer on its way. `hop`: its header,
     /// and the neighbour that it goes to.
-    fn begin(
+    pub(super) fn begin(
         &mut self,
         ip: &mut Ip<'_>,
         len: usize,
@@ -239,7 +287,7 @@ impl<'m> Mesh<'m> {
             Way::Routed => Some(hops_left(self.outgoing.buffer()).saturating_add(1)),
             Way::Begins | Way::Up { .. } => dress.hops(),
         });
-        let slack = match dress.is_long() {
+        let slack = match dress.grows(contexts) {
             true => ROUTED_SLACK,
             false => growth(&header, link, contexts, header_len),
         };

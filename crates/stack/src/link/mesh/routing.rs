@@ -2,14 +2,18 @@
 //! way down, a tunnel around another node's packet.
 //!
 //! Place: between the queue and the fragmenter, where the route is asked. So a packet that waited
-//! takes the way that is known when it leaves. Left out: the ways themselves, which are IP's.
+//! takes the way that is known when it leaves. Source routes are a root's ([`super::source_route`]),
+//! and part of the feature `router`. Left out: the ways themselves, which are IP's.
 //! Sources: RFC 6554 §4.1; RFC 9008 §7 and §8: which packets carry what.
 
 use core::net::Ipv6Addr;
 
+use super::budget::Overhead;
 use super::mark::{Mark, Way};
-use crate::ip::{self, InterfaceId, Ip, NextHop, PacketDrop};
-use crate::limits::{ROUTE_HOPS_MAX, ROUTING_LEN_MAX};
+#[cfg(feature = "router")]
+use super::source_route::Route;
+use crate::ip::{InterfaceId, Ip, NextHop, PacketDrop};
+use crate::limits::ROUTING_LEN_MAX;
 use crate::link::arrival::Sent;
 use crate::lowpan::{Contexts, Routing};
 use crate::mac::Outcome;
@@ -24,8 +28,7 @@ pub(super) struct State {
     /// Whether the node wants to know what becomes of frames.
     pub(super) reports: bool,
     pub(super) sent: Option<Sent>,
-    /// Bytes that routing adds to a first fragment, and of these those that fragments number.
-    pub(super) overhead: (u8, u8),
+    pub(super) overhead: Overhead,
 }
 
 impl State {
@@ -46,13 +49,25 @@ impl State {
         self.sent.is_some()
     }
 
-    /// Counts on what packets of this node's connections carry, the longer way of the two: a source
-    /// route of so many hops down, an option up.
+    /// Counts on what packets of this node's connections carry: an option up, a source route of so
+    /// many hops within a tunnel down.
     pub(super) fn settle(&mut self, routing: Option<&Routing>, hops: u8) {
         self.overhead = match routing {
-            None => (0, 0),
-            Some(routing) if routing.is_compressed => (LORH_LEN.saturating_add(hops), 0),
-            Some(_) => (OPTION_LEN, OPTION_LEN),
+            None => Overhead::default(),
+            Some(routing) if routing.is_compressed => Overhead {
+                up: (OPTION_LORH_LEN, 0),
+                down: (LORH_LEN.saturating_add(hops), 0),
+            },
+            Some(_) => {
+                let steps = hops.saturating_sub(1).saturating_mul(8);
+                Overhead {
+                    up: (OPTION_LEN, OPTION_LEN),
+                    down: (
+                        steps.saturating_add(TUNNEL_LEN as u8 + STEPS_LEN),
+                        steps.saturating_add(HEADER_LEN as u8 + STEPS_LEN),
+                    ),
+                }
+            }
         };
     }
 }
@@ -60,6 +75,12 @@ impl State {
 /// 6LoRH before the addresses of a route, each of which takes a byte where motes are numbered: the
 /// page, the source route, the tunnel.
 const LORH_LEN: u8 = 1 + 2 + 3;
+
+/// The page, and an option of instance 0 whose sender is at a whole rank of 256.
+const OPTION_LORH_LEN: u8 = 1 + 3;
+
+/// A source routing header before its addresses, which take eight bytes each behind the first.
+const STEPS_LEN: u8 = 8;
 
 /// How many hops a packet has before it that is to be led on from here by its source route.
 pub(super) fn hops_left(packet: &[u8]) -> u8 {
@@ -76,9 +97,12 @@ pub(super) const ROUTED_SLACK: usize = 10;
 
 /// What a packet gets.
 #[derive(Clone, Copy, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one at a time, on the stack"
+#[cfg_attr(
+    feature = "router",
+    expect(
+        clippy::large_enum_variant,
+        reason = "there is one at a time, on the stack"
+    )
 )]
 pub(super) enum Dress {
     Nothing,
@@ -86,23 +110,9 @@ pub(super) enum Dress {
     Option(Rpi),
     /// A tunnel to the root, and an RPL option.
     Tunnel(Rpi, Ipv6Addr),
-    /// A source route; within a tunnel, or in the packet itself.
+    /// A source route of this root; within a tunnel, or in the packet itself.
+    #[cfg(feature = "router")]
     Route(Route),
-}
-
-/// A source route as a packet gets it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Route {
-    hops: [Ipv6Addr; ROUTE_HOPS_MAX],
-    len: u8,
-    is_tunnel: bool,
-    ends_at_leaf: bool,
-}
-
-impl Route {
-    fn hops(&self) -> &[Ipv6Addr] {
-        self.hops.get(..usize::from(self.len)).unwrap_or_default()
-    }
 }
 
 impl Dress {
@@ -112,8 +122,10 @@ impl Dress {
             return Self::Nothing;
         };
         let is_own = ip.owns(&header.src, hop.interface);
+        #[cfg(feature = "router")]
         if let Some(path) = ip.rpl().path(&header.dst) {
-            return Self::down(&path, place.root, is_own);
+            let route = Route::of(&path, place.root, is_own);
+            return route.map_or(Self::Nothing, Self::Route);
         }
         let Some(option) = ip.rpl().option().filter(|_| ip.goes_up(header, hop)) else {
             return Self::Nothing;
@@ -129,35 +141,24 @@ impl Dress {
         }
     }
 
-    fn down(path: &ip::Path, root: Ipv6Addr, is_own: bool) -> Self {
-        let leaf = usize::from(path.ends_at_leaf());
-        let motes = path.motes();
-        let motes = motes.get(..motes.len() - leaf).unwrap_or_default();
-        if motes.len() + leaf < 2 {
-            return Self::Nothing;
-        }
-        let mut route = Route {
-            hops: [Ipv6Addr::UNSPECIFIED; ROUTE_HOPS_MAX],
-            len: motes.len() as u8,
-            is_tunnel: !is_own || leaf > 0,
-            ends_at_leaf: leaf > 0,
-        };
-        for (hop, mote) in route.hops.iter_mut().zip(motes) {
-            *hop = ip::with_iid(&root, *mote);
-        }
-        Self::Route(route)
-    }
-
     /// Whether the packet gets a header of its own in front of the one that it has.
     pub(super) const fn is_long(&self) -> bool {
-        matches!(self, Self::Tunnel(..) | Self::Route(_))
+        !matches!(self, Self::Nothing | Self::Option(_))
+    }
+
+    /// Whether a first fragment grows on its way by more than the packet's own header does. What is
+    /// written as RFC 8138 says does not.
+    pub(super) fn grows(&self, contexts: &Contexts) -> bool {
+        let routing = contexts.routing();
+        self.is_long() && !routing.is_some_and(|routing| routing.is_compressed)
     }
 
     /// How many hops it has before it, where it goes down.
     pub(super) fn hops(&self) -> Option<u8> {
         match self {
-            Self::Route(route) => Some(route.len + u8::from(route.ends_at_leaf)),
-            Self::Nothing | Self::Option(_) | Self::Tunnel(..) => None,
+            #[cfg(feature = "router")]
+            Self::Route(route) => Some(route.len()),
+            _ => None,
         }
     }
 
@@ -165,28 +166,22 @@ impl Dress {
     pub(super) const fn option(&self) -> Option<Rpi> {
         match self {
             Self::Option(option) | Self::Tunnel(option, _) => Some(*option),
-            Self::Nothing | Self::Route(_) => None,
+            _ => None,
         }
     }
 
     /// Bytes that it takes of a first fragment, about: compression says precisely.
+    #[cfg_attr(
+        not(feature = "router"),
+        expect(unused_variables, reason = "what a root's routes take depends on it")
+    )]
     pub(super) fn compressed_len(&self, contexts: &Contexts) -> usize {
-        let routing = contexts.routing();
-        let is_compressed = routing.is_some_and(|routing| routing.is_compressed);
         match self {
             Self::Nothing => 0,
             Self::Option(_) => usize::from(OPTION_LEN),
             Self::Tunnel(..) => TUNNEL_LEN + usize::from(OPTION_LEN),
-            Self::Route(route) if is_compressed => {
-                let root = routing.map_or(Ipv6Addr::UNSPECIFIED, |routing| routing.root);
-                let differ = |addr: &Ipv6Addr| {
-                    let differ = root.to_bits() ^ addr.to_bits();
-                    16 - differ.leading_zeros() as usize / 8
-                };
-                let each = route.hops().iter().map(differ).max().unwrap_or(0);
-                usize::from(LORH_LEN) + route.hops().len() * each.next_power_of_two()
-            }
-            Self::Route(route) => TUNNEL_LEN + 2 + 8 * route.hops().len(),
+            #[cfg(feature = "router")]
+            Self::Route(route) => route_len(route.hops(), contexts.routing()),
         }
     }
 
@@ -205,7 +200,8 @@ impl Dress {
         let (hops, is_tunnel) = match self {
             Self::Nothing | Self::Option(_) => return Ok(len),
             Self::Tunnel(_, root) => (core::slice::from_ref(root), true),
-            Self::Route(route) => (route.hops(), route.is_tunnel),
+            #[cfg(feature = "router")]
+            Self::Route(route) => (route.hops(), route.is_tunnel()),
         };
         put(ip, id, header, (hops, is_tunnel), (buffer, len)).ok_or(PacketDrop::NoRoute)
     }
@@ -269,6 +265,20 @@ fn put(
     let room = buffer.get_mut(HEADER_LEN..HEADER_LEN + route_len)?;
     copy(room, &route);
     Some(longer)
+}
+
+/// Bytes that a source route takes of a first fragment, about.
+#[cfg(feature = "router")]
+fn route_len(hops: &[Ipv6Addr], routing: Option<&Routing>) -> usize {
+    let Some(routing) = routing.filter(|routing| routing.is_compressed) else {
+        return TUNNEL_LEN + 2 + 8 * hops.len();
+    };
+    let differ = |addr: &Ipv6Addr| {
+        let differ = routing.root.to_bits() ^ addr.to_bits();
+        16 - differ.leading_zeros() as usize / 8
+    };
+    let each = hops.iter().map(differ).max().unwrap_or(0);
+    usize::from(LORH_LEN) + hops.len() * each.next_power_of_two()
 }
 
 /// An outer header compressed by contexts, and how it is announced.

@@ -1,6 +1,7 @@
 //! Stands in for RPL's part in a build without it: packets leave as they are.
 
 use super::Mark;
+use super::budget::Overhead;
 use crate::ip::{InterfaceId, Ip, NextHop, PacketDrop};
 use crate::lowpan::Contexts;
 use crate::mac::Outcome;
@@ -9,7 +10,7 @@ use crate::wire::rpl_option::Rpi;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub(super) overhead: (u8, u8),
+    pub(super) overhead: Overhead,
 }
 
 impl State {
@@ -31,6 +32,10 @@ impl Dress {
     }
 
     pub(super) const fn is_long(self) -> bool {
+        false
+    }
+
+    pub(super) const fn grows(self, _: &Contexts) -> bool {
         false
     }
 

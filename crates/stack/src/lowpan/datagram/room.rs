@@ -71,7 +71,7 @@ impl Datagrams<'_> {
     ) -> Result<Place, FragmentDrop> {
         let quota = (self.records.len() * 3 / 4).max(1);
         let is_used = |index: u8, record: &Record| record.is_active() && Some(index) != freed;
-        let of_sender = |record: &Record| record.key.from == sender.0;
+        let of_sender = |record: &Record| record.key.from.is(&sender.0);
         let used = (0..u8::MAX).zip(self.records.iter());
         let held = used.filter(|(index, record)| of_sender(record) && is_used(*index, record));
         if held.count() >= quota {
@@ -96,7 +96,7 @@ impl Datagrams<'_> {
         let bodies = self.bodies.len().checked_div(self.body_len).unwrap_or(0);
         let bodies = u8::try_from(bodies).unwrap_or(u8::MAX);
         let quota = usize::from(bodies.saturating_sub(1).max(1));
-        let of_sender = |record: &&Record| record.key.from == from && record.body().is_some();
+        let of_sender = |record: &&Record| record.key.from.is(&from) && record.body().is_some();
         let (of, reason) = if self.records.iter().filter(of_sender).count() < quota {
             let taken = |body| self.records.iter().any(|r| r.body() == Some(body));
             if let Some(index) = (0..bodies).find(|&body| !taken(body)) {
@@ -120,7 +120,7 @@ impl Datagrams<'_> {
     /// for [`SERVED_FOR`]: senders that keep a link busy would else leave those to starve whose
     /// first fragments never find a body free, and which therefore send ever more rarely.
     fn overtake(&mut self, (from, is_known): Sender, now: Instant) -> Option<Place> {
-        let holds_one = |record: &Record| record.key.from == from && record.body().is_some();
+        let holds_one = |record: &Record| record.key.from.is(&from) && record.body().is_some();
         if !is_known || self.records.iter().any(holds_one) || self.was_served(from, now) {
             return None;
         }
@@ -140,7 +140,7 @@ impl Datagrams<'_> {
     /// Whether a packet of this neighbour was whole, or went on, not long ago.
     fn was_served(&self, from: LinkAddr, now: Instant) -> bool {
         self.records.iter().any(|record| {
-            record.key.from == from
+            record.key.from.is(&from)
                 && matches!(
                     record.state,
                     State::Over { lost: false } | State::Passed { .. }
@@ -166,7 +166,7 @@ impl Datagrams<'_> {
                 _ => BURST_MAX,
             };
             record.holds(holding)
-                && of.is_none_or(|from| record.key.from == from)
+                && of.is_none_or(|from| record.key.from.is(&from))
                 && now.since(record.heard_at) >= is_spared_for
         };
         let (index, _) = (0..u8::MAX)

@@ -43,6 +43,8 @@ pub(super) struct Bench {
     pub clear: VecDeque<bool>,
     /// Whether the coming frames are acknowledged; yes when empty.
     pub acked: VecDeque<bool>,
+    /// What the coming ACKs say of more that waits; nothing when empty.
+    pub more: VecDeque<bool>,
     /// Neighbours that never acknowledge.
     pub absent: fn(LinkAddr) -> bool,
     /// Whether the radio does what it is asked, and may insist on being asked in order.
@@ -79,6 +81,7 @@ impl Bench {
             outcomes: Vec::new(),
             clear: VecDeque::new(),
             acked: VecDeque::new(),
+            more: VecDeque::new(),
             absent: |_| false,
             honest: true,
             swallow: None,
@@ -114,6 +117,20 @@ impl Bench {
     pub(super) fn run(&mut self) {
         let end = self.now + Duration::from_secs(10);
         self.run_until(|bench| bench.now >= end);
+    }
+
+    /// Runs up to this instant, and no further.
+    #[cfg(feature = "sleepy")]
+    pub(super) fn run_to(&mut self, at: Instant) {
+        loop {
+            self.poll();
+            let event = self.pending.iter().map(|&(at, _)| at).min();
+            if earliest(event, self.mac.next_deadline()).is_none_or(|next| next > at) {
+                self.now = at;
+                return self.poll();
+            }
+            self.advance();
+        }
     }
 
     /// Goes to the next event or deadline; false when there is none.
@@ -215,7 +232,10 @@ impl Bench {
                 }
                 self.answer_later(at.since(self.now) + ACK_AIR_TIME, Answer::Done);
             }
-            Action::Listen | Action::Sleep | Action::ChangeChannel { .. } => {}
+            Action::Listen
+            | Action::Sleep
+            | Action::ChangeChannel { .. }
+            | Action::SetPending { .. } => {}
         }
     }
 
@@ -241,7 +261,8 @@ impl Bench {
             Answer::Done => self.event(Event::TransmitDone { at: self.now }),
             Answer::Ack(dsn) => {
                 let mut psdu = [0; 5];
-                Header::ack(dsn, false).emit_frame(&[], &mut psdu).unwrap();
+                let more = self.more.pop_front().unwrap_or(false);
+                Header::ack(dsn, more).emit_frame(&[], &mut psdu).unwrap();
                 let len = self.mac.handed_len(psdu.len());
                 assert!(self.hear(&psdu[..len]).is_none());
             }

@@ -32,6 +32,9 @@ fn a_frame_is_delivered() {
         let (header, payload) = Header::parse(check_fcs(&bench.fired[0].1).unwrap()).unwrap();
         assert_eq!(payload, b"payload");
         assert!(header.ack_request && !header.frame_pending);
+        let Outcome {
+            started, copied, ..
+        } = bench.outcomes[0];
         assert_eq!(
             bench.outcomes,
             [Outcome {
@@ -39,7 +42,9 @@ fn a_frame_is_delivered() {
                 to: PEER,
                 delivered: true,
                 reason: None,
-                attempts: 1
+                attempts: 1,
+                started,
+                copied,
             }]
         );
         assert_eq!(bench.mac.queue_len(), 0);
@@ -131,6 +136,59 @@ fn retries_wait_uniformly_in_0_to_d_and_then_back_off() {
             "spread over [0, d]: {min}..{max}"
         );
     }
+}
+
+/// The longest waits of the retries of a frame that follows one which was acknowledged, µs, over many
+/// runs; and what that one took from its assessment to its ACK.
+fn doubling_waits(doubles: bool) -> ([u64; 7], u64) {
+    let (mut longest, mut exchange) = ([0; 7], 0);
+    for seed in 0..200 {
+        let mut config = Config::new(PAN, ME);
+        config.retry_doubles = doubles;
+        config.retry_delay_max = Duration::from_millis(20);
+        (config.be_min, config.be_max) = (0, 0);
+        let ack_wait = config.ack_wait;
+        let mut bench = Bench::with(config, SHARED, 4, 4, seed);
+        bench.acked = [true, false, false, false, false, false, false, false].into();
+        bench.send(PEER, 1);
+        bench.run();
+        let taken = bench.outcomes[0];
+        exchange = bench.mac.neighbors.exchange(PEER).unwrap().as_micros();
+        assert_eq!(taken.copied.as_micros(), 9 * bench.fired[0].1.len() as u64);
+        bench.send(PEER, 2);
+        bench.run();
+        assert_eq!(bench.outcomes[1].attempts, 8);
+        let air = |psdu: &[u8]| Duration::from_micros(192 + 32 * psdu.len() as u64);
+        let copies: Vec<Instant> = bench
+            .actions
+            .iter()
+            .filter(|(_, action)| matches!(action, Action::Preload { .. }))
+            .map(|(at, _)| *at)
+            .collect();
+        let retries = bench.fired[1..].iter().zip(&copies[2..]);
+        for (longest, ((fired, psdu), copied)) in longest.iter_mut().zip(retries) {
+            let wait = copied.since(*fired + air(psdu) + ack_wait).as_micros();
+            *longest = wait.max(*longest);
+        }
+    }
+    (longest, exchange)
+}
+
+/// What disturbed a frame takes as long as a frame takes; if not, the wait doubles.
+#[test]
+fn retry_delays_begin_with_the_time_of_a_frame_and_double() {
+    let (waits, exchange) = doubling_waits(true);
+    // CCA, two turnarounds, the frame and its ACK.
+    assert!((1_000..4_000).contains(&exchange), "{exchange} µs");
+    for (attempt, wait) in waits.into_iter().enumerate() {
+        let most = (exchange << attempt).min(20_000);
+        assert!(
+            (most * 9 / 10..=most + 600).contains(&wait),
+            "{attempt}: {wait} of {most} µs"
+        );
+    }
+    let (waits, _) = doubling_waits(false);
+    assert!(waits.iter().all(|wait| *wait > 18_000), "{waits:?}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn frames_to_a_router_that_was_learnt_are_held_as_frames_upwards() {
         panic!("a radio");
     };
     radio.manner_mut().hold = Hold {
+        pace_percent: 0,
         step: Duration::from_millis(500),
         hops_up: 3,
         hops_down: 0,

@@ -52,14 +52,7 @@ fn member(n: usize, kind: Kind, places: usize, now: Instant) -> Node<'static> {
     let mut ip = Ip::new(config, memory(None, 4));
     if kind == Kind::Root {
         links.push(wire());
-        let (addr, len) = (HOST, 64);
-        ip.add_route(Route {
-            prefix: Prefix { addr, len },
-            next_hop: NextHop {
-                interface: WIRE,
-                neighbour: Neighbour::Only,
-            },
-        });
+        ip.add_route(route_to_host());
     }
     let tcp = tcp_engine(&mut rng);
     let mut node = Node::new(Vec::leak(links), ip, tcp, rng, now);

@@ -135,6 +135,18 @@ fn tcphc_table(n: usize, rng: &mut Rng) -> &'static mut Tcphc<'static> {
     Box::leak(Box::new(Tcphc::new(contexts, config, Instant::ORIGIN, rng)))
 }
 
+/// The way to [`HOST`] and its neighbours beyond a border router.
+fn route_to_host() -> Route {
+    let (addr, len) = (HOST, 64);
+    Route {
+        prefix: Prefix { addr, len },
+        next_hop: NextHop {
+            interface: WIRE,
+            neighbour: Neighbour::Only,
+        },
+    }
+}
+
 fn wire() -> Link<'static> {
     Link::Cable(Cable::new(memory(0, 8192), 1500))
 }

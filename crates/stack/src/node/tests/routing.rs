@@ -75,14 +75,7 @@ fn member(n: usize, manner: Manner) -> Node<'static> {
             addr: WIRED,
             interface: WIRE,
         });
-        let (addr, len) = (HOST, 64);
-        ip.add_route(Route {
-            prefix: Prefix { addr, len },
-            next_hop: NextHop {
-                interface: WIRE,
-                neighbour: Neighbour::Only,
-            },
-        });
+        ip.add_route(route_to_host());
     }
     let tcp = tcp_engine(&mut rng);
     let mut node = Node::new(Vec::leak(links), ip, tcp, rng, Instant::ORIGIN);
@@ -363,6 +356,48 @@ fn a_packet_of_the_minimum_mtu_reaches_a_mote_three_hops_away() {
         };
         let (_, message) = icmp(answer);
         assert!(matches!(message, Message::PacketTooBig { mtu: 1280, .. }));
+    }
+}
+
+/// How many frames each fragmented packet took that a node sent; retries do not count.
+fn frames_of_packets(world: &World, node: usize) -> Vec<usize> {
+    let mut packets: Vec<(u16, std::collections::BTreeSet<Option<u8>>)> = Vec::new();
+    for (_, psdu) in world.frames.iter().filter(|(n, _)| *n == node) {
+        let parsed = ieee802154::Header::parse(&psdu[..psdu.len() - 2]);
+        let payload = parsed.map_or(&[][..], |(_, payload)| payload);
+        let Ok((fragment, _)) = lowpan_frag::Header::parse(payload) else {
+            continue;
+        };
+        let tag = fragment.datagram_tag;
+        match packets.iter_mut().rev().find(|(known, _)| *known == tag) {
+            Some((_, offsets)) => {
+                offsets.insert(fragment.datagram_offset);
+            }
+            None => packets.push((tag, [fragment.datagram_offset].into())),
+        }
+    }
+    packets.iter().map(|(_, offsets)| offsets.len()).collect()
+}
+
+#[test]
+fn segments_fill_the_frames_that_they_may_at_every_hop() {
+    static SETTINGS: tcp::Config = tcp::Config::DEFAULT;
+    for manner in MANNERS {
+        for (from, to, target, port) in [(3, 4, HOST, 9), (4, 3, global(3), 10)] {
+            let mut world = dodag(3, manner);
+            let sent = [7; 8_000];
+            transfer_with(&mut world, (from, to, (target, port)), &sent, &SETTINGS);
+            for hop in 1..=3 {
+                let node = if from == 4 { hop - 1 } else { hop };
+                let frames = frames_of_packets(&world, node);
+                let full = frames.iter().filter(|frames| **frames == 5).count();
+                let case = std::format!("{manner:?} from {from}, node {node}: {frames:?}");
+                assert!(
+                    full >= 12 && frames.iter().all(|frames| *frames <= 5),
+                    "{case}"
+                );
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ const fn work(parses: u32, decisions: u32, lookups: u32) -> Tally {
         parses,
         decisions,
         lookups,
+        walks: 0,
     }
 }
 

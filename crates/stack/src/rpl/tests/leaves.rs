@@ -145,3 +145,22 @@ fn a_root_that_asks_for_routes_hears_of_leaves_again() {
     let alone = Bench::new(Role::Router);
     assert!(!alone.rpl.is_free_to_speak(), "nobody to speak to");
 }
+
+/// A root that had begun anew by the same version and counter gave its motes their places back, and
+/// never heard of their leaves.
+#[test]
+fn a_root_that_was_away_hears_of_leaves_again() {
+    let mut bench = Bench::joined(Role::Router);
+    speak(&mut bench, LEAF);
+    let (sequence, _) = dao(&bench);
+    answer(&mut bench, sequence, status::ENTERED).unwrap();
+    bench.poll();
+    bench.lost = 0;
+    bench.dio(&super::messages::says(0, 0xffff)).unwrap();
+    bench.poll();
+    assert_eq!((bench.rpl.parent(), bench.lost), (None, 0));
+    bench.dio(&super::messages::says(0, 128)).unwrap();
+    bench.run(Duration::from_secs(3));
+    assert!(bench.rpl.parent().is_some());
+    assert_eq!(bench.lost, 1);
+}

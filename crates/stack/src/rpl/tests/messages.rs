@@ -657,6 +657,117 @@ fn a_dao_is_repeated_until_the_root_answers_it() {
     assert_eq!(count(&bench), before + 1);
 }
 
+fn answer(sequence: u8, status: u8) -> Vec<u8> {
+    bytes_of(&Message::DaoAck(DaoAck {
+        instance: 0,
+        sequence,
+        status,
+        dodag: None,
+        options: RplOptions::default(),
+    }))
+}
+
+fn daos(bench: &Bench) -> usize {
+    let is_dao = |sent: &&(Destination, Outgoing)| sent.1 == Outgoing::Dao;
+    bench.sent.iter().filter(is_dao).count()
+}
+
+/// A router whose parent is 7, and which could as well have 8, a little further away.
+fn between_two() -> Bench {
+    let mut bench = Bench::new(Role::Router);
+    for (from, rank) in [(7, 256), (8, 300)] {
+        bench.dio(&says(from, rank)).unwrap();
+        bench.acknowledges(from, 30);
+    }
+    bench.run(Duration::from_secs(3));
+    assert_eq!(bench.rpl.parent(), Some(iid(7)));
+    bench
+}
+
+#[test]
+fn a_parent_that_nothing_comes_down_over_is_left() {
+    // The root says so.
+    let mut bench = between_two();
+    bench.message(addr(0), false, &answer(241, 1)).unwrap();
+    assert_eq!(bench.rpl.parent(), Some(iid(8)));
+    // Or it says nothing any more, though it did once.
+    let mut bench = between_two();
+    bench.message(addr(0), false, &answer(241, 0)).unwrap();
+    let mut asks = says(7, 256);
+    asks.dtsn += 1;
+    bench.dio(&asks).unwrap();
+    bench.run(Duration::from_secs(30));
+    assert_eq!(bench.rpl.parent(), Some(iid(8)));
+    // Where there is no other it stays; and in a crowd a silent root says nothing of the parent.
+    let mut bench = Bench::joined(Role::Router);
+    bench.message(addr(0), false, &answer(241, 1)).unwrap();
+    bench.run(Duration::from_secs(30));
+    assert_eq!(bench.rpl.parent(), Some(iid(0)));
+    let mut bench = between_two();
+    bench.run(Duration::from_secs(25));
+    assert!(daos(&bench) > 3);
+    assert_eq!(bench.rpl.parent(), Some(iid(7)));
+}
+
+#[test]
+fn what_the_root_asks_of_others_is_answered_where_the_parent_is_silent() {
+    let mut bench = between_two();
+    bench.message(addr(0), false, &answer(241, 0)).unwrap();
+    bench.sent.clear();
+    let mut asks = says(8, 300);
+    asks.dtsn += 1;
+    // The parent has just spoken: it will ask itself.
+    bench.dio(&says(7, 256)).unwrap();
+    bench.dio(&asks).unwrap();
+    bench.run(Duration::from_secs(2));
+    assert_eq!(daos(&bench), 0);
+    bench.run(Duration::from_secs(10));
+    bench.dio(&asks).unwrap();
+    bench.run(Duration::from_secs(2));
+    assert_eq!(daos(&bench), 0, "it asks for nothing new");
+    asks.dtsn += 1;
+    bench.dio(&asks).unwrap();
+    bench.run(Duration::from_secs(1));
+    assert_eq!(daos(&bench), 1);
+    // Whoever asks for ever gets one in four seconds.
+    for turn in 0..125 {
+        // The root answers at once, whichever it was.
+        for sequence in 0..=255 {
+            let _ = bench.message(addr(0), false, &answer(sequence, 0));
+        }
+        asks.dtsn = turn;
+        bench.dio(&asks).unwrap();
+        bench.run(Duration::from_millis(750));
+    }
+    assert!((20..36).contains(&daos(&bench)), "{}", daos(&bench));
+}
+
+#[test]
+fn a_transfer_makes_no_mote_leave_its_parent() {
+    // Alone its frames need one attempt, in a row of many two, over whichever parent.
+    let attempts = |turn: usize| [1, 3, 2, 1, 4, 2, 1, 2][turn % 8];
+    let mut bench = between_two();
+    for _ in 0..12 {
+        bench.run(Duration::from_secs(10));
+        bench.acknowledges(7, 2);
+        bench.acknowledges(8, 2);
+    }
+    let rank = bench.rpl.rank();
+    for turn in 0..1_200 {
+        bench.rpl.on_sent(iid(7), attempts(turn), true, bench.now);
+        bench.run(Duration::from_millis(50));
+        assert_eq!(bench.rpl.parent(), Some(iid(7)), "frame {turn}");
+    }
+    let risen = bench.rpl.rank() - rank;
+    assert!(risen < 64, "{risen}");
+    // One that takes only every twelfth is left nevertheless.
+    for _ in 0..400 {
+        bench.rpl.on_sent(iid(7), 12, true, bench.now);
+        bench.run(Duration::from_millis(50));
+    }
+    assert_eq!(bench.rpl.parent(), Some(iid(8)));
+}
+
 #[test]
 fn leaving_takes_the_route_back_and_poisons() {
     let mut bench = Bench::joined(Role::Router);

@@ -6,6 +6,8 @@
 mod arrival;
 mod backlog;
 mod boundaries;
+#[cfg(feature = "sleepy")]
+mod expect;
 mod getters;
 mod handshake;
 mod hostile;

@@ -232,6 +232,10 @@ mod kind {
 
 /// Bytes of prefix information behind type and length: as many as in neighbour discovery.
 const PREFIX_LEN: u8 = 30;
+
+/// Type and length of prefix information.
+pub(crate) const PREFIX_HEAD: [u8; 2] = [kind::PREFIX, PREFIX_LEN];
+
 /// `ROVRsz`: units of 8 bytes of a registration's owner behind a target (RFC 9010 §6.1).
 const OWNER_UNITS: u8 = 0x0f;
 const EXTERNAL: u8 = 0x80;
@@ -244,6 +248,15 @@ impl<'a> RplOption<'a> {
     fn parse(kind: u8, body: &'a [u8]) -> Result<Self, Truncated> {
         let mut r = Reader::new(body);
         let option = match kind {
+            // A mote acts on none of what else there is: its builds leave that unread.
+            _ if !cfg!(feature = "router")
+                && !matches!(
+                    kind,
+                    kind::METRICS | kind::CONFIGURATION | kind::SOLICITED | kind::PREFIX
+                ) =>
+            {
+                return Ok(Self::Other { kind, body });
+            }
             kind::ROUTE => Self::Route(RouteInformation::parse(&mut r)?),
             kind::CONFIGURATION => Self::Configuration(Configuration::parse(&mut r)?),
             kind::TARGET => Self::Target(Target::parse(&mut r)?),
@@ -272,7 +285,7 @@ impl<'a> RplOption<'a> {
             Self::Target(target) => target.emit(w),
             Self::Transit(transit) => transit.emit(w),
             Self::Solicited(solicited) => solicited.emit(w),
-            Self::Prefix(prefix) => prefix.emit(w, [kind::PREFIX, PREFIX_LEN]),
+            Self::Prefix(prefix) => prefix.emit(w, PREFIX_HEAD),
             Self::Descriptor(descriptor) => {
                 w.put(&[kind::DESCRIPTOR, 4])?;
                 w.u32(descriptor)
@@ -353,7 +366,7 @@ impl Configuration {
         })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         w.put(&[kind::CONFIGURATION, 14, self.flags])?;
         w.put(&[self.interval_doublings, self.interval_min, self.redundancy])?;
         w.u16(self.max_rank_increase)?;
@@ -373,7 +386,7 @@ impl Target {
         Ok(Self { prefix_len, prefix })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         let len = 2 + bytes_of(self.prefix_len) as u8;
         w.put(&[kind::TARGET, len, 0, self.prefix_len])?;
         emit_prefix(w, self.prefix, self.prefix_len)
@@ -393,7 +406,7 @@ impl Transit {
         })
     }
 
-    fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
+    pub(crate) fn emit(&self, w: &mut Writer<'_>) -> Result<(), Full> {
         let len = if self.parent.is_some() { 20 } else { 4 };
         let flags = if self.external { EXTERNAL } else { 0 };
         w.put(&[kind::TRANSIT, len, flags, self.path_control])?;
@@ -474,6 +487,11 @@ impl<'a> Metrics<'a> {
     pub const fn etx_object(etx: u16) -> [u8; 6] {
         let [high, low] = etx.to_be_bytes();
         [Self::ETX, 0, 0, 2, high, low]
+    }
+
+    /// Appends an option that holds the ETX of a path as its only object.
+    pub(crate) fn emit_etx(etx: u16, w: &mut Writer<'_>) -> Result<(), Full> {
+        emit_other(w, kind::METRICS, &Self::etx_object(etx))
     }
 
     /// The objects as on the wire.

@@ -1,0 +1,183 @@
+//! Fairness beside any border router: packets that the kernel holds, and the rule that lets them
+//! go.
+//!
+//! Place in the data flow: between [`crate::nfqueue::Queue`] and [`motet_taim::Router`]. Packets
+//! stay in the kernel; the router knows their numbers.
+//!
+//! Left out: the rules that fill the queue ([`crate::rules`]), and the wait for the next packet,
+//! which the caller shares with whatever else it waits for.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+    time,
+};
+
+use motet::time::Instant;
+use motet_taim::{Config, Direction, Packet, PacketId, Router, Status, Verdict};
+
+use crate::{
+    link::index_of,
+    nfqueue::{Queue, QueueCounters, QueueError},
+};
+
+/// A rule for the flows of one interface.
+#[derive(Debug)]
+pub struct Fair {
+    queue: Queue,
+    router: Router,
+    /// The interface into the mesh.
+    interface: u32,
+    /// Where the router's time begins. The clock is the kernel's monotonic one, which nobody sets.
+    origin: time::Instant,
+    elsewhere: u64,
+}
+
+impl Fair {
+    /// Takes packet queue `number` for the flows of the interface with the index `interface`.
+    ///
+    /// # Errors
+    /// See [`QueueError`].
+    pub fn open(number: u16, interface: u32, config: Config) -> Result<Self, QueueError> {
+        // What has not been seen yet needs room beside what is held.
+        let held_max = u32::try_from(config.held_max).unwrap_or(u32::MAX);
+        let queue = Queue::open(number, held_max.saturating_add(UNSEEN_MAX))?;
+        Ok(Self {
+            queue,
+            router: Router::new(config),
+            interface,
+            origin: time::Instant::now(),
+            elsewhere: 0,
+        })
+    }
+
+    /// Takes what the kernel reports, and lets go what may. Never sleeps.
+    ///
+    /// Returns whether there may be more to take: call it again before waiting.
+    ///
+    /// # Errors
+    /// When the queue is broken.
+    pub fn turn(&mut self) -> io::Result<bool> {
+        let mut left = TURN_PACKETS_MAX;
+        while left > 0 && self.take()? {
+            left -= 1;
+        }
+        self.release()?;
+        self.queue.flush()?;
+        Ok(left == 0)
+    }
+
+    /// Takes one packet; returns whether there was one.
+    fn take(&mut self) -> io::Result<bool> {
+        let Some(packet) = self.queue.recv()? else {
+            return Ok(false);
+        };
+        let id = packet.id;
+        // A packet from mote to mote passes twice, each time with one of its ends.
+        let direction = if packet.to == Some(self.interface) {
+            Some(Direction::Down)
+        } else if packet.from == Some(self.interface) {
+            Some(Direction::Up)
+        } else {
+            None
+        };
+        let Some(direction) = direction else {
+            self.elsewhere += 1;
+            self.queue.accept(id)?;
+            return Ok(true);
+        };
+        let now = now(self.origin);
+        let packet = Packet {
+            id: PacketId(id.into()),
+            direction,
+            headers: packet.head,
+            len: packet.len,
+        };
+        if self.router.on_packet(&packet, now) == Verdict::Pass {
+            self.queue.accept(id)?;
+        }
+        self.release()?;
+        Ok(true)
+    }
+
+    /// Gives the verdicts that are due.
+    fn release(&mut self) -> io::Result<()> {
+        while let Some(PacketId(id)) = self.router.poll(now(self.origin)) {
+            // The kernel's number, of 32 bits.
+            self.queue.accept(id as u32)?;
+        }
+        Ok(())
+    }
+
+    /// How long until [`Self::turn`] has something to do though no packet has come; `None` is for
+    /// ever.
+    pub fn due_in(&self) -> Option<time::Duration> {
+        let due = self.router.next_deadline()?;
+        let wait = due.since(now(self.origin));
+        Some(time::Duration::from_micros(wait.as_micros()))
+    }
+
+    /// Lets all held packets go at once, and holds none from now on.
+    ///
+    /// # Errors
+    /// When the queue is broken.
+    pub fn release_all(&mut self) -> io::Result<()> {
+        self.router.release_all();
+        self.release()?;
+        self.queue.flush()
+    }
+
+    /// Lets all go and gives the queue up: see [`Queue::close`].
+    ///
+    /// # Errors
+    /// When the queue is broken.
+    pub fn close(mut self) -> io::Result<()> {
+        self.release_all()?;
+        self.queue.close()
+    }
+
+    /// All that is known of flows and motes.
+    pub fn status(&mut self) -> Status {
+        self.router.status(now(self.origin))
+    }
+
+    /// What the queue has counted.
+    pub fn counters(&self) -> FairCounters {
+        FairCounters {
+            queue: self.queue.counters(),
+            elsewhere: self.elsewhere,
+        }
+    }
+}
+
+/// What was counted beside what the router counts.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct FairCounters {
+    /// By the queue.
+    pub queue: QueueCounters,
+    /// Packets of other interfaces, which a rule of somebody's sends here: they passed at once.
+    pub elsewhere: u64,
+}
+
+/// For a poll of several descriptors: readable when there is a packet.
+impl AsFd for Fair {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+}
+
+/// The index of the interface `name`, where there is one.
+pub fn interface_index(name: &str) -> Option<u32> {
+    index_of(name).ok()
+}
+
+fn now(origin: time::Instant) -> Instant {
+    // Lossless: 64 bits hold half a million years of microseconds.
+    Instant::from_micros(origin.elapsed().as_micros() as u64)
+}
+
+/// How many packets one turn takes: deadlines and signals wait no longer.
+const TURN_PACKETS_MAX: usize = 256;
+
+/// How many packets may wait in the kernel for this program to see them.
+const UNSEEN_MAX: u32 = 4_096;

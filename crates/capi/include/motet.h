@@ -1,0 +1,509 @@
+/* Motet for C. Written by cbindgen from crates/capi/src: `MOTET_WRITE_HEADER=1 cargo test -p
+ * motet-c --test header` writes it anew.
+ *
+ * A driver loops over three calls: an event (motet_on_...), motet_poll until it returns 0, and
+ * motet_next_deadline. Calls of one node must not run at one time: not from an interrupt and a
+ * thread. Times are microseconds of the driver's clock, which never goes back. Failures are negative
+ * MOTET_E numbers; a call that failed has changed nothing and written nowhere. */
+
+#ifndef MOTET_H
+#define MOTET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * No such address.
+ */
+#define MOTET_ENOENT 2
+
+/**
+ * No such socket: it was closed, is of another kind, or is another node's. Or no such node.
+ */
+#define MOTET_EBADF 9
+
+/**
+ * Nothing now: try again after a change.
+ */
+#define MOTET_EAGAIN 11
+
+/**
+ * The memory is smaller than motet_node_size says.
+ */
+#define MOTET_ENOMEM 12
+
+/**
+ * A null pointer, or one that is misaligned.
+ */
+#define MOTET_EFAULT 14
+
+/**
+ * A value that cannot be.
+ */
+#define MOTET_EINVAL 22
+
+/**
+ * Every connection, listener or port is in use.
+ */
+#define MOTET_ENFILE 23
+
+/**
+ * This end has closed the connection for sending.
+ */
+#define MOTET_EPIPE 32
+
+/**
+ * Longer than a packet may be.
+ */
+#define MOTET_EMSGSIZE 90
+
+/**
+ * The port is in use.
+ */
+#define MOTET_EADDRINUSE 98
+
+/**
+ * No address of this node fits.
+ */
+#define MOTET_EADDRNOTAVAIL 99
+
+/**
+ * No route leads there.
+ */
+#define MOTET_ENETUNREACH 101
+
+/**
+ * The connection was aborted at this end.
+ */
+#define MOTET_ECONNABORTED 103
+
+/**
+ * The peer reset the connection.
+ */
+#define MOTET_ECONNRESET 104
+
+/**
+ * The connection is over.
+ */
+#define MOTET_ENOTCONN 107
+
+/**
+ * The peer does not answer.
+ */
+#define MOTET_ETIMEDOUT 110
+
+/**
+ * The peer has no listener at that port.
+ */
+#define MOTET_ECONNREFUSED 111
+
+/**
+ * The network says that the peer cannot be reached.
+ */
+#define MOTET_EHOSTUNREACH 113
+
+/**
+ * Copy this frame into the radio; answer by motet_on_preloaded.
+ */
+#define MOTET_PRELOAD 0
+
+/**
+ * Assess the channel once, 128 us; answer by motet_on_assessed.
+ */
+#define MOTET_ASSESS 1
+
+/**
+ * Transmit what is preloaded, 192 us from now; answer by motet_on_transmitted.
+ */
+#define MOTET_FIRE 2
+
+/**
+ * Transmit this frame, an ACK, without assessing the channel: its first symbol at `at_us`. Answer
+ * by motet_on_transmitted.
+ */
+#define MOTET_TRANSMIT 3
+
+/**
+ * Receive from now on.
+ */
+#define MOTET_LISTEN 4
+
+/**
+ * Switch the receiver off.
+ */
+#define MOTET_SLEEP 5
+
+/**
+ * Tune to `channel`.
+ */
+#define MOTET_CHANGE_CHANNEL 6
+
+/**
+ * There is something to read: bytes, the end of the stream, or why there will be none. Of a
+ * listener: a peer that waits to be accepted.
+ */
+#define MOTET_READABLE 1
+
+/**
+ * There is room again to send; at first: the handshake is done, or has failed.
+ */
+#define MOTET_WRITABLE 2
+
+/**
+ * The peer has all that was sent.
+ */
+#define MOTET_ALL_ACKNOWLEDGED 4
+
+/**
+ * The connection is over: motet_close it.
+ */
+#define MOTET_OVER 8
+
+/**
+ * A node. Opaque: it lives in memory of motet_node_size bytes, and must not be moved or copied.
+ */
+typedef struct motet_node motet_node;
+
+/**
+ * What a node is, and how much of everything it has. motet_config_init fills it with values for a
+ * leaf; addresses and seed are the caller's to set.
+ */
+typedef struct motet_config {
+    /**
+     * 128 bits that no other node and no other start has, from a true source of randomness.
+     */
+    uint64_t seed[2];
+    /**
+     * EUI-64, most significant byte first.
+     */
+    uint8_t eui64[8];
+    /**
+     * PAN identifier.
+     */
+    uint16_t pan;
+    /**
+     * Channel, 11 to 26.
+     */
+    uint8_t channel;
+    /**
+     * TCP connections at one time, 1 to 255.
+     */
+    uint8_t connections;
+    /**
+     * Listeners at one time, 0 to 16.
+     */
+    uint8_t listeners;
+    /**
+     * Handshakes at one time, as many as listeners at least.
+     */
+    uint8_t half_open;
+    /**
+     * Frames that wait for the air, 4 at least.
+     */
+    uint8_t frames;
+    /**
+     * Neighbours that are told apart.
+     */
+    uint8_t neighbors;
+    /**
+     * Packets that arrive in fragments at one time, 1 at least.
+     */
+    uint8_t records;
+    /**
+     * Bytes each way of each connection, 128 at least.
+     */
+    uint16_t buffer_len;
+    /**
+     * Bytes of UDP datagrams that wait, each with 46 bytes more; 0: no UDP.
+     */
+    uint16_t datagrams_len;
+    /**
+     * Bytes of whole packets that wait.
+     */
+    uint16_t queue_len;
+    /**
+     * Idle time before a peer is asked whether it is there, s; 0: never.
+     */
+    uint16_t keepalive_idle_s;
+    /**
+     * Time without progress before a connection fails, ms; 0: as TCP's retransmissions end.
+     */
+    uint32_t user_timeout_ms;
+    /**
+     * Not 0: wait for more to send (Nagle's algorithm).
+     */
+    uint8_t nagle;
+    /**
+     * Not 0: the radio has one buffer for both directions: a preloaded frame is lost with each reception.
+     */
+    uint8_t shared_buffer;
+    /**
+     * Not 0: the radio answers frames with ACKs by itself.
+     */
+    uint8_t auto_ack;
+    /**
+     * Not 0: the radio appends and checks the FCS, and frames here are without it.
+     */
+    uint8_t fcs_by_radio;
+    /**
+     * The longest time from the end of a frame to its time stamp, us; 0: hardware takes the time.
+     */
+    uint32_t stamp_delay_max_us;
+    /**
+     * Time to change the channel, us.
+     */
+    uint32_t channel_switch_us;
+} motet_config;
+
+/**
+ * What the radio shall do next.
+ */
+typedef struct motet_action {
+    /**
+     * When, for MOTET_TRANSMIT.
+     */
+    uint64_t at_us;
+    /**
+     * The frame, for MOTET_PRELOAD and MOTET_TRANSMIT; the node's until the next call of it.
+     */
+    const uint8_t *bytes;
+    /**
+     * Its length.
+     */
+    uint16_t len;
+    /**
+     * MOTET_PRELOAD or one of the others.
+     */
+    uint8_t kind;
+    /**
+     * 11 to 26, for MOTET_CHANGE_CHANNEL.
+     */
+    uint8_t channel;
+} motet_action;
+
+/**
+ * What became possible at a socket.
+ */
+typedef struct motet_change {
+    /**
+     * The socket.
+     */
+    int32_t socket;
+    /**
+     * MOTET_READABLE and the others, added up.
+     */
+    uint8_t events;
+} motet_change;
+
+/**
+ * Where a datagram came from.
+ */
+typedef struct motet_source {
+    /**
+     * The address.
+     */
+    uint8_t address[16];
+    /**
+     * The port.
+     */
+    uint16_t port;
+    /**
+     * Of a link-local address: which link, as motet_udp_send takes it back.
+     */
+    uint8_t zone;
+} motet_source;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Fills a configuration with values for a leaf with two connections of 2 KiB each way.
+ */
+int32_t motet_config_init(struct motet_config *config);
+
+/**
+ * Bytes of memory that a node with this configuration takes; 0: the configuration cannot be.
+ */
+size_t motet_node_size(const struct motet_config *config);
+
+/**
+ * What the address of that memory has to be a multiple of.
+ */
+size_t motet_node_align(void);
+
+/**
+ * Starts a node in memory that is the node's from then on, until motet_node_end; writes where it
+ * is to `node`. Returns 0, or -MOTET_EFAULT, EINVAL (the configuration), ENOMEM (too small).
+ */
+int32_t motet_node_init(void *memory,
+                        size_t size,
+                        const struct motet_config *config,
+                        uint64_t now_us,
+                        struct motet_node **node);
+
+/**
+ * Ends a node: its memory is the caller's again, and every socket of it is closed. Peers hear
+ * nothing of it. Returns 0 or -MOTET_EBADF.
+ */
+int32_t motet_node_end(struct motet_node *node);
+
+/**
+ * A frame was received; its last symbol was on the air at `at_us`. Returns 0, or -MOTET_EFAULT,
+ * EBADF, EINVAL (longer than 127 bytes).
+ */
+int32_t motet_on_frame(struct motet_node *node,
+                       const uint8_t *psdu,
+                       size_t len,
+                       int8_t rssi_dbm,
+                       uint8_t lqi,
+                       uint8_t channel,
+                       uint64_t at_us,
+                       uint64_t now_us);
+
+/**
+ * The frame of the last MOTET_PRELOAD is in the radio. Returns 0, or -MOTET_EFAULT, EBADF.
+ */
+int32_t motet_on_preloaded(struct motet_node *node, uint64_t now_us);
+
+/**
+ * The answer to MOTET_ASSESS. Returns 0, or -MOTET_EFAULT, EBADF.
+ */
+int32_t motet_on_assessed(struct motet_node *node, bool clear, uint64_t now_us);
+
+/**
+ * What MOTET_FIRE or MOTET_TRANSMIT asked for was sent; its last symbol left at `at_us`. Returns 0,
+ * or -MOTET_EFAULT, EBADF.
+ */
+int32_t motet_on_transmitted(struct motet_node *node, uint64_t at_us, uint64_t now_us);
+
+/**
+ * Writes what the radio shall do next to `action`; call until it returns 0. Returns 1, 0 (nothing),
+ * or -MOTET_EFAULT, EBADF.
+ */
+int32_t motet_poll(struct motet_node *node, uint64_t now_us, struct motet_action *action);
+
+/**
+ * Writes when to call motet_poll again though nothing happened to `at_us`. Returns 1, 0 (never), or
+ * -MOTET_EFAULT, EBADF.
+ */
+int32_t motet_next_deadline(struct motet_node *node, uint64_t *at_us);
+
+/**
+ * Writes the node's address number `index`, from 0 on, to the 16 bytes at `address`: the first is
+ * that on the link, then those of the mesh's prefix. Returns 0, or -MOTET_EFAULT, EBADF, ENOENT.
+ */
+int32_t motet_address(struct motet_node *node, size_t index, uint8_t (*address)[16]);
+
+/**
+ * Writes the next thing that became possible at a socket to `change`, each once: ask when
+ * motet_poll returns 0, until this returns 0. Returns 1, 0 (nothing), or -MOTET_EFAULT, EBADF.
+ */
+int32_t motet_poll_changed(struct motet_node *node, struct motet_change *change);
+
+/**
+ * Closes a socket of any kind; its number is of no use from then on. What a connection has sent
+ * still arrives; of a listener, peers that were not accepted are reset. Returns 0 or -MOTET_EBADF.
+ */
+int32_t motet_close(struct motet_node *node, int32_t socket, uint64_t now_us);
+
+/**
+ * Takes connections to `port`. Returns a socket, or -MOTET_EFAULT, EBADF (the node), EINVAL (port 0),
+ * EADDRINUSE, ENFILE.
+ */
+int32_t motet_tcp_listen(struct motet_node *node,
+                         uint16_t port);
+
+/**
+ * The peer that has waited longest. Where none waits, buffers are lent to the next one if there are
+ * any, so that nothing that it sends first is lost. Returns a socket, or -MOTET_EFAULT, EBADF,
+ * EAGAIN (none waits, or there are no buffers for it).
+ */
+int32_t motet_tcp_accept(struct motet_node *node, int32_t listener, uint64_t now_us);
+
+/**
+ * Begins a connection to a port of `address`, 16 bytes; `zone`: 0. MOTET_WRITABLE says when the
+ * handshake is done; data may be sent before. Returns a socket, or -MOTET_EFAULT, EBADF (the node),
+ * EINVAL (port 0, a group, an IPv4 address), ENETUNREACH, EADDRNOTAVAIL, ENFILE.
+ */
+int32_t motet_tcp_connect(struct motet_node *node,
+                          const uint8_t (*address)[16],
+                          uint16_t port,
+                          uint8_t zone,
+                          uint64_t now_us);
+
+/**
+ * Takes bytes to send. Returns how many, or -MOTET_EFAULT, EBADF, EAGAIN (no room), EPIPE,
+ * ECONNREFUSED, ECONNRESET, ECONNABORTED, ETIMEDOUT, EHOSTUNREACH.
+ */
+int32_t motet_tcp_send(struct motet_node *node,
+                       int32_t socket,
+                       const uint8_t *data,
+                       size_t len,
+                       uint64_t now_us);
+
+/**
+ * Writes received bytes to `data`, `len` at the most. Returns how many, 0 where the peer has sent
+ * everything, or -MOTET_EFAULT, EBADF, EAGAIN (nothing yet), EINVAL (`len` is 0) and the failures
+ * of motet_tcp_send.
+ */
+int32_t motet_tcp_recv(struct motet_node *node, int32_t socket, uint8_t *data, size_t len);
+
+/**
+ * Says that no more will be sent; receiving goes on. Returns 0, or -MOTET_EFAULT, EBADF.
+ */
+int32_t motet_tcp_shutdown(struct motet_node *node, int32_t socket, uint64_t now_us);
+
+/**
+ * Resets a connection and closes its socket. Returns 0, or -MOTET_EFAULT, EBADF.
+ */
+int32_t motet_tcp_abort(struct motet_node *node, int32_t socket);
+
+/**
+ * Bytes that the peer's TCP has not acknowledged yet. Returns -MOTET_EFAULT, EBADF where there is no
+ * such connection.
+ */
+int32_t motet_tcp_unacknowledged(struct motet_node *node,
+                                 int32_t socket);
+
+/**
+ * Whether the handshake is done: 1 or 0; or -MOTET_EFAULT, EBADF and the failures of
+ * motet_tcp_send.
+ */
+int32_t motet_tcp_connected(struct motet_node *node, int32_t socket);
+
+/**
+ * Opens a port. Returns a socket, or -MOTET_EFAULT, EBADF (the node), EINVAL (port 0), EADDRINUSE,
+ * ENFILE (four are open, or the configuration has no memory for datagrams).
+ */
+int32_t motet_udp_open(struct motet_node *node, uint16_t port);
+
+/**
+ * Sends a datagram of `len` bytes to a port of `address`, 16 bytes; `zone`: 0, or that of a source.
+ * Returns 0, or -MOTET_EFAULT, EBADF, EINVAL, ENETUNREACH, EADDRNOTAVAIL, EMSGSIZE, EAGAIN (the link
+ * has no room now).
+ */
+int32_t motet_udp_send(struct motet_node *node,
+                       int32_t socket,
+                       const uint8_t (*address)[16],
+                       uint16_t port,
+                       uint8_t zone,
+                       const uint8_t *data,
+                       size_t len);
+
+/**
+ * Writes the oldest datagram for a port to `data`, cut to `len` bytes, and its source to `source`.
+ * Returns how many bytes, or -MOTET_EFAULT, EBADF, EAGAIN (none).
+ */
+int32_t motet_udp_recv(struct motet_node *node,
+                       int32_t socket,
+                       uint8_t *data,
+                       size_t len,
+                       struct motet_source *source);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* MOTET_H */

@@ -1,0 +1,228 @@
+//! Events in, actions out.
+
+use core::mem::MaybeUninit;
+
+use motet::ip::InterfaceId;
+use motet::link::{Action, Event};
+use motet::mac::{self, RxMeta};
+use motet::time::Instant;
+
+use crate::errno::{Errno, MOTET_EINVAL, MOTET_ENOENT, code};
+use crate::memory::{bytes, place};
+use crate::node::{motet_node, with};
+
+/// Copy this frame into the radio; answer by motet_on_preloaded.
+pub const MOTET_PRELOAD: u8 = 0;
+/// Assess the channel once, 128 us; answer by motet_on_assessed.
+pub const MOTET_ASSESS: u8 = 1;
+/// Transmit what is preloaded, 192 us from now; answer by motet_on_transmitted.
+pub const MOTET_FIRE: u8 = 2;
+/// Transmit this frame, an ACK, without assessing the channel: its first symbol at `at_us`. Answer
+/// by motet_on_transmitted.
+pub const MOTET_TRANSMIT: u8 = 3;
+/// Receive from now on.
+pub const MOTET_LISTEN: u8 = 4;
+/// Switch the receiver off.
+pub const MOTET_SLEEP: u8 = 5;
+/// Tune to `channel`.
+pub const MOTET_CHANGE_CHANNEL: u8 = 6;
+
+/// What the radio shall do next.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct motet_action {
+    /// When, for MOTET_TRANSMIT.
+    pub at_us: u64,
+    /// The frame, for MOTET_PRELOAD and MOTET_TRANSMIT; the node's until the next call of it.
+    pub bytes: *const u8,
+    /// Its length.
+    pub len: u16,
+    /// MOTET_PRELOAD or one of the others.
+    pub kind: u8,
+    /// 11 to 26, for MOTET_CHANGE_CHANNEL.
+    pub channel: u8,
+}
+
+/// A frame was received; its last symbol was on the air at `at_us`. Returns 0, or -MOTET_EFAULT,
+/// EBADF, EINVAL (longer than 127 bytes).
+///
+/// # Safety
+/// As motet_poll; unless it is null, `psdu` points to `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_on_frame(
+    node: *mut motet_node,
+    psdu: *const u8,
+    len: usize,
+    rssi_dbm: i8,
+    lqi: u8,
+    channel: u8,
+    at_us: u64,
+    now_us: u64,
+) -> i32 {
+    if len > motet::limits::PSDU_LEN_MAX {
+        return Errno(MOTET_EINVAL).code();
+    }
+    let meta = RxMeta {
+        rssi_dbm,
+        lqi,
+        channel,
+        at: Instant::from_micros(at_us),
+    };
+    // SAFETY: the caller's promise.
+    let event = unsafe { bytes(psdu, len) }.map(|psdu| mac::Event::FrameReceived { psdu, meta });
+    match event {
+        // SAFETY: the caller's promise.
+        Ok(event) => unsafe { on_event(node, event, now_us) },
+        Err(error) => error.code(),
+    }
+}
+
+/// The frame of the last MOTET_PRELOAD is in the radio. Returns 0, or -MOTET_EFAULT, EBADF.
+///
+/// # Safety
+/// As motet_poll.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_on_preloaded(node: *mut motet_node, now_us: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { on_event(node, mac::Event::Preloaded, now_us) }
+}
+
+/// The answer to MOTET_ASSESS. Returns 0, or -MOTET_EFAULT, EBADF.
+///
+/// # Safety
+/// As motet_poll.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_on_assessed(node: *mut motet_node, clear: bool, now_us: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { on_event(node, mac::Event::ChannelAssessed { clear }, now_us) }
+}
+
+/// What MOTET_FIRE or MOTET_TRANSMIT asked for was sent; its last symbol left at `at_us`. Returns 0,
+/// or -MOTET_EFAULT, EBADF.
+///
+/// # Safety
+/// As motet_poll.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_on_transmitted(
+    node: *mut motet_node,
+    at_us: u64,
+    now_us: u64,
+) -> i32 {
+    let at = Instant::from_micros(at_us);
+    // SAFETY: the caller's promise.
+    unsafe { on_event(node, mac::Event::TransmitDone { at }, now_us) }
+}
+
+/// Writes what the radio shall do next to `action`; call until it returns 0. Returns 1, 0 (nothing),
+/// or -MOTET_EFAULT, EBADF.
+///
+/// # Safety
+/// `node` is null, or what motet_node_init gave, or memory that may be read; no other call of this
+/// node is under way. Unless it is null or misaligned, `action` points to room for an action.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_poll(
+    node: *mut motet_node,
+    now_us: u64,
+    action: *mut motet_action,
+) -> i32 {
+    let now = Instant::from_micros(now_us);
+    // SAFETY: the caller's promises.
+    code(unsafe {
+        with(
+            node,
+            |motet_node {
+                 node, sockets, out, ..
+             }| {
+                let place = place(action)?;
+                while let Some((_, action)) = node.poll_action(now, out) {
+                    if let Action::Mesh(action) = action {
+                        write(place, action, out);
+                        return Ok(1);
+                    }
+                }
+                // Resets are out: what closed in the background may end.
+                sockets.sweep(node);
+                Ok(0)
+            },
+        )
+    })
+}
+
+fn write(place: &mut MaybeUninit<motet_action>, action: mac::Action, out: &[u8]) {
+    let (kind, len, at, channel) = match action {
+        mac::Action::Preload { len } => (MOTET_PRELOAD, len, Instant::ORIGIN, 0),
+        mac::Action::AssessChannel => (MOTET_ASSESS, 0, Instant::ORIGIN, 0),
+        mac::Action::Fire => (MOTET_FIRE, 0, Instant::ORIGIN, 0),
+        mac::Action::Transmit { len, at } => (MOTET_TRANSMIT, len, at, 0),
+        // Such a node is nobody's parent, and says nothing of packets that wait.
+        mac::Action::Listen | mac::Action::SetPending { .. } => {
+            (MOTET_LISTEN, 0, Instant::ORIGIN, 0)
+        }
+        mac::Action::Sleep => (MOTET_SLEEP, 0, Instant::ORIGIN, 0),
+        mac::Action::ChangeChannel { channel } => {
+            (MOTET_CHANGE_CHANNEL, 0, Instant::ORIGIN, channel)
+        }
+    };
+    place.write(motet_action {
+        at_us: at.as_micros(),
+        bytes: out.as_ptr(),
+        // A PSDU's length, at the most.
+        len: len as u16,
+        kind,
+        channel,
+    });
+}
+
+/// Writes when to call motet_poll again though nothing happened to `at_us`. Returns 1, 0 (never), or
+/// -MOTET_EFAULT, EBADF.
+///
+/// # Safety
+/// As motet_poll; unless it is null or misaligned, `at_us` points to room for a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_next_deadline(node: *mut motet_node, at_us: *mut u64) -> i32 {
+    // SAFETY: the caller's promises.
+    code(unsafe {
+        with(node, |node| {
+            let place = place(at_us)?;
+            Ok(node.node.next_deadline().map_or(0, |at| {
+                place.write(at.as_micros());
+                1
+            }))
+        })
+    })
+}
+
+/// Writes the node's address number `index`, from 0 on, to the 16 bytes at `address`: the first is
+/// that on the link, then those of the mesh's prefix. Returns 0, or -MOTET_EFAULT, EBADF, ENOENT.
+///
+/// # Safety
+/// As motet_poll; unless it is null, `address` points to room for 16 bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_address(
+    node: *mut motet_node,
+    index: usize,
+    address: *mut [u8; 16],
+) -> i32 {
+    // SAFETY: the caller's promises.
+    code(unsafe {
+        with(node, |node| {
+            let place = place(address)?;
+            let found = node.node.ip().addresses().nth(index);
+            place.write(found.ok_or(Errno(MOTET_ENOENT))?.addr.octets());
+            Ok(0)
+        })
+    })
+}
+
+/// # Safety
+/// As [`motet_poll`].
+unsafe fn on_event(node: *mut motet_node, event: mac::Event<'_>, now_us: u64) -> i32 {
+    let now = Instant::from_micros(now_us);
+    // SAFETY: the caller's promise.
+    code(unsafe {
+        with(node, |node| {
+            node.node.on_event(InterfaceId(0), Event::Mesh(event), now);
+            Ok(0)
+        })
+    })
+}

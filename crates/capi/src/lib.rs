@@ -1,0 +1,37 @@
+//! Motet for C: one archive, one header (`include/motet.h`), a node in the caller's memory.
+//!
+//! Events go in, actions come out, and sockets are numbers, as in any C library: failures are
+//! negative error numbers. A number says which socket it was given out for: one that is closed, or
+//! another node's, is refused.
+//!
+//! Place: around [`motet::node::Node`]. This is the one crate for devices with `unsafe`: C hands
+//! over pointers, of which `memory` makes slices and `node` a node. Left out: drivers, clocks,
+//! names.
+#![cfg_attr(target_os = "none", no_std)]
+#![expect(
+    non_camel_case_types,
+    reason = "these are the names that C programs use"
+)]
+
+mod errno;
+mod events;
+mod memory;
+mod node;
+mod sockets;
+mod tcp;
+mod udp;
+
+pub use errno::*;
+pub use events::*;
+pub use node::*;
+pub use sockets::*;
+pub use tcp::*;
+pub use udp::*;
+
+#[cfg(target_os = "none")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}

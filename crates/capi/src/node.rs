@@ -1,0 +1,374 @@
+//! The node: its settings, its memory, its beginning and its end.
+
+use core::ptr;
+
+use motet::ip::{self, Ip};
+use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX, PSDU_LEN_MAX};
+use motet::link::{Link, Mesh, MeshConfig, MeshMemory};
+use motet::lowpan::datagram::Record;
+use motet::mac::{self, FrameSlot, Neighbor, RadioCapabilities};
+use motet::node::Node;
+use motet::random::Rng;
+use motet::tcp::{self, Buffers, HalfOpen, Listener, Memory, Slot, Tcp};
+use motet::time::{Duration, Instant};
+use motet::udp::Inbox;
+
+use crate::errno::{Errno, MOTET_EBADF, MOTET_EFAULT, MOTET_EINVAL, MOTET_ENOMEM, code};
+use crate::memory::{ALIGN, Carver, Piece, place, value};
+use crate::sockets::{Entry, Listening, Sockets, UDP_PORTS};
+
+/// What a node is, and how much of everything it has. motet_config_init fills it with values for a
+/// leaf; addresses and seed are the caller's to set.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct motet_config {
+    /// 128 bits that no other node and no other start has, from a true source of randomness.
+    pub seed: [u64; 2],
+    /// EUI-64, most significant byte first.
+    pub eui64: [u8; 8],
+    /// PAN identifier.
+    pub pan: u16,
+    /// Channel, 11 to 26.
+    pub channel: u8,
+    /// TCP connections at one time, 1 to 255.
+    pub connections: u8,
+    /// Listeners at one time, 0 to 16.
+    pub listeners: u8,
+    /// Handshakes at one time, as many as listeners at least.
+    pub half_open: u8,
+    /// Frames that wait for the air, 4 at least.
+    pub frames: u8,
+    /// Neighbours that are told apart.
+    pub neighbors: u8,
+    /// Packets that arrive in fragments at one time, 1 at least.
+    pub records: u8,
+    /// Bytes each way of each connection, 128 at least.
+    pub buffer_len: u16,
+    /// Bytes of UDP datagrams that wait, each with 46 bytes more; 0: no UDP.
+    pub datagrams_len: u16,
+    /// Bytes of whole packets that wait.
+    pub queue_len: u16,
+    /// Idle time before a peer is asked whether it is there, s; 0: never.
+    pub keepalive_idle_s: u16,
+    /// Time without progress before a connection fails, ms; 0: as TCP's retransmissions end.
+    pub user_timeout_ms: u32,
+    /// Not 0: wait for more to send (Nagle's algorithm).
+    pub nagle: u8,
+    /// Not 0: the radio has one buffer for both directions: a preloaded frame is lost with each reception.
+    pub shared_buffer: u8,
+    /// Not 0: the radio answers frames with ACKs by itself.
+    pub auto_ack: u8,
+    /// Not 0: the radio appends and checks the FCS, and frames here are without it.
+    pub fcs_by_radio: u8,
+    /// The longest time from the end of a frame to its time stamp, us; 0: hardware takes the time.
+    pub stamp_delay_max_us: u32,
+    /// Time to change the channel, us.
+    pub channel_switch_us: u32,
+}
+
+/// A node. Opaque: it lives in memory of motet_node_size bytes, and must not be moved or copied.
+pub struct motet_node {
+    /// [`tag_of`] its address, while it lives.
+    tag: usize,
+    pub(crate) node: Node<'static>,
+    pub(crate) sockets: Sockets,
+    pub(crate) out: &'static mut [u8],
+}
+
+/// Fills a configuration with values for a leaf with two connections of 2 KiB each way.
+///
+/// # Safety
+/// Unless it is null or misaligned, `config` points to room for a configuration.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_config_init(config: *mut motet_config) -> i32 {
+    let default = motet_config {
+        seed: [0; 2],
+        eui64: [0; 8],
+        pan: 0xffff,
+        channel: CHANNEL,
+        connections: 2,
+        listeners: 1,
+        half_open: 2,
+        frames: 8,
+        neighbors: 4,
+        records: 2,
+        buffer_len: 2048,
+        datagrams_len: 0,
+        queue_len: 256,
+        keepalive_idle_s: 90,
+        user_timeout_ms: 60_000,
+        nagle: 0,
+        shared_buffer: 0,
+        auto_ack: 0,
+        fcs_by_radio: 0,
+        stamp_delay_max_us: 0,
+        channel_switch_us: 48,
+    };
+    // SAFETY: the caller's promise.
+    code(unsafe { place(config) }.map(|config| {
+        config.write(default);
+        0
+    }))
+}
+
+/// Bytes of memory that a node with this configuration takes; 0: the configuration cannot be.
+///
+/// # Safety
+/// Unless it is null or misaligned, `config` points to a configuration.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_node_size(config: *const motet_config) -> usize {
+    // SAFETY: the caller's promise.
+    let config = unsafe { read(config) };
+    config.map_or(0, |config| size_of(&config).unwrap_or(0))
+}
+
+/// What the address of that memory has to be a multiple of.
+#[unsafe(no_mangle)]
+pub extern "C" fn motet_node_align() -> usize {
+    ALIGN
+}
+
+/// Starts a node in memory that is the node's from then on, until motet_node_end; writes where it
+/// is to `node`. Returns 0, or -MOTET_EFAULT, EINVAL (the configuration), ENOMEM (too small).
+///
+/// # Safety
+/// Unless they are null or misaligned, `memory` points to `size` bytes, `config` to a configuration,
+/// `node` to room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_node_init(
+    memory: *mut core::ffi::c_void,
+    size: usize,
+    config: *const motet_config,
+    now_us: u64,
+    node: *mut *mut motet_node,
+) -> i32 {
+    let begin = || {
+        // SAFETY: the caller's promise.
+        let node = unsafe { place(node) }?;
+        if memory.is_null() || !memory.addr().is_multiple_of(ALIGN) {
+            return Err(Errno(MOTET_EFAULT));
+        }
+        // SAFETY: the caller's promise.
+        let config = unsafe { read(config) }?;
+        if size_of(&config).is_none_or(|needed| size < needed) {
+            return Err(Errno(MOTET_ENOMEM));
+        }
+        // SAFETY: aligned, and as long as the layout is; the caller gives it away.
+        node.write(unsafe { start(memory.cast(), &config, Instant::from_micros(now_us)) });
+        Ok(0)
+    };
+    code(begin())
+}
+
+/// Ends a node: its memory is the caller's again, and every socket of it is closed. Peers hear
+/// nothing of it. Returns 0 or -MOTET_EBADF.
+///
+/// # Safety
+/// `node` is null, or what motet_node_init gave, or memory that may be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn motet_node_end(node: *mut motet_node) -> i32 {
+    // SAFETY: the caller's promise.
+    code(unsafe {
+        with(node, |node| {
+            node.tag = 0;
+            Ok(0)
+        })
+    })
+}
+
+/// Calls `act` with the node.
+///
+/// # Safety
+/// `node` is null, or what `motet_node_init` gave, or memory that may be read; and no other call of
+/// this node is under way.
+pub(crate) unsafe fn with(
+    node: *mut motet_node,
+    act: impl FnOnce(&mut motet_node) -> Result<i32, Errno>,
+) -> Result<i32, Errno> {
+    if node.is_null() || !node.is_aligned() {
+        return Err(Errno(MOTET_EFAULT));
+    }
+    // SAFETY: readable, by the caller's promise; no reference is made before the tag is right.
+    if unsafe { (&raw const (*node).tag).read() } != tag_of(node) {
+        return Err(Errno(MOTET_EBADF));
+    }
+    // SAFETY: the tag says that a node was written there, and nobody else uses it now.
+    act(unsafe { &mut *node })
+}
+
+/// What marks a node at its address: neither other memory nor a copy of a node has it.
+fn tag_of(node: *const motet_node) -> usize {
+    node.addr() ^ 0x4d6f_7465
+}
+
+/// A configuration that can be.
+///
+/// # Safety
+/// Unless it is null or misaligned, `config` points to a configuration.
+unsafe fn read(config: *const motet_config) -> Result<motet_config, Errno> {
+    // SAFETY: the caller's promise.
+    let config = unsafe { value(config) }?;
+    let is_possible = config.connections > 0
+        && config.listeners <= 16
+        && config.half_open >= config.listeners
+        && (11..=26).contains(&config.channel)
+        && config.frames >= 4
+        && config.records > 0
+        && config.buffer_len >= 128;
+    is_possible.then_some(config).ok_or(Errno(MOTET_EINVAL))
+}
+
+fn size_of(config: &motet_config) -> Option<usize> {
+    let mut carver = Carver::measure();
+    Layout::of(config, &mut carver);
+    // What follows must not begin in the middle of a word.
+    carver.used()?.checked_next_multiple_of(ALIGN)
+}
+
+/// Where everything of a node lies.
+struct Layout {
+    node: Piece<motet_node>,
+    links: Piece<Link<'static>>,
+    settings: Piece<tcp::Config>,
+    frames: Piece<FrameSlot>,
+    neighbors: Piece<Neighbor>,
+    records: Piece<Record>,
+    connections: Piece<Slot<'static>>,
+    listeners: Piece<Listener<'static>>,
+    half_open: Piece<HalfOpen>,
+    entries: Piece<Entry>,
+    listening: Piece<Listening>,
+    spare: Piece<Option<Buffers<'static>>>,
+    ports: Piece<u16>,
+    buffers: Piece<u8>,
+    bodies: Piece<u8>,
+    outgoing: Piece<u8>,
+    queue: Piece<u8>,
+    out: Piece<u8>,
+    datagrams: Piece<u8>,
+}
+
+impl Layout {
+    fn of(config: &motet_config, carver: &mut Carver) -> Self {
+        let connections = usize::from(config.connections);
+        Self {
+            node: carver.take(1),
+            links: carver.take(1),
+            settings: carver.take(1),
+            frames: carver.take(config.frames.into()),
+            neighbors: carver.take(config.neighbors.into()),
+            records: carver.take(config.records.into()),
+            connections: carver.take(connections),
+            listeners: carver.take(config.listeners.into()),
+            half_open: carver.take(config.half_open.into()),
+            entries: carver.take(connections),
+            listening: carver.take(config.listeners.into()),
+            spare: carver.take(connections),
+            ports: carver.take(UDP_PORTS),
+            buffers: carver.take(2 * connections * usize::from(config.buffer_len)),
+            bodies: carver.take(MESH_PACKET_LEN_MAX),
+            outgoing: carver.take(IPV6_MTU_MIN),
+            queue: carver.take(config.queue_len.into()),
+            // The node's one link is a mesh: its actions are of frames.
+            out: carver.take(PSDU_LEN_MAX),
+            datagrams: carver.take(config.datagrams_len.into()),
+        }
+    }
+}
+
+/// Writes a node and all that it works in.
+///
+/// # Safety
+/// `memory` is aligned to [`ALIGN`], valid for writes of [`size_of`] bytes, and nobody else's until
+/// the node's end.
+unsafe fn start(memory: *mut u8, config: &motet_config, now: Instant) -> *mut motet_node {
+    let layout = Layout::of(config, &mut Carver::of(memory));
+    let mut rng = Rng::from_seed(config.seed);
+    // SAFETY: all pieces lie in `memory`, one behind the other.
+    unsafe {
+        let mesh = mesh(
+            config,
+            &mut rng,
+            MeshMemory {
+                frames: layout.frames.fill(|| FrameSlot::EMPTY),
+                neighbors: layout.neighbors.fill(|| Neighbor::EMPTY),
+                records: layout.records.fill(|| Record::EMPTY),
+                bodies: layout.bodies.fill(|| 0),
+                body_len: MESH_PACKET_LEN_MAX,
+                outgoing: layout.outgoing.fill(|| 0),
+                queue: layout.queue.fill(|| 0),
+                registrations: &mut [],
+            },
+        );
+        let links = core::slice::from_mut(layout.links.write(Link::Mesh(mesh)));
+        let memory = Memory {
+            connections: layout.connections.fill(|| Slot::EMPTY),
+            listeners: layout.listeners.fill(|| Listener::EMPTY),
+            half_open: layout.half_open.fill(|| HalfOpen::EMPTY),
+        };
+        let tcp = Tcp::new(memory, &mut rng);
+        let first = rng.next_u32();
+        let mut node = Node::new(
+            links,
+            Ip::new(ip::Config::default(), &mut []),
+            tcp,
+            rng,
+            now,
+        );
+        if config.datagrams_len > 0 {
+            let ports = layout.ports.fill(|| 0);
+            node.set_inbox(Inbox::with_places(ports, layout.datagrams.fill(|| 0)));
+        }
+        let mut buffers = layout.buffers.fill(|| 0);
+        let mut next = || buffers.split_off_mut(..usize::from(config.buffer_len));
+        let spare = layout.spare.fill(|| Some(Buffers::new(next()?, next()?)));
+        let sockets = Sockets::new(
+            layout.entries.fill(|| Entry::FREE),
+            layout.listening.fill(|| Listening::FREE),
+            spare,
+            layout.settings.write(settings(config)),
+            first,
+        );
+        let node = layout.node.write(motet_node {
+            tag: 0,
+            node,
+            sockets,
+            out: layout.out.fill(|| 0),
+        });
+        node.tag = tag_of(node);
+        ptr::from_mut(node)
+    }
+}
+
+fn mesh(config: &motet_config, rng: &mut Rng, memory: MeshMemory<'static>) -> Mesh<'static> {
+    let mut mac = mac::Config::new(config.pan, config.eui64);
+    mac.channel = config.channel;
+    // A leaf has no frames of others; nothing is kept free for them.
+    mac.reserve_forward = 0;
+    let radio = RadioCapabilities {
+        shared_buffer: config.shared_buffer != 0,
+        auto_ack: config.auto_ack != 0,
+        channel_switch: Duration::from_micros(config.channel_switch_us.into()),
+        stamp_delay_max: Duration::from_micros(config.stamp_delay_max_us.into()),
+        fcs_by_radio: config.fcs_by_radio != 0,
+        pending: mac::Pending::None,
+    };
+    Mesh::new(MeshConfig::default(), (mac, radio), memory, rng)
+}
+
+fn settings(config: &motet_config) -> tcp::Config {
+    tcp::Config {
+        // What `Buffers::new` makes of that many bytes.
+        accept_window: (u32::from(config.buffer_len) * 8 / 9) as u16,
+        nagle: config.nagle != 0,
+        keepalive_idle_s: config.keepalive_idle_s,
+        keepalive_interval_s: 10,
+        keepalive_probes: 3,
+        user_timeout_ms: config.user_timeout_ms,
+        close_timeout_ms: 60_000,
+        ..tcp::Config::DEFAULT
+    }
+}
+
+/// The channel of TCPlp's testbed, as `motet::mac` has it.
+const CHANNEL: u8 = 26;

@@ -1,0 +1,144 @@
+//! The router as a border router itself: of a mesh on the lab's air, in real time, joined to the
+//! network that it was started in.
+
+use std::{net::Ipv6Addr, path::Path, time};
+
+use motet::{tcp::CongestionAlgorithm, time::Duration};
+use motet_lab::{
+    Arena,
+    net::{moves, network::Network, plan},
+};
+use motet_router::{
+    port::{LinkKind, PacketPort, PortConfig, PortError, SharedNetwork},
+    wake::Wake,
+};
+use motet_taim::Config;
+
+use super::{Shared, desk, serve, snapshot::Snapshot};
+use crate::{
+    chain,
+    error::Error,
+    interrupt::Interrupt,
+    live::Live,
+    output::{describe, say},
+    up::linux::{self as up, Faults, Mesh},
+};
+
+/// Runs the mesh and its router until a signal ends them.
+pub(super) fn run(
+    scenario: &Path,
+    tun: &str,
+    prefix: Option<Ipv6Addr>,
+    connections: usize,
+    shared: &Shared,
+) -> Result<(), Error> {
+    let mut mesh = Mesh::of_scenario(scenario, None)?;
+    mesh.make_room(connections);
+    let fairness = match (shared.policy(), mesh.options.fairness) {
+        (Some(policy), _) => Config::new(policy),
+        (None, of_scenario) => of_scenario.unwrap_or_default(),
+    };
+    mesh.options.fairness = Some(fairness);
+    let prefix = prefix.unwrap_or(plan::MESH_PREFIX);
+    let interrupt = Interrupt::install()?;
+    let port = open(tun, prefix)?;
+    let wake = Wake::new().map_err(|error| Error::failed(describe(&error)))?;
+    let (desk, asker) = desk::open(wake.bell());
+    let socket = serve::open_doors(shared.socket.as_deref(), shared.metrics, &asker)?;
+    let arena = Arena::new();
+    let network = Network::under(prefix, mesh.options, &arena, || interrupt.has_come());
+    let mut network =
+        network.map_err(|error| Error::input(format!("there is no such mesh: {error}")))?;
+    let nodes = network.mesh_nodes();
+    let scenario = mesh.scenario.as_ref();
+    let congestion = CongestionAlgorithm::NewReno;
+    up::serve(
+        scenario,
+        &mut network,
+        &arena,
+        connections,
+        congestion,
+        None,
+    );
+    up::switch_on(scenario, &mut network, &arena);
+    let joined = chain::join(
+        &mut network.world,
+        nodes,
+        mesh.join_max,
+        mesh.join_advice,
+        &interrupt,
+    );
+    if interrupt.has_come() {
+        return Ok(());
+    }
+    joined?;
+    let mut live = Live::over(port, network.world.now());
+    let place = socket.as_ref().map(|socket| socket.path().display());
+    say(&format!(
+        "{} for {} motes below {prefix}/{PREFIX_LEN} by {tun}{}",
+        fairness.policy.name(),
+        nodes - 1,
+        place.map_or(String::new(), |path| format!(", status at {path}")),
+    ));
+    let mut faults = Faults::begin(scenario, &mut network);
+    let began = time::Instant::now();
+    while !interrupt.has_come() {
+        live.turn(&mut network.world, NAP, |_, _| {})?;
+        faults.pass(&mut network, &arena);
+        desk.answer(|| look(&mut network, tun, began.elapsed()));
+    }
+    network.world.end_fairness();
+    // What was held leaves by the wire, which has a delay of its own.
+    let end = network.world.now() + FAREWELL;
+    while network.world.now() < end {
+        live.turn(&mut network.world, NAP, |_, _| {})?;
+    }
+    Ok(())
+}
+
+/// The door into the network that this process was started in, with a route to the mesh.
+fn open(tun: &str, prefix: Ipv6Addr) -> Result<PacketPort, Error> {
+    let config = PortConfig {
+        name: tun,
+        host: plan::HOST,
+        host_prefix_len: 128,
+        routes: &[(prefix, PREFIX_LEN)],
+        link: Some(LinkKind::Tun),
+        ..PortConfig::default()
+    };
+    PacketPort::open_shared(SharedNetwork::as_the_user_asks(), &config).map_err(|error| match error
+    {
+        PortError::BadConfig => Error::input(format!("{tun:?} is no name for an interface")),
+        error => Error::failed(error.to_string()),
+    })
+}
+
+/// The router now, with each mote's place in the mesh.
+fn look(network: &mut Network<'_>, tun: &str, uptime: time::Duration) -> Snapshot {
+    let now = network.world.now();
+    let status = match network.world.fairness_mut() {
+        Some(fairness) => fairness.router_mut().status(now),
+        // Not so: `run` has set it.
+        None => motet_taim::Router::new(Config::default()).status(now),
+    };
+    let mut snapshot = Snapshot::of(&status, tun, uptime);
+    for row in &mut snapshot.motes {
+        let mut motes = 1..network.mesh_nodes();
+        let mote = motes.find(|mote| network.addr(*mote) == row.mote);
+        let way = mote.and_then(|mote| moves::way_up(network, mote));
+        if let Some(way) = way {
+            row.hops = Some(way.len());
+            row.parent = way.first().map(|parent| network.addr(*parent));
+        }
+    }
+    snapshot
+}
+
+/// How late a signal, or a question for the status, may be noticed.
+const NAP: time::Duration = time::Duration::from_millis(20);
+
+/// How long the air lives on behind a signal.
+const FAREWELL: Duration = Duration::from_millis(100);
+
+/// Meshes have prefixes of 64 bits.
+const PREFIX_LEN: u8 = 64;

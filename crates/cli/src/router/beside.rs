@@ -1,0 +1,305 @@
+//! The router beside another border router: packets come by a packet queue.
+
+use std::{
+    io,
+    os::fd::AsFd as _,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use motet_router::{
+    fair::{Fair, interface_index},
+    port,
+    rules::{self, Installed, RulesError},
+    wake::{self, Bell, Wake},
+};
+use motet_taim::Config;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::{
+    Rules, Shared,
+    desk::{self, Desk},
+    serve::{self, Socket},
+    snapshot::Snapshot,
+};
+use crate::{
+    error::Error,
+    interrupt::Interrupt,
+    output::{self, describe, say},
+};
+
+/// Runs the router until a signal ends it.
+pub(super) fn run(
+    number: u16,
+    interface: &str,
+    what: Option<Rules>,
+    shared: &Shared,
+) -> Result<(), Error> {
+    let rules = rules::Rules::new(interface, number);
+    let rules = rules.ok_or_else(|| {
+        Error::input(format!(
+            "{interface:?} is no name for the packet filter: --interface takes letters, digits and _ . : @ -"
+        ))
+    })?;
+    if what == Some(Rules::Print) {
+        return print(&rules);
+    }
+    let Some(index) = interface_index(interface) else {
+        return Err(Error::input(format!(
+            "there is no interface {interface}: `ip link` shows those that there are"
+        )));
+    };
+    // From here on a signal is waited for: what is put in is taken out again.
+    let interrupt = Interrupt::install()?;
+    let wake = Wake::new()
+        .and_then(|wake| wake.on_signals(&[SIGINT, SIGTERM, SIGHUP]).map(|()| wake))
+        .map_err(|error| {
+            Error::failed(format!("cannot listen for signals: {}", describe(&error)))
+        })?;
+    let mut config = Config::new(shared.policy().unwrap_or_default());
+    config.held_max = HELD_MAX;
+    let fair =
+        Fair::open(number, index, config).map_err(|error| Error::failed(error.to_string()))?;
+    let (desk, asker) = desk::open(wake.bell());
+    let socket = serve::open_doors(shared.socket.as_deref(), shared.metrics, &asker)?;
+    let keeper = match what {
+        Some(Rules::Install) => {
+            let installed = rules.install().map_err(|error| failed(&error))?;
+            Some(Keeper::start(installed, wake.bell()).map_err(|error| serve::no_thread(&error))?)
+        }
+        _ => None,
+    };
+    // Without it verdicts are up to 50 µs late.
+    let _ = port::precise_timers();
+    introduce(interface, number, config.policy.name(), socket.as_ref());
+    let mut daemon = Daemon {
+        fair,
+        keeper,
+        desk,
+        wake,
+        interrupt,
+        interface,
+        index,
+        number,
+        began: Instant::now(),
+    };
+    let ran = daemon.run();
+    Error::all([ran, daemon.end()])
+}
+
+fn print(rules: &rules::Rules) -> Result<(), Error> {
+    let tool = rules.probe().map_err(|error| failed(&error))?;
+    let (install, remove) = rules.commands(tool);
+    output::line("# to put the rules in")?;
+    output::line(install.join("\n"))?;
+    output::line("# to take them out")?;
+    output::line(remove.join("\n"))
+}
+
+fn failed(error: &RulesError) -> Error {
+    Error::failed(error.to_string())
+}
+
+fn introduce(interface: &str, number: u16, policy: &str, socket: Option<&Socket>) {
+    let socket = socket.map(|socket| format!(", status at {}", socket.path().display()));
+    say(&format!(
+        "{policy} for the TCP of {interface} by packet queue {number}{}",
+        socket.unwrap_or_default()
+    ));
+}
+
+/// The router at work.
+struct Daemon<'a> {
+    fair: Fair,
+    keeper: Option<Keeper>,
+    desk: Desk,
+    wake: Wake,
+    interrupt: Interrupt,
+    interface: &'a str,
+    index: u32,
+    number: u16,
+    began: Instant,
+}
+
+impl Daemon<'_> {
+    /// Lets packets go until a signal comes.
+    fn run(&mut self) -> Result<(), Error> {
+        let mut look_at = Instant::now() + LOOK_EVERY;
+        while !self.interrupt.has_come() {
+            let has_more = self.fair.turn().map_err(|error| broken(&error))?;
+            self.answer();
+            let now = Instant::now();
+            if now >= look_at {
+                look_at = now + LOOK_EVERY;
+                self.look()?;
+            }
+            if has_more {
+                continue;
+            }
+            let until_look = look_at.saturating_duration_since(now);
+            let due = self.fair.due_in();
+            let nap = due.map_or(until_look, |due| due.min(until_look));
+            self.sleep(nap)?;
+        }
+        Ok(())
+    }
+
+    fn sleep(&mut self, nap: Duration) -> Result<(), Error> {
+        wake::wait(&[self.fair.as_fd(), self.wake.as_fd()], Some(nap))
+            .and_then(|_| self.wake.clear())
+            .map_err(|error| broken(&error))
+    }
+
+    fn answer(&mut self) {
+        let (fair, keeper) = (&mut self.fair, &self.keeper);
+        let (interface, uptime) = (self.interface, self.began.elapsed());
+        let number = self.number;
+        self.desk.answer(|| {
+            let mut snapshot = Snapshot::of(&fair.status(), interface, uptime);
+            let counters = fair.counters();
+            snapshot.nfqueue = Some(number);
+            snapshot.counters.overruns = counters.queue.overruns;
+            snapshot.counters.gone = counters.queue.gone;
+            snapshot.counters.elsewhere = counters.elsewhere;
+            snapshot.counters.rules_restored = keeper.as_ref().map_or(0, Keeper::restored);
+            snapshot
+        });
+    }
+
+    /// Looks whether there is still something to do.
+    fn look(&self) -> Result<(), Error> {
+        let interface = self.interface;
+        if interface_index(interface) != Some(self.index) {
+            return Err(Error::failed(format!(
+                "the interface {interface} is gone: start the router again when it is back"
+            )));
+        }
+        match &self.keeper {
+            Some(keeper) if keeper.has_failed() => Err(Error::failed(
+                "the packet filter's rules are gone and cannot be put in again: see which program changes them",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets all held packets go, takes the rules out, and gives the queue up.
+    fn end(mut self) -> Result<(), Error> {
+        let mut released = self.fair.release_all();
+        let mut removed = Ok(());
+        if let Some(keeper) = self.keeper.take() {
+            let remover = keeper.dismiss();
+            // Packets pass on, at once, while the tools do their work.
+            while !remover.is_finished() {
+                released = released.and(self.fair.turn().map(drop));
+                let _ = wake::wait(&[self.fair.as_fd()], Some(REMOVER_LOOK));
+            }
+            removed = remover.join().unwrap_or_else(|_| {
+                Err(Error::failed(
+                    "the thread that takes the rules out panicked",
+                ))
+            });
+        }
+        released = released.and(self.fair.turn().map(drop));
+        released = released.and(self.fair.close());
+        Error::all([released.map_err(|error| broken(&error)), removed])
+    }
+}
+
+fn broken(error: &io::Error) -> Error {
+    Error::failed(format!("the packet queue broke: {}", describe(error)))
+}
+
+/// Keeps the rules in, in a thread of its own: the tools take milliseconds.
+struct Keeper {
+    thread: JoinHandle<Result<(), Error>>,
+    /// Dropped when the rules are to go.
+    stop: Sender<()>,
+    restored: Arc<AtomicU64>,
+    has_failed: Arc<AtomicBool>,
+}
+
+impl Keeper {
+    fn start(installed: Installed, bell: Bell) -> io::Result<Self> {
+        let (stop, stopped) = channel();
+        let (restored, has_failed) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
+        let (count, failed) = (Arc::clone(&restored), Arc::clone(&has_failed));
+        let thread = thread::Builder::new()
+            .name("rules".to_owned())
+            .spawn(move || keep(installed, &stopped, &count, &failed, &bell))?;
+        Ok(Self {
+            thread,
+            stop,
+            restored,
+            has_failed,
+        })
+    }
+
+    /// How many times the rules were put in again.
+    fn restored(&self) -> u64 {
+        self.restored.load(Ordering::Relaxed)
+    }
+
+    /// Whether the rules are not in, and cannot be put in.
+    fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Has the rules taken out.
+    fn dismiss(self) -> JoinHandle<Result<(), Error>> {
+        drop(self.stop);
+        self.thread
+    }
+}
+
+fn keep(
+    installed: Installed,
+    stopped: &Receiver<()>,
+    restored: &AtomicU64,
+    has_failed: &AtomicBool,
+    bell: &Bell,
+) -> Result<(), Error> {
+    let mut failures = 0;
+    while matches!(
+        stopped.recv_timeout(RULES_LOOK_EVERY),
+        Err(RecvTimeoutError::Timeout)
+    ) {
+        match installed.restore() {
+            Ok(false) => failures = 0,
+            Ok(true) => {
+                failures = 0;
+                restored.fetch_add(1, Ordering::Relaxed);
+                say("another program has changed the packet filter: the rules are in again");
+            }
+            // Another program may hold the lock for long.
+            Err(_) if failures < RULES_FAILURES_MAX => failures += 1,
+            Err(error) => {
+                say(&error.to_string());
+                has_failed.store(true, Ordering::Relaxed);
+                bell.ring();
+                break;
+            }
+        }
+    }
+    installed.remove().map_err(|error| failed(&error))
+}
+
+/// Packets that are held at a time. The kernel looks for a packet from the oldest on: with more
+/// than these each verdict would take it too long.
+const HELD_MAX: usize = 4_096;
+
+/// How often the interface is looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the rules are looked at.
+const RULES_LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// How many looks in a row may fail.
+const RULES_FAILURES_MAX: u32 = 2;
+
+/// How long a packet may wait while the rules are taken out, at most.
+const REMOVER_LOOK: Duration = Duration::from_millis(5);

@@ -1,0 +1,223 @@
+//! `motet router`: a border router whose motes get equal shares.
+
+use std::{
+    net::{Ipv6Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use clap::{Args as ClapArgs, Subcommand};
+
+use crate::{error::Error, number::whole};
+
+#[cfg(target_os = "linux")]
+mod air;
+#[cfg(target_os = "linux")]
+mod beside;
+#[cfg(target_os = "linux")]
+mod desk;
+#[cfg(target_os = "linux")]
+mod metrics;
+#[cfg(target_os = "linux")]
+mod place;
+#[cfg(target_os = "linux")]
+mod serve;
+#[cfg(target_os = "linux")]
+mod snapshot;
+#[cfg(target_os = "linux")]
+mod status;
+#[cfg(target_os = "linux")]
+mod table;
+
+/// Make the motes behind a border router share its air fairly
+#[derive(Debug, ClapArgs)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "\
+Beside any border router for 6LoWPAN, Thread's included: the kernel hands over the TCP packets of \
+its interface by a packet queue, and the policy says when each goes on. No packet is altered or \
+dropped, and both ends stay as they are. Needs root, or the capability CAP_NET_ADMIN.
+
+If the daemon is killed, the packets that it held are lost and all others pass. SIGTERM and Ctrl-C \
+end it in order: nothing is lost, and the rules that it has put in are taken out.
+
+With --air it is a border router itself, of a scenario's mesh on the lab's air in real time, in the \
+network that it is started in: a TUN interface leads to the motes. Each mote answers ping, echo (TCP \
+and UDP port 7), discard (TCP and UDP 9), chargen (TCP 19) and iperf3's TCP test (5201). Root is not \
+needed where the interface was made for this user.
+
+Examples:
+  motet router --nfqueue 5 --interface wpan0 --rules install
+  motet router --nfqueue 5 --interface wpan0 --rules print
+  motet router --nfqueue 5 --interface wpan0 --metrics [::1]:9119
+  motet router --air scenarios/office.toml --tun mesh0 --prefix fd12:3456:1::/64
+  motet router status --watch")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// Number of the packet queue that the rules fill
+    #[arg(long, value_name = "N", required_unless_present = "air", conflicts_with = "air", requires = "interface", allow_negative_numbers = true, value_parser = whole::<u16>(0..=65_535))]
+    nfqueue: Option<u16>,
+
+    /// Interface into the mesh
+    #[arg(long, value_name = "IF", requires = "nfqueue")]
+    interface: Option<String>,
+
+    /// What becomes of the packet filter's rules, which fill the queue: yours alone, unless said
+    #[arg(long, value_name = "WHAT", requires = "nfqueue")]
+    rules: Option<Rules>,
+
+    /// Be the border router of this scenario's mesh, in real time
+    #[arg(long, value_name = "SCENARIO.toml")]
+    air: Option<PathBuf>,
+
+    /// TUN interface to the mesh: made here, unless it is there and belongs to this user
+    #[arg(long, value_name = "NAME", requires = "air", default_value = "motet0")]
+    tun: String,
+
+    /// The motes' prefix, of 64 bits
+    #[arg(long, value_name = "P", requires = "air", value_parser = prefix)]
+    prefix: Option<Ipv6Addr>,
+
+    /// TCP connections that each mote serves at a time; it leaves further ones unanswered
+    #[arg(long, value_name = "N", requires = "air", default_value_t = 4, allow_negative_numbers = true, value_parser = whole::<usize>(1..=64))]
+    connections: usize,
+
+    #[command(flatten)]
+    shared: Shared,
+}
+
+/// Options of both kinds of router.
+#[derive(Debug, ClapArgs)]
+struct Shared {
+    /// How packets are chosen: admission (the default), taim, taim-literal, fq or none; with --air it
+    /// goes before what the scenario says
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    policy: Option<String>,
+
+    /// Where `motet router status` asks; the default lies in /run/motet
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+
+    /// Serve Prometheus there, below /metrics
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<SocketAddr>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Rules {
+    /// Put them in, and take them out at the end
+    Install,
+    /// Show the commands, and do nothing else
+    Print,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Status(StatusArgs),
+}
+
+/// Show what each mote gets of a running router
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Of each mote and each flow: new bytes, goodput over one minute and ten, round trips on either side \
+of the router, packets held and for how long, segments sent again.
+
+Example: motet router status --watch")]
+struct StatusArgs {
+    /// Print one object for programs
+    #[arg(long, conflicts_with = "watch")]
+    json: bool,
+
+    /// Show it anew every second, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
+
+    /// Where the router answers, if not where it does by default
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+#[cfg(target_os = "linux")]
+impl Shared {
+    /// The policy that the command line names.
+    fn policy(&self) -> Option<motet_taim::Policy> {
+        // The name was checked when the command line was read.
+        self.policy.as_ref()?.parse().ok()
+    }
+}
+
+/// Checks the name of a policy.
+fn policy(name: &str) -> Result<String, String> {
+    /// As `motet_taim::Policy` has them, which a test compares: elsewhere than on Linux the crate
+    /// is no part of this program.
+    const NAMES: [&str; 5] = ["none", "admission", "taim", "taim-literal", "fq"];
+    match NAMES.contains(&name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("a policy is one of {}", NAMES.join(", "))),
+    }
+}
+
+/// Reads a prefix that motes can have: 64 bits, of addresses that are routed.
+fn prefix(text: &str) -> Result<Ipv6Addr, String> {
+    let addr = text.strip_suffix("/64").and_then(|addr| addr.parse().ok());
+    let is_whole = |addr: &Ipv6Addr| addr.to_bits() << 64 == 0;
+    let is_routed = |addr: &Ipv6Addr| {
+        !addr.is_multicast() && !addr.is_unicast_link_local() && !addr.is_unspecified()
+    };
+    addr.filter(|addr| is_whole(addr) && is_routed(addr))
+        .ok_or_else(|| "a mesh's prefix is like fd12:3456:789a:1::/64".to_owned())
+}
+
+/// Runs the router, or shows the status of one.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn run(_: &Args) -> Result<(), Error> {
+    Err(Error::failed(
+        "a border router's packets are Linux's: run motet router on Linux",
+    ))
+}
+
+/// Runs the router, or shows the status of one.
+#[cfg(target_os = "linux")]
+pub(crate) fn run(args: &Args) -> Result<(), Error> {
+    if let Some(scenario) = args.air.as_deref().filter(|_| args.command.is_none()) {
+        let shared = &args.shared;
+        return air::run(scenario, &args.tun, args.prefix, args.connections, shared);
+    }
+    match (&args.command, args.nfqueue, &args.interface) {
+        (Some(Command::Status(args)), ..) => status::run(args),
+        (None, Some(number), Some(interface)) => {
+            beside::run(number, interface, args.rules, &args.shared)
+        }
+        // clap has required both.
+        _ => Err(Error::input("a router needs --nfqueue and --interface")),
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #[test]
+    fn policies_and_prefixes_are_those_of_the_router() {
+        for name in motet_taim::Policy::NAMES {
+            assert_eq!(super::policy(name), Ok(name.to_owned()));
+            assert!(name.parse::<motet_taim::Policy>().is_ok(), "{name}");
+        }
+        assert_eq!(
+            super::prefix("fd12:0:0:1::/64"),
+            Ok("fd12:0:0:1::".parse().unwrap())
+        );
+        for wrong in [
+            "fd12::",
+            "fd12::1/64",
+            "fd12::/63",
+            "fe80::/64",
+            "ff02::/64",
+            "::/64",
+        ] {
+            assert!(super::prefix(wrong).is_err(), "{wrong}");
+        }
+        let refused = super::policy("fair").unwrap_err();
+        for name in motet_taim::Policy::NAMES {
+            assert!(refused.contains(name), "{refused}");
+        }
+    }
+}

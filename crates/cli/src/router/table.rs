@@ -1,0 +1,230 @@
+//! The status of a router as a table for people, in a plain terminal.
+
+use std::net::Ipv6Addr;
+
+use super::snapshot::{FlowRow, MoteRow, Snapshot, Traffic};
+use crate::output::{BOLD, DIM};
+
+/// The lines of the table, without line feeds.
+pub(super) fn lines(snapshot: &Snapshot) -> Vec<String> {
+    let mut lines = summary(snapshot);
+    let motes: Vec<Vec<String>> = snapshot.motes.iter().map(mote_cells).collect();
+    let flows: Vec<Vec<String>> = snapshot.flows.iter().map(flow_cells).collect();
+    if motes.is_empty() {
+        lines.push("No TCP flow has passed yet.".to_owned());
+        return lines;
+    }
+    lines.push(String::new());
+    lines.extend(grid(&MOTE_HEADS, &motes));
+    if !flows.is_empty() {
+        lines.push(String::new());
+        lines.extend(grid(&FLOW_HEADS, &flows));
+    }
+    lines
+}
+
+fn summary(snapshot: &Snapshot) -> Vec<String> {
+    let queue = snapshot.nfqueue.map(|number| format!(", queue {number}"));
+    let (window, inside) = (snapshot.window, snapshot.inside.unwrap_or(0));
+    let window = window.map(|window| format!(" ({inside} of {window} flows inside)"));
+    let spacing = snapshot.spacing_ms.map(|ms| format!(" (every {ms:.0} ms)"));
+    let head = format!(
+        "{BOLD}{}{BOLD:#}{}, {}{}{}, for {}",
+        snapshot.interface,
+        queue.unwrap_or_default(),
+        snapshot.policy,
+        window.unwrap_or_default(),
+        spacing.unwrap_or_default(),
+        span(snapshot.uptime_s),
+    );
+    let figure = |value: Option<f64>, decimals| match value {
+        Some(value) => format!("{value:.decimals$}"),
+        None => "-".to_owned(),
+    };
+    let fairness = format!(
+        "Jain {} over 1 min, {} over 10; max/min {}, {}",
+        figure(snapshot.jain_1min, 3),
+        figure(snapshot.jain_10min, 3),
+        figure(snapshot.max_min_1min, 2),
+        figure(snapshot.max_min_10min, 2),
+    );
+    let counters = &snapshot.counters;
+    let passed = [
+        (counters.table_full, "because the flow table was full"),
+        (counters.mote_full, "because their mote had too many flows"),
+        (counters.queue_full, "because too many were held"),
+    ];
+    let unheld = passed.iter().filter(|(count, _)| *count > 0);
+    let unheld = unheld.map(|(count, why)| format!("{count} passed at once {why}"));
+    let events = [
+        (
+            counters.overruns,
+            "times the kernel let packets pass unseen",
+        ),
+        (counters.gone, "held packets went with their interface"),
+        (counters.elsewhere, "packets of other interfaces"),
+        (counters.rules_restored, "times the rules were put in again"),
+    ];
+    let events = events.iter().filter(|(count, _)| *count > 0);
+    let events = events.map(|(count, what)| format!("{count} {what}"));
+    let remarks: Vec<String> = unheld.chain(events).collect();
+    let mut lines = vec![head, fairness];
+    if !remarks.is_empty() {
+        lines.push(remarks.join("; "));
+    }
+    lines
+}
+
+const MOTE_HEADS: [&str; 10] = [
+    "mote",
+    "hops",
+    "flows",
+    "kb/s",
+    "10 min",
+    "up",
+    "down",
+    "held",
+    "on average",
+    "resent",
+];
+
+const FLOW_HEADS: [&str; 10] = [
+    "flow",
+    "kb/s",
+    "10 min",
+    "up",
+    "down",
+    "mesh RTT",
+    "wired RTT",
+    "held",
+    "on average",
+    "resent",
+];
+
+fn mote_cells(mote: &MoteRow) -> Vec<String> {
+    let hops = mote.hops.map_or("-".to_owned(), |hops| hops.to_string());
+    let mut cells = vec![mote.mote.to_string(), hops, mote.flows.to_string()];
+    let (before, after) = traffic_cells(&mote.traffic);
+    cells.extend(before);
+    cells.extend(after);
+    cells
+}
+
+fn flow_cells(flow: &FlowRow) -> Vec<String> {
+    let end = |addr: Ipv6Addr, port: u16| format!("[{addr}]:{port}");
+    let (mote, peer) = (
+        end(flow.mote, flow.mote_port),
+        end(flow.peer, flow.peer_port),
+    );
+    let mut cells = vec![format!("{mote} {peer}")];
+    let (before, after) = traffic_cells(&flow.traffic);
+    cells.extend(before);
+    cells.push(round_trip(flow.mesh_rtt_ms, flow.mesh_rtt_variation_ms));
+    cells.push(round_trip(flow.wired_rtt_ms, flow.wired_rtt_variation_ms));
+    cells.extend(after);
+    cells
+}
+
+/// Goodput and bytes; then what was held, how long, and what was sent again.
+fn traffic_cells(traffic: &Traffic) -> ([String; 4], [String; 3]) {
+    let held = traffic.held_packets + traffic.held_now as u64;
+    let share = match traffic.packets {
+        0 => "-".to_owned(),
+        packets => format!("{:.0} %", 100.0 * held as f64 / packets as f64),
+    };
+    let mean = match traffic.held_packets {
+        0 => "-".to_owned(),
+        packets => format!("{:.0} ms", 1e3 * traffic.held_s / packets as f64),
+    };
+    (
+        [
+            format!("{:.1}", traffic.goodput_1min_kbps),
+            format!("{:.1}", traffic.goodput_10min_kbps),
+            size(traffic.bytes_up),
+            size(traffic.bytes_down),
+        ],
+        [share, mean, traffic.retransmissions.to_string()],
+    )
+}
+
+fn round_trip(rtt_ms: Option<f64>, variation_ms: Option<f64>) -> String {
+    match (rtt_ms, variation_ms) {
+        (Some(rtt), Some(variation)) => format!("{rtt:.0} ±{variation:.0} ms"),
+        (Some(rtt), None) => format!("{rtt:.0} ms"),
+        _ => "-".to_owned(),
+    }
+}
+
+/// Bytes, in a unit that leaves three digits or so.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..10_000_000 => format!("{:.0} kB", bytes as f64 / 1e3),
+        10_000_000..10_000_000_000 => format!("{:.0} MB", bytes as f64 / 1e6),
+        _ => format!("{:.0} GB", bytes as f64 / 1e9),
+    }
+}
+
+fn span(seconds: f64) -> String {
+    let whole = seconds as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3_600 => format!("{} min", whole / 60),
+        3_600..86_400 => format!("{} h {} min", whole / 3_600, whole / 60 % 60),
+        _ => format!("{} days {} h", whole / 86_400, whole / 3_600 % 24),
+    }
+}
+
+/// The first column to the left, the others to the right, each as wide as its widest cell.
+fn grid(heads: &[&str], rows: &[Vec<String>]) -> Vec<String> {
+    let width_of = |(column, head): (usize, &&str)| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        let widths = cells.map(|cell| cell.chars().count());
+        widths.chain([head.chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = heads.iter().enumerate().map(width_of).collect();
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let padded = cells
+            .zip(&widths)
+            .enumerate()
+            .map(|(column, (cell, width))| match column {
+                0 => format!("{cell:<width$}"),
+                _ => format!("{cell:>width$}"),
+            });
+        padded.collect::<Vec<_>>().join("  ")
+    };
+    let head = line(&mut heads.iter().copied());
+    let mut lines = vec![format!("{DIM}{head}{DIM:#}")];
+    for row in rows {
+        lines.push(line(&mut row.iter().map(String::as_str)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [
+            vec!["a".to_owned(), "10.0".to_owned()],
+            vec!["long".to_owned(), "±7".to_owned()],
+        ];
+        let lines = grid(&["x", "kb/s"], &rows);
+        assert_eq!(lines.get(1).unwrap(), "a     10.0");
+        assert_eq!(lines.get(2).unwrap(), "long    ±7");
+    }
+
+    #[test]
+    fn figures_are_short() {
+        assert_eq!(size(9_999), "9999 B");
+        assert_eq!(size(20_480), "20 kB");
+        assert_eq!(size(12_345_678), "12 MB");
+        assert_eq!(span(59.9), "59 s");
+        assert_eq!(span(7_980.0), "2 h 13 min");
+        assert_eq!(span(200_000.0), "2 days 7 h");
+        assert_eq!(round_trip(Some(312.4), Some(40.0)), "312 ±40 ms");
+        assert_eq!(round_trip(None, None), "-");
+    }
+}

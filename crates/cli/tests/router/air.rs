@@ -1,0 +1,171 @@
+//! The router as a border router of its own, in the network that it is started in.
+
+use std::{fs, process::Command, time::Duration};
+
+use nix::sys::signal::Signal;
+
+use crate::nets::{Router, enter, file, finish, motet, refused, said, sh, start, within};
+
+/// Two hops; the second mote hears the first alone.
+const SCENARIO: &str = "\
+[topology]
+joining = \"static\"
+matrix = \"chain.txt\"
+[[flow]]
+from = 1
+";
+
+const MATRIX: &str = "\
+- -60 -
+-60 - -60
+- -60 -
+";
+
+const NEAR: &str = "fd12::1:4d:6f74:6574:1";
+const FAR: &str = "fd12::1:4d:6f74:6574:2";
+
+const WORDS: &str = "router --air /run/mesh.toml --tun mesh0 --prefix fd12:0:0:1::/64";
+
+const SOON: Duration = Duration::from_secs(30);
+
+fn scenario() {
+    fs::write("/run/mesh.toml", SCENARIO).unwrap();
+    fs::write("/run/chain.txt", MATRIX).unwrap();
+}
+
+/// Interfaces, addresses and routes, but for those of link-local scope: the kernel gives an
+/// interface one of its own accord, once somebody is at its other end.
+fn network() -> String {
+    let all = sh("ip -o link; ip -o addr; ip -6 route show table all; ip6tables-save || true");
+    let is_told = |line: &&str| !line.starts_with('#') && !line.contains("fe80::");
+    all.lines().filter(is_told).collect::<Vec<_>>().join("\n")
+}
+
+/// The motes answer, are seen, and nothing of the network but the interface has changed; with it
+/// all goes.
+pub(crate) fn is_a_border_router() {
+    enter();
+    scenario();
+    sh("ip link add other0 type veth peer name other1; ip link set other0 up; ip link set other1 up
+        ip addr add fd77::1/64 dev other0 nodad");
+    // Their link-local addresses are there.
+    let has_settled = || {
+        sh("ip -o addr").matches("fe80::").count() == 2 && !sh("ip -o addr").contains("tentative")
+    };
+    assert!(within(SOON, has_settled).is_some());
+    let before = network();
+    let mut router = Router::run(WORDS, "motes below fd12:0:0:1::/64");
+    echo(3_000);
+    let status = router.status();
+    let motes = status["motes"].as_array().unwrap();
+    let mote = motes
+        .iter()
+        .find(|mote| mote["mote"] == FAR)
+        .unwrap_or_else(|| panic!("{status}"));
+    let bytes = [&mote["bytes_up"], &mote["bytes_down"]];
+    assert_eq!(bytes, [3_000, 3_000], "{mote}");
+    assert_eq!(
+        (mote["hops"].as_u64(), mote["parent"].as_str()),
+        (Some(2), Some(NEAR))
+    );
+    assert_eq!(status["policy"], "admission");
+    router.signal(Signal::SIGTERM);
+    let status = router.ended();
+    assert!(status.success(), "{status}: {}", said());
+    assert_eq!(network(), before);
+    assert!(!fs::exists("/run/motet/router.sock").unwrap());
+
+    // The policy is the scenario's, unless the command line names one.
+    fs::write(
+        "/run/mesh.toml",
+        format!("{SCENARIO}[router]\npolicy = \"taim\"\nspacing_ms = 20.0\n"),
+    )
+    .unwrap();
+    for (option, policy) in [("", "taim"), (" --policy fq", "fq")] {
+        let router = Router::run(&format!("{WORDS}{option}"), "motes below");
+        assert_eq!(router.status()["policy"], policy);
+        router.end();
+    }
+    scenario();
+
+    // What others have stays theirs.
+    let words = |tun: &str, prefix: &str| {
+        format!("router --air /run/mesh.toml --tun {tun} --prefix {prefix}")
+    };
+    let of = |words: &str| motet(words).output().unwrap();
+    refused(
+        &of(&words("other0", "fd12:0:0:1::/64")),
+        1,
+        "no TUN interface",
+    );
+    refused(&of(&words("a/b", "fd12:0:0:1::/64")), 2, "no name");
+    refused(&of(&words("mesh0", "fd12::/48")), 2, "prefix");
+    sh("ip route add fd12:0:0:9::/64 dev other0");
+    refused(&of(&words("mesh0", "fd12:0:0:9::/64")), 1, "route already");
+    sh("ip route del fd12:0:0:9::/64 dev other0");
+    assert_eq!(network(), before);
+}
+
+/// Without any capability: an interface that was made for this user, and is as it must be.
+pub(crate) fn needs_no_root() {
+    enter();
+    scenario();
+    let bare = || {
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set=-all", "--inh-caps=-all"]);
+        command.arg(env!("CARGO_BIN_EXE_motet"));
+        command.args(WORDS.split_whitespace());
+        command
+    };
+    let output = bare().output().unwrap();
+    refused(&output, 1, "ip tuntap add dev mesh0 mode tun user 0;");
+    sh("ip tuntap add dev mesh0 mode tun user 0");
+    refused(
+        &bare().output().unwrap(),
+        1,
+        "is not up and has not the MTU 1280 and has no route",
+    );
+    let said = String::from_utf8(bare().output().unwrap().stderr).unwrap();
+    let (_, commands) = said.split_once(';').unwrap();
+    let (commands, _) = commands.rsplit_once('`').unwrap();
+    sh(commands);
+    sh("ip addr add fd34::1/128 dev mesh0 nodad");
+    let before = network();
+    let mut router = Router::spawn(bare(), "motes below");
+    echo(500);
+    let second = bare().output().unwrap();
+    refused(&second, 1, "another program uses the interface mesh0");
+    router.signal(Signal::SIGTERM);
+    assert!(router.ended().success());
+    // The kernel says a moment later that nobody holds the interface.
+    within(SOON, || network() == before);
+    assert_eq!(network(), before, "what root has made stays");
+}
+
+/// An interface that somebody deletes.
+pub(crate) fn ends_with_its_interface() {
+    enter();
+    scenario();
+    let mut router = Router::run(WORDS, "motes below");
+    sh("ip link del mesh0");
+    let status = router.ended();
+    assert_eq!(status.code(), Some(1), "{}", said());
+    let said = said();
+    let last = said.lines().last().unwrap();
+    assert!(last.contains("the link to the kernel broke"), "{said}");
+    // Killed outright, it leaves no interface either.
+    let mut router = Router::run(WORDS, "motes below");
+    router.signal(Signal::SIGKILL);
+    router.ended();
+    assert!(!sh("ip -o link").contains("mesh0"));
+}
+
+/// The far mote sends back what it is sent.
+fn echo(len: usize) {
+    file("sent", len);
+    finish(
+        start(&format!("nc -N -w 20 {FAR} 7 < /run/sent > /run/got")),
+        SOON,
+    );
+    sh("cmp /run/sent /run/got");
+}

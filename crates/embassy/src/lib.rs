@@ -1,0 +1,69 @@
+//! Motet for async firmware: a mote's sockets as futures.
+//!
+//! ```
+//! use motet_embassy::{Config, Radio, Resources, Runner, Stack};
+//! use embedded_io_async::{Read, Write};
+//!
+//! static RESOURCES: Resources<2, 2048> = Resources::new(); // connections, bytes each way
+//!
+//! fn start<R: Radio>(radio: R, eui64: [u8; 8], seed: [u64; 2]) -> (Stack, Runner<R>) {
+//!     motet_embassy::new(&RESOURCES, radio, eui64, seed, Config::mesh(0x4d54))
+//! }
+//!
+//! /// One task moves frames: `runner.run().await`. Any other may serve:
+//! async fn echo(stack: Stack) -> Result<(), motet_embassy::Error> {
+//!     let listener = stack.listen(7)?;
+//!     loop {
+//!         let mut socket = listener.accept().await?;
+//!         let mut bytes = [0; 64];
+//!         while let Ok(count @ 1..) = socket.read(&mut bytes).await {
+//!             if socket.write_all(&bytes[..count]).await.is_err() {
+//!                 break;
+//!             }
+//!         }
+//!     }
+//! }
+//! ```
+//!
+//! # What holds
+//!
+//! A future of this crate may be dropped at any await: bytes that it has not reported are still
+//! there for the next call, and a connection that it had begun is closed. A socket that is dropped
+//! closes in the background: what was written still arrives, and its place becomes free then.
+//! What was not read is lost, and the peer learns that by a reset (RFC 9293 §3.10.4).
+//!
+//! All tasks run on one executor: [`Stack`] is copied between them, not sent to other threads.
+//!
+//! # Place
+//!
+//! Between [`motet::node::Node`] and the application: [`Runner`] takes the events of a [`Radio`] to
+//! the node and its actions back, and wakes the tasks for which something has changed
+//! ([`motet::tcp::Tcp::poll_changed`]). Left out: protocols, registers, and executors: any will do.
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod config;
+mod connection;
+mod error;
+mod listener;
+mod names;
+mod places;
+mod resolver;
+mod resources;
+mod runner;
+mod stack;
+mod udp;
+
+pub use config::Config;
+pub use connection::{ReadHalf, TcpSocket, WriteHalf};
+pub use error::Error;
+pub use listener::TcpListener;
+pub use resources::{Resources, new};
+pub use runner::{Radio, Runner};
+pub use stack::Stack;
+pub use udp::UdpSocket;
+
+/// Re-exported for drivers: the events and actions of a [`Radio`].
+pub use motet::mac;
+/// Re-exported for what an application asks of the node itself: [`Stack::with_node`].
+pub use motet::node::Node;

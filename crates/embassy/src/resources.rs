@@ -1,0 +1,196 @@
+//! All memory of a mote in one static, and the call that starts it.
+
+use core::cell::RefCell;
+
+use motet::mote::{MoteConfig, MoteStorage};
+use motet::random::Rng;
+use motet::tcp::{self, Buffers};
+use motet::udp::Inbox;
+use static_cell::{ConstStaticCell, StaticCell};
+
+use crate::config::Config;
+use crate::places::{Place, Places, Queue};
+use crate::runner::{Radio, Runner, now};
+use crate::stack::{Names, Shared, Stack};
+
+/// All memory of one mote, for one static.
+///
+/// `CONNECTIONS`: TCP connections at one time; `BUFFER`: bytes each way of each of them;
+/// `DATAGRAMS`: bytes of UDP datagrams that wait, 46 more than the payload of each, 0: no UDP and
+/// no asking for names; `LISTENERS`: ports to listen at. The others are those of [`MoteStorage`],
+/// and their defaults suit a leaf.
+pub struct Resources<
+    const CONNECTIONS: usize,
+    const BUFFER: usize,
+    const DATAGRAMS: usize = 0,
+    const LISTENERS: usize = 1,
+    const HALF_OPEN: usize = 2,
+    const FRAMES: usize = 8,
+    const NEIGHBORS: usize = 4,
+    const RECORDS: usize = 2,
+    const BODIES: usize = 1,
+    const QUEUE: usize = 256,
+> {
+    mote: ConstStaticCell<
+        MoteStorage<
+            'static,
+            CONNECTIONS,
+            BUFFER,
+            LISTENERS,
+            HALF_OPEN,
+            FRAMES,
+            NEIGHBORS,
+            RECORDS,
+            BODIES,
+            QUEUE,
+        >,
+    >,
+    tables: StaticCell<Tables<CONNECTIONS, LISTENERS>>,
+    datagrams: ConstStaticCell<([u16; UDP_PORTS], [u8; DATAGRAMS])>,
+    shared: StaticCell<Shared>,
+}
+
+struct Tables<const CONNECTIONS: usize, const LISTENERS: usize> {
+    places: [Place; CONNECTIONS],
+    spare: [Option<Buffers<'static>>; CONNECTIONS],
+    queues: [Queue; LISTENERS],
+    tcp: tcp::Config,
+}
+
+impl<
+    const CONNECTIONS: usize,
+    const BUFFER: usize,
+    const DATAGRAMS: usize,
+    const LISTENERS: usize,
+    const HALF_OPEN: usize,
+    const FRAMES: usize,
+    const NEIGHBORS: usize,
+    const RECORDS: usize,
+    const BODIES: usize,
+    const QUEUE: usize,
+>
+    Resources<
+        CONNECTIONS,
+        BUFFER,
+        DATAGRAMS,
+        LISTENERS,
+        HALF_OPEN,
+        FRAMES,
+        NEIGHBORS,
+        RECORDS,
+        BODIES,
+        QUEUE,
+    >
+{
+    /// Memory that no mote uses yet. It takes no flash.
+    #[expect(
+        clippy::new_without_default,
+        reason = "it is for a static, which needs a constant"
+    )]
+    pub const fn new() -> Self {
+        Self {
+            mote: ConstStaticCell::new(MoteStorage::EMPTY),
+            tables: StaticCell::new(),
+            datagrams: ConstStaticCell::new(([0; UDP_PORTS], [0; DATAGRAMS])),
+            shared: StaticCell::new(),
+        }
+    }
+
+    // Not inlined: what starting needs of the call stack does not stay below `main`.
+    #[inline(never)]
+    fn start(
+        &'static self,
+        radio: motet::mac::RadioCapabilities,
+        eui64: [u8; 8],
+        seed: [u64; 2],
+        config: Config,
+    ) -> Stack {
+        let mote = MoteConfig {
+            radio,
+            mac: config.mac,
+            mesh: config.mesh,
+            ip: config.ip,
+            seed,
+        };
+        let (node, buffers) = self.mote.take().lend(&mote, now());
+        if DATAGRAMS > 0 {
+            let (ports, bytes) = self.datagrams.take();
+            node.set_inbox(Inbox::with_places(ports, bytes));
+        }
+        let Tables {
+            places,
+            spare,
+            queues,
+            tcp,
+        } = self.tables.init(Tables {
+            places: [const { Place::EMPTY }; CONNECTIONS],
+            spare: buffers.map(Some),
+            queues: [const { Queue::EMPTY }; LISTENERS],
+            tcp: tcp::Config {
+                // What `Buffers::new` makes of that many bytes.
+                accept_window: (BUFFER / 9 * 8 + BUFFER % 9 * 8 / 9).min(u16::MAX.into()) as u16,
+                ..config.tcp
+            },
+        });
+        let [a, b] = seed;
+        let shared = Shared {
+            // Apart from the node's own numbers, and from those of a node with the same seed.
+            names: RefCell::new(Names {
+                rng: Rng::from_seed([a ^ u64::from_be_bytes(eui64), !b]),
+                known: config.names,
+                resolver: config.resolver,
+                timeout: config.resolve_timeout,
+            }),
+            places: RefCell::new(Places::new(node, places, spare, queues, tcp)),
+            connect_timeout: config.connect_timeout,
+            slot_timeout: config.slot_timeout,
+        };
+        Stack::new(self.shared.init(shared))
+    }
+}
+
+/// Starts a mote: a [`Stack`] for the application, and the [`Runner`] that one task has to run.
+///
+/// `eui64`: its link address, most significant byte first; `seed`: 128 bits from a true source of
+/// randomness, that no other mote and no other start has.
+///
+/// # Panics
+/// When `resources` are in use already.
+pub fn new<
+    R: Radio,
+    const CONNECTIONS: usize,
+    const BUFFER: usize,
+    const DATAGRAMS: usize,
+    const LISTENERS: usize,
+    const HALF_OPEN: usize,
+    const FRAMES: usize,
+    const NEIGHBORS: usize,
+    const RECORDS: usize,
+    const BODIES: usize,
+    const QUEUE: usize,
+>(
+    resources: &'static Resources<
+        CONNECTIONS,
+        BUFFER,
+        DATAGRAMS,
+        LISTENERS,
+        HALF_OPEN,
+        FRAMES,
+        NEIGHBORS,
+        RECORDS,
+        BODIES,
+        QUEUE,
+    >,
+    mut radio: R,
+    eui64: [u8; 8],
+    seed: [u64; 2],
+    mut config: Config,
+) -> (Stack, Runner<R>) {
+    config.mac.extended = eui64;
+    radio.set_addresses(&config.mac);
+    let stack = resources.start(radio.capabilities(), eui64, seed, config);
+    (stack, Runner::new(stack, radio))
+}
+
+/// UDP ports that are open at one time.
+pub(crate) const UDP_PORTS: usize = 4;

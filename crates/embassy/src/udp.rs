@@ -1,0 +1,101 @@
+//! Datagrams.
+
+use core::future::poll_fn;
+use core::net::{SocketAddr, SocketAddrV6};
+use core::task::Poll;
+
+use motet::node::DatagramError;
+
+use crate::error::Error;
+use crate::resources::UDP_PORTS;
+use crate::stack::{Stack, remote_of};
+
+/// An open UDP port; closed when it is dropped.
+#[derive(Debug)]
+pub struct UdpSocket {
+    stack: Stack,
+    port: u16,
+}
+
+impl UdpSocket {
+    pub(crate) fn bind(stack: Stack, port: u16) -> Result<Self, Error> {
+        let first = stack.names().rng.next_u32() as u16;
+        let mut places = stack.places();
+        let inbox = places.node.inbox_mut().ok_or(Error::NoSlot)?;
+        if port != 0 {
+            return match (inbox.bind(port), inbox.has_place()) {
+                (true, _) => Ok(Self { stack, port }),
+                (false, true) => Err(Error::InUse),
+                (false, false) => Err(Error::NoSlot),
+            };
+        }
+        // No more ports are taken than there are places.
+        let mut tried = (0..=UDP_PORTS).map(|n| EPHEMERAL_FIRST | first.wrapping_add(n as u16));
+        let port = tried.find(|port| inbox.bind(*port)).ok_or(Error::NoSlot)?;
+        Ok(Self { stack, port })
+    }
+
+    /// Its port.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Sends a datagram, when the link has room for it.
+    ///
+    /// # Errors
+    /// [`Error::NoRoute`], `TooLong`, `NotIpv6`, `Address`.
+    pub async fn send_to(&self, payload: &[u8], remote: SocketAddr) -> Result<(), Error> {
+        let remote = remote_of(remote)?;
+        poll_fn(|cx| {
+            let mut places = self.stack.places();
+            match places.node.send_datagram(remote, self.port, payload) {
+                Ok(()) => {
+                    places.kick();
+                    Poll::Ready(Ok(()))
+                }
+                Err(DatagramError::QueueFull) => {
+                    places.room.register(cx.waker());
+                    Poll::Pending
+                }
+                Err(error) => Poll::Ready(Err(error.into())),
+            }
+        })
+        .await
+    }
+
+    /// Waits for a datagram: how many of its bytes `out` holds now, and its sender. What `out` is
+    /// too short for is lost.
+    pub async fn recv_from(&self, out: &mut [u8]) -> (usize, SocketAddrV6) {
+        poll_fn(|cx| {
+            let mut places = self.stack.places();
+            let inbox = places.node.inbox_mut();
+            let received = inbox.and_then(|inbox| inbox.recv_at(self.port, out));
+            places.note_datagrams_read();
+            match received {
+                Some(received) => {
+                    let (from, len) = (received.from, received.len);
+                    let from = SocketAddrV6::new(from.addr, from.port, 0, from.zone.into());
+                    Poll::Ready((len, from))
+                }
+                None => {
+                    places.datagrams.register(cx.waker());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+impl Drop for UdpSocket {
+    fn drop(&mut self) {
+        let mut places = self.stack.places();
+        if let Some(inbox) = places.node.inbox_mut() {
+            inbox.unbind(self.port);
+        }
+        places.note_datagrams_read();
+    }
+}
+
+/// The dynamic ports 49152 to 65535 (RFC 6335 §6).
+const EPHEMERAL_FIRST: u16 = 0xc000;

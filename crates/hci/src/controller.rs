@@ -1,0 +1,371 @@
+//! A controller at the other end of a stream: started once, then told and asked.
+
+use std::{
+    fs::File,
+    io::{self, Read as _, Write as _},
+    os::fd::AsFd as _,
+    time::{Duration, Instant},
+};
+
+use bt_hci::FromHciBytes;
+use bt_hci::cmd::controller_baseband::{Reset, SetEventMask};
+use bt_hci::cmd::info::{ReadBdAddr, ReadLocalSupportedCmds, ReadLocalVersionInformation};
+use bt_hci::cmd::le::{LeReadBufferSize, LeSetEventMask, LeSetRandomAddr};
+use bt_hci::cmd::status::ReadRssi;
+use bt_hci::cmd::{Cmd, Opcode, SyncCmd};
+use bt_hci::param::{CmdMask, CoreSpecificationVersion, EventMask, LeEventMask};
+use motet::ble::{Action, DeviceAddr, Event, Handle};
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+};
+
+use crate::events::{self, Answer};
+use crate::h4::Cutter;
+use crate::requests::{self, Request, command, on_line};
+use crate::{Error, Place};
+
+/// A controller that has been started.
+#[derive(Debug)]
+pub struct Controller {
+    line: Line,
+    address: DeviceAddr,
+    packet_len: u16,
+    packets: u8,
+    known: CmdMask,
+    /// The command that has no answer yet.
+    asked: Option<Asked>,
+    /// Whether the last command is one that this controller does not know.
+    is_refused: bool,
+}
+
+/// A command on its way.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    opcode: Opcode,
+    until: Instant,
+    /// A connection goes on without it: silence is a refusal. Some controllers count a command among
+    /// those they know, and never answer it.
+    is_optional: bool,
+}
+
+/// The stream, with what waits on either side of it.
+#[derive(Debug)]
+struct Line {
+    file: File,
+    cutter: Cutter,
+    /// What it did not take at once. A host gives a controller no more than fits its buffers.
+    outward: Vec<u8>,
+}
+
+impl Controller {
+    /// Reaches a controller, resets it and asks what it is like.
+    ///
+    /// `random`: the address of this device where the controller has none of its own. `gives_up`: asked
+    /// while there is no answer.
+    ///
+    /// # Errors
+    /// There is no controller of Bluetooth 4.1 or later.
+    pub fn start(
+        place: &Place,
+        random: [u8; 6],
+        gives_up: impl Fn() -> bool,
+    ) -> Result<Self, Error> {
+        let file = File::from(place.open().map_err(Error::Unreachable)?);
+        let mut line = Line {
+            file,
+            cutter: Cutter::default(),
+            outward: Vec::new(),
+        };
+        let mut ask = Start {
+            line: &mut line,
+            gives_up: &gives_up,
+        };
+        ask.of(&Reset::new(), "Reset")?;
+        let version = ask.of(&ReadLocalVersionInformation::new(), "its version")?;
+        if version.hci_version < CoreSpecificationVersion::VERSION_4_1 {
+            return Err(Error::Version(version.hci_version.into_inner()));
+        }
+        let known = ask.of(&ReadLocalSupportedCmds::new(), "its commands")?;
+        ask.of(&SetEventMask::new(events_wanted()), "Set Event Mask")?;
+        ask.of(
+            &LeSetEventMask::new(le_events_wanted()),
+            "LE Set Event Mask",
+        )?;
+        let buffers = ask.of(&LeReadBufferSize::new(), "LE Read Buffer Size")?;
+        let (packet_len, packets) = (
+            buffers.le_acl_data_packet_length,
+            buffers.total_num_le_acl_data_packets,
+        );
+        // Zero: it shares the buffers of BR/EDR, which no host of LE alone reads.
+        if packet_len == 0 || packets == 0 {
+            return Err(Error::Refused("LE Read Buffer Size", 0));
+        }
+        let mut bytes = ask.of(&ReadBdAddr::new(), "Read BD_ADDR")?.into_inner();
+        bytes.reverse();
+        let mut address = DeviceAddr {
+            bytes,
+            is_random: false,
+        };
+        if bytes == [0; 6] {
+            address = DeviceAddr {
+                bytes: random,
+                is_random: true,
+            };
+            ask.of(
+                &LeSetRandomAddr::new(on_line(address)),
+                "LE Set Random Address",
+            )?;
+        }
+        Ok(Self {
+            line,
+            address,
+            packet_len,
+            packets,
+            known,
+            asked: None,
+            is_refused: false,
+        })
+    }
+
+    /// The address of this device.
+    pub const fn address(&self) -> DeviceAddr {
+        self.address
+    }
+
+    /// What a host is told first.
+    pub const fn started(&self) -> Event<'static> {
+        Event::Started {
+            packet_len: self.packet_len,
+            packets: self.packets,
+        }
+    }
+
+    /// Carries an action out; `bytes`: those that it speaks of. Call [`Self::poll`] afterwards: it may
+    /// have something to tell at once.
+    ///
+    /// # Errors
+    /// The stream broke.
+    pub fn command(&mut self, action: Action, bytes: &[u8]) -> Result<(), Error> {
+        match requests::request(action, bytes, self.address, self.known) {
+            Request::Command(opcode, line) => {
+                let is_optional = matches!(
+                    action,
+                    Action::SetPhy { .. } | Action::SetDataLength { .. } | Action::ReadRssi { .. }
+                );
+                self.asked = Some(Asked {
+                    opcode,
+                    until: Instant::now() + if is_optional { OPTION_MAX } else { ANSWER_MAX },
+                    is_optional,
+                });
+                self.line.write(&line)
+            }
+            Request::Data(line) => self.line.write(&line),
+            Request::Unknown => {
+                self.is_refused = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until the controller has said something, or takes what waits for it, `timeout` at most.
+    ///
+    /// # Errors
+    /// What poll(2) reports.
+    pub fn wait(&self, timeout: Duration) -> Result<(), Error> {
+        self.line.wait(timeout)
+    }
+
+    /// Tells all that the controller has said; returns whether that was anything. It does not wait.
+    ///
+    /// # Errors
+    /// The controller is gone, or what it sends is not HCI.
+    pub fn poll(&mut self, mut tell: impl FnMut(Event<'_>)) -> Result<bool, Error> {
+        let mut told = false;
+        if std::mem::take(&mut self.is_refused) {
+            tell(Event::Answered {
+                status: UNKNOWN_COMMAND,
+            });
+            told = true;
+        }
+        self.line.flush()?;
+        let is_open = self.line.read()?;
+        let Self { line, asked, .. } = self;
+        while let Some(packet) = line.cutter.next()? {
+            told = true;
+            let answer = events::read(packet, &mut tell)?;
+            let Some(answer) = answer.filter(|answer| is_for(asked, answer)) else {
+                continue;
+            };
+            *asked = None;
+            tell(Event::Answered {
+                status: answer.status,
+            });
+            if let (ReadRssi::OPCODE, 0, [low, high, rssi, ..]) =
+                (answer.opcode, answer.status, answer.rest)
+            {
+                tell(Event::Rssi {
+                    handle: Handle(u16::from_le_bytes([*low, *high])),
+                    rssi: rssi.cast_signed(),
+                });
+            }
+        }
+        if !is_open {
+            return Err(Error::Gone(io::ErrorKind::UnexpectedEof.into()));
+        }
+        match self.asked.filter(|asked| Instant::now() >= asked.until) {
+            Some(asked) if asked.is_optional => {
+                self.asked = None;
+                tell(Event::Answered {
+                    status: UNKNOWN_COMMAND,
+                });
+                Ok(true)
+            }
+            Some(_) => Err(Error::Silent),
+            None => Ok(told),
+        }
+    }
+}
+
+fn is_for(asked: &Option<Asked>, answer: &Answer<'_>) -> bool {
+    asked.is_some_and(|asked| asked.opcode == answer.opcode)
+}
+
+impl Line {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.outward.extend_from_slice(bytes);
+        self.flush()
+    }
+
+    /// Writes what waits, as far as the stream takes it.
+    fn flush(&mut self) -> Result<(), Error> {
+        while !self.outward.is_empty() {
+            match self.file.write(&self.outward) {
+                Ok(0) => return Err(Error::Gone(io::ErrorKind::WriteZero.into())),
+                Ok(len) => drop(self.outward.drain(..len)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::Gone(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all that has come, up to a bound; says whether the stream is still open.
+    fn read(&mut self) -> Result<bool, Error> {
+        let mut buffer = [0; 4_096];
+        for _ in 0..READS_MAX {
+            match self.file.read(&mut buffer) {
+                Ok(0) => return Ok(false),
+                Ok(len) => self.cutter.push(buffer.get(..len).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::Gone(error)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Waits until something has come, `timeout` at most.
+    fn wait(&self, timeout: Duration) -> Result<(), Error> {
+        let interest = match self.outward.is_empty() {
+            true => PollFlags::POLLIN,
+            false => PollFlags::POLLIN | PollFlags::POLLOUT,
+        };
+        let mut fds = [PollFd::new(self.file.as_fd(), interest)];
+        // Upwards: who waits for less than a millisecond is not to spin.
+        let timeout = timeout + Duration::from_micros(999);
+        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        match poll(&mut fds, timeout) {
+            Ok(_) | Err(Errno::EINTR) => Ok(()),
+            Err(errno) => Err(Error::Gone(errno.into())),
+        }
+    }
+}
+
+/// A controller that is being started: one command after the other, each with its answer.
+struct Start<'a> {
+    line: &'a mut Line,
+    gives_up: &'a dyn Fn() -> bool,
+}
+
+impl Start<'_> {
+    /// Gives a command, and waits for what it returns; `name`: in an error.
+    fn of<C: SyncCmd>(&mut self, asked: &C, name: &'static str) -> Result<C::Return, Error> {
+        let Request::Command(opcode, line) = command(asked) else {
+            return Err(Error::Silent);
+        };
+        self.line.write(&line)?;
+        let until = Instant::now() + ANSWER_MAX;
+        let mut is_open = true;
+        loop {
+            while let Some(packet) = self.line.cutter.next()? {
+                let answer = events::read(packet, &mut |_| {})?;
+                let Some(answer) = answer.filter(|answer| answer.opcode == opcode) else {
+                    continue;
+                };
+                if answer.status != 0 {
+                    return Err(Error::Refused(name, answer.status));
+                }
+                return match C::Return::from_hci_bytes(answer.rest) {
+                    Ok((returned, _)) => Ok(returned),
+                    Err(_) => Err(Error::Malformed(COMMAND_COMPLETE)),
+                };
+            }
+            if !is_open {
+                return Err(Error::Gone(io::ErrorKind::UnexpectedEof.into()));
+            }
+            if (self.gives_up)() {
+                return Err(Error::GivenUp);
+            }
+            if Instant::now() >= until {
+                return Err(Error::Silent);
+            }
+            self.line.wait(PATIENCE)?;
+            self.line.flush()?;
+            is_open = self.line.read()?;
+        }
+    }
+}
+
+/// The events that a host is told of, but for those that are always on.
+fn events_wanted() -> EventMask {
+    EventMask::new()
+        .enable_disconnection_complete(true)
+        .enable_hardware_error(true)
+        .enable_le_meta(true)
+}
+
+/// The same of Bluetooth LE.
+fn le_events_wanted() -> LeEventMask {
+    LeEventMask::new()
+        .enable_le_conn_complete(true)
+        .enable_le_adv_report(true)
+        .enable_le_conn_update_complete(true)
+        .enable_le_remote_conn_parameter_request(true)
+        .enable_le_data_length_change(true)
+        .enable_le_phy_update_complete(true)
+}
+
+/// How long the answer to a command may take. A controller answers within a second (§4.4), and may be
+/// at the other end of a slow network.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// The same of a command that a connection goes on without.
+const OPTION_MAX: Duration = Duration::from_secs(1);
+
+/// How often a start asks whether to give up.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Pieces that are read in one go, so that a controller that never stops speaking lets others speak.
+const READS_MAX: usize = 16;
+
+/// Unknown HCI Command (Vol 1 Part F).
+const UNKNOWN_COMMAND: u8 = 0x01;
+
+/// The code of the event Command Complete.
+const COMMAND_COMPLETE: u8 = 0x0e;
+
+#[cfg(test)]
+#[path = "tests/controller.rs"]
+mod tests;

@@ -1,0 +1,439 @@
+//! RADIO, TIMER and PPI of an nRF52840, as far as the driver sees them, in steps of a microsecond.
+//!
+//! Times are those of the Product Specification (§6.20.15): ramp-up 40 µs, ramp-down 21 µs after
+//! sending, an assessment of 8 symbols; and two that Nordic's own driver and simulator have: an event
+//! 23 µs after the last bit at the receiver's antenna, the first bit 1 µs after START.
+//! Left out: fading, capture, and all but the fast ramp-up.
+#![allow(dead_code, reason = "each test binary uses a part of what they share")]
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use motet_nrf::{Driver, Event, Frames, HEAD_LEN, Packet, Registers, Shortcuts, State, Task};
+
+/// A frame at the antenna.
+#[derive(Clone, Debug)]
+pub(crate) struct OnAir {
+    /// Its first preamble bit, µs.
+    pub(crate) start: u64,
+    /// The length that it says it has.
+    pub(crate) phr: u8,
+    /// The bytes after it, FCS included.
+    pub(crate) psdu: Vec<u8>,
+    pub(crate) channel: u8,
+    pub(crate) is_crc_good: bool,
+}
+
+impl OnAir {
+    /// A frame without its FCS.
+    pub(crate) fn good(start: u64, mpdu: &[u8]) -> Self {
+        let psdu = [mpdu, &[0, 0]].concat();
+        Self {
+            start,
+            phr: psdu.len() as u8,
+            psdu,
+            channel: 26,
+            is_crc_good: true,
+        }
+    }
+
+    /// Its last bit, µs.
+    pub(crate) fn end(&self) -> u64 {
+        self.start + (HEADER_BYTES + self.received_len() as u64) * BYTE_US
+    }
+
+    /// How many bytes a radio takes for the PSDU.
+    fn received_len(&self) -> usize {
+        usize::from(self.phr).min(127)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Chip {
+    Disabled,
+    RxRampUp,
+    RxIdle,
+    Rx,
+    Assessing,
+    RxRampDown,
+    TxRampUp,
+    Tx,
+    TxRampDown,
+}
+
+#[derive(Debug)]
+struct Inner {
+    now: u64,
+    /// The timer's count at time 0.
+    offset: u32,
+    chip: Chip,
+    /// When the chip leaves its state by itself.
+    until: Option<u64>,
+    events: Vec<Event>,
+    shortcuts: Shortcuts,
+    packet: Option<&'static Packet>,
+    /// What START took.
+    started: Option<&'static Packet>,
+    /// The frame that is being received: its number, and since when the receiver has run.
+    listens_since: u64,
+    channel: u8,
+    tuned: u8,
+    compare: Option<u32>,
+    captured: u32,
+    is_crc_good: bool,
+    air: Vec<OnAir>,
+    sent: Vec<OnAir>,
+    sending: Vec<u8>,
+    faults: Vec<String>,
+}
+
+/// A handle to the model: the driver has one, the test another.
+#[derive(Clone, Debug)]
+pub(crate) struct Model(Rc<RefCell<Inner>>);
+
+impl Model {
+    /// A chip that has just been set up, its timer this far at time 0.
+    pub(crate) fn new(offset: u32) -> Self {
+        Self(Rc::new(RefCell::new(Inner {
+            now: 0,
+            offset,
+            chip: Chip::Disabled,
+            until: None,
+            events: Vec::new(),
+            shortcuts: Shortcuts::None,
+            packet: None,
+            started: None,
+            listens_since: 0,
+            channel: 0,
+            tuned: 0,
+            compare: None,
+            captured: 0,
+            is_crc_good: false,
+            air: Vec::new(),
+            sent: Vec::new(),
+            sending: Vec::new(),
+            faults: Vec::new(),
+        })))
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.0.borrow().now
+    }
+
+    /// Puts a frame of another node on the air.
+    pub(crate) fn put(&self, frame: OnAir) {
+        self.0.borrow_mut().air.push(frame);
+    }
+
+    /// What this radio has sent.
+    pub(crate) fn sent(&self) -> Vec<OnAir> {
+        self.0.borrow().sent.clone()
+    }
+
+    /// What no driver may do, and did.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        self.0.borrow().faults.clone()
+    }
+
+    /// Whether an event that raises the interrupt is set.
+    pub(crate) fn is_interrupting(&self) -> bool {
+        let inner = self.0.borrow();
+        inner.events.iter().any(|event| *event != Event::FrameStart)
+    }
+
+    /// A microsecond.
+    pub(crate) fn step(&self) {
+        self.0.borrow_mut().step();
+    }
+}
+
+impl Inner {
+    fn count(&self) -> u32 {
+        self.offset.wrapping_add(self.now as u32)
+    }
+
+    fn raise(&mut self, event: Event) {
+        if event == Event::PhyEnd {
+            self.captured = self.count();
+        }
+        if !self.events.contains(&event) {
+            self.events.push(event);
+        }
+    }
+
+    fn go(&mut self, chip: Chip, for_us: Option<u64>) {
+        self.chip = chip;
+        self.until = for_us.map(|span| self.now + span);
+    }
+
+    fn step(&mut self) {
+        self.now += 1;
+        if self.until == Some(self.now) {
+            self.leave();
+        }
+        if self.compare == Some(self.count()) {
+            self.trigger(Task::TransmitEnable);
+        }
+        if self.chip == Chip::Rx {
+            self.receive();
+        }
+        // What is over and heard by nobody any more.
+        let now = self.now;
+        self.air.retain(|frame| frame.end() + 100 > now);
+    }
+
+    /// The end of a state that ends by itself.
+    fn leave(&mut self) {
+        match self.chip {
+            Chip::RxRampUp => {
+                self.go(Chip::RxIdle, None);
+                match self.shortcuts {
+                    Shortcuts::Receive => self.trigger(Task::Start),
+                    Shortcuts::Assess => self.go(Chip::Assessing, Some(ASSESS_US)),
+                    Shortcuts::None | Shortcuts::Transmit => {}
+                }
+            }
+            Chip::Assessing => {
+                let is_busy = |frame: &OnAir| {
+                    frame.start < self.now
+                        && self.now - ASSESS_US < frame.end()
+                        && frame.channel == self.tuned
+                };
+                let event = match self.air.iter().any(is_busy) {
+                    true => Event::ChannelBusy,
+                    false => Event::ChannelClear,
+                };
+                self.go(Chip::RxIdle, None);
+                self.raise(event);
+            }
+            Chip::TxRampUp => {
+                if self.shortcuts == Shortcuts::Transmit {
+                    self.send();
+                }
+            }
+            Chip::Tx => self.end_sending(),
+            Chip::RxRampDown | Chip::TxRampDown => {
+                self.go(Chip::Disabled, None);
+                if matches!(self.shortcuts, Shortcuts::Receive | Shortcuts::Assess) {
+                    self.trigger(Task::ReceiveEnable);
+                }
+            }
+            Chip::Disabled | Chip::RxIdle | Chip::Rx => {}
+        }
+    }
+
+    fn send(&mut self) {
+        let Some(packet) = self.packet else {
+            return self.faults.push("START without a packet".to_owned());
+        };
+        self.started = Some(packet);
+        self.sending = bytes(packet);
+        let on_air = (HEADER_BYTES + self.sending.len() as u64) * BYTE_US;
+        self.go(Chip::Tx, Some(START_TO_AIR_US + on_air));
+    }
+
+    fn end_sending(&mut self) {
+        let psdu = std::mem::take(&mut self.sending);
+        if self.started.map(bytes).as_ref() != Some(&psdu) {
+            self.faults
+                .push("a frame was changed while it was on the air".to_owned());
+        }
+        let on_air = (HEADER_BYTES + psdu.len() as u64) * BYTE_US;
+        self.sent.push(OnAir {
+            start: self.now - on_air,
+            phr: psdu.len() as u8,
+            psdu,
+            channel: self.tuned,
+            is_crc_good: true,
+        });
+        self.raise(Event::PhyEnd);
+        self.trigger(Task::Disable);
+    }
+
+    /// Whatever of a frame has come by now.
+    fn receive(&mut self) {
+        let (since, tuned, now) = (self.listens_since, self.tuned, self.now);
+        let is_heard = |frame: &&OnAir| frame.start >= since && frame.channel == tuned;
+        // The first one locks the receiver until its end.
+        let Some(frame) = self.air.iter().filter(is_heard).min_by_key(|f| f.start) else {
+            return;
+        };
+        let frame = frame.clone();
+        let at = |bytes: u64| frame.start + bytes * BYTE_US + AIR_TO_EVENT_US;
+        if now == at(HEADER_BYTES) {
+            self.raise(Event::FrameStart);
+        }
+        if frame.received_len() > HEAD_LEN && now == at(HEADER_BYTES + HEAD_LEN as u64) {
+            self.write(&frame, HEAD_LEN);
+            self.raise(Event::HeadMatch);
+        }
+        if now == frame.end() + AIR_TO_EVENT_US {
+            self.write(&frame, frame.received_len());
+            self.is_crc_good = frame.is_crc_good && frame.phr >= 2;
+            self.go(Chip::RxIdle, None);
+            self.raise(Event::PhyEnd);
+        }
+    }
+
+    fn write(&self, frame: &OnAir, len: usize) {
+        let Some(packet) = self.started else { return };
+        packet.set(0, frame.phr);
+        for index in 0..len {
+            let byte = frame.psdu.get(index).copied().unwrap_or(0);
+            packet.set(1 + index, byte);
+        }
+    }
+
+    fn trigger(&mut self, task: Task) {
+        match (task, self.chip) {
+            (Task::TransmitEnable, Chip::Disabled) => {
+                self.tuned = self.channel;
+                self.go(Chip::TxRampUp, Some(RAMP_UP_US));
+            }
+            (Task::ReceiveEnable, Chip::Disabled) => {
+                self.tuned = self.channel;
+                self.go(Chip::RxRampUp, Some(RAMP_UP_US));
+            }
+            (Task::Start, Chip::RxIdle) => {
+                self.started = self.packet;
+                self.listens_since = self.now;
+                self.go(Chip::Rx, None);
+            }
+            (Task::Disable, Chip::Disabled | Chip::RxRampDown | Chip::TxRampDown) => {}
+            (Task::Disable, Chip::TxRampUp | Chip::Tx) => {
+                self.go(Chip::TxRampDown, Some(TX_RAMP_DOWN_US));
+            }
+            (Task::Disable, _) => self.go(Chip::RxRampDown, Some(RX_RAMP_DOWN_US)),
+            (task, chip) => self.faults.push(format!("{task:?} while {chip:?}")),
+        }
+    }
+}
+
+/// The PSDU in a packet, as the radio sends it.
+fn bytes(packet: &'static Packet) -> Vec<u8> {
+    (1..=packet.len()).map(|index| packet.get(index)).collect()
+}
+
+impl Registers for Model {
+    fn trigger(&mut self, task: Task) {
+        self.0.borrow_mut().trigger(task);
+    }
+
+    fn is_set(&self, event: Event) -> bool {
+        self.0.borrow().events.contains(&event)
+    }
+
+    fn clear(&mut self, event: Event) {
+        self.0.borrow_mut().events.retain(|set| *set != event);
+    }
+
+    fn set_shortcuts(&mut self, shortcuts: Shortcuts) {
+        self.0.borrow_mut().shortcuts = shortcuts;
+    }
+
+    fn set_packet(&mut self, packet: &'static Packet) {
+        self.0.borrow_mut().packet = Some(packet);
+    }
+
+    fn set_channel(&mut self, channel: u8) {
+        self.0.borrow_mut().channel = channel;
+    }
+
+    fn state(&self) -> State {
+        match self.0.borrow().chip {
+            Chip::Disabled => State::Disabled,
+            Chip::RxRampUp | Chip::TxRampUp => State::RampingUp,
+            Chip::RxIdle => State::ReceiveIdle,
+            Chip::Rx | Chip::Assessing => State::Receiving,
+            Chip::Tx => State::Transmitting,
+            Chip::RxRampDown | Chip::TxRampDown => State::RampingDown,
+        }
+    }
+
+    fn is_crc_good(&self) -> bool {
+        self.0.borrow().is_crc_good
+    }
+
+    fn rssi_dbm(&self) -> i8 {
+        -60
+    }
+
+    fn count(&mut self) -> u32 {
+        self.0.borrow().count()
+    }
+
+    fn captured(&self) -> u32 {
+        self.0.borrow().captured
+    }
+
+    fn transmit_at(&mut self, count: Option<u32>) {
+        self.0.borrow_mut().compare = count;
+    }
+}
+
+/// A driver, its model, and the processor between them.
+pub(crate) struct Bench {
+    pub(crate) model: Model,
+    pub(crate) driver: Driver<Model>,
+    /// From an event to the interrupt's first line, µs.
+    pub(crate) latency: u64,
+    /// Interrupts that are lost, from now on.
+    pub(crate) lost: u32,
+    raised_at: Option<u64>,
+}
+
+impl Bench {
+    pub(crate) fn new(offset: u32) -> Self {
+        let frames: &'static Frames = Box::leak(Box::new(Frames::new()));
+        let model = Model::new(offset);
+        Self {
+            driver: Driver::new(model.clone(), frames),
+            model,
+            latency: 2,
+            lost: 0,
+            raised_at: None,
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run(&mut self, span_us: u64) {
+        for _ in 0..span_us {
+            self.model.step();
+            if !self.model.is_interrupting() {
+                self.raised_at = None;
+                continue;
+            }
+            let now = self.model.now();
+            let raised_at = *self.raised_at.get_or_insert(now);
+            if now >= raised_at + self.latency && self.lost != LOST {
+                self.raised_at = None;
+                match self.lost {
+                    0 => {
+                        self.driver.on_interrupt();
+                    }
+                    // It does not come until something else raises the line, which it cannot.
+                    _ => self.lost = LOST,
+                }
+            }
+        }
+    }
+
+    /// The interrupt line works again.
+    pub(crate) fn mend(&mut self) {
+        self.lost = 0;
+        self.raised_at = None;
+    }
+}
+
+const LOST: u32 = u32::MAX;
+
+/// A byte on the air, µs.
+pub(crate) const BYTE_US: u64 = 32;
+/// Preamble, delimiter and length, bytes.
+pub(crate) const HEADER_BYTES: u64 = 6;
+const RAMP_UP_US: u64 = 40;
+const TX_RAMP_DOWN_US: u64 = 21;
+const RX_RAMP_DOWN_US: u64 = 1;
+const ASSESS_US: u64 = 128;
+const START_TO_AIR_US: u64 = 1;
+const AIR_TO_EVENT_US: u64 = 23;

@@ -1,0 +1,111 @@
+//! A sensor's readings over one TCP connection, in batches.
+//!
+//! Place: a variant of [`crate::apps::App`]; a [`Server`](super::messages::Server) reads them, who knows
+//! that some may be missing. Where the connection is lost another one follows: what TCP had taken of
+//! readings and not delivered is lost with it.
+
+use std::net::Ipv6Addr;
+
+use motet::node::Node;
+use motet::time::{Instant, earliest};
+
+use crate::apps::backlog::Backlog;
+use crate::apps::ends::{Ends, Line, Progress, observe};
+
+/// Makes readings, and sends them.
+#[derive(Debug)]
+pub struct Reporter<'m> {
+    to: (Ipv6Addr, u16),
+    line: Line<'m>,
+    /// What waits.
+    pub backlog: Backlog,
+    /// The reading that TCP is taking, and how much of it has been taken.
+    outgoing: Vec<u8>,
+    taken: usize,
+    /// Readings handed to TCP over this connection.
+    pub handed: u64,
+    /// How it goes.
+    pub progress: Progress,
+}
+
+impl<'m> Reporter<'m> {
+    /// Sends what `backlog` makes to a port of somebody.
+    pub fn new(to: (Ipv6Addr, u16), ends: Ends<'m>, backlog: Backlog) -> Self {
+        let mut line = Line::new(ends);
+        line.begin_anew();
+        Self {
+            to,
+            line,
+            backlog,
+            outgoing: Vec::new(),
+            taken: 0,
+            handed: 0,
+            progress: Progress::default(),
+        }
+    }
+
+    /// When the next reading is due, or it tries again to connect.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        earliest(self.backlog.next_deadline(), self.line.next_deadline())
+    }
+
+    /// Its node is switched off.
+    pub(super) fn switch_off(&mut self, node: &mut Node<'m>) {
+        self.line.switch_off(&mut self.progress, node);
+        self.begin();
+    }
+
+    /// Its node is switched on again.
+    pub(super) fn switch_on(&mut self, now: Instant) {
+        self.backlog.switch_on(now);
+    }
+
+    /// Knows nothing of the connection before.
+    fn begin(&mut self) {
+        self.outgoing.clear();
+        self.taken = 0;
+        self.handed = 0;
+    }
+
+    pub(crate) fn step(&mut self, node: &mut Node<'m>, now: Instant) -> bool {
+        let made = self.backlog.make(now);
+        if self.progress.closed {
+            let anew = self.line.let_go(&mut self.progress, node.tcp_mut(), now);
+            if anew {
+                self.begin();
+            }
+            return made || anew;
+        }
+        let Some(handle) = self.line.handle else {
+            let handle = self.line.connect(self.to, &mut self.progress, node, now);
+            return made || handle.is_some() || self.progress.closed;
+        };
+        let tcp = node.tcp_mut();
+        let mut has_written = false;
+        loop {
+            if self.taken == self.outgoing.len() {
+                let Some(reading) = self.backlog.take() else {
+                    break;
+                };
+                self.outgoing.clear();
+                self.taken = 0;
+                let len = self.backlog.sensor().reading_len;
+                reading.emit(len, &mut self.outgoing);
+                self.handed += 1;
+            }
+            let rest = self.outgoing.get(self.taken..).unwrap_or_default();
+            match tcp.send(handle, rest, now) {
+                Ok(taken) if taken > 0 => self.taken += taken,
+                _ => break,
+            }
+            has_written = true;
+        }
+        // Nobody answers; this only asks how the connection does.
+        let end = match tcp.recv(handle, &mut [0; 16]) {
+            Ok(_) => return true,
+            Err(end) => end,
+        };
+        observe(&mut self.progress, tcp, handle, end);
+        made || has_written || self.progress.closed
+    }
+}

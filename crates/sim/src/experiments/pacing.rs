@@ -1,0 +1,232 @@
+//! The pace that nodes find for themselves, against times set by hand.
+//!
+//! Chains of Hamiltons, of `TelosB`-like radios whose relays copy, and of such whose relays forward
+//! without copies, on one channel and on several. Beside each stands the best of 40 fixed settings:
+//! holds of 0, 2, 2.5, 3, 3.5, 4, 5, 6, 7 and 8 ms, each with retries after up to 2, 5, 10 and 20 ms;
+//! one search with an ACK for every eighth segment and a window of 12 segments (of 12 frames: five),
+//! seeds 1 to 3, a minute each. The measured pace has two numbers of its own, how many exchanges lie
+//! between two frames and how long relays that copy lag; they were chosen on these chains and seeds.
+
+use motet::link::Forwarding;
+use motet::mac::Channels;
+use motet::mac::config::RETRY_DELAY_MAX;
+use motet::tcp::Config;
+use motet::tcphc;
+use motet::time::Duration;
+
+use super::flows::Flows;
+use super::metric::{GOODPUT, JAIN, LOSS};
+use super::row::{Point, Row};
+use super::setup::Setup;
+use super::{Case, Results};
+use crate::air::profile::Profile;
+
+/// A chain with its best times by hand, and what is asked of the measured pace.
+struct Chain {
+    kind: Kind,
+    hops: u64,
+    /// The hold rule's time per hop, µs, and d, ms.
+    by_hand: (u64, u64),
+    /// The least goodput with an ACK for every eighth segment, kb/s.
+    least: Option<f64>,
+    /// The same with one for every second.
+    least_every_second: Option<f64>,
+}
+
+/// What radios and relays a chain has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Hamilton,
+    LongSegments,
+    Copies,
+    Immediate,
+    SeveralChannels,
+}
+
+const fn chain(kind: Kind, hops: u64, by_hand: (u64, u64), least: Option<f64>) -> Chain {
+    Chain {
+        kind,
+        hops,
+        by_hand,
+        least,
+        least_every_second: None,
+    }
+}
+
+const fn every_second(mut chain: Chain, least: f64) -> Chain {
+    chain.least_every_second = Some(least);
+    chain
+}
+
+const CHAINS: [Chain; 12] = [
+    chain(Kind::Hamilton, 2, (6_000, 10), Some(40.0)),
+    every_second(chain(Kind::Hamilton, 3, (4_000, 2), Some(27.5)), 27.0),
+    chain(Kind::Hamilton, 4, (8_000, 5), Some(23.5)),
+    chain(Kind::Hamilton, 6, (8_000, 10), Some(18.5)),
+    chain(Kind::LongSegments, 3, (4_000, 2), Some(30.0)),
+    chain(Kind::Copies, 2, (0, 2), None),
+    chain(Kind::Copies, 3, (0, 2), Some(36.0)),
+    chain(Kind::Immediate, 2, (3_000, 20), Some(64.0)),
+    chain(Kind::Immediate, 3, (4_000, 2), Some(41.0)),
+    chain(Kind::Immediate, 6, (6_000, 2), Some(26.5)),
+    every_second(
+        chain(Kind::SeveralChannels, 3, (3_000, 10), Some(60.0)),
+        55.0,
+    ),
+    every_second(
+        chain(Kind::SeveralChannels, 6, (3_000, 10), Some(53.0)),
+        48.0,
+    ),
+];
+
+/// How a chain is paced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// The best times by hand.
+    ByHand,
+    /// Measured, and so much of that, %.
+    Measured(u8),
+}
+
+const MEASURED: Pace = Pace::Measured(100);
+
+/// Scales of the measured pace, and what goodput each may cost.
+const SCALES: [(u8, f64); 4] = [(85, 0.85), (95, 0.95), (105, 0.95), (115, 0.85)];
+
+/// The chain whose pace is scaled, and that carries two flows.
+const SCALED: &Chain = &CHAINS[1];
+
+impl Chain {
+    fn point(&self, pace: Pace, ack_every: u64) -> Point {
+        let design = match pace {
+            Pace::ByHand => "by hand",
+            Pace::Measured(85) => "measured, 85 %",
+            Pace::Measured(95) => "measured, 95 %",
+            Pace::Measured(105) => "measured, 105 %",
+            Pace::Measured(115) => "measured, 115 %",
+            Pace::Measured(_) => "measured",
+        };
+        let is_immediate = matches!(self.kind, Kind::Immediate | Kind::SeveralChannels);
+        let has_one_channel = self.kind != Kind::SeveralChannels;
+        Point::default()
+            .with("hops", self.hops)
+            .with("forwarding", if is_immediate { "cit" } else { "copy" })
+            .with("channels", if has_one_channel { "single" } else { "multi" })
+            .with(
+                "compression",
+                if self.is_telosb() { "tcphc" } else { "none" },
+            )
+            .with("mss_frames", u64::from(self.mss_frames()))
+            .with("ack_every", ack_every)
+            .with("design", design)
+    }
+
+    fn setup(&self, pace: Pace, ack_every: u64) -> Setup {
+        let window = if self.kind == Kind::LongSegments {
+            5
+        } else {
+            12
+        };
+        let mut setup = Setup::hops(self.hops as u16).window_segments(window);
+        let chain = &mut setup.chain;
+        chain.mss_frames = self.mss_frames();
+        chain.queue_frames = 32;
+        chain.ack_every = ack_every as u8;
+        if self.is_telosb() {
+            chain.profile = Profile::TELOSB;
+            chain.compression = Some(tcphc::Mode::Default);
+        }
+        if matches!(self.kind, Kind::Immediate | Kind::SeveralChannels) {
+            chain.forwarding = Forwarding::Immediate;
+        }
+        if self.kind == Kind::SeveralChannels {
+            chain.channels = Channels::ALL;
+        }
+        match pace {
+            Pace::Measured(percent) => {
+                chain.pace_percent = percent;
+                chain.retry_delay = RETRY_DELAY_MAX;
+            }
+            Pace::ByHand => {
+                chain.hold_step = Duration::from_micros(self.by_hand.0);
+                chain.retry_delay = Duration::from_millis(self.by_hand.1);
+            }
+        }
+        setup.sender = |config: &mut Config| config.initial_window = 8;
+        setup.receiver = match ack_every {
+            8 => |config: &mut Config| receive(config, 8),
+            _ => |config: &mut Config| receive(config, 2),
+        };
+        setup
+    }
+
+    fn case(&self, pace: Pace, ack_every: u64) -> Case {
+        Case::new(self.point(pace, ack_every), self.setup(pace, ack_every))
+    }
+
+    fn is_telosb(&self) -> bool {
+        !matches!(self.kind, Kind::Hamilton | Kind::LongSegments)
+    }
+
+    fn mss_frames(&self) -> u8 {
+        if self.kind == Kind::LongSegments {
+            12
+        } else {
+            5
+        }
+    }
+}
+
+/// The longest wait that RFC 9293 §3.8.6.3 allows, so that the rule decides and not the timer.
+fn receive(config: &mut Config, ack_every: u8) {
+    config.ack_every = ack_every;
+    config.ack_delay_ms = 500;
+}
+
+fn two(point: Point) -> Point {
+    point.with("flow", "two")
+}
+
+/// The cases of `combined-pacing` with a measured pace, and those beside them.
+pub(super) fn cases() -> Vec<Case> {
+    let paces = [(MEASURED, 8), (Pace::ByHand, 8), (MEASURED, 2)];
+    let of_chain = |chain: &'static Chain| paces.map(|(pace, every)| chain.case(pace, every));
+    let scales = SCALES.map(|(percent, _)| SCALED.case(Pace::Measured(percent), 8));
+    let flows = Case::new(two(SCALED.point(MEASURED, 8)), SCALED.setup(MEASURED, 8));
+    let mut cases: Vec<Case> = CHAINS.iter().flat_map(of_chain).collect();
+    cases.extend(scales);
+    cases.push(flows.traffic(Flows::TwoUp));
+    cases
+}
+
+/// Their rows.
+pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
+    let mean = |point: &Point| results.mean(point, GOODPUT);
+    let part = |point: Point, name, of: &Point| {
+        let value = mean(&point) / mean(of);
+        results.derived(point, (name, "1"), value)
+    };
+    let judged = |row: Row, least: Option<f64>| match least {
+        Some(least) => row.at_least(least),
+        None => row,
+    };
+    let mut rows = Vec::new();
+    for chain in &CHAINS {
+        let [measured, by_hand] = [MEASURED, Pace::ByHand].map(|pace| chain.point(pace, 8));
+        let often = chain.point(MEASURED, 2);
+        rows.push(judged(results.goodput(&measured), chain.least));
+        rows.push(results.goodput(&by_hand));
+        rows.push(part(measured, "goodput_over_by_hand", &by_hand).at_least(0.95));
+        rows.push(judged(results.goodput(&often), chain.least_every_second));
+    }
+    let whole = SCALED.point(MEASURED, 8);
+    for (percent, least) in SCALES {
+        let point = SCALED.point(Pace::Measured(percent), 8);
+        rows.push(part(point, "goodput_over_measured", &whole).at_least(least));
+    }
+    let both = two(whole.clone());
+    rows.push(results.row(&both, JAIN).at_least(0.97));
+    rows.push(results.row(&both, LOSS).at_most(0.02));
+    rows.push(part(both, "goodput_over_one_flow", &whole).at_least(0.85));
+    rows
+}

@@ -1,0 +1,53 @@
+//! Files: new ones, and traces that may be zipped.
+
+#[cfg(feature = "files")]
+mod new;
+
+use std::io;
+
+#[cfg(feature = "files")]
+pub use new::{NewFile, RecordFile, write_file};
+
+/// How a line begins: enough to find it by, and short enough for a sentence.
+pub(crate) fn beginning(line: &str) -> String {
+    match line.trim().char_indices().nth(LINE_SHOWN) {
+        Some((end, _)) => format!("{}…", &line.trim()[..end]),
+        None => line.trim().to_owned(),
+    }
+}
+
+/// Characters of a broken line that an error shows.
+const LINE_SHOWN: usize = 40;
+
+/// A file's plain bytes: traces are published gzipped, and may be kept so. Ends with an error
+/// behind [`PLAIN_LEN_MAX`] bytes, for a small file may unzip to any length.
+pub(crate) fn unzipped(bytes: &[u8]) -> impl io::Read + '_ {
+    let plain: Box<dyn io::Read + '_> = match bytes {
+        [0x1f, 0x8b, ..] => Box::new(flate2::read::GzDecoder::new(bytes)),
+        _ => Box::new(bytes),
+    };
+    Bounded {
+        plain,
+        left: PLAIN_LEN_MAX,
+    }
+}
+
+struct Bounded<R> {
+    plain: R,
+    left: usize,
+}
+
+impl<R: io::Read> io::Read for Bounded<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.plain.read(into)?;
+        self.left = self.left.checked_sub(read).ok_or_else(|| {
+            let most = PLAIN_LEN_MAX >> 20;
+            io::Error::other(format!("it is longer than {most} MiB unzipped"))
+        })?;
+        Ok(read)
+    }
+}
+
+/// Plain bytes of a trace, which bound the length of a line and what is kept of it; the
+/// published ones have five million.
+const PLAIN_LEN_MAX: usize = 64 << 20;

@@ -1,0 +1,197 @@
+//! The border router's fairness, between the mesh and the wire.
+//!
+//! Purpose: keeps the packets that `motet-taim` holds, and checks that each comes out as it went
+//! in, once, and in the order of its flow.
+//! Place: `world` offers it each packet that passes the border router's wire, and calls it again
+//! when it says so.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use motet::time::{Duration, Instant};
+use motet::wire::ipv6::Header;
+use motet_taim::{Config, Direction, Packet, PacketId, Router, Verdict};
+
+use crate::net::plan;
+
+/// A policy at the border router, with the packets that it holds.
+#[derive(Debug)]
+pub struct Fairness {
+    router: Router,
+    kept: BTreeMap<PacketId, (Direction, Box<[u8]>)>,
+    packets: u64,
+    /// When it is called again.
+    planned: Option<Instant>,
+    /// By mote: its packets that are held, and its timeouts before the first of them.
+    motes: BTreeMap<usize, (u32, u16)>,
+    timeouts_held: u64,
+    ledger: Ledger,
+}
+
+/// What went in and what came out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ledger {
+    /// Packets that went in.
+    pub entered: u64,
+    /// Packets that came out.
+    pub left: u64,
+    /// The sum of what tells one content from another, over all packets that went in.
+    content_in: u64,
+    /// The same of those that came out.
+    content_out: u64,
+}
+
+impl Fairness {
+    /// A router that has seen no packet.
+    pub fn new(config: Config) -> Self {
+        Self {
+            router: Router::new(config),
+            kept: BTreeMap::new(),
+            packets: 0,
+            planned: None,
+            motes: BTreeMap::new(),
+            timeouts_held: 0,
+            ledger: Ledger::default(),
+        }
+    }
+
+    /// What decides.
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
+    /// What decides, to ask for its status.
+    pub fn router_mut(&mut self) -> &mut Router {
+        &mut self.router
+    }
+
+    /// Whether all that went in has come out as it was, but for what is held now.
+    pub fn is_balanced(&self) -> bool {
+        let held = self.kept.values().map(|(_, packet)| content(packet));
+        let held = held.fold(0, u64::wrapping_add);
+        let Ledger {
+            entered,
+            left,
+            content_in,
+            content_out,
+        } = self.ledger;
+        entered == left + self.kept.len() as u64
+            && content_in == content_out.wrapping_add(held)
+            && self.kept.len() == self.router.held()
+    }
+
+    /// Retransmission timeouts that came while a packet of the mote was held.
+    pub fn timeouts_held(&self) -> u64 {
+        self.timeouts_held
+    }
+
+    /// What went in and what came out.
+    pub fn ledger(&self) -> Ledger {
+        self.ledger
+    }
+
+    /// Whether a packet passes now; otherwise it is kept.
+    ///
+    /// `timeouts`: how many retransmission timeouts a mote has had.
+    pub(super) fn offer(
+        &mut self,
+        direction: Direction,
+        packet: &[u8],
+        now: Instant,
+        timeouts: impl Fn(usize) -> u16,
+    ) -> bool {
+        let id = PacketId(self.packets);
+        self.packets += 1;
+        self.ledger.entered += 1;
+        self.ledger.content_in = self.ledger.content_in.wrapping_add(content(packet));
+        let shown = Packet {
+            id,
+            direction,
+            headers: packet,
+            len: packet.len(),
+        };
+        match self.router.on_packet(&shown, now) {
+            Verdict::Pass => {
+                self.note_left(packet);
+                true
+            }
+            Verdict::Hold => {
+                if let Some(mote) = mote(direction, packet) {
+                    let (held, _) = self.motes.entry(mote).or_insert((0, timeouts(mote)));
+                    *held += 1;
+                }
+                self.kept.insert(id, (direction, packet.into()));
+                false
+            }
+        }
+    }
+
+    /// The next packet that goes now.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        timeouts: impl Fn(usize) -> u16,
+    ) -> Option<(Direction, Box<[u8]>)> {
+        let id = self.router.poll(now)?;
+        let (direction, packet) = self.kept.remove(&id)?;
+        if let Some(mote) = mote(direction, &packet)
+            && let Some((held, before)) = self.motes.get_mut(&mote)
+        {
+            *held -= 1;
+            if *held == 0 {
+                self.timeouts_held += u64::from(timeouts(mote).saturating_sub(*before));
+                self.motes.remove(&mote);
+            }
+        }
+        self.note_left(&packet);
+        Some((direction, packet))
+    }
+
+    /// When it has to be called again, unless that is planned already.
+    pub(super) fn plan(&mut self, now: Instant) -> Option<Instant> {
+        // What is due by then has gone.
+        let at = self.router.next_deadline()?.max(now + TICK);
+        let is_new = self.planned.is_none_or(|planned| at < planned);
+        is_new.then(|| {
+            self.planned = Some(at);
+            at
+        })
+    }
+
+    /// A call that was planned.
+    pub(super) fn on_due(&mut self, now: Instant) {
+        if self.planned.is_some_and(|planned| planned <= now) {
+            self.planned = None;
+        }
+    }
+
+    /// Holds nothing any more.
+    pub(super) fn end(&mut self) {
+        self.router.release_all();
+    }
+
+    fn note_left(&mut self, packet: &[u8]) {
+        self.ledger.left += 1;
+        self.ledger.content_out = self.ledger.content_out.wrapping_add(content(packet));
+    }
+}
+
+/// The mote that a packet is from, or for.
+fn mote(direction: Direction, packet: &[u8]) -> Option<usize> {
+    let (header, _) = Header::parse_start(packet).ok()?;
+    plan::mesh_node(match direction {
+        Direction::Up => header.src,
+        Direction::Down => header.dst,
+    })
+}
+
+/// The shortest time between two calls.
+const TICK: Duration = Duration::from_micros(1);
+
+/// What tells one content from another.
+fn content(packet: &[u8]) -> u64 {
+    // Its keys are constants: the same packet gives the same number in every run.
+    let mut hasher = DefaultHasher::new();
+    packet.hash(&mut hasher);
+    hasher.finish()
+}

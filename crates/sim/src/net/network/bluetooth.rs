@@ -1,0 +1,110 @@
+//! Nodes over Bluetooth LE: a central and its peripherals.
+
+use motet::ble::{Config, INWARD_LEN, Peer, PeerMemory, Role, Timing};
+use motet::ip::Registration;
+use motet::limits::IPV6_MTU_MIN;
+use motet::link::{Advertised, Ble, BleConfig, BleMemory};
+
+use super::build::Builder;
+use super::lend::{Returned, lend_each};
+use super::{BleOptions, Joining, RADIO};
+use crate::ble::Profile;
+use crate::net::plan;
+use crate::net::world::BlePort;
+
+impl<'m> Builder<'_, 'm> {
+    /// How node `n` is attached to the air.
+    pub(super) fn ble_port(self, n: usize, ble: &BleOptions) -> BlePort {
+        let motes = self.motes();
+        let profile = match n {
+            0 => Profile {
+                connections: motes,
+                packets: u8::try_from(motes * usize::from(ble.profile.packets)).unwrap_or(u8::MAX),
+                ..ble.profile
+            },
+            _ => ble.profile,
+        };
+        BlePort {
+            interface: RADIO,
+            // Lossless: nodes have 16-bit numbers.
+            address: plan::device_addr(n as u16),
+            profile,
+        }
+    }
+
+    /// The link of node `n`, the central's with a place for each mote.
+    pub(super) fn ble(self, n: usize, ble: &BleOptions, returned: &mut Returned<'m>) -> Ble<'m> {
+        let is_central = n == 0;
+        let (role, places) = match is_central {
+            true => (Role::Central, self.motes()),
+            false => (Role::Peripheral, 1),
+        };
+        let host = Config {
+            phy: ble.phy,
+            timing: Timing {
+                interval: ble.interval,
+                latency: ble.latency,
+                timeout: timeout(ble),
+            },
+            is_adaptive: ble.is_adaptive,
+            ..Config::new(plan::device_addr(n as u16), role)
+        };
+        let joining = self.options.joining;
+        let config = BleConfig {
+            host,
+            solicits: !is_central && joining != Joining::Static,
+            registers: joining != Joining::Static,
+            advertised: is_central.then_some(Advertised {
+                prefix: self.prefix,
+                lifetime: Advertised::LIFETIME,
+            }),
+        };
+        let mut link = Ble::new(config, self.ble_memory(n, places, returned));
+        if is_central || joining == Joining::Static {
+            *link.contexts_mut() = plan::contexts_under(self.prefix);
+        }
+        link
+    }
+
+    fn ble_memory(self, n: usize, places: usize, returned: &mut Returned<'m>) -> BleMemory<'m> {
+        let arena = self.arena;
+        let queue_len = self.options.nodes[n].tables.packet_queue_len;
+        let bytes = |len: usize| arena.alloc_slice_fill_copy(len, 0);
+        let peers = returned.peers.take();
+        let peers = peers.filter(|peers| peers.len() == places);
+        let peers = peers.unwrap_or_else(|| {
+            arena.alloc_slice_fill_with(places, |_| {
+                Peer::new(PeerMemory {
+                    inward: bytes(INWARD_LEN),
+                    outward: bytes(IPV6_MTU_MIN),
+                    queue: bytes(queue_len / 2),
+                })
+            })
+        });
+        let registrations = if n == 0 { places } else { 0 };
+        BleMemory {
+            peers,
+            queue: lend_each(&mut returned.queue, arena, queue_len, || 0),
+            registrations: lend_each(&mut returned.registrations, arena, registrations, || {
+                Registration::EMPTY
+            }),
+        }
+    }
+
+    fn motes(self) -> usize {
+        self.options.nodes.len() - 1
+    }
+}
+
+/// The supervision timeout, in units of 10 ms: 4 s, and longer than three times what a mote may leave out.
+fn timeout(ble: &BleOptions) -> u16 {
+    let events = u32::from(ble.latency) + 1;
+    let silence_ms = u32::from(ble.interval) * 5 / 4 * events;
+    u16::try_from(silence_ms * 3 / 10 + 1)
+        .unwrap_or(TIMEOUT_MAX)
+        .clamp(TIMEOUT, TIMEOUT_MAX)
+}
+
+const TIMEOUT: u16 = 400;
+/// The longest there is (Core 5.4 Vol 4 Part E §7.8.12).
+const TIMEOUT_MAX: u16 = 3_200;

@@ -1,0 +1,126 @@
+//! What the full segments of a connection are on the air, by the stack's own arithmetic.
+//!
+//! Purpose: bounds and estimates count frames, whose number and length follow from the MSS, the
+//! headers and the fragmenter. Left out: fields of a header that only some segments have.
+
+use std::net::Ipv6Addr;
+
+use motet::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
+use motet::lowpan::fragment::{FIRST_SLACK, Outgoing};
+use motet::lowpan::{LinkPair, TcpForm};
+use motet::wire::{self, cursor::Writer, tcphc::Field};
+
+use crate::net::estimate::SegmentFrames;
+use crate::net::network;
+use crate::net::plan;
+use crate::net::world::World;
+
+/// A connection, seen from its end in the mesh.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Segments {
+    /// The mesh node that makes the frames.
+    pub from: usize,
+    /// The mesh node that takes them.
+    pub next: usize,
+    /// The other end.
+    pub peer: Ipv6Addr,
+    /// Whether segments carry timestamps.
+    pub timestamps: bool,
+    /// Whether their TCP headers are compressed.
+    pub is_compressed: bool,
+}
+
+impl Segments {
+    /// Application bytes of a full segment; 0 before the node has joined.
+    pub fn payload_len(&self, world: &World<'_>) -> usize {
+        let mss = world.node(self.from).mss((self.peer, 0), self.timestamps);
+        usize::from(mss).saturating_sub(self.options_len())
+    }
+
+    /// A full segment and its ACK.
+    pub fn frames(&self, world: &World<'_>, acks_per_segment: f64) -> SegmentFrames {
+        let payload_len = self.payload_len(world);
+        SegmentFrames {
+            payload_len,
+            frames: self.frame_lens(world, payload_len),
+            ack_frames: self.frame_lens(world, 0),
+            acks_per_segment,
+        }
+    }
+
+    const fn options_len(&self) -> usize {
+        if self.timestamps { TIMESTAMPS_LEN } else { 0 }
+    }
+
+    /// PSDU bytes of the frames of a segment with so many bytes of data.
+    fn frame_lens(&self, world: &World<'_>, payload_len: usize) -> Vec<usize> {
+        // Lossless: there are at most 2^16 nodes.
+        let link_addr = |node: usize| plan::link_addr(node as u16);
+        let link = LinkPair {
+            src: link_addr(self.from),
+            dst: link_addr(self.next),
+        };
+        let Some(mac) = network::mac(world, self.from) else {
+            return Vec::new();
+        };
+        let frame_payload_len_max = mac.payload_len_max(link.dst);
+        let overhead = PSDU_LEN_MAX - frame_payload_len_max;
+        let src = plan::mesh_addr(self.from as u16);
+        let packet = sample_packet(src, self.peer, self.options_len() + payload_len);
+        let mut memory = [0; IPV6_MTU_MIN];
+        memory[..packet.len()].copy_from_slice(&packet);
+        let tcp = match self.is_compressed {
+            true => self.compress_sample(&mut memory[IPV6_HEADER_LEN..packet.len()]),
+            false => TcpForm::Plain,
+        };
+        let mut outgoing = Outgoing::new(&mut memory);
+        let len = packet.len();
+        let started = outgoing.start(len, tcp.into(), link, 0, frame_payload_len_max, FIRST_SLACK);
+        debug_assert!(started.is_ok(), "the MSS fits the packet's buffer");
+        let mut out = [0; PSDU_LEN_MAX];
+        let contexts = plan::contexts();
+        std::iter::from_fn(|| outgoing.next(&contexts, &mut out).ok().flatten())
+            .map(|len| len + overhead)
+            .collect()
+    }
+
+    /// Gives `segment` the header that most segments have where every form may be elided that the
+    /// default mode lets: sequence number and timestamps in 16 bits each.
+    fn compress_sample(&self, segment: &mut [u8]) -> TcpForm {
+        let half = Field::Low16(0);
+        let header = wire::tcphc::Header::Compressed(wire::tcphc::Compressed {
+            seq: half,
+            timestamps: self.timestamps.then_some((half, half)),
+            ..wire::tcphc::Compressed::default()
+        });
+        let mut bytes = [0; wire::tcphc::HEADER_LEN_MAX];
+        let mut w = Writer::new(&mut bytes);
+        let emitted = header.emit(&mut w);
+        debug_assert!(emitted.is_ok(), "the longest header fits");
+        let len = w.written();
+        TcpForm::put(&bytes[..len], header.uncompressed_len(), segment)
+    }
+}
+
+/// A TCP segment's packet as far as its length and compression go: ECN-capable, no flow
+/// label, hop limit 64.
+fn sample_packet(src: Ipv6Addr, dst: Ipv6Addr, tcp_payload_len: usize) -> Vec<u8> {
+    const TCP: u8 = 6;
+    const HOP_LIMIT: u8 = 64;
+    const ECT_0: u8 = 2;
+    let payload_len = (TCP_HEADER_LEN + tcp_payload_len) as u16;
+    let [high, low] = payload_len.to_be_bytes();
+    let mut packet = vec![0x60, ECT_0 << 4, 0, 0, high, low, TCP, HOP_LIMIT];
+    packet.extend(src.octets());
+    packet.extend(dst.octets());
+    packet.resize(packet.len() + usize::from(payload_len), 0);
+    packet
+}
+
+const IPV6_HEADER_LEN: usize = 40;
+
+/// Without options.
+const TCP_HEADER_LEN: usize = 20;
+
+/// Bytes of each segment that the timestamps option takes (RFC 7323 appendix A).
+const TIMESTAMPS_LEN: usize = 12;

@@ -1,0 +1,150 @@
+//! Networks over Bluetooth LE: transfers, silence, motes that go and come back.
+
+use super::transfer::{received, start};
+use super::*;
+use crate::Arena;
+use crate::net::chain::{Chain, ChainOptions};
+
+fn options(motes: usize, frame_loss: f64) -> NetworkOptions {
+    NetworkOptions {
+        frame_loss,
+        ..NetworkOptions::over_ble(motes, BleOptions::DEFAULT)
+    }
+}
+
+fn joined<'m>(options: NetworkOptions, arena: &'m Arena) -> Network<'m> {
+    let mut network = Network::new(options, arena).unwrap();
+    assert!(network.join(Duration::from_secs(20)));
+    network
+}
+
+fn run(network: &mut Network<'_>, seconds: u64) {
+    let until = network.world.now() + Duration::from_secs(seconds);
+    network.world.run_until(until);
+}
+
+#[test]
+fn bytes_pass_both_ways_and_the_same_seed_gives_the_same_run() {
+    for (frame_loss, least) in [(0.0, 1_000_000), (0.05, 400_000)] {
+        for up in [true, false] {
+            let digest = || {
+                let arena = Arena::new();
+                let mut network = joined(options(2, frame_loss), &arena);
+                let host = network.host(0).unwrap();
+                let (from, to) = if up { (2, host) } else { (host, 2) };
+                start(&mut network, (from, to), &arena);
+                run(&mut network, 30);
+                let links: Vec<_> = network.world.links().collect();
+                (received(&network, to), links)
+            };
+            let (bytes, links) = digest();
+            assert!(bytes >= least, "{bytes} at {frame_loss}, up {up}");
+            assert_eq!((bytes, links), digest());
+        }
+    }
+}
+
+#[test]
+fn motes_reach_one_another_through_the_border_router() {
+    let arena = Arena::new();
+    let mut network = joined(options(3, 0.0), &arena);
+    start(&mut network, (1, 3), &arena);
+    run(&mut network, 10);
+    assert!(received(&network, 3) > 100_000, "{}", received(&network, 3));
+}
+
+#[test]
+fn what_is_on_the_air_is_counted_by_link() {
+    let arena = Arena::new();
+    let mut network = joined(options(1, 0.1), &arena);
+    start(&mut network, (1, 2), &arena);
+    run(&mut network, 10);
+    let links: Vec<_> = network.world.links().collect();
+    let ends: Vec<_> = links.iter().map(|(link, _)| *link).collect();
+    assert_eq!(ends, [(0, 1), (1, 0)]);
+    for (link, tally) in links {
+        let fates: u64 = tally.frame_fates.iter().sum();
+        assert_eq!(fates, tally.frames, "{link:?}");
+        let lost = tally.frame_fates[crate::air::medium::Fate::Injected.index()];
+        let share = lost as f64 / tally.frames as f64;
+        assert!((0.05..0.15).contains(&share), "{link:?}: {share}");
+    }
+}
+
+#[test]
+fn a_mote_that_was_off_comes_back() {
+    let arena = Arena::new();
+    let mut network = joined(options(2, 0.0), &arena);
+    network.switch_off(1);
+    run(&mut network, 6);
+    assert!(!network.has_joined());
+    network.switch_on(1, &arena);
+    assert!(network.join(Duration::from_secs(20)));
+    start(&mut network, (1, 2), &arena);
+    run(&mut network, 10);
+    assert!(received(&network, 2) > 100_000);
+}
+
+#[test]
+fn motes_find_a_border_router_that_was_off() {
+    let arena = Arena::new();
+    let mut network = joined(options(2, 0.0), &arena);
+    network.switch_off(0);
+    run(&mut network, 1);
+    network.switch_on(0, &arena);
+    run(&mut network, 10);
+    let host = network.host(0).unwrap();
+    start(&mut network, (2, host), &arena);
+    run(&mut network, 10);
+    assert!(received(&network, host) > 100_000);
+}
+
+#[test]
+fn a_node_that_reboots_in_place_joins_again() {
+    let arena = Arena::new();
+    let mut network = joined(options(1, 0.0), &arena);
+    assert!(network.reboot(1, &arena));
+    run(&mut network, 8);
+    assert!(network.has_joined());
+}
+
+#[test]
+fn goodput_stays_below_its_bound() {
+    for phy in [motet::ble::Phy::Le1M, motet::ble::Phy::Le2M] {
+        let arena = Arena::new();
+        let ble = BleOptions {
+            phy,
+            ..BleOptions::DEFAULT
+        };
+        let options = ChainOptions {
+            ble: Some(ble),
+            window_segments: 16,
+            ..ChainOptions::default()
+        };
+        let mut chain = Chain::new(options, &arena);
+        assert!(chain.join(Duration::from_secs(20)));
+        let (estimate, bound) = (chain.estimate_kbps(), chain.ble_bound_kbps().unwrap());
+        assert!(estimate < bound, "{phy:?}: {estimate} {bound}");
+        let to = chain.host().unwrap();
+        let receiver = crate::apps::Receiver::new(7, chain.host_ends(&arena));
+        chain
+            .world
+            .set_app(to, crate::apps::App::Receiver(receiver));
+        let content: std::sync::Arc<[u8]> = vec![1; 2_000_000].into();
+        let remote = (plan::HOST, 7);
+        let sender = crate::apps::Sender::new(content, remote, chain.mote_ends(&arena));
+        chain
+            .world
+            .set_app(chain.mote(), crate::apps::App::Sender(sender));
+        let until = chain.world.now() + Duration::from_secs(10);
+        chain.world.run_until(until);
+        let crate::apps::App::Receiver(end) = chain.world.app(to) else {
+            panic!("it was given one")
+        };
+        let kbps = end.content.len() as f64 * 8.0 / 10_000.0;
+        assert!(
+            (0.9 * estimate..bound).contains(&kbps),
+            "{phy:?}: {kbps} of {estimate}"
+        );
+    }
+}

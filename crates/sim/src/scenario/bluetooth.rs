@@ -1,0 +1,131 @@
+//! Bluetooth LE in a scenario: what the keys of its radio mean, and which keys do nothing with it.
+
+use toml::{Table, Value};
+
+use super::document::Document;
+use super::error::ScenarioError;
+use super::model::RadioSettings;
+use super::relevance::given;
+use crate::net::network::BleOptions;
+use motet::ble::Phy;
+
+/// The air of this radio, if it is Bluetooth LE's.
+///
+/// # Errors
+/// An interval between two steps.
+pub(super) fn options(radio: &RadioSettings) -> Result<Option<BleOptions>, ScenarioError> {
+    if radio.kind != BLE {
+        return Ok(None);
+    }
+    let interval = radio.interval_ms / 1.25;
+    if interval.fract() != 0.0 {
+        return Err(ScenarioError::new(format!(
+            "radio.interval_ms is {}, but must be a multiple of 1.25",
+            radio.interval_ms
+        )));
+    }
+    Ok(Some(BleOptions {
+        phy: match radio.phy.as_str() {
+            "2M" => Phy::Le2M,
+            _ => Phy::Le1M,
+        },
+        // Lossless: a checked number.
+        interval: interval as u16,
+        is_adaptive: radio.adaptive,
+        latency: radio.latency,
+        has_mic: radio.mic,
+        ..BleOptions::DEFAULT
+    }))
+}
+
+/// Checks that every key has an effect with the radio that the file has.
+///
+/// # Errors
+/// The first that has none.
+pub(super) fn check(document: &Document) -> Result<(), ScenarioError> {
+    let radio = document.table.get("radio").and_then(Value::as_table);
+    let kind = radio.and_then(|radio| radio.get("kind")?.as_str());
+    let is_ble = kind == Some(BLE);
+    let (foreign, other) = match is_ble {
+        true => (MESH_KEYS, MESH),
+        false => (BLE_KEYS, BLE),
+    };
+    for (section, keys) in foreign {
+        for key in keys.split(' ') {
+            if let Some((path, value)) = given(document, section, key).first() {
+                return Err(useless(path, value, other));
+            }
+        }
+    }
+    if !is_ble {
+        return Ok(());
+    }
+    let is_rpl = |(_, value): &(String, &Value)| has(value, "rpl");
+    if let Some((path, value)) = given(document, "topology", "joining")
+        .into_iter()
+        .find(is_rpl)
+    {
+        return Err(useless(&path, value, MESH));
+    }
+    tables(document)
+}
+
+/// Keys of `[[node]]` and `[[fault]]`.
+fn tables(document: &Document) -> Result<(), ScenarioError> {
+    let list = |name: &str| {
+        let tables = document.table.get(name).and_then(Value::as_array);
+        let tables = tables.into_iter().flatten().filter_map(Value::as_table);
+        (1..).zip(tables).collect::<Vec<(usize, &Table)>>()
+    };
+    for (number, node) in list("node") {
+        let keys = NODE_KEYS.split(' ').chain(STACK_KEYS.split(' '));
+        let mut values = keys.filter_map(|key| Some((key, node.get(key)?)));
+        if let Some((key, value)) = values.next() {
+            let error = useless(&format!("node.{key}"), value, MESH);
+            return Err(error.of_table("node", number));
+        }
+    }
+    for (number, fault) in list("fault") {
+        if let Some(kind) = fault.get("kind").filter(|kind| has(kind, "link")) {
+            return Err(useless("fault.kind", kind, MESH).of_table("fault", number));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value is this text, or a list that has it.
+fn has(value: &Value, text: &str) -> bool {
+    let all = value
+        .as_array()
+        .map_or(std::slice::from_ref(value), |all| all);
+    all.iter().any(|value| value.as_str() == Some(text))
+}
+
+fn useless(path: &str, value: &Value, kind: &str) -> ScenarioError {
+    ScenarioError::new(format!(
+        "{path} is {value}, but must be left out unless radio.kind is \"{kind}\""
+    ))
+}
+
+const BLE: &str = "ble";
+const MESH: &str = "802.15.4";
+
+/// By section, keys that only Bluetooth LE has.
+const BLE_KEYS: &[(&str, &str)] = &[
+    ("topology", "peripherals"),
+    ("radio", "phy interval_ms adaptive latency mic"),
+];
+
+/// By section, keys that it does not have; an empty name stands for all of the section.
+const MESH_KEYS: &[(&str, &str)] = &[
+    ("topology", "chain positions floor matrix k7 parents"),
+    ("radio", "profile deaf channel channels transmit_dbm"),
+    ("interference", ""),
+    ("stack", STACK_KEYS),
+    ("fault", "gain_db"),
+];
+
+const NODE_KEYS: &str = "profile";
+
+const STACK_KEYS: &str = "mss_frames retry_delay_ms frame_age_ms pacing pace_percent hold_ms queue link_attempts be_min be_max \
+    csma_backoffs ack_wait_us deaf_backoff queue_frames relaying forwarding compression";

@@ -1,0 +1,34 @@
+//! Whether a node finds its own pace: what `pacing`, `hold_ms` and `retry_delay_ms` say together.
+
+use toml::{Table, Value};
+
+use super::error::ScenarioError;
+
+/// Whether the pace is measured, with the keys of `[stack]` and of a `[[node]]` that a file has.
+///
+/// # Errors
+/// A time set by hand beside a pace that is measured, or a part of a pace that is not.
+pub(super) fn is_measured(given: &Table, name: &str) -> Result<bool, ScenarioError> {
+    let by_hand = BY_HAND
+        .iter()
+        .find_map(|key| Some((*key, given.get(*key)?)));
+    let pacing = given.get("pacing").and_then(Value::as_str);
+    let is_measured = match (pacing, by_hand) {
+        (Some("auto"), Some((key, value))) => {
+            return Err(ScenarioError::new(format!(
+                "{name}.{key} is {value}, but must be left out where pacing is \"auto\", which sets \
+                 no time by hand"
+            )));
+        }
+        (pacing, _) => pacing == Some("auto"),
+    };
+    match given.get("pace_percent") {
+        Some(percent) if !is_measured => Err(ScenarioError::new(format!(
+            "{name}.pace_percent is {percent}, but must be left out unless pacing is \"auto\""
+        ))),
+        _ => Ok(is_measured),
+    }
+}
+
+/// Times that are set by hand.
+const BY_HAND: [&str; 2] = ["hold_ms", "retry_delay_ms"];

@@ -1,0 +1,86 @@
+//! The keys of `[radio]`.
+
+use super::keys::Kind::{Choice, Flag, Integer, Number};
+use super::keys::{Section, key};
+use super::tables::PROFILES;
+
+/// The table of the scenario.
+pub(super) const SECTION: Section = Section {
+    name: "radio",
+    repeated: false,
+    doc: "The radio and its driver, the same at every mesh node that has no `node.profile`.",
+    keys: &[
+        key(
+            "kind",
+            Choice(&["802.15.4", "ble"]),
+            Some("\"802.15.4\""),
+            "`ble`: Bluetooth LE. The border router is a central and every mote a peripheral, with the controller of an nRF52840. Of the other keys here only `phy`, `interval_ms`, `adaptive`, `latency`, `mic` and `frame_loss` hold then, and of `[stack]` those of TCP and `packet_queue_bytes`.",
+        ),
+        key(
+            "phy",
+            Choice(&["1M", "2M"]),
+            Some("\"1M\""),
+            "`ble`: how fast symbols are, 1 or 2 Mb/s.",
+        ),
+        key(
+            "interval_ms",
+            Number(7.5, 4_000.0),
+            Some("50.0"),
+            "`ble`: from one connection event to the next, milliseconds, in steps of 1.25.",
+        ),
+        key(
+            "adaptive",
+            Flag,
+            Some("true"),
+            "`ble`: whether the border router shortens the interval of all its connections where packets are lost, and lengthens it again up to `interval_ms`.",
+        ),
+        key(
+            "latency",
+            Integer(0, 499),
+            Some("0"),
+            "`ble`: connection events that a mote may leave out while it has nothing to say.",
+        ),
+        key(
+            "mic",
+            Flag,
+            Some("false"),
+            "`ble`: whether data packets have the four bytes of a MIC, as encrypted ones do.",
+        ),
+        key(
+            "profile",
+            Choice(PROFILES),
+            Some("\"hamilton\""),
+            "`hamilton`: SAM R21 (Cortex-M0+, AT86RF233) as in TCPlp's testbed; `telosb`: MSP430 and CC2420; `nrf52840`: DMA from RAM; `ideal`: what the standard alone allows.",
+        ),
+        key(
+            "deaf",
+            Flag,
+            Some("true"),
+            "Whether a radio of that profile hears nothing while frames are copied; false: a driver that listens meanwhile.",
+        ),
+        key(
+            "channel",
+            Integer(11, 26),
+            Some("26"),
+            "Channel, 11 to 26, where all share one.",
+        ),
+        key(
+            "channels",
+            Choice(&["single", "multi"]),
+            Some("\"single\""),
+            "One channel for all, or a home channel for each node, by its number.",
+        ),
+        key(
+            "transmit_dbm",
+            Number(-40.0, 30.0),
+            Some("0.0"),
+            "Transmit power, dBm.",
+        ),
+        key(
+            "frame_loss",
+            Number(0.0, 1.0),
+            Some("0.0"),
+            "Chance that a frame received without error is lost nevertheless, ACKs included. `ble`: that a packet has an error; one that is not heard at all, or a second one in a row, ends the connection event.",
+        ),
+    ],
+};

@@ -1,0 +1,93 @@
+//! `[router]`: what makes the border router fair.
+
+use motet::time::Duration;
+use motet_taim::{Admission, Config, Fq, Policy, Taim, Window};
+use serde::Deserialize;
+use toml::Table;
+
+use super::error::ScenarioError;
+use super::keys::Kind::{Choice, Integer, Number};
+use super::keys::{Section, key};
+
+/// Its keys.
+pub(super) const SECTION: Section = Section {
+    name: "router",
+    repeated: false,
+    doc: "What makes the border router fair to the TCP flows that pass it: it holds packets for a while, and alters and drops none. `docs/reference/fairness.md` says which policy is for what.",
+    keys: &[
+        key(
+            "policy",
+            Choice(&Policy::NAMES),
+            Some("\"none\""),
+            "Which packets it holds: none; those into the mesh, so that few flows are inside at a time (`admission`); all, one leaving after the other, those of the slowest flow first (`taim`, and `taim-literal` as the paper has it); all, flows in turn (`fq`).",
+        ),
+        key(
+            "w",
+            Integer(0, 65_535),
+            Some("0"),
+            "`admission` only: how many flows are inside the mesh at a time; 0: as the size of their segments allows.",
+        ),
+        key(
+            "spacing_ms",
+            Number(0.1, 10_000.0),
+            Some("35.0"),
+            "`taim`, `taim-literal` and `fq` only: from one packet that leaves to the next, milliseconds; with `taim` where it begins.",
+        ),
+    ],
+};
+
+/// `[router]`.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub(super) struct RouterSettings {
+    /// As [`motet_taim::Policy`] is called.
+    pub(super) policy: String,
+    /// Flows that admission lets inside at a time; 0: it finds out.
+    pub(super) w: u16,
+    /// Between two packets that leave, ms.
+    pub(super) spacing_ms: f64,
+}
+
+/// Whether a scenario names a policy, be it "none".
+pub(super) fn is_named(table: &Table) -> bool {
+    let router = table.get("router");
+    router.is_some_and(|router| router.get("policy").is_some())
+}
+
+/// The policy of `[router]`; unless one is named nothing looks at packets.
+pub(super) fn fairness(
+    router: &RouterSettings,
+    is_named: bool,
+) -> Result<Option<Config>, ScenarioError> {
+    let spacing = Duration::from_micros((router.spacing_ms * 1e3) as u64);
+    let has_default_spacing = router.spacing_ms == SPACING_MS;
+    let policy = match router.policy.parse() {
+        Ok(Policy::Admission(_)) => Policy::Admission(Admission {
+            window: match router.w {
+                0 => Window::Adaptive,
+                window => Window::Fixed(window),
+            },
+        }),
+        Ok(Policy::Taim(taim)) => Policy::Taim(Taim { spacing, ..taim }),
+        Ok(Policy::Fq(_)) => Policy::Fq(Fq { spacing }),
+        Ok(Policy::None) => Policy::None,
+        Err(error) => return Err(ScenarioError::new(format!("router.policy: {error}"))),
+    };
+    let is_paced = matches!(policy, Policy::Taim(_) | Policy::Fq(_));
+    let refused = |key: &str, value: f64, policies: &str| {
+        Err(ScenarioError::new(format!(
+            "router.{key} is {value}, but must be left out: only {policies} has it, and \
+             router.policy is \"{}\"",
+            router.policy
+        )))
+    };
+    if router.w > 0 && !matches!(policy, Policy::Admission(_)) {
+        return refused("w", router.w.into(), "admission");
+    }
+    if !has_default_spacing && !is_paced {
+        return refused("spacing_ms", router.spacing_ms, "taim, taim-literal or fq");
+    }
+    Ok(is_named.then(|| Config::new(policy)))
+}
+
+/// The default of `[router]`.
+const SPACING_MS: f64 = 35.0;

@@ -1,0 +1,132 @@
+//! Nodes that sleep, and their parents: what `[stack]` and `[[node]]` say of them.
+//!
+//! Left out: flows. A mote that sleeps may have any.
+
+use motet::link::IndirectConfig;
+use motet::mac::{Pending, Policy, Sleep};
+use motet::time::Duration;
+use toml::Table;
+
+use super::defaults::repeated;
+use super::error::ScenarioError;
+use super::flow::seconds;
+use super::model::StackSettings;
+use crate::net::network::NetworkOptions;
+use crate::net::topology::Tree;
+
+/// Makes the nodes sleep that shall, and the others their parents.
+///
+/// # Errors
+/// A node that cannot sleep is told to, or a key contradicts another.
+pub(super) fn apply(
+    network: &mut NetworkOptions,
+    tree: &Tree,
+    stacks: &[StackSettings],
+    table: &Table,
+) -> Result<(), ScenarioError> {
+    let told = told_to_sleep(table);
+    for (n, stack) in stacks.iter().enumerate() {
+        let is_end = n > 0 && tree.children(n) == 0;
+        if let Some((_, number)) = told.iter().find(|(id, _)| *id == n)
+            && !is_end
+        {
+            let who = match n {
+                0 => "the border router, which is always on".to_owned(),
+                _ => format!("node {n}, through which packets of others pass"),
+            };
+            return Err(ScenarioError::new(format!(
+                "node.sleep is \"{}\", but must be \"off\" at {who}",
+                stack.sleep
+            ))
+            .of_table("node", *number));
+        }
+        if let Some(policy) = policy(stack).filter(|_| is_end) {
+            check(stack, tree.parent(n).and_then(|parent| stacks.get(parent)))?;
+            let parent = tree.parent(n).and_then(|parent| network.nodes.get(parent));
+            let radio = parent.map(|parent| parent.profile.capabilities);
+            if radio.is_some_and(|radio| radio.auto_ack && radio.pending == Pending::None) {
+                return Err(ScenarioError::new(format!(
+                    "stack.sleep is \"{}\", but must be \"off\" where the parent's radio cannot say \
+                     that something waits (telosb)",
+                    stack.sleep
+                )));
+            }
+            network.nodes[n].sleep = Some(Sleep {
+                policy,
+                drained: stack.drain,
+                rides: stack.data_asks,
+                answer_timeout: Duration::from_millis(stack.poll_timeout_ms),
+            });
+        }
+        network.nodes[n].indirect_len = stack.indirect_bytes;
+        network.nodes[n].indirect = IndirectConfig {
+            child_timeout: seconds(stack.child_timeout_s),
+            child_bytes_max: stack.child_bytes,
+            drain: stack.drain,
+            priority: stack.indirect_priority,
+            retries: stack.indirect_retries,
+            data_asks: stack.data_asks,
+        };
+    }
+    Ok(())
+}
+
+/// The nodes whose own table says that they sleep, and that table's number.
+fn told_to_sleep(table: &Table) -> Vec<(usize, usize)> {
+    let tables = repeated(table, "node").into_iter().zip(1..);
+    let told = tables.filter_map(|(node, number)| {
+        let id = usize::try_from(node.get("id")?.as_integer()?).ok()?;
+        let is_told = node.get("sleep")?.as_str()? != "off";
+        is_told.then_some((id, number))
+    });
+    told.collect()
+}
+
+fn policy(stack: &StackSettings) -> Option<Policy> {
+    match stack.sleep.as_str() {
+        "fixed" => Some(Policy::Fixed(seconds(stack.sleep_interval_s))),
+        "paper" => Some(Policy::Paper),
+        "adaptive" => Some(Policy::Adaptive),
+        "hinted" => Some(Policy::Hinted),
+        _ => None,
+    }
+}
+
+/// What a mote that sleeps and its parent must agree on.
+fn check(stack: &StackSettings, parent: Option<&StackSettings>) -> Result<(), ScenarioError> {
+    let Some(parent) = parent else {
+        return Ok(());
+    };
+    if stack.sleep == "fixed" && stack.sleep_interval_s >= parent.child_timeout_s {
+        return Err(ScenarioError::new(format!(
+            "sleep_interval_s is {}, but must be less than child_timeout_s, which is {}: its parent \
+             forgets a mote that is silent for so long",
+            stack.sleep_interval_s, parent.child_timeout_s
+        )));
+    }
+    let rest_s = motet::mac::poll::REST.as_millis() as f64 / 1e3;
+    let rests = matches!(stack.sleep.as_str(), "paper" | "hinted");
+    if rests && rest_s >= parent.child_timeout_s {
+        return Err(ScenarioError::new(format!(
+            "child_timeout_s is {}, but must be more than {rest_s}, the interval at which a mote with \
+             sleep \"{}\" asks at rest",
+            parent.child_timeout_s, stack.sleep
+        )));
+    }
+    if stack.drain != parent.drain {
+        return Err(ScenarioError::new(format!(
+            "drain is {} at a mote that sleeps, but must be {}, as at its parent",
+            stack.drain, parent.drain
+        )));
+    }
+    if parent.child_bytes > parent.indirect_bytes && parent.child_bytes != CHILD_BYTES_DEFAULT {
+        return Err(ScenarioError::new(format!(
+            "child_bytes is {}, but must be at most indirect_bytes, which is {}",
+            parent.child_bytes, parent.indirect_bytes
+        )));
+    }
+    Ok(())
+}
+
+/// As many as there is room for.
+const CHILD_BYTES_DEFAULT: usize = 65_535;

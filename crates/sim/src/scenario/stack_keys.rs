@@ -1,0 +1,281 @@
+//! The keys of `[stack]`, which `[[node]]` may have too: what `docs/reference/scenarios.md` shows.
+
+use super::keys::Kind::{Choice, Flag, Integer, Number};
+use super::keys::{Key, key};
+
+/// How the pace of frames is found.
+const PACINGS: &[&str] = &["auto", "off"];
+
+/// How queues of packets are kept short.
+pub(super) const QUEUES: &[&str] = &["droptail", "red", "red-drop"];
+
+/// Keys of `[stack]`, and of `[[node]]`.
+pub(super) const STACK_KEYS: &[Key] = &[
+    key(
+        "mss_frames",
+        Integer(1, 12),
+        Some("5"),
+        "Frames that a full TCP segment fills.",
+    ),
+    key(
+        "window_segments",
+        Integer(1, 32),
+        Some("4"),
+        "TCP's send and receive buffers, in full segments.",
+    ),
+    key(
+        "retry_delay_ms",
+        Integer(0, 10_000),
+        Some("40"),
+        "d: the longest random wait before a link retry, milliseconds; at most `frame_age_ms`.",
+    ),
+    key(
+        "frame_age_ms",
+        Integer(10, 30_000),
+        Some("2000"),
+        "How long a frame may be at a node, queue and retries included, before an attempt at it, \
+         milliseconds; older ones are dropped. At most 2000 with `compression`.",
+    ),
+    key(
+        "pacing",
+        Choice(PACINGS),
+        Some("\"off\""),
+        "`auto`: each node measures how long a frame takes, leaves a neighbour alone that has taken \
+         one while that goes on, and tries again after a wait that begins with that time and \
+         doubles, and neither `hold_ms` nor `retry_delay_ms` may be given; `off`: what those say.",
+    ),
+    key(
+        "pace_percent",
+        Integer(10, 250),
+        Some("100"),
+        "With `pacing` `auto`: part of the measured pace, in per cent.",
+    ),
+    key(
+        "hold_ms",
+        Number(0.0, 1000.0),
+        Some("0.0"),
+        "The hold rule's time per hop, milliseconds: keep the next frame to a neighbour until \
+         the hops ahead have had their time; 0: off. 7 suits `hamilton`, with a shorter \
+         `retry_delay_ms` (10).",
+    ),
+    key(
+        "queue",
+        Choice(QUEUES),
+        Some("\"droptail\""),
+        "What a queue of whole packets for the air does before it is full: nothing; random early \
+         detection that marks (ECN) what may be marked and drops the rest; or one that drops. \
+         A relay that passes on fragments asks when the first one comes.",
+    ),
+    key(
+        "link_attempts",
+        Integer(1, 100),
+        Some("8"),
+        "Attempts in all before the MAC gives a frame up.",
+    ),
+    key(
+        "be_min",
+        Integer(0, 8),
+        Some("3"),
+        "`macMinBE`: an attempt's first backoff is up to 2^BE - 1 units of 320 µs.",
+    ),
+    key(
+        "be_max",
+        Integer(0, 8),
+        Some("5"),
+        "`macMaxBE`: BE grows by one with each busy channel, up to this.",
+    ),
+    key(
+        "csma_backoffs",
+        Integer(0, 255),
+        Some("4"),
+        "`macMaxCSMABackoffs`: the attempt fails when the channel was busy more often. TinyOS on \
+         a CC2420 is near `be_min` 5, `be_max` 3, `csma_backoffs` 255, `link_attempts` 6, \
+         `ack_wait_us` 7812, `retry_delay_ms` 206.",
+    ),
+    key(
+        "ack_wait_us",
+        Integer(544, 100_000),
+        Some("864"),
+        "`macAckWaitDuration`: from a frame's end to its ACK's, microseconds.",
+    ),
+    key(
+        "deaf_backoff",
+        Flag,
+        Some("false"),
+        "Whether the radio sleeps in the CSMA backoff.",
+    ),
+    key(
+        "queue_frames",
+        Integer(4, 200),
+        Some("16"),
+        "Frames that the MAC queues.",
+    ),
+    key(
+        "packet_queue_bytes",
+        Integer(128, 65_535),
+        Some("10240"),
+        "Room for whole packets that wait for the MAC's queue, bytes; beyond it they are dropped. \
+         A packet of TCP without data takes about 70.",
+    ),
+    key(
+        "relaying",
+        Choice(&["fragments", "reassembly"]),
+        Some("\"fragments\""),
+        "How a relay passes on packets of several fragments: each as it comes, or only whole packets.",
+    ),
+    key(
+        "forwarding",
+        Choice(&["copy", "cit"]),
+        Some("\"copy\""),
+        "How a relay gets a fragment from frame to frame: by two copies, or waiting in the radio \
+         until the next one fires it (`telosb`, `nrf52840`; other radios copy). `hold_ms` 3 suits \
+         it up to two hops, 4 at three, 7 beyond; on several channels 3 up to three hops, 4 beyond.",
+    ),
+    key(
+        "compression",
+        Choice(&["none", "tcphc"]),
+        Some("\"none\""),
+        "Whether this node compresses TCP headers where it is an end of their path in the mesh: \
+         LOWPAN_TCPHC in its default mode. All ends need it; relays never do.",
+    ),
+    key(
+        "ack_every",
+        Integer(1, 255),
+        Some("2"),
+        "Acknowledge every n-th full segment at once.",
+    ),
+    key(
+        "ack_delay_ms",
+        Integer(0, 500),
+        Some("100"),
+        "Longest wait of an ACK for company, milliseconds.",
+    ),
+    key(
+        "initial_window",
+        Integer(0, 10),
+        Some("0"),
+        "Initial congestion window, segments; 0: RFC 5681's 2 to 4 by segment size.",
+    ),
+    key(
+        "rto_min_ms",
+        Integer(1, 60_000),
+        Some("200"),
+        "Least retransmission timeout, milliseconds.",
+    ),
+    key("nagle", Flag, Some("true"), "Nagle's algorithm."),
+    key(
+        "timestamps",
+        Flag,
+        Some("true"),
+        "Offer and use timestamps (RFC 7323).",
+    ),
+    key(
+        "sack",
+        Flag,
+        Some("true"),
+        "Offer and use selective acknowledgments (RFC 2018).",
+    ),
+    key(
+        "rack",
+        Flag,
+        Some("true"),
+        "Find losses by times of transmission (RFC 8985), where the peer sends SACK.",
+    ),
+    key(
+        "tail_loss_probe",
+        Flag,
+        Some("true"),
+        "Probe for tail losses before the timeout (RFC 8985 §7).",
+    ),
+    key(
+        "limited_transmit",
+        Flag,
+        Some("true"),
+        "Send new data on the first duplicate ACKs (RFC 3042).",
+    ),
+    key(
+        "ecn",
+        Flag,
+        Some("true"),
+        "Negotiate and use explicit congestion notification (RFC 3168).",
+    ),
+    key(
+        "congestion",
+        Choice(&["reno", "cubic"]),
+        Some("\"reno\""),
+        "How the congestion window answers a loss, and how it grows: New Reno's half and a segment \
+         per round trip (RFC 5681), or CUBIC's seven tenths and cubic function of time (RFC 9438). \
+         With windows of a few segments they differ by little.",
+    ),
+    key(
+        "congestion_control",
+        Flag,
+        Some("true"),
+        "Congestion control at all; off only to measure what it does.",
+    ),
+    key(
+        "sleep",
+        Choice(&["off", "fixed", "paper", "adaptive", "hinted"]),
+        Some("\"off\""),
+        "How a mote sleeps between the packets that wait at its parent: not at all; asking every \
+         `sleep_interval_s`; every 240 s, and every 100 ms while an answer is due (TCPlp's study); after \
+         20 ms where a packet came, twice as long after each request in vain, up to 5 s; or when TCP \
+         expects an answer. In `[stack]` it holds for motes through which nobody's packets pass; a \
+         `[[node]]` must be one of them.",
+    ),
+    key(
+        "sleep_interval_s",
+        Number(0.01, 1e5),
+        Some("1.0"),
+        "`fixed`: time between two requests, seconds; less than `child_timeout_s`.",
+    ),
+    key(
+        "poll_timeout_ms",
+        Integer(5, 1_000),
+        Some("50"),
+        "How long a mote that sleeps listens for what its parent has promised, milliseconds.",
+    ),
+    key(
+        "drain",
+        Flag,
+        Some("true"),
+        "Whether one request brings all that waits; off, one frame (OpenThread). Parents and motes \
+         must agree.",
+    ),
+    key(
+        "data_asks",
+        Flag,
+        Some("true"),
+        "Whether data of a mote that sleeps is a request, too, where its parent's radio can say so.",
+    ),
+    key(
+        "indirect_priority",
+        Flag,
+        Some("true"),
+        "Whether frames for a mote that sleeps go before all others once it listens.",
+    ),
+    key(
+        "indirect_retries",
+        Flag,
+        Some("true"),
+        "Whether such frames are tried as often as others, and soon again; off, once upon each request.",
+    ),
+    key(
+        "indirect_bytes",
+        Integer(128, 65_535),
+        Some("6144"),
+        "Room for packets that wait for all motes that sleep at this node, bytes.",
+    ),
+    key(
+        "child_bytes",
+        Integer(128, 65_535),
+        Some("65535"),
+        "Room for packets that wait for each of them, bytes.",
+    ),
+    key(
+        "child_timeout_s",
+        Number(1.0, 1e5),
+        Some("600.0"),
+        "How long a mote that sleeps may be silent before its parent forgets it, seconds.",
+    ),
+];

@@ -1,0 +1,122 @@
+//! Scenarios over Bluetooth LE.
+
+use super::*;
+use crate::net::network::BleOptions;
+
+const STAR: &str =
+    "duration_s = 10\nwarmup_s = 2\n[topology]\nperipherals = 2\n[radio]\nkind = \"ble\"\n";
+
+#[test]
+fn keys_of_the_other_radio_are_refused() {
+    let mesh = "[topology]\nchain = 1\n[[flow]]\n";
+    let star = |more: &str| format!("{STAR}{more}\n[[flow]]\n");
+    let cases = [
+        (
+            format!("{mesh}[radio]\nphy = \"2M\""),
+            "radio.phy is \"2M\", but must be left out unless radio.kind is \"ble\"",
+        ),
+        (
+            "[topology]\nperipherals = 2\n[[flow]]".to_owned(),
+            "topology.peripherals is 2, but must be left out unless radio.kind is \"ble\"",
+        ),
+        (
+            format!("{mesh}[radio]\nkind = \"ble\""),
+            "topology.chain is 1, but must be left out unless radio.kind is \"802.15.4\"",
+        ),
+        (
+            star("channel = 20"),
+            "radio.channel is 20, but must be left out unless",
+        ),
+        (star("phy = \"3M\""), "radio.phy is \"3M\", but must be"),
+        (
+            star("interval_ms = 5"),
+            "radio.interval_ms is 5, but must be",
+        ),
+        (
+            star("interval_ms = 8"),
+            "radio.interval_ms is 8, but must be a multiple of 1.25",
+        ),
+        (
+            star("[stack]\nmss_frames = 3"),
+            "stack.mss_frames is 3, but must be left out unless",
+        ),
+        (
+            star("[sweep]\nradio.channel = [11, 12]"),
+            "sweep.radio.channel is",
+        ),
+        (
+            star("[sweep]\nradio.kind = [\"ble\", \"802.15.4\"]"),
+            "radio.kind cannot be swept",
+        ),
+        (
+            star("[[node]]\nid = 1\nprofile = \"telosb\""),
+            "[[node]] 1: node.profile is \"telosb\", but must be left out",
+        ),
+        (
+            star("[[fault]]\nkind = \"link\"\nnode = 0\nto = 1\nat_s = 3"),
+            "[[fault]] 1: fault.kind is \"link\", but must be left out",
+        ),
+        (
+            format!(
+                "{}[[flow]]\n",
+                STAR.replace("= 2\n[radio]", "= 2\njoining = \"rpl\"\n[radio]")
+            ),
+            "topology.joining is \"rpl\", but must be left out",
+        ),
+    ];
+    for (text, words) in cases {
+        let error = plan(&text).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}, not {words}");
+    }
+}
+
+#[test]
+fn keys_become_the_air_and_the_run_measures_it() {
+    let text = format!(
+        "{STAR}phy = \"2M\"\ninterval_ms = 30\nlatency = 3\nframe_loss = 0.02\n\
+         [stack]\nwindow_segments = 8\n[[flow]]\nfrom = 1\n[[flow]]\nfrom = \"host\"\nto = 2\n"
+    );
+    let plan = plan(&text).unwrap();
+    let ble = plan.points[0].scenario.network.ble;
+    let expected = BleOptions {
+        phy: motet::ble::Phy::Le2M,
+        interval: 24,
+        latency: 3,
+        ..BleOptions::DEFAULT
+    };
+    assert_eq!(ble, Some(expected));
+    let [run] = &results(&plan)[..] else {
+        panic!("one point, one seed")
+    };
+    assert!(run.complete && run.failure.is_none(), "{:?}", run.failure);
+    for flow in &run.flows {
+        assert!(
+            flow.intact && flow.goodput_kbps > 100.0,
+            "{}",
+            flow.goodput_kbps
+        );
+        assert!(flow.energy_mj > 0.0);
+    }
+    let injected = run.fates()[crate::air::medium::Fate::Injected.index()];
+    let loss = injected as f64 / run.frames() as f64;
+    assert!((0.01..0.03).contains(&loss), "{loss}");
+    let mote = &run.nodes[1];
+    assert_eq!((mote.parent, mote.hops), (Some(0), 1));
+    let time: u64 = mote.counts.states_us.iter().sum();
+    assert!(time.abs_diff(8_000_000) < 100_000, "{time} µs");
+    assert!((0.2..0.9).contains(&mote.counts.radio_duty()));
+    assert!(mote.counts.retries > 0 && mote.counts.transmissions > 1_000);
+}
+
+#[test]
+fn a_mote_that_is_off_for_a_while_goes_on_afterwards() {
+    let text = format!(
+        "{STAR}[[flow]]\nkind = \"periodic\"\nfrom = 1\n\
+         [[fault]]\nkind = \"reboot\"\nnode = 1\nat_s = 3\n"
+    );
+    let [run] = &results(&plan(&text).unwrap())[..] else {
+        panic!("one point, one seed")
+    };
+    let delivered = run.flows[0].delivered().unwrap();
+    assert!((0.1..0.9).contains(&delivered), "{delivered}");
+}

@@ -1,0 +1,238 @@
+//! Motes that sleep: what they deliver, and for how much of the time their receiver is on.
+
+use super::*;
+
+/// A chain of two hops whose last mote sleeps so; `flow`: what goes on.
+fn run(stack: &str, flow: &str) -> RunResult {
+    let text = format!(
+        "duration_s = 30\nwarmup_s = 2\n[topology]\nchain = 2\n[stack]\n{stack}\n[[flow]]\n{flow}\n"
+    );
+    let plan = plan(&text).unwrap_or_else(|why| panic!("{stack}: {why}"));
+    let mut results = results(&plan);
+    let run = results.remove(0);
+    assert!(run.failure.is_none(), "{stack} {flow}: {:?}", run.failure);
+    run
+}
+
+#[test]
+fn every_policy_carries_data_both_ways() {
+    let policies = [
+        "sleep = \"fixed\"\nsleep_interval_s = 0.1",
+        "sleep = \"paper\"",
+        "sleep = \"adaptive\"",
+        "sleep = \"hinted\"",
+        "sleep = \"adaptive\"\ndrain = false",
+        "sleep = \"adaptive\"\ndata_asks = false\nindirect_priority = false\nindirect_retries = false",
+    ];
+    for policy in policies {
+        for (from, to) in [("2", "\"host\""), ("\"host\"", "2")] {
+            let run = run(policy, &format!("from = {from}\nto = {to}\nbytes = 15000"));
+            assert!(run.complete, "{policy} from {from}");
+            assert!(run.flows[0].intact, "{policy} from {from}");
+            let duty = run.nodes[2].counts.radio_duty();
+            assert!(duty < 0.75, "{policy} from {from}: {duty}");
+            assert!(run.nodes[1].counts.radio_duty() > 0.999, "its parent is on");
+        }
+    }
+}
+
+#[test]
+fn compressed_headers_survive_the_wait() {
+    for policy in ["fixed\"\nsleep_interval_s = 5", "hinted\""] {
+        let stack = format!("compression = \"tcphc\"\nsleep = \"{policy}");
+        for (from, to) in [("2", "\"host\""), ("\"host\"", "2")] {
+            let run = run(&stack, &format!("from = {from}\nto = {to}\nbytes = 3000"));
+            assert!(
+                run.flows[0].intact && run.flows[0].counted_bytes > 0,
+                "{policy} from {from}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_mote_at_rest_is_almost_always_off() {
+    let flow = "kind = \"periodic\"\ninterval_s = 100\nstart_s = 29";
+    let duty = |stack: &str| run(stack, flow).nodes[2].counts.radio_duty();
+    let paper = duty("sleep = \"paper\"");
+    assert!(paper < 0.005, "{paper}");
+    let hinted = duty("sleep = \"hinted\"");
+    assert!(hinted < 0.005, "{hinted}");
+    // A request of some milliseconds every five seconds.
+    let adaptive = duty("sleep = \"adaptive\"");
+    assert!((0.000_5..0.005).contains(&adaptive), "{adaptive}");
+}
+
+#[test]
+fn readings_arrive_and_cost_little() {
+    let flow = "from = 2\nkind = \"periodic\"\ninterval_s = 2\nmessage_bytes = 82";
+    let always_on = run("", flow);
+    for policy in ["paper", "hinted", "adaptive"] {
+        let run = run(&format!("sleep = \"{policy}\""), flow);
+        let delivered = run.flows[0].delivered().unwrap();
+        assert!(delivered > 0.9, "{policy}: {delivered}");
+        let duty = run.nodes[2].counts.radio_duty();
+        assert!(duty < 0.1, "{policy}: {duty}");
+        let energy = |run: &RunResult| run.nodes[2].counts.radio_mj;
+        assert!(energy(&run) < energy(&always_on) / 8.0, "{policy}");
+    }
+}
+
+#[test]
+fn a_leaf_of_a_mesh_that_forms_itself_sleeps_too() {
+    for policy in ["adaptive", "hinted", "paper"] {
+        let text = format!(
+            "duration_s = 60\nwarmup_s = 2\n[topology]\nchain = 2\njoining = \"rpl\"\n[stack]\nsleep = \
+             \"{policy}\"\n[[flow]]\nfrom = 2\nkind = \"periodic\"\ninterval_s = 2\n"
+        );
+        let plan = plan(&text).unwrap();
+        let [run] = &results(&plan)[..] else {
+            panic!("one point, one seed")
+        };
+        assert!(run.failure.is_none(), "{policy}: {:?}", run.failure);
+        let delivered = run.flows[0].delivered().unwrap();
+        assert!(delivered > 0.9, "{policy}: {delivered}");
+        let duty = run.nodes[2].counts.radio_duty();
+        assert!(duty < 0.2, "{policy}: {duty}");
+    }
+}
+
+#[test]
+fn a_parent_that_reboots_is_found_again() {
+    for policy in [
+        "adaptive",
+        "fixed\"\nsleep_interval_s = 0.5\n[[node]]\nid = 2\nsleep = \"fixed",
+    ] {
+        let text = format!(
+            "duration_s = 90\nwarmup_s = 2\n[topology]\nchain = 2\n[stack]\nsleep = \"{policy}\"\n[[flow]]\n\
+             from = \"host\"\nto = 2\nkind = \"periodic\"\ninterval_s = 2\n[[fault]]\nkind = \"reboot\"\n\
+             node = 1\nat_s = 20\nfor_s = 3\n"
+        );
+        let plan = plan(&text).unwrap_or_else(|why| panic!("{policy}: {why}"));
+        let [run] = &results(&plan)[..] else {
+            panic!("one point, one seed")
+        };
+        assert!(run.flows[0].intact, "{policy}: {:?}", run.failure);
+        let delivered = run.flows[0].delivered().unwrap();
+        assert!(delivered > 0.5, "{policy}: {delivered}");
+    }
+}
+
+/// A leaf between two routers, one of which goes for good: the other one takes its place, and the root
+/// finds the leaf there.
+#[test]
+fn a_parent_that_has_gone_is_replaced() {
+    for policy in ["adaptive", "hinted"] {
+        for gone in [1, 2] {
+            let text = format!(
+                "duration_s = 150\nwarmup_s = 2\n[topology]\npositions = [[0, 0], [50, 20], [50, -20], \
+                 [100, 0]]\njoining = \"rpl\"\n[[node]]\nid = 3\nsleep = \"{policy}\"\n[[flow]]\nfrom = 3\n\
+                 kind = \"request\"\ninterval_s = 5\n[[fault]]\nkind = \"off\"\nnode = {gone}\nat_s = 30\n"
+            );
+            let plan = plan(&text).unwrap_or_else(|why| panic!("{policy}: {why}"));
+            let run = results(&plan).remove(0);
+            assert!(run.flows[0].intact, "{policy} {gone}: {:?}", run.failure);
+            let delivered = run.flows[0].delivered().unwrap();
+            assert!(delivered > 0.6, "{policy} without {gone}: {delivered}");
+            let duty = run.nodes[3].counts.radio_duty();
+            assert!(duty < 0.3, "{policy} without {gone}: {duty}");
+        }
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let chain = "[topology]\nchain = 2\n[[flow]]\n";
+    for (more, words) in [
+        (
+            "[[node]]\nid = 0\nsleep = \"paper\"",
+            &["node.sleep is \"paper\"", "border router"][..],
+        ),
+        (
+            "[[node]]\nid = 1\nsleep = \"hinted\"",
+            &["node.sleep is \"hinted\"", "node 1"],
+        ),
+        (
+            "[stack]\nsleep = \"fixed\"\nsleep_interval_s = 700",
+            &["sleep_interval_s is 700", "child_timeout_s, which is 600"],
+        ),
+        (
+            "[stack]\nsleep = \"paper\"\nchild_timeout_s = 100",
+            &["child_timeout_s is 100", "240"],
+        ),
+        (
+            "[stack]\nsleep = \"nap\"",
+            &["stack.sleep is \"nap\"", "\"hinted\""],
+        ),
+        (
+            "[stack]\nsleep = \"fixed\"\nsleep_interval_s = 0",
+            &["sleep_interval_s is 0", "0.01"],
+        ),
+        (
+            "[[node]]\nid = 2\nsleep = \"paper\"\ndrain = false",
+            &["drain is false", "as at its parent"],
+        ),
+        (
+            "[stack]\nsleep = \"paper\"\nindirect_bytes = 1000\nchild_bytes = 2000",
+            &["child_bytes is 2000", "indirect_bytes, which is 1000"],
+        ),
+        (
+            "[radio]\nprofile = \"telosb\"\n[stack]\nsleep = \"paper\"",
+            &["stack.sleep", "telosb"],
+        ),
+    ] {
+        let refused = plan(&format!("{chain}{more}\n")).unwrap_err().to_string();
+        for word in words {
+            assert!(refused.contains(word), "{more}: {refused}");
+        }
+        assert_eq!(refused.lines().count(), 1, "{refused}");
+    }
+}
+
+/// A mote with the radio of an nRF52840, one hop from its parent, that asks once a second; `flow`: what
+/// it is sent. Returns its awake time and its charge, in ms and µC a second.
+fn polls_each_second(stack: &str, flow: &str) -> (f64, f64) {
+    let text = format!(
+        "duration_s = 102\nwarmup_s = 2\nseed = 3\n[topology]\nchain = 1\njoining = \"static\"\n[radio]\n\
+         profile = \"nrf52840\"\n[stack]\nsleep = \"fixed\"\n{stack}\n[[flow]]\nkind = \"udp\"\nfrom = \
+         \"host\"\nto = 1\nmessage_bytes = 512\n{flow}\n"
+    );
+    let plan = plan(&text).unwrap_or_else(|why| panic!("{stack}: {why}"));
+    let run = results(&plan).remove(0);
+    assert!(run.failure.is_none(), "{stack}: {:?}", run.failure);
+    let counts = &run.nodes[1].counts;
+    let [radio_mw, cpu_mw] = counts.power_mw();
+    (counts.radio_duty() * 1e3, (radio_mw + cpu_mw) / 3.0 * 1e3)
+}
+
+/// What Thread's users measured and asked for: 297 ms awake for 512 bytes with one frame a request, 57 ms
+/// with a parent that drains its queue (OpenThread, issue 9763). Nothing here is fitted to them.
+#[test]
+fn a_drained_queue_keeps_a_mote_awake_for_less_than_57_ms() {
+    let idle = "interval_s = 1000\nstart_s = 101.9";
+    let busy = "interval_s = 10";
+    let awake = |stack: &str| {
+        let (rest, _) = polls_each_second(stack, idle);
+        let (all, _) = polls_each_second(stack, busy);
+        // One request in ten brings a datagram.
+        (rest, 10.0 * all - 9.0 * rest)
+    };
+    let (rest, drained) = awake("");
+    let (_, one_frame) = awake("drain = false");
+    println!(
+        "request {rest:.2} ms, drained {drained:.1} ms, one frame a request {one_frame:.1} ms"
+    );
+    assert!(drained <= 57.0, "{drained}");
+    assert!(one_frame > drained, "{one_frame}");
+}
+
+/// 18.9 µA with a request a second at 0 dBm (measured by Nordic); nothing here is fitted to it.
+#[test]
+fn a_request_a_second_costs_what_was_measured() {
+    let (_, microamperes) = polls_each_second("", "interval_s = 1000\nstart_s = 101.9");
+    println!("{microamperes:.1} µA");
+    assert!(
+        (18.9 * 0.75..18.9 * 1.25).contains(&microamperes),
+        "{microamperes}"
+    );
+}

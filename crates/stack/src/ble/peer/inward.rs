@@ -1,0 +1,207 @@
+//! Inwards: data packets to L2CAP PDUs, K-frames to SDUs.
+//!
+//! A PDU may come in any number of data packets. K-frames are copied to where their SDU is
+//! gathered as they come, signals are gathered whole: they are short.
+
+use super::{Connection, State};
+use crate::ble::counters::{ChannelDrop, HostCounters};
+use crate::ble::{LOCAL, MPS, MTU, SDU_HEADROOM};
+use crate::time::Instant;
+use crate::wire::cursor::copy;
+use crate::wire::l2cap::{Header, SIGNAL_LEN_MAX, SIGNALLING};
+
+/// The PDU that is coming in.
+#[derive(Debug)]
+pub(in crate::ble) struct Gather {
+    kind: Kind,
+    /// Bytes of it that are still to come.
+    left: u16,
+    /// Bytes of it altogether.
+    len: u16,
+    /// Its beginning, as far as that is kept.
+    head: [u8; SIGNAL_LEN_MAX],
+    have: u8,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Signal,
+    Frame,
+    /// It leads to nothing.
+    Skipped,
+}
+
+impl Gather {
+    pub(in crate::ble) const EMPTY: Self = Self {
+        kind: Kind::Skipped,
+        left: 0,
+        len: 0,
+        head: [0; SIGNAL_LEN_MAX],
+        have: 0,
+    };
+
+    /// Drops what is to come of a PDU for this channel.
+    pub(in crate::ble) fn skip(&mut self, channel: u16) {
+        if channel == LOCAL && self.kind == Kind::Frame {
+            self.kind = Kind::Skipped;
+        }
+    }
+
+    /// Keeps as much of `bytes` as fits in the first `len` bytes; returns the rest.
+    fn keep<'b>(&mut self, bytes: &'b [u8], len: usize) -> &'b [u8] {
+        let have = usize::from(self.have);
+        let room = self.head.get_mut(have..len).unwrap_or_default();
+        let kept = copy(room, bytes);
+        self.have += kept as u8;
+        bytes.get(kept..).unwrap_or_default()
+    }
+}
+
+impl Connection {
+    /// Takes a data packet; `memory`: where the SDU is gathered. Returns the length of the SDU that is
+    /// whole now: there is one in a packet at most.
+    pub(in crate::ble) fn on_data(
+        &mut self,
+        (is_first, bytes): (bool, &[u8]),
+        memory: &mut [u8],
+        counters: &mut HostCounters,
+        now: Instant,
+    ) -> Option<u16> {
+        let mut bytes = bytes;
+        if is_first {
+            if self.gather.left > 0 {
+                counters.count(ChannelDrop::CutPdu);
+                if self.gather.kind == Kind::Frame {
+                    // What follows belongs to no place in the SDU.
+                    self.fail(ChannelDrop::CutSdu, counters);
+                }
+                self.gather.left = 0;
+            }
+            let Some((header, rest)) = Header::parse(bytes) else {
+                counters.count(ChannelDrop::CutPdu);
+                return None;
+            };
+            bytes = rest;
+            self.begin(header, counters);
+        } else if self.gather.left == 0 {
+            counters.count(ChannelDrop::StrayContinuation);
+            return None;
+        }
+        let left = usize::from(self.gather.left);
+        let piece = bytes.get(..left).unwrap_or(bytes);
+        if piece.len() < bytes.len() {
+            counters.count(ChannelDrop::CutPdu);
+        }
+        self.gather.left -= piece.len() as u16;
+        let is_end = self.gather.left == 0;
+        match self.gather.kind {
+            Kind::Skipped => None,
+            Kind::Signal => {
+                self.gather.keep(piece, SIGNAL_LEN_MAX);
+                if is_end {
+                    self.on_gathered_signal(counters, now);
+                }
+                None
+            }
+            Kind::Frame => match self.on_frame(piece, is_end, memory) {
+                Ok(whole) => {
+                    let received = &mut counters.sdus_received;
+                    *received = received.wrapping_add(u32::from(whole.is_some()));
+                    whole
+                }
+                Err(reason) => {
+                    self.fail(reason, counters);
+                    None
+                }
+            },
+        }
+    }
+
+    /// A PDU begins.
+    fn begin(&mut self, header: Header, counters: &mut HostCounters) {
+        let kind = match (header.channel, self.channel.state) {
+            (SIGNALLING, _) => Kind::Signal,
+            (LOCAL, State::Open) => {
+                let channel = &mut self.channel;
+                let reason = match channel.granted.checked_sub(1) {
+                    None => Some(ChannelDrop::NoCredit),
+                    Some(_) if header.len > MPS => Some(ChannelDrop::FrameTooLong),
+                    Some(left) => {
+                        channel.granted = left;
+                        channel.owed = channel.owed.saturating_add(1);
+                        None
+                    }
+                };
+                match reason {
+                    Some(reason) => {
+                        self.fail(reason, counters);
+                        Kind::Skipped
+                    }
+                    None => Kind::Frame,
+                }
+            }
+            // The peer has not heard yet that it is over.
+            (LOCAL, State::Closing) => Kind::Skipped,
+            _ => {
+                counters.count(ChannelDrop::UnknownChannel);
+                Kind::Skipped
+            }
+        };
+        self.gather = Gather {
+            kind,
+            left: header.len,
+            len: header.len,
+            ..Gather::EMPTY
+        };
+    }
+
+    /// A piece of a K-frame, `is_end`: the last one. Returns the length of the SDU that is whole now.
+    fn on_frame(
+        &mut self,
+        piece: &[u8],
+        is_end: bool,
+        memory: &mut [u8],
+    ) -> Result<Option<u16>, ChannelDrop> {
+        let (gather, channel) = (&mut self.gather, &mut self.channel);
+        let mut piece = piece;
+        if channel.sdu_len == 0 {
+            piece = gather.keep(piece, SDU_LENGTH_LEN);
+            let [low, high, ..] = gather.head;
+            if usize::from(gather.have) < SDU_LENGTH_LEN {
+                return match is_end {
+                    true => Err(ChannelDrop::CutPdu),
+                    false => Ok(None),
+                };
+            }
+            channel.sdu_len = u16::from_le_bytes([low, high]);
+            channel.sdu_have = 0;
+            if channel.sdu_len > MTU {
+                return Err(ChannelDrop::SduTooLong);
+            }
+        }
+        let have = usize::from(channel.sdu_have);
+        if have + piece.len() > usize::from(channel.sdu_len) {
+            return Err(ChannelDrop::FrameTooLong);
+        }
+        let room = memory.get_mut(SDU_HEADROOM + have..).unwrap_or_default();
+        channel.sdu_have += copy(room, piece) as u16;
+        if !is_end || channel.sdu_have < channel.sdu_len {
+            return Ok(None);
+        }
+        let len = core::mem::replace(&mut channel.sdu_len, 0);
+        Ok((len > 0).then_some(len))
+    }
+
+    /// A signal that is whole, or as much of it as is kept.
+    fn on_gathered_signal(&mut self, counters: &mut HostCounters, now: Instant) {
+        let head = self.gather.head;
+        let bytes = head
+            .get(..usize::from(self.gather.have))
+            .unwrap_or_default();
+        let is_too_long = usize::from(self.gather.len) > SIGNAL_LEN_MAX;
+        self.on_signal((bytes, is_too_long), counters, now);
+    }
+}
+
+/// Bytes of an SDU's length at the start of its first K-frame.
+const SDU_LENGTH_LEN: usize = 2;

@@ -1,0 +1,288 @@
+//! A connection to one device, with the one channel on it that carries IPv6.
+
+mod inward;
+mod outward;
+mod signalling;
+
+use self::inward::Gather;
+use self::outward::Outgoing;
+use self::signalling::Signalling;
+use super::counters::{ChannelDrop, HostCounters};
+use super::event::{DeviceAddr, Handle, Role, Timing};
+use super::{CREDITS, INWARD_LEN, LOCAL, MTU};
+use crate::storage::packet_queue::PacketQueue;
+use crate::time::Instant;
+use crate::wire::l2cap::End;
+
+/// A place for a connection, with its memory.
+#[derive(Debug)]
+pub struct Peer<'m> {
+    /// The SDU that is coming in, behind `SDU_HEADROOM` bytes for headers that grow.
+    pub(crate) inward: &'m mut [u8],
+    /// The SDU that is going out.
+    pub(crate) outward: &'m mut [u8],
+    /// Packets that wait for [`Self::outward`].
+    pub(crate) waiting: PacketQueue<'m>,
+    pub(in crate::ble) connection: Option<Connection>,
+}
+
+/// The memory of a [`Peer`].
+#[derive(Debug)]
+pub struct PeerMemory<'m> {
+    /// The packet that is coming in: [`INWARD_LEN`](super::INWARD_LEN) bytes.
+    pub inward: &'m mut [u8],
+    /// The packet that is going out: [`IPV6_MTU_MIN`](crate::limits::IPV6_MTU_MIN) bytes.
+    pub outward: &'m mut [u8],
+    /// Packets that wait to go out, TCP's aside, with six bytes each.
+    pub queue: &'m mut [u8],
+}
+
+impl<'m> Peer<'m> {
+    /// A place without a connection.
+    pub fn new(memory: PeerMemory<'m>) -> Self {
+        let PeerMemory {
+            inward,
+            outward,
+            queue,
+        } = memory;
+        debug_assert!(
+            inward.len() >= INWARD_LEN && outward.len() >= usize::from(MTU),
+            "a packet of the MTU has no room"
+        );
+        Self {
+            inward,
+            outward,
+            waiting: PacketQueue::new(queue),
+            connection: None,
+        }
+    }
+
+    /// Gives back the memory it was lent.
+    pub fn into_memory(self) -> PeerMemory<'m> {
+        PeerMemory {
+            inward: self.inward,
+            outward: self.outward,
+            queue: self.waiting.into_memory(),
+        }
+    }
+
+    pub(in crate::ble) const fn is_free(&self) -> bool {
+        self.connection.is_none()
+    }
+
+    pub(in crate::ble) fn is_of(&self, handle: Handle) -> bool {
+        self.connection()
+            .is_some_and(|connection| connection.handle == handle)
+    }
+
+    pub(in crate::ble) fn begin(&mut self, connection: Connection) {
+        self.connection = Some(connection);
+    }
+
+    /// Its connection is over: so is all that was on its way.
+    pub(in crate::ble) fn end(&mut self, counters: &mut HostCounters) {
+        if let Some(mut connection) = self.connection.take() {
+            connection.close(counters);
+        }
+        self.forget();
+    }
+
+    pub(in crate::ble) fn forget(&mut self) {
+        self.connection = None;
+        while self.waiting.pop() {}
+    }
+
+    /// The device at the other end, where its channel is open.
+    pub(crate) fn open(&self) -> Option<DeviceAddr> {
+        let connection = self.connection.as_ref()?;
+        (connection.channel.state == State::Open).then_some(connection.addr)
+    }
+
+    /// What is known of the connection.
+    pub fn connection(&self) -> Option<&Connection> {
+        self.connection.as_ref()
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    pub(in crate::ble) handle: Handle,
+    pub(in crate::ble) addr: DeviceAddr,
+    pub(in crate::ble) role: Role,
+    pub(in crate::ble) timing: Timing,
+    /// The central's own interval when it asked for it last; the peripheral may have asked for another.
+    pub(in crate::ble) wanted: u16,
+    /// Packets of it that the controller holds.
+    pub(in crate::ble) held: u16,
+    /// The longest payload of a packet on the air, bytes.
+    pub(in crate::ble) pdu_len: u16,
+    /// As the controller read it last.
+    pub(in crate::ble) rssi: Option<i8>,
+    pub(in crate::ble) gather: Gather,
+    pub(in crate::ble) outgoing: Outgoing,
+    pub(in crate::ble) channel: Channel,
+    pub(in crate::ble) signalling: Signalling,
+    pub(in crate::ble) wishes: Wishes,
+}
+
+/// Commands that are still to be given about a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::ble) struct Wishes {
+    pub(in crate::ble) data_length: bool,
+    pub(in crate::ble) phy: bool,
+    /// An update of its times.
+    pub(in crate::ble) update: Option<Timing>,
+    /// What the peer asked for and may have: the shortest interval, and the times.
+    pub(in crate::ble) accept: Option<(u16, Timing)>,
+    /// The end of the connection, and why.
+    pub(in crate::ble) end: Option<u8>,
+}
+
+/// Whether a channel is open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::ble) enum State {
+    Closed,
+    Open,
+    /// Its end was asked for, and the answer has not come.
+    Closing,
+}
+
+/// A credit-based channel; this end of it is [`LOCAL`].
+#[derive(Debug)]
+pub(in crate::ble) struct Channel {
+    pub(in crate::ble) state: State,
+    /// The other end: `credits` are those that this end has left.
+    pub(in crate::ble) remote: End,
+    /// Since when there is no credit.
+    pub(in crate::ble) dry_since: Option<Instant>,
+    /// K-frames that the peer may still send.
+    pub(in crate::ble) granted: u16,
+    /// Credits that it used, and gets back.
+    pub(in crate::ble) owed: u16,
+    /// The length of the SDU that is coming in; 0: there is none.
+    pub(in crate::ble) sdu_len: u16,
+    /// How much of it has come.
+    pub(in crate::ble) sdu_have: u16,
+}
+
+impl Channel {
+    const CLOSED: Self = Self {
+        state: State::Closed,
+        remote: End {
+            channel: 0,
+            mtu: 0,
+            mps: 0,
+            credits: 0,
+        },
+        dry_since: None,
+        granted: 0,
+        owed: 0,
+        sdu_len: 0,
+        sdu_have: 0,
+    };
+}
+
+impl Connection {
+    pub(in crate::ble) const fn new(
+        (handle, addr, role): (Handle, DeviceAddr, Role),
+        timing: Timing,
+        now: Instant,
+    ) -> Self {
+        Self {
+            handle,
+            addr,
+            role,
+            timing,
+            wanted: timing.interval,
+            held: 0,
+            // Core 5.4 Vol 6 Part B §4.5.10: until both ends can do more.
+            pdu_len: 27,
+            rssi: None,
+            gather: Gather::EMPTY,
+            outgoing: Outgoing::IDLE,
+            channel: Channel::CLOSED,
+            signalling: Signalling::new(now),
+            wishes: Wishes {
+                data_length: true,
+                phy: matches!(role, Role::Central),
+                update: None,
+                accept: None,
+                end: None,
+            },
+        }
+    }
+
+    /// The device at the other end.
+    pub const fn addr(&self) -> DeviceAddr {
+        self.addr
+    }
+
+    /// What this device is on the connection.
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Its name at the controller.
+    pub const fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    /// Its times.
+    pub const fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    /// Received signal strength, dBm, as the controller read it last.
+    pub const fn rssi(&self) -> Option<i8> {
+        self.rssi
+    }
+
+    /// Whether IPv6 passes.
+    pub fn is_open(&self) -> bool {
+        self.channel.state == State::Open
+    }
+
+    /// K-frames that may be sent before the peer gives more credits.
+    pub const fn credits(&self) -> u16 {
+        self.channel.remote.credits
+    }
+
+    /// Opens the channel to the end `remote`.
+    pub(in crate::ble) fn open(&mut self, remote: End, now: Instant) {
+        self.channel = Channel {
+            state: State::Open,
+            remote,
+            dry_since: (remote.credits == 0).then_some(now),
+            granted: CREDITS,
+            ..Channel::CLOSED
+        };
+    }
+
+    /// Ends the channel, whoever wanted it; what was coming in or going out on it is lost.
+    pub(in crate::ble) fn close(&mut self, counters: &mut HostCounters) {
+        if self.channel.sdu_len > 0 {
+            counters.count(ChannelDrop::CutSdu);
+        }
+        self.channel = Channel::CLOSED;
+        self.gather.skip(LOCAL);
+        self.outgoing.abort();
+    }
+
+    /// Closes the channel because the peer has broken a rule.
+    pub(in crate::ble) fn fail(&mut self, reason: ChannelDrop, counters: &mut HostCounters) {
+        counters.count(reason);
+        let remote = self.channel.remote;
+        self.channel.sdu_len = 0;
+        self.close(counters);
+        self.channel.state = State::Closing;
+        self.channel.remote = remote;
+        self.ask_to_close();
+    }
+
+    /// Whether an SDU may begin, and its first packet leave: `packets`, that the controller has room
+    /// for a packet of this connection.
+    pub(in crate::ble) fn may_begin(&self, packets: bool) -> bool {
+        self.is_open() && self.outgoing.is_idle() && self.channel.remote.credits > 0 && packets
+    }
+}

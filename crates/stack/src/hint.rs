@@ -1,0 +1,32 @@
+//! What a transport expects of its peers: when an answer may come.
+//!
+//! Place: at the floor, because TCP makes it and the MAC of a sleeping node takes it, which import
+//! nothing of one another. Left out: what is done about it, which is `mac::poll`'s.
+
+use crate::time::{Duration, Instant};
+
+/// When an answer may come to what this node has sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Expectation {
+    /// No answer comes before this instant.
+    pub earliest: Instant,
+    /// None comes later: whatever was sent is then sent again, or given up.
+    pub latest: Instant,
+    /// How long an answer may wait where it is, so that it still comes in good time.
+    pub pace: Duration,
+    /// More than one packet is likely to come.
+    pub more: bool,
+}
+
+impl Expectation {
+    /// What two flows expect together.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            earliest: self.earliest.min(other.earliest),
+            latest: self.latest.max(other.latest),
+            pace: self.pace.min(other.pace),
+            more: self.more || other.more,
+        }
+    }
+}

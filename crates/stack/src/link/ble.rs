@@ -1,0 +1,489 @@
+//! IPv6 over Bluetooth LE: packets with compressed headers, each an SDU of the channel to one peer.
+//!
+//! Place: above [`crate::ble::Host`], which has the channels. Headers are compressed as on a mesh
+//! (RFC 6282), and nothing is cut up here: L2CAP segments. What goes to all goes to each peer once. Addresses
+//! are registered with the router as on a mesh; it is the central, and each peripheral its neighbour.
+//!
+//! Packets wait at one of two places: this node's own and those passed on until it is known which peer
+//! they are for, and then at that peer until its channel takes them. TCP is asked for a segment when
+//! a channel takes one at once.
+//!
+//! Left out: compression of TCP headers, which a peer need not know; routing by RPL.
+//! Source: RFC 7668 §3.
+
+use super::arrival::{Arrival, Hop, Onward, Pulled, Refusal, Report, Scratch};
+use super::discovery::{self, Discovery, Received};
+use super::{Advertised, Budget, LinkCounters, LinkDrop};
+use crate::ble::{self, Change, Config, DeviceAddr, Event, Host, MTU, Peer, SDU_HEADROOM};
+use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop, PacketDrop, Registration};
+use crate::lowpan::{
+    Beside, Contexts, LinkPair, TcpForm, complete_udp_checksum, compress_form, decompress,
+};
+use crate::random::Rng;
+use crate::storage::packet_queue::PacketQueue;
+use crate::storage::whole::Whole;
+use crate::time::{Deadlines, Instant};
+use crate::wire::cursor::copy;
+use crate::wire::icmpv6::Message;
+use crate::wire::ipv6::Header;
+use crate::wire::lowpan_dispatch::{Dispatch, classify};
+use crate::wire::{LinkAddr, tcphc};
+
+/// A link to one device or several.
+#[derive(Debug)]
+pub struct Ble<'m> {
+    id: InterfaceId,
+    host: Host<'m>,
+    discovery: Discovery<'m>,
+    /// Packets of which it is not known yet which peer they are for.
+    queue: PacketQueue<'m>,
+    /// The peer that is looked at first when packets begin.
+    turn: usize,
+    counters: LinkCounters,
+}
+
+/// The memory of a [`Ble`], borrowed for good.
+#[derive(Debug)]
+pub struct BleMemory<'m> {
+    /// A place for each connection.
+    pub peers: &'m mut [Peer<'m>],
+    /// Whole packets before they are at their peer, with six bytes each.
+    pub queue: &'m mut [u8],
+    /// Neighbours that register their addresses with this node, where it is a router.
+    pub registrations: &'m mut [Registration],
+}
+
+/// Settings of a [`Ble`].
+#[derive(Clone, Copy, Debug)]
+pub struct BleConfig {
+    /// Of the host below.
+    pub host: Config,
+    /// Whether to look for a router. A border router is its link's router and does not.
+    pub solicits: bool,
+    /// Whether addresses are registered on this link (RFC 7668 §3.2.3).
+    pub registers: bool,
+    /// What to advertise from the start.
+    pub advertised: Option<Advertised>,
+}
+
+impl<'m> Ble<'m> {
+    /// A link over a controller that has not started yet.
+    pub fn new(config: BleConfig, memory: BleMemory<'m>) -> Self {
+        let BleMemory {
+            peers,
+            queue,
+            registrations,
+        } = memory;
+        let source = LinkAddr::Device(config.host.address.bytes);
+        let settings = discovery::Settings {
+            source,
+            // With ff:fe in the middle, as the IEEE makes an EUI-64 of 48 bits.
+            eui64: source.iid(),
+            solicits: config.solicits,
+            registers: config.registers,
+            router: None,
+            advertised: config.advertised,
+        };
+        Self {
+            id: InterfaceId(0),
+            host: Host::new(config.host, peers),
+            discovery: Discovery::new(settings, registrations),
+            queue: PacketQueue::new(queue),
+            turn: 0,
+            counters: LinkCounters::default(),
+        }
+    }
+
+    /// Gives back the memory it was lent.
+    pub fn into_memory(self) -> BleMemory<'m> {
+        BleMemory {
+            peers: self.host.into_memory(),
+            queue: self.queue.into_memory(),
+            registrations: self.discovery.into_memory(),
+        }
+    }
+
+    /// The host below.
+    pub const fn host(&self) -> &Host<'m> {
+        &self.host
+    }
+
+    /// Contexts for header compression; a border router sets them before it starts.
+    pub const fn contexts_mut(&mut self) -> &mut Contexts {
+        &mut self.discovery.contexts
+    }
+
+    /// What the link dropped.
+    pub const fn counters(&self) -> &LinkCounters {
+        &self.counters
+    }
+
+    /// The link addresses of a hop from a peer to this node.
+    fn pair_from(&self, peer: DeviceAddr) -> LinkPair {
+        LinkPair {
+            src: LinkAddr::Device(peer.bytes),
+            dst: LinkAddr::Device(self.host.config().address.bytes),
+        }
+    }
+
+    /// The link addresses of a hop from this node to a peer.
+    fn pair_to(&self, peer: DeviceAddr) -> LinkPair {
+        let LinkPair { src, dst } = self.pair_from(peer);
+        LinkPair { src: dst, dst: src }
+    }
+
+    /// Where the channel to a neighbour is.
+    fn find(&self, neighbour: Neighbour) -> Option<usize> {
+        let Neighbour::One(iid) = neighbour else {
+            return None;
+        };
+        self.host
+            .find(|addr| LinkAddr::Device(addr.bytes).iid() == iid)
+    }
+}
+
+impl<'m> Ble<'m> {
+    pub(super) fn start(&mut self, id: InterfaceId, ip: &mut Ip<'_>, now: Instant, rng: &mut Rng) {
+        self.id = id;
+        rng.personalize(self.unique());
+        self.discovery.start(id, &mut self.queue, ip, now, rng);
+    }
+
+    /// A number that no other node has.
+    pub(super) const fn unique(&self) -> u64 {
+        let device = LinkAddr::Device(self.host.config().address.bytes);
+        u64::from_be_bytes(device.iid())
+    }
+
+    pub(super) fn reaches(&self, neighbour: Neighbour) -> bool {
+        neighbour == Neighbour::All || self.find(neighbour).is_some()
+    }
+
+    pub(super) fn add_deadlines(&self, deadlines: &mut Deadlines) {
+        deadlines.add(self.host.next_deadline());
+        deadlines.add(self.discovery.next_deadline());
+    }
+
+    /// Takes what the controller reports.
+    pub(super) fn on_event<'s>(
+        &mut self,
+        event: Event<'_>,
+        scratch: &mut Scratch,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Arrival<'m, 's> {
+        let Some((peer, len)) = self.tell(event, now, rng) else {
+            return Arrival::Nothing;
+        };
+        self.on_sdu(peer, len, scratch).unwrap_or_else(|reason| {
+            self.counters.count(reason);
+            Arrival::Nothing
+        })
+    }
+
+    /// As [`Self::on_event`], of an event that brings no bytes.
+    pub(super) fn note(&mut self, event: Event<'_>, now: Instant, rng: &mut Rng) {
+        let sdu = self.tell(event, now, rng);
+        debug_assert!(sdu.is_none(), "such an event brings an SDU");
+    }
+
+    /// Tells the host; returns the peer and the length of an SDU that is whole.
+    fn tell(&mut self, event: Event<'_>, now: Instant, rng: &mut Rng) -> Option<(usize, u16)> {
+        if let Event::Completed { handle, .. } = event {
+            let mut connections = self.host.connections();
+            let taker = connections.find(|connection| connection.handle() == handle);
+            // A packet that has left the controller was acknowledged by the other device's.
+            if let Some(addr) = taker.map(ble::Connection::addr) {
+                let iid = LinkAddr::Device(addr.bytes).iid();
+                self.discovery.on_acknowledged(iid, now);
+            }
+        }
+        match self.host.on_event(event, now) {
+            Change::Nothing => None,
+            Change::Up => {
+                self.discovery.ask_again(now, rng);
+                None
+            }
+            Change::Sdu { peer, len } => Some((peer, len)),
+        }
+    }
+
+    /// Restores the headers of an SDU where it was gathered, in front of what follows them.
+    fn on_sdu<'s>(
+        &mut self,
+        peer: usize,
+        len: u16,
+        Scratch(scratch): &mut Scratch,
+    ) -> Result<Arrival<'m, 's>, LinkDrop> {
+        let at = self.host.peers.get(peer);
+        let addr = at.and_then(Peer::open).ok_or(LinkDrop::MalformedPacket)?;
+        let link = self.pair_from(addr);
+        let place = self.host.peers.get_mut(peer);
+        let memory = &mut place.ok_or(LinkDrop::MalformedPacket)?.inward;
+        let end = SDU_HEADROOM + usize::from(len);
+        let sdu = memory.get(SDU_HEADROOM..end).unwrap_or_default();
+        match classify(sdu) {
+            // L2CAP cuts packets up, and nothing above it (RFC 7668 §3.2).
+            Err(_) | Ok(Dispatch::Fragment) => return Err(LinkDrop::Dispatch),
+            Ok(_) => {}
+        }
+        let headers = decompress(sdu, link, &self.discovery.contexts, None, scratch)
+            .map_err(|_| LinkDrop::Compression)?;
+        if tcphc::IS_SUPPORTED && headers.tcp != TcpForm::Plain {
+            return Err(LinkDrop::TcpCompression);
+        }
+        let behind = SDU_HEADROOM + headers.compressed_len;
+        let start = behind.checked_sub(headers.uncompressed_len);
+        let start = start.ok_or(LinkDrop::Compression)?;
+        let len = end - start;
+        if len > usize::from(MTU) {
+            return Err(LinkDrop::MalformedPacket);
+        }
+        let restored = scratch.get(..headers.uncompressed_len);
+        let packet = memory.get_mut(start..end).unwrap_or_default();
+        copy(packet, restored.unwrap_or_default());
+        if headers.udp_checksum_elided {
+            complete_udp_checksum(packet);
+        }
+        let lent = Whole::new(core::mem::take(memory), start, len as u16, peer as u8);
+        let ingress = Ingress {
+            interface: self.id,
+            from: Neighbour::One(link.src.iid()),
+            to_all: false,
+            option: None,
+        };
+        let hop = Hop {
+            ingress,
+            onward: Onward::Begins(crate::tcphc::Origin::Outside),
+            is_routed: false,
+        };
+        Ok(Arrival::Gathered(lent, hop))
+    }
+
+    /// Takes back the memory of a packet.
+    pub(super) fn give_back(&mut self, whole: Whole<'m>) {
+        let (memory, peer) = whole.into_memory();
+        if let Some(peer) = self.host.peers.get_mut(usize::from(peer)) {
+            peer.inward = memory;
+        }
+    }
+
+    pub(super) fn on_discovery(
+        &mut self,
+        (header, message): (&Header, &Message<'_>),
+        ingress: &Ingress,
+        ip: &mut Ip<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Result<(), PacketDrop> {
+        let received = Received {
+            header,
+            message,
+            ingress,
+            // Both ends of a connection know that the other one is there.
+            is_trusted: true,
+        };
+        let queue = &mut self.queue;
+        self.discovery.on_message(received, queue, ip, now, rng)
+    }
+
+    /// Queues a packet, in two pieces.
+    pub(super) fn queue(&mut self, parts: [&[u8]; 2]) -> Result<(), Refusal> {
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        if len > usize::from(MTU) {
+            return Err(Refusal::TooBig { mtu: MTU.into() });
+        }
+        let queued = self.queue.push_parts(parts, 0);
+        queued.then_some(()).ok_or(Refusal::Full)
+    }
+
+    /// What the controller shall do next.
+    pub(super) fn poll_action(
+        &mut self,
+        ip: &mut Ip<'_>,
+        mut pull: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        now: Instant,
+        rng: &mut Rng,
+        out: &mut [u8],
+    ) -> Option<ble::Action> {
+        self.discovery.poll(&mut self.queue, ip, now, rng);
+        self.distribute(ip, now, out);
+        loop {
+            if let Some(action) = self.host.poll_action(now, out) {
+                return Some(action);
+            }
+            if !self.begin_packet(ip, &mut pull, now, out) {
+                return None;
+            }
+        }
+    }
+
+    /// Brings packets to the peers that they are for; `out`: memory for one of them.
+    fn distribute(&mut self, ip: &mut Ip<'_>, now: Instant, out: &mut [u8]) {
+        while let Some(front) = self.queue.front() {
+            let len = self.queue.peek(out);
+            self.queue.pop();
+            let packet = out.get(..len).unwrap_or_default();
+            let header = Header::parse_start(packet)
+                .ok()
+                .filter(|_| len == front.len);
+            let hop = header.and_then(|(header, _)| ip.next_hop(&header.dst, self.id));
+            let to = hop.filter(|hop| hop.interface == self.id);
+            match to.map(|hop| hop.neighbour) {
+                Some(Neighbour::All) => {
+                    for at in 0..self.host.peers.len() {
+                        self.wait(at, packet, ip, now);
+                    }
+                }
+                Some(to) => match self.find(to) {
+                    Some(at) => self.wait(at, packet, ip, now),
+                    None => ip.counters.count(PacketDrop::NoRoute),
+                },
+                None => ip.counters.count(PacketDrop::NoRoute),
+            }
+        }
+    }
+
+    /// Lets a packet wait for the channel at `at`, if that is open.
+    fn wait(&mut self, at: usize, packet: &[u8], ip: &mut Ip<'_>, now: Instant) {
+        let is_stalled = self.host.is_stalled(at, now);
+        let peer = self.host.peers.get_mut(at);
+        let Some(peer) = peer.filter(|peer| peer.open().is_some()) else {
+            return;
+        };
+        if is_stalled || !peer.waiting.push(packet, 0) {
+            ip.counters.count(PacketDrop::QueueFull);
+        }
+    }
+
+    /// Puts the next packet into a channel that takes one: one that waits, else a segment. Returns
+    /// whether there was one.
+    fn begin_packet(
+        &mut self,
+        ip: &mut Ip<'_>,
+        pull: &mut impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        now: Instant,
+        out: &mut [u8],
+    ) -> bool {
+        let count = self.host.peers.len();
+        let mut may_leave = false;
+        for step in 0..count {
+            let at = (self.turn + step).checked_rem(count).unwrap_or(0);
+            // TCP gives up a peer that takes nothing by what it has sent in vain.
+            may_leave |= self.host.is_stalled(at, now);
+            if !self.host.is_ready(at) {
+                continue;
+            }
+            may_leave = true;
+            let Some(Peer {
+                waiting, outward, ..
+            }) = self.host.peers.get_mut(at)
+            else {
+                continue;
+            };
+            if !waiting.is_empty() {
+                let len = waiting.peek(outward);
+                waiting.pop();
+                self.turn = at + 1;
+                self.begin(at, len);
+                return true;
+            }
+        }
+        if !may_leave || !self.may_pull(now) {
+            return false;
+        }
+        let Some(pulled) = pull(ip, None, out) else {
+            return false;
+        };
+        let packet = out.get(..pulled.len).unwrap_or_default();
+        match self.find(pulled.to) {
+            Some(at) if self.host.is_ready(at) => {
+                if let Some(peer) = self.host.peers.get_mut(at) {
+                    let len = copy(peer.outward, packet);
+                    self.begin(at, len);
+                }
+            }
+            Some(at) => self.wait(at, packet, ip, now),
+            None => ip.counters.count(PacketDrop::NoRoute),
+        }
+        true
+    }
+
+    /// Whether TCP may be asked, which says itself for which peer its segment is: no peer has a packet
+    /// waiting that would have to let another one pass, unless it has stopped taking any.
+    fn may_pull(&self, now: Instant) -> bool {
+        self.host.peers.iter().enumerate().all(|(at, peer)| {
+            let waits = peer.open().is_some() && !peer.waiting.is_empty();
+            !waits || self.host.is_ready(at) || self.host.is_stalled(at, now)
+        })
+    }
+
+    /// Compresses the headers of the packet of `len` bytes that lies with the peer at `at`, and sets it
+    /// on its way.
+    fn begin(&mut self, at: usize, len: usize) {
+        let peer = self.host.peers.get(at);
+        let Some(addr) = peer.and_then(Peer::open) else {
+            return;
+        };
+        let link = self.pair_to(addr);
+        let Some(peer) = self.host.peers.get_mut(at) else {
+            return;
+        };
+        let packet = peer.outward.get(..len).unwrap_or_default();
+        let mut head = [0; HEAD_LEN_MAX];
+        let contexts = &self.discovery.contexts;
+        let compressed = compress_form(packet, Beside::default(), link, contexts, &mut head);
+        let Ok(compressed) = compressed else {
+            self.counters.count(LinkDrop::MalformedPacket);
+            return;
+        };
+        let head = head.get(..compressed.compressed_len).unwrap_or_default();
+        // Compressed headers are never longer than those they stand for.
+        let from = compressed.uncompressed_len.saturating_sub(head.len());
+        copy(peer.outward.get_mut(from..len).unwrap_or_default(), head);
+        self.host.begin(at, from as u16, len as u16);
+    }
+
+    pub(super) fn router(&self) -> Option<NextHop> {
+        self.discovery.router()
+    }
+
+    pub(super) fn poll_report(&mut self) -> Option<Report<'m>> {
+        let is_lost = self.discovery.take_lost_route();
+        is_lost.then_some(Report::RouterGone)
+    }
+}
+
+#[cfg(feature = "tcp")]
+impl Ble<'_> {
+    /// Payload and TCP options in a segment whose packets on the air are full, bytes.
+    ///
+    /// Room is left for what the header grows by on its way to this link: the hop limit counts down, and
+    /// a host may use a flow label.
+    pub(super) fn mss(&self, segments: &super::Segments) -> usize {
+        let at = self.find(segments.to);
+        let peer = at.and_then(|at| self.host.peers.get(at)?.open());
+        let header = Header {
+            hop_limit: segments.header.hop_limit.saturating_sub(1),
+            ..segments.header
+        };
+        let pair = self.pair_to(peer.unwrap_or(self.host.config().address));
+        let contexts = &self.discovery.contexts;
+        let head = crate::lowpan::compressed_header_len(&header, pair, contexts) + FLOW_LABEL_LEN;
+        let sdu = usize::from(self.host.sdu_len_max(at));
+        let tcp = crate::wire::tcp::HEADER_LEN;
+        let in_packet = usize::from(MTU) - crate::wire::ipv6::HEADER_LEN;
+        sdu.saturating_sub(head).min(in_packet).saturating_sub(tcp)
+    }
+}
+
+/// The longest headers that are compressed: those of IPv6 and of extensions and UDP behind it.
+const HEAD_LEN_MAX: usize = 100;
+
+/// Bytes of traffic class and flow label in a compressed header (RFC 6282 §3.1.1).
+#[cfg(feature = "tcp")]
+const FLOW_LABEL_LEN: usize = 4;
+
+#[cfg(test)]
+#[path = "tests/ble.rs"]
+mod tests;

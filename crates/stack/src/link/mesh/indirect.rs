@@ -1,0 +1,574 @@
+//! Packets for children that sleep: they wait here, whole, until their receiver asks.
+//!
+//! A data request makes its sender a child, and so does nothing else; a child that is not heard for
+//! [`IndirectConfig::child_timeout`] is none any more, and one that asks all routers has begun anew,
+//! with its receiver on. Packets for a child are compressed and cut up when it listens, so that waiting
+//! ages nothing; one whose delivery fails waits for the next request, for [`DELIVERIES_MAX`] of them.
+//!
+//! Place: between the queue of whole packets and the MAC, beside [`outward`](super::outward), with a
+//! fragmenter of its own: what is being sent to others does not hold it up. Memory is bounded for all
+//! children together and for each; a full table takes a newcomer for a child that has never
+//! acknowledged a frame, for made-up addresses do not.
+//! Left out: frames for all, which a sleeping node misses.
+//!
+//! Sources: IEEE 802.15.4-2006 §7.5.6.3; TCPlp §9.5 and appendix C.
+
+use super::parent::IndirectConfig;
+use super::{Mark, Mesh, link_addr};
+use crate::ip::{self, Ip};
+use crate::limits::PSDU_LEN_MAX;
+use crate::lowpan::fragment::Outgoing;
+use crate::mac::{self, Action, Asked, Class, Frame, Outcome, Pending};
+use crate::storage::shelf::Shelf;
+use crate::time::{Duration, Instant};
+use crate::wire::LinkAddr;
+use crate::wire::cursor::copy;
+
+/// A child, borrowed from the caller; [`Child::EMPTY`] to begin with.
+#[derive(Clone, Debug)]
+pub struct Child {
+    addr: Option<LinkAddr>,
+    /// It is none any more; the radio is still to be told.
+    is_over: bool,
+    /// What the radio was told of packets that wait.
+    is_shown: bool,
+    heard_at: Instant,
+    /// Until when it listens.
+    awake_until: Option<Instant>,
+    /// Deliveries of its first packet that have failed.
+    failures: u8,
+}
+
+impl Child {
+    /// Nobody yet.
+    pub const EMPTY: Self = Self {
+        addr: None,
+        is_over: false,
+        is_shown: false,
+        heard_at: Instant::ORIGIN,
+        awake_until: None,
+        failures: 0,
+    };
+
+    /// Whose entry this is.
+    pub const fn addr(&self) -> Option<LinkAddr> {
+        match self.is_over {
+            true => None,
+            false => self.addr,
+        }
+    }
+
+    fn is(&self, addr: &LinkAddr) -> bool {
+        self.addr().is_some_and(|child| child.is(addr))
+    }
+}
+
+/// What became of packets for children; all wrap at 2^32.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct IndirectCounters {
+    /// Data requests.
+    pub requests: u32,
+    /// Of these, those of nodes that became children.
+    pub children: u32,
+    /// And those of strangers for which there was no room.
+    pub strangers: u32,
+    /// Children that were not heard for too long, began anew, or made place for others.
+    pub gone: u32,
+    /// Packets kept.
+    pub kept: u32,
+    /// Packets delivered.
+    pub delivered: u32,
+    /// Deliveries that failed.
+    pub failed: u32,
+    /// Packets dropped because there was no room.
+    pub full: u32,
+    /// Packets dropped with their child, after too many deliveries, or because their route led
+    /// elsewhere by then.
+    pub dropped: u32,
+}
+
+/// The packets of a parent's children, and the children.
+#[derive(Debug)]
+pub struct Indirect<'m> {
+    config: IndirectConfig,
+    children: &'m mut [Child],
+    shelf: Shelf<'m>,
+    outgoing: Outgoing<'m>,
+    /// The child whose packet is in `outgoing`, or in the MAC.
+    serving: Option<u8>,
+    /// The child that was served last.
+    last: u8,
+    /// Frames of that packet in the MAC.
+    in_mac: u8,
+    /// What the radio was told for all children.
+    is_any_shown: bool,
+    counters: IndirectCounters,
+}
+
+impl<'m> Indirect<'m> {
+    /// Over borrowed memory. `children`: at most 255 are used; `packets`: those that wait, with seven
+    /// bytes each; `outgoing`: the packet being cut up, as [`MeshMemory::outgoing`](super::MeshMemory).
+    pub fn new(
+        config: IndirectConfig,
+        children: &'m mut [Child],
+        packets: &'m mut [u8],
+        outgoing: &'m mut [u8],
+    ) -> Self {
+        children.fill(Child::EMPTY);
+        Self {
+            config,
+            children,
+            shelf: Shelf::new(packets),
+            outgoing: Outgoing::new(outgoing),
+            serving: None,
+            last: 0,
+            in_mac: 0,
+            is_any_shown: false,
+            counters: IndirectCounters::default(),
+        }
+    }
+
+    /// Gives back the memory it was lent: children, packets, the packet being cut up.
+    pub fn into_memory(self) -> (&'m mut [Child], &'m mut [u8], &'m mut [u8]) {
+        let outgoing = self.outgoing.into_memory();
+        (self.children, self.shelf.into_memory(), outgoing)
+    }
+
+    /// The nodes that sleep here.
+    pub fn children(&self) -> impl Iterator<Item = LinkAddr> {
+        self.children.iter().filter_map(Child::addr)
+    }
+
+    /// What became of their packets.
+    pub const fn counters(&self) -> &IndirectCounters {
+        &self.counters
+    }
+
+    fn find(&self, addr: &LinkAddr) -> Option<u8> {
+        let mut children = (0..u8::MAX).zip(self.children.iter());
+        children.find_map(|(key, child)| child.is(addr).then_some(key))
+    }
+
+    fn child(&mut self, key: u8) -> Option<&mut Child> {
+        self.children.get_mut(usize::from(key))
+    }
+
+    /// Notes who has sent a frame, and whether its ACK says that something waits. `radio`: what ACKs
+    /// can say, where the radio sends them by itself.
+    fn on_asked(
+        &mut self,
+        asked: Asked,
+        radio: Option<Pending>,
+        is_trusted: impl Fn(LinkAddr) -> bool,
+        now: Instant,
+    ) -> bool {
+        let known = self.find(&asked.by);
+        let key = match known {
+            Some(key) => key,
+            None if asked.is_request => match self.adopt(asked.by, is_trusted) {
+                Some(key) => key,
+                None => return false,
+            },
+            None => return false,
+        };
+        let waits = self.shelf.count(key) > 0;
+        let asks = asked.is_request || self.config.data_asks;
+        let counters = &mut self.counters;
+        counters.requests = counters.requests.wrapping_add(u32::from(asked.is_request));
+        let is_any_shown = self.is_any_shown;
+        let Some(child) = self.children.get_mut(usize::from(key)) else {
+            return false;
+        };
+        child.heard_at = now;
+        let says = asks
+            && match radio {
+                None => waits,
+                Some(Pending::None) => false,
+                Some(Pending::OneForAll) => asked.is_request && is_any_shown,
+                Some(Pending::PerNeighbour) => child.is_shown,
+            };
+        if says {
+            child.awake_until = Some(now + LISTENS);
+        } else if asked.is_request {
+            child.awake_until = None;
+        }
+        says
+    }
+
+    /// Makes a node a child, where there is room; or instead of another that may not exist.
+    fn adopt(&mut self, addr: LinkAddr, is_trusted: impl Fn(LinkAddr) -> bool) -> Option<u8> {
+        let candidates = (0..u8::MAX).zip(self.children.iter());
+        let rank = |child: &Child| (child.addr.is_some(), child.heard_at);
+        let chosen = candidates
+            .filter(|&(key, child)| match child.addr {
+                None => true,
+                // A node that is a child again keeps its entry.
+                Some(former) if child.is_over => former.is(&addr) || !child.is_shown,
+                Some(other) => !is_trusted(other) && !child.is_shown && self.serving != Some(key),
+            })
+            .min_by_key(|(_, child)| (!child.is_over_of(&addr), rank(child)))
+            .map(|(key, _)| key);
+        let Some(key) = chosen else {
+            self.counters.strangers = self.counters.strangers.wrapping_add(1);
+            return None;
+        };
+        self.end(key);
+        let is_shown = self.child(key).is_some_and(|child| child.is_shown);
+        if let Some(child) = self.child(key) {
+            *child = Child {
+                addr: Some(addr),
+                is_shown,
+                ..Child::EMPTY
+            };
+        }
+        self.counters.children = self.counters.children.wrapping_add(1);
+        Some(key)
+    }
+
+    /// A child is none any more.
+    fn end(&mut self, key: u8) {
+        let dropped = self.shelf.clear(key);
+        self.counters.dropped = self.counters.dropped.wrapping_add(dropped as u32);
+        if self.serving == Some(key) {
+            self.abort();
+        }
+        if let Some(child) = self.child(key)
+            && child.addr().is_some()
+        {
+            child.is_over = true;
+            child.awake_until = None;
+            self.counters.gone = self.counters.gone.wrapping_add(1);
+        }
+    }
+
+    /// Gives up the delivery under way; the packet waits on.
+    fn abort(&mut self) {
+        self.serving = None;
+        self.in_mac = 0;
+        self.outgoing.discard();
+    }
+
+    /// Ends what has lasted too long.
+    fn expire(&mut self, now: Instant) {
+        for key in 0..self.children.len().min(usize::from(u8::MAX)) as u8 {
+            let timeout = self.config.child_timeout;
+            let Some(child) = self.child(key) else {
+                return;
+            };
+            if child.awake_until.is_some_and(|until| now >= until) {
+                child.awake_until = None;
+            }
+            if child.addr().is_some() && now >= child.heard_at + timeout {
+                self.end(key);
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let children = self.children.iter().filter(|child| child.addr().is_some());
+        let ends = children.map(|child| {
+            let end = child.heard_at + self.config.child_timeout;
+            child.awake_until.map_or(end, |until| until.min(end))
+        });
+        ends.min()
+    }
+
+    /// The child to send to next: one that listens, and for which something waits; the one after the
+    /// child served last, so that all have their turn.
+    fn next_ready(&self) -> Option<u8> {
+        let len = self.children.len().min(usize::from(u8::MAX));
+        let first = usize::from(self.last).saturating_add(1);
+        let ready = |key: &u8| {
+            let child = self.children.get(usize::from(*key));
+            child.is_some_and(|child| child.awake_until.is_some()) && self.shelf.count(*key) > 0
+        };
+        let turns = (0..len).filter_map(|turn| first.saturating_add(turn).checked_rem(len));
+        turns.map(|key| key as u8).find(ready)
+    }
+
+    /// What the radio is to be told of packets that wait.
+    fn poll_shown(&mut self, radio: Pending) -> Option<Action> {
+        match radio {
+            Pending::None => None,
+            Pending::OneForAll => {
+                let keys = 0..self.children.len().min(usize::from(u8::MAX)) as u8;
+                let pending = keys.into_iter().any(|key| self.shelf.count(key) > 0);
+                (core::mem::replace(&mut self.is_any_shown, pending) != pending)
+                    .then_some(Action::SetPending { of: None, pending })
+            }
+            Pending::PerNeighbour => {
+                let Self {
+                    children, shelf, ..
+                } = self;
+                (0..u8::MAX)
+                    .zip(children.iter_mut())
+                    .find_map(|(key, child)| {
+                        let pending = child.addr().is_some() && shelf.count(key) > 0;
+                        let of = child.addr;
+                        let is_news = core::mem::replace(&mut child.is_shown, pending) != pending;
+                        if child.is_over && !pending {
+                            *child = Child::EMPTY;
+                        }
+                        is_news.then_some(Action::SetPending { of, pending })
+                    })
+            }
+        }
+    }
+
+    /// The child of which the frames in the MAC are to say that more follows.
+    fn more_for(&self) -> Option<LinkAddr> {
+        let key = self.serving?;
+        let more = !self.outgoing.is_idle() || self.shelf.count(key) > 1;
+        self.children.get(usize::from(key))?.addr.filter(|_| more)
+    }
+
+    /// A frame of the packet under way has ended; `promised`: it said that more follows.
+    fn on_outcome(&mut self, delivered: bool, promised: bool, now: Instant) {
+        let Some(key) = self.serving else {
+            return;
+        };
+        let drains = self.config.drain && promised;
+        if delivered {
+            self.in_mac = self.in_mac.saturating_sub(1);
+            let is_whole = self.outgoing.is_idle() && self.in_mac == 0;
+            if let Some(child) = self.child(key) {
+                child.awake_until = drains.then_some(now + LISTENS);
+                child.heard_at = now;
+                if is_whole {
+                    child.failures = 0;
+                }
+            }
+            if is_whole {
+                self.shelf.pop(key);
+                self.serving = None;
+                self.counters.delivered = self.counters.delivered.wrapping_add(1);
+            }
+            return;
+        }
+        self.abort();
+        self.counters.failed = self.counters.failed.wrapping_add(1);
+        let Some(child) = self.child(key) else {
+            return;
+        };
+        child.awake_until = None;
+        child.failures = child.failures.saturating_add(1);
+        if child.failures >= DELIVERIES_MAX {
+            child.failures = 0;
+            self.drop_first(key);
+        }
+    }
+
+    /// The first packet for a child goes nowhere.
+    fn drop_first(&mut self, key: u8) {
+        self.shelf.pop(key);
+        self.counters.dropped = self.counters.dropped.wrapping_add(1);
+    }
+}
+
+impl Child {
+    /// Whether this was the entry of `addr`, which the radio still knows.
+    fn is_over_of(&self, addr: &LinkAddr) -> bool {
+        self.is_over && self.addr.is_some_and(|former| former.is(addr))
+    }
+}
+
+impl<'m> Mesh<'m> {
+    /// Makes this node a parent: packets for nodes that sleep wait in `indirect`. Before the link is
+    /// given to a node; a radio that acknowledges by itself must be able to say that something waits.
+    pub fn serve_sleepers(&mut self, indirect: &'m mut Indirect<'m>) {
+        let radio = self.mac.radio();
+        if radio.auto_ack && radio.pending == Pending::None {
+            return;
+        }
+        self.mac.serve(match indirect.config.retries {
+            true => u8::MAX,
+            false => 1,
+        });
+        self.indirect = Some(indirect);
+    }
+
+    /// Takes the packets of children out again, to lend their memory to a later link.
+    pub fn take_indirect(&mut self) -> Option<&'m mut Indirect<'m>> {
+        self.indirect.take()
+    }
+
+    /// The children and what waits for them, where this node is a parent.
+    pub fn indirect(&self) -> Option<&Indirect<'m>> {
+        self.indirect.as_deref()
+    }
+
+    /// Whether packets for this neighbour wait until it asks.
+    pub(super) fn sleeps(&self, addr: LinkAddr) -> bool {
+        let indirect = self.indirect.as_deref();
+        indirect.is_some_and(|indirect| indirect.find(&addr).is_some())
+    }
+
+    /// Notes who sent the frame that has just come, before its ACK leaves.
+    pub(super) fn note_asked(&mut self, now: Instant) {
+        let Some(asked) = self.mac.take_asked() else {
+            return;
+        };
+        let Some(indirect) = self.indirect.as_deref_mut() else {
+            return;
+        };
+        let radio = self.mac.radio();
+        let radio = radio.auto_ack.then_some(radio.pending);
+        let mac = &self.mac;
+        let pending = indirect.on_asked(asked, radio, |addr| mac.is_trusted(addr), now);
+        self.mac.answer_pending(pending);
+    }
+
+    /// A neighbour has asked all routers: whatever it was, it listens now.
+    pub(super) fn end_sleep(&mut self, addr: LinkAddr) {
+        if let Some(indirect) = self.indirect.as_deref_mut()
+            && let Some(key) = indirect.find(&addr)
+        {
+            indirect.end(key);
+        }
+    }
+
+    /// Keeps the packet of `len` bytes in the fragmenter's buffer, where it goes to a child. Returns
+    /// whether it does.
+    pub(super) fn divert(&mut self, to: ip::Neighbour, len: usize, mark: Mark) -> bool {
+        let Some(indirect) = self.indirect.as_deref_mut() else {
+            return false;
+        };
+        let Some(key) = link_addr(to).and_then(|addr| indirect.find(&addr)) else {
+            return false;
+        };
+        let packet = self.outgoing.buffer().get(..len).unwrap_or_default();
+        let bytes_max = indirect.config.child_bytes_max;
+        let kept = indirect.shelf.push(key, packet, mark.to_bits(), bytes_max);
+        let counters = &mut indirect.counters;
+        let count = match kept {
+            true => &mut counters.kept,
+            false => &mut counters.full,
+        };
+        *count = count.wrapping_add(1);
+        self.outgoing.discard();
+        true
+    }
+
+    /// Moves fragments for the child that listens into the MAC's queue, while it has room for them.
+    pub(super) fn fill_indirect(&mut self, ip: &mut Ip<'_>, now: Instant) {
+        if let Some(indirect) = self.indirect.as_deref_mut() {
+            indirect.expire(now);
+        }
+        while self.send_indirect(ip, now).is_some() {}
+        let more_for = self.indirect.as_deref().and_then(Indirect::more_for);
+        self.mac.set_more(more_for);
+    }
+
+    /// One step of that; `None`: there is nothing more to do now.
+    fn send_indirect(&mut self, ip: &mut Ip<'_>, now: Instant) -> Option<()> {
+        let indirect = self.indirect.as_deref_mut()?;
+        let class = match indirect.config.priority {
+            true => Class::Indirect,
+            false => Class::Own,
+        };
+        if self.mac.room(class) == 0 {
+            return None;
+        }
+        let is_idle = indirect.outgoing.is_idle();
+        let key = match indirect.serving {
+            // All of the packet is in the MAC.
+            Some(_) if is_idle => return None,
+            Some(key) => key,
+            None => return self.begin_indirect(ip, now),
+        };
+        let awake = indirect.child(key).and_then(|child| child.awake_until);
+        // A frame upon each request: the rest waits for the next one, but no other child for that.
+        if awake.is_none() || (!indirect.config.drain && indirect.in_mac > 0) {
+            let others = indirect.in_mac == 0 && indirect.next_ready().is_some();
+            return others.then(|| indirect.abort());
+        }
+        let mut frame = [0; PSDU_LEN_MAX];
+        let contexts = &self.discovery.contexts;
+        let next = indirect.outgoing.next(contexts, &mut frame);
+        let Ok(Some(len)) = next else {
+            indirect.abort();
+            indirect.drop_first(key);
+            return Some(());
+        };
+        let queued = self.mac.enqueue(&Frame {
+            to: indirect.outgoing.link().dst,
+            token: indirect.outgoing.tag(),
+            payload: frame.get(..len).unwrap_or_default(),
+            class,
+            since: now,
+        });
+        debug_assert!(queued.is_ok(), "room was asked for");
+        indirect.in_mac = indirect.in_mac.saturating_add(1);
+        Some(())
+    }
+
+    /// Puts the next packet for a child that listens into the fragmenter of such packets.
+    fn begin_indirect(&mut self, ip: &mut Ip<'_>, now: Instant) -> Option<()> {
+        let indirect = self.indirect.as_deref_mut()?;
+        let key = indirect.next_ready()?;
+        let addr = indirect.child(key)?.addr?;
+        let kept = indirect.shelf.first(key)?;
+        // What waited here has not aged.
+        let mark = Mark::from_bits(kept.mark).since_now(now);
+        let len = copy(indirect.outgoing.buffer(), kept.packet);
+        let (class, since) = (self.outgoing_class, self.outgoing_since);
+        core::mem::swap(&mut self.outgoing, &mut indirect.outgoing);
+        let hop = self.hop_of_packet(ip, len, mark);
+        self.begin(ip, len, hop, mark, now);
+        let is_begun = !self.outgoing.is_idle() && self.outgoing.link().dst.is(&addr);
+        if !is_begun {
+            self.outgoing.discard();
+        }
+        (self.outgoing_class, self.outgoing_since) = (class, since);
+        let indirect = self.indirect.as_deref_mut()?;
+        core::mem::swap(&mut self.outgoing, &mut indirect.outgoing);
+        match is_begun {
+            true => (indirect.serving, indirect.last) = (Some(key), key),
+            false => indirect.drop_first(key),
+        }
+        Some(())
+    }
+
+    /// What became of a frame, where it was one for a child.
+    pub(super) fn on_indirect_outcome(&mut self, outcome: &Outcome, now: Instant) {
+        let promised = self.mac.has_promised();
+        if let Some(indirect) = self.indirect.as_deref_mut()
+            && indirect.serving.is_some()
+            && indirect.outgoing.tag() == outcome.token
+        {
+            indirect.on_outcome(outcome.delivered, promised, now);
+        }
+    }
+
+    /// What the radio is to be told of packets that wait, where it acknowledges by itself.
+    pub(super) fn poll_shown(&mut self) -> Option<Action> {
+        let radio = self.mac.radio();
+        let indirect = self.indirect.as_deref_mut()?;
+        let shown = match radio.auto_ack {
+            true => indirect.poll_shown(radio.pending),
+            false => None,
+        };
+        // Without a radio that knows them, former children leave at once.
+        if !radio.auto_ack || radio.pending != Pending::PerNeighbour {
+            for child in indirect.children.iter_mut().filter(|child| child.is_over) {
+                *child = Child::EMPTY;
+            }
+        }
+        shown
+    }
+
+    pub(super) fn indirect_deadline(&self) -> Option<Instant> {
+        self.indirect.as_deref().and_then(Indirect::next_deadline)
+    }
+}
+
+/// How long a child that was told to listen does, as far as its parent knows; a child that has given
+/// up asks again.
+const LISTENS: Duration = mac::poll::ANSWER_TIMEOUT;
+
+/// Deliveries of one packet, each upon a request (OpenThread: `kMaxPollTriggeredTxAttempts`).
+const DELIVERIES_MAX: u8 = 4;
+
+#[cfg(test)]
+#[path = "tests/indirect.rs"]
+mod tests;

@@ -1,0 +1,56 @@
+//! A node that sleeps, seen from its link: whom it asks, and what it waits for.
+//!
+//! Place: between discovery, which chooses the parent and loses it, and the MAC, which asks it
+//! ([`mac::poll`](crate::mac::poll)). A question of discovery's own is followed by requests until its
+//! answer must have come; one to all neighbours by an open receiver.
+
+use super::Mesh;
+use crate::hint::Expectation;
+use crate::ip::Ip;
+use crate::mac::Sleep;
+use crate::random::Rng;
+use crate::time::{Duration, Instant};
+
+impl Mesh<'_> {
+    /// Makes this node sleep, or stay awake from now on. It needs a parent that serves sleepers.
+    pub fn set_sleep(&mut self, sleep: Option<Sleep>) {
+        self.mac.set_sleep(sleep);
+    }
+
+    /// Takes over when an answer may come; returns whether that is news.
+    pub(in crate::link) fn expect(&mut self, answer: Option<Expectation>) -> bool {
+        self.mac.expect(answer)
+    }
+
+    /// Whether this node sleeps, and is to be told what its transports expect.
+    pub(in crate::link) const fn takes_hints(&self) -> bool {
+        self.mac.sleep().is_some()
+    }
+
+    /// Lets discovery do what is due, and waits for the answer.
+    pub(super) fn poll_discovery(&mut self, ip: &mut Ip<'_>, now: Instant, rng: &mut Rng) {
+        let before = self.queue.len();
+        self.discovery.poll(&mut self.queue, ip, now, rng);
+        if self.takes_hints() && self.queue.len() > before {
+            self.mac.solicit_until(now + ANSWER_MAX);
+            if self.discovery.is_searching() {
+                self.mac.listen_until(now + ANSWER_TO_ALL_MAX);
+            }
+        }
+    }
+
+    /// Tells discovery how the last request to the parent went.
+    pub(super) fn note_polled(&mut self, now: Instant) {
+        match self.mac.take_polled() {
+            Some((parent, true)) => self.discovery.on_acknowledged(parent.iid(), now),
+            Some((parent, false)) => self.discovery.on_given_up(parent.iid(), now),
+            None => {}
+        }
+    }
+}
+
+/// How long an answer of the parent may take: a few attempts each way.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+
+/// And one to all nodes, which routers put off for half a second at most.
+const ANSWER_TO_ALL_MAX: Duration = Duration::from_secs(1);

@@ -1,0 +1,217 @@
+//! Children and their packets, without a radio.
+
+use super::super::parent::CHILD_TIMEOUT;
+use super::*;
+use std::vec::Vec;
+
+const NOW: Instant = Instant::from_micros(1_000_000);
+const ALL_LISTEN: Option<Pending> = None;
+
+fn indirect(children: usize, config: IndirectConfig) -> Indirect<'static> {
+    let children = std::vec![Child::EMPTY; children].leak();
+    let (packets, outgoing) = (std::vec![0; 1_000].leak(), std::vec![0; 1_280].leak());
+    Indirect::new(config, children, packets, outgoing)
+}
+
+const fn request(by: u16) -> Asked {
+    Asked {
+        by: LinkAddr::Short(by),
+        is_request: true,
+    }
+}
+
+const fn data(by: u16) -> Asked {
+    Asked {
+        is_request: false,
+        ..request(by)
+    }
+}
+
+fn keep(indirect: &mut Indirect<'_>, child: u16, packet: &[u8]) -> bool {
+    let key = indirect.find(&LinkAddr::Short(child)).expect("a child");
+    let bytes_max = indirect.config.child_bytes_max;
+    indirect.shelf.push(key, packet, 0, bytes_max)
+}
+
+#[test]
+fn a_request_makes_a_child_and_silence_ends_that() {
+    let mut indirect = indirect(2, IndirectConfig::DEFAULT);
+    assert!(!indirect.on_asked(data(7), ALL_LISTEN, |_| true, NOW));
+    assert_eq!(indirect.children().count(), 0, "data makes none");
+    assert!(
+        !indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW),
+        "nothing waits"
+    );
+    assert!(indirect.children().eq([LinkAddr::Short(7)]));
+    assert!(keep(&mut indirect, 7, b"packet"));
+    assert_eq!(indirect.next_ready(), None, "it sleeps");
+    assert!(indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW));
+    assert_eq!(indirect.next_ready(), Some(0));
+    indirect.expire(NOW + LISTENS);
+    assert_eq!(indirect.next_ready(), None, "it sleeps again");
+    assert!(
+        indirect.on_asked(data(7), ALL_LISTEN, |_| true, NOW),
+        "data asks, too"
+    );
+    let end = indirect.next_deadline().expect("a deadline");
+    indirect.expire(end);
+    let end = indirect.next_deadline().expect("a deadline");
+    assert_eq!(end, NOW + CHILD_TIMEOUT);
+    indirect.expire(end);
+    assert_eq!(indirect.children().count(), 0);
+    assert_eq!((indirect.counters.gone, indirect.counters.dropped), (1, 1));
+    assert_eq!(indirect.next_deadline(), None);
+}
+
+#[test]
+fn strangers_take_no_place_of_those_that_acknowledge_nor_more_memory() {
+    let mut indirect = indirect(4, IndirectConfig::DEFAULT);
+    let is_trusted = |addr: LinkAddr| addr == LinkAddr::Short(1) || addr == LinkAddr::Short(2);
+    for child in 1..3 {
+        indirect.on_asked(request(child), ALL_LISTEN, is_trusted, NOW);
+        assert!(keep(&mut indirect, child, b"packet"));
+    }
+    for n in 0..1_000 {
+        let at = NOW + Duration::from_millis(n);
+        indirect.on_asked(request(100 + n as u16), ALL_LISTEN, is_trusted, at);
+        assert!(indirect.children().count() <= 4);
+    }
+    for child in 1..3 {
+        assert!(
+            indirect.on_asked(request(child), ALL_LISTEN, is_trusted, NOW),
+            "{child}"
+        );
+    }
+    // Where all acknowledge, a newcomer finds no room, and is counted.
+    let before = indirect.counters.strangers;
+    assert!(!indirect.on_asked(request(5_000), ALL_LISTEN, |_| true, NOW));
+    assert_eq!(indirect.counters.strangers, before + 1);
+    assert_eq!(indirect.find(&LinkAddr::Short(5_000)), None);
+}
+
+#[test]
+fn the_memory_of_one_child_and_of_all_is_bounded() {
+    let mut indirect = indirect(
+        2,
+        IndirectConfig {
+            child_bytes_max: 300,
+            ..IndirectConfig::DEFAULT
+        },
+    );
+    for child in 1..3 {
+        indirect.on_asked(request(child), ALL_LISTEN, |_| true, NOW);
+        let kept = (0..10)
+            .filter(|_| keep(&mut indirect, child, &[0; 93]))
+            .count();
+        assert_eq!(kept, 3, "{child}");
+    }
+}
+
+#[test]
+fn a_packet_whose_delivery_fails_waits_for_four_requests_and_no_more() {
+    let mut indirect = indirect(1, IndirectConfig::DEFAULT);
+    indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW);
+    assert!(keep(&mut indirect, 7, b"first") && keep(&mut indirect, 7, b"second"));
+    for round in 1..=DELIVERIES_MAX {
+        assert!(indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW));
+        (indirect.serving, indirect.in_mac) = (indirect.next_ready(), 1);
+        indirect.on_outcome(false, true, NOW);
+        assert_eq!(
+            (indirect.serving, indirect.next_ready()),
+            (None, None),
+            "{round}"
+        );
+    }
+    assert_eq!(
+        indirect.shelf.first(0).expect("the second").packet,
+        b"second"
+    );
+    assert_eq!(
+        (indirect.counters.failed, indirect.counters.dropped),
+        (4, 1)
+    );
+}
+
+#[test]
+fn a_child_that_was_told_of_more_listens_on() {
+    for (drain, promised, listens) in [
+        (true, true, true),
+        (true, false, false),
+        (false, true, false),
+    ] {
+        let mut indirect = indirect(
+            1,
+            IndirectConfig {
+                drain,
+                ..IndirectConfig::DEFAULT
+            },
+        );
+        indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW);
+        assert!(keep(&mut indirect, 7, b"first") && keep(&mut indirect, 7, b"second"));
+        indirect.on_asked(request(7), ALL_LISTEN, |_| true, NOW);
+        (indirect.serving, indirect.in_mac) = (indirect.next_ready(), 1);
+        indirect.on_outcome(true, promised, NOW);
+        assert_eq!(indirect.counters.delivered, 1);
+        assert_eq!(
+            indirect.next_ready().is_some(),
+            listens,
+            "{drain} {promised}"
+        );
+    }
+}
+
+#[test]
+fn children_have_their_turn() {
+    let mut indirect = indirect(3, IndirectConfig::DEFAULT);
+    for child in 1..4 {
+        indirect.on_asked(request(child), ALL_LISTEN, |_| true, NOW);
+        for _ in 0..3 {
+            assert!(keep(&mut indirect, child, b"packet"));
+        }
+        assert!(indirect.on_asked(request(child), ALL_LISTEN, |_| true, NOW));
+    }
+    let mut turns = Vec::new();
+    for _ in 0..6 {
+        let key = indirect.next_ready().expect("one listens");
+        (indirect.serving, indirect.last, indirect.in_mac) = (Some(key), key, 1);
+        turns.push(key);
+        indirect.on_outcome(true, true, NOW);
+    }
+    assert_eq!(turns, [1, 2, 0, 1, 2, 0]);
+}
+
+#[test]
+fn a_radio_that_acknowledges_is_told_of_each_change_once() {
+    let told = |radio| {
+        let mut indirect = indirect(2, IndirectConfig::DEFAULT);
+        let mut told = Vec::new();
+        for child in 1..3 {
+            indirect.on_asked(request(child), Some(radio), |_| true, NOW);
+            assert!(keep(&mut indirect, child, b"packet"));
+            told.extend(indirect.poll_shown(radio));
+        }
+        assert_eq!(indirect.poll_shown(radio), None);
+        assert!(indirect.on_asked(request(1), Some(radio), |_| true, NOW));
+        let says = indirect.on_asked(data(1), Some(radio), |_| true, NOW);
+        assert_eq!(says, radio == Pending::PerNeighbour, "of data");
+        indirect.end(0);
+        indirect.end(1);
+        told.extend(core::iter::from_fn(|| indirect.poll_shown(radio)));
+        told
+    };
+    let set = |of, pending| Action::SetPending { of, pending };
+    let [one, two] = [1, 2].map(|n| Some(LinkAddr::Short(n)));
+    assert_eq!(
+        told(Pending::PerNeighbour),
+        [
+            set(one, true),
+            set(two, true),
+            set(one, false),
+            set(two, false)
+        ]
+    );
+    assert_eq!(
+        told(Pending::OneForAll),
+        [set(None, true), set(None, false)]
+    );
+}

@@ -1,0 +1,131 @@
+//! A parent's side of indirect transmission: who has asked, and what the answer says.
+//!
+//! Place: part of [`Mac`]. The link keeps the packets: of each frame that may be a request it takes
+//! the sender ([`Mac::take_asked`]), and says before the ACK leaves whether something waits
+//! ([`Mac::answer_pending`]). Frames for a child that listens come with [`Class::Indirect`](super::Class): they
+//! stand before all others, and are tried again soon.
+//! Left out: radios that acknowledge by themselves, which [`Action::SetPending`](super::Action) tells.
+//!
+//! Source: IEEE 802.15.4-2006 §7.5.6.3 and §7.5.6.4.
+
+use super::{FrameDrop, Mac};
+use crate::time::Instant;
+use crate::wire::LinkAddr;
+use crate::wire::ieee802154::{Command, Header};
+
+/// What a parent's MAC knows.
+#[derive(Debug)]
+pub(super) struct Serving {
+    /// Whether there is a link above that keeps packets for children.
+    is_on: bool,
+    /// Who sent the last frame that asked for an ACK.
+    asked: Option<Asked>,
+    /// What that ACK says.
+    pending: bool,
+    /// The child for which more waits than is queued.
+    more_for: Option<LinkAddr>,
+    /// Attempts at a frame for a child.
+    attempts_max: u8,
+}
+
+/// A frame that may ask for what waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Asked {
+    pub(crate) by: LinkAddr,
+    /// It is a data request, and not data.
+    pub(crate) is_request: bool,
+}
+
+impl Serving {
+    pub(super) const OFF: Self = Self {
+        is_on: false,
+        asked: None,
+        pending: false,
+        more_for: None,
+        attempts_max: u8::MAX,
+    };
+
+    /// The frame pending bit of the ACK that is due, which is over with it.
+    pub(super) fn take_pending(&mut self) -> bool {
+        core::mem::take(&mut self.pending)
+    }
+
+    /// Slots that frames of other classes leave to those for children.
+    pub(super) const fn reserved(&self) -> usize {
+        self.is_on as usize
+    }
+
+    /// A data frame has come, which was or is acknowledged.
+    pub(super) fn on_data(&mut self, by: LinkAddr) {
+        self.note(by, false);
+    }
+
+    fn note(&mut self, by: LinkAddr, is_request: bool) {
+        self.pending = false;
+        if self.is_on {
+            self.asked = Some(Asked { by, is_request });
+        }
+    }
+
+    /// Whether more waits for this neighbour than is queued.
+    pub(super) fn has_more(&self, to: &LinkAddr) -> bool {
+        self.more_for.is_some_and(|child| child.is(to))
+    }
+}
+
+impl Mac<'_> {
+    /// Data requests are answered from now on. `attempts_max`: at a frame for a child, where that is
+    /// fewer than at others.
+    pub(crate) fn serve(&mut self, attempts_max: u8) {
+        self.serving.is_on = true;
+        self.serving.attempts_max = attempts_max;
+    }
+
+    /// Who has asked since the last call.
+    pub(crate) fn take_asked(&mut self) -> Option<Asked> {
+        self.serving.asked.take()
+    }
+
+    /// Says in the ACK that is due whether something waits for its receiver.
+    pub(crate) fn answer_pending(&mut self, pending: bool) {
+        self.serving.pending = pending;
+    }
+
+    /// Says in the frames for `child` that more follows.
+    pub(crate) fn set_more(&mut self, child: Option<LinkAddr>) {
+        self.serving.more_for = child;
+    }
+
+    /// Whether the frame whose outcome was just taken promised another one.
+    pub(crate) const fn has_promised(&self) -> bool {
+        self.promises
+    }
+
+    /// A command: repeated ones are served again, since they ask the same.
+    pub(super) fn on_command(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        end: Instant,
+    ) -> Result<(), FrameDrop> {
+        let (src, dst) = self.filter(header)?;
+        if !self.serving.is_on || Command::parse(payload) != Ok(Command::DataRequest) {
+            return Err(FrameDrop::Command);
+        }
+        self.neighbors.heard(src);
+        if header.ack_request && !dst.is_broadcast() {
+            self.owe_acknowledgment(header.sequence, end);
+        }
+        self.serving.note(src, true);
+        Ok(())
+    }
+
+    /// Attempts in all at the frame in this slot.
+    pub(super) fn attempts_max(&self, index: u8) -> u8 {
+        let attempts_max = self.config.attempts_max;
+        match self.queue.get(index).is_some_and(|slot| slot.is_indirect) {
+            true => attempts_max.min(self.serving.attempts_max),
+            false => attempts_max,
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! A parent of nobody that sleeps, built without the feature `sleepy`: see `pending`.
+
+use super::{FrameDrop, Mac};
+use crate::time::Instant;
+use crate::wire::LinkAddr;
+use crate::wire::ieee802154::Header;
+
+#[derive(Debug)]
+pub(super) struct Serving;
+
+impl Serving {
+    pub(super) const OFF: Self = Self;
+
+    pub(super) const fn take_pending(&self) -> bool {
+        false
+    }
+
+    pub(super) const fn reserved(&self) -> usize {
+        0
+    }
+
+    pub(super) const fn on_data(&self, _: LinkAddr) {}
+
+    pub(super) const fn has_more(&self, _: &LinkAddr) -> bool {
+        false
+    }
+}
+
+impl Mac<'_> {
+    pub(super) const fn on_command(
+        &self,
+        _: &Header,
+        _: &[u8],
+        _: Instant,
+    ) -> Result<(), FrameDrop> {
+        Err(FrameDrop::Command)
+    }
+
+    pub(super) const fn attempts_max(&self, _: u8) -> u8 {
+        self.config.attempts_max
+    }
+}

@@ -1,0 +1,443 @@
+//! A node that sleeps: its receiver is off, and it asks its parent for what waits there.
+//!
+//! The receiver is on while a frame is being sent and its ACK awaited, and after an ACK or a data
+//! frame of the parent that says that more follows (the frame pending bit), for
+//! [`Sleep::answer_timeout`] at most. A [`Policy`] says when the parent is asked, by a data request;
+//! a frame for the parent that is to be sent anyway takes its place ([`Sleep::rides`]).
+//!
+//! Place: part of [`Mac`]. The parent is the neighbour that [`Mac::keep`] names; without one, and
+//! until it has acknowledged a first request, the receiver stays on. A request that fails is made
+//! again soon, then ever more slowly; `Mac::take_polled` tells the link of each.
+//! Left out: what waits at a parent (`pending`), sampled listening (CSL), frames for all, which a
+//! sleeping node misses.
+//!
+//! Sources: IEEE 802.15.4-2006 §7.5.6.3 (indirect transmission) and §7.3.4 (data request); TCPlp
+//! §3.2, §9.2 and appendix C. Differs: the standard leaves the pending bit out of ACKs to data frames;
+//! a request that can ride on one saves a frame, as Thread 1.2's enhanced frame pending does.
+
+use super::{Class, Frame, FrameSlot, Mac};
+use crate::hint::Expectation;
+use crate::time::{Duration, Instant, earliest};
+use crate::wire::LinkAddr;
+use crate::wire::ieee802154::{Command, Header};
+
+/// How a node sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sleep {
+    /// When it asks its parent.
+    pub policy: Policy,
+    /// Whether the parent sends all that waits upon one request; off, it sends a frame upon each
+    /// (OpenThread, TCPlp appendix C), and the next one is asked for at once.
+    pub drained: bool,
+    /// Whether the parent says in the ACK of any frame that something waits, not only of a data
+    /// request: a request that is due then rides on data.
+    pub rides: bool,
+    /// How long to listen for the frame that was promised.
+    pub answer_timeout: Duration,
+}
+
+/// When a sleeping node asks its parent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Policy {
+    /// At this interval (TCPlp appendix C.1).
+    Fixed(Duration),
+    /// Every [`REST`], every [`PAPER_PACE`] while an answer is due (TCPlp §9.2).
+    Paper,
+    /// After [`ADAPTIVE_MIN`] where a packet came, twice as long after each time that none did, up to
+    /// [`ADAPTIVE_MAX`] (TCPlp appendix C.2).
+    Adaptive,
+    /// Every [`REST`], and while an answer is expected: first at its earliest instant, then at its
+    /// pace, no longer after the latest.
+    Hinted,
+}
+
+impl Sleep {
+    /// With what a Motet parent does.
+    pub const fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            drained: true,
+            rides: true,
+            answer_timeout: ANSWER_TIMEOUT,
+        }
+    }
+}
+
+/// What a sleeping node counts; all wrap at 2^32.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct PollCounters {
+    /// Data requests acknowledged.
+    pub polls: u32,
+    /// Of these, and of the frames that took the place of one, those upon which something waited.
+    pub hits: u32,
+    /// Requests that took no frame of their own.
+    pub rides: u32,
+    /// Requests given up.
+    pub failed: u32,
+    /// Times that what was promised did not come.
+    pub unanswered: u32,
+}
+
+/// The child's side of indirect transmission.
+#[derive(Debug)]
+pub(super) struct Poll {
+    sleep: Option<Sleep>,
+    parent: Option<LinkAddr>,
+    /// Whether the parent has acknowledged a request.
+    is_child: bool,
+    /// When it was asked last; `None`: not yet, so at once.
+    asked_at: Option<Instant>,
+    /// Until when to listen for what was promised.
+    awake_until: Option<Instant>,
+    /// Until when to listen for an answer to all.
+    attentive_until: Option<Instant>,
+    /// Until when the link waits for an answer to a question of its own.
+    solicited_until: Option<Instant>,
+    /// The frame that is waited for was promised by another one, not by an ACK.
+    is_streaming: bool,
+    /// Ask again at once.
+    is_hasty: bool,
+    /// The interval of [`Policy::Adaptive`].
+    interval: Duration,
+    /// Whether a packet has come since the parent was asked last.
+    has_received: bool,
+    expected: Option<Expectation>,
+    /// Requests that have failed in a row.
+    failures: u8,
+    /// How the last one went, if the link has not been told.
+    untold: Option<bool>,
+    counters: PollCounters,
+}
+
+impl Poll {
+    pub(super) const OFF: Self = Self {
+        sleep: None,
+        parent: None,
+        is_child: false,
+        asked_at: None,
+        awake_until: None,
+        attentive_until: None,
+        solicited_until: None,
+        is_streaming: false,
+        is_hasty: false,
+        interval: ADAPTIVE_MIN,
+        has_received: false,
+        expected: None,
+        failures: 0,
+        untold: None,
+        counters: PollCounters {
+            polls: 0,
+            hits: 0,
+            rides: 0,
+            failed: 0,
+            unanswered: 0,
+        },
+    };
+
+    pub(super) fn follow(&mut self, parent: Option<LinkAddr>) {
+        if self.parent != parent {
+            *self = Self {
+                sleep: self.sleep,
+                parent,
+                expected: self.expected,
+                solicited_until: self.solicited_until,
+                counters: self.counters,
+                ..Self::OFF
+            };
+        }
+    }
+
+    /// The settings and the parent, where the node sleeps and has one.
+    fn bond(&self) -> Option<(&Sleep, LinkAddr)> {
+        self.sleep.as_ref().zip(self.parent)
+    }
+
+    fn is_parent(&self, addr: LinkAddr) -> bool {
+        self.bond().is_some_and(|(_, parent)| parent.is(&addr))
+    }
+
+    /// Whether the receiver is on though no frame is under way.
+    pub(super) fn is_awake(&self, now: Instant) -> bool {
+        let lasts = |until: Option<Instant>| until.is_some_and(|until| now < until);
+        self.bond().is_none()
+            || (!self.is_child && self.failures == 0)
+            || lasts(self.awake_until)
+            || lasts(self.attentive_until)
+    }
+
+    /// When the parent is asked next.
+    fn asks_at(&self) -> Option<Instant> {
+        let (sleep, _) = self.bond()?;
+        let Some(asked_at) = self.asked_at.filter(|_| !self.is_hasty) else {
+            return Some(Instant::ORIGIN);
+        };
+        if let Some(again) = self.failures.checked_sub(1) {
+            let doublings = again.saturating_sub(REPEATS_FAST).min(REPEAT_DOUBLINGS_MAX);
+            return Some(asked_at + REPEAT.saturating_mul(1 << doublings));
+        }
+        let at = match sleep.policy {
+            Policy::Fixed(interval) => asked_at + interval,
+            Policy::Adaptive => asked_at + self.interval,
+            Policy::Paper if self.expected.is_some() => asked_at + PAPER_PACE,
+            Policy::Paper => asked_at + REST,
+            Policy::Hinted => {
+                let hinted = self.expected.and_then(|answer| {
+                    let pace = answer.pace.max(ADAPTIVE_MIN);
+                    let at = answer.earliest.max(asked_at + pace);
+                    (at <= answer.latest).then_some(at)
+                });
+                hinted.unwrap_or(asked_at + REST).min(asked_at + REST)
+            }
+        };
+        let soon = asked_at + SOLICITED_PACE;
+        let solicited = self.solicited_until.filter(|until| soon <= *until);
+        Some(solicited.map_or(at, |_| at.min(soon)))
+    }
+
+    /// Ends the waits that have lasted.
+    fn expire(&mut self, now: Instant) {
+        if self.awake_until.is_some_and(|until| now >= until) {
+            self.awake_until = None;
+            self.counters.unanswered = self.counters.unanswered.wrapping_add(1);
+            // Of what was under way the rest still waits; a parent that promises in vain is asked no
+            // sooner than the policy has it.
+            self.is_hasty = core::mem::take(&mut self.is_streaming);
+        }
+        if self.attentive_until.is_some_and(|until| now >= until) {
+            self.attentive_until = None;
+        }
+    }
+
+    /// The parent is being asked.
+    fn ask(&mut self, now: Instant) {
+        let is_first = self.asked_at.is_none();
+        self.asked_at = Some(now);
+        self.is_hasty = false;
+        if !is_first && self.failures == 0 && !core::mem::take(&mut self.has_received) {
+            self.interval = self.interval.saturating_mul(2).min(ADAPTIVE_MAX);
+        }
+    }
+
+    /// The parent has acknowledged a frame, and said whether something waits.
+    fn on_answer(&mut self, is_request: bool, pending: bool, now: Instant) {
+        let Some((sleep, _)) = self.bond() else {
+            return;
+        };
+        let timeout = sleep.answer_timeout;
+        self.failures = 0;
+        if is_request {
+            self.is_child = true;
+            self.untold = Some(true);
+            self.counters.polls = self.counters.polls.wrapping_add(1);
+        }
+        if pending {
+            self.counters.hits = self.counters.hits.wrapping_add(1);
+            self.is_streaming = false;
+            self.awake_until = Some(now + timeout);
+        }
+    }
+
+    fn on_failure(&mut self) {
+        self.failures = self.failures.saturating_add(1);
+        self.untold = Some(false);
+        self.counters.failed = self.counters.failed.wrapping_add(1);
+    }
+
+    /// A data frame of the parent came, and said whether more follow.
+    fn on_data(&mut self, pending: bool, now: Instant) {
+        let Some((sleep, _)) = self.bond() else {
+            return;
+        };
+        let (timeout, drained) = (sleep.answer_timeout, sleep.drained);
+        self.has_received = true;
+        self.interval = ADAPTIVE_MIN;
+        self.is_streaming = pending && drained;
+        self.awake_until = self.is_streaming.then(|| now + timeout);
+        self.is_hasty = pending && !drained;
+    }
+}
+
+impl Mac<'_> {
+    /// Makes this node sleep, or stay awake from now on.
+    pub fn set_sleep(&mut self, sleep: Option<Sleep>) {
+        self.poll.sleep = sleep;
+    }
+
+    /// How this node sleeps, where it does.
+    pub const fn sleep(&self) -> Option<&Sleep> {
+        self.poll.sleep.as_ref()
+    }
+
+    /// How asking the parent went.
+    pub const fn poll_counters(&self) -> &PollCounters {
+        &self.poll.counters
+    }
+
+    /// Takes over when an answer may come; returns whether that is news to a node that sleeps.
+    pub(crate) fn expect(&mut self, answer: Option<Expectation>) -> bool {
+        let is_news = self.poll.sleep.is_some() && self.poll.expected != answer;
+        self.poll.expected = answer;
+        is_news
+    }
+
+    /// The link has asked the parent something, and waits for its answer until then.
+    pub(crate) fn solicit_until(&mut self, until: Instant) {
+        self.poll.solicited_until = Some(until);
+    }
+
+    /// The link has asked all neighbours something: the receiver stays on until then.
+    pub(crate) fn listen_until(&mut self, until: Instant) {
+        self.poll.attentive_until = self.poll.sleep.map(|_| until);
+    }
+
+    /// The parent, and whether it has acknowledged the last request; once for each.
+    pub(crate) fn take_polled(&mut self) -> Option<(LinkAddr, bool)> {
+        let told = self.poll.untold.take()?;
+        Some((self.poll.parent?, told))
+    }
+
+    /// Asks the parent, where that is due.
+    pub(super) fn poll_parent(&mut self, now: Instant) {
+        self.poll.expire(now);
+        let Some((_, parent)) = self.poll.bond() else {
+            return;
+        };
+        if self.poll.asks_at().is_none_or(|at| now < at) || self.poll.awake_until.is_some() {
+            return;
+        }
+        if self.is_riding() {
+            // What waits goes first, and its ACK says what a request would have asked.
+            self.poll.counters.rides = self.poll.counters.rides.wrapping_add(1);
+            return self.poll.ask(now);
+        }
+        if self.is_requesting() {
+            return;
+        }
+        let mut payload = [0; 1];
+        let command = Command::DataRequest.emit(&mut payload);
+        debug_assert!(command.is_ok(), "the identifier is all there is of it");
+        let request = Frame {
+            to: parent,
+            token: 0,
+            payload: &payload,
+            class: Class::Control,
+            since: now,
+        };
+        // Where the queue is full its frames go first, and the parent is asked soon after.
+        self.poll.ask(now);
+        let index = self.queue.push(&request);
+        match index.and_then(|index| self.queue.get_mut(index)) {
+            Some(slot) => {
+                slot.is_request = true;
+                self.counters.accepted = self.counters.accepted.wrapping_add(1);
+            }
+            None => self.poll.failures = self.poll.failures.max(1),
+        }
+    }
+
+    /// Whether a frame is queued whose ACK says what a request would ask.
+    fn is_riding(&self) -> bool {
+        let Some((sleep, parent)) = self.poll.bond() else {
+            return false;
+        };
+        let is_child = self.poll.is_child && sleep.rides;
+        is_child
+            && self
+                .queue
+                .count(|slot| slot.to.is(&parent) && !slot.is_request)
+                > 0
+    }
+
+    fn is_requesting(&self) -> bool {
+        self.queue.count(|slot| slot.is_request) > 0
+    }
+
+    /// When the parent is to be asked, or the receiver switched off.
+    pub(super) fn poll_deadline(&self) -> Option<Instant> {
+        self.poll.bond()?;
+        let asks_at = match self.poll.awake_until.is_some() || self.is_requesting() {
+            true => None,
+            false => self.poll.asks_at(),
+        };
+        let ends = earliest(self.poll.awake_until, self.poll.attentive_until);
+        earliest(asks_at, ends)
+    }
+
+    /// The header of the frame in this slot, which may be a data request.
+    pub(super) fn header_of(&self, slot: &FrameSlot) -> Option<Header> {
+        let (pan, source) = (self.config.pan, self.source());
+        Some(match slot.is_request {
+            true => Header::command(pan, slot.to, source, slot.dsn?),
+            false => Header::data(pan, slot.to, source, slot.dsn?),
+        })
+    }
+
+    /// The frame under way was acknowledged.
+    pub(super) fn on_poll_answer(&mut self, pending: bool, now: Instant) {
+        let Some(slot) = self.queue.get(self.current) else {
+            return;
+        };
+        let (to, is_request) = (slot.to, slot.is_request);
+        if self.poll.is_parent(to) {
+            self.poll.on_answer(is_request, pending, now);
+        }
+    }
+
+    /// A data frame from `src` has come, new or again.
+    pub(super) fn on_poll_data(&mut self, src: LinkAddr, pending: bool, now: Instant) {
+        if self.poll.is_parent(src) {
+            self.poll.on_data(pending, now);
+        }
+    }
+
+    /// A request ends; whether the frame in this slot was one.
+    pub(super) fn end_request(&mut self, index: u8, delivered: bool) -> bool {
+        let is_request = self.queue.get(index).is_some_and(|slot| slot.is_request);
+        if is_request && !delivered {
+            self.poll.on_failure();
+        }
+        is_request
+    }
+
+    /// The longest random wait before the frame in this slot is tried again.
+    pub(super) fn retry_delay_max(&self, index: u8) -> Duration {
+        let quick = |slot: &FrameSlot| slot.is_request || slot.is_indirect;
+        match self.queue.get(index).is_some_and(quick) {
+            true => self.config.retry_delay_max.min(QUICK_RETRY_DELAY_MAX),
+            false => self.config.retry_delay_max,
+        }
+    }
+}
+
+/// Between requests at rest: OpenThread's default in TCPlp's study (§9.2).
+pub const REST: Duration = Duration::from_secs(240);
+
+/// Between requests while an answer is due (TCPlp §9.2).
+pub const PAPER_PACE: Duration = Duration::from_millis(100);
+
+/// smin (TCPlp appendix C.2).
+pub const ADAPTIVE_MIN: Duration = Duration::from_millis(20);
+
+/// smax (TCPlp appendix C.2).
+pub const ADAPTIVE_MAX: Duration = Duration::from_secs(5);
+
+/// How long to listen for what was promised: a parent's frame that is under way, with backoffs, and
+/// a few attempts of the one that follows. OpenThread waits 100 ms; TCPlp §9.5 found a shorter wait
+/// better.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// Longest random wait between attempts at a request, or at a frame for a child that listens: its
+/// receiver is on meanwhile (TCPlp §9.5).
+pub const QUICK_RETRY_DELAY_MAX: Duration = Duration::from_millis(8);
+
+/// While the link waits for the answer to a question of its own.
+const SOLICITED_PACE: Duration = Duration::from_millis(100);
+
+/// From a request that failed to the next one: what has disturbed eight attempts may be over.
+const REPEAT: Duration = Duration::from_millis(250);
+
+/// So many times; then the wait doubles, so that a parent that has gone costs little.
+const REPEATS_FAST: u8 = 3;
+
+/// Up to 64 s.
+const REPEAT_DOUBLINGS_MAX: u8 = 8;

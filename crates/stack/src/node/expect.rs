@@ -1,0 +1,41 @@
+//! What the transports of a sleeping node expect, handed to the links that it sleeps on.
+//!
+//! Place: after each poll. Left out: what a link does about it ([`mac::poll`](crate::mac::poll)).
+
+use super::Node;
+use crate::hint::Expectation;
+use crate::link::Link;
+use crate::time::{Duration, Instant};
+
+impl Node<'_> {
+    /// A datagram was sent whose answer comes until then, if ever: a node that sleeps asks for it
+    /// ten times a second. `None`: nothing more is expected.
+    pub fn expect_answer(&mut self, until: Option<Instant>) {
+        self.answer_until = until;
+        self.polled_at = None;
+    }
+
+    /// Tells the links what is expected; returns whether one of them has something to do about it.
+    pub(super) fn hint(&mut self, now: Instant) -> bool {
+        if !self.links.iter().any(Link::takes_hints) {
+            return false;
+        }
+        let datagrams = self.answer_until.filter(|until| now < *until);
+        let datagrams = datagrams.map(|latest| Expectation {
+            earliest: Instant::ORIGIN,
+            latest,
+            pace: DATAGRAM_PACE,
+            more: false,
+        });
+        let answers = [datagrams, self.tcp.expected(now)];
+        let expected = answers.into_iter().flatten().reduce(Expectation::or);
+        let mut has_news = false;
+        for link in self.links.iter_mut() {
+            has_news |= link.expect(expected);
+        }
+        has_news
+    }
+}
+
+/// TCPlp's interval while a CoAP response is due (§9.2).
+const DATAGRAM_PACE: Duration = Duration::from_millis(100);

@@ -1,0 +1,10 @@
+//! Nothing that sleeps, in a node built without the feature `sleepy`: see `expect`.
+
+use super::Node;
+use crate::time::Instant;
+
+impl Node<'_> {
+    pub(super) const fn hint(&self, _: Instant) -> bool {
+        false
+    }
+}

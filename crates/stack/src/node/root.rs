@@ -1,0 +1,149 @@
+//! What the root of a DODAG does beside what its motes do: it keeps their routes.
+//!
+//! Place: beside `routing`, in a build with the feature `router`. Left out: the source routes that
+//! follow, which are the link's.
+//! Sources: RFC 6550 §9, RFC 9010 §9.2 for leaves.
+
+use core::net::Ipv6Addr;
+
+use super::Node;
+use crate::ip::{self, Ingress, Step, StepError};
+use crate::rpl::{self, Destination, MessageDrop, Rpl};
+use crate::time::{Duration, Instant, earliest};
+use crate::wire::ipv6::Header;
+use crate::wire::rpl as wire;
+
+/// What only a root keeps.
+#[derive(Debug)]
+pub(super) struct Root {
+    /// When the root forgets steps that are too old.
+    expire_at: Instant,
+    /// When a root that has lost steps asks for routes unless they are back, and how often it has.
+    ask_at: Option<Instant>,
+    asked: u8,
+}
+
+impl Root {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self {
+            expire_at: now,
+            ask_at: None,
+            asked: 0,
+        }
+    }
+
+    /// When to ask for routes.
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        self.ask_at
+    }
+}
+
+impl Node<'_> {
+    /// Enters the routes of a DAO into the root's table, and answers.
+    pub(super) fn on_dao(&mut self, dao: &wire::Dao<'_>, from: Ipv6Addr, now: Instant) {
+        let Self { routing, ip, .. } = self;
+        let Some(rpl) = routing.as_mut().map(|routing| &mut routing.rpl) else {
+            return;
+        };
+        let Some(dodag) = rpl.dodag().copied() else {
+            return;
+        };
+        let mut status = rpl::status::ENTERED;
+        for route in rpl::routes(dao, &dodag) {
+            let step = Step {
+                child: ip::iid_of(&route.target),
+                parent: ip::iid_of(&route.parent),
+                sequence: route.sequence,
+                is_leaf: route.is_external,
+                is_lost: false,
+                losses: 0,
+                until: now + route.lifetime,
+            };
+            let (reason, of_leaf) = match ip.rpl_mut().set_step(step, now) {
+                Ok(is_bad) => {
+                    if is_bad {
+                        status = rpl::status::OTHER_PARENT;
+                    }
+                    continue;
+                }
+                Err(StepError::Old) => (MessageDrop::OldSequence, rpl::status::LEAF_MOVED),
+                Err(StepError::Full) => (MessageDrop::GraphFull, rpl::status::LEAF_FULL),
+            };
+            rpl.count(reason);
+            status = match route.is_external {
+                true => of_leaf,
+                false => rpl::status::REJECTED,
+            };
+        }
+        if let Some(answer) = Rpl::acknowledge(dao, status) {
+            self.send_routing(Destination::Node(from), answer);
+        }
+    }
+
+    /// A router could not send a packet of this root on along its source route: the step is gone.
+    /// `invoking`: the packet as that router had it, its destination the neighbour that is lost.
+    pub(super) fn on_broken_route(
+        &mut self,
+        header: &Header,
+        invoking: &[u8],
+        ingress: &Ingress,
+        now: Instant,
+    ) {
+        let is_own = self
+            .routing
+            .as_ref()
+            .is_some_and(|routing| routing.is_root() && routing.interface == ingress.interface);
+        if !is_own {
+            return;
+        }
+        let Ok((lost, _)) = Header::parse_start(invoking) else {
+            return;
+        };
+        let (child, parent) = (ip::iid_of(&lost.dst), ip::iid_of(&header.src));
+        let is_lost = self.ip.owns(&lost.src, ingress.interface)
+            && self.ip.rpl_mut().lose_step(child, parent);
+        if let Some(routing) = self.routing.as_mut().filter(|_| is_lost) {
+            // Where steps are lost all the time, it asks no more often than each ten seconds.
+            routing.root.asked = match routing.root.ask_at {
+                None => 0,
+                Some(_) => routing.root.asked.min(1),
+            };
+            let at = now + Duration::from_secs(ASK_AFTER_S << routing.root.asked);
+            routing.root.ask_at = earliest(routing.root.ask_at, Some(at));
+        }
+    }
+
+    /// Forgets steps that are too old, and asks for routes anew where some that were lost have not
+    /// come back: the motes may be there, and would say so with their next DAOs only, minutes later.
+    /// It asks ever more seldom, and a few times only, since they may be gone.
+    pub(super) fn poll_root(&mut self, now: Instant) {
+        let Self { routing, ip, .. } = self;
+        let Some(routing) = routing.as_mut().filter(|routing| routing.is_root()) else {
+            return;
+        };
+        let (rpl, root) = (&mut routing.rpl, &mut routing.root);
+        if root.expire_at <= now {
+            root.expire_at = now + EXPIRE_EVERY;
+            ip.rpl_mut().expire(now);
+        }
+        if root.ask_at.take_if(|at| *at <= now).is_none() || !ip.rpl().has_lost() {
+            return;
+        }
+        if root.asked == ASKED_MAX {
+            return ip.rpl_mut().forget_lost();
+        }
+        rpl.refresh_routes();
+        root.asked += 1;
+        root.ask_at = Some(now + Duration::from_secs(ASK_AFTER_S << root.asked));
+    }
+}
+
+/// How often a root looks for steps that are too old: lifetimes are minutes.
+const EXPIRE_EVERY: Duration = Duration::from_secs(10);
+
+/// Seconds that a mote whose step was lost has to send its new route by itself, as it does when its
+/// parent is gone. They double with each time that the root asks.
+const ASK_AFTER_S: u64 = 5;
+
+/// How often a root asks for motes that are lost: five minutes long.
+const ASKED_MAX: u8 = 5;

@@ -1,0 +1,31 @@
+//! Stands in for a root in a build without the feature `router`: a mote is none.
+
+use core::net::Ipv6Addr;
+
+use super::Node;
+use crate::ip::Ingress;
+use crate::time::Instant;
+use crate::wire::ipv6::Header;
+use crate::wire::rpl as wire;
+
+/// Nothing.
+#[derive(Debug)]
+pub(super) struct Root;
+
+impl Root {
+    pub(super) const fn new(_: Instant) -> Self {
+        Self
+    }
+
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        None
+    }
+}
+
+impl Node<'_> {
+    pub(super) const fn poll_root(&mut self, _: Instant) {}
+
+    pub(super) const fn on_dao(&mut self, _: &wire::Dao<'_>, _: Ipv6Addr, _: Instant) {}
+
+    pub(super) const fn on_broken_route(&mut self, _: &Header, _: &[u8], _: &Ingress, _: Instant) {}
+}

@@ -1,0 +1,185 @@
+//! Whole packets waiting for several receivers, in one piece of borrowed bytes.
+//!
+//! Place: behind a parent's link, where packets wait for children that sleep. Each receiver has its
+//! packets in order; taking one moves those behind it together, so that no gap is ever left.
+//! Left out: who the receivers are. They are small numbers here.
+
+/// Packets, each with its receiver's number and a word of its owner's.
+#[derive(Debug)]
+pub(crate) struct Shelf<'m> {
+    bytes: &'m mut [u8],
+    used: usize,
+}
+
+/// A packet on the shelf.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Kept<'a> {
+    /// As given to [`Shelf::push`].
+    pub mark: u32,
+    /// The packet.
+    pub packet: &'a [u8],
+}
+
+/// Where a record lies.
+#[derive(Clone, Copy)]
+struct Record {
+    at: usize,
+    len: usize,
+    key: u8,
+    mark: u32,
+}
+
+impl Record {
+    const fn end(self) -> usize {
+        self.at.saturating_add(OVERHEAD).saturating_add(self.len)
+    }
+}
+
+impl<'m> Shelf<'m> {
+    /// Nothing kept yet. Each packet takes its length and [`OVERHEAD`].
+    pub(crate) fn new(bytes: &'m mut [u8]) -> Self {
+        Self { bytes, used: 0 }
+    }
+
+    /// The bytes it was lent.
+    pub(crate) fn into_memory(self) -> &'m mut [u8] {
+        self.bytes
+    }
+
+    /// Keeps a packet for `key`, behind those that it has, where there is room and they then take
+    /// `bytes_max` at most, overheads included.
+    pub(crate) fn push(&mut self, key: u8, packet: &[u8], mark: u32, bytes_max: usize) -> bool {
+        let Ok(len) = u16::try_from(packet.len()) else {
+            return false;
+        };
+        let total = packet.len().saturating_add(OVERHEAD);
+        if packet.is_empty() || self.bytes_for(key).saturating_add(total) > bytes_max {
+            return false;
+        }
+        let room = self.bytes.get_mut(self.used..).unwrap_or_default();
+        let Some((record, _)) = room.split_at_mut_checked(total) else {
+            return false;
+        };
+        let [high, low] = len.to_be_bytes();
+        let [a, b, c, d] = mark.to_be_bytes();
+        let Some((head, body)) = record.split_first_chunk_mut::<OVERHEAD>() else {
+            return false;
+        };
+        *head = [high, low, key, a, b, c, d];
+        body.copy_from_slice(packet);
+        self.used += total;
+        true
+    }
+
+    /// The packet that has waited longest for `key`.
+    pub(crate) fn first(&self, key: u8) -> Option<Kept<'_>> {
+        let record = self.records().find(|record| record.key == key)?;
+        let start = record.at.saturating_add(OVERHEAD);
+        Some(Kept {
+            mark: record.mark,
+            packet: self.bytes.get(start..record.end())?,
+        })
+    }
+
+    /// Removes that packet; false where there is none.
+    pub(crate) fn pop(&mut self, key: u8) -> bool {
+        let Some(record) = self.records().find(|record| record.key == key) else {
+            return false;
+        };
+        let (at, end) = (record.at, record.end());
+        let used = self.bytes.get_mut(..self.used).unwrap_or_default();
+        if at <= end && end <= used.len() {
+            used.copy_within(end.., at);
+            self.used = self.used.saturating_sub(end - at);
+        }
+        true
+    }
+
+    /// Removes all packets for `key`; returns how many there were.
+    pub(crate) fn clear(&mut self, key: u8) -> usize {
+        let count = self.count(key);
+        for _ in 0..count {
+            self.pop(key);
+        }
+        count
+    }
+
+    /// Packets for `key`.
+    pub(crate) fn count(&self, key: u8) -> usize {
+        self.records().filter(|record| record.key == key).count()
+    }
+
+    /// Bytes that they take.
+    fn bytes_for(&self, key: u8) -> usize {
+        let of_key = self.records().filter(|record| record.key == key);
+        of_key.map(|record| record.end() - record.at).sum()
+    }
+
+    fn records(&self) -> impl Iterator<Item = Record> {
+        let used = self.bytes.get(..self.used).unwrap_or_default();
+        let mut at = 0;
+        core::iter::from_fn(move || {
+            let head = used.get(at..)?.first_chunk::<OVERHEAD>()?;
+            let &[high, low, key, a, b, c, d] = head;
+            let record = Record {
+                at,
+                len: usize::from(u16::from_be_bytes([high, low])),
+                key,
+                mark: u32::from_be_bytes([a, b, c, d]),
+            };
+            at = record.end();
+            Some(record)
+        })
+    }
+}
+
+/// Bytes in front of each packet: its length, receiver and mark.
+pub(crate) const OVERHEAD: usize = 7;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+    use std::vec::Vec;
+
+    proptest! {
+        #[test]
+        fn is_a_bounded_queue_for_each(
+            capacity in 0usize..300,
+            bytes_max in 0usize..200,
+            steps in prop::collection::vec((0u8..3, prop::option::of((0usize..80, any::<u32>()))), 0..100),
+        ) {
+            let mut memory = std::vec![0; capacity];
+            let mut shelf = Shelf::new(&mut memory);
+            let mut model: [VecDeque<(Vec<u8>, u32)>; 3] = Default::default();
+            for (key, step) in steps {
+                let bytes = |queue: &VecDeque<(Vec<u8>, u32)>| -> usize {
+                    queue.iter().map(|(packet, _)| packet.len() + OVERHEAD).sum()
+                };
+                let used: usize = model.iter().map(bytes).sum();
+                let queue = &mut model[usize::from(key)];
+                match step {
+                    Some((len, mark)) => {
+                        let packet: Vec<u8> = (0..len).map(|i| (mark as usize + i) as u8).collect();
+                        let total = len + OVERHEAD;
+                        let fits = len > 0 && used + total <= capacity && bytes(queue) + total <= bytes_max;
+                        prop_assert_eq!(shelf.push(key, &packet, mark, bytes_max), fits);
+                        if fits {
+                            queue.push_back((packet, mark));
+                        }
+                    }
+                    None => prop_assert_eq!(shelf.pop(key), queue.pop_front().is_some()),
+                }
+                for (key, queue) in (0..).zip(&model) {
+                    let first = queue.front().map(|(packet, mark)| Kept { mark: *mark, packet });
+                    prop_assert_eq!(shelf.first(key), first);
+                    prop_assert_eq!(shelf.count(key), queue.len());
+                }
+            }
+            let waiting = model[1].len();
+            prop_assert_eq!(shelf.clear(1), waiting);
+            prop_assert_eq!((shelf.count(1), shelf.count(0)), (0, model[0].len()));
+        }
+    }
+}

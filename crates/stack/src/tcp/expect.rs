@@ -1,0 +1,104 @@
+//! What TCP expects: when an answer to what it has sent may come, for a node that sleeps until then.
+//!
+//! Place: the node asks after each poll and hands the sum of all connections to its links. Nothing is
+//! stored for it: SRTT, the transmit timer and the time of the last progress say it all.
+//! Left out: this end's delayed ACK, which brings nothing.
+//!
+//! Sources: TCPlp §10 and appendix C.2, which propose the RTT estimate, the timeout, the PSH flag and
+//! the bytes in flight as hints, and leave them undone.
+
+use super::config::Economy;
+use super::connection::Connection;
+use super::facts::Facts;
+use super::sockets::Tcp;
+use super::timers::{Timer, present, wait_until};
+use crate::hint::Expectation;
+use crate::time::{Duration, Instant};
+
+impl Tcp<'_> {
+    /// When the peers of all connections may answer; `None`: nothing is expected. A connection that
+    /// only waits for what its peer does by itself expects nothing.
+    pub fn expected(&self, now: Instant) -> Option<Expectation> {
+        let (tick, now_ms) = (self.tick, self.now_ms);
+        let connections = self.memory.connections.iter();
+        let connections = connections.filter_map(|slot| slot.0.as_ref());
+        let answers = connections.filter_map(|connection| connection.expects(tick, now_ms, now));
+        answers
+            .filter(|answer| answer.latest > now)
+            .reduce(Expectation::or)
+    }
+}
+
+impl Connection<'_> {
+    /// `tick`: the instant of `now_ms`.
+    fn expects(&self, tick: Instant, now_ms: u32, now: Instant) -> Option<Expectation> {
+        let ms = |ms: u32| Duration::from_millis(u64::from(ms));
+        let ago = |at: u32| {
+            let past = ms(now_ms.wrapping_sub(at));
+            Instant::from_micros(tick.as_micros().saturating_sub(past.as_micros()))
+        };
+        let economy = self.config.economy;
+        let srtt = self.rtt.srtt_ms();
+        let round = srtt.unwrap_or(ROUND_UNKNOWN_MS);
+        let pace = match economy {
+            Economy::LowestEnergy => round / 2,
+            Economy::Balanced => round / 4,
+            Economy::LowestLatency => 0,
+        };
+        let pace = ms(pace.min(PACE_MAX_MS));
+        let sent = self.timers.is_armed(Timer::Transmit).then(|| {
+            let [transmit, ..] = self.deadlines;
+            let wait = wait_until(transmit, present(now_ms, 0));
+            let latest = tick + Duration::from_micros(u64::from(wait) * 125 / 4);
+            let var = self.rtt.rttvar_ms();
+            // The first of several answers may be on its way already.
+            let is_alone = self.flight() <= u32::from(self.smss);
+            let after = match economy {
+                Economy::LowestEnergy => round.saturating_add(var),
+                Economy::Balanced if is_alone => round.saturating_sub(2 * var),
+                Economy::Balanced | Economy::LowestLatency => 0,
+            };
+            Expectation {
+                earliest: ago(self.progress_at) + ms(after),
+                latest,
+                pace,
+                more: !is_alone,
+            }
+        });
+        sent.into_iter()
+            .chain(self.stream(ago, pace, now))
+            .reduce(Expectation::or)
+    }
+
+    /// The peer has just sent, and has more, as far as is known: it sends again when it has our ACK,
+    /// or when its own timer has run out, however long that may be. So the longer it is silent, the
+    /// more rarely is it asked for.
+    fn stream(
+        &self,
+        ago: impl Fn(u32) -> Instant,
+        pace: Duration,
+        now: Instant,
+    ) -> Option<Expectation> {
+        let is_open = self.is_established() && self.facts.has(Facts::STREAMS);
+        if !is_open || self.config.economy == Economy::LowestEnergy {
+            return None;
+        }
+        let since = ago(self.ts_recent_at);
+        let silence = Duration::from_micros(now.since(since).as_micros() / 4);
+        Some(Expectation {
+            earliest: since,
+            latest: since + STREAM_MAX,
+            pace: pace.max(silence),
+            more: true,
+        })
+    }
+}
+
+/// Before the first round trip was measured: some hops of single frames.
+const ROUND_UNKNOWN_MS: u32 = 400;
+
+/// However long the round trip, an answer waits no longer.
+const PACE_MAX_MS: u32 = 1_000;
+
+/// How long the peer's next segments are waited for: its greatest RTO (RFC 6298 §2.5).
+const STREAM_MAX: Duration = Duration::from_secs(60);

@@ -1,0 +1,83 @@
+//! What a connection expects, and for how long.
+
+use super::super::Economy;
+use super::*;
+use crate::time::Duration;
+
+const PSH: Flags = Flags::PSH;
+
+fn expected(s: &Script) -> Option<crate::hint::Expectation> {
+    s.tcp.expected(s.now())
+}
+
+#[test]
+fn an_answer_is_expected_while_something_is_on_its_way() {
+    let mut s = Script::accepted(PLAIN);
+    assert_eq!(expected(&s), None, "nothing was sent");
+    s.send(300);
+    s.expect(ACK, 1, 1, 300);
+    let answer = expected(&s).expect("an ACK is due");
+    assert!(answer.earliest <= answer.latest && !answer.more);
+    assert_eq!(
+        Some(answer.latest),
+        s.tcp.next_deadline(),
+        "then it is sent again"
+    );
+    s.wait_ms(20);
+    s.peer(say(ACK, 1, 301)).unwrap();
+    assert_eq!(expected(&s), None, "it has come");
+}
+
+#[test]
+fn a_syn_expects_its_answer() {
+    let (s, _) = Script::connecting(PLAIN);
+    let answer = expected(&s).expect("a SYN-ACK is due");
+    assert_eq!(Some(answer.latest), s.tcp.next_deadline());
+}
+
+#[test]
+fn a_stream_is_expected_until_its_end_and_a_delayed_ack_costs_nothing() {
+    let mut s = Script::accepted(PLAIN);
+    s.peer(say(ACK, 1, 1).data(b"beginning")).unwrap();
+    let answer = expected(&s).expect("the peer has more");
+    assert!(answer.more);
+    // The longer it is silent, the more rarely is it asked for.
+    let later = s
+        .tcp
+        .expected(s.now() + Duration::from_secs(40))
+        .expect("still");
+    assert!(later.pace >= Duration::from_secs(10) && later.pace > answer.pace);
+    assert_eq!(s.tcp.expected(s.now() + Duration::from_secs(61)), None);
+    s.peer(say(ACK | PSH, 10, 1).data(b"end")).unwrap();
+    assert_eq!(expected(&s), None, "only our own ACK is due");
+}
+
+#[test]
+fn economy_moves_the_first_request_and_the_pace() {
+    let answer = |economy| {
+        let mut s = Script::accepted(Config { economy, ..PLAIN });
+        for n in 0..3 {
+            s.send(300);
+            s.expect(ACK, 1 + 300 * n, 1, 300);
+            if n < 2 {
+                s.wait_ms(80);
+                s.peer(say(ACK, 1, 301 + 300 * n)).unwrap();
+            }
+        }
+        let now = s.now();
+        let answer = expected(&s).expect("an ACK is due");
+        (
+            answer.earliest.since(now).as_millis(),
+            answer.pace.as_millis(),
+        )
+    };
+    let [lowest, balanced, latency] = [
+        Economy::LowestEnergy,
+        Economy::Balanced,
+        Economy::LowestLatency,
+    ]
+    .map(answer);
+    assert!(lowest.0 >= 80 && lowest.1 == 40, "{lowest:?}");
+    assert!(balanced.0 < 80 && balanced.1 == 20, "{balanced:?}");
+    assert_eq!(latency, (0, 0));
+}

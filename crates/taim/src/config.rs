@@ -1,0 +1,163 @@
+//! What a router may hold, and by which rule.
+
+use std::fmt;
+use std::str::FromStr;
+
+use motet::time::Duration;
+
+/// A router's limits, and its policy.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Config {
+    /// By which rule packets are held.
+    pub policy: Policy,
+    /// Flows that are known at a time.
+    pub flows_max: usize,
+    /// Flows of one mote that are known at a time: no mote fills the table alone.
+    pub flows_per_mote_max: usize,
+    /// Packets that are held at a time.
+    pub held_max: usize,
+    /// Packets of one flow and direction that are held at a time.
+    pub held_per_flow_max: usize,
+}
+
+/// By which rule packets are held.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Policy {
+    /// None is held: flows are only observed.
+    None,
+    /// Flow admission: packets into the mesh wait, so that only so many flows are inside it.
+    Admission(Admission),
+    /// TAiM: the packets of all flows leave one at a time, those of the slowest flow first.
+    Taim(Taim),
+    /// Fair queueing: the packets of all flows leave one at a time, the flows in turn.
+    Fq(Fq),
+}
+
+/// How flow admission is set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Admission {
+    /// How many flows may be inside the mesh at a time.
+    pub window: Window,
+}
+
+/// How many flows may be inside the mesh at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Window {
+    /// As many as keep the flows even.
+    #[default]
+    Adaptive,
+    /// So many.
+    Fixed(u16),
+}
+
+/// How TAiM is set.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Taim {
+    /// As the paper's Algorithm 1 says, word for word; otherwise with its faults mended.
+    pub literal: bool,
+    /// Time between two packets at the start: the paper's `Dinit`.
+    pub spacing: Duration,
+    /// Whether the spacing follows Algorithm 1 each minute, or stays.
+    pub adapts: bool,
+}
+
+/// How fair queueing is set.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Fq {
+    /// Time between two packets.
+    pub spacing: Duration,
+}
+
+impl Config {
+    /// `policy` within the usual limits.
+    pub const fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            flows_max: 8_192,
+            flows_per_mote_max: 64,
+            held_max: 16_384,
+            held_per_flow_max: 128,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::new(Policy::default())
+    }
+}
+
+impl Policy {
+    /// What policies are called, in scenarios and on the command line.
+    pub const NAMES: [&'static str; 5] = ["none", "admission", "taim", "taim-literal", "fq"];
+
+    /// What this one is called.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Admission(_) => "admission",
+            Self::Taim(Taim { literal: false, .. }) => "taim",
+            Self::Taim(Taim { literal: true, .. }) => "taim-literal",
+            Self::Fq(_) => "fq",
+        }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::Admission(Admission::default())
+    }
+}
+
+impl Default for Taim {
+    fn default() -> Self {
+        Self {
+            literal: false,
+            spacing: SPACING,
+            adapts: true,
+        }
+    }
+}
+
+impl Default for Fq {
+    fn default() -> Self {
+        Self { spacing: SPACING }
+    }
+}
+
+/// The paper gives no value for `Dinit`. This one was best in the lab on meshes without loss.
+const SPACING: Duration = Duration::from_millis(35);
+
+/// A name that no policy has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownPolicy(
+    /// The name.
+    pub String,
+);
+
+impl fmt::Display for UnknownPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Policy::NAMES.join(", ");
+        write!(f, "there is no policy `{}`: choose one of {names}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownPolicy {}
+
+impl FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
+        match name {
+            "none" => Ok(Self::None),
+            "admission" => Ok(Self::Admission(Admission::default())),
+            "taim" => Ok(Self::Taim(Taim::default())),
+            "taim-literal" => Ok(Self::Taim(Taim {
+                literal: true,
+                ..Taim::default()
+            })),
+            "fq" => Ok(Self::Fq(Fq::default())),
+            _ => Err(UnknownPolicy(name.to_owned())),
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! One connection as the router sees it pass.
+//!
+//! Purpose: how far each direction's stream has come, what was sent again, how long round trips
+//! take on either side of the router, and which packets of it are held.
+//! A stream's progress is the highest number seen. Bytes below it that were never seen are holes,
+//! lost before the router; what fills them counts as new. So neither SACK nor timestamps need be
+//! read. A number too far from the others is taken for forged, unless several follow one another.
+
+use std::collections::VecDeque;
+
+use motet::time::{Duration, Instant};
+use motet::wire::tcp::Flags;
+
+use crate::flows::Span;
+use crate::meter::Meter;
+use crate::router::PacketId;
+use crate::rtt::Rtt;
+use crate::sight::{Direction, FlowKey, Segment};
+
+/// A known flow.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) key: FlowKey,
+    /// When a packet of it last came.
+    pub(crate) last: Instant,
+    /// Whether an end has closed it or reset it, and nothing has come since that denies it.
+    pub(crate) is_over: bool,
+    streams: [Stream; 2],
+    lanes: [Lane; 2],
+    /// From the release of a packet into the mesh to what answers it.
+    pub(crate) mesh: Rtt,
+    /// When an acknowledgment went into the mesh that new data is to answer.
+    invited: Option<Instant>,
+    /// From a packet out of the mesh to what answers it.
+    pub(crate) wired: Rtt,
+    /// The same, with the time for which the answer was held.
+    pub(crate) beyond: Rtt,
+    pub(crate) tally: Tally,
+    pub(crate) meter: Meter,
+}
+
+/// What a flow, or all flows of a mote, have done so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    /// New bytes, by direction.
+    pub(crate) bytes: [u64; 2],
+    pub(crate) packets: u64,
+    pub(crate) retransmissions: u64,
+    pub(crate) held: u64,
+    pub(crate) held_for: Duration,
+    pub(crate) held_longest: Duration,
+}
+
+/// The bytes that go one way.
+#[derive(Debug, Default)]
+struct Stream {
+    /// Behind the highest byte seen.
+    highest: Option<u32>,
+    /// Bytes below that were not seen.
+    holes: u32,
+    /// Behind the highest byte that was acknowledged, where the acknowledgment has gone on.
+    acknowledged: Option<u32>,
+    /// Segments in a row whose numbers are far from the highest.
+    strays: u8,
+    /// Behind a byte whose acknowledgment is awaited, and since when.
+    timed: Option<(u32, Instant)>,
+    /// The same byte, until its acknowledgment has gone on.
+    timed_on: Option<(u32, Instant)>,
+    /// Behind its FIN, once that was seen: its sender has nothing new to send.
+    fin: Option<u32>,
+    /// Bytes of a full segment.
+    mss: Option<u16>,
+}
+
+/// Packets of one direction that are held, the first to leave first.
+#[derive(Debug, Default)]
+struct Lane(VecDeque<HeldPacket>);
+
+/// A packet that is held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeldPacket {
+    pub(crate) id: PacketId,
+    /// Since when.
+    pub(crate) since: Instant,
+    /// Segments in it: hardware may have merged some.
+    pub(crate) segments: u32,
+    /// Its bytes.
+    pub(crate) len: u64,
+    /// What its release shows the other end.
+    passing: Passing,
+}
+
+/// What the passing of a segment shows the end that it goes to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passing {
+    /// Behind its last byte, where it carries any.
+    end: Option<u32>,
+    ack: Option<u32>,
+}
+
+/// What a segment brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct News {
+    /// Bytes that had not passed before.
+    pub(crate) new_bytes: u32,
+    /// Bytes of the other direction that it acknowledges for the first time.
+    pub(crate) newly_acknowledged: u32,
+    /// Whether all its bytes are sent again.
+    pub(crate) is_retransmission: bool,
+    /// Whether its numbers are far from those of its flow.
+    pub(crate) is_stray: bool,
+}
+
+impl Flow {
+    pub(crate) fn new(key: FlowKey, now: Instant) -> Self {
+        Self {
+            key,
+            last: now,
+            is_over: false,
+            streams: Default::default(),
+            lanes: Default::default(),
+            mesh: Rtt::default(),
+            invited: None,
+            wired: Rtt::default(),
+            beyond: Rtt::default(),
+            tally: Tally::default(),
+            meter: Meter::new(now),
+        }
+    }
+
+    /// The largest segments, by the direction in which they go.
+    pub(crate) fn set_mss(&mut self, mss: [Option<u16>; 2]) {
+        for (stream, mss) in self.streams.iter_mut().zip(mss) {
+            stream.mss = mss;
+        }
+    }
+
+    /// Begins the stream into the mesh with what has passed of it before the flow was known.
+    pub(crate) fn begin_down(&mut self, span: Span, now: Instant) {
+        let bytes = u64::from(span.seen);
+        let stream = &mut self.streams[Direction::Down as usize];
+        (stream.highest, stream.acknowledged) = (Some(span.end), Some(span.begin));
+        stream.holes = span.end.wrapping_sub(span.begin).saturating_sub(span.seen);
+        self.tally.bytes[Direction::Down as usize] += bytes;
+        if bytes > 0 {
+            self.meter.add(bytes, now);
+        }
+    }
+
+    /// Learns from a segment that has come, before it is known whether it is held.
+    pub(crate) fn on_segment(&mut self, segment: &Segment, now: Instant) -> News {
+        self.last = now;
+        self.is_over = match segment.flags.intersects(Flags::FIN | Flags::RST) {
+            true => true,
+            // What comes behind a true end only acknowledges it.
+            false => self.is_over && segment.payload_len == 0,
+        };
+        let direction = segment.direction;
+        let stream = &mut self.streams[direction as usize];
+        let mut news = stream.on_data(segment, now);
+        stream.note_fin(segment);
+        if let Some(ack) = segment.ack {
+            let acknowledged = &mut self.streams[direction.back() as usize];
+            let (bytes, took) = acknowledged.on_ack(ack, now);
+            news.newly_acknowledged = bytes;
+            match (took, direction) {
+                (Some(took), Direction::Down) => self.wired.add(took),
+                (Some(took), Direction::Up) => self.mesh.add(took),
+                (None, _) => {}
+            }
+        }
+        if direction == Direction::Up && (news.new_bytes > 0 || news.is_retransmission) {
+            // What is sent again may have been sent before the invitation came (Karn).
+            let invited = self.invited.take().filter(|_| !news.is_retransmission);
+            if let Some(invited) = invited {
+                self.mesh.add(now.since(invited));
+            }
+        }
+        self.tally.packets += 1;
+        self.tally.retransmissions += u64::from(news.is_retransmission);
+        self.tally.bytes[direction as usize] += u64::from(news.new_bytes);
+        if news.new_bytes > 0 {
+            self.meter.add(u64::from(news.new_bytes), now);
+        }
+        news
+    }
+
+    /// Segments of which a packet consists: several where hardware has merged them.
+    pub(crate) fn segments(&self, segment: &Segment) -> u32 {
+        let mss = self.streams[segment.direction as usize].mss;
+        let mss = u32::from(mss.unwrap_or(MSS_MAX).clamp(1, MSS_MAX));
+        segment.payload_len.div_ceil(mss).max(1)
+    }
+
+    /// The timeout of the mote's sender, as it would reckon it itself: the round trip from it is that
+    /// through the mesh and that beyond, with the time for which packets were held (RFC 6298).
+    pub(crate) fn sender_timeout(&self) -> Option<Duration> {
+        let smoothed = self.mesh.smoothed()? + self.beyond.smoothed()?;
+        let variation = self.mesh.variation()? + self.beyond.variation()?;
+        Some(smoothed + variation.saturating_mul(4))
+    }
+
+    /// Whether a segment only acknowledges all that its receiver will ever send, its FIN included: it
+    /// invites nothing into the mesh, and without it the FIN is sent again and again.
+    pub(crate) fn is_last_word(&self, segment: &Segment) -> bool {
+        let stream = &self.streams[segment.direction.back() as usize];
+        segment.end() == segment.seq && segment.ack.is_some_and(|ack| stream.is_whole(ack))
+    }
+
+    /// How many packets are held that go this way.
+    pub(crate) fn held(&self, direction: Direction) -> usize {
+        self.lanes[direction as usize].0.len()
+    }
+
+    /// How many packets are held both ways.
+    pub(crate) fn held_in_all(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.0.len()).sum()
+    }
+
+    /// Holds a segment that has come.
+    pub(crate) fn hold(&mut self, id: PacketId, segment: &Segment, now: Instant) {
+        let held = HeldPacket {
+            id,
+            since: now,
+            segments: self.segments(segment),
+            len: segment.packet_len as u64,
+            passing: Passing::of(segment),
+        };
+        self.lanes[segment.direction as usize].0.push_back(held);
+    }
+
+    /// The packet that leaves next this way.
+    pub(crate) fn first(&self, direction: Direction) -> Option<&HeldPacket> {
+        self.lanes[direction as usize].0.front()
+    }
+
+    /// Lets the first packet go that is held this way; says whether the other end has anything new
+    /// by it.
+    pub(crate) fn release(
+        &mut self,
+        direction: Direction,
+        now: Instant,
+    ) -> Option<(HeldPacket, bool)> {
+        let held = self.lanes[direction as usize].0.pop_front()?;
+        let span = now.since(held.since);
+        self.tally.held += 1;
+        self.tally.held_for = self.tally.held_for + span;
+        self.tally.held_longest = self.tally.held_longest.max(span);
+        let is_news = self.on_pass(direction, held.passing, now);
+        Some((held, is_news))
+    }
+
+    /// Learns that a segment leaves, at once or released; says whether the other end has anything
+    /// new by it.
+    pub(crate) fn on_pass(&mut self, direction: Direction, passing: Passing, now: Instant) -> bool {
+        let mut is_news = passing.end.is_some();
+        if let Some(ack) = passing.ack {
+            let (is_further, took) =
+                self.streams[direction.back() as usize].on_ack_passed(ack, now);
+            is_news |= is_further && !self.streams[direction.back() as usize].is_whole(ack);
+            if direction == Direction::Down {
+                took.into_iter().for_each(|took| self.beyond.add(took));
+                if is_further && self.streams[Direction::Up as usize].highest.is_some() {
+                    self.invited.get_or_insert(now);
+                }
+            }
+        }
+        if let (Some(end), Direction::Down) = (passing.end, direction) {
+            self.streams[direction as usize].restart(end, now);
+        }
+        is_news
+    }
+}
+
+impl Tally {
+    /// Takes over what another one has counted.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (own, other) in self.bytes.iter_mut().zip(other.bytes) {
+            *own += other;
+        }
+        self.packets += other.packets;
+        self.retransmissions += other.retransmissions;
+        self.held += other.held;
+        self.held_for = self.held_for + other.held_for;
+        self.held_longest = self.held_longest.max(other.held_longest);
+    }
+}
+
+impl HeldPacket {
+    /// Whether it carries bytes of the stream.
+    pub(crate) const fn has_data(&self) -> bool {
+        self.passing.end.is_some()
+    }
+}
+
+impl Passing {
+    pub(crate) fn of(segment: &Segment) -> Self {
+        Self {
+            end: (segment.payload_len > 0).then(|| segment.end()),
+            ack: segment.ack,
+        }
+    }
+}
+
+impl Stream {
+    fn on_data(&mut self, segment: &Segment, now: Instant) -> News {
+        if segment.payload_len == 0 && !segment.flags.contains(Flags::FIN) {
+            return News::default();
+        }
+        let end = segment.end();
+        let Some(highest) = self.highest else {
+            self.highest = Some(end);
+            self.acknowledged.get_or_insert(segment.seq);
+            self.timed = Some((end, now));
+            self.timed_on = self.timed;
+            return News {
+                new_bytes: segment.payload_len,
+                ..News::default()
+            };
+        };
+        if distance(end, highest).unsigned_abs() > JUMP_MAX {
+            self.strays += 1;
+            if self.strays >= STRAYS_MAX {
+                *self = Self {
+                    highest: Some(end),
+                    acknowledged: Some(segment.seq),
+                    mss: self.mss,
+                    ..Self::default()
+                };
+            }
+            return News {
+                is_stray: true,
+                ..News::default()
+            };
+        }
+        self.strays = 0;
+        let Some(further) = ahead(end, highest) else {
+            return self.on_old_data(segment);
+        };
+        self.highest = Some(end);
+        let new_bytes = further.min(segment.payload_len);
+        self.holes = self.holes.saturating_add(further - new_bytes).min(JUMP_MAX);
+        if self.timed.is_none() {
+            self.timed = Some((end, now));
+            self.timed_on = self.timed;
+        }
+        News {
+            new_bytes,
+            ..News::default()
+        }
+    }
+
+    /// Bytes below the highest: they fill a hole, or have passed before.
+    fn on_old_data(&mut self, segment: &Segment) -> News {
+        // Whose acknowledgment comes is not known any more (Karn).
+        (self.timed, self.timed_on) = (None, None);
+        let new_bytes = segment.payload_len.min(self.holes);
+        self.holes -= new_bytes;
+        News {
+            new_bytes,
+            is_retransmission: segment.payload_len > 0,
+            ..News::default()
+        }
+    }
+
+    /// How many bytes an acknowledgment that has come acknowledges for the first time, and how
+    /// long the timed one took.
+    fn on_ack(&mut self, ack: u32, now: Instant) -> (u32, Option<Duration>) {
+        let took = take_timed(&mut self.timed, ack, now);
+        let highest = *self.highest.get_or_insert(ack);
+        let acknowledged = *self.acknowledged.get_or_insert(ack);
+        let is_seen = ahead(ack, highest).is_none();
+        let further = ahead(ack, acknowledged).filter(|_| is_seen);
+        (further.unwrap_or(0), took)
+    }
+
+    /// An acknowledgment goes on to the sender of this stream.
+    ///
+    /// Whether it acknowledges more than those before, and how long the timed byte took.
+    fn on_ack_passed(&mut self, ack: u32, now: Instant) -> (bool, Option<Duration>) {
+        let is_seen = self.highest.is_none_or(|own| ahead(ack, own).is_none());
+        let is_news = self
+            .acknowledged
+            .is_none_or(|own| ahead(ack, own).is_some());
+        if is_seen && is_news {
+            self.acknowledged = Some(ack);
+        }
+        let took = take_timed(&mut self.timed_on, ack, now);
+        (is_seen && is_news, took)
+    }
+
+    /// Remembers where a FIN ends the stream. Bytes behind it deny it.
+    fn note_fin(&mut self, segment: &Segment) {
+        let is_highest = self.highest == Some(segment.end());
+        if is_highest && segment.flags.contains(Flags::FIN) {
+            self.fin = self.highest;
+        } else if self.fin != self.highest {
+            self.fin = None;
+        }
+    }
+
+    /// Whether this acknowledges all of a stream that has ended.
+    fn is_whole(&self, ack: u32) -> bool {
+        self.fin == Some(ack)
+    }
+
+    /// The segment that ends here leaves now: it was timed from when it came.
+    fn restart(&mut self, end: u32, now: Instant) {
+        if let Some((_, since)) = self.timed.as_mut().filter(|(timed, _)| *timed == end) {
+            *since = now;
+        }
+    }
+}
+
+/// How long the timed byte took, if `ack` acknowledges it.
+fn take_timed(timed: &mut Option<(u32, Instant)>, ack: u32, now: Instant) -> Option<Duration> {
+    let (end, since) = (*timed)?;
+    let is_due = distance(ack, end) >= 0 && distance(ack, end).unsigned_abs() <= JUMP_MAX;
+    is_due.then(|| {
+        *timed = None;
+        now.since(since)
+    })
+}
+
+/// How far `number` lies behind `other` on the circle; negative where it lies before it.
+fn distance(number: u32, other: u32) -> i32 {
+    number.wrapping_sub(other) as i32
+}
+
+/// How far `number` lies behind `other`; none where it does not.
+fn ahead(number: u32, other: u32) -> Option<u32> {
+    u32::try_from(distance(number, other))
+        .ok()
+        .filter(|by| *by > 0)
+}
+
+/// A step of numbers beyond this is none that a window of a mote allows.
+const JUMP_MAX: u32 = 1 << 20;
+
+/// So many steps in a row, and the numbers were right after all.
+const STRAYS_MAX: u8 = 4;
+
+/// What fits a packet of the mesh, whose MTU is 1,280: a longer packet was merged.
+const MSS_MAX: u16 = 1_220;

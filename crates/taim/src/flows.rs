@@ -1,0 +1,301 @@
+//! The table of flows, and of the motes whose they are.
+//!
+//! Purpose: a bounded memory of who speaks through the router. A flow is entered when a segment
+//! of an open connection comes out of the mesh, so that no stranger's SYN, RST or data enters
+//! one: motes answer those with SYNs and RSTs, or not at all. Flows that are over or silent are
+//! forgotten; in a full table the flow that has been silent longest gives way.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv6Addr;
+
+use motet::time::{Duration, Instant};
+use motet::wire::tcp::Flags;
+
+use crate::config::Config;
+use crate::flow::{Flow, Tally};
+use crate::meter::Meter;
+use crate::sight::{Direction, FlowKey, Segment};
+use crate::status::Counters;
+
+/// Where a flow is in the table, as long as it is there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct FlowId(u32);
+
+/// The flows that are known.
+#[derive(Debug)]
+pub(crate) struct Flows {
+    slots: Vec<Option<Flow>>,
+    free: Vec<FlowId>,
+    by_key: BTreeMap<FlowKey, FlowId>,
+    motes: BTreeMap<Ipv6Addr, Mote>,
+    /// What SYNs have said lately, the oldest first.
+    handshakes: VecDeque<Handshake>,
+    flows_max: usize,
+    flows_per_mote_max: usize,
+    swept: Instant,
+}
+
+/// A mote that has or had flows.
+#[derive(Debug)]
+pub(crate) struct Mote {
+    /// Flows that are known now.
+    pub(crate) flows: usize,
+    /// Of flows that are known no more.
+    pub(crate) tally: Tally,
+    /// The same.
+    pub(crate) meter: Meter,
+    last: Instant,
+}
+
+#[derive(Debug)]
+struct Handshake {
+    key: FlowKey,
+    /// The largest segments, by the direction in which they go.
+    mss: [Option<u16>; 2],
+    /// Of the stream into the mesh: where the mote's SYN-ACK says that it begins, and how far it
+    /// has come since.
+    down: Option<Span>,
+}
+
+/// A piece of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) begin: u32,
+    /// Behind its last byte.
+    pub(crate) end: u32,
+    /// Bytes of it that were seen.
+    pub(crate) seen: u32,
+}
+
+impl FlowId {
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Flows {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_key: BTreeMap::new(),
+            motes: BTreeMap::new(),
+            handshakes: VecDeque::new(),
+            flows_max: config.flows_max.min(u32::MAX as usize),
+            flows_per_mote_max: config.flows_per_mote_max,
+            swept: Instant::ORIGIN,
+        }
+    }
+
+    /// How many are known.
+    pub(crate) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    pub(crate) fn get(&self, id: FlowId) -> Option<&Flow> {
+        self.slots.get(id.index())?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+        self.slots.get_mut(id.index())?.as_mut()
+    }
+
+    /// All flows, in the order of the table.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
+        let slots = self.slots.iter().zip(0..);
+        slots.filter_map(|(slot, id)| Some((FlowId(id), slot.as_ref()?)))
+    }
+
+    /// All flows, in the order of their keys.
+    pub(crate) fn by_key(&self) -> impl Iterator<Item = &Flow> {
+        self.by_key.values().filter_map(|id| self.get(*id))
+    }
+
+    /// All motes, in the order of their addresses.
+    pub(crate) fn motes(&self) -> impl Iterator<Item = (&Ipv6Addr, &Mote)> {
+        self.motes.iter()
+    }
+
+    /// The flow that a segment is of. It may be entered with it.
+    pub(crate) fn find(
+        &mut self,
+        segment: &Segment,
+        counters: &mut Counters,
+        now: Instant,
+    ) -> Option<FlowId> {
+        if let Some(id) = self.by_key.get(&segment.flow) {
+            return Some(*id);
+        }
+        if segment.flags.contains(Flags::SYN) {
+            self.note_handshake(segment);
+        } else if segment.direction == Direction::Down {
+            self.note_early(segment);
+        }
+        let opens =
+            segment.direction == Direction::Up && segment.ack.is_some() && !segment.is_control();
+        opens.then(|| self.enter(segment.flow, counters, now))?
+    }
+
+    fn enter(&mut self, key: FlowKey, counters: &mut Counters, now: Instant) -> Option<FlowId> {
+        let own = self.motes.get(&key.mote).map_or(0, |mote| mote.flows);
+        if own >= self.flows_per_mote_max {
+            counters.mote_full += 1;
+            return None;
+        }
+        let is_full = self.len() >= self.flows_max
+            || own == 0
+                && self.motes.len() >= self.flows_max
+                && !self.motes.contains_key(&key.mote);
+        if is_full {
+            counters.table_full += 1;
+            return None;
+        }
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            // Lossless: `flows_max` is no more.
+            FlowId((self.slots.len() - 1) as u32)
+        });
+        let mut flow = Flow::new(key, now);
+        if let Some(place) = self.handshakes.iter().position(|seen| seen.key == key)
+            && let Some(seen) = self.handshakes.remove(place)
+        {
+            flow.set_mss(seen.mss);
+            seen.down
+                .into_iter()
+                .for_each(|span| flow.begin_down(span, now));
+        }
+        self.slots[id.index()] = Some(flow);
+        self.by_key.insert(key, id);
+        let mote = self.motes.entry(key.mote).or_insert_with(|| Mote {
+            flows: 0,
+            tally: Tally::default(),
+            meter: Meter::new(now),
+            last: now,
+        });
+        mote.flows += 1;
+        counters.flows += 1;
+        Some(id)
+    }
+
+    /// Remembers what a SYN says: the segment sizes, and where a stream begins that goes into the
+    /// mesh. Of many SYNs, those of the latest.
+    fn note_handshake(&mut self, segment: &Segment) {
+        let known = self
+            .handshakes
+            .iter()
+            .position(|seen| seen.key == segment.flow);
+        let mut seen = match known.and_then(|place| self.handshakes.remove(place)) {
+            Some(seen) => seen,
+            None => Handshake {
+                key: segment.flow,
+                mss: [None; 2],
+                down: None,
+            },
+        };
+        if let Some(mss) = segment.mss {
+            // What it takes is what the other sends.
+            seen.mss[segment.direction.back() as usize] = Some(mss);
+        }
+        if let (Direction::Up, Some(ack)) = (segment.direction, segment.ack) {
+            seen.down = Some(Span {
+                begin: ack,
+                end: ack,
+                seen: 0,
+            });
+        }
+        if self.handshakes.len() >= HANDSHAKES_MAX {
+            self.handshakes.pop_front();
+        }
+        self.handshakes.push_back(seen);
+    }
+
+    /// Remembers how far the stream into the mesh has come of a flow that a mote has accepted, but
+    /// has not yet said anything in.
+    fn note_early(&mut self, segment: &Segment) {
+        let mut handshakes = self.handshakes.iter_mut();
+        let seen = handshakes.find(|seen| seen.key == segment.flow);
+        if let Some(span) = seen.and_then(|seen| seen.down.as_mut())
+            && segment.payload_len > 0
+        {
+            let further = segment.end().wrapping_sub(span.end);
+            if further <= EARLY_MAX && span.end.wrapping_sub(span.begin) <= EARLY_MAX {
+                span.end = segment.end();
+                span.seen += further.min(segment.payload_len);
+            }
+        }
+    }
+
+    /// Flows that are to be forgotten: those that are over or have long been silent, and in a
+    /// full table the one that has been silent longest. None of them has a packet held.
+    pub(crate) fn stale(&mut self, now: Instant) -> Vec<FlowId> {
+        let is_full = self.len() >= self.flows_max;
+        let every = if is_full { SWEEP_FULL } else { SWEEP };
+        if now.since(self.swept) < every {
+            return Vec::new();
+        }
+        self.swept = now;
+        let (flows, motes) = (&self.by_key, &mut self.motes);
+        debug_assert!(flows.len() <= self.flows_max, "the table is bounded");
+        motes.retain(|_, mote| mote.flows > 0 || now.since(mote.last) < MOTE_FORGOTTEN);
+        let quiet = || self.iter().filter(|(_, flow)| flow.held_in_all() == 0);
+        let is_stale = |flow: &Flow| {
+            let patience = if flow.is_over {
+                OVER_FORGOTTEN
+            } else {
+                SILENT_FORGOTTEN
+            };
+            now.since(flow.last) >= patience
+        };
+        let mut stale: Vec<FlowId> = quiet()
+            .filter(|(_, flow)| is_stale(flow))
+            .map(|(id, _)| id)
+            .collect();
+        if stale.is_empty() && is_full {
+            let oldest = quiet().min_by_key(|(id, flow)| (flow.last, *id));
+            stale.extend(
+                oldest
+                    .filter(|(_, flow)| now.since(flow.last) >= SWEEP)
+                    .map(|(id, _)| id),
+            );
+        }
+        stale
+    }
+
+    /// Forgets a flow.
+    pub(crate) fn forget(&mut self, id: FlowId, now: Instant) {
+        let Some(flow) = self.slots.get_mut(id.index()).and_then(Option::take) else {
+            return;
+        };
+        self.by_key.remove(&flow.key);
+        self.free.push(id);
+        if let Some(mote) = self.motes.get_mut(&flow.key.mote) {
+            mote.flows -= 1;
+            mote.last = now;
+            mote.tally.add(&flow.tally);
+            mote.meter.absorb(&flow.meter, now);
+        }
+    }
+}
+
+/// How often flows are looked through.
+const SWEEP: Duration = Duration::from_secs(10);
+
+/// How often while the table is full.
+const SWEEP_FULL: Duration = Duration::from_secs(1);
+
+/// How long a flow is remembered behind its end.
+const OVER_FORGOTTEN: Duration = Duration::from_secs(30);
+
+/// How long an open flow is remembered through which nothing passes. It is entered again with its
+/// next segment.
+const SILENT_FORGOTTEN: Duration = Duration::from_secs(15 * 60);
+
+/// How long a mote is remembered without a flow: the longest window of its goodput.
+const MOTE_FORGOTTEN: Duration = Duration::from_secs(10 * 60);
+
+/// Handshakes that are remembered at a time. What a flood pushes out costs a flow its segment
+/// size, without which only packets longer than the mesh's MTU count as merged.
+const HANDSHAKES_MAX: usize = 64;
+
+/// What a mote may be sent before its first acknowledgment, bytes: more than any mote's window.
+const EARLY_MAX: u32 = 1 << 16;

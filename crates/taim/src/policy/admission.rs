@@ -1,0 +1,507 @@
+//! Flow admission: only so many flows are inside the mesh at a time.
+//!
+//! Purpose: packets into the mesh are held. One that is let in and brings its mote anything new
+//! invites an answer: new data, or the acknowledgment of data. Until that comes, or is overdue,
+//! the flow is inside. Where fewer flows are inside than the window allows, the one that was
+//! served least is let in next, with one such packet. So the mesh is never crowded, every flow
+//! finds it equally empty, and what a flow loses it makes up for.
+//! One packet at a time matters: where it is lost, the flow's next one acknowledges the same
+//! bytes, so that no sender waits for its timeout.
+//! The window follows from the size of segments: as many bytes are inside as the air between
+//! neighbours is good for. Where flows drift apart all the same, or what they send comes again, it
+//! shrinks.
+//! A packet waits for at most a minute. While less than half as many again are inside as should be, it
+//! waits no longer than its sender's timeout allows, reckoned from the round trips so far. A sender that sends again at fixed times, whatever the round
+//! trips, is recognised by them, and its packets wait no longer than it does.
+//! Source: Motet's own.
+
+use std::collections::BTreeSet;
+use std::mem;
+
+use motet::time::{Duration, Instant, earliest};
+
+use super::HOLD_MAX;
+use crate::config::{Admission, Window};
+use crate::flow::{Flow, HeldPacket, News};
+use crate::flows::FlowId;
+use crate::sight::{Direction, Segment};
+
+/// Who is inside the mesh, and who waits.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    is_adaptive: bool,
+    /// Flows that may be inside at a time.
+    window: usize,
+    /// By place in the table.
+    shares: Vec<Share>,
+    /// Flows that wait, those that were served least first, then those that have waited longest.
+    waiting: BTreeSet<(u64, u64, FlowId)>,
+    /// When the first packet of a flow that waits must go.
+    due: BTreeSet<(Instant, FlowId)>,
+    /// When it should go, lest its sender's timer run out, if the mesh is not too crowded by then.
+    urgent: BTreeSet<(Instant, FlowId)>,
+    /// Flows inside, by when they count as outside again.
+    inside: BTreeSet<(Instant, FlowId)>,
+    /// The flow that is being let in, packet by packet.
+    entering: Option<FlowId>,
+    /// Whether the next packet of that flow is the second with data of its turn.
+    is_second: bool,
+    /// Packets that have begun to wait first of their flow.
+    turns: u64,
+    /// Flows that were a crowd when last counted, with those that came since and without those that
+    /// have ended since.
+    active: usize,
+    /// Smoothed length of a segment with new bytes.
+    message_bytes: u64,
+    /// Segments since the window was looked at: with new bytes, and sent again though they had come.
+    come: [u64; 2],
+    /// When the window is looked at again.
+    adapts_at: Option<Instant>,
+    /// Packets let in because they were due.
+    pub(crate) early: u64,
+}
+
+/// What is known of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    /// Bytes delivered to it and by it; less would be owed to it otherwise.
+    served: u64,
+    /// When it was last heard of.
+    last: Option<Instant>,
+    /// Its place among those that wait.
+    place: Option<Place>,
+    /// Until when it counts as inside.
+    until: Option<Instant>,
+    /// Its data that was sent again while its acknowledgments waited.
+    repeats: Option<Repeats>,
+    /// How long its sender waits before it sends again, where that is fixed, and since when that
+    /// is known.
+    timeout: Option<(Duration, Instant)>,
+}
+
+/// Where and until when a flow waits.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// What it had been served.
+    served: u64,
+    turn: u64,
+    due: Instant,
+    urgent: Instant,
+}
+
+/// Data that is sent again and again while its acknowledgment waits.
+#[derive(Clone, Copy, Debug)]
+struct Repeats {
+    /// Of its first byte: what follows one another in a window that is sent again is no repeat.
+    seq: u32,
+    /// When last.
+    at: Instant,
+    /// How long after the time before.
+    gap: Duration,
+    /// How many gaps in a row were alike.
+    alike: u8,
+}
+
+impl Gate {
+    pub(crate) fn new(admission: Admission) -> Self {
+        let (is_adaptive, window) = match admission.window {
+            Window::Adaptive => (true, WINDOW_FIRST),
+            Window::Fixed(window) => (false, usize::from(window).max(1)),
+        };
+        Self {
+            is_adaptive,
+            window,
+            shares: Vec::new(),
+            waiting: BTreeSet::new(),
+            due: BTreeSet::new(),
+            urgent: BTreeSet::new(),
+            inside: BTreeSet::new(),
+            entering: None,
+            is_second: false,
+            turns: 0,
+            active: 0,
+            message_bytes: 0,
+            come: [0; 2],
+            adapts_at: None,
+            early: 0,
+        }
+    }
+
+    /// Flows that may be inside at a time.
+    pub(crate) fn window(&self) -> usize {
+        if !self.is_adaptive {
+            return self.window;
+        }
+        // Lossless: `INSIDE_BYTES` is small.
+        let most = (INSIDE_BYTES / self.message_bytes.max(1)) as usize;
+        self.window.min(most).max(1)
+    }
+
+    pub(crate) fn inside(&self) -> usize {
+        self.inside.len()
+    }
+
+    /// A segment has come. One out of the mesh may end its flow's turn.
+    pub(crate) fn on_segment(
+        &mut self,
+        id: FlowId,
+        flow: &Flow,
+        segment: &Segment,
+        news: &News,
+        now: Instant,
+    ) {
+        if segment.direction == Direction::Down {
+            return;
+        }
+        let answered = news.new_bytes + news.newly_acknowledged;
+        self.note_message(news);
+        self.come[0] += u64::from(news.new_bytes > 0);
+        self.come[1] += u64::from(news.is_retransmission && news.new_bytes == 0);
+        self.welcome(id, now);
+        let share = self.share(id);
+        share.last = Some(now);
+        share.served += u64::from(answered);
+        if news.is_retransmission && news.new_bytes == 0 {
+            share.note_repeat(flow, segment.seq, now);
+        }
+        if answered > 0 || flow.is_over {
+            self.leave(id);
+        }
+        if flow.is_over {
+            // It wants no place any more, and is no part of the crowd.
+            self.share(id).last = None;
+            self.active = self.active.saturating_sub(1);
+        }
+        // Its place follows from what it was served.
+        let served = self.share(id).served;
+        if let Some(place) = self.share(id).place {
+            self.unqueue(id);
+            self.queue(id, Place { served, ..place });
+        }
+    }
+
+    /// Smooths the length of segments with new bytes.
+    fn note_message(&mut self, news: &News) {
+        let len = u64::from(news.new_bytes.max(news.newly_acknowledged));
+        if len > 0 {
+            self.message_bytes = match self.message_bytes {
+                0 => len,
+                smoothed => (15 * smoothed + len) / 16,
+            };
+        }
+    }
+
+    /// A flow that is new, or was silent for long, begins with as much as was served least: it has
+    /// no claim to what it did not use.
+    fn welcome(&mut self, id: FlowId, now: Instant) {
+        let last = self.share(id).last;
+        if last.is_none_or(|last| now.since(last) >= CLAIM) {
+            let least = self.active(now).map(|share| share.served).min();
+            self.active += 1;
+            let share = self.share(id);
+            share.served = share.served.max(least.unwrap_or(0));
+        }
+    }
+
+    /// Whether a segment into the mesh may go at once, none of its flow being held.
+    pub(crate) fn admits(&mut self, id: FlowId, now: Instant) -> bool {
+        self.expire(now);
+        let has_place = self.inside.len() < self.window() || self.share(id).until.is_some();
+        self.active <= FEW || self.waiting.is_empty() && has_place
+    }
+
+    /// A packet goes into the mesh. `is_news`: the mote is to answer it.
+    pub(crate) fn on_pass(&mut self, id: FlowId, flow: &Flow, is_news: bool, now: Instant) {
+        if is_news {
+            self.leave(id);
+            let until = now + flow.mesh.timeout().unwrap_or(PATIENCE_FIRST);
+            self.share(id).until = Some(until);
+            self.inside.insert((until, id));
+        }
+    }
+
+    /// A packet waits from now on.
+    pub(crate) fn on_held(&mut self, id: FlowId, flow: &Flow, now: Instant) {
+        if self.share(id).place.is_none() {
+            self.begin_to_wait(id, flow, now + HOLD_MAX, now);
+        }
+    }
+
+    /// A packet waits no more. `is_news`: the mote is to answer it.
+    pub(crate) fn on_released(
+        &mut self,
+        id: FlowId,
+        flow: &Flow,
+        (packet, is_news): (&HeldPacket, bool),
+        now: Instant,
+    ) {
+        let first = flow.first(Direction::Down);
+        // Where there is nothing new in a packet, the next one goes with it. So does data with the
+        // data before it: of two segments a receiver acknowledges the second at once, of one it
+        // may wait half a second for another (RFC 9293 §3.8.6.3).
+        let is_pair = |next: &HeldPacket| packet.has_data() && next.has_data() && !self.is_second;
+        let goes_on = first.is_some_and(|next| !is_news || is_pair(next));
+        self.is_second = goes_on && is_news;
+        if !goes_on {
+            self.entering = None;
+            self.unqueue(id);
+        }
+        if let Some(first) = first.filter(|_| !goes_on) {
+            // Its sender's timer begins anew, but it has waited behind the other.
+            self.begin_to_wait(id, flow, first.since + HOLD_MAX, now);
+        }
+        self.on_pass(id, flow, is_news, now);
+    }
+
+    pub(crate) fn on_forgotten(&mut self, id: FlowId) {
+        self.unqueue(id);
+        self.leave(id);
+        *self.share(id) = Share::default();
+    }
+
+    /// The flow whose first packet goes now.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<FlowId> {
+        self.adapt(now);
+        self.expire(now);
+        if self.entering.is_none() {
+            self.entering = self
+                .due(now)
+                .or_else(|| self.turn())
+                .or_else(|| self.urgent(now));
+        }
+        self.entering
+    }
+
+    /// When another packet may go though none has come.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let due = self.due.first().map(|(at, _)| *at);
+        let urgent = self.urgent.first().map(|(at, _)| *at);
+        let leaves = self.inside.first().map(|(at, _)| *at);
+        let urgent = urgent.filter(|_| !self.is_crowded());
+        earliest(earliest(due, urgent), leaves)
+    }
+
+    /// A flow that can wait no longer.
+    fn due(&mut self, now: Instant) -> Option<FlowId> {
+        let (_, id) = self.due.first().filter(|(at, _)| *at <= now)?;
+        self.early += 1;
+        Some(*id)
+    }
+
+    /// A flow whose sender would time out, if there are not far too many inside already.
+    fn urgent(&mut self, now: Instant) -> Option<FlowId> {
+        let (_, id) = self.urgent.first().filter(|(at, _)| *at <= now)?;
+        if self.is_crowded() {
+            return None;
+        }
+        self.early += 1;
+        Some(*id)
+    }
+
+    /// Whether half as many again are inside as should be. With segments so large that only one flow
+    /// should, a second would be a crowd that neither gets through.
+    fn is_crowded(&self) -> bool {
+        self.inside.len() >= self.window() * 3 / 2
+    }
+
+    /// The flow whose turn it is.
+    fn turn(&self) -> Option<FlowId> {
+        let (_, _, first) = self.waiting.first()?;
+        if self.inside.len() < self.window() || self.active <= FEW {
+            return Some(*first);
+        }
+        // Nobody else wants a place: those who have one may as well use it.
+        let has_place = |id: &FlowId| self.shares[id.index()].until.is_some();
+        let all_have = self.waiting.iter().all(|(_, _, id)| has_place(id));
+        all_have.then_some(*first)
+    }
+
+    fn leave(&mut self, id: FlowId) {
+        if let Some(until) = self.share(id).until.take() {
+            self.inside.remove(&(until, id));
+        }
+    }
+
+    /// Flows that have not answered in time are outside.
+    fn expire(&mut self, now: Instant) {
+        while let Some((_, id)) = self
+            .inside
+            .first()
+            .filter(|(until, _)| *until <= now)
+            .copied()
+        {
+            self.leave(id);
+        }
+    }
+
+    /// A flow's first packet waits, at the longest until `latest`.
+    fn begin_to_wait(&mut self, id: FlowId, flow: &Flow, latest: Instant, now: Instant) {
+        self.turns += 1;
+        let share = self.share(id);
+        let place = Place {
+            served: share.served,
+            turn: 0,
+            due: latest.min(now + share.hold_max(now)),
+            urgent: now + patience(flow),
+        };
+        let turn = self.turns;
+        self.queue(id, Place { turn, ..place });
+    }
+
+    fn queue(&mut self, id: FlowId, place: Place) {
+        self.share(id).place = Some(place);
+        self.waiting.insert((place.served, place.turn, id));
+        self.due.insert((place.due, id));
+        self.urgent.insert((place.urgent, id));
+    }
+
+    fn unqueue(&mut self, id: FlowId) {
+        if let Some(place) = self.share(id).place.take() {
+            self.waiting.remove(&(place.served, place.turn, id));
+            self.due.remove(&(place.due, id));
+            self.urgent.remove(&(place.urgent, id));
+        }
+    }
+
+    /// Makes the window smaller where flows drift apart or acknowledgments are lost, larger where they
+    /// are not.
+    fn adapt(&mut self, now: Instant) {
+        let at = *self.adapts_at.get_or_insert(now + ADAPTS_EVERY);
+        if now < at {
+            return;
+        }
+        self.adapts_at = Some(now + ADAPTS_EVERY);
+        let (mut least, mut most) = (u64::MAX, 0);
+        for share in self.active(now) {
+            least = least.min(share.served);
+            most = most.max(share.served);
+        }
+        // Those that starve say nothing for as long as their timeouts have grown: they are a crowd.
+        self.active = self.heard(CLAIM, now).count();
+        if !self.is_adaptive {
+            return;
+        }
+        let spread = most.saturating_sub(least);
+        let is_apart = spread > SPREAD_MESSAGES * self.message_bytes;
+        let [fresh, again] = mem::take(&mut self.come);
+        let is_lossy = again * AGAIN_PART > fresh;
+        let window = self.window();
+        self.window = match is_apart || is_lossy {
+            true => window - 1,
+            false => window + 1,
+        };
+        self.window = self.window.max(1);
+    }
+
+    /// Flows that were heard of lately, or wait.
+    fn active(&self, now: Instant) -> impl Iterator<Item = &Share> {
+        self.heard(ACTIVE, now)
+    }
+
+    fn heard(&self, within: Duration, now: Instant) -> impl Iterator<Item = &Share> {
+        let is_heard = move |share: &Share| share.last.is_some_and(|last| now.since(last) < within);
+        let shares = self.shares.iter();
+        shares.filter(move |share| is_heard(share) || share.place.is_some())
+    }
+
+    fn share(&mut self, id: FlowId) -> &mut Share {
+        if self.shares.len() <= id.index() {
+            self.shares.resize(id.index() + 1, Share::default());
+        }
+        &mut self.shares[id.index()]
+    }
+}
+
+impl Share {
+    /// Its data was sent again while acknowledgments of it wait. Most senders wait twice as long
+    /// each time; one that does not has a timeout that no round trip changes.
+    fn note_repeat(&mut self, flow: &Flow, seq: u32, now: Instant) {
+        let Some(held) = flow.first(Direction::Down) else {
+            return;
+        };
+        let is_same = |before: &Repeats| before.at >= held.since && before.seq == seq;
+        let before = self.repeats.filter(is_same);
+        let gap = now.since(before.map_or(held.since, |before| before.at));
+        let alike = match before {
+            Some(Repeats {
+                gap: other, alike, ..
+            }) if gap <= other + fourth(other) => alike.saturating_add(1),
+            _ => 0,
+        };
+        if alike >= ALIKE_MIN {
+            self.timeout = Some((gap, now));
+        }
+        self.repeats = Some(Repeats {
+            seq,
+            at: now,
+            gap,
+            alike,
+        });
+    }
+
+    /// How long a packet of it may wait.
+    fn hold_max(&self, now: Instant) -> Duration {
+        let Some((timeout, since)) = self.timeout else {
+            return HOLD_MAX;
+        };
+        // A little less than the timeout, and a twentieth more every ten seconds: it may have
+        // been taken for one wrongly.
+        let steps = now.since(since).as_micros() / Duration::from_secs(10).as_micros();
+        let part = timeout.as_micros() / 20;
+        let longest = part.saturating_mul(steps.saturating_add(16));
+        HOLD_MAX.min(Duration::from_micros(longest))
+    }
+}
+
+/// For how long an acknowledgment may be held before the mote's timer runs out, all it can take
+/// through the mesh left aside; nothing before the first round trip is known.
+///
+/// A sender's timeout follows the round trips that it sees, so the holding may grow step by step,
+/// but not begin with more than the shortest timeout.
+fn patience(flow: &Flow) -> Duration {
+    let (Some(sender), Some(mesh)) = (flow.sender_timeout(), flow.mesh.timeout()) else {
+        return Duration::ZERO;
+    };
+    let within_us = sender.max(RTO_MIN).as_micros();
+    Duration::from_micros(within_us.saturating_sub(mesh.as_micros()))
+}
+
+/// The shortest retransmission timeout (RFC 6298 §2.4).
+const RTO_MIN: Duration = Duration::from_secs(1);
+
+/// Bytes of streams that answers may have inside the mesh at a time: one flow with segments of five
+/// frames, fifteen with the paper's segments of 38 bytes. Found on generated floors whose seeds no
+/// experiment uses.
+const INSIDE_BYTES: u64 = 570;
+
+/// The window at the start; the size of segments bounds it.
+const WINDOW_FIRST: usize = 8;
+
+/// So few flows are no crowd: nothing of theirs is held.
+const FEW: usize = 2;
+
+/// How often the window is looked at.
+const ADAPTS_EVERY: Duration = Duration::from_secs(10);
+
+/// By how many segments the flows may be apart.
+const SPREAD_MESSAGES: u64 = 3;
+
+/// Where more than one segment in so many comes a second time the mesh is too full: acknowledgments
+/// are lost in it, or late. Found on floors whose seeds no experiment uses.
+const AGAIN_PART: u64 = 50;
+
+/// A flow that was silent for longer does not count when flows are compared.
+const ACTIVE: Duration = Duration::from_secs(60);
+
+/// A flow that was silent for longer has no claim to what it left unused.
+const CLAIM: Duration = Duration::from_secs(120);
+
+/// How long a flow counts as inside of which no round trip is known.
+const PATIENCE_FIRST: Duration = Duration::from_secs(2);
+
+/// So many gaps alike in a row are no chance, nor a probe before a timeout.
+const ALIKE_MIN: u8 = 3;
+
+const fn fourth(span: Duration) -> Duration {
+    Duration::from_micros(span.as_micros() / 4)
+}

@@ -1,0 +1,177 @@
+//! Which of the held packets go now.
+//!
+//! Each policy keeps what it must know of flows by their place in the table. The router asks it
+//! when a packet comes whether that one waits, and then, until it says no more, which flow's first
+//! packet goes next. No policy lets a packet wait for longer than [`HOLD_MAX`].
+
+mod admission;
+mod paced;
+
+use motet::time::{Duration, Instant};
+
+use self::admission::Gate;
+use self::paced::Pacer;
+use crate::config::Policy;
+use crate::flow::{Flow, HeldPacket, News};
+use crate::flows::{FlowId, Flows};
+use crate::sight::{Direction, Segment};
+
+/// A policy with what it knows.
+#[derive(Debug)]
+pub(crate) enum Rule {
+    None,
+    Admission(Gate),
+    Paced(Pacer),
+}
+
+impl Rule {
+    pub(crate) fn new(policy: Policy) -> Self {
+        match policy {
+            Policy::None => Self::None,
+            Policy::Admission(admission) => Self::Admission(Gate::new(admission)),
+            Policy::Taim(taim) => Self::Paced(Pacer::taim(taim)),
+            Policy::Fq(fq) => Self::Paced(Pacer::fq(fq)),
+        }
+    }
+
+    /// Whether packets that go this way may have to wait.
+    pub(crate) const fn holds(&self, direction: Direction) -> bool {
+        match self {
+            Self::None => false,
+            Self::Admission(_) => matches!(direction, Direction::Down),
+            Self::Paced(_) => true,
+        }
+    }
+
+    /// A segment has come.
+    pub(crate) fn on_segment(
+        &mut self,
+        id: FlowId,
+        flow: &Flow,
+        segment: &Segment,
+        news: &News,
+        now: Instant,
+    ) {
+        match self {
+            Self::None => {}
+            Self::Admission(gate) => gate.on_segment(id, flow, segment, news, now),
+            Self::Paced(pacer) => pacer.on_segment(id, segment, news),
+        }
+    }
+
+    /// Whether a segment that has just come goes at once, none of its flow being held.
+    pub(crate) fn admits(&mut self, id: FlowId, now: Instant) -> bool {
+        match self {
+            Self::None => true,
+            Self::Admission(gate) => gate.admits(id, now),
+            Self::Paced(pacer) => pacer.admits(now),
+        }
+    }
+
+    /// A segment that it admitted has gone. `is_news`: the other end has anything new by it.
+    pub(crate) fn on_pass(
+        &mut self,
+        id: FlowId,
+        flow: &Flow,
+        segment: &Segment,
+        is_news: bool,
+        now: Instant,
+    ) {
+        match self {
+            Self::None => {}
+            Self::Admission(gate) => gate.on_pass(id, flow, is_news, now),
+            Self::Paced(pacer) => {
+                let size = (flow.segments(segment), segment.packet_len as u64);
+                pacer.on_pass(id, size, now);
+            }
+        }
+    }
+
+    /// A packet waits from now on.
+    pub(crate) fn on_held(&mut self, id: FlowId, flow: &Flow, direction: Direction, now: Instant) {
+        match self {
+            Self::None => {}
+            Self::Admission(gate) => gate.on_held(id, flow, now),
+            Self::Paced(pacer) => pacer.on_held(id, direction, now),
+        }
+    }
+
+    /// A packet waits no more. `is_news`: the other end has anything new by it.
+    pub(crate) fn on_released(
+        &mut self,
+        id: FlowId,
+        flow: &Flow,
+        (direction, is_news): (Direction, bool),
+        packet: &HeldPacket,
+        now: Instant,
+    ) {
+        match self {
+            Self::None => {}
+            Self::Admission(gate) => gate.on_released(id, flow, (packet, is_news), now),
+            Self::Paced(pacer) => pacer.on_released(id, flow, direction, packet, now),
+        }
+    }
+
+    /// A flow is forgotten, none of whose packets is held.
+    pub(crate) fn on_forgotten(&mut self, id: FlowId) {
+        match self {
+            Self::None => {}
+            Self::Admission(gate) => gate.on_forgotten(id),
+            Self::Paced(pacer) => pacer.on_forgotten(id),
+        }
+    }
+
+    /// The flow and the direction whose first packet goes now.
+    pub(crate) fn next(&mut self, flows: &Flows, now: Instant) -> Option<(FlowId, Direction)> {
+        match self {
+            Self::None => None,
+            Self::Admission(gate) => Some((gate.next(now)?, Direction::Down)),
+            Self::Paced(pacer) => pacer.next(flows, now),
+        }
+    }
+
+    /// When another packet may go, if nothing comes before.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        match self {
+            Self::None => None,
+            Self::Admission(gate) => gate.next_deadline(),
+            Self::Paced(pacer) => pacer.next_deadline(),
+        }
+    }
+
+    /// Flows that may be inside the mesh.
+    pub(crate) fn window(&self) -> Option<usize> {
+        match self {
+            Self::Admission(gate) => Some(gate.window()),
+            Self::None | Self::Paced(_) => None,
+        }
+    }
+
+    /// Flows that are inside the mesh.
+    pub(crate) fn inside(&self) -> Option<usize> {
+        match self {
+            Self::Admission(gate) => Some(gate.inside()),
+            Self::None | Self::Paced(_) => None,
+        }
+    }
+
+    /// Time between two packets.
+    pub(crate) const fn spacing(&self) -> Option<Duration> {
+        match self {
+            Self::Paced(pacer) => Some(pacer.spacing()),
+            Self::None | Self::Admission(_) => None,
+        }
+    }
+
+    /// Packets that were let go before their turn.
+    pub(crate) const fn early(&self) -> u64 {
+        match self {
+            Self::Admission(gate) => gate.early,
+            Self::Paced(pacer) => pacer.early,
+            Self::None => 0,
+        }
+    }
+}
+
+/// How long a packet waits at most, whatever others do.
+const HOLD_MAX: Duration = Duration::from_secs(60);

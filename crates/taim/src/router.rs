@@ -1,0 +1,259 @@
+//! A packet in, a verdict out.
+
+use std::collections::VecDeque;
+
+use motet::time::Instant;
+
+use crate::clock::Clock;
+use crate::config::{Config, Policy};
+use crate::flow::Passing;
+use crate::flows::{FlowId, Flows};
+use crate::policy::Rule;
+use crate::sight::{Direction, Segment};
+use crate::status::{self, Counters, Status};
+
+/// The number of a packet that the caller keeps. Each that is held must have another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PacketId(pub u64);
+
+/// A packet that passes the border router.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packet<'a> {
+    /// The caller's number of it.
+    pub id: PacketId,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// Its first bytes: from the IPv6 header to the end of the TCP header, or more.
+    pub headers: &'a [u8],
+    /// Bytes of all of it.
+    pub len: usize,
+}
+
+/// What is to be done with a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Verdict {
+    /// It goes on now.
+    Pass,
+    /// The caller keeps it until [`Router::poll`] names it.
+    Hold,
+}
+
+/// Decides when packets pass a border router.
+#[derive(Debug)]
+pub struct Router {
+    config: Config,
+    clock: Clock,
+    flows: Flows,
+    rule: Rule,
+    /// Packets that go now.
+    ready: VecDeque<PacketId>,
+    /// Packets that wait for their turn.
+    waiting: usize,
+    is_closing: bool,
+    counters: Counters,
+}
+
+impl Router {
+    /// A router that has seen nothing.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            clock: Clock::default(),
+            flows: Flows::new(&config),
+            rule: Rule::new(config.policy),
+            ready: VecDeque::new(),
+            waiting: 0,
+            is_closing: false,
+            counters: Counters::default(),
+        }
+    }
+
+    /// What it was made with.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Another policy from now on; packets that are held go at once.
+    pub fn set_policy(&mut self, policy: Policy, now: Instant) {
+        self.release_waiting(now);
+        self.config.policy = policy;
+        self.rule = Rule::new(policy);
+    }
+
+    /// A packet has come. Then, whatever the verdict, the caller calls [`Self::poll`] until it
+    /// gives nothing.
+    pub fn on_packet(&mut self, packet: &Packet<'_>, now: Instant) -> Verdict {
+        let now = self.read(now);
+        self.counters.packets += 1;
+        let Some(segment) = Segment::read(packet.direction, packet.headers, packet.len) else {
+            self.counters.others += 1;
+            return Verdict::Pass;
+        };
+        self.sweep(now);
+        let Some(id) = self.flows.find(&segment, &mut self.counters, now) else {
+            self.counters.strangers += 1;
+            return Verdict::Pass;
+        };
+        let verdict = self.judge(id, &segment, packet.id, now);
+        self.advance(now);
+        verdict
+    }
+
+    /// The next packet of those held that goes now.
+    pub fn poll(&mut self, now: Instant) -> Option<PacketId> {
+        let now = self.read(now);
+        if self.ready.is_empty() {
+            self.advance(now);
+        }
+        let id = self.ready.pop_front()?;
+        self.counters.released += 1;
+        Some(id)
+    }
+
+    /// When [`Self::poll`] may give a packet though none has come, by the caller's clock.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        if !self.ready.is_empty() {
+            return Some(self.clock.outside(self.clock.now()));
+        }
+        let due = self.rule.next_deadline();
+        due.filter(|_| self.waiting > 0)
+            .map(|due| self.clock.outside(due))
+    }
+
+    /// Lets all held packets go with the next calls of [`Self::poll`], and holds none from now on:
+    /// the router is about to end.
+    pub fn release_all(&mut self) {
+        self.is_closing = true;
+        self.release_waiting(self.clock.now());
+    }
+
+    /// How many packets are held.
+    pub fn held(&self) -> usize {
+        self.waiting + self.ready.len()
+    }
+
+    /// What was counted.
+    pub const fn counters(&self) -> Counters {
+        Counters {
+            released_early: self.rule.early(),
+            ..self.counters
+        }
+    }
+
+    /// All that is known of flows and motes.
+    pub fn status(&mut self, now: Instant) -> Status {
+        let now = self.read(now);
+        status::of(&self.config, &self.rule, &self.flows, self.counters(), now)
+    }
+
+    /// Our time.
+    fn read(&mut self, outside: Instant) -> Instant {
+        if self.clock.is_step_back(outside) {
+            self.counters.clock_steps += 1;
+        }
+        self.clock.read(outside)
+    }
+
+    /// What becomes of a segment of a known flow.
+    fn judge(&mut self, id: FlowId, segment: &Segment, packet: PacketId, now: Instant) -> Verdict {
+        let is_full = self.held() >= self.config.held_max;
+        let Some(flow) = self.flows.get_mut(id) else {
+            return Verdict::Pass;
+        };
+        let direction = segment.direction;
+        let news = flow.on_segment(segment, now);
+        self.counters.strays += u64::from(news.is_stray);
+        self.rule.on_segment(id, flow, segment, &news, now);
+        let is_first = flow.held(direction) == 0;
+        let may_hold = !self.is_closing && !segment.is_control() && self.rule.holds(direction);
+        if !may_hold {
+            // Behind those of its flow that are held: they go before it.
+            self.release_lane(id, direction, now);
+            return self.pass_behind(id, segment, packet, now);
+        }
+        if is_first && (flow.is_last_word(segment) || self.rule.admits(id, now)) {
+            return self.pass_behind(id, segment, packet, now);
+        }
+        if is_full || flow.held(direction) >= self.config.held_per_flow_max {
+            self.counters.queue_full += 1;
+            self.release_lane(id, direction, now);
+            return self.pass_behind(id, segment, packet, now);
+        }
+        flow.hold(packet, segment, now);
+        self.waiting += 1;
+        self.counters.held += 1;
+        self.rule.on_held(id, flow, direction, now);
+        Verdict::Hold
+    }
+
+    /// Lets a segment go at once, but behind those that go now.
+    fn pass_behind(
+        &mut self,
+        id: FlowId,
+        segment: &Segment,
+        packet: PacketId,
+        now: Instant,
+    ) -> Verdict {
+        if let Some(flow) = self.flows.get_mut(id) {
+            let is_news = flow.on_pass(segment.direction, Passing::of(segment), now);
+            if self.rule.holds(segment.direction) {
+                self.rule.on_pass(id, flow, segment, is_news, now);
+            }
+        }
+        // A caller that does not poll is not to make the router grow.
+        if self.ready.is_empty() || self.held() > self.config.held_max {
+            return Verdict::Pass;
+        }
+        self.ready.push_back(packet);
+        self.counters.held += 1;
+        Verdict::Hold
+    }
+
+    /// Lets go what the policy lets go.
+    fn advance(&mut self, now: Instant) {
+        while let Some((id, direction)) = self.rule.next(&self.flows, now) {
+            self.release(id, direction, now);
+        }
+    }
+
+    fn release(&mut self, id: FlowId, direction: Direction, now: Instant) {
+        let Some(flow) = self.flows.get_mut(id) else {
+            return;
+        };
+        let Some((held, is_news)) = flow.release(direction, now) else {
+            return;
+        };
+        self.waiting -= 1;
+        self.ready.push_back(held.id);
+        self.rule
+            .on_released(id, flow, (direction, is_news), &held, now);
+    }
+
+    fn release_lane(&mut self, id: FlowId, direction: Direction, now: Instant) {
+        while self
+            .flows
+            .get(id)
+            .is_some_and(|flow| flow.held(direction) > 0)
+        {
+            self.release(id, direction, now);
+        }
+    }
+
+    fn release_waiting(&mut self, now: Instant) {
+        let all: Vec<FlowId> = self.flows.iter().map(|(id, _)| id).collect();
+        for id in all {
+            for direction in [Direction::Up, Direction::Down] {
+                self.release_lane(id, direction, now);
+            }
+        }
+    }
+
+    /// Forgets flows that are over or silent.
+    fn sweep(&mut self, now: Instant) {
+        for id in self.flows.stale(now) {
+            self.rule.on_forgotten(id);
+            self.flows.forget(id, now);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What a router reads of a packet.
+//!
+//! Purpose: the flow, the sequence numbers and the lengths of a TCP segment. All else has none
+//! and passes at once: other protocols, fragments, headers that are cut off or malformed.
+//! Checksums are not verified: what a host would refuse only spoils an estimate.
+
+use std::net::Ipv6Addr;
+
+use motet::wire::ipv6::{self, Extensions, next_header};
+use motet::wire::tcp::{self, Flags};
+
+/// Which way a packet passes the border router.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Direction {
+    /// Out of the mesh.
+    Up,
+    /// Into the mesh.
+    Down,
+}
+
+/// A TCP connection between a mote and a peer outside the mesh.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FlowKey {
+    /// The mote's address.
+    pub mote: Ipv6Addr,
+    /// The mote's port.
+    pub mote_port: u16,
+    /// The peer's address.
+    pub peer: Ipv6Addr,
+    /// The peer's port.
+    pub peer_port: u16,
+}
+
+/// A TCP segment, or several that hardware has merged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Segment {
+    pub(crate) flow: FlowKey,
+    pub(crate) direction: Direction,
+    pub(crate) seq: u32,
+    /// Where it acknowledges anything.
+    pub(crate) ack: Option<u32>,
+    pub(crate) flags: Flags,
+    /// Bytes of the stream that it carries.
+    pub(crate) payload_len: u32,
+    /// Bytes of the packet.
+    pub(crate) packet_len: usize,
+    /// The largest segment that its sender takes, where it says so.
+    pub(crate) mss: Option<u16>,
+}
+
+impl Direction {
+    /// The other one.
+    pub(crate) const fn back(self) -> Self {
+        match self {
+            Self::Up => Self::Down,
+            Self::Down => Self::Up,
+        }
+    }
+}
+
+impl Segment {
+    /// Reads the first bytes of a packet of `packet_len` bytes; none where it is no TCP segment,
+    /// or its headers are not all there.
+    pub(crate) fn read(direction: Direction, headers: &[u8], packet_len: usize) -> Option<Self> {
+        let (header, rest) = ipv6::Header::parse_start(headers).ok()?;
+        let mut extensions = Extensions::new(header.next_header, rest);
+        while let Some(extension) = extensions.next().ok()? {
+            if extension.kind == next_header::FRAGMENT {
+                return None;
+            }
+        }
+        if extensions.next_header() != tcp::NEXT_HEADER {
+            return None;
+        }
+        let (segment, payload) = tcp::Header::parse(extensions.rest()).ok()?;
+        let headers_len = headers.len() - payload.len();
+        let payload_len = packet_len.checked_sub(headers_len)?;
+        let (src, dst) = (
+            (header.src, segment.src_port),
+            (header.dst, segment.dst_port),
+        );
+        let (mote, peer) = match direction {
+            Direction::Up => (src, dst),
+            Direction::Down => (dst, src),
+        };
+        Some(Self {
+            flow: FlowKey {
+                mote: mote.0,
+                mote_port: mote.1,
+                peer: peer.0,
+                peer_port: peer.1,
+            },
+            direction,
+            seq: segment.seq,
+            ack: segment.flags.contains(Flags::ACK).then_some(segment.ack),
+            flags: segment.flags,
+            payload_len: u32::try_from(payload_len).ok()?,
+            packet_len,
+            mss: segment.options.mss,
+        })
+    }
+
+    /// Behind the last number that it takes of the stream, its SYN and FIN included.
+    pub(crate) fn end(&self) -> u32 {
+        let control = |flag| u32::from(self.flags.contains(flag));
+        self.seq
+            .wrapping_add(self.payload_len)
+            .wrapping_add(control(Flags::SYN) + control(Flags::FIN))
+    }
+
+    /// Whether it is part of a handshake or ends a connection at once.
+    pub(crate) fn is_control(&self) -> bool {
+        self.flags.intersects(Flags::SYN | Flags::RST)
+    }
+}

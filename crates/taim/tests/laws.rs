@@ -1,0 +1,828 @@
+//! What holds of every router, whatever the packets, the policy and the clock: what goes in comes
+//! out once, in the order of its flow and direction, and within a minute; only TCP is held;
+//! memory is bounded.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv6Addr;
+
+use motet::time::{Duration, Instant};
+use motet::wire::ipv6::{self, TrafficClass};
+use motet::wire::tcp::{self, Flags};
+use motet_taim::{
+    Admission, Config, Direction, Fq, Packet, PacketId, Policy, Router, Taim, Verdict, Window,
+};
+use proptest::prelude::*;
+
+fn addr(last: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last)
+}
+
+/// The headers of a segment, and the bytes of its packet.
+fn segment(up: bool, mote: u16, [seq, ack]: [u32; 2], flags: Flags, len: u16) -> (Vec<u8>, usize) {
+    let tcp = tcp::Header {
+        src_port: if up { 1_000 } else { 80 },
+        dst_port: if up { 80 } else { 1_000 },
+        seq,
+        ack,
+        flags,
+        window: 1_848,
+        // A SYN says any segment size, as strangers may.
+        options: tcp::Options {
+            mss: flags.contains(Flags::SYN).then_some(len),
+            ..tcp::Options::default()
+        },
+        ..tcp::Header::default()
+    };
+    let header_len = tcp.header_len() as u16;
+    let (src, dst) = (addr(mote + 1), addr(0));
+    let (src, dst) = if up { (src, dst) } else { (dst, src) };
+    let ip = ipv6::Header {
+        traffic_class: TrafficClass(0),
+        flow_label: 0,
+        payload_len: header_len + len,
+        next_header: tcp::NEXT_HEADER,
+        hop_limit: 64,
+        src,
+        dst,
+    };
+    let mut headers = vec![0; 40 + usize::from(header_len)];
+    ip.emit(&mut headers).expect("room");
+    tcp.emit(&mut headers[40..]).expect("room");
+    let packet_len = headers.len() + usize::from(len);
+    (headers, packet_len)
+}
+
+/// A router whose packets are followed.
+struct Followed {
+    router: Router,
+    now: Instant,
+    next_id: u64,
+    /// By flow and direction: those that are inside.
+    inside: BTreeMap<(u16, bool), VecDeque<PacketId>>,
+    whose: BTreeMap<PacketId, (u16, bool)>,
+}
+
+impl Followed {
+    fn new(config: Config) -> Self {
+        Self {
+            router: Router::new(config),
+            now: Instant::ORIGIN + Duration::from_secs(1_000),
+            next_id: 0,
+            inside: BTreeMap::new(),
+            whose: BTreeMap::new(),
+        }
+    }
+
+    fn offer(&mut self, mote: u16, up: bool, (headers, len): &(Vec<u8>, usize)) -> Verdict {
+        let id = PacketId(self.next_id);
+        self.next_id += 1;
+        let direction = if up { Direction::Up } else { Direction::Down };
+        let packet = Packet {
+            id,
+            direction,
+            headers,
+            len: *len,
+        };
+        let verdict = self.router.on_packet(&packet, self.now);
+        match verdict {
+            Verdict::Pass => {
+                let queue = self.inside.get(&(mote, up));
+                let overtaken = queue.map_or(0, VecDeque::len);
+                assert_eq!(overtaken, 0, "packet {id:?} overtakes others of its flow");
+            }
+            Verdict::Hold => {
+                self.inside.entry((mote, up)).or_default().push_back(id);
+                self.whose.insert(id, (mote, up));
+            }
+        }
+        self.drain();
+        verdict
+    }
+
+    fn drain(&mut self) {
+        while let Some(id) = self.router.poll(self.now) {
+            let flow = self
+                .whose
+                .remove(&id)
+                .expect("it was held, and comes out once");
+            let queue = self.inside.get_mut(&flow).expect("its flow");
+            assert_eq!(queue.pop_front(), Some(id), "in the order of its flow");
+        }
+        assert_eq!(self.router.held(), self.whose.len());
+    }
+
+    /// Lets time pass, with a call at each deadline, until nothing is held.
+    fn settle(&mut self, within: Duration) {
+        let end = self.now + within;
+        while let Some(at) = self.router.next_deadline() {
+            assert!(at <= end, "packets are held beyond {within:?}");
+            self.now = at.max(self.now + Duration::from_micros(1));
+            self.drain();
+        }
+        assert!(
+            self.whose.is_empty(),
+            "{} packets are held for ever",
+            self.whose.len()
+        );
+    }
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
+    let names = prop::sample::select(Policy::NAMES.to_vec());
+    let named = names.prop_map(|name| name.parse::<Policy>().expect("a name"));
+    let window = (1_u16..4).prop_map(|window| {
+        Policy::Admission(Admission {
+            window: Window::Fixed(window),
+        })
+    });
+    prop_oneof![named, window]
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Segment {
+        up: bool,
+        mote: u16,
+        numbers: [u32; 2],
+        flags: u16,
+        len: u16,
+    },
+    /// Any bytes at all.
+    Bytes(Vec<u8>),
+    Wait(u64),
+    Back(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let number = prop_oneof![0_u32..5_000, (u32::MAX - 5_000)..=u32::MAX, any::<u32>()];
+    let flags = prop_oneof![8 => Just(0x10_u16), 1 => any::<u16>()];
+    let segment = (
+        any::<bool>(),
+        0_u16..6,
+        [number.clone(), number],
+        flags,
+        0_u16..1_300,
+    );
+    let segment = segment.prop_map(|(up, mote, numbers, flags, len)| Step::Segment {
+        up,
+        mote,
+        numbers,
+        flags,
+        len,
+    });
+    let step = prop_oneof![
+        12 => segment,
+        1 => prop::collection::vec(any::<u8>(), 0..100).prop_map(Step::Bytes),
+        2 => (0_u64..3_000_000).prop_map(Step::Wait),
+        1 => (0_u64..500_000_000).prop_map(Step::Back),
+    ];
+    prop::collection::vec(step, 0..200)
+}
+
+/// No packet is held for longer, whatever the policy.
+const HOLD_MAX: Duration = Duration::from_secs(60);
+
+proptest! {
+    #[test]
+    fn what_goes_in_comes_out_once_in_order_and_in_time(policy in policies(), steps in steps()) {
+        take(policy, steps);
+    }
+}
+
+/// Takes the steps, and sees that the laws hold.
+fn take(policy: Policy, steps: Vec<Step>) {
+    let config = Config {
+        flows_max: 4,
+        flows_per_mote_max: 2,
+        held_max: 20,
+        held_per_flow_max: 6,
+        ..Config::new(policy)
+    };
+    let mut followed = Followed::new(config);
+    for step in steps {
+        match step {
+            Step::Segment {
+                up,
+                mote,
+                numbers,
+                flags,
+                len,
+            } => {
+                let segment = segment(up, mote, numbers, Flags::from_bits(flags), len);
+                let _ = followed.offer(mote, up, &segment);
+            }
+            Step::Bytes(bytes) => {
+                let packet = (bytes.clone(), bytes.len());
+                // Of no flow that is followed, whatever it is.
+                assert_eq!(followed.offer(1_000, true, &packet), Verdict::Pass);
+            }
+            Step::Wait(us) => followed.now += Duration::from_micros(us),
+            Step::Back(us) => {
+                let us = followed.now.as_micros().saturating_sub(us);
+                followed.now = Instant::from_micros(us);
+            }
+        }
+        followed.drain();
+        assert!(followed.router.held() <= config.held_max);
+        let status = followed.router.status(followed.now);
+        assert!(status.flows.len() <= config.flows_max);
+        assert!(status.motes.len() <= config.flows_max);
+    }
+    followed.settle(HOLD_MAX);
+    let counters = followed.router.counters();
+    assert_eq!(counters.held, counters.released);
+}
+
+/// Each packet behind the first of its flow once began its minute anew, when the one before it
+/// had gone.
+#[test]
+fn a_queue_of_one_flow_is_held_no_longer_than_its_packets_may_be() {
+    let segment = |up, mote, numbers, flags, len| Step::Segment {
+        up,
+        mote,
+        numbers,
+        flags,
+        len,
+    };
+    let steps = vec![
+        segment(true, 5, [0, 0], 16, 0),
+        segment(true, 1, [0, 4_294_962_295], 16, 77),
+        segment(false, 1, [4_294_962_295, 0], 16, 1),
+        segment(true, 3, [0, 0], 16, 3),
+        segment(true, 4, [3_916, 0], 16, 1),
+        Step::Wait(2_395_135),
+        Step::Wait(2_297_380),
+        Step::Wait(967_545),
+        segment(false, 3, [4_294_962_295, 0], 16, 1),
+        segment(false, 1, [4_294_962_295, 0], 16, 2),
+        segment(false, 3, [4_294_962_295, 0], 16, 1),
+        Step::Wait(1_209_829),
+        Step::Wait(1_306_759),
+        segment(false, 3, [4_294_962_295, 0], 16, 1),
+        segment(false, 1, [4_294_962_295, 0], 16, 3),
+        Step::Wait(2_428_534),
+        segment(true, 5, [0, 0], 16, 91),
+        Step::Wait(800_376),
+        segment(false, 5, [4_278, 3_352_653_374], 16, 251),
+        segment(false, 4, [75, 4_294_963_409], 16, 389),
+        Step::Wait(1_495_440),
+        segment(true, 5, [4_839, 3_253_990_947], 16, 771),
+        Step::Wait(2_183_980),
+        segment(true, 1, [3_826_478_234, 417], 16, 881),
+        segment(true, 3, [2_202_599_981, 512], 16, 735),
+        Step::Wait(2_962_303),
+        segment(true, 4, [3_769, 3_170], 16, 149),
+        Step::Wait(2_103_343),
+        segment(false, 1, [3_526_812_964, 23_203_017], 16, 428),
+        segment(false, 3, [852, 3_333_230_097], 60_712, 1_278),
+        segment(false, 5, [1_873_108_812, 533], 16, 192),
+        segment(false, 1, [3_642, 4_294_966_600], 16, 1_014),
+        segment(false, 3, [4_294_967_156, 3_055_441_733], 16, 274),
+        segment(false, 5, [3_951_553_586, 366], 16, 474),
+        segment(false, 3, [4_294_963_861, 4_294_965_296], 16, 680),
+        segment(false, 4, [1_294, 4_294_965_731], 16, 1_045),
+        segment(false, 3, [4_294_966_336, 1_336], 16, 1_081),
+    ];
+    let window = Window::Fixed(1);
+    take(Policy::Admission(Admission { window }), steps);
+}
+
+#[test]
+fn a_mss_of_one_and_a_long_spacing_hold_nothing_beyond_a_minute() {
+    let spacing = Duration::from_secs(3_600);
+    let taim = Taim {
+        spacing,
+        ..Taim::default()
+    };
+    for policy in [
+        Policy::Fq(Fq::default()),
+        Policy::Taim(Taim::default()),
+        Policy::Fq(Fq { spacing }),
+        Policy::Taim(taim),
+    ] {
+        let mut followed = Followed::new(Config::new(policy));
+        for mote in 0..3 {
+            let _ = followed.offer(mote, false, &segment(false, mote, [0, 0], Flags::SYN, 1));
+            let _ = followed.offer(mote, true, &segment(true, mote, [0, 0], Flags::SYN, 1));
+            for n in 0..5 {
+                let down = segment(false, mote, [n * 1_200, 0], Flags::ACK, 1_200);
+                open(&mut followed, mote, n * 1_200);
+                let _ = followed.offer(mote, false, &down);
+            }
+        }
+        assert!(followed.router.held() > 0);
+        followed.settle(HOLD_MAX);
+        let counters = followed.router.counters();
+        assert_eq!(counters.held, counters.released);
+    }
+}
+
+/// A flow that is known: its mote has sent `sent` bytes.
+fn open(followed: &mut Followed, mote: u16, sent: u32) {
+    let _ = followed.offer(mote, true, &segment(true, mote, [sent, 0], Flags::ACK, 100));
+}
+
+fn admission(window: u16) -> Config {
+    Config::new(Policy::Admission(Admission {
+        window: Window::Fixed(window),
+    }))
+}
+
+#[test]
+fn only_as_many_flows_as_the_window_allows_are_let_in() {
+    // The window, and with it those beyond it whose senders would time out: half as many.
+    for (window, inside) in [(1, 1), (2, 3)] {
+        let mut followed = Followed::new(admission(window));
+        for mote in 0..6 {
+            open(&mut followed, mote, 0);
+        }
+        let ack = |mote| segment(false, mote, [0, 100], Flags::ACK, 0);
+        let verdicts: Vec<Verdict> = (0..6)
+            .map(|mote| followed.offer(mote, false, &ack(mote)))
+            .collect();
+        let passed = verdicts
+            .iter()
+            .filter(|verdict| **verdict == Verdict::Pass)
+            .count();
+        assert_eq!(passed, usize::from(window), "{verdicts:?}");
+        assert_eq!(followed.router.held(), 6 - inside);
+        // The answer of one flow makes room for another.
+        open(&mut followed, 0, 100);
+        assert_eq!(followed.router.held(), 5 - inside);
+        let status = followed.router.status(followed.now);
+        assert_eq!(
+            (status.window, status.inside),
+            (Some(window.into()), Some(inside))
+        );
+    }
+}
+
+/// Of two segments a receiver acknowledges the second at once; one alone it may leave for half a
+/// second, and the next flow with it.
+#[test]
+fn data_goes_into_the_mesh_by_twos() {
+    let mut followed = Followed::new(admission(1));
+    for mote in 0..3 {
+        open(&mut followed, mote, 0);
+    }
+    for mote in 0..3 {
+        for n in 0..4 {
+            let data = segment(false, mote, [n * 400, 0], Flags::ACK, 400);
+            let _ = followed.offer(mote, false, &data);
+        }
+    }
+    // All of the first flow, while nobody else wanted its place.
+    assert_eq!(followed.router.held(), 8);
+    let acknowledges = |bytes| segment(true, 0, [100, bytes], Flags::ACK, 0);
+    let _ = followed.offer(0, true, &acknowledges(1_600));
+    assert_eq!(followed.router.held(), 6);
+    let _ = followed.offer(1, true, &segment(true, 1, [100, 800], Flags::ACK, 0));
+    assert_eq!(followed.router.held(), 4);
+}
+
+/// Two flows once had the mesh to themselves for good: the others had waited for more than a minute
+/// between two tries, and were no crowd any more.
+#[test]
+fn flows_that_starve_still_are_a_crowd() {
+    let mut followed = Followed::new(admission(1));
+    for mote in 0..6 {
+        open(&mut followed, mote, 0);
+    }
+    let mut is_held = false;
+    for round in 1..300 {
+        followed.now += Duration::from_millis(300);
+        followed.drain();
+        for mote in 0..2 {
+            open(&mut followed, mote, round * 100);
+            let ack = segment(false, mote, [0, round * 100 + 100], Flags::ACK, 0);
+            is_held = followed.offer(mote, false, &ack) == Verdict::Hold;
+        }
+    }
+    assert!(is_held, "after 90 s the two are let in together");
+}
+
+/// The window of a mesh with small segments after three minutes in which six motes send, and of
+/// every `lost` acknowledgments one is lost.
+fn window_after(lost: u32) -> Option<usize> {
+    let mut followed = Followed::new(Config::new(Policy::default()));
+    let small = |mote, round: u32| {
+        let numbers = [round * 38, 0];
+        segment(true, mote, numbers, Flags::ACK, 38)
+    };
+    for round in 0..600 {
+        followed.now += Duration::from_millis(300);
+        followed.drain();
+        for mote in 0..6 {
+            let _ = followed.offer(mote, true, &small(mote, round));
+            if (round * 6 + u32::from(mote)) % lost == 0 {
+                let _ = followed.offer(mote, true, &small(mote, round));
+            }
+            let ack = segment(false, mote, [0, round * 38 + 38], Flags::ACK, 0);
+            let _ = followed.offer(mote, false, &ack);
+        }
+    }
+    followed.router.status(followed.now).window
+}
+
+/// Into a queue of twelve packets sixteen flows once were let, for all the acknowledgments that it
+/// lost: the flows lost them in turn, and stayed even.
+#[test]
+fn the_window_shrinks_where_acknowledgments_are_lost() {
+    assert_eq!(window_after(10), Some(1));
+    assert_eq!(window_after(200), Some(15));
+}
+
+/// Ten motes answer after 100 ms, and then none does any more: two at a time would take 1.2 s.
+#[test]
+fn packets_go_before_their_senders_time_out() {
+    let mut followed = Followed::new(Config::new(Policy::None));
+    for mote in 0..10 {
+        open(&mut followed, mote, 0);
+    }
+    for round in 1..20 {
+        for mote in 0..10 {
+            let ack = segment(false, mote, [0, round * 100], Flags::ACK, 0);
+            let _ = followed.offer(mote, false, &ack);
+        }
+        followed.now += Duration::from_millis(100);
+        followed.drain();
+        for mote in 0..10 {
+            open(&mut followed, mote, round * 100);
+        }
+    }
+    let now = followed.now;
+    followed.router.set_policy(admission(2).policy, now);
+    for mote in 0..10 {
+        open(&mut followed, mote, 2_000);
+    }
+    for mote in 0..10 {
+        let ack = segment(false, mote, [0, 2_100], Flags::ACK, 0);
+        let _ = followed.offer(mote, false, &ack);
+    }
+    assert_eq!(followed.router.held(), 8);
+    let begun = followed.now;
+    while let Some(at) = followed.router.next_deadline() {
+        followed.now = at;
+        followed.drain();
+    }
+    let waited = followed.now.since(begun);
+    assert!(waited <= Duration::from_secs(1), "{waited:?}");
+}
+
+/// The clock is set back by an hour, and forth by a day.
+#[test]
+fn steps_of_the_clock_hold_nothing_for_longer() {
+    for name in Policy::NAMES {
+        let mut followed = Followed::new(Config::new(name.parse().expect("a name")));
+        followed.now += Duration::from_secs(100_000);
+        for step in [0, 1] {
+            for mote in 0..8 {
+                open(&mut followed, mote, 0);
+                for n in 1..4 {
+                    let ack = segment(false, mote, [0, n * 20], Flags::ACK, 0);
+                    let _ = followed.offer(mote, false, &ack);
+                }
+            }
+            let hour = Duration::from_secs(3_600);
+            followed.now = match step {
+                0 => Instant::from_micros(followed.now.as_micros() - hour.as_micros()),
+                _ => followed.now + Duration::from_secs(24 * 3_600),
+            };
+            followed.drain();
+            followed.settle(Duration::from_secs(60));
+        }
+        assert!(followed.router.counters().clock_steps >= 1, "{name}");
+    }
+}
+
+/// Without it the mote sends its FIN again, until it gives the connection up.
+#[test]
+fn the_acknowledgment_of_a_fin_never_waits_and_takes_no_place() {
+    let mut followed = Followed::new(admission(1));
+    for mote in 0..6 {
+        open(&mut followed, mote, 0);
+    }
+    let ack = |mote, ack| segment(false, mote, [0, ack], Flags::ACK, 0);
+    assert_eq!(followed.offer(0, false, &ack(0, 100)), Verdict::Pass);
+    for mote in 1..6 {
+        let fin = segment(true, mote, [100, 0], Flags::ACK | Flags::FIN, 0);
+        assert_eq!(followed.offer(mote, true, &fin), Verdict::Pass);
+        assert_eq!(followed.offer(mote, false, &ack(mote, 101)), Verdict::Pass);
+    }
+    let status = followed.router.status(followed.now);
+    assert_eq!((status.window, status.inside), (Some(1), Some(1)));
+}
+
+/// Those that have ended are no crowd.
+#[test]
+fn flows_that_are_over_hold_no_others() {
+    let mut followed = Followed::new(admission(1));
+    for mote in 0..6 {
+        open(&mut followed, mote, 0);
+    }
+    for mote in 2..6 {
+        let fin = segment(true, mote, [100, 0], Flags::ACK | Flags::FIN, 0);
+        let _ = followed.offer(mote, true, &fin);
+        let ack = segment(false, mote, [0, 101], Flags::ACK | Flags::FIN, 0);
+        let _ = followed.offer(mote, false, &ack);
+        let last = segment(true, mote, [101, 1], Flags::ACK, 0);
+        let _ = followed.offer(mote, true, &last);
+    }
+    for round in 1..20 {
+        for mote in 0..2 {
+            open(&mut followed, mote, round * 100);
+            let ack = segment(false, mote, [0, round * 100 + 100], Flags::ACK, 0);
+            assert_eq!(followed.offer(mote, false, &ack), Verdict::Pass);
+        }
+        followed.now += Duration::from_millis(300);
+    }
+}
+
+#[test]
+fn one_flow_or_two_are_never_held() {
+    let mut followed = Followed::new(admission(1));
+    for round in 0..200 {
+        for mote in 0..2 {
+            open(&mut followed, mote, round * 100);
+            let ack = segment(false, mote, [0, round * 100 + 100], Flags::ACK, 0);
+            assert_eq!(followed.offer(mote, false, &ack), Verdict::Pass);
+        }
+        followed.now += Duration::from_millis(300);
+    }
+}
+
+#[test]
+fn strangers_floods_fill_nothing() {
+    let mut followed = Followed::new(admission(1));
+    for mote in 0..4 {
+        open(&mut followed, mote, 0);
+    }
+    for n in 0..100_000_u32 {
+        let flags = if n % 2 == 0 { Flags::SYN } else { Flags::RST };
+        let mote = (n % 60_000) as u16 + 10;
+        let flood = segment(false, mote, [n, 0], flags, 0);
+        assert_eq!(followed.offer(mote, false, &flood), Verdict::Pass);
+    }
+    let status = followed.router.status(followed.now);
+    assert_eq!((status.flows.len(), status.motes.len()), (4, 4));
+    assert_eq!(followed.router.held(), 0);
+}
+
+#[test]
+fn a_mote_cannot_fill_the_table_alone() {
+    let config = Config {
+        flows_per_mote_max: 8,
+        ..admission(1)
+    };
+    let mut router = Router::new(config);
+    let now = Instant::ORIGIN;
+    for port in 0..5_000_u16 {
+        let (mut headers, len) = segment(true, 1, [0, 0], Flags::ACK, 10);
+        headers[40..42].copy_from_slice(&port.to_be_bytes());
+        let packet = Packet {
+            id: PacketId(port.into()),
+            direction: Direction::Up,
+            headers: &headers,
+            len,
+        };
+        assert_eq!(router.on_packet(&packet, now), Verdict::Pass);
+    }
+    assert_eq!(router.status(now).flows.len(), 8);
+    assert_eq!(router.counters().mote_full, 4_992);
+}
+
+#[test]
+fn forged_jumps_and_resets_stick_no_flow() {
+    let mut followed = Followed::new(admission(1));
+    for mote in 0..4 {
+        open(&mut followed, mote, 0);
+    }
+    for n in 0..1_000_u32 {
+        let jump = segment(false, 1, [n << 22, n << 21], Flags::ACK, 0);
+        let reset = segment(false, 1, [n << 20, 0], Flags::RST, 0);
+        let _ = followed.offer(1, false, &jump);
+        let _ = followed.offer(1, false, &reset);
+    }
+    followed.settle(Duration::from_secs(120));
+    // The flow goes on as if nothing had been.
+    let before = followed.router.status(followed.now).flows[1].bytes_up;
+    for round in 1..50 {
+        open(&mut followed, 1, round * 100);
+        let _ = followed.offer(
+            1,
+            false,
+            &segment(false, 1, [0, round * 100], Flags::ACK, 0),
+        );
+        followed.settle(Duration::from_secs(120));
+    }
+    let flow = &followed.router.status(followed.now).flows[1];
+    assert_eq!(flow.bytes_up - before, 49 * 100);
+}
+
+#[test]
+fn all_that_is_held_goes_when_the_router_ends() {
+    for name in Policy::NAMES {
+        let mut followed = Followed::new(Config::new(name.parse().expect("a name")));
+        for mote in 0..6 {
+            open(&mut followed, mote, 0);
+            for n in 1..5 {
+                let _ = followed.offer(
+                    mote,
+                    false,
+                    &segment(false, mote, [0, n * 20], Flags::ACK, 0),
+                );
+            }
+        }
+        followed.router.release_all();
+        followed.drain();
+        assert_eq!(followed.router.held(), 0, "{name}");
+        let ack = segment(false, 1, [0, 100], Flags::ACK, 0);
+        assert_eq!(
+            followed.offer(1, false, &ack),
+            Verdict::Pass,
+            "{name}: no more is held"
+        );
+    }
+}
+
+#[test]
+fn progress_survives_wraps_losses_and_repeats() {
+    let mut followed = Followed::new(Config::new(Policy::None));
+    let start = u32::MAX - 250;
+    // The third segment is lost before the router, the second comes twice.
+    for n in [0, 1, 3, 4, 1, 2, 5] {
+        open(&mut followed, 0, start.wrapping_add(n * 100));
+    }
+    let flow = &followed.router.status(followed.now).flows[0];
+    assert_eq!(flow.bytes_up, 600);
+    assert_eq!(flow.retransmissions, 2);
+}
+
+/// A mote that serves is sent data before its first acknowledgment makes its flow known.
+#[test]
+fn what_a_mote_is_sent_before_its_first_acknowledgment_counts() {
+    let mut followed = Followed::new(admission(1));
+    let begin = u32::MAX - 40;
+    let down =
+        |offset: u32, flags, len| segment(false, 0, [begin.wrapping_add(offset), 501], flags, len);
+    let up = |ack: u32, flags| segment(true, 0, [501, begin.wrapping_add(ack)], flags, 0);
+    let _ = followed.offer(0, false, &down(u32::MAX, Flags::SYN, 0));
+    let _ = followed.offer(0, true, &up(0, Flags::SYN | Flags::ACK));
+    for (offset, len) in [(0, 100), (100, 100), (100, 100), (0xa000_0000, 100)] {
+        let _ = followed.offer(0, false, &down(offset, Flags::ACK, len));
+    }
+    let _ = followed.offer(0, true, &up(200, Flags::ACK));
+    let _ = followed.offer(0, false, &down(200, Flags::ACK, 50));
+    let _ = followed.offer(0, true, &up(250, Flags::ACK));
+    let flow = &followed.router.status(followed.now).flows[0];
+    assert_eq!((flow.bytes_up, flow.bytes_down), (0, 250));
+}
+
+#[test]
+fn names_are_those_that_are_read() {
+    let named: BTreeSet<&str> = Policy::NAMES
+        .iter()
+        .map(|name| name.parse::<Policy>().expect("a name").name())
+        .collect();
+    assert_eq!(named, Policy::NAMES.into_iter().collect());
+    assert!("TAiM".parse::<Policy>().is_err());
+}
+
+/// Instants at which packets leave, µs since the first.
+fn releases(followed: &mut Followed) -> Vec<(u64, PacketId)> {
+    let mut left = Vec::new();
+    while let Some(at) = followed.router.next_deadline() {
+        followed.now = at.max(followed.now);
+        while let Some(id) = followed.router.poll(followed.now) {
+            left.push((followed.now.as_micros(), id));
+        }
+    }
+    left
+}
+
+#[test]
+fn taim_lets_packets_go_one_by_one_the_slowest_flow_first() {
+    let taim = Taim {
+        spacing: Duration::from_millis(50),
+        adapts: false,
+        ..Taim::default()
+    };
+    let mut followed = Followed::new(Config::new(Policy::Taim(taim)));
+    // Mote 0 has had three times what mote 2 had.
+    for (mote, segments) in [(0, 6), (1, 4), (2, 2)] {
+        for n in 0..segments {
+            open(&mut followed, mote, n * 100);
+            followed.settle(Duration::from_secs(10));
+        }
+    }
+    followed.now += Duration::from_secs(1);
+    // The first goes at once; of the others that of the slowest flow.
+    let ids: Vec<u64> = [1_u16, 0, 2]
+        .iter()
+        .map(|mote| {
+            let ack = segment(false, *mote, [0, 100], Flags::ACK, 0);
+            let id = followed.next_id;
+            let _ = followed.offer(*mote, false, &ack);
+            id
+        })
+        .collect();
+    let from = followed.now.as_micros();
+    let left = releases(&mut followed);
+    let spacing = 50_000;
+    let expected = vec![
+        (from + spacing, PacketId(ids[2])),
+        (from + 2 * spacing, PacketId(ids[1])),
+    ];
+    assert_eq!(left, expected);
+}
+
+#[test]
+fn fair_queueing_lets_flows_go_in_turn() {
+    let fq = Policy::Fq(Fq {
+        spacing: Duration::from_millis(10),
+    });
+    let mut followed = Followed::new(Config::new(fq));
+    for mote in 0..2 {
+        open(&mut followed, mote, 0);
+        followed.settle(Duration::from_secs(1));
+    }
+    followed.now += Duration::from_secs(1);
+    let mut whose = BTreeMap::new();
+    for mote in [0, 0, 0, 0, 1, 1, 1] {
+        whose.insert(PacketId(followed.next_id), mote);
+        let _ = followed.offer(
+            mote,
+            false,
+            &segment(false, mote, [0, 100], Flags::ACK, 500),
+        );
+    }
+    let left = releases(&mut followed);
+    let order: Vec<u16> = left.iter().map(|(_, id)| whose[id]).collect();
+    assert_eq!(order, [1, 0, 1, 0, 1, 0]);
+}
+
+/// Segments that follow one another, a tenth of a second apart, once were taken for one that is sent
+/// each tenth of a second: its flow was held no longer, and had the mesh to itself.
+#[test]
+fn a_window_that_is_sent_again_is_no_fixed_timeout() {
+    let mut followed = Followed::new(admission(1));
+    for mote in 0..4 {
+        open(&mut followed, mote, 0);
+        let ack = segment(false, mote, [0, 100], Flags::ACK, 0);
+        let _ = followed.offer(mote, false, &ack);
+    }
+    for n in 1..8 {
+        open(&mut followed, 3, n * 100);
+    }
+    for n in 0..300_u32 {
+        followed.now += Duration::from_millis(100);
+        followed.drain();
+        open(&mut followed, 0, 100 + n * 100);
+        let ack = segment(false, 0, [0, 200 + n * 100], Flags::ACK, 0);
+        let _ = followed.offer(0, false, &ack);
+        if n < 8 {
+            open(&mut followed, 3, n * 100);
+        }
+        let ack = segment(false, 3, [0, 800], Flags::ACK, 0);
+        let _ = followed.offer(3, false, &ack);
+    }
+    let early = followed.router.counters().released_early;
+    assert_eq!(early, 0, "packets went out of turn");
+}
+
+#[test]
+fn a_sender_with_a_fixed_timeout_is_not_held_longer() {
+    let mut followed = Followed::new(admission(1));
+    for mote in 0..4 {
+        open(&mut followed, mote, 0);
+        let ack = segment(false, mote, [0, 100], Flags::ACK, 0);
+        let _ = followed.offer(mote, false, &ack);
+    }
+    // Motes 1 to 3 wait; mote 3 sends again each three seconds while mote 0 keeps the place.
+    let mut waited = Vec::new();
+    for _ in 0..4 {
+        let begun = followed.now;
+        let _ = followed.offer(3, false, &segment(false, 3, [0, 100], Flags::ACK, 0));
+        for n in 0..30_u32 {
+            followed.now += Duration::from_secs(1);
+            open(&mut followed, 0, 100 + n * 100);
+            let ack = segment(false, 0, [0, 200 + n * 100], Flags::ACK, 0);
+            let _ = followed.offer(0, false, &ack);
+            if n % 3 == 2 {
+                open(&mut followed, 3, 0);
+            }
+            let is_held = followed
+                .inside
+                .get(&(3, false))
+                .is_some_and(|queue| !queue.is_empty());
+            if !is_held {
+                break;
+            }
+        }
+        waited.push(followed.now.since(begun).as_secs());
+    }
+    assert!(
+        waited.iter().skip(1).all(|seconds| *seconds <= 5),
+        "{waited:?}"
+    );
+}

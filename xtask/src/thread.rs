@@ -1,0 +1,224 @@
+//! `cargo xtask thread`: OpenThread's border router and its motes behind `motet router`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::Format;
+use crate::check::{count_tests, essence, locked};
+use crate::provenance::heading;
+use crate::step::{Verdict, run_logged};
+use crate::tools::{self, Tool};
+use crate::workspace::{Workspace, in_ci};
+
+/// Builds what is needed and runs every check: a table, a page of it, or JSON alone goes to stdout.
+pub(crate) fn run(workspace: &Workspace, format: Format) -> Result<bool> {
+    tools::provide(workspace, NEEDS)?;
+    if let Some(advice) = tools::absent(NEEDS) {
+        bail!("{advice}");
+    }
+    let mut command = program(workspace)?;
+    let is_page = format == Format::Markdown;
+    if is_page {
+        let title = "Beside OpenThread";
+        let command = "cargo xtask thread --markdown";
+        println!("{}\n```text", heading(workspace, title, command));
+    }
+    command.args((format == Format::Json).then_some("--json"));
+    let status = command.status().context("cannot run the checks")?;
+    if is_page {
+        println!("```");
+    }
+    Ok(status.success())
+}
+
+/// The same as a step of the check.
+pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
+    let mut output = tools::provide(workspace, NEEDS)?;
+    if let Some(advice) = tools::absent(NEEDS) {
+        output.push_str(&advice);
+        let note = format!("not run: {advice}");
+        return Ok(Verdict::single(!in_ci(), note, output));
+    }
+    let log = workspace.scratch()?.join("thread.log");
+    let (good, printed) = run_logged(&mut program(workspace)?, &log)?;
+    let count = count_tests(&printed);
+    let failed = if good {
+        count.failed
+    } else {
+        count.failed.max(1)
+    };
+    Ok(Verdict {
+        passed: count.passed,
+        failed,
+        note: format!("{} passed, {failed} failed", count.passed),
+        output: essence(&printed),
+    })
+}
+
+/// What builds OpenThread, and what makes networks and rules.
+const NEEDS: &[Tool] = &[
+    tools::CMAKE,
+    tools::NINJA,
+    tools::CXX,
+    tools::IP,
+    tools::IP6TABLES,
+];
+
+/// The command that runs the checks, with everything built that it needs.
+fn program(workspace: &Workspace) -> Result<Command> {
+    let openthread = openthread(workspace)?;
+    let scratch = workspace.scratch()?;
+    let mut motet = workspace.cargo("build");
+    motet.args(["--package", "motet-cli"]).args(locked());
+    let mut checks = workspace.peers_cargo("build");
+    checks.args(["--package", "motet-thread"]).args(locked());
+    for command in [&mut motet, &mut checks] {
+        let (good, output) = run_logged(command, &scratch.join("thread-build.log"))?;
+        ensure!(good, "{}", essence(&output));
+    }
+    let folder = workspace.target.join("debug");
+    let mut command = as_anybody(&folder.join("motet-thread"));
+    command
+        .arg("check")
+        .arg("--openthread")
+        .arg(openthread)
+        .arg("--motet")
+        .arg(folder.join("motet"));
+    Ok(command)
+}
+
+/// `program`, without the rights of root: as uid 0 of a user namespace, which any user may make. A
+/// machine that forbids those runs it as it is.
+fn as_anybody(program: &Path) -> Command {
+    const ANYBODY: [&str; 3] = ["--user", "--map-root-user", "--"];
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(ANYBODY);
+        command
+    };
+    let is_allowed = unshare()
+        .arg("true")
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if is_allowed {
+        let mut command = unshare();
+        command.arg(program);
+        command
+    } else {
+        Command::new(program)
+    }
+}
+
+/// One of OpenThread's two builds.
+struct Build {
+    folder: &'static str,
+    settings: &'static [&'static str],
+    targets: &'static [&'static str],
+}
+
+const BUILDS: &[Build] = &[
+    Build {
+        folder: "simulation",
+        settings: &[
+            "-DOT_PLATFORM=simulation",
+            "-DOT_TCP=ON",
+            "-DOT_FTD=ON",
+            "-DOT_MTD=OFF",
+            "-DOT_RCP=ON",
+        ],
+        targets: &["ot-cli-ftd", "ot-rcp"],
+    },
+    // With TCP on, the host itself would take the connections.
+    Build {
+        folder: "posix",
+        settings: &[
+            "-DOT_PLATFORM=posix",
+            "-DOT_DAEMON=ON",
+            "-DOT_TCP=OFF",
+            "-DOT_BORDER_ROUTER=ON",
+        ],
+        targets: &["ot-daemon", "ot-ctl"],
+    },
+];
+
+/// The folder of OpenThread's programs: built once for each version of its sources.
+fn openthread(workspace: &Workspace) -> Result<PathBuf> {
+    let package = package(workspace)?;
+    let folder = workspace
+        .target
+        .join(format!("openthread-{}", package.version));
+    // Written last: a build that was cut short goes on where it stood.
+    let done = folder.join("done");
+    if done.is_file() {
+        return Ok(folder);
+    }
+    let sources = package.manifest_path.with_file_name("openthread");
+    ensure!(sources.is_dir(), "{} is not there", sources.display());
+    let log = workspace.scratch()?.join("openthread.log");
+    for build in BUILDS {
+        let place = folder.join(build.folder);
+        let configure = &mut configure(&sources, &place, build);
+        let compile = &mut Command::new("ninja");
+        compile.arg("-C").arg(&place).args(build.targets);
+        for command in [configure, compile] {
+            let (good, output) = run_logged(command, &log)?;
+            ensure!(good, "{output}\nOpenThread does not build: see above");
+        }
+    }
+    std::fs::write(&done, "").with_context(|| format!("cannot write {}", done.display()))?;
+    Ok(folder)
+}
+
+fn configure(sources: &Path, place: &Path, build: &Build) -> Command {
+    let mut command = Command::new("cmake");
+    command
+        .args(["-GNinja", "-S"])
+        .arg(sources)
+        .arg("-B")
+        .arg(place)
+        .args(build.settings)
+        .args([
+            "-DOT_APP_NCP=OFF",
+            "-DOT_THREAD_VERSION=1.4",
+            "-DOT_COMPILE_WARNING_AS_ERROR=OFF",
+            "-DBUILD_TESTING=OFF",
+            "-DCMAKE_BUILD_TYPE=Release",
+        ]);
+    command
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    version: String,
+    manifest_path: PathBuf,
+}
+
+/// The crate that carries OpenThread's sources, as peers/Cargo.lock names it, fetched.
+fn package(workspace: &Workspace) -> Result<Package> {
+    let output = workspace
+        .peers_cargo("metadata")
+        .args(["--format-version=1", "--locked"])
+        .output()
+        .context("cannot run `cargo metadata`")?;
+    ensure!(
+        output.status.success(),
+        "`cargo metadata` failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("`cargo metadata` printed no JSON")?;
+    let mut packages = metadata.packages.into_iter();
+    packages
+        .find(|package| package.name == "openthread-sys")
+        .context("peers/Cargo.lock names no openthread-sys")
+}
