@@ -90,13 +90,14 @@ fn fmt(workspace: &Workspace) -> Result<Verdict> {
 /// The workspace with all its targets, then the stack with each set of features left out that
 /// devices leave out.
 fn clippy(workspace: &Workspace) -> Result<Verdict> {
-    const FEATURES: [&str; 8] = [
+    const FEATURES: [&str; 9] = [
         "",
         "rpl",
         "tcp",
         "tcp,tcphc",
         "tcp,cit",
         "tcp,router",
+        "tcp,pace",
         "sleepy",
         "tcp,sleepy",
     ];

@@ -92,7 +92,7 @@ pub(crate) fn measure(workspace: &Workspace) -> Result<Vec<Row>> {
         let value = c_node(workspace, processor)?.code_bytes()?;
         rows.push(Row {
             app: "motet-c",
-            check: format!("{}, text", processor.check),
+            check: format!("{}, text, feature tcp alone", processor.check),
             value,
             unit: "B",
             limit: processor.limit,
@@ -144,7 +144,7 @@ fn echo_node(workspace: &Workspace) -> Result<(Vec<Row>, u32)> {
         limit,
     };
     let rows = vec![
-        row("echo node, text", text, "B", 70_000),
+        row("echo node, text, feature tcp alone", text, "B", 70_000),
         row("echo node, static RAM", image.ram_bytes()?, "B", 18_500),
         row(
             "lines before the first socket",

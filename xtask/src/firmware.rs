@@ -65,24 +65,20 @@ pub(crate) fn build_without_tcp(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Builds [`RPL_COST`] without RPL, as [`build_minimal_node`] leaves it too.
+/// Builds [`RPL_COST`] without RPL.
 pub(crate) fn build_without_rpl(workspace: &Workspace) -> Result<()> {
-    let (good, output) = build(workspace, &bare(RPL_COST))?;
+    let (good, output) = build(workspace, &router("relay"))?;
     ensure!(good, "{output}\nthe router without RPL does not build");
     Ok(())
 }
 
 /// Builds [`RPL_COST`] with RPL, in place of the one without; gives the lines that can panic.
 pub(crate) fn build_with_rpl(workspace: &Workspace) -> Result<Vec<String>> {
-    let arguments = |features: &'static str| {
-        let rpl = ["--features", features];
-        bare(RPL_COST).into_iter().chain(rpl).collect::<Vec<_>>()
-    };
-    let (good, output) = build(workspace, &arguments("rpl"))?;
+    let (good, output) = build(workspace, &router("rpl"))?;
     if good {
         return Ok(Vec::new());
     }
-    if !build(workspace, &arguments("rpl,trap-panics"))?.0 {
+    if !build(workspace, &router("rpl,trap-panics"))?.0 {
         bail!("{output}\nthe router with RPL does not build");
     }
     panics_in(workspace, RPL_COST, &output)
@@ -128,6 +124,12 @@ fn bare(image: &'static str) -> [&'static str; 5] {
         "--bin",
         image,
     ]
+}
+
+/// What cargo is told to build [`RPL_COST`], with these features.
+fn router(features: &'static str) -> Vec<&'static str> {
+    let chosen = ["--features", features];
+    bare(RPL_COST).into_iter().chain(chosen).collect()
 }
 
 /// The lines of an image that can panic, or what the linker said where none is found.

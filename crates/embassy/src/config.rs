@@ -15,7 +15,7 @@ pub struct Config {
     pub mac: mac::Config,
     /// Settings of the link above the MAC.
     pub mesh: MeshConfig,
-    /// Settings of IP.
+    /// Settings of IP. To pass packets on takes the feature `router`, which is on by default.
     pub ip: ip::Config,
     /// Settings of every connection. Its `accept_window` is replaced by what the buffers of the
     /// [`Resources`](crate::Resources) hold.

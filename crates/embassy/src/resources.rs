@@ -103,11 +103,14 @@ impl<
         radio: motet::mac::RadioCapabilities,
         eui64: [u8; 8],
         seed: [u64; 2],
-        config: Config,
+        config: &mut Config,
     ) -> Stack {
+        // What `Buffers::new` makes of that many bytes.
+        let window = BUFFER / 9 * 8 + BUFFER % 9 * 8 / 9;
+        config.tcp.accept_window = window.min(u16::MAX.into()) as u16;
         let mote = MoteConfig {
             radio,
-            mac: config.mac,
+            mac: config.mac.clone(),
             mesh: config.mesh,
             ip: config.ip,
             seed,
@@ -126,11 +129,7 @@ impl<
             places: [const { Place::EMPTY }; CONNECTIONS],
             spare: buffers.map(Some),
             queues: [const { Queue::EMPTY }; LISTENERS],
-            tcp: tcp::Config {
-                // What `Buffers::new` makes of that many bytes.
-                accept_window: (BUFFER / 9 * 8 + BUFFER % 9 * 8 / 9).min(u16::MAX.into()) as u16,
-                ..config.tcp
-            },
+            tcp: config.tcp,
         });
         let [a, b] = seed;
         let shared = Shared {
@@ -188,7 +187,7 @@ pub fn new<
 ) -> (Stack, Runner<R>) {
     config.mac.extended = eui64;
     radio.set_addresses(&config.mac);
-    let stack = resources.start(radio.capabilities(), eui64, seed, config);
+    let stack = resources.start(radio.capabilities(), eui64, seed, &mut config);
     (stack, Runner::new(stack, radio))
 }
 

@@ -44,6 +44,7 @@ use address::Addresses;
 use icmp::ErrorKind;
 use route::Routes;
 
+use crate::limits::IS_RELAY;
 use crate::time::{Allowance, Instant};
 use crate::wire::ipv6::{self, ExtensionHeader, Extensions, Header, next_header};
 use crate::wire::rpl_option::Rpi;
@@ -88,7 +89,7 @@ pub struct Config {
     /// Hop limit of the packets it originates (RFC 4861 §6.2.1's default, and the value IPHC
     /// compresses to two bits).
     pub hop_limit: u8,
-    /// Whether it forwards packets of others.
+    /// Whether it forwards packets of others. A build without the feature `relay` never does.
     pub forwards: bool,
 }
 
@@ -186,7 +187,7 @@ impl<'m> Ip<'m> {
 
     /// Whether this node forwards packets of others.
     pub(crate) const fn forwards(&self) -> bool {
-        self.config.forwards
+        IS_RELAY && self.config.forwards
     }
 
     /// Adds an address; false when the table ([`crate::limits::ADDRESSES_MAX`]) is full.
@@ -362,14 +363,14 @@ impl<'m> Ip<'m> {
             return Disposition::Drop(PacketDrop::BadAddress);
         }
         if header.dst.is_multicast() {
-            return match self.addresses.joined(&header.dst, self.config.forwards) {
+            return match self.addresses.joined(&header.dst, self.forwards()) {
                 true => Disposition::Local,
                 false => Disposition::Drop(PacketDrop::NotMine),
             };
         }
         if self.addresses.owns(&header.dst, interface) {
             let owns = |addr: &Ipv6Addr| self.addresses.owns(addr, interface);
-            let onward = match self.config.forwards {
+            let onward = match self.forwards() {
                 true => self.rpl.source_route((header, rest), ingress, owns),
                 false => None,
             };
@@ -385,7 +386,7 @@ impl<'m> Ip<'m> {
         if stays_on_link || header.src.is_unspecified() || header.dst.is_unspecified() {
             return Disposition::Drop(PacketDrop::NotMine);
         }
-        if !self.config.forwards {
+        if !self.forwards() {
             return Disposition::Drop(PacketDrop::NotARouter);
         }
         if header.hop_limit <= 1 {

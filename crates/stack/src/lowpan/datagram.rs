@@ -27,7 +27,7 @@ pub use room::BURST_MAX;
 
 use super::routing::Kept;
 use super::{Beside, First, Unnumbered, numbered, unabridged};
-use crate::limits::MESH_PACKET_LEN_MAX;
+use crate::limits::{IS_RELAY, MESH_PACKET_LEN_MAX};
 use crate::random::Rng;
 pub use crate::storage::whole::Whole;
 use crate::time::{Allowance, Instant, earliest};
@@ -66,7 +66,8 @@ pub struct Key {
 pub enum Role {
     /// Gather it here.
     Reassemble,
-    /// Pass its fragments on to this neighbour as they come.
+    /// Pass its fragments on to this neighbour as they come. Refused in a build without the feature
+    /// `relay`.
     Forward {
         /// Link address of the next hop.
         next_hop: LinkAddr,
@@ -346,6 +347,9 @@ impl<'m> Datagrams<'m> {
     /// the packet's later fragments will be dropped. Returns whether there was such a packet, as far
     /// as it is remembered.
     pub fn fragment_lost(&mut self, tag: u16) -> bool {
+        if !IS_RELAY {
+            return false;
+        }
         let is_its = |record: &&mut Record| match record.state {
             State::Forwarding { tag: out, .. } | State::Passed { tag: out } => out == tag,
             _ => false,
@@ -466,7 +470,7 @@ impl<'m> Datagrams<'m> {
         record.heard_at = now;
         let whole = record.coverage.is_whole(record.key.size);
         match record.state {
-            State::Forwarding { next_hop, tag } => {
+            State::Forwarding { next_hop, tag } if IS_RELAY => {
                 if whole {
                     record.state = State::Passed { tag };
                     self.counters.forwarded = self.counters.forwarded.wrapping_add(1);

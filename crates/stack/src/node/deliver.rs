@@ -4,7 +4,7 @@
 
 use super::{Node, TICK, Verdict, routing};
 use crate::ip::{self, Disposition, Ingress, InterfaceId, icmp, icmp::ErrorKind, ndp};
-use crate::limits::IPV6_MTU_MIN;
+use crate::limits::{IPV6_MTU_MIN, IS_RELAY};
 use crate::link::{Arrival, Event, Hop, Link, Scratch};
 use crate::time::Instant;
 use crate::wire::icmpv6::{self, Message};
@@ -95,15 +95,15 @@ impl<'m> Node<'m> {
         mut hop: Hop,
         now: Instant,
     ) {
-        if let Disposition::Route(next) = verdict.disposition {
+        if IS_RELAY && let Disposition::Route(next) = verdict.disposition {
             source_route::advance(packet);
             hop.is_routed = true;
             verdict.disposition = Disposition::Forward(next);
         }
         let ends_here = match verdict.disposition {
             Disposition::Local => true,
-            Disposition::Forward(next) => next.interface != id,
-            Disposition::Route(_) | Disposition::Refuse(_) | Disposition::Drop(_) => false,
+            Disposition::Forward(next) if IS_RELAY => next.interface != id,
+            _ => false,
         };
         if ends_here
             && let Some(link) = self.link_mut(id)
@@ -139,7 +139,7 @@ impl<'m> Node<'m> {
         let packet = packet.get(..*len).unwrap_or_default();
         let outcome = match *disposition {
             Disposition::Local => self.on_local(header, packet, &hop.ingress, now),
-            Disposition::Forward(next) => {
+            Disposition::Forward(next) if IS_RELAY => {
                 self.remind_leaf(header, &hop.ingress, now);
                 self.forward(next, packet, hop, now)
             }

@@ -66,7 +66,8 @@ pub struct MeshConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hold {
     /// Part of the measured wait, %; 0: the wait is not measured. It suits retries that double
-    /// ([`retry_doubles`](crate::mac::Config::retry_doubles)).
+    /// ([`retry_doubles`](crate::mac::Config::retry_doubles)). A build without the feature `pace`
+    /// measures none.
     pub pace_percent: u8,
     /// Where the wait is not measured: time for one frame to go one hop on; zero: hold nothing
     /// back. A full frame takes 7 ms with copies and mean backoff less what overlaps with this

@@ -4,7 +4,7 @@ use super::onward::Came;
 use super::{Kept, Mesh, routing, tcp_headers};
 use crate::ip::icmp::ErrorKind;
 use crate::ip::{Disposition, Ingress, Ip, Neighbour};
-use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
+use crate::limits::{IPV6_MTU_MIN, IS_RELAY, PSDU_LEN_MAX};
 use crate::link::LinkDrop;
 use crate::link::arrival::{Arrival, Hop, Onward, Scratch, quotable};
 use crate::lowpan::datagram::{self, Key, RecordId, Role, Verdict};
@@ -180,7 +180,7 @@ impl<'m> Mesh<'m> {
         }
         let offset = header.offset_bytes();
         match self.datagrams.on_next(key, offset, piece, now) {
-            Verdict::Forward { next_hop, tag } => {
+            Verdict::Forward { next_hop, tag } if IS_RELAY => {
                 let header = lowpan_frag::Header {
                     datagram_tag: tag,
                     ..header
@@ -190,7 +190,7 @@ impl<'m> Mesh<'m> {
             }
             Verdict::Complete(record) => Ok(self.on_gathered(record, frame)),
             // A drop is counted in the table, by its own reasons.
-            Verdict::Stored | Verdict::Drop(_) => Ok(Arrival::Nothing),
+            Verdict::Stored | Verdict::Drop(_) | Verdict::Forward { .. } => Ok(Arrival::Nothing),
         }
     }
 
@@ -212,8 +212,8 @@ impl<'m> Mesh<'m> {
         let disposition = ip.disposition((&header, rest), &ingress);
         let (mut role, option) = match disposition {
             Disposition::Local => (Role::Reassemble, None),
-            Disposition::Forward(hop) => self.way_onward(ip, &header, hop, &headers),
-            Disposition::Route(hop) => {
+            Disposition::Forward(hop) if IS_RELAY => self.way_onward(ip, &header, hop, &headers),
+            Disposition::Route(hop) if IS_RELAY => {
                 self.manner.hold.note_down(Some(routing::hops_left(piece)));
                 (self.role_for(hop), ip.onward_option(headers.rpi))
             }
@@ -222,6 +222,7 @@ impl<'m> Mesh<'m> {
                 let quote = quotable(piece, headers.tcp);
                 return Ok(Arrival::Refuse { kind, quote });
             }
+            Disposition::Forward(_) | Disposition::Route(_) => return Ok(Arrival::Nothing),
             Disposition::Drop(reason) => {
                 ip.counters.count(reason);
                 return Ok(Arrival::Nothing);
@@ -229,7 +230,7 @@ impl<'m> Mesh<'m> {
         };
         let mut onward = [0; PSDU_LEN_MAX];
         let mut onward_len = 0;
-        if let Role::Forward { next_hop } = role {
+        if IS_RELAY && let Role::Forward { next_hop } = role {
             // A packet that is dropped here opens no record: its other fragments go nowhere.
             if self.avoid_congestion_of_fragments(piece, ip, rng).is_err() {
                 ip.counters.count(crate::ip::PacketDrop::Congestion);
@@ -246,7 +247,7 @@ impl<'m> Mesh<'m> {
         let is_known = self.mac.is_trusted(frame.src);
         let datagrams = &mut self.datagrams;
         match datagrams.on_first(key, headers.first(piece), role, is_known, now) {
-            Verdict::Forward { next_hop, tag } => {
+            Verdict::Forward { next_hop, tag } if IS_RELAY => {
                 let onward = onward.get_mut(..onward_len).unwrap_or_default();
                 self.relay_first(next_hop, tag, onward, Came::new(frame, now))?;
                 ip.counters.forwarded = ip.counters.forwarded.wrapping_add(1);
@@ -259,7 +260,7 @@ impl<'m> Mesh<'m> {
                 },
                 quote: quotable(piece, headers.tcp),
             }),
-            Verdict::Stored | Verdict::Drop(_) => Ok(Arrival::Nothing),
+            Verdict::Stored | Verdict::Drop(_) | Verdict::Forward { .. } => Ok(Arrival::Nothing),
         }
     }
 

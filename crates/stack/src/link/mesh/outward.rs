@@ -3,7 +3,7 @@
 
 use super::budget::{Budget, growth};
 use super::mark::{Mark, Way};
-use super::pace::Took;
+use super::pace::{IS_PACED, Took};
 use super::routing::{Dress, ROUTED_SLACK, hops_left};
 use super::{Mesh, link_addr, tcp_headers};
 use crate::ip::{self, Ip, Neighbour, NextHop};
@@ -118,6 +118,7 @@ impl<'m> Mesh<'m> {
     fn pace(&mut self, is_router: bool, outcome: &Outcome, now: Instant) {
         let hold = &self.manner.hold;
         let until = match hold.pace_percent {
+            _ if !IS_PACED => now + hold.after(is_router),
             0 => now + hold.after(is_router),
             // Nobody passes them on: those for all, and those that a sleeping child has asked for.
             _ if outcome.to.is_broadcast() || self.sleeps(outcome.to) => return,

@@ -71,6 +71,9 @@ impl Manner {
     }
 }
 
+/// Whether this build measures its pace.
+pub(super) const IS_PACED: bool = cfg!(feature = "pace");
+
 /// With a channel for each link: a relay cannot take a frame while it passes on another.
 const HOPS_APART: u8 = 2;
 

@@ -2,6 +2,7 @@
 
 use super::record::{Coverage, LIFETIME, Record, State};
 use super::{Datagrams, FragmentDrop, Key, Role};
+use crate::limits::IS_RELAY;
 use crate::lowpan::TcpForm;
 use crate::lowpan::routing::Kept;
 use crate::time::{Allowance, Duration, Instant};
@@ -35,12 +36,12 @@ impl Datagrams<'_> {
             self.evict(record);
         }
         let state = match (role, body) {
-            (Role::Forward { next_hop }, _) => State::Forwarding {
+            (Role::Forward { next_hop }, _) if IS_RELAY => State::Forwarding {
                 next_hop,
                 tag: self.new_tag(),
             },
             (Role::Reassemble, Some(body)) => State::Gathering { body: body.index },
-            (Role::Reassemble, None) => return Err(FragmentDrop::NoBody),
+            _ => return Err(FragmentDrop::NoBody),
         };
         let record = self
             .records
