@@ -15,7 +15,7 @@ use crate::flows::Span;
 use crate::meter::Meter;
 use crate::router::PacketId;
 use crate::rtt::Rtt;
-use crate::sight::{Direction, FlowKey, Segment};
+use crate::sight::{Direction, FlowKey, Reach, Segment};
 
 /// A known flow.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ impl Flow {
         let bytes = u64::from(span.seen);
         let stream = &mut self.streams[Direction::Down as usize];
         (stream.highest, stream.acknowledged) = (Some(span.end), Some(span.begin));
-        stream.holes = span.end.wrapping_sub(span.begin).saturating_sub(span.seen);
+        stream.holes = span.holes;
         self.tally.bytes[Direction::Down as usize] += bytes;
         if bytes > 0 {
             self.meter.add(bytes, now);
@@ -338,14 +338,18 @@ impl Stream {
             return self.on_old_data(segment);
         };
         self.highest = Some(end);
-        let new_bytes = further.min(segment.payload_len);
-        self.holes = self.holes.saturating_add(further - new_bytes).min(JUMP_MAX);
+        let Reach {
+            seen: new_bytes,
+            holes,
+        } = segment.new_bytes(further);
+        self.holes = self.holes.saturating_add(holes).min(JUMP_MAX);
         if self.timed.is_none() {
             self.timed = Some((end, now));
             self.timed_on = self.timed;
         }
         News {
             new_bytes,
+            is_retransmission: segment.payload_len > 0 && new_bytes == 0,
             ..News::default()
         }
     }

@@ -61,10 +61,12 @@ struct Handshake {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) begin: u32,
-    /// Behind its last byte.
+    /// Behind its last byte, or its FIN.
     pub(crate) end: u32,
     /// Bytes of it that were seen.
     pub(crate) seen: u32,
+    /// Bytes of it that were not seen.
+    pub(crate) holes: u32,
 }
 
 impl FlowId {
@@ -201,6 +203,7 @@ impl Flows {
                 begin: ack,
                 end: ack,
                 seen: 0,
+                holes: 0,
             });
         }
         if self.handshakes.len() >= HANDSHAKES_MAX {
@@ -219,8 +222,10 @@ impl Flows {
         {
             let further = segment.end().wrapping_sub(span.end);
             if further <= EARLY_MAX && span.end.wrapping_sub(span.begin) <= EARLY_MAX {
+                let new = segment.new_bytes(further);
                 span.end = segment.end();
-                span.seen += further.min(segment.payload_len);
+                span.seen += new.seen;
+                span.holes += new.holes;
             }
         }
     }

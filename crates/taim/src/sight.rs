@@ -48,6 +48,15 @@ pub(crate) struct Segment {
     pub(crate) mss: Option<u16>,
 }
 
+/// Bytes by which a segment takes its stream further.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Reach {
+    /// Those that it carries.
+    pub(crate) seen: u32,
+    /// Those before it that no segment carried.
+    pub(crate) holes: u32,
+}
+
 impl Direction {
     /// The other one.
     pub(crate) const fn back(self) -> Self {
@@ -106,6 +115,17 @@ impl Segment {
         self.seq
             .wrapping_add(self.payload_len)
             .wrapping_add(control(Flags::SYN) + control(Flags::FIN))
+    }
+
+    /// The bytes of a step of `further` numbers that ends where this segment ends. The number of a
+    /// FIN is no byte.
+    pub(crate) fn new_bytes(&self, further: u32) -> Reach {
+        let bytes = further.saturating_sub(u32::from(self.flags.contains(Flags::FIN)));
+        let seen = bytes.min(self.payload_len);
+        Reach {
+            seen,
+            holes: bytes - seen,
+        }
     }
 
     /// Whether it is part of a handshake or ends a connection at once.

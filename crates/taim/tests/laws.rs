@@ -678,6 +678,39 @@ fn what_a_mote_is_sent_before_its_first_acknowledgment_counts() {
     assert_eq!((flow.bytes_up, flow.bytes_down), (0, 250));
 }
 
+/// A sender that sends its last bytes again may put its FIN behind them.
+#[test]
+fn the_number_of_a_fin_is_no_byte() {
+    let fin = Flags::ACK | Flags::FIN;
+    // The last segments of a stream of 200 bytes: where each begins, its flags and its bytes.
+    let ends: [&[(u32, Flags, u16)]; 4] = [
+        &[(100, Flags::ACK, 100), (100, fin, 100)],
+        &[(100, Flags::ACK, 100), (200, fin, 0), (100, fin, 100)],
+        &[(100, fin, 100), (100, fin, 100), (200, fin, 0)],
+        &[(200, fin, 0), (100, Flags::ACK, 100), (0, fin, 200)],
+    ];
+    for end in ends {
+        for is_early in [false, true] {
+            let mut followed = Followed::new(Config::new(Policy::None));
+            let down = |seq, flags, len| segment(false, 0, [seq, 501], flags, len);
+            let up = |ack, flags| segment(true, 0, [501, ack], flags, 0);
+            let _ = followed.offer(0, false, &down(u32::MAX, Flags::SYN, 0));
+            let _ = followed.offer(0, true, &up(0, Flags::SYN | Flags::ACK));
+            let _ = followed.offer(0, false, &down(0, Flags::ACK, 100));
+            if !is_early {
+                let _ = followed.offer(0, true, &up(100, Flags::ACK));
+            }
+            for &(seq, flags, len) in end {
+                let _ = followed.offer(0, false, &down(seq, flags, len));
+            }
+            let _ = followed.offer(0, true, &up(201, Flags::ACK));
+            let _ = followed.offer(0, false, &down(100, fin, 100));
+            let flow = &followed.router.status(followed.now).flows[0];
+            assert_eq!(flow.bytes_down, 200, "{end:?}, early: {is_early}");
+        }
+    }
+}
+
 #[test]
 fn names_are_those_that_are_read() {
     let named: BTreeSet<&str> = Policy::NAMES
