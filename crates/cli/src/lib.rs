@@ -17,6 +17,7 @@ mod files;
 #[cfg(target_os = "linux")]
 mod hci;
 mod interrupt;
+mod keys;
 #[cfg(target_os = "linux")]
 mod live;
 mod manual;
@@ -67,6 +68,7 @@ enum Command {
     Reproduce(reproduce::Args),
     Model(model::Args),
     Decode(decode::Args),
+    Keys(keys::Args),
     Soak(soak::Args),
     Router(router::Args),
     Completions(completions::Args),
@@ -94,6 +96,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Reproduce(args) => reproduce::run(args),
         Command::Model(args) => model::run(args),
         Command::Decode(args) => decode::run(args),
+        Command::Keys(args) => keys::run(args),
         Command::Soak(args) => soak::run(args),
         Command::Router(args) => router::run(args),
         Command::Completions(args) => completions::run(args, &Arguments::command()),

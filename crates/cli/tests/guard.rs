@@ -70,6 +70,16 @@ fn send(pid: u32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid.cast_signed()), signal);
 }
 
+/// Those of `signals` that this process does not ignore: what it ignores (SIGHUP under nohup, say) its
+/// children ignore, too.
+fn heeded(signals: &[Signal]) -> Vec<Signal> {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap();
+    let is_heeded = |signal: &&Signal| ignored >> (**signal as i32 - 1) & 1 == 0;
+    signals.iter().filter(is_heeded).copied().collect()
+}
+
 fn ends_within(process: &mut Child, patience: Duration) -> bool {
     let give_up = Instant::now() + patience;
     while process.try_wait().unwrap().is_none() {
@@ -92,7 +102,9 @@ fn quiet(mut command: Command) -> Child {
 /// The guard itself is ended: at random moments, and at the very moment its command appears.
 #[test]
 fn a_guard_ended_at_any_moment_takes_its_command_along() {
+    let signals = heeded(&[Signal::SIGTERM, Signal::SIGHUP]);
     let mut moments = Moments(1);
+    // What was left, and `usize::MAX` where the guard itself did not end.
     let mut left = Vec::new();
     for run in 0..120 {
         let mark = mark(1, run);
@@ -101,7 +113,7 @@ fn a_guard_ended_at_any_moment_takes_its_command_along() {
             .args(["guard", &format!("--parent={}", std::process::id()), "--"])
             .args(["sleep", &mark]);
         let mut guard = quiet(command);
-        let signal = [Signal::SIGTERM, Signal::SIGHUP][run as usize % 2];
+        let signal = signals[run as usize % signals.len()];
         if run % 3 == 0 {
             thread::sleep(moments.next(8_000));
         } else {
@@ -113,7 +125,11 @@ fn a_guard_ended_at_any_moment_takes_its_command_along() {
             }
         }
         send(guard.id(), signal);
-        guard.wait().unwrap();
+        if !ends_within(&mut guard, Duration::from_secs(60)) {
+            send(guard.id(), Signal::SIGKILL);
+            guard.wait().unwrap();
+            left.push((run, signal, usize::MAX));
+        }
         let survivors = survivors(&mark, Duration::ZERO);
         if survivors > 0 {
             left.push((run, signal, survivors));
@@ -130,12 +146,13 @@ fn a_guard_ended_at_any_moment_takes_its_command_along() {
 #[test]
 fn an_up_ended_at_any_moment_takes_its_command_along() {
     const THREADS: u32 = 4;
-    let signals = [
+    let signals = heeded(&[
         Signal::SIGTERM,
         Signal::SIGHUP,
         Signal::SIGINT,
         Signal::SIGKILL,
-    ];
+    ]);
+    let signals = &signals;
     let kill_some = |thread: u32| {
         let mut moments = Moments(thread.into());
         // What was left, and `usize::MAX` where `up` itself did not end.
@@ -147,7 +164,8 @@ fn an_up_ended_at_any_moment_takes_its_command_along() {
             // A session of its own, out of reach for signals to the group.
             command.arg(format!("setsid sleep {mark} & sleep {mark}; wait"));
             let mut up = quiet(command);
-            let (signal, moment) = (signals[run as usize % 4], moments.next(300_000));
+            let signal = signals[run as usize % signals.len()];
+            let moment = moments.next(300_000);
             thread::sleep(moment);
             send(up.id(), signal);
             if !ends_within(&mut up, Duration::from_secs(60)) {

@@ -9,7 +9,7 @@
 //!
 //! Place: `mac` calls [`explain`] for frames that the stack's parser does not accept; the
 //! information elements are in [`super::elements`].
-//! Left out: decryption, and the check of a MIC.
+//! Left out: the check of a MIC without encryption; [`super::secured`] decrypts.
 //! Source: IEEE 802.15.4-2015 §7.2 (frame control, Table 7-2 for the PAN ids), §7.3.5
 //! (multipurpose), §9.4 (auxiliary security header).
 
@@ -21,6 +21,7 @@ use super::Decoder;
 use super::elements::{self, Elements};
 use super::mac::{self, link_addr};
 use super::model::{Frame, Layer, hex, hex16};
+use super::secured::{self, Secured};
 
 /// A frame's kind, as the first three bits of its frame control say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,60 +133,96 @@ pub(super) fn explain(
     if let Some(security) = security {
         frame.push(security_layer(security));
     }
-    contents(
-        decoder,
-        frame,
-        &envelope,
+    let inside = Inside {
+        envelope: &envelope,
         security,
-        header.as_ref(),
-        r.rest(),
-    );
+        header: header.as_ref(),
+    };
+    inside.explain(decoder, frame, mpdu, mpdu.len() - r.len());
 }
 
-/// Explains what is behind the addresses.
-fn contents(
-    decoder: &mut Decoder,
-    frame: &mut Frame,
-    envelope: &Envelope,
-    security: Option<Security<'_>>,
-    header: Option<&Header>,
-    bytes: &[u8],
-) {
-    let mic_len = security.map_or(0, Security::mic_len);
-    let Some((bytes, mic)) = bytes
-        .len()
-        .checked_sub(mic_len)
-        .and_then(|len| bytes.split_at_checked(len))
-    else {
-        return frame.malformed("security", "the frame ends within its MIC");
-    };
-    let mut payload = bytes;
-    if envelope.has_elements {
-        let mut r = Reader::new(bytes);
-        let is_encrypted = security.is_some_and(Security::is_encrypted);
-        match elements::explain(frame, &mut r, is_encrypted) {
-            Ok(Elements::Done) => payload = r.rest(),
-            // The payload's elements are encrypted together with the payload.
-            Ok(Elements::Encrypted) => payload = r.rest(),
-            Err(reason) => return frame.malformed("ie", reason),
+/// A frame whose header is read.
+#[derive(Clone, Copy)]
+struct Inside<'a> {
+    envelope: &'a Envelope,
+    security: Option<Security<'a>>,
+    /// The header in the terms of 2006, where it has any.
+    header: Option<&'a Header>,
+}
+
+impl Inside<'_> {
+    /// Explains what is behind the header, which ends `at` bytes into `mpdu`.
+    fn explain(self, decoder: &mut Decoder, frame: &mut Frame, mpdu: &[u8], at: usize) {
+        let mic_len = self.security.map_or(0, Security::mic_len);
+        let end = mpdu.len().checked_sub(mic_len).filter(|end| at <= *end);
+        let Some((content, mic)) = end.and_then(|end| mpdu.split_at_checked(end)) else {
+            return frame.malformed("security", "the frame ends within its MIC");
+        };
+        let security = self.security.filter(|security| security.is_encrypted());
+        let mut r = Reader::new(content.get(at..).unwrap_or_default());
+        let mut elements = Elements::Done;
+        if self.envelope.has_elements {
+            elements = match elements::explain(frame, &mut r, security.is_some()) {
+                Ok(elements) => elements,
+                Err(reason) => return frame.malformed("ie", reason),
+            };
+        }
+        if !mic.is_empty() {
+            frame.push(Layer::new("mic", hex(mic, "")).hidden("mic", mic));
+        }
+        let Some(security) = security else {
+            return self.payload(decoder, frame, r.rest());
+        };
+        let opened = match elements {
+            Elements::Done => self.open(decoder, security, mpdu, content.len() - r.len()),
+            Elements::Encrypted => Err("the payload is encrypted, information elements included"),
+        };
+        match opened {
+            Ok(payload) => self.payload(decoder, frame, &payload),
+            Err(reason) => {
+                super::link::payload(frame, r.rest());
+                frame.undecoded("security", reason);
+            }
         }
     }
-    if !mic.is_empty() {
-        frame.push(Layer::new("mic", hex(mic, "")).hidden("mic", mic));
+
+    /// The payload in clear of a frame whose payload begins `at` bytes into `mpdu`.
+    fn open(
+        self,
+        decoder: &mut Decoder,
+        security: Security<'_>,
+        mpdu: &[u8],
+        at: usize,
+    ) -> Result<Vec<u8>, &'static str> {
+        // The identifier of a command goes in clear.
+        let identifier_len = usize::from(self.envelope.kind == Kind::Command);
+        let split = mpdu.split_at_checked(at + identifier_len);
+        let (header, body) = split.ok_or("the frame ends before what it encrypts")?;
+        let secured = Secured {
+            src: self.envelope.src,
+            level: security.level,
+            key_mode: security.key_mode,
+            counter: security.frame_counter,
+            key_index: security.key_index,
+            header,
+            body,
+        };
+        let opened = secured::open(decoder.keys.as_mut(), &secured)?;
+        Ok([header.get(at..).unwrap_or_default(), &opened].concat())
     }
-    if security.is_some_and(Security::is_encrypted) {
-        super::link::payload(frame, payload);
-        return frame.undecoded("security", "the payload is encrypted");
-    }
-    match (envelope.kind, header) {
-        (Kind::Data, Some(header)) if !payload.is_empty() => {
-            super::lowpan::explain(decoder, frame, super::lowpan::link_pair(header), payload);
+
+    /// Explains the payload in clear.
+    fn payload(self, decoder: &mut Decoder, frame: &mut Frame, payload: &[u8]) {
+        match (self.envelope.kind, self.header) {
+            (Kind::Data, Some(header)) if !payload.is_empty() => {
+                super::lowpan::explain(decoder, frame, super::lowpan::link_pair(header), payload);
+            }
+            (Kind::Command, _) => mac::command(frame, payload),
+            (Kind::Beacon, Some(header)) if self.envelope.version < VERSION_2015 => {
+                mac::beacon(frame, header, payload);
+            }
+            _ => super::link::payload(frame, payload),
         }
-        (Kind::Command, _) => mac::command(frame, payload),
-        (Kind::Beacon, Some(header)) if envelope.version < VERSION_2015 => {
-            mac::beacon(frame, header, payload);
-        }
-        _ => super::link::payload(frame, payload),
     }
 }
 

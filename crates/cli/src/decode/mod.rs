@@ -10,7 +10,7 @@
 //! Each module adds its layer to a [`model::Frame`] and calls the next; `text` prints the
 //! frame for people, serde for programs. The parsers are the stack's own (`motet::wire`,
 //! `motet::lowpan`), so that what this command calls malformed is what a node drops.
-//! Left out: decryption, and what is above TCP.
+//! Left out: what is above TCP.
 
 mod bluetooth;
 mod capture;
@@ -28,6 +28,7 @@ mod pcapng;
 mod ranges;
 mod reassembly;
 mod rpl;
+mod secured;
 mod summary;
 mod tap;
 mod tcp;
@@ -40,7 +41,7 @@ mod zep;
 
 use std::io::{self, BufWriter, Write};
 use std::net::Ipv6Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use motet::lowpan::Contexts;
 use motet::wire::LinkAddr;
@@ -50,6 +51,7 @@ use self::model::{Frame, Status};
 use self::summary::Tally;
 use self::text::Look;
 use crate::error::Error;
+use crate::keys::{self, Keys};
 use crate::output::{self, Versioned};
 
 /// Explain a capture frame by frame: 802.15.4, Bluetooth LE, 6LoWPAN, IPv6, TCP, RPL, CoAP.
@@ -77,6 +79,13 @@ pub(crate) struct Args {
     /// A header compression context that the capture does not show being announced.
     #[arg(long, value_name = "ID=PREFIX/LEN", value_parser = parse_context)]
     context: Vec<Context>,
+
+    /// Decrypt 802.15.4 frames: a key file, or a network key.
+    ///
+    /// A network key has 32 hexadecimal digits; that of a Thread network does as well. Only frames with
+    /// their sender's extended address can be decrypted.
+    #[arg(long, value_name = "FILE|KEY")]
+    key: Option<String>,
 }
 
 /// A 6LoWPAN context (RFC 6282 §3.1.2).
@@ -105,6 +114,14 @@ fn parse_context(text: &str) -> Result<Context, String> {
     }
 }
 
+/// The keys that `--key` names: digits or a file.
+fn keys(text: &str) -> Result<Keys, Error> {
+    match keys::from_hex(text) {
+        Some(bytes) => Ok(Keys::of_network_key(bytes)),
+        None => keys::read(Path::new(text)),
+    }
+}
+
 /// Runs `motet decode`.
 ///
 /// # Errors
@@ -119,8 +136,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         };
         Error::input(format!("cannot decode {file}: {error}"))
     };
+    let keys = args.key.as_deref().map(keys).transpose()?;
     let mut capture = Capture::open(&args.file).map_err(unreadable)?;
     let mut decoder = Decoder::new(&args.context);
+    decoder.keys = keys;
     let mut printer = Printer::new(args);
     let ended = loop {
         match capture.next_record() {
@@ -159,6 +178,7 @@ pub fn explain(bytes: Vec<u8>, out: &mut dyn Write) -> io::Result<u64> {
         Err(error) => return writeln!(out, "{error}").map(|()| 0),
     };
     let mut decoder = Decoder::new(&[]);
+    decoder.keys = Some(Keys::of_network_key([0; 16]));
     let look = Look::plain();
     while let Some(record) = capture.next_record() {
         let frame = match record {
@@ -237,6 +257,8 @@ struct Decoder {
     compressions: tcphc::Compressions,
     conversations: conversation::Conversations,
     heard: mac::Heard,
+    /// What secured frames are opened with.
+    keys: Option<Keys>,
     ble: bluetooth::Connections,
     tally: Tally,
     /// About the frame in hand.
@@ -278,6 +300,7 @@ impl Decoder {
             compressions: tcphc::Compressions::default(),
             conversations: conversation::Conversations::default(),
             heard: mac::Heard::default(),
+            keys: None,
             ble: bluetooth::Connections::default(),
             tally: Tally::default(),
             now: Now::default(),

@@ -38,6 +38,8 @@ mod queue;
 mod radio;
 mod receive;
 mod retry;
+#[cfg(feature = "security")]
+pub mod security;
 mod state;
 
 pub use channels::Channels;

@@ -19,9 +19,13 @@
 
 mod beacon;
 mod command;
+#[cfg(feature = "security")]
+mod security;
 
 pub use beacon::{Beacon, GuaranteedSlot, Superframe};
 pub use command::Command;
+#[cfg(feature = "security")]
+pub use security::{Auxiliary, Level};
 
 use super::LinkAddr;
 use super::cursor::{Full, Reader, Truncated, Writer};

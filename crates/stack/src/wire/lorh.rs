@@ -347,7 +347,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Vec<Ipv6Addr> {
         let (headers, rest) = RoutingHeaders::parse(bytes).unwrap();
-        assert_eq!(rest, []);
+        assert!(rest.is_empty());
         headers.segments.iter(ROOT).collect()
     }
 

@@ -1,0 +1,118 @@
+//! Keys of links: from one network key, a new one at each step of a sequence.
+//!
+//! Source: Thread 1.1 §7.1.4 and §7.1.5, whose rule analysers of captures know: one network
+//! key shows them every link key.
+
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+
+use super::ccm::{Block, Cipher};
+
+/// Bytes of a key.
+pub const KEY_LEN: usize = 16;
+
+/// The key of a network, which only those know that belong to it. It never encrypts a frame.
+///
+/// Its [`Debug`](core::fmt::Debug) form does not show it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct NetworkKey([u8; KEY_LEN]);
+
+impl NetworkKey {
+    /// A key of these bytes.
+    pub const fn new(bytes: [u8; KEY_LEN]) -> Self {
+        Self(bytes)
+    }
+
+    /// The key of links while the key sequence stands at `sequence`: the upper half of
+    /// HMAC-SHA256(network key, sequence ‖ "Thread").
+    pub fn link_key(&self, sequence: u32) -> LinkKey {
+        // A key of any length is good for HMAC.
+        let mut hash = [0; 32];
+        if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) {
+            mac.update(&sequence.to_be_bytes());
+            mac.update(b"Thread");
+            hash = mac.finalize().into_bytes().into();
+        }
+        let mut key = [0; KEY_LEN];
+        let (_, upper) = hash.split_at(KEY_LEN);
+        key.copy_from_slice(upper);
+        LinkKey(key)
+    }
+}
+
+impl core::fmt::Debug for NetworkKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("NetworkKey(..)")
+    }
+}
+
+/// The key that encrypts frames; see [`NetworkKey::link_key`].
+///
+/// Its [`Debug`](core::fmt::Debug) form does not show it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct LinkKey([u8; KEY_LEN]);
+
+impl LinkKey {
+    /// A key of these bytes.
+    pub const fn new(bytes: [u8; KEY_LEN]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes, for the AES of a chip.
+    pub const fn as_bytes(&self) -> &[u8; KEY_LEN] {
+        &self.0
+    }
+}
+
+impl core::fmt::Debug for LinkKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("LinkKey(..)")
+    }
+}
+
+/// The key index by which frames name the key of `sequence`: 1 to 128.
+pub const fn index(sequence: u32) -> u8 {
+    (sequence % INDICES) as u8 + 1
+}
+
+/// The sequence that `index` names, the nearest one to `sequence`: ahead of it by up to 63, or behind
+/// it by up to 64. `None` for an index that no sequence has, and where it would lie beyond either end
+/// of the sequence.
+pub const fn sequence_of(index: u8, sequence: u32) -> Option<u32> {
+    if index == 0 || index as u32 > INDICES {
+        return None;
+    }
+    let ahead = (index as u32 - 1 + INDICES - sequence % INDICES) % INDICES;
+    match ahead < INDICES / 2 {
+        true => sequence.checked_add(ahead),
+        false => sequence.checked_sub(INDICES - ahead),
+    }
+}
+
+/// AES-128 in software.
+pub struct Software(aes::Aes128);
+
+impl Software {
+    /// Expands `key`.
+    pub fn new(key: &LinkKey) -> Self {
+        Self(aes::Aes128::new(&key.0.into()))
+    }
+}
+
+impl core::fmt::Debug for Software {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Software(..)")
+    }
+}
+
+impl Cipher for Software {
+    fn encrypt(&self, pair: &mut [Block; 2]) {
+        let mut blocks = pair.map(Into::into);
+        self.0.encrypt_blocks(&mut blocks);
+        *pair = blocks.map(Into::into);
+    }
+}
+
+/// How many sequences in a row have indices of their own.
+const INDICES: u32 = 128;
