@@ -29,7 +29,7 @@ struct Chain {
     by_hand: (u64, u64),
     /// The least goodput with an ACK for every eighth segment, kb/s.
     least: Option<f64>,
-    /// The same with one for every second.
+    /// The same with one for every second, thinned.
     least_every_second: Option<f64>,
 }
 
@@ -86,6 +86,8 @@ enum Pace {
     ByHand,
     /// Measured, and so much of that, %.
     Measured(u8),
+    /// Measured, and the border router thins ACKs.
+    Thinned,
 }
 
 const MEASURED: Pace = Pace::Measured(100);
@@ -105,6 +107,7 @@ impl Chain {
             Pace::Measured(105) => "measured, 105 %",
             Pace::Measured(115) => "measured, 115 %",
             Pace::Measured(_) => "measured",
+            Pace::Thinned => "measured, thinned",
         };
         let is_immediate = matches!(self.kind, Kind::Immediate | Kind::SeveralChannels);
         let has_one_channel = self.kind != Kind::SeveralChannels;
@@ -142,9 +145,13 @@ impl Chain {
         if self.kind == Kind::SeveralChannels {
             chain.channels = Channels::ALL;
         }
+        chain.thins_acks = pace == Pace::Thinned;
         match pace {
-            Pace::Measured(percent) => {
-                chain.pace_percent = percent;
+            Pace::Measured(_) | Pace::Thinned => {
+                chain.pace_percent = match pace {
+                    Pace::Measured(percent) => percent,
+                    _ => 100,
+                };
                 chain.retry_delay = RETRY_DELAY_MAX;
             }
             Pace::ByHand => {
@@ -189,7 +196,12 @@ fn two(point: Point) -> Point {
 
 /// The cases of `combined-pacing` with a measured pace, and those beside them.
 pub(super) fn cases() -> Vec<Case> {
-    let paces = [(MEASURED, 8), (Pace::ByHand, 8), (MEASURED, 2)];
+    let paces = [
+        (MEASURED, 8),
+        (Pace::ByHand, 8),
+        (MEASURED, 2),
+        (Pace::Thinned, 2),
+    ];
     let of_chain = |chain: &'static Chain| paces.map(|(pace, every)| chain.case(pace, every));
     let scales = SCALES.map(|(percent, _)| SCALED.case(Pace::Measured(percent), 8));
     let flows = Case::new(two(SCALED.point(MEASURED, 8)), SCALED.setup(MEASURED, 8));
@@ -213,11 +225,12 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
     for chain in &CHAINS {
         let [measured, by_hand] = [MEASURED, Pace::ByHand].map(|pace| chain.point(pace, 8));
-        let often = chain.point(MEASURED, 2);
+        let [often, thinned] = [MEASURED, Pace::Thinned].map(|pace| chain.point(pace, 2));
         rows.push(judged(results.goodput(&measured), chain.least));
         rows.push(results.goodput(&by_hand));
         rows.push(part(measured, "goodput_over_by_hand", &by_hand).at_least(0.95));
-        rows.push(judged(results.goodput(&often), chain.least_every_second));
+        rows.push(results.goodput(&often));
+        rows.push(judged(results.goodput(&thinned), chain.least_every_second));
     }
     let whole = SCALED.point(MEASURED, 8);
     for (percent, least) in SCALES {

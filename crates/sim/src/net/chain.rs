@@ -56,6 +56,8 @@ pub struct ChainOptions {
     pub retry_delay: Duration,
     /// Part of the pace that the stack measures, %; 0: it measures none.
     pub pace_percent: u8,
+    /// Whether the border router thins the ACKs that enter the mesh.
+    pub thins_acks: bool,
     /// The hold rule's time per hop; zero: off.
     pub hold_step: Duration,
     /// Frames of a full segment.
@@ -110,6 +112,7 @@ impl Default for ChainOptions {
             deaf: true,
             retry_delay: Duration::from_millis(40),
             pace_percent: 0,
+            thins_acks: false,
             hold_step: Duration::ZERO,
             mss_frames: 5,
             compression: None,
@@ -179,6 +182,7 @@ impl ChainOptions {
             frame_loss: self.frame_loss,
             packet_loss: self.packet_loss,
             ble: self.ble,
+            thins_acks: self.thins_acks,
             ..NetworkOptions::new(nodes.collect(), gains)
         }
     }

@@ -21,7 +21,7 @@ use std::collections::HashSet;
 use std::net::Ipv6Addr;
 
 use motet::ip::InterfaceId;
-use motet::link::Link;
+use motet::link::{Link, Thinning};
 use motet::mac::Mac;
 use motet::rpl::Rpl;
 use motet::tcphc;
@@ -303,6 +303,14 @@ impl<'m> Network<'m> {
     /// The MACs of the border router and all motes, in order.
     pub fn macs(&self) -> impl Iterator<Item = &Mac<'m>> {
         (0..self.mesh_nodes()).filter_map(|n| self.mac(n))
+    }
+
+    /// ACKs whose place a newer one has taken at the border router since it was switched on.
+    pub fn acks_thinned(&self) -> u64 {
+        match self.world.node(0).link(RADIO) {
+            Some(Link::Mesh(mesh)) => mesh.thinning().map_or(0, Thinning::replaced).into(),
+            _ => 0,
+        }
     }
 
     /// The MAC of a mesh node.

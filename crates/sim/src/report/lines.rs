@@ -142,6 +142,7 @@ fn run_body(plan: &Plan, result: &RunResult) -> Value {
         "link_retries": result.retried(),
         "fates": counts(&Fate::NAMES, &result.fates()),
         "packets_injected_lost": result.packets_injected_lost,
+        "acks_thinned": result.acks_thinned,
         "energy_mj": result.energy_mj(),
         "energy_uj_per_byte": result.energy_uj_per_byte(),
     })

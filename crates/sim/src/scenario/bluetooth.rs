@@ -122,6 +122,7 @@ const MESH_KEYS: &[(&str, &str)] = &[
     ("radio", "profile deaf channel channels transmit_dbm"),
     ("interference", ""),
     ("stack", STACK_KEYS),
+    ("router", "thin_acks"),
     ("fault", "gain_db"),
 ];
 

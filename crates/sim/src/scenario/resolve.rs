@@ -23,7 +23,7 @@ use super::model::{
 };
 use super::pace;
 use super::readings;
-use super::router;
+use super::router::{self, RouterSettings};
 use super::sleep;
 use crate::air::gains::Gains;
 use crate::net::network::{Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables};
@@ -71,12 +71,14 @@ impl Scenario {
         let profiles = profiles(&table);
         let traffic = (&flows[..], &faults[..]);
         let network = network(layout.gains, &stacks, traffic, &parents, &radio, &profiles)?;
+        let router = section::<RouterSettings>(&table, "router")?;
         let mut network = NetworkOptions {
             later: layout.later,
             interference: interference(&table, folder, nodes)?,
             hosts: hosts::hosts(&wire, &flows, &faults),
             packet_loss: wire.loss,
-            fairness: router::fairness(&section(&table, "router")?, router::is_named(&table))?,
+            fairness: router::fairness(&router, router::is_named(&table))?,
+            thins_acks: router.thin_acks,
             ble: bluetooth::options(&radio)?,
             joining: match joining.as_str() {
                 "rpl" => Joining::Rpl,

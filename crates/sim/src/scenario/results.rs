@@ -36,6 +36,8 @@ pub struct RunResult {
     pub links: Vec<LinkResult>,
     /// Packets lost on purpose at the border router.
     pub packets_injected_lost: u64,
+    /// ACKs whose place a newer one took at the border router.
+    pub acks_thinned: u64,
     /// Flows over time; of the first seed of each point only.
     pub samples: Vec<Sample>,
     /// Nodes that got another parent, in order.

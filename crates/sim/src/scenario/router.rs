@@ -6,20 +6,26 @@ use serde::Deserialize;
 use toml::Table;
 
 use super::error::ScenarioError;
-use super::keys::Kind::{Choice, Integer, Number};
+use super::keys::Kind::{Choice, Flag, Integer, Number};
 use super::keys::{Section, key};
 
 /// Its keys.
 pub(super) const SECTION: Section = Section {
     name: "router",
     repeated: false,
-    doc: "What makes the border router fair to the TCP flows that pass it: it holds packets for a while, and alters and drops none. `docs/reference/fairness.md` says which policy is for what.",
+    doc: "What makes the border router fair to the TCP flows that pass it: it holds packets for a while, and alters and drops none. Beside that, `thin_acks` makes fewer of them. `docs/reference/fairness.md` says which policy is for what.",
     keys: &[
         key(
             "policy",
             Choice(&Policy::NAMES),
             Some("\"none\""),
             "Which packets it holds: none; those into the mesh, so that few flows are inside at a time (`admission`); all, one leaving after the other, those of the slowest flow first (`taim`, and `taim-literal` as the paper has it); all, flows in turn (`fq`).",
+        ),
+        key(
+            "thin_acks",
+            Flag,
+            Some("false"),
+            "Whether a newer ACK takes the place of one that waits for the mesh, while fragments keep coming from there: for up to 250 ms. Duplicates, SACK, ECN's echo, changes of the window alone, SYN, FIN and RST never wait. `motet run --json` has `acks_thinned`.",
         ),
         key(
             "w",
@@ -43,6 +49,8 @@ pub(super) struct RouterSettings {
     pub(super) policy: String,
     /// Flows that admission lets inside at a time; 0: it finds out.
     pub(super) w: u16,
+    /// Whether newer ACKs take the place of those that wait.
+    pub(super) thin_acks: bool,
     /// Between two packets that leave, ms.
     pub(super) spacing_ms: f64,
 }

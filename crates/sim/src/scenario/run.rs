@@ -132,6 +132,7 @@ fn failed(seed: u64, why: String) -> RunResult {
         nodes: Vec::new(),
         links: Vec::new(),
         packets_injected_lost: 0,
+        acks_thinned: 0,
         samples: Vec::new(),
         moves: Vec::new(),
         hours: Vec::new(),
@@ -166,6 +167,7 @@ struct Counts {
     nodes: Vec<NodeCounts>,
     links: BTreeMap<(usize, usize), LinkTally>,
     packets_lost: u64,
+    acks_thinned: u64,
 }
 
 impl<'m> Run<'_, 'm> {
@@ -330,6 +332,7 @@ impl<'m> Run<'_, 'm> {
             nodes: vec![NodeCounts::default(); self.network.mesh_nodes() + 1],
             links: BTreeMap::new(),
             packets_lost: 0,
+            acks_thinned: 0,
         }
     }
 
@@ -344,6 +347,7 @@ impl<'m> Run<'_, 'm> {
                 .collect(),
             links: world.links().collect(),
             packets_lost: world.wire().map_or(0, |wire| wire.tally.lost),
+            acks_thinned: self.network.acks_thinned(),
         }
     }
 
@@ -397,19 +401,14 @@ impl<'m> Run<'_, 'm> {
             .collect();
         let nodes = self.node_results(&now, before, from);
         let carried = self.flows.iter().zip(&flows);
-        let carried: Vec<_> = carried
-            .map(|(flow, result)| (flow.path(), result.counted_bytes))
-            .collect();
-        let shares = shares::energy_mj(&carried, &nodes);
+        let carried = carried.map(|(flow, result)| (flow.path(), result.counted_bytes));
+        let shares = shares::energy_mj(&carried.collect::<Vec<_>>(), &nodes);
         for (flow, energy_mj) in flows.iter_mut().zip(shares) {
             flow.energy_mj = energy_mj;
         }
         let broken = flows.iter().find(|flow| !flow.intact);
-        let bound_kbps = self
-            .flows
-            .first()
-            .zip(flows.first())
-            .zip(self.bound.as_ref());
+        let first = self.flows.first().zip(flows.first());
+        let bound_kbps = first.zip(self.bound.as_ref());
         let bound_kbps = bound_kbps.map(|((flow, result), bound)| {
             bound.kbps(seconds, result.counted_bytes, flow.began_before(from))
         });
@@ -425,6 +424,7 @@ impl<'m> Run<'_, 'm> {
             nodes,
             links: link_results(&now, before),
             packets_injected_lost: now.packets_lost - before.packets_lost,
+            acks_thinned: now.acks_thinned.saturating_sub(before.acks_thinned),
             samples: self.samples.clone(),
             moves: self.moves.log(joined),
             hours: self.hours.results(),

@@ -46,6 +46,8 @@ pub use ble::{BleConfig, BleMemory};
 pub use cable::Cable;
 pub use counters::{LinkCounters, LinkDrop};
 pub use event::{Action, Event};
+#[cfg(feature = "router")]
+pub use mesh::Thinning;
 #[cfg(feature = "sleepy")]
 pub use mesh::{Child, Indirect, IndirectConfig, IndirectCounters};
 pub use mesh::{Forwarding, Hold, Mesh, MeshConfig, MeshMemory, MeshStorage, Relaying};

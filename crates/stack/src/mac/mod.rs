@@ -376,6 +376,12 @@ impl<'m> Mac<'m> {
         self.neighbors.is_doubtful(to) && self.queue.count(|slot| slot.to.is(&to)) > 0
     }
 
+    /// Whether a frame waits for this neighbour, or is under way.
+    #[cfg(feature = "router")]
+    pub(crate) fn has_frame_for(&self, to: LinkAddr) -> bool {
+        self.queue.count(|slot| slot.to.is(&to)) > 0
+    }
+
     /// Whether a frame to a neighbour that has taken none of late has failed again.
     pub(crate) fn is_failing(&self, to: LinkAddr) -> bool {
         let failed = |slot: &FrameSlot| slot.to.is(&to) && slot.attempts > 0;

@@ -4,7 +4,9 @@ use std::net::Ipv6Addr;
 
 use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Registration, Route};
 use motet::limits::{IPV6_MTU_MIN, MESH_PACKET_LEN_MAX};
-use motet::link::{Advertised, Cable, Child, Hold, Indirect, Link, Mesh, MeshConfig, MeshMemory};
+use motet::link::{
+    Advertised, Cable, Child, Hold, Indirect, Link, Mesh, MeshConfig, MeshMemory, Thinning,
+};
 use motet::lowpan::datagram::Record;
 use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, Pending, RadioCapabilities, Sleep};
 use motet::node::Node;
@@ -210,31 +212,12 @@ impl<'m> Builder<'_, 'm> {
         let is_rpl = self.options.joining == Joining::Rpl;
         let capabilities = options.profile.capabilities;
         let parent = self.tree.parent(n).filter(|_| !is_rpl);
-        // On a channel of its own a frame disturbs only the hop before it: its relay is away.
-        let reach = match options.mac.channels {
-            Channels::SINGLE => usize::MAX,
-            _ => 2,
-        };
         let (joining, is_rpl_node) = (self.options.joining, self.speaks_rpl(n));
         let config = MeshConfig {
             relaying: options.relaying,
             forwarding: options.forwarding,
             mss_frames: options.mss_frames,
-            hold: Hold {
-                pace_percent: options.pace_percent,
-                step: options.hold_step,
-                // RPL finds out both.
-                hops_up: if is_rpl {
-                    0
-                } else {
-                    saturated(self.tree.depth(n).min(reach))
-                },
-                hops_down: if is_rpl {
-                    0
-                } else {
-                    saturated(self.tree.height(n).min(reach))
-                },
-            },
+            hold: self.hold(n),
             discipline: options.discipline,
             parent: parent.map(|parent| plan::link_addr(parent as u16)),
             // RPL leads the others to whom to ask.
@@ -262,6 +245,9 @@ impl<'m> Builder<'_, 'm> {
         if options.sleep.is_none() && self.options.has_sleepers() {
             radio.serve_sleepers(self.indirect(n, returned.indirect.take()));
         }
+        if n == 0 && self.options.thins_acks {
+            radio.set_thinning(self.thinning(returned.thinning.take()));
+        }
         if let Some(mode) = options.compression {
             radio.set_tcphc(self.tcphc(n, mode, returned.tcphc.take(), rng));
         }
@@ -279,6 +265,33 @@ impl<'m> Builder<'_, 'm> {
         awake
             .map(|node| node.profile.capabilities)
             .all(|radio| !radio.auto_ack || radio.pending == Pending::PerNeighbour)
+    }
+
+    /// How mesh node `n` leaves neighbours alone: how far packets go the tree says, or RPL finds out.
+    fn hold(self, n: usize) -> Hold {
+        let options = &self.options.nodes[n];
+        // On a channel of its own a frame disturbs only the hop before it: its relay is away.
+        let reach = match options.mac.channels {
+            Channels::SINGLE => usize::MAX,
+            _ => 2,
+        };
+        let known = |hops: usize| match self.options.joining {
+            Joining::Rpl => 0,
+            _ => saturated(hops.min(reach)),
+        };
+        Hold {
+            pace_percent: options.pace_percent,
+            step: options.hold_step,
+            hops_up: known(self.tree.depth(n)),
+            hops_down: known(self.tree.height(n)),
+        }
+    }
+
+    /// Where ACKs wait, in memory that came back if there is some.
+    fn thinning(self, memory: Option<&'m mut Thinning>) -> &'m mut Thinning {
+        let place = memory.unwrap_or_else(|| self.arena.alloc(Thinning::new()));
+        *place = Thinning::new();
+        place
     }
 
     /// Where packets wait for nodes that sleep, in memory that came back if there is some.

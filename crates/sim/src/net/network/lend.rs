@@ -5,7 +5,7 @@
 
 use motet::ble::Peer;
 use motet::ip::{Registration, Route, Step};
-use motet::link::{BleMemory, Cable, Indirect, Link, MeshMemory};
+use motet::link::{BleMemory, Cable, Indirect, Link, MeshMemory, Thinning};
 use motet::lowpan::datagram::Record;
 use motet::mac::{FrameSlot, Neighbor};
 use motet::node::Node;
@@ -27,6 +27,7 @@ pub(super) struct Returned<'m> {
     pub(super) queue: Option<&'m mut [u8]>,
     pub(super) registrations: Option<&'m mut [Registration]>,
     pub(super) tcphc: Option<&'m mut Tcphc<'m>>,
+    pub(super) thinning: Option<&'m mut Thinning>,
     pub(super) indirect: Option<&'m mut Indirect<'m>>,
     pub(super) cable: Option<&'m mut [u8]>,
     pub(super) peers: Option<&'m mut [Peer<'m>]>,
@@ -60,6 +61,7 @@ impl<'m> Returned<'m> {
             match std::mem::replace(link, Link::Cable(Cable::new(&mut [], 0))) {
                 Link::Mesh(mut mesh) => {
                     returned.indirect = mesh.take_indirect();
+                    returned.thinning = mesh.take_thinning();
                     let (memory, tcphc) = mesh.into_memory();
                     returned.take_mesh(memory);
                     returned.tcphc = tcphc;

@@ -43,6 +43,8 @@ pub struct NetworkOptions {
     /// What makes the border router fair; none: packets pass as they come, and nothing observes
     /// them.
     pub fairness: Option<motet_taim::Config>,
+    /// Whether the border router lets a newer ACK take the place of one that waits there for the mesh.
+    pub thins_acks: bool,
     /// Bluetooth LE in the place of IEEE 802.15.4.
     pub ble: Option<BleOptions>,
 }
@@ -334,6 +336,7 @@ impl NetworkOptions {
             packet_loss: 0.0,
             joining: Joining::Advertised,
             fairness: None,
+            thins_acks: false,
             ble: None,
         }
     }

@@ -232,6 +232,10 @@ fn tiles(point: &Point, run: &RunResult) -> String {
         let injected = run.packets_injected_lost.to_string();
         tile(injected, "packets", "lost on purpose", "var(--ink)");
     }
+    if point.scenario.network.thins_acks {
+        let thinned = run.acks_thinned.to_string();
+        tile(thinned, "ACKs", "replaced by newer ones", "var(--ink)");
+    }
     text + "</div>"
 }
 

@@ -47,6 +47,7 @@ fn run(flows: Vec<FlowResult>) -> RunResult {
         nodes: vec![NodeResult::default(); 3],
         links: Vec::new(),
         packets_injected_lost: 0,
+        acks_thinned: 0,
         samples: Vec::new(),
         moves: Vec::new(),
         hours: Vec::new(),

@@ -48,6 +48,25 @@ fn a_pace_is_measured_or_set_by_hand() {
     }
 }
 
+/// ACKs that wait where they enter the mesh are counted, arrive by newer ones, and leave the air to the
+/// segments.
+#[test]
+fn the_border_router_thins_acks_where_it_is_told_to() {
+    let text = "duration_s = 30\nwarmup_s = 5\n[topology]\nchain = 2\n[stack]\npacing = \"auto\"\n\
+                window_segments = 12\n[[flow]]\n[sweep]\nrouter.thin_acks = [false, true]\n";
+    let runs = results(&plan(text).unwrap());
+    assert!(runs.iter().all(|run| run.complete));
+    assert_eq!(runs[0].acks_thinned, 0);
+    let host = |run: &RunResult| run.nodes.last().unwrap().counts.segments;
+    // Of ACKs that the host sends all but those that are thinned reach the mote.
+    assert!(
+        runs[1].acks_thinned > host(&runs[1]) / 3,
+        "{}",
+        runs[1].acks_thinned
+    );
+    assert!(runs[1].goodput_kbps() > runs[0].goodput_kbps());
+}
+
 /// An ACK of the host for every eighth segment leaves the air to the segments.
 #[test]
 fn the_hosts_ack_rule_is_that_of_its_key() {

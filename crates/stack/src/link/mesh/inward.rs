@@ -168,6 +168,7 @@ impl<'m> Mesh<'m> {
         now: Instant,
         rng: &mut Rng,
     ) -> Result<Arrival<'m, 's>, LinkDrop> {
+        self.note_fragment(frame.src, now);
         let parsed = lowpan_frag::Header::parse(frame.payload);
         let (header, piece) = parsed.map_err(|_| LinkDrop::MalformedFragment)?;
         let key = Key {

@@ -65,6 +65,13 @@ impl Mark {
         Self { way, ..self }
     }
 
+    /// Whether both go the same way, whenever they were queued.
+    #[cfg(feature = "router")]
+    pub(super) fn is_alike(self, other: Self) -> bool {
+        let at = self.at;
+        self == Self { at, ..other }
+    }
+
     /// The same, of a packet that is queued now.
     #[cfg(feature = "sleepy")]
     pub(in crate::link) const fn since_now(self, now: Instant) -> Self {

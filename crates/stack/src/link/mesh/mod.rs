@@ -2,7 +2,8 @@
 //!
 //! Frames come in by [`inward`] and leave by [`outward`]; fragments of other nodes' packets go on
 //! by [`onward`] before their packet is whole. [`tcp_headers`] is where compressed paths of TCP
-//! headers begin and end, [`budget`] how long a segment may be. All five work on one [`Mesh`].
+//! headers begin and end, [`budget`] how long a segment may be, [`thinning`] where ACKs wait for newer
+//! ones. All six work on one [`Mesh`].
 //! Left out: acknowledgements, retries and channels, which are the MAC's.
 
 #[cfg_attr(
@@ -38,6 +39,11 @@ mod sleep;
 #[cfg(all(feature = "rpl", feature = "router"))]
 mod source_route;
 mod tcp_headers;
+#[cfg(feature = "router")]
+mod thinning;
+#[cfg(not(feature = "router"))]
+#[path = "thinning_absent.rs"]
+mod thinning;
 
 pub(crate) use budget::Budget;
 pub use config::{Forwarding, Hold, MeshConfig, Relaying};
@@ -47,6 +53,8 @@ pub(super) use mark::Mark;
 pub use memory::{MeshMemory, MeshStorage};
 #[cfg(feature = "sleepy")]
 pub use parent::IndirectConfig;
+#[cfg(feature = "router")]
+pub use thinning::Thinning;
 
 use super::arrival::Report;
 use super::counters::{LinkCounters, LinkDrop};
@@ -94,6 +102,9 @@ pub struct Mesh<'m> {
     indirect: Option<&'m mut Indirect<'m>>,
     /// The frame whose packet is dealt with when its ACK has left.
     kept: Option<Kept>,
+    /// Where ACKs that enter the mesh wait for newer ones.
+    #[cfg(feature = "router")]
+    thinning: Option<&'m mut Thinning>,
     counters: LinkCounters,
 }
 
@@ -136,6 +147,8 @@ impl<'m> Mesh<'m> {
             #[cfg(feature = "sleepy")]
             indirect: None,
             kept: None,
+            #[cfg(feature = "router")]
+            thinning: None,
             counters: LinkCounters::default(),
         }
     }
@@ -224,6 +237,7 @@ impl<'m> Mesh<'m> {
         deadlines.add(self.datagrams.next_deadline());
         deadlines.add(self.discovery.next_deadline());
         deadlines.add(self.indirect_deadline());
+        self.add_thinning_deadlines(deadlines);
     }
 
     pub(super) fn poll_acknowledgment(

@@ -233,10 +233,13 @@ impl Mesh<'_> {
             false => Way::with(option),
         };
         let mark = Mark::new(Class::Own, hop.onward, now).on_way(way);
+        if self.keeps_back([head, rest], mark, ip, now) {
+            return Ok(());
+        }
         self.push([head, rest], mark)
     }
 
-    fn push(&mut self, parts: [&[u8]; 2], mark: Mark) -> Result<(), Refusal> {
+    pub(super) fn push(&mut self, parts: [&[u8]; 2], mark: Mark) -> Result<(), Refusal> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let len_max = match mark.way {
             Way::Begins => IPV6_MTU_MIN,

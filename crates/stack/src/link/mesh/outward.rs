@@ -33,6 +33,7 @@ impl<'m> Mesh<'m> {
         self.datagrams.expire(now);
         self.poll_discovery(ip, now, rng);
         loop {
+            self.queue_due(ip, now);
             self.fill_mac(ip, &mut pull, now);
             self.fill_indirect(ip, now);
             if let Some(action) = self.poll_shown() {
