@@ -10,6 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::apps::Line;
 use crate::check::locked;
 use crate::firmware::{check_run, run_image};
 use crate::image::Image;
@@ -17,36 +18,14 @@ use crate::step::{Verdict, run_logged};
 use crate::tools::{self, ARM_GCC};
 use crate::workspace::Workspace;
 
-/// One figure and its limit, as a line of `cargo xtask apps`.
-pub(crate) struct Row {
-    app: &'static str,
-    check: String,
-    value: u32,
-    unit: &'static str,
-    limit: u32,
-}
-
-impl Row {
-    /// Prints it; gives whether it keeps to its limit.
-    pub(crate) fn print(&self, json: bool) -> bool {
-        let Self {
-            app,
-            check,
-            value,
-            unit,
-            limit,
-        } = self;
-        let pass = value <= limit;
-        if json {
-            let line = serde_json::json!({
-                "app": app, "check": check, "value": value, "unit": unit, "pass": pass,
-            });
-            println!("{line}");
-        } else {
-            let verdict = if pass { "ok" } else { "FAILED" };
-            println!("{app:<20} {check:<50} {value:>8} {unit:<7} {verdict}");
-        }
-        pass
+/// A figure that must not be above its limit.
+fn at_most(app: &str, check: &str, value: u32, unit: &str, limit: u32) -> Line {
+    Line {
+        app: app.to_owned(),
+        check: check.to_owned(),
+        value: Some(value.into()),
+        unit: unit.to_owned(),
+        pass: value <= limit,
     }
 }
 
@@ -82,7 +61,7 @@ const PROCESSORS: [Processor; 2] = [
 const NRF52840: &str = "thumbv7em-none-eabihf";
 
 /// The images that can be built here.
-pub(crate) fn measure(workspace: &Workspace) -> Result<Vec<Row>> {
+pub(crate) fn measure(workspace: &Workspace) -> Result<Vec<Line>> {
     let (mut rows, echo_node_text) = echo_node(workspace)?;
     if tools::find(ARM_GCC.program).is_none() {
         eprintln!("the C node is not measured: no {}", ARM_GCC.program);
@@ -90,21 +69,12 @@ pub(crate) fn measure(workspace: &Workspace) -> Result<Vec<Row>> {
     }
     for processor in &PROCESSORS {
         let value = c_node(workspace, processor)?.code_bytes()?;
-        rows.push(Row {
-            app: "motet-c",
-            check: format!("{}, text, feature tcp alone", processor.check),
-            value,
-            unit: "B",
-            limit: processor.limit,
-        });
+        let check = format!("{}, text, feature tcp alone", processor.check);
+        rows.push(at_most("motet-c", &check, value, "B", processor.limit));
         if processor.target == NRF52840 {
-            rows.push(Row {
-                app: "motet-nrf",
-                check: "adapter, driver and HAL, text".to_owned(),
-                value: echo_node_text.saturating_sub(value),
-                unit: "B",
-                limit: 6_000,
-            });
+            let adapter = echo_node_text.saturating_sub(value);
+            let check = "adapter, driver and HAL, text";
+            rows.push(at_most("motet-nrf", check, adapter, "B", 6_000));
         }
     }
     Ok(rows)
@@ -131,18 +101,12 @@ fn build_app(workspace: &Workspace, package: &str, image: &str) -> Result<PathBu
 }
 
 /// The echo node for the nRF52840: its rows, and its text.
-fn echo_node(workspace: &Workspace) -> Result<(Vec<Row>, u32)> {
+fn echo_node(workspace: &Workspace) -> Result<(Vec<Line>, u32)> {
     let image = Image::open(&build_app(workspace, "nrf52840", "echo")?)?;
     let text = image.code_bytes()?;
     let source = workspace.root.join("apps/nrf52840/src/bin/echo.rs");
     let source = fs::read_to_string(source).context("cannot read the echo node")?;
-    let row = |check: &str, value, unit, limit| Row {
-        app: "motet-nrf",
-        check: check.to_owned(),
-        value,
-        unit,
-        limit,
-    };
+    let row = |check, value, unit, limit| at_most("motet-nrf", check, value, unit, limit);
     let rows = vec![
         row("echo node, text, feature tcp alone", text, "B", 70_000),
         row("echo node, static RAM", image.ram_bytes()?, "B", 18_500),

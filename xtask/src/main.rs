@@ -113,6 +113,9 @@ enum Command {
         /// Print one JSON object a line, one for each check
         #[arg(long)]
         json: bool,
+        /// Print Markdown with revision, date and command
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
     },
     /// Let foreign parts judge Motet's packets, and speak with its motes
     ///
@@ -198,7 +201,7 @@ fn run(command: &Command) -> Result<bool> {
             markdown,
             quick,
         } => peers::run(&workspace, Format::of(*json, *markdown), *quick),
-        Command::Apps { json } => apps::run(&workspace, *json),
+        Command::Apps { json, markdown } => apps::run(&workspace, Format::of(*json, *markdown)),
         Command::Interop {
             peer,
             json,

@@ -39,6 +39,23 @@ pub(crate) const ARM_GCC: Tool = Tool {
     package: "gcc-arm-none-eabi libnewlib-arm-none-eabi",
 };
 
+/// What applications on motes speak with: a browser, a broker, a server of TLS.
+pub(crate) const APPLICATIONS: &[Tool] = &[
+    Tool {
+        program: "chromium",
+        package: "chromium",
+    },
+    Tool {
+        program: "mosquitto",
+        package: "mosquitto",
+    },
+    Tool {
+        program: "openssl",
+        package: "openssl",
+    },
+    ARM_GCC,
+];
+
 /// Builds OpenThread.
 pub(crate) const CMAKE: Tool = Tool {
     program: "cmake",
@@ -76,7 +93,7 @@ pub(crate) const UNSHARE: Tool = Tool {
 };
 
 /// What speaks with motes, or judges their frames.
-pub(crate) const CLIENTS: &[Tool] = &[TSHARK, IPERF, NC, PING];
+pub(crate) const CLIENTS: &[Tool] = &[TSHARK, IPERF, NC, CURL, PING];
 
 // Judges the frames that Motet emits.
 const TSHARK: Tool = Tool {
@@ -93,6 +110,10 @@ const NC: Tool = Tool {
     program: "nc",
     package: "netcat-openbsd",
 };
+const CURL: Tool = Tool {
+    program: "curl",
+    package: "curl",
+};
 const PING: Tool = Tool {
     program: "ping",
     package: "iputils-ping",
@@ -106,6 +127,7 @@ const TOOLS: &[Tool] = &[
     TSHARK,
     IPERF,
     NC,
+    CURL,
     PING,
     IP,
     IP6TABLES,

@@ -1,13 +1,16 @@
-//! A port of a mote behind which a program of this machine answers: a broker, a server of TLS.
+//! A port of a mote behind which a program of this machine answers, a broker or a server of TLS, and a
+//! port of this machine behind which a mote answers, for a browser.
 //!
 //! Virtual time stands while bytes go to the program and back. What it says later than
 //! [`PATIENCE`] of real time arrives at the next look, [`LOOK_EVERY`] of virtual time later: times of
 //! such runs are no figures, their bytes are.
 
+use std::cell::Cell;
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -104,15 +107,39 @@ pub(crate) async fn serve(stack: Stack, port: u16, to: SocketAddr) -> Result<(),
     let listener = stack.listen(port).map_err(|error| error.to_string())?;
     loop {
         let socket = listener.accept().await.map_err(|error| error.to_string())?;
-        if let Err(reason) = pass(socket, to).await {
+        let host = TcpStream::connect(to).map_err(|error| error.to_string())?;
+        if let Err(reason) = pass(socket, host).await {
+            eprintln!("the bridge to {to}: {reason}");
+        }
+    }
+}
+
+/// Lets the mote at `to` answer whoever connects to `listener`, which does not block, one peer after
+/// the other, until `is_done`.
+pub(crate) async fn offer(
+    stack: Stack,
+    listener: Rc<TcpListener>,
+    to: SocketAddr,
+    is_done: Rc<Cell<bool>>,
+) {
+    while !is_done.get() {
+        let Ok((host, _)) = listener.accept() else {
+            thread::sleep(PATIENCE);
+            Timer::after_millis(LOOK_EVERY_MS).await;
+            continue;
+        };
+        let passed = match stack.connect(to).await {
+            Ok(socket) => pass(socket, host).await,
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(reason) = passed {
             eprintln!("the bridge to {to}: {reason}");
         }
     }
 }
 
 /// Passes bytes on, both ways, until one end closes.
-async fn pass(mut socket: TcpSocket, to: SocketAddr) -> Result<(), String> {
-    let mut host = TcpStream::connect(to).map_err(|error| error.to_string())?;
+async fn pass(mut socket: TcpSocket, mut host: TcpStream) -> Result<(), String> {
     let timeout = host.set_read_timeout(Some(PATIENCE));
     timeout.map_err(|error| error.to_string())?;
     let mut bytes = [0; 2048];
@@ -145,7 +172,8 @@ async fn pass(mut socket: TcpSocket, to: SocketAddr) -> Result<(), String> {
     }
 }
 
-fn find(name: &str) -> Option<PathBuf> {
+/// Where a program is.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     // Where Debian has its daemons, which a user's PATH leaves out.
     let folders = env::split_paths(&path).chain(["/usr/sbin".into()]);
@@ -155,7 +183,7 @@ fn find(name: &str) -> Option<PathBuf> {
 
 /// A port that was free a moment ago.
 fn free_address() -> SocketAddr {
-    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let address = listener.and_then(|listener| listener.local_addr());
     address.expect("this machine has a free port")
 }

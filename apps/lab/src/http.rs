@@ -28,7 +28,7 @@ pub(crate) fn times() -> Vec<Check> {
     let checks = pages.map(|(name, path, most)| {
         let mut run = Run::new(setting);
         run.executor.spawn(async move {
-            let _ended = serve(run.server).await;
+            let _ended = serve(run.server, &Cell::new(0)).await;
         });
         let (client, url) = (run.client, format!("http://[{}]{path}", run.address));
         let took = run.executor.block_on(60, async move {
@@ -43,7 +43,8 @@ pub(crate) fn times() -> Vec<Check> {
     checks.into()
 }
 
-/// How often the client's task is woken for each call of its sockets that gave something.
+/// How often a task is woken for each call of its sockets that gave something: of the client, and of
+/// the server.
 pub(crate) fn wakes() -> Vec<Check> {
     let setting = Setting {
         hops: 1,
@@ -52,8 +53,10 @@ pub(crate) fn wakes() -> Vec<Check> {
     };
     let mut run = Run::new(setting);
     let server = run.server;
-    run.executor.spawn(async move {
-        let _ended = serve(server).await;
+    let answered = Rc::new(Cell::new(0));
+    let counts = answered.clone();
+    let server_task = run.executor.spawn(async move {
+        let _ended = serve(server, &counts).await;
     });
     let (client, url) = (run.client, format!("http://[{}]/long", run.address));
     let useful = Rc::new(Cell::new(0));
@@ -78,15 +81,14 @@ pub(crate) fn wakes() -> Vec<Check> {
         }
     };
     let done = run.executor.block_on(600, waits);
-    let each = f64::from(task.wakes()) / f64::from(useful.get());
-    let each = done.map(|()| each).ok_or("not done in time".to_owned());
-    vec![Check::at_most(
-        APP,
-        "wakes per useful call, client",
-        each,
-        1.5,
-        "",
-    )]
+    let checks = [("client", task, useful), ("server", server_task, answered)];
+    let checks = checks.map(|(end, task, useful)| {
+        let each = f64::from(task.wakes()) / f64::from(useful.get());
+        let each = done.map(|()| each).ok_or("not done in time".to_owned());
+        let name = format!("wakes per useful call, {end}");
+        Check::at_most(APP, &name, each, 1.5, "wakes")
+    });
+    checks.into()
 }
 
 /// `pages` requests over three hops: whole each, and no place for a connection missing after.
@@ -99,7 +101,7 @@ pub(crate) fn pages(frame_loss: f64, pages: u32) -> Vec<Check> {
     let mut run = Run::new(setting);
     let server = run.server;
     run.executor.spawn(async move {
-        let _ended = serve(server).await;
+        let _ended = serve(server, &Cell::new(0)).await;
     });
     let (client, address) = (run.client, run.address);
     let whole = Rc::new(RefCell::new(0));

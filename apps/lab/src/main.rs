@@ -5,6 +5,7 @@
 
 mod air;
 mod bridge;
+mod browser;
 mod counted;
 mod edge;
 mod executor;
@@ -24,7 +25,7 @@ use crate::report::Check;
 /// Runs every application, and prints a line a check
 #[derive(Parser)]
 struct Arguments {
-    /// Only these: picoserve, edge-http, embedded-tls, rust-mqtt
+    /// Only these: picoserve, chromium, edge-http, embedded-tls, rust-mqtt
     apps: Vec<String>,
     /// Print one JSON object a line
     #[arg(long)]
@@ -39,11 +40,13 @@ type Part<'a> = (&'a str, &'a dyn Fn() -> Vec<Check>);
 
 fn main() -> ExitCode {
     let Arguments { apps, json, count } = Arguments::parse();
-    let parts: [Part<'_>; 10] = [
+    let parts: [Part<'_>; 12] = [
         ("picoserve", &http::times),
         ("picoserve", &http::wakes),
         ("picoserve", &|| http::pages(0.0, count)),
         ("picoserve", &|| http::pages(0.05, count)),
+        ("chromium", &|| browser::pages(0.0)),
+        ("chromium", &|| browser::pages(0.05)),
         ("edge-http", &|| edge::pages(0.0, count)),
         ("edge-http", &|| edge::pages(0.05, count)),
         ("embedded-tls", &|| https::download(0.0)),

@@ -1,5 +1,7 @@
 //! A server of pages: picoserve on a mote. The same file serves on a device.
 
+use core::cell::Cell;
+
 use embassy_time::Timer;
 use embedded_io_async::{ErrorType, Read, Write};
 use motet_embassy::{Error, ReadHalf, Stack, TcpSocket, WriteHalf};
@@ -28,8 +30,9 @@ const LONG_BYTES: [u8; 4_000] = {
     bytes
 };
 
-/// Serves `/` and `/long` to one peer after the other.
-pub(crate) async fn serve(stack: Stack) -> Result<(), Error> {
+/// Serves `/` and `/long` to one peer after the other. `useful`: counts the calls of its sockets that
+/// gave something.
+pub(crate) async fn serve(stack: Stack, useful: &Cell<u32>) -> Result<(), Error> {
     let app = Router::new()
         .route("/", get(async || SHORT))
         .route("/long", get(async || LONG));
@@ -43,10 +46,11 @@ pub(crate) async fn serve(stack: Stack) -> Result<(), Error> {
     let listener = stack.listen(80)?;
     loop {
         let socket = listener.accept().await?;
+        count(useful);
         let mut buffer = [0; 1024];
         let server = Server::custom(&app, EmbassyTimer, &config, &mut buffer);
         // A peer that breaks off is its own business.
-        let _ended = server.serve(Served(socket)).await;
+        let _ended = server.serve(Served { socket, useful }).await;
     }
 }
 
@@ -61,20 +65,51 @@ impl picoserve::time::Timer<Motet> for EmbassyTimer {
     }
 }
 
+fn count(useful: &Cell<u32>) {
+    useful.set(useful.get() + 1);
+}
+
 /// A connection, as picoserve wants it.
-struct Served(TcpSocket);
+struct Served<'c> {
+    socket: TcpSocket,
+    useful: &'c Cell<u32>,
+}
+
+/// Its half to read.
+struct ServedReader<'s> {
+    half: ReadHalf<'s>,
+    useful: &'s Cell<u32>,
+}
 
 /// Its half to write, which fills the socket's own buffer.
-struct ServedWriter<'s>(WriteHalf<'s>);
+struct ServedWriter<'s> {
+    half: WriteHalf<'s>,
+    useful: &'s Cell<u32>,
+}
 
-impl Socket<Motet> for Served {
+impl Socket<Motet> for Served<'_> {
     type Error = Error;
-    type ReadHalf<'a> = ReadHalf<'a>;
-    type WriteHalf<'a> = ServedWriter<'a>;
+    type ReadHalf<'a>
+        = ServedReader<'a>
+    where
+        Self: 'a;
+    type WriteHalf<'a>
+        = ServedWriter<'a>
+    where
+        Self: 'a;
 
-    fn split(&mut self) -> (ReadHalf<'_>, ServedWriter<'_>) {
-        let (reader, writer) = self.0.split();
-        (reader, ServedWriter(writer))
+    fn split(&mut self) -> (ServedReader<'_>, ServedWriter<'_>) {
+        let useful = self.useful;
+        let (reader, writer) = self.socket.split();
+        let reader = ServedReader {
+            half: reader,
+            useful,
+        };
+        let writer = ServedWriter {
+            half: writer,
+            useful,
+        };
+        (reader, writer)
     }
 
     async fn abort<T: picoserve::time::Timer<Motet>>(
@@ -82,7 +117,7 @@ impl Socket<Motet> for Served {
         _: &Timeouts,
         _: &T,
     ) -> Result<(), picoserve::Error<Error>> {
-        self.0.abort();
+        self.socket.abort();
         Ok(())
     }
 
@@ -91,15 +126,27 @@ impl Socket<Motet> for Served {
         timeouts: &Timeouts,
         timer: &T,
     ) -> Result<(), picoserve::Error<Error>> {
-        self.0.shutdown();
+        self.socket.shutdown();
         // Bytes that nobody reads would reset the connection.
         let rest = async {
             let mut sink = [0; 64];
-            while let Ok(1..) = self.0.read(&mut sink).await {}
+            while let Ok(1..) = self.socket.read(&mut sink).await {}
         };
         let limit = timer.delay(timeouts.read_request);
         embassy_futures::select::select(rest, limit).await;
         Ok(())
+    }
+}
+
+impl ErrorType for ServedReader<'_> {
+    type Error = Error;
+}
+
+impl Read for ServedReader<'_> {
+    async fn read(&mut self, out: &mut [u8]) -> Result<usize, Error> {
+        let read = self.half.read(out).await?;
+        count(self.useful);
+        Ok(read)
     }
 }
 
@@ -109,7 +156,9 @@ impl ErrorType for ServedWriter<'_> {
 
 impl Write for ServedWriter<'_> {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, Error> {
-        self.0.write(bytes).await
+        let written = self.half.write(bytes).await?;
+        count(self.useful);
+        Ok(written)
     }
 
     /// Does nothing: what was written leaves by itself, and picoserve flushes between the parts of
@@ -125,13 +174,14 @@ impl picoserve::io::Write for ServedWriter<'_> {
         fill: F,
     ) -> Result<R, Error> {
         let mut result = None;
-        self.0
+        self.half
             .write_with(|room| {
                 let mut buffer = BorrowedBuffer::new(room);
                 result = Some(fill(buffer.unfilled()));
                 buffer.filled().len()
             })
             .await?;
+        count(self.useful);
         // It was called: the stack reports failures before it asks for bytes.
         result.ok_or(Error::NotConnected)
     }

@@ -1,0 +1,80 @@
+//! `motet up --app`: what its motes serve besides, asked by curl and nc from this machine's kernel.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::process::Output;
+
+use common::{has, motet, said};
+
+/// Runs a shell script beside a mote with an application; `$M` is the mote. `None`, with a line that
+/// says why, where this machine lets nobody make a network of his own; with `CI=true` that fails.
+fn up(app: &str, script: &str) -> Option<Output> {
+    let script = format!("M=${{MOTET_MOTES%% *}}\n{script}");
+    let mut command = motet();
+    command.args(["up", "--hops", "1", "--app", app]);
+    let output = command.args(["--", "sh", "-c", &script]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let is_forbidden = stderr.contains("not permitted") || stderr.contains("namespace");
+    if output.status.success() || !is_forbidden {
+        return Some(output);
+    }
+    let is_ci = std::env::var("CI").as_deref() == Ok("true");
+    assert!(!is_ci, "{}", said(&output));
+    eprintln!("not run: {stderr}");
+    None
+}
+
+fn lines(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn curl_reads_the_pages_of_a_mote() {
+    if !has("curl") {
+        return;
+    }
+    let script = "
+        curl -sg --max-time 60 http://[$M]/
+        curl -sg --max-time 60 -o /dev/null -w '%{http_code} %{size_download}\n' http://[$M]/none
+        curl -sgI --max-time 60 http://[$M]/ | head -n 1
+        curl -sg --max-time 60 -X DELETE http://[$M]/
+        curl -sg --max-time 60 http://[$M]/status | grep -c '^uptime .* s$\\|^connections 1$'";
+    let Some(output) = up("http", script) else {
+        return;
+    };
+    let expected = [
+        "hello from a mote",
+        "404 13",
+        "HTTP/1.1 200 OK",
+        "GET and HEAD alone",
+        "2",
+    ];
+    assert_eq!(lines(&output), expected, "{}", said(&output));
+}
+
+#[test]
+fn a_mote_has_a_shell() {
+    if !has("nc") {
+        return;
+    }
+    let script = "printf 'echo of a line\nuptime\nrm\nexit\n' | nc -N -w 60 $M 23";
+    let Some(output) = up("shell", script) else {
+        return;
+    };
+    let mut lines = lines(&output);
+    assert_eq!(lines.len(), 5, "{}", said(&output));
+    let uptime = lines.remove(2);
+    assert!(
+        uptime.starts_with("> ") && uptime.ends_with(" s"),
+        "{uptime}"
+    );
+    let expected = [
+        "a mote; try help",
+        "> of a line",
+        "> no command rm; try help",
+        "> bye",
+    ];
+    assert_eq!(lines, expected);
+}
