@@ -98,9 +98,9 @@ fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-const NOTE: &str = "Motes and air are the lab's, time is virtual, and no real radio has any part in \
-                    this. Losses are of frames, besides those of the air. Pages, messages and \
-                    downloads count only when every byte is the one that was sent.";
+const NOTE: &str = "Motes and air are the lab's, time is virtual, and no real radio has any part in this. Losses are
+of frames, besides those of the air. Pages, messages and downloads count only when every byte is the
+one that was sent. A place is memory of a connection.";
 
 #[cfg(test)]
 mod tests {

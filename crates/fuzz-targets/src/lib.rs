@@ -19,6 +19,7 @@ mod input;
 mod mesh;
 mod mote;
 mod node;
+mod radio;
 mod seeds;
 mod serial;
 mod tcphc;
@@ -37,7 +38,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -77,6 +78,11 @@ pub const TARGETS: [Target; 15] = [
         name: "mote",
         run: mote::run,
         seeds: seeds::mote,
+    },
+    Target {
+        name: "radio",
+        run: radio::run,
+        seeds: radio::seeds,
     },
     Target {
         name: "mesh",

@@ -6,6 +6,8 @@
 //! Left out: fading, capture, and all but the fast ramp-up.
 #![allow(dead_code, reason = "each test binary uses a part of what they share")]
 
+pub(crate) mod turns;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -384,7 +386,11 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(offset: u32) -> Self {
-        let frames: &'static Frames = Box::leak(Box::new(Frames::new()));
+        Self::over(Box::leak(Box::new(Frames::new())), offset)
+    }
+
+    /// With this memory, which no other driver works in.
+    pub(crate) fn over(frames: &'static Frames, offset: u32) -> Self {
         let model = Model::new(offset);
         Self {
             driver: Driver::new(model.clone(), frames),
