@@ -113,6 +113,7 @@ const PACKAGES: &[(&str, &[&str])] = &[
             "motet-cli",
             "motet-lab",
             "motet-conformance",
+            "motet-nrf",
             "motet-taim",
         ],
     ),
