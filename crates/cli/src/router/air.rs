@@ -113,7 +113,7 @@ fn open(tun: &str, prefix: Ipv6Addr) -> Result<PacketPort, Error> {
     })
 }
 
-/// The router now, with each mote's place in the mesh.
+/// The router now, with each mote's place in the mesh, those without traffic included.
 fn look(network: &mut Network<'_>, tun: &str, uptime: time::Duration) -> Snapshot {
     let now = network.world.now();
     let status = match network.world.fairness_mut() {
@@ -122,11 +122,9 @@ fn look(network: &mut Network<'_>, tun: &str, uptime: time::Duration) -> Snapsho
         None => motet_taim::Router::new(Config::default()).status(now),
     };
     let mut snapshot = Snapshot::of(&status, tun, uptime);
-    for row in &mut snapshot.motes {
-        let mut motes = 1..network.mesh_nodes();
-        let mote = motes.find(|mote| network.addr(*mote) == row.mote);
-        let way = mote.and_then(|mote| moves::way_up(network, mote));
-        if let Some(way) = way {
+    for mote in 1..network.mesh_nodes() {
+        let row = snapshot.mote(network.addr(mote));
+        if let Some(way) = moves::way_up(network, mote) {
             row.hops = Some(way.len());
             row.parent = way.first().map(|parent| network.addr(*parent));
         }

@@ -136,6 +136,17 @@ impl Snapshot {
             counters: Counters::of(&status.counters),
         }
     }
+
+    /// The row of the mote with that address; a new one where no flow of it has passed. Rows are in
+    /// the order of addresses.
+    pub(super) fn mote(&mut self, addr: Ipv6Addr) -> &mut MoteRow {
+        let place = self.motes.binary_search_by_key(&addr, |row| row.mote);
+        let place = place.unwrap_or_else(|place| {
+            self.motes.insert(place, MoteRow::silent(addr));
+            place
+        });
+        &mut self.motes[place]
+    }
 }
 
 impl FlowRow {
@@ -168,9 +179,19 @@ impl FlowRow {
 }
 
 impl MoteRow {
+    /// A mote that has sent nothing.
+    fn silent(addr: Ipv6Addr) -> Self {
+        Self {
+            mote: addr,
+            flows: 0,
+            traffic: Traffic::default(),
+            parent: None,
+            hops: None,
+        }
+    }
+
     fn of(mote: &MoteStatus) -> Self {
         Self {
-            mote: mote.addr,
             flows: mote.flows,
             traffic: Traffic {
                 bytes_up: mote.bytes_up,
@@ -181,8 +202,7 @@ impl MoteRow {
                 retransmissions: mote.retransmissions,
                 ..Traffic::held(&mote.held)
             },
-            parent: None,
-            hops: None,
+            ..Self::silent(mote.addr)
         }
     }
 }

@@ -58,6 +58,12 @@ pub(crate) fn is_a_border_router() {
     assert!(within(SOON, has_settled).is_some());
     let before = network();
     let mut router = Router::run(WORDS, "motes below fd12:0:0:1::/64");
+    // Where its motes are is seen before any of them has traffic.
+    let status = router.status();
+    let motes = status["motes"].as_array().unwrap();
+    let hops: Vec<_> = motes.iter().map(|mote| mote["hops"].as_u64()).collect();
+    assert_eq!(hops, [Some(1), Some(2)], "{status}");
+    assert_eq!(motes[1]["mote"], FAR);
     echo(3_000);
     let status = router.status();
     let motes = status["motes"].as_array().unwrap();
