@@ -199,6 +199,44 @@ fn the_first_bytes_of_a_good_frame_come_before_it() {
     assert_eq!(bench.driver.counters().bad_crc, 1);
 }
 
+/// Whatever length a frame says it has, and whether its CRC is right or not.
+#[test]
+fn every_frame_is_reported_or_counted() {
+    let mut bench = bench();
+    let mut bytes = data(MINE, 1, 90);
+    bytes.resize(255, 0x5a);
+    let mut reported = 0;
+    for phr in 0..=255 {
+        for is_crc_good in [true, false] {
+            let before = bench.driver.counters();
+            bench.model.put(OnAir {
+                start: bench.model.now() + 50,
+                phr,
+                psdu: bytes.clone(),
+                channel: 26,
+                is_crc_good,
+            });
+            bench.run(6_000);
+            let seen = frames(&all(&mut bench)).len() as u32;
+            let now = bench.driver.counters();
+            let counted = now.bad_crc + now.bad_length + now.filtered;
+            let dropped = counted - (before.bad_crc + before.bad_length + before.filtered);
+            assert_eq!(seen + dropped, 1, "length {phr}, good CRC: {is_crc_good}");
+            reported += seen;
+        }
+    }
+    let counters = bench.driver.counters();
+    assert!(
+        counters.bad_crc >= 256 && counters.bad_length > 0,
+        "{counters:?}"
+    );
+    assert!(reported > 0, "those that hold a header are for this node");
+    hear(&bench, &data(MINE, 2, 20));
+    bench.run(5_000);
+    assert_eq!(frames(&all(&mut bench)), [data(MINE, 2, 20)]);
+    assert_eq!(bench.driver.counters().lost_interrupts, 0);
+}
+
 #[test]
 fn an_assessment_takes_a_ramp_up_and_eight_symbols() {
     let mut bench = bench();
