@@ -125,6 +125,8 @@ fn firmware_clippy(workspace: &Workspace) -> Result<Verdict> {
     let mut command = workspace.firmware_cargo("clippy");
     command
         .args(["--workspace", "--release"])
+        // Without it the image that measures RPL is left out.
+        .args(["--features", "minimal-node/relay"])
         .args(locked())
         .args(["--", "-D", "warnings"]);
     all(workspace, "firmware-clippy", &mut [&mut command])
