@@ -353,6 +353,11 @@ impl<'m> Mac<'m> {
         self.neighbors.exchange(to)
     }
 
+    /// Attempts for each frame that `to` took of late, in units of 1/128; `None` before the first.
+    pub(crate) fn etx(&self, to: LinkAddr) -> Option<u16> {
+        self.neighbors.etx(to)
+    }
+
     /// Payload bytes of one frame to `to`, with the addresses this interface would use.
     pub fn payload_len_max(&self, to: LinkAddr) -> usize {
         Header::data(self.config.pan, to, self.source(), 0).payload_len_max()

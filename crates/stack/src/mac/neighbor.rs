@@ -256,6 +256,11 @@ impl<'m> Neighbors<'m> {
         (us > 0).then_some(Duration::from_micros(us.into()))
     }
 
+    /// As [`Neighbor::etx`].
+    pub(super) fn etx(&self, addr: LinkAddr) -> Option<u16> {
+        self.find(addr)?.etx()
+    }
+
     pub(super) fn hold(&mut self, addr: LinkAddr, until: Instant, now: Instant) {
         if let Some(entry) = self.entry(addr, now) {
             entry.held_until = entry.held_until.max(until);

@@ -278,6 +278,21 @@ fn a_measured_pace_comes_near_the_best_set_by_hand() {
     }
 }
 
+/// Two sources behind one relay would each fail with every second attempt at the pace of one.
+#[test]
+fn two_sources_at_a_measured_pace_lose_next_to_nothing() {
+    use crate::experiments::flows::Flows;
+    use crate::experiments::setup::Setup;
+    use crate::experiments::traffic::Traffic;
+    let mut setup = Setup::hops(3).window_segments(12);
+    setup.chain.pace_percent = 100;
+    setup.receiver = |config| config.ack_every = 8;
+    let runs = (1..=3).map(|seed| Flows::TwoUp.run(&setup, seed, 40).unwrap());
+    let losses: Vec<f64> = runs.map(|run| run.mean_of(|flow| flow.loss)).collect();
+    // 0.13 where none yields.
+    assert!(losses.iter().sum::<f64>() < 3.0 * 0.04, "{losses:?}");
+}
+
 /// Backoffs and copies of one frame overlap the frames of other hops: what adds them up is no bound.
 /// This run exceeds 29.5 kb/s, which such a sum gives.
 #[test]

@@ -82,7 +82,12 @@ impl<'m> Mesh<'m> {
     /// What became of a frame: the neighbour that took it needs the air now, and the other
     /// fragments of a lost packet are not worth theirs. `router`: the neighbour that the
     /// default route over this link leads to.
-    fn on_outcome(&mut self, router: Option<Neighbour>, outcome: &Outcome, now: Instant) {
+    pub(super) fn on_outcome(
+        &mut self,
+        router: Option<Neighbour>,
+        outcome: &Outcome,
+        now: Instant,
+    ) {
         self.on_indirect_outcome(outcome, now);
         let was_passed_on = !outcome.delivered && self.datagrams.fragment_lost(outcome.token);
         #[cfg(feature = "rpl")]
@@ -116,7 +121,7 @@ impl<'m> Mesh<'m> {
     }
 
     /// Leaves the neighbour alone that has taken a frame. `is_router`: whether it goes up from there.
-    fn pace(&mut self, is_router: bool, outcome: &Outcome, now: Instant) {
+    pub(super) fn pace(&mut self, is_router: bool, outcome: &Outcome, now: Instant) {
         let hold = &self.manner.hold;
         let until = match hold.pace_percent {
             _ if !IS_PACED => now + hold.after(is_router),
@@ -128,8 +133,13 @@ impl<'m> Mesh<'m> {
                     exchange: now.since(outcome.started),
                     copy: outcome.copied,
                 };
+                let pace = self.manner.pace(is_router, took, &self.mac);
+                let pace = match self.mac.etx(outcome.to) {
+                    Some(etx) => self.manner.yielding(is_router, pace, etx),
+                    None => pace,
+                };
                 // The next attempt begins with its copy.
-                outcome.started + (self.manner.pace(is_router, took, &self.mac) - outcome.copied)
+                outcome.started + (pace - outcome.copied)
             }
         };
         if until > now {

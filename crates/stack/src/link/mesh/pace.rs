@@ -5,7 +5,8 @@
 //! time is set by hand: an exchange follows the length of frames, the radio and its driver.
 //! Place: [`outward`](super::outward) leaves the neighbour alone for that long, and
 //! [`onward`](super::onward) lets a relay lag behind. How long an exchange took stands beside the
-//! neighbour that it was with, in the MAC, whose retries begin with the same time.
+//! neighbour that it was with, in the MAC, whose retries begin with the same time. A source whose
+//! frames need many attempts yields to the others that its router serves.
 //! Left out: frames for all, and for children that sleep; nobody passes those on.
 
 use super::Forwarding;
@@ -61,6 +62,19 @@ impl Manner {
         }
     }
 
+    /// The pace of a source whose router takes frames from others too: slower, the more attempts a frame
+    /// needs. Two sources at full pace send twice what their relay passes on; each then fails with every
+    /// second attempt, and frames are given up. `etx`: attempts for each frame, in units of 1/128.
+    pub(super) fn yielding(&self, is_router: bool, pace: Duration, etx: u16) -> Duration {
+        let is_source = is_router && self.hold.hops_down == 0;
+        let more = match is_source {
+            true => etx.saturating_sub(ETX_ALONE),
+            false => 0,
+        };
+        let times = (ETX_ONE + u64::from(more) * YIELD).min(ETX_ONE * SLOWEST);
+        Duration::from_micros(pace.as_micros().saturating_mul(times) / ETX_ONE)
+    }
+
     fn relays_copy(&self, mac: &Mac<'_>) -> bool {
         self.forwarding == Forwarding::Copy || !mac.can_preload()
     }
@@ -74,6 +88,20 @@ impl Manner {
 /// Whether this build measures its pace.
 pub(super) const IS_PACED: bool = cfg!(feature = "pace");
 
+/// One attempt a frame.
+const ETX_ONE: u64 = 128;
+
+/// Alone on a chain of four hops a source needs up to one attempt and a half a frame at the pace
+/// that suits it (measured); beside another at the same pace, more than two.
+const ETX_ALONE: u16 = 196;
+
+/// By how much of itself the pace slows for each attempt more: at full pace two sources would need a
+/// good half of one more, and half of their pace suits both.
+const YIELD: u64 = 5;
+
+/// Four sources share a router; more of them fail now and then.
+const SLOWEST: u64 = 4;
+
 /// With a channel for each link: a relay cannot take a frame while it passes on another.
 const HOPS_APART: u8 = 2;
 
@@ -83,6 +111,10 @@ const HOPS_IN_STEP: u8 = 3;
 /// Where a frame fires the one before it, all links are in use at short intervals: a receiver then
 /// locks on frames from two hops away, so that a frame disturbs one three hops behind it.
 const HOPS_OUT_OF_EARSHOT: u8 = 4;
+
+#[cfg(test)]
+#[path = "tests/pace.rs"]
+mod edges;
 
 #[cfg(test)]
 mod tests {
@@ -150,6 +182,28 @@ mod tests {
             // Nobody knows how far it is downwards.
             assert_eq!(manner.pace(false, took, &mac), MS(0));
         }
+    }
+
+    /// A source slows where its router is taken by others, a relay and a border router never do.
+    #[test]
+    fn a_source_yields_to_others() {
+        for (hops_down, is_router, etx, percent) in [
+            (0, true, 0, 100),
+            (0, true, 128, 100),
+            (0, true, 196, 100),
+            (0, true, 197, 103),
+            (0, true, 225, 213),
+            (0, true, 300, 400),
+            (0, true, u16::MAX, 400),
+            (1, true, 300, 100),
+            (0, false, 300, 100),
+        ] {
+            let manner = manner(Forwarding::Copy, 3, hops_down);
+            let pace = manner.yielding(is_router, MS(100), etx).as_micros();
+            assert_eq!(pace / 1_000, percent, "{hops_down} {is_router} {etx}");
+        }
+        let zero = manner(Forwarding::Copy, 1, 0).yielding(true, MS(0), 300);
+        assert_eq!(zero, MS(0));
     }
 
     /// Frames that fire each other follow closely: four hops, and no copies.

@@ -1,0 +1,130 @@
+//! Whom a measured pace leaves alone, and whom never.
+
+use super::*;
+use crate::link::mesh::{Hold, Mesh, MeshConfig, MeshMemory};
+use crate::mac::{
+    Class, Config, Frame, FrameDrop, FrameSlot, Neighbor, Outcome, RadioCapabilities,
+};
+use crate::random::Rng;
+use crate::time::Instant;
+use crate::wire::LinkAddr;
+use std::boxed::Box;
+use std::vec;
+
+const PARENT: LinkAddr = LinkAddr::Short(1);
+const CHILD: LinkAddr = LinkAddr::Short(2);
+const OTHER: LinkAddr = LinkAddr::Short(3);
+const MS: fn(u64) -> Duration = Duration::from_millis;
+const NOW: fn(u64) -> Instant = |ms| Instant::ORIGIN + MS(1_000 + ms);
+
+/// A node two hops from the border router and two from the last mote, that has just begun.
+fn mesh() -> Mesh<'static> {
+    let memory = MeshMemory {
+        frames: Box::leak(vec![FrameSlot::EMPTY; 4].into()),
+        neighbors: Box::leak(vec![Neighbor::EMPTY; 4].into()),
+        records: &mut [],
+        bodies: &mut [],
+        body_len: 1_280,
+        outgoing: Box::leak(vec![0; 1_280].into()),
+        queue: Box::leak(vec![0; 1_280].into()),
+        registrations: &mut [],
+    };
+    let config = MeshConfig {
+        hold: Hold {
+            pace_percent: 100,
+            hops_up: 2,
+            hops_down: 2,
+            ..Hold::default()
+        },
+        ..MeshConfig::default()
+    };
+    let mac = Config::new(1, [1; 8]);
+    let mut rng = Rng::from_seed([1, 2]);
+    let mut mesh = Mesh::new(config, (mac, RadioCapabilities::CC2420), memory, &mut rng);
+    // The radio is tuned, and listens.
+    let mut out = [0; 127];
+    while mesh.mac.poll_action(NOW(0), &mut rng, &mut out).is_some() {}
+    mesh
+}
+
+/// A frame without a copy that took so long, until now.
+fn taken(to: LinkAddr, now: Instant, ms: u64) -> Outcome {
+    Outcome {
+        token: 1,
+        to,
+        delivered: true,
+        reason: None,
+        attempts: 1,
+        started: Instant::from_micros(now.as_micros() - ms * 1_000),
+        copied: Duration::ZERO,
+    }
+}
+
+/// When a frame to `to` that is queued now would begin.
+fn begins(mesh: &mut Mesh<'_>, to: LinkAddr, now: Instant) -> Instant {
+    let frame = Frame {
+        to,
+        token: 9,
+        payload: &[1],
+        class: Class::Control,
+        since: now,
+    };
+    mesh.mac.enqueue(&frame).unwrap();
+    let at = mesh.mac.next_deadline().unwrap().max(now);
+    mesh.mac.cancel(9);
+    at
+}
+
+/// Nothing is known yet: neither a request nor the first frame of a packet waits.
+#[test]
+fn the_first_frame_waits_for_nothing() {
+    let mut mesh = mesh();
+    assert_eq!(mesh.mac.exchange(PARENT), None);
+    assert_eq!(mesh.mac.etx(PARENT), None);
+    assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(0));
+}
+
+/// Each frame counts for itself, so that the pace of short ones between long ones is quick.
+#[test]
+fn a_pace_is_that_of_the_last_frame() {
+    for ms in [2, 8, 2] {
+        let mut mesh = mesh();
+        mesh.pace(true, &taken(PARENT, NOW(0), ms), NOW(0));
+        // Twice as long as it took, from its start.
+        assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(ms));
+        assert_eq!(begins(&mut mesh, PARENT, NOW(ms + 1)), NOW(ms + 1));
+    }
+}
+
+/// What one neighbour took says nothing of another: several children, a parent that changed.
+#[test]
+fn a_pace_is_that_of_one_neighbour() {
+    let mut mesh = mesh();
+    mesh.pace(false, &taken(CHILD, NOW(0), 8), NOW(0));
+    mesh.pace(true, &taken(PARENT, NOW(0), 4), NOW(0));
+    assert_eq!(begins(&mut mesh, CHILD, NOW(0)), NOW(8));
+    assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(4));
+    assert_eq!(begins(&mut mesh, OTHER, NOW(0)), NOW(0));
+}
+
+/// A frame for all is passed on by nobody in particular.
+#[test]
+fn frames_for_all_are_not_paced() {
+    let mut mesh = mesh();
+    mesh.pace(true, &taken(LinkAddr::BROADCAST, NOW(0), 8), NOW(0));
+    assert_eq!(begins(&mut mesh, LinkAddr::BROADCAST, NOW(0)), NOW(0));
+    assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(0));
+}
+
+/// A neighbour that does not answer has nothing to pass on.
+#[test]
+fn a_neighbour_that_has_gone_is_not_waited_for() {
+    let mut mesh = mesh();
+    let gone = Outcome {
+        delivered: false,
+        reason: Some(FrameDrop::NoAck),
+        ..taken(PARENT, NOW(0), 8)
+    };
+    mesh.on_outcome(None, &gone, NOW(0));
+    assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(0));
+}
