@@ -88,6 +88,10 @@ pub(crate) struct ChainArgs {
     #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = interval)]
     interval: Option<u16>,
 
+    /// Over Bluetooth LE: TCPlE, on a second channel; it sets the interval itself
+    #[arg(long)]
+    tcple: bool,
+
     /// How relays get a fragment from frame to frame: by copies, or without them (CIT)
     #[arg(long, value_name = "copy|cit", value_enum, default_value_t = RelayKind::Copy, hide_possible_values = true)]
     pub(crate) forwarding: RelayKind,
@@ -253,8 +257,14 @@ impl ChainArgs {
             phy: self.phy(),
             interval: self.interval(),
             is_adaptive: self.interval.is_none(),
+            tcple_motes: if self.tcple { usize::MAX } else { 0 },
             ..defaults
         })
+    }
+
+    /// Whether TCPlE is there.
+    pub(crate) const fn has_tcple(&self) -> bool {
+        self.tcple
     }
 
     /// How fast symbols of Bluetooth LE are.
@@ -364,6 +374,11 @@ impl ChainArgs {
     /// that the radio has no use for; for a pace that is set both ways.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.is_ble() {
+            if self.tcple && self.interval.is_some() {
+                return Err(Error::input(
+                    "TCPlE sets the interval itself: leave out --interval or --tcple",
+                ));
+            }
             return match self.foreign_to_ble() {
                 Some(option) => Err(Error::input(format!(
                     "{option} is an option of IEEE 802.15.4: leave it out with --radio ble"
@@ -371,9 +386,9 @@ impl ChainArgs {
                 None => Ok(()),
             };
         }
-        if self.phy.is_some() || self.interval.is_some() {
+        if self.phy.is_some() || self.interval.is_some() || self.tcple {
             return Err(Error::input(
-                "--phy and --interval are options of Bluetooth LE: name --radio ble, or leave them out",
+                "--phy, --interval and --tcple are options of Bluetooth LE: name --radio ble, or leave them out",
             ));
         }
         if self.forwarding == RelayKind::Cit && !self.is_immediate() {

@@ -82,6 +82,8 @@ pub(crate) struct Mote {
     /// TCP connections, listeners and handshakes.
     pub(crate) sockets: [usize; 3],
     pub(crate) application: Option<Application>,
+    /// Whether peers are offered TCPlE.
+    pub(crate) has_tcple: bool,
 }
 
 /// Runs the mote until a signal comes.
@@ -109,7 +111,7 @@ pub(crate) fn run(place: &Place, mote: &Mote) -> Result<(), Error> {
         ..defaults
     };
     let arena = Arena::new();
-    let mut world = device(host, mote.sockets, mote.seed, &arena);
+    let mut world = device(host, mote.sockets, mote.has_tcple, mote.seed, &arena);
     let [connections, ..] = mote.sockets;
     let services = Services::new(connections, Ends::host(&arena)).with(mote.application);
     world.set_app(0, App::Services(services));

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Bring up the mesh of this scenario instead of a chain
     #[arg(long, value_name = "SCENARIO.toml", conflicts_with_all = [
         "hops", "frame_loss", "packet_loss", "no_hidden", "no_deaf", "retry_delay", "mss_frames",
-        "compression", "radio", "phy", "interval", "forwarding", "channels", "pacing", "hold",
+        "compression", "radio", "phy", "interval", "tcple", "forwarding", "channels", "pacing", "hold",
         "window", "congestion",
     ])]
     scenario: Option<PathBuf>,
@@ -179,6 +179,7 @@ pub(crate) mod linux {
             seed: args.chain.seed(),
             sockets: [args.connections, LISTENERS, HALF_OPEN],
             application: args.app.map(application),
+            has_tcple: args.chain.has_tcple(),
         };
         hci::run(place, &mote)
     }

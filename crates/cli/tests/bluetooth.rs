@@ -96,6 +96,28 @@ fn the_kernel_takes_and_gives_a_file_and_tshark_sees_every_segment() {
     }
 }
 
+/// With TCPlE, whose second channel tshark does not know and `motet decode` does.
+#[test]
+fn tcple_brings_a_file_and_breaks_no_capture() {
+    let folder = folder();
+    let content = file(folder.path(), 50_000);
+    let capture = folder.path().join("air.pcap");
+    let path = capture.to_str().unwrap();
+    let options = ["--tcple", "--virtual", "--json", "--force", "--pcap", path];
+    let report = report(&send(&content, &options));
+    assert_eq!(report["sha256_sent"], report["sha256_received"]);
+    let [all, tcp, odd] = decoded(&capture);
+    assert!(all > 200 && odd == 0, "{odd} of {all}");
+    let segments = report["segments"].as_u64().unwrap() as usize;
+    assert!(tcp >= segments, "{tcp} of {segments}");
+    if has("tshark") {
+        for broken in ["_ws.malformed", "btle.crc.incorrect"] {
+            assert_eq!(count(&capture, broken), 0, "{broken}");
+        }
+        assert!(count(&capture, "btatt") >= 4 && count(&capture, "icmpv6") >= 4);
+    }
+}
+
 #[test]
 fn a_mote_over_bluetooth_answers_ping() {
     if !has("ping") {
@@ -154,6 +176,11 @@ fn options_of_the_other_radio_are_refused() {
         (&["--radio", "ble", "--phy", "3M"], "3M"),
         (&["--radio", "ble", "--interval", "8"], "1.25"),
         (&["--phy", "2M"], "--radio ble"),
+        (&["--tcple"], "--radio ble"),
+        (
+            &["--radio", "ble", "--tcple", "--interval", "15"],
+            "leave out --interval",
+        ),
         (&["--radio", "bluetooth"], "bluetooth"),
     ];
     for (options, words) in cases {

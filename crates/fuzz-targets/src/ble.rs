@@ -9,11 +9,13 @@ use motet::ble::{
 };
 use motet::ip::{Config as IpConfig, InterfaceId, Ip};
 use motet::limits::IPV6_MTU_MIN;
-use motet::link::{Ble, BleConfig, BleMemory, Event as LinkEvent, Link};
+use motet::link::{Ble, BleConfig, BleMemory, Event as LinkEvent, Link, TcpleMemory};
 use motet::node::{ACTION_LEN_MAX, Action as NodeAction, Node};
 use motet::random::Rng;
 use motet::tcp::{Config as TcpConfig, HalfOpen, Listener, Memory, Slot, Tcp};
+use motet::tcple::{HELD_LEN, HeldSlot, Side};
 use motet::time::{Duration, Instant};
+use motet::wire::att;
 use motet::wire::cursor::Writer;
 use motet::wire::l2cap::{DYNAMIC, End, Header, SIGNALLING, Signal};
 
@@ -45,7 +47,18 @@ pub(crate) fn run(bytes: &[u8]) {
         registers: true,
         advertised: None,
     };
-    let mut links = [Link::Ble(Ble::new(config, memory))];
+    // Every second length of input is one of a node with TCPlE.
+    let has_tcple = bytes.len() % 2 == 1;
+    let (mut sides, mut held) = ([Side::NEW], [[0; HELD_LEN]; 2]);
+    let mut held = held.each_mut().map(|memory| HeldSlot::new(memory));
+    let mut link = Ble::new(config, memory);
+    if has_tcple {
+        link = link.with_tcple(TcpleMemory {
+            sides: &mut sides,
+            held: &mut held,
+        });
+    }
+    let mut links = [Link::Ble(link)];
     let (mut connections, mut half_open) = ([Slot::EMPTY], [HalfOpen::EMPTY; 2]);
     let mut listeners = [Listener::EMPTY];
     let memory = Memory {
@@ -66,6 +79,7 @@ pub(crate) fn run(bytes: &[u8]) {
         held: 0,
         part: Vec::new(),
         peer: Seen::default(),
+        has_tcple,
     };
     bench.tell(Event::Started {
         packet_len: bench.packet_len,
@@ -87,6 +101,7 @@ struct Bench<'m> {
     /// The PDU that is going out, as far as it has left.
     part: Vec<u8>,
     peer: Seen,
+    has_tcple: bool,
 }
 
 /// What the peer has seen.
@@ -105,11 +120,12 @@ impl Bench<'_> {
                 self.pdu(SIGNALLING, &payload);
             }
             // A K-frame that begins an SDU, which is as long as it says or not.
-            6 | 7 => {
+            kind @ 6..8 => {
+                let second = u16::from(self.has_tcple && kind == 7);
                 let sdu = input.block();
                 let len = (sdu.len() as u16).wrapping_add_signed(i16::from(input.u8() as i8) / 100);
                 let frame = [&len.to_le_bytes()[..], sdu].concat();
-                self.pdu(NODES, &frame);
+                self.pdu(NODES + second, &frame);
             }
             8 => {
                 let (channel, payload) = (input.u16(), input.block().to_vec());
@@ -169,13 +185,17 @@ impl Bench<'_> {
             0 => self.signal(
                 input.u8(),
                 Signal::ConnectionRequest {
-                    service: if input.flag() { 0x23 } else { input.u16() },
-                    end: end(input),
+                    service: match input.flag() {
+                        true => 0x23,
+                        false if self.has_tcple => 0x80,
+                        false => input.u16(),
+                    },
+                    end: end(input, self.has_tcple),
                 },
             ),
             1 => {
                 let request = self.peer.request;
-                let end = end(input);
+                let end = end(input, self.has_tcple);
                 let result = u16::from(input.u8() & 3 == 3);
                 self.signal(request, Signal::ConnectionResponse { result, end });
             }
@@ -291,7 +311,8 @@ impl Seen {
     /// A PDU of the node's.
     fn see(&mut self, channel: u16, payload: &[u8]) {
         if channel != SIGNALLING {
-            assert!(DYNAMIC.contains(&channel), "{channel}");
+            let is_known = DYNAMIC.contains(&channel) || channel == att::CHANNEL;
+            assert!(is_known, "{channel}");
             return;
         }
         let (identifier, signal) = Signal::parse(payload).expect("a signal");
@@ -304,7 +325,7 @@ impl Seen {
     }
 }
 
-fn end(input: &mut Input<'_>) -> End {
+fn end(input: &mut Input<'_>, has_tcple: bool) -> End {
     match input.u8() & 3 {
         0 => End {
             channel: input.u16(),
@@ -312,12 +333,16 @@ fn end(input: &mut Input<'_>) -> End {
             mps: input.u16(),
             credits: input.u16(),
         },
-        _ => End {
-            channel: PEERS,
-            mtu: 1280,
-            mps: 23 + u16::from(input.u8()) * 5,
-            credits: input.u8().into(),
-        },
+        _ => {
+            let mps = 23 + u16::from(input.u8()) * 5;
+            let credits = u16::from(input.u8());
+            End {
+                channel: PEERS + if has_tcple { credits & 1 } else { 0 },
+                mtu: 1280,
+                mps,
+                credits,
+            }
+        }
     }
 }
 
@@ -336,3 +361,18 @@ const THEM: DeviceAddr = DeviceAddr {
     bytes: [0xc0, 1, 2, 3, 4, 6],
     is_random: true,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Inputs at random, each of a node with TCPlE: mostly signals and SDUs of both channels.
+    #[test]
+    fn no_peer_breaks_a_node_with_tcple() {
+        let mut rng = Rng::from_seed([17, 3]);
+        for _ in 0..400 {
+            let bytes: Vec<u8> = (0..401).map(|_| rng.next_u32() as u8).collect();
+            run(&bytes);
+        }
+    }
+}

@@ -116,6 +116,8 @@ mod tally;
 #[cfg(feature = "tcp")]
 pub mod tcp;
 pub mod tcphc;
+#[cfg(feature = "tcple")]
+pub mod tcple;
 pub mod time;
 pub mod udp;
 pub mod wire;

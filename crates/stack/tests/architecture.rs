@@ -40,12 +40,13 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
     ("ble", PROTOCOL),
     ("tcphc", PROTOCOL),
+    ("tcple", PROTOCOL),
     ("rpl", PROTOCOL),
     (
         "link",
         &[
             "limits", "time", "random", "wire", "storage", "hint", "ip", "lowpan", "mac", "ble",
-            "tcphc",
+            "tcphc", "tcple",
         ],
     ),
     (

@@ -9,7 +9,7 @@
 //!
 //! Place: for records of link type 256; hands each SDU that is whole to `lowpan`. Connections are known by
 //! their CONNECT_IND; of others the addresses are missing, and with them elided addresses of packets.
-//! Left out: encrypted packets, extended advertising, the coded PHY, other services than IPv6.
+//! Left out: encrypted packets, extended advertising, the coded PHY, other services than IPv6 and TCPlE, what ATT says.
 //! Sources: Bluetooth Core 5.4 Vol 6 Part B §2 and Vol 3 Part A §3 and §4; RFC 7668;
 //! <https://www.tcpdump.org/linktypes/LINKTYPE_BLUETOOTH_LE_LL_WITH_PHDR.html>.
 
@@ -17,8 +17,10 @@ use std::collections::BTreeMap;
 
 use motet::lowpan::LinkPair;
 use motet::wire::LinkAddr;
+use motet::wire::att;
 use motet::wire::cursor::{Reader, Truncated};
 use motet::wire::l2cap::{DYNAMIC, Header, SIGNALLING, Signal};
+use motet::wire::tcple::Sdu;
 use motet_lab::ble::phy::crc;
 
 use super::mac::link_addr;
@@ -39,6 +41,29 @@ struct Connection {
     ways: [Way; 2],
     /// The last frame of it.
     last: u64,
+    /// By end, the channel of TCPlE as that end calls it; and which end asked for one and waits for the answer.
+    tcple: [Option<u16>; 2],
+    asks_for_tcple: Option<usize>,
+}
+
+impl Connection {
+    /// Takes note of channels that open.
+    fn note(&mut self, way: usize, signal: &Signal) {
+        match signal {
+            Signal::ConnectionRequest { service, end } if *service != IPSP => {
+                self.tcple[way] = Some(end.channel);
+                self.asks_for_tcple = Some(way);
+            }
+            Signal::ConnectionResponse { result, end } if self.asks_for_tcple == Some(1 - way) => {
+                self.asks_for_tcple = None;
+                match result {
+                    0 => self.tcple[way] = Some(end.channel),
+                    _ => self.tcple[1 - way] = None,
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// What one end sends.
@@ -282,8 +307,20 @@ fn gather(
         return frame.malformed("l2cap", "more bytes than the PDU's header says");
     }
     match header.channel {
-        SIGNALLING => signal(frame, &body),
-        channel if DYNAMIC.contains(&channel) => k_frame(decoder, frame, (address, way), &body),
+        SIGNALLING => {
+            if let Ok((_, signal)) = Signal::parse(&body) {
+                decoder.ble.of(address, frame.number).note(way, &signal);
+            }
+            signal(frame, &body);
+        }
+        att::CHANNEL => {
+            let opcode = body.first().copied().unwrap_or_default();
+            frame.say("ATT");
+            frame.push(Layer::new("att", "ATT").with("opcode", hex16(opcode.into())));
+        }
+        channel if DYNAMIC.contains(&channel) => {
+            k_frame(decoder, frame, (address, way, channel), &body);
+        }
         channel => frame.undecoded("l2cap", format!("channel 0x{channel:04x}")),
     }
 }
@@ -329,9 +366,15 @@ fn signal(frame: &mut Frame, body: &[u8]) {
 }
 
 /// Adds a K-frame to the SDU that goes on.
-fn k_frame(decoder: &mut Decoder, frame: &mut Frame, (address, way): (u32, usize), body: &[u8]) {
+fn k_frame(
+    decoder: &mut Decoder,
+    frame: &mut Frame,
+    (address, way, channel): (u32, usize, u16),
+    body: &[u8],
+) {
     let connection = decoder.ble.of(address, frame.number);
     let ends = connection.ends.unwrap_or([LinkAddr::Device([0; 6]); 2]);
+    let is_tcple = connection.tcple[1 - way] == Some(channel);
     let slot = &mut connection.ways[way].sdu;
     let (len, mut sdu) = match slot.take() {
         Some((len, mut sdu)) => {
@@ -357,8 +400,37 @@ fn k_frame(decoder: &mut Decoder, frame: &mut Frame, (address, way): (u32, usize
         dst: ends[1 - way],
     };
     decoder.now.heard_from = Some(pair.src);
-    lowpan::explain(decoder, frame, pair, &sdu);
+    match is_tcple {
+        true => tcple(decoder, frame, pair, &sdu),
+        false => lowpan::explain(decoder, frame, pair, &sdu),
+    }
 }
+
+/// An SDU of TCPlE's channel.
+fn tcple(decoder: &mut Decoder, frame: &mut Frame, pair: LinkPair, sdu: &[u8]) {
+    let Ok((kind, packet)) = Sdu::parse(sdu) else {
+        return frame.malformed("tcple", "not a type of TCPlE's");
+    };
+    let layer = |name: &str| Layer::new("tcple", name).with("type", name);
+    let layer = match kind {
+        Sdu::Plain => layer("plain"),
+        Sdu::Ack { waited_ms } => layer("ACK").with("waited_ms", u64::from(waited_ms)),
+        Sdu::Ahead { flow } => layer("ahead").with("flow", u64::from(flow)),
+        Sdu::Release { flow, bytes } => layer("release")
+            .with("flow", u64::from(flow))
+            .with("bytes", u64::from(bytes)),
+        Sdu::Filler => layer("filler"),
+    };
+    frame.push(layer);
+    match kind {
+        Sdu::Release { bytes, .. } => frame.say(format_args!("TCPlE releases {bytes} B")),
+        Sdu::Filler => frame.say("TCPlE filler"),
+        _ => lowpan::explain(decoder, frame, pair, packet),
+    }
+}
+
+/// The service of IPv6.
+const IPSP: u16 = 0x0023;
 
 const ADVERTISING: u32 = 0x8e89_bed6;
 const CRC_ADVERTISING: u32 = 0x55_5555;

@@ -68,6 +68,8 @@ pub(super) struct End {
     pub(super) to_ask: VecDeque<Ask>,
     /// Whether what it sent last was sent before.
     pub(super) is_repeating: bool,
+    /// Data packets that have left the buffer, and that the host was not told about.
+    pub(super) completed: u16,
     /// Its device was switched off: it neither sends nor hears any more.
     pub(super) is_gone: bool,
 }
@@ -157,6 +159,7 @@ impl End {
             asked: None,
             to_ask: VecDeque::new(),
             is_repeating: false,
+            completed: 0,
             is_gone: false,
         }
     }

@@ -249,6 +249,9 @@ impl Air {
         let device = sender.device;
         let link = (device, connection.ends[1 - end].device);
         self.devices[device].usage.send(time);
+        if !is_repeated {
+            self.taken_out(at, end);
+        }
         if payload_len > 0 {
             let tally = self.tallies.entry(link).or_default();
             tally.packets += 1;

@@ -77,6 +77,9 @@ pub struct Profile {
     pub clock_ppm: u32,
     /// Connections that it plans for as a central: each has a part of the interval.
     pub connections: usize,
+    /// Whether a buffer is filled again only once it is empty: its packets are reported as completed together, when the last
+    /// of them is taken out to be sent.
+    pub refills_when_empty: bool,
 }
 
 impl Profile {
@@ -89,6 +92,7 @@ impl Profile {
         dead_time: Duration::from_micros(300),
         clock_ppm: 50,
         connections: 1,
+        refills_when_empty: false,
     };
 }
 

@@ -43,7 +43,27 @@ impl Air {
         if pdu.ends_packet {
             let device = sender.device;
             let handle = Handle(connection as u16);
+            if self.devices[device].profile.refills_when_empty {
+                return;
+            }
             let packets = 1;
+            self.report(device, Report::Plain(Event::Completed { handle, packets }));
+        }
+    }
+
+    /// An end has taken a packet out of its buffer to send it. Where the buffer is filled again only once it is empty, the
+    /// host hears of all of them together.
+    pub(super) fn taken_out(&mut self, connection: usize, end: usize) {
+        let sender = &mut self.connections[connection].ends[end];
+        let device = sender.device;
+        let is_whole = matches!(&sender.flying, Some(Some(pdu)) if pdu.ends_packet);
+        if !self.devices[device].profile.refills_when_empty || !is_whole {
+            return;
+        }
+        sender.completed += 1;
+        if sender.data.is_empty() {
+            let handle = Handle(connection as u16);
+            let packets = std::mem::take(&mut sender.completed);
             self.report(device, Report::Plain(Event::Completed { handle, packets }));
         }
     }

@@ -2,12 +2,12 @@
 //!
 //! Motes send as much as they can to hosts right behind the border router. **motet**: the stack as it is,
 //! with 4 KiB of TCP buffers in all; it queues two SDUs, so that an event goes on, and chooses the interval by the
-//! losses. **tcplp-ble** and **naive** are what `TCPlE` compares with: an interval of 50 ms whatever is lost, and
-//! a host that hands its next packet over when the event is over, since its buffer of 1,280 bytes is
-//! empty only then. tcplp-ble has segments of five packets and a window of four of them, naive segments of
-//! 189 bytes and a window of ten.
+//! losses. **tcple** is `TCPlE` on its authors' BLE stack, with a host that acknowledges each segment. **tcplp-ble** and
+//! **naive** are what its authors compare it with, on the same BLE stack: an interval of 50 ms whatever is lost, and
+//! a buffer of 1,280 bytes that is filled again when it is empty. tcplp-ble has segments of five packets, naive
+//! segments of 189 bytes and a window of ten.
 //!
-//! The losses are those of packets, each drawn alone. Left out: `TCPlE` itself.
+//! The losses are those of packets, each drawn alone.
 //! Sources: Performant TCP over BLE, §II and §VI; criteria are the project's.
 
 use motet::ble::Phy;
@@ -29,6 +29,7 @@ use super::run::{
     DRAIN_LIMIT, Failure, Flow, PORT, Run, drain, frames, joined, received, retransmissions, verify,
 };
 use super::setup::{Segment, Setup};
+use super::tcple::{NAIVE, ONE_BUFFER, TCPLE, TCPLP};
 use super::traffic::Traffic;
 use super::{Budget, Case, Experiment, Results};
 
@@ -51,7 +52,7 @@ pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
     ],
 }];
 
-const DESIGNS: [&str; 3] = [MOTET, "tcplp-ble", "naive"];
+const DESIGNS: [&str; 4] = [MOTET, TCPLE.name, TCPLP.name, NAIVE.name];
 const MOTET: &str = "motet";
 
 const PHYS: [(&str, Phy); 2] = [("1M", Phy::Le1M), ("2M", Phy::Le2M)];
@@ -118,6 +119,12 @@ fn rows(results: &Results<'_>) -> Vec<Row> {
             rows.push(row.at_least(1.0));
         }
     }
+    for (phy, _) in PHYS {
+        let of = |design| results.mean(&one(design, phy, 0), ENERGY);
+        let name = ("energy_over_tcple", "1");
+        let row = results.derived(one(MOTET, phy, 0), name, of(MOTET) / of(TCPLE.name));
+        rows.push(row.at_most(1.0));
+    }
     let judged: Vec<Point> = rows
         .iter()
         .filter(|row| row.metric == GOODPUT.name)
@@ -169,7 +176,7 @@ impl Traffic for Saturated {
             let content = Content::endless([seed, number as u64]);
             let port = PORT + number as u16;
             let receiving = network.ends(host, network.addr(mote), &arena);
-            let receiving = receiving.with(|config| config.ack_delay_ms = HOST_ACK_DELAY_MS);
+            let receiving = receiving.with(|config| self.set_acks(config));
             let receiver = Receiver::checking(port, receiving, content.clone());
             let ends = self.ends(&network, mote, host, &arena);
             buffers = ends
@@ -237,17 +244,27 @@ impl Traffic for Saturated {
 }
 
 impl Saturated {
+    /// How the hosts acknowledge: `TCPlE` has delayed ACKs off.
+    fn set_acks(&self, config: &mut Config) {
+        config.ack_delay_ms = HOST_ACK_DELAY_MS;
+        if self.design == TCPLE.name {
+            config.ack_every = 1;
+        }
+    }
+
     fn network(&self, seed: u64) -> NetworkOptions {
         let is_motet = self.design == MOTET;
         let profile = match is_motet {
             true => Profile::NRF52840,
-            false => ONE_SDU,
+            false => ONE_BUFFER,
         };
+        let is_tcple = self.design == TCPLE.name;
         let options = NetworkOptions::over_ble(
             self.motes,
             BleOptions {
                 phy: self.phy,
                 is_adaptive: is_motet,
+                tcple_motes: if is_tcple { usize::MAX } else { 0 },
                 profile,
                 ..BleOptions::DEFAULT
             },
@@ -273,8 +290,10 @@ impl Saturated {
     ) -> Ends<'m> {
         let (segments, change): (usize, fn(&mut Config)) = match self.design {
             MOTET => (3, |config| config.timestamps = false),
-            "naive" => (10, |config| config.smss = NAIVE_SMSS),
-            _ => (4, |_| {}),
+            name if name == NAIVE.name => (NAIVE.segments, |config| {
+                config.smss = NAIVE.smss.unwrap_or(config.smss);
+            }),
+            _ => (TCPLP.segments, |_| {}),
         };
         let ends = Ends::mote(arena, network.addr(host), segments).with(change);
         debug_assert!(mote > 0, "the border router sends nothing");
@@ -323,16 +342,6 @@ fn interval_ms(network: &Network<'_>) -> f64 {
         _ => f64::NAN,
     }
 }
-
-/// A stack whose buffer holds one SDU, and is filled again when the connection event is over.
-const ONE_SDU: Profile = Profile {
-    packets: 5,
-    host_delay: Duration::from_millis(15),
-    ..Profile::NRF52840
-};
-
-/// 189 bytes of data and timestamps.
-const NAIVE_SMSS: u16 = 189 + 12;
 
 /// What a mote that only sends receives into: 200 bytes, and TCP's own notes.
 const RECEIVED_LEN: u16 = 200;

@@ -32,6 +32,7 @@ pub mod setup;
 pub mod sleepy;
 pub mod spent;
 pub mod tcphc;
+pub mod tcple;
 pub mod tcplp;
 pub mod traffic;
 pub mod transfer;
@@ -181,6 +182,7 @@ pub fn all() -> Vec<Experiment> {
     all.extend(features::EXPERIMENTS);
     all.push(tcphc::COMBINED);
     all.extend(ble::EXPERIMENTS);
+    all.extend(tcple::EXPERIMENTS);
     all.extend(mesh::EXPERIMENTS);
     all.extend(sleepy::EXPERIMENTS);
     all

@@ -12,7 +12,7 @@ use motet::link::{Advertised, Ble, BleConfig, BleMemory, Link};
 use motet::node::Node;
 use motet::time::Instant;
 
-use super::network::{RADIO, Tables, new_tcp};
+use super::network::{RADIO, Tables, new_tcp, tcple_memory};
 use super::plan;
 use super::world::{Conditions, Port, Resident, World};
 use crate::Arena;
@@ -23,8 +23,14 @@ use crate::streams::{Purpose, stream};
 /// A world whose only node is a mote over a controller outside.
 ///
 /// `host`: its address is the controller's. `sockets`: connections, listeners and handshakes. `seed`:
-/// every random choice follows from it.
-pub fn device<'m>(host: Config, sockets: [usize; 3], seed: u64, arena: &'m Arena) -> World<'m> {
+/// every random choice follows from it. `has_tcple`: whether peers are offered `TCPlE`.
+pub fn device<'m>(
+    host: Config,
+    sockets: [usize; 3],
+    has_tcple: bool,
+    seed: u64,
+    arena: &'m Arena,
+) -> World<'m> {
     let is_central = host.role == Role::Central;
     let places = if is_central { PERIPHERALS } else { 1 };
     let config = BleConfig {
@@ -37,6 +43,9 @@ pub fn device<'m>(host: Config, sockets: [usize; 3], seed: u64, arena: &'m Arena
         }),
     };
     let mut link = Ble::new(config, memory(places, is_central, arena));
+    if has_tcple {
+        link = link.with_tcple(tcple_memory(places, arena));
+    }
     if is_central {
         *link.contexts_mut() = plan::contexts_under(plan::MESH_PREFIX);
     }

@@ -34,6 +34,7 @@ pub(super) fn options(radio: &RadioSettings) -> Result<Option<BleOptions>, Scena
         is_adaptive: radio.adaptive,
         latency: radio.latency,
         has_mic: radio.mic,
+        tcple_motes: if radio.tcple { usize::MAX } else { 0 },
         ..BleOptions::DEFAULT
     }))
 }
@@ -113,7 +114,7 @@ const MESH: &str = "802.15.4";
 /// By section, keys that only Bluetooth LE has.
 const BLE_KEYS: &[(&str, &str)] = &[
     ("topology", "peripherals"),
-    ("radio", "phy interval_ms adaptive latency mic"),
+    ("radio", "phy interval_ms adaptive latency mic tcple"),
 ];
 
 /// By section, keys that it does not have; an empty name stands for all of the section.

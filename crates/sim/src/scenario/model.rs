@@ -81,6 +81,8 @@ pub(super) struct RadioSettings {
     pub(super) latency: u16,
     /// Whether data packets have a MIC.
     pub(super) mic: bool,
+    /// Whether all have TCPlE.
+    pub(super) tcple: bool,
     /// Which radio and driver.
     pub(super) profile: String,
     /// Whether it is deaf while it copies, if the profile is.

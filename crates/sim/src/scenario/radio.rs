@@ -14,7 +14,7 @@ pub(super) const SECTION: Section = Section {
             "kind",
             Choice(&["802.15.4", "ble"]),
             Some("\"802.15.4\""),
-            "`ble`: Bluetooth LE. The border router is a central and every mote a peripheral, with the controller of an nRF52840. Of the other keys here only `phy`, `interval_ms`, `adaptive`, `latency`, `mic` and `frame_loss` hold then, and of `[stack]` those of TCP and `packet_queue_bytes`.",
+            "`ble`: Bluetooth LE. The border router is a central and every mote a peripheral, with the controller of an nRF52840. Of the other keys here only `phy`, `interval_ms`, `adaptive`, `latency`, `mic`, `tcple` and `frame_loss` hold then, and of `[stack]` those of TCP and `packet_queue_bytes`.",
         ),
         key(
             "phy",
@@ -45,6 +45,12 @@ pub(super) const SECTION: Section = Section {
             Flag,
             Some("false"),
             "`ble`: whether data packets have the four bytes of a MIC, as encrypted ones do.",
+        ),
+        key(
+            "tcple",
+            Flag,
+            Some("false"),
+            "`ble`: whether border router and motes have TCPlE. TCP then goes by a second channel, part of it ahead of its window as far as the border router; and the interval is what the data of a round and their way to the host take, whatever `interval_ms` and `adaptive` say.",
         ),
         key(
             "profile",

@@ -35,6 +35,12 @@ pub enum ChannelDrop {
     CommandRefused,
     /// A report of a controller that cannot be true.
     BadReport,
+    /// TCPlE's channel was closed: no credit for it came for seconds.
+    #[cfg(feature = "tcple")]
+    Stalled,
+    /// TCPlE's channel was closed: an SDU began before the other channel's was whole.
+    #[cfg(feature = "tcple")]
+    Mixed,
 }
 
 impl ChannelDrop {
@@ -57,10 +63,18 @@ impl ChannelDrop {
             Self::NoAnswer => "no answer to a request",
             Self::CommandRefused => "command refused by the controller",
             Self::BadReport => "untrue report of the controller",
+            #[cfg(feature = "tcple")]
+            Self::Stalled => "no credits for TCPlE's channel",
+            #[cfg(feature = "tcple")]
+            Self::Mixed => "SDUs of two channels mixed",
         }
     }
 
     /// How many reasons there are.
+    #[cfg(feature = "tcple")]
+    pub const COUNT: usize = Self::Mixed as usize + 1;
+    /// How many reasons there are.
+    #[cfg(not(feature = "tcple"))]
     pub const COUNT: usize = Self::BadReport as usize + 1;
 }
 

@@ -103,6 +103,21 @@ impl Gap {
 }
 
 impl Host<'_> {
+    /// The times of a central's connections, by what is lost now.
+    pub(super) fn timing(&self) -> Timing {
+        let Config { timing, phy, .. } = self.config;
+        #[cfg(feature = "tcple")]
+        if let Some(interval) = self.led {
+            return Timing { interval, ..timing };
+        }
+        if !self.config.is_adaptive {
+            return timing;
+        }
+        let connections = self.connections().count() as u16;
+        let interval = self.pace.interval(timing.interval, connections, phy);
+        Timing { interval, ..timing }
+    }
+
     /// A central connects to what carries IPv6 and may be connected to.
     pub(super) fn on_advertised(&mut self, advertisement: &Advertisement<'_>) {
         let is_known = self

@@ -6,8 +6,10 @@
 //! Credits are returned early, and controller and peer hold two SDUs ahead, so that a connection
 //! event goes on as long as there is something to send.
 //!
+//! With the feature `tcple` there may be a second channel, for TCPlE: see `peer::attributes`.
+//!
 //! Left out: pairing and encryption; GATT, of which only the service's UUID is advertised; enhanced
-//! credit-based channels; several channels on a connection.
+//! credit-based channels.
 //!
 //! Sources: Bluetooth Core 5.4 Vol 3 Part A (L2CAP) and Part C (GAP); the Internet Protocol Support
 //! Profile 1.0; RFC 7668 §3.
@@ -17,13 +19,18 @@ mod event;
 mod gap;
 mod pace;
 mod peer;
+#[cfg(feature = "tcple")]
+mod second;
 
 pub use counters::{ChannelDrop, HostCounters};
 pub use event::{Action, Advertisement, DeviceAddr, Event, EventReport, Handle, Phy, Role, Timing};
+pub(crate) use peer::Which;
 pub use peer::{Connection, Peer, PeerMemory};
 
 use crate::limits::IPV6_MTU_MIN;
 use crate::time::{Duration, Instant, earliest};
+#[cfg(feature = "tcple")]
+use crate::wire::tcple::Characteristic;
 use gap::Gap;
 use pace::Pace;
 use peer::State;
@@ -44,7 +51,7 @@ pub const INWARD_LEN: usize = SDU_HEADROOM + IPV6_MTU_MIN;
 /// The service of IPv6: the SPSM of IPSP.
 const IPSP: u16 = 0x0023;
 
-/// How this end calls the one channel of a connection.
+/// How this end calls the first channel of a connection.
 const LOCAL: u16 = 0x0040;
 
 /// K-frames that a peer may send ahead: two SDUs, where it cuts an SDU to packets of 251 bytes.
@@ -102,6 +109,12 @@ pub struct Host<'m> {
     turn: usize,
     pace: Pace,
     counters: HostCounters,
+    /// What this device says of its TCPlE, if it offers it.
+    #[cfg(feature = "tcple")]
+    tcple: Option<Characteristic>,
+    /// The interval that TCPlE asks for, in units of 1.25 ms.
+    #[cfg(feature = "tcple")]
+    led: Option<u16>,
 }
 
 /// The buffers of a controller.
@@ -122,9 +135,10 @@ enum Asked {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
     Nothing,
-    /// The SDU of so many bytes in the memory of this peer is whole.
+    /// The SDU of so many bytes in the memory of this peer is whole, and came by that channel.
     Sdu {
         peer: usize,
+        which: Which,
         len: u16,
     },
     /// IPv6 passes to a peer.
@@ -143,6 +157,10 @@ impl<'m> Host<'m> {
             turn: 0,
             pace: Pace::NEW,
             counters: HostCounters::default(),
+            #[cfg(feature = "tcple")]
+            tcple: None,
+            #[cfg(feature = "tcple")]
+            led: None,
         }
     }
 
@@ -265,7 +283,15 @@ impl<'m> Host<'m> {
             return self.counters.count(ChannelDrop::BadReport);
         }
         match self.peers.iter_mut().find(|peer| peer.is_free()) {
-            Some(peer) => peer.begin(Connection::new((handle, addr, role), timing, now)),
+            Some(peer) => {
+                let connection = Connection::new((handle, addr, role), timing, now);
+                #[cfg(feature = "tcple")]
+                let connection = Connection {
+                    attributes: peer::Attributes::offering(self.tcple),
+                    ..connection
+                };
+                peer.begin(connection);
+            }
             None => self.counters.count(ChannelDrop::BadReport),
         }
     }
@@ -303,7 +329,11 @@ impl<'m> Host<'m> {
         let was_open = connection.is_open();
         let sdu = connection.on_data(data, peer.inward, counters, now);
         match sdu {
-            Some(len) => Change::Sdu { peer: at, len },
+            Some((which, len)) => Change::Sdu {
+                peer: at,
+                which,
+                len,
+            },
             None if connection.is_open() && !was_open => Change::Up,
             None => Change::Nothing,
         }
@@ -325,6 +355,8 @@ impl<'m> Host<'m> {
         let controller = self.controller?;
         for peer in self.peers.iter_mut() {
             if let Some(connection) = &mut peer.connection {
+                #[cfg(feature = "tcple")]
+                connection.give_up_second(&mut self.counters, now);
                 connection.poll_signals(&mut self.counters, now);
             }
         }
@@ -344,22 +376,16 @@ impl<'m> Host<'m> {
         None
     }
 
-    /// The times of a central's connections, by what is lost now.
-    fn timing(&self) -> Timing {
-        let Config { timing, phy, .. } = self.config;
-        if !self.config.is_adaptive {
-            return timing;
-        }
-        let connections = self.connections().count() as u16;
-        let interval = self.pace.interval(timing.interval, connections, phy);
-        Timing { interval, ..timing }
-    }
-
     /// The next command: about a connection, or to find one.
     fn poll_command(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
         let timing = self.timing();
+        #[cfg(feature = "tcple")]
+        let is_led = self.led.is_some();
+        #[cfg(not(feature = "tcple"))]
+        let is_led = false;
         let config = &Config {
             timing,
+            is_adaptive: self.config.is_adaptive || is_led,
             ..self.config
         };
         let connections = self.peers.iter_mut().filter_map(|p| p.connection.as_mut());
@@ -411,8 +437,9 @@ impl<'m> Host<'m> {
         let len_max = connection.packet_len_max(controller.packet_len);
         let (is_first, len) = connection.emit_data(outward, len_max, out).ok()?;
         connection.held += 1;
-        if connection.channel.remote.credits == 0 && connection.channel.dry_since.is_none() {
-            connection.channel.dry_since = Some(now);
+        let channel = connection.channel_mut(connection.outgoing.which());
+        if channel.remote.credits == 0 && channel.dry_since.is_none() {
+            channel.dry_since = Some(now);
         }
         if connection.outgoing.is_idle() {
             counters.sdus_sent = counters.sdus_sent.wrapping_add(1);
@@ -451,11 +478,11 @@ impl<'m> Host<'m> {
         dry_since.is_some_and(|since| now.since(since) >= STALLED_AFTER)
     }
 
-    /// Begins the SDU that lies in the memory of this peer, from `from` to `to`.
-    pub(crate) fn begin(&mut self, at: usize, from: u16, to: u16) {
+    /// Begins the SDU that lies in the memory of this peer, from `from` to `to`, on an open channel.
+    pub(crate) fn begin(&mut self, at: usize, which: Which, from: u16, to: u16) {
         let peer = self.peers.get_mut(at);
         if let Some(connection) = peer.and_then(|peer| peer.connection.as_mut()) {
-            connection.outgoing.begin(from, to);
+            connection.outgoing.begin(which, from, to);
         }
     }
 
@@ -512,6 +539,10 @@ impl Connection {
             self.wanted = config.timing.interval;
             wishes.update = Some(config.timing);
         }
+        #[cfg(feature = "tcple")]
+        if wishes.update.is_none() && core::mem::take(&mut wishes.rssi) {
+            return Some(Action::ReadRssi { handle });
+        }
         let timing = wishes.update.take()?;
         Some(Action::Update {
             handle,
@@ -522,15 +553,19 @@ impl Connection {
 
     /// When there is something to do though no event came.
     fn next_deadline(&self) -> Option<Instant> {
-        let stalls = self.channel.dry_since.map(|since| since + STALLED_AFTER);
-        earliest(self.signals_deadline(), stalls)
+        let stalls = Which::ALL.into_iter().map(|which| {
+            let since = self.channel(which).dry_since;
+            since.map(|since| since + STALLED_AFTER)
+        });
+        stalls.fold(self.signals_deadline(), earliest)
     }
 
     /// Whether the SDU that is going out may go on.
     fn may_go_on(&self) -> bool {
         let outgoing = &self.outgoing;
-        let is_open = self.channel.state == State::Open;
-        outgoing.is_within() || (is_open && !outgoing.is_idle() && self.channel.remote.credits > 0)
+        let channel = self.channel(outgoing.which());
+        let is_open = channel.state == State::Open;
+        outgoing.is_within() || (is_open && !outgoing.is_idle() && channel.remote.credits > 0)
     }
 
     /// The longest data packet for the controller: whole packets on the air.

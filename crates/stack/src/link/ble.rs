@@ -13,8 +13,8 @@
 
 use super::arrival::{Arrival, Hop, Onward, Pulled, Refusal, Report, Scratch};
 use super::discovery::{self, Discovery, Received};
-use super::{Advertised, Budget, LinkCounters, LinkDrop};
-use crate::ble::{self, Change, Config, DeviceAddr, Event, Host, MTU, Peer, SDU_HEADROOM};
+use super::{Advertised, Ask, LinkCounters, LinkDrop};
+use crate::ble::{self, Change, Config, DeviceAddr, Event, Host, MTU, Peer, SDU_HEADROOM, Which};
 use crate::ip::{Ingress, InterfaceId, Ip, Neighbour, NextHop, PacketDrop, Registration};
 use crate::lowpan::{
     Beside, Contexts, LinkPair, TcpForm, complete_udp_checksum, compress_form, decompress,
@@ -29,6 +29,13 @@ use crate::wire::ipv6::Header;
 use crate::wire::lowpan_dispatch::{Dispatch, classify};
 use crate::wire::{LinkAddr, tcphc};
 
+#[cfg(feature = "tcple")]
+#[path = "ble_tcple.rs"]
+mod tcple;
+
+#[cfg(feature = "tcple")]
+pub use tcple::TcpleMemory;
+
 /// A link to one device or several.
 #[derive(Debug)]
 pub struct Ble<'m> {
@@ -40,6 +47,8 @@ pub struct Ble<'m> {
     /// The peer that is looked at first when packets begin.
     turn: usize,
     counters: LinkCounters,
+    #[cfg(feature = "tcple")]
+    tcple: Option<tcple::Layer<'m>>,
 }
 
 /// The memory of a [`Ble`], borrowed for good.
@@ -91,6 +100,8 @@ impl<'m> Ble<'m> {
             queue: PacketQueue::new(queue),
             turn: 0,
             counters: LinkCounters::default(),
+            #[cfg(feature = "tcple")]
+            tcple: None,
         }
     }
 
@@ -162,6 +173,8 @@ impl<'m> Ble<'m> {
     pub(super) fn add_deadlines(&self, deadlines: &mut Deadlines) {
         deadlines.add(self.host.next_deadline());
         deadlines.add(self.discovery.next_deadline());
+        #[cfg(feature = "tcple")]
+        deadlines.add(self.tcple_deadline());
     }
 
     /// Takes what the controller reports.
@@ -172,10 +185,15 @@ impl<'m> Ble<'m> {
         now: Instant,
         rng: &mut Rng,
     ) -> Arrival<'m, 's> {
-        let Some((peer, len)) = self.tell(event, now, rng) else {
+        let Some((peer, which, len)) = self.tell(event, now, rng) else {
             return Arrival::Nothing;
         };
-        self.on_sdu(peer, len, scratch).unwrap_or_else(|reason| {
+        let arrival = match which {
+            Which::Ip => self.on_sdu(peer, len, scratch, now),
+            #[cfg(feature = "tcple")]
+            Which::Tcple => self.on_tcple_sdu(peer, len, scratch, now),
+        };
+        arrival.unwrap_or_else(|reason| {
             self.counters.count(reason);
             Arrival::Nothing
         })
@@ -187,8 +205,15 @@ impl<'m> Ble<'m> {
         debug_assert!(sdu.is_none(), "such an event brings an SDU");
     }
 
-    /// Tells the host; returns the peer and the length of an SDU that is whole.
-    fn tell(&mut self, event: Event<'_>, now: Instant, rng: &mut Rng) -> Option<(usize, u16)> {
+    /// Tells the host; returns the peer, the channel and the length of an SDU that is whole.
+    fn tell(
+        &mut self,
+        event: Event<'_>,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Option<(usize, Which, u16)> {
+        #[cfg(feature = "tcple")]
+        self.on_tcple_event(&event, now);
         if let Event::Completed { handle, .. } = event {
             let mut connections = self.host.connections();
             let taker = connections.find(|connection| connection.handle() == handle);
@@ -204,24 +229,70 @@ impl<'m> Ble<'m> {
                 self.discovery.ask_again(now, rng);
                 None
             }
-            Change::Sdu { peer, len } => Some((peer, len)),
+            Change::Sdu { peer, which, len } => Some((peer, which, len)),
         }
     }
 
-    /// Restores the headers of an SDU where it was gathered, in front of what follows them.
+    /// A packet that is an SDU.
     fn on_sdu<'s>(
         &mut self,
         peer: usize,
         len: u16,
-        Scratch(scratch): &mut Scratch,
+        scratch: &mut Scratch,
+        now: Instant,
     ) -> Result<Arrival<'m, 's>, LinkDrop> {
+        let (start, len) = self.restore(peer, (0, len), scratch)?;
+        #[cfg(feature = "tcple")]
+        self.observe(peer, (start, len), now);
+        #[cfg(not(feature = "tcple"))]
+        let _ = now;
+        self.lend(peer, (start, len))
+    }
+
+    /// The hop from a peer; `None`: it is gone.
+    fn hop_from(&self, peer: usize) -> Option<Hop> {
+        let addr = self.host.peers.get(peer).and_then(Peer::open)?;
+        let ingress = Ingress {
+            interface: self.id,
+            from: Neighbour::One(self.pair_from(addr).src.iid()),
+            to_all: false,
+            option: None,
+        };
+        Some(Hop {
+            ingress,
+            onward: Onward::Begins(crate::tcphc::Origin::Outside),
+            is_routed: false,
+        })
+    }
+
+    /// Lends the packet that lies where a peer's SDUs are gathered.
+    fn lend<'s>(
+        &mut self,
+        peer: usize,
+        (start, len): (usize, u16),
+    ) -> Result<Arrival<'m, 's>, LinkDrop> {
+        let hop = self.hop_from(peer).ok_or(LinkDrop::MalformedPacket)?;
+        let place = self.host.peers.get_mut(peer);
+        let memory = &mut place.ok_or(LinkDrop::MalformedPacket)?.inward;
+        let lent = Whole::new(core::mem::take(memory), start, len, peer as u8);
+        Ok(Arrival::Gathered(lent, hop))
+    }
+
+    /// Restores the headers of an SDU of `len` bytes where it was gathered, in front of what follows them; `skipped`: bytes at
+    /// its beginning that are no part of the packet. Returns where the packet is, and its length.
+    fn restore(
+        &mut self,
+        peer: usize,
+        (skipped, len): (usize, u16),
+        Scratch(scratch): &mut Scratch,
+    ) -> Result<(usize, u16), LinkDrop> {
         let at = self.host.peers.get(peer);
         let addr = at.and_then(Peer::open).ok_or(LinkDrop::MalformedPacket)?;
         let link = self.pair_from(addr);
         let place = self.host.peers.get_mut(peer);
         let memory = &mut place.ok_or(LinkDrop::MalformedPacket)?.inward;
-        let end = SDU_HEADROOM + usize::from(len);
-        let sdu = memory.get(SDU_HEADROOM..end).unwrap_or_default();
+        let (begin, end) = (SDU_HEADROOM + skipped, SDU_HEADROOM + usize::from(len));
+        let sdu = memory.get(begin..end).unwrap_or_default();
         match classify(sdu) {
             // L2CAP cuts packets up, and nothing above it (RFC 7668 §3.2).
             Err(_) | Ok(Dispatch::Fragment) => return Err(LinkDrop::Dispatch),
@@ -232,7 +303,7 @@ impl<'m> Ble<'m> {
         if tcphc::IS_SUPPORTED && headers.tcp != TcpForm::Plain {
             return Err(LinkDrop::TcpCompression);
         }
-        let behind = SDU_HEADROOM + headers.compressed_len;
+        let behind = begin + headers.compressed_len;
         let start = behind.checked_sub(headers.uncompressed_len);
         let start = start.ok_or(LinkDrop::Compression)?;
         let len = end - start;
@@ -245,24 +316,16 @@ impl<'m> Ble<'m> {
         if headers.udp_checksum_elided {
             complete_udp_checksum(packet);
         }
-        let lent = Whole::new(core::mem::take(memory), start, len as u16, peer as u8);
-        let ingress = Ingress {
-            interface: self.id,
-            from: Neighbour::One(link.src.iid()),
-            to_all: false,
-            option: None,
-        };
-        let hop = Hop {
-            ingress,
-            onward: Onward::Begins(crate::tcphc::Origin::Outside),
-            is_routed: false,
-        };
-        Ok(Arrival::Gathered(lent, hop))
+        Ok((start, len as u16))
     }
 
     /// Takes back the memory of a packet.
     pub(super) fn give_back(&mut self, whole: Whole<'m>) {
         let (memory, peer) = whole.into_memory();
+        #[cfg(feature = "tcple")]
+        let Some(memory) = self.give_back_held(memory, peer) else {
+            return;
+        };
         if let Some(peer) = self.host.peers.get_mut(usize::from(peer)) {
             peer.inward = memory;
         }
@@ -301,11 +364,13 @@ impl<'m> Ble<'m> {
     pub(super) fn poll_action(
         &mut self,
         ip: &mut Ip<'_>,
-        mut pull: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        mut pull: impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
         now: Instant,
         rng: &mut Rng,
         out: &mut [u8],
     ) -> Option<ble::Action> {
+        #[cfg(feature = "tcple")]
+        self.poll_tcple(now);
         self.discovery.poll(&mut self.queue, ip, now, rng);
         self.distribute(ip, now, out);
         loop {
@@ -361,7 +426,7 @@ impl<'m> Ble<'m> {
     fn begin_packet(
         &mut self,
         ip: &mut Ip<'_>,
-        pull: &mut impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        pull: &mut impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
         now: Instant,
         out: &mut [u8],
     ) -> bool {
@@ -385,14 +450,17 @@ impl<'m> Ble<'m> {
                 let len = waiting.peek(outward);
                 waiting.pop();
                 self.turn = at + 1;
-                self.begin(at, len);
+                self.begin(at, len, now);
                 return true;
             }
         }
         if !may_leave || !self.may_pull(now) {
             return false;
         }
-        let Some(pulled) = pull(ip, None, out) else {
+        let Some(pulled) = pull(ip, Ask::Any, out) else {
+            #[cfg(feature = "tcple")]
+            return self.begin_ahead(ip, pull, out);
+            #[cfg(not(feature = "tcple"))]
             return false;
         };
         let packet = out.get(..pulled.len).unwrap_or_default();
@@ -400,7 +468,7 @@ impl<'m> Ble<'m> {
             Some(at) if self.host.is_ready(at) => {
                 if let Some(peer) = self.host.peers.get_mut(at) {
                     let len = copy(peer.outward, packet);
-                    self.begin(at, len);
+                    self.begin(at, len, now);
                 }
             }
             Some(at) => self.wait(at, packet, ip, now),
@@ -418,30 +486,39 @@ impl<'m> Ble<'m> {
         })
     }
 
-    /// Compresses the headers of the packet of `len` bytes that lies with the peer at `at`, and sets it
-    /// on its way.
-    fn begin(&mut self, at: usize, len: usize) {
-        let peer = self.host.peers.get(at);
-        let Some(addr) = peer.and_then(Peer::open) else {
-            return;
-        };
+    /// Sets the packet of `len` bytes on its way that lies with the peer at `at`.
+    #[cfg_attr(
+        not(feature = "tcple"),
+        expect(unused_variables, reason = "only TCPlE asks how long packets wait")
+    )]
+    fn begin(&mut self, at: usize, len: usize, now: Instant) {
+        #[cfg(feature = "tcple")]
+        if let Some(sdu) = self.sdu_for(at, len, now) {
+            return self.begin_tcple(at, len, sdu);
+        }
+        if let Some(from) = self.compress(at, len) {
+            self.host.begin(at, Which::Ip, from as u16, len as u16);
+        }
+    }
+
+    /// Compresses the headers of the packet of `len` bytes that lies with the peer at `at`; returns where it begins then.
+    fn compress(&mut self, at: usize, len: usize) -> Option<usize> {
+        let addr = self.host.peers.get(at).and_then(Peer::open)?;
         let link = self.pair_to(addr);
-        let Some(peer) = self.host.peers.get_mut(at) else {
-            return;
-        };
+        let peer = self.host.peers.get_mut(at)?;
         let packet = peer.outward.get(..len).unwrap_or_default();
         let mut head = [0; HEAD_LEN_MAX];
         let contexts = &self.discovery.contexts;
         let compressed = compress_form(packet, Beside::default(), link, contexts, &mut head);
         let Ok(compressed) = compressed else {
             self.counters.count(LinkDrop::MalformedPacket);
-            return;
+            return None;
         };
         let head = head.get(..compressed.compressed_len).unwrap_or_default();
         // Compressed headers are never longer than those they stand for.
         let from = compressed.uncompressed_len.saturating_sub(head.len());
         copy(peer.outward.get_mut(from..len).unwrap_or_default(), head);
-        self.host.begin(at, from as u16, len as u16);
+        Some(from)
     }
 
     pub(super) fn router(&self) -> Option<NextHop> {
@@ -470,6 +547,8 @@ impl Ble<'_> {
         let pair = self.pair_to(peer.unwrap_or(self.host.config().address));
         let contexts = &self.discovery.contexts;
         let head = crate::lowpan::compressed_header_len(&header, pair, contexts) + FLOW_LABEL_LEN;
+        #[cfg(feature = "tcple")]
+        let head = head + self.tcple_header_len();
         let sdu = usize::from(self.host.sdu_len_max(at));
         let tcp = crate::wire::tcp::HEADER_LEN;
         let in_packet = usize::from(MTU) - crate::wire::ipv6::HEADER_LEN;

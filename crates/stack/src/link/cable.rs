@@ -1,6 +1,6 @@
 //! A point-to-point link that carries whole IPv6 packets.
 
-use super::Budget;
+use super::Ask;
 use super::arrival::{Arrival, Hop, Onward, Pulled, Refusal};
 use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour};
 use crate::limits::IPV6_MTU_MIN;
@@ -75,7 +75,7 @@ impl<'m> Cable<'m> {
     pub(super) fn poll_packet(
         &mut self,
         ip: &mut Ip<'_>,
-        mut pull: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        mut pull: impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
         out: &mut [u8],
     ) -> Option<usize> {
         while let Some(front) = self.queue.front() {
@@ -87,6 +87,6 @@ impl<'m> Cable<'m> {
             // Rather none than half a packet, where `out` is shorter than the link's MTU.
             ip.counters.count(ip::PacketDrop::QueueFull);
         }
-        pull(ip, None, out).map(|pulled| pulled.len)
+        pull(ip, Ask::Any, out).map(|pulled| pulled.len)
     }
 }

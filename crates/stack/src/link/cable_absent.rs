@@ -4,7 +4,7 @@
 use core::convert::Infallible;
 use core::marker::PhantomData;
 
-use super::Budget;
+use super::Ask;
 use super::arrival::{Arrival, Hop, Pulled, Refusal};
 use crate::ip::{InterfaceId, Ip};
 
@@ -37,7 +37,7 @@ impl<'m> Cable<'m> {
     pub(super) fn poll_packet(
         &mut self,
         _: &mut Ip<'_>,
-        _: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        _: impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
         _: &mut [u8],
     ) -> Option<usize> {
         match self.0 {}

@@ -41,6 +41,8 @@ pub(crate) use crate::mac::Class;
 pub(crate) use arrival::Sent;
 pub(crate) use arrival::{Arrival, Hop, Pulled, Refusal, Report, Scratch};
 pub use ble::Ble;
+#[cfg(feature = "tcple")]
+pub use ble::TcpleMemory;
 #[cfg(feature = "ble")]
 pub use ble::{BleConfig, BleMemory};
 pub use cable::Cable;
@@ -67,11 +69,37 @@ pub(crate) use mesh::Budget;
 #[cfg(feature = "tcp")]
 pub(crate) use offer::{SHRINKS_HEADERS, Segments};
 
+/// What a link asks of the node's TCP.
+#[derive(Clone, Copy)]
+pub(crate) enum Ask<'b, 'm> {
+    /// A segment.
+    #[cfg_attr(
+        not(any(feature = "router", feature = "ble")),
+        expect(dead_code, reason = "links of whole packets ask so")
+    )]
+    Any,
+    /// A segment within what the link allows, where that differs from header to header.
+    Within(
+        #[cfg_attr(
+            not(feature = "tcp"),
+            expect(dead_code, reason = "only TCP has segments")
+        )]
+        &'b Budget<'b, 'm>,
+    ),
+    /// A segment to this neighbour that TCP may not send yet, with so many bytes at most of all that were handed
+    /// out like that.
+    #[cfg(feature = "tcple")]
+    Ahead(Neighbour, u16),
+}
+
 /// What carries packets to a node's neighbours: IP calls it an interface.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a border router has one cable beside its mesh; a box would need an allocator"
+#[cfg_attr(
+    any(not(feature = "tcple"), feature = "sleepy"),
+    expect(
+        clippy::large_enum_variant,
+        reason = "a border router has one cable beside its mesh; a box would need an allocator"
+    )
 )]
 pub enum Link<'m> {
     /// IEEE 802.15.4 with 6LoWPAN.
@@ -181,10 +209,27 @@ impl<'m> Link<'m> {
     }
 
     /// Whether something waits for [`Self::poll_arrival`].
-    pub(crate) const fn has_arrival(&self) -> bool {
+    #[cfg_attr(
+        not(feature = "tcple"),
+        expect(clippy::missing_const_for_fn, reason = "what TCPlE holds is counted")
+    )]
+    pub(crate) fn has_arrival(&self) -> bool {
         match self {
             Self::Mesh(mesh) => mesh.has_arrival(),
-            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => false,
+            #[cfg(feature = "tcple")]
+            Self::Ble(ble) => ble.has_arrival(),
+            #[cfg(not(feature = "tcple"))]
+            Self::Ble(_) => false,
+            Self::Cable(_) | Self::Serial(_) => false,
+        }
+    }
+
+    /// How long the segment that this link brought last, and the data that it acknowledges, waited at the peer, ms.
+    #[cfg(feature = "tcple")]
+    pub(crate) const fn take_waited(&mut self) -> u16 {
+        match self {
+            Self::Ble(ble) => ble.take_waited(),
+            Self::Mesh(_) | Self::Cable(_) | Self::Serial(_) => 0,
         }
     }
 
@@ -198,7 +243,11 @@ impl<'m> Link<'m> {
     ) -> Arrival<'m, 's> {
         match self {
             Self::Mesh(mesh) => mesh.poll_arrival(ip, scratch, now, rng),
-            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => Arrival::Nothing,
+            #[cfg(feature = "tcple")]
+            Self::Ble(ble) => ble.poll_released(now),
+            #[cfg(not(feature = "tcple"))]
+            Self::Ble(_) => Arrival::Nothing,
+            Self::Cable(_) | Self::Serial(_) => Arrival::Nothing,
         }
     }
 
@@ -292,7 +341,7 @@ impl<'m> Link<'m> {
     pub(crate) fn poll_action(
         &mut self,
         ip: &mut Ip<'_>,
-        pull: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        pull: impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
         now: Instant,
         rng: &mut Rng,
         out: &mut [u8],

@@ -14,7 +14,7 @@
 //! any case.
 
 use super::arrival::{Arrival, Pulled};
-use super::{Budget, Cable, Event};
+use super::{Ask, Cable, Event};
 use crate::ip::Ip;
 use crate::storage::whole::Whole;
 use crate::wire::cursor::copy;
@@ -126,7 +126,7 @@ impl<'m> Serial<'m> {
     pub(super) fn poll_bytes(
         &mut self,
         ip: &mut Ip<'_>,
-        pull: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        pull: impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
         out: &mut [u8],
     ) -> Option<usize> {
         let Self { cable, outward, .. } = self;
@@ -460,12 +460,12 @@ mod tests {
         let mut ip = Ip::new(ip::Config::default(), &mut []);
         let mut out = [0; 1280];
         line.cable.queue([&packet, &[]]).unwrap();
-        let pull = |_: &Ip<'_>, _: Option<&Budget<'_, '_>>, _: &mut [u8]| panic!("too early");
+        let pull = |_: &Ip<'_>, _: Ask<'_, '_>, _: &mut [u8]| panic!("too early");
         // Two bytes that stand for one stay together.
         assert_eq!(line.poll_bytes(&mut ip, pull, &mut out), Some(1279));
         assert_eq!(line.poll_bytes(&mut ip, pull, &mut out), Some(643));
         let mut asked = 0;
-        let pull = |_: &Ip<'_>, _: Option<&Budget<'_, '_>>, room: &mut [u8]| {
+        let pull = |_: &Ip<'_>, _: Ask<'_, '_>, room: &mut [u8]| {
             assert_eq!(room.len(), MTU, "room for a whole segment");
             asked += 1;
             None

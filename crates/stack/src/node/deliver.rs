@@ -15,14 +15,28 @@ impl<'m> Node<'m> {
     /// Deals with what waited for its acknowledgement to leave.
     pub(super) fn poll_arrivals(&mut self, now: Instant) {
         for id in self.interface_ids() {
-            if self.link(id).is_some_and(Link::has_arrival) {
-                let delivered = self.ip.counters.delivered;
-                let _ = self.on_link(id, None, now);
-                if self.ip.counters.delivered != delivered {
-                    self.news_at = Some(now + TICK);
+            let _is_dealt_with = self.poll_arrival(id, now);
+            // TCPlE may let several segments go on at once; a mesh has one at most.
+            #[cfg(feature = "tcple")]
+            for _ in 0..ARRIVALS_MAX {
+                if !self.poll_arrival(id, now) {
+                    break;
                 }
             }
         }
+    }
+
+    /// Deals with what waited on one link; returns whether there was something.
+    fn poll_arrival(&mut self, id: InterfaceId, now: Instant) -> bool {
+        let waits = self.link(id).is_some_and(Link::has_arrival);
+        if waits {
+            let delivered = self.ip.counters.delivered;
+            let _ = self.on_link(id, None, now);
+            if self.ip.counters.delivered != delivered {
+                self.news_at = Some(now + TICK);
+            }
+        }
+        waits
     }
 
     /// Hands link `id` an event, or asks for what waited, and deals with what comes of it. Returns
@@ -264,3 +278,7 @@ impl<'m> Node<'m> {
         self.enqueue_control(hop, [&head, request.data])
     }
 }
+
+/// Segments that TCPlE lets go on at a time: as many as places of one link can be told apart.
+#[cfg(feature = "tcple")]
+const ARRIVALS_MAX: usize = 128;

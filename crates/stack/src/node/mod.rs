@@ -44,7 +44,7 @@ pub use segment::{ConnectError, Rejected};
 use crate::ip::{Disposition, InterfaceId, Ip, NextHop};
 use crate::limits::IPV6_MTU_MIN;
 pub use crate::link::{Action, Event};
-use crate::link::{Budget, Link};
+use crate::link::{Ask, Link};
 use crate::random::Rng;
 use crate::time::{Deadlines, Duration, Instant};
 use crate::udp::Inbox;
@@ -230,8 +230,8 @@ impl<'m> Node<'m> {
                 ..
             } = self;
             let link = links.get_mut(usize::from(id.0))?;
-            let pull = |ip: &Ip<'_>, budget: Option<&Budget<'_, 'm>>, out: &mut [u8]| {
-                poll_segment(ip, tcp, id, budget, now, out)
+            let pull = |ip: &Ip<'_>, ask: Ask<'_, 'm>, out: &mut [u8]| {
+                poll_segment(ip, tcp, id, ask, now, out)
             };
             let action = link.poll_action(ip, pull, now, rng, out);
             if action.is_some() {

@@ -11,7 +11,7 @@ pub(super) use crate::tcp::Tcp;
 use super::Node;
 use crate::ip::{self, Disposition, InterfaceId, Ip, NextHop, UNKNOWN_PROTOCOL};
 use crate::limits::IPV6_MTU_MIN;
-use crate::link::{Budget, Link, Pulled, SHRINKS_HEADERS, Segments};
+use crate::link::{Ask, Link, Pulled, SHRINKS_HEADERS, Segments};
 use crate::offer::Offer;
 use crate::random::Rng;
 use crate::remote::Remote;
@@ -202,6 +202,10 @@ impl<'m> Node<'m> {
             offer,
             bytes: segment,
         };
+        #[cfg(feature = "tcple")]
+        if let Some(link) = self.links.get_mut(usize::from(id.0)) {
+            self.tcp.note_waited(link.take_waited());
+        }
         // TCP counts what it drops, by its own reasons.
         let _ = self.tcp.on_segment(&incoming, now);
         Ok(())
@@ -312,15 +316,21 @@ fn tcp_header(segment: &[u8]) -> Option<crate::wire::tcp::Header> {
 }
 
 /// Asks TCP for a segment that leaves by link `id`; writes the whole packet to `out`.
-/// `budget`: what the link allows, where that differs from header to header.
+/// `ask`: what the link wants.
 pub(super) fn poll_segment(
     ip: &Ip<'_>,
     tcp: &mut Tcp<'_>,
     id: InterfaceId,
-    budget: Option<&Budget<'_, '_>>,
+    ask: Ask<'_, '_>,
     now: Instant,
     out: &mut [u8],
 ) -> Option<Pulled> {
+    let budget = match ask {
+        Ask::Any => None,
+        Ask::Within(budget) => Some(budget),
+        #[cfg(feature = "tcple")]
+        Ask::Ahead(to, len_max) => return poll_ahead(ip, tcp, (id, to), len_max, now, out),
+    };
     let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN)?;
     // TCP asks about the path of each segment before the segment is made: what was asked about
     // last is on its way.
@@ -355,6 +365,40 @@ pub(super) fn poll_segment(
         len: ipv6::HEADER_LEN + segment.len,
         header,
         to: path.get()?.neighbour,
+    })
+}
+
+/// Asks TCP for a segment to a neighbour on a link that it may not send yet; see [`Ask::Ahead`]. Where there are data, and none
+/// of them may leave, the packet has no bytes.
+#[cfg(feature = "tcple")]
+fn poll_ahead(
+    ip: &Ip<'_>,
+    tcp: &mut Tcp<'_>,
+    (id, to): (InterfaceId, ip::Neighbour),
+    len_max: u16,
+    now: Instant,
+    out: &mut [u8],
+) -> Option<Pulled> {
+    let (head, body) = out.split_at_mut_checked(ipv6::HEADER_LEN)?;
+    let is_wanted = |ends: &Endpoints| {
+        let hop = ip.next_hop(&ends.remote, InterfaceId::of_zone(ends.zone).unwrap_or(id));
+        hop.is_some_and(|hop| hop.interface == id && hop.neighbour == to)
+    };
+    let unspecified = Ipv6Addr::UNSPECIFIED;
+    let (src, dst, len, dscp) = match tcp.poll_ahead(now, is_wanted, len_max, body) {
+        tcp::Offered::Segment(segment) => (segment.src, segment.dst, segment.len, segment.dscp),
+        tcp::Offered::Later => (unspecified, unspecified, 0, 0),
+        tcp::Offered::Nothing => return None,
+    };
+    let class = TrafficClass::new(dscp, TrafficClass(0).ecn());
+    let header = packet_header(src, dst, len as u16, class, ip.hop_limit());
+    if len > 0 {
+        header.emit(head).ok()?;
+    }
+    Some(Pulled {
+        len: if len > 0 { ipv6::HEADER_LEN + len } else { 0 },
+        header,
+        to,
     })
 }
 

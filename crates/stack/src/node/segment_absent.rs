@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 
 use super::Node;
 use crate::ip::{self, Disposition, InterfaceId, Ip, UNKNOWN_PROTOCOL};
-use crate::link::{Budget, Pulled};
+use crate::link::{Ask, Pulled};
 use crate::time::Instant;
 use crate::wire::icmpv6::Message;
 use crate::wire::ipv6::Header;
@@ -54,7 +54,7 @@ pub(super) fn poll_segment(
     _ip: &Ip<'_>,
     _tcp: &mut Tcp<'_>,
     _id: InterfaceId,
-    _budget: Option<&Budget<'_, '_>>,
+    _ask: Ask<'_, '_>,
     _now: Instant,
     _out: &mut [u8],
 ) -> Option<Pulled> {

@@ -223,6 +223,8 @@ impl Connection<'_> {
         if rtt == NONE {
             return;
         }
+        #[cfg(feature = "tcple")]
+        let rtt = self.calibrated(rtt, is_new && delivery.echo != NONE);
         if is_new {
             self.rtt.sample(rtt);
         }

@@ -94,7 +94,13 @@ impl<'m> Tcp<'m> {
         let opens = segment.flags.bits() & control.bits() == Flags::SYN.bits()
             && self.listener_of(&ends).is_some_and(|l| self.can_serve(l.0));
         let mut outlived = None;
+        #[cfg(feature = "tcple")]
+        let waited_ms = core::mem::take(&mut self.waited_ms);
         if let Some(connection) = self.find(&ends) {
+            #[cfg(feature = "tcple")]
+            {
+                connection.waited_ms = waited_ms;
+            }
             if opens && connection.gives_way_to(&segment) {
                 outlived = Some(connection.snd_nxt);
                 connection.end(None);

@@ -9,6 +9,8 @@
 //! times are milliseconds modulo 2^32; SND.WL2 is missing because an ACK below SND.UNA never
 //! updates the window, so `SND.WL2 ≤ SEG.ACK` holds whenever it would be asked.
 
+#[cfg(feature = "tcple")]
+use super::ahead::Ahead;
 use super::config::Config;
 use super::facts::Facts;
 use super::listener::Agreed;
@@ -84,6 +86,11 @@ pub struct Connection<'m> {
     pub(super) challenge_at: u32,
     pub(super) dsack_len: u16,
     pub(super) ends: Endpoints,
+    #[cfg(feature = "tcple")]
+    pub(super) ahead: Ahead,
+    /// How long the segment under way, and the data that it acknowledges, waited on the last hop, ms.
+    #[cfg(feature = "tcple")]
+    pub(super) waited_ms: u16,
 }
 
 impl<'m> Connection<'m> {
@@ -130,6 +137,10 @@ impl<'m> Connection<'m> {
             dsack_len: 0,
             sack_count: 0,
             challenge_at: now_ms.wrapping_sub(u32::from(u16::MAX)),
+            #[cfg(feature = "tcple")]
+            ahead: Ahead::default(),
+            #[cfg(feature = "tcple")]
+            waited_ms: 0,
         }
     }
 

@@ -56,6 +56,8 @@
 //! 3522, 3708, 8985, 9438, 9937.
 
 mod ack;
+#[cfg(feature = "tcple")]
+mod ahead;
 mod arrival;
 mod bytes;
 mod clock;
@@ -71,6 +73,8 @@ mod listener;
 mod loss;
 mod output;
 mod path;
+#[cfg(feature = "tcple")]
+mod prefetch;
 mod readiness;
 mod reassembly;
 mod reply;
@@ -96,6 +100,8 @@ pub use config::Economy;
 pub use connection::Connection;
 pub use listener::{Agreed, HalfOpen, Listener};
 pub use loss::CongestionAlgorithm;
+#[cfg(feature = "tcple")]
+pub(crate) use prefetch::Offered;
 pub use reassembly::{RecvBuffer, recv_memory_len};
 pub(crate) use segment::PlannedHeader;
 pub use send_buffer::{Piece, SendBuffer, SliceQueue};

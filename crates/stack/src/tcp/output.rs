@@ -20,14 +20,14 @@ use crate::wire::tcp::Flags;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Plan {
     /// Octets behind SND.UNA.
-    offset: u32,
+    pub(super) offset: u32,
     /// Octets of data and FIN.
-    len: u16,
-    kind: Kind,
+    pub(super) len: u16,
+    pub(super) kind: Kind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+pub(super) enum Kind {
     Reset,
     Syn,
     New,
@@ -338,6 +338,8 @@ impl Connection<'_> {
         let len = head.finish(&self.ends, (flags, window), payload, data, out)?;
         let (is_ect, cause) = (self.is_ect(plan), self.cause(plan));
         self.account(plan, flags, window);
+        #[cfg(feature = "tcple")]
+        self.count_ahead(plan);
         Some(Outgoing {
             src: self.ends.local,
             dst: self.ends.remote,
@@ -379,7 +381,7 @@ impl Connection<'_> {
         }
     }
 
-    fn data_flags(&self, plan: Plan) -> Flags {
+    pub(super) fn data_flags(&self, plan: Plan) -> Flags {
         let mut flags = Flags::EMPTY;
         let end = plan.offset + u32::from(plan.len);
         let held = u32::from(self.send.len());
@@ -397,7 +399,7 @@ impl Connection<'_> {
         flags
     }
 
-    fn fill_options(&self, head: &mut Head) {
+    pub(super) fn fill_options(&self, head: &mut Head) {
         if self.facts.has(Facts::TIMESTAMPS) {
             head.push_padded_timestamps((self.now_ms.wrapping_add(self.ts_offset), self.ts_recent));
         }

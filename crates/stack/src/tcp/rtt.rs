@@ -22,6 +22,9 @@ pub(super) struct RttEstimator {
     /// Times the RTO was doubled since the last sample (RFC 6298 §5.5).
     doublings: u8,
     basis: Basis,
+    /// What round trips were measured without, ms: ACKs come so much later.
+    #[cfg(feature = "tcple")]
+    waited_ms: u16,
 }
 
 /// What the estimate rests on.
@@ -44,7 +47,16 @@ impl RttEstimator {
         rttvar_4th: 0,
         doublings: 0,
         basis: Basis::Nothing,
+        #[cfg(feature = "tcple")]
+        waited_ms: 0,
     };
+
+    /// Takes how long packets waited on the last hop, which is no part of the samples: a timeout must not come while
+    /// they do. The longest counts, and fades.
+    #[cfg(feature = "tcple")]
+    pub(super) fn note_waited(&mut self, waited_ms: u16) {
+        self.waited_ms = waited_ms.max(self.waited_ms - self.waited_ms / 8);
+    }
 
     /// Takes the round trip of the handshake, until one of data is known.
     pub(super) fn sample_handshake(&mut self, rtt_ms: u32) {
@@ -101,6 +113,8 @@ impl RttEstimator {
                 srtt + u32::from(self.rttvar_4th) + u32::from(config.rto_slop_ms)
             }
         };
+        #[cfg(feature = "tcple")]
+        let estimate = estimate + u32::from(self.waited_ms);
         let base = estimate.max(least);
         (base << self.doublings).min(u32::from(config.rto_max_ms))
     }

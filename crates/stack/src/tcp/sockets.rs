@@ -68,6 +68,9 @@ pub struct Tcp<'m> {
     last_generation: u32,
     /// Whose turn it is to send: a slot index.
     pub(super) turn: u8,
+    /// See [`Self::note_waited`].
+    #[cfg(feature = "tcple")]
+    pub(super) waited_ms: u16,
 }
 
 impl<'m> Tcp<'m> {
@@ -125,6 +128,8 @@ impl<'m> Tcp<'m> {
             next_port,
             last_generation: 0,
             turn: 0,
+            #[cfg(feature = "tcple")]
+            waited_ms: 0,
         }
     }
 

@@ -4,6 +4,8 @@
 //! Place: the innermost layer; knows no protocol state, no time, no tables.
 //! Left out: policy. A parser says what the bytes are, never what to do about them.
 
+#[cfg(feature = "tcple")]
+pub mod att;
 pub mod checksum;
 pub mod cursor;
 pub mod icmpv6;
@@ -34,6 +36,8 @@ pub mod source_route;
 pub(crate) mod source_route;
 pub mod tcp;
 pub mod tcphc;
+#[cfg(feature = "tcple")]
+pub mod tcple;
 pub mod udp;
 
 pub use link_addr::LinkAddr;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Case, Experiment, all, ble, cit, fair, mesh, sleepy};
+use super::super::{Case, Experiment, all, ble, cit, fair, mesh, sleepy, tcple};
 
 /// Every setting of few hops that has a bound, once, and the longest of bulk packets.
 fn bounded() -> Vec<Case> {
@@ -57,7 +57,10 @@ fn one_flow_has_a_bound_and_two_have_none() {
     let is_chain = |experiment: &Experiment| {
         let others = cit::EXPERIMENTS.iter().chain(&mesh::EXPERIMENTS);
         let others = others.chain(&fair::EXPERIMENTS);
-        let mut others = others.chain(&ble::EXPERIMENTS).chain(&sleepy::EXPERIMENTS);
+        let mut others = others
+            .chain(&ble::EXPERIMENTS)
+            .chain(&tcple::EXPERIMENTS)
+            .chain(&sleepy::EXPERIMENTS);
         others.all(|other| other.id != experiment.id)
     };
     for experiment in all().into_iter().filter(is_chain) {

@@ -161,8 +161,12 @@ fn run_of(case: &Case, seed: u64, direction: u64, shift: f64) -> Run {
     }
 }
 
-/// What runs of the experiments `mesh-*`, `taim-*`, `combined-fairness` and `combined-ble` measure.
-const FIGURES: [&str; 36] = [
+/// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness` and `combined-ble` measure.
+const FIGURES: [&str; 40] = [
+    "age",
+    "age_mean",
+    "age_p90",
+    "energy",
     "radio_duty_cycle",
     "cpu_duty_cycle",
     "reliability",
@@ -400,7 +404,7 @@ fn every_budget_gives_either_set_an_interval() {
 #[test]
 fn every_row_has_a_unit_and_is_judged_in_it() {
     let units = [
-        "1", "kb/s", "ms", "s", "B", "mJ", "mJ/kB", "µJ/B", "µA", "%", "segments", "1/kB",
+        "1", "kb/s", "ms", "s", "B", "mJ", "mJ/kB", "µJ/B", "µJ", "µA", "%", "segments", "1/kB",
         "1/100 s", "1/h", "1/s",
     ];
     let mut unit_of = BTreeMap::new();

@@ -3,11 +3,13 @@
 use motet::ble::{Config, INWARD_LEN, Peer, PeerMemory, Role, Timing};
 use motet::ip::Registration;
 use motet::limits::IPV6_MTU_MIN;
-use motet::link::{Advertised, Ble, BleConfig, BleMemory};
+use motet::link::{Advertised, Ble, BleConfig, BleMemory, TcpleMemory};
+use motet::tcple::{HELD_LEN, HeldSlot, Side};
 
 use super::build::Builder;
 use super::lend::{Returned, lend_each};
 use super::{BleOptions, Joining, RADIO};
+use crate::Arena;
 use crate::ble::Profile;
 use crate::net::plan;
 use crate::net::world::BlePort;
@@ -60,6 +62,12 @@ impl<'m> Builder<'_, 'm> {
             }),
         };
         let mut link = Ble::new(config, self.ble_memory(n, places, returned));
+        if n < ble.tcple_motes.saturating_add(1) && ble.tcple_motes > 0 {
+            let memory = returned.tcple.take();
+            let memory = memory.filter(|memory| memory.sides.len() == places);
+            let memory = memory.unwrap_or_else(|| tcple_memory(places, self.arena));
+            link = link.with_tcple(memory);
+        }
         if is_central || joining == Joining::Static {
             *link.contexts_mut() = plan::contexts_under(self.prefix);
         }
@@ -96,6 +104,15 @@ impl<'m> Builder<'_, 'm> {
     }
 }
 
+/// Memory of `TCPlE` for so many connections, each with two segments ahead of their time.
+pub(crate) fn tcple_memory(places: usize, arena: &Arena) -> TcpleMemory<'_> {
+    let bytes = || arena.alloc_slice_fill_copy(HELD_LEN, 0);
+    TcpleMemory {
+        sides: arena.alloc_slice_fill_with(places, |_| Side::NEW),
+        held: arena.alloc_slice_fill_with(HELD_EACH * places, |_| HeldSlot::new(bytes())),
+    }
+}
+
 /// The supervision timeout, in units of 10 ms: 4 s, and longer than three times what a mote may leave out.
 fn timeout(ble: &BleOptions) -> u16 {
     let events = u32::from(ble.latency) + 1;
@@ -104,6 +121,9 @@ fn timeout(ble: &BleOptions) -> u16 {
         .unwrap_or(TIMEOUT_MAX)
         .clamp(TIMEOUT, TIMEOUT_MAX)
 }
+
+/// Segments that are held for each peer: what the upper bound of the next round is, where a round is one segment.
+const HELD_EACH: usize = 2;
 
 const TIMEOUT: u16 = 400;
 /// The longest there is (Core 5.4 Vol 4 Part E §7.8.12).

@@ -5,7 +5,7 @@
 
 use motet::ble::Peer;
 use motet::ip::{Registration, Route, Step};
-use motet::link::{BleMemory, Cable, Indirect, Link, MeshMemory, Thinning};
+use motet::link::{BleMemory, Cable, Indirect, Link, MeshMemory, TcpleMemory, Thinning};
 use motet::lowpan::datagram::Record;
 use motet::mac::{FrameSlot, Neighbor};
 use motet::node::Node;
@@ -31,6 +31,7 @@ pub(super) struct Returned<'m> {
     pub(super) indirect: Option<&'m mut Indirect<'m>>,
     pub(super) cable: Option<&'m mut [u8]>,
     pub(super) peers: Option<&'m mut [Peer<'m>]>,
+    pub(super) tcple: Option<TcpleMemory<'m>>,
     pub(super) routes: Option<&'m mut [Option<Route>]>,
     pub(super) candidates: Option<&'m mut [Candidate]>,
     pub(super) steps: Option<&'m mut [Option<Step>]>,
@@ -67,7 +68,8 @@ impl<'m> Returned<'m> {
                     returned.tcphc = tcphc;
                 }
                 Link::Cable(cable) => returned.cable = Some(cable.into_memory()),
-                Link::Ble(ble) => {
+                Link::Ble(mut ble) => {
+                    returned.tcple = ble.take_tcple();
                     let BleMemory {
                         peers,
                         queue,

@@ -64,6 +64,9 @@ pub struct BleOptions {
     pub latency: u16,
     /// Whether data packets have a MIC, as encrypted ones do: four bytes more.
     pub has_mic: bool,
+    /// How many motes have `TCPlE`, the first ones; where there are any, the border router has it too, and its interval is
+    /// the one that holds.
+    pub tcple_motes: usize,
     /// The controller of every mote; the border router's has as many buffers for each mote.
     pub profile: ble::Profile,
 }
@@ -76,6 +79,7 @@ impl BleOptions {
         is_adaptive: true,
         latency: 0,
         has_mic: false,
+        tcple_motes: 0,
         profile: ble::Profile::NRF52840,
     };
 }

@@ -56,8 +56,8 @@ fn two_motes_over_controllers_outside_exchange_a_stream_by_link_local_addresses(
     let arena = Arena::new();
     let host = |mote, role| Config::new(addr(mote), role);
     let mut worlds = [
-        device(host(1, Role::Central), [2, 1, 1], 1, &arena),
-        device(host(2, Role::Peripheral), [2, 1, 1], 2, &arena),
+        device(host(1, Role::Central), [2, 1, 1], false, 1, &arena),
+        device(host(2, Role::Peripheral), [2, 1, 1], false, 2, &arena),
     ];
     let devices = [1, 2].map(|mote| (addr(mote), Profile::NRF52840));
     let conditions = Conditions::with_error(0.0);

@@ -120,3 +120,39 @@ fn a_mote_that_is_off_for_a_while_goes_on_afterwards() {
     let delivered = run.flows[0].delivered().unwrap();
     assert!((0.1..0.9).contains(&delivered), "{delivered}");
 }
+
+/// With TCPlE the interval is the one that the flow needs, and its bytes are those that were sent; a mote that restarts
+/// has it again.
+#[test]
+fn tcple_sets_the_interval_and_outlives_a_restart() {
+    let flow = |more: &str| format!("{STAR}{more}[[flow]]\nfrom = 1\n");
+    let with = plan(&flow("tcple = true\n")).unwrap();
+    assert_eq!(
+        with.points[0]
+            .scenario
+            .network
+            .ble
+            .map(|ble| ble.tcple_motes),
+        Some(usize::MAX)
+    );
+    let error = plan("[topology]\nchain = 1\n[radio]\ntcple = true\n[[flow]]\n").unwrap_err();
+    assert!(error.to_string().contains("radio.tcple is true"), "{error}");
+    let [run] = &results(&with)[..] else {
+        panic!("one point, one seed")
+    };
+    let flow_of = &run.flows[0];
+    assert!(
+        run.complete && flow_of.intact && flow_of.goodput_kbps > 200.0,
+        "{}",
+        flow_of.goodput_kbps
+    );
+    let text = format!(
+        "{STAR}tcple = true\n[[flow]]\nkind = \"periodic\"\nfrom = 1\n\
+         [[fault]]\nkind = \"reboot\"\nnode = 1\nat_s = 3\n"
+    );
+    let [run] = &results(&plan(&text).unwrap())[..] else {
+        panic!("one point, one seed")
+    };
+    let delivered = run.flows[0].delivered().unwrap();
+    assert!((0.1..0.9).contains(&delivered), "{delivered}");
+}

@@ -3,10 +3,12 @@
 //! A PDU may come in any number of data packets. K-frames are copied to where their SDU is
 //! gathered as they come, signals are gathered whole: they are short.
 
-use super::{Connection, State};
+use super::{Connection, State, Which};
 use crate::ble::counters::{ChannelDrop, HostCounters};
-use crate::ble::{LOCAL, MPS, MTU, SDU_HEADROOM};
+use crate::ble::{MPS, MTU, SDU_HEADROOM};
 use crate::time::Instant;
+#[cfg(feature = "tcple")]
+use crate::wire::att;
 use crate::wire::cursor::copy;
 use crate::wire::l2cap::{Header, SIGNAL_LEN_MAX, SIGNALLING};
 
@@ -26,7 +28,9 @@ pub(in crate::ble) struct Gather {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Signal,
-    Frame,
+    #[cfg(feature = "tcple")]
+    Attribute,
+    Frame(Which),
     /// It leads to nothing.
     Skipped,
 }
@@ -41,8 +45,8 @@ impl Gather {
     };
 
     /// Drops what is to come of a PDU for this channel.
-    pub(in crate::ble) fn skip(&mut self, channel: u16) {
-        if channel == LOCAL && self.kind == Kind::Frame {
+    pub(in crate::ble) fn skip(&mut self, which: Which) {
+        if self.kind == Kind::Frame(which) {
             self.kind = Kind::Skipped;
         }
     }
@@ -58,22 +62,22 @@ impl Gather {
 }
 
 impl Connection {
-    /// Takes a data packet; `memory`: where the SDU is gathered. Returns the length of the SDU that is
-    /// whole now: there is one in a packet at most.
+    /// Takes a data packet; `memory`: where the SDU is gathered. Returns the channel and the length of the SDU
+    /// that is whole now: there is one in a packet at most.
     pub(in crate::ble) fn on_data(
         &mut self,
         (is_first, bytes): (bool, &[u8]),
         memory: &mut [u8],
         counters: &mut HostCounters,
         now: Instant,
-    ) -> Option<u16> {
+    ) -> Option<(Which, u16)> {
         let mut bytes = bytes;
         if is_first {
             if self.gather.left > 0 {
                 counters.count(ChannelDrop::CutPdu);
-                if self.gather.kind == Kind::Frame {
+                if let Kind::Frame(which) = self.gather.kind {
                     // What follows belongs to no place in the SDU.
-                    self.fail(ChannelDrop::CutSdu, counters);
+                    self.fail(which, ChannelDrop::CutSdu, counters);
                 }
                 self.gather.left = 0;
             }
@@ -103,14 +107,22 @@ impl Connection {
                 }
                 None
             }
-            Kind::Frame => match self.on_frame(piece, is_end, memory) {
+            #[cfg(feature = "tcple")]
+            Kind::Attribute => {
+                self.gather.keep(piece, SIGNAL_LEN_MAX);
+                if is_end {
+                    self.on_gathered_attribute();
+                }
+                None
+            }
+            Kind::Frame(which) => match self.on_frame(which, piece, is_end, memory) {
                 Ok(whole) => {
                     let received = &mut counters.sdus_received;
                     *received = received.wrapping_add(u32::from(whole.is_some()));
-                    whole
+                    Some((which, whole?))
                 }
                 Err(reason) => {
-                    self.fail(reason, counters);
+                    self.fail(which, reason, counters);
                     None
                 }
             },
@@ -119,13 +131,21 @@ impl Connection {
 
     /// A PDU begins.
     fn begin(&mut self, header: Header, counters: &mut HostCounters) {
-        let kind = match (header.channel, self.channel.state) {
-            (SIGNALLING, _) => Kind::Signal,
-            (LOCAL, State::Open) => {
-                let channel = &mut self.channel;
+        let which = Which::of_local(header.channel);
+        let state = which.map(|which| self.channel(which).state);
+        let kind = match (which, state) {
+            _ if header.channel == SIGNALLING => Kind::Signal,
+            #[cfg(feature = "tcple")]
+            _ if header.channel == att::CHANNEL && self.attributes.is_served() => Kind::Attribute,
+            (Some(which), Some(State::Open)) => {
+                #[cfg(feature = "tcple")]
+                let is_mixed = self.is_mixed(which);
+                let channel = self.channel_mut(which);
                 let reason = match channel.granted.checked_sub(1) {
                     None => Some(ChannelDrop::NoCredit),
                     Some(_) if header.len > MPS => Some(ChannelDrop::FrameTooLong),
+                    #[cfg(feature = "tcple")]
+                    Some(_) if is_mixed => Some(ChannelDrop::Mixed),
                     Some(left) => {
                         channel.granted = left;
                         channel.owed = channel.owed.saturating_add(1);
@@ -133,15 +153,20 @@ impl Connection {
                     }
                 };
                 match reason {
-                    Some(reason) => {
-                        self.fail(reason, counters);
+                    #[cfg(feature = "tcple")]
+                    Some(ChannelDrop::Mixed) => {
+                        self.fail(Which::Tcple, ChannelDrop::Mixed, counters);
                         Kind::Skipped
                     }
-                    None => Kind::Frame,
+                    Some(reason) => {
+                        self.fail(which, reason, counters);
+                        Kind::Skipped
+                    }
+                    None => Kind::Frame(which),
                 }
             }
             // The peer has not heard yet that it is over.
-            (LOCAL, State::Closing) => Kind::Skipped,
+            (Some(_), Some(State::Closing)) => Kind::Skipped,
             _ => {
                 counters.count(ChannelDrop::UnknownChannel);
                 Kind::Skipped
@@ -158,11 +183,17 @@ impl Connection {
     /// A piece of a K-frame, `is_end`: the last one. Returns the length of the SDU that is whole now.
     fn on_frame(
         &mut self,
+        which: Which,
         piece: &[u8],
         is_end: bool,
         memory: &mut [u8],
     ) -> Result<Option<u16>, ChannelDrop> {
-        let (gather, channel) = (&mut self.gather, &mut self.channel);
+        let channel = match which {
+            Which::Ip => &mut self.channel,
+            #[cfg(feature = "tcple")]
+            Which::Tcple => &mut self.second,
+        };
+        let gather = &mut self.gather;
         let mut piece = piece;
         if channel.sdu_len == 0 {
             piece = gather.keep(piece, SDU_LENGTH_LEN);
@@ -190,6 +221,23 @@ impl Connection {
         }
         let len = core::mem::replace(&mut channel.sdu_len, 0);
         Ok((len > 0).then_some(len))
+    }
+
+    /// Whether an SDU of the other channel is not whole yet: both are gathered in one memory, so that neither
+    /// end of TCPlE begins an SDU within another one.
+    #[cfg(feature = "tcple")]
+    fn is_mixed(&self, which: Which) -> bool {
+        let mut others = Which::ALL.into_iter().filter(|other| *other != which);
+        others.any(|other| self.channel(other).sdu_len > 0)
+    }
+
+    /// A PDU of ATT that is whole, or as much of it as is kept.
+    #[cfg(feature = "tcple")]
+    fn on_gathered_attribute(&mut self) {
+        let bytes = self.gather.head.get(..usize::from(self.gather.have));
+        let head = self.gather.head;
+        let len = bytes.map_or(0, <[u8]>::len);
+        self.attributes.on_pdu(head.get(..len).unwrap_or_default());
     }
 
     /// A signal that is whole, or as much of it as is kept.

@@ -1,9 +1,13 @@
 //! A connection to one device, with the one channel on it that carries IPv6.
 
+#[cfg(feature = "tcple")]
+mod attributes;
 mod inward;
 mod outward;
 mod signalling;
 
+#[cfg(feature = "tcple")]
+pub(in crate::ble) use self::attributes::Attributes;
 use self::inward::Gather;
 use self::outward::Outgoing;
 use self::signalling::Signalling;
@@ -13,6 +17,38 @@ use super::{CREDITS, INWARD_LEN, LOCAL, MTU};
 use crate::storage::packet_queue::PacketQueue;
 use crate::time::Instant;
 use crate::wire::l2cap::End;
+
+/// A channel of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Which {
+    /// That of IPSP.
+    Ip,
+    /// TCPlE's, which is only there where both ends offer it.
+    #[cfg(feature = "tcple")]
+    Tcple,
+}
+
+impl Which {
+    /// All there are.
+    #[cfg(feature = "tcple")]
+    pub(in crate::ble) const ALL: [Self; 2] = [Self::Ip, Self::Tcple];
+    #[cfg(not(feature = "tcple"))]
+    pub(in crate::ble) const ALL: [Self; 1] = [Self::Ip];
+
+    /// How this end calls it.
+    pub(in crate::ble) const fn local(self) -> u16 {
+        match self {
+            Self::Ip => LOCAL,
+            #[cfg(feature = "tcple")]
+            Self::Tcple => LOCAL + 1,
+        }
+    }
+
+    /// The one that this end calls so.
+    pub(in crate::ble) fn of_local(local: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|which| which.local() == local)
+    }
+}
 
 /// A place for a connection, with its memory.
 #[derive(Debug)]
@@ -82,7 +118,9 @@ impl<'m> Peer<'m> {
     /// Its connection is over: so is all that was on its way.
     pub(in crate::ble) fn end(&mut self, counters: &mut HostCounters) {
         if let Some(mut connection) = self.connection.take() {
-            connection.close(counters);
+            for which in Which::ALL {
+                connection.close(which, counters);
+            }
         }
         self.forget();
     }
@@ -121,7 +159,12 @@ pub struct Connection {
     pub(in crate::ble) rssi: Option<i8>,
     pub(in crate::ble) gather: Gather,
     pub(in crate::ble) outgoing: Outgoing,
+    /// IPSP's.
     pub(in crate::ble) channel: Channel,
+    #[cfg(feature = "tcple")]
+    pub(in crate::ble) second: Channel,
+    #[cfg(feature = "tcple")]
+    pub(in crate::ble) attributes: Attributes,
     pub(in crate::ble) signalling: Signalling,
     pub(in crate::ble) wishes: Wishes,
 }
@@ -137,6 +180,9 @@ pub(in crate::ble) struct Wishes {
     pub(in crate::ble) accept: Option<(u16, Timing)>,
     /// The end of the connection, and why.
     pub(in crate::ble) end: Option<u8>,
+    /// Its signal strength.
+    #[cfg(feature = "tcple")]
+    pub(in crate::ble) rssi: bool,
 }
 
 /// Whether a channel is open.
@@ -148,7 +194,7 @@ pub(in crate::ble) enum State {
     Closing,
 }
 
-/// A credit-based channel; this end of it is [`LOCAL`].
+/// A credit-based channel; this end of it is [`Which::local`].
 #[derive(Debug)]
 pub(in crate::ble) struct Channel {
     pub(in crate::ble) state: State,
@@ -202,6 +248,10 @@ impl Connection {
             gather: Gather::EMPTY,
             outgoing: Outgoing::IDLE,
             channel: Channel::CLOSED,
+            #[cfg(feature = "tcple")]
+            second: Channel::CLOSED,
+            #[cfg(feature = "tcple")]
+            attributes: Attributes::NONE,
             signalling: Signalling::new(now),
             wishes: Wishes {
                 data_length: true,
@@ -209,6 +259,8 @@ impl Connection {
                 update: None,
                 accept: None,
                 end: None,
+                #[cfg(feature = "tcple")]
+                rssi: false,
             },
         }
     }
@@ -248,9 +300,25 @@ impl Connection {
         self.channel.remote.credits
     }
 
-    /// Opens the channel to the end `remote`.
-    pub(in crate::ble) fn open(&mut self, remote: End, now: Instant) {
-        self.channel = Channel {
+    pub(in crate::ble) const fn channel(&self, which: Which) -> &Channel {
+        match which {
+            Which::Ip => &self.channel,
+            #[cfg(feature = "tcple")]
+            Which::Tcple => &self.second,
+        }
+    }
+
+    pub(in crate::ble) const fn channel_mut(&mut self, which: Which) -> &mut Channel {
+        match which {
+            Which::Ip => &mut self.channel,
+            #[cfg(feature = "tcple")]
+            Which::Tcple => &mut self.second,
+        }
+    }
+
+    /// Opens a channel to the end `remote`.
+    pub(in crate::ble) fn open(&mut self, which: Which, remote: End, now: Instant) {
+        *self.channel_mut(which) = Channel {
             state: State::Open,
             remote,
             dry_since: (remote.credits == 0).then_some(now),
@@ -259,30 +327,46 @@ impl Connection {
         };
     }
 
-    /// Ends the channel, whoever wanted it; what was coming in or going out on it is lost.
-    pub(in crate::ble) fn close(&mut self, counters: &mut HostCounters) {
-        if self.channel.sdu_len > 0 {
+    /// Ends a channel, whoever wanted it; what was coming in or going out on it is lost.
+    pub(in crate::ble) fn close(&mut self, which: Which, counters: &mut HostCounters) {
+        let channel = self.channel_mut(which);
+        if channel.sdu_len > 0 {
             counters.count(ChannelDrop::CutSdu);
         }
-        self.channel = Channel::CLOSED;
-        self.gather.skip(LOCAL);
-        self.outgoing.abort();
+        *channel = Channel::CLOSED;
+        self.gather.skip(which);
+        self.outgoing.abort(which);
     }
 
-    /// Closes the channel because the peer has broken a rule.
-    pub(in crate::ble) fn fail(&mut self, reason: ChannelDrop, counters: &mut HostCounters) {
+    /// Closes a channel because the peer has broken a rule.
+    pub(in crate::ble) fn fail(
+        &mut self,
+        which: Which,
+        reason: ChannelDrop,
+        counters: &mut HostCounters,
+    ) {
         counters.count(reason);
-        let remote = self.channel.remote;
-        self.channel.sdu_len = 0;
-        self.close(counters);
-        self.channel.state = State::Closing;
-        self.channel.remote = remote;
-        self.ask_to_close();
+        let channel = self.channel_mut(which);
+        let remote = channel.remote;
+        channel.sdu_len = 0;
+        self.close(which, counters);
+        let channel = self.channel_mut(which);
+        channel.state = State::Closing;
+        channel.remote = remote;
+        self.ask_to_close(which);
     }
 
     /// Whether an SDU may begin, and its first packet leave: `packets`, that the controller has room
     /// for a packet of this connection.
     pub(in crate::ble) fn may_begin(&self, packets: bool) -> bool {
-        self.is_open() && self.outgoing.is_idle() && self.channel.remote.credits > 0 && packets
+        self.is_open() && self.outgoing.is_idle() && self.has_credits() && packets
+    }
+
+    /// Whether each channel that is open has a credit.
+    fn has_credits(&self) -> bool {
+        Which::ALL.into_iter().all(|which| {
+            let channel = self.channel(which);
+            channel.state != State::Open || channel.remote.credits > 0
+        })
     }
 }

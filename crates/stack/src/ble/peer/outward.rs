@@ -3,7 +3,7 @@
 //! An SDU is cut so that its packets on the air are full: where the peer takes an SDU as one
 //! K-frame there is one header, else a K-frame fills whole packets on the air.
 
-use super::Connection;
+use super::{Connection, Which};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::l2cap::{HEADER_LEN, Header};
 
@@ -17,6 +17,8 @@ pub(in crate::ble) struct Outgoing {
     frame_left: u16,
     /// Its length is still to be written, at the start of its first K-frame.
     is_new: bool,
+    /// The channel that it goes by.
+    which: Which,
 }
 
 impl Outgoing {
@@ -25,6 +27,7 @@ impl Outgoing {
         end: 0,
         frame_left: 0,
         is_new: false,
+        which: Which::Ip,
     };
 
     /// Whether there is none.
@@ -37,19 +40,27 @@ impl Outgoing {
         self.frame_left > 0
     }
 
+    /// The channel of the SDU.
+    pub(in crate::ble) const fn which(&self) -> Which {
+        self.which
+    }
+
     /// Begins an SDU, the bytes from `at` to `end` of the memory.
-    pub(in crate::ble) const fn begin(&mut self, at: u16, end: u16) {
+    pub(in crate::ble) const fn begin(&mut self, which: Which, at: u16, end: u16) {
         *self = Self {
             at,
             end,
             frame_left: 0,
             is_new: true,
+            which,
         };
     }
 
-    /// Sends no more of it than the K-frame that has left in part.
-    pub(in crate::ble) const fn abort(&mut self) {
-        self.end = self.at + self.frame_left;
+    /// Sends no more of an SDU of that channel than the K-frame that has left in part.
+    pub(in crate::ble) fn abort(&mut self, which: Which) {
+        if self.which == which {
+            self.end = self.at + self.frame_left;
+        }
     }
 }
 
@@ -63,7 +74,8 @@ impl Connection {
         out: &mut [u8],
     ) -> Result<(bool, usize), Full> {
         let frame_len_max = self.frame_len_max();
-        let remote = self.channel.remote.channel;
+        let which = self.outgoing.which;
+        let remote = self.channel(which).remote.channel;
         let outgoing = &mut self.outgoing;
         let mut w = Writer::new(out.get_mut(..len_max).ok_or(Full)?);
         let begins = !outgoing.is_within();
@@ -87,7 +99,7 @@ impl Connection {
         outgoing.at += piece;
         outgoing.frame_left -= piece;
         if begins {
-            let credits = &mut self.channel.remote.credits;
+            let credits = &mut self.channel_mut(which).remote.credits;
             *credits = credits.saturating_sub(1);
         }
         Ok((begins, w.written()))
@@ -96,7 +108,7 @@ impl Connection {
     /// The longest payload of a K-frame to send: the peer's MPS, rounded down to whole packets on the
     /// air where it does not take a whole SDU.
     fn frame_len_max(&self) -> u16 {
-        let mps = self.channel.remote.mps;
+        let mps = self.channel(self.outgoing.which).remote.mps;
         let left = self.outgoing.end - self.outgoing.at;
         if mps >= left.saturating_add(2) {
             return mps;

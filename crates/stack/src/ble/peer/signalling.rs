@@ -1,9 +1,9 @@
 //! Signals of one connection: what the peer asks, and what this end asks of it.
 
-use super::{Connection, State};
+use super::{Connection, State, Which};
 use crate::ble::counters::{ChannelDrop, HostCounters};
 use crate::ble::event::{Role, Timing};
-use crate::ble::{CREDITS, CREDITS_RETURNED, IPSP, LOCAL, MPS, MTU};
+use crate::ble::{CREDITS, CREDITS_RETURNED, IPSP, MPS, MTU};
 use crate::time::{Duration, Instant, earliest};
 use crate::wire::cursor::{Full, Writer};
 use crate::wire::l2cap::{
@@ -16,10 +16,18 @@ use crate::wire::l2cap::{
 pub(in crate::ble) struct Signalling {
     /// Answers that wait for room in the controller, each with its identifier.
     answers: [Option<(u8, Signal)>; ANSWERS_MAX],
-    request: Option<Request>,
     /// Of the signal that was sent last, answers aside.
     identifier: u8,
-    /// When to ask for a channel, where there is none.
+    ip: Attempt,
+    #[cfg(feature = "tcple")]
+    tcple: Attempt,
+}
+
+/// What is asked about a channel.
+#[derive(Clone, Copy, Debug)]
+struct Attempt {
+    request: Option<Request>,
+    /// When to ask for the channel, where there is none.
     opens_at: Instant,
     /// How often it was refused in a row.
     refusals: u8,
@@ -40,12 +48,33 @@ enum Asked {
 
 impl Signalling {
     pub(in crate::ble) const fn new(now: Instant) -> Self {
-        Self {
-            answers: [None; ANSWERS_MAX],
+        let attempt = Attempt {
             request: None,
-            identifier: 0,
             opens_at: now,
             refusals: 0,
+        };
+        Self {
+            answers: [None; ANSWERS_MAX],
+            identifier: 0,
+            ip: attempt,
+            #[cfg(feature = "tcple")]
+            tcple: attempt,
+        }
+    }
+
+    const fn attempt(&self, which: Which) -> &Attempt {
+        match which {
+            Which::Ip => &self.ip,
+            #[cfg(feature = "tcple")]
+            Which::Tcple => &self.tcple,
+        }
+    }
+
+    const fn attempt_mut(&mut self, which: Which) -> &mut Attempt {
+        match which {
+            Which::Ip => &mut self.ip,
+            #[cfg(feature = "tcple")]
+            Which::Tcple => &mut self.tcple,
         }
     }
 
@@ -56,14 +85,16 @@ impl Signalling {
         }
     }
 
-    /// Takes the request that this is an answer to.
-    fn take_request(&mut self, identifier: u8) -> Option<Asked> {
+    /// Takes the request that this is an answer to, and which channel it was about.
+    fn take_request(&mut self, identifier: u8) -> Option<(Which, Asked)> {
         let is_answered = |request: &mut Request| {
             let sent = request.sent;
             sent.is_some_and(|(asked, _)| asked == identifier)
         };
-        let request = self.request.take_if(is_answered);
-        request.map(|request| request.what)
+        Which::ALL.into_iter().find_map(|which| {
+            let request = self.attempt_mut(which).request.take_if(is_answered);
+            request.map(|request| (which, request.what))
+        })
     }
 
     /// The identifier of the next signal that is no answer: never 0.
@@ -77,14 +108,32 @@ impl Signalling {
 }
 
 impl Connection {
-    /// Asks the peer to end the channel that has been given up.
-    pub(in crate::ble) fn ask_to_close(&mut self) {
-        self.signalling.request = Some(Request {
-            what: Asked::Disconnection {
-                destination: self.channel.remote.channel,
-            },
+    /// Asks the peer to end a channel that has been given up.
+    pub(in crate::ble) fn ask_to_close(&mut self, which: Which) {
+        let destination = self.channel(which).remote.channel;
+        self.signalling.attempt_mut(which).request = Some(Request {
+            what: Asked::Disconnection { destination },
             sent: None,
         });
+    }
+
+    /// The channel whose service has this SPSM at this end.
+    fn which_of(&self, service: u16) -> Option<Which> {
+        match service {
+            IPSP => Some(Which::Ip),
+            #[cfg(feature = "tcple")]
+            _ if self.attributes.serves(service) => Some(Which::Tcple),
+            _ => None,
+        }
+    }
+
+    /// The service to ask for to open a channel; `None`: the peer is not known to have it.
+    const fn service_of(&self, which: Which) -> Option<u16> {
+        match which {
+            Which::Ip => Some(IPSP),
+            #[cfg(feature = "tcple")]
+            Which::Tcple => self.attributes.service(),
+        }
     }
 
     /// Takes a signal. `is_too_long`: it is longer than the signalling MTU, and this its beginning.
@@ -144,7 +193,9 @@ impl Connection {
             }
             Signal::DisconnectionResponse { .. } => {
                 match self.signalling.take_request(identifier) {
-                    Some(Asked::Disconnection { .. }) => self.end_channel(counters, now),
+                    Some((which, Asked::Disconnection { .. })) => {
+                        self.end_channel(which, counters, now);
+                    }
                     _ => counters.count(ChannelDrop::StrayAnswer),
                 }
             }
@@ -165,13 +216,19 @@ impl Connection {
         counters: &mut HostCounters,
         now: Instant,
     ) {
-        let is_open = self.channel.state != State::Closed;
-        let is_asking = self.signalling.request.is_some();
-        let result = if service != IPSP {
+        let which = self.which_of(service);
+        let to = which.unwrap_or(Which::Ip);
+        let is_open = self.channel(to).state != State::Closed;
+        let is_asking = self.signalling.attempt(to).request.is_some();
+        let is_taken = Which::ALL.into_iter().any(|which| {
+            let channel = self.channel(which);
+            channel.state != State::Closed && channel.remote.channel == end.channel
+        });
+        let result = if which.is_none() {
             result::UNKNOWN_SERVICE
         } else if !DYNAMIC.contains(&end.channel) {
             result::INVALID_SOURCE
-        } else if is_open && self.channel.remote.channel == end.channel {
+        } else if is_taken {
             result::SOURCE_TAKEN
         } else if is_open || is_asking {
             result::NO_RESOURCES
@@ -181,7 +238,7 @@ impl Connection {
             result::SUCCESS
         };
         let is_accepted = result == result::SUCCESS;
-        let end_here = if is_accepted { END } else { NO_END };
+        let end_here = if is_accepted { end_of(to) } else { NO_END };
         let answer = Signal::ConnectionResponse {
             result,
             end: end_here,
@@ -190,7 +247,7 @@ impl Connection {
         if !is_accepted {
             return;
         }
-        self.open(end, now);
+        self.open(to, end, now);
     }
 
     /// The answer to a request for a channel.
@@ -201,28 +258,28 @@ impl Connection {
         counters: &mut HostCounters,
         now: Instant,
     ) {
-        let Some(Asked::Channel) = self.signalling.take_request(identifier) else {
+        let Some((which, Asked::Channel)) = self.signalling.take_request(identifier) else {
             counters.count(ChannelDrop::StrayAnswer);
             return;
         };
         if result != result::SUCCESS {
-            self.put_off(now);
+            self.put_off(which, now);
             return;
         }
-        self.open(end, now);
+        self.open(which, end, now);
         if !DYNAMIC.contains(&end.channel) || !is_usable(&end) {
-            self.fail(ChannelDrop::MalformedSignal, counters);
+            self.fail(which, ChannelDrop::MalformedSignal, counters);
             return;
         }
-        self.signalling.refusals = 0;
+        self.signalling.attempt_mut(which).refusals = 0;
     }
 
     /// The peer did not understand what it was asked.
     fn on_reject(&mut self, identifier: u8, counters: &mut HostCounters, now: Instant) {
         match self.signalling.take_request(identifier) {
-            Some(Asked::Channel) => self.put_off(now),
+            Some((which, Asked::Channel)) => self.put_off(which, now),
             // It does not know the channel: then there is none.
-            Some(Asked::Disconnection { .. }) => self.end_channel(counters, now),
+            Some((which, Asked::Disconnection { .. })) => self.end_channel(which, counters, now),
             None => counters.count(ChannelDrop::StrayAnswer),
         }
     }
@@ -235,17 +292,18 @@ impl Connection {
         counters: &mut HostCounters,
         now: Instant,
     ) {
-        if destination != LOCAL || self.channel.state == State::Closed {
+        let which = Which::of_local(destination);
+        let Some(which) = which.filter(|which| self.channel(*which).state != State::Closed) else {
             counters.count(ChannelDrop::MalformedSignal);
             self.reject(identifier, reject::INVALID_CHANNEL, counters);
             return;
-        }
+        };
         // Core 5.4 Vol 3 Part A §4.6: a wrong source is discarded in silence.
-        if source != self.channel.remote.channel {
+        if source != self.channel(which).remote.channel {
             counters.count(ChannelDrop::MalformedSignal);
             return;
         }
-        self.end_channel(counters, now);
+        self.end_channel(which, counters, now);
         let answer = Signal::DisconnectionResponse {
             destination,
             source,
@@ -274,68 +332,83 @@ impl Connection {
     }
 
     fn on_credits(&mut self, channel: u16, credits: u16, counters: &mut HostCounters) {
-        let remote = &mut self.channel.remote;
-        if self.channel.state != State::Open || channel != remote.channel || credits == 0 {
+        let which = Which::ALL.into_iter().find(|which| {
+            let found = self.channel(*which);
+            found.state == State::Open && found.remote.channel == channel
+        });
+        let Some(which) = which.filter(|_| credits > 0) else {
             counters.count(ChannelDrop::MalformedSignal);
             return;
-        }
-        match remote.credits.checked_add(credits) {
+        };
+        let channel = self.channel_mut(which);
+        match channel.remote.credits.checked_add(credits) {
             Some(sum) => {
-                remote.credits = sum;
-                self.channel.dry_since = None;
+                channel.remote.credits = sum;
+                channel.dry_since = None;
             }
-            None => {
-                self.fail(ChannelDrop::CreditOverflow, counters);
-            }
+            None => self.fail(which, ChannelDrop::CreditOverflow, counters),
         }
     }
 
-    /// The channel is over at both ends; a central opens another one after a while.
-    fn end_channel(&mut self, counters: &mut HostCounters, now: Instant) {
-        self.close(counters);
-        self.signalling.request = None;
-        self.put_off(now);
+    /// A channel is over at both ends; a central opens another one after a while.
+    fn end_channel(&mut self, which: Which, counters: &mut HostCounters, now: Instant) {
+        self.close(which, counters);
+        self.signalling.attempt_mut(which).request = None;
+        self.put_off(which, now);
     }
 
     /// Asks for a channel later, and ever later.
-    fn put_off(&mut self, now: Instant) {
-        let signalling = &mut self.signalling;
-        let pause = PAUSE.saturating_mul(1 << signalling.refusals.min(5));
-        signalling.refusals = signalling.refusals.saturating_add(1);
-        signalling.opens_at = now + pause;
+    fn put_off(&mut self, which: Which, now: Instant) {
+        let attempt = self.signalling.attempt_mut(which);
+        let pause = PAUSE.saturating_mul(1 << attempt.refusals.min(5));
+        attempt.refusals = attempt.refusals.saturating_add(1);
+        attempt.opens_at = now + pause;
     }
 
-    /// Does what is due: a central asks for its channel, and a request that has no answer ends the
+    /// Whether a central wants a channel that it has not.
+    fn is_wanted(&self, which: Which) -> bool {
+        self.role == Role::Central
+            && self.channel(which).state == State::Closed
+            && (which == Which::Ip || self.is_open())
+            && self.service_of(which).is_some()
+    }
+
+    /// Does what is due: a central asks for its channels, and a request that has no answer ends the
     /// connection.
     pub(in crate::ble) fn poll_signals(&mut self, counters: &mut HostCounters, now: Instant) {
-        let is_wanted = self.role == Role::Central && self.channel.state == State::Closed;
-        let signalling = &mut self.signalling;
-        match signalling.request {
-            None if is_wanted && now >= signalling.opens_at => {
-                signalling.request = Some(Request {
-                    what: Asked::Channel,
-                    sent: None,
-                });
+        for which in Which::ALL {
+            let is_wanted = self.is_wanted(which);
+            let attempt = self.signalling.attempt_mut(which);
+            match attempt.request {
+                None if is_wanted && now >= attempt.opens_at => {
+                    attempt.request = Some(Request {
+                        what: Asked::Channel,
+                        sent: None,
+                    });
+                }
+                Some(Request {
+                    sent: Some((_, at)),
+                    ..
+                }) if now.since(at) >= ANSWER_TIMEOUT => {
+                    counters.count(ChannelDrop::NoAnswer);
+                    attempt.request = None;
+                    self.wishes.end = Some(ENDED_BY_USER);
+                }
+                _ => {}
             }
-            Some(Request {
-                sent: Some((_, at)),
-                ..
-            }) if now.since(at) >= ANSWER_TIMEOUT => {
-                counters.count(ChannelDrop::NoAnswer);
-                signalling.request = None;
-                self.wishes.end = Some(ENDED_BY_USER);
-            }
-            _ => {}
         }
     }
 
     /// When [`Self::poll_signals`] has something to do.
     pub(in crate::ble) fn signals_deadline(&self) -> Option<Instant> {
-        let signalling = &self.signalling;
-        let is_wanted = self.role == Role::Central && self.channel.state == State::Closed;
-        let opens = (is_wanted && signalling.request.is_none()).then_some(signalling.opens_at);
-        let answer = signalling.request.and_then(|request| request.sent);
-        earliest(opens, answer.map(|(_, at)| at + ANSWER_TIMEOUT))
+        let deadlines = Which::ALL.into_iter().map(|which| {
+            let attempt = self.signalling.attempt(which);
+            let is_due = self.is_wanted(which) && attempt.request.is_none();
+            let answer = attempt.request.and_then(|request| request.sent);
+            let opens = is_due.then_some(attempt.opens_at);
+            earliest(opens, answer.map(|(_, at)| at + ANSWER_TIMEOUT))
+        });
+        deadlines.fold(None, earliest)
     }
 
     /// Writes the next signal, as a PDU; returns its length.
@@ -346,6 +419,10 @@ impl Connection {
     ) -> Result<Option<usize>, Full> {
         if self.outgoing.is_within() {
             return Ok(None);
+        }
+        #[cfg(feature = "tcple")]
+        if let Some(len) = self.emit_attribute(out)? {
+            return Ok(Some(len));
         }
         let Some((identifier, signal)) = self.next_signal(now) else {
             return Ok(None);
@@ -369,29 +446,41 @@ impl Connection {
             *first = later.iter_mut().find_map(Option::take);
             return Some(answer);
         }
-        let channel = &mut self.channel;
-        if channel.state == State::Open && channel.owed >= CREDITS_RETURNED {
-            let credits = core::mem::take(&mut channel.owed);
-            channel.granted = channel.granted.saturating_add(credits);
-            let signal = Signal::Credits {
-                channel: LOCAL,
-                credits,
-            };
-            return Some((signalling.new_identifier(), signal));
+        for which in Which::ALL {
+            let channel = self.channel_mut(which);
+            if channel.state == State::Open && channel.owed >= CREDITS_RETURNED {
+                let credits = core::mem::take(&mut channel.owed);
+                channel.granted = channel.granted.saturating_add(credits);
+                let signal = Signal::Credits {
+                    channel: which.local(),
+                    credits,
+                };
+                return Some((self.signalling.new_identifier(), signal));
+            }
         }
-        let waiting = signalling.request.filter(|request| request.sent.is_none());
+        Which::ALL
+            .into_iter()
+            .find_map(|which| self.next_request(which, now))
+    }
+
+    /// The request about a channel that waits for room in the controller.
+    fn next_request(&mut self, which: Which, now: Instant) -> Option<(u8, Signal)> {
+        let service = self.service_of(which);
+        let signalling = &mut self.signalling;
+        let waiting = signalling.attempt(which).request;
+        let waiting = waiting.filter(|request| request.sent.is_none());
         let signal = match waiting?.what {
             Asked::Channel => Signal::ConnectionRequest {
-                service: IPSP,
-                end: END,
+                service: service?,
+                end: end_of(which),
             },
             Asked::Disconnection { destination } => Signal::DisconnectionRequest {
                 destination,
-                source: LOCAL,
+                source: which.local(),
             },
         };
         let identifier = signalling.new_identifier();
-        if let Some(request) = &mut signalling.request {
+        if let Some(request) = &mut signalling.attempt_mut(which).request {
             request.sent = Some((identifier, now));
         }
         Some((identifier, signal))
@@ -416,12 +505,14 @@ fn is_possible(asked: &Intervals) -> bool {
 }
 
 /// This end of a channel.
-const END: End = End {
-    channel: LOCAL,
-    mtu: MTU,
-    mps: MPS,
-    credits: CREDITS,
-};
+const fn end_of(which: Which) -> End {
+    End {
+        channel: which.local(),
+        mtu: MTU,
+        mps: MPS,
+        credits: CREDITS,
+    }
+}
 
 const NO_END: End = End {
     channel: 0,

@@ -8,6 +8,7 @@ use super::routing::{Dress, ROUTED_SLACK, hops_left};
 use super::{Mesh, link_addr, tcp_headers};
 use crate::ip::{self, Ip, Neighbour, NextHop};
 use crate::limits::PSDU_LEN_MAX;
+use crate::link::Ask;
 use crate::link::arrival::{Onward, Pulled, Report, Undelivered};
 use crate::lowpan::{Beside, LinkPair, TcpForm, compressed_header_len};
 use crate::mac::{self, Class, Frame, Outcome};
@@ -25,7 +26,7 @@ impl<'m> Mesh<'m> {
     pub(in crate::link) fn poll_action(
         &mut self,
         ip: &mut Ip<'_>,
-        mut pull: impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        mut pull: impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
         now: Instant,
         rng: &mut Rng,
         out: &mut [u8],
@@ -151,7 +152,7 @@ impl<'m> Mesh<'m> {
     fn fill_mac(
         &mut self,
         ip: &mut Ip<'_>,
-        pull: &mut impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        pull: &mut impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
         now: Instant,
     ) {
         while self.mac.room(self.outgoing_class) > 0 {
@@ -198,7 +199,7 @@ impl<'m> Mesh<'m> {
     fn next_packet(
         &mut self,
         ip: &mut Ip<'_>,
-        pull: &mut impl FnMut(&Ip<'_>, Option<&Budget<'_, 'm>>, &mut [u8]) -> Option<Pulled>,
+        pull: &mut impl FnMut(&Ip<'_>, Ask<'_, 'm>, &mut [u8]) -> Option<Pulled>,
         now: Instant,
     ) -> bool {
         if let Some(front) = self.queue.front() {
@@ -217,7 +218,7 @@ impl<'m> Mesh<'m> {
             return false;
         }
         let (budget, buffer) = Budget::lend(self);
-        let pulled = pull(ip, Some(&budget), buffer);
+        let pulled = pull(ip, Ask::Within(&budget), buffer);
         if let Some(Pulled { len, header, to }) = pulled {
             self.set_off(ip, len, Some((header, to)), Mark::own(Class::Own), now);
         }

@@ -80,6 +80,11 @@ fn link(n: u8, role: Role, places: usize) -> Ble<'static> {
 }
 
 fn node(n: u8, role: Role, places: usize) -> Node<'static> {
+    node_over(n, link(n, role, places))
+}
+
+fn node_over(n: u8, link: Ble<'static>) -> Node<'static> {
+    let role = link.host().config().role;
     let mut rng = Rng::from_seed([n.into(), 5]);
     let is_central = role == Role::Central;
     let routes = (2..6).map(|n| {
@@ -105,7 +110,7 @@ fn node(n: u8, role: Role, places: usize) -> Node<'static> {
         },
         &mut rng,
     );
-    let links = memory(vec![Link::Ble(link(n, role, places))]);
+    let links = memory(vec![Link::Ble(link)]);
     Node::new(
         links,
         Ip::new(config, memory(routes)),
@@ -143,8 +148,13 @@ impl Ether {
     fn new(peripherals: usize) -> Self {
         let central = node(1, Role::Central, peripherals);
         let others = (0..peripherals).map(|n| node(n as u8 + 2, Role::Peripheral, 1));
+        Self::of(std::iter::once(central).chain(others).collect())
+    }
+
+    fn of(nodes: Vec<Node<'static>>) -> Self {
+        let peripherals = nodes.len() - 1;
         let mut ether = Self {
-            nodes: std::iter::once(central).chain(others).collect(),
+            nodes,
             now: Instant::ORIGIN,
             advertising: vec![false; peripherals + 1],
             scanning: false,
@@ -490,3 +500,7 @@ fn an_address_has_its_bits_unchanged() {
     };
     assert!(ip.addresses().any(|address| *address == own));
 }
+
+#[cfg(feature = "tcple")]
+#[path = "tcple.rs"]
+mod with_tcple;

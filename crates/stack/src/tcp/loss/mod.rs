@@ -321,6 +321,12 @@ impl Loss {
         self.min_rtt
     }
 
+    /// Whether a round trip without losses doubles cwnd.
+    #[cfg(feature = "tcple")]
+    pub(super) const fn is_slow_start(&self) -> bool {
+        self.congestion.cwnd < self.congestion.ssthresh
+    }
+
     pub(super) const fn phase(&self) -> Phase {
         self.phase
     }

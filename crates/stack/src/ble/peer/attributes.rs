@@ -1,0 +1,123 @@
+//! What the ends of a connection tell one another of TCPlE: each reads the other one's characteristic.
+//!
+//! A device that offers nothing takes no part in ATT at all. One that is asked and does not answer, or refuses, is
+//! a peer of IPSP alone.
+
+use super::Connection;
+use crate::wire::att::{self, Pdu, reason};
+use crate::wire::cursor::{Full, Writer};
+use crate::wire::l2cap::{HEADER_LEN, Header};
+use crate::wire::tcple::Characteristic;
+
+/// What is offered, asked and known on a connection.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::ble) struct Attributes {
+    /// This end's; `None`: it has no TCPlE.
+    offered: Option<Characteristic>,
+    /// The peer is still to be asked.
+    is_due: bool,
+    /// What it said.
+    remote: Option<Characteristic>,
+    /// The answer that waits for room in the controller.
+    answer: Option<Answer>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    Value,
+    Error { request: u8, reason: u8 },
+}
+
+impl Attributes {
+    pub(super) const NONE: Self = Self {
+        offered: None,
+        is_due: false,
+        remote: None,
+        answer: None,
+    };
+
+    /// Of a connection whose this end offers TCPlE.
+    pub(in crate::ble) const fn offering(offered: Option<Characteristic>) -> Self {
+        Self {
+            is_due: offered.is_some(),
+            offered,
+            ..Self::NONE
+        }
+    }
+
+    /// Whether this end takes part in ATT.
+    pub(super) const fn is_served(&self) -> bool {
+        self.offered.is_some()
+    }
+
+    /// Whether this end offers TCPlE's channel as that service.
+    pub(super) fn serves(&self, service: u16) -> bool {
+        self.offered
+            .is_some_and(|offered| offered.service == service)
+    }
+
+    /// The service of the peer's channel.
+    pub(super) const fn service(&self) -> Option<u16> {
+        match &self.remote {
+            Some(remote) if self.offered.is_some() => Some(remote.service),
+            _ => None,
+        }
+    }
+
+    /// Bytes of segments that the peer holds ahead of their time.
+    pub(in crate::ble) fn held_len(&self) -> u16 {
+        self.remote.map_or(0, |remote| remote.held_len)
+    }
+
+    /// Takes a PDU of ATT.
+    pub(super) fn on_pdu(&mut self, bytes: &[u8]) {
+        let refused = |request, reason| Some(Answer::Error { request, reason });
+        match Pdu::parse(bytes) {
+            Pdu::ReadByType {
+                uuid: Characteristic::UUID,
+            } => self.answer = Some(Answer::Value),
+            Pdu::ReadByType { .. } => {
+                let request = bytes.first().copied().unwrap_or(0);
+                self.answer = refused(request, reason::NOT_FOUND);
+            }
+            Pdu::OtherRequest { opcode } => {
+                self.answer = refused(opcode, reason::UNSUPPORTED);
+            }
+            Pdu::Value(value) => self.remote = self.remote.or(Characteristic::parse(value)),
+            Pdu::Error { .. } | Pdu::Other => {}
+        }
+    }
+}
+
+impl Connection {
+    /// Writes the next PDU of ATT, with L2CAP's header; returns its length.
+    pub(super) fn emit_attribute(&mut self, out: &mut [u8]) -> Result<Option<usize>, Full> {
+        let is_open = self.is_open();
+        let attributes = &mut self.attributes;
+        let Some(offered) = attributes.offered else {
+            return Ok(None);
+        };
+        let value = offered.value();
+        let pdu = match attributes.answer.take() {
+            Some(Answer::Value) => Pdu::Value(&value),
+            Some(Answer::Error { request, reason }) => Pdu::Error { request, reason },
+            None if attributes.is_due && is_open => {
+                attributes.is_due = false;
+                Pdu::ReadByType {
+                    uuid: Characteristic::UUID,
+                }
+            }
+            None => return Ok(None),
+        };
+        let (head, body) = out.split_at_mut_checked(HEADER_LEN).ok_or(Full)?;
+        let mut w = Writer::new(body);
+        pdu.emit(&mut w)?;
+        let len = w.written();
+        let header = Header {
+            len: len as u16,
+            channel: att::CHANNEL,
+        };
+        header.emit(&mut Writer::new(head))?;
+        Ok(Some(HEADER_LEN + len))
+    }
+}

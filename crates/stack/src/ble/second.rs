@@ -1,0 +1,84 @@
+//! The second channel of a connection, TCPlE's: what the link above asks of it.
+
+use super::counters::HostCounters;
+use super::peer::{Connection, Peer, State, Which};
+use super::{ChannelDrop, Handle, Host, STALLED_AFTER};
+use crate::time::{Duration, Instant};
+use crate::wire::tcple::Characteristic;
+
+/// The SPSM of TCPlE's channel at this end: the first of those that are allocated as they are needed.
+const SERVICE: u16 = 0x0080;
+
+impl Host<'_> {
+    /// Offers TCPlE on connections that begin from now on; `held_len`: bytes of segments that are held ahead of
+    /// their time.
+    pub(crate) const fn offer_tcple(&mut self, held_len: u16) {
+        self.tcple = Some(Characteristic {
+            service: SERVICE,
+            held_len,
+        });
+    }
+
+    /// Whether TCPlE's channel to this peer is open.
+    pub(crate) fn has_tcple(&self, at: usize) -> bool {
+        let connection = self.peers.get(at).and_then(Peer::connection);
+        connection.is_some_and(Connection::has_tcple)
+    }
+
+    /// Bytes of segments that this peer holds ahead of their time.
+    pub(crate) fn held_len(&self, at: usize) -> u16 {
+        let connection = self.peers.get(at).and_then(Peer::connection);
+        connection.map_or(0, |connection| connection.attributes.held_len())
+    }
+
+    /// The place of a connection.
+    pub(crate) fn place_of(&self, handle: Handle) -> Option<usize> {
+        self.peers.iter().position(|peer| peer.is_of(handle))
+    }
+
+    /// Asks for this interval, in units of 1.25 ms, of all connections of a central; `None`: what its settings say.
+    pub(crate) const fn lead(&mut self, interval: Option<u16>) {
+        self.led = interval;
+    }
+
+    /// Asks how strong the signal of this peer is.
+    pub(crate) fn ask_rssi(&mut self, at: usize) {
+        let peer = self.peers.get_mut(at);
+        if let Some(connection) = peer.and_then(|peer| peer.connection.as_mut()) {
+            connection.wishes.rssi = true;
+        }
+    }
+
+    /// Gives up TCPlE's channel to this peer, which has broken a rule of its formats.
+    pub(crate) fn fail_tcple(&mut self, at: usize) {
+        let Self {
+            peers, counters, ..
+        } = self;
+        let peer = peers.get_mut(at);
+        if let Some(connection) = peer.and_then(|peer| peer.connection.as_mut())
+            && connection.second.state == State::Open
+        {
+            connection.fail(Which::Tcple, ChannelDrop::MalformedSignal, counters);
+        }
+    }
+}
+
+impl Connection {
+    /// Whether TCPlE's channel is open.
+    pub fn has_tcple(&self) -> bool {
+        self.second.state == State::Open
+    }
+
+    /// Closes TCPlE's channel where the peer has given no credit for it for long: packets go by the other one.
+    pub(super) fn give_up_second(&mut self, counters: &mut HostCounters, now: Instant) {
+        let is_stalled = |since: Instant| now.since(since) >= STALLED_AFTER;
+        if self.second.dry_since.is_some_and(is_stalled) {
+            self.fail(Which::Tcple, ChannelDrop::Stalled, counters);
+        }
+    }
+
+    /// From one connection event to the next.
+    pub(crate) fn interval(&self) -> Duration {
+        Duration::from_micros(u64::from(self.timing.interval) * 1_250)
+    }
+}

@@ -1,0 +1,132 @@
+//! At the sender: segments that are at the peer's link, and that TCP has not sent yet.
+//!
+//! TCP counts none of them as sent: its timers, its window and its flight are what they would be. When it sends one
+//! of them after all, as it was, a release goes in its place. Whatever else it sends on the connection makes the
+//! peer drop what it holds of it, and this end knows that without an answer, since the channel keeps order.
+
+use super::segment::{Flow, Segment};
+use crate::wire::tcple::Sdu;
+
+/// What is at one peer.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    records: [Option<Record>; RECORDS_MAX],
+    /// Fillers that may still be sent before the next segment.
+    fillers: u8,
+    next_flow: u8,
+}
+
+/// A segment that is held at the peer.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    of: Flow,
+    /// What its SDU called that.
+    flow: u8,
+    seq: u32,
+    len: u16,
+}
+
+impl Ahead {
+    pub(crate) const NONE: Self = Self {
+        records: [None; RECORDS_MAX],
+        fillers: 0,
+        next_flow: 0,
+    };
+
+    /// Whether another segment can be noted.
+    pub(crate) fn has_room(&self) -> bool {
+        self.records.iter().any(Option::is_none)
+    }
+
+    /// Notes a segment that is sent ahead; returns what its SDU is. `None`: there is no room, or it is none that
+    /// may go ahead.
+    pub(crate) fn note(&mut self, segment: &Segment) -> Option<Sdu> {
+        if segment.len == 0 || !segment.is_plain {
+            return None;
+        }
+        let mut known = self.records.iter().flatten();
+        let known = known.rfind(|record| record.of == segment.flow);
+        let flow = known.map(|record| record.flow);
+        let flow = flow.unwrap_or_else(|| {
+            self.next_flow = self.next_flow.wrapping_add(1);
+            self.next_flow
+        });
+        let free = self.records.iter_mut().find(|record| record.is_none())?;
+        *free = Some(Record {
+            of: segment.flow,
+            flow,
+            seq: segment.seq,
+            len: segment.len,
+        });
+        Some(Sdu::Ahead { flow })
+    }
+
+    /// TCP sends this segment: what goes in its place where it is the next one at the peer.
+    pub(crate) fn release(&mut self, segment: &Segment) -> Option<Sdu> {
+        let records = self.records.iter().flatten();
+        let first = *records.clone().find(|record| record.of == segment.flow)?;
+        let is_it = first.seq == segment.seq && first.len == segment.len && segment.is_plain;
+        if !is_it {
+            self.forget(segment.flow);
+            return None;
+        }
+        if let Some(place) = self.records.iter_mut().find(|record| {
+            record.is_some_and(|record| record.of == segment.flow && record.seq == segment.seq)
+        }) {
+            *place = None;
+        }
+        self.pack();
+        Some(Sdu::Release {
+            flow: first.flow,
+            bytes: first.len,
+        })
+    }
+
+    fn forget(&mut self, flow: Flow) {
+        for record in &mut self.records {
+            record.take_if(|record| record.of == flow);
+        }
+        self.pack();
+    }
+
+    /// Keeps the records in the order in which they came.
+    fn pack(&mut self) {
+        let mut kept = self.records.iter().flatten().copied();
+        let mut packed = [None; RECORDS_MAX];
+        for place in &mut packed {
+            *place = kept.next();
+        }
+        self.records = packed;
+    }
+
+    /// The channel is gone, and with it what was at the peer.
+    pub(crate) const fn end(&mut self) {
+        *self = Self {
+            next_flow: self.next_flow,
+            ..Self::NONE
+        };
+    }
+
+    /// A segment has left: the event is to go on for as long as its ACK takes to be dealt with.
+    pub(crate) const fn allow_fillers(&mut self) {
+        self.fillers = FILLERS_MAX;
+    }
+
+    /// Takes the right to send one filler.
+    pub(crate) const fn take_filler(&mut self) -> bool {
+        match self.fillers.checked_sub(1) {
+            Some(left) => {
+                self.fillers = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// Segments at one peer: the window of the next round is bounded by its memory long before.
+const RECORDS_MAX: usize = 4;
+
+/// Empty packets that keep an event going for the 2 to 3 ms that an ACK takes to be dealt with (§V): a pair of them
+/// takes 0.5 ms at 1 Mb/s.
+const FILLERS_MAX: u8 = 5;

@@ -1,0 +1,127 @@
+//! How long a connection interval a central wants, by what the peer sends and how long its ACKs take.
+//!
+//! The interval is as long as the data of a round, those that are sent again, and the way to the host and back
+//! take together, and a quarter more (§IV). So ACKs are there when the next event begins.
+//!
+//! Differs: the central has no window of TCP's to look at. What it takes for the next round is twice the last one,
+//! the most that slow start makes of it, and at most the peer's buffer. The way to the host is measured where packets
+//! pass, from data to their ACK, in the place of Eq 2. Events of several peripherals are
+//! in one interval, so that they do not drift into one another: its length counts the data of all. And the interval
+//! that is compared with the present one is the one that there can be: 0.8 is 1/1.25, so that any rounding would
+//! ask for a new interval for ever.
+//! Source: Performant TCP over BLE, §IV.
+
+use super::predictor::Predictor;
+use crate::time::Duration;
+
+/// What a central knows of one peer.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    predictor: Predictor,
+    rssi: i8,
+    /// Bytes since the last ACK passed, and in the round before that.
+    round: u16,
+    last_round: u16,
+    /// From data to their ACK beyond this link, µs, smoothed; 0: not measured yet.
+    round_trip_us: u32,
+}
+
+/// What a peer's rounds take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Need {
+    /// Data and what of them is sent again.
+    pub(crate) data: Duration,
+    /// Beyond this link.
+    pub(crate) round_trip: Duration,
+}
+
+impl Pace {
+    pub(super) const NEW: Self = Self {
+        predictor: Predictor::NEW,
+        rssi: RSSI_FIRST,
+        round: 0,
+        last_round: 0,
+        round_trip_us: 0,
+    };
+
+    /// An SDU with a segment came from the peer, or was released.
+    pub(crate) const fn on_data(&mut self, len: u16) {
+        self.round = self.round.saturating_add(len);
+    }
+
+    /// An ACK passes to the peer, so long after its data.
+    pub(crate) fn on_ack(&mut self, round_trip: Duration) {
+        if self.round > 0 {
+            self.last_round = core::mem::take(&mut self.round);
+        }
+        let sample = u32::try_from(round_trip.as_micros()).unwrap_or(u32::MAX);
+        self.round_trip_us = match self.round_trip_us {
+            0 => sample,
+            before => before - before / 8 + sample / 8,
+        };
+    }
+
+    /// How strong the peer's signal is, dBm.
+    pub(crate) const fn on_rssi(&mut self, rssi: i8) {
+        self.rssi = rssi;
+    }
+
+    /// How a connection event went; returns whether the interval is to be looked at.
+    pub(crate) fn on_event(&mut self, good: u16, bad: u16) -> bool {
+        self.predictor.on_event((good, bad), self.rssi)
+    }
+
+    /// What the next round takes. `is_2m`: at 2 Mb/s.
+    pub(crate) fn need(&self, is_2m: bool) -> Need {
+        let sent = self
+            .last_round
+            .max(self.round)
+            .saturating_mul(2)
+            .min(BUFFER_LEN);
+        let errors = self.predictor.errors();
+        let all = f32::from(sent) / (1.0 - errors);
+        let pair_us = if is_2m { PAIR_2M_US } else { PAIR_1M_US };
+        Need {
+            data: Duration::from_micros((all * pair_us / PDU_LEN) as u64),
+            round_trip: Duration::from_micros(self.round_trip_us.into()),
+        }
+    }
+}
+
+/// The interval for peers with these needs, in units of 1.25 ms, where it is another one than `current`.
+pub(crate) fn interval(needs: impl Iterator<Item = Need>, current: u16) -> Option<u16> {
+    let none = (0, 0, 0);
+    let (data, trip, peers) = needs.fold(none, |(data, trip, peers), need| {
+        let longest = need.round_trip.as_micros().max(trip);
+        (data + need.data.as_micros(), longest, peers + 1)
+    });
+    let shortest = SHORTEST.max(EACH * peers);
+    let sum = data + trip;
+    let target = (sum * 5 / 4).div_ceil(UNIT_US);
+    let target = u16::try_from(target)
+        .unwrap_or(u16::MAX)
+        .clamp(shortest, LONGEST.max(shortest));
+    let now = u64::from(current) * UNIT_US;
+    let is_off = sum * 10 < now * 8 || sum * 10 > now * 9;
+    (is_off && target != current).then_some(target)
+}
+
+/// The buffer of a peer's BLE stack, bytes (§VI.A).
+const BUFFER_LEN: u16 = 1280;
+
+/// Bytes of a full packet, and what it takes with the empty one that answers it and both spaces, µs.
+const PDU_LEN: f32 = 251.0;
+const PAIR_1M_US: f32 = 2468.0;
+const PAIR_2M_US: f32 = 1392.0;
+
+/// A unit of an interval, µs; the shortest interval there is, 7.5 ms; and the longest that serves a flow, half a second.
+const UNIT_US: u64 = 1_250;
+const SHORTEST: u16 = 6;
+const LONGEST: u16 = 400;
+
+/// What each of several peers has of an interval at least, 3.75 ms: a full packet with its answer, and what a controller needs
+/// between two connections. With less no full packet would ever find room.
+const EACH: u16 = 3;
+
+/// Until the controller has said something, dBm.
+const RSSI_FIRST: i8 = -60;

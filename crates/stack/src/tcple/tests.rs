@@ -1,0 +1,213 @@
+//! The parts of TCPlE by themselves.
+
+use std::boxed::Box;
+use std::vec;
+
+use super::pace::Need;
+use super::*;
+use crate::time::Duration;
+use crate::wire::cursor::Writer;
+use crate::wire::ipv6;
+use crate::wire::tcp::{self, Flags};
+use crate::wire::tcple::Sdu;
+use core::net::Ipv6Addr;
+
+const MOTE: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+const HOST: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
+
+fn at_ms(ms: u64) -> Instant {
+    Instant::from_micros(ms * 1_000)
+}
+
+/// A packet with a segment from a port of one address to the other.
+fn packet(up: bool, port: u16, (seq, ack): (u32, u32), len: usize) -> vec::Vec<u8> {
+    let (src, dst) = if up { (MOTE, HOST) } else { (HOST, MOTE) };
+    let (src_port, dst_port) = if up { (port, 80) } else { (80, port) };
+    let header = ipv6::Header {
+        traffic_class: ipv6::TrafficClass(0),
+        flow_label: 0,
+        payload_len: (tcp::HEADER_LEN + len) as u16,
+        next_header: tcp::NEXT_HEADER,
+        hop_limit: 64,
+        src,
+        dst,
+    };
+    let mut bytes = vec![0; ipv6::HEADER_LEN + tcp::HEADER_LEN + len];
+    let (head, rest) = bytes.split_at_mut(ipv6::HEADER_LEN);
+    header.emit(head).unwrap();
+    let mut w = Writer::new(rest);
+    for port in [src_port, dst_port] {
+        w.u16(port).unwrap();
+    }
+    w.u32(seq).unwrap();
+    w.u32(ack).unwrap();
+    w.put(&[0x50, Flags::ACK.bits() as u8]).unwrap();
+    bytes
+}
+
+fn segment(up: bool, port: u16, numbers: (u32, u32), len: usize) -> Segment {
+    Segment::of(&packet(up, port, numbers, len)).expect("a segment")
+}
+
+fn held(count: usize) -> Held<'static> {
+    let slot = || HeldSlot::new(Box::leak(vec![0; HELD_LEN].into_boxed_slice()));
+    let slots: vec::Vec<_> = (0..count).map(|_| slot()).collect();
+    Held::new(Box::leak(slots.into_boxed_slice()))
+}
+
+impl Held<'static> {
+    fn take(&mut self, of: (u8, u8), segment: Segment, now: Instant) -> bool {
+        let mut memory: &'static mut [u8] = Box::leak(vec![0; HELD_LEN].into_boxed_slice());
+        self.hold(&mut memory, HeldSegment::new((100, 200), of, segment, now))
+    }
+
+    fn next(&mut self, now: Instant) -> Option<u32> {
+        let (memory, held, place) = self.next_released(now)?;
+        self.give_back(memory, place);
+        Some(held.segment.seq)
+    }
+}
+
+#[test]
+fn what_tcp_sends_as_it_was_ahead_is_released_and_all_else_forgets_it() {
+    let mut ahead = Ahead::NONE;
+    let flow = |sdu| match sdu {
+        Some(Sdu::Ahead { flow }) => flow,
+        other => panic!("{other:?}"),
+    };
+    let first = flow(ahead.note(&segment(true, 1, (1000, 5), 100)));
+    assert_eq!(flow(ahead.note(&segment(true, 1, (1100, 5), 100))), first);
+    let other = flow(ahead.note(&segment(true, 2, (1, 5), 100)));
+    assert_ne!(first, other, "two connections");
+    let released = ahead.release(&segment(true, 1, (1000, 9), 100));
+    let expected = Sdu::Release {
+        flow: first,
+        bytes: 100,
+    };
+    assert_eq!(released, Some(expected));
+    // A bare acknowledgment makes the peer drop the second one; the other connection's stays.
+    assert_eq!(ahead.release(&segment(true, 1, (1100, 9), 0)), None);
+    assert_eq!(ahead.release(&segment(true, 1, (1100, 9), 100)), None);
+    assert!(ahead.release(&segment(true, 2, (1, 9), 100)).is_some());
+    // Cut in another way it is another segment.
+    ahead.note(&segment(true, 1, (1100, 5), 100)).unwrap();
+    assert_eq!(ahead.release(&segment(true, 1, (1100, 5), 50)), None);
+    assert_eq!(ahead.release(&segment(true, 1, (1100, 5), 100)), None);
+    assert_eq!(ahead.note(&segment(true, 1, (1, 1), 0)), None, "no data");
+}
+
+#[test]
+fn no_more_is_noted_than_there_are_places_for() {
+    let mut ahead = Ahead::NONE;
+    let noted = (0..9).filter(|n| {
+        let segment = segment(true, 1, (n * 100, 0), 100);
+        ahead.note(&segment).is_some()
+    });
+    assert_eq!(noted.count(), 4);
+    assert!(!ahead.has_room());
+    ahead.end();
+    assert!(ahead.has_room());
+}
+
+#[test]
+fn held_segments_go_on_in_order_by_the_bytes_that_are_released() {
+    let mut held = held(3);
+    let mut counters = Counters::default();
+    for n in 0..3 {
+        assert!(held.take((0, 7), segment(true, 1, (n * 100, 0), 100), at_ms(10)));
+    }
+    assert!(
+        !held.take((0, 7), segment(true, 1, (300, 0), 100), at_ms(10)),
+        "full"
+    );
+    assert!(held.release((0, 7), 200, &mut counters));
+    assert_eq!(held.next(at_ms(35)), Some(0));
+    assert_eq!(held.next(at_ms(35)), Some(100));
+    assert_eq!(held.next(at_ms(35)), None, "the third is not released");
+    // An ACK of both says how long the later one waited, and what its way took.
+    let told = held
+        .on_ack(&segment(false, 1, (0, 200), 0), at_ms(75))
+        .unwrap();
+    assert_eq!(
+        (told.waited_ms, told.round_trip),
+        (25, Duration::from_millis(40))
+    );
+    assert_eq!(
+        held.on_ack(&segment(false, 1, (0, 200), 0), at_ms(75)),
+        None
+    );
+    // Another packet of the connection, and another peer's.
+    held.pass_by(1, &segment(true, 1, (200, 0), 0), &mut counters);
+    assert_eq!(counters.dropped, 0, "that came from another peer");
+    held.pass_by(0, &segment(true, 1, (200, 0), 0), &mut counters);
+    assert_eq!(counters.dropped, 1);
+    assert!(!held.release((0, 7), 100, &mut counters), "nothing is held");
+}
+
+#[test]
+fn what_is_held_or_noted_for_too_long_is_dropped() {
+    let mut held = held(1);
+    let mut counters = Counters::default();
+    assert!(held.take((0, 7), segment(true, 1, (0, 0), 100), at_ms(0)));
+    held.note(&segment(true, 2, (0, 0), 100), Duration::ZERO, at_ms(0));
+    assert_eq!(held.next_deadline(), Some(at_ms(2_500)));
+    held.expire(at_ms(2_499), &mut counters);
+    assert_eq!(counters.dropped, 0);
+    held.expire(at_ms(2_500), &mut counters);
+    assert_eq!((counters.dropped, held.next_deadline()), (1, None));
+    assert_eq!(
+        held.on_ack(&segment(false, 2, (0, 100), 0), at_ms(2_500)),
+        None
+    );
+}
+
+#[test]
+fn the_interval_is_what_a_round_takes_and_a_quarter_more() {
+    let need = |data, trip| Need {
+        data: Duration::from_micros(data),
+        round_trip: Duration::from_micros(trip),
+    };
+    let of = |needs: &[Need], current| interval(needs.iter().copied(), current);
+    // Five packets at 1 Mb/s take 12.5 ms: 15.6, and the next step.
+    assert_eq!(of(&[need(12_500, 0)], 40), Some(13));
+    assert_eq!(of(&[need(12_500, 40_000)], 40), Some(53));
+    // Within 0.8 and 0.9 of the present one nothing changes, nor where rounding leads back to it.
+    assert_eq!(of(&[need(42_500, 0)], 40), None);
+    assert_eq!(of(&[need(12_500, 0)], 13), None);
+    assert_eq!(of(&[need(0, 0)], 6), None, "there is no shorter one");
+    assert_eq!(of(&[need(100, 0)], 40), Some(6));
+    assert_eq!(of(&[need(10_000_000, 0)], 40), Some(400));
+    // Several peers are served in one interval.
+    assert_eq!(of(&[need(4_000, 1_000), need(4_000, 3_000)], 40), Some(11));
+    // Each has room for a packet, however little there is to send.
+    assert_eq!(of(&[need(100, 0); 4], 40), Some(12));
+}
+
+#[test]
+fn a_round_counts_twice_up_to_the_buffer_and_more_where_errors_are_expected() {
+    let mut pace = Pace::NEW;
+    pace.on_data(200);
+    pace.on_ack(Duration::from_millis(8));
+    let need = pace.need(false);
+    assert_eq!(need.data.as_micros(), 400 * 2468 / 251);
+    assert_eq!(need.round_trip, Duration::from_millis(8));
+    assert!(pace.need(true).data < need.data, "2 Mb/s");
+    pace.on_data(5_000);
+    pace.on_ack(Duration::from_millis(8));
+    let full = pace.need(false).data;
+    assert_eq!(full.as_micros(), 1280 * 2468 / 251);
+    // A link on which every second packet is lost.
+    pace.on_rssi(-90);
+    for _ in 0..40 {
+        pace.on_event(5, 5);
+    }
+    let bad = pace.need(false).data.as_micros();
+    assert!(
+        (bad as f64 / full.as_micros() as f64 - 2.0).abs() < 0.1,
+        "{bad}"
+    );
+    for _ in 0..60 {
+        pace.on_event(10, 0);
+    }
+    assert_eq!(pace.need(false).data, full, "it is good again");
+}
