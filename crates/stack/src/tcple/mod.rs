@@ -2,10 +2,10 @@
 //!
 //! Purpose: a connection event that has nothing to carry ends, and whatever comes a moment later waits for the next
 //! one. So a sender lets segments go ahead of its window as far as the peer's link, which holds them until TCP has
-//! sent them ([`Ahead`], [`Held`]); an ACK says how long it and its data waited, so that RTTs can be told from
+//! sent them (`Ahead`, `Held`); an ACK says how long it and its data waited, so that RTTs can be told from
 //! waiting; and a central makes its connection interval as long as what is sent and its way to the host and back
-//! take ([`Pace`], with [`Predictor`]).
-//! Place: pure; packets and reports in, verdicts out. `link` owns one [`Side`] for each connection, one [`Held`] for
+//! take (`Pace`, with `Predictor`).
+//! Place: pure; packets and reports in, verdicts out. `link` owns one [`Side`] for each connection, one `Held` for
 //! all of them, and the channel that the formats of [`crate::wire::tcple`] go by.
 //! Left out: signal-to-noise ratios are those over a receiver's sensitivity, since HCI reports no other.
 //!
