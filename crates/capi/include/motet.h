@@ -54,7 +54,7 @@
 #define MOTET_EPIPE 32
 
 /**
- * Longer than a packet may be.
+ * Longer than a packet may be, or than the configuration's queue_len.
  */
 #define MOTET_EMSGSIZE 90
 
@@ -219,7 +219,7 @@ typedef struct motet_config {
      */
     uint16_t datagrams_len;
     /**
-     * Bytes of whole packets that wait.
+     * Bytes of whole packets that wait; a datagram takes 54 more than its payload.
      */
     uint16_t queue_len;
     /**

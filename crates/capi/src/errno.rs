@@ -19,7 +19,7 @@ pub const MOTET_EINVAL: i32 = 22;
 pub const MOTET_ENFILE: i32 = 23;
 /// This end has closed the connection for sending.
 pub const MOTET_EPIPE: i32 = 32;
-/// Longer than a packet may be.
+/// Longer than a packet may be, or than the configuration's queue_len.
 pub const MOTET_EMSGSIZE: i32 = 90;
 /// The port is in use.
 pub const MOTET_EADDRINUSE: i32 = 98;

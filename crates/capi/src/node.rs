@@ -46,7 +46,7 @@ pub struct motet_config {
     pub buffer_len: u16,
     /// Bytes of UDP datagrams that wait, each with 46 bytes more; 0: no UDP.
     pub datagrams_len: u16,
-    /// Bytes of whole packets that wait.
+    /// Bytes of whole packets that wait; a datagram takes 54 more than its payload.
     pub queue_len: u16,
     /// Idle time before a peer is asked whether it is there, s; 0: never.
     pub keepalive_idle_s: u16,

@@ -39,7 +39,8 @@ pub enum Error {
     UnknownName,
     /// The name is none, or a resolver's answer is.
     Malformed,
-    /// A datagram longer than a packet may be.
+    /// A datagram longer than a packet may be, or than the queue of the
+    /// [`Resources`](crate::Resources).
     TooLong,
     /// The call does not exist here.
     Unsupported,
@@ -64,7 +65,7 @@ impl Error {
             Self::InUse => "the port is in use",
             Self::UnknownName => "no such name",
             Self::Malformed => "malformed name or answer",
-            Self::TooLong => "datagram longer than a packet may be",
+            Self::TooLong => "datagram longer than a packet or the queue may be",
             Self::Unsupported => "not supported",
         }
     }

@@ -22,7 +22,8 @@ impl TcpListener {
         Self { stack, handle }
     }
 
-    /// Waits for the next peer. Several tasks may wait at one listener.
+    /// Waits for the next peer. Up to four tasks may wait at one listener; more would wake one
+    /// another all the time.
     ///
     /// While a task waits, one place for a connection is kept for the next peer, so that what the
     /// peer sends first is not lost. A peer that connects while none waits, or no place is free,

@@ -18,7 +18,8 @@ use crate::stack::{Names, Shared, Stack};
 /// `CONNECTIONS`: TCP connections at one time; `BUFFER`: bytes each way of each of them;
 /// `DATAGRAMS`: bytes of UDP datagrams that wait, 46 more than the payload of each, 0: no UDP and
 /// no asking for names; `LISTENERS`: ports to listen at. The others are those of [`MoteStorage`],
-/// and their defaults suit a leaf.
+/// and their defaults suit a leaf. A datagram waits in `QUEUE` for the air, and takes 54 bytes more
+/// than its payload there: by default the longest payload is 202 bytes.
 pub struct Resources<
     const CONNECTIONS: usize,
     const BUFFER: usize,

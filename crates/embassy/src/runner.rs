@@ -70,9 +70,6 @@ impl<R: Radio> Runner<R> {
             let first = select3(self.radio.event(&mut psdu), until, kicked).await;
             if let Either3::First(event) = first {
                 let mut places = stack.places();
-                if matches!(event, mac::Event::TransmitDone { .. }) {
-                    places.room.wake();
-                }
                 places.node.on_event(RADIO, Event::Mesh(event), now());
             }
         }

@@ -426,6 +426,42 @@ fn names_are_asked_of_the_resolver() {
     });
 }
 
+#[test]
+fn a_datagram_that_the_queue_never_holds_is_refused_at_once() {
+    let mut pair = Pair::new(11, &config());
+    let (client, server, remote) = (pair.client, pair.server, pair.at(9));
+    block_on(&mut pair.executor, 60, async move {
+        let receiver = server.udp(9).unwrap();
+        let sender = client.udp(0).unwrap();
+        // Of 256 bytes, 54 are headers and the queue's own.
+        let send = async |len: usize| {
+            let payload = vec![7; len];
+            let sent = sender.send_to(&payload, remote);
+            with_timeout(Duration::from_secs(10), sent).await
+        };
+        assert_eq!(send(203).await, Ok(Err(Error::TooLong)));
+        for _ in 0..5 {
+            assert_eq!(send(202).await, Ok(Ok(())), "when the last one has left");
+            let mut bytes = [0; 300];
+            assert_eq!(receiver.recv_from(&mut bytes).await.0, 202);
+        }
+    });
+}
+
+#[test]
+fn room_comes_back_though_no_frame_gets_out() {
+    let mut pair = Pair::new(12, &config());
+    let (client, remote) = (pair.client, pair.at(9));
+    pair.air.borrow_mut().is_jammed = true;
+    block_on(&mut pair.executor, 60, async move {
+        let sender = client.udp(0).unwrap();
+        for number in 0..10 {
+            let sent = sender.send_to(&[7; 150], remote).await;
+            assert_eq!(sent, Ok(()), "datagram {number}");
+        }
+    });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 

@@ -174,6 +174,8 @@ pub(crate) struct Air {
     sides: [Side; 2],
     /// Of every so many frames with data one is lost; 0: none.
     pub(crate) loses_every: u32,
+    /// Somebody else sends all the time.
+    pub(crate) is_jammed: bool,
     sent: u32,
 }
 
@@ -228,13 +230,11 @@ impl Radio for AirRadio {
             }
             mac::Action::AssessChannel => {
                 let at = now + 128;
-                let (from, to) = self.air.borrow().sides[1 - self.me].on_air;
-                self.report(
-                    at,
-                    Report::Assessed {
-                        clear: !(from <= at && now < to),
-                    },
-                );
+                let air = self.air.borrow();
+                let (from, to) = air.sides[1 - self.me].on_air;
+                let is_busy = air.is_jammed || (from <= at && now < to);
+                drop(air);
+                self.report(at, Report::Assessed { clear: !is_busy });
             }
             mac::Action::Fire => {
                 let psdu = self.air.borrow().sides[self.me].preloaded.clone();
@@ -322,6 +322,7 @@ impl Pair {
         let air = Rc::new(RefCell::new(Air {
             sides: Default::default(),
             loses_every: 0,
+            is_jammed: false,
             sent: 0,
         }));
         let mut executor = Executor::default();

@@ -350,6 +350,11 @@ impl<'m> Ble<'m> {
         self.discovery.on_message(received, queue, ip, now, rng)
     }
 
+    /// Whether a packet of `len` bytes fits into the empty queue.
+    pub(super) fn may_hold(&self, len: usize) -> bool {
+        self.queue.may_hold(len)
+    }
+
     /// Queues a packet, in two pieces.
     pub(super) fn queue(&mut self, parts: [&[u8]; 2]) -> Result<(), Refusal> {
         let len: usize = parts.iter().map(|part| part.len()).sum();

@@ -49,6 +49,10 @@ impl<'m> Ble<'m> {
         match self.0 {}
     }
 
+    pub(super) const fn may_hold(&self, _: usize) -> bool {
+        match self.0 {}
+    }
+
     pub(super) fn queue(&mut self, _: [&[u8]; 2]) -> Result<(), Refusal> {
         match self.0 {}
     }

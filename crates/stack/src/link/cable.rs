@@ -61,6 +61,11 @@ impl<'m> Cable<'m> {
         }
     }
 
+    /// Whether a packet of `len` bytes fits into the empty queue.
+    pub(super) fn may_hold(&self, len: usize) -> bool {
+        self.queue.may_hold(len)
+    }
+
     pub(super) fn queue(&mut self, parts: [&[u8]; 2]) -> Result<(), Refusal> {
         let mtu = u32::from(self.mtu);
         let len: usize = parts.iter().map(|part| part.len()).sum();

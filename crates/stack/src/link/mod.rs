@@ -307,6 +307,15 @@ impl<'m> Link<'m> {
         }
     }
 
+    /// Whether a packet of `len` bytes fits into the queue when no other one waits there.
+    pub(crate) fn may_hold(&self, len: usize) -> bool {
+        match self {
+            Self::Mesh(mesh) => mesh.may_hold(len),
+            Self::Cable(cable) | Self::Serial(Serial { cable, .. }) => cable.may_hold(len),
+            Self::Ble(ble) => ble.may_hold(len),
+        }
+    }
+
     /// Queues a packet that came from `hop`: `head` is its beginning, hop limit counted down, and
     /// `rest` what follows. Congestion may be marked on it.
     pub(crate) fn forward(

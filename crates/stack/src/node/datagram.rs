@@ -15,7 +15,7 @@ pub enum DatagramError {
     NoRoute,
     /// No address of this node fits the destination's scope.
     NoAddress,
-    /// Longer than a packet may be.
+    /// Longer than a packet may be, or than the queue.
     TooLong,
     /// No room in the queue: try again later.
     QueueFull,
@@ -27,7 +27,7 @@ impl DatagramError {
         match self {
             Self::NoRoute => "no route leads there",
             Self::NoAddress => "no address of this node fits the destination",
-            Self::TooLong => "datagram longer than a packet may be",
+            Self::TooLong => "datagram longer than a packet or the queue may be",
             Self::QueueFull => "no room in the queue",
         }
     }
@@ -93,6 +93,8 @@ impl<'m> Node<'m> {
         let queued = link.queue([&head, payload], Class::Own);
         queued.map_err(|refusal| match refusal {
             Refusal::TooBig { .. } => DatagramError::TooLong,
+            // To try again would be in vain.
+            _ if !link.may_hold(head.len() + payload.len()) => DatagramError::TooLong,
             Refusal::Full | Refusal::Congestion => DatagramError::QueueFull,
         })
     }

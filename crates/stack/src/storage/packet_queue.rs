@@ -62,6 +62,11 @@ impl<'m> PacketQueue<'m> {
         true
     }
 
+    /// Whether there is room for a packet of `len` bytes when no other one waits.
+    pub(crate) fn may_hold(&self, len: usize) -> bool {
+        len.saturating_add(RECORD_OVERHEAD) <= usize::from(self.ring.capacity())
+    }
+
     /// The oldest packet's length and mark.
     pub(crate) fn front(&self) -> Option<Front> {
         // Most polls find nothing, and need not read the ring for that.

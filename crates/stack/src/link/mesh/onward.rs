@@ -208,6 +208,11 @@ impl Mesh<'_> {
         Ok(())
     }
 
+    /// Whether a packet of `len` bytes fits into the empty queue.
+    pub(in crate::link) fn may_hold(&self, len: usize) -> bool {
+        self.queue.may_hold(len)
+    }
+
     /// Queues a whole packet of this node's own, in two pieces.
     pub(in crate::link) fn queue(
         &mut self,
