@@ -54,33 +54,39 @@ static void configure(struct motet_config *config) {
     radio_describe(&dev, config);
 }
 
+/* What the peer has sent and what of it was sent back. */
+static struct { uint8_t bytes[64]; int len, sent; } echo;
+
 /* Serves one peer; returns its socket, or one below 0 where there is none. */
 static int serve(struct motet_node *node, int listener, int socket) {
-    uint8_t bytes[64];
-    int count;
     if (socket < 0) {
+        echo.len = echo.sent = 0;
         return motet_tcp_accept(node, listener, now_us());
     }
-    while ((count = motet_tcp_recv(node, socket, bytes, sizeof bytes)) > 0) {
-        int sent = 0, result;
-        while (sent < count) {
-            result = motet_tcp_send(node, socket, bytes + sent, (size_t)(count - sent), now_us());
+    for (;;) {
+        int result = 0;
+        while (echo.sent < echo.len) {
+            result = motet_tcp_send(node, socket, echo.bytes + echo.sent,
+                                    (size_t)(echo.len - echo.sent), now_us());
             if (result < 0) {
-                break; /* The peer does not read: what it sent is lost, and so is the peer. */
+                break;
             }
-            sent += result;
+            echo.sent += result;
         }
-        if (sent < count) {
-            motet_tcp_abort(node, socket);
+        if (result >= 0) {
+            result = motet_tcp_recv(node, socket, echo.bytes, sizeof echo.bytes);
+        }
+        if (result == -MOTET_EAGAIN) {
+            return socket; /* Goes on when the peer has sent or taken something. */
+        }
+        if (result <= 0) {
+            motet_close(node, socket, now_us());
             return -1;
         }
-        printf("echoed %d bytes\n", count);
+        echo.len = result;
+        echo.sent = 0;
+        printf("echoing %d bytes\n", result);
     }
-    if (count != -MOTET_EAGAIN) {
-        motet_close(node, socket, now_us());
-        return -1;
-    }
-    return socket;
 }
 
 static void on_deadline(void *thread) {

@@ -1,14 +1,35 @@
-//! Compiles `pair.c` against the header and the archive, and runs it.
+//! Compiles programs of C against the header, one of them with the archive, and runs them.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 #[test]
 fn two_nodes_of_a_c_program_exchange_bytes() {
+    let archive = archive();
+    let link = [
+        archive.as_os_str(),
+        "-lpthread".as_ref(),
+        "-ldl".as_ref(),
+        "-lm".as_ref(),
+    ];
+    run("pair.c", &link);
+}
+
+#[test]
+fn the_service_of_the_example_for_riot_loses_nothing_for_want_of_room() {
+    let stub = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/riot/stub");
+    // What only the example's own main calls is left out.
+    let sections = ["-ffunction-sections", "-Wl,--gc-sections", "-I"].map(OsStr::new);
+    run("riot.c", &[&sections[..], &[stub.as_os_str()]].concat());
+}
+
+/// Compiles a file of this folder with these arguments behind it, and runs it.
+fn run(file: &str, arguments: &[&OsStr]) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().expect("a folder");
-    let program = folder.path().join("pair");
+    let program = folder.path().join("program");
     let mut compiler = Command::new("cc");
     compiler
         .args([
@@ -22,9 +43,9 @@ fn two_nodes_of_a_c_program_exchange_bytes() {
         ])
         .arg("-I")
         .arg(here.join("include"))
-        .arg(here.join("tests/pair.c"))
-        .arg(archive())
-        .args(["-lpthread", "-ldl", "-lm", "-o"])
+        .arg(here.join("tests").join(file))
+        .args(arguments)
+        .arg("-o")
         .arg(&program);
     let output = compiler
         .output()
