@@ -15,12 +15,12 @@
 //! 2003, whose security was another one.
 //! Source: IEEE 802.15.4-2006 §7.5.8, §7.6.3.2, annex B.
 
-pub mod ccm;
+mod ccm;
 mod keys;
 #[cfg(test)]
 mod tests;
 
-pub use ccm::{Cipher, Forged};
+pub use ccm::{BLOCK_LEN, Block, Cipher, Forged};
 pub use keys::{KEY_LEN, LinkKey, NetworkKey, Software, index, sequence_of};
 
 use ccm::NONCE_LEN;
@@ -30,7 +30,7 @@ use crate::wire::ieee802154::{Auxiliary, Level};
 /// The nonce of a frame (§7.6.3.2).
 ///
 /// `source`: its sender's extended address, most significant byte first.
-pub fn nonce(source: [u8; 8], counter: u32, level: Level) -> [u8; NONCE_LEN] {
+fn nonce(source: [u8; 8], counter: u32, level: Level) -> [u8; NONCE_LEN] {
     let mut nonce = [0; NONCE_LEN];
     let [address @ .., a, b, c, d, last] = &mut nonce;
     *address = source;

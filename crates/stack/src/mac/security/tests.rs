@@ -188,5 +188,3 @@ proptest! {
         prop_assert_eq!(opened.is_ok(), len == 8);
     }
 }
-
-const BLOCK_LEN: usize = ccm::BLOCK_LEN;
