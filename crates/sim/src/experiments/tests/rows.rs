@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use motet::random::Rng;
+use motet::tcp::Config;
 
 use super::super::header_tally::HeaderTally;
 use super::super::run::{Flow, Run};
+use super::super::setup::{Setup, Tune};
 use super::super::spent::Spent;
 use super::super::{Case, Effort, Measured, Results, all};
 use super::*;
@@ -114,9 +116,32 @@ fn segments() -> Vec<Vec<super::super::setup::Segment>> {
     found.clone()
 }
 
+/// What tells a setting from others, the same in every run: of a change of TCP's settings what it makes of
+/// them, since where its code lies is another place each time.
+fn name_of(case: &Case) -> String {
+    let tuned = |tune: Tune| {
+        let mut config = Config::default();
+        tune(&mut config);
+        config
+    };
+    let Setup {
+        chain,
+        deaf_backoff,
+        discipline,
+        receiver_segments,
+        sender,
+        receiver,
+    } = case.setup;
+    let air = (chain, deaf_backoff, discipline, receiver_segments);
+    let tcp = [sender, receiver].map(tuned);
+    let name = format!("{air:?} {tcp:?} {:?}", case.traffic);
+    assert!(!name.contains("0x"), "an address: {name}");
+    name
+}
+
 fn run_of(case: &Case, seed: u64, direction: u64, shift: f64) -> Run {
     // FNV-1a: the setting decides, not the experiment.
-    let name = format!("{:?} {:?} {seed}", case.setup, case.traffic);
+    let name = format!("{} {seed}", name_of(case));
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
