@@ -15,13 +15,15 @@
 
 use motet::wire::LinkAddr;
 use motet::wire::cursor::{Reader, Truncated};
-use motet::wire::ieee802154::{Address, FrameType, Header, PAN_BROADCAST, ParseError, Version};
+use motet::wire::ieee802154::{
+    Address, Auxiliary, FrameType, Header, Level, PAN_BROADCAST, ParseError, Version,
+};
 
 use super::Decoder;
 use super::elements::{self, Elements};
 use super::mac::{self, link_addr};
 use super::model::{Frame, Layer, hex, hex16};
-use super::secured::{self, Secured};
+use super::secured;
 
 /// A frame's kind, as the first three bits of its frame control say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,6 +86,20 @@ impl Security<'_> {
 
     const fn is_encrypted(self) -> bool {
         self.level & 4 != 0
+    }
+
+    /// What a key that follows from a network key needs to know.
+    fn auxiliary(self) -> Result<Auxiliary, &'static str> {
+        let level = Level::from_number(self.level)
+            .ok_or("the payload is encrypted, and nothing shows which key is right")?;
+        match (self.key_mode, self.frame_counter, self.key_index) {
+            (1, Some(counter), Some(key_index)) => Ok(Auxiliary {
+                level,
+                counter,
+                key_index,
+            }),
+            _ => Err("the payload is encrypted with a key of another kind"),
+        }
     }
 
     const fn name(self) -> &'static str {
@@ -198,16 +214,14 @@ impl Inside<'_> {
         let identifier_len = usize::from(self.envelope.kind == Kind::Command);
         let split = mpdu.split_at_checked(at + identifier_len);
         let (header, body) = split.ok_or("the frame ends before what it encrypts")?;
-        let secured = Secured {
-            src: self.envelope.src,
-            level: security.level,
-            key_mode: security.key_mode,
-            counter: security.frame_counter,
-            key_index: security.key_index,
-            header,
-            body,
+        let keys = decoder.keys.as_mut().ok_or("the payload is encrypted")?;
+        let Some(LinkAddr::Extended(source)) = self.envelope.src else {
+            return Err(
+                "the payload is encrypted, and its nonce has an address that is not in the frame",
+            );
         };
-        let opened = secured::open(decoder.keys.as_mut(), &secured)?;
+        let auxiliary = security.auxiliary()?;
+        let opened = secured::open(keys, source, auxiliary, (header, body))?;
         Ok([header.get(at..).unwrap_or_default(), &opened].concat())
     }
 

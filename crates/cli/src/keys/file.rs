@@ -18,7 +18,7 @@ use serde::Deserialize;
 use sha2::Sha256;
 
 use crate::error::Error;
-use crate::output::describe;
+use crate::output::{describe, hex};
 
 /// The contents of a key file.
 #[derive(Deserialize)]
@@ -36,7 +36,6 @@ pub(crate) struct Keys {
     pub(crate) network: NetworkKey,
     /// Where the key sequence stands, as far as is known.
     pub(crate) sequence: u32,
-    bytes: [u8; KEY_LEN],
 }
 
 impl Keys {
@@ -45,13 +44,12 @@ impl Keys {
         Self {
             network: NetworkKey::new(bytes),
             sequence: 0,
-            bytes,
         }
     }
 
     /// The network key in hexadecimal digits.
     pub(crate) fn network_key_hex(&self) -> String {
-        hex(&self.bytes)
+        hex(self.network.as_bytes())
     }
 }
 
@@ -154,11 +152,20 @@ pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 const SECRET_LEN: usize = 32;
 
 /// No key file is longer.
 const LEN_MAX: u64 = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_not_shown() {
+        let keys = Keys::of_network_key([0xab; KEY_LEN]);
+        let shown = format!("{keys:?}");
+        assert!(!shown.contains("ab") && !shown.contains("171"), "{shown}");
+        assert_eq!(keys.network_key_hex(), "ab".repeat(KEY_LEN));
+    }
+}

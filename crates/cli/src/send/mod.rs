@@ -22,7 +22,7 @@ use motet_lab::{
 };
 
 use self::{
-    report::{LatenessReport, Report, hex, rounded},
+    report::{LatenessReport, Report, rounded},
     trace::Trace,
     transfer::{Outcome, Transfer},
 };
@@ -32,7 +32,7 @@ use crate::{
     error::{Error, Kept},
     files,
     interrupt::Interrupt,
-    output::Out,
+    output::{Out, hex},
     pacer::Lateness,
     progress::Progress,
     targets,

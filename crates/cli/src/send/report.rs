@@ -282,11 +282,6 @@ pub(super) fn rounded(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }
 
-/// Lower-case hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,8 +302,8 @@ mod tests {
     fn the_promised_keys_come_first_and_in_order() {
         let report = Report {
             bytes: 3,
-            sha256_sent: hex(&[0xab]),
-            sha256_received: hex(&[0xab]),
+            sha256_sent: output::hex(&[0xab]),
+            sha256_received: output::hex(&[0xab]),
             hops: 1,
             seconds: 1.0,
             goodput_kbps: 0.024,

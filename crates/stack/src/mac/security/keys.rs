@@ -24,6 +24,11 @@ impl NetworkKey {
         Self(bytes)
     }
 
+    /// Its bytes, for an analyser of captures.
+    pub const fn as_bytes(&self) -> &[u8; KEY_LEN] {
+        &self.0
+    }
+
     /// The key of links while the key sequence stands at `sequence`: the upper half of
     /// HMAC-SHA256(network key, sequence ‖ "Thread").
     pub fn link_key(&self, sequence: u32) -> LinkKey {

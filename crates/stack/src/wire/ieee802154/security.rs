@@ -61,7 +61,8 @@ impl Level {
         }
     }
 
-    const fn from_number(number: u8) -> Option<Self> {
+    /// The level that frames name by `number`; none that leaves out encryption or authentication.
+    pub const fn from_number(number: u8) -> Option<Self> {
         match number {
             5 => Some(Self::Mic32),
             6 => Some(Self::Mic64),
