@@ -10,7 +10,7 @@
 use core::net::Ipv6Addr;
 
 use crate::remote::Remote;
-use crate::storage::packet_queue::PacketQueue;
+use crate::storage::packet_queue::{Front, PacketQueue};
 use crate::wire::checksum::Checksum;
 use crate::wire::cursor::{Reader, copy};
 use crate::wire::udp::{HEADER_LEN, Header, NEXT_HEADER, is_checksum_valid};
@@ -30,7 +30,8 @@ pub struct Inbox<'m> {
 pub struct UdpCounters {
     /// Handed to the application.
     pub received: u32,
-    /// Dropped: the inbox was full.
+    /// Dropped, because the inbox was full: the newest datagram, or older ones of a port with more
+    /// bytes there.
     pub full: u32,
     /// Dropped: malformed, or with a wrong checksum.
     pub bad: u32,
@@ -96,7 +97,7 @@ impl<'m> Inbox<'m> {
         for place in self.bound.iter_mut().filter(|bound| **bound == port) {
             *place = NO_PORT;
         }
-        self.recv_at(port, &mut []);
+        while self.drop_oldest(port) {}
     }
 
     /// How many datagrams wait, for all ports.
@@ -106,47 +107,59 @@ impl<'m> Inbox<'m> {
 
     /// Takes the oldest whole datagram into `out`, cut to what that holds.
     pub fn recv(&mut self, out: &mut [u8]) -> Option<Received> {
-        loop {
-            let front = self.queue.front()?;
-            let mut record = [0; RECORD_LEN_MAX];
-            let len = self.queue.peek(&mut record);
-            self.queue.pop();
-            let whole = record.get(..len).filter(|_| len == front.len);
-            // `put` has marked it with its zone.
-            match whole.and_then(|record| unwrap(record, front.mark as u8, out)) {
-                Some(received) => {
-                    self.counters.received = self.counters.received.wrapping_add(1);
-                    return Some(received);
-                }
-                None => self.counters.bad = self.counters.bad.wrapping_add(1),
-            }
-        }
+        self.recv_first(|_| true, out)
     }
 
     /// As [`Self::recv`], the oldest one for `port`; those of other ports keep their order.
     pub fn recv_at(&mut self, port: u16, out: &mut [u8]) -> Option<Received> {
-        let mut found = None;
-        // Each waiting datagram is taken off the front once, and put back behind the others.
-        for _ in 0..self.queue.len() {
-            let front = self.queue.front()?;
-            let mut record = [0; RECORD_LEN_MAX];
-            let len = self.queue.peek(&mut record);
-            self.queue.pop();
-            let record = record.get(..len).filter(|_| len == front.len);
-            let record = record.unwrap_or_default();
-            let to = record.get(ADDRESSES_LEN..).and_then(destination_port);
-            if to == Some(port) && found.is_none() && self.is_open(port) {
-                found = unwrap(record, front.mark as u8, out);
-                let counter = match found {
-                    Some(_) => &mut self.counters.received,
-                    None => &mut self.counters.bad,
-                };
-                *counter = counter.wrapping_add(1);
-            } else if to.is_some_and(|to| self.is_open(to)) {
-                self.queue.push(record, front.mark);
+        self.recv_first(|front| port_of(front.mark) == port, out)
+    }
+
+    fn recv_first(
+        &mut self,
+        mut is_meant: impl FnMut(Front) -> bool,
+        out: &mut [u8],
+    ) -> Option<Received> {
+        loop {
+            let index = self.position(&mut is_meant)?;
+            let received = self.take(index, out);
+            let counter = match received {
+                Some(_) => &mut self.counters.received,
+                None => &mut self.counters.bad,
+            };
+            *counter = counter.wrapping_add(1);
+            if received.is_some() {
+                return received;
             }
         }
-        found
+    }
+
+    /// Removes the datagram with that many before it; `None`: it was malformed.
+    fn take(&mut self, index: usize, out: &mut [u8]) -> Option<Received> {
+        let after = self.queue.len().saturating_sub(index).saturating_sub(1);
+        let mut record = [0; RECORD_LEN_MAX];
+        self.rotate(index, &mut record);
+        let front = self.queue.front()?;
+        let len = self.queue.peek(&mut record);
+        self.queue.pop();
+        let whole = record.get(..len).filter(|_| len == front.len);
+        let received = whole.and_then(|record| unwrap(record, zone_of(front.mark), out));
+        self.rotate(after, &mut record);
+        received
+    }
+
+    /// Puts the oldest `count` datagrams behind the others.
+    fn rotate(&mut self, count: usize, record: &mut [u8; RECORD_LEN_MAX]) {
+        for _ in 0..count {
+            let Some(front) = self.queue.front() else {
+                return;
+            };
+            let len = self.queue.peek(record);
+            self.queue.pop();
+            // None is longer than that: `put` has seen to it.
+            self.queue
+                .push(record.get(..len).unwrap_or_default(), front.mark);
+        }
     }
 
     fn is_open(&self, port: u16) -> bool {
@@ -177,13 +190,52 @@ impl<'m> Inbox<'m> {
         let mut addresses = [0; ADDRESSES_LEN];
         copy(&mut addresses, &src.octets());
         copy(addresses.get_mut(16..).unwrap_or_default(), &dst.octets());
-        if !self
-            .queue
-            .push_parts([&addresses, datagram], u32::from(zone))
-        {
+        let parts: [&[u8]; 2] = [&addresses, datagram];
+        let len = ADDRESSES_LEN.saturating_add(datagram.len());
+        let is_possible = len <= RECORD_LEN_MAX && self.queue.may_hold(len);
+        while !is_possible || !self.queue.push_parts(parts, mark(port, zone)) {
             self.counters.full = self.counters.full.wrapping_add(1);
+            if !is_possible || !self.drop_of_greediest(port, len) {
+                break;
+            }
         }
         true
+    }
+
+    /// Drops the oldest datagram of the port with most bytes here, unless that is `port` with `len`
+    /// bytes more: a port that nobody reads does not keep the others' out.
+    fn drop_of_greediest(&mut self, port: u16, len: usize) -> bool {
+        let mut most = (self.bytes_of(port).saturating_add(len), port);
+        for index in 0..self.ports.len().saturating_add(self.bound.len()) {
+            let mut ports = self.ports.iter().chain(self.bound.iter());
+            let other = ports.nth(index).map_or(port, |other| *other);
+            let bytes = self.bytes_of(other);
+            if bytes > most.0 {
+                most = (bytes, other);
+            }
+        }
+        most.1 != port && self.drop_oldest(most.1)
+    }
+
+    /// Bytes that wait for `port`.
+    fn bytes_of(&self, port: u16) -> usize {
+        let theirs = self
+            .queue
+            .packets()
+            .filter(|front| port_of(front.mark) == port);
+        theirs.fold(0, |sum, front| sum.saturating_add(front.len))
+    }
+
+    fn drop_oldest(&mut self, port: u16) -> bool {
+        let Some(index) = self.position(|front| port_of(front.mark) == port) else {
+            return false;
+        };
+        self.take(index, &mut []);
+        true
+    }
+
+    fn position(&self, is_meant: impl FnMut(Front) -> bool) -> Option<usize> {
+        self.queue.packets().position(is_meant)
     }
 }
 
@@ -212,6 +264,19 @@ pub(crate) fn header(
     };
     copy(header.get_mut(CHECKSUM_AT..)?, &sum.to_be_bytes());
     Some(header)
+}
+
+/// The word that a datagram waits with.
+fn mark(port: u16, zone: u8) -> u32 {
+    u32::from(port) << 8 | u32::from(zone)
+}
+
+const fn port_of(mark: u32) -> u16 {
+    (mark >> 8) as u16
+}
+
+const fn zone_of(mark: u32) -> u8 {
+    mark as u8
 }
 
 fn destination_port(datagram: &[u8]) -> Option<u16> {
@@ -308,6 +373,42 @@ mod tests {
         assert_eq!(take(&mut inbox, 81), None);
         assert_eq!(take(&mut inbox, 80), Some(b'c'));
         assert_eq!(take(&mut inbox, 80), None);
+    }
+
+    #[test]
+    fn a_port_that_nobody_reads_leaves_room_for_others() {
+        let (mut places, mut memory) = ([0; 3], [0; 400]);
+        let mut inbox = Inbox::with_places(&mut places, &mut memory);
+        assert!(inbox.bind(80) && inbox.bind(53) && inbox.bind(81));
+        let put = |inbox: &mut Inbox<'_>, port, payload: &[u8]| {
+            assert!(inbox.put(&SRC, &DST, 0, &datagram(port, payload)));
+        };
+        put(&mut inbox, 81, b"kept");
+        for n in 0..50 {
+            put(&mut inbox, 80, &[n; 10]);
+        }
+        let counted = inbox.counters().full;
+        assert_eq!(inbox.waiting(), 7, "six of port 80 fill what is left");
+        assert_eq!(counted, 44);
+        put(&mut inbox, 53, &[9; 90]);
+        assert_eq!(inbox.counters().full, counted + 3);
+        let mut out = [0; 100];
+        let mut take = |inbox: &mut Inbox<'_>, port| {
+            let received = inbox.recv_at(port, &mut out)?;
+            Some(out[..received.len].to_vec())
+        };
+        assert_eq!(take(&mut inbox, 53), Some([9; 90].to_vec()));
+        assert_eq!(take(&mut inbox, 81), Some(b"kept".to_vec()));
+        // Its newest were refused while it had most, and its oldest made room.
+        for n in 3..6 {
+            assert_eq!(take(&mut inbox, 80), Some([n; 10].to_vec()));
+        }
+        assert_eq!((take(&mut inbox, 80), inbox.waiting()), (None, 0));
+        // What never fits drops nothing.
+        put(&mut inbox, 80, b"small");
+        put(&mut inbox, 53, &[1; 400]);
+        put(&mut inbox, 53, &[1; 2_000]);
+        assert_eq!(inbox.waiting(), 1);
     }
 
     #[test]

@@ -73,14 +73,28 @@ impl<'m> PacketQueue<'m> {
         if self.is_empty() {
             return None;
         }
+        self.front_at(0)
+    }
+
+    fn front_at(&self, at: u16) -> Option<Front> {
         let mut record = [0; RECORD_OVERHEAD];
-        if self.ring.peek(0, &mut record) < RECORD_OVERHEAD {
+        if self.ring.peek(at, &mut record) < RECORD_OVERHEAD {
             return None;
         }
         let [len_high, len_low, mark @ ..] = record;
         Some(Front {
             len: usize::from(u16::from_be_bytes([len_high, len_low])),
             mark: u32::from_be_bytes(mark),
+        })
+    }
+
+    /// Every packet's length and mark, the oldest first.
+    pub(crate) fn packets(&self) -> impl Iterator<Item = Front> {
+        let mut at = 0u16;
+        (0..self.count).map_while(move |_| {
+            let front = self.front_at(at)?;
+            at = at.saturating_add((RECORD_OVERHEAD + front.len) as u16);
+            Some(front)
         })
     }
 
@@ -149,6 +163,8 @@ mod tests {
                 let mut out = [0; 100];
                 let len = queue.peek(&mut out);
                 prop_assert_eq!(&out[..len], model.front().map_or(&[][..], |(packet, _)| packet));
+                let fronts = model.iter().map(|(packet, mark)| Front { len: packet.len(), mark: *mark });
+                prop_assert!(queue.packets().eq(fronts));
                 prop_assert_eq!((queue.len(), queue.is_empty()), (model.len(), model.is_empty()));
             }
         }
