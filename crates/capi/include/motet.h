@@ -335,7 +335,9 @@ size_t motet_node_align(void);
 
 /**
  * Starts a node in memory that is the node's from then on, until motet_node_end; writes where it
- * is to `node`. Returns 0, or -MOTET_EFAULT, EINVAL (the configuration), ENOMEM (too small).
+ * is to `node`. Returns 0, or -MOTET_EFAULT, EINVAL (the configuration or the clock),
+ * ENOMEM (too small). Every now_us is of one clock that never goes back; a call with 2^63 or more
+ * does nothing and returns -MOTET_EINVAL.
  */
 int32_t motet_node_init(void *memory,
                         size_t size,

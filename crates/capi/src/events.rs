@@ -9,7 +9,7 @@ use motet::time::Instant;
 
 use crate::errno::{Errno, MOTET_EINVAL, MOTET_ENOENT, code};
 use crate::memory::{bytes, place};
-use crate::node::{motet_node, with};
+use crate::node::{motet_node, with, with_clock};
 
 /// Copy this frame into the radio; answer by motet_on_preloaded.
 pub const MOTET_PRELOAD: u8 = 0;
@@ -125,14 +125,15 @@ pub unsafe extern "C" fn motet_poll(
     now_us: u64,
     action: *mut motet_action,
 ) -> i32 {
-    let now = Instant::from_micros(now_us);
     // SAFETY: the caller's promises.
     code(unsafe {
-        with(
+        with_clock(
             node,
+            now_us,
             |motet_node {
                  node, sockets, out, ..
-             }| {
+             },
+             now| {
                 let place = place(action)?;
                 while let Some((_, action)) = node.poll_action(now, out) {
                     if let Action::Mesh(action) = action {
@@ -217,10 +218,9 @@ pub unsafe extern "C" fn motet_address(
 /// # Safety
 /// As [`motet_poll`].
 unsafe fn on_event(node: *mut motet_node, event: mac::Event<'_>, now_us: u64) -> i32 {
-    let now = Instant::from_micros(now_us);
     // SAFETY: the caller's promise.
     code(unsafe {
-        with(node, |node| {
+        with_clock(node, now_us, |node, now| {
             node.node.on_event(InterfaceId(0), Event::Mesh(event), now);
             Ok(0)
         })

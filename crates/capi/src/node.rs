@@ -129,7 +129,9 @@ pub extern "C" fn motet_node_align() -> usize {
 }
 
 /// Starts a node in memory that is the node's from then on, until motet_node_end; writes where it
-/// is to `node`. Returns 0, or -MOTET_EFAULT, EINVAL (the configuration), ENOMEM (too small).
+/// is to `node`. Returns 0, or -MOTET_EFAULT, EINVAL (the configuration or the clock),
+/// ENOMEM (too small). Every now_us is of one clock that never goes back; a call with 2^63 or more
+/// does nothing and returns -MOTET_EINVAL.
 ///
 /// # Safety
 /// Unless they are null or misaligned, `memory` points to `size` bytes, `config` to a configuration,
@@ -145,6 +147,7 @@ pub unsafe extern "C" fn motet_node_init(
     let begin = || {
         // SAFETY: the caller's promise.
         let node = unsafe { place(node) }?;
+        let now = instant(now_us)?;
         if memory.is_null() || !memory.addr().is_multiple_of(ALIGN) {
             return Err(Errno(MOTET_EFAULT));
         }
@@ -154,7 +157,7 @@ pub unsafe extern "C" fn motet_node_init(
             return Err(Errno(MOTET_ENOMEM));
         }
         // SAFETY: aligned, and as long as the layout is; the caller gives it away.
-        node.write(unsafe { start(memory.cast(), &config, Instant::from_micros(now_us)) });
+        node.write(unsafe { start(memory.cast(), &config, now) });
         Ok(0)
     };
     code(begin())
@@ -194,6 +197,27 @@ pub(crate) unsafe fn with(
     }
     // SAFETY: the tag says that a node was written there, and nobody else uses it now.
     act(unsafe { &mut *node })
+}
+
+/// As [`with`], at `now_us` of the program's clock.
+///
+/// # Safety
+/// As [`with`].
+pub(crate) unsafe fn with_clock(
+    node: *mut motet_node,
+    now_us: u64,
+    act: impl FnOnce(&mut motet_node, Instant) -> Result<i32, Errno>,
+) -> Result<i32, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe { with(node, |node| act(node, instant(now_us)?)) }
+}
+
+/// A clock's value that leaves room for deadlines.
+fn instant(now_us: u64) -> Result<Instant, Errno> {
+    let is_possible = now_us <= CLOCK_US_MAX;
+    is_possible
+        .then_some(Instant::from_micros(now_us))
+        .ok_or(Errno(MOTET_EINVAL))
 }
 
 /// What marks a node at its address: neither other memory nor a copy of a node has it.
@@ -372,3 +396,6 @@ fn settings(config: &motet_config) -> tcp::Config {
 
 /// The channel of TCPlp's testbed, as `motet::mac` has it.
 const CHANNEL: u8 = 26;
+
+/// 292,000 years.
+const CLOCK_US_MAX: u64 = u64::MAX >> 1;

@@ -10,7 +10,7 @@ use motet::time::Instant;
 
 use crate::errno::{Errno, MOTET_EBADF, code};
 use crate::memory::place;
-use crate::node::{motet_node, with};
+use crate::node::{motet_node, with, with_clock};
 
 /// There is something to read: bytes, the end of the stream, or why there will be none. Of a
 /// listener: a peer that waits to be accepted.
@@ -365,10 +365,9 @@ pub unsafe extern "C" fn motet_poll_changed(
 /// As motet_poll.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn motet_close(node: *mut motet_node, socket: i32, now_us: u64) -> i32 {
-    let now = Instant::from_micros(now_us);
     // SAFETY: the caller's promise.
     code(unsafe {
-        with(node, |motet_node { node, sockets, .. }| {
+        with_clock(node, now_us, |motet_node { node, sockets, .. }, now| {
             if let Ok(handle) = sockets.connection(socket) {
                 node.tcp_mut().close(handle, now);
                 sockets.disown(handle);

@@ -2,11 +2,10 @@
 
 use motet::Remote;
 use motet::tcp::{Connection, Handle, RecvError, State};
-use motet::time::Instant;
 
 use crate::errno::{Errno, MOTET_EAGAIN, MOTET_EINVAL, MOTET_ENFILE, MOTET_ENOTCONN, code, count};
 use crate::memory::{bytes, bytes_mut, value};
-use crate::node::{motet_node, with};
+use crate::node::{motet_node, with, with_clock};
 
 /// Takes connections to `port`. Returns a socket, or -MOTET_EFAULT, EBADF (the node), EINVAL (port 0),
 /// EADDRINUSE, ENFILE.
@@ -36,10 +35,9 @@ pub unsafe extern "C" fn motet_tcp_accept(
     listener: i32,
     now_us: u64,
 ) -> i32 {
-    let now = Instant::from_micros(now_us);
     // SAFETY: the caller's promise.
     code(unsafe {
-        with(node, |motet_node { node, sockets, .. }| {
+        with_clock(node, now_us, |motet_node { node, sockets, .. }, now| {
             let listener = sockets.listener(listener)?;
             let handle = match sockets.lent_to(listener) {
                 Some(handle) => handle,
@@ -80,10 +78,9 @@ pub unsafe extern "C" fn motet_tcp_connect(
     zone: u8,
     now_us: u64,
 ) -> i32 {
-    let now = Instant::from_micros(now_us);
     // SAFETY: the caller's promises.
     code(unsafe {
-        with(node, |motet_node { node, sockets, .. }| {
+        with_clock(node, now_us, |motet_node { node, sockets, .. }, now| {
             let remote = remote(value(address)?, port, zone)?;
             let buffers = sockets.take_buffers(node, now);
             let buffers = buffers.ok_or(Errno(MOTET_ENFILE))?;
@@ -120,10 +117,9 @@ pub unsafe extern "C" fn motet_tcp_send(
     len: usize,
     now_us: u64,
 ) -> i32 {
-    let now = Instant::from_micros(now_us);
     // SAFETY: the caller's promises.
     code(unsafe {
-        with(node, |motet_node { node, sockets, .. }| {
+        with_clock(node, now_us, |motet_node { node, sockets, .. }, now| {
             let handle = sockets.connection(socket)?;
             let data = bytes(data, len)?;
             Ok(count(node.tcp_mut().send(handle, data, now)?))
@@ -173,10 +169,10 @@ pub unsafe extern "C" fn motet_tcp_shutdown(
 ) -> i32 {
     // SAFETY: the caller's promise.
     code(unsafe {
-        with(node, |motet_node { node, sockets, .. }| {
+        with_clock(node, now_us, |motet_node { node, sockets, .. }, now| {
             let handle = sockets.connection(socket)?;
             let tcp = node.tcp_mut();
-            tcp.shutdown(handle, Instant::from_micros(now_us));
+            tcp.shutdown(handle, now);
             Ok(0)
         })
     })

@@ -200,6 +200,11 @@ static void refuse_bad_handles(int listener, int connection, int port) {
     CHECK(motet_address(node, 0, NULL) == -MOTET_EFAULT);
     CHECK(motet_on_frame(node, NULL, 10, 0, 0, 26, now, now) == -MOTET_EFAULT);
     CHECK(motet_on_frame(node, &byte, 128, 0, 0, 26, now, now) == -MOTET_EINVAL);
+    const uint64_t beyond[] = {(uint64_t)1 << 63, UINT64_MAX};
+    for (size_t i = 0; i < 2; i++) {
+        CHECK(motet_poll(node, beyond[i], &action) == -MOTET_EINVAL);
+        CHECK(motet_on_preloaded(node, beyond[i]) == -MOTET_EINVAL);
+    }
     numbers[0] = 0;
     numbers[1] = -1;
     numbers[2] = INT32_MAX;
