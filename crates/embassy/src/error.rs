@@ -37,6 +37,8 @@ pub enum Error {
     InUse,
     /// No such name, or nobody to ask for it.
     UnknownName,
+    /// The resolver failed or refused three times.
+    Resolver,
     /// The name is none, or a resolver's answer is.
     Malformed,
     /// A datagram longer than a packet may be, or than the queue of the
@@ -64,6 +66,7 @@ impl Error {
             Self::NotIpv6 => "not an IPv6 address",
             Self::InUse => "the port is in use",
             Self::UnknownName => "no such name",
+            Self::Resolver => "the resolver failed or refused",
             Self::Malformed => "malformed name or answer",
             Self::TooLong => "datagram longer than a packet or the queue may be",
             Self::Unsupported => "not supported",
@@ -93,6 +96,7 @@ impl embedded_io_async::Error for Error {
             Self::Address | Self::TooLong => ErrorKind::InvalidInput,
             Self::InUse => ErrorKind::AddrInUse,
             Self::UnknownName => ErrorKind::NotFound,
+            Self::Resolver => ErrorKind::Other,
             Self::Malformed => ErrorKind::InvalidData,
             Self::NotIpv6 | Self::Unsupported => ErrorKind::Unsupported,
         }

@@ -33,8 +33,8 @@
 //! What was not read is lost, and the peer learns that by a reset (RFC 9293 §3.10.4).
 //!
 //! All tasks run on one executor: [`Stack`] is copied between them, not sent to other threads. Up to
-//! four of them may wait for the same thing: peers of one listener, a free connection, datagrams,
-//! room for datagrams, an address. More would wake one another all the time.
+//! four of them that wait for the same thing are woken when it is there: peers of one listener, a
+//! free connection, datagrams, room for datagrams, an address. Further ones look every 20 ms.
 //!
 //! # Place
 //!
@@ -55,6 +55,7 @@ mod resources;
 mod runner;
 mod stack;
 mod udp;
+mod waiters;
 
 pub use config::Config;
 pub use connection::{ReadHalf, TcpSocket, WriteHalf};
@@ -69,3 +70,8 @@ pub use udp::UdpSocket;
 pub use motet::mac;
 /// Re-exported for what an application asks of the node itself: [`Stack::with_node`].
 pub use motet::node::Node;
+
+// Its example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/sockets.md")]
+struct Guide;

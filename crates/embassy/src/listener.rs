@@ -1,14 +1,12 @@
 //! Listeners.
 
-use core::future::poll_fn;
-use core::task::Poll;
-
 use motet::tcp::ListenerHandle;
 
 use crate::connection::TcpSocket;
 use crate::error::Error;
 use crate::runner::now;
 use crate::stack::Stack;
+use crate::waiters::wait;
 
 /// Takes connections to a port; closed when it is dropped.
 #[derive(Debug)]
@@ -22,8 +20,8 @@ impl TcpListener {
         Self { stack, handle }
     }
 
-    /// Waits for the next peer. Up to four tasks may wait at one listener; more would wake one
-    /// another all the time.
+    /// Waits for the next peer. Up to four tasks at one listener are woken when a peer is there;
+    /// further ones look every 20 ms.
     ///
     /// While a task waits, one place for a connection is kept for the next peer, so that what the
     /// peer sends first is not lost. A peer that connects while none waits, or no place is free,
@@ -33,12 +31,9 @@ impl TcpListener {
     /// None that a caller can mend.
     pub async fn accept(&self) -> Result<TcpSocket, Error> {
         let _waiting = Waiting::begin(self);
-        let handle = poll_fn(
-            |cx| match self.stack.places().accept(self.handle, now(), cx) {
-                Some(accepted) => Poll::Ready(accepted),
-                None => Poll::Pending,
-            },
-        );
+        let handle = wait(self.stack, |places, cx| {
+            places.accept(self.handle, now(), cx)
+        });
         Ok(TcpSocket::new(self.stack, handle.await?))
     }
 }

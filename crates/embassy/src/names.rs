@@ -2,11 +2,11 @@
 
 use core::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use embassy_time::with_timeout;
+use embassy_time::{Duration, Timer, with_timeout};
 use embedded_nal_async::{AddrType, Dns};
 
 use crate::error::Error;
-use crate::resolver::{Answer, QUESTION_LEN_MAX, read_answer, write_question};
+use crate::resolver::{Answer, Question, question, read_answer};
 use crate::stack::Stack;
 use crate::udp::UdpSocket;
 
@@ -16,8 +16,8 @@ impl Stack {
     /// answers.
     ///
     /// # Errors
-    /// [`Error::NotIpv6`] (a literal), `Malformed`, `UnknownName`; of asking: `TimedOut`, `NoSlot`,
-    /// `NoRoute`.
+    /// [`Error::NotIpv6`] (a literal), `Malformed`, `UnknownName`; of asking: `TimedOut`,
+    /// `Resolver`, `NoSlot`, `NoRoute`.
     pub async fn resolve(self, host: &str) -> Result<Ipv6Addr, Error> {
         let literal = host
             .strip_prefix('[')
@@ -45,31 +45,37 @@ impl Stack {
     /// Asks `resolver`, each time from another port and with another number (RFC 5452 §9).
     async fn ask(self, host: &str, resolver: Ipv6Addr) -> Result<Ipv6Addr, Error> {
         let resolver = SocketAddrV6::new(resolver, DNS_PORT, 0, 0);
-        for _ in 0..ATTEMPTS {
+        let mut failure = Error::TimedOut;
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 && failure == Error::Resolver {
+                // It answered at once, and may do so again.
+                Timer::after(FAILURE_PAUSE).await;
+            }
             let (id, timeout) = {
                 let mut names = self.names();
                 (names.rng.next_u32() as u16, names.timeout)
             };
-            let mut question = [0; QUESTION_LEN_MAX];
-            let len = write_question(id, host, &mut question)?;
-            let question = question.get(..len).unwrap_or_default();
+            let question = question(id, host)?;
             let socket = self.udp(0)?;
-            let attempt = async {
-                socket.send_to(question, SocketAddr::V6(resolver)).await?;
-                answer(&socket, question, resolver).await
+            let asked = async {
+                let to = SocketAddr::V6(resolver);
+                socket.send_to(question.as_slice(), to).await?;
+                answer(&socket, &question, resolver).await
             };
-            if let Ok(result) = with_timeout(timeout, attempt).await {
-                return result;
-            }
+            failure = match with_timeout(timeout, asked).await {
+                Ok(Err(Error::Resolver)) => Error::Resolver,
+                Ok(result) => return result,
+                Err(_) => Error::TimedOut,
+            };
         }
-        Err(Error::TimedOut)
+        Err(failure)
     }
 }
 
 /// Waits for the answer of `resolver`, whatever else comes.
 async fn answer(
     socket: &UdpSocket,
-    question: &[u8],
+    question: &Question,
     resolver: SocketAddrV6,
 ) -> Result<Ipv6Addr, Error> {
     loop {
@@ -81,6 +87,7 @@ async fn answer(
         match read_answer(message.get(..len).unwrap_or_default(), question) {
             Answer::Address(address) => return Ok(address),
             Answer::Unknown => return Err(Error::UnknownName),
+            Answer::Failed => return Err(Error::Resolver),
             Answer::Foreign => {}
         }
     }
@@ -103,6 +110,8 @@ impl Dns for Stack {
 
 const DNS_PORT: u16 = 53;
 const ATTEMPTS: usize = 3;
+/// Before a resolver that failed is asked again.
+const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 
 /// The longest answer without extensions (RFC 1035 §4.2.1).
 const MESSAGE_LEN_MAX: usize = 512;

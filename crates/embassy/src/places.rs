@@ -6,15 +6,13 @@
 
 use core::task::Context;
 
-use embassy_sync::waitqueue::{MultiWakerRegistration, WakerRegistration};
+use embassy_sync::waitqueue::WakerRegistration;
 use motet::node::Node;
 use motet::tcp::{self, Buffers, Changed, Edges, Handle, ListenerHandle, OpenError, State};
 use motet::time::Instant;
 
 use crate::error::Error;
-
-/// Tasks that wait for the same thing; more than these wake one another in turn.
-pub(crate) type Waiters = MultiWakerRegistration<4>;
+use crate::waiters::{Waiters, Waits};
 
 /// What belongs to the TCP connection in the slot of the same number.
 #[derive(Debug)]
@@ -254,25 +252,24 @@ impl Places {
         self.spare.iter().flatten().count()
     }
 
-    /// Opens a connection; `None`: every pair of buffers is in use, and the task waits for one.
+    /// Opens a connection; where every pair of buffers is in use, the task waits for one.
     pub(crate) fn connect(
         &mut self,
         remote: motet::Remote,
         now: Instant,
         cx: &Context<'_>,
-    ) -> Option<Result<Handle, Error>> {
+    ) -> Result<Result<Handle, Error>, Waits> {
         let Some(buffers) = self.take_spare() else {
-            self.free.register(cx.waker());
-            return None;
+            return Err(self.free.register(cx));
         };
         match self.node.connect(remote, buffers, self.tcp, now) {
             Ok(handle) => {
                 self.occupy(handle, Role::Socket);
-                Some(Ok(handle))
+                Ok(Ok(handle))
             }
             Err(rejected) => {
                 self.put_back(rejected.buffers);
-                Some(Err(rejected.error.into()))
+                Ok(Err(rejected.error.into()))
             }
         }
     }
@@ -329,25 +326,24 @@ impl Places {
         listener: ListenerHandle,
         now: Instant,
         cx: &Context<'_>,
-    ) -> Option<Result<Handle, Error>> {
+    ) -> Result<Result<Handle, Error>, Waits> {
         if let Some(handle) = self.find(Role::Arrived(listener)) {
             self.occupy(handle, Role::Socket);
-            return Some(Ok(handle));
+            return Ok(Ok(handle));
         }
         let lent = self.find(Role::Lent(listener));
         match lent.map_or_else(|| self.lend(listener, now), |handle| Ok(Some(handle))) {
-            Err(error) => return Some(Err(error.into())),
+            Err(error) => return Ok(Err(error.into())),
             Ok(Some(handle)) if self.has_begun(handle) => {
                 self.occupy(handle, Role::Socket);
-                return Some(Ok(handle));
+                return Ok(Ok(handle));
             }
             Ok(Some(_)) => {}
-            Ok(None) => self.free.register(cx.waker()),
+            Ok(None) if self.free.register(cx) == Waits::Looks => return Err(Waits::Looks),
+            Ok(None) => {}
         }
-        if let Some(queue) = self.queues.get_mut(listener.slot()) {
-            queue.accepting.register(cx.waker());
-        }
-        None
+        let queue = self.queues.get_mut(listener.slot());
+        Err(queue.map_or(Waits::Looks, |queue| queue.accepting.register(cx)))
     }
 
     fn has_begun(&self, handle: Handle) -> bool {

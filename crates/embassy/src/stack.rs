@@ -2,9 +2,7 @@
 
 use core::cell::{RefCell, RefMut};
 use core::fmt;
-use core::future::poll_fn;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
-use core::task::Poll;
 
 use embassy_time::{Duration, with_timeout};
 use embedded_nal_async::TcpConnect;
@@ -18,6 +16,7 @@ use crate::listener::TcpListener;
 use crate::places::Places;
 use crate::runner::now;
 use crate::udp::UdpSocket;
+use crate::waiters::wait;
 
 /// A mote, as its tasks see it; copies are the same mote.
 #[derive(Clone, Copy)]
@@ -70,10 +69,7 @@ impl Stack {
     /// [`Config::slot_timeout`](crate::Config::slot_timeout).
     pub async fn connect(self, remote: SocketAddr) -> Result<TcpSocket, Error> {
         let remote = remote_of(remote)?;
-        let slot = poll_fn(|cx| match self.places().connect(remote, now(), cx) {
-            Some(opened) => Poll::Ready(opened),
-            None => Poll::Pending,
-        });
+        let slot = wait(self, |places, cx| places.connect(remote, now(), cx));
         let opened = with_timeout(self.shared.slot_timeout, slot).await;
         // Closes the connection where this future is dropped.
         let mut socket = TcpSocket::new(self, opened.map_err(|_| Error::NoSlot)??);
@@ -107,15 +103,9 @@ impl Stack {
 
     /// Waits for [`Self::global_address`].
     pub async fn joined(self) -> Ipv6Addr {
-        poll_fn(|cx| {
-            let mut places = self.places();
-            match places.node.global_address() {
-                Some(address) => Poll::Ready(address),
-                None => {
-                    places.address.register(cx.waker());
-                    Poll::Pending
-                }
-            }
+        wait(self, |places, cx| {
+            let address = places.node.global_address();
+            address.ok_or_else(|| places.address.register(cx))
         })
         .await
     }

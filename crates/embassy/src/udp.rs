@@ -1,14 +1,13 @@
 //! Datagrams.
 
-use core::future::poll_fn;
 use core::net::{SocketAddr, SocketAddrV6};
-use core::task::Poll;
 
 use motet::node::DatagramError;
 
 use crate::error::Error;
 use crate::resources::UDP_PORTS;
 use crate::stack::{Stack, remote_of};
+use crate::waiters::wait;
 
 /// An open UDP port; closed when it is dropped.
 #[derive(Debug)]
@@ -46,18 +45,14 @@ impl UdpSocket {
     /// [`Error::NoRoute`], `TooLong`, `NotIpv6`, `Address`.
     pub async fn send_to(&self, payload: &[u8], remote: SocketAddr) -> Result<(), Error> {
         let remote = remote_of(remote)?;
-        poll_fn(|cx| {
-            let mut places = self.stack.places();
+        wait(self.stack, |places, cx| {
             match places.node.send_datagram(remote, self.port, payload) {
                 Ok(()) => {
                     places.kick();
-                    Poll::Ready(Ok(()))
+                    Ok(Ok(()))
                 }
-                Err(DatagramError::QueueFull) => {
-                    places.room.register(cx.waker());
-                    Poll::Pending
-                }
-                Err(error) => Poll::Ready(Err(error.into())),
+                Err(DatagramError::QueueFull) => Err(places.room.register(cx)),
+                Err(error) => Ok(Err(error.into())),
             }
         })
         .await
@@ -66,8 +61,7 @@ impl UdpSocket {
     /// Waits for a datagram: how many of its bytes `out` holds now, and its sender. What `out` is
     /// too short for is lost.
     pub async fn recv_from(&self, out: &mut [u8]) -> (usize, SocketAddrV6) {
-        poll_fn(|cx| {
-            let mut places = self.stack.places();
+        wait(self.stack, |places, cx| {
             let inbox = places.node.inbox_mut();
             let received = inbox.and_then(|inbox| inbox.recv_at(self.port, out));
             places.note_datagrams_read();
@@ -75,12 +69,9 @@ impl UdpSocket {
                 Some(received) => {
                     let (from, len) = (received.from, received.len);
                     let from = SocketAddrV6::new(from.addr, from.port, 0, from.zone.into());
-                    Poll::Ready((len, from))
+                    Ok((len, from))
                 }
-                None => {
-                    places.datagrams.register(cx.waker());
-                    Poll::Pending
-                }
+                None => Err(places.datagrams.register(cx)),
             }
         })
         .await

@@ -374,6 +374,40 @@ fn tasks_are_woken_when_a_call_gives_something() {
 }
 
 #[test]
+fn more_tasks_than_are_woken_wait_quietly_and_are_served() {
+    const TASKS: usize = 9;
+    let mut pair = Pair::new(13, &config());
+    let (client, server, remote) = (pair.client, pair.server, pair.at(7));
+    let listener = Rc::new(server.listen(7).unwrap());
+    let served = Rc::new(Cell::new(0));
+    let tasks = [(); TASKS].map(|()| {
+        let (listener, served) = (listener.clone(), served.clone());
+        pair.executor.spawn(async move {
+            let mut socket = listener.accept().await.unwrap();
+            let mut byte = [0];
+            socket.read_exact(&mut byte).await.unwrap();
+            served.set(served.get() + 1);
+        })
+    });
+    drop(listener);
+    block_on(&mut pair.executor, 60, async move {
+        Timer::after(Duration::from_secs(10)).await;
+    });
+    // Five of them look fifty times a second.
+    let wakes: u32 = tasks.iter().map(|task| task.wakes()).sum();
+    assert!((1..=3_000).contains(&wakes), "{wakes} wakes in ten seconds");
+    block_on(&mut pair.executor, 60, async move {
+        for _ in 0..TASKS {
+            let mut socket = client.connect(remote).await.unwrap();
+            socket.write_all(&[1]).await.unwrap();
+            socket.flush().await.unwrap();
+        }
+    });
+    pair.executor.run_until(60, || served.get() == TASKS);
+    all_free(&mut pair);
+}
+
+#[test]
 fn names_are_asked_of_the_resolver() {
     let mut settings = config();
     settings.resolver = Some(SERVER);
@@ -382,7 +416,7 @@ fn names_are_asked_of_the_resolver() {
     let (client, server) = (pair.client, pair.server);
     pair.executor.spawn(async move {
         let socket = server.udp(53).unwrap();
-        let mut asked = 0;
+        let (mut asked, mut has_failed) = (0, false);
         loop {
             let mut message = [0; 300];
             let (len, from) = socket.recv_from(&mut message).await;
@@ -390,7 +424,13 @@ fn names_are_asked_of_the_resolver() {
             let message = &mut message[..len];
             message[2] |= 0x80;
             let mut answer = message.to_vec();
-            if message[13] == b'm' {
+            // "refused.example" is refused, and the first question for "shaky.example" fails.
+            match message[13] {
+                b'r' => answer[3] |= 5,
+                b's' if !std::mem::replace(&mut has_failed, true) => answer[3] |= 2,
+                _ => {}
+            }
+            if b"ms".contains(&message[13]) {
                 answer[7] = 1;
                 answer.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
                 answer.extend(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 9).octets());
@@ -416,6 +456,12 @@ fn names_are_asked_of_the_resolver() {
             Err(Error::UnknownName)
         );
         assert_eq!(client.resolve("a..b").await, Err(Error::Malformed));
+        let address = Ok("fd00::9".parse().unwrap());
+        assert_eq!(client.resolve("shaky.example").await, address);
+        let begun = now_us();
+        let refused = client.resolve("refused.example").await;
+        assert_eq!(refused, Err(Error::Resolver));
+        assert!((1_000_000..1_300_000).contains(&(now_us() - begun)));
         // Each question gave its port back.
         let sockets: Vec<_> = std::iter::from_fn(|| client.udp(0).ok()).collect();
         assert_eq!(sockets.len(), 4);
