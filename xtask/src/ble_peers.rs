@@ -1,10 +1,12 @@
 //! `cargo xtask ble-peers`: foreign hosts of Bluetooth LE as judges of Motet's.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::ble_linux;
 use crate::check::{essence, locked};
 use crate::step::{Verdict, run_logged};
 use crate::tools::{self, Tool};
@@ -12,31 +14,58 @@ use crate::workspace::{Workspace, in_ci};
 
 /// Moves 100 kB each way with every peer and in every role: a table, or JSON alone, goes to stdout.
 pub(crate) fn run(workspace: &Workspace, json: bool) -> Result<bool> {
-    tools::provide(workspace, NEEDS)?;
-    if let Some(advice) = tools::absent(NEEDS) {
-        bail!("{advice}");
+    let mut is_good = true;
+    for peer in PEERS {
+        tools::provide(workspace, peer.needs)?;
+        if let Some(advice) = tools::absent(peer.needs) {
+            bail!("{advice}");
+        }
+        let mut command = judge(workspace, peer, parts(workspace, peer)?)?;
+        command.args(json.then_some("--json"));
+        let status = command.status().context("cannot run the judge")?;
+        is_good &= status.success();
     }
-    let mut command = judge(workspace)?;
-    command.args(json.then_some("--json"));
-    let status = command.status().context("cannot run the judge")?;
-    Ok(status.success())
+    Ok(is_good)
 }
 
 /// The same as a step of the check.
 pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
-    let output = tools::provide(workspace, NEEDS)?;
+    let mut sum = Verdict {
+        passed: 0,
+        failed: 0,
+        note: String::new(),
+        output: String::new(),
+    };
+    let mut notes = Vec::new();
+    for peer in PEERS {
+        let verdict = check_one(workspace, peer)?;
+        sum.passed += verdict.passed;
+        sum.failed += verdict.failed;
+        notes.push(format!("{}: {}", peer.name, verdict.note));
+        sum.output.push_str(&verdict.output);
+    }
+    sum.note = notes.join("; ");
+    Ok(sum)
+}
+
+fn check_one(workspace: &Workspace, peer: &Peer) -> Result<Verdict> {
+    let output = tools::provide(workspace, peer.needs)?;
     let not_run = |why: String| {
         let note = format!("not run: {why}");
         Verdict::single(!in_ci(), note, format!("{output}{why}\n"))
     };
-    if let Some(advice) = tools::absent(NEEDS) {
+    if let Some(advice) = tools::absent(peer.needs) {
         return Ok(not_run(advice));
     }
-    if let Err(error) = python(workspace) {
-        return Ok(not_run(format!("{error:#}")));
-    }
-    let log = workspace.scratch()?.join("ble-peers.log");
-    let (good, printed) = run_logged(judge(workspace)?.arg("--json"), &log)?;
+    let parts = match parts(workspace, peer) {
+        Ok(parts) => parts,
+        Err(error) => return Ok(not_run(format!("{error:#}"))),
+    };
+    let mut command = judge(workspace, peer, parts)?;
+    let log = workspace
+        .scratch()?
+        .join(format!("ble-peers-{}.log", peer.name));
+    let (good, printed) = run_logged(command.arg("--json"), &log)?;
     // Lossless: a handful.
     let passed = printed.matches("\"pass\": true").count() as u32;
     let failed = printed.matches("\"pass\": false").count() as u32;
@@ -49,12 +78,54 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     })
 }
 
-/// What runs bumble, and what makes networks.
-const NEEDS: &[Tool] = &[tools::PYTHON, tools::UNSHARE, tools::IP];
+/// A foreign host of Bluetooth LE.
+struct Peer {
+    name: &'static str,
+    needs: &'static [Tool],
+    /// In peers/ble.
+    script: &'static str,
+    /// What the script is told beside what every one is told.
+    arguments: fn(&Workspace) -> Result<Vec<OsString>>,
+}
 
-/// The command that judges, in a network of its own, with everything built that it needs.
-fn judge(workspace: &Workspace) -> Result<Command> {
-    let python = python(workspace)?;
+const PEERS: &[Peer] = &[
+    Peer {
+        name: "bumble",
+        needs: &[tools::PYTHON, tools::UNSHARE, tools::IP],
+        script: "bumble_peer.py",
+        arguments: |_| Ok(Vec::new()),
+    },
+    Peer {
+        name: "linux",
+        needs: ble_linux::NEEDS,
+        script: "linux_peer.py",
+        arguments: |workspace| {
+            Ok(vec![
+                "--parts".into(),
+                ble_linux::parts(workspace)?.into(),
+                "--attach".into(),
+                ble_linux::attach(workspace)?.into(),
+            ])
+        },
+    },
+];
+
+/// What others made that a judge needs.
+struct Parts {
+    python: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+/// Fetches what is not there yet.
+fn parts(workspace: &Workspace, peer: &Peer) -> Result<Parts> {
+    Ok(Parts {
+        python: python(workspace)?,
+        arguments: (peer.arguments)(workspace)?,
+    })
+}
+
+/// The command that judges, in a network of its own, once the mote is built.
+fn judge(workspace: &Workspace, peer: &Peer, parts: Parts) -> Result<Command> {
     let mut motet = workspace.cargo("build");
     motet.args(["--package", "motet-cli"]).args(locked());
     let log = workspace.scratch()?.join("ble-peers-build.log");
@@ -63,10 +134,11 @@ fn judge(workspace: &Workspace) -> Result<Command> {
     let mut command = Command::new("unshare");
     command
         .args(["--user", "--map-root-user", "--net", "--"])
-        .arg(python)
-        .arg(workspace.root.join("peers/ble/bumble_peer.py"))
+        .arg(parts.python)
+        .arg(workspace.root.join("peers/ble").join(peer.script))
         .arg("--motet")
-        .arg(workspace.target.join("debug/motet"));
+        .arg(workspace.target.join("debug/motet"))
+        .args(parts.arguments);
     Ok(command)
 }
 

@@ -5,6 +5,7 @@
 //! user of Motet needs, which is the command `motet`.
 
 mod apps;
+mod ble_linux;
 mod ble_peers;
 mod check;
 mod composition;
@@ -131,14 +132,15 @@ enum Command {
         #[arg(long, conflicts_with = "json")]
         markdown: bool,
     },
-    /// Let bumble's host of Bluetooth LE judge Motet's
+    /// Let bumble's host of Bluetooth LE and Linux's judge Motet's
     ///
     /// In each role 100 kB of TCP go each way over bumble's virtual controllers, its own L2CAP and this
-    /// machine's kernel. Needs Python, and a Linux where this user may make private networks; bumble is
-    /// installed once into target/venv.
+    /// machine's kernel; then with a Debian kernel in QEMU, whose Bluetooth, IPv6 and TCP are all its
+    /// own. Needs Python, QEMU, and a Debian-like Linux where this user may make private networks;
+    /// bumble is installed once into target/venv, the kernel into target/ble-linux.
     #[command(after_help = "Example: cargo xtask ble-peers --json")]
     BlePeers {
-        /// Print one JSON object a line, one for each role and direction
+        /// Print one JSON object a line, one for each peer, role and direction
         #[arg(long)]
         json: bool,
     },

@@ -86,6 +86,36 @@ pub(crate) const PYTHON: Tool = Tool {
     package: "python3 python3-venv",
 };
 
+/// Emulates the machine on which a foreign Linux runs.
+pub(crate) const QEMU_PC: Tool = Tool {
+    program: "qemu-system-x86_64",
+    package: "qemu-system-x86",
+};
+
+/// Compiles C for this machine, with a C library to link statically.
+pub(crate) const CC: Tool = Tool {
+    program: "cc",
+    package: "gcc libc6-dev",
+};
+
+/// Fetch packages of Debian and take them apart.
+pub(crate) const APT_GET: Tool = Tool {
+    program: "apt-get",
+    package: "apt",
+};
+pub(crate) const APT_CACHE: Tool = Tool {
+    program: "apt-cache",
+    package: "apt",
+};
+pub(crate) const DPKG: Tool = Tool {
+    program: "dpkg-deb",
+    package: "dpkg",
+};
+pub(crate) const TAR: Tool = Tool {
+    program: "tar",
+    package: "tar",
+};
+
 /// Gives a program a network of its own.
 pub(crate) const UNSHARE: Tool = Tool {
     program: "unshare",
@@ -233,14 +263,24 @@ fn may_use_apt() -> bool {
     root && find("apt-get").is_some()
 }
 
-fn install(workspace: &Workspace, tools: &[Tool]) -> Result<String> {
+/// Asks what packages there are now, where that is possible; gives what that printed.
+pub(crate) fn update(workspace: &Workspace) -> Result<String> {
+    if !may_use_apt() {
+        return Ok(String::new());
+    }
     let log = workspace.scratch()?.join("apt.log");
-    let apt = || {
-        let mut command = Command::new("apt-get");
-        command.env("DEBIAN_FRONTEND", "noninteractive");
-        command
-    };
-    let (_, mut output) = run_logged(apt().args(["--quiet", "update"]), &log)?;
+    Ok(run_logged(apt().args(["--quiet", "update"]), &log)?.1)
+}
+
+fn apt() -> Command {
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+fn install(workspace: &Workspace, tools: &[Tool]) -> Result<String> {
+    let mut output = update(workspace)?;
+    let log = workspace.scratch()?.join("apt.log");
     let packages = tools.iter().flat_map(|tool| tool.package.split(' '));
     let mut command = apt();
     command
