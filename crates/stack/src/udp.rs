@@ -30,8 +30,7 @@ pub struct Inbox<'m> {
 pub struct UdpCounters {
     /// Handed to the application.
     pub received: u32,
-    /// Dropped, because the inbox was full: the newest datagram, or older ones of a port with more
-    /// bytes there.
+    /// Dropped: the inbox was full, or its port's share of it was.
     pub full: u32,
     /// Dropped: malformed, or with a wrong checksum.
     pub bad: u32,
@@ -49,7 +48,8 @@ pub struct Received {
 }
 
 impl<'m> Inbox<'m> {
-    /// An inbox for `ports`; `bytes` hold each waiting datagram with 46 bytes besides.
+    /// An inbox for `ports`; `bytes` hold each waiting datagram with 46 bytes besides. Where several
+    /// ports are open, a port gets no more of them than it leaves free.
     pub fn new(ports: &'m [u16], bytes: &'m mut [u8]) -> Self {
         Self::over(ports, &mut [], bytes)
     }
@@ -81,10 +81,14 @@ impl<'m> Inbox<'m> {
             return false;
         }
         let free = self.bound.iter_mut().find(|bound| **bound == NO_PORT);
-        free.is_some_and(|place| {
-            *place = port;
-            port != NO_PORT
-        })
+        let Some(place) = free.filter(|_| port != NO_PORT) else {
+            return false;
+        };
+        *place = port;
+        if self.open_ports() > 1 {
+            self.share();
+        }
+        true
     }
 
     /// Whether [`Self::bind`] has a place for another port.
@@ -190,39 +194,38 @@ impl<'m> Inbox<'m> {
         let mut addresses = [0; ADDRESSES_LEN];
         copy(&mut addresses, &src.octets());
         copy(addresses.get_mut(16..).unwrap_or_default(), &dst.octets());
-        let parts: [&[u8]; 2] = [&addresses, datagram];
+        // While several ports are open, none takes more than it leaves to the others: of two that
+        // nobody reads, each has a third in the end.
         let len = ADDRESSES_LEN.saturating_add(datagram.len());
-        let is_possible = len <= RECORD_LEN_MAX && self.queue.may_hold(len);
-        while !is_possible || !self.queue.push_parts(parts, mark(port, zone)) {
+        let theirs = self.bytes_of(port).saturating_add(len);
+        let is_fair = self.open_ports() == 1 || theirs <= self.queue.room();
+        let parts: [&[u8]; 2] = [&addresses, datagram];
+        if !is_fair || !self.queue.push_parts(parts, mark(port, zone)) {
             self.counters.full = self.counters.full.wrapping_add(1);
-            if !is_possible || !self.drop_of_greediest(port, len) {
-                break;
-            }
         }
         true
     }
 
-    /// Drops the oldest datagram of the port with most bytes here, unless that is `port` with `len`
-    /// bytes more: a port that nobody reads does not keep the others' out.
-    fn drop_of_greediest(&mut self, port: u16, len: usize) -> bool {
-        let mut most = (self.bytes_of(port).saturating_add(len), port);
+    /// Drops the oldest datagrams of ports that have more than they leave to the others.
+    fn share(&mut self) {
         for index in 0..self.ports.len().saturating_add(self.bound.len()) {
             let mut ports = self.ports.iter().chain(self.bound.iter());
-            let other = ports.nth(index).map_or(port, |other| *other);
-            let bytes = self.bytes_of(other);
-            if bytes > most.0 {
-                most = (bytes, other);
+            let port = ports.nth(index).map_or(NO_PORT, |port| *port);
+            while self.bytes_of(port) > self.queue.room() && self.drop_oldest(port) {
+                self.counters.full = self.counters.full.wrapping_add(1);
             }
         }
-        most.1 != port && self.drop_oldest(most.1)
+    }
+
+    fn open_ports(&self) -> usize {
+        let ports = self.ports.iter().chain(self.bound.iter());
+        ports.filter(|port| **port != NO_PORT).count()
     }
 
     /// Bytes that wait for `port`.
     fn bytes_of(&self, port: u16) -> usize {
-        let theirs = self
-            .queue
-            .packets()
-            .filter(|front| port_of(front.mark) == port);
+        let packets = self.queue.packets();
+        let theirs = packets.filter(|front| port_of(front.mark) == port);
         theirs.fold(0, |sum, front| sum.saturating_add(front.len))
     }
 
@@ -383,32 +386,28 @@ mod tests {
         let put = |inbox: &mut Inbox<'_>, port, payload: &[u8]| {
             assert!(inbox.put(&SRC, &DST, 0, &datagram(port, payload)));
         };
-        put(&mut inbox, 81, b"kept");
-        for n in 0..50 {
-            put(&mut inbox, 80, &[n; 10]);
-        }
-        let counted = inbox.counters().full;
-        assert_eq!(inbox.waiting(), 7, "six of port 80 fill what is left");
-        assert_eq!(counted, 44);
-        put(&mut inbox, 53, &[9; 90]);
-        assert_eq!(inbox.counters().full, counted + 3);
         let mut out = [0; 100];
         let mut take = |inbox: &mut Inbox<'_>, port| {
             let received = inbox.recv_at(port, &mut out)?;
             Some(out[..received.len].to_vec())
         };
-        assert_eq!(take(&mut inbox, 53), Some([9; 90].to_vec()));
+        put(&mut inbox, 81, b"kept");
+        (0..50).for_each(|n| put(&mut inbox, 80, &[n; 10]));
+        assert_eq!(inbox.waiting(), 4, "three of port 80 leave as much");
+        assert_eq!(inbox.counters().full, 47);
+        put(&mut inbox, 53, &[9; 40]);
+        assert_eq!(take(&mut inbox, 53), Some([9; 40].to_vec()));
         assert_eq!(take(&mut inbox, 81), Some(b"kept".to_vec()));
-        // Its newest were refused while it had most, and its oldest made room.
-        for n in 3..6 {
+        inbox.unbind(81);
+        inbox.unbind(53);
+        // Alone, it has all; another port's opening takes its oldest.
+        (50..100).for_each(|n| put(&mut inbox, 80, &[n; 10]));
+        assert_eq!(inbox.waiting(), 7);
+        assert!(inbox.bind(53));
+        for n in [51, 52, 53] {
             assert_eq!(take(&mut inbox, 80), Some([n; 10].to_vec()));
         }
         assert_eq!((take(&mut inbox, 80), inbox.waiting()), (None, 0));
-        // What never fits drops nothing.
-        put(&mut inbox, 80, b"small");
-        put(&mut inbox, 53, &[1; 400]);
-        put(&mut inbox, 53, &[1; 2_000]);
-        assert_eq!(inbox.waiting(), 1);
     }
 
     #[test]

@@ -62,6 +62,11 @@ impl<'m> PacketQueue<'m> {
         true
     }
 
+    /// Bytes that are free, for packets and [`RECORD_OVERHEAD`] of each.
+    pub(crate) fn room(&self) -> usize {
+        usize::from(self.ring.room())
+    }
+
     /// Whether there is room for a packet of `len` bytes when no other one waits.
     pub(crate) fn may_hold(&self, len: usize) -> bool {
         len.saturating_add(RECORD_OVERHEAD) <= usize::from(self.ring.capacity())
