@@ -169,8 +169,8 @@ impl Anemometers {
     fn network(&self, seed: u64) -> Result<NetworkOptions, Failure> {
         let nodes = (0..NODES).map(|n| {
             let mut node = NodeOptions::new(n.to_string());
-            if let Some((_, parent)) = PARENTS.iter().find(|(own, _)| *own == n) {
-                node.parent = Parent::Node(*parent);
+            if let Some(parent) = parent(n) {
+                node.parent = Parent::Node(parent);
             }
             node.mac.retry_delay_max = Duration::from_millis(40);
             node.mss_frames = self.frames;
@@ -324,10 +324,16 @@ fn recording(name: &str) -> Result<Noise, String> {
     Noise::read(&bytes, 0.0).map_err(|error| failed(error.to_string()))
 }
 
+/// The next hop of a node, where it has one. Named for relays, too: in silence a frame also crosses two
+/// walls, and by day none does.
+fn parent(node: usize) -> Option<usize> {
+    let of_leaf = PARENTS.iter().find(|(own, _)| *own == node);
+    of_leaf.map_or(node.checked_sub(1), |(_, parent)| Some(*parent))
+}
+
 /// How far along the chain a node is.
 fn place(node: usize) -> usize {
-    let parent = PARENTS.iter().find(|(own, _)| *own == node);
-    parent.map_or(node, |(_, parent)| parent + 1)
+    parent(node).map_or(node, |parent| parent + 1)
 }
 
 /// The border router, four relays in a row, and the anemometers.
@@ -355,3 +361,18 @@ const DAY: &str = "tossim_meyer-heavy.txt.gz";
 const NIGHT: &str = "tossim_casino-lab.txt.gz";
 
 const ECONOMY: motet::tcp::Economy = motet::tcp::Economy::LowestEnergy;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `TCPlp` §9.2 says of its topology; a link over two walls would make it another one.
+    #[test]
+    fn anemometers_are_three_to_five_hops_away() {
+        let options = Anemometers::NIGHT.network(1).expect("no recording");
+        let tree = options.tree().expect("a chain");
+        let up = |node: &usize| tree.parent(*node);
+        let hops = LEAVES.map(|leaf| std::iter::successors(Some(leaf), up).count() - 1);
+        assert_eq!(hops, [3, 4, 4, 5]);
+    }
+}
