@@ -268,6 +268,11 @@ impl Mac<'_> {
         self.poll.sleep.as_ref()
     }
 
+    /// Whether this node's receiver is off while nothing is asked or promised.
+    pub(crate) const fn sleeps(&self) -> bool {
+        self.poll.sleep.is_some()
+    }
+
     /// How asking the parent went.
     pub const fn poll_counters(&self) -> &PollCounters {
         &self.poll.counters

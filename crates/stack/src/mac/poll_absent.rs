@@ -19,6 +19,10 @@ impl Poll {
 }
 
 impl Mac<'_> {
+    pub(crate) const fn sleeps(&self) -> bool {
+        false
+    }
+
     pub(super) const fn poll_parent(&self, _: Instant) {}
 
     pub(super) const fn poll_deadline(&self) -> Option<Instant> {

@@ -3,7 +3,8 @@
 //! A reading of 82 bytes a second each, 64 at a time, to a host behind the border router, over TCP or by
 //! CoAP; by day and by night noise as it was recorded. All transports have the same MAC, the same
 //! parents and as many bytes to queue readings in. Where motes take hints (`Policy::Hinted`) TCP is Motet's as
-//! a whole: its headers are compressed, and its connections prefer energy to latency.
+//! a whole: its headers are compressed, and its connections prefer energy to latency. `paced` makes the
+//! MAC Motet's, for CoAP too.
 //! Left out: that TCP and CoAP run at the same time, as in the paper; they run apart with the same seeds.
 //! Source: `TCPlp` §9.2.
 
@@ -57,6 +58,9 @@ pub(super) struct Anemometers {
     pub(super) loss: u64,
     /// The hour of the day whose noise is heard; none: none is.
     pub(super) hour: Option<u64>,
+    /// Whether nodes measure their pace, and the border router thins ACKs, as Motet does; or retry
+    /// within 40 ms, as `TCPlp` does.
+    pub(super) paced: bool,
 }
 
 impl Anemometers {
@@ -68,6 +72,7 @@ impl Anemometers {
         frames: 5,
         loss: 0,
         hour: None,
+        paced: false,
     };
 }
 
@@ -173,6 +178,7 @@ impl Anemometers {
                 node.parent = Parent::Node(parent);
             }
             node.mac.retry_delay_max = Duration::from_millis(40);
+            node.pace_percent = if self.paced { 100 } else { 0 };
             node.mss_frames = self.frames;
             node.compression = self.is_compressed().then(tcphc::Mode::default);
             node.window_segments = WINDOW;
@@ -190,6 +196,7 @@ impl Anemometers {
         Ok(NetworkOptions {
             seed,
             joining: Joining::Static,
+            thins_acks: self.paced,
             packet_loss: self.loss as f64 / 100.0,
             interference: self.hour.map(interference).transpose()?,
             ..NetworkOptions::new(nodes.collect(), gains)

@@ -1,4 +1,5 @@
-//! TCP whose motes poll when an answer is expected, against CoAP as the study has it.
+//! TCP whose motes poll when an answer is expected, against CoAP as the study has it, both above Motet's
+//! MAC with its measured pace.
 
 use motet::mac::Policy;
 
@@ -41,6 +42,7 @@ pub(super) fn cases() -> Vec<Case> {
             transport,
             policy,
             frames: 3,
+            paced: true,
             ..Anemometers::NIGHT
         };
         for loss in LOSSES {

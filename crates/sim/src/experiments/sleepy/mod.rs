@@ -43,6 +43,18 @@ const HOURS: [Budget; 2] = [
     },
 ];
 
+/// Where each hour is judged by itself.
+const EACH_HOUR: [Budget; 2] = [
+    Budget {
+        runs: 6,
+        seconds: 128,
+    },
+    Budget {
+        runs: 6,
+        seconds: 1_800,
+    },
+];
+
 const TRANSFERS: [Budget; 2] = [
     Budget {
         runs: 3,
@@ -102,7 +114,7 @@ pub const EXPERIMENTS: [Experiment; 6] = [
         cases: combined::cases,
         rows: combined::rows,
         axis: None,
-        budget: HOURS,
+        budget: EACH_HOUR,
     },
 ];
 

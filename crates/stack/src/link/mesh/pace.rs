@@ -6,7 +6,8 @@
 //! Place: [`outward`](super::outward) leaves the neighbour alone for that long, and
 //! [`onward`](super::onward) lets a relay lag behind. How long an exchange took stands beside the
 //! neighbour that it was with, in the MAC, whose retries begin with the same time. A source whose
-//! frames need many attempts yields to the others that its router serves.
+//! frames need many attempts yields to the others that its router serves, and one that sleeps waits
+//! until nothing of its last frame can disturb the next: an attempt in vain costs it more than time.
 //! Left out: frames for all, and for children that sleep; nobody passes those on.
 
 use super::Forwarding;
@@ -37,6 +38,9 @@ impl Manner {
         if hops < 2 {
             return Duration::ZERO;
         }
+        if mac.sleeps() {
+            return self.part(self.patience(is_router, took, mac));
+        }
         let mut wait = took.exchange.saturating_mul(hops.into());
         if copies {
             // A relay takes a frame, copies it twice and passes it on, and only then takes the next.
@@ -49,15 +53,36 @@ impl Manner {
         self.part(wait)
     }
 
+    /// The wait of a source that sleeps: its frame has left the earshot of its router by then, with all
+    /// that each relay needs for it. It is less than half as fast as others; its radio is off meanwhile.
+    fn patience(&self, is_router: bool, took: Took, mac: &Mac<'_>) -> Duration {
+        let earshot = match mac.config().channels.is_single() {
+            true => HOPS_OUT_OF_EARSHOT,
+            false => HOPS_APART,
+        };
+        let hops = self.hold.hops(is_router).min(earshot);
+        let copies = match self.relays_copy(mac) {
+            true => took.copy.saturating_mul(2),
+            false => Duration::ZERO,
+        };
+        let hop = took.exchange + self.step(took.exchange, mac) + copies;
+        hop.saturating_mul(hops.into())
+    }
+
     /// How long a relay waits before it passes on a fragment of a packet of which more follow, from
     /// when it has it. Of three links in a row the first, the third and the second then have their turn
     /// one after the other, and relays copy while others send; without, the second follows the first
     /// as soon as it can, and the third meets the next frame of the first.
     pub(super) fn lag(&self, exchange: Duration, mac: &Mac<'_>) -> Duration {
+        self.part(self.step(exchange, mac))
+    }
+
+    /// The same, whole.
+    fn step(&self, exchange: Duration, mac: &Mac<'_>) -> Duration {
         let path = self.hold.hops_up.saturating_add(self.hold.hops_down);
         let is_in_step = path >= HOPS_IN_STEP && mac.config().channels.is_single();
         match is_in_step && self.relays_copy(mac) {
-            true => self.part(Duration::from_micros(exchange.as_micros() * 2 / 5)),
+            true => Duration::from_micros(exchange.as_micros() * 2 / 5),
             false => Duration::ZERO,
         }
     }
@@ -225,6 +250,31 @@ mod tests {
             let mac = mac(false, is_single);
             assert_eq!(manner.pace(true, took, &mac), MS(ms), "{hops}");
             assert_eq!(manner.lag(MS(5), &mac), MS(0));
+        }
+    }
+
+    /// A source that sleeps waits until its frame, each relay's two copies and its lag included, is four
+    /// hops on; with a channel for each link, two.
+    #[cfg(feature = "sleepy")]
+    #[test]
+    fn a_source_that_sleeps_is_patient() {
+        let took = Took {
+            exchange: MS(5),
+            copy: MS(1),
+        };
+        for (hops, is_single, ms) in [
+            (1, true, 0),
+            (2, true, 14),
+            (3, true, 27),
+            (4, true, 36),
+            (200, true, 36),
+            (200, false, 14),
+        ] {
+            let manner = manner(Forwarding::Copy, hops, 0);
+            let mut mac = mac(true, is_single);
+            mac.set_sleep(Some(crate::mac::Sleep::new(crate::mac::Policy::Hinted)));
+            assert_eq!(manner.pace(true, took, &mac), MS(ms), "{hops} {is_single}");
+            assert_eq!(manner.pace(false, took, &mac), MS(0));
         }
     }
 
