@@ -65,7 +65,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format) -> Result<bool> {
 }
 
 impl Line {
-    fn shown(&self, format: Format) -> Result<String> {
+    pub(crate) fn shown(&self, format: Format) -> Result<String> {
         let Self {
             app,
             check,

@@ -9,8 +9,8 @@ use anyhow::Result;
 use crate::step::{Verdict, run_logged};
 use crate::workspace::{Workspace, in_ci};
 use crate::{
-    ble_peers, deny, determinism, devices, firmware, peers, planted, sizes, surface, thread, tidy,
-    tools,
+    ble_peers, deny, determinism, devices, firmware, oldest, peers, planted, sizes, surface,
+    thread, tidy, tools,
 };
 
 type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
@@ -32,6 +32,7 @@ const STEPS: &[Step] = &[
     ("surface", surface::check),
     ("thumb", thumb),
     ("wasm", wasm),
+    ("oldest", oldest::check),
     ("firmware-clippy", firmware_clippy),
     ("sizes", sizes::check),
     ("qemu", firmware::check_pair),

@@ -1,5 +1,5 @@
 //! Developers' commands: `cargo xtask check`, `sizes`, `surface`, `fuzz`, `peers`, `apps`, `interop`,
-//! `ble-peers` and `thread`.
+//! `ble-peers`, `thread` and `release`.
 //!
 //! `check` is what continuous integration runs, and all it runs. Left out: everything a
 //! user of Motet needs, which is the command `motet`.
@@ -17,10 +17,12 @@ mod footprint;
 mod fuzz;
 mod image;
 mod interop;
+mod oldest;
 mod panics;
 mod peers;
 mod planted;
 mod provenance;
+mod release;
 mod sizes;
 mod step;
 mod surface;
@@ -157,6 +159,22 @@ enum Command {
         #[arg(long, conflicts_with = "json")]
         markdown: bool,
     },
+    /// Make and check everything that a release publishes
+    ///
+    /// The packages of all crates, static binaries for x86-64 and aarch64, archives and Debian packages of
+    /// them, an image for containers. Needs a checkout without changes; ends within fifteen minutes.
+    #[command(after_help = "Example: cargo xtask release --dry-run")]
+    Release {
+        /// Publish nothing: this command never does
+        #[arg(long)]
+        dry_run: bool,
+        /// Print one JSON object a line, one for each check
+        #[arg(long)]
+        json: bool,
+        /// Print Markdown with revision, date and command
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
+    },
 }
 
 /// How figures are printed.
@@ -210,6 +228,11 @@ fn run(command: &Command) -> Result<bool> {
             markdown,
         } => interop::run(&workspace, *peer, Format::of(*json, *markdown)),
         Command::Thread { json, markdown } => thread::run(&workspace, Format::of(*json, *markdown)),
+        Command::Release {
+            dry_run,
+            json,
+            markdown,
+        } => release::run(&workspace, *dry_run, Format::of(*json, *markdown)),
         Command::BlePeers { json } => ble_peers::run(&workspace, *json),
         Command::Surface => surface::update(&workspace),
         Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),

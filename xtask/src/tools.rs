@@ -111,6 +111,30 @@ pub(crate) const DPKG: Tool = Tool {
     program: "dpkg-deb",
     package: "dpkg",
 };
+/// Compresses archives.
+pub(crate) const XZ: Tool = Tool {
+    program: "xz",
+    package: "xz-utils",
+};
+
+/// Judges images for containers.
+pub(crate) const SKOPEO: Tool = Tool {
+    program: "skopeo",
+    package: "skopeo",
+};
+
+/// What a release is made and checked with.
+pub(crate) const RELEASE: &[Tool] = &[
+    SKOPEO,
+    DPKG,
+    XZ,
+    // Runs the binary for the other kind of machine.
+    Tool {
+        program: "qemu-aarch64-static",
+        package: "qemu-user-static",
+    },
+];
+
 pub(crate) const TAR: Tool = Tool {
     program: "tar",
     package: "tar",
@@ -204,38 +228,36 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 
 /// cargo-deny: the one on the search path, or one built once into the target folder.
 pub(crate) fn cargo_deny(workspace: &Workspace) -> Result<PathBuf> {
-    const VERSION: &str = "0.20.2";
-    if let Some(found) = find("cargo-deny") {
+    cargo_tool(workspace, "cargo-deny", "0.20.2")
+}
+
+/// A subcommand of Cargo: the one on the search path, or one built once into the target folder.
+pub(crate) fn cargo_tool(workspace: &Workspace, name: &str, version: &str) -> Result<PathBuf> {
+    if let Some(found) = find(name) {
         return Ok(found);
     }
     let folder = workspace.scratch()?;
     let program = folder
         .join("bin")
-        .join(format!("cargo-deny{}", env::consts::EXE_SUFFIX));
+        .join(format!("{name}{}", env::consts::EXE_SUFFIX));
     if program.is_file() {
         return Ok(program);
     }
     // Unoptimised: it runs for a second, and an optimised build takes minutes.
     let mut command = workspace.cargo("install");
     command
-        .args([
-            "cargo-deny",
-            "--version",
-            VERSION,
-            "--locked",
-            "--debug",
-            "--root",
-        ])
+        .args([name, "--version", version])
+        .args(["--locked", "--debug", "--root"])
         .arg(&folder)
-        .env("CARGO_TARGET_DIR", folder.join("cargo-deny"))
+        .env("CARGO_TARGET_DIR", folder.join(name))
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
-    let (good, output) = run_logged(&mut command, &folder.join("cargo-deny.log"))?;
+    let (good, output) = run_logged(&mut command, &folder.join(format!("{name}.log")))?;
     if !good {
-        bail!("{output}\ncargo-deny cannot be installed: see above, or install it yourself");
+        bail!("{output}\n{name} cannot be installed: see above, or install it yourself");
     }
     // Half a gigabyte that nothing needs any more; staying is harmless.
-    let _ = std::fs::remove_dir_all(folder.join("cargo-deny"));
+    let _ = std::fs::remove_dir_all(folder.join(name));
     Ok(program)
 }
 

@@ -13,12 +13,22 @@ pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     /// The one target folder, shared by the nested workspaces.
     pub(crate) target: PathBuf,
+    packages: Vec<Package>,
 }
 
 #[derive(Deserialize)]
 struct Metadata {
     workspace_root: PathBuf,
     target_directory: PathBuf,
+    packages: Vec<Package>,
+}
+
+/// What a Cargo.toml of the workspace says.
+#[derive(Deserialize)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) rust_version: Option<String>,
 }
 
 impl Workspace {
@@ -47,7 +57,15 @@ impl Workspace {
         Ok(Self {
             root: metadata.workspace_root,
             target: metadata.target_directory,
+            packages: metadata.packages,
         })
+    }
+
+    /// The package of that name.
+    pub(crate) fn package(&self, name: &str) -> Result<&Package> {
+        let mut packages = self.packages.iter();
+        let found = packages.find(|package| package.name == name);
+        found.with_context(|| format!("there is no package {name}"))
     }
 
     /// `cargo SUBCOMMAND` in the top workspace.

@@ -1,0 +1,227 @@
+//! `cargo xtask release --dry-run`: everything that a release publishes, made and checked.
+//!
+//! Place: the crates' packages, static binaries ([`binary`]), archives and Debian packages of them
+//! ([`packages`]), and an image for containers ([`image`]); all but the crates go to `target/release-VERSION`.
+//! Nothing leaves this machine: a person publishes.
+
+mod binary;
+mod image;
+mod packages;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use sha2::{Digest, Sha256};
+
+use crate::Format;
+use crate::apps::Line;
+use crate::check::essence;
+use crate::provenance::heading;
+use crate::step::run_logged;
+use crate::tools;
+use crate::workspace::Workspace;
+
+/// A kind of machine that Motet is released for.
+pub(crate) struct Machine {
+    /// As Rust names it.
+    target: &'static str,
+    /// As Debian and the Open Container Initiative name it.
+    architecture: &'static str,
+    /// Runs its programs on another machine.
+    emulator: &'static str,
+}
+
+const MACHINES: [Machine; 2] = [
+    Machine {
+        target: "x86_64-unknown-linux-musl",
+        architecture: "amd64",
+        emulator: "qemu-x86_64-static",
+    },
+    Machine {
+        target: "aarch64-unknown-linux-musl",
+        architecture: "arm64",
+        emulator: "qemu-aarch64-static",
+    },
+];
+
+/// Where a release is made.
+pub(crate) struct Release<'w> {
+    workspace: &'w Workspace,
+    version: String,
+    /// What people download.
+    folder: PathBuf,
+}
+
+/// Makes a part of the release, and says what it checked.
+type Part = fn(&Release<'_>) -> Result<Vec<Line>>;
+
+/// Makes and checks a release; its lines go to stdout as they come.
+pub(crate) fn run(workspace: &Workspace, is_dry: bool, format: Format) -> Result<bool> {
+    ensure!(
+        is_dry,
+        "a person publishes: after `cargo xtask release --dry-run` has passed, `cargo publish --workspace`"
+    );
+    ensure!(
+        is_clean(workspace),
+        "the checkout has changes: a release is of a revision"
+    );
+    tools::provide(workspace, tools::RELEASE)?;
+    if let Some(advice) = tools::absent(tools::RELEASE) {
+        bail!("{advice}");
+    }
+    let release = Release::begin(workspace)?;
+    if format == Format::Markdown {
+        let command = "cargo xtask release --dry-run --markdown";
+        println!("{}", heading(workspace, "A release", command));
+        println!("| part | check | value | unit | kept |\n|---|---|---:|---|---|");
+    }
+    let mut all_pass = true;
+    let parts: [Part; 5] = [
+        crates,
+        interfaces,
+        binary::make,
+        packages::make,
+        image::make,
+    ];
+    for part in parts {
+        for line in part(&release)? {
+            all_pass &= line.pass;
+            println!("{}", line.shown(format)?);
+        }
+    }
+    release.write_digests()?;
+    eprintln!("made in {}", release.folder.display());
+    Ok(all_pass)
+}
+
+impl<'w> Release<'w> {
+    fn begin(workspace: &'w Workspace) -> Result<Self> {
+        let version = workspace.package("motet-cli")?.version.clone();
+        let folder = workspace.target.join(format!("release-{version}"));
+        // What an earlier release left is no part of this one.
+        if folder.exists() {
+            fs::remove_dir_all(&folder)
+                .with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        Ok(Self {
+            workspace,
+            version,
+            folder,
+        })
+    }
+
+    /// Runs a command that has to succeed; gives what it printed.
+    fn run(&self, command: &mut Command) -> Result<String> {
+        let log = self.workspace.scratch()?.join("release.log");
+        let (good, output) = run_logged(command, &log)?;
+        ensure!(good, "{}", essence(&output));
+        Ok(output)
+    }
+
+    /// What `target`'s build and the files beside it are made in.
+    fn built(&self, machine: &Machine) -> PathBuf {
+        self.workspace.target.join(machine.target).join("dist")
+    }
+
+    fn binary(&self, machine: &Machine) -> PathBuf {
+        self.built(machine).join("motet")
+    }
+
+    /// A list of what is in the folder, as `sha256sum --check` reads it.
+    fn write_digests(&self) -> Result<()> {
+        let mut lines = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                let digest = digest_of(&fs::read(entry.path())?);
+                lines.push(format!("{digest}  {}\n", entry.file_name().display()));
+            }
+        }
+        lines.sort();
+        write(&self.folder.join("SHA256SUMS"), lines.concat().as_bytes())
+    }
+}
+
+/// The crates' packages: complete, and with every dependency at a version that a registry has or
+/// will have.
+fn crates(release: &Release<'_>) -> Result<Vec<Line>> {
+    let mut cargo = release.workspace.cargo("publish");
+    cargo.args(["--workspace", "--dry-run", "--no-verify", "--locked"]);
+    let output = release.run(&mut cargo)?;
+    let packages = output
+        .lines()
+        .filter(|line| line.trim().starts_with("Packaged "));
+    Ok(vec![line(
+        "crates",
+        "packages made",
+        packages.count() as f64,
+        "",
+        true,
+    )])
+}
+
+/// The interfaces of the crates, compared with those of the last release.
+fn interfaces(release: &Release<'_>) -> Result<Vec<Line>> {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(&release.workspace.root);
+    git.args(["describe", "--tags", "--abbrev=0", "--match", "v*"]);
+    let found = git.output().context("cannot run git")?;
+    if !found.status.success() {
+        let check = "interfaces: there is no release to compare with";
+        return Ok(vec![line("crates", check, 0.0, "", true)]);
+    }
+    let last = String::from_utf8_lossy(&found.stdout).trim().to_owned();
+    let program = tools::cargo_tool(release.workspace, "cargo-semver-checks", "0.51.0")?;
+    let mut command = Command::new(program);
+    command
+        .args(["semver-checks", "--workspace", "--baseline-rev", &last])
+        .current_dir(&release.workspace.root);
+    let log = release.workspace.scratch()?.join("semver.log");
+    let (good, output) = run_logged(&mut command, &log)?;
+    if !good {
+        eprintln!("{}", essence(&output));
+    }
+    let check = format!("interfaces: as {last} promises");
+    Ok(vec![line(
+        "crates",
+        &check,
+        f64::from(u8::from(good)),
+        "",
+        good,
+    )])
+}
+
+fn is_clean(workspace: &Workspace) -> bool {
+    let mut git = Command::new("git");
+    git.arg("-C")
+        .arg(&workspace.root)
+        .args(["status", "--porcelain"]);
+    git.output()
+        .is_ok_and(|output| output.status.success() && output.stdout.is_empty())
+}
+
+fn line(part: &str, check: &str, value: f64, unit: &str, pass: bool) -> Line {
+    Line {
+        app: part.to_owned(),
+        check: check.to_owned(),
+        value: Some(value),
+        unit: unit.to_owned(),
+        pass,
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// SHA-256 in hexadecimal digits.
+fn digest_of(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
