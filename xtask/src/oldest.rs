@@ -35,6 +35,15 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
         let version = workspace.package(name)?.rust_version.as_deref();
         let version =
             version.with_context(|| format!("{name} does not say which Rust it needs"))?;
+        if !provide(workspace, version)? {
+            let note = format!("not judged: rustup cannot fetch Rust {version}");
+            return Ok(Verdict {
+                passed: 0,
+                failed: 0,
+                note,
+                output: String::new(),
+            });
+        }
         let (good, output) = build(workspace, version, name, features)?;
         if !good {
             let output = format!(
@@ -48,6 +57,22 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Verdict> {
     Ok(Verdict::single(true, notes.join(", "), ""))
 }
 
+/// Whether that compiler is here, after fetching it where it is not. One that cannot be fetched gives
+/// no verdict, as with advisories: that is the network's failure, not the code's.
+fn provide(workspace: &Workspace, version: &str) -> Result<bool> {
+    let mut targets = rustup(workspace);
+    targets.args(["target", "list", "--installed", "--toolchain", version]);
+    let log = workspace.scratch()?.join("oldest.log");
+    let (good, output) = run_logged(&mut targets, &log)?;
+    if good && output.lines().any(|line| line.trim() == TARGET) {
+        return Ok(true);
+    }
+    let mut install = rustup(workspace);
+    install.args(["toolchain", "install", version, "--profile", "minimal"]);
+    install.args(["--target", TARGET, "--no-self-update"]);
+    Ok(run_logged(&mut install, &log)?.0)
+}
+
 fn build(
     workspace: &Workspace,
     version: &str,
@@ -55,13 +80,6 @@ fn build(
     features: &[&str],
 ) -> Result<(bool, String)> {
     let log = workspace.scratch()?.join("oldest.log");
-    let mut install = rustup(workspace);
-    install.args(["toolchain", "install", version, "--profile", "minimal"]);
-    install.args(["--target", TARGET, "--no-self-update"]);
-    let (good, output) = run_logged(&mut install, &log)?;
-    if !good {
-        return Ok((false, output));
-    }
     let mut check = rustup(workspace);
     check
         .args(["run", version, "cargo", "check", "--package", package])
