@@ -147,7 +147,7 @@ pub(crate) const UNSHARE: Tool = Tool {
 };
 
 /// What speaks with motes, or judges their frames.
-pub(crate) const CLIENTS: &[Tool] = &[TSHARK, IPERF, NC, CURL, PING];
+pub(crate) const CLIENTS: &[Tool] = &[TSHARK, IPERF, NC, COAP_SERVER, CURL, PING];
 
 // Judges the frames that Motet emits.
 const TSHARK: Tool = Tool {
@@ -163,6 +163,10 @@ const IPERF: Tool = Tool {
 const NC: Tool = Tool {
     program: "nc",
     package: "netcat-openbsd",
+};
+const COAP_SERVER: Tool = Tool {
+    program: "coap-server-notls",
+    package: "libcoap3-bin",
 };
 const CURL: Tool = Tool {
     program: "curl",
@@ -181,6 +185,7 @@ const TOOLS: &[Tool] = &[
     TSHARK,
     IPERF,
     NC,
+    COAP_SERVER,
     CURL,
     PING,
     IP,

@@ -8,6 +8,8 @@
 //! files; the program is [`main`].
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+mod anemometers;
 mod capture;
 mod chain;
 mod completions;

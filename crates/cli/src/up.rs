@@ -52,10 +52,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true, value_parser = whole::<usize>(1..=64))]
     connections: usize,
 
-    /// An application that each mote has besides: a web server (port 80), or a shell (port 23)
+    /// An application that each mote has besides: a web server (port 80), or a shell (port 23);
+    /// or alone: readings of a sensor, put to the CoAP server of this host (coap, port 5683, /r)
     #[arg(
         long,
-        value_name = "http|shell",
+        value_name = "http|shell|coap",
         value_enum,
         hide_possible_values = true
     )]
@@ -73,10 +74,11 @@ pub(crate) struct Args {
 }
 
 /// What [`Args::app`] names.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum AppName {
     Http,
     Shell,
+    Coap,
 }
 
 /// The process that stands between `up` and its command, so that a killed `up` takes the
@@ -153,6 +155,7 @@ pub(crate) mod linux {
 
     use super::{AppName, Args, GuardArgs};
     use crate::{
+        anemometers,
         chain::{self, JOIN_ADVICE, JOIN_MAX},
         error::Error,
         hci,
@@ -172,13 +175,18 @@ pub(crate) mod linux {
         let Some((place, role)) = args.hci.place()? else {
             return run_mesh(args);
         };
+        if args.app == Some(AppName::Coap) {
+            return Err(Error::input(
+                "a mote over --hci has no host with a CoAP server: use --app coap without it",
+            ));
+        }
         let mote = hci::Mote {
             role,
             phy: args.chain.phy(),
             interval: args.chain.interval(),
             seed: args.chain.seed(),
             sockets: [args.connections, LISTENERS, HALF_OPEN],
-            application: args.app.map(application),
+            application: args.app.and_then(application),
             has_tcple: args.chain.has_tcple(),
         };
         hci::run(place, &mote)
@@ -206,7 +214,7 @@ pub(crate) mod linux {
         let nodes = network.mesh_nodes();
         let congestion = args.chain.congestion.algorithm();
         let scenario = mesh.scenario.as_ref();
-        let application = args.app.map(application);
+        let application = args.app.and_then(application);
         let connections = args.connections;
         serve(
             scenario,
@@ -216,6 +224,9 @@ pub(crate) mod linux {
             congestion,
             application,
         );
+        if args.app == Some(AppName::Coap) {
+            anemometers::put_readings(&mut network, &arena, args.chain.seed());
+        }
         switch_on(mesh.scenario.as_ref(), &mut network, &arena);
         let world = &mut network.world;
         chain::join(world, nodes, mesh.join_max, mesh.join_advice, &interrupt)?;
@@ -494,16 +505,24 @@ pub(crate) mod linux {
         let besides = match args.app {
             Some(AppName::Http) => ", http (80)",
             Some(AppName::Shell) => ", a shell (23)",
-            None => "",
+            Some(AppName::Coap) | None => "",
         };
-        let _ = writeln!(
-            stderr,
-            "this host: {}\n\
-             each mote answers ping, echo (TCP and UDP 7), discard (TCP and UDP 9), chargen (TCP 19) \
-             and iperf3 (5201){besides},\n\
-             and serves {connections} TCP connection{plural} at a time (--connections)",
-            plan::HOST
-        );
+        let _ = match args.app {
+            Some(AppName::Coap) => writeln!(
+                stderr,
+                "this host: {0}\n\
+                 each mote answers ping, and puts readings to coap://[{0}]/r, four at a time",
+                plan::HOST
+            ),
+            _ => writeln!(
+                stderr,
+                "this host: {}\n\
+                 each mote answers ping, echo (TCP and UDP 7), discard (TCP and UDP 9), chargen (TCP 19) \
+                 and iperf3 (5201){besides},\n\
+                 and serves {connections} TCP connection{plural} at a time (--connections)",
+                plan::HOST
+            ),
+        };
         if args.command.is_empty() {
             let _ = writeln!(stderr, "your shell follows: leave it to end the mesh");
         }
@@ -564,10 +583,12 @@ pub(crate) mod linux {
         }
     }
 
-    const fn application(name: AppName) -> Application {
+    /// What a mote serves besides; none of readings.
+    const fn application(name: AppName) -> Option<Application> {
         match name {
-            AppName::Http => Application::Http,
-            AppName::Shell => Application::Shell,
+            AppName::Http => Some(Application::Http),
+            AppName::Shell => Some(Application::Shell),
+            AppName::Coap => None,
         }
     }
 

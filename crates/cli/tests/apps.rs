@@ -6,6 +6,7 @@ mod common;
 use std::process::Output;
 
 use common::{has, motet, said};
+use motet_lab::apps::backlog::Reading;
 
 /// Runs a shell script beside a mote with an application; `$M` is the mote. `None`, with a line that
 /// says why, where this machine lets nobody make a network of his own; with `CI=true` that fails.
@@ -78,3 +79,44 @@ fn a_mote_has_a_shell() {
     ];
     assert_eq!(lines, expected);
 }
+
+/// The CoAP that TCP is compared with is what libcoap takes for CoAP: its server puts the blocks of a
+/// body together, and its client reads the body back.
+#[test]
+fn libcoap_takes_the_blocks_of_a_mote() {
+    if !has("coap-server-notls") || !has("coap-client-notls") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let body = folder.path().join("body");
+    let script = format!(
+        "coap-server-notls -d 4 > /dev/null 2>&1 & server=$!
+        for try in $(seq 120); do
+            coap-client-notls -m get -B 2 -o {0} 'coap://[{HOST}]/r' > /dev/null 2>&1
+            [ -s {0} ] && break
+            sleep 0.5
+        done
+        kill $server",
+        body.display()
+    );
+    let Some(output) = up("coap", &script) else {
+        return;
+    };
+    let bytes = std::fs::read(&body).unwrap_or_default();
+    let readings: Vec<_> = bytes.chunks(82).map(Reading::parse).collect();
+    let first = readings
+        .first()
+        .copied()
+        .flatten()
+        .map(|reading| reading.number);
+    let numbers = (0..4).map(|place| first.map(|first| first + place));
+    let read: Vec<_> = readings
+        .iter()
+        .map(|reading| reading.map(|reading| reading.number))
+        .collect();
+    assert_eq!(read, numbers.collect::<Vec<_>>(), "{}", said(&output));
+    assert_eq!(first.map(|first| first % 4), Some(0), "a batch is a body");
+}
+
+/// This machine, as motes name it.
+const HOST: &str = "fd6d:6f74:6574::1";
