@@ -343,7 +343,10 @@ pub(super) fn poll_segment(
         match (hop, path.get()) {
             (None, _) => Way::Missing,
             (_, None) => Way::Shut,
-            (_, Some(_)) => Way::Open,
+            (_, Some(hop)) => match budget.is_none_or(|budget| budget.takes(hop.neighbour)) {
+                true => Way::Open,
+                false => Way::Shut,
+            },
         }
     };
     let payload_max = |ends: &Endpoints, tcp: &PlannedHeader<'_>| {

@@ -71,6 +71,15 @@ impl<'m> Shelf<'m> {
         true
     }
 
+    /// Whether a packet of `len` bytes for `key` has room now; one that has none at any time counts as
+    /// having it where nothing waits.
+    pub(crate) fn has_room(&self, key: u8, len: usize, bytes_max: usize) -> bool {
+        let total = len.saturating_add(OVERHEAD);
+        let own = self.bytes_for(key);
+        let free = self.bytes.len().saturating_sub(self.used);
+        (free >= total || self.used == 0) && (own.saturating_add(total) <= bytes_max || own == 0)
+    }
+
     /// The packet that has waited longest for `key`.
     pub(crate) fn first(&self, key: u8) -> Option<Kept<'_>> {
         let record = self.records().find(|record| record.key == key)?;

@@ -13,6 +13,8 @@ use crate::time::Instant;
 use crate::wire::ipv6::{self, Ecn, Header};
 use crate::wire::{LinkAddr, tcphc};
 
+#[cfg(feature = "sleepy")]
+use super::Indirect;
 use super::config::Manner;
 use super::tcp_headers::flow;
 use super::{Mesh, link_addr};
@@ -26,6 +28,8 @@ pub(crate) struct Budget<'a, 'm> {
     pub(super) tcphc: Option<&'a Tcphc<'m>>,
     mss_frames: u8,
     pub(super) overhead: Overhead,
+    #[cfg(feature = "sleepy")]
+    indirect: Option<&'a Indirect<'m>>,
 }
 
 /// What routing adds to the first fragment of a segment.
@@ -42,22 +46,30 @@ pub(super) type Added = (u8, u8);
 
 impl<'a, 'm> Budget<'a, 'm> {
     pub(super) fn of(mesh: &'a Mesh<'m>) -> Self {
-        Self::new(
-            &mesh.mac,
-            &mesh.discovery.contexts,
-            mesh.tcphc.as_deref(),
-            (&mesh.manner, mesh.routing.overhead),
-        )
+        Self {
+            #[cfg(feature = "sleepy")]
+            indirect: mesh.indirect.as_deref(),
+            ..Self::new(
+                &mesh.mac,
+                &mesh.discovery.contexts,
+                mesh.tcphc.as_deref(),
+                (&mesh.manner, mesh.routing.overhead),
+            )
+        }
     }
 
     /// As [`Self::of`], beside the buffer that the next packet is written to.
     pub(super) fn lend(mesh: &'a mut Mesh<'m>) -> (Self, &'a mut [u8]) {
-        let budget = Self::new(
-            &mesh.mac,
-            &mesh.discovery.contexts,
-            mesh.tcphc.as_deref(),
-            (&mesh.manner, mesh.routing.overhead),
-        );
+        let budget = Self {
+            #[cfg(feature = "sleepy")]
+            indirect: mesh.indirect.as_deref(),
+            ..Self::new(
+                &mesh.mac,
+                &mesh.discovery.contexts,
+                mesh.tcphc.as_deref(),
+                (&mesh.manner, mesh.routing.overhead),
+            )
+        };
         (budget, mesh.outgoing.buffer())
     }
 
@@ -73,7 +85,23 @@ impl<'a, 'm> Budget<'a, 'm> {
             tcphc: tcphc.filter(|_| tcphc::IS_SUPPORTED),
             mss_frames: manner.mss_frames,
             overhead,
+            #[cfg(feature = "sleepy")]
+            indirect: None,
         }
+    }
+
+    /// Whether a segment to this neighbour would be kept: one for a child that sleeps may have to wait
+    /// until others have gone.
+    #[cfg(feature = "sleepy")]
+    pub(crate) fn takes(&self, to: Neighbour) -> bool {
+        self.indirect.is_none_or(|indirect| indirect.has_room(to))
+    }
+
+    /// Whether a segment to this neighbour would be kept.
+    #[cfg(not(feature = "sleepy"))]
+    #[expect(clippy::unused_self, reason = "that a child has room is asked of it")]
+    pub(crate) const fn takes(&self, _: Neighbour) -> bool {
+        true
     }
 
     /// The most TCP payload in a packet with this IPv6 header. `tcp_len`: of the TCP header,

@@ -16,7 +16,7 @@
 use super::parent::IndirectConfig;
 use super::{Mark, Mesh, link_addr};
 use crate::ip::{self, Ip};
-use crate::limits::PSDU_LEN_MAX;
+use crate::limits::{IPV6_MTU_MIN, PSDU_LEN_MAX};
 use crate::lowpan::fragment::Outgoing;
 use crate::mac::{self, Action, Asked, Class, Frame, Outcome, Pending};
 use crate::storage::shelf::Shelf;
@@ -147,6 +147,16 @@ impl<'m> Indirect<'m> {
     fn find(&self, addr: &LinkAddr) -> Option<u8> {
         let mut children = (0..u8::MAX).zip(self.children.iter());
         children.find_map(|(key, child)| child.is(addr).then_some(key))
+    }
+
+    /// Whether the longest packet to this neighbour would be kept, if it goes to a child at all. What
+    /// this node's TCP sends must be: TCP counts it as on its way.
+    pub(super) fn has_room(&self, to: ip::Neighbour) -> bool {
+        let key = link_addr(to).and_then(|addr| self.find(&addr));
+        key.is_none_or(|key| {
+            let bytes_max = self.config.child_bytes_max;
+            self.shelf.has_room(key, IPV6_MTU_MIN, bytes_max)
+        })
     }
 
     fn child(&mut self, key: u8) -> Option<&mut Child> {

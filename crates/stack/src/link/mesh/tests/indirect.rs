@@ -215,3 +215,33 @@ fn a_radio_that_acknowledges_is_told_of_each_change_once() {
         [set(None, true), set(None, false)]
     );
 }
+
+/// TCP is asked for no segment that the store would refuse; a child for which nothing waits gets one.
+#[test]
+fn a_full_store_shuts_the_way_to_its_child() {
+    let children = std::vec![Child::EMPTY; 2].leak();
+    let packets = std::vec![0; 3_000].leak();
+    let outgoing = std::vec![0; 1_280].leak();
+    let config = IndirectConfig {
+        child_bytes_max: 1_500,
+        ..IndirectConfig::DEFAULT
+    };
+    let mut indirect = Indirect::new(config, children, packets, outgoing);
+    let to = |child: u16| ip::Neighbour::One(LinkAddr::Short(child).iid());
+    assert!(indirect.has_room(to(7)), "no child");
+    for child in [7, 8] {
+        indirect.on_asked(request(child), ALL_LISTEN, |_| true, NOW);
+        assert!(indirect.has_room(to(child)));
+    }
+    assert!(keep(&mut indirect, 7, &[1; 1_000]));
+    assert!(!indirect.has_room(to(7)), "its own bound");
+    assert!(indirect.has_room(to(8)));
+    assert!(keep(&mut indirect, 8, &[1; 1_000]));
+    indirect.shelf.pop(0);
+    assert!(indirect.has_room(to(7)) && !indirect.has_room(to(8)));
+    assert!(keep(&mut indirect, 7, &[1; 800]));
+    assert!(!indirect.has_room(to(7)) && !indirect.has_room(to(8)));
+    indirect.shelf.pop(0);
+    indirect.shelf.pop(1);
+    assert!(indirect.has_room(to(7)) && indirect.has_room(to(8)));
+}
