@@ -52,12 +52,13 @@ pub(crate) struct ChainArgs {
     #[arg(long)]
     pub(crate) no_deaf: bool,
 
-    /// Let each node find its pace between frames, or take it from --hold and --retry-delay
-    #[arg(long, value_name = "auto|off", value_enum, default_value_t = Pace::Off, hide_possible_values = true)]
-    pub(crate) pacing: Pace,
+    /// Let each node measure the pace between frames, and the border router thin ACKs; or take the
+    /// pace from --hold and --retry-delay [default: auto; off with one of these]
+    #[arg(long, value_name = "auto|off", value_enum, hide_possible_values = true)]
+    pub(crate) pacing: Option<Pace>,
 
     /// Wait a random time up to this before a link retry, at most 2000: a frame may not get
-    /// older [default: 40; 10 with cit]
+    /// older [default with --pacing off: 40; 10 with cit]
     #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = whole::<u32>(0..=FRAME_AGE_MAX.as_millis()))]
     pub(crate) retry_delay: Option<u32>,
 
@@ -101,7 +102,7 @@ pub(crate) struct ChainArgs {
     pub(crate) channels: ChannelPlan,
 
     /// Keep the next frame to a neighbour this long for each hop that the last one still goes
-    /// [default: 0; 3 to 7 with cit, by hops and channels]
+    /// [default with --pacing off: 0; 3 to 7 with cit, by hops and channels]
     #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = hold_ms)]
     pub(crate) hold: Option<f64>,
 
@@ -311,6 +312,7 @@ impl ChainArgs {
         }
         if self.is_paced() {
             options.pace_percent = 100;
+            options.thins_acks = true;
             options.hold_step = Duration::ZERO;
             options.retry_delay = RETRY_DELAY_MAX;
         }
@@ -334,9 +336,16 @@ impl ChainArgs {
         self.forwarding == RelayKind::Cit && !self.profile().capabilities.shared_buffer
     }
 
-    /// Whether nodes find their pace.
+    /// Whether nodes find their pace: unless it is set by hand, or the radio has none.
     fn is_paced(&self) -> bool {
-        self.pacing == Pace::Auto
+        match self.pacing {
+            Some(pacing) => pacing == Pace::Auto,
+            None => !self.is_ble() && !self.is_paced_by_hand(),
+        }
+    }
+
+    fn is_paced_by_hand(&self) -> bool {
+        self.hold.is_some() || self.retry_delay.is_some()
     }
 
     /// What the TCP of a simulated receiver does differently.
@@ -397,7 +406,7 @@ impl ChainArgs {
                  --radio telosb, which has two, or leave out --forwarding cit",
             ));
         }
-        if self.is_paced() && (self.hold.is_some() || self.retry_delay.is_some()) {
+        if self.is_paced() && self.is_paced_by_hand() {
             return Err(Error::input(
                 "with --pacing auto no time is set by hand: leave out --hold and --retry-delay",
             ));
@@ -423,7 +432,7 @@ impl ChainArgs {
             (self.compression != Compression::None, "--compression"),
             (self.forwarding != RelayKind::Copy, "--forwarding"),
             (self.channels != ChannelPlan::Single, "--channels"),
-            (self.pacing != Pace::Off, "--pacing"),
+            (self.pacing.is_some(), "--pacing"),
             (self.hold.is_some(), "--hold"),
             (self.sleep.is_some(), "--sleep"),
         ];

@@ -545,7 +545,7 @@ fn many_flows_do_not_scroll_by() {
 #[test]
 fn a_flow_says_how_long_it_took_and_what_it_cost() {
     let folder = folder();
-    let text = "duration_s = 60\n[topology]\nchain = 2\n[[flow]]\nbytes = 20000\n[[flow]]\n\
+    let text = "duration_s = 60\n[topology]\nchain = 2\n[[flow]]\nbytes = 60000\n[[flow]]\n\
         from = 1\nkind = \"request\"\ninterval_s = 2\n";
     let output = run(folder.path(), text, &["--json", "-"]);
     assert!(output.status.success(), "{}", said(&output));

@@ -247,8 +247,8 @@ impl Far {
 }
 
 /// What no run over these hops exceeds.
-fn bound_kbps(chain: &Chain<'_>, seconds: f64, bytes: u64) -> Option<f64> {
-    let path = chain.path().map(|path| {
+fn bound_kbps(chain: &Chain<'_>, direction: Direction, seconds: f64, bytes: u64) -> Option<f64> {
+    let path = chain.path(direction == Direction::Up).map(|path| {
         path.of_stretch_kbps(&Stretch {
             seconds,
             bytes,
@@ -276,7 +276,7 @@ fn report(
         hops: args.chain.hops(),
         seconds: rounded(seconds),
         goodput_kbps: rounded(transfer::kbps(bytes, outcome.duration)),
-        bound_kbps: bound_kbps(chain, seconds, bytes),
+        bound_kbps: bound_kbps(chain, args.direction, seconds, bytes),
         rtt_ms: sender.rtt_ms.map(rounded),
         segments: outcome.segments_sent,
         segments_lost: outcome

@@ -11,14 +11,16 @@ const SCENARIO: &str = "\
 [topology]
 joining = \"static\"
 matrix = \"chain.txt\"
+parents = [0, 1]
 [[flow]]
 from = 1
 ";
 
+/// Nobody is hidden: bytes that come for the first time behind later ones would not be counted.
 const MATRIX: &str = "\
-- -60 -
+- -60 -70
 -60 - -60
-- -60 -
+-70 -60 -
 ";
 
 const NEAR: &str = "fd12::1:4d:6f74:6574:1";

@@ -37,7 +37,8 @@ use crate::net::world::World;
 
 pub use crate::net::network::{HOST_WIRED, Host, RADIO, WIRED};
 
-/// What a chain is like. `ChainOptions::default()` is `TCPlp`'s three hops.
+/// What a chain is like. `ChainOptions::default()` is `TCPlp`'s three hops, where no node measures its
+/// pace: published experiments begin there.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ChainOptions {
     /// Radio hops from the mote to the border router, 1 to [`HOPS_MAX`].
@@ -279,17 +280,30 @@ impl<'m> Chain<'m> {
         self.to_host().frames(&self.world, 1.0 / every)
     }
 
-    /// What bounds the goodput of one flow between mote and host; `None` over Bluetooth LE.
-    pub fn path(&self) -> Option<Path> {
+    /// What bounds the goodput of one flow between mote and host, `up` to the host or down from there;
+    /// `None` over Bluetooth LE.
+    pub fn path(&self, up: bool) -> Option<Path> {
         if self.options.ble.is_some() {
             return None;
         }
-        self.path_to(plan::HOST, true, Some(self.options.ack_every))
+        let every = self.options.ack_every;
+        let ack_every = (!up || !self.options.thins_acks).then_some(every);
+        self.path_between(plan::HOST, true, ack_every)
     }
 
     /// What bounds the goodput of one flow between mote and `peer`, which is the host or the chain's
-    /// other end. `ack_every`: as [`BoundedFlow`] has it.
+    /// other end. `ack_every`: as [`BoundedFlow`] has it; none where the border router thins ACKs.
     pub fn path_to(&self, peer: Ipv6Addr, timestamps: bool, ack_every: Option<u8>) -> Option<Path> {
+        let ack_every = ack_every.filter(|_| !self.options.thins_acks);
+        self.path_between(peer, timestamps, ack_every)
+    }
+
+    fn path_between(
+        &self,
+        peer: Ipv6Addr,
+        timestamps: bool,
+        ack_every: Option<u8>,
+    ) -> Option<Path> {
         let nodes: Vec<usize> = (0..=self.mote()).rev().collect();
         let flow = BoundedFlow {
             nodes: &nodes,

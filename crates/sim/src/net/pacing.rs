@@ -1,7 +1,7 @@
 //! How chains of `TelosB`-like radios are paced: one set of settings for each way of forwarding.
 //!
-//! Purpose: experiments and `motet send --forwarding cit` take their settings from here, so
-//! that what the one says is what the other gives.
+//! Purpose: experiments and `motet send --forwarding cit --pacing off` take their settings from here,
+//! so that what the one says is what the other gives.
 //! Source: the best of one search for both ways of forwarding, on goodput with TCPHC, calibrated
 //! air, nothing lost on purpose: hold 0, 3, 4, 5 and 7 ms a hop; ACK every second, fourth and
 //! sixth segment; windows of 4, 6, 8 and 10 segments; 1, 2, 3, 4 and 6 hops, one channel and

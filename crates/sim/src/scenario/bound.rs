@@ -35,11 +35,17 @@ impl RunBound {
             FlowEnd::Node(node) => scenario.stacks.get(node),
         });
         let motes = || ends.into_iter().flatten();
+        // Those of the host pass the border router.
+        let ack_every = match ends[1] {
+            Some(stack) => Some(stack.ack_every),
+            None if scenario.network.thins_acks => None,
+            None => Some(scenario.wire.host_ack_every),
+        };
         let flow = BoundedFlow {
             nodes: flow.path(),
             addrs: flow.addrs(network),
             timestamps: motes().all(|stack| stack.timestamps),
-            ack_every: Some(ends[1].map_or(scenario.wire.host_ack_every, |stack| stack.ack_every)),
+            ack_every,
         };
         let path = flow.path(&network.world, &scenario.network)?;
         let segments = motes().map(|stack| stack.window_segments).min()?;

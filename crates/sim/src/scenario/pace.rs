@@ -1,4 +1,5 @@
 //! Whether a node finds its own pace: what `pacing`, `hold_ms` and `retry_delay_ms` say together.
+//! It does unless a file says otherwise.
 
 use toml::{Table, Value};
 
@@ -20,11 +21,13 @@ pub(super) fn is_measured(given: &Table, name: &str) -> Result<bool, ScenarioErr
                  no time by hand"
             )));
         }
-        (pacing, _) => pacing == Some("auto"),
+        (Some(pacing), _) => pacing == "auto",
+        (None, by_hand) => by_hand.is_none(),
     };
     match given.get("pace_percent") {
         Some(percent) if !is_measured => Err(ScenarioError::new(format!(
-            "{name}.pace_percent is {percent}, but must be left out unless pacing is \"auto\""
+            "{name}.pace_percent is {percent}, but must be left out unless pacing is \"auto\", as it \
+             is where neither hold_ms nor retry_delay_ms is given"
         ))),
         _ => Ok(is_measured),
     }

@@ -72,14 +72,15 @@ impl Scenario {
         let traffic = (&flows[..], &faults[..]);
         let network = network(layout.gains, &stacks, traffic, &parents, &radio, &profiles)?;
         let router = section::<RouterSettings>(&table, "router")?;
+        let ble = bluetooth::options(&radio)?;
         let mut network = NetworkOptions {
             later: layout.later,
             interference: interference(&table, folder, nodes)?,
             hosts: hosts::hosts(&wire, &flows, &faults),
             packet_loss: wire.loss,
             fairness: router::fairness(&router, router::is_named(&table))?,
-            thins_acks: router.thin_acks,
-            ble: bluetooth::options(&radio)?,
+            thins_acks: router::thins_acks(&router, &stacks, ble.is_some()),
+            ble,
             joining: match joining.as_str() {
                 "rpl" => Joining::Rpl,
                 "static" => Joining::Static,
@@ -357,7 +358,9 @@ fn stacks(table: &Table, nodes: usize) -> Result<Vec<StackSettings>, ScenarioErr
 /// may wait for a retry for longer than it may live. `stack`: with defaults; `given`: without.
 fn checked(stack: Table, given: &Table, name: &str) -> Result<StackSettings, ScenarioError> {
     let mut settings: StackSettings = into("stack", stack)?;
-    if !pace::is_measured(given, name)? {
+    if pace::is_measured(given, name)? {
+        settings.retry_delay_ms = settings.retry_delay_ms.min(settings.frame_age_ms);
+    } else {
         settings.pace_percent = 0;
     }
     let (delay, age) = (settings.retry_delay_ms, settings.frame_age_ms);

@@ -8,6 +8,7 @@ use toml::Table;
 use super::error::ScenarioError;
 use super::keys::Kind::{Choice, Flag, Integer, Number};
 use super::keys::{Section, key};
+use super::model::StackSettings;
 
 /// Its keys.
 pub(super) const SECTION: Section = Section {
@@ -24,8 +25,8 @@ pub(super) const SECTION: Section = Section {
         key(
             "thin_acks",
             Flag,
-            Some("false"),
-            "Whether a newer ACK takes the place of one that waits for the mesh, while fragments keep coming from there: for up to 250 ms. Duplicates, SACK, ECN's echo, changes of the window alone, SYN, FIN and RST never wait. `motet run --json` has `acks_thinned`.",
+            None,
+            "Whether a newer ACK takes the place of one that waits for the mesh, while fragments keep coming from there: for up to 250 ms. Left out: where node 0 has `pacing` `auto`. Duplicates, SACK, ECN's echo, changes of the window alone, SYN, FIN and RST never wait. `motet run --json` has `acks_thinned`.",
         ),
         key(
             "w",
@@ -49,10 +50,16 @@ pub(super) struct RouterSettings {
     pub(super) policy: String,
     /// Flows that admission lets inside at a time; 0: it finds out.
     pub(super) w: u16,
-    /// Whether newer ACKs take the place of those that wait.
-    pub(super) thin_acks: bool,
+    /// Whether newer ACKs take the place of those that wait; left out: where the pace is measured.
+    pub(super) thin_acks: Option<bool>,
     /// Between two packets that leave, ms.
     pub(super) spacing_ms: f64,
+}
+
+/// Whether ACKs are thinned: as the file says, else where the border router measures its pace.
+pub(super) fn thins_acks(router: &RouterSettings, stacks: &[StackSettings], is_ble: bool) -> bool {
+    let is_paced = stacks.first().is_some_and(|stack| stack.pace_percent > 0);
+    router.thin_acks.unwrap_or(is_paced && !is_ble)
 }
 
 /// Whether a scenario names a policy, be it "none".

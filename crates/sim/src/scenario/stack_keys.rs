@@ -27,7 +27,8 @@ pub(super) const STACK_KEYS: &[Key] = &[
         "retry_delay_ms",
         Integer(0, 10_000),
         Some("40"),
-        "d: the longest random wait before a link retry, milliseconds; at most `frame_age_ms`.",
+        "d: the longest random wait before a link retry, milliseconds; at most `frame_age_ms`. \
+         Setting it turns `pacing` off.",
     ),
     key(
         "frame_age_ms",
@@ -39,10 +40,12 @@ pub(super) const STACK_KEYS: &[Key] = &[
     key(
         "pacing",
         Choice(PACINGS),
-        Some("\"off\""),
+        Some("\"auto\""),
         "`auto`: each node measures how long a frame takes, leaves a neighbour alone that has taken \
          one while that goes on, and tries again after a wait that begins with that time and \
-         doubles, and neither `hold_ms` nor `retry_delay_ms` may be given; `off`: what those say.",
+         doubles, up to 40 ms; neither `hold_ms` nor `retry_delay_ms` may be given. `off`: these two \
+         set the times. Frames for all, alarms, frames for children that sleep and Bluetooth LE are \
+         never paced.",
     ),
     key(
         "pace_percent",
@@ -55,8 +58,8 @@ pub(super) const STACK_KEYS: &[Key] = &[
         Number(0.0, 1000.0),
         Some("0.0"),
         "The hold rule's time per hop, milliseconds: keep the next frame to a neighbour until \
-         the hops ahead have had their time; 0: off. 7 suits `hamilton`, with a shorter \
-         `retry_delay_ms` (10).",
+         the hops ahead have had their time; 0: off. Setting it turns `pacing` off. 7 suits \
+         `hamilton`, with a shorter `retry_delay_ms` (10).",
     ),
     key(
         "queue",

@@ -43,6 +43,14 @@ pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
     if dice.chance(0.3) {
         put_to_sleep(&mut options, &mut dice);
     }
+    let mut dice = Dice::new(seed, PACE);
+    if dice.chance(0.5) {
+        let percent = dice.pick(&[100, 100, 40, 200]);
+        for node in &mut options.nodes {
+            node.pace_percent = percent;
+        }
+        options.thins_acks = dice.chance(0.7);
+    }
     options
 }
 
@@ -146,6 +154,9 @@ const RPL: u64 = 4;
 
 /// Keeps the dice that say which motes sleep apart, too.
 const SLEEP: u64 = 5;
+
+/// Keeps the dice that say whether motes measure their pace apart, too.
+const PACE: u64 = 6;
 
 /// Geometries that are tried until one holds together.
 const TRIES: usize = 20;

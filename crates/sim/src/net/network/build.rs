@@ -205,7 +205,6 @@ impl<'m> Builder<'_, 'm> {
             pan: plan::PAN,
             extended: plan::eui64(n as u16),
             channel: options.channel,
-            retry_doubles: options.pace_percent > 0,
             ..options.mac.clone()
         };
         let memory = self.mesh_memory(n, returned);

@@ -77,7 +77,7 @@ fn measured(case: Case) -> [f64; 3] {
     let arena = Arena::new();
     let mut chain = Chain::new(case.options, &arena);
     assert!(chain.join(Duration::from_secs(60)), "{case:?}");
-    let (path, estimate) = (chain.path().unwrap(), chain.estimate_kbps());
+    let (path, estimate) = (chain.path(case.up).unwrap(), chain.estimate_kbps());
     let mut options = case.options.network();
     for node in &mut options.nodes {
         node.mac.be_min = case.be_min;
@@ -156,7 +156,7 @@ fn drawn(seed: u64) -> Case {
         Profile::IDEAL,
     ];
     let is = |drawn: u32| drawn == 0;
-    Case {
+    let mut case = Case {
         options: ChainOptions {
             hops: 1 + any(5) as u16,
             seed,
@@ -191,7 +191,9 @@ fn drawn(seed: u64) -> Case {
             0 => 0,
             _ => BE_MIN,
         },
-    }
+    };
+    case.options.thins_acks = is(any(2));
+    case
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn transfer(options: ChainOptions, up: bool, len: usize) -> Outcome {
     Outcome {
         received: end.content.clone(),
         seconds: finished.since(began).as_micros() as f64 / 1e6,
-        bound_kbps: chain.path().unwrap().kbps(bound::Luck::Best),
+        bound_kbps: chain.path(true).unwrap().kbps(bound::Luck::Best),
         frames: chain.frames_by_hop(),
         retries: chain.link_retries(),
         digest: chain

@@ -9,6 +9,7 @@ use super::*;
 mod bluetooth;
 mod flows;
 mod hostile;
+mod pace;
 mod readings;
 mod refusals;
 mod runs;

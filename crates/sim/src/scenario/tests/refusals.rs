@@ -374,7 +374,7 @@ fn no_retry_waits_for_longer_than_its_frame_lives() {
         ),
         (format!("{long}frame_age_ms = 4999\n"), "which is 4999"),
         (
-            "[[node]]\nid = 1\nframe_age_ms = 30\n".to_owned(),
+            "[[node]]\nid = 1\npacing = \"off\"\nframe_age_ms = 30\n".to_owned(),
             "[[node]] 1: node.retry_delay_ms is 40",
         ),
         (

@@ -12,18 +12,30 @@ fn a_pace_is_measured_or_set_by_hand() {
         let nodes = scenario.network.nodes.iter();
         Ok::<_, String>(nodes.map(|node| node.pace_percent).collect::<Vec<_>>())
     };
-    assert_eq!(paces(""), Ok(vec![0; 3]));
-    assert_eq!(
-        paces("[stack]\npacing = \"off\"\nhold_ms = 7\n"),
-        Ok(vec![0; 3])
-    );
-    assert_eq!(paces("[stack]\npacing = \"auto\"\n"), Ok(vec![100; 3]));
+    for (more, percent) in [
+        ("", [100; 3]),
+        ("[stack]\npacing = \"auto\"\n", [100; 3]),
+        ("[stack]\npace_percent = 90\n", [90; 3]),
+        ("[stack]\npacing = \"off\"\n", [0; 3]),
+        ("[stack]\npacing = \"off\"\nhold_ms = 7\n", [0; 3]),
+        ("[stack]\nhold_ms = 0\n", [0; 3]),
+        ("[stack]\nretry_delay_ms = 40\n", [0; 3]),
+        ("[[node]]\nid = 1\nretry_delay_ms = 5\n", [100, 0, 100]),
+        (
+            "[stack]\nhold_ms = 7\n[sweep]\nstack.hold_ms = [7]\n",
+            [0; 3],
+        ),
+        ("[sweep]\nstack.retry_delay_ms = [5]\n", [0; 3]),
+    ] {
+        assert_eq!(paces(more), Ok(percent.to_vec()), "{more}");
+    }
     assert_eq!(
         paces(
             "[stack]\npacing = \"auto\"\npace_percent = 95\n[[node]]\nid = 1\npacing = \"off\"\n"
         )
         .unwrap_err(),
-        "test.toml: [[node]] 1: node.pace_percent is 95, but must be left out unless pacing is \"auto\""
+        "test.toml: [[node]] 1: node.pace_percent is 95, but must be left out unless pacing is \"auto\", \
+         as it is where neither hold_ms nor retry_delay_ms is given"
     );
     for (more, wrong) in [
         (
@@ -38,7 +50,18 @@ fn a_pace_is_measured_or_set_by_hand() {
             "[stack]\npacing = \"auto\"\n[[node]]\nid = 2\nretry_delay_ms = 5\n",
             "node.retry_delay_ms is 5",
         ),
-        ("[stack]\npace_percent = 90\n", "stack.pace_percent is 90"),
+        (
+            "[stack]\npacing = \"auto\"\n[sweep]\nstack.hold_ms = [0, 7]\n",
+            "stack.hold_ms is 0",
+        ),
+        (
+            "[stack]\nhold_ms = 7\n[[node]]\nid = 2\npacing = \"auto\"\n",
+            "node.hold_ms is 7",
+        ),
+        (
+            "[stack]\npace_percent = 90\nhold_ms = 7\n",
+            "stack.pace_percent is 90",
+        ),
     ] {
         let error = paces(more).unwrap_err();
         assert!(
@@ -67,11 +90,31 @@ fn the_border_router_thins_acks_where_it_is_told_to() {
     assert!(runs[1].goodput_kbps() > runs[0].goodput_kbps());
 }
 
+/// Without a word about it ACKs are thinned where the pace is measured, and nowhere else.
+#[test]
+fn acks_are_thinned_where_the_pace_is_measured() {
+    let thins = |more: &str| {
+        let text = format!("duration_s = 10\n{more}[[flow]]\n");
+        plan(&text).unwrap().points[0].scenario.network.thins_acks
+    };
+    let chain = |more: &str| thins(&format!("[topology]\nchain = 2\n{more}"));
+    assert!(chain(""));
+    assert!(!chain("[router]\nthin_acks = false\n"));
+    assert!(!chain("[stack]\npacing = \"off\"\n"));
+    assert!(!chain("[stack]\nhold_ms = 7\n"));
+    assert!(chain("[stack]\nhold_ms = 7\n[router]\nthin_acks = true\n"));
+    assert!(!chain("[[node]]\nid = 0\npacing = \"off\"\n"));
+    assert!(!thins(
+        "[radio]\nkind = \"ble\"\n[topology]\nperipherals = 1\n"
+    ));
+}
+
 /// An ACK of the host for every eighth segment leaves the air to the segments.
 #[test]
 fn the_hosts_ack_rule_is_that_of_its_key() {
     let text = "duration_s = 20\nwarmup_s = 2\n[topology]\nchain = 2\n[wire]\n\
-                host_ack_delay_ms = 500\n[stack]\nwindow_segments = 12\ninitial_window = 8\n[[flow]]\n[sweep]\n\
+                host_ack_delay_ms = 500\n[router]\nthin_acks = false\n[stack]\nwindow_segments = 12\n\
+                initial_window = 8\n[[flow]]\n[sweep]\n\
                 wire.host_ack_every = [2, 8]\n";
     let runs = results(&plan(text).unwrap());
     let segments = |run: &RunResult| run.nodes.last().unwrap().counts.segments;

@@ -48,7 +48,8 @@ pub struct MeshConfig {
     pub registers: bool,
     /// What to advertise from the start; a relay advertises what it learns.
     pub advertised: Option<Advertised>,
-    /// How long a neighbour is left alone after it took a frame; off by default.
+    /// How long a neighbour is left alone after it took a frame; by default as long as is measured
+    /// ([`Hold::MEASURED`]).
     pub hold: Hold,
     /// How the queue of whole packets is kept short; what this node sends itself is not asked.
     pub discipline: Discipline,
@@ -65,9 +66,9 @@ pub struct MeshConfig {
 /// nothing waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hold {
-    /// Part of the measured wait, %; 0: the wait is not measured. It suits retries that double
+    /// Part of the measured wait, %; 0: the wait is not measured. It goes with retries that double
     /// ([`retry_doubles`](crate::mac::Config::retry_doubles)). A build without the feature `pace`
-    /// measures none.
+    /// measures none, and takes [`Self::step`].
     pub pace_percent: u8,
     /// Where the wait is not measured: time for one frame to go one hop on; zero: hold nothing
     /// back. A full frame takes 7 ms with copies and mean backoff less what overlaps with this
@@ -82,6 +83,20 @@ pub struct Hold {
 }
 
 impl Hold {
+    /// The measured wait, whole. RPL finds out how far frames go; without it
+    /// [`hops_up`](Self::hops_up) and [`hops_down`](Self::hops_down) are settings. Until one of them is
+    /// known, nothing waits.
+    pub const MEASURED: Self = Self {
+        pace_percent: if IS_PACED { 100 } else { 0 },
+        step: Duration::ZERO,
+        hops_up: 0,
+        hops_down: 0,
+    };
+
+    pub(super) const fn is_measured(&self) -> bool {
+        IS_PACED && self.pace_percent > 0
+    }
+
     /// Takes over how many hops a packet that leaves downwards has before it: where RPL leads
     /// packets by source routes, these say what no router below the root knows otherwise.
     pub(super) const fn note_down(&mut self, hops: Option<u8>) {
@@ -104,6 +119,9 @@ impl Hold {
         self.step.saturating_mul(u64::from(ahead))
     }
 }
+
+/// Whether this build measures its pace.
+const IS_PACED: bool = cfg!(feature = "pace");
 
 /// A frame, its forwarding and the forwarding after that exclude each other (TCPlp §7.2).
 const HOPS_IN_EARSHOT: u8 = 3;
@@ -140,7 +158,7 @@ impl Default for MeshConfig {
             solicits: true,
             registers: true,
             advertised: None,
-            hold: Hold::default(),
+            hold: Hold::MEASURED,
             discipline: Discipline::DropTail,
         }
     }

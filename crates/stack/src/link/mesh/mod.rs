@@ -110,13 +110,14 @@ pub struct Mesh<'m> {
 
 impl<'m> Mesh<'m> {
     /// A link over a radio and borrowed memory. `mac`: settings of its MAC; `radio`: what the
-    /// radio can do.
+    /// radio can do. Where the pace is measured, link retries double.
     pub fn new(
         config: MeshConfig,
-        (mac, radio): (mac::Config, RadioCapabilities),
+        (mut mac, radio): (mac::Config, RadioCapabilities),
         memory: MeshMemory<'m>,
         rng: &mut Rng,
     ) -> Self {
+        mac.retry_doubles |= config.hold.is_measured();
         let mac = Mac::new(mac, radio, memory.frames, memory.neighbors, rng);
         let (records, bodies) = (memory.records, memory.bodies);
         let body_len = memory.body_len;

@@ -1,7 +1,6 @@
 //! Onwards: fragments of other nodes' packets, and their whole packets' way into the queue.
 
 use super::mark::{Mark, Way};
-use super::pace::IS_PACED;
 use super::routing;
 use super::{Forwarding, Mesh, Relaying, link_addr};
 use crate::ip::queue::Verdict;
@@ -179,8 +178,7 @@ impl Mesh<'_> {
             class: Class::Forward,
             since: came.at,
         };
-        if IS_PACED
-            && self.manner.hold.pace_percent > 0
+        if self.manner.hold.is_measured()
             && let Some(exchange) = mac.exchange(next_hop)
         {
             let lag = self.manner.lag(exchange, mac);

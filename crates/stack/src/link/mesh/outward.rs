@@ -3,7 +3,7 @@
 
 use super::budget::{Budget, growth};
 use super::mark::{Mark, Way};
-use super::pace::{IS_PACED, Took};
+use super::pace::Took;
 use super::routing::{Dress, ROUTED_SLACK, hops_left};
 use super::{Mesh, link_addr, tcp_headers};
 use crate::ip::{self, Ip, Neighbour, NextHop};
@@ -124,12 +124,11 @@ impl<'m> Mesh<'m> {
     /// Leaves the neighbour alone that has taken a frame. `is_router`: whether it goes up from there.
     pub(super) fn pace(&mut self, is_router: bool, outcome: &Outcome, now: Instant) {
         let hold = &self.manner.hold;
-        let until = match hold.pace_percent {
-            _ if !IS_PACED => now + hold.after(is_router),
-            0 => now + hold.after(is_router),
+        let until = match hold.is_measured() {
+            false => now + hold.after(is_router),
             // Nobody passes them on: those for all, and those that a sleeping child has asked for.
-            _ if outcome.to.is_broadcast() || self.sleeps(outcome.to) => return,
-            _ => {
+            true if outcome.to.is_broadcast() || self.sleeps(outcome.to) => return,
+            true => {
                 let took = Took {
                     exchange: now.since(outcome.started),
                     copy: outcome.copied,

@@ -110,9 +110,6 @@ impl Manner {
     }
 }
 
-/// Whether this build measures its pace.
-pub(super) const IS_PACED: bool = cfg!(feature = "pace");
-
 /// One attempt a frame.
 const ETX_ONE: u64 = 128;
 

@@ -296,6 +296,22 @@ fn a_notification_fires_an_alarm() {
     assert_eq!(assessments(&bench), 0);
 }
 
+/// A neighbour that is left alone for its pace gets an alarm all the same.
+#[test]
+fn no_pace_holds_an_alarm_back() {
+    let mut bench = relay(10);
+    let now = bench.now;
+    bench.mac.hold(PEER, now + Duration::from_secs(60), now);
+    alarm(&mut bench, 7);
+    bench.run_until(|bench| bench.mac.loaded != NIL);
+    bench.now = now + Duration::from_secs(1);
+    head(&mut bench, &data(OTHER, TO_ME, 1, &[0x2a]));
+    assert_eq!(bench.fired.len(), 1);
+    bench.run_until(|bench| !bench.outcomes.is_empty());
+    assert_eq!(tokens(&bench), [7]);
+    assert!(bench.now.since(now) < Duration::from_secs(2));
+}
+
 const NOTICE: Condition = Condition {
     from: OTHER,
     protocol: Protocol::byte(0x2a),

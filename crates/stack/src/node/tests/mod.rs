@@ -99,6 +99,11 @@ fn radio(
         auto_ack: false,
         ..RadioCapabilities::CC2420
     };
+    // How long neighbours are left alone, and d, are what a test says.
+    let config = MeshConfig {
+        hold: Hold::default(),
+        ..config
+    };
     let memory = mesh_memory(slots, 4);
     Link::Mesh(Mesh::new(config, (mac, capabilities), memory, rng))
 }

@@ -19,6 +19,14 @@ const NOW: fn(u64) -> Instant = |ms| Instant::ORIGIN + MS(1_000 + ms);
 
 /// A node two hops from the border router and two from the last mote, that has just begun.
 fn mesh() -> Mesh<'static> {
+    mesh_with(Hold {
+        hops_up: 2,
+        hops_down: 2,
+        ..Hold::MEASURED
+    })
+}
+
+fn mesh_with(hold: Hold) -> Mesh<'static> {
     let memory = MeshMemory {
         frames: Box::leak(vec![FrameSlot::EMPTY; 4].into()),
         neighbors: Box::leak(vec![Neighbor::EMPTY; 4].into()),
@@ -30,12 +38,7 @@ fn mesh() -> Mesh<'static> {
         registrations: &mut [],
     };
     let config = MeshConfig {
-        hold: Hold {
-            pace_percent: 100,
-            hops_up: 2,
-            hops_down: 2,
-            ..Hold::default()
-        },
+        hold,
         ..MeshConfig::default()
     };
     let mac = Config::new(1, [1; 8]);
@@ -73,6 +76,27 @@ fn begins(mesh: &mut Mesh<'_>, to: LinkAddr, now: Instant) -> Instant {
     let at = mesh.mac.next_deadline().unwrap().max(now);
     mesh.mac.cancel(9);
     at
+}
+
+/// Nodes measure their pace unless they are told not to, and retries go with it.
+#[cfg(feature = "pace")]
+#[test]
+fn the_pace_is_measured_by_default() {
+    let default = MeshConfig::default().hold;
+    assert_eq!(default, Hold::MEASURED);
+    assert!(mesh_with(default).mac.config().retry_doubles);
+    let by_hand = Hold {
+        step: MS(7),
+        hops_up: 2,
+        ..Hold::default()
+    };
+    let mut mesh = mesh_with(by_hand);
+    assert!(!mesh.mac.config().retry_doubles);
+    mesh.pace(true, &taken(PARENT, NOW(0), 2), NOW(0));
+    assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(7));
+    let mut mesh = mesh_with(Hold::default());
+    mesh.pace(true, &taken(PARENT, NOW(0), 2), NOW(0));
+    assert_eq!(begins(&mut mesh, PARENT, NOW(0)), NOW(0));
 }
 
 /// Nothing is known yet: neither a request nor the first frame of a packet waits.
