@@ -72,15 +72,17 @@ impl Connection<'_> {
 
     /// The peer has just sent, and has more, as far as is known: it sends again when it has our ACK,
     /// or when its own timer has run out, however long that may be. So the longer it is silent, the
-    /// more rarely is it asked for.
+    /// more rarely is it asked for. What is missing before text that has come is always expected,
+    /// whatever that text says of its end.
     fn stream(
         &self,
         ago: impl Fn(u32) -> Instant,
         pace: Duration,
         now: Instant,
     ) -> Option<Expectation> {
-        let is_open = self.is_established() && self.facts.has(Facts::STREAMS);
-        if !is_open || self.config.economy == Economy::LowestEnergy {
+        let streams =
+            self.facts.has(Facts::STREAMS) && self.config.economy != Economy::LowestEnergy;
+        if !self.is_established() || !(streams || self.recv.has_gaps()) {
             return None;
         }
         let since = ago(self.ts_recent_at);

@@ -52,6 +52,19 @@ fn a_stream_is_expected_until_its_end_and_a_delayed_ack_costs_nothing() {
     assert_eq!(expected(&s), None, "only our own ACK is due");
 }
 
+/// The end of what the peer had came before a part that was lost: that part is still to come.
+#[test]
+fn what_is_missing_is_expected_whatever_came_behind_it() {
+    for economy in [Economy::LowestEnergy, Economy::Balanced] {
+        let mut s = Script::accepted(Config { economy, ..PLAIN });
+        s.peer(say(ACK | PSH, 4, 1).data(b"end")).unwrap();
+        assert!(expected(&s).is_some_and(|answer| answer.more));
+        s.peer(say(ACK, 1, 1).data(b"the")).unwrap();
+        s.peer(say(ACK | PSH, 7, 1).data(b".")).unwrap();
+        assert_eq!(expected(&s), None);
+    }
+}
+
 #[test]
 fn economy_moves_the_first_request_and_the_pace() {
     let answer = |economy| {
