@@ -69,7 +69,15 @@ impl CaptureArgs {
     /// # Errors
     /// When not all could be written, unless the reader went away.
     pub(crate) fn keep(&self, world: &mut World<'_>) -> Result<Option<Kept<'_>>, Error> {
-        let (Some(path), Some(capture)) = (&self.pcap, world.take_capture()) else {
+        self.end(world.take_capture())
+    }
+
+    /// Ends the capture; returns which files are whole now.
+    ///
+    /// # Errors
+    /// As [`Self::keep`].
+    pub(crate) fn end(&self, capture: Option<Capture>) -> Result<Option<Kept<'_>>, Error> {
+        let (Some(path), Some(capture)) = (&self.pcap, capture) else {
             return Ok(None);
         };
         match capture.finish().map_err(|error| failure(path, &error)) {

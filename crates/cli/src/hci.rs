@@ -11,14 +11,15 @@ use motet::{
     link::Link,
     wire::LinkAddr,
 };
-use motet_hci::{BadPlace, Controller, Place};
+use motet_hci::{BadPlace, Controller, Place, Way};
 use motet_lab::{
     Arena,
     apps::{App, Application, Ends, Services},
+    capture::{Capture, Records},
     net::{device::device, network::RADIO, plan, world::World},
 };
 
-use crate::{error::Error, interrupt::Interrupt, output::say, pacer::Pacer};
+use crate::{capture::CaptureArgs, error::Error, interrupt::Interrupt, output::say, pacer::Pacer};
 
 /// The controller, and what the mote is to be.
 #[derive(Debug, ClapArgs)]
@@ -27,7 +28,7 @@ pub(crate) struct HciArgs {
     /// serial:PATH[,BAUD]
     #[arg(long, value_name = "PLACE", value_parser = place, requires = "role", conflicts_with_all = [
         "scenario", "hops", "frame_loss", "packet_loss", "no_hidden", "no_deaf", "retry_delay", "mss_frames",
-        "compression", "radio", "forwarding", "channels", "hold", "window", "sleep", "congestion", "pcap",
+        "compression", "radio", "forwarding", "channels", "hold", "window", "sleep", "congestion",
         "command",
     ])]
     hci: Option<Place>,
@@ -89,9 +90,34 @@ pub(crate) struct Mote {
 /// Runs the mote until a signal comes.
 ///
 /// # Errors
-/// There is no controller of use at `place`, or no longer one.
-pub(crate) fn run(place: &Place, mote: &Mote) -> Result<(), Error> {
+/// There is no controller of use at `place`, or no longer one; the capture cannot be written.
+pub(crate) fn run(place: &Place, mote: &Mote, capture: &CaptureArgs) -> Result<(), Error> {
     let interrupt = Interrupt::install()?;
+    let stops = interrupt.clone();
+    let begun = capture.create(Records::Hci, move || stops.has_come());
+    let mut begun = match begun {
+        Err(_) if interrupt.has_come() => return Ok(()),
+        begun => begun?,
+    };
+    let lived = live(place, mote, &interrupt, &mut begun);
+    let kept = capture.end(begun);
+    match lived {
+        Ok(()) => kept.map(drop),
+        Err(error) => {
+            let kept_up_to_then = kept.as_ref().ok().cloned().flatten();
+            let error = error.keeping(kept_up_to_then.as_slice());
+            Error::all([Err(error), kept.map(drop)])
+        }
+    }
+}
+
+/// The mote's life, from the controller's start to a signal.
+fn live(
+    place: &Place,
+    mote: &Mote,
+    interrupt: &Interrupt,
+    capture: &mut Option<Capture>,
+) -> Result<(), Error> {
     // The lower bits of the seed tell motes on one air apart.
     let nameless = plan::device_addr(mote.seed as u16).bytes;
     let started = Controller::start(place, nameless, || interrupt.has_come());
@@ -116,11 +142,16 @@ pub(crate) fn run(place: &Place, mote: &Mote) -> Result<(), Error> {
     let services = Services::new(connections, Ends::host(&arena)).with(mote.application);
     world.set_app(0, App::Services(services));
     world.report(0, controller.started());
+    if capture.is_some() {
+        controller.keep_packets();
+    }
     introduce(place, address, mote.role);
     let mut pacer = Pacer::start(world.now());
     let mut peers = BTreeSet::new();
     while !interrupt.has_come() {
-        exchange(&mut world, &mut controller).map_err(|error| failed(place, &error))?;
+        let exchanged = exchange(&mut world, &mut controller);
+        note(&world, &mut controller, capture);
+        exchanged.map_err(|error| failed(place, &error))?;
         name_peers(&world, &mut peers);
         let due = world.next_event_at();
         let nap = due.map_or(NAP, |due| NAP.min(pacer.until(due)));
@@ -143,6 +174,15 @@ fn exchange(world: &mut World<'_>, controller: &mut Controller) -> Result<(), mo
         acted |= controller.poll(|event| world.report(0, event))?;
         if !acted {
             return Ok(());
+        }
+    }
+}
+
+/// Writes what has passed since the last time.
+fn note(world: &World<'_>, controller: &mut Controller, capture: &mut Option<Capture>) {
+    for (way, packet) in controller.take_packets() {
+        if let Some(capture) = capture {
+            capture.hci(world.now(), way == Way::ToHost, &packet);
         }
     }
 }

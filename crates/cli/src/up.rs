@@ -21,7 +21,7 @@ duration are left out: the traffic is the command's.
 With --hci there is one mote, and a controller of Bluetooth LE that speaks H4: over TCP, as virtual \
 ones do, or over a serial line (serial:/dev/ttyACM0,1000000). The mote speaks with whatever device \
 its controller finds, runs until Ctrl-C, and is reached from there: at its link-local address, or, as \
-a central, as its peers' router.
+a central, as its peers' router. --pcap is then of what passes between the mote and its controller.
 
 With --pcap - what the command prints goes to standard error. Ctrl-C is the command's business; \
 any other signal to motet up, a SIGINT of kill(1) too, ends it. A killed motet up takes along \
@@ -189,7 +189,9 @@ pub(crate) mod linux {
             application: args.app.and_then(application),
             has_tcple: args.chain.has_tcple(),
         };
-        hci::run(place, &mote)
+        let files: Vec<&Path> = args.capture.file().into_iter().collect();
+        targets::check(&files, &[], args.capture.force)?;
+        hci::run(place, &mote, &args.capture)
     }
 
     fn run_mesh(args: &Args) -> Result<(), Error> {

@@ -39,6 +39,15 @@ pub struct Controller {
     is_refused: bool,
 }
 
+/// Where an H4 packet goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// To the controller: a command or data.
+    ToController,
+    /// To the host: an event or data.
+    ToHost,
+}
+
 /// A command on its way.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
@@ -56,6 +65,8 @@ struct Line {
     cutter: Cutter,
     /// What it did not take at once. A host gives a controller no more than fits its buffers.
     outward: Vec<u8>,
+    /// Packets that nobody has taken yet, where somebody wants them.
+    noted: Option<Vec<(Way, Vec<u8>)>>,
 }
 
 impl Controller {
@@ -76,6 +87,7 @@ impl Controller {
             file,
             cutter: Cutter::default(),
             outward: Vec::new(),
+            noted: None,
         };
         let mut ask = Start {
             line: &mut line,
@@ -141,6 +153,18 @@ impl Controller {
         }
     }
 
+    /// Keeps each packet from now on, for [`Self::take_packets`].
+    pub fn keep_packets(&mut self) {
+        self.line.noted.get_or_insert_default();
+    }
+
+    /// The packets since the last call, in their order, each with H4's first byte. Call it after each
+    /// [`Self::poll`]: whatever nobody takes piles up.
+    pub fn take_packets(&mut self) -> Vec<(Way, Vec<u8>)> {
+        let noted = self.line.noted.as_mut();
+        noted.map(std::mem::take).unwrap_or_default()
+    }
+
     /// Carries an action out; `bytes`: those that it speaks of. Call [`Self::poll`] afterwards: it may
     /// have something to tell at once.
     ///
@@ -193,6 +217,10 @@ impl Controller {
         let Self { line, asked, .. } = self;
         while let Some(packet) = line.cutter.next()? {
             told = true;
+            if let Some(noted) = &mut line.noted {
+                let (kind, rest) = packet;
+                noted.push((Way::ToHost, [&[kind][..], rest].concat()));
+            }
             let answer = events::read(packet, &mut tell)?;
             let Some(answer) = answer.filter(|answer| is_for(asked, answer)) else {
                 continue;
@@ -232,7 +260,11 @@ fn is_for(asked: &Option<Asked>, answer: &Answer<'_>) -> bool {
 }
 
 impl Line {
+    /// Writes one packet.
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if let Some(noted) = &mut self.noted {
+            noted.push((Way::ToController, bytes.to_vec()));
+        }
         self.outward.extend_from_slice(bytes);
         self.flush()
     }

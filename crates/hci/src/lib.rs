@@ -18,6 +18,6 @@ mod h4;
 mod place;
 mod requests;
 
-pub use controller::Controller;
+pub use controller::{Controller, Way};
 pub use error::Error;
 pub use place::{BadPlace, Place};

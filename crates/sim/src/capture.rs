@@ -31,6 +31,8 @@ pub enum Records {
     Packets,
     /// Packets of Bluetooth LE's link layer behind a header that says how each was received (256).
     Bluetooth,
+    /// What passes between a host of Bluetooth and its controller, as H4 has it, behind the way it goes (201).
+    Hci,
 }
 
 /// A capture being written.
@@ -120,6 +122,15 @@ impl Capture {
         self.write(at, |record, _| record.extend_from_slice(packet));
     }
 
+    /// Writes one packet of H4's, on its way from the controller or to it.
+    pub fn hci(&mut self, at: Instant, is_from_controller: bool, packet: &[u8]) {
+        let way = u32::from(is_from_controller).to_be_bytes();
+        self.write(at, |record, _| {
+            record.extend_from_slice(&way);
+            record.extend_from_slice(packet);
+        });
+    }
+
     /// Ends the capture; a file without any record gets its name.
     ///
     /// # Errors
@@ -166,6 +177,7 @@ fn header(records: Records) -> Vec<u8> {
         Records::TappedFrames => LINKTYPE_IEEE802_15_4_TAP,
         Records::Packets => LINKTYPE_IPV6,
         Records::Bluetooth => LINKTYPE_BLUETOOTH_LE_LL_WITH_PHDR,
+        Records::Hci => LINKTYPE_BLUETOOTH_HCI_H4_WITH_PHDR,
     };
     let header = [MAGIC, 4 << 16 | 2, 0, 0, SNAP_LEN, link_type];
     header.map(u32::to_le_bytes).concat()
@@ -194,6 +206,7 @@ fn tap_header(record: &mut Vec<u8>, channel: u8, dbm: Option<f64>) {
 /// Says that times are in microseconds, and by its order in which order bytes are.
 const MAGIC: u32 = 0xa1b2_c3d4;
 const LINKTYPE_IEEE802_15_4_WITHFCS: u32 = 195;
+const LINKTYPE_BLUETOOTH_HCI_H4_WITH_PHDR: u32 = 201;
 const LINKTYPE_IPV6: u32 = 229;
 const LINKTYPE_BLUETOOTH_LE_LL_WITH_PHDR: u32 = 256;
 const LINKTYPE_IEEE802_15_4_TAP: u32 = 283;
@@ -235,6 +248,21 @@ mod tests {
         assert_eq!(bytes[40..], [2, 0, 0x19, 0xf8, 0x38]);
         capture.finish().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    }
+
+    #[test]
+    fn packets_of_hci_have_their_way_before_them() {
+        let folder = folder();
+        let path = folder.path().join("hci.pcap");
+        let mut capture = Capture::create(&path, Records::Hci, false).unwrap();
+        let reset = [1, 3, 0x0c, 0];
+        capture.hci(Instant::ORIGIN, false, &reset);
+        capture.hci(Instant::ORIGIN, true, &[4, 0x0e, 4, 1, 3, 0x0c, 0]);
+        capture.finish().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes[20..24], 201_u32.to_le_bytes());
+        assert_eq!(bytes[40..48], [&[0, 0, 0, 0][..], &reset].concat());
+        assert_eq!(bytes[64..68], [0, 0, 0, 1]);
     }
 
     #[test]

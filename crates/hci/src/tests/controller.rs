@@ -166,9 +166,19 @@ fn commands_and_their_answers_pass() {
         stream.write_all(&[0, 7, 8]).unwrap();
     });
     let mut controller = start(&place).unwrap();
+    assert_eq!(controller.take_packets(), [], "nobody wants them");
+    controller.keep_packets();
     let on = Action::SetAdvertising { is_on: true };
     controller.command(on, &[]).unwrap();
     let (all, error) = told(&mut controller, 9);
+    let packets = [
+        (Way::ToController, vec![1, 0x0a, 0x20, 1, 1]),
+        (Way::ToHost, vec![4, 0x0e, 4, 1, 8, 0x20, 0]),
+        (Way::ToHost, vec![4, 0x0e, 4, 1, 0x0a, 0x20, 0x0c]),
+        (Way::ToHost, vec![2, 1, 0x20, 2, 0, 7, 8]),
+    ];
+    assert_eq!(controller.take_packets(), packets);
+    assert_eq!(controller.take_packets(), []);
     assert_eq!(
         all,
         [

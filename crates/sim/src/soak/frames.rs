@@ -1,6 +1,7 @@
-//! Frames as MACs count them, and what must hold of the counts.
+//! Frames as MACs count them, channels of Bluetooth LE, and what must hold of the counts.
 
-use motet::link::Link;
+use motet::ble::ChannelDrop;
+use motet::link::{Ble, Link};
 use motet::lowpan::datagram;
 use motet::mac::{FrameDrop, Mac};
 use motet::node::Node;
@@ -60,8 +61,10 @@ impl Frames {
 /// every frame that a condition fired was delivered or is sent again, and none has waited for
 /// its condition longer than it may.
 pub(super) fn check(node: &Node<'_>, now: Instant) -> Result<(), String> {
-    let Some(Link::Mesh(radio)) = node.link(RADIO) else {
-        return Ok(());
+    let radio = match node.link(RADIO) {
+        Some(Link::Mesh(radio)) => radio,
+        Some(Link::Ble(ble)) => return check_channels(ble),
+        _ => return Ok(()),
     };
     let mac: &Mac<'_> = radio.mac();
     let counters = mac.counters();
@@ -86,6 +89,32 @@ pub(super) fn check(node: &Node<'_>, now: Instant) -> Result<(), String> {
         _ => Ok(()),
     }
 }
+
+/// What holds of a host of Bluetooth LE whose peers are ours: no channel had to be closed because of what a peer
+/// sent, and of the segments that came ahead of their time it is known what became of each.
+fn check_channels(ble: &Ble<'_>) -> Result<(), String> {
+    let counters = ble.host().counters();
+    if let Some(why) = FAULTS.iter().find(|why| counters.dropped(**why) > 0) {
+        return Err(format!("of a peer's making: {}", why.reason()));
+    }
+    match ble.tcple_counters() {
+        Some(tcple) if tcple.held < tcple.passed_on + tcple.dropped => Err(format!(
+            "more segments went on or were dropped than were held: {tcple:?}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What no host of ours does to another.
+const FAULTS: [ChannelDrop; 7] = [
+    ChannelDrop::MalformedSignal,
+    ChannelDrop::UnknownSignal,
+    ChannelDrop::SduTooLong,
+    ChannelDrop::FrameTooLong,
+    ChannelDrop::NoCredit,
+    ChannelDrop::CreditOverflow,
+    ChannelDrop::BadReport,
+];
 
 /// Why frames that were queued are not sent.
 const DROPS: [FrameDrop; 6] = [

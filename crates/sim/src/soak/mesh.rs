@@ -1,5 +1,6 @@
 //! What network a run is about.
 
+use motet::ble::Phy;
 use motet::link::{Forwarding, IndirectConfig, Relaying};
 use motet::mac::{Channels, Pending, Policy, Sleep};
 use motet::tcphc;
@@ -8,7 +9,9 @@ use motet::time::Duration;
 use super::dice::Dice;
 use crate::air::gains::{ChainAir, Gains, LogDistance};
 use crate::air::profile::Profile;
-use crate::net::network::{HostOptions, Joining, NetworkOptions, NodeOptions, Parent, Tables};
+use crate::net::network::{
+    BleOptions, HostOptions, Joining, NetworkOptions, NodeOptions, Parent, Tables, star,
+};
 
 /// A random network that holds together.
 pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
@@ -39,6 +42,11 @@ pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
     options.hosts = hosts;
     options.frame_loss = frame_loss;
     options.joining = joining;
+    let mut dice = Dice::new(seed, BLUETOOTH);
+    if dice.chance(0.2) {
+        go_by_bluetooth(&mut options, &mut dice);
+        return options;
+    }
     let mut dice = Dice::new(seed, SLEEP);
     if dice.chance(0.3) {
         put_to_sleep(&mut options, &mut dice);
@@ -52,6 +60,32 @@ pub(super) fn network(dice: &mut Dice, seed: u64) -> NetworkOptions {
         options.thins_acks = dice.chance(0.7);
     }
     options
+}
+
+/// Makes every mote a peripheral of the border router, with any settings that the air has.
+fn go_by_bluetooth(options: &mut NetworkOptions, dice: &mut Dice) {
+    let motes = options.nodes.len() - 1;
+    for (n, node) in options.nodes.iter_mut().enumerate() {
+        node.parent = match n {
+            0 => Parent::Shortest,
+            _ => Parent::Node(0),
+        };
+    }
+    options.gains = star(motes);
+    if options.joining == Joining::Rpl {
+        options.joining = Joining::Advertised;
+    }
+    let tcple_max = dice.pick(&[0, motes]) as u32;
+    options.ble = Some(BleOptions {
+        phy: dice.pick(&[Phy::Le1M, Phy::Le2M]),
+        // 7.5 ms at least for each.
+        interval: dice.scale(6 * motes as u32, 400) as u16,
+        is_adaptive: dice.chance(0.7),
+        latency: dice.pick(&[0, 0, 1, 10]),
+        has_mic: dice.chance(0.5),
+        tcple_motes: dice.range(0, tcple_max) as usize,
+        ..BleOptions::DEFAULT
+    });
 }
 
 /// Nodes that have radio, channels, forwarding and compression in common.
@@ -157,6 +191,9 @@ const SLEEP: u64 = 5;
 
 /// Keeps the dice that say whether motes measure their pace apart, too.
 const PACE: u64 = 6;
+
+/// Keeps the dice apart that say whether the air is Bluetooth LE's.
+const BLUETOOTH: u64 = 7;
 
 /// Geometries that are tried until one holds together.
 const TRIES: usize = 20;

@@ -254,6 +254,21 @@ mod tests {
     }
 
     #[test]
+    fn networks_over_bluetooth_le_are_among_the_runs() {
+        let runs = plan(1, 400_000.0);
+        let labs = runs.iter().filter(|run| run.level == Level::Lab);
+        let over_ble = |run: &&Run| {
+            let mut dice = Dice::new(run.seed, lab::PURPOSE);
+            mesh::network(&mut dice, run.seed).ble.is_some()
+        };
+        let shortest = labs.filter(over_ble).min_by_key(|run| run.span.as_millis());
+        let shortest = *shortest.expect("one in five");
+        let report = soak(&[shortest], false).0;
+        assert_eq!(report.failures, []);
+        assert!(report.sessions.finished > 0, "{report:?}");
+    }
+
+    #[test]
     fn a_run_depends_on_its_seed_alone() {
         let runs = plan(1, 3_000.0);
         let third = *runs.get(2).expect("several runs");

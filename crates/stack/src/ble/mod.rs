@@ -585,7 +585,7 @@ const PDU_LEN_MAX: u16 = 251;
 const PDU_TIME_MAX_US: u16 = 2120;
 
 /// A peer that gives no credit for so long has stopped taking packets.
-const STALLED_AFTER: Duration = Duration::from_secs(5);
+pub(crate) const STALLED_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests;

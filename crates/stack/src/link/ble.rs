@@ -46,6 +46,8 @@ pub struct Ble<'m> {
     queue: PacketQueue<'m>,
     /// The peer that is looked at first when packets begin.
     turn: usize,
+    /// Since when no channel has been open; `None`: one is.
+    alone_since: Option<Instant>,
     counters: LinkCounters,
     #[cfg(feature = "tcple")]
     tcple: Option<tcple::Layer<'m>>,
@@ -54,7 +56,7 @@ pub struct Ble<'m> {
 /// The memory of a [`Ble`], borrowed for good.
 #[derive(Debug)]
 pub struct BleMemory<'m> {
-    /// A place for each connection.
+    /// A place for each connection, 256 at most.
     pub peers: &'m mut [Peer<'m>],
     /// Whole packets before they are at their peer, with six bytes each.
     pub queue: &'m mut [u8],
@@ -83,6 +85,7 @@ impl<'m> Ble<'m> {
             queue,
             registrations,
         } = memory;
+        debug_assert!(peers.len() <= PLACES_MAX, "a place has no number");
         let source = LinkAddr::Device(config.host.address.bytes);
         let settings = discovery::Settings {
             source,
@@ -99,6 +102,7 @@ impl<'m> Ble<'m> {
             discovery: Discovery::new(settings, registrations),
             queue: PacketQueue::new(queue),
             turn: 0,
+            alone_since: None,
             counters: LinkCounters::default(),
             #[cfg(feature = "tcple")]
             tcple: None,
@@ -122,6 +126,16 @@ impl<'m> Ble<'m> {
     /// Contexts for header compression; a border router sets them before it starts.
     pub const fn contexts_mut(&mut self) -> &mut Contexts {
         &mut self.discovery.contexts
+    }
+
+    /// Whether a channel is open that takes no packet now: the controller or the peer is to make room first.
+    pub fn is_busy(&self) -> bool {
+        let mut open = (0..self.host.peers.len()).filter(|at| self.is_open(*at));
+        open.any(|at| !self.host.is_ready(at))
+    }
+
+    fn is_open(&self, at: usize) -> bool {
+        self.host.peers.get(at).and_then(Peer::open).is_some()
     }
 
     /// What the link dropped.
@@ -172,6 +186,7 @@ impl<'m> Ble<'m> {
 
     pub(super) fn add_deadlines(&self, deadlines: &mut Deadlines) {
         deadlines.add(self.host.next_deadline());
+        deadlines.add(self.alone_since.map(|since| since + ble::STALLED_AFTER));
         deadlines.add(self.discovery.next_deadline());
         #[cfg(feature = "tcple")]
         deadlines.add(self.tcple_deadline());
@@ -378,6 +393,10 @@ impl<'m> Ble<'m> {
         self.poll_tcple(now);
         self.discovery.poll(&mut self.queue, ip, now, rng);
         self.distribute(ip, now, out);
+        match (0..self.host.peers.len()).any(|at| self.is_open(at)) {
+            true => self.alone_since = None,
+            false => _ = self.alone_since.get_or_insert(now),
+        }
         loop {
             if let Some(action) = self.host.poll_action(now, out) {
                 return Some(action);
@@ -436,7 +455,9 @@ impl<'m> Ble<'m> {
         out: &mut [u8],
     ) -> bool {
         let count = self.host.peers.len();
-        let mut may_leave = false;
+        // As one that takes nothing: a connection that comes back soon finds what waits for it.
+        let alone = self.alone_since.map(|since| now.since(since));
+        let mut may_leave = alone.is_some_and(|alone| alone >= ble::STALLED_AFTER);
         for step in 0..count {
             let at = (self.turn + step).checked_rem(count).unwrap_or(0);
             // TCP gives up a peer that takes nothing by what it has sent in vain.
@@ -560,6 +581,9 @@ impl Ble<'_> {
         sdu.saturating_sub(head).min(in_packet).saturating_sub(tcp)
     }
 }
+
+/// Memory of its own that a link lends out with packets: its place is a `u8`.
+const PLACES_MAX: usize = 1 << u8::BITS;
 
 /// The longest headers that are compressed: those of IPv6 and of extensions and UDP behind it.
 const HEAD_LEN_MAX: usize = 100;

@@ -3,7 +3,7 @@
 //! Place: between the link's packets and the two channels of [`crate::ble::Host`]; what is decided about a segment,
 //! [`crate::tcple`] decides.
 
-use super::{Arrival, Ask, Ble, Pulled, Scratch};
+use super::{Arrival, Ask, Ble, PLACES_MAX, Pulled, Scratch};
 use crate::ble::{Connection, Event, INWARD_LEN, Peer, Phy, Role, SDU_HEADROOM, Which};
 use crate::ip::{Ip, Neighbour};
 use crate::link::LinkDrop;
@@ -19,8 +19,8 @@ use crate::wire::tcple::{HEADER_LEN_MAX, Sdu};
 pub struct TcpleMemory<'m> {
     /// One for each place for a connection.
     pub sides: &'m mut [Side],
-    /// Places for segments that come ahead of their time, for all connections together; with none, TCPlE does what is left
-    /// of it.
+    /// Places for segments that come ahead of their time, as many for each connection; with fewer than connections, TCPlE
+    /// does what is left of it. Those beyond 256, places for connections counted in, are not used.
     pub held: &'m mut [HeldSlot<'m>],
 }
 
@@ -47,8 +47,9 @@ impl<'m> Ble<'m> {
         for side in sides.iter_mut() {
             *side = Side::NEW;
         }
-        let held = Held::new(held);
-        self.host.offer_tcple(held.share(self.host.peers.len()));
+        let peers = self.host.peers.len();
+        let held = Held::new(held, peers, PLACES_MAX.saturating_sub(peers));
+        self.host.offer_tcple(held.share());
         self.tcple = Some(Layer {
             sides,
             held,
@@ -294,7 +295,9 @@ impl<'m> Ble<'m> {
         if let Some(layer) = &mut self.tcple {
             layer.counters.passed_on = layer.counters.passed_on.wrapping_add(1);
         }
-        let lent = Whole::new(memory, held.start, held.len, HELD | place as u8);
+        // Behind those of the peers; `Held` was told how many there can be.
+        let number = self.host.peers.len() + place;
+        let lent = Whole::new(memory, held.start, held.len, number as u8);
         Arrival::Gathered(lent, hop)
     }
 
@@ -304,9 +307,10 @@ impl<'m> Ble<'m> {
         memory: &'m mut [u8],
         place: u8,
     ) -> Option<&'m mut [u8]> {
-        match &mut self.tcple {
-            Some(layer) if place & HELD != 0 => {
-                layer.held.give_back(memory, usize::from(place & !HELD));
+        let held = usize::from(place).checked_sub(self.host.peers.len());
+        match (&mut self.tcple, held) {
+            (Some(layer), Some(held)) => {
+                layer.held.give_back(memory, held);
                 None
             }
             _ => Some(memory),
@@ -399,8 +403,9 @@ impl<'m> Ble<'m> {
                 continue;
             }
             let side = self.tcple.as_ref().and_then(|layer| layer.sides.get(at));
-            let has_room = side.is_some_and(|side| side.ahead.has_room());
-            let held_len = if has_room { self.host.held_len(at) } else { 0 };
+            let held_len = self.host.held_len(at);
+            let has_room = side.is_some_and(|side| side.ahead.has_room(held_len));
+            let held_len = if has_room { held_len } else { 0 };
             let Some(addr) = self.host.peers.get(at).and_then(Peer::open) else {
                 continue;
             };
@@ -474,9 +479,6 @@ impl Side {
         Duration::from_micros(interval.as_micros() - into)
     }
 }
-
-/// Marks the place of a packet that was held.
-const HELD: u8 = 0x80;
 
 /// The longest SDU without a packet.
 const RELEASE_LEN: usize = 4;

@@ -165,6 +165,14 @@ impl<'m> Link<'m> {
         }
     }
 
+    /// Whether it is known that this neighbour is not there now, though there can be one. A mesh finds that out by asking.
+    pub(crate) fn misses(&self, neighbour: Neighbour) -> bool {
+        match self {
+            Self::Mesh(_) | Self::Cable(_) | Self::Serial(_) => false,
+            Self::Ble(ble) => !ble.reaches(neighbour),
+        }
+    }
+
     /// Adds when to poll though nothing happened.
     pub(crate) fn add_deadlines(&self, deadlines: &mut Deadlines) {
         match self {

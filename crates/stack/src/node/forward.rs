@@ -25,6 +25,9 @@ impl<'m> Node<'m> {
         let Self { links, ip, rng, .. } = self;
         let link = links.get_mut(usize::from(next.interface.0));
         let link = link.ok_or(Disposition::Drop(ip::PacketDrop::NoRoute))?;
+        if link.misses(next.neighbour) {
+            return Err(Disposition::Refuse(ErrorKind::AddressUnreachable));
+        }
         link.forward((&mut head, rest), hop, ip, now, rng)?;
         self.ip.counters.forwarded = self.ip.counters.forwarded.wrapping_add(1);
         Ok(())

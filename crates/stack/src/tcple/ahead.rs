@@ -5,6 +5,7 @@
 //! peer drop what it holds of it, and this end knows that without an answer, since the channel keeps order.
 
 use super::segment::{Flow, Segment};
+use crate::limits::IPV6_MTU_MIN;
 use crate::wire::tcple::Sdu;
 
 /// What is at one peer.
@@ -33,9 +34,11 @@ impl Ahead {
         next_flow: 0,
     };
 
-    /// Whether another segment can be noted.
-    pub(crate) fn has_room(&self) -> bool {
-        self.records.iter().any(Option::is_none)
+    /// Whether another segment can be noted, at a peer that holds `held_len` bytes: it has a place for each whole
+    /// packet of them, and a short segment takes one too.
+    pub(crate) fn has_room(&self, held_len: u16) -> bool {
+        let places = usize::from(held_len) / IPV6_MTU_MIN;
+        self.records.iter().flatten().count() < places.min(RECORDS_MAX)
     }
 
     /// Notes a segment that is sent ahead; returns what its SDU is. `None`: there is no room, or it is none that

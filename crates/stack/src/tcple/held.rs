@@ -13,8 +13,8 @@ pub const HELD_LEN: usize = IPV6_MTU_MIN + 100;
 pub struct HeldSlot<'m> {
     memory: &'m mut [u8],
     packet: Option<HeldSegment>,
-    /// Its memory was handed out with its packet.
-    is_lent: bool,
+    /// The connection by which the packet came that its memory was handed out with.
+    lent_of: Option<u8>,
 }
 
 impl<'m> HeldSlot<'m> {
@@ -24,8 +24,13 @@ impl<'m> HeldSlot<'m> {
         Self {
             memory,
             packet: None,
-            is_lent: false,
+            lent_of: None,
         }
+    }
+
+    /// The connection that has this place; `None`: it is free.
+    fn taken_by(&self) -> Option<u8> {
+        self.lent_of.or(self.packet.map(|held| held.peer))
     }
 }
 
@@ -70,6 +75,8 @@ impl HeldSegment {
 #[derive(Debug)]
 pub(crate) struct Held<'m> {
     slots: &'m mut [HeldSlot<'m>],
+    /// Places that one connection may take.
+    each: usize,
     next_order: u32,
     waits: [Option<Wait>; WAITS_MAX],
 }
@@ -95,11 +102,14 @@ pub(crate) struct Told {
 }
 
 impl<'m> Held<'m> {
-    pub(crate) fn new(slots: &'m mut [HeldSlot<'m>]) -> Self {
+    /// Places for so many connections, the same number for each. Their numbers stay below `limit`: those from there on are
+    /// left out.
+    pub(crate) fn new(slots: &'m mut [HeldSlot<'m>], peers: usize, limit: usize) -> Self {
         for slot in slots.iter_mut() {
             slot.packet = None;
         }
         Self {
+            each: slots.len().min(limit).checked_div(peers).unwrap_or(0),
             slots,
             next_order: 0,
             waits: [None; WAITS_MAX],
@@ -111,17 +121,20 @@ impl<'m> Held<'m> {
         self.slots
     }
 
-    /// Bytes of segments that places are there for, for each of so many peers.
-    pub(crate) fn share(&self, peers: usize) -> u16 {
-        let slots = self.slots.len().checked_div(peers).unwrap_or(0);
-        let all = slots.saturating_mul(IPV6_MTU_MIN);
+    /// Bytes of segments that each connection has places for.
+    pub(crate) fn share(&self) -> u16 {
+        let all = self.each.saturating_mul(IPV6_MTU_MIN);
         u16::try_from(all).unwrap_or(u16::MAX)
     }
 
-    /// Holds a segment whose packet lies in `memory`, which is exchanged for other memory. Returns whether there
-    /// was a place.
+    /// Holds a segment whose packet lies in `memory`, which is exchanged for other memory. Returns whether its
+    /// connection had a place left.
     pub(crate) fn hold(&mut self, memory: &mut &'m mut [u8], segment: HeldSegment) -> bool {
-        let is_free = |slot: &&mut HeldSlot<'_>| slot.packet.is_none() && !slot.is_lent;
+        let taken = self.slots.iter().filter_map(HeldSlot::taken_by);
+        if taken.filter(|peer| *peer == segment.peer).count() >= self.each {
+            return false;
+        }
+        let is_free = |slot: &&mut HeldSlot<'_>| slot.taken_by().is_none();
         let Some(slot) = self.slots.iter_mut().find(is_free) else {
             return false;
         };
@@ -221,7 +234,7 @@ impl<'m> Held<'m> {
             .filter(|(_, slot)| order(slot).is_some())
             .min_by_key(|(_, slot)| order(slot))?;
         let held = slot.packet.take()?;
-        slot.is_lent = true;
+        slot.lent_of = Some(held.peer);
         let memory = core::mem::take(&mut slot.memory);
         self.note(&held.segment, now.since(held.since), now);
         Some((memory, held, place))
@@ -231,7 +244,7 @@ impl<'m> Held<'m> {
     pub(crate) fn give_back(&mut self, memory: &'m mut [u8], place: usize) {
         if let Some(slot) = self.slots.get_mut(place) {
             slot.memory = memory;
-            slot.is_lent = false;
+            slot.lent_of = None;
         }
     }
 

@@ -49,10 +49,15 @@ fn segment(up: bool, port: u16, numbers: (u32, u32), len: usize) -> Segment {
     Segment::of(&packet(up, port, numbers, len)).expect("a segment")
 }
 
+/// Places for one connection.
 fn held(count: usize) -> Held<'static> {
+    held_of(count, 1, usize::MAX)
+}
+
+fn held_of(count: usize, peers: usize, limit: usize) -> Held<'static> {
     let slot = || HeldSlot::new(Box::leak(vec![0; HELD_LEN].into_boxed_slice()));
     let slots: vec::Vec<_> = (0..count).map(|_| slot()).collect();
-    Held::new(Box::leak(slots.into_boxed_slice()))
+    Held::new(Box::leak(slots.into_boxed_slice()), peers, limit)
 }
 
 impl Held<'static> {
@@ -104,9 +109,57 @@ fn no_more_is_noted_than_there_are_places_for() {
         ahead.note(&segment).is_some()
     });
     assert_eq!(noted.count(), 4);
-    assert!(!ahead.has_room());
+    assert!(!ahead.has_room(u16::MAX));
     ahead.end();
-    assert!(ahead.has_room());
+    assert!(ahead.has_room(u16::MAX));
+}
+
+#[test]
+fn no_more_goes_ahead_than_the_peer_has_places_for_however_short() {
+    let mut ahead = Ahead::NONE;
+    assert!(!ahead.has_room(1279), "no place");
+    assert!(ahead.has_room(2560));
+    ahead.note(&segment(true, 1, (0, 0), 1)).unwrap();
+    assert!(ahead.has_room(2560));
+    ahead.note(&segment(true, 1, (1, 0), 1)).unwrap();
+    assert!(!ahead.has_room(2560));
+}
+
+#[test]
+fn a_peer_that_fills_its_places_leaves_those_of_the_others() {
+    let mut held = held_of(5, 2, usize::MAX);
+    assert_eq!(held.share(), 2560, "two for each, one over");
+    let take = |held: &mut Held<'static>, peer, seq| {
+        held.take((peer, 7), segment(true, 1, (seq, 0), 100), at_ms(1))
+    };
+    assert!(take(&mut held, 0, 0) && take(&mut held, 0, 100));
+    assert!(!take(&mut held, 0, 200));
+    assert!(take(&mut held, 1, 0));
+    // A place whose memory is lent out is still its peer's.
+    assert!(held.release((0, 7), 100, &mut Counters::default()));
+    let (memory, _, place) = held.next_released(at_ms(2)).unwrap();
+    assert!(!take(&mut held, 0, 200));
+    held.give_back(memory, place);
+    assert!(take(&mut held, 0, 200));
+}
+
+#[test]
+fn places_beyond_the_numbers_that_there_are_stay_empty() {
+    let mut held = held_of(9, 2, 5);
+    assert_eq!(held.share(), 2560, "four of nine");
+    let mut counters = Counters::default();
+    for peer in [0, 1] {
+        for n in 0..3 {
+            let taken = held.take((peer, 7), segment(true, 1, (n * 100, 0), 100), at_ms(1));
+            assert_eq!(taken, n < 2);
+        }
+        assert!(held.release((peer, 7), 200, &mut counters));
+    }
+    for _ in 0..4 {
+        let (memory, _, place) = held.next_released(at_ms(2)).unwrap();
+        assert!(place < 5);
+        held.give_back(memory, place);
+    }
 }
 
 #[test]

@@ -84,9 +84,12 @@ fn node(n: u8, role: Role, places: usize) -> Node<'static> {
 }
 
 fn node_over(n: u8, link: Ble<'static>) -> Node<'static> {
-    let role = link.host().config().role;
+    let is_central = link.host().config().role == Role::Central;
+    node_of(n, is_central, vec![Link::Ble(link)])
+}
+
+fn node_of(n: u8, is_central: bool, links: Vec<Link<'static>>) -> Node<'static> {
     let mut rng = Rng::from_seed([n.into(), 5]);
-    let is_central = role == Role::Central;
     let routes = (2..6).map(|n| {
         let iid = link_local(n).to_bits() as u64;
         Some(Route {
@@ -110,14 +113,57 @@ fn node_over(n: u8, link: Ble<'static>) -> Node<'static> {
         },
         &mut rng,
     );
-    let links = memory(vec![Link::Ble(link)]);
     Node::new(
-        links,
+        memory(links),
         Ip::new(config, memory(routes)),
         tcp,
         rng,
         Instant::ORIGIN,
     )
+}
+
+#[test]
+fn a_source_is_told_that_a_peer_is_not_there() {
+    const WIRE: InterfaceId = InterfaceId(1);
+    let cable = crate::link::Cable::new(memory(vec![0; 4000]), 1500);
+    let links = vec![Link::Ble(link(1, Role::Central, 2)), Link::Cable(cable)];
+    let mut central = node_of(1, true, links);
+    central.ip_mut().set_default_route(Some(NextHop {
+        interface: WIRE,
+        neighbour: Neighbour::Only,
+    }));
+    let (us, source) = (
+        Ipv6Addr::new(0xfd00, 0, 0, 2, 0, 0, 0, 1),
+        Ipv6Addr::new(0xfd00, 0, 0, 2, 0, 0, 0, 9),
+    );
+    let ours = Address {
+        addr: us,
+        interface: WIRE,
+    };
+    central.ip_mut().add_address(ours);
+    let iid = link_local(3).to_bits() as u64;
+    let absent = crate::ip::with_iid(&PREFIX, iid.to_be_bytes());
+    let mut packet = [0; 60];
+    let request = Message::EchoRequest(crate::wire::icmpv6::Echo {
+        identifier: 1,
+        sequence: 1,
+        data: &[7; 12],
+    });
+    crate::ip::icmp::write(&request, source, absent, 64, &mut packet).unwrap();
+    central.on_event(WIRE, LinkEvent::Cable(&packet), Instant::ORIGIN);
+    let mut out = [0; ACTION_LEN_MAX];
+    let len = loop {
+        match central.poll_action(Instant::ORIGIN, &mut out) {
+            Some((WIRE, node::Action::Cable { len })) => break len,
+            Some(_) => {}
+            None => panic!("nothing was said"),
+        }
+    };
+    let (header, message) = Header::parse(&out[..len]).unwrap();
+    assert_eq!((header.src, header.dst), (us, source));
+    let message = Message::parse(message).unwrap();
+    let is_told = matches!(message, Message::DestinationUnreachable { code: 3, .. });
+    assert!(is_told, "{message:?}");
 }
 
 /// Nodes 0 (the central) and following, each number n as device n + 1.
@@ -368,6 +414,37 @@ fn motes_find_the_router_and_register() {
         let iid = crate::ip::iid_of(&link_local(n + 1));
         assert!(ether.ble(0).discovery.registrar().holds(iid), "mote {n}");
     }
+}
+
+#[test]
+fn tcp_gives_up_a_peer_whose_connection_does_not_come_back() {
+    static HASTY: tcp::Config = tcp::Config {
+        syn_retransmissions_max: 2,
+        ..tcp::Config::DEFAULT
+    };
+    let mut ether = Ether::new(1);
+    ether.join();
+    let mote = &mut ether.nodes[1];
+    let connected = mote.connect((link_local(1), 7), buffers(), &HASTY, ether.now);
+    let handle = connected.expect("a way there");
+    // The central has not noticed, and does not look for it.
+    let gone = Event::Disconnected {
+        handle: Handle(1),
+        reason: 0x08,
+    };
+    mote.on_event(ID, LinkEvent::Ble(gone), ether.now);
+    let state = |ether: &Ether| {
+        let connection = ether.nodes[1].tcp().connection(handle);
+        connection.map(tcp::Connection::state)
+    };
+    ether.run(Duration::from_secs(4), |_| false);
+    let sent = |ether: &Ether| ether.nodes[1].tcp().counters().sent;
+    assert_eq!(sent(&ether), 0, "it may come back soon");
+    let is_over = ether.run(Duration::from_secs(60), |ether| {
+        state(ether) == Some(tcp::State::Closed)
+    });
+    assert!(is_over, "{:?}", state(&ether));
+    assert_eq!(sent(&ether), 3);
 }
 
 #[test]
