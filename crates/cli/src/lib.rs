@@ -12,6 +12,7 @@
 mod anemometers;
 mod capture;
 mod chain;
+mod command;
 mod completions;
 mod decode;
 mod error;
@@ -76,7 +77,7 @@ enum Command {
     Completions(completions::Args),
     Manual(manual::Args),
     #[command(hide = true)]
-    Guard(up::GuardArgs),
+    Guard(command::GuardArgs),
 }
 
 /// The program: reads the process's arguments and runs the command that they name.
@@ -103,7 +104,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Router(args) => router::run(args),
         Command::Completions(args) => completions::run(args, &Arguments::command()),
         Command::Manual(args) => manual::run(args, Arguments::command()),
-        Command::Guard(args) => up::guard(args),
+        Command::Guard(args) => command::guard(args),
     }
 }
 

@@ -81,31 +81,6 @@ enum AppName {
     Coap,
 }
 
-/// The process that stands between `up` and its command, so that a killed `up` takes the
-/// command along.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct GuardArgs {
-    /// The process after whose death the command is killed
-    #[arg(long)]
-    parent: u32,
-
-    /// Command to run, with its arguments
-    #[arg(value_name = "CMD", last = true, required = true)]
-    command: Vec<OsString>,
-}
-
-/// Guards a command.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn guard(_: &GuardArgs) -> Result<(), Error> {
-    Err(Error::failed("only motet up calls this, on Linux"))
-}
-
-/// Guards a command.
-#[cfg(target_os = "linux")]
-pub(crate) fn guard(args: &GuardArgs) -> Result<(), Error> {
-    linux::guard(args)
-}
-
 /// Brings the mesh up, and runs the command.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn run(_: &Args) -> Result<(), Error> {
@@ -123,13 +98,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
 #[cfg(target_os = "linux")]
 pub(crate) mod linux {
     use std::{
-        ffi::OsString,
         io::{self, Write as _},
         net::Ipv6Addr,
-        os::{fd::AsFd as _, unix::process::ExitStatusExt as _},
         path::Path,
-        process::{Command, ExitStatus, Stdio},
-        sync::{Arc, OnceLock},
+        process::ExitStatus,
         time,
     };
 
@@ -148,18 +120,15 @@ pub(crate) mod linux {
         net::plan,
         scenario::{Overrides, Plan, Scenario},
     };
-    use motet_router::{
-        guard::{self, Ending, Guard},
-        interrupt::{Interrupts, Origin},
-    };
+    use motet_router::guard::Guard;
 
-    use super::{AppName, Args, GuardArgs};
+    use super::{AppName, Args};
     use crate::{
         anemometers,
         chain::{self, JOIN_ADVICE, JOIN_MAX},
+        command::linux::{Signals, report, start},
         error::Error,
         hci,
-        interrupt::Interrupt,
         live::{self, Live},
         output::describe,
         targets,
@@ -201,11 +170,8 @@ pub(crate) mod linux {
         args.chain.check()?;
         let namespace = live::enter_namespace(NO_OTHER_WAY)?;
         let mesh = Mesh::of(args)?;
-        let interrupt = Interrupt::install()?;
-        let signals = Signals {
-            interrupt: interrupt.clone(),
-            interrupts: Arc::default(),
-        };
+        let signals = Signals::listen()?;
+        let interrupt = signals.interrupt();
         let stops = signals.clone();
         let capture = args.capture.create(mesh.records, move || stops.is_due());
         let capture = capture.map_err(|error| interrupt.check().err().unwrap_or(error))?;
@@ -231,7 +197,7 @@ pub(crate) mod linux {
         }
         switch_on(mesh.scenario.as_ref(), &mut network, &arena);
         let world = &mut network.world;
-        chain::join(world, nodes, mesh.join_max, mesh.join_advice, &interrupt)?;
+        chain::join(world, nodes, mesh.join_max, mesh.join_advice, interrupt)?;
         let mut live = Live::start(&namespace, network.world.now(), NO_OTHER_WAY)?;
         introduce(&network, args);
         let motes: Vec<Ipv6Addr> = (1..nodes).map(|mote| network.addr(mote)).collect();
@@ -255,47 +221,6 @@ pub(crate) mod linux {
                 let error = error.keeping(kept_up_to_then.as_slice());
                 Error::all([Err(error), kept.map(drop)])
             }
-        }
-    }
-
-    /// What can tell `up` to stop.
-    #[derive(Clone)]
-    struct Signals {
-        /// Until the command is started, every signal; SIGTERM and SIGHUP also behind that.
-        interrupt: Interrupt,
-        /// SIGINT from then on.
-        interrupts: Arc<OnceLock<Interrupts>>,
-    }
-
-    impl Signals {
-        /// Tells Ctrl-C from a SIGINT to this process alone, from now on. Call it before the
-        /// command starts: no Ctrl-C that the command gets may end this process.
-        fn a_command_will_run(&self) -> Result<(), Error> {
-            let interrupts = Interrupts::listen().map_err(|error| {
-                Error::failed(format!("cannot listen for signals: {}", describe(&error)))
-            })?;
-            // Once: it is set nowhere else.
-            let _ = self.interrupts.set(interrupts);
-            Ok(())
-        }
-
-        /// # Errors
-        /// [`Error::Signal`] for a signal that ends `up`: all but the terminal's Ctrl-C, which
-        /// is the command's business.
-        fn check(&self) -> Result<(), Error> {
-            self.interrupt.check()?;
-            let interrupts = self.interrupts.get();
-            match interrupts.and_then(Interrupts::take) {
-                Some(Origin::Process) => Err(Error::Signal(signal_hook::consts::SIGINT)),
-                Some(Origin::Terminal) | None => Ok(()),
-            }
-        }
-
-        /// Whether there is a signal of any kind, Ctrl-C too: a write that waits for a stalled
-        /// reader gives up then.
-        fn is_due(&self) -> bool {
-            let interrupts = self.interrupts.get();
-            self.interrupt.has_come() || interrupts.is_some_and(Interrupts::is_due)
         }
     }
 
@@ -527,61 +452,6 @@ pub(crate) mod linux {
         };
         if args.command.is_empty() {
             let _ = writeln!(stderr, "your shell follows: leave it to end the mesh");
-        }
-    }
-
-    /// Starts the command below a guard; with `stdout_taken` what it prints goes to stderr.
-    fn start(command: &[OsString], motes: &[Ipv6Addr], stdout_taken: bool) -> Result<Guard, Error> {
-        let failed = |error: io::Error| {
-            Error::failed(format!("cannot start the command: {}", describe(&error)))
-        };
-        let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-        let motes: Vec<String> = motes.iter().map(ToString::to_string).collect();
-        // This very program, wherever it lies, and even where it has been replaced since.
-        let mut guard = Command::new("/proc/self/exe");
-        guard
-            .arg("guard")
-            .arg(format!("--parent={}", std::process::id()))
-            .arg("--")
-            .env("MOTET_MOTES", motes.join(" "));
-        match command {
-            [] => guard.arg(shell),
-            words => guard.args(words),
-        };
-        if stdout_taken {
-            let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
-            guard.stdout(Stdio::from(stderr));
-        }
-        Guard::start(&mut guard).map_err(failed)
-    }
-
-    pub(super) fn guard(args: &GuardArgs) -> Result<(), Error> {
-        let Some((program, arguments)) = args.command.split_first() else {
-            return Ok(());
-        };
-        let mut command = Command::new(program);
-        command.args(arguments);
-        match guard::watch(args.parent, &mut command) {
-            Ok(Ending::Exited(0)) => Ok(()),
-            Ok(Ending::Exited(status)) => Err(Error::Child(status)),
-            Ok(Ending::Killed) => Err(Error::Child(128 + 9)),
-            Err(error) => Err(Error::input(format!(
-                "cannot run {}: {}, check its name",
-                program.display(),
-                describe(&error)
-            ))),
-        }
-    }
-
-    /// The command's exit status as ours, as a shell would report it.
-    fn report(status: ExitStatus) -> Result<(), Error> {
-        let code = status
-            .code()
-            .or_else(|| status.signal().map(|signal| 128 + signal));
-        match code.and_then(|code| u8::try_from(code).ok()) {
-            Some(0) => Ok(()),
-            Some(code) => Err(Error::Child(code)),
-            None => Err(Error::failed("the command ended without an exit status")),
         }
     }
 
