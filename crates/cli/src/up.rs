@@ -314,7 +314,7 @@ pub(crate) mod linux {
                 },
                 join_max: Duration::from_micros((point.scenario.timing.join_s * 1e6) as u64),
                 join_advice: "raise join_s, or set topology.joining to \"static\"",
-                scenario: Some(point.scenario),
+                scenario: Some(Arc::unwrap_or_clone(point.scenario)),
             })
         }
     }

@@ -156,7 +156,7 @@ fn a_link_changes_both_ways_and_comes_back() {
 fn a_link_comes_back_as_the_trace_has_it_by_then() {
     let fault = "kind = \"link\"\nnode = 1\nto = 2\ngain_db = -110\nat_s = 10\nfor_s = 10";
     let plan = plan(&chain("", "", fault)).unwrap();
-    let mut scenario = plan.points[0].scenario.clone();
+    let mut scenario = plan.points[0].scenario.as_ref().clone();
     let from = Instant::ORIGIN + Duration::from_secs(3);
     let at = |seconds: u64| Instant::ORIGIN + Duration::from_secs(seconds);
     let later = |seconds: u64, from: usize, to: usize, db: f64| Later {

@@ -10,6 +10,7 @@ mod event;
 pub mod filter;
 pub mod gains;
 pub mod k7;
+pub mod log;
 pub mod medium;
 pub mod noise;
 pub mod phy;
@@ -24,8 +25,10 @@ use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{FrameType, Header};
 
 use crate::air::census::Census;
+use crate::air::log::{Flown, Happening, Log, Sort, Turn};
 use crate::air::medium::{Fate, Finished, Frame, Medium};
 use crate::air::power::Power;
+use crate::air::radio::State;
 use crate::calendar::Calendar;
 use crate::capture::Capture;
 
@@ -46,6 +49,8 @@ pub struct Air {
     capture: Option<Capture>,
     /// What frames carried, where somebody wants to know.
     pub census: Option<Census>,
+    /// What an observer is to see, if there is one.
+    pub log: Option<Log>,
 }
 
 /// What was sent from one node to another, and what became of it there.
@@ -74,6 +79,7 @@ impl Air {
             nodes: addresses.into_iter().collect(),
             capture: None,
             census: None,
+            log: None,
         }
     }
 
@@ -102,6 +108,42 @@ impl Air {
         let id = self.medium.start(from, frame, intended, now);
         let end = now + phy::air_time(frame.psdu().len());
         self.calendar.schedule(end, Event::FrameEnd { id });
+    }
+
+    /// Tells the observer that the radio at a place is in another state.
+    pub(crate) fn note_state(&mut self, place: usize, state: State, at: Instant) {
+        if let Some(log) = &mut self.log {
+            let node = place;
+            log.note(|| Happening::Radio(Turn { node, at, state }));
+        }
+    }
+
+    /// Tells the observer of a frame that has left the air.
+    pub(crate) fn note_frame(
+        &mut self,
+        finished: &Finished,
+        header: Option<&Header>,
+        fate: Fate,
+        end: Instant,
+    ) {
+        let Some(log) = &mut self.log else { return };
+        let channel = self.medium.channel(finished.from);
+        log.note(|| {
+            let bytes = finished.frame.psdu();
+            Happening::Frame(Flown {
+                from: finished.from,
+                to: finished.intended,
+                start: Instant::from_micros(
+                    end.as_micros()
+                        .saturating_sub(phy::air_time(bytes.len()).as_micros()),
+                ),
+                end,
+                channel,
+                kind: Sort::of(header.map(|header| header.frame_type)),
+                fate,
+                bytes: bytes.into(),
+            })
+        });
     }
 
     /// What was sent over each link, by sender and receiver, in order.

@@ -335,6 +335,11 @@ impl Radio {
         usage
     }
 
+    /// What it is at.
+    pub fn state_now(&self) -> State {
+        self.usage.state
+    }
+
     /// Begins every waiting command that need not wait any longer.
     fn proceed(&mut self, air: &mut Air, now: Instant) {
         while let Some(command) = self.waiting.front()
@@ -509,6 +514,7 @@ impl Radio {
             return;
         }
         self.usage.enter(state, now);
+        air.note_state(self.place, state, now);
         let deaf = match state {
             State::Listen | State::Assess | State::Prepare => None,
             State::Sleep => Some(Deaf::Sleeping),

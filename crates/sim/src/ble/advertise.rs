@@ -122,7 +122,6 @@ impl Air {
             return;
         }
         let data = device.seeking.advertised.clone();
-        let addr = device.addr;
         self.advertise_later(from, since, now);
         let device = &mut self.devices[from];
         if device.busy_until > now {
@@ -136,7 +135,7 @@ impl Air {
             let device = &mut self.devices[from];
             device.usage.send(time);
             device.usage.receive(Phy::Le1M, LISTENS);
-            self.note_advertisement(at, channel, addr, &data);
+            self.note_advertisement(at, channel, from, &data);
             for scanner in 0..self.devices.len() {
                 if self.hears(scanner, channel, at)
                     && self.on_heard(scanner, from, &data, (at + time, channel))
@@ -270,7 +269,7 @@ impl Air {
 }
 
 /// How long an advertisement is on the air: header, address, data.
-fn advertisement_time(data_len: usize) -> Duration {
+pub(super) fn advertisement_time(data_len: usize) -> Duration {
     Duration::from_micros(8 * (1 + 4 + 2 + 6 + data_len as u64 + 3))
 }
 
@@ -281,7 +280,7 @@ const DELAY_MAX: Duration = Duration::from_millis(10);
 const LISTENS: Duration = Duration::from_micros(150 + 80);
 
 /// A request for a connection: 34 bytes.
-const CONNECT_TIME: Duration = Duration::from_micros(8 * (1 + 4 + 2 + 34 + 3));
+pub(super) const CONNECT_TIME: Duration = Duration::from_micros(8 * (1 + 4 + 2 + 34 + 3));
 
 /// From the request to the window in which the first event begins.
 const WINDOW_DELAY: Duration = Duration::from_micros(1_250);

@@ -6,9 +6,52 @@ use motet::ble::{DeviceAddr, Phy};
 use motet::time::{Duration, Instant};
 
 use super::Air;
+use super::advertise::{CONNECT_TIME, advertisement_time};
 use super::channel::frequency;
 use super::connection::{CENTRAL, CONTINUATION, ConnectionEvent, PERIPHERAL};
 use super::phy::crc;
+
+/// A packet that has left the air.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packet {
+    /// The device that sent it.
+    pub from: usize,
+    /// The device that it was for; none of an advertisement.
+    pub to: Option<usize>,
+    /// When it began.
+    pub start: Instant,
+    /// When it had passed.
+    pub end: Instant,
+    /// The channel, 0 to 39.
+    pub channel: u8,
+    /// Whether it is of a connection; else it leads to one.
+    pub is_of_connection: bool,
+    /// What became of it.
+    pub arrival: Arrival,
+    /// As a capture of link type 256 holds it.
+    pub bytes: Box<[u8]>,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// It was for nobody in particular.
+    Nobodys,
+    /// The other end slept.
+    Unattended,
+    /// The other end heard nothing, or bit errors.
+    Lost,
+    /// The other end has it.
+    Received,
+}
+
+/// Who sent a packet to whom, when it had passed, and what became of it.
+struct Flight {
+    from: usize,
+    to: Option<usize>,
+    end: Instant,
+    arrival: Arrival,
+}
 
 /// Where a packet is from, as the header says it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +63,13 @@ enum Way {
 
 impl Air {
     /// Writes the packet that is on the air in a connection event.
-    pub(super) fn note_packet(&mut self, at: usize, end: usize, event: &ConnectionEvent) {
-        if self.capture.is_none() {
+    pub(super) fn note_packet(
+        &mut self,
+        (at, end): (usize, usize),
+        event: &ConnectionEvent,
+        (passed, arrival): (Instant, Arrival),
+    ) {
+        if self.capture.is_none() && self.packets.is_none() {
             return;
         }
         let connection = &self.connections[at];
@@ -39,7 +87,14 @@ impl Air {
         };
         let address = (connection.access_address, connection.crc_init);
         let phy = connection.phy;
-        self.write(event.begun, address, (event.channel, phy, way), &packet);
+        let flight = Flight {
+            from: sender.device,
+            to: Some(connection.ends[1 - end].device),
+            end: passed,
+            arrival,
+        };
+        let how = (event.channel, phy, way);
+        self.write(event.begun, address, how, (&packet, flight));
     }
 
     /// Writes an advertisement: ADV_IND.
@@ -47,14 +102,21 @@ impl Air {
         &mut self,
         at: Instant,
         channel: u8,
-        from: DeviceAddr,
+        device: usize,
         data: &[u8],
     ) {
+        let from = self.devices[device].addr;
         let head = ADV_IND | SELECTS_BY_2 | u8::from(from.is_random) << 6;
         let len = (6 + data.len()) as u8;
         let packet = [&[head, len], &reversed(from)[..], data].concat();
         let how = (channel, Phy::Le1M, Way::Advertising);
-        self.write(at, ADVERTISING, how, &packet);
+        let flight = Flight {
+            from: device,
+            to: None,
+            end: at + advertisement_time(data.len()),
+            arrival: Arrival::Nobodys,
+        };
+        self.write(at, ADVERTISING, how, (&packet, flight));
     }
 
     /// Writes a request for a connection: CONNECT_IND. `wait`: from the earliest first event to that of
@@ -83,7 +145,14 @@ impl Air {
         packet.extend_from_slice(&connection.map.to_bytes());
         packet.push(HOP);
         let how = (channel, Phy::Le1M, Way::Advertising);
-        self.write(at, ADVERTISING, how, &packet);
+        let [from, to] = [CENTRAL, PERIPHERAL].map(|end| connection.ends[end].device);
+        let flight = Flight {
+            from,
+            to: Some(to),
+            end: at + CONNECT_TIME,
+            arrival: Arrival::Received,
+        };
+        self.write(at, ADVERTISING, how, (&packet, flight));
     }
 
     fn write(
@@ -91,12 +160,12 @@ impl Air {
         at: Instant,
         (access_address, crc_init): (u32, u32),
         (channel, phy, way): (u8, Phy, Way),
-        packet: &[u8],
+        (packet, flight): (&[u8], Flight),
     ) {
-        let rssi = self.conditions.rssi;
-        let Some(capture) = &mut self.capture else {
+        if self.capture.is_none() && self.packets.is_none() {
             return;
-        };
+        }
+        let rssi = self.conditions.rssi;
         let phy = match phy {
             Phy::Le1M => 0,
             Phy::Le2M => 1,
@@ -108,7 +177,21 @@ impl Air {
         record.extend_from_slice(&access_address.to_le_bytes());
         record.extend_from_slice(packet);
         record.extend_from_slice(&crc(crc_init, packet));
-        capture.packet(at, &record);
+        if let Some(capture) = &mut self.capture {
+            capture.packet(at, &record);
+        }
+        if let Some(packets) = &mut self.packets {
+            packets.push(Packet {
+                from: flight.from,
+                to: flight.to,
+                start: at,
+                end: flight.end,
+                channel,
+                is_of_connection: way != Way::Advertising,
+                arrival: flight.arrival,
+                bytes: record.into(),
+            });
+        }
     }
 }
 

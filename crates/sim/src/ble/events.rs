@@ -8,7 +8,7 @@ use motet::time::{Duration, Instant};
 
 use super::connection::{CENTRAL, CONTROL, Change, ConnectionEvent, PERIPHERAL, Procedure};
 use super::phy::{T_IFS, air_time, packet_len, sync_len};
-use super::{Air, Due, Report};
+use super::{Air, Arrival, Due, Report};
 use crate::streams::happens;
 
 /// How a packet came.
@@ -17,6 +17,17 @@ enum Heard {
     Good,
     BadCrc,
     Nothing,
+}
+
+impl Heard {
+    /// What became of the packet at an end that was awake or not.
+    fn arrival(self, is_awake: bool) -> Arrival {
+        match self {
+            Self::Good => Arrival::Received,
+            _ if is_awake => Arrival::Lost,
+            _ => Arrival::Unattended,
+        }
+    }
 }
 
 impl Air {
@@ -284,7 +295,7 @@ impl Air {
             true => self.draw(at, &event),
             false => Heard::Nothing,
         };
-        self.note_packet(at, end, &event);
+        self.note_packet((at, end), &event, (now, heard.arrival(is_awake)));
         if event.payload_len > 0 && heard != Heard::Good {
             let ends = &self.connections[at].ends;
             let link = (ends[end].device, ends[other].device);

@@ -33,6 +33,7 @@ use motet::time::{Duration, Instant};
 use crate::calendar::Calendar;
 use crate::capture::Capture;
 use advertise::Seeking;
+pub use capture::{Arrival, Packet};
 use channel::DATA_CHANNELS;
 use connection::{CENTRAL, Connection, PERIPHERAL};
 use energy::Usage;
@@ -105,6 +106,8 @@ pub struct Air {
     conditions: Conditions,
     rng: Rng,
     capture: Option<Capture>,
+    /// What an observer has not seen yet, if there is one.
+    packets: Option<Vec<Packet>>,
     tallies: BTreeMap<(usize, usize), Tally>,
 }
 
@@ -205,6 +208,7 @@ impl Air {
             conditions,
             rng,
             capture: None,
+            packets: None,
             tallies: BTreeMap::new(),
         };
         (0..air.devices.len()).for_each(|device| air.report_started(device));
@@ -234,6 +238,19 @@ impl Air {
     /// Takes the capture back, to finish it.
     pub fn take_capture(&mut self) -> Option<Capture> {
         self.capture.take()
+    }
+
+    /// Keeps each packet from now on for [`Self::take_packets`], or none any more.
+    pub fn observe(&mut self, is_observed: bool) {
+        self.packets = is_observed.then(Vec::new);
+    }
+
+    /// The packets since the last time, for an observer.
+    pub fn take_packets(&mut self) -> Vec<Packet> {
+        self.packets
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// What each device has sent to each other one, by sender and receiver, in order.

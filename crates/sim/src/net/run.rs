@@ -24,18 +24,61 @@ pub enum Next {
 pub fn run<'m, R: AsMut<World<'m>>>(
     run: &mut R,
     until: Instant,
-    mut look: impl FnMut(&mut R) -> Next,
+    look: impl FnMut(&mut R) -> Next,
 ) -> bool {
-    loop {
-        let next = look(run);
-        let world = run.as_mut();
-        match next {
-            Next::Over => return true,
-            Next::Event if world.step(until) => {}
-            Next::At(at) if world.now() < until => world.run_until(at.min(until)),
-            Next::Event | Next::At(_) => {
-                world.run_until(until);
-                return false;
+    Stretch::new(until).go(run, until, look) == Some(Ended::Over)
+}
+
+/// A run up to an instant that can be left and taken up again: what happens in it depends on
+/// neither how often that is done nor when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stretch {
+    until: Instant,
+    /// What the last look said, where it has not happened yet.
+    next: Option<Next>,
+}
+
+/// How a stretch ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// The look said so.
+    Over,
+    /// Its time has passed.
+    Late,
+}
+
+impl Stretch {
+    /// A stretch that ends at `until` at the latest.
+    pub fn new(until: Instant) -> Self {
+        Self { until, next: None }
+    }
+
+    /// Goes on up to `to`, as [`run`] does; says how the stretch ended, if it has.
+    pub fn go<'m, R: AsMut<World<'m>>>(
+        &mut self,
+        run: &mut R,
+        to: Instant,
+        mut look: impl FnMut(&mut R) -> Next,
+    ) -> Option<Ended> {
+        let until = self.until;
+        let stop = until.min(to);
+        loop {
+            let next = self.next.take().unwrap_or_else(|| look(run));
+            let world = run.as_mut();
+            let due = match next {
+                Next::Over => return Some(Ended::Over),
+                Next::Event if world.step(stop) => continue,
+                Next::At(at) if world.now() < until => at.min(until),
+                Next::Event | Next::At(_) => until,
+            };
+            let has_looked_last = matches!(next, Next::Event) || world.now() >= until;
+            world.run_until(due.min(stop));
+            if stop < due {
+                self.next = Some(next);
+                return None;
+            }
+            if has_looked_last {
+                return Some(Ended::Late);
             }
         }
     }

@@ -9,6 +9,7 @@
 
 mod bluetooth;
 mod drive;
+mod observe;
 mod passage;
 mod port;
 
@@ -471,6 +472,7 @@ impl<'m> World<'m> {
                 }
             }
             self.air.count(&finished, header.as_ref(), fate);
+            self.air.note_frame(&finished, header.as_ref(), fate, now);
             self.drive(self.places.node(sender), now);
             for reception in receptions.iter().filter(|reception| matters(reception)) {
                 self.drive_if_told(self.places.node(reception.at), now);

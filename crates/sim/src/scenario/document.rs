@@ -8,7 +8,7 @@ use super::bluetooth;
 use super::error::{ScenarioError, shown};
 use super::keys::{self, Section};
 use super::relevance;
-use super::sources::{Source, read_text};
+use super::sources::{Files, Shelf, Source, read_text};
 
 /// A scenario file, checked key by key; defaults are not filled in yet.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub(super) struct Document {
     pub(super) table: Table,
     /// Keys to sweep over, with their values, in the order of the file.
     pub(super) sweep: Vec<(String, Vec<Value>)>,
+    /// What it names and the caller gave.
+    pub(super) given: Files,
 }
 
 impl Document {
@@ -26,9 +28,13 @@ impl Document {
     }
 
     pub(super) fn parse(text: &str, file: &Path) -> Result<Self, ScenarioError> {
-        let mut raw: Table = text
+        let raw = text
             .parse()
             .map_err(|error: toml::de::Error| syntax(text, &error))?;
+        Self::of_table(raw, file)
+    }
+
+    pub(super) fn of_table(mut raw: Table, file: &Path) -> Result<Self, ScenarioError> {
         let sweep = match raw.remove("sweep") {
             None => Vec::new(),
             Some(Value::Table(sweep)) => check_sweep("", sweep)?,
@@ -38,6 +44,7 @@ impl Document {
             file: file.to_owned(),
             table: check_top(raw)?,
             sweep,
+            given: Files::new(),
         };
         relevance::check(&document)?;
         bluetooth::check(&document)?;
@@ -46,7 +53,21 @@ impl Document {
 }
 
 impl Document {
-    /// The files that it names, in any point of its sweep.
+    /// The same, with these files given.
+    pub(super) fn with(mut self, given: Files) -> Self {
+        self.given = given;
+        self
+    }
+
+    /// Where the files are that it names.
+    pub(super) fn shelf(&self) -> Shelf<'_> {
+        Shelf {
+            folder: self.file.parent().unwrap_or(Path::new(".")),
+            given: &self.given,
+        }
+    }
+
+    /// The files on disk that it names, in any point of its sweep.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let mut names: Vec<&Value> = Vec::new();
         for section in keys::SECTIONS {
@@ -58,9 +79,10 @@ impl Document {
                 names.extend(swept.flat_map(|(_, values)| values));
             }
         }
-        let folder = self.file.parent().unwrap_or(Path::new("."));
+        let shelf = self.shelf();
         let names = names.into_iter().filter_map(Value::as_str);
-        names.map(|name| folder.join(name)).collect()
+        let on_disk = names.filter(|name| !shelf.given.has(name));
+        on_disk.map(|name| shelf.folder.join(name)).collect()
     }
 }
 

@@ -8,6 +8,7 @@ use motet::time::{Duration, Instant};
 use super::hosts;
 use super::model::{FlowEnd, FlowKind, FlowSettings, Scenario};
 use super::readings;
+use super::session::FlowView;
 use crate::Arena;
 use crate::apps::ages::Ages;
 use crate::apps::backlog::Backlog;
@@ -237,6 +238,19 @@ impl Flow<'_> {
             window_bytes,
             inflight_bytes: telemetry.inflight_bytes,
         })
+    }
+
+    /// How it is doing.
+    pub(super) fn view(&self, world: &World<'_>) -> FlowView {
+        let telemetry = self.progress(world).copied().unwrap_or_default().telemetry;
+        FlowView {
+            bytes: self.delivered(world),
+            rtt_ms: telemetry.srtt_ms,
+            cwnd_bytes: telemetry.cwnd_bytes,
+            ssthresh_bytes: telemetry.ssthresh_bytes,
+            peer_window_bytes: telemetry.snd_wnd_bytes,
+            inflight_bytes: telemetry.inflight_bytes,
+        }
     }
 
     /// Where it sends from, as a place in the world.

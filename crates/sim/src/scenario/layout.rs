@@ -1,10 +1,8 @@
 //! Where nodes are and how well they hear each other, as a scenario says it.
 
-use std::path::Path;
-
 use super::error::{ScenarioError, shown};
 use super::model::PathLoss;
-use super::sources::{Source, read_bytes, read_text};
+use super::sources::Named;
 use crate::air::gains::{ChainAir, Gains, Later, LogDistance};
 use crate::air::k7;
 use crate::air::profile::Profile;
@@ -89,9 +87,8 @@ impl Layout {
     }
 
     /// The gains in a file: a line per transmitter, a number per receiver.
-    pub(super) fn matrix(file: &Path) -> Result<Self, ScenarioError> {
-        let text = read_text(file, Source::Data)?;
-        let matrix = parse_matrix(&text).map_err(|error| error.within(file))?;
+    pub(super) fn matrix(file: &Named<'_>) -> Result<Self, ScenarioError> {
+        let matrix = parse_matrix(file.text()?).map_err(|error| error.within(&file.file))?;
         Ok(Self {
             gains: Gains::from_matrix(&matrix),
             later: Vec::new(),
@@ -103,13 +100,13 @@ impl Layout {
     /// What a testbed measured on `channel`, for receivers with this noise floor: from `hour`
     /// hours into the trace on, or in the mean.
     pub(super) fn k7(
-        file: &Path,
+        file: &Named<'_>,
         channel: u8,
         hour: Option<f64>,
         noise_dbm: f64,
     ) -> Result<Self, ScenarioError> {
-        let trace = k7::read(&read_bytes(file, Source::Data)?, channel)
-            .map_err(|error| ScenarioError::new(error.to_string()).within(file))?;
+        let trace = k7::read(&file.bytes, channel)
+            .map_err(|error| ScenarioError::new(error.to_string()).within(&file.file))?;
         let (gains, later) = match hour {
             None => (trace.mean(noise_dbm, k7::FRAME_LEN), Vec::new()),
             Some(hour) => trace.replay((hour * 3_600.0) as u64, noise_dbm, k7::FRAME_LEN),

@@ -4,7 +4,8 @@
 //! have, which flows there are and what to sweep over; every key is in one table, from which
 //! come the error messages and `docs/reference/scenarios.md` too.
 //! Data flow: [`Plan::read`] checks a file and every point of its sweep; [`Plan::run`] runs
-//! each point with each seed on all cores; `report` shows the results.
+//! each point with each seed on all cores; `report` shows the results. [`Session`] is one run
+//! that is advanced and looked at.
 //! Left out: what the lab cannot do yet is no key.
 
 mod battery;
@@ -32,6 +33,7 @@ mod resolve;
 mod results;
 mod router;
 mod run;
+mod session;
 mod shares;
 mod sleep;
 mod sources;
@@ -52,6 +54,8 @@ pub use results::{
     DROPS, FlowResult, HourResult, LinkResult, NodeCounts, NodeResult, RunResult, STATES, Sample,
 };
 pub use run::{Captured, Captures, Watch};
+pub use session::{FlowView, NodeView, Session, View};
+pub use sources::Files;
 pub use sweep::{Overrides, Plan, Point};
 
 #[cfg(test)]

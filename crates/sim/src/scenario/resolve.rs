@@ -1,7 +1,6 @@
 //! From a checked file to one point of its sweep: what only several keys together can get wrong.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -10,7 +9,7 @@ use super::battery::battery;
 use super::bluetooth;
 use super::defaults::{fill, filled, into, repeated, section, set};
 use super::document::Document;
-use super::error::{ScenarioError, shown};
+use super::error::ScenarioError;
 use super::fault::faults;
 use super::flow::seconds;
 use super::hosts;
@@ -25,6 +24,7 @@ use super::pace;
 use super::readings;
 use super::router::{self, RouterSettings};
 use super::sleep;
+use super::sources::Shelf;
 use crate::air::gains::Gains;
 use crate::net::network::{Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables};
 use motet::ip::queue::{Discipline, Red};
@@ -50,8 +50,8 @@ impl Scenario {
         let keys: TopologyKeys = section(&table, "topology")?;
         let (parents, joining) = (keys.parents.clone(), keys.joining.clone());
         let switched_on_within = seconds(keys.switch_on_s);
-        let folder = document.file.parent().unwrap_or(Path::new("."));
-        let layout = layout(&table, keys, folder, &radio, timing.seed)?;
+        let shelf = document.shelf();
+        let layout = layout(&table, keys, shelf, &radio, timing.seed)?;
         let nodes = layout.gains.nodes();
         if nodes < 2 {
             return Err(ScenarioError::new(format!(
@@ -75,7 +75,7 @@ impl Scenario {
         let ble = bluetooth::options(&radio)?;
         let mut network = NetworkOptions {
             later: layout.later,
-            interference: interference(&table, folder, nodes)?,
+            interference: interference(&table, shelf, nodes)?,
             hosts: hosts::hosts(&wire, &flows, &faults),
             packet_loss: wire.loss,
             fairness: router::fairness(&router, router::is_named(&table))?,
@@ -140,7 +140,7 @@ fn check_starts(flows: &[FlowSettings], timing: &Timing) -> Result<(), ScenarioE
 fn layout(
     table: &Table,
     keys: TopologyKeys,
-    folder: &Path,
+    shelf: Shelf<'_>,
     radio: &RadioSettings,
     seed: u64,
 ) -> Result<Layout, ScenarioError> {
@@ -189,24 +189,12 @@ fn layout(
         return Layout::floor((motes, keys.floor_hops), loss, &radio.profile(), seed);
     }
     if let Some(file) = keys.matrix {
-        return Layout::matrix(&existing(folder, "topology.matrix", &file)?);
+        return Layout::matrix(&shelf.read("topology.matrix", &file)?);
     }
     // The last of the ways.
-    let file = existing(folder, "topology.k7", &keys.k7.unwrap_or_default())?;
+    let file = shelf.read("topology.k7", &keys.k7.unwrap_or_default())?;
     let hour = Some(keys.k7_hour).filter(|hour| *hour >= 0.0);
     Layout::k7(&file, radio.channel, hour, radio.profile().noise_dbm())
-}
-
-/// The file that `key` names.
-pub(super) fn existing(folder: &Path, key: &str, name: &str) -> Result<PathBuf, ScenarioError> {
-    let file = folder.join(name);
-    if file.exists() {
-        return Ok(file);
-    }
-    let (name, place) = (shown(name), file.display());
-    Err(ScenarioError::new(format!(
-        "{key} is \"{name}\", but there is no such file: {place}"
-    )))
 }
 
 fn network(

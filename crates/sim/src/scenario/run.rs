@@ -21,9 +21,9 @@ use crate::air::radio::{State, Usage};
 use crate::ble;
 use crate::capture::Capture;
 use crate::net::moves::{self, Moves};
-use crate::net::network::{Arrivals, Network, NetworkOptions, RADIO};
+use crate::net::network::{Network, NetworkOptions, RADIO};
 use crate::net::outages::Outages;
-use crate::net::run::{self, Next};
+use crate::net::topology::TopologyError;
 use crate::net::world::World;
 use crate::scenario::{FlowResult, LinkResult, NodeCounts, NodeResult, RunResult, Sample};
 
@@ -63,63 +63,8 @@ impl Watch<'_> {
     }
 }
 
-/// Runs one point with one seed.
-pub(super) fn run(
-    scenario: &Scenario,
-    seed: u64,
-    sampled: bool,
-    watch: &Watch<'_>,
-    captures: Captures,
-) -> RunResult {
-    let arena = Arena::new();
-    let options = NetworkOptions {
-        seed,
-        ..scenario.network.clone()
-    };
-    let network = match Network::new_unless(options, &arena, || watch.stops()) {
-        Ok(network) => network,
-        Err(error) => return failed(seed, error.to_string()),
-    };
-    let mut run = Run {
-        scenario,
-        network,
-        arena: &arena,
-        flows: Vec::new(),
-        bound: None,
-        samples: Vec::new(),
-        outages: Outages::default(),
-        switched_on: Instant::ORIGIN,
-        moves: Moves::of(scenario.network.nodes.len()),
-        hours: Hours::default(),
-        lost_counts: vec![NodeCounts::default(); scenario.network.nodes.len()],
-    };
-    let Captures {
-        air,
-        wire,
-        failed: tell,
-    } = captures;
-    run.network.world.set_capture(air);
-    run.network.world.take_census();
-    if let (Some(wire), Some(capture)) = (run.network.world.wire_mut(), wire) {
-        wire.set_capture(capture);
-    }
-    let mut result = run.go(seed, watch);
-    if !sampled {
-        result.samples = Vec::new();
-    }
-    let world = &mut run.network.world;
-    let air = world.take_capture().map(Capture::finish);
-    let wire = world.wire_mut().map(crate::net::wire::Wire::finish_capture);
-    for (which, finished) in [(Captured::Air, air), (Captured::Wire, wire)] {
-        if let (Some(Err(error)), Some(tell)) = (finished, &tell) {
-            // Nobody listens: nobody asked for a capture.
-            let _ = tell.send((which, error));
-        }
-    }
-    result
-}
-
-fn failed(seed: u64, why: String) -> RunResult {
+/// What a run gives that is worth nothing.
+pub(super) fn failed(seed: u64, why: String) -> RunResult {
     RunResult {
         point: 0,
         seed,
@@ -139,30 +84,32 @@ fn failed(seed: u64, why: String) -> RunResult {
     }
 }
 
-struct Run<'a, 'm> {
-    scenario: &'a Scenario,
-    network: Network<'m>,
-    arena: &'m Arena,
-    flows: Vec<Flow<'a>>,
-    bound: Option<RunBound>,
-    samples: Vec<Sample>,
-    outages: Outages,
+/// One point with one seed: its network, and what is known of how it does.
+pub(super) struct Run<'m> {
+    pub(super) scenario: &'m Scenario,
+    pub(super) network: Network<'m>,
+    pub(super) arena: &'m Arena,
+    pub(super) seed: u64,
+    pub(super) flows: Vec<Flow<'m>>,
+    pub(super) bound: Option<RunBound>,
+    pub(super) samples: Vec<Sample>,
+    pub(super) outages: Outages,
     /// When the last node was switched on first.
-    switched_on: Instant,
-    moves: Moves,
-    hours: Hours,
+    pub(super) switched_on: Instant,
+    pub(super) moves: Moves,
+    pub(super) hours: Hours,
     /// By mesh node: what its stack counted before it was switched off.
     lost_counts: Vec<NodeCounts>,
 }
 
-impl<'m> AsMut<World<'m>> for Run<'_, 'm> {
+impl<'m> AsMut<World<'m>> for Run<'m> {
     fn as_mut(&mut self) -> &mut World<'m> {
         &mut self.network.world
     }
 }
 
 /// What is counted, at one moment.
-struct Counts {
+pub(super) struct Counts {
     bytes: Vec<u64>,
     nodes: Vec<NodeCounts>,
     links: BTreeMap<(usize, usize), LinkTally>,
@@ -170,99 +117,54 @@ struct Counts {
     acks_thinned: u64,
 }
 
-impl<'m> Run<'_, 'm> {
-    fn go(&mut self, seed: u64, watch: &Watch<'_>) -> RunResult {
-        let timing = &self.scenario.timing;
-        if !self.join(watch) {
-            let why = format!(
-                "not all motes had an address and a route after {} s: raise join_s, or set topology.joining to \"static\"",
-                timing.join_s
-            );
-            return failed(seed, why);
+impl<'m> Run<'m> {
+    /// A run of which nothing has happened yet. Once `stops` says so the network is left
+    /// incomplete: there is to be no run.
+    pub(super) fn new(
+        scenario: &'m Scenario,
+        arena: &'m Arena,
+        seed: u64,
+        stops: impl Fn() -> bool,
+    ) -> Result<Self, TopologyError> {
+        let options = NetworkOptions {
+            seed,
+            ..scenario.network.clone()
+        };
+        let mut network = Network::new_unless(options, arena, stops)?;
+        network.world.take_census();
+        let nodes = scenario.network.nodes.len();
+        let mut run = Self {
+            scenario,
+            network,
+            arena,
+            seed,
+            flows: Vec::new(),
+            bound: None,
+            samples: Vec::new(),
+            outages: Outages::default(),
+            switched_on: Instant::ORIGIN,
+            moves: Moves::of(nodes),
+            hours: Hours::default(),
+            lost_counts: vec![NodeCounts::default(); nodes],
+        };
+        let within = scenario.switched_on_within;
+        if within > Duration::ZERO {
+            (run.outages, run.switched_on) = Outages::staggered(&mut run.network, within);
         }
+        Ok(run)
+    }
+
+    /// All motes have joined: the flows, and what happens to nodes and links.
+    pub(super) fn begin(&mut self) {
         let joined = self.network.world.now();
-        self.flows = flow::all(self.scenario, &mut self.network, self.arena, seed);
+        self.flows = flow::all(self.scenario, &mut self.network, self.arena, self.seed);
         self.bound = RunBound::new(self.scenario, &self.network, &self.flows);
         self.outages = self.scenario.outages(joined);
         let changes = self.scenario.link_faults(joined);
         self.network.world.change_later(changes);
-        let warm = joined + seconds(timing.warmup_s);
-        let end = joined + seconds(timing.duration_s);
-        let every = self.sample_interval();
-        let mut before = None;
-        let mut sample_at = joined + every;
-        let mut last = joined;
-        let is_over = run::run(self, end, |run| {
-            run.switch();
-            run.moves.look(&run.network);
-            run.start_flows();
-            let now = run.network.world.now();
-            let passed = now.since(last).as_millis();
-            watch.done_ms.fetch_add(passed, Ordering::Relaxed);
-            last = now;
-            if before.is_none() && now >= warm {
-                before = Some(run.count());
-            }
-            if now >= sample_at {
-                run.sample(sample_at, joined, every, before.is_some());
-                sample_at += every;
-            }
-            run.look_at_hour(joined);
-            if now >= end || run.is_over() || watch.stops() {
-                return Next::Over;
-            }
-            let pause = [sample_at, now + PAUSE, run.hours.next_at(joined)]
-                .into_iter()
-                .chain((before.is_none()).then_some(warm))
-                .chain(run.next_start())
-                .chain(run.outages.next_at())
-                .min();
-            Next::At(pause.unwrap_or(end))
-        });
-        let is_whole = self.network.world.now() >= end || self.is_over();
-        let complete = is_over && is_whole;
-        let fairness = self.network.world.fairness();
-        if fairness.is_some_and(|fairness| !fairness.is_balanced()) {
-            let why = "the packets out of the border router are not those that went in";
-            return failed(seed, why.to_owned());
-        }
-        let from = if before.is_some() { warm } else { joined };
-        let before = before.unwrap_or_else(|| self.nothing());
-        let mut result = self.result(seed, joined, from, &before);
-        result.complete = complete && result.failed_flows().next().is_none();
-        // What was promised and not needed, so that the bar comes to its end.
-        let rest = end.since(self.network.world.now());
-        watch.done_ms.fetch_add(rest.as_millis(), Ordering::Relaxed);
-        result
     }
 
-    /// Switches all nodes on, and waits for them; says whether all have joined.
-    fn join(&mut self, watch: &Watch<'_>) -> bool {
-        let within = self.scenario.switched_on_within;
-        if within > Duration::ZERO {
-            let (outages, last) = Outages::staggered(&mut self.network, within);
-            (self.outages, self.switched_on) = (outages, last);
-        }
-        let until = self.switched_on + seconds(self.scenario.timing.join_s);
-        let mut arrivals = Arrivals::default();
-        run::run(self, until, |run| {
-            run.switch();
-            let has_joined = arrivals.look(&run.network) && run.outages.next_at().is_none();
-            let now = run.network.world.now();
-            let looked_at = run.moves.looked_at();
-            if has_joined || looked_at.is_none_or(|at| now >= at + LOOK_EVERY) {
-                run.moves.look(&run.network);
-            }
-            match run.outages.next_at() {
-                _ if has_joined || watch.stops() => Next::Over,
-                Some(at) => Next::At(at),
-                None => Next::Event,
-            }
-        });
-        arrivals.look(&self.network)
-    }
-
-    fn sample_interval(&self) -> Duration {
+    pub(super) fn sample_interval(&self) -> Duration {
         let timing = &self.scenario.timing;
         if timing.sample_s > 0.0 {
             seconds(timing.sample_s)
@@ -271,12 +173,8 @@ impl<'m> Run<'_, 'm> {
         }
     }
 
-    fn next_start(&self) -> Option<Instant> {
-        self.flows.iter().filter_map(Flow::starts_at).min()
-    }
-
     /// Switches nodes off and on whose time has come.
-    fn switch(&mut self) {
+    pub(super) fn switch(&mut self) {
         let lost = &mut self.lost_counts;
         let note = |network: &Network<'_>, node: usize, _| {
             lost[node].add_stack(&count_stack(&network.world, node));
@@ -290,18 +188,18 @@ impl<'m> Run<'_, 'm> {
     }
 
     /// Starts what is due.
-    fn start_flows(&mut self) {
+    pub(super) fn start_flows(&mut self) {
         for flow in &mut self.flows {
             flow.start(self.scenario, &mut self.network, self.arena);
         }
     }
 
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         let mut flows = self.flows.iter();
         flows.all(|flow| flow.is_over(&self.network.world, |node| self.is_gone(node)))
     }
 
-    fn sample(&mut self, at: Instant, joined: Instant, every: Duration, is_warm: bool) {
+    pub(super) fn sample(&mut self, at: Instant, joined: Instant, every: Duration, is_warm: bool) {
         let interval_s = every.as_micros() as f64 / 1e6;
         let at_s = at.since(joined).as_micros() as f64 / 1e6;
         let last = joined + at.since(joined + every);
@@ -315,7 +213,7 @@ impl<'m> Run<'_, 'm> {
     }
 
     /// Notes what motes that sleep have used, once an hour is over.
-    fn look_at_hour(&mut self, joined: Instant) {
+    pub(super) fn look_at_hour(&mut self, joined: Instant) {
         let now = self.network.world.now();
         if self.hours.has_begun() && now < self.hours.next_at(joined) {
             return;
@@ -326,7 +224,7 @@ impl<'m> Run<'_, 'm> {
         self.hours.note(counts.collect());
     }
 
-    fn nothing(&self) -> Counts {
+    pub(super) fn nothing(&self) -> Counts {
         Counts {
             bytes: vec![0; self.flows.len()],
             nodes: vec![NodeCounts::default(); self.network.mesh_nodes() + 1],
@@ -336,7 +234,7 @@ impl<'m> Run<'_, 'm> {
         }
     }
 
-    fn count(&self) -> Counts {
+    pub(super) fn count(&self) -> Counts {
         let world = &self.network.world;
         let bytes = self.flows.iter().map(|flow| flow.delivered(world));
         Counts {
@@ -388,7 +286,7 @@ impl<'m> Run<'_, 'm> {
         counts
     }
 
-    fn result(&self, seed: u64, joined: Instant, from: Instant, before: &Counts) -> RunResult {
+    pub(super) fn result(&self, joined: Instant, from: Instant, before: &Counts) -> RunResult {
         let now = self.count();
         let seconds = self.network.world.now().since(from).as_micros() as f64 / 1e6;
         let flows = self.flows.iter().enumerate();
@@ -414,7 +312,7 @@ impl<'m> Run<'_, 'm> {
         });
         RunResult {
             point: 0,
-            seed,
+            seed: self.seed,
             complete: false,
             failure: broken
                 .map(|flow| format!("{} delivered other bytes than were sent", flow.name())),
@@ -592,9 +490,3 @@ fn spans(usage: &Usage) -> [u64; State::COUNT] {
 
 /// Where in [`NodeCounts::drops`] those of IP begin.
 const IP_DROPS: usize = 5;
-
-/// How often it is looked who has joined, in virtual time.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-
-/// How often a run looks whether it shall stop, in virtual time.
-const PAUSE: Duration = Duration::from_secs(1);

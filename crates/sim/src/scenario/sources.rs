@@ -1,13 +1,17 @@
-//! Reading what a user or a scenario names: regular files of bounded length.
+//! Reading what a user or a scenario names: regular files of bounded length, or bytes that a
+//! caller gave under such a name.
 //!
 //! A file may be anybody's: a device without an end, a pipe that nobody writes to, a name with
 //! a line break in it. Each is refused in one sentence, before it costs memory or time.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::error::ScenarioError;
+use super::error::{ScenarioError, shown};
 
 /// What a file is read as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,13 +33,98 @@ impl Source {
     }
 }
 
+/// Matrices and traces that a caller gives as bytes: where there is no file system, or the bytes
+/// come from elsewhere. A scenario names them as it names files; a name that is here is never
+/// looked for on disk.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    named: BTreeMap<String, Arc<[u8]>>,
+}
+
+impl Files {
+    /// No file: all are on disk.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives the file of this name, in the place of one that was given before.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
+        self.named.insert(name.into(), bytes.into());
+        self
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.named.contains_key(name)
+    }
+}
+
+/// Where the files are that a scenario names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shelf<'a> {
+    /// The scenario's own folder.
+    pub(super) folder: &'a Path,
+    pub(super) given: &'a Files,
+}
+
+/// A file that a scenario names, as read.
+#[derive(Debug)]
+pub(super) struct Named<'a> {
+    /// What errors call it.
+    pub(super) file: PathBuf,
+    pub(super) bytes: Cow<'a, [u8]>,
+}
+
+impl<'a> Shelf<'a> {
+    /// Reads the file that `key` names.
+    ///
+    /// # Errors
+    /// One sentence: there is no such file, or it cannot be read.
+    pub(super) fn read(&self, key: &str, name: &str) -> Result<Named<'a>, ScenarioError> {
+        let file = self.folder.join(name);
+        if let Some(bytes) = self.given.named.get(name) {
+            if bytes.len() as u64 > Source::Data.len_max() {
+                return Err(too_long(Source::Data).within(&file));
+            }
+            let bytes = Cow::Borrowed(&bytes[..]);
+            return Ok(Named { file, bytes });
+        }
+        if !file.exists() {
+            let (name, place) = (shown(name), file.display());
+            return Err(ScenarioError::new(format!(
+                "{key} is \"{name}\", but there is no such file: {place}"
+            )));
+        }
+        let bytes = Cow::Owned(read_bytes(&file, Source::Data)?);
+        Ok(Named { file, bytes })
+    }
+}
+
+impl Named<'_> {
+    /// Its text.
+    ///
+    /// # Errors
+    /// One sentence: it is none.
+    pub(super) fn text(&self) -> Result<&str, ScenarioError> {
+        let text = std::str::from_utf8(&self.bytes);
+        text.map_err(|_| ScenarioError::new(NO_TEXT).within(&self.file))
+    }
+}
+
 /// Reads a file of text.
 ///
 /// # Errors
 /// One sentence with the file's name, as [`read_bytes`].
 pub(super) fn read_text(file: &Path, source: Source) -> Result<String, ScenarioError> {
     let text = String::from_utf8(read_bytes(file, source)?);
-    text.map_err(|_| ScenarioError::new("not text in UTF-8").within(file))
+    text.map_err(|_| ScenarioError::new(NO_TEXT).within(file))
+}
+
+fn too_long(source: Source) -> ScenarioError {
+    ScenarioError::new(format!(
+        "this is longer than {} MiB",
+        source.len_max() >> 20
+    ))
 }
 
 /// Reads a file.
@@ -70,7 +159,7 @@ pub(super) fn read_bytes(file: &Path, source: Source) -> Result<Vec<u8>, Scenari
     let read = File::open(file).and_then(|file| file.take(most + 1).read_to_end(&mut bytes));
     read.map_err(failed)?;
     if bytes.len() as u64 > most {
-        return refused(format!("this is longer than {} MiB", most >> 20));
+        return Err(too_long(source).within(file));
     }
     Ok(bytes)
 }
@@ -85,3 +174,5 @@ fn is_pipe(metadata: &Metadata) -> bool {
 fn is_pipe(_: &Metadata) -> bool {
     false
 }
+
+const NO_TEXT: &str = "not text in UTF-8";

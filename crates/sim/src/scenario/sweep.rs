@@ -1,14 +1,18 @@
 //! All points of a scenario, and running them on all cores.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use toml::Value;
+use motet::time::Instant;
+use toml::{Table, Value};
 
 use super::document::Document;
 use super::error::ScenarioError;
 use super::model::Scenario;
 use super::parts;
-use super::run::{self, Captures, Watch};
+use super::run::{Captures, Watch, failed};
+use super::session::Session;
+use super::sources::Files;
 use crate::parallel;
 use crate::scenario::RunResult;
 
@@ -21,7 +25,7 @@ pub struct Plan {
     pub points: Vec<Point>,
     /// Seeds of each point.
     pub seeds: Vec<u64>,
-    /// What it was read from beside the scenario itself: matrices and traces.
+    /// What it was read from beside the scenario itself, on disk: matrices and traces.
     pub files: Vec<PathBuf>,
 }
 
@@ -31,7 +35,7 @@ pub struct Point {
     /// The swept keys with their values here.
     pub values: Vec<(String, Value)>,
     /// The scenario with these values.
-    pub scenario: Scenario,
+    pub scenario: Arc<Scenario>,
 }
 
 /// What a command line changes in a file.
@@ -60,8 +64,38 @@ impl Plan {
     /// # Errors
     /// As [`Self::read`].
     pub fn parse(text: &str, file: &Path, overrides: Overrides) -> Result<Self, ScenarioError> {
-        let document = Document::parse(text, file).map_err(|error| error.within(file))?;
-        Self::new(document, overrides).map_err(|error| error.within(file))
+        Self::parse_with(text, file, Files::new(), overrides)
+    }
+
+    /// Reads a scenario from its text, with files that it names given as bytes; the others lie beside
+    /// `file`.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn parse_with(
+        text: &str,
+        file: &Path,
+        given: Files,
+        overrides: Overrides,
+    ) -> Result<Self, ScenarioError> {
+        let document = Document::parse(text, file);
+        let plan = document.and_then(|document| Self::new(document.with(given), overrides));
+        plan.map_err(|error| error.within(file))
+    }
+
+    /// Takes a scenario that is a table already, with files as [`Self::parse_with`].
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn of_table(
+        table: Table,
+        file: &Path,
+        given: Files,
+        overrides: Overrides,
+    ) -> Result<Self, ScenarioError> {
+        let document = Document::of_table(table, file);
+        let plan = document.and_then(|document| Self::new(document.with(given), overrides));
+        plan.map_err(|error| error.within(file))
     }
 
     pub(super) fn new(mut document: Document, overrides: Overrides) -> Result<Self, ScenarioError> {
@@ -94,6 +128,7 @@ impl Plan {
         }
         let points = parallel::map(points, |values| {
             let scenario = Scenario::resolve(&document, &values)?;
+            let scenario = Arc::new(scenario);
             Ok(Point { values, scenario })
         });
         let points = points
@@ -142,13 +177,26 @@ impl Plan {
             if watch.stops() {
                 return None;
             }
-            let first = seed == self.seeds[0];
-            let scenario = &self.points[point].scenario;
-            let mut result = run::run(scenario, seed, first, watch, captures);
+            let scenario = self.points[point].scenario.clone();
+            let mut result = run(scenario, seed, watch, captures);
+            if seed != self.seeds[0] {
+                result.samples = Vec::new();
+            }
             result.point = point;
             Some(result)
         });
         results.into_iter().flatten().collect()
+    }
+}
+
+/// One run from its beginning to its end.
+fn run(scenario: Arc<Scenario>, seed: u64, watch: &Watch<'_>, captures: Captures) -> RunResult {
+    match Session::open(scenario, seed, captures, || watch.stops()) {
+        Ok(mut session) => {
+            session.advance(Instant::from_micros(u64::MAX), watch);
+            session.finish()
+        }
+        Err(error) => failed(seed, error.to_string()),
     }
 }
 

@@ -109,7 +109,9 @@ impl World<'_> {
         };
         self.air.calendar.advance_to(now);
         air.step(now);
-        for device in 0..nodes.len() {
+        let count = nodes.len();
+        self.note_packets();
+        for device in 0..count {
             let Some(ble) = &self.ble else { break };
             if ble.air.has_report(device) {
                 self.drive(ble.nodes[device], now);

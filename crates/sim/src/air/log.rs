@@ -1,0 +1,142 @@
+//! What an observer sees of the air: each frame once it has left, each change of a radio's state.
+//!
+//! Purpose: maps and timelines of a run that goes on. Nothing is drawn, scheduled or counted for
+//! it: a run gives the same with an observer as without.
+//! Place: [`crate::air::Air`] and the air of Bluetooth LE note here; [`crate::net::world`] gives it
+//! out. Without an observer there is no log, and a frame costs one look whether there is.
+//! Left out: frames that are still on the air; they are told with their end, when their fate is
+//! known.
+
+use motet::time::Instant;
+use motet::wire::ieee802154::FrameType;
+
+use crate::air::medium::Fate;
+use crate::air::radio::State;
+
+/// Something that an observer has seen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Happening {
+    /// A frame has left the air.
+    Frame(Flown),
+    /// A radio of IEEE 802.15.4 is in another state.
+    Radio(Turn),
+}
+
+/// A frame that has left the air.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Flown {
+    /// The node that sent it.
+    pub from: usize,
+    /// The node that it was for; none of a broadcast, or of an ACK that nobody is known to have waited for.
+    pub to: Option<usize>,
+    /// When its first symbol was on the air, the preamble's.
+    pub start: Instant,
+    /// When its last symbol had passed.
+    pub end: Instant,
+    /// The channel: 11 to 26 of IEEE 802.15.4, 0 to 39 of Bluetooth LE.
+    pub channel: u8,
+    /// What sort of frame it was.
+    pub kind: Sort,
+    /// What became of it at the node that it was for.
+    pub fate: Fate,
+    /// Its bytes as a capture holds them: a PSDU with FCS, or a packet of Bluetooth LE behind the
+    /// header of link type 256.
+    pub bytes: Box<[u8]>,
+}
+
+/// What sort of frame something was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sort {
+    /// A beacon of IEEE 802.15.4.
+    Beacon,
+    /// Data of IEEE 802.15.4, or a packet of a connection of Bluetooth LE.
+    Data,
+    /// An immediate ACK.
+    Ack,
+    /// A command of IEEE 802.15.4.
+    Command,
+    /// An advertisement of Bluetooth LE, or a request for a connection.
+    Advertisement,
+    /// Its header could not be read.
+    Unknown,
+}
+
+impl Sort {
+    /// A short name, for tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Beacon => "beacon",
+            Self::Data => "data",
+            Self::Ack => "ack",
+            Self::Command => "command",
+            Self::Advertisement => "advertisement",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The sort of a frame with this header.
+    pub(crate) fn of(frame_type: Option<FrameType>) -> Self {
+        match frame_type {
+            Some(FrameType::Beacon) => Self::Beacon,
+            Some(FrameType::Data) => Self::Data,
+            Some(FrameType::Ack) => Self::Ack,
+            Some(FrameType::Command) => Self::Command,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// A radio's change of state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Turn {
+    /// The node.
+    pub node: usize,
+    /// When.
+    pub at: Instant,
+    /// Its state from then on.
+    pub state: State,
+}
+
+/// What was seen since the last look, in the order of time, and at most so much.
+#[derive(Debug)]
+pub struct Log {
+    seen: Vec<Happening>,
+    limit: usize,
+    missed: u64,
+}
+
+/// What an observer has seen since it looked last.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Seen {
+    /// In the order of time: a frame by its end.
+    pub all: Vec<Happening>,
+    /// How many more there were than the observer wanted to keep.
+    pub missed: u64,
+}
+
+impl Log {
+    /// A log that keeps `limit` happenings from one look to the next.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            seen: Vec::new(),
+            limit,
+            missed: 0,
+        }
+    }
+
+    /// Notes one; what it is, is asked for only where there is room.
+    pub fn note(&mut self, happening: impl FnOnce() -> Happening) {
+        match self.seen.len() < self.limit {
+            true => self.seen.push(happening()),
+            false => self.missed += 1,
+        }
+    }
+
+    /// What was seen since the last look.
+    pub fn take(&mut self) -> Seen {
+        Seen {
+            all: std::mem::take(&mut self.seen),
+            missed: std::mem::take(&mut self.missed),
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! A run that is opened, advanced, looked at and ended: a point of a scenario with one seed.
+//!
+//! Purpose: whoever shows a run while it goes, or ends it early, holds one. `Plan::run` uses
+//! the same: what a run gives depends on neither how often it was left nor who looked.
+//! Place: it owns the memory of its nodes, so that it can be kept by whoever has no lifetimes.
+//! Left out: changing a run while it goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use motet::link::Link;
+use motet::time::{Duration, Instant};
+use self_cell::self_cell;
+
+use super::flow::{Flow, seconds};
+use super::model::Scenario;
+use super::run::{Captured, Captures, Counts, Run, Watch, failed};
+use crate::Arena;
+use crate::air::log::Seen;
+use crate::air::radio::State;
+use crate::capture::Capture;
+use crate::net::moves;
+use crate::net::network::{Arrivals, RADIO};
+use crate::net::run::{Ended, Next, Stretch};
+use crate::net::topology::TopologyError;
+use crate::net::wire::Wire;
+use crate::scenario::{RunResult, Sample};
+
+/// A run of a scenario with one seed, in virtual time.
+///
+/// It begins with the nodes switched off or alone; [`Self::advance`] lets time pass. What it gives
+/// in the end is the same however often it was left, observed or looked at.
+pub struct Session {
+    cell: Cell,
+    tell: Option<std::sync::mpsc::Sender<(Captured, std::io::Error)>>,
+    /// Samples that [`Self::take_samples`] has given.
+    samples_taken: usize,
+}
+
+/// What a run's borrowers live on.
+struct Owner {
+    scenario: Arc<Scenario>,
+    arena: Arena,
+}
+
+self_cell!(
+    struct Cell {
+        owner: Owner,
+        #[not_covariant]
+        dependent: Going,
+    }
+);
+
+/// A run and how far it is.
+struct Going<'m> {
+    run: Run<'m>,
+    phase: Phase,
+}
+
+/// How far a run is.
+enum Phase {
+    /// Motes look for a parent and an address.
+    Joining(Stretch, Arrivals),
+    /// Its flows are on their way.
+    Measuring(Course),
+    /// It is over: whether because all is done, or why it is worth nothing.
+    Over(Option<Course>, Result<bool, String>),
+}
+
+/// What is measured, and when.
+struct Course {
+    stretch: Stretch,
+    joined: Instant,
+    warm: Instant,
+    end: Instant,
+    every: Duration,
+    /// What was counted when the warm-up ended.
+    before: Option<Counts>,
+    sample_at: Instant,
+    /// Up to when it has told how far it is.
+    told: Instant,
+}
+
+/// A run at a moment.
+#[derive(Clone, PartialEq, Debug)]
+pub struct View {
+    /// Virtual time, s since the nodes were switched on.
+    pub now_s: f64,
+    /// When all motes had joined, on the same clock; none before.
+    pub joined_s: Option<f64>,
+    /// By flow, in the scenario's order; empty before all motes have joined.
+    pub flows: Vec<FlowView>,
+    /// By mesh node, the border router first.
+    pub nodes: Vec<NodeView>,
+}
+
+/// A flow at a moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlowView {
+    /// Application bytes that have come out of it.
+    pub bytes: u64,
+    /// Smoothed round-trip time, ms; 0 before the first one.
+    pub rtt_ms: u32,
+    /// Congestion window, bytes; 0 without a connection.
+    pub cwnd_bytes: u16,
+    /// Slow-start threshold, bytes.
+    pub ssthresh_bytes: u16,
+    /// What the other end lets the sender send, bytes.
+    pub peer_window_bytes: u16,
+    /// Bytes sent and not acknowledged.
+    pub inflight_bytes: u16,
+}
+
+/// A node at a moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NodeView {
+    /// Whether it is switched on.
+    pub is_on: bool,
+    /// Its parent, if it has one.
+    pub parent: Option<usize>,
+    /// Frames that wait in its MAC or are under way; none over Bluetooth LE.
+    pub queue_frames: Option<usize>,
+    /// What its radio is at; none over Bluetooth LE.
+    pub radio: Option<State>,
+}
+
+impl Session {
+    /// Opens a run. Once `stops` says so, while a large network is built, the rest of it is left
+    /// out: it is not to be advanced.
+    ///
+    /// # Errors
+    /// [`TopologyError`]: no mesh can be built of these nodes, which [`super::Plan`] has ruled out.
+    pub fn open(
+        scenario: Arc<Scenario>,
+        seed: u64,
+        captures: Captures,
+        stops: impl Fn() -> bool,
+    ) -> Result<Self, TopologyError> {
+        let owner = Owner {
+            scenario,
+            arena: Arena::new(),
+        };
+        let Captures { air, wire, failed } = captures;
+        let cell = Cell::try_new(owner, |owner| {
+            let mut run = Run::new(&owner.scenario, &owner.arena, seed, stops)?;
+            let world = &mut run.network.world;
+            world.set_capture(air);
+            if let (Some(wire), Some(capture)) = (world.wire_mut(), wire) {
+                wire.set_capture(capture);
+            }
+            let until = run.switched_on + seconds(run.scenario.timing.join_s);
+            let phase = Phase::Joining(Stretch::new(until), Arrivals::default());
+            Ok(Going { run, phase })
+        })?;
+        Ok(Self {
+            cell,
+            tell: failed,
+            samples_taken: 0,
+        })
+    }
+
+    /// Lets time pass up to `to`, or until the run is over; says whether it is. It is over early
+    /// once `watch` says so.
+    pub fn advance(&mut self, to: Instant, watch: &Watch<'_>) -> bool {
+        self.cell
+            .with_dependent_mut(|_, going| going.advance(to, watch))
+    }
+
+    /// Virtual time since the nodes were switched on.
+    pub fn now(&self) -> Instant {
+        self.cell
+            .with_dependent(|_, going| going.run.network.world.now())
+    }
+
+    /// Whether nothing is left to happen.
+    pub fn is_over(&self) -> bool {
+        self.cell
+            .with_dependent(|_, going| matches!(going.phase, Phase::Over(..)))
+    }
+
+    /// Lets somebody observe frames and radios from now on, who keeps `limit` happenings from one
+    /// [`Self::take_seen`] to the next.
+    pub fn observe(&mut self, limit: usize) {
+        self.cell
+            .with_dependent_mut(|_, going| going.run.network.world.observe(Some(limit)));
+    }
+
+    /// What was observed since the last time; nothing unless somebody does.
+    pub fn take_seen(&mut self) -> Seen {
+        self.cell
+            .with_dependent_mut(|_, going| going.run.network.world.take_seen())
+    }
+
+    /// What was sampled of the flows since the last time, at the scenario's interval: windows,
+    /// round-trip times, goodput.
+    pub fn take_samples(&mut self) -> Vec<Sample> {
+        let from = self.samples_taken;
+        let new = self.cell.with_dependent(|_, going| {
+            let samples = going.run.samples.get(from..);
+            samples.unwrap_or_default().to_vec()
+        });
+        self.samples_taken += new.len();
+        new
+    }
+
+    /// The run as it is at this moment.
+    pub fn view(&self) -> View {
+        self.cell.with_dependent(|_, going| going.view())
+    }
+
+    /// Ends the run where it is, with its captures; what it gave.
+    ///
+    /// One that was not over is incomplete. Samples are of every run: who does not want them takes them out.
+    pub fn finish(mut self) -> RunResult {
+        let tell = self.tell.take();
+        self.cell.with_dependent_mut(|_, going| {
+            let result = going.result();
+            let world = &mut going.run.network.world;
+            let air = world.take_capture().map(Capture::finish);
+            let wire = world.wire_mut().map(Wire::finish_capture);
+            for (which, finished) in [(Captured::Air, air), (Captured::Wire, wire)] {
+                if let (Some(Err(error)), Some(tell)) = (finished, &tell) {
+                    // Nobody listens: nobody asked for a capture.
+                    let _ = tell.send((which, error));
+                }
+            }
+            result
+        })
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let now = self.now();
+        f.debug_struct("Session").field("now", &now).finish()
+    }
+}
+
+impl Going<'_> {
+    fn advance(&mut self, to: Instant, watch: &Watch<'_>) -> bool {
+        loop {
+            let run = &mut self.run;
+            self.phase = match &mut self.phase {
+                Phase::Over(..) => return true,
+                Phase::Joining(stretch, arrivals) => {
+                    let look = |run: &mut Run<'_>| run.look_for_arrivals(arrivals, watch);
+                    if stretch.go(run, to, look).is_none() {
+                        return false;
+                    }
+                    match arrivals.look(&run.network) {
+                        true => Phase::Measuring(Course::begin(run)),
+                        false => Phase::Over(None, Err(unjoined(run))),
+                    }
+                }
+                Phase::Measuring(course) => {
+                    let mut stretch = course.stretch;
+                    let ended = stretch.go(run, to, |run| course.look(run, watch));
+                    course.stretch = stretch;
+                    let Some(ended) = ended else { return false };
+                    let ends_well = course.conclude(run, ended, watch);
+                    let Phase::Measuring(course) = std::mem::replace(&mut self.phase, NOTHING)
+                    else {
+                        return true;
+                    };
+                    Phase::Over(Some(course), ends_well)
+                }
+            };
+        }
+    }
+
+    fn result(&self) -> RunResult {
+        let run = &self.run;
+        let (course, is_whole) = match &self.phase {
+            Phase::Joining(..) => {
+                let why = "it was ended before all motes had an address and a route";
+                return failed(run.seed, why.to_owned());
+            }
+            Phase::Measuring(course) => (course, false),
+            Phase::Over(_, Err(why)) => return failed(run.seed, why.clone()),
+            Phase::Over(None, Ok(_)) => return failed(run.seed, String::new()),
+            Phase::Over(Some(course), Ok(is_whole)) => (course, *is_whole),
+        };
+        let nothing = run.nothing();
+        let (from, before) = match &course.before {
+            Some(before) => (course.warm, before),
+            None => (course.joined, &nothing),
+        };
+        let mut result = run.result(course.joined, from, before);
+        result.complete = is_whole && result.failed_flows().next().is_none();
+        result
+    }
+
+    fn view(&self) -> View {
+        let run = &self.run;
+        let world = &run.network.world;
+        let s = |at: Instant| at.as_micros() as f64 / 1e6;
+        let joined = match &self.phase {
+            Phase::Joining(..) | Phase::Over(None, _) => None,
+            Phase::Measuring(course) | Phase::Over(Some(course), _) => Some(course.joined),
+        };
+        let node = |node: usize| NodeView {
+            is_on: world.is_on(node),
+            parent: moves::parent(&run.network, node),
+            queue_frames: match world.node(node).link(RADIO) {
+                Some(Link::Mesh(radio)) => Some(radio.mac().queue_len()),
+                _ => None,
+            },
+            radio: world.state(node),
+        };
+        View {
+            now_s: s(world.now()),
+            joined_s: joined.map(s),
+            flows: run.flows.iter().map(|flow| flow.view(world)).collect(),
+            nodes: (0..run.network.mesh_nodes()).map(node).collect(),
+        }
+    }
+}
+
+impl Course {
+    fn begin(run: &mut Run<'_>) -> Self {
+        run.begin();
+        let timing = &run.scenario.timing;
+        let joined = run.network.world.now();
+        let end = joined + seconds(timing.duration_s);
+        let every = run.sample_interval();
+        Self {
+            stretch: Stretch::new(end),
+            joined,
+            warm: joined + seconds(timing.warmup_s),
+            end,
+            every,
+            before: None,
+            sample_at: joined + every,
+            told: joined,
+        }
+    }
+
+    /// Does what is due, and says until when nothing is.
+    fn look(&mut self, run: &mut Run<'_>, watch: &Watch<'_>) -> Next {
+        let joined = self.joined;
+        run.switch();
+        run.moves.look(&run.network);
+        run.start_flows();
+        let now = run.network.world.now();
+        watch.tell(now.since(self.told));
+        self.told = now;
+        if self.before.is_none() && now >= self.warm {
+            self.before = Some(run.count());
+        }
+        if now >= self.sample_at {
+            run.sample(self.sample_at, joined, self.every, self.before.is_some());
+            self.sample_at += self.every;
+        }
+        run.look_at_hour(joined);
+        if now >= self.end || run.is_over() || watch.stops() {
+            return Next::Over;
+        }
+        let starts_at = run.flows.iter().filter_map(Flow::starts_at).min();
+        let pause = [self.sample_at, now + PAUSE, run.hours.next_at(joined)]
+            .into_iter()
+            .chain((self.before.is_none()).then_some(self.warm))
+            .chain(starts_at)
+            .chain(run.outages.next_at())
+            .min();
+        Next::At(pause.unwrap_or(self.end))
+    }
+
+    /// Whether it went to its end, or why it is worth nothing.
+    fn conclude(&self, run: &Run<'_>, ended: Ended, watch: &Watch<'_>) -> Result<bool, String> {
+        let now = run.network.world.now();
+        let fairness = run.network.world.fairness();
+        if fairness.is_some_and(|fairness| !fairness.is_balanced()) {
+            let why = "the packets out of the border router are not those that went in";
+            return Err(why.to_owned());
+        }
+        // What was promised and not needed, so that the bar comes to its end.
+        watch.tell(self.end.since(now));
+        Ok(ended == Ended::Over && (now >= self.end || run.is_over()))
+    }
+}
+
+impl Run<'_> {
+    /// Switches nodes on, and notes who has joined.
+    fn look_for_arrivals(&mut self, arrivals: &mut Arrivals, watch: &Watch<'_>) -> Next {
+        self.switch();
+        let has_joined = arrivals.look(&self.network) && self.outages.next_at().is_none();
+        let now = self.network.world.now();
+        let looked_at = self.moves.looked_at();
+        if has_joined || looked_at.is_none_or(|at| now >= at + LOOK_EVERY) {
+            self.moves.look(&self.network);
+        }
+        match self.outages.next_at() {
+            _ if has_joined || watch.stops() => Next::Over,
+            Some(at) => Next::At(at),
+            None => Next::Event,
+        }
+    }
+}
+
+impl Watch<'_> {
+    /// So much more virtual time has passed.
+    fn tell(&self, passed: Duration) {
+        self.done_ms
+            .fetch_add(passed.as_millis(), Ordering::Relaxed);
+    }
+}
+
+fn unjoined(run: &Run<'_>) -> String {
+    format!(
+        "not all motes had an address and a route after {} s: raise join_s, or set topology.joining to \"static\"",
+        run.scenario.timing.join_s
+    )
+}
+
+/// In the place of a phase that is just being left.
+const NOTHING: Phase = Phase::Over(None, Ok(false));
+
+/// How often it is looked who has joined, in virtual time.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// How often a run looks whether it shall stop, in virtual time.
+const PAUSE: Duration = Duration::from_secs(1);

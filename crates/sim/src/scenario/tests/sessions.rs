@@ -1,0 +1,289 @@
+//! A run that is left and looked at gives what one gives that is not; an observer sees what was
+//! counted.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use motet::time::{Duration, Instant};
+
+use super::*;
+use crate::air::log::{Happening, Seen, Sort};
+use crate::air::radio::State;
+use crate::capture::{Capture, Records};
+
+/// A stream whose bytes can be read later.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn watched<T>(act: impl FnOnce(&Watch<'_>) -> T) -> T {
+    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+    act(&Watch {
+        stop: &stop,
+        done_ms: &done_ms,
+    })
+}
+
+fn open(plan: &Plan, captures: Captures) -> Session {
+    let scenario = plan.points[0].scenario.clone();
+    Session::open(scenario, plan.seeds[0], captures, || false).unwrap()
+}
+
+/// Captures of a run, and where their bytes go.
+fn captures(plan: &Plan) -> (Captures, [Shared; 2]) {
+    let streams = [Shared::default(), Shared::default()];
+    let on_air = match plan.points[0].scenario.network.ble.is_some() {
+        true => Records::Bluetooth,
+        false => Records::TappedFrames,
+    };
+    let begin = |stream: &Shared, records| Capture::stream(Box::new(stream.clone()), records).ok();
+    let captures = Captures {
+        air: begin(&streams[0], on_air),
+        wire: begin(&streams[1], Records::Packets),
+        failed: None,
+    };
+    (captures, streams)
+}
+
+/// What a run gives that is left every `step`, looked at and observed then; and what was seen.
+fn stepped(plan: &Plan, step: Duration) -> (RunResult, [Vec<u8>; 2], Seen) {
+    let (captures, streams) = captures(plan);
+    let mut session = open(plan, captures);
+    session.observe(usize::MAX);
+    let mut seen = Seen::default();
+    let mut samples = Vec::new();
+    let mut to = Instant::ORIGIN;
+    let is_over = |session: &mut Session, to| watched(|watch| session.advance(to, watch));
+    while !is_over(&mut session, to) {
+        to += step;
+        assert!(session.view().now_s <= to.as_micros() as f64 / 1e6);
+        seen.all.extend(session.take_seen().all);
+        samples.extend(session.take_samples());
+    }
+    seen.all.extend(session.take_seen().all);
+    samples.extend(session.take_samples());
+    assert_eq!(session.take_seen(), Seen::default());
+    let result = session.finish();
+    assert_eq!(result.samples, samples);
+    (
+        result,
+        streams.map(|stream| stream.0.lock().unwrap().clone()),
+        seen,
+    )
+}
+
+fn whole(plan: &Plan) -> (RunResult, [Vec<u8>; 2]) {
+    let (captures, streams) = captures(plan);
+    let results = watched(|watch| plan.run(watch, captures));
+    let [result] = results.try_into().expect("one point, one seed");
+    (
+        result,
+        streams.map(|stream| stream.0.lock().unwrap().clone()),
+    )
+}
+
+const MESH: &str = "duration_s = 6\nwarmup_s = 1\n[topology]\nchain = 3\njoining = \"rpl\"\n\
+                    switch_on_s = 4\n[radio]\nframe_loss = 0.05\n[[flow]]\n[[flow]]\nkind = \"udp\"\nfrom = 1\n\
+                    [[fault]]\nkind = \"reboot\"\nnode = 2\nat_s = 2\nfor_s = 1\n";
+const STAR: &str = "duration_s = 5\nwarmup_s = 1\n[radio]\nkind = \"ble\"\n[topology]\nperipherals = 2\n[[flow]]\n";
+const ENDS: &str = "duration_s = 30\nwarmup_s = 0\n[topology]\nchain = 1\njoining = \"static\"\n[[flow]]\nbytes = 3000\n";
+
+#[test]
+fn a_run_gives_the_same_however_often_it_is_left() {
+    for text in [MESH, STAR, ENDS] {
+        let plan = plan(text).unwrap();
+        let (result, captured) = whole(&plan);
+        assert!(captured[0].len() > 1_000, "{text}");
+        for step_us in [4_999, 700_001] {
+            let (again, recaptured, _) = stepped(&plan, Duration::from_micros(step_us));
+            assert!(again == result, "{text}: every {step_us} µs");
+            assert!(recaptured == captured, "{text}: every {step_us} µs");
+        }
+    }
+}
+
+#[test]
+fn an_observer_sees_the_frames_that_a_capture_has() {
+    for text in [ENDS, MESH, STAR] {
+        let plan = plan(text).unwrap();
+        let (_, [air, _], seen) = stepped(&plan, Duration::from_millis(50));
+        let mut records = BTreeMap::<(u64, Vec<u8>), i64>::new();
+        let mut rest = &air[24..];
+        while !rest.is_empty() {
+            let word = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap());
+            let (s, us, len) = (word(0), word(4), word(8) as usize);
+            let record = &rest[16..16 + len];
+            let tap = match plan.points[0].scenario.network.ble {
+                None => usize::from(u16::from_le_bytes([record[2], record[3]])),
+                Some(_) => 0,
+            };
+            let at = u64::from(s) * 1_000_000 + u64::from(us);
+            *records.entry((at, record[tap..].to_vec())).or_default() += 1;
+            rest = &rest[16 + len..];
+        }
+        let captured = records.len();
+        for happening in &seen.all {
+            if let Happening::Frame(frame) = happening {
+                assert!(frame.end > frame.start && frame.to != Some(frame.from));
+                let key = (frame.start.as_micros(), frame.bytes.to_vec());
+                *records.entry(key).or_default() -= 1;
+            }
+        }
+        // Those that are on the air at the end are captured and not seen.
+        let last = seen.all.len();
+        let left = records.values().filter(|count| **count != 0).count();
+        assert!(
+            captured > 50 && left <= 4,
+            "{text}: {left} of {captured}, {last} seen"
+        );
+        assert!(records.values().all(|count| *count >= 0), "{text}");
+    }
+}
+
+#[test]
+fn what_an_observer_sees_is_what_is_counted() {
+    let plan = plan(ENDS).unwrap();
+    let (result, _, seen) = stepped(&plan, Duration::from_millis(50));
+    let mut links = BTreeMap::<(usize, usize), [u64; 2]>::new();
+    let mut states = [(State::Listen, Instant::ORIGIN); 2];
+    let mut spans = [[0_u64; State::COUNT]; 2];
+    let mut last = Instant::ORIGIN;
+    for happening in &seen.all {
+        let at = match happening {
+            Happening::Frame(frame) => {
+                if let (Sort::Data, Some(to)) = (frame.kind, frame.to) {
+                    let counts = links.entry((frame.from, to)).or_default();
+                    counts[0] += 1;
+                    counts[1] += u64::from(frame.fate == crate::air::medium::Fate::Received);
+                }
+                frame.end
+            }
+            Happening::Radio(turn) => {
+                let (state, since) = states[turn.node];
+                spans[turn.node][state as usize] += turn.at.since(since).as_micros();
+                states[turn.node] = (turn.state, turn.at);
+                turn.at
+            }
+        };
+        assert!(at >= last, "in the order of time");
+        last = at;
+    }
+    for link in &result.links {
+        let received = (link.delivered() * link.frames as f64).round() as u64;
+        assert_eq!(links[&(link.from, link.to)], [link.frames, received]);
+    }
+    for (node, spans) in spans.iter().enumerate() {
+        // What was measured begins with the run here, and ends behind the last change.
+        let counted = result.nodes[node].counts.states_us;
+        let (state, since) = states[node];
+        for (at, (own, counted)) in spans.iter().zip(counted).enumerate() {
+            let open = at == state as usize;
+            assert!(
+                own == &counted || (open && own < &counted),
+                "{node}: {state:?} {since:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_observer_keeps_no_more_than_it_wants() {
+    let plan = plan(ENDS).unwrap();
+    let mut session = open(&plan, Captures::default());
+    session.observe(7);
+    let to = Instant::from_micros(2_000_000);
+    watched(|watch| session.advance(to, watch));
+    let seen = session.take_seen();
+    assert_eq!(seen.all.len(), 7);
+    assert!(seen.missed > 20, "{}", seen.missed);
+    assert_eq!(session.take_seen().missed, 0);
+}
+
+#[test]
+fn a_run_may_end_at_any_moment() {
+    let plan = plan(MESH).unwrap();
+    let session = open(&plan, Captures::default());
+    let early = session.finish();
+    assert!(!early.complete && early.failure.is_some());
+    let mut session = open(&plan, Captures::default());
+    let to = |s: f64| Instant::from_micros((s * 1e6) as u64);
+    watched(|watch| {
+        while session.view().joined_s.is_none() {
+            let next = session.view().now_s + 1.0;
+            assert!(!session.advance(to(next), watch));
+        }
+        let joined_s = session.view().joined_s.unwrap();
+        assert!(!session.advance(to(joined_s + 3.5), watch));
+    });
+    let view = session.view();
+    assert!(view.nodes.len() == 4 && view.nodes.iter().all(|node| node.is_on));
+    assert!(view.nodes[1].parent == Some(0) && view.nodes[1].radio.is_some());
+    assert!(view.flows[1].bytes > 0 && !session.is_over());
+    let result = session.finish();
+    assert!(!result.complete && result.failure.is_none());
+    assert!((2.4..2.6).contains(&result.seconds), "{}", result.seconds);
+}
+
+#[test]
+fn a_run_that_is_told_to_stop_is_over_within_a_second() {
+    let plan = plan(CHAIN).unwrap();
+    let mut session = open(&plan, Captures::default());
+    let (stop, done_ms) = (AtomicBool::new(false), AtomicU64::new(0));
+    let watch = Watch {
+        stop: &stop,
+        done_ms: &done_ms,
+    };
+    let to = |s: u64| Instant::from_micros(s * 1_000_000);
+    assert!(!session.advance(to(4), &watch));
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(session.advance(to(100), &watch) && session.now() <= to(5));
+    assert!(!session.finish().complete);
+}
+
+#[test]
+fn named_files_may_be_bytes() {
+    let text = "duration_s = 5\nwarmup_s = 1\n[topology]\nmatrix = \"links.txt\"\n[[flow]]\n\
+                [interference]\ntrace = \"noise.txt\"\n";
+    let (links, noise) = ("- -60 -\n-60 - -60\n- -60 -\n", "-50\n-98\n-98\n-98\n");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("s.toml");
+    std::fs::write(folder.path().join("links.txt"), links).unwrap();
+    std::fs::write(folder.path().join("noise.txt"), noise).unwrap();
+    let on_disk = Plan::parse(text, &file, Overrides::default()).unwrap();
+    assert_eq!(on_disk.files.len(), 2);
+    let given = Files::new()
+        .with("links.txt", links.as_bytes())
+        .with("noise.txt", noise.as_bytes());
+    let elsewhere = Path::new("nowhere/s.toml");
+    let plan = |given| Plan::parse_with(text, elsewhere, given, Overrides::default());
+    let as_bytes = plan(given.clone()).unwrap();
+    assert!(as_bytes.files.is_empty());
+    assert!(results(&on_disk) == results(&as_bytes));
+    let table: toml::Table = text.parse().unwrap();
+    let of_table = Plan::of_table(table, elsewhere, given, Overrides::default()).unwrap();
+    assert!(results(&of_table) == results(&on_disk));
+    let refused = |given| plan(given).unwrap_err().to_string();
+    assert_eq!(
+        refused(Files::new().with("links.txt", links.as_bytes())),
+        "nowhere/s.toml: interference.trace is \"noise.txt\", but there is no such file: nowhere/noise.txt"
+    );
+    assert_eq!(
+        refused(Files::new().with("links.txt", &b"- \xff"[..])),
+        "nowhere/links.txt: not text in UTF-8"
+    );
+    assert_eq!(
+        refused(Files::new().with("links.txt", &b"1 2"[..])),
+        "nowhere/links.txt: line 1 has 1, but must have a gain in dB from -1000 to 0, or -"
+    );
+}
