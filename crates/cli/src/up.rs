@@ -102,6 +102,7 @@ pub(crate) mod linux {
         net::Ipv6Addr,
         path::Path,
         process::ExitStatus,
+        sync::Arc,
         time,
     };
 
