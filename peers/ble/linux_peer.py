@@ -195,7 +195,7 @@ async def judge(arguments, files, console):
         await controller('linux', LINUX_PLACE, link, LINUX),
     ]
     mote = await asyncio.create_subprocess_exec(
-        arguments.motet, 'up', '--hci', f'tcp:{MOTE_PLACE}', '--role', 'peripheral',
+        arguments.motet, 'up', '--hci', f'tcp:{MOTE_PLACE}', '--role', 'peripheral', *['--tcple'] * arguments.tcple,
         stdin=subprocess.DEVNULL)
     guest = None
     try:
@@ -218,6 +218,7 @@ def main():
     parser.add_argument('--motet', required=True, help='the command to judge')
     parser.add_argument('--parts', required=True, help="a folder with Debian's kernel, its modules and busybox")
     parser.add_argument('--attach', required=True, help='attach.c, linked statically')
+    parser.add_argument('--tcple', action='store_true', help='let it offer TCPlE, which Linux does not know')
     parser.add_argument('--json', action='store_true', help='print one JSON object a line')
     arguments = parser.parse_args()
     subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)
@@ -231,6 +232,7 @@ def main():
             print(f'Linux and a peripheral: {type(error).__name__} {error}', file=sys.stderr)
     is_good &= [row['direction'] for row in rows] == ['up', 'down'] and all(row['pass'] for row in rows)
     for row in rows:
+        row['tcple'] = arguments.tcple
         if arguments.json:
             print(json.dumps(row), flush=True)
         else:

@@ -12,16 +12,18 @@ use crate::step::{Verdict, run_logged};
 use crate::tools::{self, Tool};
 use crate::workspace::{Workspace, in_ci};
 
-/// Moves 100 kB each way with every peer and in every role: a table, or JSON alone, goes to stdout.
-pub(crate) fn run(workspace: &Workspace, json: bool) -> Result<bool> {
+/// Moves 100 kB each way with every peer and in every role: a table, or JSON alone, goes to stdout. `tcple`: the
+/// mote offers it to each.
+pub(crate) fn run(workspace: &Workspace, json: bool, tcple: bool) -> Result<bool> {
     let mut is_good = true;
-    for peer in PEERS {
+    for peer in PEERS.iter().filter(|peer| !(tcple && peer.tcple)) {
         tools::provide(workspace, peer.needs)?;
         if let Some(advice) = tools::absent(peer.needs) {
             bail!("{advice}");
         }
         let mut command = judge(workspace, peer, parts(workspace, peer)?)?;
         command.args(json.then_some("--json"));
+        command.args(tcple.then_some("--tcple"));
         let status = command.status().context("cannot run the judge")?;
         is_good &= status.success();
     }
@@ -64,7 +66,7 @@ fn check_one(workspace: &Workspace, peer: &Peer) -> Result<Verdict> {
     let mut command = judge(workspace, peer, parts)?;
     let log = workspace
         .scratch()?
-        .join(format!("ble-peers-{}.log", peer.name));
+        .join(format!("ble-peers-{}.log", peer.script));
     let (good, printed) = run_logged(command.arg("--json"), &log)?;
     // Lossless: a handful.
     let passed = printed.matches("\"pass\": true").count() as u32;
@@ -84,6 +86,8 @@ struct Peer {
     needs: &'static [Tool],
     /// In peers/ble.
     script: &'static str,
+    /// Whether the mote offers it, which no peer knows.
+    tcple: bool,
     /// What the script is told beside what every one is told.
     arguments: fn(&Workspace) -> Result<Vec<OsString>>,
 }
@@ -94,6 +98,14 @@ const PEERS: &[Peer] = &[
         needs: &[tools::PYTHON, tools::UNSHARE, tools::IP],
         script: "bumble_peer.py",
         arguments: |_| Ok(Vec::new()),
+        tcple: false,
+    },
+    Peer {
+        name: "bumble, with TCPlE",
+        needs: &[tools::PYTHON, tools::UNSHARE, tools::IP],
+        script: "bumble_peer.py",
+        arguments: |_| Ok(Vec::new()),
+        tcple: true,
     },
     Peer {
         name: "linux",
@@ -107,6 +119,7 @@ const PEERS: &[Peer] = &[
                 ble_linux::attach(workspace)?.into(),
             ])
         },
+        tcple: false,
     },
 ];
 
@@ -138,7 +151,8 @@ fn judge(workspace: &Workspace, peer: &Peer, parts: Parts) -> Result<Command> {
         .arg(workspace.root.join("peers/ble").join(peer.script))
         .arg("--motet")
         .arg(workspace.target.join("debug/motet"))
-        .args(parts.arguments);
+        .args(parts.arguments)
+        .args(peer.tcple.then_some("--tcple"));
     Ok(command)
 }
 

@@ -145,6 +145,9 @@ enum Command {
         /// Print one JSON object a line, one for each peer, role and direction
         #[arg(long)]
         json: bool,
+        /// Let the mote offer TCPlE to all of them; without it, to bumble alone in a second round
+        #[arg(long)]
+        tcple: bool,
     },
     /// Put `motet router` beside OpenThread's border router, with three motes behind it
     ///
@@ -233,7 +236,7 @@ fn run(command: &Command) -> Result<bool> {
             json,
             markdown,
         } => release::run(&workspace, *dry_run, Format::of(*json, *markdown)),
-        Command::BlePeers { json } => ble_peers::run(&workspace, *json),
+        Command::BlePeers { json, tcple } => ble_peers::run(&workspace, *json, *tcple),
         Command::Surface => surface::update(&workspace),
         Command::Fuzz { seeds: true, .. } => fuzz::write_seeds(&workspace),
         Command::Fuzz {

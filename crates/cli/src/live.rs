@@ -26,6 +26,24 @@ pub(crate) fn enter_namespace(way_out: &str) -> Result<Namespace, Error> {
     namespace::enter().map_err(|error| Error::failed(format!("{error}{way_out}")))
 }
 
+/// Opens the kernel's end of the wire.
+///
+/// # Errors
+/// One sentence that says why there is no link to the kernel; `way_out` ends it.
+pub(crate) fn open_port(namespace: &Namespace, way_out: &str) -> Result<PacketPort, Error> {
+    let config = PortConfig {
+        host: plan::HOST,
+        host_prefix_len: PREFIX_LEN,
+        routes: &[(plan::MESH_PREFIX, PREFIX_LEN)],
+        ..PortConfig::default()
+    };
+    let port = PacketPort::open(namespace, &config)
+        .map_err(|error| Error::failed(format!("{error}{way_out}")))?;
+    // Not fatal where a container mounts /proc/sys read-only.
+    let _ = fs::write("/proc/sys/net/ipv4/ip_local_port_range", LOCAL_PORTS);
+    Ok(port)
+}
+
 /// The kernel at the end of the wire, and the clock on the wall.
 #[derive(Debug)]
 pub(crate) struct Live {
@@ -40,17 +58,7 @@ impl Live {
     /// # Errors
     /// One sentence that says why there is no link to the kernel; `way_out` ends it.
     pub(crate) fn start(namespace: &Namespace, now: Instant, way_out: &str) -> Result<Self, Error> {
-        let config = PortConfig {
-            host: plan::HOST,
-            host_prefix_len: PREFIX_LEN,
-            routes: &[(plan::MESH_PREFIX, PREFIX_LEN)],
-            ..PortConfig::default()
-        };
-        let port = PacketPort::open(namespace, &config)
-            .map_err(|error| Error::failed(format!("{error}{way_out}")))?;
-        // Not fatal where a container mounts /proc/sys read-only.
-        let _ = fs::write("/proc/sys/net/ipv4/ip_local_port_range", LOCAL_PORTS);
-        Ok(Self::over(port, now))
+        Ok(Self::over(open_port(namespace, way_out)?, now))
     }
 
     /// As [`Self::start`], over a port that is open, wherever it leads. Nothing else is touched.
@@ -110,7 +118,7 @@ impl Live {
     }
 }
 
-fn broken(error: &io::Error) -> Error {
+pub(crate) fn broken(error: &io::Error) -> Error {
     Error::failed(format!("the link to the kernel broke: {}", describe(error)))
 }
 

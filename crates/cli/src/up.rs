@@ -21,7 +21,9 @@ duration are left out: the traffic is the command's.
 With --hci there is one mote, and a controller of Bluetooth LE that speaks H4: over TCP, as virtual \
 ones do, or over a serial line (serial:/dev/ttyACM0,1000000). The mote speaks with whatever device \
 its controller finds, runs until Ctrl-C, and is reached from there: at its link-local address, or, as \
-a central, as its peers' router. --pcap is then of what passes between the mote and its controller.
+a central, as its peers' router. With a command a central is a border router: the command runs beside \
+it once a first peer is there, and finds the peers' addresses in MOTET_MOTES. --pcap is then of what \
+passes between the mote and its controller.
 
 With --pcap - what the command prints goes to standard error. Ctrl-C is the command's business; \
 any other signal to motet up, a SIGINT of kill(1) too, ends it. A killed motet up takes along \
@@ -34,6 +36,7 @@ Examples:
   motet up --app http -- sh -c 'curl -g http://[${MOTET_MOTES%% *}]/status'
   motet up --scenario scenarios/office.toml
   motet up --hci tcp:127.0.0.1:7002 --role peripheral
+  motet up --hci serial:/dev/ttyACM0 --role central -- sh
   motet up --pcap >(wireshark -k -i -)    watch the air live (bash, zsh)")]
 pub(crate) struct Args {
     /// Bring up the mesh of this scenario instead of a chain
@@ -107,6 +110,7 @@ pub(crate) mod linux {
     };
 
     use motet::{
+        ble::Role,
         mac::Channels,
         tcp::CongestionAlgorithm,
         time::{Duration, Instant},
@@ -150,6 +154,11 @@ pub(crate) mod linux {
                 "a mote over --hci has no host with a CoAP server: use --app coap without it",
             ));
         }
+        if role == Role::Peripheral && !args.command.is_empty() {
+            return Err(Error::input(
+                "a command reaches the peers of a central: use --role central, or leave the command out",
+            ));
+        }
         let mote = hci::Mote {
             role,
             phy: args.chain.phy(),
@@ -161,7 +170,7 @@ pub(crate) mod linux {
         };
         let files: Vec<&Path> = args.capture.file().into_iter().collect();
         targets::check(&files, &[], args.capture.force)?;
-        hci::run(place, &mote, &args.capture)
+        hci::run(place, &mote, &args.capture, &args.command)
     }
 
     fn run_mesh(args: &Args) -> Result<(), Error> {

@@ -237,6 +237,9 @@ fn a_controller_of_no_use_ends_a_mote_with_one_sentence() {
     assert_refused(&up("tcp:nowhere"), 2, &["tcp:HOST:PORT"]);
     let roleless = motet().args(["up", "--hci", "tcp:127.0.0.1:1"]).output();
     assert_refused(&roleless.unwrap(), 2, &["--role"]);
+    let arguments = ["up", "--hci", "tcp:127.0.0.1:1", "--role", "peripheral"];
+    let commanded = motet().args(arguments).args(["--", "true"]).output();
+    assert_refused(&commanded.unwrap(), 2, &["--role central"]);
     let alone = motet().args(["up", "--role", "central"]).output();
     assert_refused(&alone.unwrap(), 2, &["--hci"]);
 }

@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{self, Read as _, Write as _},
-    os::fd::AsFd as _,
+    os::fd::{AsFd, BorrowedFd},
     time::{Duration, Instant},
 };
 
@@ -46,6 +46,12 @@ pub enum Way {
     ToController,
     /// To the host: an event or data.
     ToHost,
+}
+
+impl AsFd for Controller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.line.file.as_fd()
+    }
 }
 
 /// A command on its way.

@@ -134,6 +134,11 @@ impl<'m> Ble<'m> {
         open.any(|at| !self.host.is_ready(at))
     }
 
+    /// Neighbours that have registered their addresses with this node.
+    pub fn registrations(&self) -> impl Iterator<Item = &Registration> {
+        self.discovery.registrar().iter()
+    }
+
     fn is_open(&self, at: usize) -> bool {
         self.host.peers.get(at).and_then(Peer::open).is_some()
     }

@@ -381,6 +381,11 @@ impl<'m> Builder<'_, 'm> {
     }
 }
 
+/// A wire of a node that stands alone.
+pub(crate) fn new_wire<'m>(arena: &'m Arena) -> Link<'m> {
+    Link::Cable(wire(&mut Returned::default(), arena))
+}
+
 /// A node with a wire and nothing else; `sockets`: its connections, listeners and handshakes.
 pub(crate) fn wired_node<'m>(
     addr: Ipv6Addr,
@@ -388,8 +393,7 @@ pub(crate) fn wired_node<'m>(
     mut rng: Rng,
     arena: &'m Arena,
 ) -> Node<'m> {
-    let mut returned = Returned::default();
-    let interfaces = arena.alloc_slice_fill_iter([Link::Cable(wire(&mut returned, arena))]);
+    let interfaces = arena.alloc_slice_fill_iter([new_wire(arena)]);
     let mut ip = Ip::new(ip::Config::default(), &mut []);
     ip.add_address(Address {
         addr,
@@ -399,7 +403,7 @@ pub(crate) fn wired_node<'m>(
         interface: HOST_WIRED,
         neighbour: Neighbour::Only,
     }));
-    let tcp = tcp(&mut returned, arena, sockets, &mut rng);
+    let tcp = tcp(&mut Returned::default(), arena, sockets, &mut rng);
     Node::new(interfaces, ip, tcp, rng, Instant::ORIGIN)
 }
 

@@ -4,14 +4,17 @@
 use std::net::Ipv6Addr;
 
 use motet::ble::{self, Config, DeviceAddr, Role};
+use motet::ip::icmp;
 use motet::link::Link;
 use motet::random::Rng;
 use motet::time::{Duration, Instant};
 use motet::wire::LinkAddr;
+use motet::wire::icmpv6::{Echo, Message};
+use motet::wire::ipv6::Header;
 
 use super::super::network::RADIO;
 use super::super::world::World;
-use super::device;
+use super::{Parts, address_of, device, lead_to};
 use crate::Arena;
 use crate::apps::content::Content;
 use crate::apps::{App, Ends, Receiver, Sender};
@@ -56,8 +59,20 @@ fn two_motes_over_controllers_outside_exchange_a_stream_by_link_local_addresses(
     let arena = Arena::new();
     let host = |mote, role| Config::new(addr(mote), role);
     let mut worlds = [
-        device(host(1, Role::Central), [2, 1, 1], false, 1, &arena),
-        device(host(2, Role::Peripheral), [2, 1, 1], false, 2, &arena),
+        device(
+            host(1, Role::Central),
+            [2, 1, 1],
+            Parts::default(),
+            1,
+            &arena,
+        ),
+        device(
+            host(2, Role::Peripheral),
+            [2, 1, 1],
+            Parts::default(),
+            2,
+            &arena,
+        ),
     ];
     let devices = [1, 2].map(|mote| (addr(mote), Profile::NRF52840));
     let conditions = Conditions::with_error(0.0);
@@ -90,4 +105,78 @@ fn two_motes_over_controllers_outside_exchange_a_stream_by_link_local_addresses(
     let finished = receiver.progress.finished.unwrap();
     let took = finished.since(Instant::from_micros(3_000_000));
     assert!(took < Duration::from_secs(3), "{took:?}");
+}
+
+/// An echo request, or the answer to one.
+fn echo(message_of: fn(Echo<'static>) -> Message<'static>, [src, dst]: [Ipv6Addr; 2]) -> Vec<u8> {
+    let echo = Echo {
+        identifier: 1,
+        sequence: 2,
+        data: &[3; 20],
+    };
+    let mut packet = vec![0; 68];
+    icmp::write(&message_of(echo), src, dst, 64, &mut packet).unwrap();
+    packet
+}
+
+#[test]
+fn a_wire_leads_to_the_central_and_by_it_to_peers_that_are_there() {
+    let arena = Arena::new();
+    let host = |mote, role| Config::new(addr(mote), role);
+    let wired = Parts {
+        has_wire: true,
+        ..Parts::default()
+    };
+    let mut worlds = [
+        device(host(1, Role::Central), [2, 1, 1], wired, 1, &arena),
+        device(
+            host(2, Role::Peripheral),
+            [2, 1, 1],
+            Parts::default(),
+            2,
+            &arena,
+        ),
+    ];
+    let devices = [1, 2].map(|mote| (addr(mote), Profile::NRF52840));
+    let mut air = Air::new(
+        &devices,
+        Conditions::with_error(0.0),
+        Rng::from_seed([7; 2]),
+    );
+    run(&mut worlds, &mut air, Instant::from_micros(3_000_000));
+    let peer = address_of(addr(2).bytes);
+    let Some(Link::Ble(link)) = worlds[0].node(0).link(RADIO) else {
+        panic!("it has such a link");
+    };
+    let iid = LinkAddr::Device(addr(2).bytes).iid();
+    assert!(link.registrations().any(|one| one.iid() == iid));
+
+    let ask = echo(Message::EchoRequest, [plan::HOST, peer]);
+    let mut until = 3_000_000;
+    for (is_there, answer) in [
+        (false, None),
+        (true, Some(echo(Message::EchoReply, [peer, plan::HOST]))),
+        (false, None),
+    ] {
+        lead_to(&mut worlds[0], addr(2).bytes, is_there);
+        worlds[0].inject_at(0, &ask);
+        until += 500_000;
+        run(&mut worlds, &mut air, Instant::from_micros(until));
+        let mut came = worlds[0].take_at(0).expect("somebody answers");
+        assert_eq!(worlds[0].take_at(0), None);
+        match answer {
+            Some(answer) => {
+                // What two routers leave of it.
+                came[7] = 64;
+                assert_eq!(&came[8..], &answer[8..]);
+            }
+            None => {
+                let (header, message) = Header::parse(&came).unwrap();
+                assert_eq!(header.src, plan::ROUTER_WIRED);
+                let message = Message::parse(message).unwrap();
+                let is_told = matches!(message, Message::DestinationUnreachable { .. });
+                assert!(is_told, "{message:?}");
+            }
+        }
+    }
 }
