@@ -1,6 +1,8 @@
 //! What every command with a mesh in real time has in common: the options of a chain, and the
 //! time in which its motes find each other before anything else happens.
 
+use std::path::PathBuf;
+
 use clap::{Args as ClapArgs, ValueEnum};
 use motet::{
     ble::Phy,
@@ -17,7 +19,7 @@ use motet_lab::{
     air::profile::Profile,
     capture::Records,
     net::chain::{ChainOptions, HOPS_MAX, Host},
-    net::network::{self, BleOptions},
+    net::network::{self, BleOptions, NetworkOptions, SecurityOptions},
     net::pacing::{self, Pacing},
     net::world::World,
 };
@@ -25,6 +27,7 @@ use motet_lab::{
 use crate::{
     error::Error,
     interrupt::Interrupt,
+    keys,
     number::{probability, whole},
 };
 
@@ -119,6 +122,10 @@ pub(crate) struct ChainArgs {
     /// Congestion control of simulated TCP ends: New Reno or CUBIC
     #[arg(long, value_name = "reno|cubic", value_enum, default_value_t = Congestion::Reno, hide_possible_values = true)]
     pub(crate) congestion: Congestion,
+
+    /// Encrypt and authenticate every frame in the mesh with the key in this file (motet keys new)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
 
     /// Seed of every random choice in the air and the motes [default: 1]
     #[arg(
@@ -281,8 +288,28 @@ impl ChainArgs {
         self.interval.unwrap_or(BleOptions::DEFAULT.interval)
     }
 
+    /// What the key makes of the mesh's frames, where one is named.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where the key cannot be read.
+    pub(crate) fn security(&self) -> Result<Option<SecurityOptions>, Error> {
+        let keys = self.key.as_deref().map(keys::read).transpose()?;
+        Ok(keys.map(|keys| SecurityOptions::new(keys.network, keys.sequence)))
+    }
+
+    /// The mesh that the options describe, its host outside.
+    ///
+    /// # Errors
+    /// As [`Self::security`].
+    pub(crate) fn network(&self) -> Result<NetworkOptions, Error> {
+        let options = self.options(Host::Outside, self.security()?);
+        Ok(options.network())
+    }
+
     /// The chain that the options describe, with `host` at the wire's end.
-    pub(crate) fn options(&self, host: Host) -> ChainOptions {
+    ///
+    /// `security`: [`Self::security`].
+    pub(crate) fn options(&self, host: Host, security: Option<SecurityOptions>) -> ChainOptions {
         let mut options = ChainOptions {
             hops: self.hops(),
             seed: self.seed(),
@@ -304,6 +331,7 @@ impl ChainArgs {
             host,
             ble: self.ble(),
             sleep: self.sleep.map(Sleep::new),
+            security,
             ..ChainOptions::default()
         };
         if self.is_immediate() {
@@ -435,6 +463,7 @@ impl ChainArgs {
             (self.pacing.is_some(), "--pacing"),
             (self.hold.is_some(), "--hold"),
             (self.sleep.is_some(), "--sleep"),
+            (self.key.is_some(), "--key"),
         ];
         let mut given = options.into_iter().filter(|(is_given, _)| *is_given);
         given.next().map(|(_, option)| option)

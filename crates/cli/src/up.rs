@@ -271,7 +271,7 @@ pub(crate) mod linux {
             let mut mesh = match &args.scenario {
                 Some(file) => Self::of_scenario(file, args.chain.seed)?,
                 None => Self {
-                    options: args.chain.options(Host::Outside).network(),
+                    options: args.chain.network()?,
                     scenario: None,
                     records: args.chain.records(),
                     join_max: JOIN_MAX,

@@ -34,6 +34,7 @@ pub mod capture;
 pub mod coap;
 pub mod experiments;
 pub mod files;
+pub mod keys;
 pub mod net;
 mod parallel;
 pub mod report;

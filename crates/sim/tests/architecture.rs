@@ -12,6 +12,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("streams", &[]),
     ("calendar", &[]),
     ("files", &[]),
+    ("keys", &[]),
     ("air", &["calendar", "capture", "files", "streams"]),
     ("ble", &["calendar", "capture", "streams"]),
     ("capture", &["files"]),
@@ -27,7 +28,7 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "scenario",
         &[
-            "air", "apps", "ble", "capture", "net", "parallel", "stats", "streams",
+            "air", "apps", "ble", "capture", "keys", "net", "parallel", "stats", "streams",
         ],
     ),
     (

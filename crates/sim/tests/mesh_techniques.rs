@@ -73,7 +73,7 @@ fn options(with: Techniques, seed: u64) -> NetworkOptions {
     }
 }
 
-fn mac<'a>(network: &'a Network<'_>, node: usize) -> &'a Mac<'a> {
+fn mac<'a, 'm>(network: &'a Network<'m>, node: usize) -> &'a Mac<'m> {
     match network.world.node(node).link(RADIO) {
         Some(Link::Mesh(mesh)) => mesh.mac(),
         _ => panic!("node {node} has a radio"),

@@ -9,9 +9,10 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-pub(crate) use self::file::{Keys, from_hex, read};
+pub(crate) use self::file::read;
 use crate::error::Error;
 use crate::output;
+pub(crate) use motet_lab::keys::{Keys, from_hex};
 
 /// Make the secret key of a network, and show Wireshark how to read its frames.
 #[derive(Debug, clap::Args)]

@@ -106,6 +106,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let outputs: Vec<&Path> = outputs.into_iter().flatten().collect();
     targets::check(&outputs, &[&args.file], args.capture.force)?;
     args.chain.check()?;
+    let security = args.chain.security()?;
     // The namespace before anything that could start a thread.
     let far = Far::enter(args.in_virtual_time)?;
     let interrupt = Interrupt::install()?;
@@ -115,7 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let capture = capture.map_err(|error| interrupt.check().err().unwrap_or(error))?;
     let trace = args.create_trace()?;
     let arena = Arena::new();
-    let mut chain = Chain::new(args.chain.options(far.host()), &arena);
+    let mut chain = Chain::new(args.chain.options(far.host(), security), &arena);
     chain.world.set_capture(capture);
     let bar = Progress::new(content.len() as u64, true);
     let mut transfer = Transfer::new(chain, Arc::clone(&content), args.direction, interrupt, bar);
@@ -299,7 +300,7 @@ fn report(
         in_virtual_time: args.in_virtual_time,
         retransmissions_by_cause: sender.retransmissions.iter().copied().collect(),
         frames_by_hop,
-        window_segments: args.chain.options(Host::Virtual).window_segments,
+        window_segments: args.chain.options(Host::Virtual, None).window_segments,
         congestion: args.chain.congestion.algorithm().name(),
         window_advised_segments: sender.telemetry.map(|telemetry| {
             let bottleneck_bytes_per_s = (chain.estimate_kbps() * 125.0) as u32;

@@ -48,7 +48,7 @@ impl Filter {
 /// The header of a PSDU that arrived whole.
 pub fn header(psdu: &[u8]) -> Option<Header> {
     let mpdu = psdu.get(..psdu.len().checked_sub(FCS_LEN)?)?;
-    Header::parse(mpdu).ok().map(|(header, _)| header)
+    Header::parse_secured(mpdu).ok().map(|(header, ..)| header)
 }
 
 /// The ACK of a frame with this sequence number, which says whether something waits: PSDU with FCS.

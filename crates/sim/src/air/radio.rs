@@ -312,7 +312,7 @@ impl Radio {
         Some(output)
     }
 
-    /// Until when the processor is busy copying.
+    /// Until when the processor is busy.
     pub fn cpu_free_at(&self) -> Instant {
         self.cpu_free_at
     }
@@ -437,7 +437,7 @@ impl Radio {
     }
 
     /// Gives the processor so much more to do; says when it will have done it.
-    fn occupy(&mut self, span: Duration, now: Instant) -> Instant {
+    pub(crate) fn occupy(&mut self, span: Duration, now: Instant) -> Instant {
         self.cpu_free_at = self.cpu_free_at.max(now) + span;
         self.usage.cpu = self.usage.cpu + span;
         self.cpu_free_at

@@ -29,7 +29,7 @@ use crate::net::bounded::BoundedFlow;
 use crate::net::estimate::{Route, SegmentFrames};
 use crate::net::network::{
     self, BleOptions, HOST_DELAY, HostOptions, Joining, Network, NetworkOptions, NodeOptions,
-    Parent, Tables,
+    Parent, SecurityOptions, Tables,
 };
 use crate::net::plan;
 use crate::net::segments::Segments;
@@ -89,6 +89,8 @@ pub struct ChainOptions {
     pub ack_every: u8,
     /// Bluetooth LE in the place of IEEE 802.15.4: then there is one hop.
     pub ble: Option<BleOptions>,
+    /// Link security, where the mesh has a key.
+    pub security: Option<SecurityOptions>,
 }
 
 /// A chain ready to run.
@@ -129,6 +131,7 @@ impl Default for ChainOptions {
             sleep: None,
             ack_every: 2,
             ble: None,
+            security: None,
         }
     }
 }
@@ -183,6 +186,7 @@ impl ChainOptions {
             frame_loss: self.frame_loss,
             packet_loss: self.packet_loss,
             ble: self.ble,
+            security: self.security,
             thins_acks: self.thins_acks,
             ..NetworkOptions::new(nodes.collect(), gains)
         }

@@ -23,6 +23,7 @@ use std::net::Ipv6Addr;
 use motet::ip::InterfaceId;
 use motet::link::{Link, Thinning};
 use motet::mac::Mac;
+use motet::node::Node;
 use motet::rpl::Rpl;
 use motet::tcphc;
 use motet::time::{Duration, Instant};
@@ -44,8 +45,8 @@ use crate::streams::{Purpose, stream};
 pub(crate) use self::bluetooth::tcple_memory;
 pub(crate) use self::build::{new_tcp, new_wire, wired_node};
 pub use self::options::{
-    BleOptions, HOST_DELAY, Host, HostOptions, Interference, Joining, NetworkOptions, NodeOptions,
-    Parent, Part, Tables, star,
+    BleOptions, Cipher, HOST_DELAY, Host, HostOptions, Interference, Joining, NetworkOptions,
+    NodeOptions, Parent, Part, SecurityOptions, Tables, star,
 };
 
 /// A network ready to run.
@@ -118,6 +119,7 @@ impl<'m> Network<'m> {
             seed: options.seed,
             now: Instant::ORIGIN,
             quiet: Duration::ZERO,
+            stored: None,
         };
         let mut residents: Vec<Resident<'m>> = (0..options.nodes.len())
             .map(|n| builder.mesh_node(n, Returned::default()))
@@ -156,11 +158,8 @@ impl<'m> Network<'m> {
         }
         world.set_fairness(options.fairness.map(Fairness::new));
         world.change_later(std::mem::take(&mut options.later));
-        for node in 0..options.nodes.len() {
-            let interference = options.interference.as_ref();
-            let noise = interference.and_then(|all| all.at(node, options.seed));
-            world.set_noise(node, noise);
-        }
+        options.set_noise(&mut world);
+        options.set_ciphers(&mut world);
         let nodes = options.nodes.len();
         Ok(Self {
             world,
@@ -189,6 +188,7 @@ impl<'m> Network<'m> {
             seed: self.options.seed,
             now: Instant::ORIGIN,
             quiet: Duration::ZERO,
+            stored: self.world.stored(node),
         };
         let resident = match self.hosts.iter().position(|at| *at == Some(node)) {
             Some(number) => builder.host(number, node),
@@ -228,6 +228,7 @@ impl<'m> Network<'m> {
                 0 => Duration::ZERO,
                 _ => tcphc::Config::DEFAULT.quiet,
             },
+            stored: self.world.stored(node),
         };
         let resident = builder.mesh_node(node, returned);
         let channel = self.options.nodes[node].channel;
@@ -320,6 +321,27 @@ impl<'m> Network<'m> {
     }
 }
 
+impl NetworkOptions {
+    /// Lets nodes hear what other systems do.
+    fn set_noise(&self, world: &mut World<'_>) {
+        for node in 0..self.nodes.len() {
+            let interference = self.interference.as_ref();
+            let noise = interference.and_then(|all| all.at(node, self.seed));
+            world.set_noise(node, noise);
+        }
+    }
+
+    /// Lets ciphers take their time.
+    fn set_ciphers(&self, world: &mut World<'_>) {
+        let Some(security) = &self.security else {
+            return;
+        };
+        for (n, node) in self.nodes.iter().enumerate() {
+            world.set_cipher(n, security.cipher.call(&node.profile));
+        }
+    }
+}
+
 /// As [`Network::join`], for the first `nodes` nodes of `world`.
 pub fn join(world: &mut World<'_>, nodes: usize, limit: Duration) -> bool {
     let until = world.now() + limit;
@@ -364,7 +386,12 @@ impl Arrivals {
 
 /// The MAC of a node of `world`, if it has a radio.
 pub(crate) fn mac<'w, 'm>(world: &'w World<'m>, node: usize) -> Option<&'w Mac<'m>> {
-    match world.node(node).link(RADIO) {
+    mac_of(world.node(node))
+}
+
+/// The MAC of a stack, if it has a radio.
+pub(crate) fn mac_of<'n, 'm>(node: &'n Node<'m>) -> Option<&'n Mac<'m>> {
+    match node.link(RADIO) {
         Some(Link::Mesh(radio)) => Some(radio.mac()),
         _ => None,
     }

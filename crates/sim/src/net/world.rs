@@ -12,6 +12,7 @@ mod drive;
 mod observe;
 mod passage;
 mod port;
+mod vault;
 
 use motet::ip::{self, Ip};
 use motet::node::Node;
@@ -35,6 +36,7 @@ use crate::streams::{Purpose, happens, stream};
 use self::bluetooth::Bluetooth;
 use self::port::{Attached, Kind, Places};
 pub use self::port::{BlePort, Port, RadioPort};
+use self::vault::Vault;
 
 /// A node as it enters a world.
 #[derive(Debug)]
@@ -85,6 +87,8 @@ struct Mote<'m> {
     resumes: Option<Instant>,
     /// Whether it is switched off: then nothing reaches it, and it does nothing.
     is_off: bool,
+    /// What its key costs it, and what it has stored.
+    vault: Vault,
 }
 
 impl<'m> World<'m> {
@@ -531,6 +535,7 @@ impl<'m> Mote<'m> {
             planned: None,
             resumes: None,
             is_off: false,
+            vault: Vault::default(),
         }
     }
 }

@@ -33,6 +33,7 @@ mod resolve;
 mod results;
 mod router;
 mod run;
+mod security;
 mod session;
 mod shares;
 mod sleep;

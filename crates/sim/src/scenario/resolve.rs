@@ -23,10 +23,12 @@ use super::model::{
 use super::pace;
 use super::readings;
 use super::router::{self, RouterSettings};
+use super::security;
 use super::sleep;
 use super::sources::Shelf;
 use crate::air::gains::Gains;
 use crate::net::network::{Joining, NODES_MAX, NetworkOptions, NodeOptions, Parent, Tables};
+use crate::net::topology::Tree;
 use motet::ip::queue::{Discipline, Red};
 use motet::link::{Forwarding, Relaying};
 use motet::mac;
@@ -88,10 +90,9 @@ impl Scenario {
             },
             ..network
         };
-        let tree = network
-            .tree()
-            .map_err(|error| ScenarioError::new(format!("[topology] cannot work: {error}")))?;
+        let tree = tree(&network)?;
         sleep::apply(&mut network, &tree, &stacks, &table)?;
+        security::apply(&mut network, &table, shelf)?;
         Ok(Self {
             timing,
             network,
@@ -105,6 +106,12 @@ impl Scenario {
             battery: battery(&table)?,
         })
     }
+}
+
+/// Who is whose parent.
+fn tree(network: &NetworkOptions) -> Result<Tree, ScenarioError> {
+    let tree = network.tree();
+    tree.map_err(|error| ScenarioError::new(format!("[topology] cannot work: {error}")))
 }
 
 /// Measures something, and samples it neither never nor for ever.

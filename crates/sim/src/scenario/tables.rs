@@ -226,6 +226,7 @@ pub(super) const SECTIONS: &[Section] = &[
         ],
     },
     super::router::SECTION,
+    super::security::SECTION,
     super::battery::SECTION,
     Section {
         name: "flow",

@@ -37,6 +37,8 @@ pub use crate::ip::ndp::Advertised;
 #[cfg(feature = "rpl")]
 pub(crate) use crate::lowpan::Routing;
 pub(crate) use crate::mac::Class;
+#[cfg(feature = "security")]
+pub(crate) use crate::mac::security::Reservation;
 #[cfg(feature = "rpl")]
 pub(crate) use arrival::Sent;
 pub(crate) use arrival::{Arrival, Hop, Pulled, Refusal, Report, Scratch};
@@ -156,6 +158,24 @@ impl<'m> Link<'m> {
         }
     }
 
+    /// What the host shall store before the node sends on.
+    #[cfg(feature = "security")]
+    pub(crate) fn poll_reservation(&mut self, now: Instant) -> Option<Reservation> {
+        match self {
+            Self::Mesh(mesh) => mesh.poll_reservation(now),
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => None,
+        }
+    }
+
+    /// What became of it.
+    #[cfg(feature = "security")]
+    pub(crate) fn on_reserved(&mut self, what: Reservation, is_stored: bool, now: Instant) {
+        match self {
+            Self::Mesh(mesh) => mesh.on_reserved(what, is_stored, now),
+            Self::Cable(_) | Self::Serial(_) | Self::Ble(_) => {}
+        }
+    }
+
     /// Whether there can be such a neighbour.
     pub(crate) fn reaches(&self, neighbour: Neighbour) -> bool {
         match self {
@@ -217,10 +237,6 @@ impl<'m> Link<'m> {
     }
 
     /// Whether something waits for [`Self::poll_arrival`].
-    #[cfg_attr(
-        not(feature = "tcple"),
-        expect(clippy::missing_const_for_fn, reason = "what TCPlE holds is counted")
-    )]
     pub(crate) fn has_arrival(&self) -> bool {
         match self {
             Self::Mesh(mesh) => mesh.has_arrival(),

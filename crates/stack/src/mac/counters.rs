@@ -49,6 +49,33 @@ pub enum FrameDrop {
     /// Its neighbour has not taken the last frames, or never took one, and is left alone for
     /// some time.
     Silent,
+    /// Not secured, and this node has a key.
+    #[cfg(feature = "security")]
+    Unsecured,
+    /// Secured at a lower level than this node's.
+    #[cfg(feature = "security")]
+    LowLevel,
+    /// Secured with a key that is neither this node's, nor its previous one, nor a later one.
+    #[cfg(feature = "security")]
+    UnknownKey,
+    /// Its frame counter is below the last one of its sender: heard before, or overtaken.
+    #[cfg(feature = "security")]
+    Replayed,
+    /// Its frame counter is the last one there is, 2^32 - 1, which no frame may have.
+    #[cfg(feature = "security")]
+    LastCounter,
+    /// Its MIC is wrong: changed on its way, or sealed by somebody without the key.
+    #[cfg(feature = "security")]
+    Forged,
+    /// Its sender has not answered a challenge yet: it may be a recording.
+    #[cfg(feature = "security")]
+    Unproven,
+    /// Of a sender that is not known, and too many such frames were decrypted of late.
+    #[cfg(feature = "security")]
+    Rationed,
+    /// There was no frame counter to send it with: the next ones were not stored, or all are used.
+    #[cfg(feature = "security")]
+    NoCounter,
 }
 
 impl FrameDrop {
@@ -76,6 +103,24 @@ impl FrameDrop {
             Self::Cancelled => "taken back before its first attempt",
             Self::TooOld => "frame waited too long",
             Self::Silent => "the neighbour has not answered for some time",
+            #[cfg(feature = "security")]
+            Self::Unsecured => "frame without security",
+            #[cfg(feature = "security")]
+            Self::LowLevel => "frame secured at too low a level",
+            #[cfg(feature = "security")]
+            Self::UnknownKey => "frame secured with another key",
+            #[cfg(feature = "security")]
+            Self::Replayed => "frame counter of the past",
+            #[cfg(feature = "security")]
+            Self::LastCounter => "frame counter at its end",
+            #[cfg(feature = "security")]
+            Self::Forged => "message integrity code wrong",
+            #[cfg(feature = "security")]
+            Self::Unproven => "secured frame of a neighbour that has not answered a challenge",
+            #[cfg(feature = "security")]
+            Self::Rationed => "too many secured frames of strangers",
+            #[cfg(feature = "security")]
+            Self::NoCounter => "no frame counter stored to send with",
         }
     }
 }
@@ -84,7 +129,11 @@ speaks!(FrameDrop);
 
 impl FrameDrop {
     /// How many reasons there are.
+    #[cfg(not(feature = "security"))]
     pub const COUNT: usize = Self::Silent as usize + 1;
+    /// How many reasons there are.
+    #[cfg(feature = "security")]
+    pub const COUNT: usize = Self::NoCounter as usize + 1;
 }
 
 /// Totals since start; all wrap at 2^32.

@@ -23,7 +23,7 @@ pub(super) struct Csma {
 impl Mac<'_> {
     /// Begins an attempt for the frame whose turn it is, if any.
     pub(super) fn start_attempt(&mut self, now: Instant, rng: &mut Rng) {
-        if self.state != State::Idle || self.outcome.is_some() {
+        if self.state != State::Idle || self.outcome.is_some() || self.guard.is_waiting() {
             return;
         }
         let Some((at, index)) = self.next_start(now) else {
@@ -285,11 +285,12 @@ impl Mac<'_> {
     fn copy(&mut self, state: State, now: Instant, out: &mut [u8]) -> Option<Action> {
         self.copy_began = now;
         let Some((len, promises)) = self.emit_current(out) else {
+            let reason = self.guard.refusal();
             debug_assert!(
-                false,
+                reason != FrameDrop::BadLength,
                 "`out` holds a whole PSDU, and enqueue() checked the payload"
             );
-            self.finish(Some(FrameDrop::BadLength));
+            self.finish(Some(reason));
             return None;
         };
         if self
@@ -307,13 +308,15 @@ impl Mac<'_> {
         })
     }
 
-    /// Writes the frame under way; returns its length, and whether it says that more follow.
-    fn emit_current(&self, out: &mut [u8]) -> Option<(usize, bool)> {
+    /// Writes the frame under way; returns its length, and whether it says that more follow. Each
+    /// copy of a frame that is sealed has a counter of its own.
+    fn emit_current(&mut self, out: &mut [u8]) -> Option<(usize, bool)> {
         let slot = self.queue.get(self.current)?;
         let mut header = self.header_of(slot)?;
         header.ack_request &= self.config.acknowledged;
         header.frame_pending = header.ack_request && self.is_followed(self.current);
-        let len = header.emit_frame(slot.payload(), out).ok()?;
+        let own = self.config.extended;
+        let len = self.guard.emit(&header, slot.payload(), own, out)?;
         Some((len, header.frame_pending))
     }
 

@@ -94,6 +94,12 @@ impl Waiting {
         next: Condition::NONE,
         notice: Condition::NONE,
     };
+
+    /// The neighbour whose next frame fires one of them.
+    #[cfg(feature = "security")]
+    pub(super) const fn fired_by(&self) -> LinkAddr {
+        self.next.from
+    }
 }
 
 /// Whether there is any of this; a node without it pays nothing for it.
@@ -181,6 +187,9 @@ impl Mac<'_> {
         if !ENABLED || self.loaded == NIL {
             return;
         }
+        if self.guard.is_on() {
+            return self.hear_head(head, now);
+        }
         let Ok((header, payload)) = Header::parse(head) else {
             return;
         };
@@ -230,7 +239,7 @@ impl Mac<'_> {
 
     /// A new frame from `src`: fires the frame in the radio if that waits for it, or waited
     /// for it until a backoff took its place.
-    fn trigger(&mut self, src: LinkAddr, payload: &[u8], now: Instant) {
+    pub(super) fn trigger(&mut self, src: LinkAddr, payload: &[u8], now: Instant) {
         if !ENABLED {
             return;
         }
@@ -274,6 +283,12 @@ impl Mac<'_> {
             true => self.state = State::Triggered,
             false => self.assess_again(now),
         }
+    }
+
+    /// Whether a frame from `src` may fire anything.
+    #[cfg(feature = "security")]
+    pub(super) fn is_awaited(&self, src: LinkAddr) -> bool {
+        self.waiting.next.from == src || self.waiting.notice.from == src
     }
 
     /// Ends the waits for the next frame, if they are of frames to `to`: no other overtakes them.
@@ -353,6 +368,7 @@ impl Mac<'_> {
     pub(super) fn may_arm(&self) -> bool {
         let slot = self.waiting.slot;
         ENABLED
+            && !self.guard.is_waiting()
             && slot != NIL
             && self.state == State::Idle
             && self.outcome.is_none()

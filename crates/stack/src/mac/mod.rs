@@ -12,7 +12,8 @@
 //!
 //! With the feature `sleepy` a node may sleep between the frames that wait for it at its parent
 //! (`poll`), and be the parent of such nodes (`pending`).
-//! Left out: slotted mode, association, security.
+//! With the feature `security` it may have a key (`secured`).
+//! Left out: slotted mode, association.
 //!
 //! Sources: IEEE 802.15.4-2006 §7.5.1.4 (CSMA-CA), §7.5.6 (transmission, reception, ACKs);
 //! TCPlp §4 and §7.1 for software CSMA and the retry delay.
@@ -39,6 +40,11 @@ mod radio;
 mod receive;
 mod retry;
 #[cfg(feature = "security")]
+mod secured;
+#[cfg(not(feature = "security"))]
+#[path = "secured_absent.rs"]
+mod secured;
+#[cfg(feature = "security")]
 pub mod security;
 mod state;
 
@@ -53,6 +59,8 @@ pub(crate) use pending::Asked;
 pub use poll::{Policy, PollCounters, Sleep};
 pub use queue::{Class, Frame, FrameSlot};
 pub use radio::{Action, Event, Pending, RadioCapabilities, RxMeta};
+#[cfg(feature = "security")]
+pub(crate) use secured::Opened;
 
 use crate::random::Rng;
 use crate::time::{Duration, Instant, earliest};
@@ -64,6 +72,7 @@ use neighbor::Neighbors;
 use pending::Serving;
 use poll::Poll;
 use queue::{FrameQueue, NIL};
+use secured::Guard;
 use state::State;
 
 /// One 802.15.4 interface.
@@ -100,6 +109,8 @@ pub struct Mac<'m> {
     serving: Serving,
     /// How it sleeps itself.
     poll: Poll,
+    /// Its key.
+    guard: Guard<'m>,
     /// Where the radio was last tuned to. `None`: nothing yet.
     tuned: Option<u8>,
     /// Where a frame for all goes next.
@@ -181,6 +192,7 @@ impl<'m> Mac<'m> {
             outcome: None,
             serving: Serving::OFF,
             poll: Poll::OFF,
+            guard: Guard::default(),
             tuned: None,
             sweep: None,
             listening: None,
@@ -222,6 +234,7 @@ impl<'m> Mac<'m> {
             return None;
         }
         self.poll_parent(now);
+        self.poll_security(now, rng);
         self.start_attempt(now, rng);
         self.poll_receiver(now)
             .or_else(|| self.poll_attempt(now, out))
@@ -238,13 +251,14 @@ impl<'m> Mac<'m> {
             _ if self.tuned.is_none() || self.listening.is_none() => return Some(Instant::ORIGIN),
             _ => {}
         }
-        earliest(self.attempt_deadline(answer), self.poll_deadline())
+        let own = earliest(self.attempt_deadline(answer), self.poll_deadline());
+        self.guard.or_deadline(own)
     }
 
     /// When the attempt under way, or the next one, goes on. `answer`: when the radio's is overdue.
     fn attempt_deadline(&self, answer: Option<Instant>) -> Option<Instant> {
         match self.state {
-            State::Idle if self.outcome.is_some() => None,
+            State::Idle if self.outcome.is_some() || self.guard.is_waiting() => None,
             State::Idle => earliest(
                 self.next_start(Instant::ORIGIN).map(|(at, _)| at),
                 self.waiting_deadline(),
@@ -360,7 +374,15 @@ impl<'m> Mac<'m> {
 
     /// Payload bytes of one frame to `to`, with the addresses this interface would use.
     pub fn payload_len_max(&self, to: LinkAddr) -> usize {
-        Header::data(self.config.pan, to, self.source(), 0).payload_len_max()
+        self.sealed_len_max(&Header::data(self.config.pan, to, self.source(), 0))
+    }
+
+    /// Payload bytes of a frame with this header, if this interface sealed it.
+    #[inline(always)]
+    pub(crate) fn sealed_len_max(&self, header: &Header) -> usize {
+        header
+            .payload_len_max()
+            .saturating_sub(self.guard.overhead())
     }
 
     /// Whether a neighbour has acknowledged a frame, and not missed all of late: it is there,
@@ -409,6 +431,7 @@ impl<'m> Mac<'m> {
     /// Keeps what is known of the neighbour `addr`, however many others are heard.
     pub fn keep(&mut self, addr: Option<LinkAddr>) {
         self.neighbors.keep(addr);
+        self.keep_parent(addr);
         self.poll.follow(addr);
     }
 

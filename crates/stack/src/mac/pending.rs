@@ -34,6 +34,9 @@ pub(crate) struct Asked {
     pub(crate) by: LinkAddr,
     /// It is a data request, and not data.
     pub(crate) is_request: bool,
+    /// Its sender may be somebody else yet: only the ACK needs to know.
+    #[cfg(feature = "security")]
+    pub(crate) is_forgeable: bool,
 }
 
 impl Serving {
@@ -60,10 +63,24 @@ impl Serving {
         self.note(by, false);
     }
 
+    /// A frame was heard that is not believed yet.
+    #[cfg(feature = "security")]
+    pub(super) fn on_heard(&mut self, by: LinkAddr, is_request: bool) {
+        self.note(by, is_request);
+        if let Some(asked) = &mut self.asked {
+            asked.is_forgeable = true;
+        }
+    }
+
     fn note(&mut self, by: LinkAddr, is_request: bool) {
         self.pending = false;
         if self.is_on {
-            self.asked = Some(Asked { by, is_request });
+            self.asked = Some(Asked {
+                by,
+                is_request,
+                #[cfg(feature = "security")]
+                is_forgeable: false,
+            });
         }
     }
 
@@ -109,13 +126,19 @@ impl Mac<'_> {
         end: Instant,
     ) -> Result<(), FrameDrop> {
         let (src, dst) = self.filter(header)?;
+        self.on_request(src, payload)?;
+        if header.ack_request && !dst.is_broadcast() {
+            self.owe_acknowledgment(header.sequence, end);
+        }
+        Ok(())
+    }
+
+    /// A command from `src` that is to be believed.
+    pub(super) fn on_request(&mut self, src: LinkAddr, payload: &[u8]) -> Result<(), FrameDrop> {
         if !self.serving.is_on || Command::parse(payload) != Ok(Command::DataRequest) {
             return Err(FrameDrop::Command);
         }
         self.neighbors.heard(src);
-        if header.ack_request && !dst.is_broadcast() {
-            self.owe_acknowledgment(header.sequence, end);
-        }
         self.serving.note(src, true);
         Ok(())
     }

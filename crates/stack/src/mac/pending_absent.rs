@@ -19,6 +19,9 @@ impl Serving {
         0
     }
 
+    #[cfg(feature = "security")]
+    pub(super) const fn on_heard(&self, _: LinkAddr, _: bool) {}
+
     pub(super) const fn on_data(&self, _: LinkAddr) {}
 
     pub(super) const fn has_more(&self, _: &LinkAddr) -> bool {
@@ -33,6 +36,11 @@ impl Mac<'_> {
         _: &[u8],
         _: Instant,
     ) -> Result<(), FrameDrop> {
+        Err(FrameDrop::Command)
+    }
+
+    #[cfg(feature = "security")]
+    pub(super) const fn on_request(&self, _: LinkAddr, _: &[u8]) -> Result<(), FrameDrop> {
         Err(FrameDrop::Command)
     }
 

@@ -72,6 +72,9 @@ pub struct FrameSlot {
     /// It is for a child that listens.
     #[cfg(feature = "sleepy")]
     pub(super) is_indirect: bool,
+    /// It is a challenge or an answer, of which the link above knows nothing.
+    #[cfg(feature = "security")]
+    pub(super) is_proof: bool,
     /// Whether the condition in [`super::immediate`] is this frame's.
     pub(super) is_conditional: bool,
     /// What it waits for.
@@ -96,6 +99,8 @@ impl FrameSlot {
         is_request: false,
         #[cfg(feature = "sleepy")]
         is_indirect: false,
+        #[cfg(feature = "security")]
+        is_proof: false,
         is_conditional: false,
         wait: Wait::No,
         not_before: Instant::ORIGIN,
@@ -177,6 +182,10 @@ impl<'m> FrameQueue<'m> {
         slot.token = frame.token;
         slot.since = Some(ticks(frame.since));
         slot.to = frame.to;
+        #[cfg(feature = "security")]
+        {
+            slot.is_proof = false;
+        }
         slot.is_conditional = false;
         slot.wait = Wait::No;
         slot.not_before = Instant::ORIGIN;

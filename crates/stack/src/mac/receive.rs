@@ -38,6 +38,9 @@ impl Mac<'_> {
             true => psdu,
             false => check_fcs(psdu)?,
         };
+        if self.guard.is_on() {
+            return self.hear(mpdu, meta, now).map(|()| None);
+        }
         let (header, payload) = Header::parse(mpdu)?;
         match header.frame_type {
             FrameType::Ack => {
@@ -49,30 +52,8 @@ impl Mac<'_> {
             FrameType::Command => self.on_command(&header, payload, meta.at).map(|()| None),
             FrameType::Data => {
                 let (src, dst) = self.filter(&header)?;
-                self.neighbors.heard(src);
-                let mut is_answered = true;
-                if header.ack_request && !dst.is_broadcast() {
-                    is_answered = self.owe_acknowledgment(header.sequence, meta.at);
-                    self.serving.on_data(src);
-                    self.on_poll_data(src, header.frame_pending, now);
-                    let lifetime = self.config.duplicate_lifetime;
-                    if self
-                        .neighbors
-                        .is_duplicate(src, header.sequence, now, lifetime)
-                    {
-                        self.on_repetition(src, payload, is_answered, now);
-                        return Err(FrameDrop::Duplicate);
-                    }
-                }
-                let sweeps = !self.config.channels.is_single();
-                if dst.is_broadcast()
-                    && sweeps
-                    && self.neighbors.is_swept(src, header.sequence, now)
-                {
-                    return Err(FrameDrop::Duplicate);
-                }
-                self.on_new_frame(src, payload, is_answered, now);
-                self.counters.received = self.counters.received.wrapping_add(1);
+                let answer = |mac: &mut Self| mac.owe_acknowledgment(header.sequence, meta.at);
+                self.take_in(&header, (src, dst), payload, answer, now)?;
                 let pending = header.frame_pending;
                 Ok(Some(Received {
                     src,
@@ -83,6 +64,44 @@ impl Mac<'_> {
                 }))
             }
         }
+    }
+
+    /// Remembers what a data frame says that is to be believed, and fires what waits for it. `answer`:
+    /// acknowledges it where it asks for that, or says whether that has been done.
+    ///
+    /// # Errors
+    /// [`FrameDrop::Duplicate`], for one that was taken in before.
+    #[inline(always)]
+    pub(super) fn take_in(
+        &mut self,
+        header: &Header,
+        (src, dst): (LinkAddr, LinkAddr),
+        payload: &[u8],
+        answer: impl FnOnce(&mut Self) -> bool,
+        now: Instant,
+    ) -> Result<(), FrameDrop> {
+        self.neighbors.heard(src);
+        let mut is_answered = true;
+        if header.ack_request && !dst.is_broadcast() {
+            is_answered = answer(self);
+            self.serving.on_data(src);
+            self.on_poll_data(src, header.frame_pending, now);
+            let lifetime = self.config.duplicate_lifetime;
+            if self
+                .neighbors
+                .is_duplicate(src, header.sequence, now, lifetime)
+            {
+                self.on_repetition(src, payload, is_answered, now);
+                return Err(FrameDrop::Duplicate);
+            }
+        }
+        let sweeps = !self.config.channels.is_single();
+        if dst.is_broadcast() && sweeps && self.neighbors.is_swept(src, header.sequence, now) {
+            return Err(FrameDrop::Duplicate);
+        }
+        self.on_new_frame(src, payload, is_answered, now);
+        self.counters.received = self.counters.received.wrapping_add(1);
+        Ok(())
     }
 
     /// The addresses of a frame that is for this node.

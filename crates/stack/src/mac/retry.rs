@@ -120,7 +120,7 @@ impl Mac<'_> {
         self.end_immediate(reason.is_none());
         self.state = State::Idle;
         let index = core::mem::replace(&mut self.current, NIL);
-        let is_request = self.end_request(index, reason.is_none());
+        let is_own = self.end_request(index, reason.is_none()) || self.is_proof(index);
         let Some(slot) = self.queue.get(index) else {
             return;
         };
@@ -137,8 +137,8 @@ impl Mac<'_> {
             started: self.started,
             copied: self.copied,
         };
-        // The link above knows nothing of requests.
-        if !is_request {
+        // The link above knows nothing of requests and proofs.
+        if !is_own {
             self.outcome = Some(outcome);
         }
         self.forget(index);

@@ -4,6 +4,8 @@ mod bench;
 mod immediate;
 mod queue_model;
 mod reception;
+#[cfg(feature = "security")]
+mod secured;
 mod silence;
 #[cfg(feature = "sleepy")]
 mod sleep;

@@ -43,6 +43,8 @@ pub use segment::{ConnectError, Rejected};
 
 use crate::ip::{Disposition, InterfaceId, Ip, NextHop};
 use crate::limits::IPV6_MTU_MIN;
+#[cfg(feature = "security")]
+use crate::link::Reservation;
 pub use crate::link::{Action, Event};
 use crate::link::{Ask, Link};
 use crate::random::Rng;
@@ -253,6 +255,34 @@ impl<'m> Node<'m> {
             link.add_deadlines(&mut deadlines);
         }
         deadlines.first()
+    }
+
+    /// What the host shall store so that it outlives a reboot, and of which link; call until `None`
+    /// after [`Self::poll_action`]. Each is told once, and until [`Self::on_reserved`] answers the node
+    /// may have to stop sending: no frame counter is used before a bound above it was stored.
+    #[cfg(feature = "security")]
+    pub fn poll_reservation(&mut self, now: Instant) -> Option<(InterfaceId, Reservation)> {
+        self.links.iter_mut().zip(0..).find_map(|(link, id)| {
+            let reservation = link.poll_reservation(now)?;
+            Some((InterfaceId(id), reservation))
+        })
+    }
+
+    /// The host has stored it, or could not: then frames are dropped and counted
+    /// ([`NoCounter`](crate::mac::FrameDrop::NoCounter)) when those are used that were stored before,
+    /// and the host is asked again after 10 s.
+    #[cfg(feature = "security")]
+    pub fn on_reserved(
+        &mut self,
+        id: InterfaceId,
+        reservation: Reservation,
+        is_stored: bool,
+        now: Instant,
+    ) {
+        self.polled_at = None;
+        if let Some(link) = self.links.get_mut(usize::from(id.0)) {
+            link.on_reserved(reservation, is_stored, now);
+        }
     }
 
     /// The next step towards `dst`, if the link that it leads over can have such a neighbour.

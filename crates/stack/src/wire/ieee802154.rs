@@ -13,8 +13,8 @@
 //!
 //! Place: between the radio's bytes and `mac`. [`check_fcs`] first, then [`Header::parse`];
 //! [`Beacon`] and [`Command`] read the payloads of their frames.
-//! Left out: security, the 2015 version and information elements. They are recognised, and
-//! refused each with its own reason.
+//! Left out: the 2015 version, information elements and, without the feature `security`, secured
+//! frames. They are recognised, and refused each with its own reason.
 //! Source: IEEE 802.15.4-2006 §7.2, §7.3.
 
 mod beacon;
@@ -214,6 +214,13 @@ impl Header {
     /// # Errors
     /// [`ParseError`]; every one means that the frame is dropped.
     pub fn parse(mpdu: &[u8]) -> Result<(Self, &[u8]), ParseError> {
+        let (header, _, r) = Self::read(mpdu, false)?;
+        Ok((header, r.rest()))
+    }
+
+    /// Reads a header up to its addresses; returns whether the frame is secured, and what follows.
+    #[inline(always)]
+    fn read(mpdu: &[u8], may_be_secured: bool) -> Result<(Self, bool, Reader<'_>), ParseError> {
         let mut r = Reader::new(mpdu);
         let control = r.u16_le()?;
         let frame_type = match control & 7 {
@@ -223,7 +230,8 @@ impl Header {
             3 => FrameType::Command,
             _ => return Err(ParseError::FrameType),
         };
-        let version = version(control)?;
+        let is_secured = control & SECURITY != 0;
+        let version = version(control, may_be_secured)?;
         let sequence = r.u8()?;
         let dst_mode = Mode::from_control(control, DST_MODE_AT)?;
         let src_mode = Mode::from_control(control, SRC_MODE_AT)?;
@@ -248,7 +256,7 @@ impl Header {
             dst,
             src,
         };
-        Ok((header, r.rest()))
+        Ok((header, is_secured, r))
     }
 
     /// Bytes that [`Self::emit`] writes.
@@ -338,7 +346,7 @@ impl Header {
 }
 
 /// The frame version, or why the frame cannot be read: the most telling reason first.
-fn version(control: u16) -> Result<Version, ParseError> {
+fn version(control: u16, may_be_secured: bool) -> Result<Version, ParseError> {
     let version = control >> VERSION_AT & 3;
     if version == 3 {
         return Err(ParseError::ReservedVersion);
@@ -350,7 +358,7 @@ fn version(control: u16) -> Result<Version, ParseError> {
     if control & SEQUENCE_SUPPRESSION != 0 {
         return Err(ParseError::SequenceSuppressed);
     }
-    if control & SECURITY != 0 {
+    if control & SECURITY != 0 && !may_be_secured {
         return Err(ParseError::Security);
     }
     match version {

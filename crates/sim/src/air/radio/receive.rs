@@ -183,8 +183,8 @@ impl Radio {
 pub(super) fn head_of(frame: &Frame) -> Frame {
     let psdu = frame.psdu();
     let mpdu = psdu.get(..psdu.len().saturating_sub(FCS_LEN));
-    let parsed = mpdu.and_then(|mpdu| Some((mpdu, Header::parse(mpdu).ok()?)));
-    let head = parsed.and_then(|(mpdu, (_, payload))| {
+    let parsed = mpdu.and_then(|mpdu| Some((mpdu, Header::parse_secured(mpdu).ok()?)));
+    let head = parsed.and_then(|(mpdu, (.., payload))| {
         let end = mpdu.len() - payload.len() + 1;
         mpdu.get(..end.min(mpdu.len()))
     });

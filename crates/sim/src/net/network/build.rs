@@ -8,6 +8,7 @@ use motet::link::{
     Advertised, Cable, Child, Hold, Indirect, Link, Mesh, MeshConfig, MeshMemory, Thinning,
 };
 use motet::lowpan::datagram::Record;
+use motet::mac::security::{Engine, Peer, Reservation, Security, SecurityConfig};
 use motet::mac::{self, Channels, FrameSlot, Mac, Neighbor, Pending, RadioCapabilities, Sleep};
 use motet::node::Node;
 use motet::random::Rng;
@@ -39,6 +40,8 @@ pub(super) struct Builder<'a, 'm> {
     pub(super) now: Instant,
     /// How long its header compression stays quiet, for peers may know it from an earlier life.
     pub(super) quiet: Duration,
+    /// What it stored of its frame counters in its lives before.
+    pub(super) stored: Option<Reservation>,
 }
 
 impl<'m> Builder<'_, 'm> {
@@ -247,6 +250,9 @@ impl<'m> Builder<'_, 'm> {
         if n == 0 && self.options.thins_acks {
             radio.set_thinning(self.thinning(returned.thinning.take()));
         }
+        if let Some(security) = self.security(n, returned.security.take()) {
+            radio.set_security(security);
+        }
         if let Some(mode) = options.compression {
             radio.set_tcphc(self.tcphc(n, mode, returned.tcphc.take(), rng));
         }
@@ -284,6 +290,41 @@ impl<'m> Builder<'_, 'm> {
             hops_up: known(self.tree.depth(n)),
             hops_down: known(self.tree.height(n)),
         }
+    }
+
+    /// Link security of mesh node `n`, in memory that came back if there is some.
+    fn security(
+        self,
+        n: usize,
+        memory: Option<&'m mut Security<'m>>,
+    ) -> Option<&'m mut Security<'m>> {
+        let options = self.options.security.as_ref()?;
+        let config = SecurityConfig {
+            level: options.level,
+            engine: Engine::Software,
+            rotates_after: options.rotates_after.filter(|_| n == 0),
+            ..SecurityConfig::new(options.key_of(&self.options.nodes[n]), options.sequence)
+        };
+        let config = match self.stored {
+            Some(stored) => config.resume(stored),
+            None => config,
+        };
+        let peers = match n {
+            0 => self.options.nodes.len().max(PEERS),
+            _ => PEERS,
+        };
+        let mut table = None;
+        let place = match memory {
+            Some(place) => {
+                let before = std::mem::replace(place, Security::new(&config, &mut []));
+                table = Some(before.into_memory());
+                place
+            }
+            None => self.arena.alloc(Security::new(&config, &mut [])),
+        };
+        let table = lend_each(&mut table, self.arena, peers, || Peer::EMPTY);
+        *place = Security::new(&config, table);
+        Some(place)
     }
 
     /// Where ACKs wait, in memory that came back if there is some.
@@ -462,6 +503,9 @@ const NEIGHBORS_SPARE: usize = 3;
 
 /// Neighbours that a node of a mesh knows which forms itself.
 const NEIGHBORS_OF_ROUTER: usize = 16;
+
+/// Neighbours with the key that a mote knows; the border router knows all motes.
+const PEERS: usize = 16;
 
 /// Neighbours that sleep, of one node.
 const CHILDREN: usize = 16;

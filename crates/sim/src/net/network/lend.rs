@@ -7,6 +7,7 @@ use motet::ble::Peer;
 use motet::ip::{Registration, Route, Step};
 use motet::link::{BleMemory, Cable, Indirect, Link, MeshMemory, TcpleMemory, Thinning};
 use motet::lowpan::datagram::Record;
+use motet::mac::security::Security;
 use motet::mac::{FrameSlot, Neighbor};
 use motet::node::Node;
 use motet::rpl::{Candidate, Rpl};
@@ -29,6 +30,7 @@ pub(super) struct Returned<'m> {
     pub(super) tcphc: Option<&'m mut Tcphc<'m>>,
     pub(super) thinning: Option<&'m mut Thinning>,
     pub(super) indirect: Option<&'m mut Indirect<'m>>,
+    pub(super) security: Option<&'m mut Security<'m>>,
     pub(super) cable: Option<&'m mut [u8]>,
     pub(super) peers: Option<&'m mut [Peer<'m>]>,
     pub(super) tcple: Option<TcpleMemory<'m>>,
@@ -63,6 +65,7 @@ impl<'m> Returned<'m> {
                 Link::Mesh(mut mesh) => {
                     returned.indirect = mesh.take_indirect();
                     returned.thinning = mesh.take_thinning();
+                    returned.security = mesh.take_security();
                     let (memory, tcphc) = mesh.into_memory();
                     returned.take_mesh(memory);
                     returned.tcphc = tcphc;

@@ -6,10 +6,12 @@ use motet::ble::Phy;
 use motet::ip::queue::Discipline;
 use motet::limits::IPV6_MTU_MIN;
 use motet::link::{Forwarding, IndirectConfig, Relaying};
+use motet::mac::security::NetworkKey;
 use motet::mac::{self, Sleep};
 use motet::tcphc;
 use motet::time::Duration;
 use motet::wire::LinkAddr;
+use motet::wire::ieee802154::Level;
 
 use crate::air::gains::{Gains, Later};
 use crate::air::noise::Noise;
@@ -47,6 +49,8 @@ pub struct NetworkOptions {
     pub thins_acks: bool,
     /// Bluetooth LE in the place of IEEE 802.15.4.
     pub ble: Option<BleOptions>,
+    /// Link security, where the mesh has a key.
+    pub security: Option<SecurityOptions>,
 }
 
 /// A network over Bluetooth LE: the border router is a central, and every mote a peripheral of it.
@@ -82,6 +86,65 @@ impl BleOptions {
         tcple_motes: 0,
         profile: ble::Profile::NRF52840,
     };
+}
+
+/// Link security of a mesh over IEEE 802.15.4: every node has the network key from the start.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SecurityOptions {
+    /// The network's key.
+    pub network: NetworkKey,
+    /// Which link key to begin with.
+    pub sequence: u32,
+    /// How frames are sealed.
+    pub level: Level,
+    /// After how long the border router takes the next link key; none: as a border router does
+    /// otherwise, each 28 days.
+    pub rotates_after: Option<Duration>,
+    /// What encrypts, and so takes time.
+    pub cipher: Cipher,
+}
+
+impl SecurityOptions {
+    /// What motes do by default.
+    pub const fn new(network: NetworkKey, sequence: u32) -> Self {
+        Self {
+            network,
+            sequence,
+            level: Level::Mic32,
+            rotates_after: None,
+            cipher: Cipher::Radio,
+        }
+    }
+
+    /// The key that a node has.
+    pub(super) fn key_of(&self, node: &NodeOptions) -> NetworkKey {
+        match node.is_revoked {
+            true => NetworkKey::new(*self.network.link_key(u32::MAX).as_bytes()),
+            false => self.network,
+        }
+    }
+}
+
+/// What encrypts frames in the lab's time; their bytes are the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Cipher {
+    /// The radio's AES, in line with its buffers.
+    #[default]
+    Radio,
+    /// AES on the processor.
+    Software,
+}
+
+impl Cipher {
+    /// What a call of the cipher takes, which encrypts two blocks.
+    pub fn call(self, profile: &Profile) -> Duration {
+        match self {
+            // CC2420 data sheet, table 8: a block takes 14 us. What copies it into the radio is
+            // charged as ever. No figure was found for the AT86RF233, whose blocks cross its SPI besides.
+            Self::Radio => Duration::from_micros(2 * 14),
+            Self::Software => profile.cipher,
+        }
+    }
 }
 
 /// Noise that was recorded, and who hears it.
@@ -157,6 +220,9 @@ pub struct NodeOptions {
     /// [`take_at`](crate::net::world::World::take_at) (needs [`Joining::Static`]). Its packets count
     /// one hop to the node.
     pub transport: Host,
+    /// Where the mesh has a key: whether this node has another one, as one that was left behind when all
+    /// others got a new one.
+    pub is_revoked: bool,
     /// The memory of its tables.
     pub tables: Tables,
 }
@@ -266,6 +332,7 @@ impl NodeOptions {
             indirect_len: INDIRECT_LEN,
             tags_wrap: false,
             transport: Host::Virtual,
+            is_revoked: false,
             tables: Tables::RELAY,
         }
     }
@@ -342,6 +409,7 @@ impl NetworkOptions {
             fairness: None,
             thins_acks: false,
             ble: None,
+            security: None,
         }
     }
 

@@ -95,6 +95,7 @@ fn a_node_with_two_radios_relays_from_one_to_the_other() {
         seed: options.seed,
         now: Instant::ORIGIN,
         quiet: Duration::ZERO,
+        stored: None,
     };
     let residents = vec![
         builder.mesh_node(0, Returned::default()),

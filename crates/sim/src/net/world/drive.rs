@@ -99,7 +99,7 @@ impl World<'_> {
     /// Carries out what a node wants; says whether that was anything.
     fn act(&mut self, mote: usize, buffer: &mut [u8], now: Instant) -> bool {
         let mut acted = false;
-        while let Some((interface, action)) = self.motes[mote].node.poll_action(now, buffer) {
+        while let Some((interface, action)) = self.motes[mote].poll_action(now, buffer) {
             acted = true;
             let mut ports = self.motes[mote].ports.iter_mut();
             let port = ports.find(|port| port.interface == interface);

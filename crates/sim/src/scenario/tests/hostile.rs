@@ -18,7 +18,7 @@ fn refusal(text: &str) -> String {
 }
 
 /// Every key that names a file, in a scenario that is good but for that file.
-fn naming(file: &str) -> [String; 4] {
+fn naming(file: &str) -> [String; 5] {
     let file = toml::Value::from(file);
     [
         format!("[topology]\nmatrix = {file}\n[[flow]]\n"),
@@ -27,6 +27,7 @@ fn naming(file: &str) -> [String; 4] {
         format!(
             "[topology]\nchain = 1\n[[flow]]\n[interference]\ntrace = \"noise\"\nnight = {file}\n"
         ),
+        format!("[topology]\nchain = 1\n[[flow]]\n[security]\nkey = {file}\n"),
     ]
 }
 

@@ -13,6 +13,7 @@ mod pace;
 mod readings;
 mod refusals;
 mod runs;
+mod security;
 mod sessions;
 mod settings;
 mod sleep;

@@ -194,7 +194,7 @@ impl<'m> Discovery<'m> {
     }
 
     /// A neighbour can be reached that could not be before: a question that found nobody is asked again.
-    #[cfg(feature = "ble")]
+    #[cfg(any(feature = "ble", feature = "security"))]
     pub(super) fn ask_again(&mut self, now: Instant, rng: &mut Rng) {
         if self.solicits && self.solicitor.router().is_none() {
             self.solicitor.start(now, rng);

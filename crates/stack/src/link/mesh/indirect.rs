@@ -205,6 +205,14 @@ impl<'m> Indirect<'m> {
         says
     }
 
+    /// Whether an ACK says to this neighbour that something waits, without believing that it asks.
+    #[cfg(feature = "security")]
+    fn waits_for(&self, asked: Asked) -> bool {
+        let asks = asked.is_request || self.config.data_asks;
+        let key = self.find(&asked.by);
+        asks && key.is_some_and(|key| self.shelf.count(key) > 0)
+    }
+
     /// Makes a node a child, where there is room; or instead of another that may not exist.
     fn adopt(&mut self, addr: LinkAddr, is_trusted: impl Fn(LinkAddr) -> bool) -> Option<u8> {
         let candidates = (0..u8::MAX).zip(self.children.iter());
@@ -421,6 +429,11 @@ impl<'m> Mesh<'m> {
         let Some(indirect) = self.indirect.as_deref_mut() else {
             return;
         };
+        #[cfg(feature = "security")]
+        if asked.is_forgeable {
+            let waits = indirect.waits_for(asked);
+            return self.mac.answer_pending(waits);
+        }
         let radio = self.mac.radio();
         let radio = radio.auto_ack.then_some(radio.pending);
         let mac = &self.mac;

@@ -36,9 +36,22 @@ impl<'m> Mesh<'m> {
         now: Instant,
         rng: &mut Rng,
     ) -> Arrival<'m, 's> {
+        #[cfg(feature = "security")]
+        let earlier = match self.mac.has_sealed() {
+            true => self.open(now, rng),
+            false => None,
+        };
         let received = self.mac.on_event(event, now, rng);
         self.note_asked(now);
+        #[cfg(feature = "security")]
+        if let Some(earlier) = earlier {
+            return self.on_frame(&earlier.frame(), ip, scratch, now, rng);
+        }
         let Some(frame) = received else {
+            #[cfg(feature = "security")]
+            if self.mac.may_open() {
+                return self.on_sealed(ip, scratch, now, rng);
+            }
             return Arrival::Nothing;
         };
         // Frames are dealt with in the order in which they came.
@@ -64,8 +77,8 @@ impl<'m> Mesh<'m> {
     }
 
     /// Whether a frame was kept.
-    pub(in crate::link) const fn has_arrival(&self) -> bool {
-        self.kept.is_some()
+    pub(in crate::link) fn has_arrival(&self) -> bool {
+        self.kept.is_some() || self.mac.has_sealed()
     }
 
     /// Deals with the frame that was kept.
@@ -79,8 +92,37 @@ impl<'m> Mesh<'m> {
     ) -> Arrival<'m, 's> {
         match self.kept.take() {
             Some(kept) => self.on_frame(&kept.frame(), ip, scratch, now, rng),
+            #[cfg(feature = "security")]
+            None => self.on_sealed(ip, scratch, now, rng),
+            #[cfg(not(feature = "security"))]
             None => Arrival::Nothing,
         }
+    }
+
+    /// Deals with a frame that was sealed.
+    #[cfg(feature = "security")]
+    fn on_sealed<'s>(
+        &mut self,
+        ip: &mut Ip<'_>,
+        scratch: &'s mut Scratch,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Arrival<'m, 's> {
+        match self.open(now, rng) {
+            Some(opened) => self.on_frame(&opened.frame(), ip, scratch, now, rng),
+            None => Arrival::Nothing,
+        }
+    }
+
+    /// Opens the frame that was sealed, and does what follows from its being authentic.
+    #[cfg(feature = "security")]
+    fn open(&mut self, now: Instant, rng: &mut Rng) -> Option<mac::Opened> {
+        let opened = self.mac.open_sealed(now, rng);
+        self.note_asked(now);
+        if self.mac.take_news() {
+            self.discovery.ask_again(now, rng);
+        }
+        opened
     }
 
     /// A frame for this node: a packet, or a part of one.

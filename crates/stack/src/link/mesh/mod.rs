@@ -65,6 +65,8 @@ use crate::ip::{self, Ingress, InterfaceId, Ip, Neighbour, NextHop};
 use crate::lowpan::Contexts;
 use crate::lowpan::datagram::Datagrams;
 use crate::lowpan::fragment::Outgoing;
+#[cfg(feature = "security")]
+use crate::mac::security::{Reservation, Security};
 use crate::mac::{self, Class, Mac, RadioCapabilities};
 use crate::random::Rng;
 use crate::storage::packet_queue::PacketQueue;
@@ -203,6 +205,44 @@ impl<'m> Mesh<'m> {
         &self.mac
     }
 
+    /// Seals frames from now on, and believes no others; before the link is given to a node. Its MAC's
+    /// [`short_source`](crate::mac::Config::short_source) must be off: nonces are made of extended
+    /// addresses.
+    ///
+    /// The node sends nothing before its host has stored a bound of its frame counters:
+    /// [`Node::poll_reservation`](crate::node::Node::poll_reservation).
+    #[cfg(feature = "security")]
+    pub fn set_security(&mut self, security: &'m mut Security<'m>) {
+        self.mac.set_security(security);
+    }
+
+    /// Gives back what [`Self::set_security`] was lent.
+    #[cfg(feature = "security")]
+    pub fn take_security(&mut self) -> Option<&'m mut Security<'m>> {
+        self.mac.take_security()
+    }
+
+    /// Takes the key of this sequence, if it is later than the one in force; valid frames then carry
+    /// the others along. For a border router whose host has rotated the key.
+    #[cfg(feature = "security")]
+    pub fn rotate_key(&mut self, sequence: u32, now: Instant) {
+        if let Some(security) = self.mac.security_mut() {
+            security.rotate(sequence, now);
+        }
+    }
+
+    /// What the host shall store.
+    #[cfg(feature = "security")]
+    pub(super) fn poll_reservation(&mut self, now: Instant) -> Option<Reservation> {
+        self.mac.poll_reservation(now)
+    }
+
+    /// What became of it.
+    #[cfg(feature = "security")]
+    pub(super) fn on_reserved(&mut self, what: Reservation, is_stored: bool, now: Instant) {
+        self.mac.on_reserved(what, is_stored, now);
+    }
+
     /// Whether a whole packet waits for the air behind the one being fragmented.
     pub fn has_packet_waiting(&self) -> bool {
         !self.queue.is_empty()
@@ -231,7 +271,7 @@ impl<'m> Mesh<'m> {
     }
 
     pub(super) fn add_deadlines(&self, deadlines: &mut Deadlines) {
-        if self.kept.is_some() {
+        if self.has_arrival() {
             return deadlines.add(Some(Instant::ORIGIN));
         }
         deadlines.add(self.mac.next_deadline());
@@ -282,6 +322,8 @@ impl<'m> Mesh<'m> {
     fn keep_way_up(&mut self) {
         let way_up = self.discovery.way_up();
         self.mac.keep(way_up.map(LinkAddr::from_iid));
+        let registrar = self.discovery.registrar();
+        self.mac.keep_children(|addr| registrar.holds(addr.iid()));
     }
 
     pub(super) fn give_back(&mut self, whole: Whole<'m>) {

@@ -95,7 +95,8 @@ impl Mesh<'_> {
             dst: next_hop,
         };
         let len_max = self.mac.payload_len_max(next_hop);
-        if ieee802154::Header::data(0, frame.dst, frame.src, 0).payload_len_max() > len_max {
+        let came = ieee802154::Header::data(0, frame.dst, frame.src, 0);
+        if self.mac.sealed_len_max(&came) > len_max {
             return None;
         }
         let header = lowpan_frag::Header {

@@ -103,6 +103,22 @@ pub(super) fn open(
     Ok(())
 }
 
+/// How often the cipher is called for a message.
+pub(super) const fn calls(header_len: usize, message_len: usize) -> u32 {
+    let header_blocks = match header_len {
+        0 => 0,
+        len => (len + 2).div_ceil(BLOCK_LEN),
+    };
+    (1 + header_blocks + message_len.div_ceil(BLOCK_LEN)) as u32
+}
+
+/// The first bytes of the keystreams of two messages.
+pub(super) fn first_bytes(cipher: &impl Cipher, nonces: [[u8; NONCE_LEN]; 2]) -> [u8; 2] {
+    let mut pair = nonces.map(|nonce| counter(&nonce, 1));
+    cipher.encrypt(&mut pair);
+    pair.map(|[first, ..]| first)
+}
+
 /// The chain of blocks that becomes the tag.
 struct Mac {
     state: Block,

@@ -24,6 +24,15 @@ impl NetworkKey {
         Self(bytes)
     }
 
+    /// The network key of that number, of those that follow from one secret: the upper half of
+    /// HMAC-SHA256(secret, "motet network" ‖ number).
+    pub fn of_secret(secret: &[u8], number: u32) -> Self {
+        Self(upper_half(
+            secret,
+            &[b"motet network", &number.to_be_bytes()],
+        ))
+    }
+
     /// Its bytes, for an analyser of captures.
     pub const fn as_bytes(&self) -> &[u8; KEY_LEN] {
         &self.0
@@ -32,17 +41,7 @@ impl NetworkKey {
     /// The key of links while the key sequence stands at `sequence`: the upper half of
     /// HMAC-SHA256(network key, sequence ‖ "Thread").
     pub fn link_key(&self, sequence: u32) -> LinkKey {
-        // A key of any length is good for HMAC.
-        let mut hash = [0; 32];
-        if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) {
-            mac.update(&sequence.to_be_bytes());
-            mac.update(b"Thread");
-            hash = mac.finalize().into_bytes().into();
-        }
-        let mut key = [0; KEY_LEN];
-        let (_, upper) = hash.split_at(KEY_LEN);
-        key.copy_from_slice(upper);
-        LinkKey(key)
+        LinkKey(upper_half(&self.0, &[&sequence.to_be_bytes(), b"Thread"]))
     }
 }
 
@@ -74,6 +73,20 @@ impl core::fmt::Debug for LinkKey {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("LinkKey(..)")
     }
+}
+
+/// The upper half of HMAC-SHA256(key, message).
+fn upper_half(key: &[u8], message: &[&[u8]]) -> [u8; KEY_LEN] {
+    // A key of any length is good for HMAC.
+    let mut hash = [0; 32];
+    if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) {
+        message.iter().for_each(|part| mac.update(part));
+        hash = mac.finalize().into_bytes().into();
+    }
+    let mut half = [0; KEY_LEN];
+    let (_, upper) = hash.split_at(KEY_LEN);
+    half.copy_from_slice(upper);
+    half
 }
 
 /// The key index by which frames name the key of `sequence`: 1 to 128.

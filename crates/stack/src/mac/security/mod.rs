@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The nonce is made of the sender's extended address, its frame counter and the level, so that two
-//! frames of one key share none. Whether a counter is new is not asked here.
+//! frames of one key share none. [`seal`] and [`open`] do not ask whether a counter is new;
+//! [`Security`], which a node has, does.
 //! Place: between the codec of frames, [`crate::wire::ieee802154`], and a MAC or an analyser that has
 //! a key.
 //! Left out: frames that are authenticated but not encrypted, implicit keys and key sources (key
@@ -16,12 +17,26 @@
 //! Source: IEEE 802.15.4-2006 §7.5.8, §7.6.3.2, annex B.
 
 mod ccm;
+mod counter;
+mod engine;
 mod keys;
+mod peers;
+mod proof;
+mod sealed;
+mod settings;
+mod state;
 #[cfg(test)]
 mod tests;
 
 pub use ccm::{BLOCK_LEN, Block, Cipher, Forged};
+pub use counter::Reservation;
+pub use engine::Engine;
 pub use keys::{KEY_LEN, LinkKey, NetworkKey, Software, index, sequence_of};
+pub use peers::Peer;
+pub(super) use proof::Proof;
+pub(super) use sealed::Sealed;
+pub use settings::{GUARD_TIME, ROTATES_AFTER, SecurityConfig, SecurityCounters};
+pub use state::Security;
 
 use ccm::NONCE_LEN;
 

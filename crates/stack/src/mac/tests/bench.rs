@@ -53,6 +53,11 @@ pub(super) struct Bench {
     pub swallow: Option<fn(Answer) -> bool>,
     /// What a copy into the radio takes.
     pub copy_us_per_byte: u64,
+    /// Whether bounds of frame counters can be stored, and those that were asked for.
+    #[cfg(feature = "security")]
+    pub stores: bool,
+    #[cfg(feature = "security")]
+    pub reservations: Vec<security::Reservation>,
     pending: Vec<(Instant, Answer)>,
     loaded: Option<Vec<u8>>,
 }
@@ -86,6 +91,10 @@ impl Bench {
             honest: true,
             swallow: None,
             copy_us_per_byte: 9,
+            #[cfg(feature = "security")]
+            stores: true,
+            #[cfg(feature = "security")]
+            reservations: Vec::new(),
             pending: Vec::new(),
             loaded: None,
         }
@@ -168,6 +177,12 @@ impl Bench {
                 self.actions.push((self.now, action));
                 self.carry_out(action, &out);
             }
+            #[cfg(feature = "security")]
+            if let Some(asked) = self.mac.poll_reservation(self.now) {
+                self.reservations.push(asked);
+                self.mac.on_reserved(asked, self.stores, self.now);
+                continue;
+            }
             match self.mac.poll_outcome() {
                 Some(outcome) => self.outcomes.push(outcome),
                 None => break,
@@ -208,7 +223,7 @@ impl Bench {
                 let air = TURNAROUND + us(32 * (6 + self.with_fcs(&psdu).len() as u64));
                 self.answer_later(air, Answer::Done);
                 let whole = self.with_fcs(&psdu);
-                let (header, _) = Header::parse(check_fcs(&whole).unwrap()).unwrap();
+                let header = header_of(check_fcs(&whole).unwrap());
                 let is_absent = header.dst.is_some_and(|dst| (self.absent)(dst.addr));
                 let is_heard = header.ack_request && !is_absent;
                 if is_heard && self.acked.pop_front().unwrap_or(true) {
@@ -303,6 +318,14 @@ impl Bench {
     pub(super) fn preloads(&self) -> usize {
         self.count(|action| matches!(action, Action::Preload { .. }))
     }
+}
+
+/// The header of a frame, sealed or not.
+pub(super) fn header_of(mpdu: &[u8]) -> Header {
+    #[cfg(feature = "security")]
+    return Header::parse_secured(mpdu).unwrap().0;
+    #[cfg(not(feature = "security"))]
+    Header::parse(mpdu).unwrap().0
 }
 
 pub(super) fn data(src: LinkAddr, dst: LinkAddr, dsn: u8, payload: &[u8]) -> Vec<u8> {

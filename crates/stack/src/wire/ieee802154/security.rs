@@ -13,7 +13,7 @@
 //! Left out: all levels that do not both encrypt and authenticate, all key identifier modes but 1.
 //! Source: IEEE 802.15.4-2006 §7.6.2.
 
-use super::ParseError;
+use super::{Header, ParseError, SECURITY, Version};
 use crate::wire::cursor::{Full, Reader, Writer};
 
 /// The auxiliary security header of a frame.
@@ -106,6 +106,46 @@ impl Auxiliary {
         w.u8(KEY_INDEX_MODE << 3 | self.level.number())?;
         w.put(&self.counter.to_le_bytes())?;
         w.u8(self.key_index)
+    }
+}
+
+impl Header {
+    /// Reads the header of `mpdu`, a frame without its FCS that may be secured; returns it, the
+    /// auxiliary security header where there is one, and what follows: of a secured frame the payload
+    /// encrypted, with its MIC behind it.
+    ///
+    /// # Errors
+    /// As [`Self::parse`]; [`ParseError::Security`] for a secured frame of 2003, and as
+    /// [`Auxiliary::parse`].
+    pub fn parse_secured(mpdu: &[u8]) -> Result<(Self, Option<Auxiliary>, &[u8]), ParseError> {
+        let (header, is_secured, mut r) = Self::read(mpdu, true)?;
+        if !is_secured {
+            return Ok((header, None, r.rest()));
+        }
+        if header.version != Version::V2006 {
+            return Err(ParseError::Security);
+        }
+        let auxiliary = Auxiliary::parse(&mut r)?;
+        Ok((header, Some(auxiliary), r.rest()))
+    }
+
+    /// Writes the header of a secured frame, its auxiliary security header included; returns the
+    /// length. Such a frame is of version 2006, whatever `self` says.
+    ///
+    /// # Errors
+    /// [`Full`] when `out` is too short.
+    pub fn emit_secured(&self, auxiliary: &Auxiliary, out: &mut [u8]) -> Result<usize, Full> {
+        let header = Self {
+            version: Version::V2006,
+            ..*self
+        };
+        let len = header.emit(out)?;
+        if let Some(control) = out.first_mut() {
+            *control |= SECURITY as u8;
+        }
+        let mut w = Writer::new(out.get_mut(len..).unwrap_or_default());
+        auxiliary.emit(&mut w)?;
+        Ok(len + Auxiliary::LEN)
     }
 }
 

@@ -17,6 +17,8 @@ const fn request(by: u16) -> Asked {
     Asked {
         by: LinkAddr::Short(by),
         is_request: true,
+        #[cfg(feature = "security")]
+        is_forgeable: false,
     }
 }
 

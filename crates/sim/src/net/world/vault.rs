@@ -1,0 +1,81 @@
+//! What a node's key costs its processor, and what it stores so that it outlives a reboot.
+//!
+//! Purpose: the stack counts the calls of its cipher, and its host stores bounds of frame counters. Here
+//! both take effect: calls take time, and a node that is switched on again goes on behind its bound.
+//! Left out: how long storing takes; flash writes a page in some milliseconds, and the stack asks for the next
+//! counters while half of the last ones are left.
+
+use motet::ip::InterfaceId;
+use motet::mac::security::Reservation;
+use motet::node::Action;
+use motet::time::{Duration, Instant};
+
+use super::port::Attached;
+use super::{Mote, World};
+use crate::net::network::mac_of;
+
+/// Of one node.
+#[derive(Debug, Default)]
+pub(super) struct Vault {
+    /// What outlives a reboot.
+    stored: Option<Reservation>,
+    /// What a call of the cipher takes.
+    call: Duration,
+    /// Calls that the processor has spent its time on.
+    charged: u32,
+}
+
+impl World<'_> {
+    /// What a node has stored of its frame counters, in all its lives.
+    pub fn stored(&self, mote: usize) -> Option<Reservation> {
+        self.motes.get(mote)?.vault.stored
+    }
+
+    /// Says what a call of a node's cipher takes.
+    pub fn set_cipher(&mut self, mote: usize, call: Duration) {
+        self.motes[mote].vault.call = call;
+    }
+}
+
+impl Mote<'_> {
+    /// What the node wants done next, once what it asks for is stored and its cipher has had its time.
+    pub(super) fn poll_action(
+        &mut self,
+        now: Instant,
+        buffer: &mut [u8],
+    ) -> Option<(InterfaceId, Action)> {
+        loop {
+            let action = self.node.poll_action(now, buffer);
+            self.charge(now);
+            if action.is_some() || !self.store(now) {
+                return action;
+            }
+        }
+    }
+
+    /// Stores what the node asks for; says whether there was anything.
+    fn store(&mut self, now: Instant) -> bool {
+        let mut acted = false;
+        while let Some((interface, reservation)) = self.node.poll_reservation(now) {
+            self.vault.stored = Some(reservation);
+            self.node.on_reserved(interface, reservation, true, now);
+            acted = true;
+        }
+        acted
+    }
+
+    /// Lets the processor spend the time that the cipher has taken since the last call.
+    fn charge(&mut self, now: Instant) {
+        let security = mac_of(&self.node).and_then(|mac| mac.security());
+        let Some(calls) = security.map(|security| security.counters().cipher_calls) else {
+            return;
+        };
+        let before = std::mem::replace(&mut self.vault.charged, calls);
+        // A stack that has just started counts anew.
+        let new = calls.checked_sub(before).unwrap_or(calls);
+        let radio = self.ports.iter_mut().find_map(Attached::radio_mut);
+        if let Some(radio) = radio.filter(|_| new > 0) {
+            radio.occupy(self.vault.call.saturating_mul(new.into()), now);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `[security]`: a mesh with a key.
+
+use motet::time::Duration;
+use motet::wire::ieee802154::Level;
+use serde::Deserialize;
+use toml::Table;
+
+use super::defaults::section;
+use super::error::ScenarioError;
+use super::keys::Kind::{Choice, File, Nodes, Number};
+use super::keys::{Section, key};
+use super::sources::Shelf;
+use crate::keys;
+use crate::net::network::{Cipher, NetworkOptions, SecurityOptions};
+
+/// Its keys.
+pub(super) const SECTION: Section = Section {
+    name: "security",
+    repeated: false,
+    doc: "Link security: every frame is encrypted and authenticated, and nothing else is believed. A mote that is switched on again goes on with its frame counters. `docs/security.md` says what that protects, and what not.",
+    keys: &[
+        key(
+            "key",
+            File,
+            None,
+            "The key file, as `motet keys new` makes it; its owner alone may read it. Without it there is no security.",
+        ),
+        key(
+            "level",
+            Choice(&["mic32", "mic64", "mic128"]),
+            Some("\"mic32\""),
+            "How long the message integrity code of a frame is: 4, 8 or 16 bytes. Frames of a lower level are refused.",
+        ),
+        key(
+            "rotate_s",
+            Number(0.0, 1e9),
+            Some("0.0"),
+            "After how long the border router takes the next link key, seconds; motes follow. 0: each 28 days.",
+        ),
+        key(
+            "joining",
+            Choice(&["provisioned", "cojp"]),
+            Some("\"provisioned\""),
+            "How motes get the network key: they have it from the start. `cojp` is not there yet.",
+        ),
+        key(
+            "revoked",
+            Nodes,
+            Some("[]"),
+            "Motes that have another network key, as those that were left behind when all others got a new one.",
+        ),
+        key(
+            "cipher",
+            Choice(&["radio", "software"]),
+            Some("\"radio\""),
+            "What encrypts, which costs time: the radio in line with its buffers, or the processor.",
+        ),
+    ],
+};
+
+#[derive(Deserialize)]
+struct Keys {
+    key: Option<String>,
+    level: String,
+    rotate_s: f64,
+    joining: String,
+    revoked: Vec<usize>,
+    cipher: String,
+}
+
+/// Gives the mesh its key, where the file names one.
+///
+/// # Errors
+/// A key file that cannot be read, a node that is none, keys that do nothing without another.
+pub(super) fn apply(
+    network: &mut NetworkOptions,
+    table: &Table,
+    shelf: Shelf<'_>,
+) -> Result<(), ScenarioError> {
+    let Some(given) = table.get("security") else {
+        return Ok(());
+    };
+    let keys: Keys = section(table, "security")?;
+    if keys.joining == "cojp" {
+        return Err(ScenarioError::new(
+            "security.joining is \"cojp\", but must be \"provisioned\": CoJP is not there yet",
+        ));
+    }
+    let Some(file) = &keys.key else {
+        let first = given.as_table().and_then(|given| given.keys().next());
+        return Err(ScenarioError::new(format!(
+            "security.{} must be left out without security.key, which names a key file",
+            first.map_or("key", String::as_str)
+        )));
+    };
+    if network.ble.is_some() {
+        return Err(ScenarioError::new(
+            "security.key must be left out with radio.kind \"ble\", which has security of its own",
+        ));
+    }
+    // First as any file that a scenario names: no pipe, no directory.
+    let named = shelf.read("security.key", file)?;
+    let found = match shelf.given.has(file) {
+        true => keys::parse(named.text()?, &named.file),
+        false => keys::read(&named.file),
+    };
+    let found = found.map_err(ScenarioError::new)?;
+    let nodes = network.nodes.len();
+    for &node in &keys.revoked {
+        if node == 0 || node >= nodes {
+            return Err(ScenarioError::new(format!(
+                "security.revoked has {node}, but must have numbers of motes, 1 to {}",
+                nodes - 1
+            )));
+        }
+        network.nodes[node].is_revoked = true;
+    }
+    network.security = Some(SecurityOptions {
+        level: match keys.level.as_str() {
+            "mic64" => Level::Mic64,
+            "mic128" => Level::Mic128,
+            _ => Level::Mic32,
+        },
+        rotates_after: (keys.rotate_s > 0.0)
+            .then(|| Duration::from_micros((keys.rotate_s * 1e6) as u64)),
+        cipher: match keys.cipher.as_str() {
+            "software" => Cipher::Software,
+            _ => Cipher::Radio,
+        },
+        ..SecurityOptions::new(found.network, found.sequence)
+    });
+    Ok(())
+}

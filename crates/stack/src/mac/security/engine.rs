@@ -1,0 +1,42 @@
+//! Which cipher encrypts: AES in software, or the chip's.
+
+use super::ccm::{Block, Cipher};
+use super::keys::{LinkKey, Software};
+
+/// What encrypts blocks with AES-128.
+#[derive(Clone, Copy, Debug)]
+pub enum Engine {
+    /// AES in software, in constant time; its expanded key takes 352 bytes.
+    Software,
+    /// The AES of the chip: encrypts two blocks, each by itself, with this key.
+    Chip(fn(&LinkKey, &mut [Block; 2])),
+}
+
+/// The cipher with a key, ready for frames.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a node has one; a box would need an allocator"
+)]
+pub(super) enum Keyed {
+    Software(Software),
+    Chip(fn(&LinkKey, &mut [Block; 2]), LinkKey),
+}
+
+impl Keyed {
+    pub(super) fn new(engine: Engine, key: &LinkKey) -> Self {
+        match engine {
+            Engine::Software => Self::Software(Software::new(key)),
+            Engine::Chip(encrypt) => Self::Chip(encrypt, *key),
+        }
+    }
+}
+
+impl Cipher for Keyed {
+    fn encrypt(&self, pair: &mut [Block; 2]) {
+        match self {
+            Self::Software(software) => software.encrypt(pair),
+            Self::Chip(encrypt, key) => encrypt(key, pair),
+        }
+    }
+}

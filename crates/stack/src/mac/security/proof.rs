@@ -1,0 +1,127 @@
+//! The proof that a neighbour is there: it answers a challenge that was never made before.
+//!
+//! ```text
+//! 0x3c  flags  challenge 8 (flag 1)  answer 8 (flag 2)
+//! ```
+//!
+//! A recording has a right MIC, and a node that has just started knows no counters: only an answer to
+//! a number that it has just drawn is of this moment. Such frames are data frames, encrypted whole;
+//! their first byte is none of 6LoWPAN's (RFC 4944 §5.1: 00xxxxxx is not a LoWPAN frame).
+//! Left out: who is challenged when, which [`super::Security`] says.
+
+use crate::random::Rng;
+use crate::time::{Duration, Instant};
+use crate::wire::cursor::{Full, Reader, Truncated, Writer};
+
+/// A number that answers repeat.
+pub(super) type Nonce = [u8; 8];
+
+/// What such a frame carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::mac) struct Proof {
+    /// To be repeated by the receiver.
+    pub(super) challenge: Option<Nonce>,
+    /// What the receiver has asked.
+    pub(super) answer: Option<Nonce>,
+}
+
+impl Proof {
+    /// Bytes of the longest one.
+    pub(in crate::mac) const LEN_MAX: usize = 2 + 8 + 8;
+
+    /// Reads a frame's payload; `None` for any other.
+    pub(in crate::mac) fn parse(payload: &[u8]) -> Option<Self> {
+        let read = || {
+            let mut r = Reader::new(payload);
+            let [DISPATCH, flags] = r.array()? else {
+                return Ok(None);
+            };
+            let mut nonce = |flag: u8| match flags & flag {
+                0 => Ok(None),
+                _ => r.array().map(Some),
+            };
+            let proof = Self {
+                challenge: nonce(CHALLENGE)?,
+                answer: nonce(ANSWER)?,
+            };
+            Ok::<_, Truncated>(Some(proof).filter(|_| r.is_empty()))
+        };
+        read().ok().flatten()
+    }
+
+    /// Writes it; returns its length.
+    pub(in crate::mac) fn emit(&self, out: &mut [u8]) -> Result<usize, Full> {
+        let mut w = Writer::new(out);
+        let flag = |nonce: Option<Nonce>, flag: u8| nonce.map_or(0, |_| flag);
+        w.u8(DISPATCH)?;
+        w.u8(flag(self.challenge, CHALLENGE) | flag(self.answer, ANSWER))?;
+        w.put(self.challenge.as_ref().map_or(&[][..], |nonce| nonce))?;
+        w.put(self.answer.as_ref().map_or(&[][..], |nonce| nonce))?;
+        Ok(w.written())
+    }
+}
+
+/// The challenges that may still be answered.
+#[derive(Debug, Default)]
+pub(super) struct Challenges([Option<Challenge>; CHALLENGES_MAX]);
+
+#[derive(Clone, Copy, Debug)]
+struct Challenge {
+    addr: [u8; 8],
+    nonce: Nonce,
+    made_at: Instant,
+}
+
+impl Challenges {
+    /// A challenge for `addr`; `None` where it got one a moment ago, or too many others have.
+    pub(super) fn make(&mut self, addr: [u8; 8], now: Instant, rng: &mut Rng) -> Option<Nonce> {
+        let is_its = |entry: &Option<Challenge>| entry.is_some_and(|made| made.addr == addr);
+        let age = |entry: &Option<Challenge>| entry.map(|made| now.since(made.made_at));
+        let rank = |entry: &Option<Challenge>| (!is_its(entry), age(entry).map(core::cmp::Reverse));
+        let entry = self.0.iter_mut().min_by_key(|entry| rank(entry))?;
+        if age(entry).is_some_and(|age| age < PACE) {
+            return None;
+        }
+        let nonce = rng.next_u64().to_be_bytes();
+        *entry = Some(Challenge {
+            addr,
+            nonce,
+            made_at: now,
+        });
+        Some(nonce)
+    }
+
+    /// The challenge that `addr` got last, if it still holds; for one that answers and asks at once.
+    pub(super) fn current(&self, addr: [u8; 8], now: Instant) -> Option<Nonce> {
+        let mut made = self.0.iter().flatten();
+        let made = made.find(|made| made.addr == addr && now.since(made.made_at) < LIFETIME)?;
+        Some(made.nonce)
+    }
+
+    /// Whether this answers the challenge that `addr` got; each counts once.
+    pub(super) fn take(&mut self, addr: [u8; 8], answer: Nonce, now: Instant) -> bool {
+        let is_right = |made: &Challenge| {
+            made.addr == addr && made.nonce == answer && now.since(made.made_at) < LIFETIME
+        };
+        let entry = self
+            .0
+            .iter_mut()
+            .find(|entry| entry.as_ref().is_some_and(is_right));
+        entry.is_some_and(|entry| entry.take().is_some())
+    }
+}
+
+/// The first byte of the payload.
+const DISPATCH: u8 = 0x3c;
+const CHALLENGE: u8 = 1;
+const ANSWER: u8 = 2;
+
+/// Challenges that may be open at one time.
+const CHALLENGES_MAX: usize = 4;
+
+/// Between challenges for one neighbour, and until an open one makes place for another's: what eight
+/// attempts at two frames take.
+const PACE: Duration = Duration::from_secs(1);
+
+/// How long a challenge may be answered: attempts at both frames, behind a queue of others.
+const LIFETIME: Duration = Duration::from_secs(5);

@@ -1,0 +1,589 @@
+//! What a node with a key knows: its keys, its counters, its neighbours with the key.
+//!
+//! ```text
+//! heard     admit: level, key index, counter; strangers' share of decryptions     no cipher
+//! believed  open: MIC, then a later key, then the neighbour's counter
+//! sent      seal: a counter of its own for every copy into the radio
+//! ```
+//!
+//! Place: the MAC calls [`Security::admit`] when a frame is heard and is acknowledged,
+//! [`Security::open`] when the ACK has left, and remembers nothing of it in between.
+//! Left out: what the frames mean, which is the MAC's (`secured`).
+//! Source: IEEE 802.15.4-2006 §7.5.8.2; Thread 1.1 §7.1.4 and §7.1.5 for the sequence of keys.
+
+use super::counter::{Counters, Reservation};
+use super::engine::{Engine, Keyed};
+use super::keys::{LinkKey, NetworkKey, index, sequence_of};
+use super::peers::{Peer, Peers};
+use super::proof::{Challenges, Proof};
+use super::sealed::Sealed;
+use super::settings::{SecurityConfig, SecurityCounters};
+use super::{ccm, nonce, open, seal};
+use crate::mac::counters::FrameDrop;
+use crate::random::Rng;
+use crate::time::{Allowance, Duration, Instant};
+use crate::wire::cursor;
+use crate::wire::ieee802154::{Auxiliary, Header, Level};
+
+/// Link security of a node; see [`Mesh::set_security`](crate::link::Mesh::set_security).
+#[derive(Debug)]
+pub struct Security<'m> {
+    network: NetworkKey,
+    level: Level,
+    engine: Engine,
+    rotates_after: Option<Duration>,
+    guard_time: Duration,
+    sequence: u32,
+    keyed: Keyed,
+    /// When this key was taken.
+    since: Option<Instant>,
+    previous: Option<Previous>,
+    own: Counters,
+    peers: Peers<'m>,
+    challenges: Challenges,
+    /// Frames of strangers, and of later keys, that are decrypted.
+    decryptions: Allowance,
+    /// Challenges and answers that are sent.
+    proofs: Allowance,
+    /// The frame that is opened when its ACK has left.
+    pub(in crate::mac) sealed: Option<Sealed>,
+    /// First bytes of the keystreams of the next frames from one neighbour.
+    ahead: Option<Ahead>,
+    parent: Parent,
+    /// There is a new neighbour that was not reported yet.
+    has_news: bool,
+    counters: SecurityCounters,
+}
+
+/// The key before this one.
+#[derive(Debug)]
+struct Previous {
+    sequence: u32,
+    key: LinkKey,
+    until: Instant,
+}
+
+/// The neighbour that the way up leads over.
+#[derive(Debug, Default)]
+struct Parent {
+    addr: Option<[u8; 8]>,
+    /// It has acknowledged a frame since it last sent an authentic one.
+    has_acknowledged: bool,
+    /// Challenges that it left unanswered, and when it got the last one.
+    unanswered: u8,
+    asked_at: Option<Instant>,
+    /// It left them all unanswered: somebody else acknowledges in its place.
+    is_disbelieved: bool,
+}
+
+/// Keystream computed before its frame has come.
+#[derive(Clone, Copy)]
+struct Ahead {
+    source: [u8; 8],
+    sequence: u32,
+    /// The counter of the first of them.
+    counter: u32,
+    bytes: [u8; 2],
+}
+
+impl core::fmt::Debug for Ahead {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Ahead(..)")
+    }
+}
+
+impl<'m> Security<'m> {
+    /// `table`: an entry for each neighbour; 16 suit a mote. A neighbour more pushes out another that
+    /// is neither parent nor child.
+    pub fn new(config: &SecurityConfig, table: &'m mut [Peer]) -> Self {
+        let key = config.network.link_key(config.sequence);
+        Self {
+            network: config.network,
+            level: config.level,
+            engine: config.engine,
+            rotates_after: config.rotates_after,
+            guard_time: config.guard_time,
+            sequence: config.sequence,
+            keyed: Keyed::new(config.engine, &key),
+            since: None,
+            previous: None,
+            own: Counters::from(config.counter),
+            peers: Peers::new(table),
+            challenges: Challenges::default(),
+            decryptions: Allowance::new(DECRYPTIONS_MAX, DECRYPTIONS_INTERVAL_MS),
+            proofs: Allowance::new(PROOFS_MAX, PROOFS_INTERVAL_MS),
+            sealed: None,
+            ahead: None,
+            parent: Parent::default(),
+            has_news: false,
+            counters: SecurityCounters {
+                keys_made: 1,
+                ..SecurityCounters::default()
+            },
+        }
+    }
+
+    /// Gives back the entries it was lent.
+    pub fn into_memory(self) -> &'m mut [Peer] {
+        self.peers.into_memory()
+    }
+
+    /// The key sequence in force.
+    pub const fn sequence(&self) -> u32 {
+        self.sequence
+    }
+
+    /// Totals since start.
+    pub const fn counters(&self) -> &SecurityCounters {
+        &self.counters
+    }
+
+    /// Whether this neighbour has shown that it has the key.
+    pub fn knows(&self, addr: [u8; 8]) -> bool {
+        self.peers.find(addr).is_some()
+    }
+
+    /// Takes a later key, which valid frames then carry to the others. An earlier sequence changes
+    /// nothing.
+    pub fn rotate(&mut self, sequence: u32, now: Instant) {
+        if sequence <= self.sequence {
+            return;
+        }
+        let former = self.network.link_key(self.sequence);
+        self.previous = Some(Previous {
+            sequence: self.sequence,
+            key: former,
+            until: now + self.guard_time,
+        });
+        self.sequence = sequence;
+        self.since = Some(now);
+        self.keyed = Keyed::new(self.engine, &self.network.link_key(sequence));
+        self.ahead = None;
+        let counters = &mut self.counters;
+        counters.keys_made = counters.keys_made.wrapping_add(2);
+        counters.rotations = counters.rotations.wrapping_add(1);
+        // Counters go on: whatever was stored last, none comes back. Only where they would not last
+        // do they begin anew, and wait until that is stored.
+        if self.own.is_half_used() {
+            self.own.restart();
+        }
+    }
+
+    /// Bytes that a frame is longer by.
+    pub(in crate::mac) const fn overhead(&self) -> usize {
+        Auxiliary::LEN + self.level.mic_len()
+    }
+
+    /// Whether frames wait for the host to store counters.
+    pub(in crate::mac) const fn is_waiting(&self) -> bool {
+        self.own.is_waiting()
+    }
+
+    /// What the host shall store.
+    pub(in crate::mac) fn poll_reservation(&mut self, now: Instant) -> Option<Reservation> {
+        self.own.poll(self.sequence, now)
+    }
+
+    /// What became of it.
+    pub(in crate::mac) fn on_reserved(
+        &mut self,
+        reservation: Reservation,
+        is_stored: bool,
+        now: Instant,
+    ) {
+        let failures = &mut self.counters.storage_failures;
+        *failures = failures.wrapping_add(u32::from(!is_stored));
+        self.own.on_stored(reservation, is_stored, now);
+    }
+
+    /// Takes the next key where that is due, and asks for counters again that could not be stored.
+    pub(in crate::mac) fn rotate_if_due(&mut self, now: Instant) {
+        self.own.retry(now);
+        let since = *self.since.get_or_insert(now);
+        let Some(after) = self.rotates_after else {
+            return;
+        };
+        if (now.since(since) >= after || self.own.is_half_used())
+            && let Some(next) = self.sequence.checked_add(1)
+        {
+            self.rotate(next, now);
+        }
+    }
+
+    /// When [`Self::rotate_if_due`] or [`Self::poll_reservation`] has something to do.
+    pub(in crate::mac) fn deadline(&self) -> Option<Instant> {
+        let rotates_at = self.since.zip(self.rotates_after);
+        let rotates_at = rotates_at.map(|(since, after)| since + after);
+        crate::time::earliest(rotates_at, self.own.deadline())
+    }
+
+    /// Whether there is no counter to send with.
+    pub(in crate::mac) const fn has_no_counter(&self) -> bool {
+        self.own.is_used_up()
+    }
+
+    /// Writes a frame, sealed, without its FCS; returns its length.
+    ///
+    /// `clear_len`: bytes of the payload that stay in clear. `source`: this node.
+    /// `None` without a counter to send it with, or where `out` is too short.
+    pub(in crate::mac) fn seal(
+        &mut self,
+        header: &Header,
+        (payload, clear_len): (&[u8], usize),
+        source: [u8; 8],
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let counter = self.own.take()?;
+        let auxiliary = Auxiliary {
+            level: self.level,
+            counter,
+            key_index: index(self.sequence),
+        };
+        let header_len = header.emit_secured(&auxiliary, out).ok()?;
+        let len = header_len + payload.len() + self.level.mic_len();
+        let frame = out.get_mut(..len)?;
+        cursor::copy(frame.get_mut(header_len..).unwrap_or_default(), payload);
+        let (clear, body) = frame.split_at_mut_checked(header_len + clear_len)?;
+        self.count_calls(clear.len(), payload.len().saturating_sub(clear_len));
+        seal(&self.keyed, source, auxiliary, clear, body)?;
+        self.counters.sealed = self.counters.sealed.wrapping_add(1);
+        Some(len)
+    }
+
+    /// Whether a frame may be opened, by all that can be known without the cipher.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub(in crate::mac) fn admit(
+        &mut self,
+        source: [u8; 8],
+        auxiliary: &Auxiliary,
+        now: Instant,
+    ) -> Result<(), FrameDrop> {
+        if auxiliary.level < self.level {
+            return Err(FrameDrop::LowLevel);
+        }
+        if auxiliary.counter == u32::MAX {
+            return Err(FrameDrop::LastCounter);
+        }
+        let sequence = self.sequence_of(auxiliary, now)?;
+        let known = self.peers.find(source);
+        if let Some(peer) = known {
+            peer.admits(sequence, auxiliary.counter)?;
+        }
+        // The keys of later sequences cost more than a frame: one is made for each such frame.
+        let is_cheap = known.is_some() && sequence <= self.sequence;
+        match is_cheap || self.decryptions.take(now) {
+            true => Ok(()),
+            false => Err(FrameDrop::Rationed),
+        }
+    }
+
+    /// The sequence of a frame's key.
+    fn sequence_of(&self, auxiliary: &Auxiliary, now: Instant) -> Result<u32, FrameDrop> {
+        let sequence = sequence_of(auxiliary.key_index, self.sequence);
+        let is_previous = |sequence: u32| {
+            let mut previous = self.previous.iter();
+            previous.any(|previous| previous.sequence == sequence && now < previous.until)
+        };
+        sequence
+            .filter(|&sequence| sequence >= self.sequence || is_previous(sequence))
+            .ok_or(FrameDrop::UnknownKey)
+    }
+
+    /// Opens a frame where it is; takes over a later key and its sender's counter, where that is known
+    /// to be there. Returns the length of its payload, and whether its sender is known.
+    ///
+    /// # Errors
+    /// [`FrameDrop::Forged`]; and as [`Self::admit`], since a frame before it may have changed what
+    /// held then.
+    pub(in crate::mac) fn open(
+        &mut self,
+        source: [u8; 8],
+        auxiliary: Auxiliary,
+        (header, body): (&[u8], &mut [u8]),
+        now: Instant,
+    ) -> Result<(usize, bool), FrameDrop> {
+        let sequence = self.sequence_of(&auxiliary, now)?;
+        if let Some(peer) = self.peers.find(source) {
+            peer.admits(sequence, auxiliary.counter)?;
+        }
+        self.count_calls(
+            header.len(),
+            body.len().saturating_sub(auxiliary.level.mic_len()),
+        );
+        let opened = match self.other_cipher(sequence) {
+            None => open(&self.keyed, source, auxiliary, header, body),
+            Some(keyed) => open(&keyed, source, auxiliary, header, body),
+        };
+        let Ok(payload_len) = opened.map(|payload| payload.len()) else {
+            if let Some(peer) = self.peers.find_mut(source) {
+                peer.mute(now);
+            }
+            return Err(FrameDrop::Forged);
+        };
+        self.counters.opened = self.counters.opened.wrapping_add(1);
+        self.rotate(sequence, now);
+        let numbers = (sequence, auxiliary.counter);
+        let is_known = self.peers.believe(source, numbers, now);
+        // It was no forgery: the share is for those.
+        if !is_known {
+            self.decryptions.give_back();
+        }
+        if self.parent.addr == Some(source) && is_known {
+            self.parent = Parent {
+                addr: self.parent.addr,
+                ..Parent::default()
+            };
+        }
+        Ok((payload_len, is_known))
+    }
+
+    /// The cipher of another sequence than this one's.
+    fn other_cipher(&mut self, sequence: u32) -> Option<Keyed> {
+        if sequence == self.sequence {
+            return None;
+        }
+        let previous = self.previous.as_ref();
+        let previous = previous.filter(|previous| previous.sequence == sequence);
+        let key = previous.map(|previous| previous.key);
+        let key = key.unwrap_or_else(|| self.network.link_key(sequence));
+        self.counters.keys_made = self.counters.keys_made.wrapping_add(1);
+        Some(Keyed::new(self.engine, &key))
+    }
+
+    fn count_calls(&mut self, header_len: usize, payload_len: usize) {
+        let calls = ccm::calls(header_len, payload_len);
+        self.counters.cipher_calls = self.counters.cipher_calls.wrapping_add(calls);
+    }
+
+    /// Computes the keystream ahead with which the next frames of this neighbour begin.
+    pub(in crate::mac) fn prepare(&mut self, source: [u8; 8]) {
+        let Some((sequence, counter)) = self.peers.find(source).map(Peer::last) else {
+            return;
+        };
+        let counter = match sequence == self.sequence {
+            true => counter.saturating_add(1),
+            false => return,
+        };
+        let is_ready = |ahead: Ahead| {
+            (ahead.source, ahead.sequence, ahead.counter) == (source, sequence, counter)
+        };
+        if !self.ahead.is_some_and(is_ready) {
+            self.ahead = Some(Ahead {
+                source,
+                sequence,
+                counter,
+                bytes: self.first_bytes(source, counter),
+            });
+        }
+    }
+
+    /// What the payloads of two frames of this neighbour begin with is mixed with.
+    fn first_bytes(&mut self, source: [u8; 8], counter: u32) -> [u8; 2] {
+        self.counters.cipher_calls = self.counters.cipher_calls.wrapping_add(1);
+        let nonces = [counter, counter.wrapping_add(1)].map(|it| nonce(source, it, self.level));
+        ccm::first_bytes(&self.keyed, nonces)
+    }
+
+    /// The first byte in clear of a frame that has begun to come, where it may fire what waits for it.
+    pub(in crate::mac) fn peek(
+        &mut self,
+        source: [u8; 8],
+        auxiliary: &Auxiliary,
+        first: u8,
+        now: Instant,
+    ) -> Option<u8> {
+        let is_current = auxiliary.key_index == index(self.sequence);
+        if auxiliary.level != self.level || auxiliary.counter == u32::MAX || !is_current {
+            return None;
+        }
+        let peer = self.peers.find(source)?;
+        peer.admits(self.sequence, auxiliary.counter).ok()?;
+        if !peer.fires(now) {
+            self.counters.muted_heads = self.counters.muted_heads.wrapping_add(1);
+            return None;
+        }
+        let wanted = auxiliary.counter;
+        let ahead = self
+            .ahead
+            .filter(|ahead| ahead.source == source && ahead.sequence == self.sequence);
+        let place = ahead.and_then(|ahead| wanted.checked_sub(ahead.counter));
+        let stream = ahead.zip(place).and_then(|(ahead, place)| {
+            let place = usize::try_from(place).ok()?;
+            ahead.bytes.get(place).copied()
+        });
+        let stream = stream.unwrap_or_else(|| {
+            let [stream, _] = self.first_bytes(source, wanted);
+            stream
+        });
+        Some(first ^ stream)
+    }
+
+    /// As [`Self::peek`], of the last frame that was believed, which has come again.
+    pub(in crate::mac) fn peek_again(
+        &mut self,
+        source: [u8; 8],
+        auxiliary: &Auxiliary,
+        first: u8,
+    ) -> Option<u8> {
+        let is_current = auxiliary.key_index == index(self.sequence);
+        if auxiliary.level != self.level || !is_current {
+            return None;
+        }
+        let [stream, _] = self.first_bytes(source, auxiliary.counter);
+        Some(first ^ stream)
+    }
+
+    /// What to send back upon a proof; takes its sender in where it answers this node's challenge.
+    /// Returns with it whether the sender is known now.
+    ///
+    /// `numbers`: key index and counter of the frame.
+    pub(in crate::mac) fn on_proof(
+        &mut self,
+        source: [u8; 8],
+        (auxiliary, proof): (&Auxiliary, Proof),
+        mut is_known: bool,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> (Option<Proof>, bool) {
+        let is_right = |answer| self.challenges.take(source, answer, now);
+        if proof.answer.is_some_and(is_right) && !is_known {
+            let sequence = self.sequence_of(auxiliary, now).unwrap_or(self.sequence);
+            let is_kin = self.parent.addr == Some(source);
+            is_known = self
+                .peers
+                .insert(source, (sequence, auxiliary.counter), is_kin, now);
+            let counters = &mut self.counters;
+            let count = match is_known {
+                true => &mut counters.proven,
+                false => &mut counters.turned_away,
+            };
+            *count = count.wrapping_add(1);
+            self.has_news |= is_known;
+        }
+        let reply = Proof {
+            answer: proof.challenge,
+            challenge: match is_known || proof.challenge.is_none() {
+                true => None,
+                false => self.challenge(source, now, rng),
+            },
+        };
+        let is_due = reply.answer.is_some() && self.proofs.take(now);
+        let answers = &mut self.counters.answers;
+        *answers = answers.wrapping_add(u32::from(is_due));
+        (is_due.then_some(reply), is_known)
+    }
+
+    /// Challenges a sender that is not known. `is_to_all`: its frame was for all, and deserves no entry
+    /// that another one has.
+    pub(in crate::mac) fn challenge_stranger(
+        &mut self,
+        source: [u8; 8],
+        is_to_all: bool,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Option<Proof> {
+        let is_worth_it = !is_to_all || self.peers.has_room() || self.parent.addr == Some(source);
+        if !is_worth_it || !self.proofs.allows(now) {
+            return None;
+        }
+        let challenge = self.challenges.make(source, now, rng)?;
+        self.proofs.take(now);
+        self.counters.challenges = self.counters.challenges.wrapping_add(1);
+        Some(Proof {
+            challenge: Some(challenge),
+            answer: None,
+        })
+    }
+
+    /// The challenge that goes with an answer.
+    fn challenge(&mut self, addr: [u8; 8], now: Instant, rng: &mut Rng) -> Option<[u8; 8]> {
+        let made = self.challenges.current(addr, now);
+        let challenge = made.or_else(|| self.challenges.make(addr, now, rng));
+        let counters = &mut self.counters;
+        counters.challenges = counters
+            .challenges
+            .wrapping_add(u32::from(challenge.is_some()));
+        challenge
+    }
+
+    /// The way up leads over this neighbour.
+    pub(in crate::mac) fn keep_parent(&mut self, addr: Option<[u8; 8]>) {
+        if self.parent.addr != addr {
+            self.parent = Parent {
+                addr,
+                ..Parent::default()
+            };
+        }
+    }
+
+    /// Says which neighbours keep their entries beside the parent.
+    pub(in crate::mac) fn keep_children(&mut self, is_child: impl Fn([u8; 8]) -> bool) {
+        let parent = self.parent.addr;
+        self.peers
+            .keep(|addr| parent == Some(addr) || is_child(addr));
+    }
+
+    /// A frame was acknowledged, by whomever.
+    pub(in crate::mac) fn on_acknowledged(&mut self, by: [u8; 8]) {
+        self.parent.has_acknowledged |= self.parent.addr == Some(by);
+    }
+
+    /// Whether ACKs of this neighbour count for nothing: until it sends something authentic.
+    pub(in crate::mac) fn disbelieves(&self, addr: [u8; 8]) -> bool {
+        self.parent.is_disbelieved && self.parent.addr == Some(addr)
+    }
+
+    /// A challenge for a parent that acknowledges, but has sent nothing authentic for long.
+    pub(in crate::mac) fn doubt_parent(
+        &mut self,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Option<([u8; 8], Proof)> {
+        let addr = self.parent.addr.filter(|_| self.parent.has_acknowledged)?;
+        let is_quiet = self.peers.silence(addr, now);
+        if is_quiet.is_none_or(|silence| silence < QUIET_MAX) {
+            return None;
+        }
+        let is_paced = |at: Instant| now.since(at) < DOUBT_PACE;
+        if self.parent.asked_at.is_some_and(is_paced) {
+            return None;
+        }
+        if self.parent.unanswered >= UNANSWERED_MAX {
+            let is_news = !core::mem::replace(&mut self.parent.is_disbelieved, true);
+            let lost = &mut self.counters.parents_lost;
+            *lost = lost.wrapping_add(u32::from(is_news));
+            return None;
+        }
+        let challenge = self.challenges.make(addr, now, rng)?;
+        self.parent.asked_at = Some(now);
+        self.parent.unanswered += 1;
+        self.counters.challenges = self.counters.challenges.wrapping_add(1);
+        let challenge = Some(challenge);
+        let answer = None;
+        Some((addr, Proof { challenge, answer }))
+    }
+
+    /// Whether a neighbour was taken in since the last call.
+    pub(in crate::mac) const fn take_news(&mut self) -> bool {
+        core::mem::replace(&mut self.has_news, false)
+    }
+}
+
+/// Frames of strangers that are decrypted at once, and milliseconds for each more: ten a second take
+/// 94,000 instructions each, 3 % of a processor of 32 MHz.
+const DECRYPTIONS_MAX: u8 = 16;
+const DECRYPTIONS_INTERVAL_MS: u16 = 100;
+
+/// Challenges and answers sent at once, and milliseconds for each more.
+const PROOFS_MAX: u8 = 16;
+const PROOFS_INTERVAL_MS: u16 = 125;
+
+/// How long a parent may acknowledge without sending anything. Chosen arbitrarily: longer than a pause
+/// between ACKs of TCP.
+const QUIET_MAX: Duration = Duration::from_secs(30);
+
+/// Between challenges for such a parent, and how many it may leave unanswered.
+const DOUBT_PACE: Duration = Duration::from_secs(2);
+const UNANSWERED_MAX: u8 = 3;

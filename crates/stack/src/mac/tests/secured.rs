@@ -1,0 +1,621 @@
+//! A MAC with a key, against neighbours with and without it.
+
+use std::vec::Vec;
+
+use super::bench::*;
+use crate::mac::config::LIFS;
+use crate::mac::security::{
+    NetworkKey, Peer, Reservation, Security, SecurityConfig, Software, index, seal,
+};
+use crate::mac::state::State;
+use crate::mac::*;
+use crate::time::Duration;
+use crate::wire::ieee802154::{Auxiliary, FCS_LEN, Level, check_fcs, fcs};
+
+const KEY: NetworkKey = NetworkKey::new([7; 16]);
+const SEQUENCE: u32 = 5;
+const A: [u8; 8] = ME;
+const B: [u8; 8] = [2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 2];
+const C: [u8; 8] = [2, 0x4d, 0x6f, 0x74, 0x65, 0x74, 0, 3];
+
+fn settings() -> SecurityConfig {
+    SecurityConfig::new(KEY, SEQUENCE)
+}
+
+/// A node with a key and so many entries, its radio acknowledging by itself.
+fn node(own: [u8; 8], settings: &SecurityConfig, entries: usize, seed: u64) -> Bench {
+    let config = Config::new(PAN, own);
+    let mut bench = Bench::with(config, RadioCapabilities::CC2420, 16, 8, seed);
+    let table = std::vec![Peer::EMPTY; entries].leak();
+    let security = std::boxed::Box::new(Security::new(settings, table));
+    bench.mac.set_security(std::boxed::Box::leak(security));
+    bench
+}
+
+fn pair(seed: u64) -> (Bench, Bench) {
+    (
+        node(A, &settings(), 16, seed),
+        node(B, &settings(), 16, seed + 1),
+    )
+}
+
+/// What the layer above `bench` gets of a frame.
+fn take(bench: &mut Bench, psdu: &[u8]) -> Option<Vec<u8>> {
+    bench.now += LIFS;
+    assert_eq!(
+        bench.hear(psdu),
+        None,
+        "nothing is believed before it is opened"
+    );
+    let (now, mut rng) = (bench.now, bench.rng.derive());
+    let opened = bench.mac.open_sealed(now, &mut rng);
+    opened.map(|opened| opened.frame().payload.to_vec())
+}
+
+/// Lets both send what they have, until nobody has; returns what each layer above got.
+fn settle(a: &mut Bench, b: &mut Bench) -> [Vec<Vec<u8>>; 2] {
+    let mut got = [Vec::new(), Vec::new()];
+    for _ in 0..8 {
+        // Short of the next deadline that comes round: a challenge's, a rotation's.
+        for bench in [&mut *a, &mut *b] {
+            let end = bench.now + Duration::from_millis(200);
+            bench.run_until(|bench| bench.now >= end);
+        }
+        let sent: Vec<_> = a.fired.drain(..).collect();
+        got[1].extend(sent.iter().filter_map(|(_, psdu)| take(b, psdu)));
+        let sent: Vec<_> = b.fired.drain(..).collect();
+        got[0].extend(sent.iter().filter_map(|(_, psdu)| take(a, psdu)));
+        a.now = a.now.max(b.now);
+        b.now = a.now;
+    }
+    got
+}
+
+/// Two nodes that know each other.
+fn acquainted(seed: u64) -> (Bench, Bench) {
+    let (mut a, mut b) = pair(seed);
+    a.send(LinkAddr::Extended(B), 1);
+    settle(&mut a, &mut b);
+    assert!(knows(&a, B) && knows(&b, A));
+    (a, b)
+}
+
+fn knows(bench: &Bench, addr: [u8; 8]) -> bool {
+    bench.mac.security().unwrap().knows(addr)
+}
+
+/// The next frame that `from` sends to `to`, not delivered.
+fn sent(from: &mut Bench, to: [u8; 8], token: u16) -> Vec<u8> {
+    from.send(LinkAddr::Extended(to), token);
+    from.fired.clear();
+    let end = from.now + Duration::from_millis(200);
+    from.run_until(|bench| bench.now >= end);
+    from.fired.pop().expect("it was sent").1
+}
+
+fn auxiliary(psdu: &[u8]) -> Auxiliary {
+    Header::parse_secured(check_fcs(psdu).unwrap())
+        .unwrap()
+        .1
+        .expect("it is sealed")
+}
+
+/// A frame that somebody with the key, or another one, writes by hand.
+fn sealed_by_hand(
+    key: &NetworkKey,
+    header: Header,
+    auxiliary: Auxiliary,
+    sequence: u32,
+) -> Vec<u8> {
+    let mut out = [0; 127];
+    let header_len = header.emit_secured(&auxiliary, &mut out).unwrap();
+    let LinkAddr::Extended(source) = header.src.unwrap().addr else {
+        panic!("nonces need extended addresses");
+    };
+    let len = header_len + 2 + auxiliary.level.mic_len();
+    let (clear, body) = out[..len].split_at_mut(header_len);
+    body[..2].copy_from_slice(&[0x41, 0x42]);
+    seal(
+        &Software::new(&key.link_key(sequence)),
+        source,
+        auxiliary,
+        clear,
+        body,
+    )
+    .unwrap();
+    with_fcs(&out[..len])
+}
+
+fn with_fcs(mpdu: &[u8]) -> Vec<u8> {
+    let mut psdu = mpdu.to_vec();
+    psdu.extend(fcs(mpdu).to_le_bytes());
+    psdu
+}
+
+fn from_b(dsn: u8) -> Header {
+    Header::data(PAN, LinkAddr::Extended(A), LinkAddr::Extended(B), dsn)
+}
+
+fn current(counter: u32) -> Auxiliary {
+    Auxiliary {
+        level: Level::Mic32,
+        counter,
+        key_index: index(SEQUENCE),
+    }
+}
+
+#[test]
+fn neighbours_prove_themselves_and_then_exchange_frames() {
+    let (mut a, mut b) = pair(1);
+    a.send(LinkAddr::Extended(B), 1);
+    let got = settle(&mut a, &mut b);
+    assert_eq!(
+        got,
+        [Vec::<Vec<u8>>::new(), Vec::new()],
+        "it may be a recording"
+    );
+    for bench in [&a, &b] {
+        assert_eq!(bench.mac.counters().dropped(FrameDrop::Unproven), 1);
+    }
+    assert!(knows(&a, B) && knows(&b, A));
+    a.send(LinkAddr::Extended(B), 2);
+    b.send(LinkAddr::Extended(A), 3);
+    assert_eq!(
+        settle(&mut a, &mut b),
+        [std::vec![std::vec![0, 3]], std::vec![std::vec![0, 2]]]
+    );
+    // The layers above never hear of challenges.
+    let tokens: Vec<_> = a.outcomes.iter().map(|outcome| outcome.token).collect();
+    assert_eq!(tokens, [1, 2]);
+    assert!(b.outcomes.iter().all(|outcome| outcome.token == 3));
+}
+
+#[test]
+fn frames_shrink_by_header_and_mic() {
+    for (level, len) in [(Level::Mic32, 94), (Level::Mic64, 90), (Level::Mic128, 82)] {
+        let settings = SecurityConfig {
+            level,
+            ..settings()
+        };
+        let mut a = node(A, &settings, 1, 2);
+        assert_eq!(a.mac.payload_len_max(LinkAddr::Extended(B)), len);
+        a.enqueue(LinkAddr::Extended(B), 1, &std::vec![9; len], Class::Own)
+            .unwrap();
+        a.run();
+        assert_eq!(a.fired[0].1.len(), 127);
+    }
+}
+
+#[test]
+fn recordings_open_no_entry_and_forge_none() {
+    let (mut a, mut b) = pair(3);
+    a.send(LinkAddr::Extended(B), 1);
+    let mut recorded = Vec::new();
+    for _ in 0..6 {
+        for bench in [&mut a, &mut b] {
+            let end = bench.now + Duration::from_millis(200);
+            bench.run_until(|bench| bench.now >= end);
+        }
+        let sent: Vec<_> = a.fired.drain(..).map(|(_, psdu)| psdu).collect();
+        for psdu in &sent {
+            take(&mut b, psdu);
+        }
+        recorded.extend(sent);
+        for (_, psdu) in core::mem::take(&mut b.fired) {
+            take(&mut a, &psdu);
+        }
+    }
+    recorded.push(sent(&mut a, B, 2));
+    assert!(recorded.len() >= 3, "a frame, an answer and another frame");
+    assert!(take(&mut b, &recorded[recorded.len() - 1]).is_some());
+    // To the node that has heard them, and to one that has just started.
+    for psdu in recorded.iter().cycle().take(20) {
+        assert_eq!(take(&mut b, psdu), None);
+    }
+    let refused = |bench: &Bench, reason| bench.mac.counters().dropped(reason);
+    assert!(refused(&b, FrameDrop::Replayed) > 0 && refused(&b, FrameDrop::Duplicate) > 0);
+    let mut rebooted = node(B, &settings(), 16, 77);
+    for psdu in recorded.iter().cycle().take(20) {
+        assert_eq!(take(&mut rebooted, psdu), None);
+        let end = rebooted.now + Duration::from_millis(400);
+        rebooted.run_until(|bench| bench.now >= end);
+    }
+    assert!(!knows(&rebooted, A));
+    assert!(refused(&rebooted, FrameDrop::Unproven) > 0);
+}
+
+#[test]
+fn a_frame_that_was_changed_is_refused_and_changes_nothing() {
+    let (mut a, mut b) = acquainted(4);
+    let good = sent(&mut a, B, 9);
+    let mpdu = &good[..good.len() - FCS_LEN];
+    for at in 0..mpdu.len() {
+        for bit in 0..8 {
+            let mut bad = mpdu.to_vec();
+            bad[at] ^= 1 << bit;
+            let opened = take(&mut b, &with_fcs(&bad));
+            assert_eq!(opened, None, "bit {bit} of byte {at}");
+        }
+    }
+    assert!(b.mac.counters().dropped(FrameDrop::Forged) > 100);
+    assert_eq!(
+        take(&mut b, &good),
+        Some(std::vec![0, 9]),
+        "no forgery took its counter"
+    );
+}
+
+#[test]
+fn everything_else_is_refused_by_its_own_name() {
+    let (mut a, mut b) = acquainted(5);
+    let plain = data(LinkAddr::Extended(B), LinkAddr::Extended(A), 1, &[0x41]);
+    let strict = SecurityConfig {
+        level: Level::Mic64,
+        ..settings()
+    };
+    let mut strict = node(A, &strict, 16, 6);
+    let good = sent(&mut b, A, 1);
+    let counter = auxiliary(&good).counter;
+    let other = NetworkKey::new([8; 16]);
+    let short = Header::data(PAN, LinkAddr::Extended(A), LinkAddr::Short(2), 9);
+    let mut from_short = [0; 127];
+    let len = short.emit_secured(&current(9), &mut from_short).unwrap() + 8;
+    let key_index = |key_index| Auxiliary {
+        key_index,
+        ..current(counter + 9)
+    };
+    let by_hand = |auxiliary| sealed_by_hand(&KEY, from_b(3), auxiliary, SEQUENCE);
+    for (reason, psdu) in [
+        (FrameDrop::Unsecured, plain),
+        (FrameDrop::LastCounter, by_hand(current(u32::MAX))),
+        (
+            FrameDrop::UnknownKey,
+            by_hand(key_index(index(SEQUENCE - 1))),
+        ),
+        (FrameDrop::UnknownKey, by_hand(key_index(200))),
+        (FrameDrop::Forged, by_hand(key_index(index(SEQUENCE + 1)))),
+        (
+            FrameDrop::Forged,
+            sealed_by_hand(&other, from_b(3), current(counter + 9), SEQUENCE),
+        ),
+        (FrameDrop::BadSource, with_fcs(&from_short[..len])),
+    ] {
+        let before = a.mac.counters().dropped(reason);
+        assert_eq!(take(&mut a, &psdu), None);
+        assert_eq!(a.mac.counters().dropped(reason), before + 1, "{reason:?}");
+    }
+    assert_eq!(take(&mut strict, &good), None);
+    assert_eq!(strict.mac.counters().dropped(FrameDrop::LowLevel), 1);
+    assert_eq!(
+        a.mac.security().unwrap().sequence(),
+        SEQUENCE,
+        "no forgery moves the key"
+    );
+    assert!(take(&mut a, &good).is_some());
+}
+
+/// Whatever is sent, one counter is of one string of bytes: retries, other frames in between, ACKs
+/// of the node's own in a buffer that it shares, a reboot.
+#[test]
+fn no_counter_is_of_two_frames() {
+    let mut seen = std::collections::BTreeMap::new();
+    let mut stored = Reservation {
+        sequence: 0,
+        counter: 0,
+    };
+    for (boot, radio) in [SHARED, SEPARATE, RadioCapabilities::CC2420]
+        .into_iter()
+        .cycle()
+        .take(9)
+        .enumerate()
+    {
+        let config = Config::new(PAN, A);
+        let mut bench = Bench::with(config, radio, 16, 8, 40 + boot as u64);
+        let table = std::vec![Peer::EMPTY; 16].leak();
+        let settings = settings().resume(stored);
+        let security = std::boxed::Box::new(Security::new(&settings, table));
+        bench.mac.set_security(std::boxed::Box::leak(security));
+        bench.acked = (0..40).map(|n| n % 3 == 0).collect();
+        for token in 0..12 {
+            bench.send(
+                LinkAddr::Extended(if token % 2 == 0 { B } else { C }),
+                token,
+            );
+            if token % 4 == 0 {
+                bench.send(LinkAddr::BROADCAST, 100 + token);
+            }
+            bench.run_until(|bench| bench.mac.state == State::Idle);
+        }
+        bench.run();
+        assert!(bench.fired.len() > 12);
+        for (_, psdu) in &bench.fired {
+            let first = seen
+                .entry(auxiliary(psdu).counter)
+                .or_insert_with(|| psdu.clone());
+            assert_eq!(first, psdu);
+        }
+        stored = *bench.reservations.last().expect("it asked at its start");
+    }
+}
+
+#[test]
+fn a_valid_frame_of_a_later_key_carries_its_hearer_along() {
+    let (mut a, mut b) = acquainted(7);
+    let old = sent(&mut b, A, 1);
+    let late = sent(&mut b, A, 2);
+    let (now, later) = (b.now, SEQUENCE + 2);
+    b.mac.security_mut().unwrap().rotate(later, now);
+    b.mac.security_mut().unwrap().rotate(SEQUENCE, now);
+    assert_eq!(b.mac.security().unwrap().sequence(), later, "only forward");
+    let new = sent(&mut b, A, 3);
+    assert_eq!(auxiliary(&new).key_index, index(later));
+    assert_eq!(
+        auxiliary(&new).counter,
+        auxiliary(&late).counter + 1,
+        "counters go on"
+    );
+    assert!(take(&mut a, &old).is_some());
+    assert_eq!(take(&mut a, &new), Some(std::vec![0, 3]));
+    assert_eq!(a.mac.security().unwrap().sequence(), later);
+    assert_eq!(take(&mut a, &late), None, "of the past");
+    // What others have sent with the previous key is taken for a while.
+    let from_c = |bench: &mut Bench, counter, sequence| {
+        let header = Header::data(
+            PAN,
+            LinkAddr::Extended(A),
+            LinkAddr::Extended(C),
+            counter as u8,
+        );
+        let auxiliary = Auxiliary {
+            key_index: index(sequence),
+            ..current(counter)
+        };
+        let psdu = sealed_by_hand(&KEY, header, auxiliary, sequence);
+        let unproven = bench.mac.counters().dropped(FrameDrop::Unproven);
+        assert_eq!(take(bench, &psdu), None);
+        bench.mac.counters().dropped(FrameDrop::Unproven) - unproven
+    };
+    assert_eq!(from_c(&mut a, 1, SEQUENCE), 1, "its MIC is right");
+    assert_eq!(from_c(&mut a, 2, SEQUENCE + 1), 0, "never this node's key");
+    a.now += security::GUARD_TIME;
+    assert_eq!(from_c(&mut a, 3, SEQUENCE), 0, "no longer");
+}
+
+#[test]
+fn a_border_router_takes_the_next_key_in_time() {
+    let settings = SecurityConfig {
+        rotates_after: Some(Duration::from_secs(60)),
+        ..settings()
+    };
+    let mut router = node(A, &settings, 16, 8);
+    let before = sent(&mut router, B, 1);
+    // Nothing is left to do but that: the clock goes on to its deadline.
+    let after = sent(&mut router, B, 2);
+    assert_eq!(auxiliary(&before).key_index, index(SEQUENCE));
+    assert_eq!(auxiliary(&after).key_index, index(SEQUENCE + 1));
+    // At half of the counters: they begin anew, once that is stored.
+    let used = SecurityConfig {
+        counter: 1 << 31,
+        ..settings
+    };
+    let mut router = node(A, &used, 16, 9);
+    assert_eq!(
+        auxiliary(&sent(&mut router, B, 1)),
+        Auxiliary {
+            counter: 0,
+            key_index: index(SEQUENCE + 1),
+            ..current(0)
+        }
+    );
+    let begins_anew = Reservation {
+        sequence: SEQUENCE + 1,
+        counter: 8_192,
+    };
+    assert!(router.reservations.contains(&begins_anew));
+}
+
+#[test]
+fn a_node_whose_storage_fails_sends_nothing_and_says_so() {
+    let mut a = node(A, &settings(), 16, 10);
+    a.stores = false;
+    a.send(LinkAddr::Extended(B), 1);
+    let end = a.now + Duration::from_secs(5);
+    a.run_until(|bench| bench.now >= end);
+    assert_eq!(a.fired.len(), 0);
+    assert_eq!(a.mac.counters().dropped(FrameDrop::NoCounter), 1);
+    assert_eq!(a.outcomes[0].reason, Some(FrameDrop::NoCounter));
+    a.stores = true;
+    a.now += Duration::from_secs(10);
+    assert_eq!(auxiliary(&sent(&mut a, B, 2)).counter, 0);
+    // All used: nothing more, for ever.
+    let used = SecurityConfig {
+        counter: u32::MAX - 1,
+        ..settings()
+    };
+    let mut last = node(A, &used, 16, 11);
+    assert_eq!(auxiliary(&sent(&mut last, B, 1)).counter, u32::MAX - 1);
+    last.send(LinkAddr::Extended(B), 2);
+    last.fired.clear();
+    last.run();
+    assert_eq!(last.fired.len(), 0);
+    assert_eq!(last.mac.counters().dropped(FrameDrop::NoCounter), 1);
+}
+
+#[test]
+fn strangers_cost_their_share_of_decryptions_and_push_nobody_out() {
+    let (mut a, mut b) = acquainted(12);
+    for n in 0..500_u32 {
+        let stranger = LinkAddr::Extended([9, 9, 9, 9, 0, 0, (n >> 8) as u8, n as u8]);
+        let header = Header::data(PAN, LinkAddr::Extended(A), stranger, n as u8);
+        let key = match n % 2 {
+            0 => NetworkKey::new([8; 16]),
+            _ => KEY,
+        };
+        assert_eq!(
+            take(&mut a, &sealed_by_hand(&key, header, current(n), SEQUENCE)),
+            None
+        );
+    }
+    let counters = a.mac.counters();
+    assert!(counters.dropped(FrameDrop::Forged) < 40, "{counters:?}");
+    assert!(counters.dropped(FrameDrop::Rationed) > 100, "{counters:?}");
+    assert!(a.mac.security().unwrap().counters().challenges < 8);
+    assert!(knows(&a, B));
+    assert!(take(&mut a, &sent(&mut b, A, 5)).is_some());
+}
+
+#[test]
+fn a_full_table_keeps_parent_and_children() {
+    let mut a = node(A, &settings(), 2, 13);
+    let neighbour = |n: u8| [2, 0, 0, 0, 0, 0, 0, n];
+    a.mac.keep(Some(LinkAddr::Extended(neighbour(1))));
+    for n in 1..=4 {
+        let mut b = node(neighbour(n), &settings(), 16, 20 + u64::from(n));
+        b.now = a.now;
+        b.send(LinkAddr::Extended(A), 1);
+        settle(&mut b, &mut a);
+        a.mac.keep_children(|_| false);
+        assert!(knows(&a, neighbour(n)), "{n}: the one before had no claim");
+        assert!(knows(&a, neighbour(1)), "{n}: the parent stays");
+    }
+    a.mac
+        .keep_children(|addr| addr == LinkAddr::Extended(neighbour(4)));
+    let mut late = node(neighbour(5), &settings(), 16, 30);
+    late.now = a.now;
+    late.send(LinkAddr::Extended(A), 1);
+    settle(&mut late, &mut a);
+    assert!(!knows(&a, neighbour(5)) && knows(&a, neighbour(4)));
+    assert!(a.mac.security().unwrap().counters().turned_away > 0);
+}
+
+#[test]
+fn a_head_fires_what_waits_until_a_forgery_mutes_its_sender() {
+    let (mut a, mut b) = acquainted(14);
+    let fragment = |from: &mut Bench| {
+        let payload = [0b1100_0001, 1, 2, 3];
+        from.fired.clear();
+        from.enqueue(LinkAddr::Extended(A), 7, &payload, Class::Own)
+            .unwrap();
+        let end = from.now + Duration::from_millis(200);
+        from.run_until(|bench| bench.now >= end);
+        from.fired.pop().unwrap().1
+    };
+    let wait = |bench: &mut Bench, token: u16| {
+        bench.now += Duration::from_millis(50);
+        let frame = Frame {
+            to: LinkAddr::Extended(C),
+            token,
+            payload: &token.to_be_bytes(),
+            class: Class::Forward,
+            since: bench.now,
+        };
+        let condition = Condition {
+            from: LinkAddr::Extended(B),
+            protocol: Protocol::FRAGMENTS,
+        };
+        let until = bench.now + Duration::from_millis(30);
+        bench
+            .mac
+            .enqueue_conditional(&frame, condition, until)
+            .unwrap();
+        assert!(bench.run_until(|bench| bench.mac.loaded != NIL && bench.mac.state == State::Idle));
+        bench.now += LIFS;
+    };
+    let head = |bench: &mut Bench, psdu: &[u8]| {
+        let event = Event::FrameHead { head: &psdu[..28] };
+        bench
+            .mac
+            .on_event(event, bench.now, &mut bench.rng.derive());
+        let fired = bench.mac.state == State::Triggered;
+        bench.run_until(|bench| bench.mac.queue_len() == 0);
+        fired
+    };
+    let first = fragment(&mut b);
+    wait(&mut a, 1);
+    let calls = a.mac.security().unwrap().counters().cipher_calls;
+    assert!(head(&mut a, &first), "its first byte is encrypted");
+    let after = a.mac.security().unwrap().counters();
+    assert_eq!(after.cipher_calls, calls, "computed ahead");
+    assert!(take(&mut a, &first).is_some());
+    // Another protocol fires nothing.
+    let other = sent(&mut b, A, 9);
+    wait(&mut a, 2);
+    assert!(!head(&mut a, &other));
+    assert!(take(&mut a, &other).is_some());
+    // A forged one does, once: then its sender is not believed for a second, and for two.
+    let good = fragment(&mut b);
+    let mut forged = good.clone();
+    let mic = forged.len() - 3;
+    forged[mic] ^= 1;
+    let forged = with_fcs(&forged[..forged.len() - FCS_LEN]);
+    for fires_again_s in [1, 2] {
+        wait(&mut a, 3);
+        assert!(head(&mut a, &forged), "nobody can tell yet");
+        assert_eq!(take(&mut a, &forged), None);
+        wait(&mut a, 4);
+        assert!(!head(&mut a, &forged), "muted");
+        a.now += Duration::from_secs(fires_again_s);
+    }
+    wait(&mut a, 5);
+    assert!(head(&mut a, &good));
+    assert_eq!(take(&mut a, &good).map(|payload| payload.len()), Some(4));
+}
+
+#[test]
+fn a_parent_that_acknowledges_but_has_no_key_is_given_up() {
+    let (mut a, mut b) = acquainted(15);
+    let parent = LinkAddr::Extended(B);
+    a.mac.keep(Some(parent));
+    // It answers one challenge.
+    a.now += Duration::from_secs(31);
+    b.now = a.now;
+    a.send(parent, 1);
+    settle(&mut a, &mut b);
+    assert!(a.mac.is_trusted(parent));
+    // From now on somebody else acknowledges in its place.
+    for round in 0..12 {
+        a.now += Duration::from_secs(31);
+        a.send(parent, 2 + round);
+        let end = a.now + Duration::from_secs(1);
+        a.run_until(|bench| bench.now >= end);
+    }
+    assert!(!a.mac.is_trusted(parent));
+    assert_eq!(a.mac.security().unwrap().counters().parents_lost, 1);
+}
+
+#[cfg(feature = "sleepy")]
+#[test]
+fn a_data_request_names_itself_in_clear_and_is_believed_with_its_mic_alone() {
+    let (mut a, mut b) = acquainted(16);
+    a.mac.serve(8);
+    let command = |counter, key: &NetworkKey| {
+        let header = Header::command(
+            PAN,
+            LinkAddr::Extended(A),
+            LinkAddr::Extended(B),
+            counter as u8,
+        );
+        let mut out = [0; 127];
+        let header_len = header.emit_secured(&current(counter), &mut out).unwrap();
+        crate::wire::ieee802154::Command::DataRequest
+            .emit(&mut out[header_len..])
+            .unwrap();
+        let len = header_len + 1 + 4;
+        let (clear, mic) = out[..len].split_at_mut(header_len + 1);
+        let cipher = Software::new(&key.link_key(SEQUENCE));
+        seal(&cipher, B, current(counter), clear, mic).unwrap();
+        with_fcs(&out[..len])
+    };
+    let counter = auxiliary(&sent(&mut b, A, 1)).counter;
+    let mut asked = |psdu: &[u8]| {
+        take(&mut a, psdu);
+        a.mac
+            .take_asked()
+            .map(|asked| (asked.is_request, asked.is_forgeable))
+    };
+    assert_eq!(
+        asked(&command(counter + 1, &NetworkKey::new([8; 16]))),
+        Some((true, true))
+    );
+    assert_eq!(asked(&command(counter + 1, &KEY)), Some((true, false)));
+}
