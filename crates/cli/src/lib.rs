@@ -4,8 +4,7 @@
 //! command returns `Result<(), Error>`; here the error becomes one sentence on stderr and
 //! the exit status: 0 done, 1 the work failed, 2 bad usage or input.
 //!
-//! The crate is a library only so that the fuzzer can reach the code that reads other people's
-//! files; the program is [`main`].
+//! The program is [`main`].
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]
@@ -46,8 +45,6 @@ use clap::{
 };
 
 use crate::error::Error;
-
-pub use decode::explain;
 
 /// TCP for motes: send files, run meshes and read captures of low-power wireless networks.
 #[derive(Debug, Parser)]

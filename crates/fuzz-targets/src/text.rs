@@ -40,7 +40,7 @@ pub(crate) fn script(bytes: &[u8]) {
 /// A capture file, explained for people and for programs.
 pub(crate) fn capture(bytes: &[u8]) {
     let mut text = Vec::new();
-    let explained = motet_cli::explain(bytes.to_vec(), &mut text);
+    let explained = motet_decode::explain(bytes.to_vec(), &mut text);
     assert!(explained.is_ok(), "memory takes every byte");
     assert!(std::str::from_utf8(&text).is_ok());
 }

@@ -92,6 +92,7 @@ const PACKAGES: &[(&str, &[&str])] = &[
     ("motet-c", &["motet"]),
     ("motet-nrf", &["motet", "motet-embassy"]),
     ("motet-hci", &["motet"]),
+    ("motet-decode", &["motet"]),
     ("motet-lab", &["motet", "motet-taim"]),
     ("motet-taim", &["motet"]),
     ("motet-router", &["motet", "motet-taim"]),
@@ -99,6 +100,7 @@ const PACKAGES: &[(&str, &[&str])] = &[
         "motet-cli",
         &[
             "motet",
+            "motet-decode",
             "motet-hci",
             "motet-lab",
             "motet-router",
@@ -111,7 +113,7 @@ const PACKAGES: &[(&str, &[&str])] = &[
         "motet-fuzz-targets",
         &[
             "motet",
-            "motet-cli",
+            "motet-decode",
             "motet-lab",
             "motet-conformance",
             "motet-nrf",

@@ -15,13 +15,13 @@
 
 use std::collections::BTreeMap;
 
+use crc::{Algorithm, CRC_24_BLE, Crc, NoTable};
 use motet::lowpan::LinkPair;
 use motet::wire::LinkAddr;
 use motet::wire::att;
 use motet::wire::cursor::{Reader, Truncated};
 use motet::wire::l2cap::{DYNAMIC, Header, SIGNALLING, Signal};
 use motet::wire::tcple::Sdu;
-use motet_lab::ble::phy::crc;
 
 use super::mac::link_addr;
 use super::model::{Frame, Layer, Status, Value, hex16};
@@ -117,7 +117,7 @@ pub(super) fn explain(decoder: &mut Decoder, frame: &mut Frame, bytes: &[u8]) {
     };
     // A receiver that checked it knows, too.
     let is_wrong = match init {
-        Some(init) => crc(init, pdu) != *check,
+        Some(init) => check_sum(init, pdu) != *check,
         None => flags & CRC_CHECKED != 0 && flags & CRC_RIGHT == 0,
     };
     if is_wrong {
@@ -440,6 +440,17 @@ const HAS_SIGNAL: u16 = 2;
 const CRC_CHECKED: u16 = 0x0400;
 const CRC_RIGHT: u16 = 0x0800;
 
+/// The check sum of a packet, header and payload, as its three bytes are on the air: the register begins with
+/// `init` (Vol 6 Part B §3.1.1).
+fn check_sum(init: u32, pdu: &[u8]) -> [u8; 3] {
+    const BLE: Algorithm<u32> = CRC_24_BLE;
+    let crc = Crc::<u32, NoTable>::new(&BLE);
+    let mut digest = crc.digest_with_initial(init);
+    digest.update(pdu);
+    let [a, b, c, _] = digest.finalize().to_le_bytes();
+    [a, b, c]
+}
+
 const CONNECT_IND: u8 = 5;
 /// By type; an empty name stands for what is not read further.
 const ADVERTISEMENTS: [&str; 7] = [
@@ -470,3 +481,20 @@ const CONTROLS: [(u8, &str); 12] = [
 
 /// Connections remembered at once; each holds at most two PDUs and two SDUs of 64 KiB.
 const CONNECTIONS_MAX: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lab computes what it sends bit by bit.
+    #[test]
+    fn the_check_sum_is_the_one_that_a_controller_sends() {
+        for init in [CRC_ADVERTISING, 0, 1, 0x80_0000, 0x12_3456] {
+            for pdu in [&b"123456789"[..], &[], &[0x02, 0x00]] {
+                assert_eq!(check_sum(init, pdu), motet_lab::ble::phy::crc(init, pdu));
+            }
+        }
+        let [a, b, c] = check_sum(CRC_ADVERTISING, b"123456789");
+        assert_eq!(u32::from_le_bytes([a, b, c, 0]), CRC_24_BLE.check);
+    }
+}

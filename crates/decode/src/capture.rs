@@ -6,36 +6,33 @@
 //! the rules that it applies more strictly than the programs that write captures; `pcapng` reads
 //! the others.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
 
 use pcap_file::pcap::PcapReader;
 use pcap_file::{DataLink, PcapError, TsResolution};
 
 use super::pcapng;
-use crate::output;
 
 /// A link-layer type, as the registry of capture formats numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct LinkType(pub(super) u32);
+pub struct LinkType(pub u32);
 
 /// One captured frame.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
+pub struct Record {
     /// Nanoseconds since 1970.
-    pub(super) epoch_ns: u64,
+    pub epoch_ns: u64,
     /// What the bytes begin with.
-    pub(super) link_type: LinkType,
+    pub link_type: LinkType,
     /// Bytes on the air; may be more than were captured.
-    pub(super) original_len: u32,
+    pub original_len: u32,
     /// The captured bytes.
-    pub(super) data: Vec<u8>,
+    pub data: Vec<u8>,
 }
 
 /// Why a capture cannot be read (further).
 #[derive(Debug)]
-pub(super) enum CaptureError {
+pub enum CaptureError {
     /// The system did not open the file or did not read it.
     Io(io::Error),
     /// The frames are of a link type that `decode` does not read.
@@ -61,7 +58,7 @@ pub(super) enum CaptureError {
 }
 
 /// A capture, open for reading.
-pub(super) struct Capture {
+pub struct Capture {
     format: Format,
     /// Records handed out so far.
     records: u64,
@@ -78,22 +75,19 @@ enum Format {
 pub(super) type Input = BufReader<Box<dyn Read>>;
 
 impl Capture {
-    /// Opens a file, or standard input where the path is `-`.
-    pub(super) fn open(path: &Path) -> Result<Self, CaptureError> {
-        let input: Box<dyn Read> = if path.as_os_str() == "-" {
-            Box::new(io::stdin())
-        } else {
-            let file = File::open(path).map_err(CaptureError::Io)?;
-            if file.metadata().map_err(CaptureError::Io)?.is_dir() {
-                return Err(CaptureError::Io(io::ErrorKind::IsADirectory.into()));
-            }
-            Box::new(file)
-        };
-        Self::new(input)
+    /// A capture that is in memory.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_bytes(bytes: Vec<u8>) -> Result<Self, CaptureError> {
+        Self::new(Box::new(io::Cursor::new(bytes)))
     }
 
-    /// Reads the header of a capture.
-    pub(super) fn new(input: Box<dyn Read>) -> Result<Self, CaptureError> {
+    /// Reads the header of a capture; what follows is read record by record.
+    ///
+    /// # Errors
+    /// It is no capture, or cut short.
+    pub fn new(input: Box<dyn Read>) -> Result<Self, CaptureError> {
         // The first bytes decide; they are put back in front of the rest.
         let mut input = BufReader::new(input);
         let mut magic = Vec::new();
@@ -119,7 +113,7 @@ impl Capture {
     }
 
     /// The next record, or `None` at the end of the file.
-    pub(super) fn next_record(&mut self) -> Option<Result<Record, CaptureError>> {
+    pub fn next_record(&mut self) -> Option<Result<Record, CaptureError>> {
         let record = self.records + 1;
         let result = match &mut self.format {
             Format::Pcap { reader, link_type } => next_pcap(reader, *link_type)?,
@@ -129,6 +123,23 @@ impl Capture {
         Some(result.map_err(|error| at_record(error, record)))
     }
 }
+
+impl Iterator for Capture {
+    type Item = Result<Record, CaptureError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_record()
+    }
+}
+
+impl std::fmt::Debug for Capture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let records = &self.records;
+        f.debug_struct("Capture").field("records", records).finish()
+    }
+}
+
+impl std::error::Error for CaptureError {}
 
 enum Kind {
     Pcap,
@@ -253,8 +264,17 @@ fn plain(error: &io::Error) -> String {
             "not readable by this user, check its permissions".into()
         }
         io::ErrorKind::IsADirectory => "it is a directory, name a capture file".into(),
-        _ => output::describe(error),
+        _ => describe(error),
     }
+}
+
+/// The system's words without its number, to end a sentence with.
+fn describe(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_lowercase().chain(chars));
+    first.map(Iterator::collect).unwrap_or_default()
 }
 
 /// First bytes of a pcap file with microseconds, big-endian.

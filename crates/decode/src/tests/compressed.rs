@@ -72,7 +72,8 @@ impl Captured {
 
     /// The frames, and how many datagrams were never whole on the air.
     fn decoded(&self, name: &str, skip: usize) -> (Vec<Frame>, usize) {
-        let mut capture = Capture::open(&self.file(name)).unwrap();
+        let bytes = std::fs::read(self.file(name)).unwrap();
+        let mut capture = Capture::of_bytes(bytes).unwrap();
         let prefixes = [
             motet_lab::net::plan::MESH_PREFIX,
             motet_lab::net::plan::WIRED_PREFIX,

@@ -2,39 +2,25 @@
 
 use std::io::{self, Write};
 
-use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
 use super::model::{Field, Frame, Layer, Status};
 
 /// How to print: with or without colour, how wide.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub struct Look {
     /// Whether the reader is a terminal that wants colour.
-    pub(super) colour: bool,
+    pub colour: bool,
     /// Columns of a line; longer ones are folded between fields.
-    pub(super) columns: usize,
+    pub columns: usize,
 }
 
 impl Look {
-    /// As fits standard output: colour where it is a terminal and `NO_COLOR` is not set.
-    pub(super) fn of_stdout() -> Self {
-        let stdout = io::stdout();
-        let colour = AutoStream::choice(&stdout) != ColorChoice::Never;
-        let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| width.0.into());
-        Self {
-            colour,
-            columns: columns.unwrap_or(COLUMNS).max(COLUMNS_MIN),
-        }
-    }
-
     /// Without colour, in lines of the usual length.
-    pub(super) const fn plain() -> Self {
-        Self {
-            colour: false,
-            columns: COLUMNS,
-        }
-    }
+    pub const PLAIN: Self = Self {
+        colour: false,
+        columns: COLUMNS,
+    };
 
     /// `text` in `style`, or plain where colour is not wanted.
     pub(super) fn paint(self, style: Style, text: &str) -> String {
@@ -46,7 +32,10 @@ impl Look {
     }
 
     /// Prints one frame and a blank line.
-    pub(super) fn frame(self, out: &mut dyn Write, frame: &Frame) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn frame(self, out: &mut dyn Write, frame: &Frame) -> io::Result<()> {
         let number = self.paint(BOLD, &format!("#{}", frame.number));
         let time = self.paint(DIM, &seconds(frame.since_start_ns));
         let cut = if frame.captured_len as u64 == u64::from(frame.original_len) {
@@ -127,9 +116,7 @@ fn seconds(ns: i64) -> String {
 }
 
 /// Columns of a line that is not for a terminal.
-const COLUMNS: usize = 110;
-/// Narrower lines would hold less than one field.
-const COLUMNS_MIN: usize = 60;
+pub const COLUMNS: usize = 110;
 /// Columns before a layer's text: its name, right-aligned, and two blanks.
 const MARGIN: usize = 11;
 

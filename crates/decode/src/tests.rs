@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::capture::{Capture, CaptureError, LinkType, Record};
 use super::model::{Frame, Status, Value};
-use super::{Context, Decoder, parse_context};
+use super::{Context, Decoder};
 
 /// An ICMPv6 echo request between link-local addresses made of EUI-64s, FCS included.
 const FRAME: [u8; 43] = [
@@ -561,12 +561,15 @@ fn contexts_are_read_from_the_command_line() {
             len,
         })
     };
-    assert_eq!(parse_context("0=fd00::/64"), context(0, "fd00::", 64));
     assert_eq!(
-        parse_context("15=2001:db8::1/128"),
+        str::parse::<Context>("0=fd00::/64"),
+        context(0, "fd00::", 64)
+    );
+    assert_eq!(
+        str::parse::<Context>("15=2001:db8::1/128"),
         context(15, "2001:db8::1", 128)
     );
-    assert_eq!(parse_context("1=fd00::"), context(1, "fd00::", 64));
+    assert_eq!(str::parse::<Context>("1=fd00::"), context(1, "fd00::", 64));
     for wrong in [
         "",
         "fd00::/64",
@@ -575,7 +578,7 @@ fn contexts_are_read_from_the_command_line() {
         "0=10.0.0.0/8",
         "x=fd00::/64",
     ] {
-        assert!(parse_context(wrong).is_err(), "{wrong}");
+        assert!(str::parse::<Context>(wrong).is_err(), "{wrong}");
     }
 }
 

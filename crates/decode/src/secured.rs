@@ -5,10 +5,17 @@
 //! key sources, and encrypted information elements.
 //! Source: IEEE 802.15.4-2006 §7.5.8; Thread 1.1 §7.1.4 for the keys.
 
-use motet::mac::security::{self, Software};
+use motet::mac::security::{self, NetworkKey, Software};
 use motet::wire::ieee802154::Auxiliary;
 
-use crate::keys::Keys;
+/// What frames of a network are opened with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keys {
+    /// The network's key, from which those of its links follow.
+    pub(super) network: NetworkKey,
+    /// Where the key sequence stands, as far as is known.
+    pub(super) sequence: u32,
+}
 
 /// The payload in clear of a frame from `source`: `header` is all that is in clear before the payload, `body` the
 /// payload with the MIC behind it.

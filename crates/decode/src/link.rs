@@ -39,7 +39,7 @@ impl LinkType {
                                         (113, 276)";
 
     /// Whether [`explain`] knows the type.
-    pub(super) fn is_supported(self) -> bool {
+    pub fn is_supported(self) -> bool {
         [
             Self::IEEE802154,
             Self::IEEE802154_NONASK_PHY,

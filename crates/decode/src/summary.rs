@@ -51,7 +51,7 @@ impl Tally {
 
 /// The closing summary.
 #[derive(Debug, Serialize)]
-pub(super) struct Summary {
+pub struct Summary {
     frames: u64,
     captured_bytes: u64,
     duration_s: f64,
@@ -137,7 +137,10 @@ impl Summary {
     }
 
     /// Prints the summary for people.
-    pub(super) fn print(&self, look: Look, out: &mut dyn Write) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn print(&self, look: Look, out: &mut dyn Write) -> io::Result<()> {
         let title = |text: &str| look.paint(Style::new().bold(), text);
         writeln!(
             out,

@@ -10,7 +10,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// A field's value, with as much type as JSON can carry.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Value {
+pub enum Value {
     /// Known to be absent; not printed for people.
     Null,
     /// A flag; people see its name when it is set and nothing when it is not.
@@ -35,18 +35,18 @@ pub(super) enum Value {
 
 /// A named value; measures carry their unit at the end of the key.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Field {
+pub struct Field {
     /// The name, in snake case.
-    pub(super) key: &'static str,
+    pub key: &'static str,
     /// The value.
-    pub(super) value: Value,
+    pub value: Value,
     /// Which readers see the field.
-    pub(super) audience: Audience,
+    pub audience: Audience,
 }
 
 /// The readers that see a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Audience {
+pub enum Audience {
     /// People and programs.
     All,
     /// Programs only: the field repeats what people see in the title, or is too much for them.
@@ -57,13 +57,13 @@ pub(super) enum Audience {
 
 /// One protocol's part of a frame.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Layer {
+pub struct Layer {
     /// The protocol, as a program would look for it: `mac`, `iphc`, `tcp`.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// What the layer is, in a few words.
-    pub(super) title: String,
+    pub title: String,
     /// Its fields, in the order of the header.
-    pub(super) fields: Vec<Field>,
+    pub fields: Vec<Field>,
 }
 
 impl Layer {
@@ -112,7 +112,7 @@ impl Layer {
 
 /// How far a frame could be explained.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) enum Status {
+pub enum Status {
     /// The frame was explained to its last byte, or to a payload that is the application's.
     #[default]
     Decoded,
@@ -126,7 +126,7 @@ pub(super) enum Status {
 
 impl Status {
     /// The word programs see.
-    pub(super) const fn name(&self) -> &'static str {
+    pub const fn name(&self) -> &'static str {
         match self {
             Self::Decoded => "decoded",
             Self::Fragment => "fragment",
@@ -136,7 +136,7 @@ impl Status {
     }
 
     /// What is wrong, if anything.
-    pub(super) const fn problem(&self) -> Option<&Problem> {
+    pub const fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Decoded | Self::Fragment => None,
             Self::Undecoded(problem) | Self::Malformed(problem) => Some(problem),
@@ -146,34 +146,34 @@ impl Status {
 
 /// Why a frame was not explained to its end.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Problem {
+pub struct Problem {
     /// The layer that gave up.
-    pub(super) layer: &'static str,
+    pub layer: &'static str,
     /// Why, in words.
-    pub(super) reason: String,
+    pub reason: String,
 }
 
 /// One record of a capture, explained.
 #[derive(Clone, Debug)]
-pub(super) struct Frame {
+pub struct Frame {
     /// Position in the file, from 1.
-    pub(super) number: u64,
+    pub number: u64,
     /// Capture time, nanoseconds since 1970.
-    pub(super) epoch_ns: u64,
+    pub epoch_ns: u64,
     /// Nanoseconds since the first frame of the file; negative when the file is out of order.
-    pub(super) since_start_ns: i64,
+    pub since_start_ns: i64,
     /// Bytes in the file.
-    pub(super) captured_len: usize,
+    pub captured_len: usize,
     /// Bytes on the air; more than captured when the capture was cut short.
-    pub(super) original_len: u32,
+    pub original_len: u32,
     /// Sender and receiver, by the innermost addresses.
-    pub(super) path: String,
+    pub path: String,
     /// One line: the innermost layer that was understood.
-    pub(super) summary: String,
+    pub summary: String,
     /// Outermost first.
-    pub(super) layers: Vec<Layer>,
+    pub layers: Vec<Layer>,
     /// How far it could be explained.
-    pub(super) status: Status,
+    pub status: Status,
 }
 
 impl Frame {
@@ -306,7 +306,7 @@ impl Field {
 
     /// The field as people read it: `hop limit 64`; a list of groups is a field for each of
     /// them, and where there is nothing to say there is none.
-    pub(super) fn for_people(&self) -> Vec<String> {
+    pub fn for_people(&self) -> Vec<String> {
         // A unit reads better behind its number than inside the name.
         let (name, unit) = UNITS
             .iter()

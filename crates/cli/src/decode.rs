@@ -1,0 +1,180 @@
+//! `motet decode`: explains a capture frame by frame.
+//!
+//! Place: `motet-decode` explains; here files are opened, and what it says is printed.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anstream::{AutoStream, ColorChoice};
+use motet_decode::{COLUMNS, Capture, CaptureError, Context, Decoder, Frame, Look};
+
+use crate::error::Error;
+use crate::keys::{self, Keys};
+use crate::output::{self, Versioned};
+
+/// Explain a capture frame by frame: 802.15.4, Bluetooth LE, 6LoWPAN, IPv6, TCP, RPL, CoAP.
+///
+/// Reads pcap and pcapng files of IEEE 802.15.4 (with or without FCS, PHY or TAP header), Bluetooth LE (link
+/// type 256), raw IP, Ethernet and Linux cooked captures, and ZEP datagrams in them. Fragments are
+/// reassembled and explained with the last of them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  motet decode air.pcap\n  \
+                        motet decode air.pcap --context 0=fd00::/64 --summary\n  \
+                        motet decode air.pcap --json | jq 'select(.status == \"malformed\")'")]
+pub(crate) struct Args {
+    /// The capture file; `-` reads standard input.
+    #[arg(value_name = "FILE.pcap")]
+    file: PathBuf,
+
+    /// Print one JSON object per frame and line.
+    #[arg(long)]
+    json: bool,
+
+    /// Print only the closing summary: conversations, and what could not be decoded.
+    #[arg(long)]
+    summary: bool,
+
+    /// A header compression context that the capture does not show being announced.
+    #[arg(long, value_name = "ID=PREFIX/LEN", value_parser = str::parse::<Context>)]
+    context: Vec<Context>,
+
+    /// Decrypt 802.15.4 frames: a key file, or a network key.
+    ///
+    /// A network key has 32 hexadecimal digits; that of a Thread network does as well. Only frames with
+    /// their sender's extended address can be decrypted.
+    #[arg(long, value_name = "FILE|KEY")]
+    key: Option<String>,
+}
+
+/// The keys that `--key` names: digits or a file.
+fn keys(text: &str) -> Result<Keys, Error> {
+    match keys::from_hex(text) {
+        Some(bytes) => Ok(Keys::of_network_key(bytes)),
+        None => keys::read(Path::new(text)),
+    }
+}
+
+/// Runs `motet decode`.
+///
+/// # Errors
+/// [`Error::Input`] where the file is not a capture, is damaged, or has a link type that `decode`
+/// does not read; the frames before the damage are printed.
+pub(crate) fn run(args: &Args) -> Result<(), Error> {
+    let unreadable = |error: CaptureError| {
+        let file = if args.file.as_os_str() == "-" {
+            "standard input".into()
+        } else {
+            args.file.display().to_string()
+        };
+        Error::input(format!("cannot decode {file}: {error}"))
+    };
+    let keys = args.key.as_deref().map(keys).transpose()?;
+    let mut capture = open(&args.file).map_err(unreadable)?;
+    let mut decoder = Decoder::new(&args.context);
+    if let Some(keys) = keys {
+        decoder.open_with(keys.network, keys.sequence);
+    }
+    let mut printer = Printer::new(args);
+    let ended = loop {
+        match capture.next_record() {
+            None => break Ok(()),
+            Some(Err(error)) => break Err(unreadable(error)),
+            Some(Ok(record)) => {
+                if decoder.frames() == 0 && !record.link_type.is_supported() {
+                    break Err(unreadable(CaptureError::LinkType(record.link_type)));
+                }
+                let frame = decoder.decode(&record);
+                printer
+                    .frame(&frame)
+                    .map_err(|error| output::stdout_error(&error))?;
+            }
+        }
+    };
+    // Where nothing could be read there is nothing to sum up.
+    if ended.is_ok() || decoder.frames() > 0 {
+        printer
+            .summary(&decoder)
+            .map_err(|error| output::stdout_error(&error))?;
+    }
+    ended
+}
+
+/// Opens a file, or standard input where the path is `-`.
+fn open(path: &Path) -> Result<Capture, CaptureError> {
+    let input: Box<dyn Read> = if path.as_os_str() == "-" {
+        Box::new(io::stdin())
+    } else {
+        let file = File::open(path).map_err(CaptureError::Io)?;
+        if file.metadata().map_err(CaptureError::Io)?.is_dir() {
+            return Err(CaptureError::Io(io::ErrorKind::IsADirectory.into()));
+        }
+        Box::new(file)
+    };
+    Capture::new(input)
+}
+
+/// As fits standard output: colour where it is a terminal and `NO_COLOR` is not set.
+fn look_of_stdout() -> Look {
+    let stdout = io::stdout();
+    let colour = AutoStream::choice(&stdout) != ColorChoice::Never;
+    let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| width.0.into());
+    Look {
+        colour,
+        columns: columns.unwrap_or(COLUMNS).max(COLUMNS_MIN),
+    }
+}
+
+/// What goes to standard output, in which form.
+struct Printer {
+    out: BufWriter<io::Stdout>,
+    look: Look,
+    json: bool,
+    frames: bool,
+    /// Standard input may be live; then every frame is shown when it comes.
+    at_once: bool,
+}
+
+impl Printer {
+    fn new(args: &Args) -> Self {
+        Self {
+            look: look_of_stdout(),
+            out: BufWriter::new(io::stdout()),
+            json: args.json,
+            frames: !args.summary,
+            at_once: args.file.as_os_str() == "-",
+        }
+    }
+
+    fn frame(&mut self, frame: &Frame) -> io::Result<()> {
+        if !self.frames {
+            return Ok(());
+        }
+        if self.json {
+            serde_json::to_writer(&mut self.out, &Versioned::new(frame))?;
+            writeln!(self.out)?;
+        } else {
+            self.look.frame(&mut self.out, frame)?;
+        }
+        if self.at_once {
+            self.out.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Prints the summary; with `--json` only on request, so that each line is a frame.
+    fn summary(&mut self, decoder: &Decoder) -> io::Result<()> {
+        let summary = decoder.summary();
+        if !self.json {
+            summary.print(self.look, &mut self.out)?;
+        } else if !self.frames {
+            serde_json::to_writer(&mut self.out, &Versioned::new(&summary))?;
+            writeln!(self.out)?;
+        }
+        self.out.flush()
+    }
+}
+
+/// Narrower lines would hold less than one field.
+const COLUMNS_MIN: usize = 60;

@@ -1,0 +1,271 @@
+//! Explains captures of low-power wireless networks, frame by frame.
+//!
+//! ```text
+//! capture -> link -> (tap, zep) -> mac -> lowpan -> ip -> icmpv6 -> rpl
+//!                 -> bluetooth  -------> lowpan
+//!  records            envelope   reassembly, tcphc    -> tcp     -> conversation
+//!                                                     -> udp     -> coap, zep
+//! ```
+//!
+//! Each module adds its layer to a [`Frame`] and calls the next; [`Look`] prints the
+//! frame for people, serde for programs. The parsers are the stack's own (`motet::wire`,
+//! `motet::lowpan`), so that what is called malformed here is what a node drops.
+//! Data flow: [`Capture`] takes bytes apart into records, [`Decoder`] makes a [`Frame`] of each,
+//! and a [`Summary`] at the end.
+//! Left out: what is above TCP; files and terminals, which are a caller's.
+#![forbid(unsafe_code)]
+
+/// The example of the README, compiled with the documentation's own.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+mod bluetooth;
+mod capture;
+mod coap;
+mod conversation;
+mod elements;
+mod envelope;
+mod icmpv6;
+mod ip;
+mod link;
+mod lowpan;
+mod mac;
+mod model;
+mod pcapng;
+mod ranges;
+mod reassembly;
+mod rpl;
+mod secured;
+mod summary;
+mod tap;
+mod tcp;
+mod tcphc;
+#[cfg(test)]
+mod tests;
+mod text;
+mod udp;
+mod zep;
+
+use std::io::{self, Write};
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+
+use motet::lowpan::Contexts;
+use motet::mac::security::{KEY_LEN, NetworkKey};
+use motet::wire::LinkAddr;
+
+pub use self::capture::{Capture, CaptureError, LinkType, Record};
+pub use self::model::{Audience, Field, Frame, Layer, Problem, Status, Value};
+pub use self::summary::Summary;
+pub use self::text::{COLUMNS, Look};
+
+use self::secured::Keys;
+use self::summary::Tally;
+
+/// A 6LoWPAN context (RFC 6282 §3.1.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Context {
+    /// Its identifier, 0 to 15.
+    pub id: u8,
+    /// The prefix that it stands for.
+    pub prefix: Ipv6Addr,
+    /// Bits of the prefix that count, 0 to 128.
+    pub len: u8,
+}
+
+impl FromStr for Context {
+    type Err = &'static str;
+
+    /// Reads one as `0=fd00::/64`; without a length it is 64.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = || {
+            let (id, rest) = text.split_once('=')?;
+            let (prefix, len) = rest.split_once('/').unwrap_or((rest, "64"));
+            Some(Self {
+                id: id.parse().ok()?,
+                prefix: prefix.parse().ok()?,
+                len: len.parse().ok()?,
+            })
+        };
+        match parts() {
+            Some(context) if context.id > 15 => Err("the identifier must be 0 to 15"),
+            Some(context) if context.len > 128 => Err("the prefix length must be 0 to 128"),
+            Some(context) => Ok(context),
+            None => Err("expected an identifier and a prefix, such as 0=fd00::/64"),
+        }
+    }
+}
+
+/// Explains the capture `bytes` both ways, for people and for programs, as `motet decode`
+/// would; returns the number of frames before its end, or before what cannot be read.
+///
+/// For the fuzzer: bytes of any kind give explanations or an error in words, never a panic.
+///
+/// # Errors
+/// Those of writing to `out`.
+pub fn explain(bytes: Vec<u8>, out: &mut dyn Write) -> io::Result<u64> {
+    let mut capture = match Capture::of_bytes(bytes) {
+        Ok(capture) => capture,
+        Err(error) => return writeln!(out, "{error}").map(|()| 0),
+    };
+    let mut decoder = Decoder::new(&[]);
+    decoder.open_with(NetworkKey::new([0; KEY_LEN]), 0);
+    let look = Look::PLAIN;
+    while let Some(record) = capture.next_record() {
+        let frame = match record {
+            Ok(record) => decoder.decode(&record),
+            Err(error) => {
+                writeln!(out, "{error}")?;
+                break;
+            }
+        };
+        look.frame(out, &frame)?;
+        serde_json::to_writer(&mut *out, &frame)?;
+    }
+    let summary = decoder.summary();
+    summary.print(look, out)?;
+    serde_json::to_writer(&mut *out, &summary)?;
+    Ok(decoder.tally.frames)
+}
+
+/// Explains records in the order of a capture, by what is remembered from frame to frame.
+pub struct Decoder {
+    contexts: Contexts,
+    /// The root's address, as the last DIO gave it.
+    dodag: Option<Ipv6Addr>,
+    reassembly: reassembly::Reassembly,
+    compressions: tcphc::Compressions,
+    conversations: conversation::Conversations,
+    heard: mac::Heard,
+    /// What secured frames are opened with.
+    keys: Option<Keys>,
+    ble: bluetooth::Connections,
+    tally: Tally,
+    /// About the frame in hand.
+    now: Now,
+}
+
+/// What inner layers need to know about the frame around them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Now {
+    number: u64,
+    at_ns: u64,
+    /// The link sender, where the link has one.
+    heard_from: Option<LinkAddr>,
+    /// The same frame has been heard before: a retry of the link.
+    repeat: bool,
+    /// The FCS does not match.
+    fcs_wrong: bool,
+    /// Packets around this one; hostile captures could nest them without end.
+    depth: u8,
+}
+
+impl Now {
+    /// Whether the frame counts for what is learned: contexts, fragments, conversations.
+    const fn countable(&self) -> bool {
+        !self.repeat && !self.fcs_wrong
+    }
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder")
+            .field("tally", &self.tally)
+            .finish()
+    }
+}
+
+impl Decoder {
+    /// A decoder that has seen nothing yet, with header compression contexts that the capture does not
+    /// show being announced.
+    pub fn new(given: &[Context]) -> Self {
+        let mut contexts = Contexts::new();
+        for context in given {
+            contexts.set(context.id, context.prefix, context.len, true);
+        }
+        Self {
+            contexts,
+            dodag: None,
+            reassembly: reassembly::Reassembly::default(),
+            compressions: tcphc::Compressions::default(),
+            conversations: conversation::Conversations::default(),
+            heard: mac::Heard::default(),
+            keys: None,
+            ble: bluetooth::Connections::default(),
+            tally: Tally::default(),
+            now: Now::default(),
+        }
+    }
+
+    /// Opens frames that are encrypted with the keys that follow from a network key by Thread's rule; `sequence`
+    /// is where the key sequence stands, as far as is known.
+    pub fn open_with(&mut self, network: NetworkKey, sequence: u32) {
+        self.keys = Some(Keys { network, sequence });
+    }
+
+    /// How many frames it has explained.
+    pub fn frames(&self) -> u64 {
+        self.tally.frames
+    }
+
+    /// What they amount to.
+    pub fn summary(&self) -> Summary {
+        Summary::of(self)
+    }
+
+    /// Explains the next record.
+    pub fn decode(&mut self, record: &Record) -> Frame {
+        let number = self.tally.frames + 1;
+        self.now = Now {
+            number,
+            at_ns: record.epoch_ns,
+            ..Now::default()
+        };
+        let start_ns = *self.tally.start_ns.get_or_insert(record.epoch_ns);
+        let mut frame = Frame {
+            number,
+            epoch_ns: record.epoch_ns,
+            since_start_ns: record.epoch_ns.wrapping_sub(start_ns).cast_signed(),
+            captured_len: record.data.len(),
+            original_len: record.original_len,
+            path: String::new(),
+            summary: String::new(),
+            layers: Vec::new(),
+            status: Status::Decoded,
+        };
+        link::explain(self, &mut frame, record);
+        self.conclude(&mut frame);
+        self.tally.count(&frame);
+        frame
+    }
+
+    /// What the frame as a whole says about the problem met inside.
+    fn conclude(&self, frame: &mut Frame) {
+        if frame.is_cut()
+            && let Status::Malformed(problem) = &frame.status
+        {
+            // The rest was not captured, so nothing says whether it was well formed.
+            frame.undecoded(
+                problem.layer,
+                format!("cut by the capture's snap length ({})", problem.reason),
+            );
+        } else if self.now.fcs_wrong {
+            // The content is a guess; what seems wrong in it is a consequence.
+            let wrong = motet::wire::ieee802154::ParseError::Fcs.reason();
+            frame.malformed(
+                "mac",
+                match frame.status.problem() {
+                    Some(problem) => format!("{wrong}; besides, {}", problem.reason),
+                    None => wrong.to_owned(),
+                },
+            );
+        }
+        if frame.summary.is_empty() {
+            frame.say("?");
+        }
+        if let Status::Malformed(_) = frame.status {
+            frame.summary.push_str("  [malformed]");
+        }
+    }
+}
