@@ -47,6 +47,13 @@ pub fn happens(rng: &mut Rng, p: f64) -> bool {
     unit < p
 }
 
+/// A standard normal variate (Box and Muller).
+pub(crate) fn gaussian(rng: &mut Rng) -> f64 {
+    let unit = |rng: &mut Rng| ((rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    let (radius, angle) = (unit(rng), unit(rng));
+    libm::sqrt(-2.0 * libm::log(radius)) * libm::cos(2.0 * std::f64::consts::PI * angle)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

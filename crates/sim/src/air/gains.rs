@@ -11,7 +11,7 @@ use std::sync::Arc;
 use motet::random::Rng;
 use motet::time::Instant;
 
-use crate::streams::{Purpose, stream};
+use crate::streams::{Purpose, gaussian, stream};
 
 /// One listener of a transmitter.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -255,13 +255,6 @@ impl ChainAir {
 /// Weaker than this no signal matters: 20 dB below the noise floor of the best receiver at
 /// 0 dBm, so that a hundred such interferers equal the noise.
 pub const NEGLIGIBLE_DB: f64 = -121.0;
-
-/// A standard normal variate (Box and Muller).
-fn gaussian(rng: &mut Rng) -> f64 {
-    let unit = |rng: &mut Rng| ((rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-    let (radius, angle) = (unit(rng), unit(rng));
-    libm::sqrt(-2.0 * libm::log(radius)) * libm::cos(2.0 * std::f64::consts::PI * angle)
-}
 
 #[cfg(test)]
 mod tests {

@@ -137,7 +137,7 @@ impl Air {
             device.usage.receive(Phy::Le1M, LISTENS);
             self.note_advertisement(at, channel, from, &data);
             for scanner in 0..self.devices.len() {
-                if self.hears(scanner, channel, at)
+                if self.hears((from, scanner), (channel, data.len()), at)
                     && self.on_heard(scanner, from, &data, (at + time, channel))
                 {
                     return;
@@ -147,7 +147,12 @@ impl Air {
     }
 
     /// Whether a device that scans hears an advertisement on this channel.
-    fn hears(&mut self, scanner: usize, channel: u8, at: Instant) -> bool {
+    fn hears(
+        &mut self,
+        (from, scanner): (usize, usize),
+        (channel, len): (u8, usize),
+        at: Instant,
+    ) -> bool {
         let device = &self.devices[scanner];
         let listens = matches!(device.seeking.what, What::Scanning(_) | What::Connecting(_));
         if !listens || device.busy_until > at {
@@ -155,7 +160,14 @@ impl Air {
         }
         let interval = 625 * u64::from(device.seeking.scan_interval.max(4));
         let turn = (at.as_micros() / interval % 3) as u8;
-        turn == channel - 37 && !happens(&mut self.rng, self.conditions.advertising_error)
+        if turn != channel - 37 {
+            return false;
+        }
+        let injected = self.conditions.advertising_error;
+        // The address goes before the data.
+        let sent = (6 + len, Phy::Le1M);
+        let error = self.signal.error((from, scanner), injected, sent, at);
+        !happens(&mut self.rng, error)
     }
 
     /// An advertisement was heard; whether a connection comes of it.
@@ -167,7 +179,7 @@ impl Air {
         (at, channel): (Instant, u8),
     ) -> bool {
         let addr = self.devices[from].addr;
-        let rssi = self.conditions.rssi;
+        let rssi = self.signal.told((scanner, from));
         let seeking = &mut self.devices[scanner].seeking;
         match seeking.what {
             What::Scanning(_) if !seeking.heard.contains(&addr) => {
@@ -212,6 +224,7 @@ impl Air {
             slot,
             skipped: 0,
             synchronised_at: anchor,
+            drift_rest: 0,
             is_over: false,
         });
         self.note_connect(number, at, (channel, anchor.since(earliest)));
@@ -249,7 +262,7 @@ impl Air {
         let parts = self.devices[central].profile.connections.max(1);
         let interval = interval(timing).as_micros();
         let phase = interval * slot as u64 / parts as u64;
-        let since = earliest.as_micros() % interval;
+        let since = self.by_clock_of(central, earliest) % interval;
         Duration::from_micros((phase + interval - since) % interval)
     }
 

@@ -165,7 +165,9 @@ impl Air {
         if self.capture.is_none() && self.packets.is_none() {
             return;
         }
-        let rssi = self.conditions.rssi;
+        let rssi = self
+            .signal
+            .told((flight.from, flight.to.unwrap_or(flight.from)));
         let phy = match phy {
             Phy::Le1M => 0,
             Phy::Le2M => 1,

@@ -41,6 +41,8 @@ pub(super) struct Connection {
     pub(super) skipped: u32,
     /// When the peripheral last heard the central: since then clocks drift.
     pub(super) synchronised_at: Instant,
+    /// By how much the next event is later by its central's clock, in millionths of a microsecond.
+    pub(super) drift_rest: i64,
     pub(super) is_over: bool,
 }
 
@@ -96,6 +98,8 @@ pub(super) struct ConnectionEvent {
     pub(super) until: Instant,
     /// Whether the peripheral listens.
     pub(super) is_attended: bool,
+    /// Whether what the peripheral's clock says of its beginning is right enough.
+    pub(super) is_found: bool,
     /// Packets in a row that each end received with a bad check sum.
     pub(super) bad: [u8; 2],
     /// Packets that each end received with a good check sum, and with a bad one.

@@ -41,10 +41,11 @@ impl Air {
                 .calendar
                 .schedule(now + later, Due::Anchor { connection: at });
         }
+        let interval = self.drifted_interval(at);
         let connection = &mut self.connections[at];
         let counter = connection.counter;
         connection.counter = counter.wrapping_add(1);
-        connection.anchor = now + connection.interval();
+        connection.anchor = now + interval;
         let next = connection.anchor;
         self.calendar.schedule(next, Due::Anchor { connection: at });
         let until = self.end_of_event(at, now);
@@ -69,10 +70,15 @@ impl Air {
             false => 0,
         };
         let is_attended = !is_busy && !leaves_out;
+        let (lateness, widening) = (self.lateness(at, now), self.widening(at, now));
+        let awaited = widening.as_micros().checked_add_signed(lateness);
+        let awaited = awaited.filter(|us| *us <= 2 * widening.as_micros());
+        let connection = &mut self.connections[at];
         connection.event = Some(ConnectionEvent {
             channel: connection.map.channel(connection.access_address, counter),
             until,
             is_attended,
+            is_found: awaited.is_some(),
             bad: [0; 2],
             heard: [[0; 2]; 2],
             missed: [false; 2],
@@ -81,13 +87,14 @@ impl Air {
             begun: now,
             payload_len: 0,
         });
-        let (phy, widening) = (connection.phy, self.widening(at, now));
+        let phy = connection.phy;
         self.devices[central].usage.wakes += 1;
         self.devices[central].busy_until = until;
         if is_attended {
             let device = &mut self.devices[peripheral];
             device.usage.wakes += 1;
-            device.usage.wait(phy, widening);
+            let awaited = awaited.map_or(widening + widening, Duration::from_micros);
+            device.usage.wait(phy, awaited);
             device.busy_until = until;
         }
         self.begin_packet(at, CENTRAL, now);
@@ -291,8 +298,10 @@ impl Air {
         let other = 1 - end;
         let (phy, device) = (connection.phy, connection.ends[other].device);
         let is_awake = other == CENTRAL || event.is_attended;
-        let heard = match is_awake {
-            true => self.draw(at, &event),
+        // One that does not find the central's first packet has no other.
+        let hears = is_awake && (other == CENTRAL || event.is_found);
+        let heard = match hears {
+            true => self.draw((at, end), &event),
             false => Heard::Nothing,
         };
         self.note_packet((at, end), &event, (now, heard.arrival(is_awake)));
@@ -354,12 +363,16 @@ impl Air {
 
     /// Draws how a packet is heard. One with an error is not heard at all where the error is in what a
     /// receiver looks for.
-    fn draw(&mut self, at: usize, event: &ConnectionEvent) -> Heard {
-        let error = self.conditions.errors[usize::from(event.channel)];
+    fn draw(&mut self, (at, end): (usize, usize), event: &ConnectionEvent) -> Heard {
+        let injected = self.conditions.errors[usize::from(event.channel)];
+        let connection = &self.connections[at];
+        let phy = connection.phy;
+        let [from, to] = [end, 1 - end].map(|end| connection.ends[end].device);
+        let sent = (event.payload_len, phy);
+        let error = self.signal.error((from, to), injected, sent, event.begun);
         if error <= 0.0 || !happens(&mut self.rng, error) {
             return Heard::Good;
         }
-        let phy = self.connections[at].phy;
         let all = packet_len(event.payload_len, phy, self.conditions.has_mic);
         match happens(&mut self.rng, sync_len(phy) as f64 / all as f64) {
             true => Heard::Nothing,

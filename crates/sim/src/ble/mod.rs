@@ -15,6 +15,7 @@
 mod advertise;
 mod capture;
 pub mod channel;
+mod clocks;
 mod connection;
 mod control;
 pub mod energy;
@@ -23,6 +24,7 @@ mod events;
 mod packets;
 pub mod phy;
 mod power;
+mod signal;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -37,6 +39,7 @@ pub use capture::{Arrival, Packet};
 use channel::DATA_CHANNELS;
 use connection::{CENTRAL, Connection, PERIPHERAL};
 use energy::Usage;
+use signal::Signal;
 
 /// What the air is like.
 #[derive(Clone, PartialEq, Debug)]
@@ -47,8 +50,6 @@ pub struct Conditions {
     pub advertising_error: f64,
     /// Whether data packets have a MIC, as encrypted ones do: four bytes more.
     pub has_mic: bool,
-    /// Signal strength at every receiver, dBm.
-    pub rssi: i8,
 }
 
 impl Conditions {
@@ -58,7 +59,6 @@ impl Conditions {
             errors: [error; DATA_CHANNELS as usize],
             advertising_error: error,
             has_mic: false,
-            rssi: -50,
         }
     }
 }
@@ -104,6 +104,7 @@ pub struct Air {
     devices: Vec<Device>,
     connections: Vec<Connection>,
     conditions: Conditions,
+    signal: Signal,
     rng: Rng,
     capture: Option<Capture>,
     /// What an observer has not seen yet, if there is one.
@@ -141,6 +142,8 @@ struct Device {
     busy_until: Instant,
     usage: Usage,
     is_off: bool,
+    /// How much slower its clock is than it should be.
+    drift_ppm: i32,
 }
 
 /// What a controller reports, with its bytes.
@@ -189,6 +192,9 @@ enum Due {
     Report,
 }
 
+/// How strong signals are where nothing else is said, dBm: devices in one room.
+pub const RSSI_DBM: f64 = -50.0;
+
 impl Air {
     /// An air with these devices, whose controllers have just been reset.
     pub fn new(devices: &[(DeviceAddr, Profile)], conditions: Conditions, rng: Rng) -> Self {
@@ -200,12 +206,14 @@ impl Air {
             busy_until: Instant::ORIGIN,
             usage: Usage::default(),
             is_off: false,
+            drift_ppm: 0,
         };
         let mut air = Self {
             calendar: Calendar::new(),
             devices: devices.iter().map(device).collect(),
             connections: Vec::new(),
             conditions,
+            signal: Signal::new(RSSI_DBM, 0.0, rng.clone()),
             rng,
             capture: None,
             packets: None,
@@ -262,6 +270,11 @@ impl Air {
     pub fn set_error(&mut self, error: f64) {
         self.conditions.errors = [error; DATA_CHANNELS as usize];
         self.conditions.advertising_error = error;
+    }
+
+    /// How strong signals are at every receiver from now on, dBm, and by how much that varies, dB.
+    pub fn set_signal(&mut self, mean_dbm: f64, sigma_db: f64, rng: Rng) {
+        self.signal = Signal::new(mean_dbm, sigma_db, rng);
     }
 
     /// Whether data packets have a MIC from now on.
@@ -325,9 +338,19 @@ impl Air {
         let status = self.carry_out(device, action, bytes, now);
         self.report(device, Report::Plain(Event::Answered { status }));
         if let Action::ReadRssi { handle } = action {
-            let rssi = self.conditions.rssi;
+            let rssi = self.rssi_of((device, handle), now);
             self.report(device, Report::Plain(Event::Rssi { handle, rssi }));
         }
+    }
+
+    /// How strongly a device hears the other end of a connection.
+    fn rssi_of(&mut self, (device, handle): (usize, Handle), now: Instant) -> i8 {
+        let Some(connection) = self.connections.get(usize::from(handle.0)) else {
+            return self.signal.told((device, device));
+        };
+        let ends = [CENTRAL, PERIPHERAL].map(|end| connection.ends[end].device);
+        self.signal.level(ends.into(), now);
+        self.signal.told(ends.into())
     }
 
     /// Does what a command says; returns its status.

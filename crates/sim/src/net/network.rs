@@ -154,7 +154,7 @@ impl<'m> Network<'m> {
         let nodes = (0..gains.nodes()).take_while(|_| !stops());
         nodes.for_each(|node| world.connect(node, gains.listeners(node)));
         if let (Some(air), Some(ble)) = (world.ble_mut(), &options.ble) {
-            air.set_mic(ble.has_mic);
+            bluetooth::furnish(air, ble, (options.nodes.len(), options.seed));
         }
         world.set_fairness(options.fairness.map(Fairness::new));
         world.change_later(std::mem::take(&mut options.later));

@@ -6,7 +6,7 @@ use super::document::Document;
 use super::error::ScenarioError;
 use super::model::RadioSettings;
 use super::relevance::given;
-use crate::net::network::BleOptions;
+use crate::net::network::{BleOptions, NetworkOptions};
 use motet::ble::Phy;
 
 /// The air of this radio, if it is Bluetooth LE's.
@@ -34,9 +34,43 @@ pub(super) fn options(radio: &RadioSettings) -> Result<Option<BleOptions>, Scena
         is_adaptive: radio.adaptive,
         latency: radio.latency,
         has_mic: radio.mic,
+        drift_ppm: radio.drift_ppm,
+        rssi_dbm: radio.rssi_dbm,
+        rssi_sigma_db: radio.rssi_sigma_db,
         tcple_motes: if radio.tcple { usize::MAX } else { 0 },
         ..BleOptions::DEFAULT
     }))
+}
+
+/// Leaves out what motes do without.
+///
+/// # Errors
+/// A mote, or the border router, cannot have what nobody else has.
+pub(super) fn apply_to_nodes(
+    network: &mut NetworkOptions,
+    tables: &[Table],
+) -> Result<(), ScenarioError> {
+    let is_offered = network.ble.is_some_and(|ble| ble.tcple_motes > 0);
+    for (node, number) in tables.iter().zip(1..) {
+        let id = node.get("id").and_then(Value::as_integer);
+        let id = id.and_then(|id| usize::try_from(id).ok());
+        let (Some(id), Some(tcple)) = (id, node.get("tcple").and_then(Value::as_bool)) else {
+            continue;
+        };
+        let unless = match (tcple, is_offered) {
+            (_, false) => "unless radio.tcple is true",
+            (false, true) if id == 0 => "for the border router: set radio.tcple",
+            _ => {
+                if let Some(node) = network.nodes.get_mut(id) {
+                    node.lacks_tcple = !tcple;
+                }
+                continue;
+            }
+        };
+        let error = format!("node.tcple is {tcple}, but must be left out {unless}");
+        return Err(ScenarioError::new(error).of_table("node", number));
+    }
+    Ok(())
 }
 
 /// Checks that every key has an effect with the radio that the file has.
@@ -114,7 +148,10 @@ const MESH: &str = "802.15.4";
 /// By section, keys that only Bluetooth LE has.
 const BLE_KEYS: &[(&str, &str)] = &[
     ("topology", "peripherals"),
-    ("radio", "phy interval_ms adaptive latency mic tcple"),
+    (
+        "radio",
+        "phy interval_ms adaptive latency mic tcple drift_ppm rssi_dbm rssi_sigma_db",
+    ),
 ];
 
 /// By section, keys that it does not have; an empty name stands for all of the section.

@@ -83,6 +83,12 @@ pub(super) struct RadioSettings {
     pub(super) mic: bool,
     /// Whether all have TCPlE.
     pub(super) tcple: bool,
+    /// How far clocks may be off.
+    pub(super) drift_ppm: u16,
+    /// Signal strength at every receiver.
+    pub(super) rssi_dbm: f64,
+    /// By how much that varies.
+    pub(super) rssi_sigma_db: f64,
     /// Which radio and driver.
     pub(super) profile: String,
     /// Whether it is deaf while it copies, if the profile is.

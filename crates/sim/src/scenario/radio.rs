@@ -14,7 +14,7 @@ pub(super) const SECTION: Section = Section {
             "kind",
             Choice(&["802.15.4", "ble"]),
             Some("\"802.15.4\""),
-            "`ble`: Bluetooth LE. The border router is a central and every mote a peripheral, with the controller of an nRF52840. Of the other keys here only `phy`, `interval_ms`, `adaptive`, `latency`, `mic`, `tcple` and `frame_loss` hold then, and of `[stack]` those of TCP and `packet_queue_bytes`.",
+            "`ble`: Bluetooth LE. The border router is a central and every mote a peripheral, with the controller of an nRF52840. Of the other keys here only `phy`, `interval_ms`, `adaptive`, `latency`, `mic`, `tcple`, `drift_ppm`, `rssi_dbm`, `rssi_sigma_db` and `frame_loss` hold then, and of `[stack]` those of TCP and `packet_queue_bytes`.",
         ),
         key(
             "phy",
@@ -51,6 +51,24 @@ pub(super) const SECTION: Section = Section {
             Flag,
             Some("false"),
             "`ble`: whether border router and motes have TCPlE. TCP then goes by a second channel, part of it ahead of its window as far as the border router; and the interval is what the data of a round and their way to the host take, whatever `interval_ms` and `adaptive` say.",
+        ),
+        key(
+            "drift_ppm",
+            Integer(0, 1_000),
+            Some("0"),
+            "`ble`: how far a device's clock may be off, parts in a million; by how much each one is, the seed says. Controllers count with 50: beyond that connections are lost.",
+        ),
+        key(
+            "rssi_dbm",
+            Number(-127.0, 20.0),
+            Some("-50.0"),
+            "`ble`: how strong signals are at every receiver, dBm; -95 is the sensitivity with `phy` 1M, -92 with 2M.",
+        ),
+        key(
+            "rssi_sigma_db",
+            Number(0.0, 30.0),
+            Some("0.0"),
+            "`ble`: by how much that varies, dB: the standard deviation of a normal distribution, from which a link has another value after about a second.",
         ),
         key(
             "profile",

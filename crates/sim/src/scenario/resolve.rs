@@ -91,7 +91,7 @@ impl Scenario {
             ..network
         };
         let tree = tree(&network)?;
-        sleep::apply(&mut network, &tree, &stacks, &table)?;
+        apply_to_nodes(&mut network, &tree, &stacks, &table)?;
         security::apply(&mut network, &table, shelf)?;
         Ok(Self {
             timing,
@@ -202,6 +202,17 @@ fn layout(
     let file = shelf.read("topology.k7", &keys.k7.unwrap_or_default())?;
     let hour = Some(keys.k7_hour).filter(|hour| *hour >= 0.0);
     Layout::k7(&file, radio.channel, hour, radio.profile().noise_dbm())
+}
+
+/// What tables of nodes say beyond their stacks.
+fn apply_to_nodes(
+    network: &mut NetworkOptions,
+    tree: &Tree,
+    stacks: &[StackSettings],
+    table: &Table,
+) -> Result<(), ScenarioError> {
+    sleep::apply(network, tree, stacks, table)?;
+    bluetooth::apply_to_nodes(network, &repeated(table, "node"))
 }
 
 fn network(

@@ -192,6 +192,12 @@ pub(super) const SECTIONS: &[Section] = &[
                 None,
                 "Its radio and driver, where it is not `radio.profile`; `radio.deaf` and `radio.transmit_dbm` hold for it too.",
             ),
+            key(
+                "tcple",
+                Flag,
+                None,
+                "`ble` with `radio.tcple`: false for a mote that does without. It gets plain IPv6, the others what they have.",
+            ),
         ],
     },
     Section {

@@ -10,9 +10,10 @@ use super::build::Builder;
 use super::lend::{Returned, lend_each};
 use super::{BleOptions, Joining, RADIO};
 use crate::Arena;
-use crate::ble::Profile;
+use crate::ble::{Air, Profile};
 use crate::net::plan;
 use crate::net::world::BlePort;
+use crate::streams::{Purpose, stream};
 
 impl<'m> Builder<'_, 'm> {
     /// How node `n` is attached to the air.
@@ -62,7 +63,8 @@ impl<'m> Builder<'_, 'm> {
             }),
         };
         let mut link = Ble::new(config, self.ble_memory(n, places, returned));
-        if n < ble.tcple_motes.saturating_add(1) && ble.tcple_motes > 0 {
+        let has_tcple = ble.tcple_motes > 0 && n <= ble.tcple_motes;
+        if has_tcple && !self.options.nodes[n].lacks_tcple {
             let memory = returned.tcple.take();
             let memory = memory.filter(|memory| memory.sides.len() == places);
             let memory = memory.unwrap_or_else(|| tcple_memory(places, self.arena));
@@ -101,6 +103,19 @@ impl<'m> Builder<'_, 'm> {
 
     fn motes(self) -> usize {
         self.options.nodes.len() - 1
+    }
+}
+
+/// Makes the air what the network is to have.
+pub(super) fn furnish(air: &mut Air, ble: &BleOptions, (nodes, seed): (usize, u64)) {
+    air.set_mic(ble.has_mic);
+    let signal = stream(seed, 1, Purpose::Bluetooth);
+    air.set_signal(ble.rssi_dbm, ble.rssi_sigma_db, signal);
+    let mut clocks = stream(seed, 2, Purpose::Bluetooth);
+    for device in 0..nodes {
+        let [low, high] = [-1, 1].map(|sign| sign * i64::from(ble.drift_ppm));
+        let off = clocks.next_u64() % (high - low + 1).unsigned_abs();
+        air.set_drift(device, (low + off.cast_signed()) as i32);
     }
 }
 

@@ -71,6 +71,12 @@ pub struct BleOptions {
     /// How many motes have `TCPlE`, the first ones; where there are any, the border router has it too, and its interval is
     /// the one that holds.
     pub tcple_motes: usize,
+    /// How far each device's clock may be off, parts in a million: by how much it is, the seed says.
+    pub drift_ppm: u16,
+    /// How strong signals are at every receiver, dBm, and by how much that varies, dB.
+    pub rssi_dbm: f64,
+    /// See [`Self::rssi_dbm`].
+    pub rssi_sigma_db: f64,
     /// The controller of every mote; the border router's has as many buffers for each mote.
     pub profile: ble::Profile,
 }
@@ -84,6 +90,9 @@ impl BleOptions {
         latency: 0,
         has_mic: false,
         tcple_motes: 0,
+        drift_ppm: 0,
+        rssi_dbm: ble::RSSI_DBM,
+        rssi_sigma_db: 0.0,
         profile: ble::Profile::NRF52840,
     };
 }
@@ -206,6 +215,8 @@ pub struct NodeOptions {
     /// Where [`Joining::Rpl`] holds: whether it knows no RPL, and registers with a router that speaks
     /// for it.
     pub is_leaf: bool,
+    /// Over Bluetooth LE with `TCPlE`: whether it does without.
+    pub lacks_tcple: bool,
     /// How it sleeps, if it does: only where nobody's packets pass it. The others are then parents of
     /// such nodes.
     pub sleep: Option<Sleep>,
@@ -327,6 +338,7 @@ impl NodeOptions {
             discipline: Discipline::DropTail,
             window_segments: 4,
             is_leaf: false,
+            lacks_tcple: false,
             sleep: None,
             indirect: IndirectConfig::DEFAULT,
             indirect_len: INDIRECT_LEN,

@@ -167,3 +167,78 @@ fn goodput_stays_below_its_bound() {
         );
     }
 }
+
+/// What arrives from a mote in ten seconds, and how long its receiver was on, where clocks and signals are so.
+fn with_air(set: impl Fn(&mut crate::ble::Air)) -> (usize, u64) {
+    let arena = Arena::new();
+    let mut network = joined(options(1, 0.0), &arena);
+    set(network.world.ble_mut().unwrap());
+    run(&mut network, 10);
+    let listened = network.world.ble().unwrap().usage(1).receiving_us();
+    let host = network.host(0).unwrap();
+    start(&mut network, (1, host), &arena);
+    run(&mut network, 10);
+    (received(&network, host), listened)
+}
+
+#[test]
+fn clocks_that_are_as_good_as_they_say_cost_listening_and_others_the_connection() {
+    let drifting = |central, mote| {
+        with_air(|air| {
+            air.set_drift(0, central);
+            air.set_drift(1, mote);
+        })
+    };
+    let exact = drifting(0, 0);
+    let (late, early) = (drifting(45, -45), drifting(-45, 45));
+    for (bytes, _) in [late, early] {
+        assert!(bytes.abs_diff(exact.0) < exact.0 / 20, "{bytes}, {exact:?}");
+    }
+    // 90 ppm of 50 ms are 4.5 µs an event, 200 events.
+    assert!(
+        (600..1_000).contains(&(late.1 - exact.1)),
+        "{late:?}, {exact:?}"
+    );
+    assert!(
+        (600..1_000).contains(&(exact.1 - early.1)),
+        "{early:?}, {exact:?}"
+    );
+    let (bytes, _) = drifting(0, 1_000);
+    assert!(bytes < exact.0 / 5, "{bytes} beside {}", exact.0);
+}
+
+#[test]
+fn weak_signals_that_vary_lose_packets() {
+    let with = |mean, sigma| {
+        with_air(|air| air.set_signal(mean, sigma, motet::random::Rng::from_seed([4; 2]))).0
+    };
+    let (strong, weak) = (with(-50.0, 0.0), with(-88.0, 6.0));
+    assert_eq!(strong, with(-60.0, 0.0));
+    assert!(weak > 0 && weak < strong * 9 / 10, "{weak} of {strong}");
+}
+
+#[test]
+fn a_mote_without_tcple_gets_plain_ipv6_among_motes_with_it() {
+    let mut options = options(2, 0.0);
+    options.nodes[2].lacks_tcple = true;
+    options.ble = options.ble.map(|ble| BleOptions {
+        tcple_motes: 2,
+        ..ble
+    });
+    let arena = Arena::new();
+    let mut network = joined(options, &arena);
+    let host = network.host(0).unwrap();
+    // From one with it, and from the one without to that.
+    for ends in [(1, host), (2, 1)] {
+        start(&mut network, ends, &arena);
+        run(&mut network, 10);
+        let bytes = received(&network, ends.1);
+        assert!(bytes > 200_000, "{bytes} between {ends:?}");
+    }
+    let ahead = |mote: usize| match network.world.node(mote).link(RADIO) {
+        Some(Link::Ble(link)) => link.tcple_counters().map(|counters| counters.sent_ahead),
+        _ => None,
+    };
+    assert!(ahead(1).is_some_and(|ahead| ahead > 0), "{:?}", ahead(1));
+    assert_eq!(ahead(2), None);
+}

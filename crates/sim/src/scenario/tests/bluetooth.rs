@@ -156,3 +156,47 @@ fn tcple_sets_the_interval_and_outlives_a_restart() {
     let delivered = run.flows[0].delivered().unwrap();
     assert!((0.1..0.9).contains(&delivered), "{delivered}");
 }
+
+#[test]
+fn clocks_signals_and_motes_without_tcple_are_keys() {
+    let text = format!(
+        "{STAR}tcple = true\ndrift_ppm = 40\nrssi_dbm = -85\nrssi_sigma_db = 2.5\n\
+         [[node]]\nid = 2\ntcple = false\n[[flow]]\nfrom = 1\n[[flow]]\nfrom = 2\n"
+    );
+    let plan_of = plan(&text).unwrap();
+    let network = &plan_of.points[0].scenario.network;
+    let ble = network.ble.unwrap();
+    assert_eq!(
+        (ble.drift_ppm, ble.rssi_dbm, ble.rssi_sigma_db),
+        (40, -85.0, 2.5)
+    );
+    let lacking: Vec<bool> = network.nodes.iter().map(|node| node.lacks_tcple).collect();
+    assert_eq!(lacking, [false, false, true]);
+    let [run] = &results(&plan_of)[..] else {
+        panic!("one point, one seed")
+    };
+    assert!(run.complete && run.flows.iter().all(|flow| flow.intact));
+    assert!(run.flows.iter().all(|flow| flow.goodput_kbps > 50.0));
+    let mesh = "[topology]\nchain = 1\n[[flow]]\n";
+    for (text, words) in [
+        (
+            format!("{STAR}[[node]]\nid = 1\ntcple = true\n[[flow]]\n"),
+            "[[node]] 1: node.tcple is true, but must be left out unless radio.tcple is true",
+        ),
+        (
+            format!("{STAR}tcple = true\n[[node]]\nid = 0\ntcple = false\n[[flow]]\n"),
+            "[[node]] 1: node.tcple is false, but must be left out for the border router",
+        ),
+        (
+            format!("{mesh}[[node]]\nid = 1\ntcple = false\n"),
+            "node.tcple is false, but must be left out unless radio.tcple is true",
+        ),
+        (
+            format!("{STAR}rssi_dbm = 30\n[[flow]]\n"),
+            "radio.rssi_dbm is 30",
+        ),
+    ] {
+        let error = plan(&text).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}, not {words}");
+    }
+}
