@@ -96,6 +96,19 @@ pub(crate) fn build_without_ble(workspace: &Workspace) -> Result<()> {
 
 /// Builds [`BLE_COST`] with Bluetooth LE, in place of the one without; gives the lines that can panic.
 pub(crate) fn build_with_ble(workspace: &Workspace) -> Result<Vec<String>> {
+    build_over_ble(workspace, ["ble", "ble,trap-panics"])
+}
+
+/// Builds [`BLE_COST`] with TCPlE too, in place of the one with Bluetooth LE alone; gives the lines that can panic.
+pub(crate) fn build_with_tcple(workspace: &Workspace) -> Result<Vec<String>> {
+    build_over_ble(workspace, ["tcple", "tcple,trap-panics"])
+}
+
+/// Builds [`BLE_COST`] with the first of these features, or the second where a panic is reachable.
+fn build_over_ble(
+    workspace: &Workspace,
+    [features, trapping]: [&'static str; 2],
+) -> Result<Vec<String>> {
     let arguments = |features: &'static str| {
         let package = "minimal-node";
         let ble = ["--bin", BLE_COST, "--features", features];
@@ -104,12 +117,12 @@ pub(crate) fn build_with_ble(workspace: &Workspace) -> Result<Vec<String>> {
             .chain(ble)
             .collect::<Vec<_>>()
     };
-    let (good, output) = build(workspace, &arguments("ble"))?;
+    let (good, output) = build(workspace, &arguments(features))?;
     if good {
         return Ok(Vec::new());
     }
-    if !build(workspace, &arguments("ble,trap-panics"))?.0 {
-        bail!("{output}\nthe node with Bluetooth LE does not build");
+    if !build(workspace, &arguments(trapping))?.0 {
+        bail!("{output}\nthe node with {features} does not build");
     }
     panics_in(workspace, BLE_COST, &output)
 }

@@ -15,7 +15,8 @@ use crate::Format;
 use crate::composition::{code_by, file_of, module_of};
 use crate::firmware::{
     BLE_COST, RPL_COST, TCP_COST, build_minimal_node, build_with_ble, build_with_rpl,
-    build_without_ble, build_without_rpl, build_without_tcp, image_path, run_pair,
+    build_with_tcple, build_without_ble, build_without_rpl, build_without_tcp, image_path,
+    run_pair,
 };
 use crate::image::Image;
 use crate::provenance::heading;
@@ -40,6 +41,10 @@ const RPL_RAM_MAX: u32 = 600;
 const BLE_TEXT_MAX: u32 = 15_700;
 const BLE_RAM_MAX: u32 = 8_192;
 
+/// What TCPlE should add to that: flash and RAM of its layer as published (Table VI of the same).
+const TCPLE_TEXT_MAX: u32 = 15_692;
+const TCPLE_RAM_MAX: u32 = 12_194;
+
 /// What Contiki-NG's RPL-lite alone takes on the same processor, with `-Os`.
 const RPL_LITE_TEXT: u32 = 10_414;
 
@@ -51,7 +56,7 @@ const RPL_LITE_TEXT: u32 = 10_414;
 const CODE_SPREAD: u32 = 4;
 
 /// How many figures there are.
-const FIGURES: usize = 11;
+const FIGURES: usize = 13;
 
 /// The figures, in bytes.
 #[derive(Serialize, Deserialize, Clone, Copy)]
@@ -76,6 +81,12 @@ struct Sizes {
     /// Static RAM that it adds, the buffers of one connection included.
     #[serde(default)]
     ble_ram_bytes: Option<u32>,
+    /// Code and constants that TCPlE adds to such a link. None in a snapshot of before.
+    #[serde(default)]
+    tcple_text_bytes: Option<u32>,
+    /// Static RAM that it adds, with two segments ahead of their time for one connection.
+    #[serde(default)]
+    tcple_ram_bytes: Option<u32>,
     /// Flash of the minimal node.
     minimal_node_text_bytes: u32,
     /// Its static RAM, buffers and queues included.
@@ -95,6 +106,8 @@ impl Sizes {
             ("rpl_ram_bytes", Some(self.rpl_ram_bytes)),
             ("ble_text_bytes", self.ble_text_bytes),
             ("ble_ram_bytes", self.ble_ram_bytes),
+            ("tcple_text_bytes", self.tcple_text_bytes),
+            ("tcple_ram_bytes", self.tcple_ram_bytes),
             (
                 "minimal_node_text_bytes",
                 Some(self.minimal_node_text_bytes),
@@ -113,6 +126,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
         tcp_code,
         rpl_code,
         ble_code,
+        tcple_code,
         panics,
     } = measure(workspace)?;
     match format {
@@ -120,7 +134,10 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
         Format::Markdown => {
             let command = "cargo xtask sizes --markdown";
             println!("{}", heading(workspace, "Sizes", command));
-            print!("{}", page(&sizes, &code, &[tcp_code, rpl_code, ble_code]));
+            print!(
+                "{}",
+                page(&sizes, &code, &[tcp_code, rpl_code, ble_code, tcple_code])
+            );
         }
         Format::Table => {
             print!("{}", table(&sizes, read_snapshot(workspace).ok().as_ref()));
@@ -128,6 +145,7 @@ pub(crate) fn run(workspace: &Workspace, format: Format, update: bool) -> Result
             print!("\n{}{}", tcp_verdict(&sizes), rows(&tcp_code));
             print!("\n{}{}", rpl_verdict(&sizes), rows(&rpl_code));
             print!("\n{}{}", ble_verdict(&sizes), rows(&ble_code));
+            print!("\n{}{}", tcple_verdict(&sizes), rows(&tcple_code));
         }
     }
     for line in &panics {
@@ -180,6 +198,8 @@ struct Measured {
     rpl_code: BTreeMap<String, i64>,
     /// What Bluetooth LE adds to a mote, by file.
     ble_code: BTreeMap<String, i64>,
+    /// What TCPlE adds to that, by file.
+    tcple_code: BTreeMap<String, i64>,
     /// Lines that can panic.
     panics: Vec<String>,
 }
@@ -207,6 +227,7 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
     let (tcp_text_bytes, tcp_code) = tcp_cost(workspace)?;
     let rpl = rpl_cost(workspace)?;
     let ble = ble_cost(workspace)?;
+    let tcple = tcple_cost(workspace)?;
     let sizes = Sizes {
         connection_bytes,
         listener_bytes,
@@ -216,6 +237,8 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         rpl_ram_bytes: rpl.ram_bytes,
         ble_text_bytes: Some(ble.text_bytes),
         ble_ram_bytes: Some(ble.ram_bytes),
+        tcple_text_bytes: Some(tcple.text_bytes),
+        tcple_ram_bytes: Some(tcple.ram_bytes),
         minimal_node_text_bytes,
         minimal_node_ram_bytes: echo_node.ram_bytes()?,
         stack_high_water_bytes,
@@ -226,7 +249,8 @@ fn measure(workspace: &Workspace) -> Result<Measured> {
         tcp_code,
         rpl_code: rpl.code,
         ble_code: ble.code,
-        panics: [node.panics, rpl.panics, ble.panics].concat(),
+        tcple_code: tcple.code,
+        panics: [node.panics, rpl.panics, ble.panics, tcple.panics].concat(),
     })
 }
 
@@ -304,6 +328,11 @@ fn ble_cost(workspace: &Workspace) -> Result<Cost> {
     Cost::of(workspace, BLE_COST, build_without_ble, build_with_ble)
 }
 
+fn tcple_cost(workspace: &Workspace) -> Result<Cost> {
+    let without = |workspace: &Workspace| build_with_ble(workspace).map(drop);
+    Cost::of(workspace, BLE_COST, without, build_with_tcple)
+}
+
 /// What is in `code` more than in `without`, by file; less is negative.
 fn difference(
     mut code: BTreeMap<String, i64>,
@@ -337,6 +366,15 @@ fn ble_verdict(sizes: &Sizes) -> String {
     format!("{adds}, and {ram}; of its code:\n")
 }
 
+/// Whether TCPlE keeps to its limits, in a line.
+fn tcple_verdict(sizes: &Sizes) -> String {
+    let figures = [sizes.tcple_text_bytes, sizes.tcple_ram_bytes];
+    let [text, ram] = figures.map(Option::unwrap_or_default);
+    let adds = against("TCPlE adds", text, TCPLE_TEXT_MAX);
+    let ram = against("its RAM is", ram, TCPLE_RAM_MAX);
+    format!("{adds}, and {ram}; of its code:\n")
+}
+
 /// A figure and its limit.
 fn against(what: &str, bytes: u32, limit: u32) -> String {
     match bytes.checked_sub(limit) {
@@ -354,7 +392,7 @@ fn rows(code: &BTreeMap<String, i64>) -> String {
 fn page(
     sizes: &Sizes,
     code: &BTreeMap<String, i64>,
-    [tcp_code, rpl_code, ble_code]: &[BTreeMap<String, i64>; 3],
+    [tcp_code, rpl_code, ble_code, tcple_code]: &[BTreeMap<String, i64>; 4],
 ) -> String {
     let figures = sizes.rows().map(|(name, value)| {
         let value = value.map_or_else(|| "not measured".to_owned(), |value| value.to_string());
@@ -371,7 +409,8 @@ fn page(
          ## The minimal node's code by module\n\n| module | bytes |\n|---|---:|\n{}\n\
          ## TCP's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
          ## RPL's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
-         ## Bluetooth LE's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}",
+         ## Bluetooth LE's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}\n\
+         ## TCPlE's code by file\n\n{}\n| file | bytes |\n|---|---:|\n{}",
         figures.concat(),
         by_size(code),
         tcp_verdict(sizes),
@@ -379,7 +418,9 @@ fn page(
         rpl_verdict(sizes),
         by_size(rpl_code),
         ble_verdict(sizes),
-        by_size(ble_code)
+        by_size(ble_code),
+        tcple_verdict(sizes),
+        by_size(tcple_code)
     )
 }
 
@@ -447,6 +488,8 @@ mod tests {
         rpl_ram_bytes: 500,
         ble_text_bytes: None,
         ble_ram_bytes: None,
+        tcple_text_bytes: None,
+        tcple_ram_bytes: None,
         minimal_node_text_bytes: 40_000,
         minimal_node_ram_bytes: 9_000,
         stack_high_water_bytes: Some(2_000),
@@ -484,24 +527,18 @@ mod tests {
     #[test]
     fn a_page_has_every_figure_and_the_largest_file_first() {
         let code = [("mac".to_owned(), 7), ("tcp".to_owned(), 90)].into();
-        let text = page(
-            &SNAPSHOT,
-            &code,
-            &[code.clone(), code.clone(), code.clone()],
-        );
+        let each = std::array::from_fn(|_| BTreeMap::clone(&code));
+        let text = page(&SNAPSHOT, &code, &each);
         assert!(text.contains("| `connection_bytes` | 300 |\n"), "{text}");
         assert_eq!(
             text.matches("| `tcp` | 90 |\n| `mac` | 7 |").count(),
-            4,
+            5,
             "{text}"
         );
         let without = Sizes {
             stack_high_water_bytes: None,
             ..SNAPSHOT
         };
-        assert!(
-            page(&without, &code, &[code.clone(), code.clone(), code.clone()])
-                .contains("| not measured |")
-        );
+        assert!(page(&without, &code, &each).contains("| not measured |"));
     }
 }

@@ -10,6 +10,8 @@ use motet::ble::{Config as HostConfig, DeviceAddr, INWARD_LEN, Peer, PeerMemory,
 use motet::ip::{self, Ip, Route};
 #[cfg(feature = "ble")]
 use motet::limits::IPV6_MTU_MIN;
+#[cfg(feature = "tcple")]
+use motet::link::TcpleMemory;
 #[cfg(feature = "ble")]
 use motet::link::{Ble, BleConfig, BleMemory};
 use motet::link::{Link, Mesh, MeshConfig, MeshStorage};
@@ -19,6 +21,8 @@ use motet::node::Node;
 use motet::random::Rng;
 #[cfg(feature = "tcp")]
 use motet::tcp::{Buffers, Config, Memory, Slot, Tcp};
+#[cfg(feature = "tcple")]
+use motet::tcple::{HELD_LEN, HeldSlot, Side};
 use motet::time::Instant;
 
 use radio::Radio;
@@ -68,6 +72,16 @@ struct BleStorage {
     waiting: [u8; IPV6_MTU_MIN],
     queue: [u8; IPV6_MTU_MIN],
     peers: MaybeUninit<[Peer<'static>; 1]>,
+    #[cfg(feature = "tcple")]
+    tcple: TcpleStorage,
+}
+
+/// The memory of TCPlE on such a link, with two segments ahead of their time.
+#[cfg(feature = "tcple")]
+struct TcpleStorage {
+    sides: [Side; 1],
+    segments: [[u8; HELD_LEN]; 2],
+    held: MaybeUninit<[HeldSlot<'static>; 2]>,
 }
 
 #[cfg(feature = "tcp")]
@@ -85,6 +99,12 @@ impl TwoLinks {
             waiting: [0; IPV6_MTU_MIN],
             queue: [0; IPV6_MTU_MIN],
             peers: MaybeUninit::uninit(),
+            #[cfg(feature = "tcple")]
+            tcple: TcpleStorage {
+                sides: [Side::NEW],
+                segments: [[0; HELD_LEN]; 2],
+                held: MaybeUninit::uninit(),
+            },
         },
         connections: [Slot::EMPTY],
         links: MaybeUninit::uninit(),
@@ -197,7 +217,22 @@ impl BleStorage {
             queue: &mut self.queue,
             registrations: &mut [],
         };
-        Ble::new(config, memory)
+        let link = Ble::new(config, memory);
+        #[cfg(feature = "tcple")]
+        let link = link.with_tcple(self.tcple.lend());
+        link
+    }
+}
+
+#[cfg(feature = "tcple")]
+impl TcpleStorage {
+    fn lend(&'static mut self) -> TcpleMemory<'static> {
+        let [first, second] = &mut self.segments;
+        let held = [HeldSlot::new(first), HeldSlot::new(second)];
+        TcpleMemory {
+            sides: &mut self.sides,
+            held: self.held.write(held),
+        }
     }
 }
 
