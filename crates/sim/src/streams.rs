@@ -31,6 +31,8 @@ pub enum Purpose {
     SwitchOn = 10,
     /// Losses and chance on the air of Bluetooth LE.
     Bluetooth = 11,
+    /// What attackers send, and when.
+    Attack = 12,
 }
 
 /// The generator of `node` for `purpose` in the run seeded with `seed`.

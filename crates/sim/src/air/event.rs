@@ -37,6 +37,11 @@ pub enum Event {
     Gain(Box<Later>),
     /// A packet arrives at the end of a wire.
     Packet(Box<Parcel>),
+    /// An attacker may send.
+    Attack {
+        /// Which.
+        attacker: usize,
+    },
     /// The border router may let a packet go that it held.
     Release,
 }

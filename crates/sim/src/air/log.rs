@@ -25,7 +25,7 @@ pub enum Happening {
 /// A frame that has left the air.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Flown {
-    /// The node that sent it.
+    /// The node that sent it; of attackers a number behind those of all nodes.
     pub from: usize,
     /// The node that it was for; none of a broadcast, or of an ACK that nobody is known to have waited for.
     pub to: Option<usize>,

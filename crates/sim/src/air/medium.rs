@@ -208,6 +208,18 @@ impl Medium {
         }
     }
 
+    /// Adds a transmitter that hears nothing; returns its place.
+    pub fn add_transmitter(&mut self, placement: &Placement, listeners: &[Gain]) -> usize {
+        let place = self.paths.len();
+        self.paths.push(Paths::default());
+        self.fields.push(Field::new(placement.channel));
+        self.ears
+            .push(Ear::new(Power::from_dbm(placement.noise_dbm)));
+        self.transmit_dbm.push(placement.transmit_dbm);
+        self.connect(place, listeners);
+        place
+    }
+
     /// Lets these listeners, in ascending order, hear `from`, and nobody else.
     pub fn connect(&mut self, from: usize, listeners: &[Gain]) {
         debug_assert!(

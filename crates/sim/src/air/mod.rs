@@ -13,6 +13,7 @@ pub mod k7;
 pub mod log;
 pub mod medium;
 pub mod noise;
+pub mod nonces;
 pub mod phy;
 pub mod power;
 pub mod profile;
@@ -27,6 +28,7 @@ use motet::wire::ieee802154::{FrameType, Header};
 use crate::air::census::Census;
 use crate::air::log::{Flown, Happening, Log, Sort, Turn};
 use crate::air::medium::{Fate, Finished, Frame, Medium};
+use crate::air::nonces::Nonces;
 use crate::air::power::Power;
 use crate::air::radio::State;
 use crate::calendar::Calendar;
@@ -49,6 +51,8 @@ pub struct Air {
     capture: Option<Capture>,
     /// What frames carried, where somebody wants to know.
     pub census: Option<Census>,
+    /// Nonces on it, where somebody wants to know.
+    pub nonces: Option<Nonces>,
     /// What an observer is to see, if there is one.
     pub log: Option<Log>,
 }
@@ -79,6 +83,7 @@ impl Air {
             nodes: addresses.into_iter().collect(),
             capture: None,
             census: None,
+            nonces: None,
             log: None,
         }
     }
@@ -104,6 +109,9 @@ impl Air {
         }
         if let Some(census) = &mut self.census {
             census.note(from, frame.psdu(), intended);
+        }
+        if let Some(nonces) = &mut self.nonces {
+            nonces.note(frame.psdu());
         }
         let id = self.medium.start(from, frame, intended, now);
         let end = now + phy::air_time(frame.psdu().len());

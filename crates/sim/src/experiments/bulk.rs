@@ -326,7 +326,7 @@ impl<'m> Links<'m> {
                     self.drive(mote, now);
                 }
                 Event::FrameEnd { id } => self.end_frame(id, now),
-                Event::Packet(_) | Event::Gain(_) | Event::Release => {}
+                Event::Packet(_) | Event::Gain(_) | Event::Attack { .. } | Event::Release => {}
             }
         }
         self.air.calendar.advance_to(until);

@@ -41,8 +41,35 @@ pub enum Flows {
 
 impl Traffic for Flows {
     fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
+        let options = self.network(setup, seed);
+        self.run_in(options, setup, (seed, seconds), |_| Vec::new())
+    }
+
+    /// Two senders' frames overlap: the arithmetic of one is no bound of both.
+    fn segment(&self, setup: &Setup, seconds: u64) -> Segment {
+        match self {
+            Self::Up | Self::Down => setup.segment(seconds),
+            Self::Motes => setup.segment_to(plan::mesh_addr(0), seconds),
+            Self::TwoUp => Segment {
+                bound: None,
+                ..setup.segment(seconds)
+            },
+        }
+    }
+}
+
+impl Flows {
+    /// A run in a network that is that of `setup` but for what `options` add to it; `figures` are read off it
+    /// in the end.
+    pub(super) fn run_in(
+        self,
+        options: NetworkOptions,
+        setup: &Setup,
+        (seed, seconds): (u64, u64),
+        figures: impl FnOnce(&Network<'_>) -> Vec<(&'static str, f64)>,
+    ) -> Result<Run, Failure> {
         let arena = Arena::new();
-        let mut network = joined(self.network(setup, seed), &arena)?;
+        let mut network = joined(options, &arena)?;
         let began = network.world.now();
         let from = began + WARM_UP;
         let to = from + Duration::from_secs(seconds);
@@ -80,23 +107,12 @@ impl Traffic for Flows {
             )
         });
         let flows = flows.collect();
-        Ok(watched.run(&network, &pairs, flows, setup))
+        Ok(Run {
+            figures: figures(&network),
+            ..watched.run(&network, &pairs, flows, setup)
+        })
     }
 
-    /// Two senders' frames overlap: the arithmetic of one is no bound of both.
-    fn segment(&self, setup: &Setup, seconds: u64) -> Segment {
-        match self {
-            Self::Up | Self::Down => setup.segment(seconds),
-            Self::Motes => setup.segment_to(plan::mesh_addr(0), seconds),
-            Self::TwoUp => Segment {
-                bound: None,
-                ..setup.segment(seconds)
-            },
-        }
-    }
-}
-
-impl Flows {
     /// The network of a setting.
     fn network(self, setup: &Setup, seed: u64) -> NetworkOptions {
         let mut options = ChainOptions {

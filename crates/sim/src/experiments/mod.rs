@@ -28,6 +28,7 @@ pub mod model;
 mod pacing;
 pub mod row;
 pub mod run;
+pub mod security;
 pub mod setup;
 pub mod sleepy;
 pub mod spent;
@@ -185,6 +186,7 @@ pub fn all() -> Vec<Experiment> {
     all.extend(tcple::EXPERIMENTS);
     all.extend(mesh::EXPERIMENTS);
     all.extend(sleepy::EXPERIMENTS);
+    all.extend(security::EXPERIMENTS);
     all
 }
 

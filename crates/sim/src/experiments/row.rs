@@ -14,7 +14,7 @@ use crate::stats::Stat;
 pub struct Point(Vec<(&'static str, Value)>);
 
 /// What settings differ by, in every experiment.
-pub const KEYS: [&str; 28] = [
+pub const KEYS: [&str; 31] = [
     "hops",
     "direction",
     "retry_delay_ms",
@@ -43,6 +43,9 @@ pub const KEYS: [&str; 28] = [
     "batch",
     "rate",
     "seed",
+    "key",
+    "attack",
+    "aim",
 ];
 
 /// One key's value.

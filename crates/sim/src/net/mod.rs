@@ -4,6 +4,7 @@
 //! [`chain`] is the network of most experiments, and [`run`] lets somebody look while time
 //! passes.
 
+pub mod attack;
 pub mod bound;
 pub mod bounded;
 pub mod chain;

@@ -12,6 +12,7 @@
 //! Left out: several border routers, routing protocols. When nodes go off and come back,
 //! [`crate::net::outages`] says.
 
+mod beside;
 mod bluetooth;
 mod build;
 mod lend;
@@ -160,6 +161,7 @@ impl<'m> Network<'m> {
         world.change_later(std::mem::take(&mut options.later));
         options.set_noise(&mut world);
         options.set_ciphers(&mut world);
+        options.set_attackers(&mut world, &gains, &tree);
         let nodes = options.nodes.len();
         Ok(Self {
             world,

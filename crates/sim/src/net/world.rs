@@ -7,6 +7,7 @@
 //! nodes as their application in between.
 //! Left out: threads. A world is one run; runs are independent of each other.
 
+mod attackers;
 mod bluetooth;
 mod drive;
 mod observe;
@@ -33,6 +34,7 @@ use crate::net::fairness::Fairness;
 use crate::net::wire::Wire;
 use crate::streams::{Purpose, happens, stream};
 
+use self::attackers::Attacker;
 use self::bluetooth::Bluetooth;
 use self::port::{Attached, Kind, Places};
 pub use self::port::{BlePort, Port, RadioPort};
@@ -66,6 +68,7 @@ pub struct World<'m> {
     ble: Option<Bluetooth>,
     places: Places,
     motes: Vec<Mote<'m>>,
+    attackers: Vec<Attacker>,
     wire: Option<Wire>,
     /// What makes the border router fair, if anything does.
     fairness: Option<Fairness>,
@@ -118,6 +121,7 @@ impl<'m> World<'m> {
             ble,
             places,
             motes,
+            attackers: Vec::new(),
             wire,
             fairness: None,
             frame_loss: conditions.frame_loss,
@@ -188,6 +192,7 @@ impl<'m> World<'m> {
                 self.air.medium.set_gain(from, to, db);
             }
             Event::Packet(parcel) => self.arrive(*parcel, now),
+            Event::Attack { attacker } => self.attack(attacker, now),
             Event::Release => {
                 if let Some(fairness) = &mut self.fairness {
                     fairness.on_due(now);
@@ -394,6 +399,17 @@ impl<'m> World<'m> {
         self.air.census.get_or_insert_default();
     }
 
+    /// Notes from now on which nonces are on the air.
+    pub fn take_nonces(&mut self) {
+        self.air.nonces.get_or_insert_default();
+    }
+
+    /// How many nonces were of two frames since [`Self::take_nonces`], and how many there were.
+    pub fn nonces(&self) -> (u64, usize) {
+        let nonces = self.air.nonces.as_ref();
+        nonces.map_or((0, 0), |nonces| (nonces.repeated, nonces.count()))
+    }
+
     /// What a node has sent by its first radio since [`Self::take_census`].
     pub fn sent(&self, mote: usize) -> Sent {
         let census = self.air.census.as_ref();
@@ -449,7 +465,8 @@ impl<'m> World<'m> {
             if let Some(radio) = radio_at(&mut self.motes, &self.places, sender) {
                 radio.on_sent(header.as_ref(), &mut self.air, now);
             }
-            let is_cut = self.motes[self.places.node(sender)].is_off;
+            let is_nodes = self.is_nodes(sender);
+            let is_cut = is_nodes && self.motes[self.places.node(sender)].is_off;
             let mut fate = finished.fate;
             let matters =
                 |reception: &Reception| matters(reception, finished.intended, header.as_ref());
@@ -475,9 +492,14 @@ impl<'m> World<'m> {
                     radio.on_reception(heard, &mut self.air, now);
                 }
             }
-            self.air.count(&finished, header.as_ref(), fate);
             self.air.note_frame(&finished, header.as_ref(), fate, now);
-            self.drive(self.places.node(sender), now);
+            if is_nodes {
+                if let Some(to) = finished.intended {
+                    self.overhear(to, &finished.frame);
+                }
+                self.air.count(&finished, header.as_ref(), fate);
+                self.drive(self.places.node(sender), now);
+            }
             for reception in receptions.iter().filter(|reception| matters(reception)) {
                 self.drive_if_told(self.places.node(reception.at), now);
             }

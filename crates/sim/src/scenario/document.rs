@@ -71,9 +71,12 @@ impl Document {
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let mut names: Vec<&Value> = Vec::new();
         for section in keys::SECTIONS {
-            let table = self.table.get(section.name).and_then(Value::as_table);
+            let tables: Vec<&Table> = match self.table.get(section.name) {
+                Some(Value::Array(all)) => all.iter().filter_map(Value::as_table).collect(),
+                given => given.and_then(Value::as_table).into_iter().collect(),
+            };
             for key in section.keys.iter().filter(|key| key.kind.is_file()) {
-                names.extend(table.and_then(|table| table.get(key.name)));
+                names.extend(tables.iter().filter_map(|table| table.get(key.name)));
                 let path = section.path(key.name);
                 let swept = self.sweep.iter().filter(|(swept, _)| *swept == path);
                 names.extend(swept.flat_map(|(_, values)| values));

@@ -8,6 +8,7 @@
 //! that is advanced and looked at.
 //! Left out: what the lab cannot do yet is no key.
 
+mod attacker;
 mod battery;
 mod bluetooth;
 mod bound;

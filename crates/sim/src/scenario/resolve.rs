@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::attacker;
 use super::battery::battery;
 use super::bluetooth;
 use super::defaults::{fill, filled, into, repeated, section, set};
@@ -93,6 +94,7 @@ impl Scenario {
         let tree = tree(&network)?;
         apply_to_nodes(&mut network, &tree, &stacks, &table)?;
         security::apply(&mut network, &table, shelf)?;
+        attacker::apply(&mut network, &table, shelf)?;
         Ok(Self {
             timing,
             network,

@@ -233,6 +233,7 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     super::router::SECTION,
     super::security::SECTION,
+    super::attacker::SECTION,
     super::battery::SECTION,
     Section {
         name: "flow",

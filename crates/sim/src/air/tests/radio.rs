@@ -97,7 +97,7 @@ impl Bench {
                 }
                 Event::FrameEnd { id } => self.end(id, now),
                 Event::Resume { mote } => self.drive(mote, now),
-                Event::Packet(_) | Event::Gain(_) | Event::Release => {
+                Event::Packet(_) | Event::Attack { .. } | Event::Gain(_) | Event::Release => {
                     unreachable!("neither wire nor change here")
                 }
             }

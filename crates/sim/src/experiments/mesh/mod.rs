@@ -12,6 +12,7 @@ mod stable;
 
 use std::sync::Arc;
 
+pub(super) use self::runs::join_with_key;
 use self::runs::{Kind, Way};
 use super::row::{Point, Row};
 use super::setup::Setup;

@@ -11,7 +11,9 @@ use crate::experiments::run::{FORM_LIMIT, Failure, PORT, Run, received};
 use crate::experiments::setup::{Segment, Setup};
 use crate::experiments::traffic::Traffic;
 use crate::net::moves;
-use crate::net::network::{Arrivals, Host, Joining, Network, NetworkOptions, Parent};
+use crate::net::network::{
+    Arrivals, Host, Joining, Network, NetworkOptions, Parent, SecurityOptions,
+};
 use crate::net::outages::Outages;
 use crate::net::run::{self, Next};
 use crate::streams::{Purpose, stream};
@@ -80,8 +82,25 @@ impl Traffic for Kind {
 type Figures = Vec<(&'static str, f64)>;
 
 fn join(motes: u64, seed: u64) -> Result<Figures, Failure> {
+    joined(mesh(motes, seed, Host::Outside)?)
+}
+
+/// How soon motes join that have a key from the start.
+pub(in crate::experiments) fn join_with_key(
+    motes: u64,
+    seed: u64,
+    key: SecurityOptions,
+) -> Result<Run, Failure> {
+    let mut options = mesh(motes, seed, Host::Outside)?;
+    options.security = Some(key);
+    Ok(Run {
+        figures: joined(options)?,
+        ..Run::default()
+    })
+}
+
+fn joined(options: NetworkOptions) -> Result<Figures, Failure> {
     let arena = Arena::new();
-    let options = mesh(motes, seed, Host::Outside)?;
     let deepest = options.tree().map_or(0, |tree| tree.height(0));
     let mut network = network(options, &arena)?;
     let (mut outages, on) = Outages::staggered(&mut network, SWITCHED_ON_WITHIN);

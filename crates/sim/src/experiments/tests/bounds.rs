@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Case, Experiment, all, ble, cit, fair, mesh, sleepy, tcple};
+use super::super::{Case, Experiment, all, ble, cit, fair, mesh, security, sleepy, tcple};
 
 /// Every setting of few hops that has a bound, once, and the longest of bulk packets.
 fn bounded() -> Vec<Case> {
@@ -60,7 +60,8 @@ fn one_flow_has_a_bound_and_two_have_none() {
         let mut others = others
             .chain(&ble::EXPERIMENTS)
             .chain(&tcple::EXPERIMENTS)
-            .chain(&sleepy::EXPERIMENTS);
+            .chain(&sleepy::EXPERIMENTS)
+            .chain(&security::EXPERIMENTS);
         others.all(|other| other.id != experiment.id)
     };
     for experiment in all().into_iter().filter(is_chain) {

@@ -186,8 +186,8 @@ fn run_of(case: &Case, seed: u64, direction: u64, shift: f64) -> Run {
     }
 }
 
-/// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness` and `combined-ble` measure.
-const FIGURES: [&str; 40] = [
+/// What runs of the experiments `mesh-*`, `taim-*`, `tcple-*`, `combined-fairness`, `combined-ble` and `combined-security` measure.
+const FIGURES: [&str; 43] = [
     "age",
     "age_mean",
     "age_p90",
@@ -228,6 +228,9 @@ const FIGURES: [&str; 40] = [
     "routing_bytes",
     "delivery",
     "parent_changes_per_h",
+    "forgeries_accepted",
+    "nonces_repeated",
+    "rotations",
 ];
 
 fn all_rows() -> Vec<Row> {

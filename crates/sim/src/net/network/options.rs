@@ -17,6 +17,7 @@ use crate::air::gains::{Gains, Later};
 use crate::air::noise::Noise;
 use crate::air::profile::Profile;
 use crate::ble;
+use crate::net::attack::AttackOptions;
 use crate::net::plan;
 use crate::net::topology::{self, Station, TopologyError, Tree};
 use crate::streams::{Purpose, stream};
@@ -51,6 +52,8 @@ pub struct NetworkOptions {
     pub ble: Option<BleOptions>,
     /// Link security, where the mesh has a key.
     pub security: Option<SecurityOptions>,
+    /// Who puts frames on the air without belonging to the mesh.
+    pub attackers: Vec<AttackOptions>,
 }
 
 /// A network over Bluetooth LE: the border router is a central, and every mote a peripheral of it.
@@ -422,6 +425,7 @@ impl NetworkOptions {
             thins_acks: false,
             ble: None,
             security: None,
+            attackers: Vec::new(),
         }
     }
 

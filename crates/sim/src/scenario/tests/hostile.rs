@@ -18,7 +18,7 @@ fn refusal(text: &str) -> String {
 }
 
 /// Every key that names a file, in a scenario that is good but for that file.
-fn naming(file: &str) -> [String; 5] {
+fn naming(file: &str) -> [String; 6] {
     let file = toml::Value::from(file);
     [
         format!("[topology]\nmatrix = {file}\n[[flow]]\n"),
@@ -28,6 +28,9 @@ fn naming(file: &str) -> [String; 5] {
             "[topology]\nchain = 1\n[[flow]]\n[interference]\ntrace = \"noise\"\nnight = {file}\n"
         ),
         format!("[topology]\nchain = 1\n[[flow]]\n[security]\nkey = {file}\n"),
+        format!(
+            "[topology]\nchain = 1\n[[flow]]\n[[attacker]]\nnear = 1\nkind = \"pcap\"\nfile = {file}\n"
+        ),
     ]
 }
 

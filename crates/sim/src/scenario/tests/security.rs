@@ -121,3 +121,86 @@ fn what_cannot_be_is_refused_in_one_sentence() {
     }
     drop(folder);
 }
+
+/// Bytes of a flow that arrive in 20 s beside such attackers, with a key and without.
+fn bytes_beside(attackers: &str, has_key: bool) -> u64 {
+    let (_folder, key) = key_file();
+    let security = match has_key {
+        true => format!("[security]\nkey = \"{key}\"\n"),
+        false => String::new(),
+    };
+    let text = format!(
+        "duration_s = 20\nwarmup_s = 2\n{security}{attackers}[topology]\nchain = 2\n[[flow]]\nfrom = 2\nto = \"host\"\n"
+    );
+    let plan = plan(&text).unwrap_or_else(|why| panic!("{attackers}: {why}"));
+    let run = results(&plan).remove(0);
+    assert!(run.flows.iter().all(|flow| flow.intact), "{attackers}");
+    run.flows.iter().map(|flow| flow.counted_bytes).sum()
+}
+
+#[test]
+fn forgeries_stop_a_mesh_without_a_key_and_not_one_with_it() {
+    let attackers = ["tag", "dsn"]
+        .map(|kind| format!("[[attacker]]\nnear = 1\nper_s = 10.0\nkind = \"{kind}\"\n"))
+        .concat();
+    let [sealed, clear] = [true, false].map(|has_key| bytes_beside(&attackers, has_key));
+    let undisturbed = bytes_beside("", true);
+    assert!(sealed > undisturbed / 2, "{sealed} of {undisturbed}");
+    assert!(
+        clear < sealed / 4,
+        "{clear} without a key, {sealed} with it"
+    );
+}
+
+#[test]
+fn a_capture_played_back_is_heard_and_believed_by_nobody() {
+    use motet::time::Instant;
+
+    use crate::capture::{Capture, Records};
+
+    let folder = tempfile::tempdir().unwrap();
+    for (name, records) in [
+        ("plain", Records::Frames),
+        ("tapped", Records::TappedFrames),
+    ] {
+        let path = folder.path().join(name);
+        let file = fs::File::create(&path).unwrap();
+        let mut capture = Capture::stream(Box::new(file), records).unwrap();
+        for last in 0..3 {
+            let psdu = [0x41, 0xc8, 7, 0x54, 0x4d, 1, 0, 2, 0, last, 0, 0];
+            capture.frame(Instant::ORIGIN, &psdu, 26, None);
+        }
+        capture.finish().unwrap();
+        let path = path.display();
+        let attacker = format!("[[attacker]]\nnear = 1\nkind = \"pcap\"\nfile = \"{path}\"\n");
+        assert!(bytes_beside(&attacker, true) > 20_000);
+    }
+}
+
+#[test]
+fn an_attacker_that_cannot_be_is_refused_in_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("not.pcap");
+    fs::write(&path, "no capture").unwrap();
+    let broken = format!("near = 1\nkind = \"pcap\"\nfile = \"{}\"", path.display());
+    for (attacker, says) in [
+        ("kind = \"ra\"", "attacker.near"),
+        ("near = 1", "attacker.kind"),
+        ("near = 3\nkind = \"ra\"", "0 to 2"),
+        ("near = 1\nkind = \"jam\"", "kind"),
+        ("near = 1\nkind = \"ra\"\nper_s = 0", "per_s"),
+        ("near = 1\nkind = \"pcap\"", "attacker.file"),
+        ("near = 1\nkind = \"ra\"\nfile = \"a.pcap\"", "left out"),
+        (
+            "near = 1\nkind = \"pcap\"\nfile = \"none.pcap\"",
+            "no such file",
+        ),
+        (&broken, "pcap"),
+    ] {
+        let text = format!("[topology]\nchain = 2\n[[attacker]]\n{attacker}\n[[flow]]\n");
+        let sentence = plan(&text).err().map(|error| error.to_string());
+        let sentence = sentence.unwrap_or_default();
+        assert!(sentence.contains(says), "{attacker}: {sentence}");
+        assert_eq!(sentence.lines().count(), 1, "{sentence}");
+    }
+}

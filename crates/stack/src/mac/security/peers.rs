@@ -106,6 +106,12 @@ impl<'m> Peers<'m> {
         known.find(|peer| peer.is_known && peer.addr == addr)
     }
 
+    /// The address of each, and its last frame counter.
+    pub(super) fn counters(&self) -> impl Iterator<Item = ([u8; 8], u32)> {
+        let known = self.0.iter().filter(|peer| peer.is_known);
+        known.map(|peer| (peer.addr, peer.counter))
+    }
+
     /// Whether one more finds room without pushing another out.
     pub(super) fn has_room(&self) -> bool {
         self.0.iter().any(|peer| !peer.is_known)

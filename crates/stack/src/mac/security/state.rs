@@ -11,6 +11,8 @@
 //! Left out: what the frames mean, which is the MAC's (`secured`).
 //! Source: IEEE 802.15.4-2006 §7.5.8.2; Thread 1.1 §7.1.4 and §7.1.5 for the sequence of keys.
 
+mod look;
+
 use super::counter::{Counters, Reservation};
 use super::engine::{Engine, Keyed};
 use super::keys::{LinkKey, NetworkKey, index, sequence_of};
@@ -126,21 +128,6 @@ impl<'m> Security<'m> {
     /// Gives back the entries it was lent.
     pub fn into_memory(self) -> &'m mut [Peer] {
         self.peers.into_memory()
-    }
-
-    /// The key sequence in force.
-    pub const fn sequence(&self) -> u32 {
-        self.sequence
-    }
-
-    /// Totals since start.
-    pub const fn counters(&self) -> &SecurityCounters {
-        &self.counters
-    }
-
-    /// Whether this neighbour has shown that it has the key.
-    pub fn knows(&self, addr: [u8; 8]) -> bool {
-        self.peers.find(addr).is_some()
     }
 
     /// Takes a later key, which valid frames then carry to the others. An earlier sequence changes

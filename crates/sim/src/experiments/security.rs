@@ -1,0 +1,371 @@
+//! Meshes with a key: what it costs, what it keeps off, and what it outlives.
+//!
+//! Chains of three hops with a measured pace and an ACK for every eighth segment. Their cipher is the
+//! radio's. An attacker stands beside the first relay; its frames are compared with as many of the same
+//! length for another PAN, which take the same air and are nobody's.
+//! Left out: joining by CoJP, which is not there yet.
+
+use std::sync::Arc;
+
+use motet::link::Forwarding;
+use motet::mac::config::RETRY_DELAY_MAX;
+use motet::mac::security::NetworkKey;
+use motet::tcp::Config;
+use motet::tcphc;
+use motet::time::Duration;
+
+use super::flows::Flows;
+use super::mesh;
+use super::metric::GOODPUT;
+use super::row::{Point, Row};
+use super::run::{Failure, PORT, Run, WARM_UP};
+use super::setup::{Segment, Setup};
+use super::traffic::Traffic;
+use super::{Budget, Case, Experiment, Results};
+use crate::Arena;
+use crate::air::profile::Profile;
+use crate::apps::content::Content;
+use crate::apps::{App, Receiver, Sender};
+use crate::net::attack::{AttackOptions, Forgery, Frames};
+use crate::net::chain::ChainOptions;
+use crate::net::network::{Network, NetworkOptions, SecurityOptions};
+use crate::net::outages::{Outages, Switch};
+use crate::net::run::{self, Next};
+
+/// In the order of the command's list.
+pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
+    id: "combined-security",
+    title: "What a key costs a mesh, what it keeps off, and what it outlives",
+    cases,
+    rows,
+    axis: None,
+    budget: [
+        Budget {
+            runs: 4,
+            seconds: 60,
+        },
+        Budget {
+            runs: 20,
+            seconds: 120,
+        },
+    ],
+}];
+
+/// How relays forward, and whether headers are compressed; what a key may cost such a chain.
+struct Design {
+    forwarding: &'static str,
+    compression: &'static str,
+    /// The least part of the goodput without a key.
+    least: f64,
+}
+
+/// What attackers are beside.
+const COPY: &Design = &DESIGNS[0];
+
+/// What forged heads are sent to.
+const IMMEDIATE: &Design = &DESIGNS[2];
+
+const DESIGNS: [Design; 3] = [
+    design("copy", "none", 0.86),
+    design("copy", "tcphc", 0.88),
+    design("cit", "tcphc", 0.87),
+];
+
+const fn design(forwarding: &'static str, compression: &'static str, least: f64) -> Design {
+    Design {
+        forwarding,
+        compression,
+        least,
+    }
+}
+
+impl Design {
+    fn point(&self, key: &'static str) -> Point {
+        Point::default()
+            .with("hops", HOPS)
+            .with("forwarding", self.forwarding)
+            .with("compression", self.compression)
+            .with("key", key)
+    }
+
+    fn setup(&self, security: Option<SecurityOptions>) -> Setup {
+        let mut setup = Setup::hops(HOPS as u16).window_segments(12);
+        let chain = &mut setup.chain;
+        chain.queue_frames = 32;
+        chain.ack_every = ACK_EVERY;
+        chain.pace_percent = 100;
+        chain.retry_delay = RETRY_DELAY_MAX;
+        chain.security = security;
+        if self.compression == "tcphc" {
+            chain.compression = Some(tcphc::Mode::Default);
+        }
+        if self.forwarding == "cit" {
+            chain.profile = Profile::TELOSB;
+            chain.forwarding = Forwarding::Immediate;
+        }
+        setup.sender = |config: &mut Config| config.initial_window = 8;
+        setup.receiver = |config: &mut Config| {
+            config.ack_every = ACK_EVERY;
+            config.ack_delay_ms = 500;
+        };
+        setup
+    }
+
+    fn sealed(&self) -> (Point, Setup) {
+        (self.point("mic32"), self.setup(Some(KEY)))
+    }
+}
+
+/// What happens to a chain with a key.
+#[derive(Clone, PartialEq, Debug)]
+enum Trouble {
+    /// One flow upwards, beside these attackers of as many frames a second.
+    Attack(Vec<Forgery>, u32, Aim),
+    /// One flow upwards, while the border router takes one key after the other.
+    Rotation,
+    /// One flow upwards, while each minute another mote starts anew.
+    Reboots,
+    /// So many motes of a generated floor are switched on.
+    Join(u64),
+}
+
+/// For whom forged frames are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Aim {
+    ThisPan,
+    AnotherPan,
+}
+
+impl Aim {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::ThisPan => "this PAN",
+            Self::AnotherPan => "another PAN",
+        }
+    }
+}
+
+impl Traffic for Trouble {
+    fn run(&self, setup: &Setup, seed: u64, seconds: u64) -> Result<Run, Failure> {
+        let chain = ChainOptions {
+            seed,
+            ..setup.chain
+        };
+        let mut options = chain.network();
+        match self {
+            Self::Attack(kinds, per_s, aim) => {
+                let attacker = |kind: &Forgery| AttackOptions {
+                    near: 1,
+                    per_s: f64::from(*per_s),
+                    frames: Frames::Forged(*kind),
+                    is_elsewhere: *aim == Aim::AnotherPan,
+                };
+                options.attackers = kinds.iter().map(attacker).collect();
+                Flows::Up.run_in(options, setup, (seed, seconds), |network| {
+                    vec![(ACCEPTED.0, network.world.forgeries_believed() as f64)]
+                })
+            }
+            Self::Rotation => {
+                let run = Flows::Up.run_in(options, setup, (seed, seconds), |network| {
+                    vec![(LOST.0, 0.0), (ROTATIONS.0, rotations(network))]
+                });
+                match run {
+                    Err(Failure::Unfinished { .. }) => Ok(Run {
+                        figures: vec![(LOST.0, 1.0), (ROTATIONS.0, 0.0)],
+                        ..Run::default()
+                    }),
+                    run => run,
+                }
+            }
+            Self::Reboots => reboots(options, setup, seed),
+            Self::Join(motes) => mesh::join_with_key(*motes, seed, KEY),
+        }
+    }
+
+    fn segment(&self, setup: &Setup, seconds: u64) -> Segment {
+        match self {
+            Self::Attack(..) | Self::Rotation => setup.segment(seconds),
+            Self::Reboots | Self::Join(_) => Segment::NONE,
+        }
+    }
+}
+
+/// Keys that every node has taken.
+fn rotations(network: &Network<'_>) -> f64 {
+    let taken = network.macs().map(|mac| {
+        let security = mac.security();
+        security.map_or(0, |security| security.counters().rotations)
+    });
+    f64::from(taken.min().unwrap_or_default())
+}
+
+/// Counts nonces that come again while motes are switched off and on, by turns.
+fn reboots(options: NetworkOptions, setup: &Setup, seed: u64) -> Result<Run, Failure> {
+    let arena = Arena::new();
+    let mut network =
+        Network::new(options, &arena).map_err(|error| Failure::Topology(error.to_string()))?;
+    network.world.take_nonces();
+    if !network.join(super::run::JOIN_LIMIT) {
+        return Err(Failure::NotJoined);
+    }
+    let mote = usize::from(setup.chain.hops);
+    let host = network.host(0).unwrap_or_default();
+    let until = network.world.now() + WARM_UP + REBOOT_EVERY.saturating_mul(REBOOTS);
+    let content = Content::endless([seed, 0]);
+    let receiving = network.ends(host, network.addr(mote), &arena);
+    let receiving = Receiver::checking(PORT, receiving.with(setup.receiver), content.clone());
+    let sending = network.ends(mote, network.addr(host), &arena);
+    let sending = Sender::new(
+        content,
+        (network.addr(host), PORT),
+        sending.with(setup.sender),
+    );
+    network.world.set_app(host, App::Receiver(receiving));
+    network
+        .world
+        .set_app(mote, App::Sender(sending.until(until)));
+    let mut outages = Outages::default();
+    for n in 0..REBOOTS as usize {
+        let at = network.world.now() + WARM_UP + REBOOT_EVERY.saturating_mul(n as u64);
+        let node = 1 + n % mote;
+        outages.add(at, node, Switch::Off);
+        outages.add(at + OFF_FOR, node, Switch::On);
+    }
+    run::run(&mut network, until, |network| {
+        outages.pass(network, &arena, |_, _, _| {});
+        outages.next_at().map_or(Next::At(until), Next::At)
+    });
+    let (repeated, seen) = network.world.nonces();
+    debug_assert!(seen > 0, "frames are sealed");
+    Ok(Run {
+        figures: vec![(REPEATED.0, repeated as f64)],
+        ..Run::default()
+    })
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for design in &DESIGNS {
+        cases.push(Case::new(design.point("none"), design.setup(None)));
+        let (point, setup) = design.sealed();
+        cases.push(Case::new(point, setup));
+    }
+    for (design, name, kinds, per_s) in attacks() {
+        for aim in [Aim::ThisPan, Aim::AnotherPan] {
+            let setup = design.setup(Some(KEY));
+            let trouble = Trouble::Attack(kinds.clone(), per_s, aim);
+            cases.push(Case::new(attacked(design, name, aim), setup).traffic(trouble));
+        }
+    }
+    let mut rotating = COPY.setup(Some(KEY));
+    if let Some(security) = &mut rotating.chain.security {
+        security.rotates_after = Some(ROTATES_AFTER);
+    }
+    cases.push(Case::new(rotated(), rotating).traffic(Trouble::Rotation));
+    let sealed = COPY.setup(Some(KEY));
+    cases.push(Case::new(rebooted(), sealed).traffic(Trouble::Reboots));
+    cases.push(Case {
+        point: joining(),
+        // A floor is no chain: of this, runs take nothing.
+        setup: Setup::hops(1),
+        traffic: Arc::new(Trouble::Join(MOTES)),
+    });
+    cases
+}
+
+/// Every attack: on which chain, what it is called, its kinds, and how many frames a second each sends.
+fn attacks() -> Vec<(&'static Design, &'static str, Vec<Forgery>, u32)> {
+    let mut attacks: Vec<_> = Forgery::ALL
+        .into_iter()
+        .map(|(name, kind)| (COPY, name, vec![kind], 10))
+        .collect();
+    attacks.push((COPY, "all", Forgery::ALL.map(|(_, kind)| kind).to_vec(), 10));
+    attacks.push((IMMEDIATE, HEADS, vec![Forgery::Head], 50));
+    attacks
+}
+
+fn attacked(design: &Design, name: &'static str, aim: Aim) -> Point {
+    let point = design.point("mic32").with("attack", name);
+    point.with("aim", aim.name())
+}
+
+fn rotated() -> Point {
+    COPY.point("mic32, another each 60 s")
+}
+
+fn rebooted() -> Point {
+    COPY.point("mic32").with("design", "reboots each minute")
+}
+
+fn joining() -> Point {
+    Point::default()
+        .with("nodes", MOTES)
+        .with("key", "mic32")
+        .with("design", "provisioned")
+}
+
+fn rows(results: &Results<'_>) -> Vec<Row> {
+    let mean = |point: &Point| results.mean(point, GOODPUT);
+    let part = |point: Point, name, of: &Point| {
+        let value = mean(&point) / mean(of);
+        results.derived(point, (name, "1"), value)
+    };
+    let figure = |point: Point, (name, unit): (&'static str, &'static str)| {
+        let value = results.mean_of(&point, |run| run.figure(name));
+        results.derived(point, (name, unit), value)
+    };
+    let mut rows = Vec::new();
+    for design in &DESIGNS {
+        let (sealed, clear) = (design.point("mic32"), design.point("none"));
+        rows.push(part(sealed, "goodput_ratio", &clear).at_least(design.least));
+    }
+    for (design, name, ..) in attacks() {
+        let least = if name == HEADS { 0.8 } else { 0.95 };
+        let aims = [Aim::ThisPan, Aim::AnotherPan];
+        let [here, elsewhere] = aims.map(|aim| attacked(design, name, aim));
+        rows.push(part(here.clone(), "attack_ratio", &elsewhere).at_least(least));
+        rows.push(figure(here, ACCEPTED).at_most(0.0));
+    }
+    rows.push(part(rotated(), "rotation_ratio", &COPY.point("mic32")).at_least(0.98));
+    rows.push(figure(rotated(), LOST).at_most(0.0));
+    rows.push(figure(joining(), ("joined_s", "s")).at_most(36.0));
+    rows.push(figure(rebooted(), REPEATED).at_most(0.0));
+    for design in &DESIGNS {
+        rows.extend(["none", "mic32"].map(|key| results.goodput(&design.point(key))));
+    }
+    for (design, name, ..) in attacks() {
+        for aim in [Aim::ThisPan, Aim::AnotherPan] {
+            rows.push(results.goodput(&attacked(design, name, aim)));
+        }
+    }
+    rows.push(results.goodput(&rotated()));
+    rows.push(figure(rotated(), ROTATIONS));
+    rows
+}
+
+/// Any key: it is no secret here.
+const KEY: SecurityOptions = SecurityOptions::new(NetworkKey::new(*b"motet experiment"), 0);
+
+const HOPS: u64 = 3;
+
+/// Segments for which there is one ACK.
+const ACK_EVERY: u8 = 8;
+
+/// Motes that join.
+const MOTES: u64 = 30;
+
+/// From one key to the next.
+const ROTATES_AFTER: Duration = Duration::from_secs(60);
+
+/// From one reboot to the next, how many there are, and how long a mote is off.
+const REBOOT_EVERY: Duration = Duration::from_secs(60);
+const REBOOTS: u64 = 6;
+const OFF_FOR: Duration = Duration::from_secs(1);
+
+/// What the heads are called that come more often.
+const HEADS: &str = "head, 50/s";
+
+const ACCEPTED: (&str, &str) = ("forgeries_accepted", "1");
+const ROTATIONS: (&str, &str) = ("rotations", "1");
+const LOST: (&str, &str) = ("connections_lost", "1");
+const REPEATED: (&str, &str) = ("nonces_repeated", "1");

@@ -1,0 +1,343 @@
+//! Frames of somebody who does not belong to a mesh: forged, or recorded and played back.
+//!
+//! Purpose: what an outsider near a node can put on the air, without the key but with all that can be
+//! overheard: addresses, the PAN, sequence numbers, tags of fragments, the security level, the key index.
+//! Place: [`World`](crate::net::world::World) asks for a frame when an attacker's time has come, and puts it
+//! on the air.
+//! Left out: jamming, which no frame format prevents; attackers that answer what they hear.
+
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use motet::limits::PSDU_LEN_MAX;
+use motet::mac::security::index;
+use motet::random::Rng;
+use motet::wire::cursor::Writer;
+use motet::wire::icmpv6::{Echo, Message, RouterAdvertisement};
+use motet::wire::ieee802154::{Auxiliary, Command, FCS_LEN, Header, Level, fcs};
+use motet::wire::ndp::{NdpOption, NdpOptions, PrefixInformation};
+use motet::wire::{LinkAddr, lowpan_dispatch, lowpan_frag};
+
+use super::plan;
+
+/// An attacker.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AttackOptions {
+    /// The node that it is beside: it hears what that node hears, and is heard there and by all who
+    /// hear that node.
+    pub near: usize,
+    /// Frames each second; at most [`PER_S_MAX`].
+    pub per_s: f64,
+    /// What it sends.
+    pub frames: Frames,
+    /// Whether its frames are for another PAN: what remains of the attack then is the air that it takes.
+    pub is_elsewhere: bool,
+}
+
+/// The most frames that an attacker sends in a second: more than fit on the air.
+pub const PER_S_MAX: f64 = 1_000.0;
+
+/// What an attacker sends.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Frames {
+    /// Frames of its own making.
+    Forged(Forgery),
+    /// These, one after the other, over and over: PSDUs with their FCS.
+    Recorded(Arc<[Box<[u8]>]>),
+}
+
+/// What a forged frame is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Forgery {
+    /// A router advertisement of the parent's, with another prefix.
+    RouterAdvertisement,
+    /// First fragments in a neighbour's name, with the tag of the packet under way or of the next one.
+    Tag,
+    /// Data frames in a neighbour's name, with the sequence number that its own next frame will have.
+    Number,
+    /// Data frames, each from another neighbour that does not exist.
+    Source,
+    /// First fragments of the longest packets, by turns from two neighbours that do not exist.
+    Bodies,
+    /// ACKs with any sequence number.
+    Ack,
+    /// Fragments in a neighbour's name, whose heads fire what waits for that neighbour.
+    Head,
+    /// Data requests in a neighbour's name.
+    Poll,
+}
+
+impl Forgery {
+    /// All of them, by the names that scenarios use.
+    pub const ALL: [(&'static str, Self); 8] = [
+        ("ra", Self::RouterAdvertisement),
+        ("tag", Self::Tag),
+        ("dsn", Self::Number),
+        ("source", Self::Source),
+        ("bodies", Self::Bodies),
+        ("ack", Self::Ack),
+        ("head", Self::Head),
+        ("poll", Self::Poll),
+    ];
+}
+
+/// What an attacker knows of the node that it is near.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Target {
+    pub(crate) addr: LinkAddr,
+    /// Its parent first, then its children.
+    pub(crate) neighbours: Vec<LinkAddr>,
+    /// The level and the key sequence of the frames about it, where they are sealed.
+    pub(crate) seal: Option<(Level, u32)>,
+}
+
+/// Where forged frame counters begin: above any that a node of the lab reaches, so that a node's table says
+/// whether it has believed one.
+pub(crate) const COUNTER_FROM: u32 = 1 << 30;
+
+/// Makes an attacker's frames.
+#[derive(Debug)]
+pub(crate) struct Forger {
+    frames: Frames,
+    pan: u16,
+    rng: Rng,
+    made: u32,
+    /// The last frame of each neighbour.
+    heard: Vec<Heard>,
+}
+
+/// What is in clear in a neighbour's last frame.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    from: LinkAddr,
+    sequence: u8,
+    /// Of the packet that it is a fragment of; none where that is encrypted.
+    tag: Option<u16>,
+}
+
+impl Forger {
+    pub(crate) fn new(options: &AttackOptions, rng: Rng) -> Self {
+        Self {
+            frames: options.frames.clone(),
+            pan: match options.is_elsewhere {
+                true => !plan::PAN,
+                false => plan::PAN,
+            },
+            rng,
+            made: 0,
+            heard: Vec::new(),
+        }
+    }
+
+    /// A frame to the node that the attacker is near, a PSDU with its FCS.
+    pub(crate) fn hear(&mut self, psdu: &[u8]) {
+        let mpdu = psdu.get(..psdu.len().saturating_sub(FCS_LEN));
+        let parsed = mpdu.and_then(|mpdu| Header::parse_secured(mpdu).ok());
+        let Some((header, auxiliary, payload)) = parsed else {
+            return;
+        };
+        let Some(from) = header.src.map(|src| src.addr) else {
+            return;
+        };
+        let fragment = lowpan_frag::Header::parse(payload).ok();
+        let fragment = fragment.filter(|_| auxiliary.is_none());
+        let before = self.heard.iter().find(|heard| heard.from == from);
+        let tag = fragment.map(|(fragment, _)| fragment.datagram_tag);
+        let tag = tag.or_else(|| before?.tag);
+        self.heard.retain(|heard| heard.from != from);
+        self.heard.push(Heard {
+            from,
+            sequence: header.sequence,
+            tag,
+        });
+    }
+
+    /// The next frame, a PSDU with its FCS.
+    pub(crate) fn next(&mut self, target: &Target) -> Box<[u8]> {
+        let made = self.made;
+        self.made = made.wrapping_add(1);
+        let kind = match &self.frames {
+            Frames::Recorded(frames) => {
+                let frame = frames.get(made as usize % frames.len().max(1));
+                return frame.cloned().unwrap_or_default();
+            }
+            Frames::Forged(kind) => *kind,
+        };
+        let names = &target.neighbours;
+        let named = names.get(made as usize % names.len().max(1));
+        let named = named.copied().unwrap_or(target.addr);
+        let number = self.rng.next_u32();
+        let heard = self.heard.iter().find(|heard| heard.from == named);
+        let sequence = heard.map_or(made as u8, |heard| heard.sequence.wrapping_add(1));
+        let tag = heard.and_then(|heard| heard.tag);
+        let tag = tag.map_or(made as u16, |tag| tag.wrapping_add((made / 2 % 2) as u16));
+        let data = |to, from| Header::data(self.pan, to, from, sequence);
+        let (header, payload) = match kind {
+            Forgery::RouterAdvertisement => {
+                let parent = names.first().copied().unwrap_or(target.addr);
+                let header = data(LinkAddr::BROADCAST, parent);
+                (header, advertisement(parent))
+            }
+            Forgery::Tag => {
+                let payload = first_fragment(600, tag, target.addr);
+                (data(target.addr, named), payload)
+            }
+            Forgery::Number => (data(target.addr, named), vec![lowpan_dispatch::IPV6]),
+            Forgery::Source => {
+                let from = stranger(number);
+                (data(target.addr, from), echo(from, target.addr))
+            }
+            Forgery::Bodies => {
+                let payload = first_fragment(1_280, number as u16, target.addr);
+                (data(target.addr, stranger(made % 2)), payload)
+            }
+            Forgery::Ack if self.pan == plan::PAN => {
+                return with_fcs(&Header::ack(number as u8, false), &[]);
+            }
+            // ACKs name no PAN: as little for somebody else.
+            Forgery::Ack => {
+                let header = Header {
+                    ack_request: false,
+                    ..data(LinkAddr::Short(1), LinkAddr::Short(2))
+                };
+                return with_fcs(&header, &[]);
+            }
+            Forgery::Head => (data(target.addr, named), later_fragment(tag)),
+            Forgery::Poll => {
+                let header = Header::command(self.pan, target.addr, named, sequence);
+                let mut identifier = [0; 8];
+                let len = Command::DataRequest.emit(&mut identifier);
+                let len = len.unwrap_or_default();
+                (header, identifier[..len].to_vec())
+            }
+        };
+        match target.seal {
+            None => with_fcs(&header, &payload),
+            Some(seal) => self.sealed(&header, payload, seal, kind == Forgery::Poll),
+        }
+    }
+
+    /// As somebody without the key would seal it: with bytes of chance for what only the key gives.
+    fn sealed(
+        &mut self,
+        header: &Header,
+        mut payload: Vec<u8>,
+        (level, sequence): (Level, u32),
+        is_command: bool,
+    ) -> Box<[u8]> {
+        let clear_len = usize::from(is_command);
+        payload.resize(payload.len() + level.mic_len(), 0);
+        for byte in payload.iter_mut().skip(clear_len) {
+            *byte = self.rng.next_u32() as u8;
+        }
+        let auxiliary = Auxiliary {
+            level,
+            counter: COUNTER_FROM.wrapping_add(self.made),
+            key_index: index(sequence),
+        };
+        let mut out = [0; PSDU_LEN_MAX];
+        let header_len = header
+            .emit_secured(&auxiliary, &mut out)
+            .unwrap_or_default();
+        let len = (header_len + payload.len()).min(PSDU_LEN_MAX - FCS_LEN);
+        let body = &mut out[header_len..len];
+        body.copy_from_slice(&payload[..body.len()]);
+        let sum = fcs(&out[..len]).to_le_bytes();
+        [&out[..len], &sum].concat().into()
+    }
+}
+
+/// A frame in clear.
+fn with_fcs(header: &Header, payload: &[u8]) -> Box<[u8]> {
+    let mut out = [0; PSDU_LEN_MAX];
+    let room = header.payload_len_max().min(payload.len());
+    let len = header.emit_frame(&payload[..room], &mut out);
+    out[..len.unwrap_or_default()].into()
+}
+
+/// A neighbour that does not exist.
+fn stranger(number: u32) -> LinkAddr {
+    let [a, b, c, d] = number.to_be_bytes();
+    LinkAddr::Extended([2, 0xaa, 0, 0, a, b, c, d])
+}
+
+fn link_local(addr: LinkAddr) -> Ipv6Addr {
+    plan::addr_of(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), addr)
+}
+
+/// A packet behind the dispatch that says that nothing of it is compressed.
+fn uncompressed(message: &Message<'_>, src: Ipv6Addr, dst: Ipv6Addr, hop_limit: u8) -> Vec<u8> {
+    let mut out = vec![0; PSDU_LEN_MAX];
+    out[0] = lowpan_dispatch::IPV6;
+    let len = motet::ip::icmp::write(message, src, dst, hop_limit, &mut out[1..]);
+    out.truncate(1 + len.unwrap_or_default());
+    out
+}
+
+fn echo(from: LinkAddr, to: LinkAddr) -> Vec<u8> {
+    let request = Message::EchoRequest(Echo {
+        identifier: 1,
+        sequence: 2,
+        data: &[7; 8],
+    });
+    uncompressed(&request, link_local(from), link_local(to), 64)
+}
+
+/// Of a router that gives all another prefix.
+fn advertisement(from: LinkAddr) -> Vec<u8> {
+    let prefix = PrefixInformation {
+        prefix_len: 64,
+        on_link: false,
+        autonomous: true,
+        router_address: false,
+        valid_lifetime_s: 3_600,
+        preferred_lifetime_s: 3_600,
+        prefix: Ipv6Addr::new(0xfd66, 0x6f72, 0x6765, 0x64, 0, 0, 0, 0),
+    };
+    let mut options = [0; 32];
+    let mut writer = Writer::new(&mut options);
+    let written = NdpOption::Prefix(prefix).emit(&mut writer);
+    debug_assert_eq!(written, Ok(()), "the option takes 32 bytes");
+    let message = Message::RouterAdvertisement(RouterAdvertisement {
+        hop_limit: 64,
+        flags: 0,
+        router_lifetime_s: 1_800,
+        reachable_ms: 0,
+        retransmit_ms: 0,
+        options: NdpOptions::parse(&options).unwrap_or_default(),
+    });
+    uncompressed(&message, link_local(from), motet::ip::ALL_NODES, 255)
+}
+
+/// The first of the fragments of a packet of so many bytes.
+fn first_fragment(size: u16, tag: u16, to: LinkAddr) -> Vec<u8> {
+    let mut payload = fragment(size, tag, None);
+    let dst = plan::addr_of(plan::MESH_PREFIX, to);
+    let message = Message::EchoRequest(Echo {
+        identifier: 1,
+        sequence: 2,
+        data: &[7; 16],
+    });
+    payload.extend(uncompressed(&message, plan::HOST, dst, 64));
+    // Fragments count in eights, the dispatch not among them.
+    payload.truncate(payload.len() / 8 * 8 - 8 + 5);
+    payload
+}
+
+/// One of the later fragments.
+fn later_fragment(tag: u16) -> Vec<u8> {
+    let mut payload = fragment(600, tag, Some(80));
+    payload.extend([7; 64]);
+    payload
+}
+
+fn fragment(size: u16, tag: u16, offset: Option<u8>) -> Vec<u8> {
+    let header = lowpan_frag::Header {
+        datagram_size: size,
+        datagram_tag: tag,
+        datagram_offset: offset,
+    };
+    let mut out = [0; 8];
+    let len = header.emit(&mut out).unwrap_or_default();
+    out[..len].to_vec()
+}

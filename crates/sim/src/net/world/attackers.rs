@@ -1,0 +1,128 @@
+//! Attackers of a world: when they send, and what became of what they sent.
+//!
+//! Place: the calendar says when one's time has come; [`super::super::attack`] makes its frame.
+//! Left out: an attacker that moves with links that change.
+
+use motet::time::{Duration, Instant};
+
+use super::World;
+use crate::air::Event;
+use crate::air::gains::Gain;
+use crate::air::medium::{Frame, Placement};
+use crate::net::attack::{AttackOptions, COUNTER_FROM, Forger, PER_S_MAX, Target};
+use crate::net::network::mac_of;
+use crate::streams::{Purpose, stream};
+
+/// An attacker in its place.
+#[derive(Debug)]
+pub(super) struct Attacker {
+    /// Its place on the air, behind those of all nodes.
+    place: usize,
+    near: usize,
+    target: Target,
+    /// The mean time between two frames.
+    interval: Duration,
+    /// When the frame was due that it sends next.
+    due: Instant,
+    forger: Forger,
+    rng: motet::random::Rng,
+}
+
+impl World<'_> {
+    /// Puts an attacker on the air, heard by these listeners, in ascending order, wherever the node is tuned
+    /// that it is near.
+    pub(crate) fn add_attacker(
+        &mut self,
+        options: &AttackOptions,
+        target: Target,
+        (placement, listeners): (&Placement, &[Gain]),
+        seed: u64,
+    ) {
+        let attacker = self.attackers.len();
+        // Lossless: nobody has four thousand million attackers.
+        let mut rng = stream(seed, attacker as u32, Purpose::Attack);
+        let interval = Duration::from_micros((1e6 / options.per_s.clamp(1e-6, PER_S_MAX)) as u64);
+        let due = self.now() + rng.uniform(interval);
+        let place = self.air.medium.add_transmitter(placement, listeners);
+        self.air.calendar.schedule(due, Event::Attack { attacker });
+        self.attackers.push(Attacker {
+            place,
+            near: options.near,
+            target,
+            interval,
+            due,
+            forger: Forger::new(options, rng.derive()),
+            rng,
+        });
+    }
+
+    /// An attacker's time has come: it listens before it talks, as it wants to be heard, but not for long.
+    pub(super) fn attack(&mut self, attacker: usize, now: Instant) {
+        let is_quiet = |near: usize| !self.air.medium.is_receiving(near) && self.may_reboot(near);
+        let Some(waiting) = self.attackers.get(attacker) else {
+            return;
+        };
+        if now.since(waiting.due) < PATIENCE && !is_quiet(waiting.near) {
+            let again = now + LISTENS_EVERY;
+            let event = Event::Attack { attacker };
+            return self.air.calendar.schedule(again, event);
+        }
+        let security = mac_of(&self.motes[waiting.near].node).and_then(|mac| mac.security());
+        let seal = security.map(|security| (security.level(), security.sequence()));
+        let channel = self.air.medium.channel(waiting.near);
+        let attacking = &mut self.attackers[attacker];
+        // What it overheard before its neighbour was switched off still holds.
+        attacking.target.seal = seal.or(attacking.target.seal);
+        let psdu = attacking.forger.next(&attacking.target);
+        // Half to one and a half times as long, so that it keeps no step with anybody.
+        let Attacker { interval, rng, .. } = attacking;
+        let pause = Duration::from_micros(interval.as_micros() / 2) + rng.uniform(*interval);
+        attacking.due += pause;
+        let (place, due) = (attacking.place, attacking.due.max(now));
+        if self.air.medium.channel(place) != channel {
+            self.air.medium.set_channel(place, channel, now);
+        }
+        if !psdu.is_empty() {
+            self.air.transmit(place, Frame::new(&psdu), None, now);
+        }
+        let at = due.max(now + LISTENS_EVERY);
+        self.air.calendar.schedule(at, Event::Attack { attacker });
+    }
+
+    /// A frame has left the air that was for the node at `to`: whoever is near that overhears it.
+    pub(super) fn overhear(&mut self, to: usize, frame: &Frame) {
+        let near = self.attackers.iter_mut();
+        for attacker in near.filter(|attacker| attacker.near == to) {
+            attacker.forger.hear(frame.psdu());
+        }
+    }
+
+    /// Forged frames that nodes have believed, as far as their tables say: data that was passed on without
+    /// being opened, and neighbours whose frame counter is one that only an attacker has used.
+    pub fn forgeries_believed(&self) -> u64 {
+        let macs = self.motes.iter().filter_map(|mote| mac_of(&mote.node));
+        let secured = macs.filter_map(|mac| Some((mac, mac.security()?)));
+        let believed = secured.map(|(mac, security)| {
+            let unopened = mac
+                .counters()
+                .received
+                .saturating_sub(security.counters().opened);
+            let forged = security
+                .neighbours()
+                .filter(|(_, counter)| *counter >= COUNTER_FROM);
+            u64::from(unopened) + forged.count() as u64
+        });
+        believed.sum()
+    }
+
+    /// Whether a place on the air is a node's, not an attacker's.
+    pub(super) fn is_nodes(&self, place: usize) -> bool {
+        self.attackers
+            .iter()
+            .all(|attacker| attacker.place != place)
+    }
+}
+
+/// How often an attacker looks whether the air is free, and for how long it does so.
+const LISTENS_EVERY: Duration = Duration::from_micros(500);
+const PATIENCE: Duration = Duration::from_millis(30);

@@ -1,0 +1,164 @@
+//! `[[attacker]]`: who puts frames on the air without belonging to the mesh.
+
+use std::sync::Arc;
+
+use pcap_file::DataLink;
+use pcap_file::pcap::PcapReader;
+use serde::Deserialize;
+use toml::Table;
+
+use super::defaults::{fill, into, repeated};
+use super::error::ScenarioError;
+use super::keys::Kind::{Choice, File, Integer, Number};
+use super::keys::{Section, key};
+use super::sources::Shelf;
+use super::tables::NODE_LAST;
+use crate::net::attack::{AttackOptions, Forgery, Frames, PER_S_MAX};
+use crate::net::network::NetworkOptions;
+
+/// Its keys.
+pub(super) const SECTION: Section = Section {
+    name: "attacker",
+    repeated: true,
+    doc: "Somebody who does not belong to the mesh and puts frames on its air, from the start to the end: beside a node, heard by whoever hears that node, and by it. It knows what can be overheard, but no key.",
+    keys: &[
+        key(
+            "near",
+            Integer(0, NODE_LAST),
+            None,
+            "The node that it is beside, and aims at. Always needed.",
+        ),
+        key(
+            "per_s",
+            Number(0.001, PER_S_MAX),
+            Some("10.0"),
+            "Frames each second. It listens before it talks, but for 30 ms at most.",
+        ),
+        key(
+            "kind",
+            Choice(KINDS),
+            None,
+            "What it sends: `ra`: router advertisements of the parent's with another prefix; `tag`: first fragments in a neighbour's name; `dsn`: data in a neighbour's name, with the sequence numbers to come; `source`: data of neighbours that do not exist; `bodies`: first fragments of long packets from two such neighbours; `ack`: ACKs; `head`: later fragments in a neighbour's name; `poll`: data requests in a neighbour's name; `pcap`: the frames of a file. Always needed. Where the mesh has a key, forged frames have a security header, and a MIC of chance.",
+        ),
+        key(
+            "file",
+            File,
+            None,
+            "`pcap`: a capture of IEEE 802.15.4 frames with their FCS (link type 195 or 283), sent over and over.",
+        ),
+    ],
+};
+
+const KINDS: &[&str] = &[
+    "ra", "tag", "dsn", "source", "bodies", "ack", "head", "poll", "pcap",
+];
+
+#[derive(Deserialize)]
+struct Keys {
+    near: Option<usize>,
+    per_s: f64,
+    kind: Option<String>,
+    file: Option<String>,
+}
+
+/// Gives the network its attackers.
+///
+/// # Errors
+/// A node that is none, a capture that cannot be read, keys that do nothing.
+pub(super) fn apply(
+    network: &mut NetworkOptions,
+    table: &Table,
+    shelf: Shelf<'_>,
+) -> Result<(), ScenarioError> {
+    for (attacker, number) in repeated(table, SECTION.name).into_iter().zip(1..) {
+        let options = into(SECTION.name, fill(&SECTION, attacker))
+            .and_then(|keys| options(&keys, network, shelf))
+            .map_err(|error| error.of_table(SECTION.name, number))?;
+        network.attackers.push(options);
+    }
+    Ok(())
+}
+
+fn options(
+    keys: &Keys,
+    network: &NetworkOptions,
+    shelf: Shelf<'_>,
+) -> Result<AttackOptions, ScenarioError> {
+    let wrong = |sentence: String| ScenarioError::new(sentence);
+    let missing =
+        |name: &str, what: &str| wrong(format!("there is no attacker.{name}, but it must {what}"));
+    let nodes = network.nodes.len();
+    let near = keys
+        .near
+        .ok_or_else(|| missing("near", "say which node it is beside"))?;
+    let kind = keys.kind.as_deref();
+    let kind = kind.ok_or_else(|| missing("kind", "say what it sends"))?;
+    if near >= nodes {
+        return Err(wrong(format!(
+            "attacker.near is {near}, but must be the number of a node, 0 to {}",
+            nodes - 1
+        )));
+    }
+    if network.ble.is_some() {
+        return Err(wrong(
+            "[[attacker]] must be left out with radio.kind \"ble\", whose frames are others".into(),
+        ));
+    }
+    let forgery = Forgery::ALL.iter().find(|(name, _)| *name == kind);
+    let frames = match (forgery, &keys.file) {
+        (Some((_, forgery)), None) => Frames::Forged(*forgery),
+        (Some(_), Some(_)) => {
+            return Err(wrong(format!(
+                "attacker.file must be left out with attacker.kind \"{kind}\", which makes its own frames"
+            )));
+        }
+        (None, None) => return Err(missing("file", "name the capture of kind \"pcap\"")),
+        (None, Some(file)) => Frames::Recorded(recorded(shelf, file)?),
+    };
+    Ok(AttackOptions {
+        near,
+        per_s: keys.per_s,
+        frames,
+        is_elsewhere: false,
+    })
+}
+
+/// The frames of a capture.
+fn recorded(shelf: Shelf<'_>, file: &str) -> Result<Arc<[Box<[u8]>]>, ScenarioError> {
+    let named = shelf.read("attacker.file", file)?;
+    let (file, bytes) = (&named.file, &named.bytes);
+    let broken = |_| ScenarioError::new("not a pcap file, or damaged").within(file);
+    let mut reader = PcapReader::new(&bytes[..]).map_err(broken)?;
+    let is_tapped = match reader.header().datalink {
+        DataLink::IEEE802_15_4 => false,
+        DataLink::IEEE802_15_4_TAP => true,
+        _ => {
+            return Err(ScenarioError::new(
+                "no capture of IEEE 802.15.4 frames with their FCS (link type 195 or 283)",
+            )
+            .within(file));
+        }
+    };
+    let mut frames: Vec<Box<[u8]>> = Vec::new();
+    while let Some(record) = reader.next_packet() {
+        let record = record.map_err(broken)?;
+        let psdu = match is_tapped {
+            true => behind_tap(&record.data),
+            false => Some(&record.data[..]),
+        };
+        let psdu = psdu.filter(|psdu| (1..=motet::limits::PSDU_LEN_MAX).contains(&psdu.len()));
+        frames.extend(psdu.map(Into::into));
+    }
+    match frames.is_empty() {
+        true => Err(ScenarioError::new("it holds no frame").within(file)),
+        false => Ok(frames.into()),
+    }
+}
+
+/// What stands behind the header of a TAP record, whose bytes 2 and 3 are its length.
+fn behind_tap(record: &[u8]) -> Option<&[u8]> {
+    let &[_, _, low, high, ..] = record else {
+        return None;
+    };
+    record.get(usize::from(u16::from_le_bytes([low, high]))..)
+}
