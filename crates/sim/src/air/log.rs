@@ -8,9 +8,10 @@
 //! known.
 
 use motet::time::Instant;
-use motet::wire::ieee802154::FrameType;
+use motet::wire::ieee802154::{FrameType, Header};
 
-use crate::air::medium::Fate;
+use crate::air::medium::{Fate, Finished, Medium};
+use crate::air::phy;
 use crate::air::radio::State;
 
 /// Something that an observer has seen.
@@ -42,6 +43,29 @@ pub struct Flown {
     /// Its bytes as a capture holds them: a PSDU with FCS, or a packet of Bluetooth LE behind the
     /// header of link type 256.
     pub bytes: Box<[u8]>,
+}
+
+impl Flown {
+    /// A frame of IEEE 802.15.4 that has just left the air, with its fate and the end of it.
+    pub(crate) fn of(
+        finished: &Finished,
+        header: Option<&Header>,
+        (fate, end): (Fate, Instant),
+        medium: &Medium,
+    ) -> Self {
+        let bytes = finished.frame.psdu();
+        let time_us = phy::air_time(bytes.len()).as_micros();
+        Self {
+            from: finished.from,
+            to: finished.intended,
+            start: Instant::from_micros(end.as_micros().saturating_sub(time_us)),
+            end,
+            channel: medium.channel(finished.from),
+            kind: Sort::of(header.map(|header| header.frame_type)),
+            fate,
+            bytes: bytes.into(),
+        }
+    }
 }
 
 /// What sort of frame something was.

@@ -26,7 +26,7 @@ use motet::wire::LinkAddr;
 use motet::wire::ieee802154::{FrameType, Header};
 
 use crate::air::census::Census;
-use crate::air::log::{Flown, Happening, Log, Sort, Turn};
+use crate::air::log::{Flown, Happening, Log, Turn};
 use crate::air::medium::{Fate, Finished, Frame, Medium};
 use crate::air::nonces::Nonces;
 use crate::air::power::Power;
@@ -118,15 +118,18 @@ impl Air {
         self.calendar.schedule(end, Event::FrameEnd { id });
     }
 
-    /// Tells the observer that the radio at a place is in another state.
+    /// Tells the observer that the radio at a place is in another state. Without one it is a look
+    /// whether there is.
+    #[inline]
     pub(crate) fn note_state(&mut self, place: usize, state: State, at: Instant) {
-        if let Some(log) = &mut self.log {
+        if self.log.is_some() {
             let node = place;
-            log.note(|| Happening::Radio(Turn { node, at, state }));
+            self.note(|_| Happening::Radio(Turn { node, at, state }));
         }
     }
 
-    /// Tells the observer of a frame that has left the air.
+    /// Tells the observer of a frame that has left the air, as [`Self::note_state`].
+    #[inline]
     pub(crate) fn note_frame(
         &mut self,
         finished: &Finished,
@@ -134,24 +137,18 @@ impl Air {
         fate: Fate,
         end: Instant,
     ) {
-        let Some(log) = &mut self.log else { return };
-        let channel = self.medium.channel(finished.from);
-        log.note(|| {
-            let bytes = finished.frame.psdu();
-            Happening::Frame(Flown {
-                from: finished.from,
-                to: finished.intended,
-                start: Instant::from_micros(
-                    end.as_micros()
-                        .saturating_sub(phy::air_time(bytes.len()).as_micros()),
-                ),
-                end,
-                channel,
-                kind: Sort::of(header.map(|header| header.frame_type)),
-                fate,
-                bytes: bytes.into(),
-            })
-        });
+        if self.log.is_some() {
+            let flown = |medium: &Medium| Flown::of(finished, header, (fate, end), medium);
+            self.note(|medium| Happening::Frame(flown(medium)));
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, happening: impl FnOnce(&Medium) -> Happening) {
+        let Self { log, medium, .. } = self;
+        if let Some(log) = log {
+            log.note(|| happening(medium));
+        }
     }
 
     /// What was sent over each link, by sender and receiver, in order.

@@ -14,18 +14,33 @@ use motet::tcp::RetransmissionCause;
 
 /// All results as JSON lines.
 pub fn json_lines(plan: &Plan, results: &[RunResult]) -> String {
-    let mut lines = Lines(String::new());
+    let mut text = String::new();
+    each_line(plan, results, |_, line| {
+        text.push_str(&Value::Object(line).to_string());
+        text.push('\n');
+    });
+    text
+}
+
+/// Gives each line to `take`, with the number of its point.
+pub(super) fn each_line(
+    plan: &Plan,
+    results: &[RunResult],
+    take: impl FnMut(usize, Map<String, Value>),
+) {
+    let mut lines = Lines { number: 0, take };
     for result in results {
         if let Some(point) = plan.points.get(result.point) {
+            lines.number = result.point;
             lines.run(plan, point, result);
         }
     }
     for (number, point) in plan.points.iter().enumerate() {
         let runs: Vec<&RunResult> = results.iter().filter(|run| run.point == number).collect();
         let is_complete = is_complete(&runs, plan.seeds.len());
+        lines.number = number;
         lines.summaries(point, &runs, is_complete);
     }
-    lines.0
 }
 
 /// Whether a point was run with every seed, and each run went to its end.
@@ -42,9 +57,14 @@ pub(super) fn point_values(point: &Point) -> Value {
     Value::Object(values.collect())
 }
 
-struct Lines(String);
+/// Lines on their way to whoever takes them.
+struct Lines<T> {
+    /// The point that they are about.
+    number: usize,
+    take: T,
+}
 
-impl Lines {
+impl<T: FnMut(usize, Map<String, Value>)> Lines<T> {
     fn run(&mut self, plan: &Plan, point: &Point, result: &RunResult) {
         let at = |record: &str, body: Value| {
             let mut line = Map::new();
@@ -117,10 +137,8 @@ impl Lines {
         let mut line = Map::new();
         line.insert("schema".into(), super::SCHEMA.into());
         line.extend(value.as_object().cloned().unwrap_or_default());
-        let mut line = Value::Object(line);
-        round(&mut line);
-        self.0.push_str(&line.to_string());
-        self.0.push('\n');
+        line.values_mut().for_each(round);
+        (self.take)(self.number, line);
     }
 }
 

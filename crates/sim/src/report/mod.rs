@@ -1,10 +1,12 @@
 //! What runs gave: figures, JSON lines, plots, one page to look at.
 
+mod columns;
 mod lines;
 mod metrics;
 #[cfg(feature = "plots")]
 mod pictures;
 
+pub use columns::{Column, Of, Table, Values, table};
 pub use lines::json_lines;
 pub use metrics::{Group, METRICS, Metric, Spread, Summary, groups};
 #[cfg(feature = "plots")]

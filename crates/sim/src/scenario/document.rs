@@ -158,6 +158,11 @@ pub(super) fn check_value(
     })
 }
 
+/// The value of a key that stands above all tables, in the form the model has.
+pub(super) fn check_top_value(name: &str, value: &Value) -> Result<Value, ScenarioError> {
+    check_value(top(), name, value)
+}
+
 fn unknown_key(section: &Section, name: &str) -> ScenarioError {
     if section.name.is_empty() {
         let sections = keys::SECTIONS.iter().map(|section| section.name);

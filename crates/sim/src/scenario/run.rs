@@ -58,7 +58,7 @@ pub struct Watch<'a> {
 
 impl Watch<'_> {
     /// Whether it is time to stop.
-    pub(crate) fn stops(&self) -> bool {
+    pub fn stops(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use motet::time::Instant;
 use toml::{Table, Value};
 
-use super::document::Document;
+use super::document::{self, Document};
 use super::error::ScenarioError;
 use super::model::Scenario;
 use super::parts;
@@ -55,7 +55,19 @@ impl Plan {
     /// # Errors
     /// One sentence with file, key, value and what is allowed.
     pub fn read(file: &Path, overrides: Overrides) -> Result<Self, ScenarioError> {
-        let document = Document::read(file)?;
+        Self::read_with(file, Files::new(), overrides)
+    }
+
+    /// As [`Self::read`], with files that it names given as bytes; the others lie beside it.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_with(
+        file: &Path,
+        given: Files,
+        overrides: Overrides,
+    ) -> Result<Self, ScenarioError> {
+        let document = Document::read(file)?.with(given);
         Self::new(document, overrides).map_err(|error| error.within(file))
     }
 
@@ -99,7 +111,7 @@ impl Plan {
     }
 
     pub(super) fn new(mut document: Document, overrides: Overrides) -> Result<Self, ScenarioError> {
-        overrides.apply(&mut document);
+        overrides.apply(&mut document)?;
         let count = document
             .sweep
             .iter()
@@ -201,17 +213,22 @@ fn run(scenario: Arc<Scenario>, seed: u64, watch: &Watch<'_>, captures: Captures
 }
 
 impl Overrides {
-    fn apply(self, document: &mut Document) {
-        let mut set = |key: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                document.table.insert(key.to_owned(), value);
-                document.sweep.retain(|(swept, _)| swept != key);
-            }
-        };
+    /// Puts them in the place of what the file has; values that the file could not have are refused
+    /// as they would be there.
+    fn apply(self, document: &mut Document) -> Result<(), ScenarioError> {
         let integer = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
-        set("seed", self.seed.map(integer));
-        set("seeds", self.seeds.map(integer));
-        set("duration_s", self.duration_s.map(Value::Float));
+        let given = [
+            ("seed", self.seed.map(integer)),
+            ("seeds", self.seeds.map(integer)),
+            ("duration_s", self.duration_s.map(Value::Float)),
+        ];
+        for (key, value) in given {
+            let Some(value) = value else { continue };
+            let value = document::check_top_value(key, &value)?;
+            document.table.insert(key.to_owned(), value);
+            document.sweep.retain(|(swept, _)| swept != key);
+        }
+        Ok(())
     }
 }
 
