@@ -9,8 +9,8 @@ use anyhow::Result;
 use crate::step::{Verdict, run_logged};
 use crate::workspace::{Workspace, in_ci};
 use crate::{
-    ble_peers, deny, determinism, devices, firmware, oldest, peers, planted, sizes, surface,
-    thread, tidy, tools,
+    ble_peers, deny, determinism, devices, firmware, oldest, peers, planted, python, sizes,
+    surface, thread, tidy, tools,
 };
 
 type Step = (&'static str, fn(&Workspace) -> Result<Verdict>);
@@ -25,6 +25,7 @@ const STEPS: &[Step] = &[
     ("peers", peers::check),
     ("ble-peers", ble_peers::check),
     ("thread", thread::check),
+    ("python", python::check),
     ("determinism", determinism::check),
     ("soak", soak),
     ("planted", planted::check),
@@ -84,7 +85,8 @@ fn fmt(workspace: &Workspace) -> Result<Verdict> {
     let firmware = &mut workspace.firmware_cargo("fmt");
     let peers = &mut workspace.peers_cargo("fmt");
     let apps = &mut workspace.apps_cargo("fmt");
-    let mut commands = [here, firmware, peers, apps].map(|command| command.args(ARGUMENTS));
+    let python = &mut workspace.python_cargo("fmt");
+    let mut commands = [here, firmware, peers, apps, python].map(|command| command.args(ARGUMENTS));
     all(workspace, "fmt", &mut commands)
 }
 

@@ -30,12 +30,17 @@ pub(crate) fn check_advisories(workspace: &Workspace) -> Result<Verdict> {
     Ok(Verdict::single(good, "", output))
 }
 
-/// Runs the named checks on the product, the firmware and the applications.
+/// Runs the named checks on the product, the firmware, the applications and the Python package.
 fn deny(workspace: &Workspace, checks: &[&str]) -> Result<(bool, String)> {
     let program = tools::cargo_deny(workspace)?;
     let log = workspace.scratch()?.join("deny.log");
     let (mut good, mut output) = (true, String::new());
-    for manifest in ["Cargo.toml", "firmware/Cargo.toml", "apps/Cargo.toml"] {
+    for manifest in [
+        "Cargo.toml",
+        "firmware/Cargo.toml",
+        "apps/Cargo.toml",
+        "python/Cargo.toml",
+    ] {
         let mut command = Command::new(&program);
         // deny.toml is found where it runs.
         command

@@ -22,6 +22,7 @@ mod panics;
 mod peers;
 mod planted;
 mod provenance;
+mod python;
 mod release;
 mod sizes;
 mod step;

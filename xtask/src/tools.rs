@@ -80,7 +80,7 @@ pub(crate) const IP6TABLES: Tool = Tool {
     package: "iptables",
 };
 
-/// Runs bumble.
+/// Runs bumble, and what builds and tests the Python package.
 pub(crate) const PYTHON: Tool = Tool {
     program: "python3",
     package: "python3 python3-venv",

@@ -100,6 +100,13 @@ impl Workspace {
         command
     }
 
+    /// `cargo SUBCOMMAND` in the workspace of the Python package.
+    pub(crate) fn python_cargo(&self, subcommand: &str) -> Command {
+        let mut command = self.cargo(subcommand);
+        command.current_dir(self.root.join("python"));
+        command
+    }
+
     /// A folder for this command's own files, created on demand.
     pub(crate) fn scratch(&self) -> Result<PathBuf> {
         let folder = self.target.join("xtask");

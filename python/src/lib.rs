@@ -1,0 +1,30 @@
+//! The lab for Python: scenarios in, tables by column out.
+//!
+//! Data flow: [`scenario`] makes a plan of what Python has, [`running`] and [`steps`] run it in
+//! threads of their own while Python's lock is free, [`table`] hands results on.
+//! Left out: what the lab cannot do itself; no figure is made here.
+
+mod running;
+mod scenario;
+mod steps;
+mod table;
+
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    motet,
+    ScenarioError,
+    pyo3::exceptions::PyValueError,
+    "What is wrong with a scenario, in one sentence."
+);
+
+#[pymodule]
+fn _motet(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
+    module.add_class::<running::Plan>()?;
+    module.add_class::<running::Outcome>()?;
+    module.add_class::<steps::Steps>()?;
+    module.add_class::<steps::Moment>()?;
+    module.add_class::<table::Table>()
+}

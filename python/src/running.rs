@@ -1,0 +1,214 @@
+//! A plan, run on all cores while Python's lock is free.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use motet_lab::report::{self, Of};
+use motet_lab::scenario::{self, Captures, Overrides, RunResult, Watch};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::scenario as given;
+use crate::steps::Steps;
+use crate::table::Table;
+
+/// A scenario that was read and found right.
+#[pyclass(frozen, module = "motet")]
+#[derive(Debug)]
+pub(crate) struct Plan(Arc<scenario::Plan>);
+
+/// Whether to stop, and how far it is.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) stop: AtomicBool,
+    done_ms: AtomicU64,
+}
+
+impl Work {
+    pub(crate) fn watch(&self) -> Watch<'_> {
+        Watch {
+            stop: &self.stop,
+            done_ms: &self.done_ms,
+        }
+    }
+}
+
+#[pymethods]
+impl Plan {
+    #[new]
+    fn new(
+        source: &Bound<'_, PyAny>,
+        kind: &str,
+        seed: Option<&Bound<'_, PyAny>>,
+        seeds: Option<&Bound<'_, PyAny>>,
+        duration_s: Option<f64>,
+        files: BTreeMap<String, Vec<u8>>,
+    ) -> PyResult<Self> {
+        let overrides = Overrides {
+            seed: given::whole("seed", seed)?,
+            seeds: given::whole("seeds", seeds)?,
+            duration_s,
+        };
+        let plan = given::plan(source, kind, overrides, files)?;
+        Ok(Self(Arc::new(plan)))
+    }
+
+    fn run(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Outcome> {
+        let work = Arc::new(Work::default());
+        let (tell, told) = mpsc::channel();
+        let (plan, shared) = (self.0.clone(), work.clone());
+        thread::spawn(move || {
+            let begun = Instant::now();
+            let results = plan.run(&shared.watch(), Captures::default());
+            // Nobody listens any more: nobody wants them.
+            let _ = tell.send((results, begun.elapsed()));
+        });
+        let total_ms = (self.0.seconds() * 1e3).max(1.0);
+        let (_, (results, took)) = wait(py, told, &work, || {
+            let done_ms = work.done_ms.load(Ordering::Relaxed) as f64;
+            match progress {
+                Some(progress) => progress.call1(((done_ms / total_ms).min(1.0),)).map(drop),
+                None => Ok(()),
+            }
+        })?;
+        if let Some(progress) = progress {
+            progress.call1((1.0,))?;
+        }
+        Ok(Outcome::new(self.0.clone(), results, took))
+    }
+
+    fn steps(&self, step: f64, observe: usize, progress: Option<Py<PyAny>>) -> PyResult<Steps> {
+        Steps::new(&self.0, step, observe, progress)
+    }
+}
+
+/// Waits for an answer with Python's lock free, and calls `look` a few times a second; a signal, or what `look`
+/// raises, ends the work, and waits until it has ended.
+pub(crate) fn wait<T: Send>(
+    py: Python<'_>,
+    told: Receiver<T>,
+    work: &Work,
+    look: impl Fn() -> PyResult<()>,
+) -> PyResult<(Receiver<T>, T)> {
+    let mut told = told;
+    loop {
+        let (back, answer) = py.detach(move || {
+            let answer = told.recv_timeout(LOOK_EVERY);
+            (told, answer)
+        });
+        told = back;
+        match answer {
+            Ok(answer) => return Ok((told, answer)),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err(
+                    "the lab failed; standard error says where",
+                ));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Err(error) = py.check_signals().and_then(|()| look()) {
+            work.stop.store(true, Ordering::Relaxed);
+            py.detach(move || drop(told.recv()));
+            return Err(error);
+        }
+    }
+}
+
+/// What the runs of a scenario gave.
+#[pyclass(frozen, module = "motet", name = "Result")]
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    plan: Arc<scenario::Plan>,
+    results: Vec<RunResult>,
+    took: Duration,
+    /// By [`Of`], once somebody has asked for it.
+    tables: [OnceLock<Table>; 6],
+}
+
+impl Outcome {
+    pub(crate) fn new(plan: Arc<scenario::Plan>, results: Vec<RunResult>, took: Duration) -> Self {
+        Self {
+            plan,
+            results,
+            took,
+            tables: Default::default(),
+        }
+    }
+
+    fn table(&self, of: Of) -> PyResult<Table> {
+        let place = &self.tables[of as usize];
+        if let Some(table) = place.get() {
+            return Ok(table.again());
+        }
+        let table = Table::of(report::table(&self.plan, &self.results, of))?;
+        Ok(place.get_or_init(|| table).again())
+    }
+}
+
+#[pymethods]
+impl Outcome {
+    #[getter]
+    fn title(&self) -> &str {
+        &self.plan.title
+    }
+
+    #[getter]
+    fn complete(&self) -> bool {
+        self.results.len() == self.plan.runs() && self.results.iter().all(|run| run.complete)
+    }
+
+    #[getter]
+    fn run_s(&self) -> f64 {
+        self.took.as_secs_f64()
+    }
+
+    #[getter]
+    fn runs(&self) -> PyResult<Table> {
+        self.table(Of::Runs)
+    }
+
+    #[getter]
+    fn flows(&self) -> PyResult<Table> {
+        self.table(Of::Flows)
+    }
+
+    #[getter]
+    fn nodes(&self) -> PyResult<Table> {
+        self.table(Of::Nodes)
+    }
+
+    #[getter]
+    fn links(&self) -> PyResult<Table> {
+        self.table(Of::Links)
+    }
+
+    #[getter]
+    fn samples(&self) -> PyResult<Table> {
+        self.table(Of::Samples)
+    }
+
+    #[getter]
+    fn summary(&self) -> PyResult<Table> {
+        self.table(Of::Summary)
+    }
+
+    fn json_lines(&self) -> String {
+        report::json_lines(&self.plan, &self.results)
+    }
+
+    fn __repr__(&self) -> String {
+        let (title, runs) = (&self.plan.title, self.results.len());
+        let is = match self.complete() {
+            true => "complete",
+            false => "incomplete",
+        };
+        format!("<motet.Result of {title:?}: {runs} runs, {is}>")
+    }
+}
+
+/// How late a signal may be noticed.
+const LOOK_EVERY: Duration = Duration::from_millis(50);

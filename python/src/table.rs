@@ -1,0 +1,151 @@
+//! Tables by column, handed on through Arrow's C data interface.
+//!
+//! Source: the Arrow PyCapsule interface, <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
+
+use std::sync::Arc;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchIterator,
+    RecordBatchOptions, StringArray, UInt64Array,
+};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use motet_lab::report::{self, Values};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+
+/// A table by column.
+#[pyclass(frozen, module = "motet")]
+#[derive(Debug)]
+pub(crate) struct Table(RecordBatch);
+
+impl Table {
+    /// The same columns, as Arrow has them.
+    pub(crate) fn of(table: report::Table) -> PyResult<Self> {
+        batch(table).map(Self).map_err(|error| failed(&error))
+    }
+
+    pub(crate) fn again(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+#[pymethods]
+impl Table {
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        let schema = self.0.schema();
+        let fields = schema.fields().iter();
+        fields.map(|field| field.name().clone()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let (rows, columns) = (self.0.num_rows(), self.columns().join(", "));
+        format!("<motet.Table of {rows} rows: {columns}>")
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
+        let column = self.0.column_by_name(name);
+        let column = column.ok_or_else(|| {
+            let columns = self.columns().join(", ");
+            PyKeyError::new_err(format!("there is no column {name:?}, only {columns}"))
+        })?;
+        list(py, column)
+    }
+
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, column) in self.columns().iter().zip(self.0.columns()) {
+            dict.set_item(name, list(py, column)?)?;
+        }
+        Ok(dict)
+    }
+
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pyarrow")?.call_method1("table", (slf,))
+    }
+
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("polars")?.call_method1("DataFrame", (slf,))
+    }
+
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let pandas = slf.py().import("pandas")?;
+        if slf.py().import("pyarrow").is_err() {
+            let columns = slf.get().to_dict(slf.py())?;
+            return pandas.call_method1("DataFrame", (columns,));
+        }
+        // A block a column: numbers without gaps stay where they are.
+        let how = PyDict::new(slf.py());
+        how.set_item("split_blocks", true)?;
+        Self::to_arrow(slf)?.call_method("to_pandas", (), Some(&how))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.0.schema().as_ref());
+        let schema = schema.map_err(|error| failed(&error))?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // Whoever asks for another schema may get this one: the interface says so.
+        let _ = requested_schema;
+        let batches = vec![Ok(self.0.clone())];
+        let reader = RecordBatchIterator::new(batches, self.0.schema());
+        let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+}
+
+fn batch(table: report::Table) -> Result<RecordBatch, ArrowError> {
+    let (mut fields, mut arrays) = (Vec::new(), Vec::<ArrayRef>::new());
+    for column in table.columns {
+        let array: ArrayRef = match column.values {
+            Values::Whole(all) => Arc::new(UInt64Array::from(all)),
+            Values::Real(all) => Arc::new(Float64Array::from(all)),
+            Values::Flag(all) => Arc::new(BooleanArray::from(all)),
+            Values::Text(all) => Arc::new(StringArray::from(all)),
+        };
+        fields.push(Field::new(column.name, array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(table.rows));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+}
+
+fn list<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
+    let any = column.as_any();
+    match column.data_type() {
+        DataType::UInt64 => match any.downcast_ref::<UInt64Array>() {
+            Some(array) => PyList::new(py, array.iter().collect::<Vec<_>>()),
+            None => Ok(PyList::empty(py)),
+        },
+        DataType::Float64 => match any.downcast_ref::<Float64Array>() {
+            Some(array) => PyList::new(py, array.iter().collect::<Vec<_>>()),
+            None => Ok(PyList::empty(py)),
+        },
+        DataType::Boolean => match any.downcast_ref::<BooleanArray>() {
+            Some(array) => PyList::new(py, array.iter().collect::<Vec<_>>()),
+            None => Ok(PyList::empty(py)),
+        },
+        _ => match any.downcast_ref::<StringArray>() {
+            Some(array) => PyList::new(py, array.iter().collect::<Vec<_>>()),
+            None => Ok(PyList::empty(py)),
+        },
+    }
+}
+
+fn failed(error: &ArrowError) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}

@@ -1,0 +1,15 @@
+"""Where the command is."""
+
+import os
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def command() -> str:
+    """The command `motet` of the same sources: `cargo xtask check python` builds it."""
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return str(target / "release" / "motet")

@@ -1,0 +1,185 @@
+"""Running, stepping, stopping; and what a scenario may not be."""
+
+import math
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+
+import motet
+import pytest
+
+CHAIN = {"duration_s": 5, "warmup_s": 1, "topology": {"chain": 2}, "flow": [{}]}
+ENDLESS = {**CHAIN, "duration_s": 1e6}
+
+
+def with_(**more: object) -> dict[str, object]:
+    return {**CHAIN, **more}
+
+
+def test_tables_have_rows() -> None:
+    result = motet.run(CHAIN, seeds=3)
+    assert result.complete and result.title == "scenario"
+    assert len(result.runs) == 3 and result.flows["seed"] == [1, 2, 3]
+    assert all(goodput > 5 for goodput in result.flows["goodput_kbps"])
+    assert result.nodes["name"][:4] == ["0", "1", "2", "host"]
+    assert set(result.links["fates.injected"]) == {0}
+    assert set(result.samples["seed"]) == {1}
+    assert "goodput" in result.summary["metric"]
+
+
+def test_swept_values_are_columns() -> None:
+    result = motet.run(with_(sweep={"radio.frame_loss": [0, 0.1], "topology.chain": [1, 2]}))
+    assert result.runs["radio.frame_loss"] == [0.0, 0.0, 0.1, 0.1]
+    assert result.runs["topology.chain"] == [1, 2, 1, 2]
+    assert result.runs["point"] == [0, 1, 2, 3]
+
+
+MANY = {"stack.queue_frames": list(range(4, 42)), "wire.delay_ms": list(range(1_000))}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "words"),
+    [
+        ({}, ["[topology] has no nodes"]),
+        (with_(radio={"frame_loss": math.nan}), ["radio.frame_loss is nan"]),
+        (with_(radio={"frame_loss": "much"}), ["radio.frame_loss", "much"]),
+        (with_(radio={"frame_los": 0.1}), ["`frame_los`", "frame_loss"]),
+        (with_(radio={"frame_loss": None}), ["radio.frame_loss is of type NoneType"]),
+        (with_(radio={"channel": 2**70}), ["radio.channel", "64 bits"]),
+        (with_(radio=3), ["radio must be a table"]),
+        (with_(flow={}), ["flow must be a list of tables"]),
+        (with_(topology={"matrix": "nowhere.txt"}), ["nowhere.txt", "no such file"]),
+        (with_(interference={"trace": "no.gz"}), ["no.gz", "no such file"]),
+        (with_(sweep=MANY), ["[sweep] has more than 10000 points"]),
+        ({b"\xff": 1}, ["UTF-8"]),
+        ({"name": "\ud800"}, ["UTF-8"]),
+        ("duration_s = = 3", ["line 1 is not TOML"]),
+        ("nowhere/such.toml", ["no such file"]),
+        (17, ["not int"]),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(scenario: object, words: list[str]) -> None:
+    with pytest.raises(motet.ScenarioError) as raised:
+        motet.run(scenario)  # type: ignore[call-overload]
+    sentence = str(raised.value)
+    assert "\n" not in sentence and len(sentence) < 1_000
+    assert all(word in sentence for word in words), sentence
+
+
+def test_numbers_of_runs_are_checked() -> None:
+    for wrong in (0, -1, 10**9, 10**30, "3", 1.5):
+        with pytest.raises(motet.ScenarioError, match="seeds"):
+            motet.run(CHAIN, seeds=wrong)  # type: ignore[call-overload]
+    with pytest.raises(motet.ScenarioError, match="duration_s"):
+        motet.run(CHAIN, duration_s=math.inf)
+
+
+def test_a_dict_in_itself_is_refused() -> None:
+    endless: dict[str, object] = {}
+    endless["topology"] = endless
+    with pytest.raises(motet.ScenarioError, match="deeper"):
+        motet.run(endless)
+
+
+@pytest.mark.parametrize("step", [0.37, 2.0])
+def test_steps_give_what_a_run_gives(step: float) -> None:
+    whole = motet.run(CHAIN)
+    steps = motet.run(CHAIN, step=step, observe=100_000)
+    moments = list(steps)
+    assert steps.finish().json_lines() == whole.json_lines()
+    times = [moment.now_s for moment in moments]
+    assert times == sorted(times) and not any(moment.missed for moment in moments)
+    assert sum(len(moment.frames) for moment in moments) > 300
+    assert sum(len(moment.samples) for moment in moments) == len(whole.samples)
+    last = moments[-1]
+    assert last.flows["bytes"] == whole.flows["bytes"]
+    assert last.nodes["parent"] == [None, 0, 1]
+    states = {state for moment in moments for state in moment.radios["state"]}
+    assert {"listen", "transmit", "copy in"} <= states
+    kinds = {kind for moment in moments for kind in moment.frames["kind"]}
+    assert {"data", "ack"} <= kinds
+
+
+def test_without_an_observer_nothing_is_kept() -> None:
+    moments = list(motet.run(CHAIN, step=1.0))
+    assert all(len(moment.frames) == len(moment.radios) == 0 for moment in moments)
+
+
+def test_a_run_may_be_ended_early() -> None:
+    steps = motet.run(ENDLESS, step=1.0)
+    for _, moment in zip(range(9), steps):
+        assert moment.now_s <= 9
+    result = steps.finish()
+    assert not result.complete and result.flows["bytes"][0] > 0
+    with pytest.raises(RuntimeError, match="ended"):
+        steps.finish()
+    assert list(steps) == []
+
+
+@pytest.mark.parametrize("step", [0, -1, math.nan, math.inf])
+def test_a_step_is_a_time(step: float) -> None:
+    with pytest.raises(motet.ScenarioError, match="step is"):
+        motet.run(CHAIN, step=step)
+
+
+def test_steps_are_of_one_run() -> None:
+    with pytest.raises(motet.ScenarioError, match="seeds=1"):
+        motet.run(CHAIN, step=1.0, seeds=2)
+
+
+def test_progress_ends_at_one_and_may_end_the_runs() -> None:
+    shares: list[float] = []
+    motet.run(CHAIN, progress=shares.append)
+    assert shares[-1] == 1.0 and shares == sorted(shares)
+
+    def stop(_share: float) -> None:
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        motet.run(ENDLESS, progress=stop)
+
+
+def test_other_threads_go_on() -> None:
+    """The other thread ends the run, for which it needs Python's lock."""
+    begun = threading.Event()
+    over = threading.Event()
+
+    def end() -> None:
+        begun.wait()
+        over.set()
+
+    def look(_share: float) -> None:
+        begun.set()
+        if over.is_set():
+            raise LookupError("over")
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    with pytest.raises(LookupError, match="over"):
+        motet.run(ENDLESS, progress=look)
+    thread.join()
+
+
+def test_an_interrupt_ends_the_runs() -> None:
+    """A process of its own: a signal is for all that is in one."""
+    code = (
+        "import motet\n"
+        "told = []\n"
+        "def tell(share):\n"
+        "    if not told:\n"
+        "        told.append(print('running', flush=True))\n"
+        f"motet.run({ENDLESS!r}, progress=tell)\n"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout and process.stdout.readline() == "running\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert errors.rstrip().endswith("KeyboardInterrupt") and process.returncode != 0
+
+
+def test_the_package_is_typed() -> None:
+    folder = pathlib.Path(motet.__file__).parent
+    assert (folder / "py.typed").exists() and (folder / "_motet.pyi").exists()

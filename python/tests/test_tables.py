@@ -1,0 +1,68 @@
+"""Tables go to Arrow, pandas and polars, each where it is installed."""
+
+import motet
+import pytest
+
+SCENARIO = {
+    "duration_s": 5,
+    "warmup_s": 1,
+    "seeds": 2,
+    "topology": {"chain": 1},
+    "flow": [{}, {"kind": "udp"}],
+}
+
+
+@pytest.fixture(scope="module")
+def result() -> motet.Result:
+    return motet.run(SCENARIO)
+
+
+def test_to_dict(result: motet.Result) -> None:
+    table = result.flows
+    columns = table.to_dict()
+    assert list(columns) == table.columns
+    assert all(len(values) == len(table) == 4 for values in columns.values())
+    with pytest.raises(KeyError, match="goodput_kbps"):
+        table["goodput"]
+
+
+def test_arrow(result: motet.Result) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    for name in ("runs", "flows", "nodes", "links", "samples", "summary"):
+        table = getattr(result, name)
+        found = table.to_arrow()
+        assert found.num_rows == len(table) and found.column_names == table.columns
+        assert {column: found[column].to_pylist() for column in table.columns} == table.to_dict()
+    assert pyarrow.schema(result.flows).names == result.flows.columns
+
+
+def test_nothing_is_copied_on_the_way(result: motet.Result) -> None:
+    pytest.importorskip("pyarrow")
+    columns = [result.flows.to_arrow()["goodput_kbps"] for _ in range(2)]
+    first, second = (column.chunk(0).buffers()[1].address for column in columns)
+    assert first == second
+
+
+def test_a_table_outlives_its_result() -> None:
+    pytest.importorskip("pyarrow")
+    flows = motet.run(SCENARIO).flows.to_arrow()
+    assert flows["seed"].to_pylist() == [1, 1, 2, 2]
+
+
+def test_a_stream_that_nobody_takes_is_freed(result: motet.Result) -> None:
+    for _ in range(1_000):
+        result.flows.__arrow_c_stream__()
+        result.flows.__arrow_c_schema__()
+
+
+def test_pandas(result: motet.Result) -> None:
+    pytest.importorskip("pandas")
+    frame = result.flows.to_pandas()
+    mean = frame.groupby("seed").goodput_kbps.mean()
+    assert list(mean.index) == [1, 2] and (mean > 1).all()
+
+
+def test_polars(result: motet.Result) -> None:
+    polars = pytest.importorskip("polars")
+    assert result.flows.to_polars().shape == (4, len(result.flows.columns))
+    assert polars.DataFrame(result.samples).height == len(result.samples)
