@@ -11,7 +11,7 @@ use motet::random::Rng;
 use motet::tcp::{self, HalfOpen, Listener, Slot, Tcp};
 use motet::time::{Duration, Instant};
 use motet::wire::LinkAddr;
-use motet_lab::ble::{Air, Conditions, Profile};
+use motet_lab::ble::{Air, Conditions, Packet, Profile};
 use motet_lab::capture::{Capture, Records};
 
 const ID: InterfaceId = InterfaceId(0);
@@ -432,3 +432,40 @@ fn a_capture_is_what_tshark_reads() {
         assert_eq!(tshark(filter), 0, "{filter}");
     }
 }
+
+/// What is said at any moment waits for the next event: half an interval on average (TCPlE has 3.75 ms of 7.5).
+#[test]
+fn what_is_said_waits_half_an_interval() {
+    for interval in [6, 40] {
+        let mut lab = Lab::new(Setup { interval, ..ONE });
+        lab.join();
+        lab.connect();
+        let mut flow = lab.flows.remove(0);
+        lab.run(Duration::from_secs(1));
+        lab.air.observe(true);
+        let interval_us = u64::from(interval) * 1_250;
+        let (mut waited, count) = (0, 100);
+        for n in 0..count {
+            // Long enough for a delayed ACK, and at all parts of an interval alike.
+            let part = n * 618 % 1_000 * interval_us / 1_000;
+            lab.run(Duration::from_micros(300_000 + part));
+            lab.air.take_packets();
+            let said = lab.air.now();
+            let tcp = lab.nodes[1].tcp_mut();
+            assert_eq!(tcp.send(flow.sender, &[7; 20], said), Ok(20));
+            lab.run(Duration::from_micros(2 * interval_us));
+            let all = lab.air.take_packets();
+            let says = |packet: &&Packet| packet.from == 1 && packet.bytes.len() > SEGMENT_LEN;
+            let sent = all.iter().find(says).expect("it is sent");
+            waited += sent.start.since(said).as_micros();
+            let tcp = lab.nodes[0].tcp_mut();
+            flow.received += tcp.recv(flow.receiver, &mut [0; 600]).unwrap() as u64;
+        }
+        assert_eq!(flow.received, 20 * count);
+        let (mean, half) = (waited / count, interval_us / 2);
+        assert!(mean.abs_diff(half) <= half / 10, "{mean} µs of {half}");
+    }
+}
+
+/// A record of a packet with a segment of 20 bytes is longer, and one of the link layer's own is not.
+const SEGMENT_LEN: usize = 60;
