@@ -33,9 +33,29 @@ impl Interrupt {
             has_come: Arc::default(),
         };
         interrupt
-            .register()
+            .register(&STOPS)
             .map_err(|error| Error::failed(format!("cannot listen for signals: {error}")))?;
         Ok(interrupt)
+    }
+
+    /// As [`Self::install`], but for SIGHUP, which is noted in a flag of its own.
+    ///
+    /// # Errors
+    /// As [`Self::install`].
+    #[cfg(target_os = "linux")]
+    pub(crate) fn install_beside_hangup() -> Result<(Self, Arc<AtomicBool>), Error> {
+        use signal_hook::{consts::SIGHUP, flag};
+
+        let hung_up = Arc::new(AtomicBool::new(false));
+        let cannot =
+            |error: io::Error| Error::failed(format!("cannot listen for signals: {error}"));
+        flag::register(SIGHUP, Arc::clone(&hung_up)).map_err(cannot)?;
+        let interrupt = Self {
+            number: Arc::default(),
+            has_come: Arc::default(),
+        };
+        interrupt.register(&STOPS[..2]).map_err(cannot)?;
+        Ok((interrupt, hung_up))
     }
 
     /// # Errors
@@ -63,12 +83,10 @@ impl Interrupt {
 
 impl Interrupt {
     #[cfg(unix)]
-    fn register(&self) -> io::Result<()> {
-        use signal_hook::{
-            consts::{SIGHUP, SIGINT, SIGTERM},
-            flag,
-        };
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+    fn register(&self, signals: &[i32]) -> io::Result<()> {
+        use signal_hook::{consts::SIGHUP, flag};
+
+        for &signal in signals {
             // Below nohup(1) a hang-up is no reason to stop.
             if signal == SIGHUP && is_ignored(signal) {
                 continue;
@@ -82,10 +100,20 @@ impl Interrupt {
 
     /// Elsewhere the system's own handling stands: the process ends at once.
     #[cfg(not(unix))]
-    fn register(&self) -> io::Result<()> {
+    fn register(&self, _: &[i32]) -> io::Result<()> {
         Ok(())
     }
 }
+
+/// What tells a command to stop.
+#[cfg(unix)]
+const STOPS: [i32; 3] = [
+    signal_hook::consts::SIGINT,
+    signal_hook::consts::SIGTERM,
+    signal_hook::consts::SIGHUP,
+];
+#[cfg(not(unix))]
+const STOPS: [i32; 0] = [];
 
 #[cfg(target_os = "linux")]
 fn is_ignored(signal: i32) -> bool {

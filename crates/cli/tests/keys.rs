@@ -98,6 +98,50 @@ fn a_damaged_key_is_refused_and_never_shown() {
     );
 }
 
+#[test]
+fn a_key_goes_on_to_the_next_and_leaves_a_mote_behind() {
+    let folder = folder();
+    let key = folder.path().join("team.key");
+    assert!(keys(&["new"], &key).status.success());
+    let change = |words: &[&str]| {
+        let command = motet()
+            .arg("keys")
+            .arg(words[0])
+            .arg(&key)
+            .args(&words[1..])
+            .output();
+        command.unwrap()
+    };
+    let first = network_key(&key);
+    assert!(change(&["rotate"]).status.success());
+    assert_eq!(network_key(&key), first, "link keys follow from one");
+    assert!(fs::read_to_string(&key).unwrap().contains("sequence = 1"));
+    assert!(
+        change(&["revoke", "02:4d:6f:74:65:74:00:02"])
+            .status
+            .success()
+    );
+    assert_ne!(network_key(&key), first);
+    let before = fs::read_to_string(&key).unwrap();
+    assert_refused(
+        &change(&["revoke", "024d6f7465740002"]),
+        2,
+        &["revoked before"],
+    );
+    assert_refused(&change(&["revoke", "2"]), 2, &["16 hexadecimal digits"]);
+    assert_eq!(fs::read_to_string(&key).unwrap(), before);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::metadata(&key).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    // Half a file of before is nobody's to write over.
+    fs::write(folder.path().join("team.key.new"), "").unwrap();
+    assert_refused(&change(&["rotate"]), 2, &["team.key.new", "file exists"]);
+    assert_eq!(fs::read_to_string(&key).unwrap(), before);
+}
+
 /// A transfer's capture, each frame of it sealed: with the key decode and tshark read what they
 /// read of the capture in clear, without it or after a changed bit nothing.
 #[test]

@@ -10,6 +10,7 @@ use std::process::Command;
 
 use common::{assert_refused, file, folder, motet, said};
 use motet::wire::ieee802154::{FrameType, Header, check_fcs};
+use pcap_file::DataLink;
 use pcap_file::pcap::PcapReader;
 
 /// Each data frame of a transfer is sealed, tshark reads each with the key and none without, and no
@@ -66,11 +67,16 @@ fn a_transfer_with_a_key_is_read_with_the_key_alone() {
 /// How many data frames a capture has, each of them sealed with a nonce of its own.
 fn sealed_frames(capture: &Path) -> usize {
     let mut reader = PcapReader::new(BufReader::new(File::open(capture).unwrap())).unwrap();
+    let is_tapped = reader.header().datalink == DataLink::IEEE802_15_4_TAP;
     let (mut count, mut seen) = (0, HashMap::new());
     while let Some(record) = reader.next_packet() {
-        let record = record.unwrap();
-        let (header, auxiliary, _) =
-            Header::parse_secured(check_fcs(&record.data).unwrap()).unwrap();
+        let record = record.unwrap().data;
+        let tap_len = match is_tapped {
+            true => usize::from(u16::from_le_bytes([record[2], record[3]])),
+            false => 0,
+        };
+        let psdu = &record[tap_len..];
+        let (header, auxiliary, _) = Header::parse_secured(check_fcs(psdu).unwrap()).unwrap();
         if header.frame_type == FrameType::Ack {
             continue;
         }
@@ -80,11 +86,39 @@ fn sealed_frames(capture: &Path) -> usize {
             auxiliary.key_index,
             auxiliary.counter,
         );
-        let bytes = record.data.to_vec();
+        let bytes = psdu.to_vec();
         assert_eq!(*seen.entry(nonce).or_insert_with(|| bytes.clone()), bytes);
         count += 1;
     }
     count
+}
+
+/// A scenario without a key gets one by the command line.
+#[test]
+fn a_scenario_runs_with_the_key_of_the_command_line() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    let made = motet().args(["keys", "new"]).arg(path("team.key")).output();
+    assert!(made.unwrap().status.success());
+    let scenario = "duration_s = 6\nwarmup_s = 1\n[topology]\nchain = 1\n[[flow]]\n";
+    std::fs::write(path("one.toml"), scenario).unwrap();
+    let run = |key: &str| {
+        let mut command = motet();
+        command
+            .arg("run")
+            .arg(path("one.toml"))
+            .arg("--key")
+            .arg(path(key));
+        command
+            .arg("--pcap")
+            .arg(path("air.pcap"))
+            .output()
+            .unwrap()
+    };
+    assert_refused(&run("none.key"), 2, &["no such file"]);
+    let done = run("team.key");
+    assert!(done.status.success(), "{}", said(&done));
+    assert!(sealed_frames(&path("air.pcap")) > 20);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! secret = "…"      # 64 hexadecimal digits
 //! network = 0       # which network key
 //! sequence = 0      # the key sequence to begin with
+//! revoked = ["…"]   # motes that are to be left behind, if there are any: 16 hexadecimal digits each
 //! ```
 //!
 //! The network key of number N is the upper half of HMAC-SHA256(secret, "motet network" ‖ N).
@@ -14,15 +15,85 @@ use std::io::Read as _;
 use std::path::Path;
 
 use motet::mac::security::{KEY_LEN, NetworkKey};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-/// The contents of a key file.
-#[derive(Deserialize)]
+/// The contents of a key file. They are never shown.
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Contents {
+pub struct KeyFile {
     secret: String,
     network: u32,
     sequence: u32,
+    /// Extended addresses of the motes that are to be left behind, 16 hexadecimal digits each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    revoked: Vec<String>,
+}
+
+impl std::fmt::Debug for KeyFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyFile(..)")
+    }
+}
+
+impl KeyFile {
+    /// With this secret, at the begin of everything.
+    pub fn new(secret: &[u8; SECRET_LEN]) -> Self {
+        Self {
+            secret: hex(secret),
+            network: 0,
+            sequence: 0,
+            revoked: Vec::new(),
+        }
+    }
+
+    /// Reads a key file.
+    ///
+    /// # Errors
+    /// One sentence, where there is none, others than its owner may read it, or it is damaged.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        parse_file(&owned_text(path)?, path)
+    }
+
+    /// Its text, as [`Self::read`] reads it.
+    pub fn text(&self) -> String {
+        let keys = toml::to_string(self).unwrap_or_default();
+        format!(
+            "# Whoever has this file can read this network's frames and write them. Keep it secret.\n{keys}"
+        )
+    }
+
+    /// Goes on to the next link key.
+    ///
+    /// # Errors
+    /// One sentence: there is none.
+    pub fn rotate(&mut self) -> Result<(), String> {
+        let next = self.sequence.checked_add(1);
+        self.sequence = next.ok_or("the key sequence has come to its end: make a new key")?;
+        Ok(())
+    }
+
+    /// Goes on to the next network key, which the mote with this extended address is not to get.
+    ///
+    /// # Errors
+    /// One sentence: it has been revoked before, or there is no further key.
+    pub fn revoke(&mut self, eui64: [u8; 8]) -> Result<(), String> {
+        let mote = hex(&eui64);
+        if self.revoked.contains(&mote) {
+            return Err(format!("{mote} has been revoked before"));
+        }
+        let next = self.network.checked_add(1);
+        self.network = next.ok_or("there is no further network key: make a new key file")?;
+        self.revoked.push(mote);
+        Ok(())
+    }
+
+    fn keys(&self) -> Option<Keys> {
+        let secret = from_hex::<SECRET_LEN>(&self.secret)?;
+        Some(Keys {
+            network: NetworkKey::of_secret(&secret, self.network),
+            sequence: self.sequence,
+        })
+    }
 }
 
 /// What frames of a network are opened with.
@@ -49,11 +120,37 @@ impl Keys {
     }
 }
 
-/// Reads a key file.
+/// Reads the keys of a key file.
 ///
 /// # Errors
-/// One sentence, where there is none, others than its owner may read it, or it is damaged.
+/// As [`KeyFile::read`].
 pub fn read(path: &Path) -> Result<Keys, String> {
+    parse(&owned_text(path)?, path)
+}
+
+/// Reads the keys in the text of a key file; `path` is what it is called.
+///
+/// # Errors
+/// One sentence, where it is damaged.
+pub fn parse(text: &str, path: &Path) -> Result<Keys, String> {
+    let keys = parse_file(text, path)?.keys();
+    keys.ok_or_else(|| damaged(path))
+}
+
+fn parse_file(text: &str, path: &Path) -> Result<KeyFile, String> {
+    // The parser's own words would show parts of the file.
+    let file: Option<KeyFile> = toml::from_str(text).ok();
+    let file = file.filter(|file| file.keys().is_some());
+    file.ok_or_else(|| damaged(path))
+}
+
+fn damaged(path: &Path) -> String {
+    let shown = path.display();
+    format!("{shown} is no key file, or damaged: motet keys new makes one")
+}
+
+/// The text of a file that its owner alone may read.
+fn owned_text(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let cannot = |error: std::io::Error| format!("cannot read {shown}: {}", describe(&error));
     let file = File::open(path).map_err(cannot)?;
@@ -71,29 +168,7 @@ pub fn read(path: &Path) -> Result<Keys, String> {
     file.take(LEN_MAX)
         .read_to_string(&mut text)
         .map_err(cannot)?;
-    parse(&text, path)
-}
-
-/// Reads the text of a key file; `path` is what it is called.
-///
-/// # Errors
-/// One sentence, where it is damaged.
-pub fn parse(text: &str, path: &Path) -> Result<Keys, String> {
-    // The parser's own words would show parts of the file.
-    let contents: Option<Contents> = toml::from_str(text).ok();
-    let secret = contents
-        .as_ref()
-        .and_then(|contents| from_hex::<SECRET_LEN>(&contents.secret));
-    let (Some(contents), Some(secret)) = (contents, secret) else {
-        return Err(format!(
-            "{} is no key file, or damaged: motet keys new makes one",
-            path.display()
-        ));
-    };
-    Ok(Keys {
-        sequence: contents.sequence,
-        network: NetworkKey::of_secret(&secret, contents.network),
-    })
+    Ok(text)
 }
 
 /// Bytes of hexadecimal digits; nothing else may be in `text`.
@@ -126,11 +201,37 @@ fn describe(error: &std::io::Error) -> String {
 pub const SECRET_LEN: usize = 32;
 
 /// No key file is longer.
-const LEN_MAX: u64 = 4_096;
+const LEN_MAX: u64 = 65_536;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_file_goes_on_and_never_back() {
+        let path = Path::new("team.key");
+        let mut file = KeyFile::new(&[0x5a; SECRET_LEN]);
+        let first = parse(&file.text(), path).unwrap();
+        file.rotate().unwrap();
+        let second = parse(&file.text(), path).unwrap();
+        assert_eq!((first.sequence, second.sequence), (0, 1));
+        assert_eq!(first.network, second.network);
+        file.revoke([1; 8]).unwrap();
+        let third = parse(&file.text(), path).unwrap();
+        assert_eq!(third.sequence, 1);
+        assert_ne!(third.network, second.network);
+        assert!(
+            file.revoke([1; 8])
+                .unwrap_err()
+                .contains("0101010101010101")
+        );
+        file.revoke([2; 8]).unwrap();
+        assert_ne!(parse(&file.text(), path).unwrap().network, third.network);
+        file.sequence = u32::MAX;
+        assert!(file.rotate().is_err());
+        assert_eq!(format!("{file:?}"), "KeyFile(..)");
+        assert!(parse("secret = 1", path).is_err());
+    }
 
     #[test]
     fn keys_are_not_shown() {

@@ -1,24 +1,27 @@
-//! `motet keys`: makes the secret of a network, and shows analysers its key.
+//! `motet keys`: makes and changes the secret of a network, and shows analysers its key.
 //!
 //! Place: the key file is read by the commands that take `--key`.
 //! Source: Thread 1.1 §7.1.4, by whose rule link keys follow from a network key.
 
 mod file;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
 pub(crate) use self::file::read;
+use motet_lab::keys::KeyFile;
+use motet_lab::net::network::{NetworkOptions, SecurityOptions};
+
 use crate::error::Error;
 use crate::output;
 pub(crate) use motet_lab::keys::{Keys, from_hex};
 
-/// Make the secret key of a network, and show Wireshark how to read its frames.
+/// Make and change the secret key of a network, and show Wireshark how to read its frames.
 #[derive(Debug, clap::Args)]
 #[command(
     arg_required_else_help = true,
-    after_help = "Examples:\n  motet keys new team.key\n  motet decode air.pcap --key team.key\n  \
+    after_help = "Examples:\n  motet keys new team.key\n  motet keys rotate team.key\n  motet decode air.pcap --key team.key\n  \
                   tshark -r air.pcap -o \"$(motet keys wireshark team.key)\""
 )]
 pub(crate) struct Args {
@@ -33,6 +36,26 @@ enum Command {
         /// The file to make; one that exists is left alone.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+    },
+    /// Go on to the next link key: motes follow a border router that has it.
+    ///
+    /// A router that runs reads the file again at SIGHUP: motet router --air.
+    Rotate {
+        /// The key file.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Go on to the next network key, and note the mote that is not to get it.
+    ///
+    /// All other motes have to be given the new key. Frames from before are read with a copy of the
+    /// old file alone.
+    Revoke {
+        /// The key file.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// The mote's extended address, 16 hexadecimal digits; colons and dashes may divide them.
+        #[arg(value_name = "EUI64", value_parser = eui64)]
+        mote: Eui64,
     },
     /// Print the setting by which Wireshark and tshark decrypt the network's frames.
     ///
@@ -51,10 +74,40 @@ enum Command {
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     match &args.command {
         Command::New { file } => file::create(file),
+        Command::Rotate { file } => file::change(file, KeyFile::rotate),
+        Command::Revoke { file, mote } => file::change(file, |keys| keys.revoke(mote.0)),
         Command::Wireshark { file } => {
             let key = read(file)?.network_key_hex();
             let setting = format!("uat:ieee802154_keys:\"{key}\",\"0\",\"Thread hash\"");
             output::line(&setting)
         }
     }
+}
+
+/// Gives a mesh the key of a file, in the place of a scenario's.
+///
+/// # Errors
+/// [`Error::Input`] where the key cannot be read, or the mesh is one of Bluetooth LE.
+pub(crate) fn give(options: &mut NetworkOptions, file: &Path) -> Result<(), Error> {
+    let Keys { network, sequence } = read(file)?;
+    if options.ble.is_some() {
+        return Err(Error::input(
+            "--key must be left out with radio.kind \"ble\", which has security of its own",
+        ));
+    }
+    options.security = Some(match options.security {
+        Some(security) => security.with_key(network, sequence),
+        None => SecurityOptions::new(network, sequence),
+    });
+    Ok(())
+}
+
+/// An extended address, most significant byte first.
+#[derive(Clone, Copy, Debug)]
+struct Eui64([u8; 8]);
+
+fn eui64(text: &str) -> Result<Eui64, String> {
+    let digits = text.replace([':', '-'], "");
+    let bytes = from_hex(&digits).map(Eui64);
+    bytes.ok_or_else(|| "an extended address has 16 hexadecimal digits".to_owned())
 }

@@ -1,7 +1,12 @@
 //! The router as a border router itself: of a mesh on the lab's air, in real time, joined to the
 //! network that it was started in.
 
-use std::{net::Ipv6Addr, path::Path, time};
+use std::{
+    net::Ipv6Addr,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+    time,
+};
 
 use motet::{tcp::CongestionAlgorithm, time::Duration};
 use motet_lab::{
@@ -14,33 +19,26 @@ use motet_router::{
 };
 use motet_taim::Config;
 
-use super::{Shared, desk, serve, snapshot::Snapshot};
+use super::{Args, desk, serve, snapshot::Snapshot};
 use crate::{
     chain,
     error::Error,
     interrupt::Interrupt,
+    keys,
     live::Live,
     output::{describe, say},
     up::linux::{self as up, Faults, Mesh},
 };
 
 /// Runs the mesh and its router until a signal ends them.
-pub(super) fn run(
-    scenario: &Path,
-    tun: &str,
-    prefix: Option<Ipv6Addr>,
-    connections: usize,
-    shared: &Shared,
-) -> Result<(), Error> {
-    let mut mesh = Mesh::of_scenario(scenario, None)?;
-    mesh.make_room(connections);
-    let fairness = match (shared.policy(), mesh.options.fairness) {
-        (Some(policy), _) => Config::new(policy),
-        (None, of_scenario) => of_scenario.unwrap_or_default(),
+pub(super) fn run(scenario: &Path, args: &Args) -> Result<(), Error> {
+    let (tun, connections, shared) = (&args.tun, args.connections, &args.shared);
+    let (mesh, fairness) = mesh(scenario, args)?;
+    let prefix = args.prefix.unwrap_or(plan::MESH_PREFIX);
+    let (interrupt, hung_up) = match args.key {
+        Some(_) => Interrupt::install_beside_hangup()?,
+        None => (Interrupt::install()?, Arc::default()),
     };
-    mesh.options.fairness = Some(fairness);
-    let prefix = prefix.unwrap_or(plan::MESH_PREFIX);
-    let interrupt = Interrupt::install()?;
     let port = open(tun, prefix)?;
     let wake = Wake::new().map_err(|error| Error::failed(describe(&error)))?;
     let (desk, asker) = desk::open(wake.bell());
@@ -85,6 +83,9 @@ pub(super) fn run(
     while !interrupt.has_come() {
         live.turn(&mut network.world, NAP, |_, _| {})?;
         faults.pass(&mut network, &arena);
+        if hung_up.swap(false, Ordering::Relaxed) {
+            reread(args.key.as_deref(), &mut network);
+        }
         desk.answer(|| look(&mut network, tun, began.elapsed()));
     }
     network.world.end_fairness();
@@ -94,6 +95,33 @@ pub(super) fn run(
         live.turn(&mut network.world, NAP, |_, _| {})?;
     }
     Ok(())
+}
+
+/// The mesh of a scenario, with the key and the policy of the command line before its own.
+fn mesh(scenario: &Path, args: &Args) -> Result<(Mesh, Config), Error> {
+    let mut mesh = Mesh::of_scenario(scenario, None)?;
+    if let Some(key) = &args.key {
+        keys::give(&mut mesh.options, key)?;
+    }
+    mesh.make_room(args.connections);
+    let fairness = match (args.shared.policy(), mesh.options.fairness) {
+        (Some(policy), _) => Config::new(policy),
+        (None, of_scenario) => of_scenario.unwrap_or_default(),
+    };
+    mesh.options.fairness = Some(fairness);
+    Ok((mesh, fairness))
+}
+
+/// Takes the link key that the file names by now; a file that cannot be read changes nothing.
+fn reread(key: Option<&Path>, network: &mut Network<'_>) {
+    let Some(key) = key else { return };
+    match keys::read(key) {
+        Ok(keys) => {
+            network.rotate_key(keys.sequence);
+            say(&format!("the key sequence is {} or later", keys.sequence));
+        }
+        Err(error) => say(&format!("the key stays as it is: {error}")),
+    }
 }
 
 /// The door into the network that this process was started in, with a route to the mesh.

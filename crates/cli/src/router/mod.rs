@@ -70,6 +70,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SCENARIO.toml")]
     air: Option<PathBuf>,
 
+    /// Encrypt and authenticate every frame in the mesh with the key in this file; SIGHUP rereads it
+    #[arg(long, value_name = "FILE", requires = "air")]
+    key: Option<PathBuf>,
+
     /// TUN interface to the mesh: made here, unless it is there and belongs to this user
     #[arg(long, value_name = "NAME", requires = "air", default_value = "motet0")]
     tun: String,
@@ -180,8 +184,7 @@ pub(crate) fn run(_: &Args) -> Result<(), Error> {
 #[cfg(target_os = "linux")]
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     if let Some(scenario) = args.air.as_deref().filter(|_| args.command.is_none()) {
-        let shared = &args.shared;
-        return air::run(scenario, &args.tun, args.prefix, args.connections, shared);
+        return air::run(scenario, args);
     }
     match (&args.command, args.nfqueue, &args.interface) {
         (Some(Command::Status(args)), ..) => status::run(args),

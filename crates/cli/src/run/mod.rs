@@ -9,6 +9,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc,
     },
@@ -27,6 +28,7 @@ use crate::{
     capture::{self, is_stdout, is_stream},
     error::Error,
     interrupt::Interrupt,
+    keys,
     number::{SEEDS, whole},
     output::{Out, stdout_error},
     progress::Progress,
@@ -62,6 +64,10 @@ pub(crate) struct Args {
     /// Virtual time of each run, instead of the scenario's
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = duration)]
     duration: Option<f64>,
+
+    /// Encrypt and authenticate every frame with the key in this file, in the place of the scenario's
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
 
     /// Write results as JSON lines to this file; - is standard output, instead of the table
     #[arg(long, value_name = "PATH")]
@@ -99,7 +105,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         seeds: args.seeds,
         duration_s: args.duration,
     };
-    let plan = Plan::read(file, overrides).map_err(|error| Error::input(error.to_string()))?;
+    let mut plan = Plan::read(file, overrides).map_err(|error| Error::input(error.to_string()))?;
+    if let Some(key) = &args.key {
+        for point in &mut plan.points {
+            keys::give(&mut Arc::make_mut(&mut point.scenario).network, key)?;
+        }
+        plan.files.push(key.clone());
+    }
     let folder = prepare(args, file, &plan)?;
     let interrupt = Interrupt::install()?;
     let (told, failures) = mpsc::channel();

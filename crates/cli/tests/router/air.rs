@@ -176,6 +176,35 @@ pub(crate) fn ends_with_its_interface() {
     assert!(!sh("ip -o link").contains("mesh0"));
 }
 
+/// A mesh with a key carries bytes, and goes on with the next link key when it is told so.
+pub(crate) fn takes_the_key_and_the_next_one() {
+    enter();
+    scenario();
+    let keys = |words: &str| {
+        let made = motet(words).output().unwrap();
+        assert!(made.status.success(), "{words}: {made:?}");
+    };
+    keys("keys new /run/team.key");
+    let words = format!("{WORDS} --key /run/team.key");
+    let mut router = Router::run(&words, "motes below fd12:0:0:1::/64");
+    echo(2_000);
+    keys("keys rotate /run/team.key");
+    router.signal(Signal::SIGHUP);
+    let has_reread = || said().contains("the key sequence is 1");
+    assert!(within(SOON, has_reread).is_some(), "{}", said());
+    echo(2_000);
+    // A file that is none changes nothing.
+    fs::write("/run/team.key", "no key").unwrap();
+    router.signal(Signal::SIGHUP);
+    let has_refused = || said().contains("the key stays as it is");
+    assert!(within(SOON, has_refused).is_some(), "{}", said());
+    echo(2_000);
+    router.signal(Signal::SIGTERM);
+    let status = router.ended();
+    assert!(status.success(), "{status}: {}", said());
+    refused(&motet(&words).output().unwrap(), 2, "no key file");
+}
+
 /// The far mote sends back what it is sent.
 fn echo(len: usize) {
     file("sent", len);

@@ -46,6 +46,10 @@ const CASES: &[(&str, fn())] = &[
     ("a stranger's page is bounded", a_strangers_page_is_bounded),
     ("one capability is enough", one_capability_is_enough),
     ("air: a border router", air::is_a_border_router),
+    (
+        "air: a key that changes",
+        air::takes_the_key_and_the_next_one,
+    ),
     ("air: without root", air::needs_no_root),
     ("air: an interface that goes", air::ends_with_its_interface),
     (

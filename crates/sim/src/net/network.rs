@@ -237,6 +237,16 @@ impl<'m> Network<'m> {
         self.world.switch_on(node, resident.node, channel);
     }
 
+    /// Lets the border router take the link key of this sequence, if it is later than its own; the motes follow
+    /// by what they then hear.
+    pub fn rotate_key(&mut self, sequence: u32) {
+        self.world.with_node(0, |node, now| {
+            if let Some(Link::Mesh(mesh)) = node.link_mut(RADIO) {
+                mesh.rotate_key(sequence, now);
+            }
+        });
+    }
+
     /// How many nodes the mesh has, the border router included.
     pub fn mesh_nodes(&self) -> usize {
         self.options.nodes.len()

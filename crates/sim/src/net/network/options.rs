@@ -128,6 +128,13 @@ impl SecurityOptions {
         }
     }
 
+    /// As these, with another key.
+    #[must_use]
+    pub const fn with_key(mut self, network: NetworkKey, sequence: u32) -> Self {
+        (self.network, self.sequence) = (network, sequence);
+        self
+    }
+
     /// The key that a node has.
     pub(super) fn key_of(&self, node: &NodeOptions) -> NetworkKey {
         match node.is_revoked {
