@@ -19,7 +19,9 @@ use super::setup::{Setup, as_it_is};
 use super::{Budget, Case, Experiment, Results};
 
 /// In the order of the command's list.
-pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
+pub const EXPERIMENTS: [Experiment; 2] = [PACING, pacing::search::EXPERIMENT];
+
+const PACING: Experiment = Experiment {
     id: "combined-pacing",
     title: "Hold rule, ACK rule, segment size and a measured pace against settings by hand",
     cases: pacing_cases,
@@ -35,7 +37,7 @@ pub const EXPERIMENTS: [Experiment; 1] = [Experiment {
             seconds: 120,
         },
     ],
-}];
+};
 
 const DESIGNS: [&str; 4] = ["TCPlp", "hold", "hold, ACKs", "hold, ACKs, 8 frames"];
 

@@ -338,6 +338,15 @@ impl<'a> Results<'a> {
         self.mean_of(point, metric.of)
     }
 
+    /// The means of a metric, by setting.
+    pub fn means(&self, metric: Metric) -> Vec<f64> {
+        let of_case = |runs: &Vec<Run>| {
+            let runs = self.seeds.iter().filter_map(|seed| runs.get(*seed));
+            crate::stats::mean(&runs.map(metric.of).collect::<Vec<_>>())
+        };
+        self.measured.runs.iter().map(of_case).collect()
+    }
+
     /// The row of a metric at a point.
     pub fn row(&self, point: &Point, metric: Metric) -> Row {
         let value = self.mean(point, metric);

@@ -1,13 +1,13 @@
 //! The pace that nodes find for themselves, against times set by hand.
 //!
 //! Chains of Hamiltons, of `TelosB`-like radios whose relays copy, and of such whose relays forward
-//! without copies, on one channel and on several. Beside each stands the best of 40 fixed settings:
-//! holds of 0, 2, 2.5, 3, 3.5, 4, 5, 6, 7 and 8 ms, each with retries after up to 2, 5, 10 and 20 ms;
-//! one search with an ACK for every eighth segment and a window of 12 segments (of 12 frames: five),
-//! seeds 1 to 3, a minute each. The measured pace has two numbers of its own, how many exchanges lie
-//! between two frames and how long relays that copy lag; they were chosen on these chains and seeds.
-//! Where every twentieth frame is lost, or nodes two hops apart sense each other, the same 40 settings were
-//! searched anew on the chains of three hops.
+//! without copies, on one channel and on several. Beside each stands the best of 40 fixed settings,
+//! chosen anew for each chain, for an ACK for every eighth segment and for every second, for air in which
+//! every twentieth frame is lost, and for air in which nodes two hops apart sense each other (`search`). The
+//! measured pace has two numbers of its own, how many exchanges lie between two frames and how long
+//! relays that copy lag; they were chosen on these chains and seeds.
+
+pub(super) mod search;
 
 use motet::link::Forwarding;
 use motet::mac::Channels;
@@ -22,18 +22,22 @@ use super::row::{Point, Row, Value};
 use super::setup::Setup;
 use super::{Case, Results};
 use crate::air::profile::Profile;
+use crate::net::chain::ChainOptions;
 
 /// A chain with its best times by hand, and what is asked of the measured pace.
 struct Chain {
     kind: Kind,
     hops: u64,
-    /// The hold rule's time per hop, µs, and d, ms.
-    by_hand: (u64, u64),
+    /// The best times with an ACK for every eighth segment, and with one for every second.
+    by_hand: [Times; 2],
     /// The least goodput with an ACK for every eighth segment, kb/s.
     least: Option<f64>,
     /// The same with one for every second, thinned.
     least_every_second: Option<f64>,
 }
+
+/// The hold rule's time per hop, µs, and d, ms.
+type Times = (u64, u64);
 
 /// What radios and relays a chain has.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +49,7 @@ enum Kind {
     SeveralChannels,
 }
 
-const fn chain(kind: Kind, hops: u64, by_hand: (u64, u64), least: Option<f64>) -> Chain {
+const fn chain(kind: Kind, hops: u64, by_hand: [Times; 2], least: Option<f64>) -> Chain {
     Chain {
         kind,
         hops,
@@ -61,22 +65,35 @@ const fn every_second(mut chain: Chain, least: f64) -> Chain {
 }
 
 const CHAINS: [Chain; 12] = [
-    chain(Kind::Hamilton, 2, (6_000, 10), Some(40.0)),
-    every_second(chain(Kind::Hamilton, 3, (4_000, 2), Some(27.5)), 27.0),
-    chain(Kind::Hamilton, 4, (8_000, 5), Some(23.5)),
-    chain(Kind::Hamilton, 6, (8_000, 10), Some(18.5)),
-    chain(Kind::LongSegments, 3, (4_000, 2), Some(30.0)),
-    chain(Kind::Copies, 2, (0, 2), None),
-    chain(Kind::Copies, 3, (0, 2), Some(36.0)),
-    chain(Kind::Immediate, 2, (3_000, 20), Some(64.0)),
-    chain(Kind::Immediate, 3, (4_000, 2), Some(41.0)),
-    chain(Kind::Immediate, 6, (6_000, 2), Some(26.5)),
+    chain(Kind::Hamilton, 2, [(6_000, 10), (6_000, 10)], Some(40.0)),
     every_second(
-        chain(Kind::SeveralChannels, 3, (3_000, 10), Some(60.0)),
+        chain(Kind::Hamilton, 3, [(4_000, 2), (4_000, 2)], Some(27.5)),
+        27.0,
+    ),
+    chain(Kind::Hamilton, 4, [(8_000, 5), (8_000, 5)], Some(23.5)),
+    chain(Kind::Hamilton, 6, [(8_000, 10), (8_000, 10)], Some(18.5)),
+    chain(Kind::LongSegments, 3, [(4_000, 2), (4_000, 2)], Some(30.0)),
+    chain(Kind::Copies, 2, [(0, 2), (0, 2)], None),
+    chain(Kind::Copies, 3, [(0, 2), (0, 2)], Some(36.0)),
+    chain(Kind::Immediate, 2, [(3_000, 20), (3_000, 20)], Some(64.0)),
+    chain(Kind::Immediate, 3, [(4_000, 2), (4_000, 2)], Some(41.0)),
+    chain(Kind::Immediate, 6, [(6_000, 2), (6_000, 2)], Some(26.5)),
+    every_second(
+        chain(
+            Kind::SeveralChannels,
+            3,
+            [(3_000, 10), (3_000, 10)],
+            Some(60.0),
+        ),
         55.0,
     ),
     every_second(
-        chain(Kind::SeveralChannels, 6, (3_000, 10), Some(53.0)),
+        chain(
+            Kind::SeveralChannels,
+            6,
+            [(3_000, 10), (3_000, 10)],
+            Some(53.0),
+        ),
         48.0,
     ),
 ];
@@ -86,6 +103,8 @@ const CHAINS: [Chain; 12] = [
 enum Pace {
     /// The best times by hand.
     ByHand,
+    /// These times by hand, and what they are called.
+    Fixed(&'static str, Times),
     /// Measured, and so much of that, %.
     Measured(u8),
     /// Measured, and the border router thins ACKs.
@@ -107,7 +126,7 @@ enum Air {
 }
 
 /// Chains of three hops in such air: which, and their best times by hand there.
-const IN_OTHER_AIR: [(Air, usize, (u64, u64)); 8] = [
+const IN_OTHER_AIR: [(Air, usize, Times); 8] = [
     (Air::Lossy, 1, (3_500, 5)),
     (Air::Lossy, 6, (0, 2)),
     (Air::Lossy, 8, (4_000, 2)),
@@ -120,9 +139,9 @@ const IN_OTHER_AIR: [(Air, usize, (u64, u64)); 8] = [
 
 impl Air {
     /// The chain of a case there, measured or by hand.
-    fn case(self, chain: usize, by_hand: (u64, u64), pace: Pace) -> Case {
+    fn case(self, chain: usize, by_hand: Times, pace: Pace) -> Case {
         let chain = Chain {
-            by_hand,
+            by_hand: [by_hand; 2],
             ..CHAINS[chain]
         };
         let mut setup = chain.setup(pace, 8);
@@ -142,13 +161,14 @@ impl Air {
     }
 }
 
-/// The chain whose pace is scaled, and that carries two flows.
-const SCALED: &Chain = &CHAINS[1];
+/// The chain that carries two flows.
+const PAIRED: &Chain = &CHAINS[1];
 
 impl Chain {
     fn point(&self, pace: Pace, ack_every: u64) -> Point {
         let design = match pace {
             Pace::ByHand => "by hand",
+            Pace::Fixed(name, _) => name,
             Pace::Measured(85) => "measured, 85 %",
             Pace::Measured(95) => "measured, 95 %",
             Pace::Measured(105) => "measured, 105 %",
@@ -158,7 +178,7 @@ impl Chain {
         };
         let is_immediate = matches!(self.kind, Kind::Immediate | Kind::SeveralChannels);
         let has_one_channel = self.kind != Kind::SeveralChannels;
-        Point::default()
+        let point = Point::default()
             .with("hops", self.hops)
             .with("forwarding", if is_immediate { "cit" } else { "copy" })
             .with("channels", if has_one_channel { "single" } else { "multi" })
@@ -168,7 +188,11 @@ impl Chain {
             )
             .with("mss_frames", u64::from(self.mss_frames()))
             .with("ack_every", ack_every)
-            .with("design", design)
+            .with("design", design);
+        match pace {
+            Pace::Fixed(_, (_, delay_ms)) => point.with("retry_delay_ms", delay_ms),
+            _ => point,
+        }
     }
 
     fn setup(&self, pace: Pace, ack_every: u64) -> Setup {
@@ -201,10 +225,8 @@ impl Chain {
                 };
                 chain.retry_delay = RETRY_DELAY_MAX;
             }
-            Pace::ByHand => {
-                chain.hold_step = Duration::from_micros(self.by_hand.0);
-                chain.retry_delay = Duration::from_millis(self.by_hand.1);
-            }
+            Pace::ByHand => by_hand(chain, self.by_hand[usize::from(ack_every == 2)]),
+            Pace::Fixed(_, times) => by_hand(chain, times),
         }
         setup.sender = |config: &mut Config| config.initial_window = 8;
         setup.receiver = match ack_every {
@@ -231,6 +253,11 @@ impl Chain {
     }
 }
 
+fn by_hand(chain: &mut ChainOptions, (hold_us, delay_ms): Times) {
+    chain.hold_step = Duration::from_micros(hold_us);
+    chain.retry_delay = Duration::from_millis(delay_ms);
+}
+
 /// The longest wait that RFC 9293 §3.8.6.3 allows, so that the rule decides and not the timer.
 fn receive(config: &mut Config, ack_every: u8) {
     config.ack_every = ack_every;
@@ -247,15 +274,18 @@ pub(super) fn cases() -> Vec<Case> {
         (MEASURED, 8),
         (Pace::ByHand, 8),
         (MEASURED, 2),
+        (Pace::ByHand, 2),
         (Pace::Thinned, 2),
     ];
-    let of_chain = |chain: &'static Chain| paces.map(|(pace, every)| chain.case(pace, every));
-    let scales = SCALES.map(|(percent, _)| SCALED.case(Pace::Measured(percent), 8));
-    let mut short_queues = SCALED.setup(MEASURED, 8);
+    let of_chain = |chain: &'static Chain| {
+        let scaled = SCALES.map(|(percent, _)| (Pace::Measured(percent), 8));
+        let paces = paces.into_iter().chain(scaled);
+        paces.map(|(pace, every)| chain.case(pace, every))
+    };
+    let mut short_queues = PAIRED.setup(MEASURED, 8);
     short_queues.chain.queue_frames = 16;
-    let flows = Case::new(two(SCALED.point(MEASURED, 8)), short_queues);
+    let flows = Case::new(two(PAIRED.point(MEASURED, 8)), short_queues);
     let mut cases: Vec<Case> = CHAINS.iter().flat_map(of_chain).collect();
-    cases.extend(scales);
     cases.push(flows.traffic(Flows::TwoUp));
     for (air, chain, by_hand) in IN_OTHER_AIR {
         cases.extend([MEASURED, Pace::ByHand].map(|pace| air.case(chain, by_hand, pace)));
@@ -283,12 +313,16 @@ pub(super) fn rows(results: &Results<'_>) -> Vec<Row> {
         rows.push(part(measured, "goodput_over_by_hand", &by_hand).at_least(0.95));
         rows.push(results.goodput(&often));
         rows.push(judged(results.goodput(&thinned), chain.least_every_second));
+        let by_hand = chain.point(Pace::ByHand, 2);
+        rows.push(results.goodput(&by_hand));
+        rows.push(part(thinned, "goodput_over_by_hand", &by_hand).at_least(0.95));
+        let whole = chain.point(MEASURED, 8);
+        for (percent, least) in SCALES {
+            let point = chain.point(Pace::Measured(percent), 8);
+            rows.push(part(point, "goodput_over_measured", &whole).at_least(least));
+        }
     }
-    let whole = SCALED.point(MEASURED, 8);
-    for (percent, least) in SCALES {
-        let point = SCALED.point(Pace::Measured(percent), 8);
-        rows.push(part(point, "goodput_over_measured", &whole).at_least(least));
-    }
+    let whole = PAIRED.point(MEASURED, 8);
     for (air, chain, _) in IN_OTHER_AIR {
         let [measured, by_hand] =
             [MEASURED, Pace::ByHand].map(|pace| air.point(&CHAINS[chain], pace));
