@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long)]
     list: bool,
 
-    /// A minute at most for each experiment, five for those of fairness and combined-pacing (the
+    /// A minute at most for each experiment, five for those of fairness and of the pace (the
     /// default).
     #[arg(long, conflicts_with = "full")]
     quick: bool,
