@@ -4,6 +4,7 @@
 //! threads of their own while Python's lock is free, [`table`] hands results on.
 //! Left out: what the lab cannot do itself; no figure is made here.
 
+mod pool;
 mod running;
 mod scenario;
 mod steps;

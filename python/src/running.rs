@@ -12,6 +12,7 @@ use motet_lab::scenario::{self, Captures, Overrides, RunResult, Watch};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use crate::pool;
 use crate::scenario as given;
 use crate::steps::Steps;
 use crate::table::Table;
@@ -61,9 +62,10 @@ impl Plan {
         let work = Arc::new(Work::default());
         let (tell, told) = mpsc::channel();
         let (plan, shared) = (self.0.clone(), work.clone());
+        let pool = pool::own()?;
         thread::spawn(move || {
             let begun = Instant::now();
-            let results = plan.run(&shared.watch(), Captures::default());
+            let results = pool.install(|| plan.run(&shared.watch(), Captures::default()));
             // Nobody listens any more: nobody wants them.
             let _ = tell.send((results, begun.elapsed()));
         });

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use motet_lab::scenario::{Files, Overrides, Plan};
+use motet_lab::scenario::{Files, Overrides, Plan, ScenarioError as Wrong};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use toml::{Table, Value};
 
 use crate::ScenarioError;
+use crate::pool;
 
 /// The plan of what Python has; `kind` says what `source` is.
 pub(crate) fn plan(
@@ -20,21 +21,31 @@ pub(crate) fn plan(
     let files = files
         .into_iter()
         .fold(Files::new(), |files, (name, bytes)| files.with(name, bytes));
+    let py = source.py();
+    let pool = pool::own()?;
+    let read = |make: Box<dyn FnOnce() -> Result<Plan, Wrong> + Send>| {
+        // A matrix of thousands of nodes takes seconds: other threads of Python go on.
+        py.detach(|| pool.install(make))
+    };
     let plan = match kind {
         "path" => {
             let path: String = source.extract()?;
-            Plan::read_with(Path::new(&path), files, overrides)
+            read(Box::new(move || {
+                Plan::read_with(Path::new(&path), files, overrides)
+            }))
         }
         "text" => {
             let text: String = source.extract()?;
-            Plan::parse_with(&text, Path::new(HERE), files, overrides)
+            read(Box::new(move || {
+                Plan::parse_with(&text, Path::new(HERE), files, overrides)
+            }))
         }
-        _ => Plan::of_table(
-            table(source.cast::<PyDict>()?)?,
-            Path::new(HERE),
-            files,
-            overrides,
-        ),
+        _ => {
+            let table = table(source.cast::<PyDict>()?)?;
+            read(Box::new(move || {
+                Plan::of_table(table, Path::new(HERE), files, overrides)
+            }))
+        }
     };
     plan.map_err(|error| ScenarioError::new_err(error.to_string()))
 }

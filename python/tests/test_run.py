@@ -1,6 +1,7 @@
 """Running, stepping, stopping; and what a scenario may not be."""
 
 import math
+import os
 import pathlib
 import signal
 import subprocess
@@ -160,6 +161,19 @@ def test_other_threads_go_on() -> None:
     with pytest.raises(LookupError, match="over"):
         motet.run(ENDLESS, progress=look)
     thread.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    """As workers of multiprocessing are made on Linux; one that hangs is ended by the alarm."""
+    wanted = motet.run(CHAIN, seeds=4).json_lines()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(120)
+        os._exit(0 if motet.run(CHAIN, seeds=4).json_lines() == wanted else 1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
 
 
 def test_an_interrupt_ends_the_runs() -> None:

@@ -7,6 +7,10 @@ use rayon::prelude::*;
 /// taken at a time: they differ in length, and the first ones come first.
 #[cfg(feature = "parallel")]
 pub(crate) fn map<T: Send, U: Send>(all: Vec<T>, work: impl Fn(T) -> U + Sync + Send) -> Vec<U> {
+    // One thing needs no other thread, and no pool of them.
+    if all.len() < 2 {
+        return all.into_iter().map(work).collect();
+    }
     all.into_par_iter().with_max_len(1).map(work).collect()
 }
 
