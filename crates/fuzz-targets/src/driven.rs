@@ -8,6 +8,7 @@ use std::net::Ipv6Addr;
 
 use motet::ip::{Address, Config as IpConfig, InterfaceId, Ip, Neighbour, NextHop, Prefix, Route};
 use motet::link::{Cable, Link, Mesh, MeshConfig, MeshStorage};
+use motet::mac::security::Security;
 use motet::mac::{self, RadioCapabilities, RxMeta};
 use motet::node::{ACTION_LEN_MAX, Action, Event, Node};
 use motet::random::Rng;
@@ -67,10 +68,31 @@ impl<'m> Store<'m> {
 
     /// A node in this memory, and its listener on [`LISTENED`].
     pub(crate) fn node(&'m mut self, setup: &Setup) -> (Driven<'m>, ListenerHandle) {
+        self.built(setup, None)
+    }
+
+    /// A node in this memory that has a key.
+    pub(crate) fn sealed(
+        &'m mut self,
+        setup: &Setup,
+        security: &'m mut Security<'m>,
+    ) -> Driven<'m> {
+        let (driven, _) = self.built(setup, Some(security));
+        driven
+    }
+
+    fn built(
+        &'m mut self,
+        setup: &Setup,
+        security: Option<&'m mut Security<'m>>,
+    ) -> (Driven<'m>, ListenerHandle) {
         let mut rng = Rng::from_seed([5, 6]);
         let mac = (mac::Config::new(PAN, US), setup.capabilities);
         let mut radio = Mesh::new(setup.radio, mac, self.mesh.lend(), &mut rng);
         radio.contexts_mut().set(0, MESH, 64, true);
+        if let Some(security) = security {
+            radio.set_security(security);
+        }
         let wire = Cable::new(&mut self.wire_queue, WIRE_MTU);
         let interfaces = [Link::Mesh(radio), Link::Cable(wire)];
         let interfaces = self.interfaces.insert(interfaces);

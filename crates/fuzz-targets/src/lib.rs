@@ -20,6 +20,7 @@ mod mesh;
 mod mote;
 mod node;
 mod radio;
+mod sealed;
 mod seeds;
 mod serial;
 mod tcphc;
@@ -38,7 +39,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     Target {
         name: "wire",
         run: wire::run,
@@ -83,6 +84,11 @@ pub const TARGETS: [Target; 16] = [
         name: "radio",
         run: radio::run,
         seeds: radio::seeds,
+    },
+    Target {
+        name: "sealed",
+        run: sealed::run,
+        seeds: sealed::seeds,
     },
     Target {
         name: "mesh",

@@ -125,13 +125,14 @@ fn chance_finds_nothing() {
 }
 
 /// Targets whose input is a program.
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 9] = [
     "connection",
     "datagrams",
     "tcphc",
     "node",
     "mote",
     "mesh",
+    "sealed",
     "serial",
     "ble",
 ];
