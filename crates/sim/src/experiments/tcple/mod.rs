@@ -127,6 +127,8 @@ pub(in crate::experiments) struct Design {
     pub(in crate::experiments) segments: usize,
     pub(in crate::experiments) timestamps: bool,
     pub(in crate::experiments) has_tcple: bool,
+    /// The BLE stack below it.
+    pub(in crate::experiments) profile: Profile,
 }
 
 pub(in crate::experiments) const TCPLE: Design = Design {
@@ -135,6 +137,7 @@ pub(in crate::experiments) const TCPLE: Design = Design {
     segments: 8,
     timestamps: true,
     has_tcple: true,
+    profile: ONE_BUFFER,
 };
 pub(in crate::experiments) const TCPLP: Design = Design {
     name: "tcplp-ble",
@@ -147,6 +150,12 @@ pub(in crate::experiments) const NAIVE: Design = Design {
     name: "naive",
     smss: Some(189 + 12),
     segments: 10,
+    ..TCPLP
+};
+/// Motet's own, without TCPlE.
+const MOTET: Design = Design {
+    name: "motet",
+    profile: Profile::NRF52840,
     ..TCPLP
 };
 /// The same packet without timestamps.
@@ -331,10 +340,16 @@ fn energy_cases() -> Vec<Case> {
     cases
 }
 
+/// The published designs, and Motet's at the shortest interval, which is TCPlE's here.
 fn rtt_cases() -> Vec<Case> {
-    DESIGNS
-        .map(|design| case(of(design), readings(design)))
-        .into()
+    let published = DESIGNS.map(|design| case(of(design), readings(design)));
+    let (ms, interval) = SHORT;
+    let own = Load {
+        interval,
+        ..readings(MOTET)
+    };
+    let own = case(of(MOTET).with("interval_ms", ms), own);
+    published.into_iter().chain([own]).collect()
 }
 
 fn ota_cases() -> Vec<Case> {

@@ -213,6 +213,11 @@ pub(super) fn rtt(results: &Results<'_>) -> Vec<Row> {
             rows.push(row.at_least(40.0));
         }
     }
+    let own = of(MOTET).with("interval_ms", SHORT.0);
+    rows.extend([RTT, AGE].map(|metric| results.row(&own, metric)));
+    let part = results.mean(&own, RTT) / results.mean(&of(TCPLE), RTT);
+    let row = results.derived(own, ("rtt_over_tcple", "1"), part);
+    rows.push(row.at_most(1.0));
     rows
 }
 

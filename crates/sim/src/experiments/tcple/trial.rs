@@ -5,7 +5,7 @@ use motet::link::Link;
 use motet::tcp::Config;
 use motet::time::Duration;
 
-use super::{Design, INTERVAL, ONE_BUFFER};
+use super::{Design, INTERVAL};
 use crate::Arena;
 use crate::apps::messages::{Client, Server, Shape};
 use crate::apps::{App, Ends};
@@ -99,7 +99,7 @@ impl Load {
                 is_adaptive: false,
                 latency: self.latency,
                 tcple_motes: designs.take_while(|design| design.has_tcple).count(),
-                profile: ONE_BUFFER,
+                profile: self.design.profile,
                 ..BleOptions::DEFAULT
             },
         );
