@@ -61,6 +61,7 @@ fn verdict(row: &Row) -> String {
         (_, Some(true)) => "holds",
         (_, Some(false)) => "**missed**",
         (Role::Prediction, None) => return String::new(),
+        (role, None) if row.meets() == Some(false) => &format!("{}, **not met**", role.name()),
         (role, None) => role.name(),
     };
     match text {

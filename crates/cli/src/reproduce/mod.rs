@@ -15,14 +15,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use motet_lab::experiments::unbuilt::{UNBUILT, Unbuilt};
 use motet_lab::experiments::{self, Budget, Effort, Experiment, Report, Unfinished, Watch};
 
 use self::files::Target;
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::number::whole;
-use crate::output::{self, BOLD, DIM};
+use crate::output::{self, BOLD};
 
 /// Run the published experiments with this stack and hold them against the papers.
 ///
@@ -41,7 +40,7 @@ pub(crate) struct Args {
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
-    /// Print the IDs and what they show, also of those that are not built yet.
+    /// Print the IDs and what they show.
     #[arg(long)]
     list: bool,
 
@@ -140,7 +139,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     }
 }
 
-/// Prints the experiments of these IDs, or all of them: those that run, then the others.
+/// Prints the experiments of these IDs, or all of them.
 fn list(ids: &[String]) -> Result<(), Error> {
     let all = experiments::all();
     if let Some(id) = ids
@@ -154,18 +153,12 @@ fn list(ids: &[String]) -> Result<(), Error> {
     for Experiment { id, title, .. } in all.iter().filter(|all| is_asked(all.id)) {
         output::line(format_args!("{BOLD}{id:width$}{BOLD:#}  {title}"))?;
     }
-    for Unbuilt { id, title, .. } in UNBUILT.iter().filter(|all| is_asked(all.id)) {
-        output::line(format_args!(
-            "{DIM}{id:width$}  not yet built: {title}{DIM:#}"
-        ))?;
-    }
     Ok(())
 }
 
-/// Every ID there is or will be.
+/// Every ID.
 fn names(all: &[Experiment]) -> impl Iterator<Item = &'static str> {
-    let built = all.iter().map(|experiment| experiment.id);
-    built.chain(UNBUILT.iter().map(|unbuilt| unbuilt.id))
+    all.iter().map(|experiment| experiment.id)
 }
 
 /// The experiments of these IDs, in the order given.
@@ -177,12 +170,7 @@ fn choose(ids: &[String]) -> Result<Vec<Experiment>, Error> {
     let mut chosen: Vec<Experiment> = Vec::new();
     for id in ids {
         let Some(found) = all.iter().find(|experiment| is_same(id, experiment.id)) else {
-            return Err(
-                match UNBUILT.iter().find(|unbuilt| is_same(id, unbuilt.id)) {
-                    Some(unbuilt) => not_yet_built(unbuilt),
-                    None => unknown(id, &all),
-                },
-            );
+            return Err(unknown(id, &all));
         };
         if chosen.iter().all(|experiment| experiment.id != found.id) {
             chosen.push(*found);
@@ -204,12 +192,6 @@ fn unknown(id: &str, all: &[Experiment]) -> Error {
     let nearest = nearest.map_or("", |(_, id)| id);
     Error::input(format!(
         "there is no experiment {id}; the nearest name is {nearest}, and --list shows all"
-    ))
-}
-
-fn not_yet_built(Unbuilt { id, needs, .. }: &Unbuilt) -> Error {
-    Error::input(format!(
-        "the experiment {id} is not yet built, since it needs {needs}; --list shows which ones run"
     ))
 }
 

@@ -55,7 +55,7 @@ Examples:
 
 With --pcap - the summary goes to standard error. Ctrl-C keeps what capture and trace hold by \
 then. The frame-time estimate is what the frames' times suggest, added up; good settings may \
-exceed it over several hops, but nothing exceeds bound_kbps of the JSON object.
+exceed it over several hops, but nothing exceeds the bound, bound_kbps of the JSON object.
 
 A trace has one JSON object on each line; time_s is seconds of the air's clock, as in a \
 capture:

@@ -205,8 +205,11 @@ impl Report {
         if self.bytes == 0 {
             return "nothing to carry".to_owned();
         }
+        let bound = self
+            .bound_kbps
+            .map_or_else(String::new, |bound| format!("bound {bound:.1} kb/s, "));
         format!(
-            "{:.1} kb/s (frame-time estimate {:.1} kb/s)",
+            "{:.1} kb/s ({bound}frame-time estimate {:.1} kb/s)",
             self.goodput_kbps, self.estimate_kbps
         )
     }

@@ -37,7 +37,6 @@ pub mod tcple;
 pub mod tcplp;
 pub mod traffic;
 pub mod transfer;
-pub mod unbuilt;
 
 use std::fmt;
 use std::sync::Arc;

@@ -207,19 +207,18 @@ pub(super) fn sweepable() -> impl Iterator<Item = String> {
         .filter(|path| !UNSWEPT.contains(&path.as_str()))
 }
 
-/// The same, each table's name once.
+/// The same in a few words: those without a table, and the names of the tables.
 pub(super) fn sweepable_by_table() -> String {
-    let tables = SECTIONS.iter().filter(|section| section.name != "node");
-    let lists = tables.map(|section| {
-        let names = section.keys.iter().map(|key| key.name);
-        let names = names.filter(|name| !UNSWEPT.contains(&section.path(name).as_str()));
-        let names: Vec<&str> = names.collect();
-        match section.name {
-            "" => names.join(", "),
-            table => format!("{table}.{{{}}}", names.join(", ")),
-        }
-    });
-    lists.collect::<Vec<_>>().join(", ")
+    let (plain, of_tables): (Vec<String>, Vec<String>) =
+        sweepable().partition(|path| !path.contains('.'));
+    let tables = of_tables.iter().filter_map(|path| path.split('.').next());
+    let mut tables: Vec<String> = tables.map(|table| format!("{table}.…")).collect();
+    tables.dedup();
+    format!(
+        "{}, and the keys {}, which `motet run --keys` lists",
+        plain.join(", "),
+        tables.join(", ")
+    )
 }
 
 /// An unknown name, with the nearest known one.

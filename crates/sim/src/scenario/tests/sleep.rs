@@ -123,10 +123,11 @@ fn a_parent_that_reboots_is_found_again() {
 #[test]
 fn a_parent_that_has_gone_is_replaced() {
     for policy in ["adaptive", "hinted"] {
+        let mut changes = 0;
         for gone in [1, 2] {
             let text = format!(
-                "duration_s = 150\nwarmup_s = 2\n[topology]\npositions = [[0, 0], [50, 20], [50, -20], \
-                 [100, 0]]\njoining = \"rpl\"\n[[node]]\nid = 3\nsleep = \"{policy}\"\n[[flow]]\nfrom = 3\n\
+                "duration_s = 150\nwarmup_s = 2\n[topology]\npositions = [[0, 0], [70, 20], [70, -20], \
+                 [140, 0]]\njoining = \"rpl\"\n[[node]]\nid = 3\nsleep = \"{policy}\"\n[[flow]]\nfrom = 3\n\
                  kind = \"request\"\ninterval_s = 5\n[[fault]]\nkind = \"off\"\nnode = {gone}\nat_s = 30\n"
             );
             let plan = plan(&text).unwrap_or_else(|why| panic!("{policy}: {why}"));
@@ -136,7 +137,11 @@ fn a_parent_that_has_gone_is_replaced() {
             assert!(delivered > 0.6, "{policy} without {gone}: {delivered}");
             let duty = run.nodes[3].counts.radio_duty();
             assert!(duty < 0.3, "{policy} without {gone}: {duty}");
+            let leaf = &run.nodes[3];
+            assert_eq!(leaf.parent, Some(3 - gone), "{policy} without {gone}");
+            changes += leaf.parent_changes;
         }
+        assert!(changes > 0, "{policy}: one of the two was its parent");
     }
 }
 

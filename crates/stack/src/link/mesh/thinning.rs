@@ -463,11 +463,11 @@ const PACKET_LEN_MAX: usize = HEADER_LEN + tcp::HEADER_LEN + tcp::TIMESTAMPS_LEN
 /// So many ACKs go by what was found out before another one finds it out anew.
 const STEPS: u8 = 16;
 
-/// How long an ACK waits at most: half of the 500 ms that RFC 9293 §3.8.6.3 allows a receiver, which
-/// may have waited already.
+/// How long an ACK waits at most: as long as RFC 9293 §3.8.6.3 lets a receiver wait, which may have waited
+/// before. A sender's first RTO is twice that.
 const WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// Fragments that come farther apart follow each other no more: with two such gaps an ACK has waited
+/// Fragments that come farther apart follow each other no more: with four such gaps an ACK has waited
 /// for [`WAIT_MAX`].
 const GAP_MAX: Duration = Duration::from_millis(125);
 
