@@ -179,7 +179,9 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 def test_an_interrupt_ends_the_runs() -> None:
     """A process of its own: a signal is for all that is in one."""
     code = (
-        "import motet\n"
+        "import motet, signal\n"
+        # Whoever started the tests may ignore it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "told = []\n"
         "def tell(share):\n"
         "    if not told:\n"
@@ -190,7 +192,10 @@ def test_an_interrupt_ends_the_runs() -> None:
     with subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout and process.stdout.readline() == "running\n"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        try:
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert errors.rstrip().endswith("KeyboardInterrupt") and process.returncode != 0
 
 
