@@ -38,7 +38,7 @@ impl LinkType {
                                         (12, 14, 101, 228, 229), Ethernet (1) and Linux cooked \
                                         (113, 276)";
 
-    /// Whether [`explain`] knows the type.
+    /// Whether frames of the type can be explained.
     pub fn is_supported(self) -> bool {
         [
             Self::IEEE802154,
