@@ -118,11 +118,6 @@ pub(crate) fn describe(error: &io::Error) -> String {
         .unwrap_or_default()
 }
 
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use motet::wire::icmpv6::{self, Echo, Message, RouterAdvertisement};
-use motet::wire::ndp::{NdpOption, NdpOptions, registration};
+use motet::wire::ndp::{NdpOption, NdpOptions, PrefixInformation, registration};
 
 use super::ip::{Upper, about};
 use super::mac::link_addr;
@@ -262,21 +262,26 @@ fn registration_status(status: u8) -> String {
     meaning.to_owned()
 }
 
+/// A prefix information option, which RPL's messages have in the same form (RFC 6550 §6.7.10).
+pub(super) fn prefix_value(prefix: &PrefixInformation) -> Value {
+    group([
+        (
+            "prefix",
+            format!("{}/{}", prefix.prefix, prefix.prefix_len).into(),
+        ),
+        ("on_link", prefix.on_link.into()),
+        ("autonomous", prefix.autonomous.into()),
+        ("router_address", prefix.router_address.into()),
+        ("valid_s", prefix.valid_lifetime_s.into()),
+        ("preferred_s", prefix.preferred_lifetime_s.into()),
+    ])
+}
+
 fn option_value(option: &NdpOption<'_>) -> Value {
     match option {
         NdpOption::SourceLinkAddr(addr) => group([("source_link_addr", link_addr(*addr).into())]),
         NdpOption::TargetLinkAddr(addr) => group([("target_link_addr", link_addr(*addr).into())]),
-        NdpOption::Prefix(prefix) => group([
-            (
-                "prefix",
-                format!("{}/{}", prefix.prefix, prefix.prefix_len).into(),
-            ),
-            ("on_link", prefix.on_link.into()),
-            ("autonomous", prefix.autonomous.into()),
-            ("router_address", prefix.router_address.into()),
-            ("valid_s", prefix.valid_lifetime_s.into()),
-            ("preferred_s", prefix.preferred_lifetime_s.into()),
-        ]),
+        NdpOption::Prefix(prefix) => prefix_value(prefix),
         NdpOption::Mtu(mtu) => group([("mtu", (*mtu).into())]),
         NdpOption::AddressRegistration(registration) => group([
             (

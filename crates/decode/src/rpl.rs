@@ -12,8 +12,8 @@ use motet::wire::rpl::{
 
 pub(super) use motet::wire::rpl::ICMPV6_TYPE;
 
-use super::Decoder;
 use super::model::{Frame, Layer, Value, group, hex8, hex16};
+use super::{Decoder, icmpv6};
 
 /// Explains the body of a control message, behind the ICMPv6 checksum. `intact`: the checksum is
 /// not known to be wrong.
@@ -196,17 +196,7 @@ fn option(option: RplOption<'_>) -> Value {
             ("dodag", solicited.dodag.into()),
             ("version", solicited.version.into()),
         ]),
-        RplOption::Prefix(prefix) => group([
-            (
-                "prefix",
-                format!("{}/{}", prefix.prefix, prefix.prefix_len).into(),
-            ),
-            ("on_link", prefix.on_link.into()),
-            ("autonomous", prefix.autonomous.into()),
-            ("router_address", prefix.router_address.into()),
-            ("valid_s", prefix.valid_lifetime_s.into()),
-            ("preferred_s", prefix.preferred_lifetime_s.into()),
-        ]),
+        RplOption::Prefix(prefix) => icmpv6::prefix_value(&prefix),
         RplOption::Descriptor(descriptor) => {
             group([("descriptor", Value::Hex(descriptor.into(), 8))])
         }

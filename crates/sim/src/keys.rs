@@ -184,7 +184,8 @@ pub fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     bytes.try_into().ok()
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -17,6 +17,7 @@ use std::{
 use clap::{Args as ClapArgs, ValueEnum};
 use motet_lab::{
     Arena,
+    keys::hex,
     net::bound::Stretch,
     net::chain::{Chain, Host},
 };
@@ -32,7 +33,7 @@ use crate::{
     error::{Error, Kept},
     files,
     interrupt::Interrupt,
-    output::{Out, hex},
+    output::Out,
     pacer::Lateness,
     progress::Progress,
     targets,

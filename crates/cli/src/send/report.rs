@@ -287,6 +287,8 @@ pub(super) fn rounded(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use motet_lab::keys::hex;
+
     use super::*;
 
     #[test]
@@ -305,8 +307,8 @@ mod tests {
     fn the_promised_keys_come_first_and_in_order() {
         let report = Report {
             bytes: 3,
-            sha256_sent: output::hex(&[0xab]),
-            sha256_received: output::hex(&[0xab]),
+            sha256_sent: hex(&[0xab]),
+            sha256_received: hex(&[0xab]),
             hops: 1,
             seconds: 1.0,
             goodput_kbps: 0.024,

@@ -320,10 +320,12 @@ impl<'a> Results<'a> {
 
     /// The runs at a point; none if there is no such point.
     pub fn runs(&self, point: &Point) -> impl Iterator<Item = &'a Run> + use<'a> {
-        let runs: &'a [Run] = match self.measured.place(point) {
-            Some(place) => &self.measured.runs[place],
-            None => &[],
-        };
+        let place = self.measured.place(point);
+        self.sampled(place.map_or(&[], |place| &self.measured.runs[place]))
+    }
+
+    /// Those of a setting's runs that are in the sample.
+    fn sampled(&self, runs: &'a [Run]) -> impl Iterator<Item = &'a Run> + use<'a> {
         self.seeds.iter().filter_map(|seed| runs.get(*seed))
     }
 
@@ -339,9 +341,9 @@ impl<'a> Results<'a> {
 
     /// The means of a metric, by setting.
     pub fn means(&self, metric: Metric) -> Vec<f64> {
-        let of_case = |runs: &Vec<Run>| {
-            let runs = self.seeds.iter().filter_map(|seed| runs.get(*seed));
-            crate::stats::mean(&runs.map(metric.of).collect::<Vec<_>>())
+        let of_case = |runs: &'a Vec<Run>| {
+            let values = self.sampled(runs).map(metric.of);
+            crate::stats::mean(&values.collect::<Vec<_>>())
         };
         self.measured.runs.iter().map(of_case).collect()
     }

@@ -9,14 +9,14 @@
 use std::net::Ipv6Addr;
 
 use motet::ble::{Config, INWARD_LEN, Peer, PeerMemory, Role};
-use motet::ip::{self, Address, Ip, Neighbour, NextHop, Prefix, Registration, Route};
+use motet::ip::{self, Ip, Neighbour, NextHop, Prefix, Registration, Route};
 use motet::limits::IPV6_MTU_MIN;
 use motet::link::{Advertised, Ble, BleConfig, BleMemory, Link};
 use motet::node::Node;
 use motet::time::Instant;
 use motet::wire::LinkAddr;
 
-use super::network::{RADIO, Tables, WIRED, new_tcp, new_wire, tcple_memory};
+use super::network::{RADIO, Tables, WIRED, join_wire, new_tcp, new_wire, tcple_memory};
 use super::plan;
 use super::world::{Conditions, Port, Resident, World};
 use crate::Arena;
@@ -94,14 +94,7 @@ pub fn device<'m>(
         routes,
     );
     if parts.has_wire {
-        ip.add_address(Address {
-            addr: plan::ROUTER_WIRED,
-            interface: WIRED,
-        });
-        ip.set_default_route(Some(NextHop {
-            interface: WIRED,
-            neighbour: Neighbour::Only,
-        }));
+        join_wire(&mut ip);
     }
     let mut rng = stream(seed, 0, Purpose::Stack);
     let tcp = new_tcp(sockets, &mut rng, arena);

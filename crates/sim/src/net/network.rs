@@ -44,7 +44,7 @@ use crate::net::world::{Conditions, Resident, World};
 use crate::streams::{Purpose, stream};
 
 pub(crate) use self::bluetooth::tcple_memory;
-pub(crate) use self::build::{new_tcp, new_wire, wired_node};
+pub(crate) use self::build::{join_wire, new_tcp, new_wire, wired_node};
 pub use self::options::{
     BleOptions, Cipher, HOST_DELAY, Host, HostOptions, Interference, Joining, NetworkOptions,
     NodeOptions, Parent, Part, SecurityOptions, Tables, star,

@@ -90,9 +90,7 @@ impl Plan {
         given: Files,
         overrides: Overrides,
     ) -> Result<Self, ScenarioError> {
-        let document = Document::parse(text, file);
-        let plan = document.and_then(|document| Self::new(document.with(given), overrides));
-        plan.map_err(|error| error.within(file))
+        Self::of(Document::parse(text, file), file, given, overrides)
     }
 
     /// Takes a scenario that is a table already, with files as [`Self::parse_with`].
@@ -105,7 +103,15 @@ impl Plan {
         given: Files,
         overrides: Overrides,
     ) -> Result<Self, ScenarioError> {
-        let document = Document::of_table(table, file);
+        Self::of(Document::of_table(table, file), file, given, overrides)
+    }
+
+    fn of(
+        document: Result<Document, ScenarioError>,
+        file: &Path,
+        given: Files,
+        overrides: Overrides,
+    ) -> Result<Self, ScenarioError> {
         let plan = document.and_then(|document| Self::new(document.with(given), overrides));
         plan.map_err(|error| error.within(file))
     }

@@ -254,7 +254,6 @@ impl<'m> Mac<'m> {
         is_answered: bool,
         now: Instant,
     ) {
-        // What it was compared with has its counter: to look at it, it counts as the next one.
         let Some((source, &first)) = extended(src).zip(body.first()) else {
             return;
         };

@@ -62,14 +62,7 @@ impl<'m> Builder<'_, 'm> {
         let interfaces = lend(&mut returned.links, self.arena, interfaces);
         let mut ip = self.ip(n, &mut returned);
         if is_router {
-            ip.add_address(Address {
-                addr: plan::ROUTER_WIRED,
-                interface: WIRED,
-            });
-            ip.set_default_route(Some(NextHop {
-                interface: WIRED,
-                neighbour: Neighbour::Only,
-            }));
+            join_wire(&mut ip);
         }
         let tables = &options.tables;
         let sockets = [tables.connections, tables.listeners, tables.half_open];
@@ -420,6 +413,18 @@ impl<'m> Builder<'_, 'm> {
         *memory = Tcphc::new(contexts, config, self.now, rng);
         memory
     }
+}
+
+/// Gives a border router its address on the wire, and the way there.
+pub(crate) fn join_wire(ip: &mut Ip<'_>) {
+    ip.add_address(Address {
+        addr: plan::ROUTER_WIRED,
+        interface: WIRED,
+    });
+    ip.set_default_route(Some(NextHop {
+        interface: WIRED,
+        neighbour: Neighbour::Only,
+    }));
 }
 
 /// A wire of a node that stands alone.
